@@ -78,11 +78,12 @@
 //! | [`http`] | HTTP/1.1 |
 //! | `dns` | finding hosts by name; with the feature `dns` |
 //! | `body` | bodies of any size, in memory or in files; with the feature `body` |
+//! | `tls` | TLS around any socket, for servers and clients; with the feature `tls` |
 //! | [`threads`], [`signals`] | several loops; ending well when the system asks |
 //! | [`foreign`] | descriptors and sources of others |
 //! | [`backend`] | what a loop waits with, and how to bring another one |
 //!
-//! Everything but `stream`, `http`, `dns` and `body` comes from the crate `rotor-core`, which can be used
+//! Everything but `stream`, `http`, `dns`, `body` and `tls` comes from the crate `rotor-core`, which can be used
 //! alone; so can each of these.
 //!
 //! # Limits
@@ -94,12 +95,14 @@
 //!
 //! # Versions and features
 //!
-//! Rust 1.88 or later, on Unix with 64-bit pointers (Linux is what the tests run on). Two
+//! Rust 1.88 or later, on Unix with 64-bit pointers (Linux is what the tests run on). Three
 //! features, off by default:
 //!
 //! * `dns`: the module `dns`, a resolver. It brings a codec for DNS messages, which takes longer to
 //!   build than all the rest.
 //! * `body`: the module `body`, and the handlers of `http` get bodies that were spooled to files.
+//! * `tls`: the module `tls`. It brings rustls, and the cryptography of ring, which is C and
+//!   assembly.
 //!
 //! # The book
 //!
@@ -125,6 +128,9 @@ pub use rotor_dns as dns;
 pub use rotor_http as http;
 #[doc(inline)]
 pub use rotor_stream as stream;
+#[cfg(feature = "tls")]
+#[doc(inline)]
+pub use rotor_tls as tls;
 
 #[cfg(doctest)]
 mod guide;

@@ -291,8 +291,10 @@ impl Buf {
     }
 
     /// Gives a block back that holds little: a connection that waits for the rest of a line keeps
-    /// the line, not a block.
-    pub(crate) fn shrink(&mut self) {
+    /// the line, not a block. A stream does so with its own buffers; this is for what else holds
+    /// bytes while it waits.
+    #[doc(alias = "shrink_to_fit")]
+    pub fn shrink(&mut self) {
         self.shrink_to(SHRINK_PART_MIN);
     }
 

@@ -3,13 +3,14 @@
 use crate::documents::{has_file_of_repository, read};
 use crate::links::targets;
 
-const CRATES: [&str; 8] = [
+const CRATES: [&str; 9] = [
     ".",
     "rotor-core",
     "rotor-stream",
     "rotor-body",
     "rotor-http",
     "rotor-dns",
+    "rotor-tls",
     "rotor-sim",
     "benches/runner",
 ];

@@ -190,6 +190,7 @@ fn each_name_in_the_glossary_is_in_the_sources() {
         "rotor-body",
         "rotor-http",
         "rotor-dns",
+        "rotor-tls",
         "rotor-sim",
     ]);
     for Entry { words, meaning, .. } in entries() {

@@ -23,8 +23,15 @@ use self::circles::{Circle, circles};
 use self::modules::Crate;
 use self::tokens::{Token, tokens};
 
-const CRATES: [&str; 6] =
-    ["rotor-core", "rotor-stream", "rotor-body", "rotor-http", "rotor-dns", "rotor-sim"];
+const CRATES: [&str; 7] = [
+    "rotor-core",
+    "rotor-stream",
+    "rotor-body",
+    "rotor-http",
+    "rotor-dns",
+    "rotor-tls",
+    "rotor-sim",
+];
 
 /// The files in which a package of others may be named, and in each of which it is: below `src` of
 /// a crate, a whole folder where a slash ends it.

@@ -1,0 +1,61 @@
+//! `TlsTarget`: where a client connects to, and who must be there.
+
+use std::fmt;
+
+use quick_error::quick_error;
+use rustls::pki_types::ServerName;
+
+use super::{ClientStart, TlsClient};
+use crate::counters::UnderWay;
+
+quick_error! {
+    /// A text that is neither the name of a host nor an address. The caller's mistake.
+    #[derive(Clone, PartialEq, Eq, Debug)]
+    pub enum NameError {
+        /// This text.
+        Invalid(name: String) {
+            display("{name:?} is neither the name of a host nor an address")
+        }
+    }
+}
+
+/// Where a [`TlsStream`](crate::TlsStream) connects to, and the name that the server there must
+/// show a certificate for; [`TlsClient::to`] makes one.
+#[derive(Clone)]
+pub struct TlsTarget<A> {
+    client: TlsClient,
+    address: A,
+    name: ServerName<'static>,
+}
+
+impl<A> TlsTarget<A> {
+    pub(super) fn new(
+        client: TlsClient,
+        address: A,
+        name: &str,
+    ) -> Result<TlsTarget<A>, NameError> {
+        match ServerName::try_from(name) {
+            Ok(name) => Ok(TlsTarget { client, address, name: name.to_owned() }),
+            Err(_) => Err(NameError::Invalid(name.into())),
+        }
+    }
+
+    /// Returns the address.
+    pub fn address(&self) -> &A {
+        &self.address
+    }
+
+    pub(crate) fn start(&self) -> ClientStart {
+        ClientStart {
+            client: self.client.clone(),
+            name: self.name.clone(),
+            under_way: UnderWay::begin(self.client.counters().clone()),
+        }
+    }
+}
+
+impl<A: fmt::Debug> fmt::Debug for TlsTarget<A> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?} at {:?}", self.name.to_str(), self.address)
+    }
+}

@@ -1,0 +1,127 @@
+//! What the connections of a server, or of a client, count.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+macro_rules! counters {
+    ($(#[$about:meta])* struct TlsCounters { $($(#[$doc:meta])* $name:ident,)+ }) => {
+        $(#[$about])*
+        #[derive(Default)]
+        pub struct TlsCounters {
+            $(pub(crate) $name: AtomicU64,)+
+        }
+
+        impl TlsCounters {
+            $(
+                $(#[$doc])*
+                pub fn $name(&self) -> u64 {
+                    self.$name.load(Relaxed)
+                }
+            )+
+
+            /// Returns all of them with their names, for a page of metrics.
+            pub fn iter(&self) -> impl Iterator<Item = (&'static str, u64)> {
+                [$((stringify!($name), self.$name()),)+].into_iter()
+            }
+        }
+    };
+}
+
+counters! {
+    /// What the connections of a server, or of a client, count: how each handshake ended, and
+    /// each limit how often it was met.
+    ///
+    /// Of the connections that were accepted, each is in exactly one of the first group, once its
+    /// handshake is over.
+    struct TlsCounters {
+        /// Handshakes that ended well, with certificates and all.
+        full,
+        /// Handshakes that ended well, by a ticket of an earlier session.
+        #[doc(alias = "session tickets")]
+        resumed,
+        /// Handshakes that failed for what the peer did or sent: it broke the protocol, its
+        /// certificate is not accepted, or the two ends have nothing in common.
+        failed_by_peer,
+        /// Handshakes that failed for something at this end.
+        failed_here,
+        /// Handshakes that the peer ended with an alert: it does not accept our certificate, say.
+        refused_by_peer,
+        /// Handshakes in the midst of which the peer closed the connection, or the network lost it.
+        abandoned,
+        /// Handshakes whose connection was closed at this end: they took too long, or the loop
+        /// ended.
+        #[doc(alias = "slowloris")]
+        #[doc(alias = "handshake_timeouts")]
+        late,
+        /// Requests of HTTP in clear, answered with 400.
+        plain_http,
+        /// Peers that began with something that is neither TLS nor HTTP.
+        not_tls,
+        /// Hellos that were longer than they may be.
+        hellos_too_large,
+        /// Clients that asked for a name that is not served
+        /// ([`UnknownName::Refuse`](crate::UnknownName::Refuse)).
+        unknown_names,
+
+        /// Handshakes under way now.
+        handshakes_now,
+        /// Handshakes that had to wait, since as many were under way as may be
+        /// ([`handshakes_max`](crate::TlsServerConfig::handshakes_max)).
+        waited,
+        /// Handshakes of which a step was done by another thread
+        /// ([`offload`](crate::TlsServerConfig::offload)).
+        offloaded,
+        /// Steps for which the pool had no room, so that the loop did them itself.
+        not_offloaded,
+        /// Connections that ended, after their handshake, for something that cannot be read.
+        broken,
+        /// Connections that ended, after their handshake, without the peer's `close_notify`.
+        #[doc(alias = "close_notify")]
+        truncated,
+    }
+}
+
+impl TlsCounters {
+    pub(crate) fn add(counter: &AtomicU64) {
+        counter.fetch_add(1, Relaxed);
+    }
+}
+
+impl fmt::Debug for TlsCounters {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_map().entries(self.iter()).finish()
+    }
+}
+
+/// A handshake that is counted as under way, and in the end as what became of it.
+pub(crate) struct UnderWay {
+    counters: Arc<TlsCounters>,
+    is_over: bool,
+}
+
+impl UnderWay {
+    pub(crate) fn begin(counters: Arc<TlsCounters>) -> UnderWay {
+        TlsCounters::add(&counters.handshakes_now);
+        UnderWay { counters, is_over: false }
+    }
+
+    pub(crate) fn counters(&self) -> &Arc<TlsCounters> {
+        &self.counters
+    }
+
+    /// It is over, and counts as this.
+    pub(crate) fn end(mut self, outcome: impl FnOnce(&TlsCounters) -> &AtomicU64) {
+        self.is_over = true;
+        TlsCounters::add(outcome(&self.counters));
+    }
+}
+
+impl Drop for UnderWay {
+    fn drop(&mut self) {
+        self.counters.handshakes_now.fetch_sub(1, Relaxed);
+        if !self.is_over {
+            TlsCounters::add(&self.counters.late);
+        }
+    }
+}

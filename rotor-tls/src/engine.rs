@@ -1,0 +1,337 @@
+//! `Engine`: one end of a TLS connection that knows no socket: records in, plaintext out, and the
+//! other way round.
+//!
+//! **All that depends on how rustls 0.23 does this is in this file.** Its unbuffered connections
+//! leave the buffers to us, but make a vector of each record, which is copied once. Version 0.24
+//! replaces them by calls of the same shape as the methods here: it decrypts in place and lends the
+//! payload (`process_new_packets` and `next_payload`), and appends records to a buffer of the
+//! caller's (`write_tls`).
+
+use std::sync::Arc;
+
+use rotor_stream::Buf;
+use rustls::client::{ClientConnectionData, UnbufferedClientConnection};
+use rustls::pki_types::ServerName;
+use rustls::server::{ServerConnectionData, UnbufferedServerConnection};
+use rustls::unbuffered::{
+    ConnectionState, EncodeError, EncodeTlsData, EncryptError, UnbufferedConnectionCommon,
+    UnbufferedStatus, WriteTraffic,
+};
+use rustls::{ClientConfig, CommonState, ServerConfig};
+
+/// What a record holds at most, in bytes of plaintext (RFC 8446 §5.1).
+const FRAGMENT_BYTES_MAX: usize = 16 * 1024;
+
+/// What a record adds to its plaintext at most, in bytes: the header, the explicit nonce of TLS 1.2
+/// or the type of TLS 1.3, the tag; with something to spare. Where it is too little, rustls says how
+/// much it needs.
+const RECORD_OVERHEAD: usize = 40;
+
+/// Room for records that wait inside: a new key, an alert.
+const CONTROL_BYTES: usize = 128;
+
+/// One end of a connection.
+pub(crate) enum Engine {
+    Server(UnbufferedServerConnection),
+    Client(UnbufferedClientConnection),
+}
+
+/// Where the engine has come to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum At {
+    /// It has handed out the plaintext of a record; there may be more.
+    Plain,
+    /// It has done all that it can with the records that came.
+    NeedsInput,
+    /// The peer has said that it will send no more.
+    PeerClosed,
+}
+
+impl Engine {
+    pub(crate) fn server(config: Arc<ServerConfig>) -> Result<Engine, rustls::Error> {
+        UnbufferedServerConnection::new(config).map(Engine::Server)
+    }
+
+    pub(crate) fn client(
+        config: Arc<ClientConfig>,
+        name: ServerName<'static>,
+    ) -> Result<Engine, rustls::Error> {
+        UnbufferedClientConnection::new(config, name).map(Engine::Client)
+    }
+
+    /// Takes records, up to the first that has plaintext: that goes to `plain`, and what the peer is
+    /// to be told for it is appended to `out`.
+    ///
+    /// What is left of the records is to come again, with more behind it: a message may be spread
+    /// over several of them.
+    ///
+    /// # Errors
+    ///
+    /// What the peer has done, or what has failed here. [`last_words`](Engine::last_words) has the
+    /// alert for it.
+    #[inline]
+    pub(crate) fn take(
+        &mut self,
+        records: &mut Buf,
+        plain: &mut dyn FnMut(&[u8]),
+        out: &mut Buf,
+    ) -> Result<At, rustls::Error> {
+        match self {
+            Engine::Server(connection) => take(&mut **connection, records, plain, out),
+            Engine::Client(connection) => take(&mut **connection, records, plain, out),
+        }
+    }
+
+    /// Appends the records of some plaintext to `out`, all of it. Records that have come meanwhile
+    /// may have to be taken first: their plaintext goes to `plain`.
+    ///
+    /// # Errors
+    ///
+    /// As for `take`; also where the keys have been used as often as they may be.
+    pub(crate) fn put(
+        &mut self,
+        bytes: &[u8],
+        records: &mut Buf,
+        plain: &mut dyn FnMut(&[u8]),
+        out: &mut Buf,
+    ) -> Result<(), rustls::Error> {
+        let mut encrypt = Encrypt { bytes };
+        match self {
+            Engine::Server(connection) => {
+                write(&mut **connection, records, plain, out, &mut encrypt)
+            }
+            Engine::Client(connection) => {
+                write(&mut **connection, records, plain, out, &mut encrypt)
+            }
+        }
+    }
+
+    /// Appends `close_notify` to `out`, after which nothing may be put any more.
+    ///
+    /// # Errors
+    ///
+    /// As for `take`.
+    pub(crate) fn close(
+        &mut self,
+        records: &mut Buf,
+        plain: &mut dyn FnMut(&[u8]),
+        out: &mut Buf,
+    ) -> Result<(), rustls::Error> {
+        match self {
+            Engine::Server(connection) => write(&mut **connection, records, plain, out, &mut Close),
+            Engine::Client(connection) => write(&mut **connection, records, plain, out, &mut Close),
+        }
+    }
+
+    /// Appends to `out` what the peer is still to be told after an error: the alert.
+    pub(crate) fn last_words(&mut self, records: &mut Buf, out: &mut Buf) {
+        // What is told comes before anything is taken; then the same error ends it.
+        while let Ok(At::Plain) = self.take(records, &mut |_| {}, out) {}
+    }
+
+    pub(crate) fn is_handshaking(&self) -> bool {
+        self.common().is_handshaking()
+    }
+
+    pub(crate) fn common(&self) -> &CommonState {
+        match self {
+            Engine::Server(connection) => connection,
+            Engine::Client(connection) => connection,
+        }
+    }
+}
+
+/// A connection of one of the two sides, which differ in the type of their data.
+trait Side {
+    type Data;
+
+    fn process<'c, 'i>(&'c mut self, records: &'i mut [u8])
+    -> UnbufferedStatus<'c, 'i, Self::Data>;
+}
+
+impl Side for UnbufferedConnectionCommon<ServerConnectionData> {
+    type Data = ServerConnectionData;
+
+    #[inline]
+    fn process<'c, 'i>(
+        &'c mut self,
+        records: &'i mut [u8],
+    ) -> UnbufferedStatus<'c, 'i, ServerConnectionData> {
+        self.process_tls_records(records)
+    }
+}
+
+impl Side for UnbufferedConnectionCommon<ClientConnectionData> {
+    type Data = ClientConnectionData;
+
+    #[inline]
+    fn process<'c, 'i>(
+        &'c mut self,
+        records: &'i mut [u8],
+    ) -> UnbufferedStatus<'c, 'i, ClientConnectionData> {
+        self.process_tls_records(records)
+    }
+}
+
+/// What becomes of one state of a connection.
+enum Step {
+    /// It goes on.
+    On,
+    At(At),
+}
+
+fn take<S: Side>(
+    connection: &mut S,
+    records: &mut Buf,
+    plain: &mut dyn FnMut(&[u8]),
+    out: &mut Buf,
+) -> Result<At, rustls::Error> {
+    loop {
+        let UnbufferedStatus { mut discard, state, .. } = connection.process(records);
+        let step = state.map(|state| step(state, plain, out, &mut discard));
+        records.consume(discard);
+        if let Step::At(at) = step? {
+            return Ok(at);
+        }
+    }
+}
+
+fn step<D>(
+    state: ConnectionState<'_, '_, D>,
+    plain: &mut dyn FnMut(&[u8]),
+    out: &mut Buf,
+    discard: &mut usize,
+) -> Step {
+    match state {
+        ConnectionState::ReadTraffic(mut traffic) => {
+            while let Some(Ok(record)) = traffic.next_record() {
+                *discard += record.discard;
+                plain(record.payload);
+            }
+            Step::At(At::Plain)
+        }
+        ConnectionState::EncodeTlsData(mut record) => {
+            encode(&mut record, out);
+            Step::On
+        }
+        // It is with us now, and goes out before whatever is appended later.
+        ConnectionState::TransmitTlsData(record) => {
+            record.done();
+            Step::On
+        }
+        ConnectionState::PeerClosed | ConnectionState::Closed => Step::At(At::PeerClosed),
+        // Among the others is early data, which the configuration refuses: anybody may send it once
+        // more (RFC 8446 §8).
+        _ => Step::At(At::NeedsInput),
+    }
+}
+
+fn encode<D>(record: &mut EncodeTlsData<'_, D>, out: &mut Buf) {
+    // Asked with no room at all, it says how much it needs.
+    let needed = match record.encode(&mut []) {
+        Err(EncodeError::InsufficientSize(error)) => error.required_size,
+        _ => return,
+    };
+    let mut room = out.room(needed);
+    if let Ok(count) = record.encode(&mut room) {
+        room.commit(count);
+    }
+}
+
+/// What is written once the connection takes it.
+trait WriteInto {
+    /// How much room that needs, as a rule.
+    fn room(&self) -> usize;
+
+    fn write<D>(
+        &mut self,
+        traffic: &mut WriteTraffic<'_, D>,
+        room: &mut [u8],
+    ) -> Result<usize, EncryptError>;
+}
+
+struct Encrypt<'a> {
+    bytes: &'a [u8],
+}
+
+impl WriteInto for Encrypt<'_> {
+    fn room(&self) -> usize {
+        let records = self.bytes.len().div_ceil(FRAGMENT_BYTES_MAX);
+        self.bytes.len() + records * RECORD_OVERHEAD + CONTROL_BYTES
+    }
+
+    fn write<D>(
+        &mut self,
+        traffic: &mut WriteTraffic<'_, D>,
+        room: &mut [u8],
+    ) -> Result<usize, EncryptError> {
+        traffic.encrypt(self.bytes, room)
+    }
+}
+
+struct Close;
+
+impl WriteInto for Close {
+    fn room(&self) -> usize {
+        CONTROL_BYTES
+    }
+
+    fn write<D>(
+        &mut self,
+        traffic: &mut WriteTraffic<'_, D>,
+        room: &mut [u8],
+    ) -> Result<usize, EncryptError> {
+        traffic.queue_close_notify(room)
+    }
+}
+
+fn write<S: Side>(
+    connection: &mut S,
+    records: &mut Buf,
+    plain: &mut dyn FnMut(&[u8]),
+    out: &mut Buf,
+    what: &mut impl WriteInto,
+) -> Result<(), rustls::Error> {
+    loop {
+        let UnbufferedStatus { mut discard, state, .. } = connection.process(records);
+        let written = match state {
+            Ok(ConnectionState::WriteTraffic(mut traffic)) => {
+                write_into(&mut traffic, out, what).map(|()| true)
+            }
+            // Both sides have closed.
+            Ok(ConnectionState::Closed) => Ok(true),
+            Ok(ConnectionState::BlockedHandshake) => Err(rustls::Error::HandshakeNotComplete),
+            Ok(state) => {
+                let _ = step(state, plain, out, &mut discard);
+                Ok(false)
+            }
+            Err(error) => Err(error),
+        };
+        records.consume(discard);
+        if written? {
+            return Ok(());
+        }
+    }
+}
+
+fn write_into<D>(
+    traffic: &mut WriteTraffic<'_, D>,
+    out: &mut Buf,
+    what: &mut impl WriteInto,
+) -> Result<(), rustls::Error> {
+    let mut needed = what.room();
+    loop {
+        let mut room = out.room(needed);
+        match what.write(traffic, &mut room) {
+            Ok(count) => {
+                room.commit(count);
+                return Ok(());
+            }
+            // Nothing was written, and the second time it is enough.
+            Err(EncryptError::InsufficientSize(error)) if error.required_size > needed => {
+                needed = error.required_size
+            }
+            Err(_) => return Err(rustls::Error::EncryptError),
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! `TlsError`: what went wrong on a connection, and whose fault it is.
+
+use std::error::Error;
+use std::io;
+use std::sync::atomic::AtomicU64;
+
+use quick_error::quick_error;
+use rustls::AlertDescription;
+
+use crate::counters::TlsCounters;
+
+/// The cause of an error, as rustls has it.
+pub type Cause = Box<dyn Error + Send + Sync>;
+
+quick_error! {
+    /// What went wrong on a connection. It is the inside of the [`io::Error`] of a
+    /// [`TlsStream`](crate::TlsStream), where [`TlsError::of`] finds it.
+    ///
+    /// After each of them the connection is closed. The peer is told by an alert, where TLS has one
+    /// and the peer would understand it.
+    #[derive(Debug)]
+    #[non_exhaustive]
+    pub enum TlsError {
+        /// A request of HTTP came in clear. The peer's mistake; it got an answer in clear, 400.
+        PlainHttp {
+            display("the peer speaks HTTP in clear, and this port is for HTTPS")
+        }
+        /// What came first is no TLS. The peer's mistake.
+        NotTls {
+            display("what the peer sends is not TLS")
+        }
+        /// The hello of the client is longer than 32 KiB. The peer's fault.
+        HelloTooLarge {
+            display("the hello of the client is longer than it may be")
+        }
+        /// The client asks for a name that is not served, and
+        /// [`UnknownName::Refuse`](crate::UnknownName::Refuse) is set. The peer's mistake, or a
+        /// certificate that was forgotten here.
+        UnknownName(name: Box<str>) {
+            display("there is no certificate for the name {name:?}, which the client asks for")
+        }
+        /// The two ends have no version, cipher, signature or protocol (ALPN) in common. The fault
+        /// of whichever is too old, or too strict.
+        NothingInCommon(cause: Cause) {
+            display("the peer and this end have nothing in common")
+            source(&**cause)
+        }
+        /// The certificate of the peer is not accepted: expired, for another name, from an issuer
+        /// that is not trusted. The peer's fault, or the roots are not what they should be.
+        Certificate(cause: Cause) {
+            display("the certificate of the peer is not accepted")
+            source(&**cause)
+        }
+        /// The peer has given up and said why, by an alert (RFC 8446 §6.2). `unknown_ca`,
+        /// `bad_certificate` and the like are about our certificate.
+        Refused(alert: Cause) {
+            display("the peer has refused the connection")
+            source(&**alert)
+        }
+        /// The peer broke the protocol, or somebody changed what it sent. The peer's fault.
+        Peer(cause: Cause) {
+            display("the peer broke the protocol")
+            source(&**cause)
+        }
+        /// The peer sent 256 KiB of records without a byte of data in them. The peer's fault.
+        Empty {
+            display("the peer sends records without end that carry nothing")
+        }
+        /// Something failed at this end: no randomness, a key that does not sign. Not the peer's
+        /// fault.
+        Here(cause: Cause) {
+            display("TLS has failed at this end")
+            source(&**cause)
+        }
+    }
+}
+
+impl TlsError {
+    /// Finds what a [`TlsStream`](crate::TlsStream) said in an error of its socket's user.
+    ///
+    /// ```
+    /// # use rotor_tls::TlsError;
+    /// fn is_about_a_certificate(error: &std::io::Error) -> bool {
+    ///     matches!(TlsError::of(error), Some(TlsError::Certificate(_)))
+    /// }
+    /// ```
+    pub fn of(error: &io::Error) -> Option<&TlsError> {
+        error.get_ref()?.downcast_ref()
+    }
+
+    /// What counts the end of a handshake by such an error.
+    pub(crate) fn counter<'a>(&self, counters: &'a TlsCounters) -> &'a AtomicU64 {
+        match self {
+            TlsError::PlainHttp => &counters.plain_http,
+            TlsError::NotTls => &counters.not_tls,
+            TlsError::HelloTooLarge => &counters.hellos_too_large,
+            TlsError::UnknownName(_) => &counters.unknown_names,
+            TlsError::Refused(_) => &counters.refused_by_peer,
+            TlsError::Here(_) => &counters.failed_here,
+            TlsError::NothingInCommon(_)
+            | TlsError::Certificate(_)
+            | TlsError::Peer(_)
+            | TlsError::Empty => &counters.failed_by_peer,
+        }
+    }
+}
+
+impl From<rustls::Error> for TlsError {
+    fn from(error: rustls::Error) -> TlsError {
+        use rustls::Error::*;
+        match &error {
+            AlertReceived(alert) => TlsError::Refused(alert_name(*alert).into()),
+            // The client's way to say that it sent none (RFC 8446 §4.4.2.4).
+            NoCertificatesPresented | InvalidCertificate(_) => TlsError::Certificate(error.into()),
+            PeerIncompatible(_) | NoApplicationProtocol => TlsError::NothingInCommon(error.into()),
+            EncryptError
+            | General(_)
+            | FailedToGetCurrentTime
+            | FailedToGetRandomBytes
+            | HandshakeNotComplete
+            | BadMaxFragmentSize
+            | InconsistentKeys(_)
+            | InvalidCertRevocationList(_)
+            | Other(_) => TlsError::Here(error.into()),
+            _ => TlsError::Peer(error.into()),
+        }
+    }
+}
+
+/// The name of an alert as the RFC has it, more or less.
+fn alert_name(alert: AlertDescription) -> String {
+    match alert.as_str() {
+        Some(name) => format!("alert {name}"),
+        None => format!("alert {}", u8::from(alert)),
+    }
+}
+
+impl From<TlsError> for io::Error {
+    fn from(error: TlsError) -> io::Error {
+        let kind = match error {
+            // Nobody is left at the other end who could be told anything.
+            TlsError::Refused(_) => io::ErrorKind::ConnectionAborted,
+            TlsError::Here(_) => io::ErrorKind::Other,
+            _ => io::ErrorKind::InvalidData,
+        };
+        io::Error::new(kind, error)
+    }
+}

@@ -1,0 +1,188 @@
+//! `HelloReader`: finds the end of the first message of a client, and the name that it asks for.
+//!
+//! The hello is read here before any connection is made of it: until it is whole, a peer costs the
+//! bytes that it has sent and nothing else; one that speaks something else is told so in words that
+//! it understands; and whoever has the certificate of that name can be asked first. All else in it
+//! is for rustls, which reads the same bytes again.
+
+use rustls::pki_types::DnsName;
+
+/// The most bytes of a hello, with the headers of its records: as much as the largest that are sent
+/// in earnest, with post-quantum keys, several tickets and much padding, need, with a factor of ten
+/// to spare.
+pub(crate) const HELLO_BYTES_MAX: usize = 32 * 1024;
+
+/// The header of a record: type, version, length (RFC 8446 §5.1).
+const RECORD_HEADER: usize = 5;
+/// The header of a handshake message: type, length (RFC 8446 §4).
+const MESSAGE_HEADER: usize = 4;
+
+const TYPE_HANDSHAKE: u8 = 22;
+const TYPE_CLIENT_HELLO: u8 = 1;
+const EXTENSION_SERVER_NAME: u16 = 0;
+const NAME_TYPE_HOST: u8 = 0;
+
+/// Where the reader has come to in the bytes of a connection. It remembers, so that a peer that
+/// sends byte by byte costs no more than one that does not.
+#[derive(Default, Debug)]
+pub(crate) struct HelloReader {
+    /// Whole records before this place have been looked at.
+    at: usize,
+    /// How many bytes of the message they have.
+    gathered: usize,
+    /// How long the message is, with its header; 0 until that is known.
+    total: usize,
+}
+
+/// What the first bytes of a connection are.
+#[derive(PartialEq, Eq, Debug)]
+pub(crate) enum Greeting {
+    /// More must come.
+    Incomplete,
+    /// A hello, whole; or what only rustls can say why it is none.
+    Hello {
+        /// The name that the client asks for, in lower case; `None` where it names none, or not a
+        /// host.
+        name: Option<Box<str>>,
+    },
+    /// A request of HTTP, in clear.
+    PlainHttp,
+    /// No record of TLS begins so.
+    NotTls,
+    /// A hello beyond [`HELLO_BYTES_MAX`].
+    TooLarge,
+}
+
+impl HelloReader {
+    /// Looks at all that has come so far: the same bytes as before, and more.
+    pub(crate) fn look(&mut self, bytes: &[u8]) -> Greeting {
+        match bytes.first() {
+            None => return Greeting::Incomplete,
+            Some(&TYPE_HANDSHAKE) => {}
+            Some(_) => return not_tls(bytes),
+        }
+        while let Some((is_handshake, fragment)) = record(&bytes[self.at..]) {
+            // Another kind of record in between is no order that rustls accepts.
+            if !is_handshake || fragment.is_empty() {
+                return Greeting::Hello { name: None };
+            }
+            self.at += RECORD_HEADER + fragment.len();
+            self.gathered += fragment.len();
+            if self.total == 0 && self.gathered >= MESSAGE_HEADER {
+                self.total = message_len(&gather(&bytes[..self.at]));
+            }
+            if self.total > HELLO_BYTES_MAX {
+                return Greeting::TooLarge;
+            }
+            if self.total != 0 && self.gathered >= self.total {
+                let message = gather(&bytes[..self.at]);
+                return Greeting::Hello { name: server_name(&message[..self.total]) };
+            }
+        }
+        if is_overlong(&bytes[self.at..]) {
+            return Greeting::Hello { name: None };
+        }
+        if bytes.len() > HELLO_BYTES_MAX { Greeting::TooLarge } else { Greeting::Incomplete }
+    }
+}
+
+/// What is not TLS: HTTP, perhaps, once there is enough of it to say.
+fn not_tls(bytes: &[u8]) -> Greeting {
+    // A method is a token in capitals, by every client's custom, and a blank ends it (RFC 9112
+    // §3). A verdict needs no more bytes than the longest that is in use, and one.
+    const METHOD_BYTES_MAX: usize = 16;
+    let method = bytes.iter().take_while(|byte| byte.is_ascii_uppercase()).count();
+    match bytes.get(method) {
+        _ if method > METHOD_BYTES_MAX => Greeting::NotTls,
+        None => Greeting::Incomplete,
+        Some(b' ') if method >= 3 => Greeting::PlainHttp,
+        Some(_) => Greeting::NotTls,
+    }
+}
+
+/// The first record, if it is whole: whether it is of a handshake, and what is in it.
+fn record(bytes: &[u8]) -> Option<(bool, &[u8])> {
+    let (header, rest) = bytes.split_at_checked(RECORD_HEADER)?;
+    let len = usize::from(u16::from_be_bytes([header[3], header[4]]));
+    Some((header[0] == TYPE_HANDSHAKE, rest.get(..len)?))
+}
+
+/// Whether a record begins that is longer than any may be: it need not be waited for.
+fn is_overlong(bytes: &[u8]) -> bool {
+    const FRAGMENT_BYTES_MAX: usize = 16 * 1024 + 2048;
+    matches!(bytes, [_, _, _, high, low, ..]
+        if usize::from(u16::from_be_bytes([*high, *low])) > FRAGMENT_BYTES_MAX)
+}
+
+/// The message that is in whole records.
+fn gather(mut bytes: &[u8]) -> Vec<u8> {
+    let mut message = Vec::with_capacity(bytes.len());
+    while let Some((_, fragment)) = record(bytes) {
+        message.extend_from_slice(fragment);
+        bytes = &bytes[RECORD_HEADER + fragment.len()..];
+    }
+    message
+}
+
+/// How long a message is, with its header. One that is no hello is as long as its header: rustls
+/// says what is wrong with it.
+fn message_len(message: &[u8]) -> usize {
+    match *message {
+        [TYPE_CLIENT_HELLO, high, middle, low, ..] => {
+            MESSAGE_HEADER + u32::from_be_bytes([0, high, middle, low]) as usize
+        }
+        _ => MESSAGE_HEADER,
+    }
+}
+
+/// The name of a host that a hello asks for (RFC 6066 §3), if it is well-formed that far.
+fn server_name(message: &[u8]) -> Option<Box<str>> {
+    let mut reader = Reader(message.get(MESSAGE_HEADER..)?);
+    // Version, random.
+    reader.bytes(2 + 32)?;
+    // Session, ciphers, compression methods (RFC 8446 §4.1.2).
+    reader.list8()?;
+    reader.list16()?;
+    reader.list8()?;
+    let mut extensions = Reader(reader.list16()?);
+    loop {
+        let kind = extensions.number()?;
+        let body = extensions.list16()?;
+        if kind == EXTENSION_SERVER_NAME {
+            let mut names = Reader(Reader(body).list16()?);
+            let is_host = names.bytes(1)? == [NAME_TYPE_HOST];
+            let name = DnsName::try_from(names.list16()?).ok()?;
+            return is_host.then(|| name.as_ref().to_ascii_lowercase().into());
+        }
+    }
+}
+
+/// Reads vectors in the presentation language of TLS (RFC 8446 §3.4).
+struct Reader<'a>(&'a [u8]);
+
+impl<'a> Reader<'a> {
+    fn bytes(&mut self, count: usize) -> Option<&'a [u8]> {
+        let (bytes, rest) = self.0.split_at_checked(count)?;
+        self.0 = rest;
+        Some(bytes)
+    }
+
+    fn number(&mut self) -> Option<u16> {
+        self.bytes(2).map(|bytes| u16::from_be_bytes([bytes[0], bytes[1]]))
+    }
+
+    /// What follows a length of one byte.
+    fn list8(&mut self) -> Option<&'a [u8]> {
+        let len = self.bytes(1)?[0];
+        self.bytes(len.into())
+    }
+
+    /// What follows a length of two bytes.
+    fn list16(&mut self) -> Option<&'a [u8]> {
+        let len = self.number()?;
+        self.bytes(len.into())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,105 @@
+//! What a server makes of the first bytes, however they come.
+
+use std::sync::Arc;
+
+use super::*;
+
+/// The hello of a client of rustls, for this name; with so many bytes in each record.
+fn hello(name: &str, record_bytes: usize) -> Vec<u8> {
+    let provider = Arc::new(rustls::crypto::CryptoProvider::clone(&crate::provider::provider()));
+    let config = rustls::ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .expect("there are versions")
+        .with_root_certificates(rustls::RootCertStore::empty())
+        .with_no_client_auth();
+    let name = rustls::pki_types::ServerName::try_from(name).expect("it is a name").to_owned();
+    let mut client = rustls::ClientConnection::new(Arc::new(config), name).expect("it begins");
+    let mut record = Vec::new();
+    client.write_tls(&mut record).expect("a vector takes all");
+    let mut records = Vec::new();
+    for fragment in record[RECORD_HEADER..].chunks(record_bytes) {
+        records.extend([TYPE_HANDSHAKE, 3, 1, 0, fragment.len() as u8]);
+        let at = records.len() - 2;
+        records[at..].copy_from_slice(&(fragment.len() as u16).to_be_bytes());
+        records.extend(fragment);
+    }
+    records
+}
+
+fn look_by_bytes(bytes: &[u8]) -> Greeting {
+    let mut reader = HelloReader::default();
+    for end in 0..bytes.len() {
+        assert_eq!(reader.look(&bytes[..end]), Greeting::Incomplete, "{end} bytes");
+    }
+    reader.look(bytes)
+}
+
+#[test]
+fn a_hello_is_found_whole_byte_by_byte_and_in_many_records() {
+    for record_bytes in [1, 2, 3, 5, 17, 16 * 1024] {
+        let bytes = hello("Example.COM", record_bytes);
+        let expected = Greeting::Hello { name: Some("example.com".into()) };
+        assert_eq!(HelloReader::default().look(&bytes), expected, "{record_bytes}");
+        assert_eq!(look_by_bytes(&bytes), expected, "{record_bytes}");
+        // What comes behind it is not looked at.
+        let longer = [&bytes[..], b"\x17\x03\x03"].concat();
+        assert_eq!(HelloReader::default().look(&longer), expected);
+    }
+}
+
+#[test]
+fn a_client_that_asks_for_an_address_asks_for_no_name() {
+    let bytes = hello("192.0.2.1", 16 * 1024);
+    assert_eq!(HelloReader::default().look(&bytes), Greeting::Hello { name: None });
+}
+
+#[test]
+fn what_is_no_hello_is_told_apart_as_soon_as_it_can_be() {
+    for (bytes, expected) in [
+        (&b"GET / HTTP/1.1\r\n"[..4], Greeting::PlainHttp),
+        (b"PRI * HTTP/2.0", Greeting::PlainHttp),
+        (b"VERSION-CONTROL /", Greeting::NotTls),
+        (b"PROPPATCH /", Greeting::PlainHttp),
+        (b"GE", Greeting::Incomplete),
+        (b"GE ", Greeting::NotTls),
+        (b"GET/", Greeting::NotTls),
+        (b"AAAAAAAAAAAAAAAAA", Greeting::NotTls),
+        (b"AAAAAAAAAAAAAAAA", Greeting::Incomplete),
+        (b"\x80\x2e\x01\x00\x02", Greeting::NotTls),
+        (b"\0", Greeting::NotTls),
+        (b"\x15\x03\x01\0\x02\x01\0", Greeting::NotTls),
+        // The rest is for rustls to refuse.
+        (b"\x16\x03\x01\xff\xff", Greeting::Hello { name: None }),
+        (b"\x16\x03\x01\0\0", Greeting::Hello { name: None }),
+        (b"\x16\x03\x01\0\x04\x02\0\0\0", Greeting::Hello { name: None }),
+        (b"\x16\x03\x01\0\x01\x01\x14\x03\x03\0\x01\x01", Greeting::Hello { name: None }),
+        (b"\x16\x03\x01\0\x04\x01\0\x80\0", Greeting::TooLarge),
+        (b"\x16\x03\x01\0\x04\x01\0\x7f\xfc", Greeting::Incomplete),
+    ] {
+        assert_eq!(HelloReader::default().look(bytes), expected, "{}", bytes.escape_ascii());
+    }
+}
+
+#[test]
+fn a_hello_that_does_not_end_is_too_large_at_some_byte() {
+    // One of the longest that is announced, a byte in each record.
+    let mut bytes = Vec::new();
+    let mut reader = HelloReader::default();
+    for byte in [1, 0, 0x7f, 0xfc].into_iter().chain(std::iter::repeat(0)) {
+        bytes.extend([TYPE_HANDSHAKE, 3, 1, 0, 1, byte]);
+        match reader.look(&bytes) {
+            Greeting::Incomplete => assert!(bytes.len() <= HELLO_BYTES_MAX),
+            other => return assert_eq!(other, Greeting::TooLarge),
+        }
+    }
+}
+
+#[test]
+fn a_hello_cut_anywhere_inside_names_nobody_and_breaks_nothing() {
+    let bytes = hello("example.com", 16 * 1024);
+    let message = &bytes[RECORD_HEADER..];
+    for end in 0..message.len() {
+        let cut = server_name(&message[..end]);
+        assert!(cut.is_none() || cut.as_deref() == Some("example.com"));
+    }
+}

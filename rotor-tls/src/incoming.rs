@@ -1,0 +1,69 @@
+//! `Incoming`: bytes from the socket inside that were not decoded yet.
+
+use std::io;
+
+use rotor_core::net::StreamSocket;
+use rotor_stream::Buf;
+use rotor_stream::buf::BLOCK_BYTES;
+
+/// The least room offered to a read, in bytes.
+const READ_BYTES_MIN: usize = 4 * 1024;
+
+/// The room offered to a read where the one before was filled, in bytes: three whole records and
+/// most of a fourth. A record of full length does not fit into one block.
+const READ_BYTES_LARGE: usize = 4 * BLOCK_BYTES;
+
+/// Records, or parts of them; and what the last read said of the socket.
+#[derive(Default)]
+pub(crate) struct Incoming {
+    pub(crate) bytes: Buf,
+    /// The last read got fewer bytes than it was asked for.
+    was_short: bool,
+    /// It got all that it was asked for.
+    was_filled: bool,
+}
+
+impl Incoming {
+    /// Reads once from the socket inside. Returns how many bytes came; 0 at its end.
+    ///
+    /// # Errors
+    ///
+    /// What the socket says. What waits meanwhile holds no more memory than it needs.
+    #[inline]
+    pub(crate) fn fill<S: StreamSocket>(&mut self, inner: &mut S) -> io::Result<usize> {
+        let room = if self.was_filled { READ_BYTES_LARGE } else { READ_BYTES_MIN };
+        match self.bytes.read_from(inner, room) {
+            Ok(filled) => {
+                self.was_filled = filled.count == filled.asked;
+                self.was_short = !self.was_filled;
+                Ok(filled.count)
+            }
+            Err(error) => {
+                self.was_filled = false;
+                self.bytes.shrink();
+                Err(error)
+            }
+        }
+    }
+
+    /// Whether that read has emptied the socket, as far as the socket can tell.
+    #[inline]
+    pub(crate) fn has_drained<S: StreamSocket>(&self, inner: &S) -> bool {
+        self.was_short && inner.short_read_drains()
+    }
+
+    /// Whether a record is there in one piece: there is something to be decoded.
+    pub(crate) fn has_record(&self) -> bool {
+        match &self.bytes[..] {
+            [_, _, _, high, low, rest @ ..] => {
+                rest.len() >= usize::from(u16::from_be_bytes([*high, *low]))
+            }
+            _ => false,
+        }
+    }
+
+    /// Whether what comes first is a record of a handshake in clear.
+    pub(crate) fn is_plain_handshake(&self) -> bool {
+        self.bytes.first() == Some(&22)
+    }
+}

@@ -1,0 +1,301 @@
+//! `Live`: a connection that has an engine, with what came for it and what is to go out.
+
+use std::io::{self, ErrorKind};
+use std::sync::Arc;
+
+use rotor_core::Permit;
+use rotor_core::net::StreamSocket;
+use rotor_stream::Buf;
+
+use crate::counters::{TlsCounters, UnderWay};
+use crate::engine::{At, Engine};
+use crate::error::TlsError;
+use crate::incoming::Incoming;
+use crate::session::TlsSession;
+
+/// The most bytes of plaintext that one write takes: four records, so that a long body takes few
+/// system calls and holds little.
+const WRITE_BYTES_MAX: usize = 64 * 1024;
+
+/// The most bytes of records without a byte of data, one after the other: 16 of the longest. Keys
+/// that change and tickets are bounded by rustls besides; what is left are records that hold nothing,
+/// or padding.
+const EMPTY_BYTES_MAX: usize = 256 * 1024;
+
+/// The most bytes that wait to be written while more is read.
+const OUTGOING_BYTES_MAX: usize = 64 * 1024;
+
+pub(crate) struct Live {
+    pub(crate) session: TlsSession,
+    pub(crate) incoming: Incoming,
+    /// Decoded and not yet read: what did not fit where it was wanted.
+    plain: Buf,
+    /// Records that the socket inside has not taken yet.
+    pub(crate) outgoing: Buf,
+    /// How many bytes came since the last one of data.
+    empty_bytes: usize,
+    read_side: ReadSide,
+    close_sent: bool,
+    counters: Arc<TlsCounters>,
+    /// While it shakes hands.
+    pub(crate) shaking: Option<Shaking>,
+}
+
+/// What a handshake holds until it is over.
+pub(crate) struct Shaking {
+    pub(crate) under_way: UnderWay,
+    /// Its place among those that may be under way, where they are limited.
+    pub(crate) _permit: Option<Permit>,
+    /// Its signatures are to be made by another thread.
+    pub(crate) is_slow: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum ReadSide {
+    Open,
+    /// The peer has said that it sends no more.
+    Closed,
+    /// The socket inside has ended, and the peer had not said so.
+    Truncated,
+    /// What came cannot be read.
+    Broken,
+}
+
+impl Live {
+    pub(crate) fn new(
+        engine: Engine,
+        server_name: Option<Box<str>>,
+        incoming: Incoming,
+        shaking: Shaking,
+    ) -> Box<Live> {
+        Box::new(Live {
+            session: TlsSession { engine, server_name },
+            incoming,
+            plain: Buf::new(),
+            outgoing: Buf::new(),
+            empty_bytes: 0,
+            read_side: ReadSide::Open,
+            close_sent: false,
+            counters: shaking.under_way.counters().clone(),
+            shaking: Some(shaking),
+        })
+    }
+
+    /// Has the handshake go on with what is there.
+    ///
+    /// # Errors
+    ///
+    /// Why it has failed; the alert for that is in `outgoing`.
+    pub(crate) fn advance(&mut self) -> Result<At, TlsError> {
+        loop {
+            let at = self.decode(&mut [])?.1;
+            if at != At::Plain || !self.session.engine.is_handshaking() {
+                return Ok(at);
+            }
+        }
+    }
+
+    /// Decodes what is there, up to the plaintext of one record: into `buffer`, and what does not
+    /// fit is kept. Returns how much of the buffer it has filled.
+    #[inline]
+    fn decode(&mut self, buffer: &mut [u8]) -> Result<(usize, At), TlsError> {
+        let Live { session, incoming, plain, outgoing, .. } = self;
+        let mut filled = 0;
+        let mut keep = |payload: &[u8]| {
+            let count = payload.len().min(buffer.len() - filled);
+            let (now, later) = payload.split_at(count);
+            buffer[filled..filled + count].copy_from_slice(now);
+            filled += count;
+            if !later.is_empty() {
+                plain.extend(later);
+            }
+        };
+        let taken = session.engine.take(&mut incoming.bytes, &mut keep, outgoing);
+        match taken {
+            Ok(at) => Ok((filled, at)),
+            Err(error) => {
+                session.engine.last_words(&mut incoming.bytes, outgoing);
+                Err(error.into())
+            }
+        }
+    }
+
+    pub(crate) fn counters(&self) -> &Arc<TlsCounters> {
+        &self.counters
+    }
+
+    /// The handshake is over: gives back what it held, and returns what is to count it.
+    pub(crate) fn end_shaking(&mut self) -> Option<UnderWay> {
+        self.shaking.take().map(|shaking| shaking.under_way)
+    }
+
+    /// Reads once more for a handshake.
+    ///
+    /// # Errors
+    ///
+    /// `UnexpectedEof` where the connection ends; what the socket inside says.
+    pub(crate) fn fill<S: StreamSocket>(&mut self, inner: &mut S) -> io::Result<()> {
+        match self.incoming.fill(inner)? {
+            0 => Err(ErrorKind::UnexpectedEof.into()),
+            _ => Ok(()),
+        }
+    }
+
+    /// Writes what waits to be written.
+    #[inline]
+    pub(crate) fn flush<S: StreamSocket>(&mut self, inner: &mut S) -> io::Result<()> {
+        flush(&mut self.outgoing, inner)
+    }
+
+    /// Reads what the peer has sent, decoded.
+    #[inline]
+    pub(crate) fn read<S: StreamSocket>(
+        &mut self,
+        inner: &mut S,
+        buffer: &mut [u8],
+    ) -> io::Result<usize> {
+        let mut filled = 0;
+        if !self.plain.is_empty() {
+            filled = self.plain.len().min(buffer.len());
+            buffer[..filled].copy_from_slice(&self.plain[..filled]);
+            self.plain.consume(filled);
+        }
+        loop {
+            filled += self.decode_all(inner, &mut buffer[filled..], filled > 0)?;
+            match self.read_side {
+                ReadSide::Closed => return Ok(filled),
+                // Told of first; then the error, again and again.
+                _ if filled > 0 => return Ok(filled),
+                ReadSide::Broken => return Err(broken()),
+                ReadSide::Truncated => return Err(ErrorKind::UnexpectedEof.into()),
+                ReadSide::Open if self.outgoing.len() > OUTGOING_BYTES_MAX => {
+                    return Err(ErrorKind::WouldBlock.into());
+                }
+                ReadSide::Open => {}
+            }
+            let count = self.incoming.fill(inner)?;
+            if count == 0 {
+                TlsCounters::add(&self.counters.truncated);
+                self.read_side = ReadSide::Truncated;
+                return Err(ErrorKind::UnexpectedEof.into());
+            }
+            self.empty_bytes += count;
+        }
+    }
+
+    /// Decodes as much as fits into the buffer; `is_late` where something was put into it before.
+    ///
+    /// # Errors
+    ///
+    /// What cannot be decoded, unless something else is to be handed out first.
+    fn decode_all<S: StreamSocket>(
+        &mut self,
+        inner: &mut S,
+        buffer: &mut [u8],
+        is_late: bool,
+    ) -> io::Result<usize> {
+        let mut filled = 0;
+        // A record that does not fit any more is not decoded.
+        while filled < buffer.len() && self.read_side == ReadSide::Open {
+            let error = match self.decode(&mut buffer[filled..]) {
+                Ok((count, At::Plain)) => {
+                    filled += count;
+                    self.empty_bytes = 0;
+                    continue;
+                }
+                Ok((_, At::PeerClosed)) => {
+                    self.read_side = ReadSide::Closed;
+                    break;
+                }
+                Ok((_, At::NeedsInput)) if self.empty_bytes <= EMPTY_BYTES_MAX => break,
+                Ok((_, At::NeedsInput)) => TlsError::Empty,
+                Err(error) => error,
+            };
+            self.read_side = ReadSide::Broken;
+            TlsCounters::add(&self.counters.broken);
+            // The alert, if the socket takes it; else it is flushed later.
+            let _is_sent = self.flush(inner);
+            log::debug!("a TLS connection has broken off: {}", rotor_core::with_causes(&error));
+            if filled == 0 && !is_late {
+                return Err(error.into());
+            }
+        }
+        Ok(filled)
+    }
+
+    /// Takes bytes to be written. What is taken is on its way, or goes with the next flush.
+    #[inline]
+    pub(crate) fn write<S: StreamSocket>(
+        &mut self,
+        inner: &mut S,
+        bytes: &[u8],
+    ) -> io::Result<usize> {
+        // One write waits at most.
+        self.flush(inner)?;
+        if self.read_side == ReadSide::Broken || self.close_sent {
+            return Err(ErrorKind::NotConnected.into());
+        }
+        let bytes = &bytes[..bytes.len().min(WRITE_BYTES_MAX)];
+        let Live { session, incoming, plain, outgoing, .. } = self;
+        let mut keep = |payload: &[u8]| plain.extend(payload);
+        let put = session.engine.put(bytes, &mut incoming.bytes, &mut keep, outgoing);
+        if let Err(error) = put {
+            session.engine.last_words(&mut incoming.bytes, outgoing);
+            self.read_side = ReadSide::Broken;
+            return Err(TlsError::from(error).into());
+        }
+        match self.flush(inner) {
+            // It is taken, if not sent: an error would have the caller write it once more.
+            Err(error) if !is_for_later(&error) => Err(error),
+            _ => Ok(bytes.len()),
+        }
+    }
+
+    /// Tells the peer that no more will come.
+    pub(crate) fn close<S: StreamSocket>(&mut self, inner: &mut S) -> io::Result<()> {
+        if !self.close_sent && self.read_side != ReadSide::Broken {
+            let Live { session, incoming, plain, outgoing, .. } = self;
+            let mut keep = |payload: &[u8]| plain.extend(payload);
+            let closed = session.engine.close(&mut incoming.bytes, &mut keep, outgoing);
+            // What cannot be closed in order has broken; the alert says so.
+            if closed.is_err() {
+                session.engine.last_words(&mut incoming.bytes, outgoing);
+                self.read_side = ReadSide::Broken;
+            }
+        }
+        self.close_sent = true;
+        self.flush(inner)
+    }
+
+    /// Whether there is something to read of which no event of the socket inside will tell.
+    pub(crate) fn holds_input(&self) -> bool {
+        !self.plain.is_empty() || self.incoming.has_record()
+    }
+
+    /// Whether nothing is left to be read before the next event.
+    #[inline]
+    pub(crate) fn has_drained<S: StreamSocket>(&self, inner: &S) -> bool {
+        self.plain.is_empty() && self.incoming.has_drained(inner) && !self.incoming.has_record()
+    }
+}
+
+/// Writes what waits to be written, all of it.
+#[inline]
+pub(crate) fn flush<S: StreamSocket>(outgoing: &mut Buf, inner: &mut S) -> io::Result<()> {
+    while !outgoing.is_empty() {
+        match inner.write(outgoing)? {
+            0 => return Err(ErrorKind::WriteZero.into()),
+            count => outgoing.consume(count),
+        }
+    }
+    inner.flush()
+}
+
+/// Whether an error of writing means that it goes on later.
+pub(crate) fn is_for_later(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted)
+}
+
+fn broken() -> io::Error {
+    io::Error::new(ErrorKind::InvalidData, "the TLS connection has broken off")
+}

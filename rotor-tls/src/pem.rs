@@ -1,0 +1,61 @@
+//! Certificates and keys as they lie in files.
+
+use std::fs;
+use std::path::Path;
+
+use rustls::pki_types::pem::{self, PemObject, SectionKind};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+
+use crate::config_error::TlsConfigError;
+
+/// Reads a file, whose path its errors name.
+pub(crate) fn read(path: &Path) -> Result<(String, Vec<u8>), TlsConfigError> {
+    let place = path.display().to_string();
+    match fs::read(path) {
+        Ok(bytes) => Ok((place, bytes)),
+        Err(error) => Err(TlsConfigError::Read(place, error)),
+    }
+}
+
+/// All certificates, in their order; at least one.
+pub(crate) fn certificates(
+    place: &str,
+    bytes: &[u8],
+) -> Result<Vec<CertificateDer<'static>>, TlsConfigError> {
+    let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(bytes).collect();
+    match certificates {
+        Ok(certificates) if certificates.is_empty() => {
+            Err(TlsConfigError::NoCertificate(place.into()))
+        }
+        Ok(certificates) => Ok(certificates),
+        Err(error) => Err(TlsConfigError::Pem(place.into(), error.into())),
+    }
+}
+
+/// The first private key.
+pub(crate) fn key(place: &str, bytes: &[u8]) -> Result<PrivateKeyDer<'static>, TlsConfigError> {
+    match PrivateKeyDer::from_pem_slice(bytes) {
+        Ok(key) => Ok(key),
+        Err(pem::Error::NoItemsFound) if has(bytes, b"ENCRYPTED PRIVATE KEY-----") => {
+            Err(TlsConfigError::EncryptedKey(place.into()))
+        }
+        Err(pem::Error::NoItemsFound) if holds_certificate(bytes) => {
+            Err(TlsConfigError::CertificateForKey(place.into()))
+        }
+        Err(pem::Error::NoItemsFound) => Err(TlsConfigError::NoKey(place.into())),
+        // Of the old form, which says in a line of its own that it is encrypted (RFC 1421 §4.6.1.1).
+        Err(_) if has(bytes, b"Proc-Type: 4,ENCRYPTED") => {
+            Err(TlsConfigError::EncryptedKey(place.into()))
+        }
+        Err(error) => Err(TlsConfigError::Pem(place.into(), error.into())),
+    }
+}
+
+fn holds_certificate(bytes: &[u8]) -> bool {
+    <(SectionKind, Vec<u8>)>::pem_slice_iter(bytes)
+        .any(|item| matches!(item, Ok((SectionKind::Certificate, _))))
+}
+
+fn has(bytes: &[u8], text: &[u8]) -> bool {
+    bytes.windows(text.len()).any(|window| window == text)
+}

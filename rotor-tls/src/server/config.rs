@@ -1,0 +1,201 @@
+//! `TlsServerConfig`: what a server shows, and asks.
+
+use std::sync::Arc;
+
+use rustls::ServerConfig;
+use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
+use rustls::version::{TLS12, TLS13};
+
+use super::names::Names;
+use super::tickets::Tickets;
+use crate::clock::LoopClock;
+use crate::config_error::TlsConfigError;
+use crate::identity::Identity;
+use crate::provider::provider;
+use crate::roots::Roots;
+
+/// What a server shows of itself and asks of its clients.
+///
+/// ```no_run
+/// # use rotor_tls::{Identity, TlsConfigError, TlsServer, TlsServerConfig};
+/// # fn main() -> Result<(), TlsConfigError> {
+/// let site = Identity::from_pem_files("site.crt", "site.key")?;
+/// let other = Identity::from_pem_files("other.crt", "other.key")?;
+/// let tls = TlsServer::new(TlsServerConfig::new(site).identity(other).alpn(&[b"http/1.1"]))?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct TlsServerConfig {
+    pub(super) identities: Vec<Identity>,
+    protocols: Vec<Vec<u8>>,
+    client_certificates: ClientCertificates,
+    versions: Versions,
+    tickets: Tickets,
+    pub(super) unknown: UnknownName,
+    pub(super) offload: Offload,
+    pub(super) handshakes_max: usize,
+}
+
+/// What becomes of a client that asks for a name that none of the certificates has.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
+pub enum UnknownName {
+    /// It is shown the default identity, and decides for itself. So do most servers.
+    #[default]
+    ShowDefault,
+    /// It is refused, with the alert `unrecognized_name` (RFC 6066 §3): whoever scans addresses does
+    /// not learn what is served here. Clients that name no host are still shown the default.
+    Refuse,
+}
+
+/// Which versions of TLS are spoken.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
+pub enum Versions {
+    /// TLS 1.2, with forward secrecy and authenticated ciphers only, and TLS 1.3.
+    #[default]
+    Tls12And13,
+    /// TLS 1.3 alone.
+    Tls13,
+}
+
+/// Whether clients are asked for certificates of their own.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+#[doc(alias = "mTLS")]
+#[doc(alias = "mutual TLS")]
+pub enum ClientCertificates {
+    /// They are not asked.
+    #[default]
+    None,
+    /// They are asked, and may have none; one that they show must be from these issuers.
+    Optional(Roots),
+    /// They must show one from these issuers.
+    Required(Roots),
+}
+
+/// Who signs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
+pub enum Offload {
+    /// The loop itself, always.
+    Never,
+    /// The loop's pool ([`Scope::offload`](rotor_core::Scope::offload)), where an RSA key signs:
+    /// that takes 0.5 to 1 ms, in which a loop could serve a hundred requests. Where the pool has no
+    /// room, the loop itself.
+    #[default]
+    SlowKeys,
+}
+
+impl TlsServerConfig {
+    /// A server with this identity, which is also shown to those who ask for no name.
+    pub fn new(identity: Identity) -> TlsServerConfig {
+        TlsServerConfig {
+            identities: vec![identity],
+            protocols: Vec::new(),
+            client_certificates: ClientCertificates::default(),
+            versions: Versions::default(),
+            tickets: Tickets::default(),
+            unknown: UnknownName::default(),
+            offload: Offload::default(),
+            handshakes_max: 16 * 1024,
+        }
+    }
+
+    /// Adds an identity, for those who ask for one of its names.
+    #[doc(alias = "SNI")]
+    #[doc(alias = "virtual hosts")]
+    pub fn identity(mut self, identity: Identity) -> TlsServerConfig {
+        self.identities.push(identity);
+        self
+    }
+
+    /// Sets the names of the protocols that are spoken, the preferred one first: `http/1.1`, `h2`.
+    /// Default: none, and clients that name some are served all the same. With some, a client that
+    /// names others only is refused with `no_application_protocol` (RFC 7301 §3.2).
+    #[doc(alias = "ALPN")]
+    pub fn alpn(mut self, protocols: &[&[u8]]) -> TlsServerConfig {
+        self.protocols = protocols.iter().map(|name| name.to_vec()).collect();
+        self
+    }
+
+    /// Sets whether clients are asked for certificates. Default: [`ClientCertificates::None`].
+    #[doc(alias = "client_auth")]
+    pub fn client_certificates(mut self, which: ClientCertificates) -> TlsServerConfig {
+        self.client_certificates = which;
+        self
+    }
+
+    /// Sets what becomes of clients that ask for an unknown name. Default:
+    /// [`UnknownName::ShowDefault`].
+    pub fn unknown_name(mut self, what: UnknownName) -> TlsServerConfig {
+        self.unknown = what;
+        self
+    }
+
+    /// Sets the versions of TLS. Default: [`Versions::Tls12And13`].
+    pub fn versions(mut self, versions: Versions) -> TlsServerConfig {
+        self.versions = versions;
+        self
+    }
+
+    /// Sets how sessions are resumed. Default: [`Tickets::Fresh`].
+    pub fn tickets(mut self, tickets: Tickets) -> TlsServerConfig {
+        self.tickets = tickets;
+        self
+    }
+
+    /// Sets who signs. Default: [`Offload::SlowKeys`].
+    pub fn offload(mut self, offload: Offload) -> TlsServerConfig {
+        self.offload = offload;
+        self
+    }
+
+    /// Sets how many handshakes may be under way at a time, on all loops together, from the end of
+    /// the client's hello to the end of the handshake. Default 16,384: about 150 MiB. Further ones
+    /// wait, first come, first served, for no longer than
+    /// [`handshake_timeout`](rotor_stream::StreamConfig::handshake_timeout).
+    pub fn handshakes_max(mut self, handshakes: usize) -> TlsServerConfig {
+        self.handshakes_max = handshakes.max(1);
+        self
+    }
+
+    /// Makes what rustls wants of it.
+    pub(super) fn build(&self, names: Arc<Names>) -> Result<ServerConfig, TlsConfigError> {
+        if let Some(name) = self.protocols.iter().find(|name| !(1..=255).contains(&name.len())) {
+            return Err(TlsConfigError::Protocol(name.clone()));
+        }
+        let versions: &[_] = match self.versions {
+            Versions::Tls12And13 => &[&TLS13, &TLS12],
+            Versions::Tls13 => &[&TLS13],
+        };
+        let builder = ServerConfig::builder_with_details(provider(), Arc::new(LoopClock))
+            .with_protocol_versions(versions)
+            .map_err(|error| TlsConfigError::Other(error.into()))?;
+        let verifier = |roots: &Roots| -> Result<_, TlsConfigError> {
+            let roots = roots.clone().into_store()?;
+            Ok(WebPkiClientVerifier::builder_with_provider(roots, provider()))
+        };
+        let verifier = match &self.client_certificates {
+            ClientCertificates::None => None,
+            ClientCertificates::Optional(roots) => {
+                Some(verifier(roots)?.allow_unauthenticated().build())
+            }
+            ClientCertificates::Required(roots) => Some(verifier(roots)?.build()),
+        };
+        let builder = match verifier {
+            None => builder.with_no_client_auth(),
+            Some(verifier) => builder.with_client_cert_verifier(
+                verifier.map_err(|error| TlsConfigError::Other(error.into()))?,
+            ),
+        };
+        let mut config = builder.with_cert_resolver(names);
+        config.alpn_protocols.clone_from(&self.protocols);
+        // Sessions are in their tickets alone: what loops would share is a lock.
+        config.session_storage = Arc::new(NoServerSessionStorage {});
+        self.tickets.apply(&mut config)?;
+        Ok(config)
+    }
+}

@@ -1,0 +1,146 @@
+//! `Greets`: a connection of a server whose client has not said all of its hello.
+
+use std::io::{self, ErrorKind};
+use std::sync::Arc;
+
+use rotor_core::net::StreamSocket;
+use rotor_core::{Future, Outcome, Permit, Scope};
+
+use super::shared::Shared;
+use crate::counters::{TlsCounters, UnderWay};
+use crate::engine::Engine;
+use crate::error::TlsError;
+use crate::hello::{Greeting, HelloReader};
+use crate::incoming::Incoming;
+use crate::last_words::{Alert, plain_http_answer};
+use crate::live::{Live, Shaking};
+
+pub(crate) struct Greets {
+    shared: Arc<Shared>,
+    reader: HelloReader,
+    incoming: Incoming,
+    /// The name that the client asks for.
+    name: Option<Box<str>>,
+    place: Place,
+    under_way: UnderWay,
+}
+
+/// A place among the handshakes that may be under way.
+enum Place {
+    /// Asked for once the hello is whole: those who say nothing keep no place from others.
+    NotAsked,
+    Asked(Future<Permit>),
+    /// `None` where nobody counts any more.
+    Taken(Option<Permit>),
+}
+
+/// What a hello comes to.
+pub(crate) enum Greeted {
+    Well,
+    /// It is refused, and this is for the peer to read, in clear.
+    Badly(TlsError, Vec<u8>),
+}
+
+impl Greets {
+    pub(super) fn new(shared: Arc<Shared>) -> Box<Greets> {
+        let under_way = UnderWay::begin(shared.counters.clone());
+        Box::new(Greets {
+            shared,
+            reader: HelloReader::default(),
+            incoming: Incoming::default(),
+            name: None,
+            place: Place::NotAsked,
+            under_way,
+        })
+    }
+
+    /// Reads on until the hello is whole, and there is a place for what follows.
+    ///
+    /// # Errors
+    ///
+    /// `WouldBlock` until then; `UnexpectedEof` where the connection ends; what the socket inside
+    /// says.
+    pub(crate) fn go_on<S: StreamSocket, C>(
+        &mut self,
+        inner: &mut S,
+        scope: &Scope<'_, C>,
+    ) -> io::Result<Greeted> {
+        while let Place::NotAsked = self.place {
+            match self.reader.look(&self.incoming.bytes) {
+                Greeting::Incomplete => {
+                    if self.incoming.fill(inner)? == 0 {
+                        return Err(ErrorKind::UnexpectedEof.into());
+                    }
+                }
+                Greeting::Hello { name } => {
+                    self.name = name;
+                    self.place = Place::Asked(self.shared.handshakes.ask(scope));
+                    if !self.has_place() {
+                        TlsCounters::add(&self.shared.counters.waited);
+                        self.incoming.bytes.shrink();
+                    }
+                }
+                Greeting::PlainHttp => {
+                    return Ok(Greeted::Badly(TlsError::PlainHttp, plain_http_answer()));
+                }
+                Greeting::NotTls => return Ok(badly(TlsError::NotTls, Alert::DecodeError)),
+                Greeting::TooLarge => {
+                    return Ok(badly(TlsError::HelloTooLarge, Alert::DecodeError));
+                }
+            }
+        }
+        if self.has_place() { Ok(Greeted::Well) } else { Err(ErrorKind::WouldBlock.into()) }
+    }
+
+    /// Whether there is a place by now.
+    fn has_place(&mut self) -> bool {
+        match std::mem::replace(&mut self.place, Place::NotAsked) {
+            Place::Asked(permit) => match permit.take() {
+                Outcome::Value(permit) => self.place = Place::Taken(Some(permit)),
+                Outcome::Pending(permit) => self.place = Place::Asked(permit),
+                // Never: nobody closes them.
+                Outcome::Lost(_) => self.place = Place::Taken(None),
+            },
+            other => self.place = other,
+        }
+        matches!(self.place, Place::Taken(_))
+    }
+
+    /// Makes a connection of it.
+    ///
+    /// # Errors
+    ///
+    /// Why there is none, and what the peer is to read.
+    pub(crate) fn into_live(self) -> Result<Box<Live>, (UnderWay, TlsError, Vec<u8>)> {
+        let Greets { shared, incoming, name, place, under_way, .. } = self;
+        let current = shared.current();
+        if let Some(name) = &name
+            && !current.serves(name)
+        {
+            let error = TlsError::UnknownName(name.clone());
+            return Err((under_way, error, Alert::UnrecognizedName.record().into()));
+        }
+        let is_slow = current.is_slow(name.as_deref());
+        let engine = match Engine::server(current.config.clone()) {
+            Ok(engine) => engine,
+            Err(error) => {
+                let alert = Alert::InternalError.record().into();
+                return Err((under_way, error.into(), alert));
+            }
+        };
+        let _permit = match place {
+            Place::Taken(permit) => permit,
+            _ => None,
+        };
+        let shaking = Shaking { under_way, _permit, is_slow };
+        Ok(Live::new(engine, name, incoming, shaking))
+    }
+
+    pub(crate) fn into_under_way(self) -> UnderWay {
+        self.under_way
+    }
+}
+
+fn badly(error: TlsError, alert: Alert) -> Greeted {
+    Greeted::Badly(error, alert.record().into())
+}

@@ -1,0 +1,90 @@
+//! `TlsListener`: a listener whose connections speak TLS.
+
+use std::fmt;
+use std::io;
+use std::net::SocketAddr;
+
+use rotor_core::backend::{BackendHandle, Source};
+use rotor_core::net::{ListenOptions, Listener};
+use rotor_core::{Interest, Scope, Token};
+
+use super::TlsServer;
+use crate::stream::TlsStream;
+
+/// Where a [`TlsListener`] listens, and as who; [`TlsServer::at`] makes one.
+#[derive(Clone, Debug)]
+pub struct TlsAddress<A> {
+    pub(super) server: TlsServer,
+    pub(super) address: A,
+}
+
+/// A listener whose connections speak TLS, around one of any kind.
+///
+/// Where others have a `TcpListener`, this is `TlsListener<TcpListener>`, and its address
+/// [`tls.at(address)`](TlsServer::at).
+pub struct TlsListener<L> {
+    pub(super) server: TlsServer,
+    pub(super) listener: L,
+}
+
+impl<A> TlsAddress<A> {
+    /// Returns the address itself.
+    pub fn inner(&self) -> &A {
+        &self.address
+    }
+}
+
+impl<L> TlsListener<L> {
+    /// Returns the listener inside.
+    pub fn inner(&self) -> &L {
+        &self.listener
+    }
+}
+
+impl<L: Source> Source for TlsListener<L> {
+    fn register(
+        &mut self,
+        backend: &dyn BackendHandle,
+        token: Token,
+        interest: Interest,
+    ) -> io::Result<()> {
+        self.listener.register(backend, token, interest)
+    }
+
+    fn deregister(&mut self, backend: &dyn BackendHandle) -> io::Result<()> {
+        self.listener.deregister(backend)
+    }
+}
+
+impl<L: Listener> Listener for TlsListener<L> {
+    type Address = TlsAddress<L::Address>;
+    type Socket = TlsStream<L::Socket>;
+
+    fn bind<C>(
+        address: &TlsAddress<L::Address>,
+        options: &ListenOptions,
+        scope: &Scope<'_, C>,
+    ) -> io::Result<TlsListener<L>> {
+        let listener = L::bind(&address.address, options, scope)?;
+        Ok(address.server.over(listener))
+    }
+
+    fn accept(&mut self) -> io::Result<(TlsStream<L::Socket>, Option<SocketAddr>)> {
+        let (socket, from) = self.listener.accept()?;
+        Ok((self.server.wrap(socket), from))
+    }
+
+    fn has_waiting(&self) -> bool {
+        self.listener.has_waiting()
+    }
+
+    fn local_address(&self) -> Option<SocketAddr> {
+        self.listener.local_address()
+    }
+}
+
+impl<L> fmt::Debug for TlsListener<L> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TlsListener").finish_non_exhaustive()
+    }
+}

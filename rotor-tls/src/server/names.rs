@@ -1,0 +1,84 @@
+//! `Names`: which identity is shown to whom.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use rustls::server::{ClientHello, ResolvesServerCert};
+use rustls::sign::CertifiedKey;
+
+use super::config::UnknownName;
+use crate::identity::Identity;
+
+/// The identities of a server by their names.
+#[derive(Debug)]
+pub(super) struct Names {
+    exact: BTreeMap<Box<str>, Vec<Identity>>,
+    /// By what follows `*.`.
+    wildcards: BTreeMap<Box<str>, Vec<Identity>>,
+    /// For those who ask for no name, or for none of these.
+    default: Vec<Identity>,
+    unknown: UnknownName,
+}
+
+impl Names {
+    /// The first identity is the default; others that have the same first name stand in for it.
+    pub(super) fn new(identities: &[Identity], unknown: UnknownName) -> Names {
+        let (mut exact, mut wildcards) = (BTreeMap::new(), BTreeMap::new());
+        for identity in identities {
+            for name in identity.names() {
+                let (map, name) = match name.strip_prefix("*.") {
+                    Some(suffix) => (&mut wildcards, suffix),
+                    None => (&mut exact, name),
+                };
+                let list: &mut Vec<Identity> = map.entry(name.into()).or_default();
+                list.push(identity.clone());
+            }
+        }
+        let name = identities.first().and_then(|identity| identity.names().next());
+        let is_like_first =
+            |identity: &&Identity| name.is_some() && identity.names().next() == name;
+        let mut default: Vec<_> = identities.iter().filter(is_like_first).cloned().collect();
+        if default.is_empty() {
+            default.extend(identities.first().cloned());
+        }
+        Names { exact, wildcards, default, unknown }
+    }
+
+    /// Who is shown to those who ask for a name in lower case; nobody, if that is to be refused.
+    fn find(&self, name: Option<&str>) -> &[Identity] {
+        let Some(name) = name else { return &self.default };
+        // A dot at the end says that the name is whole, which all are here (RFC 6066 §3).
+        let name = name.strip_suffix('.').unwrap_or(name);
+        let found = self.exact.get(name).or_else(|| {
+            // A star stands for one label (RFC 6125 §6.4.3).
+            let (_, suffix) = name.split_once('.')?;
+            self.wildcards.get(suffix)
+        });
+        match (found, self.unknown) {
+            (Some(identities), _) => identities,
+            (None, UnknownName::ShowDefault) => &self.default,
+            (None, UnknownName::Refuse) => &[],
+        }
+    }
+
+    pub(super) fn serves(&self, name: &str) -> bool {
+        !self.find(Some(name)).is_empty()
+    }
+
+    /// Whether the signature for that name may be a slow one.
+    pub(super) fn is_slow(&self, name: Option<&str>) -> bool {
+        self.find(name).iter().any(Identity::is_slow)
+    }
+}
+
+impl ResolvesServerCert for Names {
+    fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        let name = hello.server_name().map(str::to_ascii_lowercase);
+        let identities = self.find(name.as_deref());
+        let schemes = hello.signature_schemes();
+        let fits = |identity: &&Identity| identity.key.key.choose_scheme(schemes).is_some();
+        // If none fits, rustls says so with the first.
+        let identity = identities.iter().find(fits).or(identities.first())?;
+        Some(identity.key.clone())
+    }
+}

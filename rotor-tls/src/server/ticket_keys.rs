@@ -1,0 +1,151 @@
+//! `TicketKeys`: keys for tickets that several processes share.
+
+use std::fmt;
+use std::sync::{Arc, PoisonError, RwLock};
+
+#[cfg(feature = "aws-lc-rs")]
+use aws_lc_rs::{aead, digest};
+#[cfg(all(feature = "ring", not(feature = "aws-lc-rs")))]
+use ring::{aead, digest};
+use rustls::server::ProducesTickets;
+
+use crate::provider::provider;
+
+/// How long a ticket is good, in seconds, where the keys are shared: as long as that of
+/// [`Tickets::Fresh`](super::Tickets::Fresh) is at most.
+const LIFETIME: u32 = 12 * 60 * 60;
+
+/// The most keys at a time. Each ticket names its key, so more cost nothing but memory.
+const KEYS_MAX: usize = 16;
+
+/// The bytes of a ticket that say with which key it is encrypted.
+const NAME_BYTES: usize = 16;
+
+/// Keys for the tickets of several loops, processes and machines: a handle, whose clones are the
+/// same keys.
+///
+/// Tickets are made with the first key, and accepted with each of them. To rotate, have all
+/// processes accept the new key ([`set`](TicketKeys::set) with the new one second), then make
+/// tickets with it (first), and forget the old one when its tickets have expired, after twelve
+/// hours. Whoever has a key can read what was sent in each session that it was in a ticket of, as far
+/// as TLS 1.2 and resumption without a key exchange go: keep keys in memory or in a file that
+/// nobody else can read, replace them daily, and forget them.
+///
+/// ```
+/// # use rotor_tls::{TicketKeys, Tickets};
+/// # let (today, yesterday) = ([1; 32], [2; 32]);
+/// let keys = TicketKeys::new(&[today, yesterday]);
+/// let tickets = Tickets::Keys(keys.clone());
+/// // A day later, from any thread:
+/// # let tomorrow = [3; 32];
+/// keys.set(&[tomorrow, today]);
+/// ```
+#[derive(Clone)]
+#[doc(alias = "STEK")]
+#[doc(alias = "session_ticket_key")]
+pub struct TicketKeys {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    keys: RwLock<Arc<[TicketKey]>>,
+}
+
+struct TicketKey {
+    name: [u8; NAME_BYTES],
+    key: aead::LessSafeKey,
+}
+
+impl TicketKeys {
+    /// Takes the keys, 32 bytes each of a good generator of randomness (`openssl rand 32`); at most
+    /// 16 are used. Without any, no tickets are made.
+    pub fn new(keys: &[[u8; 32]]) -> TicketKeys {
+        TicketKeys { shared: Arc::new(Shared { keys: RwLock::new(prepare(keys)) }) }
+    }
+
+    /// Puts other keys in their place, for all who have this handle, from any thread.
+    pub fn set(&self, keys: &[[u8; 32]]) {
+        *self.shared.keys.write().unwrap_or_else(PoisonError::into_inner) = prepare(keys);
+    }
+
+    pub(super) fn producer(&self) -> Arc<dyn ProducesTickets> {
+        self.shared.clone()
+    }
+}
+
+fn prepare(keys: &[[u8; 32]]) -> Arc<[TicketKey]> {
+    keys.iter().take(KEYS_MAX).filter_map(TicketKey::new).collect()
+}
+
+impl TicketKey {
+    fn new(key: &[u8; 32]) -> Option<TicketKey> {
+        let mut named = digest::Context::new(&digest::SHA256);
+        named.update(b"the name of a rotor-tls ticket key");
+        named.update(key);
+        let mut name = [0; NAME_BYTES];
+        name.copy_from_slice(&named.finish().as_ref()[..NAME_BYTES]);
+        // It fails where the length is wrong, which it is not.
+        let key = aead::UnboundKey::new(&aead::AES_256_GCM, key).ok()?;
+        Some(TicketKey { name, key: aead::LessSafeKey::new(key) })
+    }
+}
+
+impl Shared {
+    fn keys(&self) -> Arc<[TicketKey]> {
+        self.keys.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+impl ProducesTickets for Shared {
+    fn enabled(&self) -> bool {
+        !self.keys().is_empty()
+    }
+
+    fn lifetime(&self) -> u32 {
+        LIFETIME
+    }
+
+    /// A ticket: the name of the key, the nonce, and the session, encrypted.
+    fn encrypt(&self, plain: &[u8]) -> Option<Vec<u8>> {
+        let keys = self.keys();
+        let key = keys.first()?;
+        // Of one key, four thousand million may be drawn before two are likely to be the same.
+        let mut nonce = [0; aead::NONCE_LEN];
+        provider().secure_random.fill(&mut nonce).ok()?;
+        let mut sealed = plain.to_vec();
+        key.key
+            .seal_in_place_append_tag(
+                aead::Nonce::assume_unique_for_key(nonce),
+                aead::Aad::from(key.name),
+                &mut sealed,
+            )
+            .ok()?;
+        Some([&key.name[..], &nonce, &sealed].concat())
+    }
+
+    fn decrypt(&self, ticket: &[u8]) -> Option<Vec<u8>> {
+        let (name, rest) = ticket.split_first_chunk::<NAME_BYTES>()?;
+        let (nonce, sealed) = rest.split_first_chunk::<{ aead::NONCE_LEN }>()?;
+        let keys = self.keys();
+        // Names are no secret.
+        let key = keys.iter().find(|key| key.name == *name)?;
+        let mut plain = sealed.to_vec();
+        let nonce = aead::Nonce::assume_unique_for_key(*nonce);
+        let len = key.key.open_in_place(nonce, aead::Aad::from(key.name), &mut plain).ok()?.len();
+        plain.truncate(len);
+        Some(plain)
+    }
+}
+
+/// Without the keys.
+impl fmt::Debug for TicketKeys {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "TicketKeys({})", self.shared.keys().len())
+    }
+}
+
+impl fmt::Debug for Shared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("TicketKeys")
+    }
+}

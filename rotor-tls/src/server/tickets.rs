@@ -1,0 +1,57 @@
+//! `Tickets`: how a client comes back without showing and checking certificates once more.
+
+use std::sync::Arc;
+
+use rustls::ServerConfig;
+use rustls::server::ProducesTickets;
+
+use super::ticket_keys::TicketKeys;
+use crate::config_error::TlsConfigError;
+use crate::provider::fresh_tickets;
+
+/// How sessions are resumed: by tickets, which clients keep and bring back (RFC 8446 §4.6.1, RFC
+/// 5077). Nothing is kept here.
+///
+/// A resumed session has keys of its own. What the client has shown of itself is in the ticket,
+/// encrypted, and is not checked again.
+#[derive(Clone, Default)]
+#[non_exhaustive]
+#[doc(alias = "session resumption")]
+pub enum Tickets {
+    /// Not at all.
+    Off,
+    /// With keys made by chance, which all loops of the process share and which replace each other
+    /// every six hours. A ticket is good for twelve hours at most, and no longer than the process.
+    #[default]
+    Fresh,
+    /// With keys that others have as well: other processes of this server, on this machine and on
+    /// others, and the next one after a restart.
+    Keys(TicketKeys),
+}
+
+impl Tickets {
+    pub(super) fn apply(&self, config: &mut ServerConfig) -> Result<(), TlsConfigError> {
+        let ticketer: Arc<dyn ProducesTickets> = match self {
+            Tickets::Off => {
+                config.send_tls13_tickets = 0;
+                return Ok(());
+            }
+            Tickets::Fresh => {
+                fresh_tickets().map_err(|error| TlsConfigError::Other(error.into()))?
+            }
+            Tickets::Keys(keys) => keys.producer(),
+        };
+        config.ticketer = ticketer;
+        Ok(())
+    }
+}
+
+impl std::fmt::Debug for Tickets {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Tickets::Off => "Off",
+            Tickets::Fresh => "Fresh",
+            Tickets::Keys(_) => "Keys",
+        })
+    }
+}

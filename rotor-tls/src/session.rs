@@ -1,0 +1,90 @@
+//! `TlsSession`: what a handshake has come to, for those who handle what follows.
+
+use std::fmt;
+
+use rustls::{HandshakeKind, ProtocolVersion};
+
+use crate::engine::Engine;
+
+/// What the two ends agreed on in their handshake, and what the other one has shown.
+///
+/// A protocol gets it from [`Transport::session`](rotor_stream::Transport::session), a handler of
+/// HTTP from the `session` of a head.
+///
+/// ```
+/// # use rotor_stream::Transport;
+/// # use rotor_tls::TlsSession;
+/// fn asked_for(transport: &Transport<'_>) -> Option<String> {
+///     transport.session::<TlsSession>()?.server_name().map(str::to_owned)
+/// }
+/// ```
+pub struct TlsSession {
+    pub(crate) engine: Engine,
+    pub(crate) server_name: Option<Box<str>>,
+}
+
+/// A version of TLS.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[non_exhaustive]
+pub enum TlsVersion {
+    /// TLS 1.2 (RFC 5246).
+    Tls12,
+    /// TLS 1.3 (RFC 8446).
+    Tls13,
+}
+
+impl TlsSession {
+    /// Returns the version that is spoken.
+    pub fn version(&self) -> TlsVersion {
+        match self.engine.common().protocol_version() {
+            Some(ProtocolVersion::TLSv1_2) => TlsVersion::Tls12,
+            _ => TlsVersion::Tls13,
+        }
+    }
+
+    /// Returns the name of the cipher suite in the registry of IANA, `TLS13_AES_256_GCM_SHA384`
+    /// say, as rustls writes it.
+    #[doc(alias = "cipher suite")]
+    pub fn cipher(&self) -> &'static str {
+        let suite = self.engine.common().negotiated_cipher_suite();
+        suite.and_then(|suite| suite.suite().as_str()).unwrap_or("unknown")
+    }
+
+    /// Returns the name of the server, in lower case: the one that the client asked for. `None`
+    /// where it asked for none, or for an address.
+    #[doc(alias = "SNI")]
+    pub fn server_name(&self) -> Option<&str> {
+        self.server_name.as_deref()
+    }
+
+    /// Returns the certificates that the peer has shown and that were accepted, in DER, its own
+    /// first; none where a server did not ask, or the client had none.
+    #[doc(alias = "peer_certificate")]
+    #[doc(alias = "mTLS")]
+    pub fn peer_certificates(&self) -> impl Iterator<Item = &[u8]> {
+        let certificates = self.engine.common().peer_certificates();
+        certificates.into_iter().flatten().map(|certificate| certificate.as_ref())
+    }
+
+    /// Returns whether this is the continuation of an earlier session, by a ticket.
+    pub fn is_resumed(&self) -> bool {
+        self.engine.common().handshake_kind() == Some(HandshakeKind::Resumed)
+    }
+
+    /// Returns the name of the protocol that the two ends agreed on.
+    #[doc(alias = "ALPN")]
+    pub fn protocol(&self) -> Option<&[u8]> {
+        self.engine.common().alpn_protocol()
+    }
+}
+
+impl fmt::Debug for TlsSession {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TlsSession")
+            .field("version", &self.version())
+            .field("cipher", &self.cipher())
+            .field("server_name", &self.server_name)
+            .field("is_resumed", &self.is_resumed())
+            .finish_non_exhaustive()
+    }
+}

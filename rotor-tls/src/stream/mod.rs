@@ -1,0 +1,283 @@
+//! `TlsStream`: TLS around any socket, for either end of a connection.
+//!
+//! `opening` is what happens before the first byte of the protocol; here is the socket that others
+//! see.
+
+mod opening;
+
+use std::any::Any;
+use std::fmt;
+use std::fs::File;
+use std::io::{self, ErrorKind, IoSlice, Read, Write};
+use std::net::{Shutdown, SocketAddr};
+use std::time::Duration;
+
+use rotor_core::backend::{BackendHandle, Source};
+use rotor_core::net::StreamSocket;
+use rotor_core::{Interest, Scope, Token};
+use rotor_stream::Buf;
+
+use self::opening::Opening;
+use crate::client::{ClientStart, TlsTarget};
+use crate::live::{Live, flush};
+use crate::server::Greets;
+
+/// TLS around a socket: what is written is encrypted, what is read was encrypted.
+///
+/// It is a [`StreamSocket`] itself, so any [`Protocol`](rotor_stream::Protocol) runs on it, and
+/// `S` may be any socket: of the kernel, simulated, scripted, another one that wraps. A server gets
+/// one from a [`TlsListener`](crate::TlsListener), a client by connecting to a [`TlsTarget`].
+///
+/// * Bytes that were accepted by a write are on their way, or go with the next flush: nothing is
+///   encrypted twice.
+/// * The end of our side is told by `close_notify`, and so must the peer's be: an end without it
+///   is `UnexpectedEof`, for streams [`Exception::Truncated`](rotor_stream::Exception::Truncated).
+///   One side may end before the other.
+/// * Early data (0-RTT) is neither sent nor taken, since anybody may send it once more.
+///   Renegotiation is refused; keys are renewed when the peer asks for it, and before they are worn
+///   out.
+/// * While it waits it holds about 3.5 KiB with `ring`, and nothing but the kernel's own before the
+///   client has said its first words.
+///
+/// # Errors
+///
+/// [`TlsError::of`](crate::TlsError::of) says what went wrong and whose fault it was. An error of
+/// the socket inside is passed on as it is.
+pub struct TlsStream<S> {
+    inner: S,
+    state: State,
+}
+
+enum State {
+    Opening(Opening),
+    Open(Box<Live>),
+    /// The handshake has failed. This is for the peer to read; what it sends is not decoded any
+    /// more.
+    Failed(Buf),
+}
+
+impl<S> TlsStream<S> {
+    /// The server's end of a connection.
+    pub(crate) fn server(inner: S, greets: Box<Greets>) -> TlsStream<S> {
+        TlsStream { inner, state: State::Opening(Opening::Greets(greets)) }
+    }
+
+    /// The client's end of a connection, or of an attempt to make one.
+    pub(crate) fn client(inner: S, start: ClientStart) -> TlsStream<S> {
+        TlsStream { inner, state: State::Opening(Opening::Starts(start)) }
+    }
+
+    /// Returns the socket inside, to ask it for something or to set an option. Reading from it, or
+    /// writing to it, breaks the connection.
+    pub fn inner(&self) -> &S {
+        &self.inner
+    }
+}
+
+impl<S: StreamSocket> Read for TlsStream<S> {
+    #[inline]
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match &mut self.state {
+            State::Open(live) if !buffer.is_empty() => live.read(&mut self.inner, buffer),
+            // A read of no bytes asks whether the socket inside is connected; and after a
+            // handshake that failed, nobody wants to know what comes.
+            State::Open(_) | State::Opening(_) | State::Failed(_) => self.inner.read(buffer),
+        }
+    }
+}
+
+impl<S: StreamSocket> Write for TlsStream<S> {
+    #[inline]
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match &mut self.state {
+            State::Open(live) => live.write(&mut self.inner, bytes),
+            State::Opening(_) | State::Failed(_) => Err(ErrorKind::NotConnected.into()),
+        }
+    }
+
+    /// Small pieces become one record; a large one is a record of its own, and is not copied
+    /// before it is encrypted.
+    fn write_vectored(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
+        let State::Open(live) = &mut self.state else {
+            return Err(ErrorKind::NotConnected.into());
+        };
+        let mut slices = slices.iter().skip_while(|slice| slice.is_empty());
+        let Some(first) = slices.next() else { return Ok(0) };
+        if first.len() >= GATHER_BYTES_MAX {
+            return live.write(&mut self.inner, first);
+        }
+        let mut gathered = Buf::new();
+        gathered.extend(first);
+        for slice in slices {
+            let room = GATHER_BYTES_MAX - gathered.len();
+            gathered.extend(&slice[..slice.len().min(room)]);
+            if gathered.len() == GATHER_BYTES_MAX {
+                break;
+            }
+        }
+        live.write(&mut self.inner, &gathered)
+    }
+
+    #[inline]
+    fn flush(&mut self) -> io::Result<()> {
+        match &mut self.state {
+            State::Open(live) => live.flush(&mut self.inner),
+            State::Failed(outgoing) => flush(outgoing, &mut self.inner),
+            State::Opening(opening) => opening.flush(&mut self.inner),
+        }
+    }
+}
+
+/// Up to this many bytes, pieces are gathered into one record: as much as it takes.
+const GATHER_BYTES_MAX: usize = 16 * 1024;
+
+/// How many bytes of a file are read and encrypted at a time: as many as one write takes.
+const FILE_BYTES: usize = 64 * 1024;
+
+impl<S: Source> Source for TlsStream<S> {
+    fn register(
+        &mut self,
+        backend: &dyn BackendHandle,
+        token: Token,
+        interest: Interest,
+    ) -> io::Result<()> {
+        self.inner.register(backend, token, interest)
+    }
+
+    fn deregister(&mut self, backend: &dyn BackendHandle) -> io::Result<()> {
+        self.inner.deregister(backend)
+    }
+}
+
+impl<S: StreamSocket> StreamSocket for TlsStream<S> {
+    type Target = TlsTarget<S::Target>;
+
+    fn connect<C>(target: &TlsTarget<S::Target>, scope: &Scope<'_, C>) -> io::Result<Self> {
+        let inner = S::connect(target.address(), scope)?;
+        Ok(TlsStream::client(inner, target.start()))
+    }
+
+    fn handshake<C>(&mut self, scope: &Scope<'_, C>) -> io::Result<()> {
+        self.inner.handshake(scope)?;
+        self.open(scope)
+    }
+
+    /// Ends our side by `close_notify`, then that of the socket inside.
+    fn shutdown(&mut self, how: Shutdown) -> io::Result<()> {
+        if how != Shutdown::Read {
+            match &mut self.state {
+                State::Open(live) => live.close(&mut self.inner)?,
+                State::Failed(outgoing) => flush(outgoing, &mut self.inner)?,
+                State::Opening(_) => {}
+            }
+        }
+        self.inner.shutdown(how)
+    }
+
+    fn negotiated(&self) -> Option<&[u8]> {
+        self.live()?.session.protocol()
+    }
+
+    /// Returns a [`TlsSession`](crate::TlsSession).
+    fn session(&self) -> Option<&dyn Any> {
+        self.live().map(|live| &live.session as &dyn Any)
+    }
+
+    fn is_secure(&self) -> bool {
+        self.live().is_some()
+    }
+
+    fn holds_input(&self) -> bool {
+        self.live().is_some_and(Live::holds_input)
+    }
+
+    #[inline]
+    fn short_read_drains(&self) -> bool {
+        self.live().is_some_and(|live| live.has_drained(&self.inner))
+    }
+
+    fn wants_read(&self) -> bool {
+        self.inner.wants_read()
+    }
+
+    #[inline]
+    fn wants_write(&self) -> bool {
+        let waits = match &self.state {
+            State::Open(live) => !live.outgoing.is_empty(),
+            State::Failed(outgoing) => !outgoing.is_empty(),
+            State::Opening(opening) => opening.wants_write(),
+        };
+        waits || self.inner.wants_write()
+    }
+
+    fn send_file(&mut self, file: &File, offset: u64, count: usize) -> io::Result<usize> {
+        use std::os::unix::fs::FileExt;
+        // What waits is written first: a piece of a file that is not taken would be read again.
+        self.flush()?;
+        let mut piece = Buf::new();
+        let mut room = piece.room(count.min(FILE_BYTES));
+        let read = file.read_at(&mut room, offset)?;
+        room.commit(read);
+        if read == 0 { Ok(0) } else { self.write(&piece) }
+    }
+
+    fn peer_address(&self) -> Option<SocketAddr> {
+        self.inner.peer_address()
+    }
+
+    fn local_address(&self) -> Option<SocketAddr> {
+        self.inner.local_address()
+    }
+
+    fn take_error(&self) -> io::Result<Option<io::Error>> {
+        self.inner.take_error()
+    }
+
+    fn is_connected(&self) -> bool {
+        self.inner.is_connected()
+    }
+
+    fn has_connected(&mut self) -> io::Result<bool> {
+        self.inner.has_connected()
+    }
+
+    fn set_nodelay(&self, yes: bool) -> io::Result<()> {
+        self.inner.set_nodelay(yes)
+    }
+
+    fn set_keepalive(&self, idle: Option<Duration>) -> io::Result<()> {
+        self.inner.set_keepalive(idle)
+    }
+
+    fn set_send_buffer(&self, bytes: usize) -> io::Result<()> {
+        self.inner.set_send_buffer(bytes)
+    }
+
+    fn set_receive_buffer(&self, bytes: usize) -> io::Result<()> {
+        self.inner.set_receive_buffer(bytes)
+    }
+
+    fn set_unsent_max(&self, bytes: u32) -> io::Result<()> {
+        self.inner.set_unsent_max(bytes)
+    }
+}
+
+impl<S> TlsStream<S> {
+    #[inline]
+    fn live(&self) -> Option<&Live> {
+        match &self.state {
+            State::Open(live) => Some(live),
+            _ => None,
+        }
+    }
+}
+
+impl<S> fmt::Debug for TlsStream<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.state {
+            State::Opening(_) => f.write_str("TlsStream(shakes hands)"),
+            State::Open(live) => f.debug_tuple("TlsStream").field(&live.session).finish(),
+            State::Failed(_) => f.write_str("TlsStream(failed)"),
+        }
+    }
+}

@@ -1,0 +1,238 @@
+//! Before the first byte of the protocol.
+//!
+//! ```text
+//!   server   Greets ──hello is whole──▶ ┐
+//!                                       ├─▶ Shakes ──────────▶ Open
+//!   client   Starts ───────────────────▶┘    │   ▲
+//!                                     offload▼   │done
+//!                                         Elsewhere
+//!   from each of them: Failed
+//! ```
+
+use std::io::{self, ErrorKind};
+use std::mem;
+use std::sync::atomic::AtomicU64;
+
+use rotor_core::net::StreamSocket;
+use rotor_core::{Future, OffloadFull, Outcome, Scope};
+use rotor_stream::Buf;
+use rustls::HandshakeKind;
+
+use super::{State, TlsStream};
+use crate::client::ClientStart;
+use crate::clock;
+use crate::counters::{TlsCounters, UnderWay};
+use crate::engine::At;
+use crate::error::TlsError;
+use crate::live::{Live, flush, is_for_later};
+use crate::server::{Greeted, Greets};
+
+pub(super) enum Opening {
+    /// A server whose client has not said all of its hello.
+    Greets(Box<Greets>),
+    /// A client that has said nothing.
+    Starts(ClientStart),
+    Shakes(Box<Live>),
+    /// Another thread is at it.
+    Elsewhere(Future<Advanced>),
+}
+
+/// A connection, and what a step of its handshake has come to.
+type Advanced = (Box<Live>, Result<At, TlsError>);
+
+/// What a step comes to.
+enum Went {
+    On(Opening),
+    Open(Box<Live>),
+}
+
+/// Why it does not go on.
+enum Stop {
+    /// It waits, for what is in the error (`WouldBlock`, a signal).
+    Waits(Opening, io::Error),
+    /// The connection has ended, or the network has lost it.
+    Gone(Option<UnderWay>, io::Error),
+    /// It has failed, and this is for the peer to read.
+    Failed(Option<UnderWay>, TlsError, Buf),
+}
+
+impl Opening {
+    pub(super) fn wants_write(&self) -> bool {
+        matches!(self, Opening::Shakes(live) if !live.outgoing.is_empty())
+    }
+
+    pub(super) fn flush<S: StreamSocket>(&mut self, inner: &mut S) -> io::Result<()> {
+        match self {
+            Opening::Shakes(live) => live.flush(inner),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl<S: StreamSocket> TlsStream<S> {
+    /// Goes on with the handshake until it has ended or waits.
+    pub(super) fn open<C>(&mut self, scope: &Scope<'_, C>) -> io::Result<()> {
+        let mut opening = match mem::replace(&mut self.state, State::Failed(Buf::new())) {
+            State::Opening(opening) => opening,
+            open_or_failed => {
+                self.state = open_or_failed;
+                return Ok(());
+            }
+        };
+        clock::set(scope.wall_time());
+        loop {
+            match step(opening, &mut self.inner, scope) {
+                Ok(Went::On(next)) => opening = next,
+                Ok(Went::Open(live)) => {
+                    self.state = State::Open(live);
+                    return Ok(());
+                }
+                Err(Stop::Waits(opening, error)) => {
+                    self.state = State::Opening(opening);
+                    return Err(error);
+                }
+                Err(Stop::Gone(under_way, error)) => {
+                    count(under_way, |counters| &counters.abandoned);
+                    return Err(error);
+                }
+                Err(Stop::Failed(under_way, error, mut outgoing)) => {
+                    count(under_way, |counters| error.counter(counters));
+                    // What is left is flushed before the connection is closed.
+                    let _is_sent = flush(&mut outgoing, &mut self.inner);
+                    self.state = State::Failed(outgoing);
+                    return Err(error.into());
+                }
+            }
+        }
+    }
+}
+
+fn count(under_way: Option<UnderWay>, outcome: impl FnOnce(&TlsCounters) -> &AtomicU64) {
+    if let Some(under_way) = under_way {
+        under_way.end(outcome);
+    }
+}
+
+fn step<S: StreamSocket, C>(
+    opening: Opening,
+    inner: &mut S,
+    scope: &Scope<'_, C>,
+) -> Result<Went, Stop> {
+    match opening {
+        Opening::Greets(greets) => greet(greets, inner, scope),
+        Opening::Starts(start) => match start.into_live() {
+            Ok(live) => Ok(Went::On(Opening::Shakes(live))),
+            Err((under_way, error)) => Err(Stop::Failed(Some(under_way), error, Buf::new())),
+        },
+        Opening::Shakes(live) => shake(live, inner, scope),
+        Opening::Elsewhere(future) => match future.take() {
+            Outcome::Pending(future) => {
+                let waits = Opening::Elsewhere(future);
+                Err(Stop::Waits(waits, ErrorKind::WouldBlock.into()))
+            }
+            Outcome::Value((live, result)) => settle(live, result, inner),
+            // The pool has ended, or the step has panicked; the connection was with it, and has
+            // been counted as it was dropped.
+            Outcome::Lost(lost) => Err(Stop::Failed(None, TlsError::Here(lost.into()), Buf::new())),
+        },
+    }
+}
+
+/// A server reads the hello.
+fn greet<S: StreamSocket, C>(
+    mut greets: Box<Greets>,
+    inner: &mut S,
+    scope: &Scope<'_, C>,
+) -> Result<Went, Stop> {
+    let refused = match greets.go_on(inner, scope) {
+        Ok(Greeted::Well) => match greets.into_live() {
+            Ok(live) => return Ok(Went::On(Opening::Shakes(live))),
+            Err(refused) => refused,
+        },
+        Ok(Greeted::Badly(error, answer)) => (greets.into_under_way(), error, answer),
+        Err(error) if is_for_later(&error) => {
+            return Err(Stop::Waits(Opening::Greets(greets), error));
+        }
+        Err(error) => return Err(Stop::Gone(Some(greets.into_under_way()), error)),
+    };
+    let (under_way, error, answer) = refused;
+    let mut outgoing = Buf::new();
+    outgoing.extend(&answer);
+    Err(Stop::Failed(Some(under_way), error, outgoing))
+}
+
+/// Has the handshake go on with what is there, here or on another thread.
+fn shake<S: StreamSocket, C>(
+    mut live: Box<Live>,
+    inner: &mut S,
+    scope: &Scope<'_, C>,
+) -> Result<Went, Stop> {
+    if !is_for_others(&live) {
+        let result = live.advance();
+        return settle(live, result, inner);
+    }
+    let time = scope.wall_time();
+    let counters = live.counters().clone();
+    let job = move || {
+        clock::set(time);
+        let result = live.advance();
+        (live, result)
+    };
+    match scope.offload(job) {
+        Ok(future) => {
+            TlsCounters::add(&counters.offloaded);
+            Ok(Went::On(Opening::Elsewhere(future)))
+        }
+        // Later than others, then, but not never.
+        Err(OffloadFull(job)) => {
+            TlsCounters::add(&counters.not_offloaded);
+            let (live, result) = job();
+            settle(live, result, inner)
+        }
+    }
+}
+
+/// Whether what comes next may be to sign with a slow key: a hello has come, and a server answers
+/// the first, or the second one, with its signature (RFC 8446 §4.1.4).
+fn is_for_others(live: &Live) -> bool {
+    let is_slow = live.shaking.as_ref().is_some_and(|shaking| shaking.is_slow);
+    is_slow && live.incoming.has_record() && live.incoming.is_plain_handshake() && {
+        let common = live.session.engine.common();
+        let has_retried = common.handshake_kind() == Some(HandshakeKind::FullWithHelloRetryRequest);
+        common.protocol_version().is_none() || has_retried
+    }
+}
+
+/// What follows from a step of the handshake.
+fn settle<S: StreamSocket>(
+    mut live: Box<Live>,
+    result: Result<At, TlsError>,
+    inner: &mut S,
+) -> Result<Went, Stop> {
+    match result {
+        Err(error) => {
+            let outgoing = mem::take(&mut live.outgoing);
+            return Err(Stop::Failed(live.end_shaking(), error, outgoing));
+        }
+        Ok(_) if !live.session.engine.is_handshaking() => {
+            let is_resumed = live.session.is_resumed();
+            count(
+                live.end_shaking(),
+                |counters| {
+                    if is_resumed { &counters.resumed } else { &counters.full }
+                },
+            );
+            // What is still to be sent (tickets) goes with the first answer, or the next flush.
+            return Ok(Went::Open(live));
+        }
+        Ok(At::PeerClosed) => {
+            return Err(Stop::Gone(live.end_shaking(), ErrorKind::UnexpectedEof.into()));
+        }
+        Ok(_) => {}
+    }
+    match live.flush(inner).and_then(|()| live.fill(inner)) {
+        Ok(()) => Ok(Went::On(Opening::Shakes(live))),
+        Err(error) if is_for_later(&error) => Err(Stop::Waits(Opening::Shakes(live), error)),
+        Err(error) => Err(Stop::Gone(live.end_shaking(), error)),
+    }
+}

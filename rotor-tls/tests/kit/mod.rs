@@ -1,0 +1,309 @@
+//! Certificates, and the two ends of connections, for the suites.
+#![allow(dead_code, reason = "each suite uses a part of it")]
+
+use std::io::{Read, Write};
+use std::sync::Arc;
+
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
+use rotor_core::Scope;
+use rotor_stream::testing::{Peer, ScriptedSocket, TestLoop, pair};
+use rotor_stream::{Exception, Fatal, Intent, Matched, Protocol, Stream, StreamConfig, Transport};
+use rotor_tls::{
+    Identity, Roots, TlsClient, TlsClientConfig, TlsServer, TlsServerConfig, TlsSession, TlsStream,
+};
+use rustls::pki_types::ServerName;
+
+/// An issuer of certificates.
+pub(crate) struct Issuer {
+    issuer: CertifiedIssuer<'static, KeyPair>,
+}
+
+impl Issuer {
+    pub(crate) fn new() -> Issuer {
+        let mut params = CertificateParams::new(Vec::new()).expect("no names");
+        params.not_before = rcgen::date_time_ymd(1970, 1, 1);
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let key = KeyPair::generate_for(&rcgen::PKCS_ED25519).expect("there is randomness");
+        Issuer { issuer: CertifiedIssuer::self_signed(params, key).expect("it signs") }
+    }
+
+    /// The chain and the key, in PEM.
+    pub(crate) fn pem_for(&self, names: &[&str]) -> (String, String) {
+        self.pem_with(names, |_| {})
+    }
+
+    pub(crate) fn pem_with(
+        &self,
+        names: &[&str],
+        change: impl FnOnce(&mut CertificateParams),
+    ) -> (String, String) {
+        let names: Vec<String> = names.iter().map(|&name| name.into()).collect();
+        let mut params = CertificateParams::new(names).expect("they are names");
+        // The clock of the loop in memory begins with 1970.
+        params.not_before = rcgen::date_time_ymd(1970, 1, 1);
+        change(&mut params);
+        let key = KeyPair::generate_for(&rcgen::PKCS_ED25519).expect("there is randomness");
+        let certificate = params.signed_by(&key, &self.issuer).expect("it signs");
+        (certificate.pem(), key.serialize_pem())
+    }
+
+    pub(crate) fn identity(&self, names: &[&str]) -> Identity {
+        let (chain, key) = self.pem_for(names);
+        Identity::from_pem(chain.as_bytes(), key.as_bytes()).expect("they are well made")
+    }
+
+    pub(crate) fn roots(&self) -> Roots {
+        Roots::none().der(self.issuer.der().to_vec()).expect("it is well made")
+    }
+
+    pub(crate) fn client(&self) -> TlsClient {
+        let config = TlsClientConfig::new(self.roots()).alpn(&[b"lines"]);
+        TlsClient::new(config).expect("it is well made")
+    }
+
+    /// A server named `localhost`.
+    pub(crate) fn server(&self) -> TlsServer {
+        self.server_with(|config| config)
+    }
+
+    pub(crate) fn server_with(
+        &self,
+        change: impl FnOnce(TlsServerConfig) -> TlsServerConfig,
+    ) -> TlsServer {
+        let config = TlsServerConfig::new(self.identity(&["localhost"])).alpn(&[b"lines"]);
+        TlsServer::new(change(config)).expect("it is well made")
+    }
+
+    /// What rustls itself makes of these roots.
+    pub(crate) fn raw_config(&self) -> rustls::ClientConfig {
+        self.raw_config_of(&[&rustls::version::TLS13, &rustls::version::TLS12])
+    }
+
+    pub(crate) fn raw_config_of(
+        &self,
+        versions: &[&'static rustls::SupportedProtocolVersion],
+    ) -> rustls::ClientConfig {
+        let mut roots = rustls::RootCertStore::empty();
+        roots.add(self.issuer.der().clone()).expect("it is well made");
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        rustls::ClientConfig::builder_with_provider(provider)
+            .with_protocol_versions(versions)
+            .expect("they are versions")
+            .with_root_certificates(roots)
+            .with_no_client_auth()
+    }
+}
+
+/// What happened, in order.
+pub(crate) type Log = Vec<String>;
+
+/// A protocol of lines: a server sends each back in capitals, a client sends some and notes what
+/// comes back.
+pub(crate) enum Lines {
+    Server,
+    Client { left: usize },
+}
+
+/// How many lines a client sends; none for a server.
+pub(crate) type Seed = Option<usize>;
+
+impl Lines {
+    fn send(left: usize, transport: &mut Transport<'_>) -> Intent<Lines> {
+        if left == 0 {
+            return Intent::done();
+        }
+        writeln!(transport.output, "line {left}").expect("it is open");
+        Intent::of(Lines::Client { left: left - 1 }).delimiter(b"\n", 1 << 20).no_deadline()
+    }
+}
+
+impl Protocol for Lines {
+    type Context = Log;
+    type Seed = Seed;
+
+    fn config(_: &Seed) -> Arc<StreamConfig> {
+        StreamConfig::new().input_max(1 << 20).share()
+    }
+
+    fn create(
+        seed: Seed,
+        transport: &mut Transport<'_>,
+        scope: &mut Scope<'_, Log>,
+    ) -> Intent<Self> {
+        let session = transport.session::<TlsSession>().expect("it has shaken hands");
+        assert!(transport.is_secure());
+        let name = String::from_utf8_lossy(transport.negotiated().unwrap_or(b"-")).into_owned();
+        let host = session.server_name().unwrap_or("-").to_owned();
+        scope.push(format!("{:?} {name} {host}", session.version()));
+        match seed {
+            None => Intent::of(Lines::Server).delimiter(b"\n", 1 << 20).no_deadline(),
+            Some(left) => Lines::send(left, transport),
+        }
+    }
+
+    fn bytes_read(
+        self,
+        matched: Matched,
+        transport: &mut Transport<'_>,
+        scope: &mut Scope<'_, Log>,
+    ) -> Intent<Self> {
+        match self {
+            Lines::Server => {
+                let line = transport.input[..matched.len()].to_ascii_uppercase();
+                transport.output.write_all(&line).expect("it is open");
+                matched.consume(transport.input);
+                Intent::of(self).keep().no_deadline()
+            }
+            Lines::Client { left } => {
+                let line = String::from_utf8_lossy(&transport.input[..matched.len()]).into_owned();
+                scope.push(line.trim_end().to_owned());
+                matched.consume(transport.input);
+                Lines::send(left, transport)
+            }
+        }
+    }
+
+    fn exception(
+        self,
+        exception: Exception,
+        _: &mut Transport<'_>,
+        scope: &mut Scope<'_, Log>,
+    ) -> Intent<Self> {
+        scope.push(rotor_core::with_causes(&exception).to_string());
+        Intent::done()
+    }
+
+    fn fatal(self, error: Fatal, scope: &mut Scope<'_, Log>) {
+        scope.push(format!("fatal: {}", rotor_core::with_causes(&error)));
+    }
+
+    fn not_connected(_: Seed, error: Fatal, scope: &mut Scope<'_, Log>) {
+        scope.push(rotor_core::with_causes(&error).to_string());
+    }
+}
+
+pub(crate) type Test = TestLoop<Stream<Lines, TlsStream<ScriptedSocket>>>;
+
+/// A server on a scripted socket.
+pub(crate) fn serve(test: &mut Test, tls: &TlsServer) -> Peer {
+    let (socket, peer) = pair(test.world());
+    test.add(|scope| Stream::connected(tls.wrap(socket), None, scope));
+    peer
+}
+
+/// A client on a scripted socket, of a server with this name, that sends so many lines.
+pub(crate) fn ask(test: &mut Test, tls: &TlsClient, name: &str, lines: usize) -> Peer {
+    let (socket, peer) = pair(test.world());
+    let socket = tls.wrap(socket, name).expect("it is a name");
+    test.add(|scope| Stream::connected(socket, Some(lines), scope));
+    peer
+}
+
+/// Carries bytes between two scripted sockets until nothing moves any more.
+pub(crate) fn join(test: &mut Test, a: &Peer, b: &Peer) {
+    join_by(test, a, b, usize::MAX);
+}
+
+/// The same, so many bytes at a time.
+pub(crate) fn join_by(test: &mut Test, a: &Peer, b: &Peer, piece: usize) {
+    let (mut a_ended, mut b_ended) = (false, false);
+    loop {
+        test.settle();
+        let mut moved = false;
+        for (from, to, ended) in [(a, b, &mut a_ended), (b, a, &mut b_ended)] {
+            let bytes = from.take_received();
+            for piece in bytes.chunks(piece) {
+                to.send(piece);
+                test.settle();
+            }
+            moved |= !bytes.is_empty();
+            if from.is_ended() && bytes.is_empty() && !*ended {
+                *ended = true;
+                to.end();
+                moved = true;
+            }
+        }
+        if !moved {
+            return;
+        }
+    }
+}
+
+/// The other end by rustls itself, with buffers of its own.
+pub(crate) struct RawClient {
+    pub(crate) tls: rustls::ClientConnection,
+    /// What it has read.
+    pub(crate) plain: Vec<u8>,
+    pub(crate) failure: Option<rustls::Error>,
+    pub(crate) is_closed: bool,
+}
+
+impl RawClient {
+    pub(crate) fn new(config: rustls::ClientConfig, name: &str) -> RawClient {
+        let name = ServerName::try_from(name).expect("it is a name").to_owned();
+        let tls = rustls::ClientConnection::new(Arc::new(config), name).expect("it is well made");
+        RawClient { tls, plain: Vec::new(), failure: None, is_closed: false }
+    }
+
+    /// What it has to send.
+    pub(crate) fn take_records(&mut self) -> Vec<u8> {
+        let mut records = Vec::new();
+        while self.tls.wants_write() {
+            self.tls.write_tls(&mut records).expect("a vector takes all");
+        }
+        records
+    }
+
+    /// Takes what the server sends.
+    pub(crate) fn receive(&mut self, mut records: &[u8]) {
+        while !records.is_empty() {
+            self.tls.read_tls(&mut records).expect("a slice gives all");
+            match self.tls.process_new_packets() {
+                Ok(state) => self.is_closed |= state.peer_has_closed(),
+                Err(error) => {
+                    self.failure = Some(error);
+                    return;
+                }
+            }
+            let mut plain = [0; 1024];
+            while let Ok(count @ 1..) = self.tls.reader().read(&mut plain) {
+                self.plain.extend(&plain[..count]);
+            }
+        }
+    }
+
+    /// Talks with a server until nothing moves any more.
+    pub(crate) fn talk(&mut self, test: &mut Test, peer: &Peer) {
+        loop {
+            let records = self.take_records();
+            let is_quiet = records.is_empty();
+            if !is_quiet {
+                peer.send(&records);
+            }
+            test.settle();
+            let records = peer.take_received();
+            if is_quiet && records.is_empty() {
+                return;
+            }
+            self.receive(&records);
+        }
+    }
+
+    pub(crate) fn write(&mut self, bytes: &[u8]) {
+        self.tls.writer().write_all(bytes).expect("it takes all");
+    }
+}
+
+/// A server and a client of rustls that have shaken hands.
+pub(crate) fn shaken(
+    test: &mut Test,
+    tls: &TlsServer,
+    config: rustls::ClientConfig,
+) -> (Peer, RawClient) {
+    let peer = serve(test, tls);
+    let mut client = RawClient::new(config, "localhost");
+    client.talk(test, &peer);
+    assert!(!client.tls.is_handshaking(), "{:?}", client.failure);
+    test.context_mut().clear();
+    (peer, client)
+}

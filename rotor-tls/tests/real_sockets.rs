@@ -1,0 +1,57 @@
+//! Both ends on the kernel's sockets.
+
+mod kit;
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use kit::{Issuer, Lines, Log};
+use rotor_core::net::{ListenOptions, Listener, TcpListener, TcpStream};
+use rotor_core::{Config, Loop, Response};
+use rotor_stream::{Accept, AcceptConfig, Stream};
+use rotor_tls::{TlsListener, TlsStream};
+
+type Server = Accept<Stream<Lines, TlsStream<TcpStream>>, TlsListener<TcpListener>>;
+
+#[test]
+fn a_server_is_bound_to_an_address_with_its_identity() {
+    let issuer = Issuer::new();
+    let tls = issuer.server();
+    let any = SocketAddr::from(([127, 0, 0, 1], 0));
+    let mut servers = Loop::<Server>::new(&Config::new()).expect("there are descriptors");
+    let mut address = None;
+    servers
+        .add_machine_with(|scope| {
+            Response::attempt(|| {
+                let address_of = tls.at(any);
+                let listener = TlsListener::bind(&address_of, &ListenOptions::new(), scope)?;
+                address = listener.local_address();
+                Ok(Accept::listen(listener, None, AcceptConfig::new(), scope))
+            })
+        })
+        .expect("it listens");
+    let mut server = servers.instantiate(Log::new());
+
+    let client = issuer.client();
+    let target = client.to(address.expect("it is bound"), "localhost").expect("it is a name");
+    let mut clients = Loop::<Stream<Lines, TlsStream<TcpStream>>>::new(&Config::new())
+        .expect("there are descriptors");
+    for _ in 0..3 {
+        clients
+            .add_machine_with(|scope| Stream::connect(&target, Some(2), scope))
+            .expect("it begins");
+    }
+    let mut client_loop = clients.instantiate(Log::new());
+    for _ in 0..10_000 {
+        if client_loop.context().len() >= 9 {
+            break;
+        }
+        server.turn(Some(Duration::from_millis(1))).expect("it turns");
+        client_loop.turn(Some(Duration::from_millis(1))).expect("it turns");
+    }
+    let mut log = client_loop.context().clone();
+    log.sort();
+    log.dedup();
+    assert_eq!(log, ["LINE 1", "LINE 2", "Tls13 lines localhost"]);
+    assert_eq!(client.counters().full() + client.counters().resumed(), 3);
+}

@@ -1,0 +1,138 @@
+//! Streams on TLS: both ends in memory, whole and byte by byte; closing, truncation, back-pressure.
+
+mod kit;
+
+use kit::{Issuer, Log, RawClient, Test, ask, join, join_by, serve, shaken};
+
+#[test]
+fn a_client_and_a_server_talk() {
+    for piece in [usize::MAX, 1, 7, 100] {
+        let issuer = Issuer::new();
+        let (server, client) = (issuer.server(), issuer.client());
+        let mut test = Test::new(Log::new());
+        let a = serve(&mut test, &server);
+        let b = ask(&mut test, &client, "localhost", 2);
+        join_by(&mut test, &a, &b, piece);
+        let mut log = std::mem::take(test.context_mut());
+        log.sort();
+        let expected = [
+            "LINE 1",
+            "LINE 2",
+            "Tls13 lines localhost",
+            "Tls13 lines localhost",
+            "the peer has ended the stream",
+        ];
+        assert_eq!(log, expected, "by {piece}");
+        assert!(a.is_dropped() && b.is_dropped());
+        assert_eq!((server.counters().full(), client.counters().full()), (1, 1));
+        assert_eq!(
+            (server.counters().handshakes_now(), client.counters().handshakes_now()),
+            (0, 0)
+        );
+    }
+}
+
+#[test]
+fn a_client_comes_back_by_a_ticket() {
+    let issuer = Issuer::new();
+    let (server, client) = (issuer.server(), issuer.client());
+    for _ in 0..3 {
+        let mut test = Test::new(Log::new());
+        let a = serve(&mut test, &server);
+        let b = ask(&mut test, &client, "localhost", 1);
+        join(&mut test, &a, &b);
+    }
+    assert_eq!((server.counters().full(), server.counters().resumed()), (1, 2));
+}
+
+#[test]
+fn an_old_client_is_served_with_tls_1_2() {
+    let issuer = Issuer::new();
+    let server = issuer.server();
+    let mut test = Test::new(Log::new());
+    let config = issuer.raw_config_of(&[&rustls::version::TLS12]);
+    let (peer, mut client) = shaken(&mut test, &server, config);
+    client.write(b"one\ntwo\n");
+    client.talk(&mut test, &peer);
+    assert_eq!(client.plain, b"ONE\nTWO\n");
+}
+
+#[test]
+fn the_end_of_each_side_is_told_by_close_notify() {
+    for version in [&rustls::version::TLS13, &rustls::version::TLS12] {
+        let issuer = Issuer::new();
+        let mut test = Test::new(Log::new());
+        let (peer, mut client) =
+            shaken(&mut test, &issuer.server(), issuer.raw_config_of(&[version]));
+        client.write(b"last\n");
+        client.tls.send_close_notify();
+        client.talk(&mut test, &peer);
+        assert_eq!(*test.context(), ["the peer has ended the stream"]);
+        assert_eq!(client.plain, b"LAST\n", "the other side may still be open");
+        assert!(client.is_closed && peer.is_ended());
+    }
+}
+
+#[test]
+fn an_end_without_close_notify_is_told_apart() {
+    let issuer = Issuer::new();
+    let server = issuer.server();
+    for half_a_record in [false, true] {
+        let mut test = Test::new(Log::new());
+        let (peer, mut client) = shaken(&mut test, &server, issuer.raw_config());
+        client.write(b"whole\n");
+        client.talk(&mut test, &peer);
+        client.write(b"cut\n");
+        let records = client.take_records();
+        if half_a_record {
+            peer.send(&records[..records.len() - 1]);
+        }
+        peer.end();
+        test.settle();
+        assert_eq!(*test.context(), ["the stream has ended without the peer's saying so"]);
+        assert_eq!(client.plain, b"WHOLE\n");
+        assert!(peer.is_dropped());
+    }
+    assert_eq!(server.counters().truncated(), 2);
+}
+
+#[test]
+fn what_comes_with_the_last_flight_of_the_handshake_is_read() {
+    let issuer = Issuer::new();
+    let mut test = Test::new(Log::new());
+    test.world().narrow_edges();
+    let peer = serve(&mut test, &issuer.server());
+    let mut client = RawClient::new(issuer.raw_config(), "localhost");
+    peer.send(&client.take_records());
+    test.settle();
+    client.receive(&peer.take_received());
+    client.write(b"at once\n");
+    peer.send(&client.take_records());
+    test.settle();
+    client.receive(&peer.take_received());
+    assert_eq!(client.plain, b"AT ONCE\n");
+}
+
+#[test]
+fn long_lines_pass_whole_and_in_small_pieces() {
+    let line = [b"x".repeat(200_000), b"\n".to_vec()].concat();
+    for (piece, room) in [(usize::MAX, usize::MAX), (1000, usize::MAX), (20_000, 5000)] {
+        let issuer = Issuer::new();
+        let mut test = Test::new(Log::new());
+        let (peer, mut client) = shaken(&mut test, &issuer.server(), issuer.raw_config());
+        client.tls.set_buffer_limit(None);
+        client.write(&line);
+        for piece in client.take_records().chunks(piece) {
+            peer.send(piece);
+            test.settle();
+        }
+        peer.limit_room(room.min(1 << 20));
+        test.settle();
+        for _ in 0..200 {
+            client.receive(&peer.take_received());
+            peer.make_room(room.min(1 << 20));
+            test.settle();
+        }
+        assert!(client.plain == line.to_ascii_uppercase(), "{} bytes", client.plain.len());
+    }
+}
