@@ -5,7 +5,8 @@ use std::fmt;
 use quick_error::quick_error;
 use rustls::pki_types::ServerName;
 
-use super::{ClientStart, TlsClient};
+use super::start::ClientStart;
+use super::tls_client::TlsClient;
 use crate::counters::UnderWay;
 
 quick_error! {
@@ -28,18 +29,22 @@ pub struct TlsTarget<A> {
     name: ServerName<'static>,
 }
 
-impl<A> TlsTarget<A> {
-    pub(super) fn new(
-        client: TlsClient,
-        address: A,
-        name: &str,
-    ) -> Result<TlsTarget<A>, NameError> {
+impl TlsClient {
+    /// A server at an address, which must show a certificate for this name: what a
+    /// [`TlsStream`](crate::TlsStream) connects to.
+    ///
+    /// # Errors
+    ///
+    /// [`NameError`] where that is neither the name of a host nor an address.
+    pub fn to<A>(&self, address: A, name: &str) -> Result<TlsTarget<A>, NameError> {
         match ServerName::try_from(name) {
-            Ok(name) => Ok(TlsTarget { client, address, name: name.to_owned() }),
+            Ok(name) => Ok(TlsTarget { client: self.clone(), address, name: name.to_owned() }),
             Err(_) => Err(NameError::Invalid(name.into())),
         }
     }
+}
 
+impl<A> TlsTarget<A> {
     /// Returns the address.
     pub fn address(&self) -> &A {
         &self.address

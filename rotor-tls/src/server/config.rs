@@ -6,7 +6,7 @@ use rustls::ServerConfig;
 use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
 use rustls::version::{TLS12, TLS13};
 
-use super::names::Names;
+use super::names::{Names, UnknownName};
 use super::tickets::Tickets;
 use crate::clock::LoopClock;
 use crate::config_error::TlsConfigError;
@@ -36,18 +36,6 @@ pub struct TlsServerConfig {
     pub(super) unknown: UnknownName,
     pub(super) offload: Offload,
     pub(super) handshakes_max: usize,
-}
-
-/// What becomes of a client that asks for a name that none of the certificates has.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-#[non_exhaustive]
-pub enum UnknownName {
-    /// It is shown the default identity, and decides for itself. So do most servers.
-    #[default]
-    ShowDefault,
-    /// It is refused, with the alert `unrecognized_name` (RFC 6066 §3): whoever scans addresses does
-    /// not learn what is served here. Clients that name no host are still shown the default.
-    Refuse,
 }
 
 /// Which versions of TLS are spoken.

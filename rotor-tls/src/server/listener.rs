@@ -8,14 +8,14 @@ use rotor_core::backend::{BackendHandle, Source};
 use rotor_core::net::{ListenOptions, Listener};
 use rotor_core::{Interest, Scope, Token};
 
-use super::TlsServer;
+use super::tls_server::TlsServer;
 use crate::stream::TlsStream;
 
 /// Where a [`TlsListener`] listens, and as who; [`TlsServer::at`] makes one.
 #[derive(Clone, Debug)]
 pub struct TlsAddress<A> {
-    pub(super) server: TlsServer,
-    pub(super) address: A,
+    server: TlsServer,
+    address: A,
 }
 
 /// A listener whose connections speak TLS, around one of any kind.
@@ -23,8 +23,22 @@ pub struct TlsAddress<A> {
 /// Where others have a `TcpListener`, this is `TlsListener<TcpListener>`, and its address
 /// [`tls.at(address)`](TlsServer::at).
 pub struct TlsListener<L> {
-    pub(super) server: TlsServer,
-    pub(super) listener: L,
+    server: TlsServer,
+    listener: L,
+}
+
+impl TlsServer {
+    /// This server at an address: what a [`TlsListener`] is bound to.
+    #[doc(alias = "bind")]
+    pub fn at<A>(&self, address: A) -> TlsAddress<A> {
+        TlsAddress { server: self.clone(), address }
+    }
+
+    /// This server on a listener that is open already: one of several that share an address
+    /// ([`TcpListeners`](rotor_core::net::TcpListeners)), or that the process was given.
+    pub fn over<L>(&self, listener: L) -> TlsListener<L> {
+        TlsListener { server: self.clone(), listener }
+    }
 }
 
 impl<A> TlsAddress<A> {

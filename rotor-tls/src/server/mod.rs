@@ -7,93 +7,12 @@ mod names;
 mod shared;
 mod ticket_keys;
 mod tickets;
+mod tls_server;
 
-use std::fmt;
-use std::sync::Arc;
-
-pub use self::config::{ClientCertificates, Offload, TlsServerConfig, UnknownName, Versions};
+pub use self::config::{ClientCertificates, Offload, TlsServerConfig, Versions};
 pub(crate) use self::greets::{Greeted, Greets};
 pub use self::listener::{TlsAddress, TlsListener};
-use self::shared::Shared;
+pub use self::names::UnknownName;
 pub use self::ticket_keys::TicketKeys;
 pub use self::tickets::Tickets;
-use crate::config_error::TlsConfigError;
-use crate::counters::TlsCounters;
-use crate::identity::Identity;
-use crate::stream::TlsStream;
-
-/// A server's identities and settings: a handle, whose clones are the same server, for all its
-/// listeners, loops and threads.
-///
-/// ```no_run
-/// # use std::net::SocketAddr;
-/// # use rotor_core::Scope;
-/// # use rotor_core::net::{ListenOptions, Listener, TcpListener};
-/// # use rotor_tls::{Identity, TlsListener, TlsServer, TlsServerConfig};
-/// # fn listen(address: SocketAddr, scope: &Scope<'_, ()>) -> Result<(), Box<dyn std::error::Error>> {
-/// let identity = Identity::from_pem_files("site.crt", "site.key")?;
-/// let tls = TlsServer::new(TlsServerConfig::new(identity))?;
-/// let listener = TlsListener::<TcpListener>::bind(&tls.at(address), &ListenOptions::new(), scope)?;
-/// // Later, from any thread:
-/// tls.reload(&[Identity::from_pem_files("site.crt", "site.key")?])?;
-/// # Ok(())
-/// # }
-/// ```
-#[derive(Clone)]
-#[doc(alias = "TlsAcceptor")]
-#[doc(alias = "ServerConfig")]
-pub struct TlsServer {
-    shared: Arc<Shared>,
-}
-
-impl TlsServer {
-    /// A server with these settings.
-    ///
-    /// # Errors
-    ///
-    /// What is wrong with them, and what to do about it.
-    pub fn new(config: TlsServerConfig) -> Result<TlsServer, TlsConfigError> {
-        Ok(TlsServer { shared: Arc::new(Shared::new(&config)?) })
-    }
-
-    /// This server at an address: what a [`TlsListener`] is bound to.
-    #[doc(alias = "bind")]
-    pub fn at<A>(&self, address: A) -> TlsAddress<A> {
-        TlsAddress { server: self.clone(), address }
-    }
-
-    /// This server on a listener that is open already: one of several that share an address
-    /// ([`TcpListeners`](rotor_core::net::TcpListeners)), or that the process was given.
-    pub fn over<L>(&self, listener: L) -> TlsListener<L> {
-        TlsListener { server: self.clone(), listener }
-    }
-
-    /// The server's end of a connection that is there already.
-    #[doc(alias = "accept")]
-    #[doc(alias = "STARTTLS")]
-    pub fn wrap<S>(&self, socket: S) -> TlsStream<S> {
-        TlsStream::server(socket, Greets::new(self.shared.clone()))
-    }
-
-    /// Has all handshakes that begin from now on, on each loop, show these identities; the first is
-    /// the default. All else stays: connections that stand, tickets, settings. From any thread.
-    ///
-    /// # Errors
-    ///
-    /// [`TlsConfigError::NoIdentity`]; nothing has changed.
-    #[doc(alias = "rotate certificates")]
-    pub fn reload(&self, identities: &[Identity]) -> Result<(), TlsConfigError> {
-        self.shared.reload(identities)
-    }
-
-    /// Returns what all connections of this server count.
-    pub fn counters(&self) -> &Arc<TlsCounters> {
-        &self.shared.counters
-    }
-}
-
-impl fmt::Debug for TlsServer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("TlsServer").finish_non_exhaustive()
-    }
-}
+pub use self::tls_server::TlsServer;

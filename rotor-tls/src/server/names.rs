@@ -6,8 +6,19 @@ use std::sync::Arc;
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 
-use super::config::UnknownName;
 use crate::identity::Identity;
+
+/// What becomes of a client that asks for a name that none of the certificates has.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
+pub enum UnknownName {
+    /// It is shown the default identity, and decides for itself. So do most servers.
+    #[default]
+    ShowDefault,
+    /// It is refused, with the alert `unrecognized_name` (RFC 6066 §3): whoever scans addresses does
+    /// not learn what is served here. Clients that name no host are still shown the default.
+    Refuse,
+}
 
 /// The identities of a server by their names.
 #[derive(Debug)]

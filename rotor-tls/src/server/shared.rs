@@ -5,8 +5,8 @@ use std::sync::{Arc, PoisonError, RwLock};
 use rotor_core::Permits;
 use rustls::ServerConfig;
 
-use super::config::{Offload, TlsServerConfig, UnknownName};
-use super::names::Names;
+use super::config::{Offload, TlsServerConfig};
+use super::names::{Names, UnknownName};
 use crate::config_error::TlsConfigError;
 use crate::counters::TlsCounters;
 use crate::identity::Identity;

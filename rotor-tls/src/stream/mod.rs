@@ -9,6 +9,7 @@ use std::any::Any;
 use std::fmt;
 use std::fs::File;
 use std::io::{self, ErrorKind, IoSlice, Read, Write};
+use std::mem;
 use std::net::{Shutdown, SocketAddr};
 use std::time::Duration;
 
@@ -17,8 +18,8 @@ use rotor_core::net::StreamSocket;
 use rotor_core::{Interest, Scope, Token};
 use rotor_stream::Buf;
 
-use self::opening::Opening;
-use crate::client::{ClientStart, TlsTarget};
+use self::opening::{Opened, Opening};
+use crate::client::TlsTarget;
 use crate::live::{Live, flush};
 use crate::server::Greets;
 
@@ -62,9 +63,13 @@ impl<S> TlsStream<S> {
         TlsStream { inner, state: State::Opening(Opening::Greets(greets)) }
     }
 
-    /// The client's end of a connection, or of an attempt to make one.
-    pub(crate) fn client(inner: S, start: ClientStart) -> TlsStream<S> {
-        TlsStream { inner, state: State::Opening(Opening::Starts(start)) }
+    /// The client's end of a connection that is there already, or of an attempt to make one: what is
+    /// said of the address in `target` is of no account.
+    ///
+    /// [`TlsServer::wrap`](crate::TlsServer::wrap) makes the server's end.
+    #[doc(alias = "STARTTLS")]
+    pub fn client<A>(inner: S, target: &TlsTarget<A>) -> TlsStream<S> {
+        TlsStream { inner, state: State::Opening(Opening::Starts(target.start())) }
     }
 
     /// Returns the socket inside, to ask it for something or to set an option. Reading from it, or
@@ -154,12 +159,25 @@ impl<S: StreamSocket> StreamSocket for TlsStream<S> {
 
     fn connect<C>(target: &TlsTarget<S::Target>, scope: &Scope<'_, C>) -> io::Result<Self> {
         let inner = S::connect(target.address(), scope)?;
-        Ok(TlsStream::client(inner, target.start()))
+        Ok(TlsStream::client(inner, target))
     }
 
     fn handshake<C>(&mut self, scope: &Scope<'_, C>) -> io::Result<()> {
         self.inner.handshake(scope)?;
-        self.open(scope)
+        let opening = match mem::replace(&mut self.state, State::Failed(Buf::new())) {
+            State::Opening(opening) => opening,
+            open_or_failed => {
+                self.state = open_or_failed;
+                return Ok(());
+            }
+        };
+        let (state, result) = match opening.go_on(&mut self.inner, scope) {
+            Opened::Well(live) => (State::Open(live), Ok(())),
+            Opened::Waits(opening, error) => (State::Opening(opening), Err(error)),
+            Opened::Badly(error, outgoing) => (State::Failed(outgoing), Err(error)),
+        };
+        self.state = state;
+        result
     }
 
     /// Ends our side by `close_notify`, then that of the socket inside.

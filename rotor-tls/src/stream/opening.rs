@@ -18,7 +18,6 @@ use rotor_core::{Future, OffloadFull, Outcome, Scope};
 use rotor_stream::Buf;
 use rustls::HandshakeKind;
 
-use super::{State, TlsStream};
 use crate::client::ClientStart;
 use crate::clock;
 use crate::counters::{TlsCounters, UnderWay};
@@ -69,38 +68,33 @@ impl Opening {
     }
 }
 
-impl<S: StreamSocket> TlsStream<S> {
+/// What has come of it when it ends, or waits.
+pub(super) enum Opened {
+    Well(Box<Live>),
+    Waits(Opening, io::Error),
+    /// Why it has failed; and what is still for the peer to read.
+    Badly(io::Error, Buf),
+}
+
+impl Opening {
     /// Goes on with the handshake until it has ended or waits.
-    pub(super) fn open<C>(&mut self, scope: &Scope<'_, C>) -> io::Result<()> {
-        let mut opening = match mem::replace(&mut self.state, State::Failed(Buf::new())) {
-            State::Opening(opening) => opening,
-            open_or_failed => {
-                self.state = open_or_failed;
-                return Ok(());
-            }
-        };
+    pub(super) fn go_on<S: StreamSocket, C>(self, inner: &mut S, scope: &Scope<'_, C>) -> Opened {
         clock::set(scope.wall_time());
+        let mut opening = self;
         loop {
-            match step(opening, &mut self.inner, scope) {
+            match step(opening, inner, scope) {
                 Ok(Went::On(next)) => opening = next,
-                Ok(Went::Open(live)) => {
-                    self.state = State::Open(live);
-                    return Ok(());
-                }
-                Err(Stop::Waits(opening, error)) => {
-                    self.state = State::Opening(opening);
-                    return Err(error);
-                }
+                Ok(Went::Open(live)) => return Opened::Well(live),
+                Err(Stop::Waits(opening, error)) => return Opened::Waits(opening, error),
                 Err(Stop::Gone(under_way, error)) => {
                     count(under_way, |counters| &counters.abandoned);
-                    return Err(error);
+                    return Opened::Badly(error, Buf::new());
                 }
                 Err(Stop::Failed(under_way, error, mut outgoing)) => {
                     count(under_way, |counters| error.counter(counters));
                     // What is left is flushed before the connection is closed.
-                    let _is_sent = flush(&mut outgoing, &mut self.inner);
-                    self.state = State::Failed(outgoing);
-                    return Err(error.into());
+                    let _is_sent = flush(&mut outgoing, inner);
+                    return Opened::Badly(error.into(), outgoing);
                 }
             }
         }

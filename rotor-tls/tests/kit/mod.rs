@@ -194,7 +194,7 @@ pub(crate) fn serve(test: &mut Test, tls: &TlsServer) -> Peer {
 /// A client on a scripted socket, of a server with this name, that sends so many lines.
 pub(crate) fn ask(test: &mut Test, tls: &TlsClient, name: &str, lines: usize) -> Peer {
     let (socket, peer) = pair(test.world());
-    let socket = tls.wrap(socket, name).expect("it is a name");
+    let socket = TlsStream::client(socket, &tls.to((), name).expect("it is a name"));
     test.add(|scope| Stream::connected(socket, Some(lines), scope));
     peer
 }
