@@ -128,6 +128,12 @@ impl Collector {
         self.spooling.takes_more()
     }
 
+    /// Whether all of it will be in memory, by what was announced: until then it is best read in few
+    /// steps.
+    pub fn stays_in_memory(&self) -> bool {
+        self.spooling.stays_in_memory()
+    }
+
     /// More of it has come. Where no more should, because [`Progress::Hold`] was returned, it is
     /// taken all the same, and costs memory.
     ///

@@ -108,6 +108,11 @@ impl Spooling {
         Ok(spooling)
     }
 
+    /// Whether all of it will be in memory, by what was announced.
+    pub(crate) fn stays_in_memory(&self) -> bool {
+        self.state == State::Memory && self.announced.is_some()
+    }
+
     /// So many bytes are to be kept: is that allowed, and where?
     fn check(&mut self, bytes: u64) -> Result<(), SpoolError> {
         let Bounds { ram_max, body_max, has_files, .. } = self.bounds;

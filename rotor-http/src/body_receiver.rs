@@ -192,6 +192,11 @@ impl BodyReceiver {
         Ok(true)
     }
 
+    /// Whether what comes is collected until all of it is there.
+    pub(crate) fn is_collecting(&self) -> bool {
+        matches!(self.state, State::Decoding(_, RecvMode::Buffered(_)))
+    }
+
     /// The handler takes no more until it asks again.
     pub(crate) fn hold(&mut self) {
         self.is_held = true;

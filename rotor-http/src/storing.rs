@@ -70,6 +70,11 @@ impl Storing {
         self.is_held_by_handler || !self.collector.takes_more()
     }
 
+    /// Whether all of it will be in memory.
+    pub(crate) fn is_collecting(&self) -> bool {
+        self.collector.stays_in_memory()
+    }
+
     /// More of it has come, or its end.
     pub(crate) fn came<C>(
         &mut self,

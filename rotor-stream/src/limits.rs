@@ -24,6 +24,7 @@ pub struct StreamConfig {
     pub(crate) input_max: usize,
     pub(crate) output_high_water: usize,
     pub(crate) read_budget: usize,
+    pub(crate) collect_budget: usize,
     pub(crate) write_budget: usize,
     pub(crate) calls_budget: u32,
     pub(crate) flush_timeout: Duration,
@@ -87,6 +88,7 @@ impl StreamConfig {
             input_max: 64 * 1024,
             output_high_water: 64 * 1024,
             read_budget: 64 * 1024,
+            collect_budget: 512 * 1024,
             write_budget: 256 * 1024,
             calls_budget: 1024,
             flush_timeout: Duration::from_secs(30),
@@ -164,6 +166,16 @@ impl StreamConfig {
     /// the next turn, behind the other machines. It may be passed by one read.
     pub fn read_budget(mut self, bytes: usize) -> StreamConfig {
         self.read_budget = bytes.max(1);
+        self
+    }
+
+    /// The most bytes read in one event while the protocol collects a message in memory
+    /// ([`Transport::set_collecting`](crate::Transport::set_collecting)), where that is more than
+    /// `read_budget`. Default 524,288: what of a message came long before the rest has left the
+    /// processor's caches when it is looked at, which costs more than reading it did; and of fewer
+    /// messages at a time something is held. The others wait for that much longer.
+    pub fn collect_budget(mut self, bytes: usize) -> StreamConfig {
+        self.collect_budget = bytes;
         self
     }
 

@@ -91,6 +91,8 @@ impl Flags {
     pub(crate) const ERROR_TOLD: Flags = Flags(8);
     /// The loop drains, which there was no protocol to tell of.
     pub(crate) const DRAIN_PENDING: Flags = Flags(16);
+    /// The protocol collects one message in memory.
+    pub(crate) const IS_COLLECTING: Flags = Flags(32);
 
     pub(crate) const NONE: Flags = Flags(0);
 

@@ -188,6 +188,18 @@ impl<'a> Transport<'a> {
         })
     }
 
+    /// Says whether one message is being collected in memory, whole, and what comes is part of it:
+    /// then an event may read up to [`collect_budget`](crate::StreamConfig::collect_budget) of it.
+    /// At first it is not. For messages of which a limit says how long they may be.
+    ///
+    /// Without a stream behind the transport this does nothing.
+    #[inline]
+    pub fn set_collecting(&mut self, yes: bool) {
+        if let Some(status) = &mut self.status {
+            status.flags.set(Flags::IS_COLLECTING, yes);
+        }
+    }
+
     /// Goes on within other limits: of a protocol that this one becomes, as HTTP does on an upgrade.
     ///
     /// [`StreamConfig::standard`] changes nothing. What a configuration leaves open

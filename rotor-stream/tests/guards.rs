@@ -136,6 +136,34 @@ fn a_large_message_is_read_a_budget_at_a_time() {
 }
 
 #[test]
+fn a_message_that_is_collected_has_a_budget_of_its_own_and_what_follows_has_not() {
+    const LEN: usize = 5_000;
+    for (collect_budget, each) in [(1_000, 1_000), (50, 100)] {
+        let config = StreamConfig::new().read_budget(100).collect_budget(collect_budget);
+        let mut driver = probe_with::<false>(
+            config,
+            |peer| peer.limit_reads(100),
+            |me, event, transport, _| {
+                transport.set_collecting(matches!(event, Event::Create));
+                if let Event::Read(matched) = event {
+                    matched.consume(transport.input);
+                }
+                Intent::of(me).bytes(LEN).no_deadline()
+            },
+        );
+        driver.peer().send(&[b'x'; 2 * LEN]);
+        let mut turn = || {
+            driver.test().turn();
+            driver.unread_len()
+        };
+        for read in (each..=LEN).step_by(each) {
+            assert_eq!(turn(), 2 * LEN - read, "of the first");
+        }
+        assert_eq!([turn(), turn(), turn()], [LEN - 100, LEN - 200, LEN - 300], "of the second");
+    }
+}
+
+#[test]
 fn input_that_a_budget_or_a_mark_held_back_is_handled_though_all_was_written_and_no_edge_comes() {
     let config = StreamConfig::new;
     for config in [config().read_budget(1), config().calls_budget(1), config().output_high_water(2)]

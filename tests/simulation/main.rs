@@ -28,4 +28,5 @@ mod stage;
 mod stored;
 mod turns;
 mod unix;
+mod uploads;
 mod waiting;

@@ -1,4 +1,5 @@
-//! `Fetch`: a request and a response that are held in memory.
+//! `Fetch`: a request and a response that are held in memory, the response's body in a file if it
+//! is to be.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -14,8 +15,8 @@ use crate::semantics::error::MessageError;
 use crate::semantics::method::Method;
 use crate::semantics::status::Status;
 
-/// A handler for requests and responses that fit into memory: it writes what it was told and
-/// finishes with a [`Fetched`].
+/// A handler for requests and responses that fit into memory (the body of a response may be
+/// [stored](Fetch::stored) instead): it writes what it was told and finishes with a [`Fetched`].
 ///
 /// ```
 /// use rotor_http::client::Fetch;
@@ -27,7 +28,8 @@ pub struct Fetch<C> {
     target: String,
     fields: Vec<NamedValue>,
     body: Option<Vec<u8>>,
-    body_bytes_max: usize,
+    /// How the body of the response is wanted.
+    mode: RecvMode,
     /// Status and fields of the response, once they have come.
     head: Option<(Status, Vec<NamedValue>)>,
     context: PhantomData<fn(C)>,
@@ -37,15 +39,19 @@ pub struct Fetch<C> {
 type NamedValue = (String, Vec<u8>);
 
 /// A whole response.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Fetched {
     /// The status.
     pub status: Status,
     /// The fields, as they came.
     pub fields: Vec<(String, Vec<u8>)>,
-    /// The body.
+    /// The body; empty where it was stored.
     pub body: Vec<u8>,
+    /// The body of a request that asked for it to be [stored](Fetch::stored), and got it. With the
+    /// feature `body`.
+    #[cfg(feature = "body")]
+    pub stored: Option<rotor_body::Body>,
 }
 
 impl<C> Fetch<C> {
@@ -57,7 +63,7 @@ impl<C> Fetch<C> {
             target: target.into(),
             fields: Vec::new(),
             body: None,
-            body_bytes_max: usize::MAX,
+            mode: RecvMode::Buffered(usize::MAX),
             head: None,
             context: PhantomData,
         }
@@ -98,8 +104,42 @@ impl<C> Fetch<C> {
     /// limits this.
     #[must_use]
     pub fn body_bytes_max(mut self, bytes: usize) -> Fetch<C> {
-        self.body_bytes_max = bytes;
+        self.mode = RecvMode::Buffered(bytes);
         self
+    }
+
+    /// Has the body of the response, whatever its status, made one value of, of at most `max`
+    /// octets: in memory up to `ram_max`, and beyond in a file of the
+    /// [spool](super::ClientConfig::spool), as [`RecvMode::Stored`] says. It is
+    /// [`Fetched::stored`] then. Of this and [`body_bytes_max`](Fetch::body_bytes_max) the last one
+    /// said counts. With the feature `body`.
+    ///
+    /// ```
+    /// use rotor_http::client::Fetch;
+    ///
+    /// let fetch: Fetch<()> = Fetch::get("/archive.tar").host("example.com").stored(64 << 10, 1 << 30);
+    /// ```
+    ///
+    /// Keeping it under a name is [`Body::store_in`](rotor_body::Body::store_in), in a job.
+    #[cfg(feature = "body")]
+    #[doc(alias = "download")]
+    #[must_use]
+    pub fn stored(mut self, ram_max: usize, max: u64) -> Fetch<C> {
+        self.mode = RecvMode::Stored { ram_max, max };
+        self
+    }
+
+    /// The response, but for its body.
+    fn fetched(self) -> Fetched {
+        // The head comes before the body, always.
+        let (status, fields) = self.head.unwrap_or((Status::OK, Vec::new()));
+        Fetched {
+            status,
+            fields,
+            body: Vec::new(),
+            #[cfg(feature = "body")]
+            stored: None,
+        }
     }
 
     fn write(&self, request: &mut Request<'_>) -> Result<(), MessageError> {
@@ -158,7 +198,7 @@ impl<C> Client for Fetch<C> {
         let fields =
             head.fields().iter().map(|field| (field.name.to_owned(), field.value.to_owned()));
         self.head = Some((head.status(), fields.collect()));
-        let mode = RecvMode::Buffered(self.body_bytes_max);
+        let mode = self.mode;
         // Whatever the status: a caller may want the page of a 404.
         Next::recv(self, mode).keep_deadline()
     }
@@ -169,9 +209,17 @@ impl<C> Client for Fetch<C> {
         _: &mut Request<'_>,
         _: &mut Scope<'_, C>,
     ) -> Next<Self> {
-        // The head comes before the body, always.
-        let (status, fields) = self.head.unwrap_or((Status::OK, Vec::new()));
-        Next::finished(Fetched { status, fields, body: body.to_owned() })
+        Next::finished(Fetched { body: body.to_owned(), ..self.fetched() })
+    }
+
+    #[cfg(feature = "body")]
+    fn response_stored(
+        self,
+        body: rotor_body::Body,
+        _: &mut Request<'_>,
+        _: &mut Scope<'_, C>,
+    ) -> Next<Self> {
+        Next::finished(Fetched { stored: Some(body), ..self.fetched() })
     }
 }
 

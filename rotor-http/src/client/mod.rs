@@ -76,7 +76,7 @@
 //! | | |
 //! |--|--|
 //! | [`Client`], [`Next`], [`Request`], [`Head`] | one request as its handler sees it |
-//! | [`Fetch`], [`Fetched`] | a ready-made handler: a request and a response that are held in memory |
+//! | [`Fetch`], [`Fetched`] | a ready-made handler: a request and a response that are held in memory, the body of one in a file if it is to be |
 //! | [`Pool`], [`PoolMachine`], [`PoolConfig`] | connections to many servers, for whoever asks |
 //! | [`Connector`], [`ByAddress`], [`ByName`] | what the pool's connections are made of |
 //! | [`Connection`], [`Feed`], [`Job`] | one connection by itself |

@@ -163,6 +163,7 @@ impl<S: Server> Exchange<S> {
                 }
                 match self.body.ask(mode, io.scope.now(), io.config.limits_ref()) {
                     Ok(begins) => {
+                        io.transport.set_collecting(self.is_collecting());
                         // Only the first time: a handler that goes on after `hold` asks again.
                         let waits_to_be_told = begins && self.expects_continue;
                         #[cfg(feature = "body")]
@@ -179,6 +180,16 @@ impl<S: Server> Exchange<S> {
                 }
             }
         }
+    }
+
+    /// Whether what comes of the body is kept in memory until all of it is there: such a body is
+    /// read in few steps.
+    fn is_collecting(&self) -> bool {
+        #[cfg(feature = "body")]
+        if let Some(storing) = &self.storing {
+            return storing.is_collecting();
+        }
+        self.body.is_collecting()
     }
 
     /// Something woke the connection: one of the handler's, or a thread that stores the body.
@@ -202,6 +213,7 @@ impl<S: Server> Exchange<S> {
             Ok(Received::Whole(part)) => {
                 // Before the call: in it the handler may switch protocols already (RFC 9110 §7.8).
                 self.outgoing.request_ended();
+                io.transport.set_collecting(false);
                 self.renew_deadline(io);
                 self.give(part, io, S::request_received)
             }

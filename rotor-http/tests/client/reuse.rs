@@ -169,7 +169,8 @@ fn a_drain_that_comes_before_the_poll_leaves_the_request_to_be_made() {
     // the last of the answer; the poll for the next request is one more read, of the event behind.
     let mut is_between = false;
     for body in (10_000..120_000).step_by(10_000) {
-        let config = ClientConfig::new().stream(&StreamConfig::new().read_budget(1));
+        let config =
+            ClientConfig::new().stream(&StreamConfig::new().read_budget(1).collect_budget(1));
         let seed = ConnectionSeed::new(Script, Arc::new(config));
         let plans = ["/1", "/2"].map(Probe::get).into();
         let mut test = TestLoop::new(Seen { plans, notes_jobs: true, ..Seen::default() });

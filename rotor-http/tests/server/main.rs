@@ -7,6 +7,7 @@
 )]
 
 mod attacks;
+mod collecting;
 #[path = "../corpora/mod.rs"]
 mod corpora;
 mod deadlines;

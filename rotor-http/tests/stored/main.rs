@@ -3,5 +3,6 @@
 #![forbid(unsafe_code)]
 
 mod client;
+mod fetch;
 mod place;
 mod server;

@@ -76,7 +76,7 @@ pub(super) fn flush_and_close<P: Protocol, S: StreamSocket>(
         log::debug!("machine {} lost its last bytes: {error}", scope.token());
         return Flow::Fail(None);
     }
-    match pass.is_spent() {
+    match pass.is_spent(&io.status) {
         true => Flow::Again(Phase::Flushing),
         false if io.settle() => Flow::Wait(Phase::Flushing),
         false => abort(AbortReason::NoRoom, io),
@@ -95,7 +95,9 @@ pub(super) fn linger<P: Protocol, S: StreamSocket>(
         Ok(Discarded::TooMuch) => abort(AbortReason::StillSending, io),
         // It has ended its side, or is gone: nothing is left to be lost.
         Ok(Discarded::Ended) | Err(_) => Flow::Done,
-        Ok(Discarded::All) if pass.is_spent() => Flow::Again(Phase::Lingering { until, left }),
+        Ok(Discarded::All) if pass.is_spent(&io.status) => {
+            Flow::Again(Phase::Lingering { until, left })
+        }
         Ok(Discarded::All) => {
             // Its input is gone: for less than before there is always room.
             io.settle();

@@ -196,7 +196,7 @@ impl<P: Protocol> Open<P> {
             }
             // With a budget spent the protocol is not called again, but what it wrote is written
             // now: the peer need not wait for the next turn, too.
-            let may_call = !pass.is_spent();
+            let may_call = !pass.is_spent(&io.status);
             if may_call {
                 if let Some(due) = self.input_due(io, pass, scope) {
                     return due;
@@ -216,7 +216,7 @@ impl<P: Protocol> Open<P> {
                 }
                 // Room for output may have made input welcome again, or a flush due.
                 WriteResult::Progress => {}
-                WriteResult::Nothing if pass.is_spent() => return Due::Again,
+                WriteResult::Nothing if pass.is_spent(&io.status) => return Due::Again,
                 WriteResult::Nothing => return self.wait_due(io),
                 // A reset comes as an error of writing first: the input before it is not lost.
                 WriteResult::Failed(error) => io.break_off(error),
@@ -255,7 +255,9 @@ impl<P: Protocol> Open<P> {
                 }
                 Found::Never(limit) => Exception::Limit(limit),
                 // What is waited for may be far more than one event's share.
-                Found::NotYet | Found::Unpolled if pass.has_read_its_share() => return None,
+                Found::NotYet | Found::Unpolled if pass.has_read_its_share(&io.status) => {
+                    return None;
+                }
                 Found::NotYet => match io.read(pass) {
                     ReadResult::Some => continue,
                     ReadResult::Nothing => return None,
@@ -283,7 +285,7 @@ impl<P: Protocol> Open<P> {
         // Nobody will take it, and a full output would keep input from being handed out.
         io.output.clear();
         while self.wait.input != Input::Nothing {
-            if pass.is_spent() {
+            if pass.is_spent(&io.status) {
                 return Due::Again;
             }
             match self.wait.input.find(&io.input, &mut self.scanned, io.status.config.input_max) {

@@ -1,30 +1,35 @@
 //! `Pass`: the budget of a pass, which is how much a stream may still do in one event.
 
 use crate::limits::StreamConfig;
+use crate::status::{Flags, Status};
 
 /// How much may still be done in this event.
 pub(super) struct Pass {
-    pub(super) read_left: usize,
+    /// Bytes that were read.
+    pub(super) read: usize,
     pub(super) write_left: usize,
     pub(super) calls_left: u32,
 }
 
 impl Pass {
     pub(super) fn new(config: &StreamConfig) -> Pass {
-        Pass {
-            read_left: config.read_budget,
-            write_left: config.write_budget,
-            calls_left: config.calls_budget,
-        }
-    }
-
-    pub(super) fn is_spent(&self) -> bool {
-        self.read_left == 0 || self.write_left == 0 || self.calls_left == 0
+        Pass { read: 0, write_left: config.write_budget, calls_left: config.calls_budget }
     }
 
     #[inline]
-    pub(super) fn has_read_its_share(&self) -> bool {
-        self.read_left == 0
+    pub(super) fn is_spent(&self, status: &Status) -> bool {
+        self.write_left == 0 || self.calls_left == 0 || self.has_read_its_share(status)
+    }
+
+    #[inline]
+    pub(super) fn has_read_its_share(&self, status: &Status) -> bool {
+        self.read >= status.config.read_budget && self.has_read_all(status)
+    }
+
+    /// Looked at only where the usual share is spent: few streams collect anything.
+    #[cold]
+    fn has_read_all(&self, status: &Status) -> bool {
+        !status.flags.has(Flags::IS_COLLECTING) || self.read >= status.config.collect_budget
     }
 
     pub(super) fn count_call(&mut self) {

@@ -216,6 +216,7 @@ impl<K: Client> Exchange<K> {
                 }
                 match self.body.ask(mode, io.scope.now(), &io.config.limits) {
                     Ok(_) => {
+                        io.transport.set_collecting(self.is_collecting());
                         #[cfg(feature = "body")]
                         self.wait_for_disk();
                         Flow::Again
@@ -236,6 +237,16 @@ impl<K: Client> Exchange<K> {
                 self.end(Ok(output), io)
             }
         }
+    }
+
+    /// Whether what comes of the body is kept in memory until all of it is there: such a body is
+    /// read in few steps.
+    fn is_collecting(&self) -> bool {
+        #[cfg(feature = "body")]
+        if let Some(storing) = &self.storing {
+            return storing.is_collecting();
+        }
+        self.body.is_collecting()
     }
 
     /// The output has gone down as far as was waited for.

@@ -104,7 +104,10 @@ impl<K: Client> Exchange<K> {
         match received {
             Received::Again => Flow::Again,
             Received::Wait(input) => Flow::Wait(self.wait(input, io)),
-            Received::Whole(part) => self.give(part, io, K::response_received),
+            Received::Whole(part) => {
+                io.transport.set_collecting(false);
+                self.give(part, io, K::response_received)
+            }
             #[cfg(feature = "body")]
             Received::Piece(_, trailers) if self.storing.is_some() => {
                 self.store(None, trailers.is_some(), io)

@@ -89,6 +89,7 @@ impl<K: Client> Exchange<K> {
             }
             Ok(Progress::Done(body)) => {
                 self.storing = None;
+                io.transport.set_collecting(false);
                 self.call(io, |handler, request, scope| {
                     handler.response_stored(body, request, scope)
                 })

@@ -99,6 +99,7 @@ impl<S: Server> Exchange<S> {
             }
             Ok(Progress::Done(body)) => {
                 self.storing = None;
+                io.transport.set_collecting(false);
                 self.renew_deadline(io);
                 self.call(io, |handler, response, scope| {
                     handler.request_stored(body, response, scope)

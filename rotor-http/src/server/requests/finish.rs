@@ -45,6 +45,8 @@ impl<S: Server> Requests<S> {
         match announced.rest(body, io.scope.now(), io.config) {
             Rest::Nothing => Flow::Again,
             Rest::Unwanted(unwanted) => {
+                // It may have been asked for, and collected until now.
+                io.transport.set_collecting(false);
                 self.state = State::Unwanted(unwanted);
                 Flow::Again
             }

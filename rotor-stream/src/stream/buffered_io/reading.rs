@@ -58,7 +58,7 @@ impl<S: StreamSocket> BufferedIo<S> {
     /// Reads once, whether an event has told of something or not; unless the socket was found empty
     /// in this event.
     pub(in crate::stream) fn poll_read(&mut self, pass: &mut Pass) -> ReadResult {
-        let was_emptied = !self.status.readable && pass.read_left < self.status.config.read_budget;
+        let was_emptied = !self.status.readable && pass.read > 0;
         if !self.status.read_side.has_ended() && !was_emptied {
             self.status.readable = true;
         }
@@ -90,7 +90,7 @@ impl<S: StreamSocket> BufferedIo<S> {
                     {
                         self.status.readable = false;
                     }
-                    pass.read_left = pass.read_left.saturating_sub(filled.count);
+                    pass.read += filled.count;
                     self.status.flags.set(Flags::WAS_FILLED, !is_short);
                     return ReadResult::Some;
                 }
@@ -190,7 +190,7 @@ impl<S: StreamSocket> BufferedIo<S> {
             // What nobody wants needs no more room than the least.
             self.status.flags.set(Flags::WAS_FILLED, false);
             // Whoever sends without end has no more of the loop than others.
-            if pass.is_spent() {
+            if pass.is_spent(&self.status) {
                 return Ok(Discarded::All);
             }
             match self.read(pass) {

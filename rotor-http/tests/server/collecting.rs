@@ -1,0 +1,45 @@
+//! How much of a body is read in a turn: more of one that is collected than of one that is not.
+
+use rotor_http::server::ServerConfig;
+
+use crate::probe::{Probed, probe, request};
+
+/// What a read may bring beyond a budget: a large one.
+const ROOM: usize = 64 << 10;
+
+/// The octets that each turn reads of a body of that length.
+fn turns(driver: &mut Probed, path: &str, length: usize) -> Vec<usize> {
+    driver.send(&request(&format!("POST {path}"), &format!("Content-Length: {length}\r\n"), ""));
+    driver.peer().send(&vec![b'x'; length]);
+    let mut left = length;
+    let mut turns = Vec::new();
+    while left > 0 {
+        driver.test().turn();
+        let unread = driver.unread_len();
+        turns.push(left - unread);
+        left = unread;
+    }
+    driver.settle();
+    driver.take_received();
+    turns
+}
+
+#[test]
+fn a_body_that_is_collected_is_read_in_few_turns_and_no_other_is() {
+    let mut driver = probe(ServerConfig::new());
+    for _ in 0..2 {
+        assert_eq!(turns(&mut driver, "/whole", 500_000), [500_000]);
+        let others = turns(&mut driver, "/progressive", 500_000);
+        assert!(others.iter().all(|read| *read <= (64 << 10) + ROOM), "{others:?}");
+    }
+    let longest = turns(&mut driver, "/whole", 1 << 20);
+    assert_eq!(longest.len(), 2, "{longest:?}");
+}
+
+#[test]
+fn the_budget_of_bodies_that_are_collected_is_the_server_s_to_say() {
+    let mut driver = probe(ServerConfig::new().collect_budget(200_000));
+    let reads = turns(&mut driver, "/whole", 900_000);
+    let within = reads.iter().all(|read| *read <= 200_000 + ROOM);
+    assert!(within && reads[0] >= 200_000, "{reads:?}");
+}
