@@ -1,7 +1,7 @@
 //! On rotor: one loop, or with `THREADS=N` a group of loops that share the pool.
 //!
-//! A body that a job takes away is collected by the handler, in room for what was announced; one
-//! that is parsed in the handler is handed over whole.
+//! A body is collected whole, which is when it is read fastest; for a job it is copied, while it is
+//! still in the processor's caches.
 #![forbid(unsafe_code)]
 
 mod service;

@@ -2,15 +2,13 @@
 
 use json_task::{BODY_BYTES_MAX, Settings, Way, answer, sum};
 use rotor::http::server::{Head, Next, NoUpgrade, RecvMode, Response, Scope, Server};
-use rotor::http::{Method, Status, Trailers};
+use rotor::http::{Method, Status};
 use rotor::{Future, Outcome};
 
 /// A request. The answer is due in the midst of the body, after the job, after the delay.
 pub enum Service {
-    /// The whole body is awaited, to be parsed here.
+    /// The whole body is awaited.
     Whole,
-    /// The body is collected for a job.
-    Collecting(Vec<u8>),
     /// A thread of the pool has it.
     Working(Future<Option<i64>>),
     /// The sum is known; the answer waits for the deadline.
@@ -26,17 +24,12 @@ impl Server for Service {
         (): (),
         head: &Head<'_>,
         response: &mut Response<'_>,
-        scope: &mut Scope<'_, Settings>,
+        _: &mut Scope<'_, Settings>,
     ) -> Next<Self> {
         if head.method() != Method::Post || head.path() != "/" {
             return response.reply(Status::NOT_FOUND, "text/plain", b"404 Not Found\n").into();
         }
-        if scope.way == Way::Async1 {
-            return Next::recv(Service::Whole, RecvMode::Buffered(BODY_BYTES_MAX)).keep_deadline();
-        }
-        let announced = head.body_length().unwrap_or(0).min(BODY_BYTES_MAX as u64);
-        let body = Vec::with_capacity(announced as usize);
-        Next::recv(Service::Collecting(body), RecvMode::Blocks).keep_deadline()
+        Next::recv(Service::Whole, RecvMode::Buffered(BODY_BYTES_MAX)).keep_deadline()
     }
 
     fn request_received(
@@ -45,31 +38,10 @@ impl Server for Service {
         response: &mut Response<'_>,
         scope: &mut Scope<'_, Settings>,
     ) -> Next<Self> {
-        delayed(sum(body), response, scope)
-    }
-
-    fn request_chunk(
-        self,
-        chunk: &[u8],
-        response: &mut Response<'_>,
-        _: &mut Scope<'_, Settings>,
-    ) -> Next<Self> {
-        let Service::Collecting(mut body) = self else { return Next::go_on(self).keep_deadline() };
-        if body.len() + chunk.len() > BODY_BYTES_MAX {
-            return response.reply(Status::CONTENT_TOO_LARGE, "text/plain", b"too large\n").into();
+        if scope.way == Way::Async1 {
+            return delayed(sum(body), response, scope);
         }
-        body.extend_from_slice(chunk);
-        Next::go_on(Service::Collecting(body)).keep_deadline()
-    }
-
-    fn request_end(
-        self,
-        _: &Trailers,
-        response: &mut Response<'_>,
-        scope: &mut Scope<'_, Settings>,
-    ) -> Next<Self> {
-        let Service::Collecting(body) = self else { return Next::go_on(self).keep_deadline() };
-        let settings = **scope;
+        let (settings, body) = (**scope, body.to_vec());
         match scope.offload(move || settings.on_pool(&body)) {
             Ok(sum) => Next::go_on(Service::Working(sum)).keep_deadline(),
             Err(_) => response.reply(Status::SERVICE_UNAVAILABLE, "text/plain", b"busy\n").into(),
