@@ -229,3 +229,12 @@ fn what_has_no_room_in_memory_goes_to_a_file_where_there_are_some() {
     let without = Bounds { has_files: false, ..BOUNDS };
     assert!(!Disk::new(without, None).spooling.leave_memory());
 }
+
+#[test]
+fn a_body_stays_in_memory_by_what_was_announced_only() {
+    for (announced, stays) in [(Some(0), true), (Some(10), true), (Some(11), false), (None, false)]
+    {
+        let spooling = Spooling::new(BOUNDS, announced).expect("it is short enough");
+        assert_eq!(spooling.stays_in_memory(), stays, "{announced:?}");
+    }
+}

@@ -37,6 +37,18 @@ fn a_body_that_is_collected_is_read_in_few_turns_and_no_other_is() {
 }
 
 #[test]
+fn requests_behind_a_body_that_was_collected_are_read_as_any_others() {
+    let mut driver = probe(ServerConfig::new());
+    assert_eq!(turns(&mut driver, "/whole", 500_000), [500_000]);
+    let field = format!("A: {}\r\n", "a".repeat(2_000));
+    let all = request("GET /ignore", &field, "").repeat(200);
+    driver.peer().send(&all);
+    driver.test().turn();
+    let read = all.len() - driver.unread_len();
+    assert!((1..=(64 << 10) + ROOM).contains(&read), "{read} of {}", all.len());
+}
+
+#[test]
 fn the_budget_of_bodies_that_are_collected_is_the_server_s_to_say() {
     let mut driver = probe(ServerConfig::new().collect_budget(200_000));
     let reads = turns(&mut driver, "/whole", 900_000);
