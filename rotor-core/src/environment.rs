@@ -8,10 +8,12 @@
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::atomic::{AtomicU64, AtomicUsize};
+use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize};
+use std::time::Duration;
 
 use crate::backend::BackendHandle;
 use crate::config::Config;
+use crate::drain::{Grace, Phase};
 use crate::last_machines::LastMachines;
 use crate::offload::under_way::{JobCounts, JobWatch};
 use crate::secure_random::SecureRandom;
@@ -36,6 +38,10 @@ pub(crate) struct Environment<H: ?Sized> {
     pub(crate) last: LastMachines,
     /// Until when the loop drains, in nanoseconds; `u64::MAX` while it does not.
     draining: AtomicU64,
+    /// How long those who wait for their peers do so while the loop drains, in nanoseconds.
+    grace: AtomicU64,
+    /// In which phase the loop is, as a number.
+    phase: AtomicU8,
     /// The machine whose handler runs has woken itself.
     woke_itself: AtomicBool,
     /// A machine has asked the loop to stop.
@@ -66,6 +72,8 @@ impl<H: BackendHandle> Environment<H> {
             waiters: SlotWaiters::default(),
             last: LastMachines::default(),
             draining: AtomicU64::new(u64::MAX),
+            grace: AtomicU64::new(0),
+            phase: AtomicU8::new(Phase::Serving as u8),
             woke_itself: AtomicBool::new(false),
             stop: AtomicBool::new(false),
             jobs: Arc::default(),
@@ -128,13 +136,32 @@ impl<H: BackendHandle + ?Sized> Environment<H> {
         Some(self.draining.load(Relaxed)).filter(|until| *until != u64::MAX).map(Time::from_nanos)
     }
 
-    pub(crate) fn set_draining(&self, until: Time) {
+    #[inline(always)]
+    pub(crate) fn phase(&self) -> Phase {
+        Phase::of(self.phase.load(Relaxed))
+    }
+
+    /// Until when who begins to wait now may do so.
+    pub(crate) fn grace_until(&self) -> Option<Time> {
+        let grace = Duration::from_nanos(self.grace.load(Relaxed));
+        self.draining().map(|until| until.min(self.now() + grace))
+    }
+
+    pub(crate) fn set_announced(&self) {
+        self.phase.store(Phase::Announced as u8, Relaxed);
+    }
+
+    pub(crate) fn set_draining(&self, until: Time, grace: Grace) {
         // The last value says that there is no drain; one without an end has the value before.
         self.draining.store(until.as_nanos().min(u64::MAX - 1), Relaxed);
+        let grace = u64::try_from(grace.time().as_nanos()).unwrap_or(u64::MAX);
+        self.grace.store(grace, Relaxed);
+        self.phase.store(Phase::Draining as u8, Relaxed);
     }
 
     pub(crate) fn end_draining(&self) {
         self.draining.store(u64::MAX, Relaxed);
+        self.phase.store(Phase::Serving as u8, Relaxed);
         self.last.clear();
     }
 }

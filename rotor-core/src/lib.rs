@@ -75,7 +75,7 @@
 //! | [`backend`] | what a loop waits with, and how to bring another one |
 //! | [`Blocking`], [`Stuck`] | handlers that hold up their loop, noticed |
 //! | [`MachineFailure`], [`with_causes`] | what became of a machine that failed, and how to print it |
-//! | [`threads`], [`signals`] | several loops; ending well when the system asks |
+//! | [`threads`], [`signals`], [`Drain`], [`Phase`] | several loops; ending well when the system asks |
 //!
 //! # Errors
 //!
@@ -116,6 +116,7 @@ mod compose;
 mod compose2;
 mod config;
 mod coordination;
+mod drain;
 mod environment;
 mod event;
 mod event_loop;
@@ -159,6 +160,7 @@ pub use compose::check_part;
 pub use compose2::Compose2;
 pub use config::{Config, EVENTS_LIMIT, ExitPolicy, OnPanic, TICK};
 pub use coordination::{Arrived, Barrier, Bell, Held, Lock, Permit, PermitStats, Permits};
+pub use drain::{Drain, Grace, Phase};
 pub use event::{Event, InPlace};
 pub use event_loop::{
     Broadcast, Cursor, Exit, Loop, LoopHandle, LoopInstance, Machines, PostError, Seen, Verdict,

@@ -8,6 +8,7 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use signal_hook::low_level::emulate_default_handler;
 
+use crate::drain::Drain;
 use crate::guard::log_guarded;
 use crate::threads::GroupHandle;
 
@@ -28,6 +29,27 @@ use crate::threads::GroupHandle;
 #[doc(alias = "SIGINT")]
 #[doc(alias = "ctrl_c")]
 pub fn drain_on_termination(loops: impl Into<GroupHandle>, time: Duration) -> io::Result<()> {
+    drain_on_termination_with(loops, Drain::new(time))
+}
+
+/// Drains the loops in phases when the process is asked to end; the rest is as for
+/// [`drain_on_termination`].
+///
+/// ```no_run
+/// # use rotor_core::Drain;
+/// # use std::time::Duration;
+/// # fn with(group: rotor_core::threads::GroupHandle) -> std::io::Result<()> {
+/// // Under Kubernetes: for five seconds the endpoint is still found by those who look for it.
+/// let drain = Drain::new(Duration::from_secs(20)).announce(Duration::from_secs(5));
+/// rotor_core::signals::drain_on_termination_with(group, drain)
+/// # }
+/// ```
+///
+/// # Errors
+///
+/// As for [`drain_on_termination`].
+#[doc(alias = "preStop")]
+pub fn drain_on_termination_with(loops: impl Into<GroupHandle>, drain: Drain) -> io::Result<()> {
     let loops = loops.into();
     // Not in the thread: the caller is to hear of a refusal, and from here on no signal kills.
     let mut signals = Signals::new([SIGINT, SIGTERM])?;
@@ -35,8 +57,8 @@ pub fn drain_on_termination(loops: impl Into<GroupHandle>, time: Duration) -> io
         for (number, signal) in signals.forever().enumerate() {
             match number {
                 0 => {
-                    log_guarded!(info, "asked to end: draining for {time:?} at most");
-                    loops.drain(time);
+                    log_guarded!(info, "asked to end: {drain:?}");
+                    loops.drain_with(drain);
                 }
                 1 => loops.stop(),
                 _ => {

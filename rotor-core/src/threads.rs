@@ -18,6 +18,7 @@ use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
 use crate::backend::Backend;
+use crate::drain::Drain;
 use crate::event_loop::{Exit, LoopHandle, LoopInstance};
 use crate::guard::Panicked;
 use crate::machine::Machine;
@@ -288,7 +289,13 @@ impl GroupHandle {
     /// Drains all loops; see [`LoopHandle::drain`].
     #[doc(alias = "graceful shutdown")]
     pub fn drain(&self, time: Duration) {
-        self.handles.iter().for_each(|handle| handle.drain(time));
+        self.drain_with(Drain::new(time));
+    }
+
+    /// Drains all loops, in phases; see [`LoopHandle::drain_with`].
+    #[doc(alias = "graceful shutdown")]
+    pub fn drain_with(&self, drain: Drain) {
+        self.handles.iter().for_each(|handle| handle.drain_with(drain));
     }
 }
 

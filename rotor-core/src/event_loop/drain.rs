@@ -2,15 +2,15 @@
 //! deadline to finish.
 //!
 //! ```text
-//!   asked for ──▶ poll, until a poll takes all there is ──▶ tell slot by slot ──▶ tell the last ──▶ none left, or deadline
+//!   asked for ──▶ announced, if it is to be ──▶ poll, until a poll takes all there is ──▶ tell slot by slot ──▶ tell the last ──▶ none left, or deadline
 //! ```
-
-use std::time::Duration;
 
 use super::dispatch::{Dispatch, Refs};
 use super::run_queue::{Calls, polls_for};
 use crate::backend::Backend;
 use crate::config::Config;
+use crate::drain::Drain as Asked;
+use crate::drain::Grace;
 use crate::machine::Machine;
 use crate::scope::AnyEnvironment;
 use crate::time::Time;
@@ -21,10 +21,20 @@ use crate::time::Time;
 /// handlers; who ends last as well, since machines say so; how far the walk over the slots has
 /// come, in `Dispatch`, which makes machines behind it.
 #[derive(Default)]
-pub(super) struct Drain(Option<State>);
+pub(super) struct Drain(Option<Stage>);
+
+enum Stage {
+    /// It begins at that time; until then all goes on.
+    Announced {
+        begins: Time,
+        asked: Asked,
+    },
+    Begun(State),
+}
 
 struct State {
     until: Time,
+    grace: Grace,
     /// How often the backend is still to be polled before any machine hears of it.
     polls_left: usize,
     /// The number of the last turn before its one turn of grace: its time was over, and a machine
@@ -36,31 +46,96 @@ struct State {
 }
 
 impl Drain {
-    /// Begins a drain, or brings the end of the one under way nearer.
-    pub(super) fn begin<M: Machine>(
+    /// Announces a drain or begins it, or brings the end of the one under way nearer.
+    pub(super) fn ask<M: Machine>(
         &mut self,
         environment: &AnyEnvironment,
         config: &Config,
         dispatch: &Dispatch<M>,
-        time: Duration,
+        asked: Asked,
     ) {
-        let until = environment.handle.now() + time;
+        let now = environment.handle.now();
+        let asked = match &mut self.0 {
+            None => asked,
+            Some(Stage::Announced { begins, asked: before }) => {
+                before.announce(*begins - now).or_sooner(asked)
+            }
+            Some(Stage::Begun(state)) => {
+                // A drain that is asked for again can end earlier, never later.
+                state.until = state.until.min(now + asked.announce + asked.time);
+                state.grace = Grace::For(state.grace.time().min(asked.grace.time()));
+                return environment.set_draining(state.until, state.grace);
+            }
+        };
+        if asked.announce.is_zero() {
+            return self.begin(environment, config, dispatch, asked);
+        }
+        self.0 = Some(Stage::Announced { begins: now + asked.announce, asked });
+        environment.set_announced();
+    }
+
+    /// Begins a drain whose time of announcement is over.
+    #[cold]
+    pub(super) fn begin_if_due<M: Machine>(
+        &mut self,
+        environment: &AnyEnvironment,
+        config: &Config,
+        dispatch: &Dispatch<M>,
+    ) {
+        if let Some(Stage::Announced { begins, asked }) = self.0
+            && begins <= environment.now()
+        {
+            self.begin(environment, config, dispatch, asked);
+        }
+    }
+
+    fn begin<M: Machine>(
+        &mut self,
+        environment: &AnyEnvironment,
+        config: &Config,
+        dispatch: &Dispatch<M>,
+        asked: Asked,
+    ) {
+        let until = environment.handle.now() + asked.time;
         // One more for the backend's waker, which may take a place: what a drain does not wait for
         // is lost, while a deadline only comes before input that is as late as itself.
         let polls_left = polls_for(dispatch.slots().len() + 1, config);
-        // A drain that is asked for again can end earlier, never later.
-        let state = self.0.get_or_insert(State::new(until, polls_left));
-        state.until = state.until.min(until);
-        environment.set_draining(state.until);
+        self.0 = Some(Stage::Begun(State::new(until, asked.grace, polls_left)));
+        environment.set_draining(until, asked.grace);
     }
 
-    pub(super) fn is_under_way(&self) -> bool {
+    /// Whether the loop is to end, be it only announced.
+    #[inline]
+    pub(super) fn is_asked_for(&self) -> bool {
         self.0.is_some()
     }
 
-    /// When it ends, whoever is left.
-    pub(super) fn until(&self) -> Option<Time> {
-        self.0.as_ref().map(|state| state.until)
+    pub(super) fn is_under_way(&self) -> bool {
+        self.begun().is_some()
+    }
+
+    #[inline]
+    fn begun(&self) -> Option<&State> {
+        match &self.0 {
+            Some(Stage::Begun(state)) => Some(state),
+            _ => None,
+        }
+    }
+
+    #[inline]
+    fn begun_mut(&mut self) -> Option<&mut State> {
+        match &mut self.0 {
+            Some(Stage::Begun(state)) => Some(state),
+            _ => None,
+        }
+    }
+
+    /// When it begins, if it is announced; then when it ends, whoever is left.
+    pub(super) fn next_step(&self) -> Option<Time> {
+        self.0.as_ref().map(|stage| match stage {
+            Stage::Announced { begins, .. } => *begins,
+            Stage::Begun(state) => state.until,
+        })
     }
 
     /// Whether there are machines to be told in the next turn. The last others may have ended
@@ -71,13 +146,13 @@ impl Drain {
         environment: &AnyEnvironment,
         dispatch: &Dispatch<M>,
     ) -> bool {
-        self.0.as_ref().is_some_and(|state| state.is_due(environment, dispatch))
+        self.begun().is_some_and(|state| state.is_due(environment, dispatch))
     }
 
     /// Whether the backend is to be polled before any machine hears of it.
     #[inline]
     pub(super) fn wants_poll(&self) -> bool {
-        self.0.as_ref().is_some_and(|state| state.polls_left > 0)
+        self.begun().is_some_and(|state| state.polls_left > 0)
     }
 
     /// What has come before a drain is delivered before machines hear of it: they would end, and
@@ -85,7 +160,7 @@ impl Drain {
     /// many as show the sources of all machines.
     #[inline]
     pub(super) fn polled(&mut self, is_full: bool) {
-        let Some(state) = &mut self.0 else { return };
+        let Some(state) = self.begun_mut() else { return };
         state.polls_left = if is_full { state.polls_left.saturating_sub(1) } else { 0 };
     }
 
@@ -96,7 +171,7 @@ impl Drain {
         refs: &mut Refs<'_, M, B>,
         dispatch: &mut Dispatch<M>,
     ) {
-        if let Some(state) = &mut self.0 {
+        if let Some(state) = self.begun_mut() {
             state.tell(refs, dispatch);
         }
     }
@@ -110,7 +185,7 @@ impl Drain {
         environment: &AnyEnvironment,
         dispatch: &mut Dispatch<M>,
     ) -> bool {
-        let Some(state) = &mut self.0 else { return false };
+        let Some(state) = self.begun_mut() else { return false };
         if dispatch.slots().len() == 0 {
             return true;
         }
@@ -143,8 +218,8 @@ impl Drain {
 }
 
 impl State {
-    fn new(until: Time, polls_left: usize) -> State {
-        State { until, polls_left, grace_turn: None, made_when_told_last: None }
+    fn new(until: Time, grace: Grace, polls_left: usize) -> State {
+        State { until, grace, polls_left, grace_turn: None, made_when_told_last: None }
     }
 
     #[cold]
@@ -192,21 +267,25 @@ impl State {
 mod tests {
     use super::*;
 
+    fn polled_at_most(polls_left: usize) -> Drain {
+        Drain(Some(Stage::Begun(State::new(Time::ZERO, Grace::WholeDrain, polls_left))))
+    }
+
     #[test]
     fn a_full_poll_asks_for_another_and_one_with_room_is_the_last() {
-        let mut drain = Drain(Some(State::new(Time::ZERO, 3)));
+        let mut drain = polled_at_most(3);
         for _ in 0..2 {
             drain.polled(true);
             assert!(drain.wants_poll());
         }
         drain.polled(false);
         assert!(!drain.wants_poll());
-        assert_eq!(drain.until(), Some(Time::ZERO));
+        assert_eq!(drain.next_step(), Some(Time::ZERO));
     }
 
     #[test]
     fn after_as_many_polls_as_show_all_machines_there_is_no_other() {
-        let mut drain = Drain(Some(State::new(Time::ZERO, 2)));
+        let mut drain = polled_at_most(2);
         for wants_poll in [true, false, false] {
             drain.polled(true);
             assert_eq!(drain.wants_poll(), wants_poll);
@@ -217,6 +296,6 @@ mod tests {
     fn without_a_drain_nothing_is_asked() {
         let mut drain = Drain::default();
         drain.polled(true);
-        assert!(!drain.is_under_way() && !drain.wants_poll() && drain.until().is_none());
+        assert!(!drain.is_under_way() && !drain.wants_poll() && drain.next_step().is_none());
     }
 }

@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
+use crate::drain::Drain;
 use crate::sync::Mutex;
 use crate::sync::atomic::AtomicBool;
 use crate::sync::atomic::Ordering::SeqCst;
@@ -43,7 +44,7 @@ pub(crate) struct Control {
     pub(super) stop: AtomicBool,
     /// Something was written to `drain`.
     asked: AtomicBool,
-    drain: Mutex<Option<Duration>>,
+    drain: Mutex<Option<Drain>>,
     wakes: Arc<WakeQueue>,
 }
 
@@ -62,8 +63,8 @@ impl Control {
         self.stop.load(SeqCst) || self.asked.load(SeqCst)
     }
 
-    pub(super) fn take_drain(&self) -> Option<Duration> {
-        // Taken before the time: one that is written in between has this set again.
+    pub(super) fn take_drain(&self) -> Option<Drain> {
+        // Taken before what was asked for: one that is written in between has this set again.
         if !take_flag(&self.asked) {
             return None;
         }
@@ -94,14 +95,27 @@ impl LoopHandle {
     /// [`draining`](crate::Machine::draining), at which listeners accept what has come and end; the
     /// loop ends when no machine is left, and what is left when the time is over is dropped.
     ///
+    /// It is [`drain_with`](LoopHandle::drain_with) of [`Drain::new(time)`](Drain::new): not
+    /// announced, and with a grace of 1 s for connections whose peers may have asked already.
+    ///
     /// Asking again can bring the end nearer, never put it off.
     #[doc(alias = "graceful shutdown")]
     pub fn drain(&self, time: Duration) {
+        self.drain_with(Drain::new(time));
+    }
+
+    /// Lets the machines finish, in the phases that `drain` describes.
+    ///
+    /// Asking again can bring each of them, and the end, nearer, never put it off: of two
+    /// announcements, times and graces the ones count that are over first. A grace that a machine
+    /// was given already stays as it is.
+    #[doc(alias = "graceful shutdown")]
+    pub fn drain_with(&self, drain: Drain) {
         {
-            let mut drain = self.control.drain.lock().unwrap_or_else(PoisonError::into_inner);
-            *drain = Some(drain.map_or(time, |before| before.min(time)));
+            let mut asked = self.control.drain.lock().unwrap_or_else(PoisonError::into_inner);
+            *asked = Some(asked.map_or(drain, |before| before.or_sooner(drain)));
         }
-        // Behind the time: a loop that finds this finds that.
+        // Behind what is asked for: a loop that finds this finds that.
         self.control.asked.store(true, SeqCst);
         self.control.wakes.wake_loop();
     }

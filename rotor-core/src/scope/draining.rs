@@ -3,6 +3,7 @@
 use std::sync::atomic::Ordering::Relaxed;
 
 use super::Scope;
+use crate::drain::Phase;
 use crate::time::Time;
 
 impl<C> Scope<'_, C> {
@@ -10,6 +11,31 @@ impl<C> Scope<'_, C> {
     /// other will follow.
     pub fn draining_until(&self) -> Option<Time> {
         self.environment.draining()
+    }
+
+    /// In which phase the loop is. Once it is not [`Serving`](Phase::Serving), a response may say
+    /// that no other will follow, and a probe for readiness says no:
+    ///
+    /// ```
+    /// # use rotor_core::{Phase, Scope};
+    /// fn readiness<C>(scope: &Scope<'_, C>) -> u16 {
+    ///     if scope.phase() == Phase::Serving { 200 } else { 503 }
+    /// }
+    /// ```
+    #[inline]
+    pub fn phase(&self) -> Phase {
+        self.environment.phase()
+    }
+
+    /// Until when a machine that waits for its peer from now on, and has nothing else under way, is
+    /// to do so: the [grace](crate::Drain::grace) from now, within the drain. `None` while the loop
+    /// does not drain.
+    ///
+    /// A peer that was told of no end may have asked for something by now, and finds nobody if the
+    /// connection closes. So set this as the deadline, answer with the protocol's way to say that
+    /// the connection ends, and end at the deadline.
+    pub fn grace_until(&self) -> Option<Time> {
+        self.environment.grace_until()
     }
 
     /// For a machine that others need until they end (a pool, a resolver, a service of your own):

@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering::SeqCst;
 use std::time::SystemTime;
 
 use super::AnyEnvironment;
+use crate::drain::Phase;
 use crate::time::Time;
 
 /// What a scope is without a machine: the context, time, randomness and stopping.
@@ -52,6 +53,11 @@ impl<'a, C> GlobalScope<'a, C> {
     /// Until when the loop drains; see [`Scope::draining_until`](crate::Scope::draining_until).
     pub fn draining_until(&self) -> Option<Time> {
         self.environment.draining()
+    }
+
+    /// In which phase the loop is; see [`Scope::phase`](crate::Scope::phase).
+    pub fn phase(&self) -> Phase {
+        self.environment.phase()
     }
 }
 

@@ -22,6 +22,7 @@ mod ending_last;
 mod fairness;
 mod generic_parts;
 mod panics;
+mod phases;
 mod randomness;
 mod room;
 mod services;

@@ -83,6 +83,11 @@ impl MessageState {
         }
     }
 
+    /// Whether the fields have ended.
+    pub(super) fn is_head_done(&self) -> bool {
+        matches!(self.phase, Phase::Body | Phase::Done)
+    }
+
     /// Checks that the length is still to be said.
     pub(super) fn expect_length(&self) -> Result<(), MessageError> {
         self.expect_fields()?;

@@ -255,6 +255,11 @@ impl ResponseState {
         self.reply.keep_alive = false;
     }
 
+    /// Returns whether the head was written, and did not say that the connection closes.
+    pub(crate) fn has_promised_more(&self) -> bool {
+        self.reply.keep_alive && self.message.is_head_done()
+    }
+
     /// Says whether 101 may be the status: not before the request has been received whole (RFC 9110
     /// §7.8: "A client cannot begin using an upgraded protocol on the connection until it has
     /// completely sent the request message").

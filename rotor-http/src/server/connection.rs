@@ -114,9 +114,8 @@ impl<S: Server> Protocol for Connection<S> {
     ) -> Intent<Self> {
         let HttpSeed { seed, config } = seed;
         Counters::add(&config.count().connections);
-        // One that is accepted in a drain is never told of it.
         let mut requests = Requests::new(seed, scope.draining_until().is_some());
-        let wait = requests.wait_for_request(&Io { transport, scope, config: &config });
+        let wait = requests.wait_for_first(&Io { transport, scope, config: &config });
         wait.intent(Connection { config, state: State::Http(requests) })
     }
 

@@ -57,6 +57,9 @@ counters! {
         body_timeouts,
         /// Connections that waited too long for a request.
         idle_timeouts,
+        /// Connections that waited for a request when the loop drained, and got none within the
+        /// [grace](rotor_core::Drain::grace).
+        drained_idle,
         /// Handlers that took too long (503), by the connection's deadline; those that set one of
         /// their own use it for whatever they like.
         handler_timeouts,

@@ -11,6 +11,7 @@ mod collecting;
 #[path = "../corpora/mod.rs"]
 mod corpora;
 mod deadlines;
+mod ending;
 mod exchanges;
 mod faults;
 mod functions;

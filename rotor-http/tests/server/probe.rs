@@ -190,6 +190,11 @@ impl Server for Probe {
                 probe.answer(b"", "", response).expect("an answer");
                 return Next::finished();
             }
+            ("/phase", _) => {
+                let phase = format!("{:?}", scope.phase());
+                probe.answer(phase.as_bytes(), "", response).expect("an answer");
+                return Next::finished();
+            }
             ("/wait" | "/wait-for-ever", _) => {
                 scope.notifier = Some(scope.notifier());
                 let next = Next::go_on(probe);

@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use rotor_core::{
-    Config, FailureCause, Loop, LoopInstance, Machine, Notifier, Response, Scope, SpawnCause,
-    SpawnError, Time, Token,
+    Config, Drain, FailureCause, Loop, LoopInstance, Machine, Notifier, Response, Scope,
+    SpawnCause, SpawnError, Time, Token,
 };
 
 use super::memory::{Memory, World};
@@ -188,7 +188,16 @@ impl<M: Machine> TestLoop<M> {
     ///
     /// As [`settle`](TestLoop::settle).
     pub fn drain(&mut self, time: Duration) {
-        self.instance.handle().drain(time);
+        self.drain_with(Drain::new(time));
+    }
+
+    /// Asks all machines to finish, in phases, and [settles](TestLoop::settle).
+    ///
+    /// # Panics
+    ///
+    /// As [`settle`](TestLoop::settle).
+    pub fn drain_with(&mut self, drain: Drain) {
+        self.instance.handle().drain_with(drain);
         self.settle();
     }
 
@@ -310,6 +319,11 @@ impl<P: Protocol, const D: bool> Driver<P, D> {
     /// Asks the protocol to finish; see [`TestLoop::drain`].
     pub fn drain(&mut self, time: Duration) {
         self.test.drain(time);
+    }
+
+    /// Asks the protocol to finish, in phases; see [`TestLoop::drain_with`].
+    pub fn drain_with(&mut self, drain: Drain) {
+        self.test.drain_with(drain);
     }
 
     /// What ended the stream badly, if something did.

@@ -14,11 +14,14 @@ impl<M: Machine, B: Backend> Core<M, B> {
     /// Begins a drain that was asked for, before the poll of this turn: who handles what that
     /// brings knows of it.
     pub(super) fn take_drain(&mut self, environment: &AnyEnvironment, control: &Control) {
-        if let Some(time) = control.take_drain() {
-            self.drain.begin(environment, &self.config, &self.dispatch, time);
+        if let Some(asked) = control.take_drain() {
+            self.drain.ask(environment, &self.config, &self.dispatch, asked);
         }
-        if self.drain.wants_poll() {
-            self.dispatch.queue().pace().poll_next();
+        if self.drain.is_asked_for() {
+            self.drain.begin_if_due(environment, &self.config, &self.dispatch);
+            if self.drain.wants_poll() {
+                self.dispatch.queue().pace().poll_next();
+            }
         }
     }
 
@@ -50,12 +53,15 @@ impl<M: Machine, B: Backend> Core<M, B> {
                 Exit::Drained { dropped }
             });
         }
-        (self.dispatch.slots().len() == 0
+        let is_empty = self.dispatch.slots().len() == 0
             && self.config.exit == ExitPolicy::WhenEmpty
             // A drain that was asked for ends as `Drained`, not as `Empty`.
             && !control.is_asked()
             // `Broadcast::post` has promised that they run.
-            && self.posts.is_empty())
-        .then_some(Exit::Empty)
+            && self.posts.is_empty();
+        // Nobody is left to whom an announcement would make a difference.
+        let exit =
+            if self.drain.is_asked_for() { Exit::Drained { dropped: 0 } } else { Exit::Empty };
+        is_empty.then_some(exit)
     }
 }

@@ -86,6 +86,6 @@ impl<M: Machine, B: Backend> Core<M, B> {
         if is_due {
             return Some(environment.now());
         }
-        [slots.next_deadline(), repeated.next(), self.drain.until()].into_iter().flatten().min()
+        [slots.next_deadline(), repeated.next(), self.drain.next_step()].into_iter().flatten().min()
     }
 }

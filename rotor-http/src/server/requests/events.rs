@@ -49,8 +49,14 @@ impl<S: Server> Requests<S> {
             }
             // Without a 408, although RFC 9110 §15.5.9 allows one: a client that sends its next
             // request at this moment would take it for the response.
-            State::Head(_) if self.reader.is_idle() => {
-                Counters::add(&counters.idle_timeouts);
+            State::Head(since) if self.reader.is_idle() => {
+                let idle_timeout = io.config.limits_ref().idle_timeout;
+                let is_late = matches!(since, Since::Idle(since) if *since + idle_timeout <= now);
+                Counters::add(if self.is_draining && !is_late {
+                    &counters.drained_idle
+                } else {
+                    &counters.idle_timeouts
+                });
                 Flow::Done(None)
             }
             State::Head(_) => {
@@ -87,13 +93,19 @@ impl<S: Server> Requests<S> {
     ) -> Served<S> {
         self.is_draining = true;
         match &mut self.state {
-            State::Head(_) if is_blank(io.transport.input) => Flow::Done(None),
+            // What was sent at once with those whose responses are not taken has not been read.
+            State::Head(_) if io.is_gated() => Flow::Wait(Wait::AS_BEFORE),
+            // The peer was told of no end: what it has asked by now may be on its way.
+            State::Head(_) if is_blank(io.transport.input) => self.idle(io),
             // A request has begun to come, or will be found behind what is dropped: it is answered,
             // with `Connection: close`.
             State::Head(_) | State::Unwanted(_) => Flow::Wait(Wait::AS_BEFORE),
             State::Exchange(exchange) => {
-                // Before the call: a head that is written in it says `Connection: close`.
-                exchange.outgoing.state.close();
+                // Before the call: a head that is written in it says `Connection: close`. One that
+                // was written has promised that a request may follow, which then says so.
+                if !exchange.outgoing.state.has_promised_more() {
+                    exchange.outgoing.state.close();
+                }
                 let flow = exchange
                     .call(io, |handler, response, scope| handler.draining(until, response, scope));
                 self.follow_on(flow, io)

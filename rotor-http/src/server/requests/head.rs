@@ -1,6 +1,6 @@
 //! The head of a request: it is read, understood or refused, and a handler sees it.
 
-use rotor_core::{Deadline, Panicked, Scope};
+use rotor_core::{Deadline, Panicked, Phase, Scope};
 use rotor_stream::Transport;
 
 use super::{Requests, Served, Since, State};
@@ -118,8 +118,8 @@ impl<S: Server> Requests<S> {
         if is_used_up {
             Counters::add(&config.count().used_up);
         }
-        // A connection that was made in the drain was never told of it: so the loop is asked, too.
-        !is_used_up && !self.is_draining && scope.draining_until().is_none()
+        // Nobody is told that the end of the loop is announced: so the loop is asked.
+        !is_used_up && !self.is_draining && scope.phase() == Phase::Serving
     }
 
     /// The handler has seen the head, and the exchange is not over with that.
@@ -159,7 +159,7 @@ impl<S: Server> Requests<S> {
     /// A part of a head has come, or only empty lines before one.
     fn wait_for_head(&mut self, io: &Io<'_, '_, '_, S::Context>) -> Served<S> {
         if self.reader.is_idle() {
-            // In a drain the connection ends here: an empty line is not the beginning of a request.
+            // An empty line is not the beginning of a request.
             return self.idle(io);
         }
         // The time counts from the first byte of the head: a peer that drips gains nothing by it.

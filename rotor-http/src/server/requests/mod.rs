@@ -28,7 +28,8 @@ pub(super) struct Requests<S: Server> {
     seed: S::Seed,
     reader: HeadReader,
     begun: u64,
-    /// The loop drains: the request under way is the last.
+    /// The loop drains, or an operator ends this connection: the next response says that it is the
+    /// last.
     is_draining: bool,
     state: State<S>,
 }
@@ -119,10 +120,46 @@ impl<S: Server> Requests<S> {
     #[inline]
     fn idle(&mut self, io: &Io<'_, '_, '_, S::Context>) -> Served<S> {
         if self.is_draining {
-            // What had come by the drain is answered; what comes now belongs to another process.
-            return Flow::Done(None);
+            return self.idle_in_drain(io);
         }
         Flow::Wait(self.wait_for_request(io))
+    }
+
+    /// Waits for a request of a peer that was not told that there will be no other: it may be on
+    /// its way.
+    #[cold]
+    fn idle_in_drain(&mut self, io: &Io<'_, '_, '_, S::Context>) -> Served<S> {
+        let until = self.grace_until(io);
+        if until <= io.scope.now() {
+            Counters::add(&io.config.count().drained_idle);
+            return Flow::Done(None);
+        }
+        Flow::Wait(Wait::input(Some(io.unread() + 1), Deadline::At(until)))
+    }
+
+    /// Until when a connection that is idle in a drain may be so.
+    fn grace_until(&mut self, io: &Io<'_, '_, '_, S::Context>) -> Time {
+        let now = io.scope.now();
+        // Without one where it is not the loop that drains: nobody else serves its peers.
+        let grace = io.scope.grace_until().unwrap_or(now);
+        let State::Head(since) = &mut self.state else { return grace };
+        let since = match *since {
+            Since::Idle(since) if since != Time::NEVER => since,
+            _ => now,
+        };
+        self.state = State::Head(Since::Idle(since));
+        grace.min(since + io.config.limits_ref().idle_timeout)
+    }
+
+    /// Waits for the first request, whose peer has just connected.
+    #[inline]
+    pub(super) fn wait_for_first(&mut self, io: &Io<'_, '_, '_, S::Context>) -> Wait {
+        let mut wait = self.wait_for_request(io);
+        if self.is_draining {
+            // Not ended here, even without a grace: what it has sent may lie in the socket.
+            wait = Wait::input(Some(io.unread() + 1), Deadline::At(self.grace_until(io)));
+        }
+        wait
     }
 
     /// Where heads are read: the next one has not begun.

@@ -1,0 +1,162 @@
+//! `Drain`: how a loop ends, in up to three phases; `Phase`: in which of them it is.
+
+use std::time::Duration;
+
+/// How a loop ends: first it may announce that, then it drains, then it is over.
+///
+/// ```text
+///              drain_with        announce is over        all have ended, or time is over
+///   Serving ─────────────▶ Announced ─────────▶ Draining ────────────────▶ ended
+/// ```
+///
+/// 1. **Announced**, for [`announce`](Drain::announce) (default: not at all). Everything goes on,
+///    listeners too; [`Scope::phase`](crate::Scope::phase) tells those who ask. A probe for
+///    readiness says no, HTTP responses say `Connection: close`: so balancers and clients go
+///    elsewhere while nobody is refused.
+/// 2. **Draining**, for `time` at most. Machines are
+///    [told](crate::Machine::draining). Listeners accept what has come, and close. A connection
+///    that waits for its peer to ask may wait for [`grace`](Drain::grace) more: the peer may have
+///    asked already, and if the connection closed now, what it asked would be lost on the way.
+/// 3. The loop ends when no machine is left; what is left when the time is over is dropped.
+///
+/// ```
+/// use rotor_core::{Drain, Grace};
+/// use std::time::Duration;
+///
+/// // Under Kubernetes, where an endpoint is asked for some time after it was told to end.
+/// let drain = Drain::new(Duration::from_secs(20)).announce(Duration::from_secs(5));
+/// // Where another process has the listeners, those who ask seldom have all the time.
+/// let handed_over = Drain::new(Duration::from_secs(60)).grace(Grace::WholeDrain);
+/// # let _ = (drain, handed_over);
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[doc(alias = "graceful shutdown")]
+#[must_use = "it does nothing until a handle drains with it"]
+pub struct Drain {
+    pub(crate) announce: Duration,
+    pub(crate) grace: Grace,
+    pub(crate) time: Duration,
+}
+
+/// How long a connection of which nothing is under way still waits for its peer in a drain.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Grace {
+    /// So long after the drain, or after the end of what was under way; never longer than the
+    /// drain.
+    For(Duration),
+    /// As long as the drain: for a process whose successor has its listeners, so that it costs
+    /// nothing but memory.
+    WholeDrain,
+}
+
+/// In which phase of its life a loop is; see [`Drain`].
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[repr(u8)]
+pub enum Phase {
+    /// Nobody has asked it to end.
+    Serving = 0,
+    /// It will drain soon, and goes on as before until then.
+    Announced = 1,
+    /// Its machines finish.
+    Draining = 2,
+}
+
+impl Drain {
+    /// A drain of at most `time`, which is not announced, and has a grace of 1 s: longer than a
+    /// request is on its way, and short beside what a restart takes.
+    pub fn new(time: Duration) -> Drain {
+        Drain { announce: Duration::ZERO, grace: Grace::For(Duration::from_secs(1)), time }
+    }
+
+    /// Says for so long, before it begins, that it will. Default: zero.
+    ///
+    /// As long as it takes until nobody is sent here any more: what a balancer needs to see that
+    /// its probe fails, and to tell all who ask it; 5 to 10 s under Kubernetes, where it stands for
+    /// a `preStop` that sleeps.
+    #[doc(alias = "preStop")]
+    pub fn announce(mut self, announce: Duration) -> Drain {
+        self.announce = announce;
+        self
+    }
+
+    /// How long connections of which nothing is under way still wait. Default: 1 s.
+    ///
+    /// So much longer a drain lasts while peers keep idle connections. A peer that asks more seldom
+    /// than that, and does not look whether its connection was closed before it asks, loses what it
+    /// asks.
+    pub fn grace(mut self, grace: Grace) -> Drain {
+        self.grace = grace;
+        self
+    }
+
+    /// How long it takes at most, from when it is asked for to the end.
+    pub fn in_all(&self) -> Duration {
+        self.announce.saturating_add(self.time)
+    }
+
+    /// Both at once, asked for at one time: of each part what comes sooner.
+    pub(crate) fn or_sooner(self, other: Drain) -> Drain {
+        let announce = self.announce.min(other.announce);
+        let end = self.in_all().min(other.in_all());
+        let grace = Grace::For(self.grace.time().min(other.grace.time()));
+        Drain { announce, grace, time: end.saturating_sub(announce) }
+    }
+}
+
+impl Grace {
+    /// `Duration::MAX` for the whole drain.
+    pub(crate) fn time(self) -> Duration {
+        match self {
+            Grace::For(time) => time,
+            Grace::WholeDrain => Duration::MAX,
+        }
+    }
+}
+
+impl Phase {
+    /// The phase that was stored as a number.
+    #[inline(always)]
+    pub(crate) fn of(number: u8) -> Phase {
+        match number {
+            0 => Phase::Serving,
+            1 => Phase::Announced,
+            _ => Phase::Draining,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn seconds(seconds: u64) -> Duration {
+        Duration::from_secs(seconds)
+    }
+
+    fn drain(announce: u64, grace: Grace, time: u64) -> Drain {
+        Drain::new(seconds(time)).announce(seconds(announce)).grace(grace)
+    }
+
+    #[test]
+    fn of_two_drains_what_comes_sooner_counts() {
+        let whole = Grace::WholeDrain;
+        let one = Grace::For(seconds(1));
+        let forever = Grace::For(Duration::MAX);
+        for (a, b, both) in [
+            (drain(0, one, 9), drain(0, one, 5), drain(0, one, 5)),
+            (drain(5, one, 10), drain(0, one, 30), drain(0, one, 15)),
+            (drain(5, whole, 10), drain(2, one, 3), drain(2, one, 3)),
+            (drain(5, whole, 10), drain(8, whole, 4), drain(5, forever, 7)),
+            (drain(0, one, u64::MAX), drain(3, one, 4), drain(0, one, 7)),
+        ] {
+            assert_eq!((a.or_sooner(b), b.or_sooner(a)), (both, both), "{a:?} and {b:?}");
+        }
+    }
+
+    #[test]
+    fn each_phase_is_that_of_its_number() {
+        for phase in [Phase::Serving, Phase::Announced, Phase::Draining] {
+            assert_eq!(Phase::of(phase as u8), phase);
+        }
+    }
+}

@@ -1,0 +1,185 @@
+//! The phases of a drain, as the peers of a server see them.
+
+use std::time::Duration;
+
+use rotor_core::{Drain, Grace, Phase};
+use rotor_http::server::ServerConfig;
+
+use crate::probe::{BIG, Probed, get, post, probe, request, seconds};
+use crate::wire::transcript;
+
+const MS: Duration = Duration::from_millis(1);
+
+/// A connection in a state of a table, and what it answers to a request that comes `late`.
+struct Case {
+    name: &'static str,
+    /// What has come before the drain.
+    before: Vec<u8>,
+    /// What comes in it, before the request.
+    meanwhile: Vec<u8>,
+}
+
+fn cases() -> [Case; 5] {
+    let case = |name, before: Vec<u8>, meanwhile: &[u8]| Case {
+        name,
+        before,
+        meanwhile: meanwhile.to_vec(),
+    };
+    [
+        case("fresh", Vec::new(), b""),
+        case("idle", get("/a"), b""),
+        case("behind an empty line", [get("/a"), b"\r\n".to_vec()].concat(), b""),
+        case("an empty line comes", get("/a"), b"\r\n"),
+        case(
+            "behind a body that nobody wants",
+            request("POST /ignore", "Content-Length: 2\r\n", "h"),
+            b"i",
+        ),
+    ]
+}
+
+/// The connection, once the drain has begun.
+fn draining(case: &Case, drain: Drain, config: ServerConfig) -> Probed {
+    let mut driver = probe(config);
+    driver.send(&case.before);
+    let _ = driver.take_received();
+    driver.drain_with(drain);
+    driver.send(&case.meanwhile);
+    let _ = driver.take_received();
+    driver
+}
+
+#[test]
+fn a_request_that_was_on_its_way_when_a_drain_began_is_answered_with_close() {
+    for case in &cases() {
+        let grace_of = |grace| Drain::new(seconds(10)).grace(grace);
+        for (drain, late) in [
+            (Drain::new(seconds(10)), seconds(1) - MS),
+            (grace_of(Grace::For(seconds(4))), seconds(4) - MS),
+            (grace_of(Grace::For(seconds(40))), seconds(10) - MS),
+            (grace_of(Grace::WholeDrain), seconds(10) - MS),
+        ] {
+            let config = ServerConfig::new();
+            let counters = config.counters();
+            let mut driver = draining(case, drain, config);
+            driver.advance(late);
+            assert!(!driver.is_ended(), "{}: {drain:?}", case.name);
+            driver.send(&post("/", "hi"));
+            let answer = transcript(&driver.take_received());
+            assert_eq!(answer, "200 POST / hi close", "{}: {drain:?}", case.name);
+            assert!(driver.is_ended());
+            assert_eq!((counters.drained_idle(), counters.idle_timeouts()), (0, 0));
+        }
+    }
+}
+
+#[test]
+fn a_connection_that_is_not_used_ends_with_its_grace_and_is_counted_for_that() {
+    for case in &cases() {
+        let config = ServerConfig::new();
+        let counters = config.counters();
+        let mut driver = draining(case, Drain::new(seconds(10)), config);
+        driver.advance(seconds(1) - MS);
+        assert!(!driver.is_ended(), "{}", case.name);
+        driver.advance(MS);
+        assert!(driver.is_ended(), "{}", case.name);
+        let counted = (counters.drained_idle(), counters.idle_timeouts());
+        assert_eq!(counted, (1, 0), "{}", case.name);
+    }
+}
+
+#[test]
+fn without_a_grace_it_ends_at_once() {
+    for case in &cases()[..3] {
+        let config = ServerConfig::new();
+        let counters = config.counters();
+        let drain = Drain::new(seconds(10)).grace(Grace::For(Duration::ZERO));
+        let driver = draining(case, drain, config);
+        assert!(driver.is_ended(), "{}", case.name);
+        assert_eq!(counters.drained_idle(), 1, "{}", case.name);
+    }
+}
+
+#[test]
+fn a_long_grace_does_not_lengthen_the_time_to_be_idle() {
+    let config = ServerConfig::new();
+    let counters = config.counters();
+    let idle = &cases()[1];
+    let mut driver = draining(idle, Drain::new(seconds(1_000)).grace(Grace::WholeDrain), config);
+    driver.advance(seconds(999));
+    assert!(driver.is_ended());
+    assert_eq!((counters.drained_idle(), counters.idle_timeouts()), (0, 1));
+}
+
+#[test]
+fn a_response_that_has_promised_more_is_followed_by_one_that_says_close() {
+    let mut driver = probe(ServerConfig::new());
+    driver.limit_room(0);
+    driver.send(&get("/stream"));
+    driver.drain(seconds(60));
+    let mut got = Vec::new();
+    while !got.ends_with(b"0\r\n\r\n") {
+        driver.make_room(1 << 16);
+        got.extend(driver.take_received());
+    }
+    assert!(!String::from_utf8_lossy(&got).contains("close"), "its head had gone out");
+    assert!(!driver.is_ended());
+    driver.send(&get("/b"));
+    driver.make_room(1 << 16);
+    assert_eq!(transcript(&driver.take_received()), "200 GET /b close");
+    assert!(driver.is_ended());
+}
+
+#[test]
+fn a_peer_that_is_slow_to_take_its_responses_may_ask_once_more() {
+    let mut driver = probe(ServerConfig::new());
+    driver.limit_room(0);
+    driver.send(&get("/big"));
+    driver.drain(seconds(60));
+    driver.make_room(BIG << 1);
+    assert!(driver.take_received().len() > BIG);
+    assert!(!driver.is_ended());
+    driver.send(&get("/b"));
+    assert_eq!(transcript(&driver.take_received()), "200 GET /b close");
+    assert!(driver.is_ended());
+}
+
+#[test]
+fn from_the_announcement_on_each_response_says_close_and_nobody_is_cut_off() {
+    let announced = Drain::new(seconds(10)).announce(seconds(5));
+    let mut driver = probe(ServerConfig::new());
+    driver.send(&get("/a"));
+    assert_eq!(transcript(&driver.take_received()), "200 GET /a");
+    driver.drain_with(announced);
+    driver.advance(seconds(5) - MS);
+    assert!(!driver.is_ended(), "idle, and not in the way");
+    driver.send(&get("/b"));
+    assert_eq!(transcript(&driver.take_received()), "200 GET /b close");
+    assert!(driver.is_ended());
+
+    let mut driver = probe(ServerConfig::new());
+    driver.drain_with(announced);
+    driver.advance(seconds(6) - MS);
+    assert!(!driver.is_ended(), "the grace begins with the drain");
+    driver.advance(MS);
+    assert!(driver.is_ended());
+}
+
+#[test]
+fn handlers_can_ask_in_which_phase_they_are() {
+    for (drain, after, phase) in [
+        (None, Duration::ZERO, Phase::Serving),
+        (Some(Drain::new(seconds(10)).announce(seconds(5))), Duration::ZERO, Phase::Announced),
+        (Some(Drain::new(seconds(10)).announce(seconds(5))), seconds(5), Phase::Draining),
+        (Some(Drain::new(seconds(10))), Duration::ZERO, Phase::Draining),
+    ] {
+        let mut driver = probe(ServerConfig::new());
+        if let Some(drain) = drain {
+            driver.drain_with(drain);
+        }
+        driver.advance(after);
+        driver.send(&get("/phase"));
+        let text = String::from_utf8_lossy(&driver.take_received()).into_owned();
+        assert!(text.contains(&format!("{phase:?}")), "{phase:?}: {text}");
+    }
+}
