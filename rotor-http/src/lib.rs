@@ -92,6 +92,8 @@ pub mod files;
 mod flow;
 #[doc(hidden)]
 pub mod h1;
+#[doc(hidden)]
+pub mod h2;
 mod limits;
 mod no_upgrade;
 mod recv_mode;

@@ -1,0 +1,176 @@
+//! What no honest peer does so often: buckets that empty with each such thing and fill with time.
+
+use std::time::Duration;
+
+use rotor_core::Time;
+
+/// How often something may happen: so many times at once, and so many a second in the long run.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Rate {
+    /// At once.
+    pub burst: u32,
+    /// In each second after that.
+    pub per_second: u32,
+}
+
+/// How often something has happened of late.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Bucket {
+    left: u32,
+    /// Up to when time has filled it.
+    at: Time,
+}
+
+impl Bucket {
+    /// A full one.
+    pub fn full(rate: Rate, now: Time) -> Bucket {
+        Bucket { left: rate.burst, at: now }
+    }
+
+    /// Takes so many out; false where there are fewer: then the peer is wearing us down.
+    #[inline]
+    pub fn take(&mut self, count: u32, rate: Rate, now: Time) -> bool {
+        if let Some(left) = self.left.checked_sub(count) {
+            self.left = left;
+            return true;
+        }
+        self.fill(rate, now);
+        match self.left.checked_sub(count) {
+            Some(left) => {
+                self.left = left;
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// Looked at only when it is empty: so a full one costs nothing.
+    #[cold]
+    fn fill(&mut self, rate: Rate, now: Time) {
+        let Some(nanos) = now.as_nanos().checked_sub(self.at.as_nanos()) else { return };
+        let second = Duration::from_secs(1).as_nanos();
+        let more = u128::from(nanos) * u128::from(rate.per_second) / second;
+        if more > 0 {
+            let left = u128::from(self.left) + more;
+            self.left = u32::try_from(left).unwrap_or(u32::MAX).min(rate.burst);
+            self.at = now;
+        }
+    }
+}
+
+/// The rates of one connection.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct FloodLimits {
+    /// Streams that the peer resets before their response is whole (CVE-2023-44487).
+    pub resets: Rate,
+    /// Streams that it makes us reset (CVE-2025-8671).
+    pub provoked_resets: Rate,
+    /// Frames that are no request and no body: SETTINGS, PING, PRIORITY, small WINDOW_UPDATE,
+    /// PRIORITY_UPDATE, unknown ones; DATA without octets.
+    pub control_frames: Rate,
+}
+
+/// What the frames of one connection have come to.
+#[derive(Clone, Copy, Debug)]
+pub struct Floods {
+    resets: Bucket,
+    provoked_resets: Bucket,
+    control_frames: Bucket,
+}
+
+/// What a peer does that it may not do too often.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Nuisance {
+    /// It reset a stream whose response was not whole.
+    Reset,
+    /// It made us reset a stream.
+    ProvokedReset,
+    /// A frame that is no request and no body.
+    ControlFrame,
+    /// DATA without octets that does not end its stream.
+    EmptyData,
+}
+
+/// How much one DATA without octets counts: a hundred of them are too many at once.
+const EMPTY_DATA_WEIGHT: u32 = 10;
+
+impl Floods {
+    /// Nothing has come yet.
+    pub fn new(limits: &FloodLimits, now: Time) -> Floods {
+        Floods {
+            resets: Bucket::full(limits.resets, now),
+            provoked_resets: Bucket::full(limits.provoked_resets, now),
+            control_frames: Bucket::full(limits.control_frames, now),
+        }
+    }
+
+    /// This has happened once more; false where that is too often.
+    #[inline]
+    pub fn count(&mut self, nuisance: Nuisance, limits: &FloodLimits, now: Time) -> bool {
+        let (bucket, count, rate) = match nuisance {
+            Nuisance::Reset => (&mut self.resets, 1, limits.resets),
+            Nuisance::ProvokedReset => (&mut self.provoked_resets, 1, limits.provoked_resets),
+            Nuisance::ControlFrame => (&mut self.control_frames, 1, limits.control_frames),
+            Nuisance::EmptyData => {
+                (&mut self.control_frames, EMPTY_DATA_WEIGHT, limits.control_frames)
+            }
+        };
+        bucket.take(count, rate, now)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RATE: Rate = Rate { burst: 10, per_second: 2 };
+
+    fn at(millis: u64) -> Time {
+        Time::ZERO + Duration::from_millis(millis)
+    }
+
+    #[test]
+    fn a_burst_then_as_time_allows_and_no_more_than_a_burst_is_saved() {
+        let mut bucket = Bucket::full(RATE, at(0));
+        let taken = |bucket: &mut Bucket, millis| {
+            (0..100).take_while(|_| bucket.take(1, RATE, at(millis))).count()
+        };
+        for (millis, count) in [
+            (0, 10),
+            (0, 0),
+            (499, 0),
+            (500, 1),
+            (999, 0),
+            (1000, 1),
+            (4000, 6),
+            (100_000, 10),
+            (99_000, 0),
+        ] {
+            assert_eq!(taken(&mut bucket, millis), count, "at {millis}");
+        }
+    }
+
+    #[test]
+    fn time_is_not_lost_to_those_that_try_often() {
+        let mut bucket = Bucket::full(RATE, at(0));
+        let taken = (0..10_000).filter(|millis| bucket.take(1, RATE, at(*millis))).count();
+        assert!((28..=30).contains(&taken), "{taken} in ten seconds");
+    }
+
+    #[test]
+    fn each_nuisance_counts_where_it_belongs() {
+        let rate = |burst| Rate { burst, per_second: 0 };
+        let limits =
+            FloodLimits { resets: rate(3), provoked_resets: rate(2), control_frames: rate(25) };
+        for (nuisance, count) in [
+            (Nuisance::Reset, 3),
+            (Nuisance::ProvokedReset, 2),
+            (Nuisance::ControlFrame, 25),
+            (Nuisance::EmptyData, 2),
+        ] {
+            let mut floods = Floods::new(&limits, at(0));
+            let counted = (0..100).take_while(|_| floods.count(nuisance, &limits, at(0))).count();
+            assert_eq!(counted, count, "{nuisance:?}");
+        }
+    }
+}

@@ -1,0 +1,369 @@
+//! Frames (RFC 9113 §4, §6), read from their octets.
+
+use super::error::{ErrorCode, Violation};
+
+/// Octets before the payload of each frame.
+pub const FRAME_HEADER_BYTES: usize = 9;
+
+/// The longest payload that we take: the least that a peer may count on (RFC 9113 §4.2).
+pub const PAYLOAD_BYTES_MAX: usize = 16 << 10;
+
+/// The largest that a window can be, and the largest number of a stream.
+pub const U31_MAX: u32 = (1 << 31) - 1;
+
+/// What every connection begins with on the client's side (RFC 9113 §3.4).
+pub const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+
+/// Types of frames.
+pub mod kind {
+    #![allow(missing_docs)]
+    pub const DATA: u8 = 0x0;
+    pub const HEADERS: u8 = 0x1;
+    pub const PRIORITY: u8 = 0x2;
+    pub const RST_STREAM: u8 = 0x3;
+    pub const SETTINGS: u8 = 0x4;
+    pub const PUSH_PROMISE: u8 = 0x5;
+    pub const PING: u8 = 0x6;
+    pub const GOAWAY: u8 = 0x7;
+    pub const WINDOW_UPDATE: u8 = 0x8;
+    pub const CONTINUATION: u8 = 0x9;
+    pub const PRIORITY_UPDATE: u8 = 0x10;
+}
+
+/// Flags of frames.
+pub mod flag {
+    #![allow(missing_docs)]
+    pub const ACK: u8 = 0x1;
+    pub const END_STREAM: u8 = 0x1;
+    pub const END_HEADERS: u8 = 0x4;
+    pub const PADDED: u8 = 0x8;
+    pub const PRIORITY: u8 = 0x20;
+}
+
+/// The nine octets before a payload.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct FrameHeader {
+    /// Octets of the payload.
+    pub len: usize,
+    /// The type: one of [`kind`], or another, which is to be ignored.
+    pub kind: u8,
+    /// The flags, those that mean nothing for the type included.
+    pub flags: u8,
+    /// The stream; 0 is the connection.
+    pub stream: u32,
+}
+
+impl FrameHeader {
+    /// Reads one from the beginning of the input; `None` until it is there.
+    #[inline]
+    pub fn read(input: &[u8]) -> Option<FrameHeader> {
+        let [l1, l2, l3, kind, flags, s1, s2, s3, s4] = *input.first_chunk()?;
+        Some(FrameHeader {
+            len: u32::from_be_bytes([0, l1, l2, l3]) as usize,
+            kind,
+            flags,
+            // The highest bit is reserved, and ignored (RFC 9113 §4.1).
+            stream: u32::from_be_bytes([s1, s2, s3, s4]) & U31_MAX,
+        })
+    }
+
+    fn has(&self, flag: u8) -> bool {
+        self.flags & flag != 0
+    }
+}
+
+/// A frame; what it holds is borrowed from its payload.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Frame<'a> {
+    /// A part of a body.
+    Data {
+        /// The octets without padding.
+        data: &'a [u8],
+        /// Whether the stream ends with it.
+        is_end: bool,
+    },
+    /// The beginning of a block of fields, or all of it.
+    Headers {
+        /// The part of the block.
+        fragment: &'a [u8],
+        /// Whether that is the whole block.
+        is_whole: bool,
+        /// Whether the stream ends with it.
+        is_end: bool,
+    },
+    /// The priority of RFC 7540, which means nothing any more.
+    Priority,
+    /// The stream is given up.
+    Reset {
+        /// Why, as a number.
+        code: u32,
+    },
+    /// Settings; [`PeerSettings::apply`](super::PeerSettings::apply) knows them.
+    Settings {
+        /// Pairs of identifier and value, six octets each.
+        payload: &'a [u8],
+    },
+    /// Our settings were heard.
+    SettingsAck,
+    /// A push, which no client sends and no server is sent here.
+    PushPromise,
+    /// Wants to be acknowledged.
+    Ping([u8; 8]),
+    /// Ours was acknowledged.
+    PingAck([u8; 8]),
+    /// The peer takes no more streams.
+    GoAway {
+        /// Why, as a number.
+        code: u32,
+    },
+    /// So many octets more may be sent, at least 1.
+    WindowUpdate(u32),
+    /// More of a block of fields.
+    Continuation {
+        /// The part of the block.
+        fragment: &'a [u8],
+        /// Whether the block ends with it.
+        is_last: bool,
+    },
+    /// The priority of a stream (RFC 9218 §7.1).
+    PriorityUpdate {
+        /// The stream that it is for.
+        stream: u32,
+        /// As the field `Priority`.
+        value: &'a [u8],
+    },
+    /// Of a type that is to be ignored.
+    Unknown,
+}
+
+impl<'a> Frame<'a> {
+    /// Reads the payload of a frame, which is there whole.
+    ///
+    /// # Errors
+    ///
+    /// The peer's fault: a size, a stream or a padding that the type does not allow.
+    pub fn read(header: FrameHeader, payload: &'a [u8]) -> Result<Frame<'a>, Violation> {
+        let stream = header.stream;
+        Ok(match header.kind {
+            kind::DATA => {
+                of_stream(stream, "DATA on stream 0")?;
+                let data = unpadded(&header, payload)?;
+                Frame::Data { data, is_end: header.has(flag::END_STREAM) }
+            }
+            kind::HEADERS => {
+                of_stream(stream, "HEADERS on stream 0")?;
+                let fragment = without_priority(&header, unpadded(&header, payload)?)?;
+                Frame::Headers {
+                    fragment,
+                    is_whole: header.has(flag::END_HEADERS),
+                    is_end: header.has(flag::END_STREAM),
+                }
+            }
+            kind::PRIORITY => {
+                of_stream(stream, "PRIORITY on stream 0")?;
+                let Some(on) = payload.first_chunk().filter(|_| payload.len() == 5) else {
+                    return Err(Violation::Stream(stream, ErrorCode::FrameSizeError));
+                };
+                // Of the scheme only this is left: a stream cannot wait for itself.
+                if u32::from_be_bytes(*on) & U31_MAX == stream {
+                    return Err(Violation::Stream(stream, ErrorCode::ProtocolError));
+                }
+                Frame::Priority
+            }
+            kind::RST_STREAM => {
+                of_stream(stream, "RST_STREAM on stream 0")?;
+                Frame::Reset { code: number(payload, "RST_STREAM of other than 4 octets")? }
+            }
+            kind::SETTINGS => {
+                of_connection(stream, "SETTINGS on a stream")?;
+                match header.has(flag::ACK) {
+                    true if payload.is_empty() => Frame::SettingsAck,
+                    true => return Err(Violation::size("SETTINGS that acknowledge and say more")),
+                    false if payload.len() % 6 != 0 => {
+                        return Err(Violation::size(
+                            "SETTINGS of a length that is no multiple of 6",
+                        ));
+                    }
+                    false => Frame::Settings { payload },
+                }
+            }
+            kind::PUSH_PROMISE => Frame::PushPromise,
+            kind::PING => {
+                of_connection(stream, "PING on a stream")?;
+                let data = payload
+                    .try_into()
+                    .map_err(|_| Violation::size("PING of other than 8 octets"))?;
+                if header.has(flag::ACK) { Frame::PingAck(data) } else { Frame::Ping(data) }
+            }
+            kind::GOAWAY => {
+                of_connection(stream, "GOAWAY on a stream")?;
+                let code = payload.get(4..8).and_then(|code| code.try_into().ok());
+                let code = code.ok_or(Violation::size("GOAWAY of less than 8 octets"))?;
+                Frame::GoAway { code: u32::from_be_bytes(code) }
+            }
+            kind::WINDOW_UPDATE => {
+                let more = number(payload, "WINDOW_UPDATE of other than 4 octets")? & U31_MAX;
+                match (more, stream) {
+                    (0, 0) => return Err(Violation::protocol("WINDOW_UPDATE of 0 octets")),
+                    (0, stream) => return Err(Violation::Stream(stream, ErrorCode::ProtocolError)),
+                    (more, _) => Frame::WindowUpdate(more),
+                }
+            }
+            kind::CONTINUATION => {
+                of_stream(stream, "CONTINUATION on stream 0")?;
+                Frame::Continuation { fragment: payload, is_last: header.has(flag::END_HEADERS) }
+            }
+            kind::PRIORITY_UPDATE => {
+                of_connection(stream, "PRIORITY_UPDATE on a stream")?;
+                let (stream, value) = payload
+                    .split_first_chunk()
+                    .ok_or(Violation::size("PRIORITY_UPDATE of less than 4 octets"))?;
+                let stream = u32::from_be_bytes(*stream) & U31_MAX;
+                of_stream(stream, "PRIORITY_UPDATE of stream 0")?;
+                Frame::PriorityUpdate { stream, value }
+            }
+            _ => Frame::Unknown,
+        })
+    }
+}
+
+fn of_stream(stream: u32, why: &'static str) -> Result<(), Violation> {
+    if stream == 0 { Err(Violation::protocol(why)) } else { Ok(()) }
+}
+
+fn of_connection(stream: u32, why: &'static str) -> Result<(), Violation> {
+    if stream == 0 { Ok(()) } else { Err(Violation::protocol(why)) }
+}
+
+fn number(payload: &[u8], why: &'static str) -> Result<u32, Violation> {
+    payload.try_into().map(u32::from_be_bytes).map_err(|_| Violation::size(why))
+}
+
+/// The payload without its padding (RFC 9113 §6.1).
+fn unpadded<'a>(header: &FrameHeader, payload: &'a [u8]) -> Result<&'a [u8], Violation> {
+    if !header.has(flag::PADDED) {
+        return Ok(payload);
+    }
+    let (&padding, rest) =
+        payload.split_first().ok_or(Violation::size("no room for the padding"))?;
+    let len = rest.len().checked_sub(usize::from(padding));
+    Ok(&rest[..len.ok_or(Violation::protocol("padding is longer than its frame"))?])
+}
+
+/// A fragment without the priority of RFC 7540 before it.
+fn without_priority<'a>(header: &FrameHeader, payload: &'a [u8]) -> Result<&'a [u8], Violation> {
+    if !header.has(flag::PRIORITY) {
+        return Ok(payload);
+    }
+    let (priority, fragment) =
+        payload.split_first_chunk::<5>().ok_or(Violation::size("no room for the priority"))?;
+    let [on @ .., _weight] = *priority;
+    if u32::from_be_bytes(on) & U31_MAX == header.stream {
+        // Of the stream by RFC 7540 §5.3.1; but its block was not decoded.
+        return Err(Violation::protocol("a stream that waits for itself"));
+    }
+    Ok(fragment)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ErrorCode::{FrameSizeError, ProtocolError};
+
+    fn read(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Result<Frame<'_>, Violation> {
+        Frame::read(FrameHeader { len: payload.len(), kind, flags, stream }, payload)
+    }
+
+    #[test]
+    fn a_header_is_read_once_all_of_it_is_there_and_the_reserved_bit_is_ignored() {
+        let octets = [1, 2, 3, 4, 5, 0x80, 0, 0, 7, 8];
+        for len in 0..9 {
+            assert_eq!(FrameHeader::read(&octets[..len]), None);
+        }
+        let header = FrameHeader { len: 0x010203, kind: 4, flags: 5, stream: 7 };
+        assert_eq!(FrameHeader::read(&octets), Some(header));
+    }
+
+    #[test]
+    fn frames_that_are_well_formed() {
+        let (data, ping) = ([0, 0, 0, 9, 1, 2, 3, 4], *b"12345678");
+        for (kind, flags, stream, payload, frame) in [
+            (0, 0, 1, &b"ab"[..], Frame::Data { data: b"ab", is_end: false }),
+            (0, 1, 1, b"", Frame::Data { data: b"", is_end: true }),
+            (0, 8, 1, &[1, b'a', 0], Frame::Data { data: b"a", is_end: false }),
+            (0, 8, 1, &[2, 0, 0], Frame::Data { data: b"", is_end: false }),
+            (1, 5, 1, b"f", Frame::Headers { fragment: b"f", is_whole: true, is_end: true }),
+            (
+                1,
+                0x20,
+                1,
+                &[0x80, 0, 0, 0, 9, b'f'],
+                Frame::Headers { fragment: b"f", is_whole: false, is_end: false },
+            ),
+            (
+                1,
+                0x28,
+                1,
+                &[1, 0, 0, 0, 0, 9, b'f', 0],
+                Frame::Headers { fragment: b"f", is_whole: false, is_end: false },
+            ),
+            (2, 0, 1, &[0, 0, 0, 0, 9], Frame::Priority),
+            (3, 0, 1, &[0, 0, 0, 8], Frame::Reset { code: 8 }),
+            (4, 0, 0, b"", Frame::Settings { payload: b"" }),
+            (4, 1, 0, b"", Frame::SettingsAck),
+            (5, 0, 0, b"", Frame::PushPromise),
+            (6, 0, 0, &ping, Frame::Ping(ping)),
+            (6, 1, 0, &ping, Frame::PingAck(ping)),
+            (7, 0, 0, &data, Frame::GoAway { code: 0x01020304 }),
+            (8, 0, 0, &[0x80, 0, 0, 1], Frame::WindowUpdate(1)),
+            (9, 4, 1, b"f", Frame::Continuation { fragment: b"f", is_last: true }),
+            (16, 0, 0, &[0, 0, 0, 3, b'u'], Frame::PriorityUpdate { stream: 3, value: b"u" }),
+            (11, 0xff, 3, b"x", Frame::Unknown),
+        ] {
+            assert_eq!(read(kind, flags, stream, payload), Ok(frame));
+        }
+    }
+
+    #[test]
+    fn frames_that_are_not() {
+        for (kind, flags, stream, payload, code, costs_stream) in [
+            (0, 0, 0, &b""[..], ProtocolError, false),
+            (0, 8, 1, b"", FrameSizeError, false),
+            (0, 8, 1, &[1], ProtocolError, false),
+            (0, 8, 1, &[3, 0, 0], ProtocolError, false),
+            (1, 0, 0, b"", ProtocolError, false),
+            (1, 0x20, 1, &[0, 0, 0, 0], FrameSizeError, false),
+            (1, 0x28, 1, &[3, 0, 0, 0, 0, 0, 0], FrameSizeError, false),
+            (1, 0x20, 1, &[0, 0, 0, 1, 0], ProtocolError, false),
+            (2, 0, 0, &[0; 5], ProtocolError, false),
+            (2, 0, 1, &[0; 4], FrameSizeError, true),
+            (2, 0, 1, &[0, 0, 0, 1, 0], ProtocolError, true),
+            (3, 0, 0, &[0; 4], ProtocolError, false),
+            (3, 0, 1, &[0; 3], FrameSizeError, false),
+            (4, 0, 1, b"", ProtocolError, false),
+            (4, 0, 0, &[0; 5], FrameSizeError, false),
+            (4, 1, 0, &[0; 6], FrameSizeError, false),
+            (6, 0, 1, &[0; 8], ProtocolError, false),
+            (6, 0, 0, &[0; 9], FrameSizeError, false),
+            (7, 0, 1, &[0; 8], ProtocolError, false),
+            (7, 0, 0, &[0; 7], FrameSizeError, false),
+            (8, 0, 0, &[0; 3], FrameSizeError, false),
+            (8, 0, 0, &[0x80, 0, 0, 0], ProtocolError, false),
+            (8, 0, 1, &[0; 4], ProtocolError, true),
+            (9, 0, 0, b"", ProtocolError, false),
+            (16, 0, 1, &[0, 0, 0, 1], ProtocolError, false),
+            (16, 0, 0, &[0, 0, 1], FrameSizeError, false),
+            (16, 0, 0, &[0, 0, 0, 0], ProtocolError, false),
+        ] {
+            let violation = read(kind, flags, stream, payload).expect_err("it is malformed");
+            match violation {
+                Violation::Connection(own, _) => {
+                    assert!(own == code && !costs_stream, "{violation}")
+                }
+                Violation::Stream(on, own) => {
+                    assert!(own == code && costs_stream && on == stream, "{violation}");
+                }
+            }
+        }
+    }
+}

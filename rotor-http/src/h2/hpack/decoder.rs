@@ -1,0 +1,172 @@
+//! The decoder of field blocks (RFC 7541 §3, §6): one block after the other, into one buffer, within
+//! bounds that hold while it decodes.
+
+use super::HpackError;
+use super::dynamic_table::{DynamicTable, ENTRY_OVERHEAD};
+use super::field_list::FieldList;
+use super::static_table::{STATIC_ENTRIES, STATIC_TABLE};
+use super::{huffman, integer};
+
+/// Changes of the table's size that may stand before a block: RFC 7541 §4.2 needs two.
+const SIZE_UPDATES_MAX: u32 = 2;
+
+/// How much of a block is kept, and how much is decoded at all.
+///
+/// What counts of a field is its octets and 32 more, as in SETTINGS_MAX_HEADER_LIST_SIZE (RFC 9113
+/// §6.5.2): so a reference of one octet counts as what it stands for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Bounds {
+    /// Octets, with 32 a field, that are kept. What is beyond is decoded, since the tables must stay
+    /// in step, and dropped.
+    pub list_bytes_max: usize,
+    /// Fields that are kept.
+    pub fields_max: usize,
+    /// Octets, with 32 a field, that are decoded at all: beyond, the block is refused.
+    pub decoded_bytes_max: usize,
+}
+
+/// Decodes the blocks of one direction of a connection.
+#[derive(Debug)]
+pub struct HpackDecoder {
+    table: DynamicTable,
+    /// What was allowed to the peer: SETTINGS_HEADER_TABLE_SIZE.
+    table_max: usize,
+}
+
+/// A literal as its first octet says.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Keep {
+    Indexed,
+    Not,
+}
+
+impl HpackDecoder {
+    /// A decoder whose peer may have a table of this many octets, at most 65,535.
+    pub fn new(table_max: usize) -> HpackDecoder {
+        HpackDecoder { table: DynamicTable::new(table_max), table_max }
+    }
+
+    /// The table, as it is after the last block.
+    pub fn table(&self) -> &DynamicTable {
+        &self.table
+    }
+
+    /// Decodes a whole block, behind what the list holds.
+    ///
+    /// # Errors
+    ///
+    /// The peer's fault, and nothing more can be decoded: COMPRESSION_ERROR, for `TooLarge`
+    /// ENHANCE_YOUR_CALM.
+    pub fn decode(
+        &mut self,
+        block: &[u8],
+        list: &mut FieldList,
+        bounds: &Bounds,
+    ) -> Result<(), HpackError> {
+        let (mut at, mut counted, mut updates) = (0, 0, 0);
+        let mut is_begun = false;
+        while let Some(&first) = block.get(at) {
+            let start = list.octets.len();
+            let room = bounds.decoded_bytes_max.saturating_sub(counted);
+            let name_len = if first & 0x80 != 0 {
+                // RFC 7541 §6.1.
+                let index = integer::decode(block, &mut at, 7)?;
+                let (name, value) = self.get(index)?;
+                if name.len() + value.len() > room {
+                    return Err(HpackError::TooLarge);
+                }
+                list.octets.extend_from_slice(name);
+                list.octets.extend_from_slice(value);
+                name.len()
+            } else if first & 0xe0 == 0x20 {
+                // RFC 7541 §4.2: "at the beginning of the first header block".
+                updates += 1;
+                let size = integer::decode(block, &mut at, 5)?;
+                if is_begun || size > self.table_max || updates > SIZE_UPDATES_MAX {
+                    return Err(HpackError::TableSize);
+                }
+                self.table.resize(size);
+                continue;
+            } else if first & 0xc0 == 0x40 {
+                self.literal(block, &mut at, 6, Keep::Indexed, list, room)?
+            } else {
+                self.literal(block, &mut at, 4, Keep::Not, list, room)?
+            };
+            is_begun = true;
+            let end = list.octets.len();
+            counted += end - start + ENTRY_OVERHEAD;
+            if counted > bounds.decoded_bytes_max {
+                return Err(HpackError::TooLarge);
+            }
+            if counted > bounds.list_bytes_max || list.len() >= bounds.fields_max {
+                list.is_over = true;
+            }
+            if list.is_over {
+                list.octets.truncate(start);
+            } else {
+                list.push(start..start + name_len, start + name_len..end);
+            }
+        }
+        Ok(())
+    }
+
+    /// Appends a field of which at least the value stands in the block; returns how long its name
+    /// is.
+    fn literal(
+        &mut self,
+        block: &[u8],
+        at: &mut usize,
+        bits: u32,
+        keep: Keep,
+        list: &mut FieldList,
+        room: usize,
+    ) -> Result<usize, HpackError> {
+        let start = list.octets.len();
+        match integer::decode(block, at, bits)? {
+            0 => string(block, at, &mut list.octets, room)?,
+            index => {
+                let (name, _) = self.get(index)?;
+                if name.len() > room {
+                    return Err(HpackError::TooLarge);
+                }
+                list.octets.extend_from_slice(name);
+            }
+        }
+        let name_len = list.octets.len() - start;
+        string(block, at, &mut list.octets, room - name_len)?;
+        if keep == Keep::Indexed {
+            let (name, value) = list.octets[start..].split_at(name_len);
+            self.table.insert(name, value);
+        }
+        Ok(name_len)
+    }
+
+    fn get(&self, index: usize) -> Result<(&[u8], &[u8]), HpackError> {
+        match index.checked_sub(1).ok_or(HpackError::Index)? {
+            at if at < STATIC_ENTRIES => {
+                let (name, value) = STATIC_TABLE[at];
+                Ok((name.as_bytes(), value.as_bytes()))
+            }
+            at => self.table.get(at - STATIC_ENTRIES).ok_or(HpackError::Index),
+        }
+    }
+}
+
+/// Appends a string (RFC 7541 §5.2) of at most `most` octets.
+fn string(block: &[u8], at: &mut usize, out: &mut Vec<u8>, most: usize) -> Result<(), HpackError> {
+    let is_coded = block.get(*at).ok_or(HpackError::Truncated)? & 0x80 != 0;
+    let len = integer::decode(block, at, 7)?;
+    let octets = block.get(*at..).and_then(|rest| rest.get(..len)).ok_or(HpackError::Truncated)?;
+    *at += len;
+    if is_coded {
+        return huffman::decode(octets, out, most);
+    }
+    if len > most {
+        return Err(HpackError::TooLarge);
+    }
+    out.extend_from_slice(octets);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

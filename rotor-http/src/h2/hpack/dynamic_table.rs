@@ -1,0 +1,159 @@
+//! The dynamic table of a decoder (RFC 7541 §2.3.2, §4): the fields that came last, within a number
+//! of octets.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+
+/// What an entry counts beside its octets (RFC 7541 §4.1).
+pub const ENTRY_OVERHEAD: usize = 32;
+
+/// A dynamic table. Without entries it has no memory.
+#[derive(Debug, Default)]
+pub struct DynamicTable {
+    /// The octets of all entries, the oldest first, behind some that are gone.
+    octets: Vec<u8>,
+    /// The newest is the last.
+    entries: VecDeque<Entry>,
+    /// What the entries count, by the RFC's measure.
+    size: usize,
+    size_max: usize,
+}
+
+#[derive(Debug)]
+struct Entry {
+    start: u32,
+    name: u16,
+    value: u16,
+}
+
+impl Entry {
+    fn range(&self) -> (Range<usize>, Range<usize>) {
+        let start = self.start as usize;
+        let colon = start + usize::from(self.name);
+        (start..colon, colon..colon + usize::from(self.value))
+    }
+
+    fn size(&self) -> usize {
+        usize::from(self.name) + usize::from(self.value) + ENTRY_OVERHEAD
+    }
+}
+
+impl DynamicTable {
+    /// An empty table of at most `size_max` octets, which are at most 65,535.
+    pub fn new(size_max: usize) -> DynamicTable {
+        DynamicTable { size_max: size_max.min(usize::from(u16::MAX)), ..DynamicTable::default() }
+    }
+
+    /// How many entries there are.
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// What the entries count, by the measure of RFC 7541 §4.1.
+    pub fn size(&self) -> usize {
+        self.size
+    }
+
+    /// Name and value of an entry; 0 is the newest.
+    pub fn get(&self, index: usize) -> Option<(&[u8], &[u8])> {
+        let at = self.entries.len().checked_sub(index + 1)?;
+        let (name, value) = self.entries.get(at)?.range();
+        Some((self.octets.get(name)?, self.octets.get(value)?))
+    }
+
+    /// Sets what the entries may count; the oldest go.
+    pub fn resize(&mut self, size_max: usize) {
+        self.size_max = size_max.min(usize::from(u16::MAX));
+        self.evict(0);
+    }
+
+    /// Adds an entry, for which the oldest go. One that is larger than the table empties it
+    /// (RFC 7541 §4.4).
+    pub fn insert(&mut self, name: &[u8], value: &[u8]) {
+        let size = name.len() + value.len() + ENTRY_OVERHEAD;
+        self.evict(size);
+        if size > self.size_max {
+            return;
+        }
+        self.make_room();
+        let start = self.octets.len() as u32;
+        self.octets.extend_from_slice(name);
+        self.octets.extend_from_slice(value);
+        // Both fit: the table has less than 65,536 octets.
+        self.entries.push_back(Entry { start, name: name.len() as u16, value: value.len() as u16 });
+        self.size += size;
+    }
+
+    /// Makes room for an entry of this size, or for nothing.
+    fn evict(&mut self, size: usize) {
+        while self.size + size > self.size_max {
+            let Some(oldest) = self.entries.pop_front() else { break };
+            self.size -= oldest.size();
+        }
+        if self.entries.is_empty() {
+            self.octets.clear();
+        }
+    }
+
+    /// Drops the octets of entries that are gone, once they are as many as those that are left: so
+    /// each octet is moved once on average.
+    fn make_room(&mut self) {
+        let Some(first) = self.entries.front() else { return };
+        let gone = first.start as usize;
+        if gone <= self.size_max {
+            return;
+        }
+        self.octets.drain(..gone);
+        for entry in &mut self.entries {
+            entry.start -= gone as u32;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn all(table: &DynamicTable) -> Vec<(String, String)> {
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        (0..table.len()).filter_map(|at| table.get(at)).map(|(n, v)| (text(n), text(v))).collect()
+    }
+
+    #[test]
+    fn the_oldest_go_for_the_newest() {
+        // Two entries of 34 octets fit.
+        let mut table = DynamicTable::new(70);
+        for (name, held) in [("a", "a"), ("b", "ba"), ("c", "cb"), ("d", "dc")] {
+            table.insert(name.as_bytes(), b"x");
+            let names: String = all(&table).into_iter().map(|(name, _)| name).collect();
+            assert_eq!(names, held);
+        }
+        assert_eq!(table.size(), 68);
+        table.resize(67);
+        assert_eq!((table.len(), table.size()), (1, 34));
+        table.insert(&[b'n'; 40], b"");
+        assert_eq!((table.len(), table.size()), (0, 0), "one that is too large empties it");
+        table.resize(0);
+        table.insert(b"", b"");
+        assert!(table.is_empty());
+    }
+
+    #[test]
+    fn after_any_number_of_entries_the_last_are_there_and_memory_is_bounded() {
+        let mut table = DynamicTable::new(4096);
+        for round in 0..10_000usize {
+            let value = format!("{round}").repeat(round % 7);
+            table.insert(b"name", value.as_bytes());
+            assert_eq!(table.get(0), Some((&b"name"[..], value.as_bytes())));
+            let sum: usize = all(&table).iter().map(|(n, v)| n.len() + v.len() + 32).sum();
+            assert_eq!(sum, table.size());
+        }
+        assert!(table.octets.capacity() <= 4 * 4096, "{}", table.octets.capacity());
+        assert_eq!(table.get(table.len()), None);
+    }
+}

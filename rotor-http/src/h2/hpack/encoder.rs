@@ -1,0 +1,141 @@
+//! The encoder of field blocks (RFC 7541 §6): by the static table, else as they are, never put into
+//! a table.
+//!
+//! So the peer need not keep anything, no block depends on another, and one that is taken back
+//! leaves nothing behind. What that costs is a date of 31 octets in each response.
+
+use super::integer;
+use super::static_table;
+
+/// The table that both sides begin with (RFC 9113 §6.5.2).
+const TABLE_DEFAULT: usize = 4096;
+
+/// Encodes the blocks of one direction of a connection.
+#[derive(Debug)]
+pub struct HpackEncoder {
+    /// The least that the peer has allowed the table to be.
+    table_max: usize,
+    /// The peer is to be told that the table has become smaller.
+    owes_update: bool,
+}
+
+impl HpackEncoder {
+    /// An encoder before the peer's settings have come.
+    pub fn new() -> HpackEncoder {
+        HpackEncoder { table_max: TABLE_DEFAULT, owes_update: false }
+    }
+
+    /// The peer's SETTINGS_HEADER_TABLE_SIZE. A smaller table has to be acknowledged in the next
+    /// block (RFC 7541 §4.2); of a larger one nothing is used.
+    pub fn set_table_max(&mut self, octets: usize) {
+        if octets < self.table_max {
+            self.table_max = octets;
+            self.owes_update = true;
+        }
+    }
+
+    /// Begins a block.
+    #[inline]
+    pub fn begin(&mut self, out: &mut Vec<u8>) {
+        if self.owes_update {
+            self.owes_update = false;
+            // There is nothing in the table, so it may be as small as can be.
+            self.table_max = 0;
+            integer::encode(out, 0x20, 5, 0);
+        }
+    }
+
+    /// Adds `:status`.
+    #[inline]
+    pub fn status(&self, code: u16, out: &mut Vec<u8>) {
+        let index = match code {
+            200 => 8,
+            204 => 9,
+            206 => 10,
+            304 => 11,
+            400 => 12,
+            404 => 13,
+            500 => 14,
+            _ => {
+                let digits = [code / 100, code / 10 % 10, code % 10].map(|n| b'0' + n as u8);
+                out.extend_from_slice(&[0x08, 3]);
+                return out.extend_from_slice(&digits);
+            }
+        };
+        out.push(0x80 | index);
+    }
+
+    /// Adds a field, its name in lower case, whatever case it has here.
+    #[inline]
+    pub fn field(&self, name: &[u8], value: &[u8], out: &mut Vec<u8>) {
+        let start = out.len();
+        // Where the static table has no such name, it stands where it is written now.
+        out.push(0);
+        integer::encode(out, 0, 7, name.len());
+        let name_at = out.len();
+        out.extend_from_slice(name);
+        out[name_at..].make_ascii_lowercase();
+        if let Some(index) = static_table::name_index(&out[name_at..]) {
+            out.truncate(start);
+            integer::encode(out, 0, 4, index);
+        }
+        integer::encode(out, 0, 7, value.len());
+        out.extend_from_slice(value);
+    }
+}
+
+impl Default for HpackEncoder {
+    fn default() -> HpackEncoder {
+        HpackEncoder::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::h2::hpack::{Bounds, FieldList, HpackDecoder};
+
+    const BOUNDS: Bounds =
+        Bounds { list_bytes_max: 1 << 20, fields_max: 1000, decoded_bytes_max: 1 << 20 };
+
+    #[test]
+    fn what_is_encoded_is_decoded_and_touches_no_table() {
+        let mut encoder = HpackEncoder::new();
+        let mut decoder = HpackDecoder::new(4096);
+        let long = "x".repeat(20_000);
+        for (status, name, value) in [
+            (200, "Content-Type", "text/plain"),
+            (404, "X-Own", ""),
+            (299, "x-own-of-more-than-fifteen-octets", "\u{e9}"),
+            (100, "Set-Cookie", &long),
+        ] {
+            let mut block = Vec::new();
+            encoder.begin(&mut block);
+            encoder.status(status, &mut block);
+            encoder.field(name.as_bytes(), value.as_bytes(), &mut block);
+            let mut list = FieldList::new();
+            decoder.decode(&block, &mut list, &BOUNDS).expect("it is well-formed");
+            let code = status.to_string();
+            let lower = name.to_ascii_lowercase();
+            let fields: Vec<_> = list.fields().iter().map(|f| (f.name, f.value)).collect();
+            assert_eq!(fields, [(":status", code.as_bytes()), (&*lower, value.as_bytes())]);
+            assert!(decoder.table().is_empty());
+        }
+    }
+
+    #[test]
+    fn a_smaller_table_is_acknowledged_once_and_a_larger_one_never() {
+        let mut encoder = HpackEncoder::new();
+        let mut begun = |size: &[usize]| {
+            size.iter().for_each(|size| encoder.set_table_max(*size));
+            let mut out = Vec::new();
+            encoder.begin(&mut out);
+            out
+        };
+        assert_eq!(begun(&[]), []);
+        assert_eq!(begun(&[4096, 65_536]), []);
+        assert_eq!(begun(&[4095, 8192]), [0x20]);
+        assert_eq!(begun(&[]), []);
+        assert_eq!(begun(&[0]), [], "it is that small already");
+    }
+}

@@ -1,0 +1,63 @@
+//! The fields of one block: all octets in one buffer, and where each field stands.
+
+use std::ops::Range;
+
+use crate::semantics::fields::{Fields, Span};
+
+/// Decoded fields. It is used again for the next block, so that its memory is made once.
+#[derive(Default)]
+pub struct FieldList {
+    pub(crate) octets: Vec<u8>,
+    pub(crate) spans: Vec<Span>,
+    pub(crate) is_over: bool,
+}
+
+impl FieldList {
+    /// An empty list, without memory.
+    pub fn new() -> FieldList {
+        FieldList::default()
+    }
+
+    /// How many fields there are.
+    pub fn len(&self) -> usize {
+        self.spans.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.spans.is_empty()
+    }
+
+    /// Whether there were more fields, or more octets of them, than are kept: what is here is the
+    /// beginning.
+    pub fn is_over(&self) -> bool {
+        self.is_over
+    }
+
+    /// Removes all fields, and keeps the memory, unless it is much.
+    pub fn clear(&mut self) {
+        const KEPT_MAX: usize = 4 << 10;
+        self.octets.clear();
+        self.spans.clear();
+        self.is_over = false;
+        if self.octets.capacity() > KEPT_MAX {
+            self.octets = Vec::new();
+            self.spans = Vec::new();
+        }
+    }
+
+    /// All fields, in order, those with a colon in front included.
+    pub fn fields(&self) -> Fields<'_> {
+        Fields::new(&self.octets, &self.spans)
+    }
+
+    pub(crate) fn push(&mut self, name: Range<usize>, value: Range<usize>) {
+        self.spans.push(Span::new(name, value));
+    }
+}
+
+impl std::fmt::Debug for FieldList {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.fields().fmt(f)
+    }
+}

@@ -1,0 +1,218 @@
+//! The Huffman code of strings (RFC 7541 §5.2), by tables that the compiler makes.
+//!
+//! The code is canonical: among those of one length, codes grow with their place in the order of
+//! length and code. So one subtraction finds the octet of a code whose length is known; a table of
+//! the first eight bits knows the length of nearly all of them.
+
+use super::HpackError;
+use super::huffman_table::CODES;
+
+const BITS_MAX: usize = 30;
+
+/// Octets in the order of their codes, and for each length the first code and its place.
+struct Order {
+    octets: [u8; 256],
+    first_code: [u32; BITS_MAX + 2],
+    first_place: [u16; BITS_MAX + 2],
+}
+
+const fn order() -> Order {
+    let mut order =
+        Order { octets: [0; 256], first_code: [0; BITS_MAX + 2], first_place: [0; BITS_MAX + 2] };
+    let (mut place, mut code, mut bits) = (0, 0, 1);
+    while bits <= BITS_MAX {
+        code <<= 1;
+        order.first_code[bits] = code;
+        order.first_place[bits] = place as u16;
+        // Within a length, by code: each code is one more than that before it.
+        let mut count = 0;
+        let mut octet = 0;
+        while octet < 256 {
+            if CODES[octet].1 as usize == bits {
+                order.octets[place + (CODES[octet].0 - code) as usize] = octet as u8;
+                count += 1;
+            }
+            octet += 1;
+        }
+        place += count;
+        code += count as u32;
+        bits += 1;
+    }
+    order
+}
+
+static ORDER: Order = order();
+
+/// For the next eight bits: the octet and the length of its code, or 0 where that is longer.
+static SHORT: [(u8, u8); 256] = {
+    let mut short = [(0, 0); 256];
+    let mut octet = 0;
+    while octet < 256 {
+        let (code, bits) = CODES[octet];
+        if bits <= 8 {
+            let first = (code as usize) << (8 - bits);
+            let mut next = first;
+            while next < first + (1 << (8 - bits)) {
+                short[next] = (octet as u8, bits);
+                next += 1;
+            }
+        }
+        octet += 1;
+    }
+    short
+};
+
+/// Appends the octets of a string that is coded so, at most `most`.
+///
+/// # Errors
+///
+/// `Huffman`: EOS, or padding that is too long or not of ones; `TooLarge`.
+pub fn decode(input: &[u8], out: &mut Vec<u8>, most: usize) -> Result<(), HpackError> {
+    let end = out.len().saturating_add(most);
+    // The bits that are not used up stand highest.
+    let (mut word, mut held, mut rest) = (0u64, 0u32, input.iter());
+    loop {
+        while held <= 56 {
+            let Some(&octet) = rest.next() else { break };
+            word |= u64::from(octet) << (56 - held);
+            held += 8;
+        }
+        let (octet, bits) = match SHORT[(word >> 56) as usize] {
+            (_, 0) => match long_code(word) {
+                Some(found) if found.1 <= held => found,
+                // Nothing that short is left but padding, or it is EOS, which has more bits.
+                _ if held < 8 => return check_padding(word, held),
+                _ => return Err(HpackError::Huffman),
+            },
+            (octet, bits) if u32::from(bits) <= held => (octet, u32::from(bits)),
+            _ => return check_padding(word, held),
+        };
+        if out.len() == end {
+            return Err(HpackError::TooLarge);
+        }
+        out.push(octet);
+        word <<= bits;
+        held -= bits;
+    }
+}
+
+/// The octet of a code that is longer than eight bits, and its length.
+fn long_code(word: u64) -> Option<(u8, u32)> {
+    for bits in 9..=BITS_MAX {
+        let code = (word >> (64 - bits)) as u32;
+        let nth = code.wrapping_sub(ORDER.first_code[bits]);
+        let count = match bits {
+            BITS_MAX => 256 - u32::from(ORDER.first_place[bits]),
+            _ => u32::from(ORDER.first_place[bits + 1] - ORDER.first_place[bits]),
+        };
+        if nth < count {
+            let place = usize::from(ORDER.first_place[bits]) + nth as usize;
+            return Some((ORDER.octets[place], bits as u32));
+        }
+    }
+    None
+}
+
+/// RFC 7541 §5.2: padding is the beginning of EOS, and "strictly longer than 7 bits" is an error.
+fn check_padding(word: u64, held: u32) -> Result<(), HpackError> {
+    let is_padding = held < 8 && word == !(u64::MAX.checked_shr(held).unwrap_or(0));
+    if is_padding { Ok(()) } else { Err(HpackError::Huffman) }
+}
+
+/// How many octets a string has when it is coded.
+#[cfg(test)]
+fn encoded_len(text: &[u8]) -> usize {
+    let bits: usize = text.iter().map(|octet| usize::from(CODES[usize::from(*octet)].1)).sum();
+    bits.div_ceil(8)
+}
+
+/// Appends the string, coded.
+pub fn encode(text: &[u8], out: &mut Vec<u8>) {
+    let (mut word, mut held) = (0u64, 0u32);
+    for octet in text {
+        let (code, bits) = CODES[usize::from(*octet)];
+        word = word << bits | u64::from(code);
+        held += u32::from(bits);
+        while held >= 8 {
+            held -= 8;
+            out.push((word >> held) as u8);
+        }
+    }
+    if held > 0 {
+        let padding = 8 - held;
+        out.push((word << padding) as u8 | ((1u16 << padding) - 1) as u8);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn decoded(input: &[u8]) -> Result<Vec<u8>, HpackError> {
+        let mut out = Vec::new();
+        decode(input, &mut out, 10_000).map(|()| out)
+    }
+
+    #[test]
+    fn the_strings_of_the_rfc_are_read_and_written() {
+        // RFC 7541 §C.4, §C.6.
+        for (text, octets) in [
+            (
+                "www.example.com",
+                &[0xf1, 0xe3, 0xc2, 0xe5, 0xf2, 0x3a, 0x6b, 0xa0, 0xab, 0x90, 0xf4, 0xff][..],
+            ),
+            ("no-cache", &[0xa8, 0xeb, 0x10, 0x64, 0x9c, 0xbf]),
+            ("custom-key", &[0x25, 0xa8, 0x49, 0xe9, 0x5b, 0xa9, 0x7d, 0x7f]),
+            ("302", &[0x64, 0x02]),
+            ("private", &[0xae, 0xc3, 0x77, 0x1a, 0x4b]),
+            ("", &[]),
+        ] {
+            assert_eq!(decoded(octets).as_deref(), Ok(text.as_bytes()));
+            let mut out = Vec::new();
+            encode(text.as_bytes(), &mut out);
+            assert_eq!((out.as_slice(), encoded_len(text.as_bytes())), (octets, octets.len()));
+        }
+    }
+
+    #[test]
+    fn whatever_octets_a_string_has_it_comes_back() {
+        for first in 0..=255 {
+            for second in 0..=255 {
+                let text = [first, second, first];
+                let mut out = Vec::new();
+                encode(&text, &mut out);
+                assert_eq!(decoded(&out).as_deref(), Ok(&text[..]));
+            }
+        }
+    }
+
+    #[test]
+    fn padding_must_be_short_and_of_ones_and_eos_is_refused() {
+        for (octets, is_good) in [
+            (&[0x1f][..], true),                // `a`, then 3 bits of ones
+            (&[0x1e], false),                   // a zero in the padding
+            (&[0x1f, 0xff], false),             // 11 bits of padding
+            (&[0xff], false),                   // 8 bits of padding alone
+            (&[0x00, 0x00, 0x1f], true),        // `0001`, then 4 bits of ones
+            (&[0xff, 0xff, 0xff, 0xff], false), // EOS
+            (&[0xff, 0xff, 0xff, 0xfc], false), // EOS, then zeros
+            (&[0x1f, 0xff, 0xff, 0xff, 0xff], false),
+        ] {
+            let read = decoded(octets);
+            assert_eq!(read.is_ok(), is_good, "{octets:?}: {read:?}");
+            assert!(read.is_ok() || read == Err(HpackError::Huffman));
+        }
+    }
+
+    #[test]
+    fn no_more_is_written_than_may_be() {
+        let mut coded = Vec::new();
+        encode(&[b'0'; 100], &mut coded);
+        for (most, is_enough) in [(99, false), (100, true), (101, true), (0, false)] {
+            let mut out = Vec::new();
+            let read = decode(&coded, &mut out, most);
+            assert_eq!(read.is_ok(), is_enough, "{most}");
+            assert!(out.len() <= most);
+        }
+    }
+}

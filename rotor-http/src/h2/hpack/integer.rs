@@ -1,0 +1,99 @@
+//! The integers of HPACK (RFC 7541 §5.1): a prefix of some bits, then groups of seven.
+
+use super::HpackError;
+
+/// Groups that may follow a prefix: enough for 28 bits, and more than any length or index needs.
+const GROUPS_MAX: u32 = 4;
+
+/// Reads an integer whose first octet leaves `bits` bits to it, at `*at`, which moves behind it.
+///
+/// # Errors
+///
+/// `Truncated`, `Integer`: the peer's fault.
+#[inline]
+pub fn decode(input: &[u8], at: &mut usize, bits: u32) -> Result<usize, HpackError> {
+    let &first = input.get(*at).ok_or(HpackError::Truncated)?;
+    *at += 1;
+    let max = (1usize << bits) - 1;
+    let value = usize::from(first) & max;
+    if value < max { Ok(value) } else { decode_groups(input, at, max) }
+}
+
+fn decode_groups(input: &[u8], at: &mut usize, mut value: usize) -> Result<usize, HpackError> {
+    for group in 0..GROUPS_MAX {
+        let &octet = input.get(*at).ok_or(HpackError::Truncated)?;
+        *at += 1;
+        value += usize::from(octet & 0x7f) << (7 * group);
+        if octet & 0x80 == 0 {
+            return Ok(value);
+        }
+    }
+    // A larger one is a number of nothing; and zeros without end would be octets for nothing.
+    Err(HpackError::Integer)
+}
+
+/// Writes an integer behind the flags of its first octet, which leave it `bits` bits.
+#[inline]
+pub fn encode(out: &mut Vec<u8>, flags: u8, bits: u32, mut value: usize) {
+    let max = (1usize << bits) - 1;
+    if value < max {
+        return out.push(flags | value as u8);
+    }
+    out.push(flags | max as u8);
+    value -= max;
+    while value >= 0x80 {
+        out.push(value as u8 | 0x80);
+        value >>= 7;
+    }
+    out.push(value as u8);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_examples_of_the_rfc_are_read_and_written() {
+        // RFC 7541 §C.1.
+        for (value, bits, octets) in [
+            (10, 5, &[10][..]),
+            (1337, 5, &[31, 154, 10]),
+            (42, 8, &[42]),
+            (30, 5, &[30]),
+            (31, 5, &[31, 0]),
+        ] {
+            let mut out = Vec::new();
+            encode(&mut out, 0, bits, value);
+            assert_eq!(out, octets, "{value}");
+            let mut at = 0;
+            assert_eq!(decode(octets, &mut at, bits), Ok(value));
+            assert_eq!(at, octets.len());
+        }
+    }
+
+    #[test]
+    fn all_that_is_written_is_read_whatever_the_flags() {
+        for bits in 1..=8 {
+            let flags = 0xff_u16.checked_shl(bits).map_or(0, |flags| flags as u8);
+            for value in (0..1000).chain([1 << 14, (1 << 21) - 1, 1 << 27]) {
+                let mut out = Vec::new();
+                encode(&mut out, flags, bits, value);
+                let mut at = 0;
+                assert_eq!(decode(&out, &mut at, bits), Ok(value), "{value} in {bits} bits");
+                assert_eq!(at, out.len());
+                for len in 0..out.len() {
+                    assert_eq!(decode(&out[..len], &mut 0, bits), Err(HpackError::Truncated));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn one_that_is_too_long_or_too_large_is_refused() {
+        for octets in
+            [[0x1f, 0x80, 0x80, 0x80, 0x80, 0], [0x1f, 0xff, 0xff, 0xff, 0xff, 0x7f], [0xff; 6]]
+        {
+            assert_eq!(decode(&octets, &mut 0, 5), Err(HpackError::Integer), "{octets:?}");
+        }
+    }
+}

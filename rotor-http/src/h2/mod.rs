@@ -1,0 +1,34 @@
+//! HTTP/2 (RFC 9113) as pure code: bytes in, bytes out; no clock, no socket, no loop.
+//!
+//! **Feed it what was read, send what it wrote, end what it says.** Nothing here panics on a peer's
+//! bytes, and nothing grows beyond a bound that is given to it.
+//!
+//! Hidden, and no part of what the crate promises: the door for its own tests and fuzz targets.
+//!
+//! | module | what it holds |
+//! |--|--|
+//! | `frame`, `frame_writer` | frames: read from their octets, and written |
+//! | `error` | error codes; what goes wrong, and how far it reaches |
+//! | `settings`, `window`, `stream_state` | what the peer takes; how much may be sent; where a stream is |
+//! | `hpack` | the compression of fields |
+//! | `priority`, `schedule` | which response goes first |
+//! | `floods` | what no honest peer does so often |
+
+pub(crate) mod error;
+pub(crate) mod floods;
+pub mod frame;
+pub mod frame_writer;
+pub mod hpack;
+pub(crate) mod priority;
+pub(crate) mod schedule;
+pub mod settings;
+pub(crate) mod stream_state;
+pub(crate) mod window;
+
+pub use self::error::{ErrorCode, Violation};
+pub use self::floods::{Bucket, FloodLimits, Floods, Nuisance, Rate};
+pub use self::priority::Priority;
+pub use self::schedule::Schedule;
+pub use self::settings::PeerSettings;
+pub use self::stream_state::{StreamEvent, StreamState};
+pub use self::window::{ReceiveWindow, SendWindow};

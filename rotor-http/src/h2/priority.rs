@@ -1,0 +1,65 @@
+//! The priority of a response, as RFC 9218 has it: the field `Priority` and PRIORITY_UPDATE.
+
+use crate::semantics::token_list;
+
+/// How urgent a response is, and whether parts of it are of use.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Priority {
+    /// 0, the most urgent, to 7.
+    pub urgency: u8,
+    /// Whether it is of use while it comes: then those of one urgency take turns.
+    pub is_incremental: bool,
+}
+
+impl Priority {
+    /// What counts where nothing is said (RFC 9218 §4).
+    pub const DEFAULT: Priority = Priority { urgency: 3, is_incremental: false };
+
+    /// Reads the value of a field. What is malformed or unknown in it is ignored: it is only a wish.
+    ///
+    /// ```
+    /// use rotor_http::h2::Priority;
+    ///
+    /// assert_eq!(Priority::read(b"u=5, i"), Priority { urgency: 5, is_incremental: true });
+    /// assert_eq!(Priority::read(b"u=9, x=\"y\""), Priority::DEFAULT);
+    /// ```
+    pub fn read(value: &[u8]) -> Priority {
+        let mut priority = Priority::DEFAULT;
+        for member in token_list::list_elements(value) {
+            match member {
+                [b'u', b'=', digit @ b'0'..=b'7'] => priority.urgency = digit - b'0',
+                b"i" | b"i=?1" => priority.is_incremental = true,
+                b"i=?0" => priority.is_incremental = false,
+                _ => {}
+            }
+        }
+        priority
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wishes_are_read_and_the_last_counts() {
+        for (value, urgency, is_incremental) in [
+            ("", 3, false),
+            ("u=0", 0, false),
+            ("u=7,i", 7, true),
+            (" i , u=1", 1, true),
+            ("i=?0", 3, false),
+            ("i, i=?0", 3, false),
+            ("u=2, u=4", 4, false),
+            ("u=8", 3, false),
+            ("u=-1", 3, false),
+            ("u=1.5", 3, false),
+            ("i=1", 3, false),
+            ("U=1, I", 3, false),
+            ("u=1;x", 3, false),
+        ] {
+            let priority = Priority { urgency, is_incremental };
+            assert_eq!(Priority::read(value.as_bytes()), priority, "{value:?}");
+        }
+    }
+}

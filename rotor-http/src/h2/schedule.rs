@@ -1,0 +1,147 @@
+//! Which stream sends next: eight queues, one for each urgency (RFC 9218 §10).
+
+use std::collections::VecDeque;
+
+use super::priority::Priority;
+
+/// The streams that have something to send and may.
+///
+/// The most urgent go first. Among those of one urgency, responses that are of no use in parts go
+/// one after the other, in the order of their requests; those that are take turns; and where there
+/// are both, the two kinds take turns, so that neither waits for all of the other.
+#[derive(Debug, Default)]
+pub struct Schedule {
+    queues: [Queue; 8],
+    len: usize,
+}
+
+#[derive(Debug, Default)]
+struct Queue {
+    /// Ascending.
+    in_order: VecDeque<u32>,
+    by_turns: VecDeque<u32>,
+    /// The next turn is one of `by_turns`, if there are both.
+    is_turn: bool,
+}
+
+impl Schedule {
+    /// Nobody has anything to send.
+    pub fn new() -> Schedule {
+        Schedule::default()
+    }
+
+    /// How many streams there are.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether nobody has anything to send.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Whether one waits that goes before a new stream of this priority, or beside it.
+    pub fn is_ahead_of(&self, priority: Priority) -> bool {
+        self.len > 0 && self.queues[..=index(priority)].iter().any(|queue| !queue.is_empty())
+    }
+
+    /// Adds a stream; one that is there already must not be added again.
+    pub fn insert(&mut self, stream: u32, priority: Priority) {
+        let queue = &mut self.queues[index(priority)];
+        if priority.is_incremental {
+            queue.by_turns.push_back(stream);
+        } else {
+            let at = queue.in_order.partition_point(|own| *own < stream);
+            queue.in_order.insert(at, stream);
+        }
+        self.len += 1;
+    }
+
+    /// Removes a stream that was added with this priority, if it is there.
+    pub fn remove(&mut self, stream: u32, priority: Priority) -> bool {
+        let queue = &mut self.queues[index(priority)];
+        let list = if priority.is_incremental { &mut queue.by_turns } else { &mut queue.in_order };
+        let Some(at) = list.iter().position(|own| *own == stream) else { return false };
+        list.remove(at);
+        self.len -= 1;
+        true
+    }
+
+    /// The stream whose turn it is to send a frame. It is to be removed if it has nothing more, or
+    /// may not send it.
+    pub fn next(&mut self) -> Option<u32> {
+        self.queues.iter_mut().find(|queue| !queue.is_empty())?.next()
+    }
+}
+
+impl Queue {
+    fn is_empty(&self) -> bool {
+        self.in_order.is_empty() && self.by_turns.is_empty()
+    }
+
+    fn next(&mut self) -> Option<u32> {
+        let takes_turn = self.in_order.is_empty() || (self.is_turn && !self.by_turns.is_empty());
+        self.is_turn = !takes_turn;
+        if takes_turn {
+            let stream = self.by_turns.pop_front()?;
+            self.by_turns.push_back(stream);
+            Some(stream)
+        } else {
+            self.in_order.front().copied()
+        }
+    }
+}
+
+fn index(priority: Priority) -> usize {
+    usize::from(priority.urgency.min(7))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn order(streams: &[(u32, u8, bool, usize)]) -> Vec<u32> {
+        let mut schedule = Schedule::new();
+        let mut left: Vec<(u32, Priority, usize)> = Vec::new();
+        for &(stream, urgency, is_incremental, frames) in streams {
+            let priority = Priority { urgency, is_incremental };
+            schedule.insert(stream, priority);
+            left.push((stream, priority, frames));
+        }
+        let mut sent = Vec::new();
+        while let Some(stream) = schedule.next() {
+            sent.push(stream);
+            let (_, priority, frames) =
+                left.iter_mut().find(|(own, ..)| *own == stream).expect("it was added");
+            *frames -= 1;
+            if *frames == 0 {
+                assert!(schedule.remove(stream, *priority));
+            }
+        }
+        assert!(schedule.is_empty());
+        sent
+    }
+
+    #[test]
+    fn the_most_urgent_first_then_in_order_or_by_turns() {
+        assert_eq!(order(&[(5, 3, false, 2), (3, 3, false, 2), (1, 3, false, 1)]), [1, 3, 3, 5, 5]);
+        assert_eq!(order(&[(1, 3, true, 3), (3, 3, true, 2), (5, 3, true, 1)]), [1, 3, 5, 1, 3, 1]);
+        assert_eq!(order(&[(1, 7, false, 1), (3, 0, true, 2), (5, 3, false, 1)]), [3, 3, 5, 1]);
+        assert_eq!(
+            order(&[(1, 3, false, 3), (3, 3, true, 2), (5, 3, true, 2)]),
+            [1, 3, 1, 5, 1, 3, 5]
+        );
+    }
+
+    #[test]
+    fn one_is_removed_from_where_it_is_and_once() {
+        let mut schedule = Schedule::new();
+        let incremental = Priority { urgency: 3, is_incremental: true };
+        schedule.insert(1, incremental);
+        assert!(!schedule.remove(1, Priority::DEFAULT));
+        assert!(schedule.is_ahead_of(Priority::DEFAULT));
+        assert!(!schedule.is_ahead_of(Priority { urgency: 2, is_incremental: false }));
+        assert!(schedule.remove(1, incremental) && !schedule.remove(1, incremental));
+        assert!(!schedule.is_ahead_of(Priority::DEFAULT) && schedule.next().is_none());
+    }
+}

@@ -1,0 +1,123 @@
+//! Settings (RFC 9113 §6.5): what a peer says that it takes.
+
+use super::error::{ErrorCode, Violation};
+use super::frame::{PAYLOAD_BYTES_MAX, U31_MAX};
+
+/// Identifiers of settings.
+pub mod setting {
+    #![allow(missing_docs)]
+    pub const HEADER_TABLE_SIZE: u16 = 0x1;
+    pub const ENABLE_PUSH: u16 = 0x2;
+    pub const MAX_CONCURRENT_STREAMS: u16 = 0x3;
+    pub const INITIAL_WINDOW_SIZE: u16 = 0x4;
+    pub const MAX_FRAME_SIZE: u16 = 0x5;
+    pub const MAX_HEADER_LIST_SIZE: u16 = 0x6;
+    pub const ENABLE_CONNECT_PROTOCOL: u16 = 0x8;
+    pub const NO_RFC7540_PRIORITIES: u16 = 0x9;
+}
+
+/// The window that every stream and connection begins with.
+pub const WINDOW_DEFAULT: u32 = 65_535;
+
+/// What a peer has said that it takes; before it says anything, the defaults.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct PeerSettings {
+    /// The table of its decoder, in octets.
+    pub header_table_size: u32,
+    /// The window of streams that are to come, in octets.
+    pub initial_window: u32,
+    /// The longest payload that it takes, in octets.
+    pub frame_bytes_max: u32,
+}
+
+impl PeerSettings {
+    /// Applies the pairs of a frame, in order; those that are not known are ignored. Returns by how
+    /// much the window of each stream changes.
+    ///
+    /// # Errors
+    ///
+    /// A value that the setting cannot have: the peer's fault, which costs the connection.
+    pub fn apply(&mut self, payload: &[u8]) -> Result<i64, Violation> {
+        let before = self.initial_window;
+        for pair in payload.chunks_exact(6) {
+            let name = u16::from_be_bytes([pair[0], pair[1]]);
+            let value = u32::from_be_bytes([pair[2], pair[3], pair[4], pair[5]]);
+            match name {
+                setting::HEADER_TABLE_SIZE => self.header_table_size = value,
+                setting::ENABLE_PUSH if value > 1 => {
+                    return Err(Violation::protocol("ENABLE_PUSH is neither 0 nor 1"));
+                }
+                setting::INITIAL_WINDOW_SIZE if value > U31_MAX => {
+                    let why = "INITIAL_WINDOW_SIZE is beyond 2^31 - 1";
+                    return Err(Violation::Connection(ErrorCode::FlowControlError, why));
+                }
+                setting::INITIAL_WINDOW_SIZE => self.initial_window = value,
+                setting::MAX_FRAME_SIZE if !(1 << 14..1 << 24).contains(&value) => {
+                    return Err(Violation::protocol("MAX_FRAME_SIZE is not within its bounds"));
+                }
+                setting::MAX_FRAME_SIZE => self.frame_bytes_max = value,
+                _ => {}
+            }
+        }
+        Ok(i64::from(self.initial_window) - i64::from(before))
+    }
+}
+
+impl Default for PeerSettings {
+    fn default() -> PeerSettings {
+        PeerSettings {
+            header_table_size: 4096,
+            initial_window: WINDOW_DEFAULT,
+            frame_bytes_max: PAYLOAD_BYTES_MAX as u32,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::h2::frame_writer;
+
+    fn applied(pairs: &[(u16, u32)]) -> Result<(PeerSettings, i64), ErrorCode> {
+        let mut frame = Vec::new();
+        frame_writer::settings(pairs, &mut frame);
+        let mut settings = PeerSettings::default();
+        match settings.apply(&frame[9..]) {
+            Ok(change) => Ok((settings, change)),
+            Err(Violation::Connection(code, _)) => Err(code),
+            Err(other) => panic!("{other}"),
+        }
+    }
+
+    #[test]
+    fn the_last_of_each_counts_and_others_are_ignored() {
+        let defaults = PeerSettings::default();
+        for (pairs, settings, change) in [
+            (&[][..], defaults, 0),
+            (&[(1, 0)], PeerSettings { header_table_size: 0, ..defaults }, 0),
+            (&[(2, 0), (2, 1), (3, 0), (6, 0), (0xff, 7)], defaults, 0),
+            (&[(4, 0)], PeerSettings { initial_window: 0, ..defaults }, -65_535),
+            (&[(4, 1), (4, 65_536)], PeerSettings { initial_window: 65_536, ..defaults }, 1),
+            (
+                &[(5, 16_384), (5, 16_777_215)],
+                PeerSettings { frame_bytes_max: 16_777_215, ..defaults },
+                0,
+            ),
+        ] {
+            assert_eq!(applied(pairs), Ok((settings, change)), "{pairs:?}");
+        }
+    }
+
+    #[test]
+    fn values_out_of_bounds_are_refused() {
+        for (pair, code) in [
+            ((2, 2), ErrorCode::ProtocolError),
+            ((4, 1 << 31), ErrorCode::FlowControlError),
+            ((5, 16_383), ErrorCode::ProtocolError),
+            ((5, 1 << 24), ErrorCode::ProtocolError),
+        ] {
+            assert_eq!(applied(&[pair]), Err(code), "{pair:?}");
+        }
+        assert!(applied(&[(4, U31_MAX)]).is_ok());
+    }
+}

@@ -1,0 +1,112 @@
+//! The states of a stream (RFC 9113 §5.1), without those of pushes, which nobody makes here.
+//!
+//! ```text
+//!                 HEADERS                 END_STREAM from the peer
+//!   (none) ─────────────────▶ Open ─────────────────────────────▶ HalfClosedRemote
+//!      │                       │ │                                     │
+//!      │ HEADERS, END_STREAM   │ └─ END_STREAM from us ▶ HalfClosedLocal
+//!      └─▶ HalfClosedRemote    │                              │        │ END_STREAM from us
+//!                              └──── RST_STREAM, either ──────┴────────┴───▶ Closed
+//! ```
+
+use super::error::ErrorCode;
+
+/// Where a stream is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum StreamState {
+    /// Both sides may send.
+    Open,
+    /// We have ended; the peer may still send.
+    HalfClosedLocal,
+    /// The peer has ended; we may still send.
+    HalfClosedRemote,
+    /// Both have ended, or one has reset it.
+    Closed,
+}
+
+/// What happens to a stream.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum StreamEvent {
+    /// DATA or HEADERS came.
+    Received {
+        /// With END_STREAM.
+        is_end: bool,
+    },
+    /// DATA or HEADERS are sent.
+    Sent {
+        /// With END_STREAM.
+        is_end: bool,
+    },
+    /// RST_STREAM came or is sent.
+    Reset,
+}
+
+impl StreamState {
+    /// The state of a stream that a request opens.
+    pub fn of_request(is_end: bool) -> StreamState {
+        if is_end { StreamState::HalfClosedRemote } else { StreamState::Open }
+    }
+
+    /// Where the stream is after this.
+    ///
+    /// # Errors
+    ///
+    /// STREAM_CLOSED where the side that sends has ended before.
+    pub fn after(self, event: StreamEvent) -> Result<StreamState, ErrorCode> {
+        use StreamEvent::{Received, Reset, Sent};
+        use StreamState::{Closed, HalfClosedLocal, HalfClosedRemote, Open};
+        Ok(match (self, event) {
+            (_, Reset) => Closed,
+            (Open, Received { is_end: true }) => HalfClosedRemote,
+            (Open, Sent { is_end: true }) => HalfClosedLocal,
+            (HalfClosedLocal, Received { is_end: true })
+            | (HalfClosedRemote, Sent { is_end: true }) => Closed,
+            (Open, _)
+            | (HalfClosedLocal, Received { is_end: false })
+            | (HalfClosedRemote, Sent { is_end: false }) => self,
+            (HalfClosedLocal, Sent { .. }) | (HalfClosedRemote, Received { .. }) | (Closed, _) => {
+                return Err(ErrorCode::StreamClosed);
+            }
+        })
+    }
+
+    /// Whether the peer may still send.
+    pub fn is_receiving(self) -> bool {
+        matches!(self, StreamState::Open | StreamState::HalfClosedLocal)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use StreamEvent::{Received, Reset, Sent};
+    use StreamState::{Closed, HalfClosedLocal, HalfClosedRemote, Open};
+
+    #[test]
+    fn the_table_of_the_rfc() {
+        let events = [
+            Received { is_end: false },
+            Received { is_end: true },
+            Sent { is_end: false },
+            Sent { is_end: true },
+            Reset,
+        ];
+        let no = Err(ErrorCode::StreamClosed);
+        let table = [
+            (Open, [Ok(Open), Ok(HalfClosedRemote), Ok(Open), Ok(HalfClosedLocal), Ok(Closed)]),
+            (HalfClosedLocal, [Ok(HalfClosedLocal), Ok(Closed), no, no, Ok(Closed)]),
+            (HalfClosedRemote, [no, no, Ok(HalfClosedRemote), Ok(Closed), Ok(Closed)]),
+            (Closed, [no, no, no, no, Ok(Closed)]),
+        ];
+        for (state, row) in table {
+            for (event, after) in events.into_iter().zip(row) {
+                assert_eq!(state.after(event), after, "{state:?} {event:?}");
+            }
+        }
+        assert_eq!(StreamState::of_request(true), HalfClosedRemote);
+        assert_eq!(
+            [Open, HalfClosedLocal, HalfClosedRemote, Closed].map(StreamState::is_receiving),
+            [true, true, false, false]
+        );
+    }
+}
