@@ -9,7 +9,7 @@ use crate::token::Token;
 
 impl<M: Machine> Dispatch<M> {
     fn timeout<B: Backend>(&mut self, refs: &mut Refs<'_, M, B>, token: Token) {
-        let lifted = self.scheduler.slots_mut().lift(token);
+        let mut lifted = self.scheduler.slots_mut().lift(token);
         if lifted.is_none() {
             // It waits to hear of its spawn, and hears of this after that. Put among the overdue,
             // and again each turn, until the spawn is answered.
@@ -18,7 +18,7 @@ impl<M: Machine> Dispatch<M> {
         self.scheduler.slots_mut().clear_deadline(token);
         self.counters.stats.timeouts += 1;
         self.clock.before_cheap_call(refs.backend, refs.environment);
-        self.call(refs, token, lifted, Event::Timeout, Woken::default());
+        self.call(refs, token, &mut lifted, Event::Timeout, Woken::default());
     }
 
     /// Fires the deadline of a slot that has expired, if it still has it.

@@ -152,13 +152,13 @@ impl<M: Machine> Dispatch<M> {
     ) {
         // A machine that asked to be called again is called behind the others, once, with all that
         // came meanwhile.
-        let lifted = self.scheduler.slots_mut().lift_unless(token, Calls::READY);
+        let mut lifted = self.scheduler.slots_mut().lift_unless(token, Calls::READY);
         if lifted.is_none() {
             return self.ready_later(token, events);
         }
         self.counters.stats.events += 1;
         self.clock.before_call(refs.backend, refs.environment);
-        self.call(refs, token, lifted, Event::Ready(events), Woken::default());
+        self.call(refs, token, &mut lifted, Event::Ready(events), Woken::default());
     }
 
     /// Keeps the events for a machine that cannot be called now.
@@ -200,7 +200,7 @@ impl<M: Machine> Dispatch<M> {
         if !whole && !self.scheduler.queue().parts().has(token) {
             return;
         }
-        let lifted = self.scheduler.slots_mut().lift(token);
+        let mut lifted = self.scheduler.slots_mut().lift(token);
         if lifted.is_none() {
             return self.pend_event(token, wakeup_calls(whole));
         }
@@ -209,7 +209,7 @@ impl<M: Machine> Dispatch<M> {
         let parts = self.scheduler.queue().parts().take(token);
         refs.environment.waiters.begin_wakeup(token);
         self.clock.before_cheap_call(refs.backend, refs.environment);
-        self.call(refs, token, lifted, Event::Wakeup, Woken { whole, parts: &parts });
+        self.call(refs, token, &mut lifted, Event::Wakeup, Woken { whole, parts: &parts });
         // A slot that was granted with this wake-up and not used is the next one's in line. Not
         // before the call: the handler may have used it, by spawning.
         refs.environment.waiters.end_wakeup(token, whole, &parts);
@@ -248,13 +248,13 @@ impl<M: Machine> Dispatch<M> {
     /// Hands an event to a machine that was lifted out of its slot, and applies its answer.
     ///
     /// A machine that can is called in place: out of its slot, as in every call, and copied nowhere
-    /// else.
+    /// else. It is lent, since what is moved into a function that lends it on is copied there.
     #[inline(always)]
     fn call<B: Backend>(
         &mut self,
         refs: &mut Refs<'_, M, B>,
         token: Token,
-        mut lifted: Lifted<M>,
+        lifted: &mut Lifted<M>,
         event: Event<M::Seed>,
         woken: Woken<'_>,
     ) {
@@ -271,11 +271,11 @@ impl<M: Machine> Dispatch<M> {
         // that.
         if let InPlace::Handled(Response { answer: Answer::Continue(()), deadline }) = response {
             self.note_time(refs, callee, started);
-            self.scheduler.put_back(refs.environment, token, lifted, deadline);
+            self.scheduler.put_back(refs.environment, token, lifted.take(), deadline);
             self.callee = None;
             return;
         }
-        let Some(machine) = lifted.into_machine() else { return };
+        let Some(machine) = lifted.take().into_machine() else { return };
         let response = match response {
             InPlace::Handled(response) => response.map(|()| machine, |seed| seed),
             InPlace::Declined(event) => machine.handle(event, scope),

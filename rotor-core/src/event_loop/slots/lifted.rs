@@ -5,26 +5,32 @@ use std::mem;
 use super::slot::Slot;
 use crate::guard::drop_guarded;
 
-/// The whole `Slot::Waiting`, moved out of the slab: one copy out, one back. To take the machine
-/// out of it would be a copy more.
-pub(in crate::event_loop) struct Lifted<M>(pub(super) Slot<M>);
+/// The whole `Slot::Waiting`, moved out of the slab. To take the machine out of it would be a copy
+/// more, and so would a type around it.
+pub(in crate::event_loop) type Lifted<M> = Slot<M>;
 
 impl<M> Lifted<M> {
     /// Whether there was no machine to be lifted.
     #[inline(always)]
     pub(in crate::event_loop) fn is_none(&self) -> bool {
-        !matches!(self.0, Slot::Waiting { .. })
+        !matches!(self, Slot::Waiting { .. })
     }
 
     /// Lends the machine to its handlers.
     #[inline(always)]
     pub(in crate::event_loop) fn in_hand(&mut self) -> InHand<'_, M> {
-        InHand(&mut self.0)
+        InHand(self)
+    }
+
+    /// Takes it from where it is, which has none afterwards.
+    #[inline(always)]
+    pub(in crate::event_loop) fn take(&mut self) -> Lifted<M> {
+        mem::replace(self, Slot::Ended)
     }
 
     #[inline(always)]
     pub(in crate::event_loop) fn into_machine(self) -> Option<M> {
-        match self.0 {
+        match self {
             Slot::Waiting { machine, .. } => Some(machine),
             _ => None,
         }

@@ -122,11 +122,11 @@ impl<M> Slots<M> {
                 && may(state)
             {
                 let state = *state;
-                return Lifted(mem::replace(slot, Slot::Running { state }));
+                return mem::replace(slot, Slot::Running { state });
             }
         }
         // `Ended` stands for none here; it is never put back.
-        Lifted(Slot::Ended)
+        Slot::Ended
     }
 
     /// Puts a machine into its running slot. Returns what is known of its calls by now.
@@ -147,12 +147,11 @@ impl<M> Slots<M> {
     #[inline(always)]
     pub(super) fn put_back(&mut self, token: Token, mut lifted: Lifted<M>) -> CallState {
         let slot = &mut self.slots[token.index() as usize];
-        if let (Slot::Running { state: now }, Slot::Waiting { state, .. }) = (&*slot, &mut lifted.0)
-        {
+        if let (Slot::Running { state: now }, Slot::Waiting { state, .. }) = (&*slot, &mut lifted) {
             // What is with the machine is what it left with; what came since is in its slot.
             let now = *now;
             *state = now;
-            *slot = lifted.0;
+            *slot = lifted;
             return now;
         }
         misplaced(lifted, token)

@@ -3,7 +3,7 @@
 use crate::event_loop::run_queue::CallState;
 
 /// What is in the place of one machine.
-pub(super) enum Slot<M> {
+pub(in crate::event_loop) enum Slot<M> {
     /// Free; `next` is the next free slot, or `NONE`.
     Vacant { next: u32 },
     /// The machine waits for an event.
