@@ -132,6 +132,15 @@ impl<S: StreamSocket> BufferedIo<S> {
     /// Whether the protocol may be given input: not while its output is above the mark.
     #[inline]
     pub(super) fn takes_input(&mut self) -> bool {
+        let is_below = self.output.len() <= self.status.config.output_high_water;
+        // Nearly always.
+        is_below && !self.status.flags.has(Flags::IS_GATED) || self.takes_input_again()
+    }
+
+    /// The same where the output is above the mark, or was: half of the mark is where input is
+    /// welcome again, so that each few bytes that leave do not bring an answer more.
+    #[cold]
+    fn takes_input_again(&mut self) -> bool {
         let mark = self.status.config.output_high_water;
         let limit = if self.status.flags.has(Flags::IS_GATED) { mark / 2 } else { mark };
         let is_gated = self.output.len() > limit;
