@@ -93,7 +93,10 @@ mod tests {
         let quarter = Duration::from_millis(250);
         let at = SystemTime::UNIX_EPOCH;
         assert_eq!([at, at + quarter, at + 4 * quarter].map(unix_seconds), [0, 0, 1]);
-        assert_eq!([at - quarter, at - 4 * quarter, at - 5 * quarter].map(unix_seconds), [-1, -1, -2]);
+        assert_eq!(
+            [at - quarter, at - 4 * quarter, at - 5 * quarter].map(unix_seconds),
+            [-1, -1, -2]
+        );
     }
 
     #[test]

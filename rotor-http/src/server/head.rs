@@ -46,6 +46,7 @@ impl<'a> Head<'a> {
 
     /// Returns the path of the target, not decoded: `/` for a whole URI without one, `*` for
     /// `OPTIONS *`, empty for CONNECT.
+    #[inline]
     pub fn path(&self) -> &'a str {
         self.head.path()
     }
