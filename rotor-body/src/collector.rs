@@ -128,8 +128,8 @@ impl Collector {
         self.spooling.takes_more()
     }
 
-    /// Whether all of it will be in memory, by what was announced: until then it is best read in few
-    /// steps.
+    /// Whether all of it will be in memory: by what was announced, or since there is no spool. Until
+    /// then it is best read in few steps.
     pub fn stays_in_memory(&self) -> bool {
         self.spooling.stays_in_memory()
     }

@@ -108,9 +108,10 @@ impl Spooling {
         Ok(spooling)
     }
 
-    /// Whether all of it will be in memory, by what was announced.
+    /// Whether all of it will be in memory, by what was announced, or since there is nothing else.
     pub(crate) fn stays_in_memory(&self) -> bool {
-        self.state == State::Memory && self.announced.is_some()
+        let is_known = self.announced.is_some() || !self.bounds.has_files;
+        self.state == State::Memory && is_known
     }
 
     /// So many bytes are to be kept: is that allowed, and where?

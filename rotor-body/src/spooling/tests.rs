@@ -231,10 +231,12 @@ fn what_has_no_room_in_memory_goes_to_a_file_where_there_are_some() {
 }
 
 #[test]
-fn a_body_stays_in_memory_by_what_was_announced_only() {
+fn a_body_stays_in_memory_by_what_was_announced_or_where_there_is_nothing_else() {
     for (announced, stays) in [(Some(0), true), (Some(10), true), (Some(11), false), (None, false)]
     {
         let spooling = Spooling::new(BOUNDS, announced).expect("it is short enough");
         assert_eq!(spooling.stays_in_memory(), stays, "{announced:?}");
     }
+    let without_files = Spooling::new(Bounds::memory(10, 100), None).expect("it may be short");
+    assert!(without_files.stays_in_memory());
 }
