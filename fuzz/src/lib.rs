@@ -2,6 +2,8 @@
 //! `cargo test` runs them on the saved corpora.
 #![forbid(unsafe_code)]
 
+#[path = "../../rotor-body/tests/fuzz_bodies/mod.rs"]
+mod body;
 #[path = "../../rotor-dns/tests/fuzz_bodies/mod.rs"]
 mod dns;
 #[path = "../../rotor-http/tests/fuzz_bodies/mod.rs"]
@@ -13,7 +15,7 @@ mod http;
 ///
 /// If there is none, and if the body finds something.
 pub fn run(name: &str, data: &[u8]) {
-    let mut targets = http::TARGETS.iter().chain(&dns::TARGETS);
+    let mut targets = http::TARGETS.iter().chain(&dns::TARGETS).chain(&body::TARGETS);
     let (_, body) = targets.find(|(target, _)| *target == name).expect("a target of this name");
     body(data);
 }
