@@ -29,7 +29,7 @@ const RAM_MAX: u64 = 0x2000 * 1025;
 
 fn main() -> Result<(), BoxError> {
     let task = Task::parse(std::env::args().skip(2)).ok_or("run WAY ADDRESS DIRECTORY BATCHES")?;
-    let (ram, files) = (images(&task, RAM_MAX), images(&task, 0));
+    let (ram, mut files) = (images(&task, RAM_MAX), images(&task, 0));
     let threads = CORE_THREADS + EXTRA_THREADS;
     let figures = match task.way.as_str() {
         "ram" => {
@@ -55,7 +55,7 @@ fn main() -> Result<(), BoxError> {
             run_with::<PermitBodyImage<Bytes>, _, _>(runtime, tune, Op::AsIs, &task)
         }
         "file-dispatch" => {
-            let pool = DispatchPool::builder();
+            let mut pool = DispatchPool::builder();
             let pool = pool.pool_size(EXTRA_THREADS).queue_length(EXTRA_THREADS).create();
             let tune = files.set_blocking_policy(BlockingPolicy::Dispatch).finish();
             let runtime = runtime(CORE_THREADS, 1, Some(pool));
@@ -78,7 +78,9 @@ fn main() -> Result<(), BoxError> {
 
 fn images(task: &Task, ram_max: u64) -> FutioTuner {
     let tuner = Tuner::new().set_temp_dir(&task.directory).set_max_body_ram(ram_max).finish();
-    FutioTuner::new().set_image(tuner)
+    let mut futio = FutioTuner::new();
+    futio.set_image(tuner);
+    futio
 }
 
 fn runtime(core: usize, blocking: usize, pool: Option<DispatchPool>) -> Runtime {
