@@ -74,6 +74,7 @@
 //! | [`foreign`] | descriptors and sources of others |
 //! | [`backend`] | what a loop waits with, and how to bring another one |
 //! | [`Blocking`], [`Stuck`] | handlers that hold up their loop, noticed |
+//! | [`hand_over`] | listeners for the process that follows |
 //! | [`MachineFailure`], [`with_causes`] | what became of a machine that failed, and how to print it |
 //! | [`threads`], [`signals`], [`Drain`], [`Phase`] | several loops; ending well when the system asks |
 //!
@@ -124,6 +125,8 @@ mod event_set;
 pub mod foreign;
 mod future;
 mod guard;
+#[cfg(any(target_os = "linux", target_os = "android"))]
+pub mod hand_over;
 mod histogram;
 mod last_machines;
 mod machine;

@@ -299,6 +299,20 @@ impl GroupHandle {
     }
 }
 
+#[cfg(any(target_os = "linux", target_os = "android"))]
+impl GroupHandle {
+    /// Keeps one thing by each loop, until that drains or is gone.
+    pub(crate) fn keep_until_draining<T: Send + 'static>(
+        &self,
+        make: impl Fn() -> io::Result<T>,
+    ) -> io::Result<()> {
+        self.handles.iter().try_for_each(|handle| {
+            handle.keep_until_draining(make()?);
+            Ok(())
+        })
+    }
+}
+
 impl From<LoopHandle> for GroupHandle {
     fn from(handle: LoopHandle) -> GroupHandle {
         GroupHandle { handles: vec![handle] }

@@ -8,7 +8,7 @@
 use std::sync::atomic::Ordering::SeqCst;
 use std::time::Duration;
 
-use rotor_core::{Drain, Exit, TICK, Time};
+use rotor_core::{Exit, TICK, Time};
 
 use crate::failure::Failure;
 use crate::faults::Fault;
@@ -81,24 +81,15 @@ impl Sim {
     /// The first property that does not hold; [`EMPTY_AFTER_DRAIN`](property::EMPTY_AFTER_DRAIN)
     /// among them.
     pub fn drain<M>(&mut self, host: Host<M>, time: Duration) -> Result<Exit, Failure> {
-        self.drain_with(host, Drain::new(time))
-    }
-
-    /// As [`drain`](Sim::drain), in the phases of `drain`.
-    ///
-    /// # Errors
-    ///
-    /// As for [`drain`](Sim::drain).
-    pub fn drain_with<M>(&mut self, host: Host<M>, drain: Drain) -> Result<Exit, Failure> {
         let index = host.index as usize;
         let was_protected = std::mem::replace(&mut self.hosts[index].is_protected, true);
         let was_up = |sim: &mut Sim| sim.hosts[index].instance.is_some();
         self.run_until(Duration::from_secs(10), was_up)?;
         if let Some(instance) = &self.hosts[index].instance {
-            instance.handle().drain_with(drain);
+            instance.handle().drain(time);
         }
         let more = Duration::from_secs(120);
-        self.run_until(drain.in_all() + more, |sim| sim.hosts[index].exit.is_some())?;
+        self.run_until(time + more, |sim| sim.hosts[index].exit.is_some())?;
         self.hosts[index].is_protected = was_protected;
         let machines =
             self.hosts[index].instance.as_mut().map_or(0, |instance| instance.machines());

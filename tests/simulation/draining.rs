@@ -85,7 +85,7 @@ impl Client {
 }
 
 /// What takes connections away by itself, or the time of the drain, is left out.
-fn set_faults(sim: &mut Sim) {
+pub(crate) fn set_faults(sim: &mut Sim) {
     let excused = [
         Family::Reset,
         Family::Crash,

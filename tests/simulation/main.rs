@@ -20,6 +20,7 @@ mod proxy;
 mod records;
 mod requests;
 mod resolver;
+mod restarts;
 mod reverse_proxy;
 mod room;
 mod sessions;

@@ -75,7 +75,6 @@ impl Drain {
     }
 
     /// Begins a drain whose time of announcement is over.
-    #[cold]
     pub(super) fn begin_if_due<M: Machine>(
         &mut self,
         environment: &AnyEnvironment,

@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
+use super::kept::Kept;
 use crate::drain::Drain;
 use crate::sync::Mutex;
 use crate::sync::atomic::AtomicBool;
@@ -45,15 +46,17 @@ pub(crate) struct Control {
     /// Something was written to `drain`.
     asked: AtomicBool,
     drain: Mutex<Option<Drain>>,
+    kept: Arc<Kept>,
     wakes: Arc<WakeQueue>,
 }
 
 impl Control {
-    pub(super) fn new(wakes: Arc<WakeQueue>) -> Control {
+    pub(super) fn new(wakes: Arc<WakeQueue>, kept: Arc<Kept>) -> Control {
         Control {
             stop: AtomicBool::new(false),
             asked: AtomicBool::new(false),
             drain: Mutex::new(None),
+            kept,
             wakes,
         }
     }
@@ -118,6 +121,14 @@ impl LoopHandle {
         // Behind what is asked for: a loop that finds this finds that.
         self.control.asked.store(true, SeqCst);
         self.control.wakes.wake_loop();
+    }
+}
+
+impl LoopHandle {
+    /// Keeps a thing until the loop drains or is gone.
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    pub(crate) fn keep_until_draining(&self, thing: impl Send + 'static) {
+        self.control.kept.keep(thing);
     }
 }
 

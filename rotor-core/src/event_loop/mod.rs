@@ -17,6 +17,7 @@ mod dispatch;
 mod drain;
 mod handle;
 mod invariants;
+mod kept;
 mod longest_idle;
 mod machines;
 mod room_search;
@@ -39,6 +40,7 @@ pub use machines::{Cursor, Machines, Seen, Verdict};
 use self::closures::Repeated;
 use self::core::Core;
 use self::handle::Control;
+use self::kept::Kept;
 use self::run_queue::Wait;
 use crate::backend::Backend;
 use crate::config::{Config, TICK};
@@ -144,9 +146,11 @@ impl<M: Machine, B: Backend> Loop<M, B> {
             .map_err(no_memory::<M>(config))?;
         let wakes = Arc::new(wakes);
         let environment = Environment::new(backend.handle()?, wakes.clone(), config)?;
-        let control = Arc::new(Control::new(wakes.clone()));
+        let kept = Arc::<Kept>::default();
+        let control = Arc::new(Control::new(wakes.clone(), kept.clone()));
         let counters = Counters::new(environment.jobs.clone());
-        let core = Core::new(backend, config.clone(), wakes, parts, counters, environment.now());
+        let now = environment.now();
+        let core = Core::new(backend, config.clone(), wakes, kept, parts, counters, now);
         let core = core.map_err(no_memory::<M>(config))?;
         Ok(Loop { environment, core: Box::new(core), control })
     }

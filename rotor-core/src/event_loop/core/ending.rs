@@ -18,10 +18,19 @@ impl<M: Machine, B: Backend> Core<M, B> {
             self.drain.ask(environment, &self.config, &self.dispatch, asked);
         }
         if self.drain.is_asked_for() {
-            self.drain.begin_if_due(environment, &self.config, &self.dispatch);
-            if self.drain.wants_poll() {
-                self.dispatch.queue().pace().poll_next();
-            }
+            self.go_on_ending(environment);
+        }
+    }
+
+    /// Begins a drain that was announced, and has it polled before machines are told.
+    #[cold]
+    fn go_on_ending(&mut self, environment: &AnyEnvironment) {
+        self.drain.begin_if_due(environment, &self.config, &self.dispatch);
+        if self.drain.is_under_way() {
+            self.kept.drop_all();
+        }
+        if self.drain.wants_poll() {
+            self.dispatch.queue().pace().poll_next();
         }
     }
 

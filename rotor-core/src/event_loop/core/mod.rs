@@ -15,6 +15,7 @@ use crate::config::Config;
 use crate::event_loop::broadcast::Posts;
 use crate::event_loop::dispatch::Dispatch;
 use crate::event_loop::drain::Drain;
+use crate::event_loop::kept::Kept;
 use crate::event_loop::machines::{Machines, Verdicts};
 use crate::event_loop::room_search::RoomSearch;
 use crate::event_loop::run_queue::RunQueue;
@@ -40,6 +41,7 @@ pub(in crate::event_loop) struct Core<M: Machine, B> {
     room: RoomSearch,
     posts: Arc<Posts<M>>,
     verdicts: Verdicts,
+    kept: Arc<Kept>,
 }
 
 impl<M: Machine, B> Core<M, B> {
@@ -48,6 +50,7 @@ impl<M: Machine, B> Core<M, B> {
         backend: B,
         config: Config,
         wakes: Arc<WakeQueue>,
+        kept: Arc<Kept>,
         parts: mpsc::Receiver<PartWake>,
         counters: Counters,
         now: Time,
@@ -63,6 +66,7 @@ impl<M: Machine, B> Core<M, B> {
             room: RoomSearch::default(),
             posts: Arc::new(Posts::new(config.posts_max, wakes)),
             verdicts: Verdicts::new(config.scan_budget),
+            kept,
             config,
         })
     }
@@ -119,6 +123,7 @@ impl<M: Machine, B> Drop for Core<M, B> {
         // First: what is dropped from here on wakes nobody.
         self.dispatch.queue().wakes().close();
         self.posts.close();
+        self.kept.drop_all();
     }
 }
 

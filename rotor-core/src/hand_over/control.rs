@@ -1,0 +1,141 @@
+//! The socket at the path: where a successor asks, and who may.
+
+use std::fs;
+use std::io;
+use std::os::fd::AsFd;
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::process;
+
+use rustix::net::sockopt::socket_peercred;
+use rustix::process::geteuid;
+use socket2::{Domain, SockAddr, Socket, Type};
+
+use super::error::HandOverErrorKind as Kind;
+use super::wire::{ANSWER_TIME, limit_time};
+
+/// The longest path, in bytes: what a socket's address holds (108 on Linux, one of them its end;
+/// unix(7)), less a dot and a process id behind it, under which a new socket is made.
+pub(super) const PATH_BYTES_MAX: usize = 107 - 11;
+
+/// How many successors may wait to be told that another one is first.
+const BACKLOG: i32 = 16;
+
+pub(super) fn check_path(path: &Path) -> Result<(), Kind> {
+    let bytes = path.as_os_str().len();
+    if bytes > PATH_BYTES_MAX {
+        return Err(Kind::PathTooLong { bytes, max: PATH_BYTES_MAX });
+    }
+    match fs::symlink_metadata(path) {
+        Ok(found) if !found.file_type().is_socket() => Err(Kind::NotASocket),
+        _ => Ok(()),
+    }
+}
+
+/// Checks that the process at the other end is of this process's user.
+pub(super) fn check_user(peer: &impl AsFd) -> Result<(), Kind> {
+    let peer =
+        socket_peercred(peer).map_err(|error| Kind::refused("ask who is there")(error.into()))?;
+    compare_users(peer.uid.as_raw(), geteuid().as_raw())
+}
+
+fn compare_users(theirs: u32, ours: u32) -> Result<(), Kind> {
+    if theirs == ours { Ok(()) } else { Err(Kind::OtherUser { theirs, ours }) }
+}
+
+/// Connects to the process that serves at the path; `None` where there is none.
+pub(super) fn connect(path: &Path) -> Result<Option<UnixStream>, Kind> {
+    let refused = Kind::refused("connect to the process there");
+    let socket = Socket::new(Domain::UNIX, Type::STREAM, None).map_err(&refused)?;
+    // For one that accepts no more: connect(2) waits for a place in its queue.
+    socket.set_write_timeout(Some(ANSWER_TIME)).map_err(&refused)?;
+    let address = SockAddr::unix(path).map_err(&refused)?;
+    match socket.connect(&address) {
+        Ok(()) => {}
+        // The second is the socket of a process that was killed.
+        Err(error)
+            if matches!(
+                error.kind(),
+                io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused
+            ) =>
+        {
+            return Ok(None);
+        }
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+            return Err(Kind::Silent(ANSWER_TIME));
+        }
+        Err(error) => return Err(refused(error)),
+    }
+    let peer = UnixStream::from(std::os::fd::OwnedFd::from(socket));
+    check_user(&peer)?;
+    limit_time(&peer).map_err(&refused)?;
+    Ok(Some(peer))
+}
+
+/// A socket that is to be at the path, and is beside it.
+#[derive(Debug)]
+pub(super) struct Prepared {
+    pub(super) listener: UnixListener,
+    beside: PathBuf,
+}
+
+impl Prepared {
+    /// Listens beside the path, for this user alone.
+    pub(super) fn beside(path: &Path) -> Result<Prepared, Kind> {
+        let mut beside = path.as_os_str().to_owned();
+        beside.push(format!(".{}", process::id()));
+        let beside = PathBuf::from(beside);
+        // Of a process that was killed, and had this number.
+        let _none = fs::remove_file(&beside);
+        let refused = Kind::refused("listen there");
+        let socket = Socket::new(Domain::UNIX, Type::STREAM, None).map_err(&refused)?;
+        let address = SockAddr::unix(&beside).map_err(&refused)?;
+        socket.bind(&address).map_err(&refused)?;
+        let prepared = Prepared { listener: std::os::fd::OwnedFd::from(socket).into(), beside };
+        // Before it listens: nobody can connect yet.
+        fs::set_permissions(&prepared.beside, fs::Permissions::from_mode(0o600))
+            .map_err(&refused)?;
+        socket2::SockRef::from(&prepared.listener).listen(BACKLOG).map_err(&refused)?;
+        Ok(prepared)
+    }
+
+    /// Takes the path, whoever had it.
+    pub(super) fn take(&self, path: &Path) -> Result<(), Kind> {
+        fs::rename(&self.beside, path).map_err(Kind::refused("take the path"))
+    }
+}
+
+impl Drop for Prepared {
+    fn drop(&mut self) {
+        // Nothing is there once it has its path.
+        let _gone = fs::remove_file(&self.beside);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_ones_own_user_is_spoken_to() {
+        for (theirs, ours, is_own) in [(0, 0, true), (7, 7, true), (7, 0, false), (0, 7, false)] {
+            assert_eq!(compare_users(theirs, ours).is_ok(), is_own, "{theirs} to {ours}");
+        }
+        let (one, _other) = UnixStream::pair().expect("descriptors are left");
+        check_user(&one).expect("both are ours");
+    }
+
+    #[test]
+    fn the_longest_path_has_room_for_a_process_id() {
+        let longest = "x".repeat(PATH_BYTES_MAX);
+        check_path(Path::new(&longest)).expect("it fits");
+        SockAddr::unix(format!("{longest}.{}", 1 << 22)).expect("the kernel's largest id fits");
+        let longer = format!("{longest}x");
+        let error = check_path(Path::new(&longer)).expect_err("it does not fit");
+        assert_eq!(
+            error.to_string(),
+            "the path has 97 bytes and may have 96: choose a shorter one"
+        );
+    }
+}

@@ -1,0 +1,135 @@
+//! Why listeners were not handed over, and what to do about it.
+
+use std::error::Error;
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Listeners were not handed over. The process that has them goes on serving, unless the text says
+/// otherwise.
+#[derive(Debug)]
+pub struct HandOverError {
+    path: PathBuf,
+    kind: HandOverErrorKind,
+}
+
+/// What has gone wrong in a hand-over.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum HandOverErrorKind {
+    /// The path does not fit into a socket's address (unix(7)): the caller's to shorten.
+    PathTooLong {
+        /// How many bytes it has.
+        bytes: usize,
+        /// How many it may have.
+        max: usize,
+    },
+    /// Something else than a socket is at the path. It was left alone.
+    NotASocket,
+    /// The process at the other end belongs to another user. It was told nothing, and nothing of
+    /// what it says was believed.
+    OtherUser {
+        /// The user of that process.
+        theirs: u32,
+        /// The user of this one.
+        ours: u32,
+    },
+    /// Another process is being handed the listeners at this moment: one of two that were started.
+    Busy,
+    /// This process has taken too long to be ready, and the other one has given it up: it serves,
+    /// and waits for another successor.
+    Late,
+    /// The other process has said nothing for so long.
+    Silent(Duration),
+    /// The other process has gone before it was done.
+    Gone,
+    /// The other process says what no version of this library does.
+    Nonsense(&'static str),
+    /// The system refuses: no permission, no descriptor or thread left.
+    Refused {
+        /// What was to be done.
+        what: &'static str,
+        /// What the system says.
+        cause: io::Error,
+    },
+}
+
+impl HandOverError {
+    pub(super) fn new(path: &Path, kind: HandOverErrorKind) -> HandOverError {
+        HandOverError { path: path.to_owned(), kind }
+    }
+
+    /// What has gone wrong.
+    pub fn kind(&self) -> &HandOverErrorKind {
+        &self.kind
+    }
+}
+
+impl HandOverErrorKind {
+    /// Makes an error of the system into what it means in a talk with another process.
+    pub(super) fn of_talk(what: &'static str, time: Duration) -> impl Fn(io::Error) -> Self {
+        move |cause| match cause.kind() {
+            io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => HandOverErrorKind::Silent(time),
+            io::ErrorKind::UnexpectedEof
+            | io::ErrorKind::BrokenPipe
+            | io::ErrorKind::ConnectionReset => HandOverErrorKind::Gone,
+            _ => HandOverErrorKind::Refused { what, cause },
+        }
+    }
+
+    pub(super) fn refused(what: &'static str) -> impl Fn(io::Error) -> Self {
+        move |cause| HandOverErrorKind::Refused { what, cause }
+    }
+}
+
+impl fmt::Display for HandOverErrorKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            HandOverErrorKind::PathTooLong { bytes, max } => {
+                write!(f, "the path has {bytes} bytes and may have {max}: choose a shorter one")
+            }
+            HandOverErrorKind::NotASocket => {
+                f.write_str("something else than a socket is there: remove it, or choose another")
+            }
+            HandOverErrorKind::OtherUser { theirs, ours } => write!(
+                f,
+                "the process there belongs to user {theirs} and this one to user {ours}: \
+                 choose a directory that only one of them can write to"
+            ),
+            HandOverErrorKind::Busy => {
+                f.write_str("another process is being handed the listeners: start one at a time")
+            }
+            HandOverErrorKind::Late => f.write_str(
+                "this process was not ready in time, and the one before it goes on: \
+                 end it, make it ready sooner, or have the other wait longer (`ready_within`)",
+            ),
+            HandOverErrorKind::Silent(time) => write!(
+                f,
+                "the process there has said nothing for {time:?}: see what it does, or end it"
+            ),
+            HandOverErrorKind::Gone => {
+                f.write_str("the process there has gone meanwhile: start this one again")
+            }
+            HandOverErrorKind::Nonsense(what) => {
+                write!(f, "the process there is not of this program, or of another version: {what}")
+            }
+            HandOverErrorKind::Refused { what, cause } => write!(f, "cannot {what}: {cause}"),
+        }
+    }
+}
+
+impl fmt::Display for HandOverError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "no hand-over at {}: {}", self.path.display(), self.kind)
+    }
+}
+
+impl Error for HandOverError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match &self.kind {
+            HandOverErrorKind::Refused { cause, .. } => Some(cause),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! Sockets that a service manager has started the process with: `LISTEN_FDS` and `LISTEN_FDNAMES`
+//! (sd_listen_fds(3)).
+
+use std::io;
+use std::net::{TcpListener, UdpSocket};
+use std::os::unix::net::UnixListener;
+
+use listenfd::ListenFd;
+
+/// The sockets of the environment that were not taken yet.
+pub(super) struct Inherited {
+    sockets: ListenFd,
+    names: Vec<String>,
+    /// The first that was not taken, for sockets that have no name.
+    next: usize,
+}
+
+impl Inherited {
+    pub(super) fn none() -> Inherited {
+        Inherited { sockets: ListenFd::empty(), names: Vec::new(), next: 0 }
+    }
+
+    pub(super) fn from_env() -> Inherited {
+        let names = std::env::var("LISTEN_FDNAMES").unwrap_or_default();
+        Inherited {
+            sockets: ListenFd::from_env(),
+            names: names.split(':').filter(|name| !name.is_empty()).map(str::to_owned).collect(),
+            next: 0,
+        }
+    }
+
+    /// Which sockets are those of a name: all that bear it; without names, the next one.
+    fn indices(&mut self, name: &str) -> Vec<usize> {
+        let count = self.sockets.len();
+        if self.names.is_empty() || self.names.iter().all(|name| name == "unknown") {
+            let index = self.next;
+            self.next += 1;
+            return (index..count).take(1).collect();
+        }
+        let named = self.names.iter().enumerate().filter(|(_, other)| *other == name);
+        named.map(|(index, _)| index).filter(|index| *index < count).collect()
+    }
+
+    pub(super) fn tcp(&mut self, name: &str) -> io::Result<Vec<TcpListener>> {
+        let indices = self.indices(name);
+        let taken = indices.into_iter().map(|index| self.sockets.take_tcp_listener(index));
+        taken.filter_map(Result::transpose).collect()
+    }
+
+    pub(super) fn unix(&mut self, name: &str) -> io::Result<Option<UnixListener>> {
+        match self.indices(name).first() {
+            Some(&index) => self.sockets.take_unix_listener(index),
+            None => Ok(None),
+        }
+    }
+
+    pub(super) fn udp(&mut self, name: &str) -> io::Result<Option<UdpSocket>> {
+        match self.indices(name).first() {
+            Some(&index) => self.sockets.take_udp_socket(index),
+            None => Ok(None),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn without_sockets_nothing_is_found() {
+        let mut none = Inherited::none();
+        assert!(none.tcp("web").expect("nothing can fail").is_empty());
+        assert!(none.unix("web").expect("nothing can fail").is_none());
+        assert!(none.udp("web").expect("nothing can fail").is_none());
+    }
+}

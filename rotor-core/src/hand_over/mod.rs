@@ -1,0 +1,337 @@
+//! Listeners that a process hands to the one that follows it, so that a restart refuses nobody.
+//!
+//! The process that runs listens at a path. The next one connects there and gets copies of all its
+//! listeners, by name; it makes its loops, says that it is ready, and then the first one
+//! [drains](crate::Drain), with a [grace](crate::Grace::WholeDrain) as long as the drain: those
+//! whose connections it still has may ask until then. Clients see nothing of it: the listeners were
+//! never closed, and what waited in their queues is served by whoever accepts it.
+//!
+//! ```no_run
+//! use rotor_core::hand_over::HandOver;
+//! use rotor_core::net::{ListenOptions, TcpListener};
+//! use rotor_core::threads::LoopGroup;
+//! use std::time::Duration;
+//! # use rotor_core::{BoxError, Config, Infallible, Loop, Machine, Response};
+//! # struct Accepting(TcpListener);
+//! # impl Machine for Accepting { type Context = (); type Seed = Infallible; }
+//!
+//! # fn main() -> Result<(), BoxError> {
+//! // Asks the process that runs, if there is one.
+//! let mut hand_over = HandOver::at("/run/hello/hand-over")?;
+//! let queues = hand_over.tcp("web", ([0, 0, 0, 0], 80).into(), &ListenOptions::new(), 4)?;
+//! let group = LoopGroup::start(queues, |listeners, _| {
+//!     let mut creator = Loop::new(&Config::new())?;
+//!     for listener in listeners {
+//!         creator.add_machine_with(|scope| Response::attempt(|| {
+//!             Ok(Response::ok(Accepting(TcpListener::from_std(listener, scope)?)))
+//!         }))?;
+//!     }
+//!     Ok(creator.instantiate(()))
+//! })?;
+//! rotor_core::signals::drain_on_termination(group.handle(), Duration::from_secs(30))?;
+//! // This one serves: the other may go. From here on it waits for its own successor.
+//! hand_over.ready(group.handle(), Duration::from_secs(60))?;
+//! group.join();
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # What is lost when something fails
+//!
+//! | | |
+//! |--|--|
+//! | the successor dies before it is ready | nothing: the other process goes on, and has its copies |
+//! | it is not ready within [`ready_within`](HandOver::ready_within) | nothing: it is given up, and hears so when it says that it is |
+//! | two are started at once | nothing: the second gets [`Busy`](HandOverErrorKind::Busy) |
+//! | a socket of a process that was killed is at the path | nothing: the new process opens its listeners, and takes the path |
+//! | a process of another user is at the other end | nothing: neither side speaks to it |
+//! | the path is too long, or something else is there | nothing: nothing was touched |
+//! | somebody talks nonsense | nothing: it is sent away |
+//! | the successor dies *after* it has said that it is ready | what it had accepted, and what waits in the queues: the other one drains already |
+//!
+//! A successor with more loops than its predecessor opens further queues before it is ready; what
+//! the system puts into these is lost with it, as with any process that dies.
+//!
+//! # When no process runs
+//!
+//! Then the listeners are those of the environment (`LISTEN_FDS`, by the names in
+//! `LISTEN_FDNAMES`, or in the order in which they are asked for where there are no names;
+//! sd_listen_fds(3)), and what is not there is opened.
+//!
+//! # The path
+//!
+//! Has 96 bytes at most and mode 0600. It is to be in a directory that nobody else can write to.
+//! State is not handed over: counters begin anew, connections stay where they are.
+//!
+//! Linux only.
+
+mod control;
+mod error;
+mod inherited;
+mod offer;
+mod queues;
+mod wire;
+
+use std::fmt;
+use std::io;
+use std::net::{SocketAddr, TcpListener, UdpSocket};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::thread::Builder;
+use std::time::Duration;
+
+use socket2::{Domain, SockAddr, Socket, Type};
+
+use self::control::{Prepared, check_path, connect};
+pub use self::error::{HandOverError, HandOverErrorKind};
+use self::inherited::Inherited;
+use self::offer::Offer;
+pub use self::queues::TcpQueues;
+use self::wire::{Named, SocketKind, receive_sockets, say_ready};
+use crate::net::{ListenOptions, TcpListeners};
+use crate::threads::GroupHandle;
+
+/// How long a successor may take from its copies to its word that it is ready, unless set: 60 s.
+const READY_WITHIN: Duration = Duration::from_secs(60);
+
+/// The listeners of a process that has followed another one, or will be followed.
+///
+/// See the [module](self).
+#[must_use = "the process before this one drains at `ready`, and not before"]
+pub struct HandOver {
+    path: PathBuf,
+    predecessor: Option<UnixStream>,
+    /// Handed over, and not asked for yet.
+    given: Vec<Named>,
+    inherited: Inherited,
+    /// Copies of what was asked for, for the next process.
+    sockets: Vec<Named>,
+    ready_within: Duration,
+}
+
+impl HandOver {
+    /// Asks the process that serves at `path` for its listeners; without one, looks for those of
+    /// the environment. Call it once, and before anything else takes those
+    /// (`InheritedListeners` of rotor-stream).
+    ///
+    /// It waits for each answer of the other process for at most 10 s.
+    ///
+    /// # Errors
+    ///
+    /// See [`HandOverErrorKind`]. The other process goes on as if nothing had been.
+    pub fn at(path: impl Into<PathBuf>) -> Result<HandOver, HandOverError> {
+        let path = path.into();
+        HandOver::ask(&path).map_err(|kind| HandOverError::new(&path, kind))
+    }
+
+    fn ask(path: &Path) -> Result<HandOver, HandOverErrorKind> {
+        check_path(path)?;
+        let predecessor = connect(path)?;
+        let given = predecessor.as_ref().map_or(Ok(Vec::new()), receive_sockets)?;
+        // What a supervisor holds is the same as what the other process has, if it has given both
+        // the same.
+        let inherited =
+            if predecessor.is_some() { Inherited::none() } else { Inherited::from_env() };
+        Ok(HandOver {
+            path: path.to_owned(),
+            predecessor,
+            given,
+            inherited,
+            sockets: Vec::new(),
+            ready_within: READY_WITHIN,
+        })
+    }
+
+    /// Sets how long a successor of this process may take to be ready; then it is given up, and
+    /// another one can ask. Default: 60 s, for one that fills a cache first.
+    pub fn ready_within(mut self, time: Duration) -> HandOver {
+        self.ready_within = time;
+        self
+    }
+
+    /// Returns whether there is a process that has handed over its listeners.
+    pub fn has_predecessor(&self) -> bool {
+        self.predecessor.is_some()
+    }
+
+    /// The listeners of a name, for so many loops: those of the other process, or of the
+    /// environment, whatever their address; without any, `address` is opened.
+    ///
+    /// A name is the program's own word for what it serves ("web", "admin"), 1 to 255 bytes. An
+    /// address would not do: with port 0 it is another one each time.
+    ///
+    /// # Errors
+    ///
+    /// `InvalidInput` for a name that was asked for before, that is empty or too long, or is that
+    /// of another kind of socket; else what the system says: the address is in use or not this
+    /// machine's, no descriptor left.
+    pub fn tcp(
+        &mut self,
+        name: &str,
+        address: SocketAddr,
+        options: &ListenOptions,
+        loops: usize,
+    ) -> io::Result<TcpQueues> {
+        self.check_name(name)?;
+        let mut queues: Vec<TcpListener> =
+            self.take(name, SocketKind::Tcp)?.into_iter().map(TcpListener::from).collect();
+        if queues.is_empty() {
+            queues = self.inherited.tcp(name)?;
+        }
+        if queues.is_empty() {
+            // Always shared, also by one loop: the next process may have more.
+            queues = TcpListeners::bind(address, options, loops.max(1))?.collect();
+        }
+        let queues = TcpQueues::spread(queues, options, loops)?;
+        for listener in queues.listeners() {
+            self.keep(name, SocketKind::Tcp, listener)?;
+        }
+        Ok(queues)
+    }
+
+    /// The Unix listener of a name; without any, `path` is opened. For several loops, give each a
+    /// [clone](UnixListener::try_clone).
+    ///
+    /// # Errors
+    ///
+    /// As for [`tcp`](HandOver::tcp).
+    pub fn unix(
+        &mut self,
+        name: &str,
+        path: &Path,
+        options: &ListenOptions,
+    ) -> io::Result<UnixListener> {
+        self.check_name(name)?;
+        let listener = match self.take(name, SocketKind::Unix)?.pop() {
+            Some(given) => UnixListener::from(given),
+            None => match self.inherited.unix(name)? {
+                Some(inherited) => inherited,
+                None => {
+                    let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
+                    socket.bind(&SockAddr::unix(path)?)?;
+                    socket.listen(i32::try_from(options.backlog).unwrap_or(i32::MAX))?;
+                    UnixListener::from(OwnedFd::from(socket))
+                }
+            },
+        };
+        self.keep(name, SocketKind::Unix, &listener)?;
+        Ok(listener)
+    }
+
+    /// The UDP socket of a name; without any, `address` is opened. While both processes have it,
+    /// each datagram goes to one of them.
+    ///
+    /// # Errors
+    ///
+    /// As for [`tcp`](HandOver::tcp).
+    pub fn udp(&mut self, name: &str, address: SocketAddr) -> io::Result<UdpSocket> {
+        self.check_name(name)?;
+        let socket = match self.take(name, SocketKind::Udp)?.pop() {
+            Some(given) => UdpSocket::from(given),
+            None => match self.inherited.udp(name)? {
+                Some(inherited) => inherited,
+                #[expect(clippy::disallowed_methods, reason = "there is no loop yet")]
+                None => UdpSocket::bind(address)?,
+            },
+        };
+        self.keep(name, SocketKind::Udp, &socket)?;
+        Ok(socket)
+    }
+
+    /// Says that this process serves: call it when all loops run. The other process begins to
+    /// drain, and has the time that was said when *it* became ready; this one waits for its own
+    /// successor from here on, on a thread, and will then drain its `loops` for at most
+    /// `drain_time`.
+    ///
+    /// When the loops drain for another reason (a signal), the copies of their listeners that wait
+    /// for a successor are closed, so that clients are refused and do not wait for nobody.
+    ///
+    /// # Errors
+    ///
+    /// See [`HandOverErrorKind`]. The loops are left as they are: they serve, and whether they go
+    /// on is the caller's choice. [`Gone`](HandOverErrorKind::Gone) is no error here: then this
+    /// process is the only one. After [`Silent`](HandOverErrorKind::Silent) and
+    /// [`Nonsense`](HandOverErrorKind::Nonsense) the other one may serve as well.
+    pub fn ready(
+        self,
+        loops: impl Into<GroupHandle>,
+        drain_time: Duration,
+    ) -> Result<(), HandOverError> {
+        let path = self.path.clone();
+        self.follow(loops.into(), drain_time).map_err(|kind| HandOverError::new(&path, kind))
+    }
+
+    fn follow(self, loops: GroupHandle, drain_time: Duration) -> Result<(), HandOverErrorKind> {
+        let HandOver { path, predecessor, given, sockets, ready_within, .. } = self;
+        for Named { name, kind, .. } in &given {
+            let kind = kind.name();
+            log::warn!("{kind} of the process before, {name:?}, is not asked for: it is closed");
+        }
+        drop(given);
+        // All that can fail, before the other process drains.
+        let control = Prepared::beside(&path)?;
+        let refused = HandOverErrorKind::refused("make the sockets of the thread");
+        let (draining, ends) = UnixStream::pair().map_err(&refused)?;
+        match predecessor.as_ref().map_or(Ok(()), say_ready) {
+            // It has ended by itself meanwhile, by a signal or worse.
+            Ok(()) | Err(HandOverErrorKind::Gone) => {}
+            Err(error) => return Err(error),
+        }
+        control.take(&path)?;
+        loops.keep_until_draining(|| ends.try_clone()).map_err(&refused)?;
+        let offer = Offer { path, control, sockets, loops, drain_time, ready_within, draining };
+        Builder::new()
+            .name("hand-over".into())
+            .spawn(|| offer.run())
+            .map(drop)
+            .map_err(HandOverErrorKind::refused("start the thread that waits for a successor"))
+    }
+
+    fn check_name(&self, name: &str) -> io::Result<()> {
+        let wrong = |what: &str| {
+            let message = format!("the name {name:?} of a socket to hand over {what}");
+            Err(io::Error::new(io::ErrorKind::InvalidInput, message))
+        };
+        if name.is_empty() || name.len() > usize::from(u8::MAX) {
+            return wrong("is to have 1 to 255 bytes");
+        }
+        if self.sockets.iter().any(|socket| socket.name == name) {
+            return wrong("was asked for before: each needs its own");
+        }
+        Ok(())
+    }
+
+    /// Takes what was handed over of a name.
+    fn take(&mut self, name: &str, kind: SocketKind) -> io::Result<Vec<OwnedFd>> {
+        if let Some(other) =
+            self.given.iter().find(|given| given.name == name && given.kind != kind)
+        {
+            let (other, kind) = (other.kind.name(), kind.name());
+            let message = format!("{name:?} is {other} in the process before, and {kind} here");
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
+        }
+        Ok(self
+            .given
+            .extract_if(.., |given| given.name == name)
+            .map(|given| given.socket)
+            .collect())
+    }
+
+    /// Keeps a copy for the next process.
+    fn keep(&mut self, name: &str, kind: SocketKind, socket: &impl AsFd) -> io::Result<()> {
+        let socket = socket.as_fd().try_clone_to_owned()?;
+        self.sockets.push(Named { name: name.to_owned(), kind, socket });
+        Ok(())
+    }
+}
+
+impl fmt::Debug for HandOver {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HandOver")
+            .field("path", &self.path)
+            .field("has_predecessor", &self.has_predecessor())
+            .field("sockets", &self.sockets.len())
+            .finish_non_exhaustive()
+    }
+}

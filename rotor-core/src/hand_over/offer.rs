@@ -1,0 +1,187 @@
+//! The thread that waits for a successor and hands it the sockets.
+//!
+//! ```text
+//!            connects             `R`                    closes
+//!   Waiting ─────────▶ Offered ─────────▶ Followed ─────────────▶ end
+//!      ▲                  │
+//!      └──────────────────┘ gone, late, nonsense: all goes on
+//!
+//!   the loops begin to drain for another reason: the copies are dropped ──▶ end
+//! ```
+
+use std::io::{self, Read, Write};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use super::control::{Prepared, check_user};
+use super::error::HandOverErrorKind as Kind;
+use super::wire::{GO, LATE, Named, READY, limit_time, send_busy, send_sockets};
+use crate::clock::Clock;
+use crate::drain::{Drain, Grace};
+use crate::guard::log_guarded;
+use crate::threads::GroupHandle;
+use crate::time::Time;
+
+/// What the thread has.
+pub(super) struct Offer {
+    pub(super) path: PathBuf,
+    pub(super) control: Prepared,
+    pub(super) sockets: Vec<Named>,
+    pub(super) loops: GroupHandle,
+    /// How long the drain takes once a successor serves.
+    pub(super) drain_time: Duration,
+    /// How long a successor may take until it serves.
+    pub(super) ready_within: Duration,
+    /// Readable once the loops have begun to drain, or are gone.
+    pub(super) draining: UnixStream,
+}
+
+/// A process that has copies and does not serve yet.
+struct Successor {
+    peer: UnixStream,
+    until: Time,
+}
+
+/// Which of the three has something to say.
+struct Woken {
+    draining: bool,
+    connects: bool,
+    successor: bool,
+}
+
+impl Offer {
+    /// Waits until a successor serves, or the loops drain.
+    pub(super) fn run(mut self) {
+        let clock = Clock::new();
+        let mut successor: Option<Successor> = None;
+        loop {
+            let left = successor.as_ref().map(|successor| successor.until - clock.now());
+            let woken = match wait(&self, successor.as_ref(), left) {
+                Ok(woken) => woken,
+                Err(error) => {
+                    log_guarded!(error, "no hand-over any more: {error}");
+                    return self.withdraw();
+                }
+            };
+            if woken.draining {
+                return self.withdraw();
+            }
+            if woken.successor
+                && let Some(offered) = successor.take()
+                && self.has_followed(offered)
+            {
+                return;
+            }
+            let now = clock.now();
+            if let Some(late) = successor.take_if(|successor| successor.until <= now) {
+                let time = self.ready_within;
+                log_guarded!(warn, "a successor was not ready within {time:?}: it was given up");
+                let _gone = (&late.peer).write_all(&[LATE]);
+            }
+            if woken.connects {
+                self.greet(&mut successor, &clock);
+            }
+        }
+    }
+
+    /// The loops end, and nobody follows: what would be left in the queues is refused instead.
+    fn withdraw(self) {
+        // The path first: a successor that is told of the end takes it.
+        let _gone = std::fs::remove_file(&self.path);
+    }
+
+    /// Hands the sockets to who connects, unless another one has them already.
+    fn greet(&self, successor: &mut Option<Successor>, clock: &Clock) {
+        let peer = match accept(&self.control.listener) {
+            Ok(Some(peer)) => peer,
+            Ok(None) => return,
+            Err(error) => {
+                log_guarded!(warn, "a process that asked for the listeners gets none: {error}");
+                return;
+            }
+        };
+        if successor.is_some() {
+            log_guarded!(warn, "a second successor was sent away");
+            let _gone = send_busy(&peer);
+            return;
+        }
+        match send_sockets(&peer, &self.sockets) {
+            Ok(()) => {
+                let until = clock.now() + self.ready_within;
+                *successor = Some(Successor { peer, until });
+            }
+            Err(error) => log_guarded!(warn, "a successor has not taken the listeners: {error}"),
+        }
+    }
+
+    /// Returns whether the successor serves, and this process drains.
+    fn has_followed(&mut self, successor: Successor) -> bool {
+        let mut said = [0];
+        let mut peer = &successor.peer;
+        match peer.read(&mut said) {
+            Ok(1) if said == [READY] => {}
+            Ok(0) => {
+                log_guarded!(warn, "a successor has gone before it served: all goes on");
+                return false;
+            }
+            Ok(_) => {
+                log_guarded!(warn, "a successor talks nonsense, and was sent away: all goes on");
+                return false;
+            }
+            Err(error) => {
+                log_guarded!(warn, "a successor has gone before it served: {error}: all goes on");
+                return false;
+            }
+        }
+        log_guarded!(info, "a successor serves: draining for {:?} at most", self.drain_time);
+        self.sockets.clear();
+        self.loops.drain_with(Drain::new(self.drain_time).grace(Grace::WholeDrain));
+        // Who asks at the path is told that it is busy until the successor has the path.
+        if peer.write_all(&[GO]).is_ok() {
+            let _closed = peer.read(&mut said);
+        }
+        true
+    }
+}
+
+fn accept(listener: &UnixListener) -> Result<Option<UnixStream>, Kind> {
+    let refused = Kind::refused("accept");
+    let peer = match listener.accept() {
+        Ok((peer, _)) => peer,
+        Err(error)
+            if matches!(error.kind(), io::ErrorKind::Interrupted | io::ErrorKind::WouldBlock) =>
+        {
+            return Ok(None);
+        }
+        Err(error) => return Err(refused(error)),
+    };
+    check_user(&peer)?;
+    limit_time(&peer).map_err(refused)?;
+    Ok(Some(peer))
+}
+
+/// Waits until one of them has something to say, or the time is over.
+fn wait(offer: &Offer, successor: Option<&Successor>, left: Option<Duration>) -> io::Result<Woken> {
+    let mut sources = vec![
+        PollFd::new(&offer.draining, PollFlags::IN),
+        PollFd::new(&offer.control.listener, PollFlags::IN),
+    ];
+    if let Some(successor) = successor {
+        sources.push(PollFd::new(&successor.peer, PollFlags::IN));
+    }
+    // One more: a wait that ends a little early would be one for nothing.
+    let left = left.map(|left| left + Duration::from_millis(1));
+    let left = left.and_then(|left| Timespec::try_from(left).ok());
+    match poll(&mut sources, left.as_ref()) {
+        Ok(_) => {}
+        Err(rustix::io::Errno::INTR) => {}
+        Err(error) => return Err(error.into()),
+    }
+    let has_come = |index: usize| {
+        sources.get(index).is_some_and(|source: &PollFd<'_>| !source.revents().is_empty())
+    };
+    Ok(Woken { draining: has_come(0), connects: has_come(1), successor: has_come(2) })
+}

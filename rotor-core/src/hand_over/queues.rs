@@ -1,0 +1,140 @@
+//! `TcpQueues`: the listeners of one address, spread over the loops of a process.
+
+use std::fmt;
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+
+use socket2::SockRef;
+
+use crate::net::{ListenOptions, TcpListeners};
+
+/// Listeners on one address, so many for each of several loops that **every queue is served**: an
+/// iterator that gives each loop its own, at least one.
+///
+/// As a rule it is one for each loop. A process that has fewer loops than its predecessor gets
+/// more: a queue that nobody accepts from would keep its clients waiting for ever. So make an
+/// [accepting machine](https://docs.rs/rotor-stream) of each of them.
+///
+/// ```no_run
+/// # use rotor_core::{BoxError, Config, Infallible, Loop, LoopInstance, Machine, Response};
+/// # use rotor_core::hand_over::TcpQueues;
+/// # use rotor_core::net::TcpListener;
+/// # use rotor_core::threads::LoopGroup;
+/// # struct Accepting(TcpListener);
+/// # impl Machine for Accepting { type Context = (); type Seed = Infallible; }
+/// # fn start(queues: TcpQueues) -> Result<(), BoxError> {
+/// let group = LoopGroup::start(queues, |listeners, _| {
+///     let mut creator = Loop::new(&Config::new())?;
+///     for listener in listeners {
+///         creator.add_machine_with(|scope| Response::attempt(|| {
+///             Ok(Response::ok(Accepting(TcpListener::from_std(listener, scope)?)))
+///         }))?;
+///     }
+///     Ok(creator.instantiate(()))
+/// })?;
+/// # Ok(())
+/// # }
+/// ```
+pub struct TcpQueues {
+    /// The last is given first.
+    loops: Vec<Vec<TcpListener>>,
+    address: SocketAddr,
+}
+
+impl TcpQueues {
+    /// Spreads what was handed over; opens more queues where there are more loops than queues and
+    /// the address can be shared, else has loops share queues.
+    pub(super) fn spread(
+        mut queues: Vec<TcpListener>,
+        options: &ListenOptions,
+        loops: usize,
+    ) -> io::Result<TcpQueues> {
+        let loops = loops.max(1);
+        let first = queues.first().ok_or(io::ErrorKind::NotFound)?;
+        let address = first.local_addr()?;
+        if SockRef::from(first).reuse_port()? && queues.len() < loops {
+            queues.extend(TcpListeners::bind(address, options, loops - queues.len())?);
+        }
+        let own = queues.len();
+        for copied in own..loops {
+            queues.push(queues[copied % own].try_clone()?);
+        }
+        let mut spread: Vec<Vec<TcpListener>> = (0..loops).map(|_| Vec::new()).collect();
+        for (number, queue) in queues.into_iter().enumerate() {
+            spread[number % loops].push(queue);
+        }
+        spread.reverse();
+        Ok(TcpQueues { loops: spread, address })
+    }
+
+    /// The address that is open, with the port that the system chose.
+    pub fn local_address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// All that are left, for those that are to be handed on.
+    pub(super) fn listeners(&self) -> impl Iterator<Item = &TcpListener> {
+        self.loops.iter().rev().flatten()
+    }
+}
+
+impl Iterator for TcpQueues {
+    type Item = Vec<TcpListener>;
+
+    fn next(&mut self) -> Option<Vec<TcpListener>> {
+        self.loops.pop()
+    }
+}
+
+impl fmt::Debug for TcpQueues {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "TcpQueues({} loops on {})", self.loops.len(), self.address)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn queues(count: usize) -> Vec<TcpListener> {
+        let address = ([127, 0, 0, 1], 0).into();
+        TcpListeners::bind(address, &ListenOptions::new(), count).expect("a free port").collect()
+    }
+
+    fn inode(listener: &TcpListener) -> u64 {
+        rustix::fs::fstat(listener).expect("it is open").st_ino
+    }
+
+    #[test]
+    fn every_queue_is_served_and_every_loop_has_one() {
+        for before in 1..=5 {
+            for loops in 1..=5 {
+                let given = queues(before);
+                let old: Vec<u64> = given.iter().map(inode).collect();
+                let spread: Vec<Vec<TcpListener>> =
+                    TcpQueues::spread(given, &ListenOptions::new(), loops)
+                        .expect("descriptors are left")
+                        .collect();
+                assert_eq!(spread.len(), loops);
+                assert!(spread.iter().all(|own| !own.is_empty()), "{before} to {loops}");
+                let mut served: Vec<u64> = spread.iter().flatten().map(inode).collect();
+                assert!(old.iter().all(|old| served.contains(old)), "{before} to {loops}");
+                served.sort_unstable();
+                served.dedup();
+                assert_eq!(served.len(), before.max(loops), "{before} to {loops}: none is shared");
+                let most = spread.iter().map(Vec::len).max();
+                assert_eq!(most, Some(before.div_ceil(loops).max(1)), "{before} to {loops}");
+            }
+        }
+    }
+
+    #[test]
+    fn one_queue_that_cannot_be_joined_is_shared() {
+        #[expect(clippy::disallowed_methods, reason = "as a supervisor opens it")]
+        let given = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let inode_of_given = inode(&given);
+        let spread = TcpQueues::spread(vec![given], &ListenOptions::new(), 3).expect("copies");
+        let all: Vec<Vec<u64>> = spread.map(|own| own.iter().map(inode).collect()).collect();
+        assert_eq!(all, vec![vec![inode_of_given]; 3]);
+    }
+}

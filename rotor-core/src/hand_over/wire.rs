@@ -1,0 +1,210 @@
+//! What the two processes say to each other, and the sockets that go with it.
+//!
+//! ```text
+//!   successor                                 predecessor
+//!     connect ───────────────────────────────▶ accept; the user is checked, here and there
+//!             ◀─────────────────────────────── greeting, then `+`; or `B`: somebody else is at it
+//!             ◀─────────────────────────────── for each socket: kind, length, name; the descriptor
+//!             ◀─────────────────────────────── `.`
+//!     makes its loops
+//!     `R` ───────────────────────────────────▶ drops its copies, begins to drain
+//!             ◀─────────────────────────────── `G`; or before, once it takes too long: `L`
+//!     takes the path; close ─────────────────▶ closes the socket at the path
+//! ```
+
+use std::io::{self, IoSlice, IoSliceMut, Read, Write};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::time::Duration;
+
+use rustix::net::{
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
+};
+use socket2::{Domain, SockRef, Type};
+
+use super::error::HandOverErrorKind as Kind;
+
+/// Says which language is spoken. Another version of it has another one.
+const GREETING: [u8; 8] = *b"rotorHO1";
+const LIST: u8 = b'+';
+const BUSY: u8 = b'B';
+const END: u8 = b'.';
+/// The successor serves.
+pub(super) const READY: u8 = b'R';
+/// The predecessor drains.
+pub(super) const GO: u8 = b'G';
+/// The predecessor has given this successor up.
+pub(super) const LATE: u8 = b'L';
+
+/// How long the other process may take for one thing that it has only to say. 10 s: it does that on
+/// a thread of its own, so anything near is a machine that does nothing else any more.
+pub(super) const ANSWER_TIME: Duration = Duration::from_secs(10);
+
+/// The most sockets that are taken: far more than a process has listeners, and an end.
+const SOCKETS_MAX: usize = 4_096;
+
+/// What a socket is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum SocketKind {
+    Tcp,
+    Unix,
+    Udp,
+}
+
+impl SocketKind {
+    const ALL: [SocketKind; 3] = [SocketKind::Tcp, SocketKind::Unix, SocketKind::Udp];
+
+    fn letter(self) -> u8 {
+        match self {
+            SocketKind::Tcp => b't',
+            SocketKind::Unix => b'u',
+            SocketKind::Udp => b'd',
+        }
+    }
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            SocketKind::Tcp => "a TCP listener",
+            SocketKind::Unix => "a Unix listener",
+            SocketKind::Udp => "a UDP socket",
+        }
+    }
+
+    /// Whether the socket is what it is said to be.
+    pub(super) fn is_that_of(self, socket: &impl AsFd) -> bool {
+        let socket = SockRef::from(socket);
+        let inet = [Some(Domain::IPV4), Some(Domain::IPV6)];
+        let (domain, kind) = (socket.domain().ok(), socket.r#type().ok());
+        let listens = socket.is_listener().unwrap_or(false);
+        match self {
+            SocketKind::Tcp => inet.contains(&domain) && kind == Some(Type::STREAM) && listens,
+            SocketKind::Unix => {
+                domain == Some(Domain::UNIX) && kind == Some(Type::STREAM) && listens
+            }
+            SocketKind::Udp => inet.contains(&domain) && kind == Some(Type::DGRAM),
+        }
+    }
+}
+
+/// A socket that goes from one process to the next, by the name that the program knows it by.
+#[derive(Debug)]
+pub(super) struct Named {
+    pub(super) name: String,
+    pub(super) kind: SocketKind,
+    pub(super) socket: OwnedFd,
+}
+
+/// Has each single thing that the other process says or takes last so long at most.
+pub(super) fn limit_time(peer: &UnixStream) -> io::Result<()> {
+    peer.set_read_timeout(Some(ANSWER_TIME))?;
+    peer.set_write_timeout(Some(ANSWER_TIME))
+}
+
+/// Tells a successor that another one was first.
+pub(super) fn send_busy(mut peer: &UnixStream) -> io::Result<()> {
+    peer.write_all(&GREETING)?;
+    peer.write_all(&[BUSY])
+}
+
+/// Gives a successor copies of all sockets.
+pub(super) fn send_sockets(mut peer: &UnixStream, sockets: &[Named]) -> io::Result<()> {
+    peer.write_all(&GREETING)?;
+    peer.write_all(&[LIST])?;
+    for Named { name, kind, socket } in sockets {
+        let length = u8::try_from(name.len()).map_err(io::Error::other)?;
+        // One at a time: there is a limit to what goes with one message (SCM_MAX_FD, unix(7)).
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+        let mut ancillary = SendAncillaryBuffer::new(&mut space);
+        let descriptors = [socket.as_fd()];
+        if !ancillary.push(SendAncillaryMessage::ScmRights(&descriptors)) {
+            return Err(io::Error::other("a descriptor does not fit into its message"));
+        }
+        let record = [kind.letter(), length];
+        let sent = sendmsg(peer, &[IoSlice::new(&record)], &mut ancillary, SendFlags::NOSIGNAL)?;
+        peer.write_all(&record[sent..])?;
+        peer.write_all(name.as_bytes())?;
+    }
+    peer.write_all(&[END])
+}
+
+/// Takes what a predecessor gives.
+pub(super) fn receive_sockets(peer: &UnixStream) -> Result<Vec<Named>, Kind> {
+    let mut greeting = [0; GREETING.len() + 1];
+    read(peer, &mut greeting)?;
+    match greeting.split_last() {
+        Some((&LIST, said)) if said == GREETING => {}
+        Some((&BUSY, said)) if said == GREETING => return Err(Kind::Busy),
+        _ => return Err(Kind::Nonsense("it greets otherwise")),
+    }
+    let mut sockets = Vec::new();
+    loop {
+        let (kind, socket) = receive_one(peer)?;
+        if kind == END {
+            return Ok(sockets);
+        }
+        let known = SocketKind::ALL.into_iter().find(|known| known.letter() == kind);
+        let kind = known.ok_or(Kind::Nonsense("it hands over what is no kind of socket"))?;
+        let socket = socket.ok_or(Kind::Nonsense("a name came without its socket"))?;
+        let mut length = [0];
+        read(peer, &mut length)?;
+        let mut name = vec![0; usize::from(length[0])];
+        read(peer, &mut name)?;
+        let name = String::from_utf8(name).map_err(|_| Kind::Nonsense("a name is no text"))?;
+        if !kind.is_that_of(&socket) {
+            return Err(Kind::Nonsense("a socket is not what it is said to be"));
+        }
+        sockets.push(Named { name, kind, socket });
+        if sockets.len() > SOCKETS_MAX {
+            return Err(Kind::Nonsense("there is no end to its sockets"));
+        }
+    }
+}
+
+/// Takes a byte, and the descriptor that came with it.
+fn receive_one(peer: &UnixStream) -> Result<(u8, Option<OwnedFd>), Kind> {
+    let mut byte = [0];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut ancillary = RecvAncillaryBuffer::new(&mut space);
+    let received =
+        recvmsg(peer, &mut [IoSliceMut::new(&mut byte)], &mut ancillary, RecvFlags::CMSG_CLOEXEC)
+            .map_err(|error| talk()(error.into()))?;
+    if received.bytes == 0 {
+        return Err(Kind::Gone);
+    }
+    let mut descriptors = Vec::new();
+    for message in ancillary.drain() {
+        if let RecvAncillaryMessage::ScmRights(received) = message {
+            descriptors.extend(received);
+        }
+    }
+    // Also where this process may open no further descriptor: the kernel leaves out what is too
+    // much (unix(7)).
+    if received.flags.contains(ReturnFlags::CTRUNC) || descriptors.len() > 1 {
+        let cause = io::Error::other("more than one came, or there is no descriptor left");
+        return Err(Kind::Refused { what: "take a socket", cause });
+    }
+    Ok((byte[0], descriptors.pop()))
+}
+
+fn read(mut peer: &UnixStream, bytes: &mut [u8]) -> Result<(), Kind> {
+    peer.read_exact(bytes).map_err(talk())
+}
+
+fn talk() -> impl Fn(io::Error) -> Kind {
+    Kind::of_talk("hear of the other process", ANSWER_TIME)
+}
+
+/// Says that this process serves, and waits until the other one has begun to drain.
+pub(super) fn say_ready(mut peer: &UnixStream) -> Result<(), Kind> {
+    // Where this fails the other one has closed the connection, and may have said why.
+    let said = peer.write_all(&[READY]);
+    let mut answer = [0];
+    read(peer, &mut answer)?;
+    match answer[0] {
+        LATE => Err(Kind::Late),
+        GO if said.is_ok() => Ok(()),
+        _ => Err(Kind::Nonsense("it answers otherwise")),
+    }
+}

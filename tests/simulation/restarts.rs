@@ -1,0 +1,210 @@
+//! A server that is told to end while its clients ask: no request is lost that was sent before its
+//! connection said `Connection: close`, on connections that are kept and on new ones.
+
+use std::io::Write;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use rotor::stream::{Connect, Exception, Fatal, Intent, Matched, Protocol, Transport};
+use rotor::{BoxError, Drain, Exit, Grace, Scope};
+use rotor_sim::net::SimTcpStream;
+use rotor_sim::{Check, Fault, Host, Sim};
+
+use crate::draining::set_faults;
+use crate::requests;
+use crate::stage::PORT;
+
+const REQUEST: &[u8] =
+    b"POST / HTTP/1.1\r\nHost: server\r\nX-Tag: a\r\nContent-Length: 4\r\n\r\npay!";
+
+/// The longest that a client waits before it asks again: less than the grace by more than the
+/// network takes twice.
+const PAUSE: Duration = Duration::from_millis(700);
+
+/// What became of the requests of all clients.
+#[derive(Default)]
+struct Ledger {
+    answered: u32,
+    /// Answers that said that they were the last.
+    closed: u32,
+    lost: Vec<String>,
+}
+
+/// A client that keeps its connection, and looks at what the answers say of it.
+struct Asker {
+    number: u32,
+    /// Requests that it still sends.
+    left: u32,
+    state: State,
+}
+
+#[derive(Debug)]
+enum State {
+    Resting,
+    Head,
+    Body { is_last: bool },
+}
+
+impl Asker {
+    fn rest(mut self, scope: &Scope<'_, Ledger>) -> Intent<Self> {
+        if self.left == 0 {
+            return Intent::done();
+        }
+        self.state = State::Resting;
+        let pause = Duration::from_millis(scope.random_u64() % PAUSE.as_millis() as u64);
+        // Nothing is to come: this is for the end.
+        Intent::of(self).bytes(1).deadline(scope.now() + pause)
+    }
+
+    fn ended(&self, why: &str, scope: &mut Scope<'_, Ledger>) {
+        if !matches!(self.state, State::Resting) {
+            let lost = format!("client {}: {:?}, {why}", self.number, self.state);
+            scope.lost.push(lost);
+        }
+    }
+}
+
+impl Protocol for Asker {
+    type Context = Ledger;
+    type Seed = (u32, u32);
+
+    fn create(
+        (number, left): (u32, u32),
+        _: &mut Transport<'_>,
+        scope: &mut Scope<'_, Ledger>,
+    ) -> Intent<Self> {
+        Asker { number, left, state: State::Resting }.rest(scope)
+    }
+
+    fn timeout(
+        mut self,
+        transport: &mut Transport<'_>,
+        scope: &mut Scope<'_, Ledger>,
+    ) -> Intent<Self> {
+        if !matches!(self.state, State::Resting) {
+            self.ended("no answer", scope);
+            return Intent::done();
+        }
+        if let Err(error) = transport.output.write_all(REQUEST) {
+            return Intent::error(error);
+        }
+        self.left -= 1;
+        self.state = State::Head;
+        Intent::of(self).delimiter(b"\r\n\r\n", 4_096).deadline(scope.now() + PAUSE * 100)
+    }
+
+    fn bytes_read(
+        mut self,
+        matched: Matched,
+        transport: &mut Transport<'_>,
+        scope: &mut Scope<'_, Ledger>,
+    ) -> Intent<Self> {
+        let text = String::from_utf8_lossy(matched.content(transport.input)).to_lowercase();
+        matched.consume(transport.input);
+        match self.state {
+            State::Head => {
+                self.state = State::Body { is_last: text.contains("connection: close") };
+                Intent::of(self).bytes(4).keep_deadline()
+            }
+            State::Body { is_last } => {
+                scope.answered += 1;
+                scope.closed += u32::from(is_last);
+                if is_last { Intent::done() } else { self.rest(scope) }
+            }
+            State::Resting => {
+                scope.lost.push(format!("client {}: {text} for nothing", self.number));
+                Intent::done()
+            }
+        }
+    }
+
+    fn exception(
+        self,
+        exception: Exception,
+        _: &mut Transport<'_>,
+        scope: &mut Scope<'_, Ledger>,
+    ) -> Intent<Self> {
+        self.ended(&exception.to_string(), scope);
+        Intent::done()
+    }
+
+    fn fatal(self, fatal: Fatal, scope: &mut Scope<'_, Ledger>) {
+        self.ended(&fatal.to_string(), scope);
+    }
+}
+
+type Clients = Host<Connect<Asker, SimTcpStream>>;
+
+fn clients(sim: &mut Sim) -> Result<Clients, BoxError> {
+    let faults = sim.faults();
+    sim.set_faults(faults.clone().set(Fault::SmallSlab, 0.0));
+    let clients =
+        sim.host("clients", |boot| Ok(boot.new_loop()?.instantiate(Ledger::default())))?;
+    sim.set_faults(faults);
+    sim.protect(clients);
+    Ok(clients)
+}
+
+/// Clients come all the time, some for one request, some for many.
+fn run(
+    sim: &mut Sim,
+    clients: Clients,
+    target: SocketAddr,
+    first: u32,
+    count: u32,
+) -> Result<(), BoxError> {
+    for number in first..first + count {
+        let requests = if number % 2 == 0 { 1 } else { 40 };
+        sim.with(clients, |instance| {
+            instance
+                .add_machine_with(|scope| Connect::new(&target, (number, requests), scope))
+                .is_ok()
+        });
+        let pause = Duration::from_millis(sim.random_u64() % 60);
+        sim.run_for(pause)?;
+    }
+    Ok(())
+}
+
+fn scenario(sim: &mut Sim) -> Result<(), BoxError> {
+    set_faults(sim);
+    // A slab that is too small closes idle connections to make room.
+    let faults = sim.faults();
+    sim.set_faults(faults.clone().set(Fault::SmallSlab, 0.0));
+    let server = requests::serve(sim)?;
+    sim.set_faults(faults);
+    sim.protect(server);
+    let clients = clients(sim)?;
+    let target = SocketAddr::new(sim.address(server), PORT);
+    let before = 10 + (sim.random_u64() % 20) as u32;
+    run(sim, clients, target, 0, before)?;
+    if sim.random_u64().is_multiple_of(2) {
+        sim.pause(server, Duration::from_millis(100));
+    }
+    let announce = Duration::from_millis([0, 0, 300, 2_000][(sim.random_u64() % 4) as usize]);
+    let grace =
+        [Grace::For(Duration::from_secs(1)), Grace::WholeDrain][(sim.random_u64() % 2) as usize];
+    let drain = Drain::new(Duration::from_secs(60)).announce(announce).grace(grace);
+    sim.note(format!("{drain:?}"));
+    sim.with(server, |instance| instance.handle().drain_with(drain));
+    run(sim, clients, target, before, 30)?;
+    sim.run_until(drain.in_all() + Duration::from_secs(10), |sim| sim.exit(server).is_some())?;
+    if sim.exit(server) != Some(Exit::Drained { dropped: 0 }) {
+        return Err(format!("the server ended by {:?}", sim.exit(server)).into());
+    }
+    sim.run_for(Duration::from_secs(10))?;
+    let ledger = sim.with(clients, |instance| std::mem::take(instance.context_mut()));
+    let ledger = ledger.ok_or("the clients are up")?;
+    if !ledger.lost.is_empty() {
+        return Err(format!("lost: {:?}", ledger.lost).into());
+    }
+    if ledger.answered == 0 || ledger.closed == 0 {
+        return Err(format!("{} answers, {} the last", ledger.answered, ledger.closed).into());
+    }
+    Ok(())
+}
+
+#[test]
+fn no_request_is_lost_that_was_sent_before_its_connection_said_close() {
+    Check::new().seeds(60).run(scenario);
+}
