@@ -5,6 +5,9 @@
 //! listening on http://127.0.0.1:3000/ with 2 threads
 //! ```
 //!
+//! With `HAND_OVER=PATH` a second process that is started with the same path takes the listeners of
+//! the first one, which then finishes and ends: a restart of which no client sees anything.
+//!
 //! There are as many threads as processors unless `THREADS` says otherwise. Then try
 //! `wrk -t2 -c400 -d10 http://127.0.0.1:3000/`. Ctrl-C lets the requests that are under way finish.
 #![forbid(unsafe_code)]
@@ -19,7 +22,10 @@ use rotor::http::server::Serve;
 
 fn main() -> Result<(), BoxError> {
     let address = std::env::args().nth(1);
-    let server = Serve::new(address.as_deref().unwrap_or("127.0.0.1:3000")).threads(threads()?);
+    let mut server = Serve::new(address.as_deref().unwrap_or("127.0.0.1:3000")).threads(threads()?);
+    if let Some(path) = std::env::var_os("HAND_OVER") {
+        server = server.hand_over(path);
+    }
     Ok(server.run_fn(hello::hello, || ())?)
 }
 

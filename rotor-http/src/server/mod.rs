@@ -36,6 +36,7 @@ mod head;
 mod io;
 mod listen;
 mod log_line;
+mod opened;
 mod outgoing;
 mod reply;
 mod requests;

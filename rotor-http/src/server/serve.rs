@@ -3,14 +3,15 @@
 use std::fmt;
 use std::io::{self, Write};
 use std::net::{SocketAddr, ToSocketAddrs};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rotor_core::net::{ListenOptions, Listener, TcpListener, TcpListeners};
+use rotor_core::net::{ListenOptions, Listener, TcpListener};
 use rotor_core::threads::LoopGroup;
 use rotor_core::{
-    BoxError, Config, EarlyScope, Exit, Loop, LoopInstance, Response as MachineResponse, Scope,
-    signals,
+    BoxError, Config, Drain, EarlyScope, Exit, Loop, LoopInstance, Response as MachineResponse,
+    Scope, signals,
 };
 use rotor_stream::{Accept, AcceptConfig};
 
@@ -19,6 +20,7 @@ use super::connection::HttpSeed;
 use super::handler::Server;
 use super::head::Head;
 use super::listen::HttpAccept;
+use super::opened::{Opened, first_of, follow, open};
 use super::reply::Reply;
 use super::response::Response;
 use super::serve_error::ServeError;
@@ -93,7 +95,9 @@ pub struct Serve {
     accept: AcceptConfig,
     config: Arc<dyn Fn() -> ServerConfig + Send + Sync>,
     loop_config: Config,
+    drain: Drain,
     drain_time_max: Duration,
+    hand_over: Option<PathBuf>,
 }
 
 impl Serve {
@@ -111,7 +115,9 @@ impl Serve {
             accept: AcceptConfig::new(),
             config: Arc::new(ServerConfig::new),
             loop_config: Config::new(),
+            drain: Drain::new(DRAIN_TIME_MAX),
             drain_time_max: DRAIN_TIME_MAX,
+            hand_over: None,
         }
     }
 
@@ -157,6 +163,26 @@ impl Serve {
     #[doc(alias = "graceful shutdown")]
     pub fn drain_time_max(mut self, time: Duration) -> Serve {
         self.drain_time_max = time;
+        self.drain = Drain::new(time);
+        self
+    }
+
+    /// In which phases the server ends once the process is asked to: announced first, with another
+    /// grace for idle connections. Replaces what [`drain_time_max`](Serve::drain_time_max) has set,
+    /// but for the time after a [hand-over](Serve::hand_over).
+    pub fn drain(mut self, drain: Drain) -> Serve {
+        self.drain = drain;
+        self
+    }
+
+    /// Takes the listeners of the process that serves at `path`, if there is one, and hands them to
+    /// the next one that asks there; see `rotor_core::hand_over`. Default: neither.
+    ///
+    /// The process before drains, for its [`drain_time_max`](Serve::drain_time_max), once this one
+    /// serves. Their name is `http`. On Linux; elsewhere `run` fails with `Unsupported`.
+    #[doc(alias = "restart")]
+    pub fn hand_over(mut self, path: impl Into<PathBuf>) -> Serve {
+        self.hand_over = Some(path.into());
         self
     }
 
@@ -187,14 +213,15 @@ impl Serve {
     ///
     /// What is given is no address, or a name that the system does not know; the address is in use
     /// or not of this machine; no thread or descriptor is left; nobody reads the standard output;
-    /// or a loop failed while it ran, and the others were stopped. Nothing is left open.
+    /// there was no [hand-over](Serve::hand_over); or a loop failed while it ran, and the others were
+    /// stopped. Nothing is left open.
     pub fn run<S: Server + 'static>(
         self,
         parts: impl Fn() -> (S::Seed, S::Context) + Clone + Send + 'static,
     ) -> Result<(), ServeError> {
         let address = self.address.clone();
         let served = self.addresses().and_then(|addresses| match self.threads {
-            1 => self.run_here::<S>(&addresses, parts),
+            1 if self.hand_over.is_none() => self.run_here::<S>(&addresses, parts),
             _ => self.run_group::<S>(&addresses, parts),
         });
         served.map_err(|cause| ServeError { address, cause })
@@ -222,11 +249,11 @@ impl Serve {
                 Ok(TcpListener::bind(address, &self.listen, scope)?)
             })?;
             bound = listener.local_address();
-            Ok(listener)
+            Ok(vec![listener])
         })?;
         let address = bound.ok_or("the system does not say where it listens")?;
         // Before the line is printed: who reads it may ask the process to end at once.
-        signals::drain_on_termination(instance.handle(), self.drain_time_max)?;
+        signals::drain_on_termination_with(instance.handle(), self.drain)?;
         say(format_args!("listening on http://{address}/"))?;
         check(&instance.run()?)
     }
@@ -236,59 +263,59 @@ impl Serve {
         addresses: &[SocketAddr],
         parts: impl Fn() -> (S::Seed, S::Context) + Clone + Send + 'static,
     ) -> Result<(), BoxError> {
-        let threads = self.threads;
-        let listeners = first_of(addresses, |address| {
-            Ok(TcpListeners::bind(*address, &self.listen, threads)?)
+        let (threads, drain) = (self.threads, self.drain);
+        let (opened, following) = match self.hand_over.as_deref() {
+            Some(path) => follow(path, addresses, &self.listen, threads, self.drain_time_max)?,
+            None => open(addresses, &self.listen, threads)?,
+        };
+        let Opened { queues, address } = opened;
+        let group = LoopGroup::start(queues, move |listeners, _| {
+            self.make::<S>(&parts, |scope| {
+                let listen = |listener| Ok(TcpListener::from_std(listener, scope)?);
+                listeners.into_iter().map(listen).collect()
+            })
         })?;
-        let (address, drain_time_max) = (listeners.local_address(), self.drain_time_max);
-        let group = LoopGroup::start(listeners, move |listener, _| {
-            self.make::<S>(&parts, |scope| Ok(TcpListener::from_std(listener, scope)?))
-        })?;
-        let said = signals::drain_on_termination(group.handle(), drain_time_max).and_then(|()| {
-            say(format_args!("listening on http://{address}/ with {threads} threads"))
-        });
+        let said = signals::drain_on_termination_with(group.handle(), drain)
+            .map_err(BoxError::from)
+            .and_then(|()| {
+                Ok(say(format_args!("listening on http://{address}/ with {threads} threads"))?)
+            })
+            .and_then(|()| following(&group));
         if let Err(error) = said {
             // Dropped, the group would be told to stop, and not waited for.
             group.handle().stop();
             group.join();
-            return Err(error.into());
+            return Err(error);
         }
         group.join().into_iter().try_for_each(|ended| check(&ended?))
     }
 
-    /// One loop, with its listener.
+    /// One loop, with its listeners.
     fn make<S: Server>(
         &self,
         parts: &impl Fn() -> (S::Seed, S::Context),
-        open: impl FnOnce(&mut EarlyScope<'_>) -> Result<TcpListener, BoxError>,
+        open: impl FnOnce(&mut EarlyScope<'_>) -> Result<Vec<TcpListener>, BoxError>,
     ) -> Result<LoopInstance<HttpAccept<S, TcpListener>>, BoxError> {
         // On the thread of the loop: neither has to be `Send`.
         let (seed, context) = parts();
         let seed = HttpSeed::new(seed, (self.config)());
         let mut creator = Loop::new(&self.loop_config)?;
+        // A machine for each: they are opened with the first one's scope.
+        let mut listeners = Vec::new();
         creator.add_machine_with(|scope| {
             MachineResponse::attempt(|| {
-                let listener = open(scope)?;
-                Ok(Accept::listen(listener, seed, self.accept.clone(), scope))
+                listeners = open(scope)?;
+                let first = listeners.pop().ok_or("there is no listener for this loop")?;
+                Ok(Accept::listen(first, seed.clone(), self.accept.clone(), scope))
             })
         })?;
+        for listener in listeners {
+            creator.add_machine_with(|scope| {
+                Accept::listen(listener, seed.clone(), self.accept.clone(), scope)
+            })?;
+        }
         Ok(creator.instantiate(context))
     }
-}
-
-/// What the first address gives that gives anything, else the error of the last.
-fn first_of<T>(
-    addresses: &[SocketAddr],
-    mut open: impl FnMut(&SocketAddr) -> Result<T, BoxError>,
-) -> Result<T, BoxError> {
-    let mut failed: BoxError = "the name has no address".into();
-    for address in addresses {
-        match open(address) {
-            Ok(opened) => return Ok(opened),
-            Err(error) => failed = error,
-        }
-    }
-    Err(failed)
 }
 
 /// Whoever started the program reads this, and with port 0 it is the only way to know where to ask.
@@ -309,11 +336,11 @@ fn check(exit: &Exit) -> Result<(), BoxError> {
 
 impl fmt::Debug for Serve {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Serve { address, threads, drain_time_max, .. } = self;
+        let Serve { address, threads, drain, .. } = self;
         f.debug_struct("Serve")
             .field("address", address)
             .field("threads", threads)
-            .field("drain_time_max", drain_time_max)
+            .field("drain", drain)
             .finish_non_exhaustive()
     }
 }

@@ -1,0 +1,79 @@
+//! The listeners that a server begins with: opened, or those of the process before.
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::time::Duration;
+
+use rotor_core::BoxError;
+#[cfg(any(target_os = "linux", target_os = "android"))]
+use rotor_core::hand_over::HandOver;
+use rotor_core::net::{ListenOptions, TcpListeners};
+use rotor_core::threads::LoopGroup;
+
+/// Listeners for each thread, and their address.
+pub(super) struct Opened {
+    pub(super) queues: Vec<Vec<std::net::TcpListener>>,
+    pub(super) address: SocketAddr,
+}
+
+/// What is to be done once all loops run.
+pub(super) type Following = Box<dyn FnOnce(&LoopGroup) -> Result<(), BoxError>>;
+
+/// Opens the first address that can be, for so many threads.
+pub(super) fn open(
+    addresses: &[SocketAddr],
+    options: &ListenOptions,
+    threads: usize,
+) -> Result<(Opened, Following), BoxError> {
+    let listeners =
+        first_of(addresses, |address| Ok(TcpListeners::bind(*address, options, threads)?))?;
+    let address = listeners.local_address();
+    let queues = listeners.map(|listener| vec![listener]).collect();
+    Ok((Opened { queues, address }, Box::new(|_| Ok(()))))
+}
+
+/// Takes the listeners of the process that serves at the path; without one, opens them. That one
+/// drains when this one serves, and this one for so long once there is a next.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+pub(super) fn follow(
+    path: &Path,
+    addresses: &[SocketAddr],
+    options: &ListenOptions,
+    threads: usize,
+    drain_time: Duration,
+) -> Result<(Opened, Following), BoxError> {
+    let mut hand_over = HandOver::at(path)?;
+    let queues =
+        first_of(addresses, |address| Ok(hand_over.tcp("http", *address, options, threads)?))?;
+    let address = queues.local_address();
+    let following = move |group: &LoopGroup| {
+        hand_over.ready(group.handle(), drain_time).map_err(BoxError::from)
+    };
+    Ok((Opened { queues: queues.collect(), address }, Box::new(following)))
+}
+
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+pub(super) fn follow(
+    _: &Path,
+    _: &[SocketAddr],
+    _: &ListenOptions,
+    _: usize,
+    _: Duration,
+) -> Result<(Opened, Following), BoxError> {
+    Err(std::io::Error::from(std::io::ErrorKind::Unsupported).into())
+}
+
+/// What the first address gives that gives anything, else the error of the last.
+pub(super) fn first_of<T>(
+    addresses: &[SocketAddr],
+    mut open: impl FnMut(&SocketAddr) -> Result<T, BoxError>,
+) -> Result<T, BoxError> {
+    let mut failed: BoxError = "the name has no address".into();
+    for address in addresses {
+        match open(address) {
+            Ok(opened) => return Ok(opened),
+            Err(error) => failed = error,
+        }
+    }
+    Err(failed)
+}
