@@ -248,7 +248,9 @@ pub trait Machine: Sized {
     /// and once more for one that said [`wait_for_others`](Scope::wait_for_others), when there are
     /// none left (again if others were made and have ended since).
     /// Events of what had come before the drain are delivered before it. A listener accepts what
-    /// waits in the system's queue, and ends.
+    /// waits in the system's queue, and ends. One that waits for its peer to ask may go on until
+    /// [`grace_until`](Scope::grace_until): what it asks may be on its way. Not called when a drain
+    /// is [announced](crate::Drain::announce): ask [`Scope::phase`].
     #[doc(alias = "graceful shutdown")]
     fn draining(
         self,

@@ -25,13 +25,17 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Says a word to each who connects.
 struct Greeter {
-    listener: TcpListener,
+    /// None once it drains.
+    listener: Option<TcpListener>,
     word: &'static str,
 }
 
+/// The word of one that takes all its time to drain.
+const SLOW: &str = "slow";
+
 impl Greeter {
     fn greet(&mut self) {
-        while let Ok((mut socket, _)) = self.listener.accept() {
+        while let Some(Ok((mut socket, _))) = self.listener.as_mut().map(Listener::accept) {
             let _gone = socket.write(self.word.as_bytes());
         }
     }
@@ -48,7 +52,8 @@ impl Machine for Greeter {
 
     fn draining(mut self, _: Time, _: &mut Scope<'_, ()>) -> Response<Self, Infallible> {
         self.greet();
-        Response::done()
+        self.listener = None;
+        if self.word == SLOW { Response::keep(self) } else { Response::done() }
     }
 }
 
@@ -93,7 +98,7 @@ fn make(hand_over: &mut HandOver, loops: usize, word: &'static str) -> Process {
                 Response::attempt(|| {
                     let mut listener = TcpListener::from_std(listener, scope)?;
                     scope.register(&mut listener, Interest::Readable)?;
-                    Ok(Response::ok(Greeter { listener, word }))
+                    Ok(Response::ok(Greeter { listener: Some(listener), word }))
                 })
             })?;
         }
@@ -317,6 +322,17 @@ fn an_end_by_another_reason_leaves_no_copies_behind() {
     until("the path is free", || !place.path().exists());
     let second = start(&place, 1, "2");
     second.end();
+}
+
+#[test]
+fn copies_are_closed_when_the_drain_begins_not_when_it_is_over() {
+    let place = Place::new("drains");
+    let first = start(&place, 2, SLOW);
+    first.group.handle().drain(PATIENCE);
+    until("clients are refused", || TcpStream::connect(first.address).is_err());
+    assert_eq!(first.group.len(), 2, "the loops still drain");
+    first.group.handle().stop();
+    first.group.join();
 }
 
 #[test]

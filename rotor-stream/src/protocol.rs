@@ -190,8 +190,11 @@ pub trait Protocol: Sized {
     /// Where the connection was not there yet when the drain began (it was connecting, or shaking
     /// hands), this follows [`create`](Protocol::create).
     ///
-    /// Default: goes on as before. A protocol that is between two messages answers
-    /// [`Intent::done`], if `transport.input.is_empty()`: whole messages may wait there, and `done`
+    /// Default: goes on as before. A protocol that is between two messages sets
+    /// [`grace_until`](Scope::grace_until) as its deadline and ends in
+    /// [`timeout`](Protocol::timeout): the peer may have sent its next message, and not know that
+    /// the connection ends. One whose peers lose nothing by that answers [`Intent::done`], if
+    /// `transport.input.is_empty()`: whole messages may wait there, and `done`
     /// throws them away. With input left, go on, and end in [`bytes_read`](Protocol::bytes_read)
     /// once [`draining_until`](Scope::draining_until) says so and the input is empty.
     ///

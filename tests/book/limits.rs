@@ -8,13 +8,14 @@ use rotor::body::SpoolConfig;
 use rotor::dns::{
     ADDRESSES_MAX, ANSWER_BYTES_MAX, CACHED_BYTES_MAX, CHAIN_MAX, ResolvConf, ResolverConfig,
 };
+use rotor::hand_over::{ANSWER_TIME, PATH_BYTES_MAX, READY_WITHIN};
 use rotor::http::Limits;
 use rotor::http::client::{ClientConfig, PoolConfig};
 use rotor::http::files::FilesConfig;
 use rotor::http::server::ServerConfig;
 use rotor::net::ListenOptions;
 use rotor::stream::{AcceptConfig, PersistentConfig, StreamConfig};
-use rotor::{Blocking, Config, EVENTS_LIMIT, MACHINES_LIMIT, OffloadPool, TICK};
+use rotor::{Blocking, Config, Drain, EVENTS_LIMIT, Grace, MACHINES_LIMIT, OffloadPool, TICK};
 
 use crate::documents::read;
 
@@ -168,6 +169,18 @@ fn the_pool_the_totals_and_the_constants_are_as_the_page_says() {
         ("TICK", TICK.as_nanos()),
     ];
     assert_eq!(constants, coded.map(|(name, value)| (name.to_string(), value)).into());
+    let constants = documented(&page, "Constants of `rotor::hand_over`");
+    let coded = [
+        ("PATH_BYTES_MAX", PATH_BYTES_MAX as u128),
+        ("ANSWER_TIME", ANSWER_TIME.as_nanos()),
+        ("READY_WITHIN", READY_WITHIN.as_nanos()),
+    ];
+    assert_eq!(constants, coded.map(|(name, value)| (name.to_string(), value)).into());
+    let drain = documented(&page, "`rotor::Drain`");
+    let time = |name| Duration::from_nanos(u64::try_from(drain[name]).expect("it is short"));
+    let coded = Drain::new(Duration::ZERO);
+    assert_eq!(coded, coded.announce(time("announce")).grace(Grace::For(time("grace"))));
+    assert_eq!(drain.len(), 2, "{drain:?}");
     let constants = documented(&page, "Constants of `rotor::dns`");
     let coded = [
         ("CHAIN_MAX", CHAIN_MAX),

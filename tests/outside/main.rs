@@ -19,4 +19,5 @@ mod nginx;
 mod proxy;
 mod redis;
 mod resolve;
+mod restarts;
 mod support;

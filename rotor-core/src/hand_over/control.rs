@@ -17,7 +17,7 @@ use super::wire::{ANSWER_TIME, limit_time};
 
 /// The longest path, in bytes: what a socket's address holds (108 on Linux, one of them its end;
 /// unix(7)), less a dot and a process id behind it, under which a new socket is made.
-pub(super) const PATH_BYTES_MAX: usize = 107 - 11;
+pub const PATH_BYTES_MAX: usize = 107 - 11;
 
 /// How many successors may wait to be told that another one is first.
 const BACKLOG: i32 = 16;

@@ -83,17 +83,20 @@ use std::time::Duration;
 
 use socket2::{Domain, SockAddr, Socket, Type};
 
+pub use self::control::PATH_BYTES_MAX;
 use self::control::{Prepared, check_path, connect};
 pub use self::error::{HandOverError, HandOverErrorKind};
 use self::inherited::Inherited;
 use self::offer::Offer;
 pub use self::queues::TcpQueues;
+pub use self::wire::ANSWER_TIME;
 use self::wire::{Named, SocketKind, receive_sockets, say_ready};
 use crate::net::{ListenOptions, TcpListeners};
 use crate::threads::GroupHandle;
 
-/// How long a successor may take from its copies to its word that it is ready, unless set: 60 s.
-const READY_WITHIN: Duration = Duration::from_secs(60);
+/// How long a successor may take from its copies to its word that it is ready, unless
+/// [set](HandOver::ready_within): 60 s, for one that fills a cache first.
+pub const READY_WITHIN: Duration = Duration::from_secs(60);
 
 /// The listeners of a process that has followed another one, or will be followed.
 ///

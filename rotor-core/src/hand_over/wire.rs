@@ -40,7 +40,7 @@ pub(super) const LATE: u8 = b'L';
 
 /// How long the other process may take for one thing that it has only to say. 10 s: it does that on
 /// a thread of its own, so anything near is a machine that does nothing else any more.
-pub(super) const ANSWER_TIME: Duration = Duration::from_secs(10);
+pub const ANSWER_TIME: Duration = Duration::from_secs(10);
 
 /// The most sockets that are taken: far more than a process has listeners, and an end.
 const SOCKETS_MAX: usize = 4_096;

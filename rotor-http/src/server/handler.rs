@@ -226,7 +226,9 @@ pub trait Server: Sized {
         Next::go_on(self).keep_deadline()
     }
 
-    /// The loop is to end: finish before `until`. The connection closes after this response.
+    /// The loop is to end: finish before `until`. The connection closes after this response, if its
+    /// head is still to be written; else after the next one, which says so, or when the
+    /// [grace](rotor_core::Drain::grace) is over.
     ///
     /// Default: goes on.
     #[doc(alias = "graceful shutdown")]

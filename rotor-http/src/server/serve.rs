@@ -64,7 +64,7 @@ where
 ///
 /// It opens the address, prints `listening on http://ADDRESS/` to the standard output, with the
 /// port that the system chose where 0 was asked for, and serves. SIGINT or SIGTERM drains: nothing
-/// new is accepted, requests under way finish; a second signal stops at once
+/// new is accepted, requests under way finish, and so do those that are on their way ([`Drain`]); a second signal stops at once
 /// ([`signals::drain_on_termination`]). Nothing of it is out of reach for a program that needs
 /// something else: it is [`Loop`], [`Accept::listen`], [`LoopGroup`] and `signals` put together, in
 /// a page of code.

@@ -1,0 +1,16 @@
+//! A server that is started anew under load: no request fails. `tests/long/restarts` does the work, and more of it.
+
+use std::path::Path;
+use std::process::Command;
+
+use crate::support::{example, program, run, text};
+
+#[test]
+fn no_request_fails_when_a_server_is_started_anew() {
+    let Some(python) = program("python3") else { return };
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("long/restarts");
+    let server = example("threaded_hello_world");
+    let mut command = Command::new(python);
+    command.arg(script).args(["--short", "--restarts", "3", "--server"]).arg(server.get_program());
+    println!("{}", text(&run(&mut command)));
+}
