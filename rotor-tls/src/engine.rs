@@ -125,8 +125,17 @@ impl Engine {
 
     /// Appends to `out` what the peer is still to be told after an error: the alert.
     pub(crate) fn last_words(&mut self, records: &mut Buf, out: &mut Buf) {
-        // What is told comes before anything is taken; then the same error ends it.
-        while let Ok(At::Plain) = self.take(records, &mut |_| {}, out) {}
+        // One at a time, and none too many: what is told comes before anything is taken, and to take
+        // what has failed once more is an error of ours.
+        while self.common().wants_write() {
+            let is_over = match self {
+                Engine::Server(connection) => tell(&mut **connection, records, out),
+                Engine::Client(connection) => tell(&mut **connection, records, out),
+            };
+            if is_over {
+                return;
+            }
+        }
     }
 
     pub(crate) fn is_handshaking(&self) -> bool {
@@ -224,6 +233,14 @@ fn step<D>(
         // more (RFC 8446 §8).
         _ => Step::At(At::NeedsInput),
     }
+}
+
+/// Appends what is to be told next. Returns whether there is nothing.
+fn tell<S: Side>(connection: &mut S, records: &mut Buf, out: &mut Buf) -> bool {
+    let UnbufferedStatus { mut discard, state, .. } = connection.process(records);
+    let is_over = state.map(|state| step(state, &mut |_| {}, out, &mut discard)).is_err();
+    records.consume(discard);
+    is_over
 }
 
 fn encode<D>(record: &mut EncodeTlsData<'_, D>, out: &mut Buf) {

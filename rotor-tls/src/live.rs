@@ -35,6 +35,8 @@ pub(crate) struct Live {
     /// How many bytes came since the last one of data.
     empty_bytes: usize,
     read_side: ReadSide,
+    /// Why it has broken off, until that is told.
+    failure: Option<Box<TlsError>>,
     close_sent: bool,
     counters: Arc<TlsCounters>,
     /// While it shakes hands.
@@ -75,6 +77,7 @@ impl Live {
             outgoing: Buf::new(),
             empty_bytes: 0,
             read_side: ReadSide::Open,
+            failure: None,
             close_sent: false,
             counters: shaking.under_way.counters().clone(),
             shaking: Some(shaking),
@@ -161,12 +164,12 @@ impl Live {
             self.plain.consume(filled);
         }
         loop {
-            filled += self.decode_all(inner, &mut buffer[filled..], filled > 0)?;
+            filled += self.decode_all(inner, &mut buffer[filled..]);
             match self.read_side {
                 ReadSide::Closed => return Ok(filled),
                 // Told of first; then the error, again and again.
                 _ if filled > 0 => return Ok(filled),
-                ReadSide::Broken => return Err(broken()),
+                ReadSide::Broken => return Err(self.take_failure()),
                 ReadSide::Truncated => return Err(ErrorKind::UnexpectedEof.into()),
                 ReadSide::Open if self.outgoing.len() > OUTGOING_BYTES_MAX => {
                     return Err(ErrorKind::WouldBlock.into());
@@ -183,17 +186,8 @@ impl Live {
         }
     }
 
-    /// Decodes as much as fits into the buffer; `is_late` where something was put into it before.
-    ///
-    /// # Errors
-    ///
-    /// What cannot be decoded, unless something else is to be handed out first.
-    fn decode_all<S: StreamSocket>(
-        &mut self,
-        inner: &mut S,
-        buffer: &mut [u8],
-        is_late: bool,
-    ) -> io::Result<usize> {
+    /// Decodes as much as fits into the buffer, up to what cannot be decoded.
+    fn decode_all<S: StreamSocket>(&mut self, inner: &mut S, buffer: &mut [u8]) -> usize {
         let mut filled = 0;
         // A record that does not fit any more is not decoded.
         while filled < buffer.len() && self.read_side == ReadSide::Open {
@@ -216,11 +210,14 @@ impl Live {
             // The alert, if the socket takes it; else it is flushed later.
             let _is_sent = self.flush(inner);
             log::debug!("a TLS connection has broken off: {}", rotor_core::with_causes(&error));
-            if filled == 0 && !is_late {
-                return Err(error.into());
-            }
+            self.failure = Some(Box::new(error));
         }
-        Ok(filled)
+        filled
+    }
+
+    #[cold]
+    fn take_failure(&mut self) -> io::Error {
+        self.failure.take().map_or_else(broken, |failure| (*failure).into())
     }
 
     /// Takes bytes to be written. What is taken is on its way, or goes with the next flush.
@@ -232,8 +229,12 @@ impl Live {
     ) -> io::Result<usize> {
         // One write waits at most.
         self.flush(inner)?;
-        if self.read_side == ReadSide::Broken || self.close_sent {
-            return Err(ErrorKind::NotConnected.into());
+        // Behind an alert nothing may follow.
+        if self.read_side == ReadSide::Broken {
+            return Err(broken());
+        }
+        if self.close_sent {
+            return Err(ErrorKind::BrokenPipe.into());
         }
         let bytes = &bytes[..bytes.len().min(WRITE_BYTES_MAX)];
         let Live { session, incoming, plain, outgoing, .. } = self;

@@ -22,8 +22,11 @@ impl Issuer {
     pub(crate) fn new() -> Issuer {
         let mut params = CertificateParams::new(Vec::new()).expect("no names");
         params.not_before = rcgen::date_time_ymd(1970, 1, 1);
-        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         let key = KeyPair::generate_for(&rcgen::PKCS_ED25519).expect("there is randomness");
+        // So that another issuer has another name.
+        let name = format!("issuer {:?}", &key.public_key_raw()[..8]);
+        params.distinguished_name.push(rcgen::DnType::CommonName, name);
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         Issuer { issuer: CertifiedIssuer::self_signed(params, key).expect("it signs") }
     }
 
@@ -77,6 +80,23 @@ impl Issuer {
     /// What rustls itself makes of these roots.
     pub(crate) fn raw_config(&self) -> rustls::ClientConfig {
         self.raw_config_of(&[&rustls::version::TLS13, &rustls::version::TLS12])
+    }
+
+    /// The same, of a client that shows a certificate.
+    pub(crate) fn raw_config_with(&self, chain: &str, key: &str) -> rustls::ClientConfig {
+        use rustls::pki_types::pem::PemObject;
+        use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+        let mut roots = rustls::RootCertStore::empty();
+        roots.add(self.issuer.der().clone()).expect("it is well made");
+        let chain = CertificateDer::pem_slice_iter(chain.as_bytes()).map(|one| one.expect("fine"));
+        let key = PrivateKeyDer::from_pem_slice(key.as_bytes()).expect("fine");
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        rustls::ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .expect("there are versions")
+            .with_root_certificates(roots)
+            .with_client_auth_cert(chain.collect(), key)
+            .expect("they belong together")
     }
 
     pub(crate) fn raw_config_of(

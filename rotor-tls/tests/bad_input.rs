@@ -1,0 +1,380 @@
+//! What peers may send instead of TLS, and in the midst of it: each ends its own connection, is told
+//! why where it would understand it, and is counted as what it was.
+
+mod kit;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use kit::{Issuer, Log, RawClient, Test, ask, join, serve, shaken};
+use rotor_tls::{ClientCertificates, TlsCounters, TlsServer, UnknownName, Versions};
+use rustls::{AlertDescription, Error};
+
+/// The counters that are not zero.
+fn counted(counters: &TlsCounters) -> Vec<(&'static str, u64)> {
+    counters.iter().filter(|(_, count)| *count > 0).collect()
+}
+
+/// What a server answers to bytes, and what becomes of the connection.
+fn answer(tls: &TlsServer, bytes: &[u8], piece: usize) -> (Vec<u8>, Log) {
+    let mut test = Test::new(Log::new());
+    test.world().narrow_edges();
+    let peer = serve(&mut test, tls);
+    for piece in bytes.chunks(piece) {
+        peer.send(piece);
+        test.settle();
+    }
+    assert!(peer.is_ended(), "our side ends behind the answer");
+    assert_eq!(peer.unread_len(), 0, "or a reset might overtake the answer");
+    peer.end();
+    test.settle();
+    assert!(peer.is_dropped());
+    assert_eq!(test.machines(), 0);
+    (peer.take_received(), test.context().clone())
+}
+
+fn alert(which: AlertDescription) -> Vec<u8> {
+    vec![21, 3, 3, 0, 2, 2, which.into()]
+}
+
+#[test]
+fn http_in_clear_gets_a_clear_answer() {
+    for request in
+        ["GET / HTTP/1.1\r\nHost: a\r\n\r\n", "POST /x HTTP/1.0\r\n\r\n", "PRI * HTTP/2.0\r\n\r\n"]
+    {
+        for piece in [usize::MAX, 1, 3] {
+            let server = Issuer::new().server();
+            let (answer, log) = answer(&server, request.as_bytes(), piece);
+            let answer = String::from_utf8(answer).expect("it is text");
+            assert!(answer.starts_with("HTTP/1.1 400 Bad Request\r\n"), "{answer}");
+            let (head, body) = answer.split_once("\r\n\r\n").expect("a head ends");
+            assert!(head.contains(&format!("Content-Length: {}\r\n", body.len())), "{head}");
+            assert_eq!(
+                log,
+                [
+                    "the handshake has failed: the peer speaks HTTP in clear, and this port is for HTTPS"
+                ]
+            );
+            assert_eq!(counted(server.counters()), [("plain_http", 1)]);
+        }
+    }
+}
+
+#[test]
+fn what_is_neither_tls_nor_http_is_told_so() {
+    for bytes in [
+        &b"\0\0\0\0\0\0\0\0"[..],
+        b"SSH-2.0-OpenSSH_9.2\r\n",
+        b"\x80\x2e\x01\x00\x02\x00\x15\x00\x00\x00\x10",
+        b"\xff\xd8\xff\xe0",
+        b"get / HTTP/1.1\r\n\r\n",
+        b"\x17\x03\x03\x00\x10aaaaaaaaaaaaaaaa",
+    ] {
+        let server = Issuer::new().server();
+        let (answer, log) = answer(&server, bytes, 1);
+        assert_eq!(answer, alert(AlertDescription::DecodeError), "{}", bytes.escape_ascii());
+        assert_eq!(log, ["the handshake has failed: what the peer sends is not TLS"]);
+        assert_eq!(counted(server.counters()), [("not_tls", 1)]);
+    }
+}
+
+#[test]
+fn records_that_are_no_hello_break_the_protocol() {
+    for (bytes, expected) in [
+        // Longer than any record.
+        (&b"\x16\x03\x01\xff\xff"[..], AlertDescription::DecodeError),
+        // Another message first: a server's hello, a finished.
+        (b"\x16\x03\x03\0\x04\x02\0\0\0", AlertDescription::DecodeError),
+        (b"\x16\x03\x03\0\x04\x14\0\0\0", AlertDescription::UnexpectedMessage),
+        // A hello of nothing.
+        (b"\x16\x03\x01\0\x04\x01\0\0\0", AlertDescription::DecodeError),
+    ] {
+        let server = Issuer::new().server();
+        let (answer, log) = answer(&server, bytes, usize::MAX);
+        assert_eq!(answer, alert(expected), "{}: {log:?}", bytes.escape_ascii());
+        assert!(
+            log[0].starts_with("the handshake has failed: the peer broke the protocol: "),
+            "{log:?}"
+        );
+        assert_eq!(counted(server.counters()), [("failed_by_peer", 1)]);
+    }
+}
+
+#[test]
+fn a_hello_has_a_length_that_it_may_not_exceed() {
+    let server = Issuer::new().server();
+    // One that is announced as too long, and one that comes a byte in each record.
+    let announced = b"\x16\x03\x01\0\x04\x01\0\x80\0".to_vec();
+    let dripping: Vec<u8> = [1, 0, 0x7f, 0xfc]
+        .into_iter()
+        .chain([0; 6000])
+        .flat_map(|byte| [22, 3, 1, 0, 1, byte])
+        .collect();
+    for bytes in [announced, dripping] {
+        let (answer, log) = answer(&server, &bytes, 1000);
+        assert_eq!(answer, alert(AlertDescription::DecodeError));
+        assert_eq!(
+            log,
+            ["the handshake has failed: the hello of the client is longer than it may be"]
+        );
+    }
+    assert_eq!(counted(server.counters()), [("hellos_too_large", 2)]);
+}
+
+/// What a client of rustls and a server come to: what it says, what the server logs and counts.
+fn meet(server: &TlsServer, config: rustls::ClientConfig, name: &str) -> (Option<Error>, Log) {
+    let mut test = Test::new(Log::new());
+    let peer = serve(&mut test, server);
+    let mut client = RawClient::new(config, name);
+    client.talk(&mut test, &peer);
+    // What it says last.
+    peer.send(&client.take_records());
+    test.settle();
+    if client.failure.is_some() {
+        peer.end();
+        test.settle();
+        assert!(peer.is_dropped());
+    }
+    (client.failure.clone(), test.context().clone())
+}
+
+#[test]
+fn who_has_nothing_in_common_with_a_server_is_told_so() {
+    let issuer = Issuer::new();
+    let old = issuer.raw_config_of(&[&rustls::version::TLS12]);
+    let server = issuer.server_with(|config| config.versions(Versions::Tls13));
+    let (failure, log) = meet(&server, old, "localhost");
+    assert_eq!(failure, Some(Error::AlertReceived(AlertDescription::ProtocolVersion)));
+    assert!(log[0].contains("the peer and this end have nothing in common: "), "{log:?}");
+    assert_eq!(counted(server.counters()), [("failed_by_peer", 1)]);
+
+    let mut other_protocol = issuer.raw_config();
+    other_protocol.alpn_protocols = vec![b"h2".to_vec()];
+    let server = issuer.server();
+    let (failure, log) = meet(&server, other_protocol, "localhost");
+    assert_eq!(failure, Some(Error::AlertReceived(AlertDescription::NoApplicationProtocol)));
+    assert!(log[0].contains("the peer and this end have nothing in common: "), "{log:?}");
+    assert_eq!(counted(server.counters()), [("failed_by_peer", 1)]);
+
+    // Ciphers of TLS 1.2 with RSA keys, and a server with an Ed25519 key.
+    let mut provider = rustls::crypto::ring::default_provider();
+    provider.cipher_suites.retain(|suite| {
+        suite.suite() == rustls::CipherSuite::TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256
+    });
+    let rsa_only = rustls::ClientConfig::builder_with_provider(Arc::new(provider))
+        .with_protocol_versions(&[&rustls::version::TLS12])
+        .expect("it fits the ciphers")
+        .with_root_certificates(rustls::RootCertStore::empty())
+        .with_no_client_auth();
+    let server = issuer.server();
+    let (failure, log) = meet(&server, rsa_only, "localhost");
+    assert_eq!(failure, Some(Error::AlertReceived(AlertDescription::HandshakeFailure)));
+    assert!(log[0].contains("the peer and this end have nothing in common: "), "{log:?}");
+}
+
+#[test]
+fn an_unknown_name_is_shown_the_default_or_refused() {
+    let issuer = Issuer::new();
+    let (failure, log) = meet(&issuer.server(), issuer.raw_config(), "other.example");
+    assert!(matches!(failure, Some(Error::InvalidCertificate(_))), "{failure:?}");
+    assert_eq!(
+        log,
+        ["the handshake has failed: the peer has refused the connection: alert BadCertificate"]
+    );
+
+    let server = issuer.server_with(|config| config.unknown_name(UnknownName::Refuse));
+    let (failure, log) = meet(&server, issuer.raw_config(), "Other.example");
+    assert_eq!(failure, Some(Error::AlertReceived(AlertDescription::UnrecognisedName)));
+    assert_eq!(
+        log,
+        [
+            "the handshake has failed: there is no certificate for the name \"other.example\", which the client asks for"
+        ]
+    );
+    assert_eq!(counted(server.counters()), [("unknown_names", 1)]);
+    // Those that are known, and those who ask for none.
+    for name in ["localhost", "LOCALHOST"] {
+        assert_eq!(meet(&server, issuer.raw_config(), name).0, None);
+    }
+    let (failure, _) = meet(&server, issuer.raw_config(), "192.0.2.1");
+    assert!(matches!(failure, Some(Error::InvalidCertificate(_))), "it is shown one: {failure:?}");
+}
+
+#[test]
+fn a_client_says_what_is_wrong_with_the_certificate_of_a_server() {
+    let issuer = Issuer::new();
+    let expired = issuer.pem_with(&["localhost"], |params| {
+        params.not_after = rcgen::date_time_ymd(1970, 1, 2);
+    });
+    let early = issuer.pem_with(&["localhost"], |params| {
+        params.not_before = rcgen::date_time_ymd(1980, 1, 1);
+    });
+    let other_name = issuer.pem_for(&["other.example"]);
+    let other_issuer = Issuer::new().pem_for(&["localhost"]);
+    for ((chain, key), server_hears, expected) in [
+        (expired, "CertificateExpired", "certificate expired"),
+        (early, "CertificateExpired", "certificate not valid yet"),
+        (other_name, "BadCertificate", "certificate not valid for name \"localhost\""),
+        (other_issuer, "UnknownCA", "UnknownIssuer"),
+    ] {
+        let identity =
+            rotor_tls::Identity::from_pem(chain.as_bytes(), key.as_bytes()).expect("fine");
+        let config = rotor_tls::TlsServerConfig::new(identity);
+        let (server, client) = (TlsServer::new(config).expect("fine"), issuer.client());
+        let mut test = Test::new(Log::new());
+        test.advance(Duration::from_secs(3 * 24 * 60 * 60));
+        let a = serve(&mut test, &server);
+        let b = ask(&mut test, &client, "localhost", 1);
+        join(&mut test, &a, &b);
+        let log = test.context().join("\n");
+        let of_client = "the handshake has failed: the certificate of the peer is not accepted: ";
+        assert!(log.contains(of_client) && log.contains(expected), "{log}");
+        let of_server = "the handshake has failed: the peer has refused the connection: alert ";
+        assert!(log.contains(&format!("{of_server}{server_hears}")), "{log}");
+        assert_eq!(counted(client.counters()), [("failed_by_peer", 1)]);
+        assert_eq!(counted(server.counters()), [("refused_by_peer", 1)]);
+        assert!(a.is_dropped() && b.is_dropped());
+    }
+}
+
+#[test]
+fn clients_must_show_certificates_where_they_are_required() {
+    let issuer = Issuer::new();
+    let clients = Issuer::new();
+    for (which, without, other) in [
+        (ClientCertificates::Optional(clients.roots()), true, false),
+        (ClientCertificates::Required(clients.roots()), false, false),
+        (ClientCertificates::None, true, true),
+    ] {
+        let server = issuer.server_with(|config| config.client_certificates(which.clone()));
+        assert_eq!(
+            meet(&server, issuer.raw_config(), "localhost").0.is_none(),
+            without,
+            "{which:?}"
+        );
+        for (from, is_well) in [(&clients, true), (&issuer, other)] {
+            let (chain, key) = from.pem_for(&["a.client"]);
+            let config = issuer.raw_config_with(&chain, &key);
+            let before = server.counters().failed_by_peer();
+            let (failure, log) = meet(&server, config, "localhost");
+            assert_eq!(failure.is_none(), is_well, "{which:?}: {failure:?} {log:?}");
+            if !is_well {
+                assert!(log[0].contains("the certificate of the peer is not accepted"), "{log:?}");
+                assert_eq!(server.counters().failed_by_peer(), before + 1);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_reset_at_each_step_ends_that_connection_only() {
+    let issuer = Issuer::new();
+    for at in 0.. {
+        let server = issuer.server();
+        let mut test = Test::new(Log::new());
+        let peer = serve(&mut test, &server);
+        let mut client = RawClient::new(issuer.raw_config(), "localhost");
+        let mut sent = 0;
+        // Hello, finished, a line: byte by byte, up to the one at which it is reset.
+        let mut is_over = false;
+        for step in 0..3 {
+            let mut records = client.take_records();
+            if step == 2 {
+                client.write(b"a line\n");
+                records = client.take_records();
+            }
+            for byte in records {
+                if sent == at {
+                    break;
+                }
+                sent += 1;
+                peer.send(&[byte]);
+                test.settle();
+                is_over = step == 2;
+            }
+            client.receive(&peer.take_received());
+        }
+        peer.reset();
+        test.settle();
+        assert!(peer.is_dropped() && test.machines() == 0, "at {at}");
+        assert_eq!(server.counters().handshakes_now(), 0);
+        let ends: u64 = counted(server.counters())
+            .iter()
+            .filter(|(name, _)| ["full", "abandoned"].contains(name))
+            .map(|(_, count)| count)
+            .sum();
+        assert_eq!(ends, 1, "at {at}: {:?}", server.counters());
+        if is_over && sent < at {
+            return;
+        }
+    }
+}
+
+#[test]
+fn what_is_changed_on_its_way_is_not_handed_out() {
+    let issuer = Issuer::new();
+    for version in [&rustls::version::TLS13, &rustls::version::TLS12] {
+        let server = issuer.server();
+        let mut test = Test::new(Log::new());
+        let (peer, mut client) = shaken(&mut test, &server, issuer.raw_config_of(&[version]));
+        client.write(b"first\n");
+        let first = client.take_records();
+        client.write(b"second\n");
+        let mut second = client.take_records();
+        *second.last_mut().expect("it is not empty") ^= 1;
+        // In one piece: what came before is handed out, and answered in vain.
+        peer.send(&[first, second].concat());
+        test.settle();
+        client.receive(&peer.take_received());
+        assert_eq!(client.plain, b"", "nothing follows an alert");
+        assert_eq!(client.failure, Some(Error::AlertReceived(AlertDescription::BadRecordMac)));
+        let log = test.context().join("\n");
+        let expected =
+            "reading has failed: the peer broke the protocol: cannot decrypt peer's message";
+        assert_eq!(log, expected);
+        assert_eq!(server.counters().broken(), 1);
+        peer.end();
+        test.settle();
+        assert!(peer.is_dropped());
+    }
+}
+
+#[test]
+fn records_of_a_byte_are_read_and_records_of_nothing_are_bounded() {
+    let issuer = Issuer::new();
+    let server = issuer.server();
+    let mut config = issuer.raw_config();
+    config.max_fragment_size = Some(32 + 6);
+    let mut test = Test::new(Log::new());
+    let (peer, mut client) = shaken(&mut test, &server, config);
+    for _ in 0..2000 {
+        client.write(b"x");
+    }
+    client.write(b"\n");
+    peer.send(&client.take_records());
+    test.settle();
+    client.receive(&peer.take_received());
+    assert_eq!(client.plain.len(), 2001);
+}
+
+#[test]
+fn changes_of_key_are_followed_and_floods_of_them_are_not() {
+    let issuer = Issuer::new();
+    let server = issuer.server();
+    let mut test = Test::new(Log::new());
+    let (peer, mut client) = shaken(&mut test, &server, issuer.raw_config());
+    for _ in 0..100 {
+        client.tls.refresh_traffic_keys().expect("it is TLS 1.3");
+        client.write(b"new key\n");
+        client.talk(&mut test, &peer);
+    }
+    assert_eq!(client.plain, b"NEW KEY\n".repeat(100));
+    assert_eq!(client.failure, None);
+    for _ in 0..100 {
+        client.tls.refresh_traffic_keys().expect("it is TLS 1.3");
+    }
+    client.talk(&mut test, &peer);
+    let log = test.context().join("\n");
+    assert!(log.contains("the peer broke the protocol: "), "{log}");
+    assert_eq!(server.counters().broken(), 1);
+}
