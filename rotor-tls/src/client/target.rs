@@ -1,6 +1,8 @@
 //! `TlsTarget`: where a client connects to, and who must be there.
 
+use std::cmp::Ordering;
 use std::fmt;
+use std::sync::Arc;
 
 use quick_error::quick_error;
 use rustls::pki_types::ServerName;
@@ -58,6 +60,33 @@ impl<A> TlsTarget<A> {
         }
     }
 }
+
+/// By address, name and client, so that a pool asks only over connections that were made by the same
+/// client for the same name.
+impl<A: Ord> Ord for TlsTarget<A> {
+    fn cmp(&self, other: &Self) -> Ordering {
+        let client = |target: &Self| Arc::as_ptr(&target.client.shared);
+        let (address, name) = (&other.address, other.name.to_str());
+        self.address
+            .cmp(address)
+            .then_with(|| self.name.to_str().cmp(&name))
+            .then_with(|| client(self).cmp(&client(other)))
+    }
+}
+
+impl<A: Ord> PartialOrd for TlsTarget<A> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl<A: Ord> PartialEq for TlsTarget<A> {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl<A: Ord> Eq for TlsTarget<A> {}
 
 impl<A: fmt::Debug> fmt::Debug for TlsTarget<A> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
