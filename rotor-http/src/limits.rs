@@ -85,6 +85,11 @@ limits! {
     /// faster, a slow-body attack is not. 0: none. Below: 408 and close.
     #[doc(alias = "slow POST")]
     body_rate_min: u64 = 1 << 10;
+    /// How long the handshake of a wrapping socket (TLS) may take, from the beginning of a
+    /// connection. Default 10 s, for several round trips by satellite. After it: closed. For
+    /// servers; a client's is set by [`stream`](crate::client::ClientConfig::stream).
+    #[doc(alias = "TLS")]
+    handshake_timeout: Duration = Duration::from_secs(10);
     /// How long a handler may take until its response is complete, unless it moves the deadline:
     /// from the head, or from what it was last given of the body. Default 60 s. After it: 503 if
     /// nothing was sent, else close.

@@ -3,6 +3,7 @@
 //! its method allows.
 
 use std::collections::BTreeMap;
+use std::fmt::Debug;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -12,10 +13,10 @@ use rotor::http::client::{
 };
 use rotor::http::server::{self, HttpAccept, HttpSeed, Next, NoUpgrade, RecvMode, Server};
 use rotor::http::{Limits, Status};
-use rotor::net::{ListenOptions, Listener};
+use rotor::net::{ListenOptions, Listener, StreamSocket};
+use rotor::stream::StreamConfig;
 use rotor::{
-    BoxError, EventSet, Future, Infallible, Loop, Machine, Outcome, Response, Scope, Time,
-    rotor_compose,
+    BoxError, Compose2, EventSet, Future, Infallible, Loop, Machine, Outcome, Response, Scope, Time,
 };
 use rotor_sim::net::{SimTcpListener, SimTcpStream};
 use rotor_sim::{Busy, Fault, Host, Sim, attempt_failed};
@@ -82,7 +83,8 @@ impl Server for Serves {
 /// Some networks of the simulation pass 64 octets in a fifth of a second: on those the usual least
 /// rate would be the end of every body.
 pub(crate) fn limits() -> Limits {
-    Limits::new().body_rate_min(16).response_rate_min(16)
+    let handshake = Duration::from_secs(60);
+    Limits::new().body_rate_min(16).response_rate_min(16).handshake_timeout(handshake)
 }
 
 /// What became of the requests.
@@ -98,30 +100,30 @@ struct Log {
     lateness: Duration,
 }
 
-struct World {
-    pool: Pool<Fetch<World>>,
+struct World<S: StreamSocket> {
+    pool: Pool<Fetch<World<S>>, S::Target>,
     log: Arc<Mutex<Log>>,
 }
 
 /// Asks again and again, of all kinds, and takes what becomes of it.
-struct Asker {
-    server: SocketAddr,
+struct Asker<S: Asks> {
+    server: S::Target,
     prefix: &'static str,
     left: u32,
     number: u32,
-    open: Vec<Asked>,
+    open: Vec<Asked<S>>,
 }
 
-struct Asked {
+struct Asked<S: Asks> {
     tag: String,
     expected: Vec<u8>,
     deadline: Time,
-    future: Future<ClientResult<Fetch<World>>>,
+    future: Future<ClientResult<Fetch<World<S>>>>,
     busy: Busy,
 }
 
-impl Asker {
-    fn ask(&mut self, scope: &mut Scope<'_, World>) {
+impl<S: Asks> Asker<S> {
+    fn ask(&mut self, scope: &mut Scope<'_, World<S>>) {
         self.left -= 1;
         self.number += 1;
         let tag = format!("{}{}", self.prefix, self.number);
@@ -139,14 +141,15 @@ impl Asker {
             _ => Duration::from_secs(600),
         };
         let deadline = scope.now() + time;
-        let asked = scope.pool.ask_until(self.server, fetch.host("server"), deadline, scope);
+        let asked =
+            scope.pool.ask_until(self.server.clone(), fetch.host("server"), deadline, scope);
         let future = asked.expect("few are asked at a time");
         lock(&scope.log).asked += 1;
         let expected = format!("{tag} {body}").into_bytes();
         self.open.push(Asked { tag, expected, deadline, future, busy: Busy::new(scope) });
     }
 
-    fn collect(mut self, scope: &mut Scope<'_, World>) -> Response<Self, Infallible> {
+    fn collect(mut self, scope: &mut Scope<'_, World<S>>) -> Response<Self, Infallible> {
         for Asked { tag, expected, deadline, future, busy } in std::mem::take(&mut self.open) {
             let outcome = match future.take() {
                 Outcome::Pending(future) => {
@@ -192,19 +195,19 @@ impl Asker {
     }
 }
 
-impl Machine for Asker {
-    type Context = World;
+impl<S: Asks> Machine for Asker<S> {
+    type Context = World<S>;
     type Seed = Infallible;
 
-    fn ready(self, _: EventSet, scope: &mut Scope<'_, World>) -> Response<Self, Infallible> {
+    fn ready(self, _: EventSet, scope: &mut Scope<'_, World<S>>) -> Response<Self, Infallible> {
         self.collect(scope)
     }
 
-    fn wakeup(self, scope: &mut Scope<'_, World>) -> Response<Self, Infallible> {
+    fn wakeup(self, scope: &mut Scope<'_, World<S>>) -> Response<Self, Infallible> {
         self.collect(scope)
     }
 
-    fn timeout(mut self, scope: &mut Scope<'_, World>) -> Response<Self, Infallible> {
+    fn timeout(mut self, scope: &mut Scope<'_, World<S>>) -> Response<Self, Infallible> {
         if self.left == 0 {
             return Response::ok(self);
         }
@@ -214,28 +217,30 @@ impl Machine for Asker {
     }
 }
 
-rotor_compose! {
-    enum Machines <World> {
-        Pool(PoolMachine<Fetch<World>, ByAddress<SimTcpStream>>),
-        Asker(Asker),
-    }
-}
+/// The sockets over which is asked.
+pub(crate) trait Asks: StreamSocket<Target: Clone + Ord + Debug + Send> {}
+
+impl<S: StreamSocket<Target: Clone + Ord + Debug + Send>> Asks for S {}
+
+type Machines<S> = Compose2<PoolMachine<Fetch<World<S>>, ByAddress<S>>, Asker<S>>;
 
 /// A host that asks. It is no part of what is tested: nothing there crashes or panics, and there is
 /// room.
-fn asking(
+fn asking<S: Asks>(
     sim: &mut Sim,
     log: &Arc<Mutex<Log>>,
     connections: usize,
-) -> Result<Host<Machines>, BoxError> {
+) -> Result<Host<Machines<S>>, BoxError> {
     let faults = sim.faults();
     sim.set_faults(faults.clone().set(Fault::SmallSlab, 0.0));
     let log = log.clone();
     let host = sim.host("clients", move |boot| {
-        let mut creator: Loop<Machines, _> = boot.new_loop()?;
-        let pool = creator.add_part(Machines::Pool, |scope| {
+        let mut creator: Loop<Machines<S>, _> = boot.new_loop()?;
+        let pool = creator.add_part(Compose2::A, |scope| {
             let config = PoolConfig::new().connections_per_origin_max(connections);
-            Ok(PoolMachine::new(config, ClientConfig::new().limits(limits()), scope))
+            let stream = StreamConfig::new().handshake_timeout(Duration::from_secs(60));
+            let client = ClientConfig::new().stream(&stream).limits(limits());
+            Ok(PoolMachine::new(config, client, scope))
         })?;
         Ok(creator.instantiate(World { pool, log: log.clone() }))
     })?;
@@ -244,17 +249,17 @@ fn asking(
     Ok(host)
 }
 
-fn add_asker(
+fn add_asker<S: Asks>(
     sim: &mut Sim,
-    host: Host<Machines>,
-    server: SocketAddr,
+    host: Host<Machines<S>>,
+    server: S::Target,
     prefix: &'static str,
     left: u32,
 ) {
     let asker = Asker { server, prefix, left, number: 0, open: Vec::new() };
     let added = sim.with(host, |instance| {
         instance
-            .add_machine_with(|scope| Response::ok(Machines::Asker(asker)).deadline(scope.now()))
+            .add_machine_with(|scope| Response::ok(Compose2::B(asker)).deadline(scope.now()))
             .is_ok()
     });
     assert_eq!(added, Some(true), "the clients' host is up and has room");
@@ -265,16 +270,25 @@ pub(crate) fn serving(
     sim: &mut Sim,
     ledger: &Ledger,
 ) -> Result<Host<HttpAccept<Serves, SimTcpListener>>, BoxError> {
+    serving_over(sim, ledger, |listener| listener)
+}
+
+/// The same, with something around the listener.
+pub(crate) fn serving_over<L: Listener>(
+    sim: &mut Sim,
+    ledger: &Ledger,
+    over: impl Fn(SimTcpListener) -> L + 'static,
+) -> Result<Host<HttpAccept<Serves, L>>, BoxError> {
     let ledger = ledger.clone();
     Ok(sim.host("server", move |boot| {
-        let mut creator: Loop<HttpAccept<Serves, SimTcpListener>, _> = boot.new_loop()?;
+        let mut creator: Loop<HttpAccept<Serves, L>, _> = boot.new_loop()?;
         let address = SocketAddr::new(boot.address(), PORT);
         let seed =
             HttpSeed::<Serves>::new(ledger.clone(), server::ServerConfig::new().limits(limits()));
         creator.add_machine_with(|scope| {
             Response::attempt(|| {
                 let listener = SimTcpListener::bind(&address, &ListenOptions::new(), scope)?;
-                Ok(server::listen(listener, seed, scope))
+                Ok(server::listen(over(listener), seed, scope))
             })
         })?;
         Ok(creator.instantiate(()))
@@ -291,17 +305,17 @@ pub(crate) struct Demands {
 }
 
 /// Asks at an address while things go wrong, and again when all is well.
-pub(crate) fn ask(
+pub(crate) fn ask<S: Asks>(
     sim: &mut Sim,
-    address: SocketAddr,
+    address: S::Target,
     ledger: &Ledger,
     demands: &Demands,
     heal: impl FnOnce(&mut Sim) -> Result<(), BoxError>,
 ) -> Result<(), BoxError> {
     let log = Arc::new(Mutex::new(Log::default()));
-    let clients = asking(sim, &log, demands.connections)?;
+    let clients = asking::<S>(sim, &log, demands.connections)?;
     for prefix in ["a", "b"] {
-        add_asker(sim, clients, address, prefix, 40);
+        add_asker(sim, clients, address.clone(), prefix, 40);
     }
     sim.run_for(FAULTY)?;
     heal(sim)?;
@@ -346,6 +360,6 @@ fn each_request_has_one_outcome_its_own_before_its_deadline_and_no_post_is_serve
         let server = serving(sim, &ledger)?;
         let address = SocketAddr::new(sim.address(server), PORT);
         let demands = Demands { repeats_max: 1, connections: 3 };
-        ask(sim, address, &ledger, &demands, |sim| stage::heal(sim, server))
+        ask::<SimTcpStream>(sim, address, &ledger, &demands, |sim| stage::heal(sim, server))
     });
 }

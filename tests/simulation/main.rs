@@ -27,6 +27,7 @@ mod sessions;
 mod shared_ports;
 mod stage;
 mod stored;
+mod tls;
 mod turns;
 mod unix;
 mod uploads;

@@ -97,7 +97,7 @@ fn each_request_has_one_outcome_its_own_also_through_the_proxy_and_no_post_is_se
         let proxy = passing_on(sim, upstream, clients, config)?;
         let address = SocketAddr::new(sim.address(proxy), PORT);
         let demands = Demands { repeats_max: REPEATS_MAX, connections };
-        http_pool::ask(sim, address, &ledger, &demands, |sim| {
+        http_pool::ask::<SimTcpStream>(sim, address, &ledger, &demands, |sim| {
             stage::heal(sim, server)?;
             stage::heal(sim, proxy)
         })

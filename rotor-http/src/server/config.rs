@@ -276,6 +276,7 @@ fn stream_config(
     StreamConfig::new()
         // A head has to fit in whole: it is handed to its handler from where it stands.
         .input_max(INPUT_BYTES_MAX.max(limits.head_bytes_max))
+        .handshake_timeout(limits.handshake_timeout)
         .output_high_water(limits.output_high_water)
         .collect_budget(collect_budget)
         .flush_timeout(limits.response_grace)

@@ -17,6 +17,7 @@ counters! {
     /// | `drained_body_bytes_max` | [`undrained`](Counters::undrained) |
     /// | `requests_max` | [`used_up`](Counters::used_up) |
     /// | `output_high_water` | [`held_back`](Counters::held_back) |
+    /// | `handshake_timeout` | [`handshake_timeouts`](Counters::handshake_timeouts) |
     /// | `idle_timeout`, `head_timeout`, `handler_timeout` | [`idle_timeouts`](Counters::idle_timeouts), [`head_timeouts`](Counters::head_timeouts), [`handler_timeouts`](Counters::handler_timeouts) |
     /// | `body_rate_min` after `body_grace` | [`body_timeouts`](Counters::body_timeouts) |
     /// | `response_rate_min` after `response_grace` | [`response_timeouts`](Counters::response_timeouts) |
@@ -28,7 +29,7 @@ counters! {
         #[doc(alias = "TLS")]
         handshakes_failed,
         /// Handshakes that took too long
-        /// ([`handshake_timeout`](rotor_stream::StreamConfig::handshake_timeout)).
+        /// ([`handshake_timeout`](crate::Limits::handshake_timeout)).
         #[doc(alias = "slowloris")]
         handshake_timeouts,
         /// Requests whose head was read.
