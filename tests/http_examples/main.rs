@@ -12,6 +12,7 @@ mod client;
 mod everything;
 mod http_echo;
 mod http_get;
+mod https_server;
 mod json_service;
 mod metrics;
 mod reverse_proxy;

@@ -209,10 +209,12 @@ fn read_lines(stdout: ChildStdout) -> Receiver<String> {
     receiver
 }
 
-/// The address in the first `http://ADDRESS:PORT/` of a line, or else in a line that is `listening
-/// on ADDRESS:PORT`: that of a server that speaks something other than HTTP.
+/// The address in the first `http://ADDRESS:PORT/`, or `https://ADDRESS:PORT/`, of a line, or else
+/// in a line that is `listening on ADDRESS:PORT`: that of a server that speaks something other than
+/// HTTP.
 pub fn find_address(line: &str) -> Option<SocketAddr> {
-    let address = match line.split_once("http://") {
+    let url = line.split_once("http://").or_else(|| line.split_once("https://"));
+    let address = match url {
         Some((_, after)) => after.split_once('/')?.0,
         None => line.strip_prefix("listening on ")?,
     };
@@ -240,6 +242,7 @@ mod tests {
     fn an_address_is_found_anywhere_in_a_line() {
         let expected = "127.0.0.1:3000".parse().ok();
         assert_eq!(find_address("listening on http://127.0.0.1:3000/"), expected);
+        assert_eq!(find_address("listening on https://127.0.0.1:3000/"), expected);
         assert_eq!(find_address("try: wrk -t2 http://127.0.0.1:3000/ now"), expected);
         assert_eq!(find_address("listening on 127.0.0.1:3000"), expected);
         assert_eq!(find_address("not listening on 127.0.0.1:3000"), None);

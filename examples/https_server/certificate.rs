@@ -1,0 +1,56 @@
+//! The certificate and its key: in files that were given, or made at the start.
+
+use std::env;
+use std::fs::{DirBuilder, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::process;
+
+use rcgen::{CertificateParams, KeyPair};
+use rotor::BoxError;
+use rotor::tls::{Identity, TlsConfigError};
+
+/// Where they are.
+pub(crate) struct Files {
+    chain: PathBuf,
+    key: PathBuf,
+}
+
+impl Files {
+    /// As the first two arguments say.
+    pub(crate) fn given() -> Files {
+        let path = |number| env::args_os().nth(number).unwrap_or_default().into();
+        Files { chain: path(1), key: path(2) }
+    }
+
+    /// Makes a certificate for this machine, with a key for it, and writes both into a directory
+    /// that is made for them.
+    pub(crate) fn make() -> Result<Files, BoxError> {
+        let key = KeyPair::generate()?;
+        let names = ["localhost".to_owned(), "127.0.0.1".to_owned(), "::1".to_owned()];
+        let certificate = CertificateParams::new(names)?.self_signed(&key)?;
+        let directory = env::temp_dir().join(format!("rotor-https-{}", process::id()));
+        // Nobody else may have prepared it: it must not be there yet.
+        DirBuilder::new().mode(0o700).create(&directory)?;
+        let files =
+            Files { chain: directory.join("certificate.pem"), key: directory.join("key.pem") };
+        write(&files.chain, &certificate.pem())?;
+        write(&files.key, &key.serialize_pem())?;
+        Ok(files)
+    }
+
+    pub(crate) fn certificate(&self) -> &Path {
+        &self.chain
+    }
+
+    /// Reads both.
+    pub(crate) fn read(&self) -> Result<Identity, TlsConfigError> {
+        Identity::from_pem_files(&self.chain, &self.key)
+    }
+}
+
+fn write(path: &Path, text: &str) -> io::Result<()> {
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+    file.write_all(text.as_bytes())
+}

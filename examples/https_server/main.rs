@@ -1,0 +1,79 @@
+//! An HTTPS server: HTTP/1.1 over TLS 1.2 and 1.3, whose certificates are read again at SIGHUP.
+//!
+//! ```text
+//! cargo run --release -p rotor-examples --example https_server [CHAIN.pem KEY.pem] [ADDRESS:PORT]
+//! listening on https://127.0.0.1:3443/
+//! try: curl --cacert /tmp/rotor-https-4711/certificate.pem https://localhost:3443/session
+//! ```
+//!
+//! Without files it makes a certificate for `localhost` at its start, which is its own issuer, and
+//! leaves it with its key in a directory of its own, readable by nobody else. At SIGHUP it reads
+//! both files again: later handshakes show the new certificate, connections that stand are left
+//! alone, and files that do not fit together change nothing.
+//!
+//! `GET /` says hello, and `GET /session` what the handshake came to. It listens on 127.0.0.1:3443
+//! unless told otherwise. SIGINT or SIGTERM lets the requests that are under way finish.
+#![forbid(unsafe_code)]
+
+mod certificate;
+mod machine;
+
+use std::env;
+use std::net::SocketAddr;
+use std::process::ExitCode;
+use std::thread;
+
+use certificate::Files;
+use machine::Hello;
+use rotor::http::server::{self, HttpAccept, HttpSeed, ServerConfig};
+use rotor::net::{ListenOptions, Listener, TcpListener};
+use rotor::tls::{TlsListener, TlsServer, TlsServerConfig};
+use rotor::{BoxError, Config, Loop, Response, with_causes};
+use rotor_examples::program;
+use rotor_examples::serve::serve;
+use signal_hook::consts::SIGHUP;
+use signal_hook::iterator::Signals;
+
+fn main() -> ExitCode {
+    program::run(https)
+}
+
+fn https() -> Result<(), BoxError> {
+    let has_files = env::args_os().len() > 2;
+    let address = SocketAddr::from(([127, 0, 0, 1], 3443));
+    let mut address = program::argument(if has_files { 3 } else { 1 }, address)?;
+    let files = if has_files { Files::given() } else { Files::make()? };
+    let tls = TlsServer::new(TlsServerConfig::new(files.read()?).alpn(&[b"http/1.1"]))?;
+    let mut creator = Loop::<HttpAccept<Hello, TlsListener<TcpListener>>>::new(&Config::new())?;
+    creator.add_machine_with(|scope| {
+        Response::attempt(|| {
+            let of_tls = tls.at(address);
+            let listener = TlsListener::bind(&of_tls, &ListenOptions::new(), scope)?;
+            address = listener.local_address().unwrap_or(address);
+            Ok(server::listen(listener, HttpSeed::new((), ServerConfig::new()), scope))
+        })
+    })?;
+    let mut lines = vec![format!("listening on https://{address}/")];
+    if !has_files {
+        let certificate = files.certificate().display();
+        let port = address.port();
+        lines.push(format!("try: curl --cacert {certificate} https://localhost:{port}/session"));
+    }
+    reload_at_hang_up(tls, files)?;
+    serve(&mut creator.instantiate(()), &lines)
+}
+
+/// Has a thread read the files again at each SIGHUP, for as long as the process lives.
+#[expect(clippy::disallowed_methods, reason = "a thread of the program's own, outside of any loop")]
+fn reload_at_hang_up(tls: TlsServer, files: Files) -> Result<(), BoxError> {
+    let mut signals = Signals::new([SIGHUP])?;
+    thread::Builder::new().name("reload".into()).spawn(move || {
+        for _ in signals.forever() {
+            match files.read().and_then(|identity| tls.reload(&[identity])) {
+                Ok(()) => log::warn!("the certificate was read again"),
+                Err(error) => log::error!("the old certificate stays: {}", with_causes(&error)),
+            }
+        }
+    })?;
+    Ok(())
+}

@@ -1,0 +1,141 @@
+//! `https_server`: talked to over TLS, its certificate read again, and by those who speak no TLS.
+
+use std::fs;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use rcgen::{CertificateParams, KeyPair};
+use rotor_bench::process;
+use rotor_bench::server::Server;
+use rustix::process::Signal;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
+
+use crate::client::{PATIENCE, command, connect, exchange, start_command};
+
+/// The server, with a certificate of ours, in a directory of its own.
+struct Https {
+    server: Server,
+    directory: PathBuf,
+}
+
+impl Https {
+    fn start(name: &str) -> Https {
+        let directory = std::env::temp_dir().join(format!("rotor-{name}-{}", std::process::id()));
+        fs::create_dir_all(&directory).expect("there is room");
+        write_certificate(&directory);
+        let mut command = command("https_server");
+        command.arg(directory.join("chain.pem")).arg(directory.join("key.pem"));
+        Https { server: start_command(command), directory }
+    }
+
+    /// A connection that trusts the certificate that is in the file now.
+    fn connect(&self) -> StreamOwned<ClientConnection, TcpStream> {
+        let root = CertificateDer::from_pem_file(self.directory.join("chain.pem"));
+        let mut roots = RootCertStore::empty();
+        roots.add(root.expect("it is there")).expect("it is well made");
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let config = ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .expect("there are versions")
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        let name = ServerName::try_from("localhost").expect("it is a name");
+        let client = ClientConnection::new(Arc::new(config), name).expect("it begins");
+        StreamOwned::new(client, connect(&self.server))
+    }
+}
+
+impl Drop for Https {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.directory);
+    }
+}
+
+/// Puts a new certificate, with a new key, into the files.
+fn write_certificate(directory: &std::path::Path) {
+    let key = KeyPair::generate().expect("there is randomness");
+    let params = CertificateParams::new(["localhost".to_owned()]).expect("it is a name");
+    let certificate = params.self_signed(&key).expect("it signs");
+    fs::write(directory.join("chain.pem"), certificate.pem()).expect("there is room");
+    fs::write(directory.join("key.pem"), key.serialize_pem()).expect("there is room");
+}
+
+/// Has the server read its files again.
+fn hang_up(server: &Server) {
+    process::signal(server.pid(), Signal::HUP).expect("it runs");
+}
+
+fn ask(client: &mut (impl Read + Write), target: &str) -> String {
+    write!(client, "GET {target} HTTP/1.1\r\nHost: localhost\r\n\r\n").expect("it is open");
+    let mut got = Vec::new();
+    let mut chunk = [0; 4096];
+    loop {
+        let text = String::from_utf8_lossy(&got);
+        if let Some((head, body)) = text.split_once("\r\n\r\n") {
+            let len = crate::client::field(head, "Content-Length").expect("it has a length");
+            if body.len() >= len.parse().expect("it is a number") {
+                return body.to_owned();
+            }
+        }
+        let count = client.read(&mut chunk).expect("the server answers");
+        assert!(count > 0, "the end after {}", got.escape_ascii());
+        got.extend(&chunk[..count]);
+    }
+}
+
+#[test]
+fn it_answers_over_tls_and_says_what_was_agreed_on() {
+    let https = Https::start("https-answers");
+    let mut client = https.connect();
+    assert_eq!(ask(&mut client, "/"), "Hello, World!");
+    let session = ask(&mut client, "/session");
+    assert!(session.starts_with("Tls13 TLS13_"), "{session}");
+    assert!(session.ends_with("asked for localhost, from the beginning\n"), "{session}");
+}
+
+#[test]
+fn http_in_clear_is_told_to_come_back_with_https() {
+    let https = Https::start("https-in-clear");
+    let answer = exchange(&https.server, "GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+    assert!(answer.starts_with("HTTP/1.1 400 Bad Request\r\n"), "{answer}");
+    assert!(answer.ends_with("with https:// in front of the address.\n"), "{answer}");
+}
+
+#[test]
+fn at_sighup_the_certificate_is_read_again_and_connections_stay() {
+    let https = Https::start("https-reload");
+    let mut before = https.connect();
+    assert_eq!(ask(&mut before, "/"), "Hello, World!");
+    write_certificate(&https.directory);
+    hang_up(&https.server);
+    // The signal is on its way: until it has come, the old certificate is shown, which is not in
+    // the file any more.
+    let until = std::time::Instant::now() + PATIENCE;
+    loop {
+        let mut after = https.connect();
+        let sent = write!(after, "GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+        let mut answer = String::new();
+        if sent.is_ok() && after.read_to_string(&mut answer).is_ok() {
+            assert!(answer.ends_with("Hello, World!"), "{answer}");
+            break;
+        }
+        assert!(std::time::Instant::now() < until, "the certificate is not read again");
+    }
+    assert_eq!(ask(&mut before, "/"), "Hello, World!", "it was there before");
+
+    // Files that do not fit change nothing.
+    fs::write(https.directory.join("key.pem"), "no key").expect("there is room");
+    hang_up(&https.server);
+    assert_eq!(ask(&mut https.connect(), "/"), "Hello, World!");
+}
+
+#[test]
+fn by_itself_it_makes_a_certificate_and_drains_at_the_end() {
+    let server = start_command(command("https_server"));
+    let status = server.terminate(PATIENCE).expect("it ends");
+    assert!(status.success());
+}
