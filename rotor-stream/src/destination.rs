@@ -1,9 +1,10 @@
 //! `Destination`: where a connection goes to; `Host`: a name and a port.
 
+use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use rotor_core::net::StreamSocket;
+use rotor_core::net::{Either, StreamSocket};
 use rotor_core::{Future, Scope, SendError};
 
 use crate::resolve::{HasResolver, HostName, ResolveError, ResolveResult};
@@ -12,7 +13,8 @@ use crate::resolve::{HasResolver, HostName, ResolveError, ResolveResult};
 ///
 /// Addresses and paths are destinations of the sockets that connect to such; [`Host`] is one where
 /// the context has a resolver. A wrapping socket with a target of its own kind implements this for
-/// that kind, with [`Resolution::Known`].
+/// that kind: with [`Resolution::Known`], or by [`map`](Resolution::map) of what a destination of
+/// the socket inside resolves to.
 pub trait Destination<S: StreamSocket, C>: 'static {
     /// Begins to find out where that is. Called for each new attempt to connect, so a name is asked
     /// for anew each time.
@@ -34,11 +36,48 @@ pub enum Resolution<T> {
         /// The port to connect to.
         port: u16,
         /// Makes a target of an address.
-        target: fn(SocketAddr) -> T,
+        target: ToTarget<T>,
     },
     /// There is nowhere to connect to.
     #[doc(alias = "None")]
     Failed(ResolveError),
+}
+
+impl<T: 'static> Resolution<T> {
+    /// The same for a socket around the one that this was for: makes targets of its targets.
+    pub fn map<U>(self, wrap: impl Fn(T) -> U + 'static) -> Resolution<U> {
+        match self {
+            Resolution::Known(target) => Resolution::Known(wrap(target)),
+            Resolution::Asked { addresses, port, target } => {
+                let target = ToTarget::new(move |address| wrap(target.of(address)));
+                Resolution::Asked { addresses, port, target }
+            }
+            Resolution::Failed(error) => Resolution::Failed(error),
+        }
+    }
+}
+
+/// Makes targets of the addresses that a resolver finds.
+pub struct ToTarget<T> {
+    // What captures nothing is boxed without an allocation.
+    make: Box<dyn Fn(SocketAddr) -> T>,
+}
+
+impl<T> ToTarget<T> {
+    /// By this function, which is called once for each address.
+    pub fn new(make: impl Fn(SocketAddr) -> T + 'static) -> ToTarget<T> {
+        ToTarget { make: Box::new(make) }
+    }
+
+    pub(crate) fn of(&self, address: SocketAddr) -> T {
+        (self.make)(address)
+    }
+}
+
+impl<T> fmt::Debug for ToTarget<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ToTarget")
+    }
 }
 
 /// A host by its name, and a port: a [`Destination`] for loops whose context [has a
@@ -72,15 +111,32 @@ impl<S: StreamSocket<Target = PathBuf>, C> Destination<S, C> for PathBuf {
 
 impl<S: StreamSocket, C: HasResolver> Destination<S, C> for Host
 where
-    S::Target: From<SocketAddr>,
+    S::Target: From<SocketAddr> + 'static,
 {
     fn resolve(&self, scope: &Scope<'_, C>) -> Resolution<S::Target> {
         match scope.addresses().ask(self.name.clone(), scope) {
             Ok(addresses) => {
-                Resolution::Asked { addresses, port: self.port, target: S::Target::from }
+                let target = ToTarget::new(S::Target::from);
+                Resolution::Asked { addresses, port: self.port, target }
             }
             Err(SendError::Full(_)) => Resolution::Failed(ResolveError::Busy),
             Err(SendError::Closed(_)) => Resolution::Failed(ResolveError::Gone),
+        }
+    }
+}
+
+/// A destination of either kind of socket: with and without TLS, say.
+impl<A, B, D, E, C> Destination<Either<A, B>, C> for Either<D, E>
+where
+    A: StreamSocket<Target: 'static>,
+    B: StreamSocket<Target: 'static>,
+    D: Destination<A, C>,
+    E: Destination<B, C>,
+{
+    fn resolve(&self, scope: &Scope<'_, C>) -> Resolution<Either<A::Target, B::Target>> {
+        match self {
+            Either::A(destination) => destination.resolve(scope).map(Either::A),
+            Either::B(destination) => destination.resolve(scope).map(Either::B),
         }
     }
 }

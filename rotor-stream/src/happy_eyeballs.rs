@@ -8,7 +8,7 @@ use std::time::Duration;
 use rotor_core::net::StreamSocket;
 use rotor_core::{Future, Interest, Outcome, Scope, Time};
 
-use crate::destination::Resolution;
+use crate::destination::{Resolution, ToTarget};
 use crate::error::Fatal;
 use crate::resolve::{ResolveError, ResolveResult};
 
@@ -27,7 +27,7 @@ pub const ATTEMPTS_MAX: usize = 16;
 ///      └── none, lost           └── all failed ──▶ Fail
 /// ```
 pub(crate) enum HappyEyeballs<S: StreamSocket> {
-    Resolving { addresses: Future<ResolveResult>, port: u16, target: fn(SocketAddr) -> S::Target },
+    Resolving { addresses: Future<ResolveResult>, port: u16, target: ToTarget<S::Target> },
     Racing(Race<S>),
 }
 
@@ -77,7 +77,7 @@ impl<S: StreamSocket> HappyEyeballs<S> {
                     let order = interleave(&addresses);
                     // The next one is popped from the end.
                     let targets =
-                        order.into_iter().rev().map(|ip| target(SocketAddr::new(ip, port)));
+                        order.into_iter().rev().map(|ip| target.of(SocketAddr::new(ip, port)));
                     Race::begin(targets.collect(), scope)
                 }
                 Outcome::Value(Err(error)) => Progress::Fail(Fatal::Resolve(error)),

@@ -134,7 +134,7 @@ pub use block::Block;
 pub use buf::{Buf, Filled, LentRoom};
 pub use bytes_held::{BytesHeld, NoRoom, Share};
 pub use connect::{Connect, ConnectSeed};
-pub use destination::{Destination, Host, Resolution};
+pub use destination::{Destination, Host, Resolution, ToTarget};
 pub use error::{Exception, Fatal, StreamError};
 pub use happy_eyeballs::{ATTEMPT_DELAY, ATTEMPTS_MAX};
 pub use intent::{Expectation, Intent, Undecided, Waiting};

@@ -14,7 +14,7 @@ use rotor_core::{Calls, Compose2, Infallible, Machine, Response, Scope};
 use rotor_stream::testing::{ScriptedSocket, Target, TestLoop};
 use rotor_stream::{
     AddressService, Connect, Destination, HostName, Link, Persistent, PersistentSeed, Resolution,
-    ResolveError, ResolveResult, Stream, StreamConfig,
+    ResolveError, ResolveResult, Stream, StreamConfig, ToTarget,
 };
 
 /// Answers one question after the other, and all that follow as the last one; or none at all.
@@ -41,7 +41,7 @@ struct Named(AddressService);
 impl<S: StreamSocket<Target = SocketAddr>, C> Destination<S, C> for Named {
     fn resolve(&self, scope: &Scope<'_, C>) -> Resolution<SocketAddr> {
         let addresses = self.0.ask("host".into(), scope).expect("there is room");
-        Resolution::Asked { addresses, port: 80, target: |address| address }
+        Resolution::Asked { addresses, port: 80, target: ToTarget::new(|address| address) }
     }
 }
 

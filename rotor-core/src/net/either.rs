@@ -18,8 +18,11 @@ use crate::scope::Scope;
 use crate::token::Token;
 
 /// One of two kinds of socket, of target, or of address.
+///
+/// Ordered by kind first: what is of the one is never equal to what is of the other, so a pool that
+/// keeps its servers by such targets never mixes those with and without TLS.
 #[doc(alias = "MaybeTls")]
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Either<A, B> {
     /// The first kind.
     A(A),
