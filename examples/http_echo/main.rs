@@ -20,7 +20,7 @@ use std::time::Duration;
 
 use machine::Echo;
 use rotor::http::Limits;
-use rotor::http::server::{self, HttpAccept, HttpSeed, ServerConfig};
+use rotor::http::server::{self, Http2Config, HttpAccept, HttpSeed, ServerConfig};
 use rotor::net::{ListenOptions, Listener, TcpListener};
 use rotor::{BoxError, Config, Loop, Response};
 use rotor_examples::program;
@@ -32,7 +32,8 @@ fn main() -> ExitCode {
 
 fn echo() -> Result<(), BoxError> {
     let mut address = program::argument(1, SocketAddr::from(([127, 0, 0, 1], 3000)))?;
-    let config = ServerConfig::new().limits(limits());
+    let config =
+        ServerConfig::new().limits(limits()).http2(Http2Config::new().prior_knowledge(true));
     let mut creator = Loop::<HttpAccept<Echo, TcpListener>>::new(&Config::new())?;
     creator.add_machine_with(|scope| {
         Response::attempt(|| {

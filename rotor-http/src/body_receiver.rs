@@ -39,6 +39,18 @@ pub(crate) struct BodyReceiver {
     /// What of a whole body waits in the input for the rest.
     waiting: Share,
     watch: BodyWatch,
+    framed: Framed,
+}
+
+/// Who knows where the body ends.
+enum Framed {
+    /// It says so itself (HTTP/1.1).
+    No,
+    /// The frames in which it comes (HTTP/2): its octets alone are in the input, and the last are
+    /// still to come.
+    Open,
+    /// The same, and all are there.
+    Ended(Trailers),
 }
 
 enum State {
@@ -89,7 +101,26 @@ impl BodyReceiver {
             collected_max: 0,
             waiting: Share::NONE,
             watch: BodyWatch::NONE,
+            framed: Framed::No,
         }
+    }
+
+    /// The body of a message that comes in frames: its length, if that was said, was checked
+    /// against theirs by the time that it ends.
+    pub(crate) fn framed(body: Body) -> BodyReceiver {
+        let mut receiver = BodyReceiver::announced(body);
+        receiver.framed = Framed::Open;
+        receiver
+    }
+
+    /// The last frame of it has come, and its octets are in the input.
+    pub(crate) fn frames_ended(&mut self, trailers: Trailers) {
+        self.framed = Framed::Ended(trailers);
+    }
+
+    /// Returns whether it comes in frames.
+    pub(crate) fn is_framed(&self) -> bool {
+        !matches!(self.framed, Framed::No)
     }
 
     /// The body that a head has announced.
@@ -187,7 +218,10 @@ impl BodyReceiver {
             {
                 State::Whole(length as usize)
             }
-            (body, mode) => State::Decoding(BodyDecoder::new(body, bytes_max, limits)?, mode),
+            (body, mode) => {
+                let body = self.decoded_as(body, bytes_max)?;
+                State::Decoding(BodyDecoder::new(body, bytes_max, limits)?, mode)
+            }
         };
         Ok(true)
     }
@@ -195,6 +229,18 @@ impl BodyReceiver {
     /// Whether what comes is collected until all of it is there.
     pub(crate) fn is_collecting(&self) -> bool {
         matches!(self.state, State::Decoding(_, RecvMode::Buffered(_)))
+    }
+
+    /// How the octets are told from what follows them: in frames, nothing does.
+    fn decoded_as(&self, body: Body, bytes_max: u64) -> Result<Body, BodyError> {
+        match body {
+            Body::Length(length) if self.is_framed() && length > bytes_max => {
+                Err(BodyError::TooLarge)
+            }
+            Body::Empty => Ok(body),
+            _ if self.is_framed() => Ok(Body::UntilClose),
+            body => Ok(body),
+        }
     }
 
     /// The handler takes no more until it asks again.
@@ -219,7 +265,7 @@ impl BodyReceiver {
         if self.is_held {
             return Ok(Received::Wait(None));
         }
-        let (decoded, mode) = match &mut self.state {
+        let (mut decoded, mode) = match &mut self.state {
             State::Expected | State::Announced | State::Ended => return Ok(Received::Wait(None)),
             State::Whole(length) => {
                 let length = *length;
@@ -227,6 +273,8 @@ impl BodyReceiver {
             }
             State::Decoding(decoder, mode) => (decoder.decode(input)?, *mode),
         };
+        decoded.is_end |=
+            matches!(self.framed, Framed::Ended(_)) && decoded.consumed() == input.len();
         // Framing by itself is taken out, so that it does not fill the input.
         if decoded.needs_input() {
             input.consume(decoded.skip);
@@ -272,9 +320,10 @@ impl BodyReceiver {
         total: &Arc<BytesHeld>,
     ) -> Result<Received, BodyError> {
         let unread = input.len();
-        if unread >= length {
-            // Only chunks have trailers, and the length of chunks is not known beforehand.
-            let _has_none: Trailers = self.end();
+        // Of one in frames nothing is certain before the last of them: they may be more, or fewer.
+        if unread >= length && !matches!(self.framed, Framed::Open) {
+            // Who wants a body whole does not see its trailers.
+            let _unseen: Trailers = self.end();
             let part = if length == 0 { Part::Nothing } else { Part::Input(0..length) };
             return Ok(Received::Whole(part));
         }
@@ -371,7 +420,11 @@ impl BodyReceiver {
             // Its handler may live on for long: it needs no room for further pieces.
             self.collected.give_back();
         }
-        match std::mem::replace(&mut self.state, State::Ended) {
+        let state = std::mem::replace(&mut self.state, State::Ended);
+        if let Framed::Ended(trailers) = &mut self.framed {
+            return std::mem::take(trailers);
+        }
+        match state {
             State::Decoding(decoder, _) => decoder.into_trailers(),
             _ => Trailers::default(),
         }

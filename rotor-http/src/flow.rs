@@ -107,6 +107,16 @@ impl Wait {
         self
     }
 
+    /// How few unsent bytes are waited for, if they are.
+    pub(crate) fn flush_left(&self) -> Option<usize> {
+        self.flush
+    }
+
+    /// Until when it waits.
+    pub(crate) fn deadline(&self) -> Deadline {
+        self.deadline
+    }
+
     /// The same as what a stream is told.
     #[inline]
     pub(crate) fn intent<P>(self, protocol: P) -> Intent<P> {

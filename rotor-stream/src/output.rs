@@ -215,10 +215,25 @@ impl Output {
         Ok(count)
     }
 
-    /// The memory that waits with it: blocks as if they were shared with nobody, and nothing for
-    /// files.
+    /// What is to be written first, as far as it is bytes in one piece: nothing where a block or a
+    /// file comes first. For layers that look at what their streams have written.
     #[inline]
-    pub(crate) fn held_bytes(&self) -> usize {
+    pub fn front(&self) -> &[u8] {
+        match self.later.as_ref().and_then(|later| later.segments.front()) {
+            Some(Segment::Bytes(bytes)) if self.bytes.is_empty() => bytes,
+            _ => &self.bytes,
+        }
+    }
+
+    /// Removes what comes first, at most `count` bytes: what such a layer has dealt with.
+    pub fn discard(&mut self, count: usize) {
+        self.consume(count.min(self.len()));
+    }
+
+    /// The memory that waits with it, in bytes: blocks as if they were shared with nobody, and
+    /// nothing for files.
+    #[inline]
+    pub fn held_bytes(&self) -> usize {
         self.bytes.capacity() + self.later.as_ref().map_or(0, |later| later.held_bytes())
     }
 

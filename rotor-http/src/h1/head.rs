@@ -57,6 +57,16 @@ impl<'a> RequestHead<'a> {
         self.fields.get(name)
     }
 
+    /// One whose parts came apart already, and were checked: of HTTP/2.
+    #[inline]
+    pub(crate) fn framed(
+        method: Method<'a>,
+        target: Target<'a>,
+        fields: Fields<'a>,
+    ) -> RequestHead<'a> {
+        RequestHead { method, target, version: Version::Http2, fields, len: 0 }
+    }
+
     /// Returns how many octets of the input the head takes up, with the empty lines before it: what
     /// to consume before the body.
     pub fn input_len(&self) -> usize {

@@ -92,6 +92,26 @@ impl<'a> RequestSemantics<'a> {
         })
     }
 
+    /// What follows from a request of HTTP/2, whose fields were walked already.
+    #[inline]
+    pub(crate) fn framed(
+        head: &RequestHead<'a>,
+        authority: Authority<'a>,
+        body: Body,
+        expects_continue: bool,
+    ) -> RequestSemantics<'a> {
+        RequestSemantics {
+            body,
+            keep_alive: true,
+            expects_continue: expects_continue && body != Body::Empty,
+            wants_upgrade: false,
+            authority: Some(authority),
+            version: head.version(),
+            is_head: head.method() == Method::Head,
+            is_connect: false,
+        }
+    }
+
     /// Returns what the writer of the response has to know. The caller clears `keep_alive` first
     /// where it means to close.
     #[inline]
@@ -116,7 +136,7 @@ fn is_host(name: &[u8]) -> bool {
 
 /// RFC 9110 §10.1.1: 100-continue is the only expectation there is. An empty list expects nothing.
 #[cold]
-fn is_continue_expected(value: &[u8]) -> Result<bool, RequestError> {
+pub(crate) fn is_continue_expected(value: &[u8]) -> Result<bool, RequestError> {
     let mut is_expected = false;
     for element in token_list::list_elements(value).filter(|element| !element.is_empty()) {
         if !element.eq_ignore_ascii_case(b"100-continue") {

@@ -86,6 +86,8 @@ pub struct ResponseState {
     status: Status,
     has_date: bool,
     has_server: bool,
+    /// On HTTP/2: octets of the trailer fields, which are what was written last.
+    trailers_len: u32,
 }
 
 impl ResponseState {
@@ -98,6 +100,7 @@ impl ResponseState {
             status: Status::OK,
             has_date: false,
             has_server: false,
+            trailers_len: 0,
         }
     }
 
@@ -239,11 +242,14 @@ impl ResponseState {
         }
         // RFC 9112 §6.1: no Transfer-Encoding to a peer that may not know it; the close ends the
         // body.
-        if self.reply.version < Version::Http11 {
-            self.reply.keep_alive = false;
-            self.message.framing = Framing::UntilClose;
-        } else {
-            self.message.put_chunked(out);
+        match self.reply.version {
+            Version::Http10 => {
+                self.reply.keep_alive = false;
+                self.message.framing = Framing::UntilClose;
+            }
+            Version::Http11 => self.message.put_chunked(out),
+            // Frames say where the body ends (RFC 9113 §8.2.2).
+            Version::Http2 => self.message.framing = Framing::UntilClose,
         }
         Ok(())
     }
@@ -307,6 +313,8 @@ impl ResponseState {
         let connection = match self.reply.version {
             // 101 has `Connection: upgrade` by its Upgrade, and what a tunnel's ends say is theirs.
             _ if self.switches() => Connection::Unsaid,
+            // RFC 9113 §8.2.2: there is no such field.
+            Version::Http2 => Connection::Unsaid,
             _ if !self.reply.keep_alive => Connection::Close,
             // RFC 9112 §9.3: a peer of 1.0 takes the connection for closed unless it is told.
             Version::Http10 => Connection::KeepAlive,
@@ -337,7 +345,7 @@ impl ResponseState {
             && self.message.sends_body
             && reply.keep_alive
             && !reply.is_connect
-            && reply.version == Version::Http11
+            && reply.version >= Version::Http11
             && !status.forbids_body()
             && !matches!(status, Status::RESET_CONTENT | Status::UPGRADE_REQUIRED);
         let (true, Some(line)) = (is_usual, status.line_and_type()) else { return false };
@@ -413,7 +421,25 @@ impl ResponseState {
         out: &mut impl Sink,
         fields: &[(&str, &[u8])],
     ) -> Result<(), MessageError> {
-        self.message.put_trailers(out, fields)
+        self.message.put_trailers(out, fields)?;
+        // Frames tell them from the body; what they are follows it.
+        if self.reply.version == Version::Http2 && self.sends_body() {
+            for (name, value) in fields {
+                out.put_all(&[name.as_bytes(), b": ", value, b"\r\n"]);
+                self.trailers_len += (name.len() + value.len() + 4) as u32;
+            }
+        }
+        Ok(())
+    }
+
+    /// On HTTP/2: how many octets of what was written are trailer fields.
+    pub(crate) fn trailers_len(&self) -> usize {
+        self.trailers_len as usize
+    }
+
+    /// Whether it is of HTTP/2, where a message never ends its connection.
+    pub(crate) fn is_framed(&self) -> bool {
+        self.reply.version == Version::Http2
     }
 
     /// Returns how the connection goes on if nothing more is written.

@@ -11,6 +11,7 @@
 //! | `error` | error codes; what goes wrong, and how far it reaches |
 //! | `settings`, `window`, `stream_state` | what the peer takes; how much may be sent; where a stream is |
 //! | `hpack` | the compression of fields |
+//! | `request`, `trailers` | what the fields of a block are, and whether they may be |
 //! | `priority`, `schedule` | which response goes first |
 //! | `floods` | what no honest peer does so often |
 
@@ -20,9 +21,11 @@ pub mod frame;
 pub mod frame_writer;
 pub mod hpack;
 pub(crate) mod priority;
+pub mod request;
 pub(crate) mod schedule;
 pub mod settings;
 pub(crate) mod stream_state;
+pub(crate) mod trailers;
 pub(crate) mod window;
 
 pub use self::error::{ErrorCode, Violation};
@@ -31,4 +34,5 @@ pub use self::priority::Priority;
 pub use self::schedule::Schedule;
 pub use self::settings::PeerSettings;
 pub use self::stream_state::{StreamEvent, StreamState};
+pub use self::trailers::trailers_of;
 pub use self::window::{ReceiveWindow, SendWindow};

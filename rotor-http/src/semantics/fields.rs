@@ -49,6 +49,12 @@ impl Span {
         }
     }
 
+    /// Returns where the value stands.
+    #[inline]
+    pub(crate) fn value_range(&self) -> Range<usize> {
+        self.value as usize..self.value_end as usize
+    }
+
     /// Returns where the line begins.
     #[inline]
     pub(crate) fn start(&self) -> usize {

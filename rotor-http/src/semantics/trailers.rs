@@ -20,6 +20,13 @@ impl Trailers {
         self.lines.push(byte);
     }
 
+    /// Adds a field, which was checked: without a control byte in its name or its value.
+    pub(crate) fn push_field(&mut self, name: &[u8], value: &[u8]) {
+        for part in [name, b": ", value, b"\r\n"] {
+            self.lines.extend_from_slice(part);
+        }
+    }
+
     /// Returns whether there is no trailer field.
     pub fn is_empty(&self) -> bool {
         self.iter().next().is_none()

@@ -15,6 +15,8 @@ pub enum Version {
     Http10,
     /// HTTP/1.1, and any later 1.x.
     Http11,
+    /// HTTP/2, in which all versions of it are one.
+    Http2,
 }
 
 impl Version {
@@ -42,6 +44,7 @@ impl fmt::Display for Version {
         f.write_str(match self {
             Version::Http10 => "HTTP/1.0",
             Version::Http11 => "HTTP/1.1",
+            Version::Http2 => "HTTP/2",
         })
     }
 }

@@ -12,6 +12,7 @@ use rotor_stream::{BytesHeld, StreamConfig};
 
 use super::counters::Counters;
 use super::finished::Finished;
+use super::http2_config::Http2Config;
 use super::shared_date::SharedDate;
 use crate::limits::Limits;
 use crate::recv_mode::INPUT_BYTES_MAX;
@@ -33,6 +34,7 @@ use crate::semantics::date::DateCache;
 #[must_use]
 pub struct ServerConfig {
     limits: Limits,
+    http2: Http2Config,
     server: Option<String>,
     log: Option<LogHook>,
     stream: Arc<StreamConfig>,
@@ -66,6 +68,7 @@ impl ServerConfig {
         ServerConfig {
             stream: stream_config(&limits, &counters, &held, COLLECT_BUDGET),
             limits,
+            http2: Http2Config::new(),
             server: None,
             log: None,
             counters,
@@ -83,6 +86,13 @@ impl ServerConfig {
     pub fn limits(mut self, limits: Limits) -> ServerConfig {
         self.stream = stream_config(&limits, &self.counters, &self.held, self.collect_budget);
         self.limits = limits;
+        self
+    }
+
+    /// Limits of connections that speak HTTP/2, and whether plain ones may. Default:
+    /// [`Http2Config::new`].
+    pub fn http2(mut self, config: Http2Config) -> ServerConfig {
+        self.http2 = config;
         self
     }
 
@@ -214,6 +224,10 @@ impl ServerConfig {
         &self.limits
     }
 
+    pub(super) fn http2_ref(&self) -> &Http2Config {
+        &self.http2
+    }
+
     pub(super) fn bodies(&self) -> &Arc<BytesHeld> {
         &self.bodies
     }
@@ -293,6 +307,7 @@ impl fmt::Debug for ServerConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ServerConfig")
             .field("limits", &self.limits)
+            .field("http2", &self.http2)
             .field("server", &self.server)
             .field("bodies", &self.bodies)
             .field("held", &self.held)

@@ -4,7 +4,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use rotor_core::{Scope, Time, with_causes};
+use rotor_core::{Deadline, Scope, Time, with_causes};
 use rotor_stream::{Exception, Fatal, Intent, Matched, Protocol, Stream, StreamConfig, Transport};
 
 use super::config::ServerConfig;
@@ -12,7 +12,8 @@ use super::counters::Counters;
 use super::handler::Server;
 use super::io::Io;
 use super::requests::{Requests, Served};
-use crate::flow::Flow;
+use super::streams::Streams;
+use crate::flow::{Flow, Wait};
 
 /// A connection of a server, as a machine on a socket of kind `K`.
 pub type HttpStream<S, K> = Stream<Connection<S>, K>;
@@ -47,6 +48,7 @@ pub struct Connection<S: Server> {
 
 enum State<S: Server> {
     Http(Requests<S>),
+    Http2(Box<Streams<S>>),
     Upgraded(S::Upgrade),
 }
 
@@ -59,6 +61,7 @@ impl<S: Server> Connection<S> {
         transport: &mut Transport<'_>,
         scope: &mut Scope<'_, S::Context>,
         http: impl FnOnce(&mut Requests<S>, &mut Io<'_, '_, '_, S::Context>) -> Served<S>,
+        http2: impl FnOnce(&mut Streams<S>, &mut Io<'_, '_, '_, S::Context>) -> Served<S>,
         upgraded: impl FnOnce(
             S::Upgrade,
             &mut Transport<'_>,
@@ -67,6 +70,10 @@ impl<S: Server> Connection<S> {
     ) -> Intent<Self> {
         let requests = match &mut self.state {
             State::Http(requests) => requests,
+            State::Http2(streams) => {
+                let flow = http2(streams, &mut Io { transport, scope, config: &self.config });
+                return self.follow_http2(flow);
+            }
             State::Upgraded(_) => return self.step_upgraded(|u| upgraded(u, transport, scope)),
         };
         match http(requests, &mut Io { transport, scope, config: &self.config }) {
@@ -85,6 +92,31 @@ impl<S: Server> Connection<S> {
             }
             Flow::Fail(never) => match never {},
         }
+    }
+
+    /// What a step of HTTP/2 means for the stream.
+    fn follow_http2(self, flow: Served<S>) -> Intent<Self> {
+        match flow {
+            Flow::Wait(wait) => wait.intent(self),
+            // Its steps end so at no time: what is left to do is what is waited for.
+            Flow::Again => Intent::of(self).bytes(0).keep_deadline(),
+            Flow::Done(_) => Intent::done(),
+            Flow::Fail(never) => match never {},
+        }
+    }
+
+    /// Goes on in HTTP/2, with what has come.
+    #[cold]
+    fn become_http2(
+        config: Arc<ServerConfig>,
+        seed: S::Seed,
+        transport: &mut Transport<'_>,
+        scope: &mut Scope<'_, S::Context>,
+    ) -> Intent<Self> {
+        let mut io = Io { transport, scope, config: &config };
+        let mut streams = Box::new(Streams::new(seed, &mut io));
+        let flow = streams.advance(&mut io);
+        Connection { config, state: State::Http2(streams) }.follow_http2(flow)
     }
 
     #[cold]
@@ -114,6 +146,9 @@ impl<S: Server> Protocol for Connection<S> {
     ) -> Intent<Self> {
         let HttpSeed { seed, config } = seed;
         Counters::add(&config.count().connections);
+        if transport.negotiated() == Some(b"h2") {
+            return Connection::become_http2(config, seed, transport, scope);
+        }
         let mut requests = Requests::new(seed, scope.draining_until().is_some());
         let wait = requests.wait_for_first(&Io { transport, scope, config: &config });
         wait.intent(Connection { config, state: State::Http(requests) })
@@ -125,9 +160,30 @@ impl<S: Server> Protocol for Connection<S> {
         transport: &mut Transport<'_>,
         scope: &mut Scope<'_, S::Context>,
     ) -> Intent<Self> {
-        self.step(transport, scope, Requests::advance, |upgraded, transport, scope| {
-            upgraded.bytes_read(matched, transport, scope)
-        })
+        if self.config.http2_ref().may_begin_plain()
+            && let State::Http(requests) = &self.state
+            && requests.is_untouched()
+        {
+            match Preface::of(transport.input) {
+                Preface::None => {}
+                Preface::Part => {
+                    let until = scope.now() + self.config.limits_ref().head_timeout;
+                    let wait = Wait::input(Some(transport.input.len() + 1), Deadline::At(until));
+                    return wait.intent(self);
+                }
+                Preface::Begun => {
+                    let seed = requests.seed();
+                    return Connection::become_http2(self.config, seed, transport, scope);
+                }
+            }
+        }
+        self.step(
+            transport,
+            scope,
+            Requests::advance,
+            Streams::advance,
+            |upgraded, transport, scope| upgraded.bytes_read(matched, transport, scope),
+        )
     }
 
     fn bytes_flushed(
@@ -135,7 +191,7 @@ impl<S: Server> Protocol for Connection<S> {
         transport: &mut Transport<'_>,
         scope: &mut Scope<'_, S::Context>,
     ) -> Intent<Self> {
-        self.step(transport, scope, Requests::flushed, S::Upgrade::bytes_flushed)
+        self.step(transport, scope, Requests::flushed, Streams::flushed, S::Upgrade::bytes_flushed)
     }
 
     fn timeout(
@@ -143,7 +199,7 @@ impl<S: Server> Protocol for Connection<S> {
         transport: &mut Transport<'_>,
         scope: &mut Scope<'_, S::Context>,
     ) -> Intent<Self> {
-        self.step(transport, scope, Requests::timeout, S::Upgrade::timeout)
+        self.step(transport, scope, Requests::timeout, Streams::timeout, S::Upgrade::timeout)
     }
 
     fn wakeup(
@@ -151,7 +207,7 @@ impl<S: Server> Protocol for Connection<S> {
         transport: &mut Transport<'_>,
         scope: &mut Scope<'_, S::Context>,
     ) -> Intent<Self> {
-        self.step(transport, scope, Requests::wakeup, S::Upgrade::wakeup)
+        self.step(transport, scope, Requests::wakeup, Streams::wakeup, S::Upgrade::wakeup)
     }
 
     fn draining(
@@ -164,6 +220,7 @@ impl<S: Server> Protocol for Connection<S> {
             transport,
             scope,
             |requests, io| requests.drain(until, io),
+            |streams, io| streams.drain(until, io),
             |upgraded, transport, scope| upgraded.draining(until, transport, scope),
         )
     }
@@ -172,6 +229,7 @@ impl<S: Server> Protocol for Connection<S> {
     fn idle(&self, input: &[u8]) -> Option<Time> {
         match &self.state {
             State::Http(requests) => requests.idle_since(input),
+            State::Http2(streams) => streams.idle_since(input),
             State::Upgraded(upgraded) => upgraded.idle(input),
         }
     }
@@ -187,23 +245,25 @@ impl<S: Server> Protocol for Connection<S> {
         }
         log::debug!("machine {} gets no more of a request: {exception}", scope.token());
         // Upgraded connections have left above.
-        self.step(transport, scope, Requests::input_ended, |upgraded, _, _| {
-            Intent::of(upgraded).keep().keep_deadline()
-        })
+        self.step(
+            transport,
+            scope,
+            Requests::input_ended,
+            Streams::input_ended,
+            |upgraded, _, _| Intent::of(upgraded).keep().keep_deadline(),
+        )
     }
 
     fn fatal(self, error: Fatal, scope: &mut Scope<'_, S::Context>) {
         match self.state {
             State::Upgraded(upgraded) => upgraded.fatal(error, scope),
             State::Http(requests) => {
-                log::debug!("machine {} lost its connection: {error}", scope.token());
-                match error {
-                    // Limits of ours; all else is the doing of the network or of the peer.
-                    Fatal::FlushTimeout => Counters::add(&self.config.count().response_timeouts),
-                    Fatal::NoRoom => Counters::add(&self.config.count().without_room),
-                    _ => {}
-                }
+                note_loss(&error, &self.config, scope);
                 requests.lost(&self.config, scope);
+            }
+            State::Http2(streams) => {
+                note_loss(&error, &self.config, scope);
+                streams.lost(&self.config, scope);
             }
         }
     }
@@ -220,10 +280,44 @@ impl<S: Server> Protocol for Connection<S> {
     }
 }
 
+/// The connection is gone: noted, and counted where it was a limit of ours.
+fn note_loss<C>(error: &Fatal, config: &ServerConfig, scope: &Scope<'_, C>) {
+    log::debug!("machine {} lost its connection: {error}", scope.token());
+    match error {
+        // All else is the doing of the network or of the peer.
+        Fatal::FlushTimeout => Counters::add(&config.count().response_timeouts),
+        Fatal::NoRoom => Counters::add(&config.count().without_room),
+        _ => {}
+    }
+}
+
+/// Whether a connection that negotiated nothing begins in HTTP/2.
+enum Preface {
+    None,
+    /// What has come could be the beginning of it.
+    Part,
+    /// No request of HTTP/1.1 begins so; whether the rest is right is for HTTP/2 to say.
+    Begun,
+}
+
+impl Preface {
+    fn of(input: &[u8]) -> Preface {
+        /// `PRI` is no method (RFC 9113 §3.4), and is reserved for this.
+        const DECIDES: &[u8] = b"PRI ";
+        let len = input.len().min(DECIDES.len());
+        match input[..len] == DECIDES[..len] {
+            false => Preface::None,
+            true if len < DECIDES.len() => Preface::Part,
+            true => Preface::Begun,
+        }
+    }
+}
+
 impl<S: Server> fmt::Debug for Connection<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.state {
             State::Http(requests) => f.debug_tuple("Connection").field(requests).finish(),
+            State::Http2(streams) => f.debug_tuple("Connection").field(streams).finish(),
             State::Upgraded(_) => f.write_str("Connection(upgraded)"),
         }
     }

@@ -21,6 +21,12 @@ counters! {
     /// | `idle_timeout`, `head_timeout`, `handler_timeout` | [`idle_timeouts`](Counters::idle_timeouts), [`head_timeouts`](Counters::head_timeouts), [`handler_timeouts`](Counters::handler_timeouts) |
     /// | `body_rate_min` after `body_grace` | [`body_timeouts`](Counters::body_timeouts) |
     /// | `response_rate_min` after `response_grace` | [`response_timeouts`](Counters::response_timeouts) |
+    /// | [`streams_max`](super::Http2Config::streams_max), [`unsent_bytes_max`](super::Http2Config::unsent_bytes_max) | [`streams_refused`](Counters::streams_refused) |
+    /// | [`continuations_max`](super::Http2Config::continuations_max), `head_bytes_max` on HTTP/2 | [`field_floods`](Counters::field_floods), [`heads_too_large`](Counters::heads_too_large) |
+    /// | [`resets`](super::Http2Config::resets), [`provoked_resets`](super::Http2Config::provoked_resets) | [`reset_floods`](Counters::reset_floods) |
+    /// | [`control_frames`](super::Http2Config::control_frames) | [`frame_floods`](Counters::frame_floods) |
+    /// | [`stream_window`](super::Http2Config::stream_window), [`connection_window`](super::Http2Config::connection_window) | [`protocol_errors`](Counters::protocol_errors), [`streams_refused`](Counters::streams_refused) |
+    /// | [`settings_timeout`](super::Http2Config::settings_timeout) | [`settings_timeouts`](Counters::settings_timeouts) |
     /// | `shutdown_timeout`, `linger_timeout`, `linger_bytes_max` | [`shutdown_timeouts`](Counters::shutdown_timeouts), [`linger_timeouts`](Counters::linger_timeouts), [`linger_overruns`](Counters::linger_overruns) |
     struct Counters {
         /// Connections that were made.
@@ -88,6 +94,28 @@ counters! {
         /// Connections that were closed hard because their peer sent too much after the last
         /// response, or after a handshake that failed.
         linger_overruns,
+        /// Connections that speak HTTP/2.
+        #[doc(alias = "h2")]
+        http2_connections,
+        /// Requests of HTTP/2 that the peer took back before their response was whole.
+        streams_reset,
+        /// Streams that were reset because of what the peer did on them, or because there were too
+        /// many.
+        streams_refused,
+        /// Connections of HTTP/2 that ended because the peer broke the protocol or went beyond what
+        /// it may do; those of the four below among them.
+        protocol_errors,
+        /// Because of a block of fields without end, or far too large.
+        #[doc(alias = "CONTINUATION flood")]
+        field_floods,
+        /// Because too many requests were taken back, or too many streams had to be reset.
+        #[doc(alias = "rapid reset")]
+        reset_floods,
+        /// Because of too many frames that are no request and no body.
+        #[doc(alias = "PING flood")]
+        frame_floods,
+        /// Because our settings were not acknowledged in time.
+        settings_timeouts,
     }
 }
 

@@ -70,7 +70,10 @@ impl<S: Server> Exchange<S> {
         config: &ServerConfig,
     ) -> Exchange<S> {
         let deadline = HandlerDeadline::Given(outgoing.began + config.limits_ref().handler_timeout);
-        let body = BodyReceiver::announced(announced.body);
+        let body = match outgoing.state.is_framed() {
+            true => BodyReceiver::framed(announced.body),
+            false => BodyReceiver::announced(announced.body),
+        };
         let expects_continue = announced.expects_continue;
         Exchange {
             handler: None,

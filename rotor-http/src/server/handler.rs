@@ -205,7 +205,7 @@ pub trait Server: Sized {
         // A page in the midst of another response would be taken for a part of it: that is cut
         // instead.
         if !response.is_started() {
-            response.close();
+            response.close_unless_framed();
             Self::emit_error_page(Status::SERVICE_UNAVAILABLE, response);
         }
         Next::finished()

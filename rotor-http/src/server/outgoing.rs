@@ -41,6 +41,8 @@ pub(super) struct Outgoing {
     bytes: u64,
     /// When the head of the request was read.
     pub(super) began: Time,
+    /// Octets that may wait beside those of other responses on the same connection.
+    pub(super) room_max: usize,
     log: Option<Box<LogLine>>,
 }
 
@@ -55,7 +57,7 @@ impl Outgoing {
     ) -> Outgoing {
         let unsent = output.len();
         let (state, ahead) = (ResponseState::new(reply), Some(unsent));
-        Outgoing { state, reply, ahead, unsent, bytes: 0, began, log }
+        Outgoing { state, reply, ahead, unsent, bytes: 0, began, room_max: usize::MAX, log }
     }
 
     /// What the handler has written on seeing the head, behind `ahead` octets of earlier responses.
@@ -69,7 +71,8 @@ impl Outgoing {
     ) -> Outgoing {
         let unsent = output.len();
         let (ahead, bytes) = (Some(ahead), unsent.saturating_sub(ahead) as u64);
-        let mut outgoing = Outgoing { state, reply, ahead, unsent, bytes, began, log };
+        let room_max = usize::MAX;
+        let mut outgoing = Outgoing { state, reply, ahead, unsent, bytes, began, room_max, log };
         outgoing.note_interim();
         outgoing
     }
@@ -103,7 +106,11 @@ impl Outgoing {
         let sent = self.unsent.saturating_sub(before);
         // `None` from the first octet of this response on that was sent.
         self.ahead = self.ahead.and_then(|ahead| ahead.checked_sub(sent));
-        let result = call(&mut Response::new(&mut self.state, output, config, closes));
+        // On HTTP/2 no response ends its connection.
+        let closes = closes && !self.state.is_framed();
+        let mut response = Response::new(&mut self.state, output, config, closes);
+        response.limit_room(self.room_max);
+        let result = call(&mut response);
         self.unsent = output.len();
         self.bytes += (self.unsent - before.min(self.unsent)) as u64;
         self.note_interim();
@@ -142,8 +149,9 @@ impl Outgoing {
         output.truncate(ahead);
         // The last of its connection: nobody knows what of its request the handler had still to
         // read.
-        self.state =
-            ResponseState::new(ReplyTo { keep_alive: false, wants_upgrade: false, ..self.reply });
+        // In frames that is known.
+        let keep_alive = self.state.is_framed();
+        self.state = ResponseState::new(ReplyTo { keep_alive, wants_upgrade: false, ..self.reply });
         // The log counts what the peer gets, and it gets none of this.
         (self.ahead, self.unsent, self.bytes) = (Some(ahead), ahead, 0);
         true

@@ -37,6 +37,8 @@ pub struct Response<'a> {
     closes: bool,
     /// A `Retry-After` that is to be said, in seconds.
     retry_after: Option<&'static str>,
+    /// Octets that may be written, whatever the output has room for.
+    room_max: usize,
 }
 
 const RETRY_AFTER: &str = "Retry-After";
@@ -48,7 +50,20 @@ impl<'a> Response<'a> {
         config: &'a ServerConfig,
         closes: bool,
     ) -> Response<'a> {
-        Response { state, output, config, closes, retry_after: None }
+        Response { state, output, config, closes, retry_after: None, room_max: usize::MAX }
+    }
+
+    /// Other responses on the same connection leave no more room than this.
+    #[inline]
+    pub(super) fn limit_room(&mut self, octets: usize) {
+        self.room_max = octets;
+    }
+
+    /// Makes the connection close after this response where a response can end one: not on HTTP/2.
+    pub(super) fn close_unless_framed(&mut self) {
+        if !self.state.is_framed() {
+            self.close();
+        }
     }
 
     /// Has the response say when to come again, unless it says so itself.
@@ -389,7 +404,8 @@ impl<'a> Response<'a> {
     /// but costs memory.
     #[doc(alias = "backpressure")]
     pub fn room(&self) -> usize {
-        self.config.limits_ref().output_high_water.saturating_sub(self.output.len())
+        let high = self.config.limits_ref().output_high_water;
+        high.saturating_sub(self.output.len()).min(self.room_max)
     }
 }
 

@@ -17,12 +17,14 @@ pub struct HpackEncoder {
     table_max: usize,
     /// The peer is to be told that the table has become smaller.
     owes_update: bool,
+    /// It is told so in the block that was begun last.
+    tells_update: bool,
 }
 
 impl HpackEncoder {
     /// An encoder before the peer's settings have come.
     pub fn new() -> HpackEncoder {
-        HpackEncoder { table_max: TABLE_DEFAULT, owes_update: false }
+        HpackEncoder { table_max: TABLE_DEFAULT, owes_update: false, tells_update: false }
     }
 
     /// The peer's SETTINGS_HEADER_TABLE_SIZE. A smaller table has to be acknowledged in the next
@@ -37,12 +39,18 @@ impl HpackEncoder {
     /// Begins a block.
     #[inline]
     pub fn begin(&mut self, out: &mut Vec<u8>) {
+        self.tells_update = self.owes_update;
         if self.owes_update {
             self.owes_update = false;
             // There is nothing in the table, so it may be as small as can be.
             self.table_max = 0;
             integer::encode(out, 0x20, 5, 0);
         }
+    }
+
+    /// The block that was begun last will not be sent.
+    pub(crate) fn take_back(&mut self) {
+        self.owes_update |= self.tells_update;
     }
 
     /// Adds `:status`.

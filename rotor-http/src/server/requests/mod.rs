@@ -64,6 +64,17 @@ impl<S: Server> Requests<S> {
         Requests { seed, reader: HeadReader::new(), begun: 0, is_draining, state: State::HEAD }
     }
 
+    /// Whether nothing has come yet of the first request.
+    #[inline]
+    pub(super) fn is_untouched(&self) -> bool {
+        self.begun == 0 && self.reader.is_idle()
+    }
+
+    /// What handlers are made of.
+    pub(super) fn seed(&self) -> S::Seed {
+        self.seed.clone()
+    }
+
     /// Does what can be done with what is there.
     #[inline]
     pub(super) fn advance(&mut self, io: &mut Io<'_, '_, '_, S::Context>) -> Served<S> {

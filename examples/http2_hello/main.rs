@@ -1,0 +1,29 @@
+//! An HTTP server that speaks HTTP/2 on plain connections as well, to clients that begin with it.
+//!
+//! ```text
+//! cargo run --release -p rotor-examples --example http2_hello [ADDRESS:PORT]
+//! listening on http://127.0.0.1:3000/
+//! ```
+//!
+//! `curl --http2-prior-knowledge http://127.0.0.1:3000/` and `nghttp http://127.0.0.1:3000/` get the
+//! page over HTTP/2, any other client over HTTP/1.1. Nothing of that shows in the function.
+#![forbid(unsafe_code)]
+
+use rotor::http::Status;
+use rotor::http::server::{
+    Head, Http2Config, Reply, Response, Scope, Serve, ServeError, ServerConfig,
+};
+
+fn hello(head: &Head<'_>, response: &mut Response<'_>, _: &mut Scope<'_, ()>) -> Reply {
+    match head.path() {
+        "/" => response.reply(Status::OK, "text/plain", b"Hello, World!"),
+        _ => response.reply(Status::NOT_FOUND, "text/plain", b"404 Not Found\n"),
+    }
+}
+
+fn main() -> Result<(), ServeError> {
+    let address = std::env::args().nth(1);
+    Serve::new(address.as_deref().unwrap_or("127.0.0.1:3000"))
+        .config(|| ServerConfig::new().http2(Http2Config::new().prior_knowledge(true)))
+        .run_fn(hello, || ())
+}

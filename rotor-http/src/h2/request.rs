@@ -1,0 +1,300 @@
+//! The head of a request, out of the fields of a block (RFC 9113 §8.2, §8.3): what is malformed is
+//! refused before anybody sees it, so that nothing of it reaches a server of HTTP/1.1 behind.
+
+use std::ops::Range;
+use std::str;
+
+use super::hpack::FieldList;
+use super::priority::Priority;
+use crate::h1::request_semantics::is_continue_expected;
+use crate::limits::Limits;
+use crate::semantics::authority::Authority;
+use crate::semantics::fields::{Fields, Span};
+use crate::semantics::grammar::{self, TARGET};
+use crate::semantics::method::Method;
+use crate::semantics::status::Status;
+use crate::semantics::swar;
+use crate::semantics::target::{Form, Target};
+
+/// Why a request does not reach a handler.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Refusal {
+    /// It is malformed (RFC 9113 §8.1.1): RST_STREAM with PROTOCOL_ERROR.
+    Malformed(&'static str),
+    /// It is understood, and answered with this.
+    Status(Status),
+}
+
+/// A request whose fields were checked. Its parts stand in the list that it was made of.
+#[derive(Clone, Debug)]
+pub struct CheckedRequest {
+    method: Range<usize>,
+    target: Range<usize>,
+    authority: Range<usize>,
+    /// What `content-length` says.
+    pub length: Option<u64>,
+    /// The peer waits for 100 before it sends the body.
+    pub expects_continue: bool,
+    /// Its wish for the order of responses.
+    pub priority: Priority,
+}
+
+/// The fields whose names begin with a colon.
+#[derive(Default)]
+struct Pseudo {
+    method: Option<Range<usize>>,
+    scheme: Option<Range<usize>>,
+    authority: Option<Range<usize>>,
+    path: Option<Range<usize>>,
+}
+
+/// What the other fields say that the connection has to know.
+struct Said {
+    host: Option<Range<usize>>,
+    length: Option<u64>,
+    expects_continue: bool,
+    priority: Priority,
+    cookies: usize,
+}
+
+impl CheckedRequest {
+    /// Checks the fields, and leaves in the list those of the request alone, its cookies in one
+    /// (RFC 9113 §8.2.3).
+    ///
+    /// # Errors
+    ///
+    /// The peer's fault; the stream ends, the others go on.
+    pub fn check(list: &mut FieldList, limits: &Limits) -> Result<CheckedRequest, Refusal> {
+        let (pseudo, count) = Pseudo::gather(list)?;
+        let said = Said::gather(list, count)?;
+        list.spans.drain(..count);
+        if said.cookies > 1 {
+            join_cookies(list);
+        }
+        if list.is_over() || has_long_field(list, limits) {
+            return Err(Refusal::Status(Status::REQUEST_HEADER_FIELDS_TOO_LARGE));
+        }
+        let method = pseudo.method.ok_or(Refusal::Malformed("there is no :method"))?;
+        let octets = &list.octets;
+        let method_text = text(octets, &method);
+        match Method::new(method_text).ok_or(Refusal::Malformed(":method is no token"))? {
+            // Tunnels are not offered here, nor other protocols within (RFC 8441).
+            Method::Connect => return Err(Refusal::Status(Status::NOT_IMPLEMENTED)),
+            _ if method_text.len() > Method::OCTETS_MAX => {
+                return Err(Refusal::Status(Status::NOT_IMPLEMENTED));
+            }
+            _ => {}
+        }
+        let scheme = pseudo.scheme.ok_or(Refusal::Malformed("there is no :scheme"))?;
+        if !matches!(&octets[scheme], b"http" | b"https") {
+            return Err(Refusal::Malformed(":scheme is of no web server"));
+        }
+        let target = pseudo.path.ok_or(Refusal::Malformed("there is no :path"))?;
+        if target.len() > limits.target_bytes_max {
+            return Err(Refusal::Status(Status::URI_TOO_LONG));
+        }
+        check_target(Method::from_token(method_text), &octets[target.clone()])?;
+        let authority = authority_of(pseudo.authority, said.host, octets)?;
+        Ok(CheckedRequest {
+            method,
+            target,
+            authority,
+            length: said.length,
+            expects_continue: said.expects_continue,
+            priority: said.priority,
+        })
+    }
+
+    /// The method.
+    pub fn method<'a>(&self, list: &'a FieldList) -> Method<'a> {
+        Method::from_token(text(&list.octets, &self.method))
+    }
+
+    /// The target. It was checked, so it is there.
+    pub fn target<'a>(&self, list: &'a FieldList) -> Option<Target<'a>> {
+        Target::parse(self.method(list), text(&list.octets, &self.target))
+    }
+
+    /// The authority. It was checked, so it is there.
+    pub fn authority<'a>(&self, list: &'a FieldList) -> Option<Authority<'a>> {
+        Authority::parse(&list.octets[self.authority.clone()])
+    }
+}
+
+/// Whether these are the fields of a HEAD, which gets no page whatever is wrong with it.
+pub fn is_head(list: &FieldList) -> bool {
+    list.fields().get(":method") == Some(b"HEAD")
+}
+
+impl Pseudo {
+    /// Takes those that stand before the other fields; returns how many they are.
+    fn gather(list: &FieldList) -> Result<(Pseudo, usize), Refusal> {
+        let mut pseudo = Pseudo::default();
+        let mut count = 0;
+        let fields = Fields::new(&list.octets, &list.spans);
+        for ((name, value), span) in fields.octets().zip(&list.spans) {
+            if name.first() != Some(&b':') {
+                break;
+            }
+            if !swar::is_value(value) {
+                return Err(Refusal::Malformed("a control character in a pseudo-field"));
+            }
+            let place = match name {
+                b":method" => &mut pseudo.method,
+                b":scheme" => &mut pseudo.scheme,
+                b":authority" => &mut pseudo.authority,
+                b":path" => &mut pseudo.path,
+                _ => return Err(Refusal::Malformed("a pseudo-field that requests do not have")),
+            };
+            if place.replace(span.value_range()).is_some() {
+                return Err(Refusal::Malformed("a pseudo-field twice"));
+            }
+            count += 1;
+        }
+        Ok((pseudo, count))
+    }
+}
+
+impl Said {
+    fn gather(list: &FieldList, skip: usize) -> Result<Said, Refusal> {
+        let mut said = Said {
+            host: None,
+            length: None,
+            expects_continue: false,
+            priority: Priority::DEFAULT,
+            cookies: 0,
+        };
+        let fields = Fields::new(&list.octets, &list.spans);
+        for ((name, value), span) in fields.octets().zip(&list.spans).skip(skip) {
+            check_field(name, value).map_err(Refusal::Malformed)?;
+            match name {
+                b"host" if said.host.replace(span.value_range()).is_some() => {
+                    return Err(Refusal::Malformed("several hosts"));
+                }
+                b"content-length" => {
+                    let length =
+                        grammar::parse_decimal(value).filter(|_| said.length.is_none()).ok_or(
+                            Refusal::Malformed("content-length is no number, or there are two"),
+                        )?;
+                    said.length = Some(length);
+                }
+                b"expect" => {
+                    let is_expected = is_continue_expected(value).ok();
+                    said.expects_continue |=
+                        is_expected.ok_or(Refusal::Status(Status::EXPECTATION_FAILED))?;
+                }
+                b"priority" => said.priority = Priority::read(value),
+                b"cookie" => said.cookies += 1,
+                _ => {}
+            }
+        }
+        Ok(said)
+    }
+}
+
+/// Checks a field that is no pseudo-field (RFC 9113 §8.2.1, §8.2.2), of heads and trailers.
+///
+/// # Errors
+///
+/// Why the message is malformed.
+pub fn check_field(name: &[u8], value: &[u8]) -> Result<(), &'static str> {
+    if name.first() == Some(&b':') {
+        return Err("a pseudo-field behind other fields");
+    }
+    if !grammar::is_token(name) || name.iter().any(u8::is_ascii_uppercase) {
+        return Err("a field name is no token in lower case");
+    }
+    // A server of HTTP/1.1 behind would take the octets behind CR and LF for a field, or a request.
+    if !swar::is_value(value) {
+        return Err("a control character in a field value");
+    }
+    let is_space = |octet: Option<&u8>| matches!(octet, Some(b' ' | b'\t'));
+    if is_space(value.first()) || is_space(value.last()) {
+        return Err("white space around a field value");
+    }
+    match name {
+        b"connection" | b"proxy-connection" | b"keep-alive" | b"transfer-encoding" | b"upgrade" => {
+            Err("a field that governs a connection of HTTP/1.1")
+        }
+        b"te" if !value.eq_ignore_ascii_case(b"trailers") => Err("te says other than trailers"),
+        _ => Ok(()),
+    }
+}
+
+/// RFC 9113 §8.3.1: "/" and what follows, or `*` for OPTIONS.
+fn check_target(method: Method<'_>, target: &[u8]) -> Result<(), Refusal> {
+    let malformed = Refusal::Malformed(":path is neither a path nor an asterisk");
+    if !target.is_ascii() || !grammar::all(target, TARGET) {
+        return Err(malformed);
+    }
+    let target = str::from_utf8(target).ok().and_then(|text| Target::parse(method, text));
+    match target.ok_or(malformed)?.form() {
+        Form::Origin | Form::Asterisk => Ok(()),
+        Form::Absolute | Form::Authority => Err(malformed),
+    }
+}
+
+/// RFC 9113 §8.3.1: `:authority`, else `host`; both must say the same.
+fn authority_of(
+    authority: Option<Range<usize>>,
+    host: Option<Range<usize>>,
+    octets: &[u8],
+) -> Result<Range<usize>, Refusal> {
+    let range = match (authority, host) {
+        (Some(authority), Some(host))
+            if !octets[authority.clone()].eq_ignore_ascii_case(&octets[host.clone()]) =>
+        {
+            return Err(Refusal::Malformed(":authority and host differ"));
+        }
+        (Some(range), _) | (None, Some(range)) => range,
+        (None, None) => return Err(Refusal::Malformed("there is no :authority")),
+    };
+    match Authority::parse(&octets[range.clone()]) {
+        Some(_) => Ok(range),
+        None => Err(Refusal::Malformed(":authority is none")),
+    }
+}
+
+fn has_long_field(list: &FieldList, limits: &Limits) -> bool {
+    // As lines of HTTP/1.1 would have them, so that one limit holds for both.
+    let line_len = |(name, value): (&[u8], &[u8])| name.len() + value.len() + 4;
+    list.fields().octets().any(|field| line_len(field) > limits.field_bytes_max)
+}
+
+/// RFC 9113 §8.2.3: crumbs "MUST be concatenated into a single octet string using the two-octet
+/// delimiter of 0x3b, 0x20".
+fn join_cookies(list: &mut FieldList) {
+    let FieldList { octets, spans, .. } = list;
+    let start = octets.len();
+    let is_cookie = |span: &Span, octets: &[u8]| {
+        Fields::new(octets, std::slice::from_ref(span)).octets().any(|(name, _)| name == b"cookie")
+    };
+    octets.extend_from_slice(b"cookie");
+    let value_at = octets.len();
+    for span in
+        spans.iter().filter(|span| is_cookie(span, &octets[..start])).copied().collect::<Vec<_>>()
+    {
+        if octets.len() > value_at {
+            octets.extend_from_slice(b"; ");
+        }
+        octets.extend_from_within(span.value_range());
+    }
+    let joined = Span::new(start..value_at, value_at..octets.len());
+    let mut is_first = true;
+    spans.retain_mut(|span| {
+        if !is_cookie(span, octets) {
+            return true;
+        }
+        let keeps = std::mem::replace(&mut is_first, false);
+        *span = joined;
+        keeps
+    });
+}
+
+/// What was found to be ASCII.
+fn text<'a>(octets: &'a [u8], range: &Range<usize>) -> &'a str {
+    octets.get(range.clone()).and_then(|octets| str::from_utf8(octets).ok()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,168 @@
+use super::*;
+use crate::h2::hpack::{Bounds, HpackDecoder};
+
+const GET: &[(&str, &str)] =
+    &[(":method", "GET"), (":scheme", "https"), (":path", "/a?b"), (":authority", "a.example")];
+
+fn list(fields: &[(&str, &str)]) -> FieldList {
+    let mut block = Vec::new();
+    let octets = |text: &str| text.chars().map(|c| c as u8).collect::<Vec<u8>>();
+    for (name, value) in fields {
+        // By hand: an encoder would write names in lower case.
+        block.extend_from_slice(&[0, name.len() as u8]);
+        block.extend_from_slice(name.as_bytes());
+        let value = octets(value);
+        crate::h2::hpack::encode_integer(&mut block, 0, 7, value.len());
+        block.extend_from_slice(&value);
+    }
+    let mut list = FieldList::new();
+    let bounds = Bounds { list_bytes_max: 16 << 10, fields_max: 100, decoded_bytes_max: 64 << 10 };
+    HpackDecoder::new(4096).decode(&block, &mut list, &bounds).expect("it is well-formed");
+    list
+}
+
+fn check(fields: &[(&str, &str)]) -> Result<(CheckedRequest, FieldList), Refusal> {
+    let mut list = list(fields);
+    CheckedRequest::check(&mut list, &Limits::new()).map(|request| (request, list))
+}
+
+fn with<'a>(more: &[(&'a str, &'a str)]) -> Vec<(&'a str, &'a str)> {
+    [GET, more].concat()
+}
+
+#[test]
+fn the_parts_of_a_request_come_apart() {
+    let fields =
+        [("x", "y"), ("content-length", "7"), ("expect", "100-continue"), ("priority", "u=1")];
+    let (request, list) = check(&with(&fields)).expect("it is well-formed");
+    assert_eq!(request.method(&list), Method::Get);
+    let target = request.target(&list).expect("it was checked");
+    assert_eq!((target.path(), target.query()), ("/a", Some("b")));
+    assert_eq!(request.authority(&list).map(|authority| authority.as_str()), Some("a.example"));
+    assert_eq!((request.length, request.expects_continue), (Some(7), true));
+    assert_eq!(request.priority.urgency, 1);
+    let names: Vec<_> = list.fields().iter().map(|field| field.name).collect();
+    assert_eq!(names, ["x", "content-length", "expect", "priority"]);
+}
+
+#[test]
+fn cookies_become_one_where_the_first_stood() {
+    let fields =
+        with(&[("a", "1"), ("cookie", "b=2"), ("c", "3"), ("cookie", "d=4"), ("cookie", "e")]);
+    let (_, list) = check(&fields).expect("it is well-formed");
+    let all: Vec<_> = list.fields().iter().map(|field| (field.name, field.value)).collect();
+    assert_eq!(all, [("a", &b"1"[..]), ("cookie", b"b=2; d=4; e"), ("c", b"3")]);
+}
+
+/// RFC 9113 §8.1.1, and what would be another request for a server of HTTP/1.1 behind.
+#[test]
+fn malformed_requests() {
+    let without = |name: &str| -> Vec<_> { GET.iter().copied().filter(|f| f.0 != name).collect() };
+    let instead = |name: &'static str, value: &'static str| -> Vec<_> {
+        GET.iter().map(|f| if f.0 == name { (name, value) } else { *f }).collect()
+    };
+    let mut rows: Vec<Vec<(&str, &str)>> = vec![
+        without(":method"),
+        without(":scheme"),
+        without(":path"),
+        without(":authority"),
+        [&[("x", "y")], GET].concat(),
+    ];
+    for (name, value) in [
+        (":path", ""),
+        (":path", "*"),
+        (":path", "a"),
+        (":path", "/ HTTP/1.1\r\nHost: b"),
+        (":path", "/ a"),
+        (":path", "/\u{e9}"),
+        (":path", "http://b/"),
+        (":method", "GET / HTTP/1.1"),
+        (":method", ""),
+        (":scheme", "ftp"),
+        (":scheme", ""),
+        (":authority", ""),
+        (":authority", "a b"),
+        (":authority", "u@a"),
+        (":authority", "a\r\nx: y"),
+    ] {
+        rows.push(instead(name, value));
+    }
+    for field in [
+        (":path", "/"),
+        (":status", "200"),
+        (":protocol", "websocket"),
+        (":", "x"),
+        ("", "x"),
+        ("X", "y"),
+        ("x y", "z"),
+        ("x:", "z"),
+        ("x\r\ny", "z"),
+        ("x", "y\r\nz: a"),
+        ("x", "y\nz"),
+        ("x", "y\rz"),
+        ("x", "\0"),
+        ("x", " y"),
+        ("x", "y "),
+        ("x", "\ty"),
+        ("connection", "close"),
+        ("proxy-connection", "close"),
+        ("keep-alive", "1"),
+        ("transfer-encoding", "chunked"),
+        ("upgrade", "h2c"),
+        ("te", "chunked"),
+        ("te", "trailers, chunked"),
+        ("host", "b.example"),
+        ("content-length", "-1"),
+        ("content-length", "1, 1"),
+        ("content-length", "+1"),
+        ("content-length", ""),
+        ("content-length", "99999999999999999999"),
+    ] {
+        rows.push(with(&[field]));
+    }
+    rows.push(with(&[("content-length", "1"), ("content-length", "1")]));
+    rows.push(with(&[("host", "a.example"), ("host", "a.example")]));
+    rows.push(with(&[("x", "y"), (":path", "/b")]));
+    for fields in rows {
+        let refusal = check(&fields).map(|_| ());
+        assert!(matches!(refusal, Err(Refusal::Malformed(_))), "{fields:?}: {refusal:?}");
+    }
+}
+
+#[test]
+fn requests_that_are_well_formed() {
+    for fields in [
+        with(&[("te", "trailers"), ("host", "A.example")]),
+        with(&[("x", ""), ("y", "caf\u{e9}"), ("cookie", "a")]),
+        vec![(":method", "OPTIONS"), (":path", "*"), (":scheme", "http"), ("host", "a:80")],
+        vec![
+            (":path", "/"),
+            (":authority", "[::1]:80"),
+            (":scheme", "https"),
+            (":method", "PURGE"),
+        ],
+    ] {
+        assert!(check(&fields).is_ok(), "{fields:?}");
+    }
+}
+
+#[test]
+fn requests_that_are_answered_and_not_handed_over() {
+    let long = "x".repeat(9000);
+    let path = format!("/{long}");
+    for (fields, status) in [
+        (with(&[("expect", "200-ok")]), Status::EXPECTATION_FAILED),
+        (with(&[("x", &long)]), Status::REQUEST_HEADER_FIELDS_TOO_LARGE),
+        (
+            vec![(":method", "GET"), (":scheme", "http"), (":path", &path), (":authority", "a")],
+            Status::URI_TOO_LONG,
+        ),
+        (vec![(":method", "CONNECT"), (":authority", "a:443")], Status::NOT_IMPLEMENTED),
+    ] {
+        assert_eq!(check(&fields).map(|_| ()), Err(Refusal::Status(status)));
+    }
+    let mut over = list(GET);
+    over.is_over = true;
+    let refusal = CheckedRequest::check(&mut over, &Limits::new()).map(|_| ());
+    assert_eq!(refusal, Err(Refusal::Status(Status::REQUEST_HEADER_FIELDS_TOO_LARGE)));
+}

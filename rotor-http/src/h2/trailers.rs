@@ -1,0 +1,45 @@
+//! The trailer section of a message, out of the fields of its last block (RFC 9113 §8.1).
+
+use super::hpack::FieldList;
+use super::request::check_field;
+use crate::semantics::trailers::Trailers;
+
+/// Makes trailers of the fields; none of them is a pseudo-field.
+///
+/// # Errors
+///
+/// Why the message is malformed.
+pub fn trailers_of(list: &FieldList) -> Result<Trailers, &'static str> {
+    let mut trailers = Trailers::default();
+    for (name, value) in list.fields().octets() {
+        check_field(name, value)?;
+        trailers.push_field(name, value);
+    }
+    Ok(trailers)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::h2::hpack::{Bounds, HpackDecoder, HpackEncoder};
+
+    #[test]
+    fn fields_are_trailers_unless_they_could_not_stand_in_a_head() {
+        let bounds = Bounds { list_bytes_max: 4096, fields_max: 9, decoded_bytes_max: 4096 };
+        for (name, value, is_good) in [
+            ("grpc-status", "0", true),
+            (":status", "200", false),
+            ("x", "a\r\nb: c", false),
+            ("connection", "close", false),
+        ] {
+            let (mut block, mut list) = (Vec::new(), FieldList::new());
+            HpackEncoder::new().field(name.as_bytes(), value.as_bytes(), &mut block);
+            HpackDecoder::new(0).decode(&block, &mut list, &bounds).expect("it is well-formed");
+            let trailers = trailers_of(&list);
+            assert_eq!(trailers.is_ok(), is_good, "{name}");
+            if let Ok(trailers) = trailers {
+                assert_eq!(trailers.get(name), Some(value.as_bytes()));
+            }
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! `Http2Config`: the limits of connections that speak HTTP/2, beside those of
+//! [`Limits`](crate::Limits).
+
+use std::time::Duration;
+
+use crate::h2::{FloodLimits, Rate};
+
+/// What a server allows on connections of HTTP/2.
+///
+/// [`Limits`](crate::Limits) hold there as well: of heads, bodies, handlers and times. These are
+/// those that HTTP/1.1 has no use for.
+///
+/// ```
+/// use rotor_http::server::{Http2Config, ServerConfig};
+///
+/// let config = ServerConfig::new().http2(Http2Config::new().prior_knowledge(true));
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[must_use]
+pub struct Http2Config {
+    pub(super) prior_knowledge: bool,
+    pub(super) streams_max: u32,
+    pub(super) stream_window: u32,
+    pub(super) connection_window: u32,
+    pub(super) unsent_bytes_max: usize,
+    pub(super) continuations_max: u32,
+    pub(super) settings_timeout: Duration,
+    pub(super) floods: FloodLimits,
+}
+
+impl Http2Config {
+    /// The defaults.
+    pub const fn new() -> Http2Config {
+        Http2Config {
+            prior_knowledge: false,
+            streams_max: 100,
+            stream_window: 64 << 10,
+            connection_window: 1 << 20,
+            unsent_bytes_max: 1 << 20,
+            continuations_max: 8,
+            settings_timeout: Duration::from_secs(10),
+            floods: FloodLimits {
+                resets: Rate { burst: 200, per_second: 33 },
+                provoked_resets: Rate { burst: 200, per_second: 10 },
+                control_frames: Rate { burst: 1000, per_second: 100 },
+            },
+        }
+    }
+
+    /// Whether a connection that negotiated nothing may begin in HTTP/2 at once, by its preface
+    /// (RFC 9113 §3.3): for clients that are told so, as proxies and gRPC are on plain connections.
+    /// HTTP/1.1 is spoken with all others. Default: no, and then the preface is a bad request;
+    /// HTTP/2 is for connections whose handshake agreed on `h2`.
+    #[doc(alias = "h2c")]
+    pub fn prior_knowledge(mut self, yes: bool) -> Http2Config {
+        self.prior_knowledge = yes;
+        self
+    }
+
+    /// Requests of one connection that may be under way. Default 100, the least that RFC 9113
+    /// §6.5.2 recommends. What is beyond is refused, to be made again: REFUSED_STREAM.
+    #[doc(alias = "SETTINGS_MAX_CONCURRENT_STREAMS")]
+    pub fn streams_max(mut self, streams: u32) -> Http2Config {
+        self.streams_max = streams.max(1);
+        self
+    }
+
+    /// Octets of one request's body that wait for its handler at most. Default 65,536, at least
+    /// that and at most 2^31 - 1: a body that is handed over whole from where it stands has as many.
+    #[doc(alias = "SETTINGS_INITIAL_WINDOW_SIZE")]
+    pub fn stream_window(mut self, octets: u32) -> Http2Config {
+        self.stream_window = octets.clamp(64 << 10, crate::h2::frame::U31_MAX);
+        self
+    }
+
+    /// Octets of all bodies of one connection that wait for their handlers at most. Default 1 MiB,
+    /// at least 65,535: sixteen bodies that nobody takes delay those of the others.
+    pub fn connection_window(mut self, octets: u32) -> Http2Config {
+        self.connection_window =
+            octets.clamp(crate::h2::settings::WINDOW_DEFAULT, crate::h2::frame::U31_MAX);
+        self
+    }
+
+    /// Bytes of memory that responses of one connection wait with, for their turn or for their
+    /// windows. Default 1 MiB. Beyond, [`Response::room`](super::Response::room) is small, and
+    /// further requests are refused (REFUSED_STREAM), until the peer has taken some.
+    pub fn unsent_bytes_max(mut self, bytes: usize) -> Http2Config {
+        self.unsent_bytes_max = bytes;
+        self
+    }
+
+    /// CONTINUATION frames that one block of fields may have. Default 8: the block, with at most
+    /// [`head_bytes_max`](crate::Limits::head_bytes_max) octets, fits into one frame. Beyond either
+    /// the connection ends (CVE-2024-27316).
+    pub fn continuations_max(mut self, frames: u32) -> Http2Config {
+        self.continuations_max = frames;
+        self
+    }
+
+    /// How long a peer may take to acknowledge our settings. Default 10 s. Then the connection ends
+    /// with SETTINGS_TIMEOUT.
+    pub fn settings_timeout(mut self, time: Duration) -> Http2Config {
+        self.settings_timeout = time;
+        self
+    }
+
+    /// Requests that a peer may take back before their response is whole: so many at once, and so
+    /// many in each second after that. Default 200 and 33: a browser that leaves a page takes back
+    /// as many as there are streams. Beyond, the connection ends (CVE-2023-44487).
+    #[doc(alias = "rapid reset")]
+    pub fn resets(mut self, burst: u32, per_second: u32) -> Http2Config {
+        self.floods.resets = Rate { burst, per_second };
+        self
+    }
+
+    /// Streams that a peer may make us reset, by breaking the protocol or beginning more than
+    /// [`streams_max`](Http2Config::streams_max). Default 200 at once and 10 a second. Beyond, the
+    /// connection ends (CVE-2025-8671).
+    #[doc(alias = "made you reset")]
+    pub fn provoked_resets(mut self, burst: u32, per_second: u32) -> Http2Config {
+        self.floods.provoked_resets = Rate { burst, per_second };
+        self
+    }
+
+    /// Frames that are no request and no body: SETTINGS, PING, PRIORITY, PRIORITY_UPDATE, unknown
+    /// ones, WINDOW_UPDATE of less than 1,024 octets; a DATA without octets counts as ten. Default
+    /// 1,000 at once and 100 a second. Beyond, the connection ends.
+    #[doc(alias = "PING flood")]
+    pub fn control_frames(mut self, burst: u32, per_second: u32) -> Http2Config {
+        self.floods.control_frames = Rate { burst, per_second };
+        self
+    }
+}
+
+impl Http2Config {
+    #[inline]
+    pub(super) fn may_begin_plain(&self) -> bool {
+        self.prior_knowledge
+    }
+}
+
+impl Default for Http2Config {
+    fn default() -> Http2Config {
+        Http2Config::new()
+    }
+}

@@ -1,0 +1,114 @@
+//! One stream: a request, its body as it comes, its response as it waits.
+
+use rotor_core::{Deadline, Scope, Time};
+use rotor_stream::{Buf, Output, RateWatch, Transport};
+
+use crate::flow::Wait;
+use crate::h1::response::{Ending, ResponseState};
+use crate::h2::{Priority, ReceiveWindow, SendWindow, StreamState};
+use crate::server::config::ServerConfig;
+use crate::server::exchange::Exchange;
+use crate::server::handler::Server;
+use crate::server::io::Io;
+
+/// A stream. What goes on in it is an exchange as on HTTP/1.1, on an input and an output of its own.
+pub(super) struct Child<S: Server> {
+    pub(super) id: u32,
+    pub(super) state: StreamState,
+    /// Absent once the handler is done: what is left is to be sent.
+    pub(super) exchange: Option<Box<Exchange<S>>>,
+    /// The response, once the handler is done.
+    pub(super) response: ResponseState,
+    /// Octets of the body that have come and were not taken.
+    pub(super) input: Buf,
+    /// The response, as text as far as it is fields: they are encoded when they are sent, so that
+    /// it can be taken back until then.
+    pub(super) output: Output,
+    pub(super) has_sent_head: bool,
+    pub(super) priority: Priority,
+    /// It is in the schedule.
+    pub(super) is_scheduled: bool,
+    pub(super) inbound: ReceiveWindow,
+    pub(super) outbound: SendWindow,
+    /// Octets of the input that count against the windows.
+    pub(super) held: usize,
+    /// Memory of the output, as it was last counted.
+    pub(super) held_output: usize,
+    /// What `content-length` said, and how much has come.
+    pub(super) length: Option<u64>,
+    pub(super) received: u64,
+    /// What the exchange waits for.
+    pub(super) wait: Wait,
+    /// Until when it waits; `NEVER` for none.
+    pub(super) until: Time,
+    /// How fast the peer takes the response, while its windows hold that up.
+    pub(super) taking: RateWatch,
+}
+
+impl<S: Server> Child<S> {
+    /// Calls the exchange, if it is there, in the scope's part of this stream.
+    pub(super) fn step<R>(
+        &mut self,
+        scope: &mut Scope<'_, S::Context>,
+        config: &ServerConfig,
+        step: impl FnOnce(&mut Exchange<S>, &mut Io<'_, '_, '_, S::Context>) -> R,
+    ) -> Option<R> {
+        let exchange = self.exchange.as_mut()?;
+        let mut transport = Transport::detached(&mut self.input, &mut self.output);
+        let mut part = scope.part(self.id);
+        let mut io = Io { transport: &mut transport, scope: &mut part, config };
+        Some(step(exchange, &mut io))
+    }
+
+    /// The response as far as it was written.
+    pub(super) fn response(&self) -> &ResponseState {
+        self.exchange.as_ref().map_or(&self.response, |exchange| &exchange.outgoing.state)
+    }
+
+    /// Whether the response is written to its end.
+    pub(super) fn is_complete(&self) -> bool {
+        matches!(self.response().ending(), Ending::KeepAlive | Ending::Close)
+    }
+
+    /// Octets of body that wait, behind the head.
+    pub(super) fn body_left(&self) -> usize {
+        if !self.has_sent_head {
+            return 0;
+        }
+        self.output.len().saturating_sub(self.response().trailers_len())
+    }
+
+    /// Whether we have sent END_STREAM.
+    pub(super) fn has_ended(&self) -> bool {
+        matches!(self.state, StreamState::HalfClosedLocal | StreamState::Closed)
+    }
+
+    /// The handler has nothing more to say.
+    pub(super) fn end_exchange(&mut self) {
+        if let Some(exchange) = self.exchange.take() {
+            self.response = exchange.outgoing.state;
+        }
+        self.until = Time::NEVER;
+    }
+
+    /// The exchange waits.
+    pub(super) fn set_wait(&mut self, wait: Wait) {
+        self.wait = wait;
+        match wait.deadline() {
+            Deadline::Keep => {}
+            Deadline::Never => self.until = Time::NEVER,
+            Deadline::At(time) => self.until = time,
+        }
+    }
+
+    /// Whether the handler is to be told that there is room again.
+    pub(super) fn is_flushed(&self) -> bool {
+        self.exchange.is_some()
+            && self.wait.flush_left().is_some_and(|left| self.output.len() <= left)
+    }
+
+    /// The first moment at which it is late, in one way or another.
+    pub(super) fn deadline(&self) -> Time {
+        self.until.min(self.taking.until())
+    }
+}

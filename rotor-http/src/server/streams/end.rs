@@ -1,0 +1,89 @@
+//! The end of a connection: in two steps where it is graceful, at once where the peer broke the
+//! protocol.
+
+use std::time::Duration;
+
+use rotor_core::{Scope, Time};
+
+use super::{GRACEFUL, Going, STREAM_MAX, Streamed, Streams, put};
+use crate::flow::Flow;
+use crate::h2::{ErrorCode, Violation, frame_writer};
+use crate::server::config::ServerConfig;
+use crate::server::counters::Counters;
+use crate::server::handler::Server;
+use crate::server::io::Io;
+
+/// How long is waited for the peer to say that it has heard of the end.
+const HEARD_WITHIN: Duration = Duration::from_secs(1);
+
+impl<S: Server> Streams<S> {
+    /// The loop is to end: so does this connection, after what is under way.
+    pub(in crate::server) fn drain(
+        &mut self,
+        until: Time,
+        io: &mut Io<'_, '_, '_, S::Context>,
+    ) -> Streamed<S> {
+        self.announce_end(io);
+        for at in (0..self.children.len()).rev() {
+            self.step(at, io, |exchange, io| {
+                exchange
+                    .call(io, |handler, response, scope| handler.draining(until, response, scope))
+            });
+        }
+        self.go_on(io)
+    }
+
+    /// Says that there will be an end. Requests that are on their way are still served: which are
+    /// the last is said once the peer has heard this (RFC 9113 §6.8).
+    pub(super) fn announce_end(&mut self, io: &mut Io<'_, '_, '_, S::Context>) {
+        if self.going != Going::Open {
+            return;
+        }
+        self.going = Going::Announced(io.scope.now() + HEARD_WITHIN);
+        put(io, &frame_writer::go_away(STREAM_MAX, GRACEFUL));
+        put(io, &frame_writer::ping(*b"draining", false));
+    }
+
+    /// Says which requests were the last.
+    pub(super) fn say_last(&mut self, io: &mut Io<'_, '_, '_, S::Context>) {
+        self.going = Going::Last;
+        put(io, &frame_writer::go_away(self.last, GRACEFUL));
+    }
+
+    /// Ends the connection, and says why.
+    #[cold]
+    pub(super) fn fail(
+        &mut self,
+        violation: Violation,
+        io: &mut Io<'_, '_, '_, S::Context>,
+    ) -> Streamed<S> {
+        log::debug!("machine {} ends: {violation}", io.scope.token());
+        let code = match violation {
+            Violation::Connection(code, _) | Violation::Stream(_, code) => code,
+        };
+        if code != ErrorCode::NoError {
+            Counters::add(&io.config.count().protocol_errors);
+        }
+        put(io, &frame_writer::go_away(self.last, code));
+        self.lose_all(io.config, io.scope);
+        Flow::Done(None)
+    }
+
+    /// The connection is gone, and the peer with it.
+    pub(in crate::server) fn lost(
+        mut self,
+        config: &ServerConfig,
+        scope: &mut Scope<'_, S::Context>,
+    ) {
+        self.lose_all(config, scope);
+    }
+
+    fn lose_all(&mut self, config: &ServerConfig, scope: &mut Scope<'_, S::Context>) {
+        for mut child in std::mem::take(&mut self.children) {
+            child.step(scope, config, |exchange, io| {
+                exchange.lost(io.scope, io.config);
+                exchange.outgoing.log(io.scope, io.config);
+            });
+        }
+    }
+}

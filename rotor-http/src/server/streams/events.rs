@@ -1,0 +1,128 @@
+//! What happens to the connection besides that frames come: room to write, deadlines, wake-ups.
+
+use rotor_core::Time;
+use rotor_stream::RateWatch;
+
+use super::{Going, Phase, Streamed, Streams};
+use crate::h2::{ErrorCode, Violation};
+use crate::semantics::error::BodyError;
+use crate::server::counters::Counters;
+use crate::server::handler::Server;
+use crate::server::io::Io;
+
+impl<S: Server> Streams<S> {
+    /// The output has gone down as far as was waited for.
+    pub(in crate::server) fn flushed(
+        &mut self,
+        io: &mut Io<'_, '_, '_, S::Context>,
+    ) -> Streamed<S> {
+        self.go_on(io)
+    }
+
+    /// Handlers were woken: the part is the number of the stream.
+    pub(in crate::server) fn wakeup(&mut self, io: &mut Io<'_, '_, '_, S::Context>) -> Streamed<S> {
+        for stream in io.scope.woken_parts() {
+            // One that is over may be woken still.
+            if let Some(at) = self.find(stream) {
+                self.step(at, io, |exchange, io| exchange.wakeup(io));
+            }
+        }
+        self.go_on(io)
+    }
+
+    pub(in crate::server) fn timeout(
+        &mut self,
+        io: &mut Io<'_, '_, '_, S::Context>,
+    ) -> Streamed<S> {
+        let (now, counters) = (io.scope.now(), io.config.count());
+        if self.settings_until <= now {
+            Counters::add(&counters.settings_timeouts);
+            let why = "our settings were not acknowledged in time";
+            return self.fail(Violation::Connection(ErrorCode::SettingsTimeout, why), io);
+        }
+        let is_begun_late = self.block.as_ref().is_some_and(|block| block.until <= now)
+            || (self.phase != Phase::Open
+                && self.since + io.config.limits_ref().head_timeout <= now);
+        if is_begun_late {
+            Counters::add(&counters.head_timeouts);
+            return self
+                .fail(Violation::Connection(ErrorCode::NoError, "fields came too slowly"), io);
+        }
+        if let Going::Announced(until) = self.going
+            && until <= now
+        {
+            self.say_last(io);
+        }
+        self.late_children(now, io);
+        if self.children.is_empty() && self.since + io.config.limits_ref().idle_timeout <= now {
+            if !io.transport.output.is_empty() {
+                // The peer still takes responses, at a rate that the stream watches.
+                self.since = now;
+            } else {
+                Counters::add(&counters.idle_timeouts);
+                return self
+                    .fail(Violation::Connection(ErrorCode::NoError, "nothing was asked for"), io);
+            }
+        }
+        self.go_on(io)
+    }
+
+    fn late_children(&mut self, now: Time, io: &mut Io<'_, '_, '_, S::Context>) {
+        if self.until > now {
+            return;
+        }
+        let is_late = |time: Time| time <= now;
+        let late: Vec<u32> = self
+            .children
+            .iter()
+            .filter(|child| is_late(child.deadline()))
+            .map(|child| child.id)
+            .collect();
+        for stream in late {
+            let Some(at) = self.find(stream) else { continue };
+            let child = &mut self.children[at];
+            if child.taking != RateWatch::NONE && is_late(child.taking.until()) {
+                Counters::add(&io.config.count().response_timeouts);
+                self.reset(stream, ErrorCode::Cancel, io);
+            } else if child.exchange.is_some() {
+                self.step(at, io, |exchange, io| exchange.timeout(io));
+            } else {
+                Counters::add(&io.config.count().undrained);
+                self.reset(stream, ErrorCode::NoError, io);
+            }
+        }
+        self.until =
+            self.children.iter().map(|child| child.deadline()).min().unwrap_or(Time::NEVER);
+    }
+
+    /// The peer sends no more. What was asked for whole is answered.
+    pub(in crate::server) fn input_ended(
+        &mut self,
+        io: &mut Io<'_, '_, '_, S::Context>,
+    ) -> Streamed<S> {
+        self.is_read_closed = true;
+        for at in (0..self.children.len()).rev() {
+            if self.children[at].state.is_receiving() {
+                let stream = self.children[at].id;
+                self.step(at, io, |exchange, io| exchange.fail(BodyError::Truncated, io));
+                // Nobody sends it any more, so nobody is waited for.
+                if let Some(at) = self.find(stream)
+                    && self.children[at].exchange.is_none()
+                    && self.children[at].has_ended()
+                {
+                    self.remove(at, io.scope.now());
+                }
+            }
+        }
+        self.go_on(io)
+    }
+
+    /// Since when nothing is under way.
+    pub(in crate::server) fn idle_since(&self, input: &[u8]) -> Option<Time> {
+        let is_idle = self.phase == Phase::Open
+            && self.children.is_empty()
+            && self.block.is_none()
+            && input.is_empty();
+        is_idle.then_some(self.since)
+    }
+}

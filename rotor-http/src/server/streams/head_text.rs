@@ -1,0 +1,116 @@
+//! The head of a response, out of the text in which it waits, into a block of fields.
+
+use memchr::memchr;
+
+use crate::h2::hpack::HpackEncoder;
+
+/// A head that was encoded.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Encoded {
+    /// Octets of the text, to be dropped.
+    pub(super) len: usize,
+    /// The status is 1xx: another head follows.
+    pub(super) is_interim: bool,
+}
+
+/// Octets before the code, and of the code, in `HTTP/1.1 200 OK`.
+const CODE: std::ops::Range<usize> = 9..12;
+
+/// Encodes the head at the beginning of the text, if it is there whole.
+///
+/// The text is what our own writer wrote, and so well-formed: no line is empty but the last, and no
+/// value holds CR or LF.
+pub(super) fn encode(
+    text: &[u8],
+    encoder: &mut HpackEncoder,
+    block: &mut Vec<u8>,
+) -> Option<Encoded> {
+    block.clear();
+    let code = text.get(CODE)?.iter().fold(0, |code, digit| code * 10 + u16::from(digit & 0xf));
+    let mut at = memchr(b'\n', text)? + 1;
+    encoder.begin(block);
+    encoder.status(code, block);
+    while let Some(line) = next_line(text, at) {
+        at += line.len() + 2;
+        if line.is_empty() {
+            return Some(Encoded { len: at, is_interim: (100..200).contains(&code) });
+        }
+        put_field(line, encoder, block);
+    }
+    // The head is not finished: the acknowledgement that stood before it is still owed.
+    encoder.take_back();
+    None
+}
+
+/// Encodes the trailer fields that are all of the text.
+pub(super) fn encode_trailers(text: &[u8], encoder: &mut HpackEncoder, block: &mut Vec<u8>) {
+    block.clear();
+    encoder.begin(block);
+    let mut at = 0;
+    while let Some(line) = next_line(text, at) {
+        at += line.len() + 2;
+        put_field(line, encoder, block);
+    }
+}
+
+fn next_line(text: &[u8], at: usize) -> Option<&[u8]> {
+    let rest = text.get(at..)?;
+    rest.get(..memchr(b'\n', rest)?.checked_sub(1)?)
+}
+
+/// RFC 9113 §8.2.2: what governs a connection of HTTP/1.1 does not stand in HTTP/2.
+fn put_field(line: &[u8], encoder: &HpackEncoder, block: &mut Vec<u8>) {
+    let Some(colon) = memchr(b':', line) else { return };
+    let (name, value) = (&line[..colon], line.get(colon + 2..).unwrap_or_default());
+    let is_of_connection = match name.len() {
+        7 => name.eq_ignore_ascii_case(b"Upgrade"),
+        10 => name.eq_ignore_ascii_case(b"Connection"),
+        _ => false,
+    };
+    if !is_of_connection {
+        encoder.field(name, value, block);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::h2::hpack::{Bounds, FieldList, HpackDecoder};
+
+    fn fields(block: &[u8]) -> String {
+        let bounds = Bounds { list_bytes_max: 4096, fields_max: 20, decoded_bytes_max: 4096 };
+        let mut list = FieldList::new();
+        HpackDecoder::new(4096).decode(block, &mut list, &bounds).expect("it is well-formed");
+        list.fields().iter().map(|f| format!("{}={}\n", f.name, f.value.escape_ascii())).collect()
+    }
+
+    #[test]
+    fn a_head_is_encoded_once_it_is_whole_without_what_governs_a_connection() {
+        let text = b"HTTP/1.1 426 Upgrade Required\r\nX-A: b: c\r\nUpgrade: x\r\nE: \r\nConnection: upgrade\r\n\r\nbody";
+        let (mut encoder, mut block) = (HpackEncoder::new(), Vec::new());
+        encoder.set_table_max(0);
+        for len in 0..text.len() - 4 {
+            assert_eq!(encode(&text[..len], &mut encoder, &mut block), None, "{len}");
+        }
+        let encoded = encode(text, &mut encoder, &mut block);
+        assert_eq!(encoded, Some(Encoded { len: text.len() - 4, is_interim: false }));
+        assert_eq!(block[0], 0x20, "the acknowledgement is not lost to heads that were not whole");
+        assert_eq!(fields(&block), ":status=426\nx-a=b: c\ne=\n");
+    }
+
+    #[test]
+    fn an_interim_head_says_so() {
+        let (mut encoder, mut block) = (HpackEncoder::new(), Vec::new());
+        let text = b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\nHTTP/1.1 200 OK\r\n";
+        let encoded = encode(text, &mut encoder, &mut block);
+        assert_eq!(encoded, Some(Encoded { len: 40, is_interim: true }));
+        assert_eq!(fields(&block), ":status=103\nlink=</a>\n");
+    }
+
+    #[test]
+    fn trailers_are_fields_without_a_status() {
+        let (mut encoder, mut block) = (HpackEncoder::new(), Vec::new());
+        encode_trailers(b"Grpc-Status: 0\r\nX: y\r\n", &mut encoder, &mut block);
+        assert_eq!(fields(&block), "grpc-status=0\nx=y\n");
+    }
+}

@@ -1,0 +1,323 @@
+//! A connection that speaks HTTP/2: its streams, each with an exchange as HTTP/1.1 has one at a
+//! time, and what they share: two windows, two tables of fields, one output.
+//!
+//! ```text
+//!            HEADERS                              handler done              all sent, peer ended
+//!   (none) ────────────▶ child with an exchange ──────────────▶ child that sends ──────────▶ (none)
+//!      │                     │        ▲                            │
+//!      └─ answered at once,  └────────┘ DATA, wake-ups, times      └─ the peer still sends: dropped,
+//!         all sent: none                                              then RST_STREAM(NO_ERROR)
+//! ```
+//!
+//! A stream is a part of the machine whose number is the stream's: a handler's notifiers wake it
+//! under that, and no number is used twice on a connection.
+
+mod child;
+mod end;
+mod events;
+mod frames;
+mod head_text;
+mod outlet;
+mod requests;
+mod steps;
+
+use std::collections::VecDeque;
+use std::fmt;
+
+use rotor_core::{Deadline, Time};
+use rotor_stream::{Output, Share};
+
+use self::child::Child;
+use super::config::ServerConfig;
+use super::counters::Counters;
+use super::exchange::UpgradeSeed;
+use super::handler::Server;
+use super::io::Io;
+use crate::flow::{Flow, Wait};
+use crate::h2::frame::{FRAME_HEADER_BYTES, FrameHeader, PREFACE, U31_MAX};
+use crate::h2::hpack::{FieldList, HpackDecoder, HpackEncoder};
+use crate::h2::settings::{WINDOW_DEFAULT, setting};
+use crate::h2::{
+    ErrorCode, Floods, PeerSettings, Priority, ReceiveWindow, Schedule, SendWindow, Violation,
+    frame_writer,
+};
+
+/// How a step ends: the connection is over. It never goes on in another protocol.
+pub(super) type Streamed<S> = Flow<Option<UpgradeSeed<S>>>;
+
+/// Frames that are taken in a row before what they led to is sent.
+const FRAMES_BATCH: usize = 64;
+
+/// Octets of our table of fields, for the peer's encoder: the default.
+const TABLE_BYTES_MAX: usize = 4096;
+
+/// Streams that we have reset and whose last frames may still come: as many are remembered.
+const FORGOTTEN_MAX: usize = 256;
+
+/// A connection that speaks HTTP/2.
+pub(super) struct Streams<S: Server> {
+    seed: S::Seed,
+    phase: Phase,
+    going: Going,
+    decoder: HpackDecoder,
+    encoder: HpackEncoder,
+    /// The fields that were decoded last.
+    list: FieldList,
+    /// A block of fields of which a part has come.
+    block: Option<Block>,
+    /// The block that is being sent.
+    sent_block: Vec<u8>,
+    peer: PeerSettings,
+    inbound: ReceiveWindow,
+    outbound: SendWindow,
+    /// In the order of their numbers, which only grow.
+    children: Vec<Box<Child<S>>>,
+    schedule: Schedule,
+    floods: Floods,
+    /// The highest stream that the peer has begun.
+    last: u32,
+    begun: u64,
+    /// Streams that we have reset, the oldest first.
+    forgotten: VecDeque<u32>,
+    /// Priorities of streams that are still to come.
+    wishes: Vec<(u32, Priority)>,
+    /// Where handlers write that may answer at once.
+    scratch: Output,
+    /// Until when the peer has to acknowledge our settings; `NEVER` once it has.
+    settings_until: Time,
+    /// Since when nothing is under way.
+    since: Time,
+    /// No child has an earlier deadline than this.
+    until: Time,
+    /// Memory of what the responses wait with.
+    held_output: usize,
+    share: Share,
+    /// More could be sent if there were room.
+    waits_for_room: bool,
+    /// The peer sends no more.
+    is_read_closed: bool,
+}
+
+/// How far the connection has come.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    /// The preface is still to come.
+    Preface,
+    /// The peer's settings are, which are its first frame.
+    Settings,
+    Open,
+}
+
+/// Whether further requests are taken.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Going {
+    Open,
+    /// The peer was told that there will be an end, and may not have heard it yet.
+    Announced(Time),
+    /// The peer knows which requests were the last.
+    Last,
+}
+
+/// A block of fields that comes in several frames.
+struct Block {
+    stream: u32,
+    is_end: bool,
+    octets: Vec<u8>,
+    continuations: u32,
+    until: Time,
+}
+
+impl<S: Server> Streams<S> {
+    /// The connection before its preface; our settings are written.
+    pub(super) fn new(seed: S::Seed, io: &mut Io<'_, '_, '_, S::Context>) -> Streams<S> {
+        Counters::add(&io.config.count().http2_connections);
+        let (config, now) = (io.config.http2_ref(), io.scope.now());
+        let mut settings = Vec::new();
+        frame_writer::settings(
+            &[
+                (setting::MAX_CONCURRENT_STREAMS, config.streams_max),
+                (setting::INITIAL_WINDOW_SIZE, config.stream_window),
+                (setting::MAX_HEADER_LIST_SIZE, list_bytes_max(io.config) as u32),
+                (setting::NO_RFC7540_PRIORITIES, 1),
+            ],
+            &mut settings,
+        );
+        let mut streams = Streams {
+            seed,
+            phase: Phase::Preface,
+            going: Going::Open,
+            decoder: HpackDecoder::new(TABLE_BYTES_MAX),
+            encoder: HpackEncoder::new(),
+            list: FieldList::new(),
+            block: None,
+            sent_block: Vec::new(),
+            peer: PeerSettings::default(),
+            inbound: ReceiveWindow::of_known(WINDOW_DEFAULT, config.connection_window),
+            outbound: SendWindow::new(WINDOW_DEFAULT),
+            children: Vec::new(),
+            schedule: Schedule::new(),
+            floods: Floods::new(&config.floods, now),
+            last: 0,
+            begun: 0,
+            forgotten: VecDeque::new(),
+            wishes: Vec::new(),
+            scratch: Output::new(),
+            settings_until: now + config.settings_timeout,
+            since: now,
+            until: Time::NEVER,
+            held_output: 0,
+            share: Share::NONE,
+            waits_for_room: false,
+            is_read_closed: false,
+        };
+        put(io, &settings);
+        streams.give_window(io);
+        // One that is accepted in a drain is never told of it.
+        if io.scope.draining_until().is_some() {
+            streams.announce_end(io);
+        }
+        streams
+    }
+
+    /// Takes the frames that have come, and sends what can be sent.
+    pub(super) fn advance(&mut self, io: &mut Io<'_, '_, '_, S::Context>) -> Streamed<S> {
+        for _ in 0..FRAMES_BATCH {
+            let taken = match self.take_frame(io) {
+                Err(Violation::Stream(stream, code)) => {
+                    self.refuse(stream, code, io).map(|()| true)
+                }
+                taken => taken,
+            };
+            match taken {
+                Ok(true) => {}
+                Ok(false) => break,
+                Err(violation) => return self.fail(violation, io),
+            }
+        }
+        self.go_on(io)
+    }
+
+    /// Sends what can be sent, and waits for what is next.
+    fn go_on(&mut self, io: &mut Io<'_, '_, '_, S::Context>) -> Streamed<S> {
+        self.give_window(io);
+        self.pump(io);
+        if self.count_held(io).is_err() {
+            Counters::add(&io.config.count().without_room);
+            return self.fail(Violation::flood("no room beside other connections"), io);
+        }
+        let is_over = self.is_read_closed || self.going == Going::Last;
+        if is_over && self.children.is_empty() {
+            return Flow::Done(None);
+        }
+        Flow::Wait(self.wait(io))
+    }
+
+    fn wait(&mut self, io: &Io<'_, '_, '_, S::Context>) -> Wait {
+        let needed = (!self.is_read_closed).then(|| self.needed(io.transport.input));
+        let unsent = io.transport.output.len();
+        // With half of the mark left, the peer is kept busy while more is put into frames.
+        let half = io.config.limits_ref().output_high_water / 2;
+        let flush = self.waits_for_room.then(|| half.min(unsent.saturating_sub(1)));
+        let deadline = match self.deadline(io.config) {
+            Time::NEVER => Deadline::Never,
+            time => Deadline::At(time),
+        };
+        Wait::input(needed, deadline).or_flush(flush)
+    }
+
+    /// How many bytes must be there before anything can be done with them.
+    fn needed(&self, input: &[u8]) -> usize {
+        match (self.phase, FrameHeader::read(input)) {
+            (Phase::Preface, _) => PREFACE.len().min(input.len() + 1),
+            (_, None) => FRAME_HEADER_BYTES,
+            // A length that is too large is refused as soon as it is read.
+            (_, Some(header)) if is_too_long(header) => FRAME_HEADER_BYTES,
+            (_, Some(header)) => FRAME_HEADER_BYTES + header.len,
+        }
+    }
+
+    /// Until when something must have happened.
+    fn deadline(&self, config: &ServerConfig) -> Time {
+        let limits = config.limits_ref();
+        let mut until = self.settings_until.min(self.until);
+        if let Going::Announced(time) = self.going {
+            until = until.min(time);
+        }
+        if let Some(block) = &self.block {
+            until = until.min(block.until);
+        }
+        if self.phase != Phase::Open {
+            until = until.min(self.since + limits.head_timeout);
+        } else if self.children.is_empty() {
+            until = until.min(self.since + limits.idle_timeout);
+        }
+        until
+    }
+
+    /// Where the child of a stream is.
+    fn find(&self, stream: u32) -> Option<usize> {
+        self.children.binary_search_by_key(&stream, |child| child.id).ok()
+    }
+
+    /// Tells the peer of what was released of the connection's window.
+    fn give_window(&mut self, io: &mut Io<'_, '_, '_, S::Context>) {
+        if let Some(more) = self.inbound.update() {
+            put(io, &frame_writer::window_update(0, more));
+        }
+    }
+
+    /// Octets that the response of this child may wait with beside those of the others.
+    fn room(&self, child: usize, config: &ServerConfig) -> usize {
+        /// Each may have as many: one that waits for room and has nothing to send is told of none.
+        const ROOM_MIN: usize = 4 << 10;
+        let own = self.children.get(child).map_or(0, |child| child.output.len());
+        let of_all = config.http2_ref().unsent_bytes_max.saturating_sub(self.held_output);
+        of_all.max(ROOM_MIN.saturating_sub(own))
+    }
+
+    /// Counts what bodies and responses hold beside the input and the output of the stream.
+    fn count_held(&mut self, io: &Io<'_, '_, '_, S::Context>) -> Result<(), rotor_stream::NoRoom> {
+        if self.children.is_empty() && self.share.bytes() == 0 {
+            return Ok(());
+        }
+        let inputs: usize = self.children.iter().map(|child| child.input.capacity()).sum();
+        // In the unit of streams, so that little changes seldom change the total.
+        let held = (inputs + self.held_output).next_multiple_of(1024);
+        self.share.set(held, &io.config.held())
+    }
+
+    fn note_deadline(&mut self, time: Time) {
+        self.until = self.until.min(time);
+    }
+}
+
+/// Octets of fields that a request may have, with 32 for each field.
+fn list_bytes_max(config: &ServerConfig) -> usize {
+    config.limits_ref().head_bytes_max
+}
+
+fn is_too_long(header: FrameHeader) -> bool {
+    header.len > crate::h2::frame::PAYLOAD_BYTES_MAX
+}
+
+/// Writes a frame at once: those that answer the peer's do not wait for their turn. Their number is
+/// bounded by what the peer may make us send.
+fn put<C>(io: &mut Io<'_, '_, '_, C>, frame: &[u8]) {
+    let written = io.transport.output.write_pieces(&[frame]);
+    debug_assert!(written.is_ok(), "a frame was written after the end of the output");
+}
+
+/// The highest stream that can be: of a GOAWAY that refuses nothing yet.
+const STREAM_MAX: u32 = U31_MAX;
+
+/// Why a stream or the connection ends that did nothing wrong.
+const GRACEFUL: ErrorCode = ErrorCode::NoError;
+
+impl<S: Server> fmt::Debug for Streams<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Streams")
+            .field("last", &self.last)
+            .field("children", &self.children.len())
+            .finish_non_exhaustive()
+    }
+}

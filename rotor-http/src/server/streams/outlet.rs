@@ -1,0 +1,208 @@
+//! What goes out: frame by frame, the most urgent stream first, never more than the output's mark,
+//! so that the frames of the peer are read at all times.
+
+use rotor_stream::Output;
+
+use super::head_text::{encode, encode_trailers};
+use super::steps::rate;
+use super::{Streams, put};
+use crate::h1::response::{Ending, ResponseState};
+use crate::h2::frame::{FRAME_HEADER_BYTES, PAYLOAD_BYTES_MAX, flag, kind};
+use crate::h2::frame_writer::frame_header;
+use crate::h2::{Priority, StreamEvent};
+use crate::server::handler::Server;
+use crate::server::io::Io;
+
+/// A frame of fewer octets is not made only because there is no room for more.
+const CUT_MIN: usize = 1024;
+
+impl<S: Server> Streams<S> {
+    /// Sends what can be sent. Handlers whose response is taken are told so, and may write more.
+    pub(super) fn pump(&mut self, io: &mut Io<'_, '_, '_, S::Context>) {
+        self.waits_for_room = false;
+        while let Some(stream) = self.schedule.next() {
+            let Some(at) = self.find(stream) else { break };
+            if !self.send(at, io) {
+                self.waits_for_room = true;
+                break;
+            }
+            if self.children[at].is_flushed() {
+                self.step(at, io, |exchange, io| exchange.call(io, S::response_flushed));
+            } else {
+                self.settle(at, io);
+            }
+        }
+    }
+
+    /// Adds a child to the schedule if it has something that may be sent, else removes it.
+    pub(super) fn schedule_child(&mut self, at: usize) {
+        let outbound = self.outbound.octets();
+        let child = &mut self.children[at];
+        let may_send = if child.has_ended() {
+            false
+        } else if !child.has_sent_head {
+            // Without a status, what is there are interim responses.
+            let response = child.response();
+            let is_whole = response.is_head_done() || response.ending() == Ending::Unstarted;
+            is_whole && !child.output.is_empty()
+        } else if child.body_left() > 0 {
+            child.outbound.octets().min(outbound) > 0
+        } else {
+            child.is_complete()
+        };
+        if may_send == child.is_scheduled {
+            return;
+        }
+        child.is_scheduled = may_send;
+        if may_send {
+            self.schedule.insert(child.id, child.priority);
+        } else {
+            self.schedule.remove(child.id, child.priority);
+        }
+    }
+
+    /// Sends one frame of a child (of a head, all its frames); false where there is no room.
+    fn send(&mut self, at: usize, io: &mut Io<'_, '_, '_, S::Context>) -> bool {
+        let room = room(io.transport.output, io.config.limits_ref().output_high_water);
+        let child = &mut self.children[at];
+        let (stream, is_complete) = (child.id, child.is_complete());
+        let trailers = child.response().trailers_len();
+        if !child.has_sent_head {
+            let Some(head) = encode(child.output.front(), &mut self.encoder, &mut self.sent_block)
+            else {
+                // Nothing of it is there: the schedule has it again once it is.
+                return true;
+            };
+            if !fits(self.sent_block.len(), room, io.transport.output) {
+                self.encoder.take_back();
+                return false;
+            }
+            child.output.discard(head.len);
+            child.has_sent_head = !head.is_interim;
+            let is_end = child.has_sent_head && is_complete && child.output.is_empty();
+            put_block(&self.sent_block, stream, is_end, self.peer.frame_bytes_max, io);
+            self.sent(at, is_end);
+            return true;
+        }
+        let left = child.body_left();
+        if left == 0 {
+            if trailers > 0 {
+                encode_trailers(child.output.front(), &mut self.encoder, &mut self.sent_block);
+                if !fits(self.sent_block.len(), room, io.transport.output) {
+                    self.encoder.take_back();
+                    return false;
+                }
+                child.output.discard(trailers);
+                put_block(&self.sent_block, stream, true, self.peer.frame_bytes_max, io);
+            } else {
+                put(io, &frame_header(0, kind::DATA, flag::END_STREAM, stream));
+            }
+            self.sent(at, true);
+            return true;
+        }
+        let allowed =
+            left.min(PAYLOAD_BYTES_MAX).min(child.outbound.octets()).min(self.outbound.octets());
+        let count = allowed.min(room.saturating_sub(FRAME_HEADER_BYTES));
+        if count < allowed.min(CUT_MIN) {
+            return false;
+        }
+        let is_end = is_complete && count == left && trailers == 0;
+        let flags = if is_end { flag::END_STREAM } else { 0 };
+        put(io, &frame_header(count, kind::DATA, flags, stream));
+        let moved = child.output.move_to(io.transport.output, count);
+        debug_assert!(moved.is_ok_and(|moved| moved == count), "as many as there are");
+        child.outbound.take(count);
+        self.outbound.take(count);
+        child.taking.pass(count as u64, rate(io.config.limits_ref()), io.scope.now());
+        self.sent(at, is_end);
+        true
+    }
+
+    fn sent(&mut self, at: usize, is_end: bool) {
+        let child = &mut self.children[at];
+        // It was open: what has ended is not in the schedule.
+        child.state = child.state.after(StreamEvent::Sent { is_end }).unwrap_or(child.state);
+    }
+
+    /// Sends a whole response at once, if nothing stands before it: no other stream, no window, no
+    /// mark. If something does, nothing was done.
+    pub(super) fn send_at_once(
+        &mut self,
+        stream: u32,
+        state: &ResponseState,
+        priority: Priority,
+        io: &mut Io<'_, '_, '_, S::Context>,
+    ) -> bool {
+        if self.schedule.is_ahead_of(priority) || state.trailers_len() > 0 {
+            return false;
+        }
+        let output = &mut *io.transport.output;
+        let room = room(output, io.config.limits_ref().output_high_water);
+        let Some(head) = encode(self.scratch.front(), &mut self.encoder, &mut self.sent_block)
+        else {
+            return false;
+        };
+        let body = self.scratch.len() - head.len;
+        let window = self.outbound.octets().min(self.peer.initial_window as usize);
+        let block = self.sent_block.len();
+        if head.is_interim
+            || body > window
+            || body > PAYLOAD_BYTES_MAX
+            || block > PAYLOAD_BYTES_MAX
+            || block + body + 2 * FRAME_HEADER_BYTES > room
+        {
+            self.encoder.take_back();
+            return false;
+        }
+        self.scratch.discard(head.len);
+        let ends = if body == 0 { flag::END_STREAM } else { 0 };
+        let headers = frame_header(block, kind::HEADERS, flag::END_HEADERS | ends, stream);
+        if body == 0 {
+            let _open = output.write_pieces(&[&headers, &self.sent_block]);
+            return true;
+        }
+        let data = frame_header(body, kind::DATA, flag::END_STREAM, stream);
+        let front = self.scratch.front();
+        if front.len() == body {
+            let _open = output.write_pieces(&[&headers, &self.sent_block, &data, front]);
+            self.scratch.discard(body);
+        } else {
+            let _open = output.write_pieces(&[&headers, &self.sent_block, &data]);
+            let _all = self.scratch.move_to(output, body);
+        }
+        self.outbound.take(body);
+        true
+    }
+}
+
+/// Octets that may be written. An output with nothing in it takes any frame: a mark that is too low
+/// must not stop everything.
+fn room(output: &Output, mark: usize) -> usize {
+    if output.is_empty() { mark.max(PAYLOAD_BYTES_MAX) } else { mark.saturating_sub(output.len()) }
+}
+
+fn fits(block: usize, room: usize, output: &Output) -> bool {
+    output.is_empty() || block + FRAME_HEADER_BYTES <= room
+}
+
+/// Writes a block of fields, in as many frames as the peer's largest makes it.
+fn put_block<C>(
+    block: &[u8],
+    stream: u32,
+    is_end: bool,
+    frame_bytes_max: u32,
+    io: &mut Io<'_, '_, '_, C>,
+) {
+    let most = frame_bytes_max as usize;
+    let ends = if is_end { flag::END_STREAM } else { 0 };
+    let (first, rest) = block.split_at(block.len().min(most));
+    let whole = if rest.is_empty() { flag::END_HEADERS } else { 0 };
+    put(io, &frame_header(first.len(), kind::HEADERS, ends | whole, stream));
+    put(io, first);
+    let mut rest = rest.chunks(most).peekable();
+    while let Some(part) = rest.next() {
+        let whole = if rest.peek().is_none() { flag::END_HEADERS } else { 0 };
+        put(io, &frame_header(part.len(), kind::CONTINUATION, whole, stream));
+        put(io, part);
+    }
+}

@@ -1,0 +1,248 @@
+//! A request that begins: its handler is called, and becomes a child unless it answers at once.
+
+use rotor_core::{Panicked, Time};
+use rotor_stream::{Buf, Output, RateWatch};
+
+use super::child::Child;
+use super::{Going, Streams, put};
+use crate::flow::{Flow, Wait};
+use crate::h1::framing::Body;
+use crate::h1::head::RequestHead;
+use crate::h1::request_semantics::RequestSemantics;
+use crate::h1::response::{Ending, ReplyTo, ResponseState};
+use crate::h2::request::{CheckedRequest, Refusal, is_head};
+use crate::h2::{
+    ErrorCode, Nuisance, Priority, ReceiveWindow, SendWindow, StreamState, Violation, frame_writer,
+};
+use crate::semantics::status::Status;
+use crate::semantics::version::Version;
+use crate::server::counters::Counters;
+use crate::server::exchange::{Exchange, Exchanged};
+use crate::server::handler::{Next, Server, Step};
+use crate::server::head::Head;
+use crate::server::io::Io;
+use crate::server::log_line::LogLine;
+use crate::server::outgoing::Outgoing;
+use crate::server::response::Response;
+use crate::server::unwanted::Announced;
+
+/// What a stream begins with.
+struct Begun {
+    stream: u32,
+    is_end: bool,
+    length: Option<u64>,
+    priority: Priority,
+}
+
+impl<S: Server> Streams<S> {
+    /// The fields in the list are those of a new stream.
+    pub(super) fn request(
+        &mut self,
+        stream: u32,
+        is_end: bool,
+        io: &mut Io<'_, '_, '_, S::Context>,
+    ) -> Result<(), Violation> {
+        self.last = stream;
+        self.since = io.scope.now();
+        let config = io.config.http2_ref();
+        if self.going == Going::Last {
+            // The peer was told; what it had sent before it heard so is refused, and no flood.
+            put(io, &frame_writer::reset(stream, ErrorCode::RefusedStream));
+            self.remember(stream);
+            return Ok(());
+        }
+        if self.children.len() >= config.streams_max as usize
+            || self.held_output >= config.unsent_bytes_max
+        {
+            return Err(Violation::Stream(stream, ErrorCode::RefusedStream));
+        }
+        let wish = self.take_wish(stream);
+        let is_head = is_head(&self.list);
+        let request = match CheckedRequest::check(&mut self.list, io.config.limits_ref()) {
+            Ok(request) => request,
+            Err(Refusal::Malformed(why)) => {
+                log::debug!("machine {} refuses a request: {why}", io.scope.token());
+                Counters::add(&io.config.count().refused);
+                return Err(Violation::Stream(stream, ErrorCode::ProtocolError));
+            }
+            Err(Refusal::Status(status)) => {
+                let begun = Begun { stream, is_end, length: None, priority: Priority::DEFAULT };
+                return self.refuse_with(status, is_head, begun, io);
+            }
+        };
+        if is_end && request.length.is_some_and(|length| length > 0) {
+            Counters::add(&io.config.count().refused);
+            return Err(Violation::Stream(stream, ErrorCode::ProtocolError));
+        }
+        self.may_be_followed(io);
+        let priority = wish.unwrap_or(request.priority);
+        self.call(request, Begun { stream, is_end, length: None, priority }, io);
+        Ok(())
+    }
+
+    fn take_wish(&mut self, stream: u32) -> Option<Priority> {
+        if self.wishes.is_empty() {
+            return None;
+        }
+        let wish = self.wishes.iter().find(|(own, _)| *own == stream).map(|(_, wish)| *wish);
+        // Streams below this one will never begin.
+        self.wishes.retain(|(own, _)| *own > stream);
+        wish
+    }
+
+    fn may_be_followed(&mut self, io: &mut Io<'_, '_, '_, S::Context>) {
+        self.begun += 1;
+        if self.begun == io.config.limits_ref().requests_max {
+            Counters::add(&io.config.count().used_up);
+            self.announce_end(io);
+        }
+    }
+
+    /// Calls the handler with the head of its request.
+    fn call(
+        &mut self,
+        request: CheckedRequest,
+        mut begun: Begun,
+        io: &mut Io<'_, '_, '_, S::Context>,
+    ) {
+        begun.length = request.length;
+        let room = self.room(usize::MAX, io.config);
+        let Io { transport, scope, config } = io;
+        let (list, connection) = (&self.list, transport.connection());
+        let (Some(target), Some(authority)) = (request.target(list), request.authority(list))
+        else {
+            return;
+        };
+        let body = match (begun.is_end, begun.length) {
+            (true, _) => Body::Empty,
+            (false, Some(length)) if length > 0 => Body::Length(length),
+            // Frames say where it ends.
+            (false, _) => Body::UntilClose,
+        };
+        let head = RequestHead::framed(request.method(list), target, list.fields());
+        let terms = RequestSemantics::framed(&head, authority, body, request.expects_continue);
+        config.renew_date(scope);
+        let reply = terms.reply_to();
+        let mut state = ResponseState::new(reply);
+        let mut response = Response::new(&mut state, &mut self.scratch, config, false);
+        response.limit_room(room);
+        let seed = &self.seed;
+        let mut part = scope.part(begun.stream);
+        let next = part.guard(|scope| {
+            // Within the guard: `supports` is the user's, too.
+            S::supports(head.method()).then(|| {
+                Counters::add(&config.count().requests);
+                let head = Head::new(&head, &terms, connection);
+                S::headers_received(seed.clone(), &head, &mut response, scope)
+            })
+        });
+        if matches!(next, Ok(Some(Next { step: Step::Finished, .. })))
+            && state.ending() == Ending::KeepAlive
+            && begun.is_end
+            && !config.is_logged()
+            && self.send_at_once(begun.stream, &state, begun.priority, io)
+        {
+            return;
+        }
+        let log = io
+            .config
+            .is_logged()
+            .then(|| LogLine::of(Some(&head_of(&self.list, &request)), io.transport.connection()));
+        let output = std::mem::take(&mut self.scratch);
+        let outgoing = Outgoing::of_head(state, reply, 0, &output, io.scope.now(), log);
+        let announced = Announced { body, expects_continue: terms_expects(&request, body) };
+        self.begin(begun, announced, outgoing, output, io, |exchange, io| {
+            begin_exchange(exchange, next, io)
+        });
+    }
+
+    /// Answers a request that no handler sees.
+    #[cold]
+    fn refuse_with(
+        &mut self,
+        status: Status,
+        is_head: bool,
+        begun: Begun,
+        io: &mut Io<'_, '_, '_, S::Context>,
+    ) -> Result<(), Violation> {
+        let counters = io.config.count();
+        Counters::add(&counters.refused);
+        if matches!(status, Status::REQUEST_HEADER_FIELDS_TOO_LARGE | Status::URI_TOO_LONG) {
+            Counters::add(&counters.heads_too_large);
+        }
+        let reply =
+            ReplyTo { version: Version::Http2, is_head, keep_alive: true, ..ReplyTo::unreadable() };
+        let log = io.config.is_logged().then(|| LogLine::of(None, io.transport.connection()));
+        let output = Output::new();
+        let outgoing = Outgoing::new(reply, &output, io.scope.now(), log);
+        let announced = Announced { body: Body::Empty, expects_continue: false };
+        self.begin(begun, announced, outgoing, output, io, |_, _| Flow::Fail(status));
+        // A page for each costs more than to say no.
+        self.count(Nuisance::ProvokedReset, io)
+    }
+
+    /// Makes a child of a request that is not over yet.
+    fn begin(
+        &mut self,
+        begun: Begun,
+        announced: Announced,
+        outgoing: Outgoing,
+        output: Output,
+        io: &mut Io<'_, '_, '_, S::Context>,
+        first: impl FnOnce(&mut Exchange<S>, &mut Io<'_, '_, '_, S::Context>) -> Exchanged<S>,
+    ) {
+        let response = outgoing.state;
+        let exchange = Exchange::new(outgoing, announced, io.config);
+        let config = io.config.http2_ref();
+        self.children.push(Box::new(Child {
+            id: begun.stream,
+            state: StreamState::of_request(begun.is_end),
+            exchange: Some(Box::new(exchange)),
+            response,
+            input: Buf::new(),
+            output,
+            has_sent_head: false,
+            priority: begun.priority,
+            is_scheduled: false,
+            inbound: ReceiveWindow::new(config.stream_window),
+            outbound: SendWindow::new(self.peer.initial_window),
+            held: 0,
+            held_output: 0,
+            length: begun.length,
+            received: 0,
+            wait: Wait::AS_BEFORE,
+            until: Time::NEVER,
+            taking: RateWatch::NONE,
+        }));
+        self.step(self.children.len() - 1, io, first);
+    }
+}
+
+/// What the handler has returned on seeing the head.
+fn begin_exchange<S: Server>(
+    exchange: &mut Exchange<S>,
+    next: Result<Option<Next<S>>, Panicked>,
+    io: &mut Io<'_, '_, '_, S::Context>,
+) -> Exchanged<S> {
+    match next {
+        Ok(Some(next)) => exchange.apply(Ok(next), io),
+        Err(panicked) => exchange.apply(Err(panicked), io),
+        Ok(None) => {
+            Counters::add(&io.config.count().refused);
+            Flow::Fail(Status::NOT_IMPLEMENTED)
+        }
+    }
+}
+
+/// The head for the log, once more.
+fn head_of<'a>(list: &'a crate::h2::hpack::FieldList, request: &CheckedRequest) -> RequestHead<'a> {
+    let method = request.method(list);
+    let asterisk =
+        crate::semantics::target::Target::parse(crate::semantics::method::Method::Options, "*");
+    let target = request.target(list).or(asterisk).expect("an asterisk is a target of OPTIONS");
+    RequestHead::framed(method, target, list.fields())
+}
+
+fn terms_expects(request: &CheckedRequest, body: Body) -> bool {
+    request.expects_continue && body != Body::Empty
+}

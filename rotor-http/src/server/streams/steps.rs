@@ -1,0 +1,196 @@
+//! A step of one child: its exchange is called, and what that led to is put in order.
+
+use std::any::type_name;
+
+use rotor_core::Time;
+use rotor_stream::{LeastRate, RateWatch};
+
+use super::{GRACEFUL, Streams, put};
+use crate::flow::Flow;
+use crate::h1::response::Ending;
+use crate::h2::{ErrorCode, StreamEvent, frame_writer};
+use crate::limits::Limits;
+use crate::semantics::status::Status;
+use crate::server::counters::Counters;
+use crate::server::exchange::{Exchange, Exchanged};
+use crate::server::handler::Server;
+use crate::server::io::Io;
+
+impl<S: Server> Streams<S> {
+    /// Calls the exchange of a child, and does what else can be done with what has come for it.
+    pub(super) fn step(
+        &mut self,
+        at: usize,
+        io: &mut Io<'_, '_, '_, S::Context>,
+        first: impl FnOnce(&mut Exchange<S>, &mut Io<'_, '_, '_, S::Context>) -> Exchanged<S>,
+    ) {
+        let room = self.room(at, io.config);
+        let flow = self.children[at].step(io.scope, io.config, |exchange, io| {
+            exchange.outgoing.room_max = room;
+            first(exchange, io).and_again(|| Flow::batch(|| exchange.receive(io)))
+        });
+        let child = &mut self.children[at];
+        match flow {
+            Some(Flow::Wait(wait)) => child.set_wait(wait),
+            // The rest behind the others: its time has come at once.
+            Some(Flow::Again) => child.until = io.scope.now(),
+            Some(Flow::Done(upgrade)) => self.finish(at, upgrade.is_some(), io),
+            Some(Flow::Fail(status)) => self.fail_child(at, status, io),
+            None => {}
+        }
+        self.settle(at, io);
+    }
+
+    /// The handler is done: was its response complete?
+    fn finish(&mut self, at: usize, upgrades: bool, io: &mut Io<'_, '_, '_, S::Context>) {
+        let child = &mut self.children[at];
+        match child.response().ending() {
+            Ending::KeepAlive | Ending::Close if !upgrades => {}
+            _ => {
+                Counters::add(&io.config.count().unfinished);
+                log::error!("{} finished without a complete response", type_name::<S>());
+                return self.fail_child(at, Status::INTERNAL_SERVER_ERROR, io);
+            }
+        }
+        let is_last = child.response().ending() == Ending::Close;
+        child.step(io.scope, io.config, |exchange, io| exchange.outgoing.log(io.scope, io.config));
+        child.end_exchange();
+        if is_last {
+            self.announce_end(io);
+        }
+    }
+
+    /// The handler is gone, or has not answered: an error page if that is still possible. If not,
+    /// [`settle`](Streams::settle) cuts the stream.
+    #[cold]
+    fn fail_child(&mut self, at: usize, status: Status, io: &mut Io<'_, '_, '_, S::Context>) {
+        let child = &mut self.children[at];
+        child.step(io.scope, io.config, |exchange, io| {
+            exchange.outgoing.error_page::<S>(status, io);
+            exchange.outgoing.log(io.scope, io.config);
+        });
+        child.end_exchange();
+    }
+
+    /// DATA that nobody wants has come, for a stream whose response is written.
+    pub(super) fn dropped(&mut self, at: usize, io: &mut Io<'_, '_, '_, S::Context>) {
+        let child = &self.children[at];
+        let (stream, most) = (child.id, io.config.limits_ref().drained_body_bytes_max);
+        if child.has_ended() && child.state.is_receiving() && child.received > most {
+            Counters::add(&io.config.count().undrained);
+            return self.reset(stream, GRACEFUL, io);
+        }
+        self.settle(at, io);
+    }
+
+    /// Looks at every child: what all of them may send has changed.
+    pub(super) fn look_at_all(&mut self, io: &mut Io<'_, '_, '_, S::Context>) {
+        // From behind: one that goes leaves those before it where they are.
+        for at in (0..self.children.len()).rev() {
+            self.settle(at, io);
+        }
+    }
+
+    /// Puts in order what a child has led to: windows, memory, its place in the schedule, its
+    /// deadline. It may be gone afterwards.
+    pub(super) fn settle(&mut self, at: usize, io: &mut Io<'_, '_, '_, S::Context>) {
+        let now = io.scope.now();
+        let child = &mut self.children[at];
+        let stream = child.id;
+        if child.exchange.is_none() {
+            child.input.clear();
+            if !child.is_complete() {
+                return self.reset(stream, ErrorCode::InternalError, io);
+            }
+        }
+        let taken = child.held - child.input.len().min(child.held);
+        if taken > 0 {
+            child.held -= taken;
+            child.inbound.release(taken);
+            self.inbound.release(taken);
+            if child.state.is_receiving()
+                && let Some(more) = child.inbound.update()
+            {
+                put(io, &frame_writer::window_update(stream, more));
+            }
+        }
+        let held = child.output.held_bytes();
+        self.held_output = self.held_output - child.held_output + held;
+        child.held_output = held;
+        if child.exchange.is_none() && child.has_ended() {
+            if !child.state.is_receiving() {
+                return self.remove(at, now);
+            }
+            // The peer still sends: for so long it is read and dropped.
+            child.until = child.until.min(now + io.config.limits_ref().shutdown_timeout);
+        }
+        self.watch(at, io.config.limits_ref(), now);
+        self.schedule_child(at);
+        let deadline = self.children[at].deadline();
+        self.note_deadline(deadline);
+    }
+
+    /// Times a peer whose windows hold up what waits for it: the stream times only what the socket
+    /// does not take.
+    fn watch(&mut self, at: usize, limits: &Limits, now: Time) {
+        let outbound = self.outbound.octets();
+        let child = &mut self.children[at];
+        let left = child.body_left();
+        let step = limits.response_step();
+        let is_held_up = left > 0 && child.outbound.octets().min(outbound) < left.min(step.max(1));
+        if !is_held_up {
+            child.taking = RateWatch::NONE;
+        } else if child.taking == RateWatch::NONE {
+            child.taking = RateWatch::new(rate(limits), now);
+        }
+    }
+
+    /// The child has nothing more to do.
+    pub(super) fn remove(&mut self, at: usize, now: Time) {
+        let child = self.children.remove(at);
+        if child.is_scheduled {
+            self.schedule.remove(child.id, child.priority);
+        }
+        self.held_output -= child.held_output;
+        self.inbound.release(child.held);
+        self.since = now;
+    }
+
+    /// Tells the handler of a child that its stream is over, and forgets it.
+    pub(super) fn forget(&mut self, at: usize, io: &mut Io<'_, '_, '_, S::Context>) {
+        let child = &mut self.children[at];
+        child.step(io.scope, io.config, |exchange, io| {
+            exchange.lost(io.scope, io.config);
+            exchange.outgoing.log(io.scope, io.config);
+        });
+        child.state = child.state.after(StreamEvent::Reset).unwrap_or(child.state);
+        self.remove(at, io.scope.now());
+    }
+
+    /// Ends a stream, whatever is under way on it.
+    pub(super) fn reset(
+        &mut self,
+        stream: u32,
+        code: ErrorCode,
+        io: &mut Io<'_, '_, '_, S::Context>,
+    ) {
+        put(io, &frame_writer::reset(stream, code));
+        if let Some(at) = self.find(stream) {
+            self.forget(at, io);
+        }
+        self.remember(stream);
+    }
+
+    /// What is on its way to a stream that was reset is no breach of the protocol.
+    pub(super) fn remember(&mut self, stream: u32) {
+        if self.forgotten.len() == super::FORGOTTEN_MAX {
+            self.forgotten.pop_front();
+        }
+        self.forgotten.push_back(stream);
+    }
+}
+
+/// How fast a peer has to take a response that its windows hold up.
+pub(super) fn rate(limits: &Limits) -> LeastRate {
+    LeastRate::new(limits.response_step() as u64, limits.response_grace)
+}
