@@ -109,7 +109,10 @@ impl BodyReceiver {
     /// against theirs by the time that it ends.
     pub(crate) fn framed(body: Body) -> BodyReceiver {
         let mut receiver = BodyReceiver::announced(body);
-        receiver.framed = Framed::Open;
+        receiver.framed = match body {
+            Body::Empty => Framed::Ended(Trailers::default()),
+            _ => Framed::Open,
+        };
         receiver
     }
 

@@ -82,7 +82,8 @@ impl Http2Config {
     }
 
     /// Bytes of memory that responses of one connection wait with, for their turn or for their
-    /// windows. Default 1 MiB. Beyond, [`Response::room`](super::Response::room) is small, and
+    /// windows. Default 1 MiB. Beyond, [`Response::room`](super::Response::room) is small; beyond
+    /// eight times as many, which are of handlers that answer with more than there is room for,
     /// further requests are refused (REFUSED_STREAM), until the peer has taken some.
     pub fn unsent_bytes_max(mut self, bytes: usize) -> Http2Config {
         self.unsent_bytes_max = bytes;

@@ -37,8 +37,8 @@ pub struct Response<'a> {
     closes: bool,
     /// A `Retry-After` that is to be said, in seconds.
     retry_after: Option<&'static str>,
-    /// Octets that may be written, whatever the output has room for.
-    room_max: usize,
+    /// How long the output may become, whatever its mark is.
+    len_max: usize,
 }
 
 const RETRY_AFTER: &str = "Retry-After";
@@ -50,13 +50,13 @@ impl<'a> Response<'a> {
         config: &'a ServerConfig,
         closes: bool,
     ) -> Response<'a> {
-        Response { state, output, config, closes, retry_after: None, room_max: usize::MAX }
+        Response { state, output, config, closes, retry_after: None, len_max: usize::MAX }
     }
 
     /// Other responses on the same connection leave no more room than this.
     #[inline]
     pub(super) fn limit_room(&mut self, octets: usize) {
-        self.room_max = octets;
+        self.len_max = self.output.len().saturating_add(octets);
     }
 
     /// Makes the connection close after this response where a response can end one: not on HTTP/2.
@@ -405,7 +405,7 @@ impl<'a> Response<'a> {
     #[doc(alias = "backpressure")]
     pub fn room(&self) -> usize {
         let high = self.config.limits_ref().output_high_water;
-        high.saturating_sub(self.output.len()).min(self.room_max)
+        high.min(self.len_max).saturating_sub(self.output.len())
     }
 }
 

@@ -15,6 +15,7 @@ mod ending;
 mod exchanges;
 mod faults;
 mod functions;
+mod http2;
 mod limits;
 mod misuse;
 mod mixed;

@@ -35,11 +35,6 @@ impl<S: Server> Streams<S> {
         io: &mut Io<'_, '_, '_, S::Context>,
     ) -> Streamed<S> {
         let (now, counters) = (io.scope.now(), io.config.count());
-        if self.settings_until <= now {
-            Counters::add(&counters.settings_timeouts);
-            let why = "our settings were not acknowledged in time";
-            return self.fail(Violation::Connection(ErrorCode::SettingsTimeout, why), io);
-        }
         let is_begun_late = self.block.as_ref().is_some_and(|block| block.until <= now)
             || (self.phase != Phase::Open
                 && self.since + io.config.limits_ref().head_timeout <= now);
@@ -47,6 +42,11 @@ impl<S: Server> Streams<S> {
             Counters::add(&counters.head_timeouts);
             return self
                 .fail(Violation::Connection(ErrorCode::NoError, "fields came too slowly"), io);
+        }
+        if self.settings_until <= now {
+            Counters::add(&counters.settings_timeouts);
+            let why = "our settings were not acknowledged in time";
+            return self.fail(Violation::Connection(ErrorCode::SettingsTimeout, why), io);
         }
         if let Going::Announced(until) = self.going
             && until <= now
@@ -103,15 +103,7 @@ impl<S: Server> Streams<S> {
         self.is_read_closed = true;
         for at in (0..self.children.len()).rev() {
             if self.children[at].state.is_receiving() {
-                let stream = self.children[at].id;
                 self.step(at, io, |exchange, io| exchange.fail(BodyError::Truncated, io));
-                // Nobody sends it any more, so nobody is waited for.
-                if let Some(at) = self.find(stream)
-                    && self.children[at].exchange.is_none()
-                    && self.children[at].has_ended()
-                {
-                    self.remove(at, io.scope.now());
-                }
             }
         }
         self.go_on(io)

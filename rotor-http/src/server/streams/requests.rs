@@ -26,6 +26,10 @@ use crate::server::outgoing::Outgoing;
 use crate::server::response::Response;
 use crate::server::unwanted::Announced;
 
+/// Handlers may answer with more than there is room for; when their responses wait with so many
+/// times what is allowed, no more of them are called.
+const REFUSED_TIMES: usize = 8;
+
 /// What a stream begins with.
 struct Begun {
     stream: u32,
@@ -52,7 +56,7 @@ impl<S: Server> Streams<S> {
             return Ok(());
         }
         if self.children.len() >= config.streams_max as usize
-            || self.held_output >= config.unsent_bytes_max
+            || self.held_output >= config.unsent_bytes_max.saturating_mul(REFUSED_TIMES)
         {
             return Err(Violation::Stream(stream, ErrorCode::RefusedStream));
         }

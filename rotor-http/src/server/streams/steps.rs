@@ -118,7 +118,7 @@ impl<S: Server> Streams<S> {
         self.held_output = self.held_output - child.held_output + held;
         child.held_output = held;
         if child.exchange.is_none() && child.has_ended() {
-            if !child.state.is_receiving() {
+            if !child.state.is_receiving() || self.is_read_closed {
                 return self.remove(at, now);
             }
             // The peer still sends: for so long it is read and dropped.

@@ -1,0 +1,173 @@
+//! How connections end: by a drain, in idleness, by a breach of the protocol.
+
+use rotor_http::Limits;
+use rotor_http::h2::frame_writer;
+
+use super::client::{Client, beginning, config, data, frame, headers};
+use crate::probe::seconds;
+
+const STREAM_MAX: u32 = (1 << 31) - 1;
+
+#[test]
+fn a_drain_ends_in_two_steps_and_loses_no_request() {
+    let mut client = Client::new(config());
+    client.get(1, "/wait");
+    client.driver.drain(seconds(60));
+    client.read();
+    assert_eq!(client.goaways, [(0, STREAM_MAX)], "the peer may have sent others by now");
+    client.get(3, "/authority");
+    assert_eq!(client.outcome(3), "200 a");
+    let ping = client.pings[0];
+    client.send(&frame_writer::ping(ping, true));
+    assert_eq!(client.goaways, [(0, STREAM_MAX), (0, 3)]);
+    client.get(5, "/authority");
+    assert_eq!(client.answer(5).reset, Some(7), "it may be made again elsewhere");
+    assert!(!client.driver.is_ended());
+    client.driver.context_mut().words = "at last".to_owned();
+    client.driver.context().notifier.clone().expect("it waits").wakeup();
+    client.driver.settle();
+    client.read();
+    assert_eq!(client.outcome(1), "200 GET /wait at last");
+    assert!(client.driver.is_ended());
+    assert_eq!(
+        client.driver.context().events.iter().filter(|event| *event == "draining").count(),
+        1
+    );
+}
+
+#[test]
+fn a_peer_that_does_not_hear_of_the_drain_gets_a_second_of_it() {
+    let mut client = Client::new(config());
+    client.driver.drain(seconds(60));
+    assert!(!client.driver.is_ended());
+    client.driver.advance(seconds(1));
+    assert_eq!((client.end(), client.goaways.len()), (Some(0), 2));
+}
+
+#[test]
+fn a_connection_is_ended_when_it_has_had_its_requests_and_when_a_handler_says_so() {
+    let mut client = Client::new(config().limits(Limits::new().requests_max(2)));
+    client.get(1, "/authority");
+    assert_eq!(client.goaways, []);
+    client.get(3, "/authority");
+    assert_eq!(client.goaways, [(0, STREAM_MAX)]);
+    client.driver.advance(seconds(1));
+    assert_eq!((client.end(), client.outcome(3)), (Some(0), "200 a".into()));
+}
+
+#[test]
+fn idle_connections_end_and_those_under_way_do_not() {
+    let mut client = Client::new(config());
+    client.get(1, "/wait-for-ever");
+    client.driver.advance(seconds(100));
+    assert!(!client.driver.is_ended());
+    client.send(&frame(3, 0, 1, &[0, 0, 0, 8]));
+    client.driver.advance(seconds(74));
+    // A ping is no request.
+    client.send(&frame(6, 0, 0, &[0; 8]));
+    assert!(!client.driver.is_ended());
+    client.driver.advance(seconds(2));
+    assert_eq!(client.end(), Some(0));
+}
+
+#[test]
+fn settings_must_be_acknowledged() {
+    let mut client = Client::silent(config());
+    let all = beginning(&[]);
+    client.send(&all[..all.len() - 9]);
+    client.get(1, "/wait-for-ever");
+    client.driver.advance(seconds(11));
+    assert_eq!(client.end(), Some(4));
+    let mut client = Client::silent(config());
+    client.send(&all[..24]);
+    client.driver.advance(seconds(11));
+    assert_eq!(client.end(), Some(0), "no settings at all");
+}
+
+/// RFC 9113, by code: protocol 1, flow control 3, closed 5, size 6, compression 9.
+#[test]
+fn breaches_of_the_protocol_end_the_connection() {
+    for (what, bytes, code) in [
+        ("DATA on stream 0", data(0, b"x", false), 1),
+        ("DATA on an idle stream", data(1, b"x", false), 1),
+        ("HEADERS of an even number", headers(2, "GET", "/", &[], true), 1),
+        (
+            "HEADERS of less than before",
+            [headers(5, "GET", "/authority", &[], true), headers(3, "GET", "/", &[], true)]
+                .concat(),
+            5,
+        ),
+        ("RST_STREAM on an idle stream", frame(3, 0, 1, &[0; 4]), 1),
+        ("WINDOW_UPDATE on an idle stream", frame(8, 0, 1, &[0, 0, 0, 1]), 1),
+        ("WINDOW_UPDATE of nothing", frame(8, 0, 0, &[0; 4]), 1),
+        ("CONTINUATION of nothing", frame(9, 4, 1, &[]), 1),
+        (
+            "a block that is broken off",
+            [frame(1, 0, 1, &[0x82]), frame(6, 0, 0, &[0; 8])].concat(),
+            1,
+        ),
+        (
+            "a block that goes on elsewhere",
+            [frame(1, 0, 1, &[0x82]), frame(9, 4, 3, &[])].concat(),
+            1,
+        ),
+        ("PUSH_PROMISE", frame(5, 4, 1, &[0, 0, 0, 2]), 1),
+        ("a frame that is too long", frame(0xbb, 0, 0, &[0; 16_385]), 6),
+        ("SETTINGS on a stream", frame(4, 0, 1, &[]), 1),
+        ("SETTINGS of odd length", frame(4, 0, 0, &[0; 5]), 6),
+        ("an initial window of 2^31", frame(4, 0, 0, &[0, 4, 0x80, 0, 0, 0]), 3),
+        ("PING of seven", frame(6, 0, 0, &[0; 7]), 6),
+        ("a field of no table", frame(1, 5, 1, &[0xff, 0x80, 1]), 9),
+        ("padding beyond its frame", frame(0, 8, 1, &[9, 0]), 1),
+    ] {
+        for pieces in [1, usize::MAX] {
+            let config = config();
+            let counters = config.counters();
+            let mut client = Client::new(config);
+            for piece in bytes.chunks(pieces) {
+                if !client.driver.is_ended() {
+                    client.send(piece);
+                }
+            }
+            assert_eq!(client.end(), Some(code), "{what}");
+            assert_eq!(counters.protocol_errors(), 1, "{what}");
+            assert_eq!(client.driver.failures(), [""; 0], "{what}");
+        }
+    }
+}
+
+#[test]
+fn handlers_are_told_when_the_connection_is_lost() {
+    for how in ["reset", "breach", "end"] {
+        let mut client = Client::new(config());
+        client.send(&headers(1, "POST", "/", &[], false));
+        client.send(&headers(3, "POST", "/progressive", &[], false));
+        match how {
+            "reset" => client.driver.reset(),
+            "end" => client.driver.end(),
+            _ => client.send(&frame(5, 0, 1, &[])),
+        }
+        let told = client
+            .driver
+            .context()
+            .events
+            .iter()
+            .filter(|event| *event == "bad request: Truncated");
+        assert_eq!(told.count(), 2, "{how}");
+        assert!(!client.driver.is_alive() || client.driver.is_ended(), "{how}");
+    }
+}
+
+#[test]
+fn a_peer_that_ends_its_side_behind_whole_requests_has_its_answers() {
+    let mut client = Client::new(config());
+    client.get(1, "/wait");
+    client.driver.end();
+    assert!(!client.driver.is_ended());
+    client.driver.context_mut().words = "still".to_owned();
+    client.driver.context().notifier.clone().expect("it waits").wakeup();
+    client.driver.settle();
+    client.read();
+    assert_eq!(client.outcome(1), "200 GET /wait still");
+    assert!(client.driver.is_ended());
+}

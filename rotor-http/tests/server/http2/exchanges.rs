@@ -1,0 +1,177 @@
+//! Requests and responses, several at a time.
+
+use rotor_http::server::Http2Config;
+
+use super::client::{Client, config, data, frame, headers};
+use crate::probe::{probe, seconds};
+
+#[test]
+fn without_being_allowed_plain_connections_speak_no_http2() {
+    let mut driver = probe(rotor_http::server::ServerConfig::new().http2(Http2Config::new()));
+    driver.send(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
+    assert!(driver.take_received().starts_with(b"HTTP/1.1 505 "));
+}
+
+#[test]
+fn where_both_are_spoken_the_first_octets_decide() {
+    for (input, answer) in [
+        (&b"GET /authority HTTP/1.1\r\nHost: a\r\n\r\n"[..], &b"HTTP/1.1 200 "[..]),
+        (b"PUT / HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n", b"HTTP/1.1 200 "),
+        (b"PRO / HTTP/1.1\r\n", b"HTTP/1.1 "),
+        (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", &[0, 0, 24, 4, 0]),
+        // A preface that goes wrong late.
+        (b"PRI * HTTP/2.0\r\n\r\nSN\r\n\r\n", &[0, 0, 24, 4, 0]),
+    ] {
+        for pieces in [1, 1000] {
+            let mut driver = probe(config());
+            input.chunks(pieces).for_each(|piece| driver.send(piece));
+            driver.end();
+            let received = driver.take_received();
+            assert!(received.starts_with(answer) || answer == b"HTTP/1.1 ", "{received:?}");
+        }
+    }
+}
+
+#[test]
+fn a_peer_that_stops_within_the_preface_is_ended() {
+    for len in [1, 3, 4, 10, 23] {
+        let mut client = Client::silent(config());
+        client.send(&b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"[..len]);
+        client.driver.advance(seconds(11));
+        assert!(client.driver.is_ended(), "{len}");
+    }
+}
+
+#[test]
+fn requests_are_answered_in_the_order_in_which_handlers_have_them() {
+    let mut client = Client::new(config());
+    client.send(&headers(1, "POST", "/", &[], false));
+    client.get(3, "/authority");
+    client.send(&headers(5, "POST", "/", &[], false));
+    assert_eq!(client.outcome(3), "200 a");
+    client.send(&data(5, b"five", true));
+    assert_eq!((client.outcome(5), client.outcome(1)), ("200 POST / five".into(), "0 cut".into()));
+    client.send(&data(1, b"o", false));
+    client.send(&data(1, b"ne", true));
+    assert_eq!(client.outcome(1), "200 POST / one");
+}
+
+#[test]
+fn a_handler_that_panics_costs_its_stream_and_no_other() {
+    let mut client = Client::new(config());
+    client.send(&headers(1, "POST", "/", &[], false));
+    client.get(3, "/panic");
+    client.get(5, "/stream-panic");
+    client.send(&data(1, b"one", true));
+    assert_eq!(client.answer(3).status, 500);
+    assert_eq!(client.answer(5).reset, Some(2), "a part of it was sent");
+    assert_eq!(client.outcome(1), "200 POST / one");
+    assert!(client.driver.is_alive());
+}
+
+#[test]
+fn trailers_of_both_sides_arrive() {
+    let mut client = Client::new(config());
+    client.send(&headers(1, "POST", "/progressive", &[], false));
+    client.send(&data(1, b"hello", false));
+    let trailers = super::client::block(&[("x-sum", "5")]);
+    client.send(&frame(1, 5, 1, &trailers));
+    assert_eq!(client.outcome(1), "200 POST /progressive hello x-sum: 5");
+    client.get(3, "/chunked");
+    assert_eq!((client.answer(3).text(), client.answer(3).field("x-sum")), ("onetwo", Some("6")));
+    assert_eq!(client.answer(3).field("transfer-encoding"), None);
+}
+
+#[test]
+fn a_peer_that_waits_for_a_sign_gets_it_before_its_answer() {
+    let mut client = Client::new(config());
+    client.send(&headers(1, "POST", "/", &[("expect", "100-continue")], false));
+    assert_eq!(client.answer(1).interim, [100]);
+    client.send(&data(1, b"hello", true));
+    assert_eq!(client.outcome(1), "200 POST / hello");
+    client.get(3, "/hints");
+    assert_eq!((client.answer(3).interim, client.answer(3).status), (vec![103], 200));
+}
+
+#[test]
+fn wake_ups_reach_the_handler_that_asked_for_them() {
+    let mut client = Client::new(config());
+    client.get(1, "/wait");
+    let first = client.driver.context().notifier.clone().expect("it waits");
+    client.get(3, "/wait");
+    let second = client.driver.context().notifier.clone().expect("it waits");
+    assert_eq!((first.part(), second.part()), (1, 3));
+    client.driver.context_mut().words = "for the second".to_owned();
+    second.wakeup();
+    client.driver.settle();
+    client.read();
+    assert_eq!(client.outcome(3), "200 GET /wait for the second");
+    assert_eq!(client.outcome(1), "0 cut");
+    // Of a stream that is over, it is nobody's.
+    second.wakeup();
+    client.driver.context_mut().words = "for the first".to_owned();
+    first.wakeup();
+    client.driver.settle();
+    client.read();
+    assert_eq!(client.outcome(1), "200 GET /wait for the first");
+}
+
+#[test]
+fn what_the_peer_takes_back_is_told_to_its_handler() {
+    let mut client = Client::new(config());
+    client.get(1, "/wait");
+    client.send(&frame(3, 0, 1, &[0, 0, 0, 8]));
+    assert_eq!(client.driver.context().events, ["GET /wait", "bad request: Truncated"]);
+    client.get(3, "/authority");
+    assert_eq!(client.outcome(3), "200 a");
+}
+
+#[test]
+fn a_handler_that_answers_before_the_body_has_come_ends_its_stream_without_an_error() {
+    let mut client = Client::new(config());
+    client.send(&headers(1, "POST", "/ignore", &[], false));
+    assert_eq!(client.outcome(1), "200 POST /ignore ");
+    client.send(&data(1, &[b'x'; 16_000], false));
+    assert_eq!(client.answer(1).reset, None, "a little is read and dropped");
+    (0..4).for_each(|_| client.send(&data(1, &[b'x'; 16_000], false)));
+    client.send(&data(1, &[b'x'; 16_000], false));
+    assert_eq!(client.answer(1).reset, Some(0));
+    // What is on its way is no breach.
+    client.send(&data(1, b"x", true));
+    client.get(3, "/authority");
+    assert_eq!(client.outcome(3), "200 a");
+}
+
+#[test]
+fn malformed_requests_cost_their_stream_and_no_handler_sees_them() {
+    for fields in [
+        &[("connection", "close")][..],
+        &[("transfer-encoding", "chunked")],
+        &[("x", "a\r\nb: c")],
+        &[("content-length", "1"), ("content-length", "1")],
+        &[(":path", "/")],
+        &[("host", "b")],
+    ] {
+        let mut client = Client::new(config());
+        client.send(&headers(1, "GET", "/", fields, true));
+        assert_eq!(client.outcome(1), "0 reset 1", "{fields:?}");
+        client.get(3, "/authority");
+        assert_eq!(client.outcome(3), "200 a");
+        assert_eq!(client.driver.context().events, ["GET /authority"]);
+    }
+}
+
+#[test]
+fn data_must_be_as_long_as_was_said() {
+    for (length, pieces) in
+        [("5", &["hell"][..]), ("5", &["hello", "o"]), ("5", &["helloo"]), ("0", &["x"])]
+    {
+        let mut client = Client::new(config());
+        client.send(&headers(1, "POST", "/", &[("content-length", length)], false));
+        for (at, piece) in pieces.iter().enumerate() {
+            client.send(&data(1, piece.as_bytes(), at + 1 == pieces.len()));
+        }
+        assert_eq!(client.outcome(1), "0 reset 1", "{length} {pieces:?}");
+        assert!(!client.driver.context().events.iter().any(|event| event.starts_with("body")));
+    }
+}

@@ -1,0 +1,270 @@
+//! What no honest peer does: each flood ends its own connection, with its own counter.
+
+use rotor_http::Limits;
+use rotor_http::server::{Counters, ServerConfig};
+
+use super::client::{Client, block, config, data, frame, headers, http2, settings};
+use crate::probe::seconds;
+
+const CALM: u32 = 11;
+
+/// Sends until the connection has ended; returns after how many.
+fn flood(client: &mut Client, most: u32, mut frames: impl FnMut(u32) -> Vec<u8>) -> u32 {
+    for round in 0..most {
+        client.send(&frames(round));
+        if client.driver.is_ended() {
+            return round + 1;
+        }
+    }
+    most
+}
+
+#[test]
+fn floods_end_their_connection_after_as_many_as_are_allowed_and_are_counted() {
+    type Flood =
+        (&'static str, fn(u32) -> Vec<u8>, std::ops::RangeInclusive<u32>, fn(&Counters) -> u64);
+    let floods: [Flood; 12] = [
+        (
+            "rapid reset",
+            |n| {
+                [
+                    headers(2 * n + 1, "GET", "/wait", &[], true),
+                    frame(3, 0, 2 * n + 1, &[0, 0, 0, 8]),
+                ]
+                .concat()
+            },
+            201..=201,
+            Counters::reset_floods,
+        ),
+        (
+            "made you reset",
+            |n| {
+                [headers(2 * n + 1, "POST", "/wait", &[], false), frame(8, 0, 2 * n + 1, &[0; 4])]
+                    .concat()
+            },
+            201..=201,
+            Counters::reset_floods,
+        ),
+        (
+            "malformed requests",
+            |n| headers(2 * n + 1, "GET", "nowhere", &[], true),
+            201..=201,
+            Counters::reset_floods,
+        ),
+        (
+            "more streams than there may be",
+            |n| headers(2 * n + 1, "GET", "/wait-for-ever", &[], true),
+            301..=301,
+            Counters::reset_floods,
+        ),
+        ("PING", |_| frame(6, 0, 0, &[0; 8]), 990..=1001, Counters::frame_floods),
+        (
+            "PING that nobody asked for",
+            |_| frame(6, 1, 0, &[0; 8]),
+            990..=1001,
+            Counters::frame_floods,
+        ),
+        ("SETTINGS", |n| settings(&[(4, n)]), 990..=1001, Counters::frame_floods),
+        (
+            "PRIORITY",
+            |n| frame(2, 0, 2 * n + 1, &[0, 0, 0, 0, 1]),
+            990..=1001,
+            Counters::frame_floods,
+        ),
+        (
+            "PRIORITY_UPDATE",
+            |n| frame(16, 0, 0, &(2 * n + 1).to_be_bytes()),
+            990..=1001,
+            Counters::frame_floods,
+        ),
+        ("frames of no type", |_| frame(0xbb, 0, 0, &[]), 990..=1001, Counters::frame_floods),
+        (
+            "windows by one octet",
+            |_| frame(8, 0, 0, &[0, 0, 0, 1]),
+            990..=1001,
+            Counters::frame_floods,
+        ),
+        ("GOAWAY", |_| frame(7, 0, 0, &[0; 8]), 990..=1001, Counters::frame_floods),
+    ];
+    for (what, frames, after, counter) in floods {
+        let config = config();
+        let counters = config.counters();
+        let mut client = Client::new(config);
+        let count = flood(&mut client, 10_000, frames);
+        assert!(after.contains(&count), "{what}: after {count}");
+        assert_eq!(client.end(), Some(CALM), "{what}");
+        assert_eq!((counter(&counters), counters.protocol_errors()), (1, 1), "{what}");
+    }
+}
+
+#[test]
+fn data_of_no_octets_is_a_flood_and_data_of_one_octet_is_a_body() {
+    let mut client = Client::new(config());
+    client.send(&headers(1, "POST", "/progressive", &[], false));
+    let count = flood(&mut client, 1000, |_| data(1, b"", false));
+    assert!((95..=101).contains(&count), "{count}");
+    assert_eq!(client.end(), Some(CALM));
+    let mut client = Client::new(config());
+    client.send(&headers(1, "POST", "/progressive", &[], false));
+    assert_eq!(flood(&mut client, 20_000, |_| data(1, b"x", false)), 20_000);
+    assert!(client.driver.is_alive());
+}
+
+#[test]
+fn what_comes_within_the_rates_is_no_flood() {
+    let mut client = Client::new(config());
+    for round in 0..300u32 {
+        let stream = 2 * round + 1;
+        client.get(stream, "/wait");
+        client.send(&frame(3, 0, stream, &[0, 0, 0, 8]));
+        client.send(&frame(6, 0, 0, &[0; 8]));
+        client.driver.advance(seconds(1));
+        client.read();
+    }
+    assert!(client.driver.is_alive(), "{:?}", client.goaways);
+    assert_eq!(client.pongs, 300);
+}
+
+#[test]
+fn each_bucket_is_a_setting() {
+    for (config, frames, after) in [
+        (http2().resets(3, 0), "reset", 4),
+        (http2().provoked_resets(5, 0), "malformed", 6),
+        (http2().control_frames(9, 0), "ping", 8),
+    ] {
+        let mut client = Client::new(ServerConfig::new().http2(config));
+        let count = flood(&mut client, 100, |n| match frames {
+            "reset" => {
+                [headers(2 * n + 1, "GET", "/wait", &[], true), frame(3, 0, 2 * n + 1, &[0; 4])]
+                    .concat()
+            }
+            "malformed" => headers(2 * n + 1, "GET", "nowhere", &[], true),
+            _ => frame(6, 0, 0, &[0; 8]),
+        });
+        assert_eq!(count, after, "{frames}");
+    }
+}
+
+/// CVE-2024-27316.
+#[test]
+fn a_block_of_fields_has_an_end() {
+    let begin = frame(1, 0, 1, &block(&[(":method", "GET")]));
+    for (what, octets, most) in [("nothing", 0, 9), ("little", 10, 9), ("much", 16_000, 2)] {
+        let config = config();
+        let counters = config.counters();
+        let mut client = Client::new(config);
+        client.send(&begin);
+        let count = flood(&mut client, 100, |_| frame(9, 0, 1, &vec![0x82; octets]));
+        assert_eq!((count, client.end()), (most, Some(CALM)), "{what}");
+        assert_eq!(counters.field_floods(), 1);
+    }
+    // And a time.
+    let mut client = Client::new(config());
+    client.send(&begin);
+    client.driver.advance(seconds(9));
+    client.send(&frame(9, 0, 1, &[]));
+    assert!(!client.driver.is_ended());
+    client.driver.advance(seconds(2));
+    assert!(client.driver.is_ended());
+}
+
+#[test]
+fn eight_continuations_are_allowed() {
+    let mut client = Client::new(config());
+    let fields = block(&[
+        (":method", "GET"),
+        (":scheme", "http"),
+        (":path", "/authority"),
+        (":authority", "a"),
+    ]);
+    let (first, rest) = fields.split_at(fields.len() - 8);
+    client.send(&frame(1, 1, 1, first));
+    for (at, octet) in rest.iter().enumerate() {
+        client.send(&frame(9, if at == 7 { 4 } else { 0 }, 1, &[*octet]));
+    }
+    assert_eq!(client.outcome(1), "200 a");
+}
+
+#[test]
+fn a_bomb_of_references_costs_no_more_than_its_bound() {
+    let mut bomb =
+        block(&[(":method", "GET"), (":scheme", "http"), (":path", "/"), (":authority", "a")]);
+    // A field of 4,000 octets into the table, then one octet for each time that it is meant.
+    bomb.extend_from_slice(&[0x40, 1, b'a', 0x7f, 0xa1, 0x1e]);
+    bomb.extend_from_slice(&[b'x'; 4000]);
+    let field = bomb.clone();
+    bomb.extend_from_slice(&[0xbe; 8000]);
+    let mut client = Client::new(config());
+    client.send(&frame(1, 5, 1, &bomb));
+    assert_eq!(client.end(), Some(CALM));
+    // Beyond what is kept, and below what is decoded, it is answered.
+    let mut client = Client::new(config());
+    client.send(&frame(1, 5, 1, &[&field[..], &[0xbe; 8]].concat()));
+    assert_eq!(client.answer(1).status, 431);
+    client.get(3, "/authority");
+    assert_eq!(client.outcome(3), "200 a");
+}
+
+#[test]
+fn heads_beyond_the_limits_are_answered_as_on_http1() {
+    let config = config().limits(Limits::new().fields_max(3).target_bytes_max(20));
+    let counters = config.counters();
+    let mut client = Client::new(config);
+    let fields = [("a", "b"); 4];
+    client.send(&headers(1, "GET", "/authority", &fields[..3], true));
+    client.send(&headers(3, "GET", "/authority", &fields, true));
+    client.send(&headers(5, "GET", "/authority-that-is-too-long", &[], true));
+    client.send(&headers(7, "HEAD", "/authority-that-is-too-long", &[], true));
+    client.send(&headers(9, "GET", "/", &[("expect", "a miracle")], true));
+    assert_eq!(
+        [1, 3, 5, 7, 9].map(|stream| client.answer(stream).status),
+        [200, 431, 414, 414, 417]
+    );
+    assert_eq!(client.answer(7).body, b"");
+    assert_eq!(counters.heads_too_large(), 3);
+}
+
+/// Responses that nobody takes hold as much as they may, and further requests are refused.
+#[test]
+fn what_waits_for_windows_is_bounded() {
+    for path in ["/stream", "/big"] {
+        let mut client = Client::silent(config());
+        client.send(&super::client::beginning(&[(4, 0)]));
+        for stream in (1..200).step_by(2) {
+            client.get(stream, path);
+        }
+        let refused = client.answers.values().filter(|answer| answer.reset == Some(7)).count();
+        match path {
+            "/big" => assert!(refused == 92, "{refused} of 100 x 1 MiB"),
+            _ => assert_eq!(refused, 0),
+        }
+    }
+}
+
+#[test]
+fn a_peer_that_gives_no_window_is_timed() {
+    let config = config();
+    let counters = config.counters();
+    let mut client = Client::silent(config);
+    client.send(&super::client::beginning(&[(4, 0)]));
+    client.get(1, "/big");
+    client.get(3, "/authority");
+    client.driver.advance(seconds(9));
+    client.read();
+    assert_eq!(client.answer(1).reset, None);
+    client.driver.advance(seconds(2));
+    client.read();
+    assert_eq!((client.answer(1).reset, client.answer(3).reset), (Some(8), Some(8)));
+    assert_eq!(counters.response_timeouts(), 2);
+    // Drips do not help; what is fast enough does.
+    let mut client = Client::silent(self::config());
+    client.send(&super::client::beginning(&[(4, 0)]));
+    client.get(1, "/big");
+    client.get(3, "/big");
+    for _ in 0..15 {
+        client.driver.advance(seconds(1));
+        client.send(&frame(8, 0, 1, &[0, 0, 0, 1]));
+        client.send(&frame(8, 0, 3, &2048u32.to_be_bytes()));
+    }
+    assert_eq!((client.answer(1).reset, client.answer(3).reset), (Some(8), None));
+}

@@ -1,0 +1,178 @@
+//! Flow control, both ways, and the order in which responses go out.
+
+use rotor_http::server::ServerConfig;
+
+use super::client::{Client, beginning, config, data, frame, headers, http2, settings};
+use crate::probe::{BIG, seconds};
+
+fn update(stream: u32, more: u32) -> Vec<u8> {
+    frame(8, 0, stream, &more.to_be_bytes())
+}
+
+#[test]
+fn a_body_that_nobody_takes_stops_its_sender_and_nobody_else() {
+    let mut client = Client::silent(config());
+    client.send(&beginning(&[(4, 1 << 20)]));
+    client.send(&update(0, 1 << 20));
+    client.send(&headers(1, "POST", "/hold", &[], false));
+    for _ in 0..4 {
+        client.send(&data(1, &[b'x'; 16_384], false));
+    }
+    assert_eq!(client.windows.get(&1), None, "one piece was taken, less than half of the window");
+    client.send(&headers(3, "POST", "/", &[], false));
+    for _ in 0..20 {
+        client.send(&data(3, &[b'y'; 16_000], false));
+    }
+    client.send(&data(3, b"z", true));
+    assert_eq!(client.answer(3).status, 200);
+    assert_eq!(client.body_len(3), "POST / ".len() + 320_001);
+    client.send(&data(1, &[b'x'; 16_384], false));
+    assert_eq!(client.answer(1).reset, Some(3), "beyond its window");
+}
+
+#[test]
+fn more_than_a_window_is_refused() {
+    let mut client = Client::new(config());
+    client.send(&headers(1, "POST", "/wait", &[], false));
+    for _ in 0..4 {
+        client.send(&data(1, &[b'x'; 16_384], false));
+    }
+    assert_eq!(client.answer(1).reset, None);
+    client.send(&data(1, b"x", false));
+    assert_eq!(client.answer(1).reset, Some(3));
+    assert!(client.driver.is_alive());
+    let mut client = Client::new(config().http2(http2().connection_window(65_535)));
+    client.send(&headers(1, "POST", "/wait", &[], false));
+    client.send(&headers(3, "POST", "/wait", &[], false));
+    for stream in [1, 3, 1, 3] {
+        client.send(&data(stream, &[b'x'; 16_383], false));
+    }
+    client.send(&data(1, b"1234", false));
+    assert_eq!(client.end(), Some(3));
+}
+
+/// What was sent and never given back would shut the windows for good.
+#[test]
+fn however_streams_end_the_window_of_the_connection_comes_back() {
+    let mut client = Client::new(config());
+    for (round, path) in (0..400u32)
+        .zip(["/", "/hold", "/ignore", "/wait", "/stop", "/panic-in-body", "/none"].iter().cycle())
+    {
+        let stream = 2 * round + 1;
+        let path = if *path == "/none" { "no path" } else { path };
+        client.send(&headers(stream, "POST", path, &[], false));
+        client.send(&frame(0, 8, stream, &[&[200][..], &[b'x'; 9_000]].concat()));
+        let sent = [client.windows.get(&0).copied().unwrap_or(0), 0];
+        client.windows.insert(0, sent[0] - 9_001);
+        assert!(client.windows[&0] > 0, "round {round}, {path}");
+        if round % 3 > 0 {
+            client.send(&frame(3, 0, stream, &[0, 0, 0, 8]));
+        }
+        if client.driver.is_ended() {
+            panic!("it ended in round {round}: {:?}", client.goaways);
+        }
+        client.driver.advance(seconds(1));
+        client.read();
+    }
+}
+
+#[test]
+fn a_response_goes_as_far_as_its_windows_and_no_further() {
+    let mut client = Client::silent(config());
+    client.send(&beginning(&[(4, 10)]));
+    client.get(1, "/big");
+    assert_eq!((client.answer(1).status, client.body_len(1)), (200, 10));
+    client.send(&update(1, 5));
+    assert_eq!(client.body_len(1), 15);
+    client.send(&settings(&[(4, 0)]));
+    client.send(&update(1, 9));
+    assert_eq!(client.body_len(1), 15, "the window is at -1");
+    client.send(&update(1, 2));
+    assert_eq!(client.body_len(1), 16);
+    client.send(&settings(&[(4, 1 << 20)]));
+    assert_eq!(client.body_len(1), 65_535, "the connection's");
+    client.send(&update(0, 2 << 20));
+    assert_eq!(client.body_len(1), BIG);
+    assert!(client.answer(1).is_whole);
+}
+
+#[test]
+fn windows_beyond_their_bound_are_refused() {
+    let mut client = Client::new(config());
+    client.get(1, "/wait");
+    client.send(&update(1, (1 << 31) - 1));
+    assert_eq!(client.answer(1).reset, Some(3));
+    client.send(&update(0, (1 << 31) - 1));
+    assert_eq!(client.end(), Some(3));
+}
+
+/// Else the frames that open the windows would never be read.
+#[test]
+fn the_output_never_passes_its_mark_however_much_waits() {
+    let mut client = Client::silent(config());
+    client.driver.limit_room(1000);
+    client.send(&beginning(&[(4, 4 << 20)]));
+    client.send(&update(0, 16 << 20));
+    (1..20).step_by(2).for_each(|stream| client.get(stream, "/stream"));
+    (21..40).step_by(2).for_each(|stream| client.get(stream, "/authority"));
+    let mut rounds = 0;
+    while client.answers.values().filter(|answer| answer.is_whole).count() < 20 {
+        client.driver.make_room(5000);
+        client.read();
+        rounds += 1;
+        assert!(rounds < 10_000, "{:?}", client.answers.keys());
+        if rounds % 100 == 0 {
+            // It is read at once, whatever waits.
+            let pongs = client.pongs;
+            client.send(&frame(6, 0, 0, &[0; 8]));
+            for _ in 0..40 {
+                client.driver.make_room(5000);
+                client.read();
+            }
+            assert_eq!(client.pongs, pongs + 1);
+        }
+    }
+    assert!((1..20).step_by(2).all(|stream| client.body_len(stream) == BIG));
+}
+
+#[test]
+fn the_urgent_go_first_and_those_that_are_of_use_in_parts_take_turns() {
+    let order = |priorities: &[&str]| -> Vec<usize> {
+        let mut client = Client::silent(ServerConfig::new().http2(http2()));
+        client.send(&beginning(&[(4, 1 << 20)]));
+        client.get(1, "/big");
+        for (at, priority) in (0u32..).zip(priorities) {
+            let fields = [("priority", *priority)];
+            client.send(&headers(3 + 2 * at, "GET", "/big", &fields, true));
+        }
+        // Stream 1 has taken the window of the connection.
+        assert_eq!(client.body_len(1), 65_535);
+        client.send(&frame(3, 0, 1, &[0, 0, 0, 8]));
+        client.send(&update(0, 64 << 10));
+        (0u32..).zip(priorities).map(|(at, _)| client.body_len(3 + 2 * at) >> 14).collect()
+    };
+    assert_eq!(order(&["", ""]), [4, 0]);
+    assert_eq!(order(&["", "u=2"]), [0, 4]);
+    assert_eq!(order(&["i", "i"]), [2, 2]);
+    assert_eq!(order(&["u=0,i", "u=0", "u=1"]), [2, 2, 0]);
+}
+
+#[test]
+fn a_priority_may_be_said_before_and_after_the_request() {
+    let mut client = Client::silent(config());
+    client.send(&beginning(&[(4, 1 << 20)]));
+    let wish = |stream: u32, text: &str| {
+        frame(16, 0, 0, &[&stream.to_be_bytes()[..], text.as_bytes()].concat())
+    };
+    client.get(1, "/big");
+    client.send(&wish(5, "u=0"));
+    client.get(3, "/big");
+    client.get(5, "/big");
+    client.get(7, "/big");
+    client.send(&wish(7, "u=1"));
+    client.send(&frame(3, 0, 1, &[0, 0, 0, 8]));
+    client.send(&update(0, 1 << 20));
+    client.send(&update(0, 16 << 10));
+    let got = [3, 5, 7].map(|stream| client.body_len(stream));
+    assert_eq!(got, [0, BIG, 16 << 10]);
+}
