@@ -273,6 +273,12 @@ impl Live {
         !self.plain.is_empty() || self.incoming.has_record()
     }
 
+    /// The memory of what waits, in both directions.
+    #[inline]
+    pub(crate) fn held_bytes(&self) -> usize {
+        self.incoming.bytes.capacity() + self.plain.capacity() + self.outgoing.capacity()
+    }
+
     /// Whether nothing is left to be read before the next event.
     #[inline]
     pub(crate) fn has_drained<S: StreamSocket>(&self, inner: &S) -> bool {

@@ -161,6 +161,16 @@ impl<A: StreamSocket, B: StreamSocket> StreamSocket for Either<A, B> {
         both!(self, socket => socket.wants_write())
     }
 
+    #[inline]
+    fn unsent_len(&self) -> usize {
+        both!(self, socket => socket.unsent_len())
+    }
+
+    #[inline]
+    fn held_bytes(&self) -> usize {
+        both!(self, socket => socket.held_bytes())
+    }
+
     fn send_file(&mut self, file: &File, offset: u64, count: usize) -> io::Result<usize> {
         both!(self, socket => socket.send_file(file, offset, count))
     }

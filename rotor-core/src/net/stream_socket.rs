@@ -256,6 +256,18 @@ pub trait StreamSocket: Read + Write + Source + Sized + 'static {
         false
     }
 
+    /// Returns how many bytes of its own a wrapper holds that its inner socket has not taken yet: a
+    /// stream sees by it whether a slow peer takes anything at all.
+    fn unsent_len(&self) -> usize {
+        0
+    }
+
+    /// Returns how many bytes of memory a wrapper's input and output take while it waits, for those
+    /// who limit what all connections hold together. What it always has does not count.
+    fn held_bytes(&self) -> usize {
+        0
+    }
+
     /// Sends up to `count` bytes of a file from `offset` on, and returns how many were taken. 0
     /// means that the file ends before `offset`.
     ///

@@ -274,6 +274,7 @@ impl<S: Server> Protocol for Connection<S> {
         match error {
             Fatal::Handshake(_) => Counters::add(&counters.handshakes_failed),
             Fatal::HandshakeTimeout => Counters::add(&counters.handshake_timeouts),
+            Fatal::NoRoom => Counters::add(&counters.without_room),
             // A server does not connect.
             _ => {}
         }

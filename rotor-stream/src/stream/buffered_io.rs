@@ -163,7 +163,8 @@ impl<S: StreamSocket> BufferedIo<S> {
     #[inline]
     pub(super) fn settle(&mut self) -> bool {
         // Nearly always: a buffer without bytes holds no memory.
-        if self.input.is_empty() && self.output.is_empty() && self.status.holds_nothing() {
+        let is_empty = self.input.is_empty() && self.output.is_empty();
+        if is_empty && self.status.holds_nothing() && self.socket.held_bytes() == 0 {
             return true;
         }
         self.hold_what_waits()
@@ -171,6 +172,7 @@ impl<S: StreamSocket> BufferedIo<S> {
 
     fn hold_what_waits(&mut self) -> bool {
         self.input.shrink();
-        self.status.hold(self.input.capacity() + self.output.held_bytes())
+        let of_socket = self.socket.held_bytes();
+        self.status.hold(self.input.capacity() + self.output.held_bytes() + of_socket)
     }
 }

@@ -48,7 +48,11 @@ pub(super) fn handshake<P: Protocol, S: StreamSocket>(
             after(open, flow, io, scope)
         }
         Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-            Flow::Wait(Phase::Handshaking { seed, until })
+            if io.settle() {
+                return Flow::Wait(Phase::Handshaking { seed, until });
+            }
+            P::not_connected(seed, Fatal::NoRoom, scope);
+            Flow::Fail(None)
         }
         Err(error) => {
             // Nobody is left who could be told why.

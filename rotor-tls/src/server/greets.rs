@@ -136,6 +136,10 @@ impl Greets {
         Ok(Live::new(engine, name, incoming, shaking))
     }
 
+    pub(crate) fn held_bytes(&self) -> usize {
+        self.incoming.bytes.capacity()
+    }
+
     pub(crate) fn into_under_way(self) -> UnderWay {
         self.under_way
     }

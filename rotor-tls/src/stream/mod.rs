@@ -228,6 +228,24 @@ impl<S: StreamSocket> StreamSocket for TlsStream<S> {
         waits || self.inner.wants_write()
     }
 
+    fn unsent_len(&self) -> usize {
+        let unsent = match &self.state {
+            State::Open(live) => live.outgoing.len(),
+            State::Failed(outgoing) => outgoing.len(),
+            State::Opening(opening) => opening.unsent_len(),
+        };
+        unsent + self.inner.unsent_len()
+    }
+
+    fn held_bytes(&self) -> usize {
+        let held = match &self.state {
+            State::Open(live) => live.held_bytes(),
+            State::Failed(outgoing) => outgoing.capacity(),
+            State::Opening(opening) => opening.held_bytes(),
+        };
+        held + self.inner.held_bytes()
+    }
+
     fn send_file(&mut self, file: &File, offset: u64, count: usize) -> io::Result<usize> {
         use std::os::unix::fs::FileExt;
         // What waits is written first: a piece of a file that is not taken would be read again.

@@ -57,7 +57,22 @@ enum Stop {
 
 impl Opening {
     pub(super) fn wants_write(&self) -> bool {
-        matches!(self, Opening::Shakes(live) if !live.outgoing.is_empty())
+        self.unsent_len() > 0
+    }
+
+    pub(super) fn unsent_len(&self) -> usize {
+        match self {
+            Opening::Shakes(live) => live.outgoing.len(),
+            _ => 0,
+        }
+    }
+
+    pub(super) fn held_bytes(&self) -> usize {
+        match self {
+            Opening::Greets(greets) => greets.held_bytes(),
+            Opening::Shakes(live) => live.held_bytes(),
+            Opening::Starts(_) | Opening::Elsewhere(_) => 0,
+        }
     }
 
     pub(super) fn flush<S: StreamSocket>(&mut self, inner: &mut S) -> io::Result<()> {

@@ -37,7 +37,7 @@ impl<S: StreamSocket> BufferedIo<S> {
         pass: &mut Pass,
         now: impl Fn() -> Time,
     ) -> WriteResult {
-        let had = self.output.len();
+        let (had, unsent) = (self.output.len(), self.unsent_len());
         // Until the socket says that it is full: only then an edge is promised.
         while self.status.writable && !self.output.is_empty() && pass.write_left > 0 {
             match self.output.write_to(&mut self.socket, pass.write_left) {
@@ -63,7 +63,7 @@ impl<S: StreamSocket> BufferedIo<S> {
                 Err(error) => return WriteResult::Failed(error),
             }
         }
-        self.watch(had.saturating_sub(self.output.len()), now);
+        self.watch(unsent.saturating_sub(self.unsent_len()), now);
         if progress { WriteResult::Progress } else { WriteResult::Nothing }
     }
 
@@ -71,6 +71,12 @@ impl<S: StreamSocket> BufferedIo<S> {
     #[inline]
     pub(in crate::stream) fn has_output(&self) -> bool {
         self.status.flags.has(Flags::HOLDS_OUTPUT) || !self.output.is_empty()
+    }
+
+    /// How much waits to be written, here and in a wrapping socket.
+    #[inline]
+    fn unsent_len(&self) -> usize {
+        self.output.len() + self.socket.unsent_len()
     }
 
     /// Has a wrapping socket write what it holds; whether that changed something.

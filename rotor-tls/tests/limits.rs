@@ -1,0 +1,181 @@
+//! What connections hold, and how long they may take.
+
+mod kit;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use kit::{Issuer, Lines, Log, RawClient, Test, serve, shaken};
+use rotor_core::Scope;
+use rotor_stream::testing::{Peer, ScriptedSocket, TestLoop, pair};
+use rotor_stream::{
+    BytesHeld, Exception, Fatal, Intent, Matched, Protocol, Stream, StreamConfig, Transport,
+};
+use rotor_tls::{TlsServer, TlsStream};
+
+/// `Lines`, whose streams hold no more than this together.
+struct Bounded;
+
+impl Protocol for Bounded {
+    type Context = Log;
+    type Seed = Arc<BytesHeld>;
+
+    fn config(held: &Arc<BytesHeld>) -> Arc<StreamConfig> {
+        StreamConfig::new().held(Some(held.clone())).share()
+    }
+
+    fn create(
+        _: Arc<BytesHeld>,
+        t: &mut Transport<'_>,
+        scope: &mut Scope<'_, Log>,
+    ) -> Intent<Self> {
+        let _ = Lines::create(None, t, scope);
+        Intent::of(Bounded).delimiter(b"\n", 1 << 20).no_deadline()
+    }
+
+    fn bytes_read(
+        self,
+        matched: Matched,
+        t: &mut Transport<'_>,
+        _: &mut Scope<'_, Log>,
+    ) -> Intent<Self> {
+        matched.consume(t.input);
+        Intent::of(self).keep().no_deadline()
+    }
+
+    fn exception(
+        self,
+        error: Exception,
+        _: &mut Transport<'_>,
+        scope: &mut Scope<'_, Log>,
+    ) -> Intent<Self> {
+        scope.push(error.to_string());
+        Intent::done()
+    }
+
+    fn fatal(self, error: Fatal, scope: &mut Scope<'_, Log>) {
+        scope.push(error.to_string());
+    }
+
+    fn not_connected(_: Arc<BytesHeld>, error: Fatal, scope: &mut Scope<'_, Log>) {
+        scope.push(format!("not connected: {error}"));
+    }
+}
+
+type BoundedLoop = TestLoop<Stream<Bounded, TlsStream<ScriptedSocket>>>;
+
+fn serve_bounded(test: &mut BoundedLoop, tls: &TlsServer, held: &Arc<BytesHeld>) -> Peer {
+    let (socket, peer) = pair(test.world());
+    test.add(|scope| Stream::connected(tls.wrap(socket), held.clone(), scope));
+    peer
+}
+
+#[test]
+fn what_a_handshake_and_a_part_of_a_record_hold_counts_in_the_total() {
+    let issuer = Issuer::new();
+    let server = issuer.server();
+    let held = BytesHeld::new(100_000);
+    let mut test = BoundedLoop::new(Log::new());
+    // A part of a hello.
+    let peer = serve_bounded(&mut test, &server, &held);
+    let mut client = RawClient::new(issuer.raw_config(), "localhost");
+    let hello = client.take_records();
+    peer.send(&hello[..100]);
+    test.settle();
+    assert!((100..1024).contains(&held.bytes()), "about what has come: {}", held.bytes());
+    peer.send(&hello[100..]);
+    test.settle();
+    client.receive(&peer.take_received());
+    peer.send(&client.take_records());
+    test.settle();
+    assert_eq!(held.bytes(), 0, "a connection that waits holds nothing");
+
+    // A part of a record, which waits for the rest.
+    client.write(&[b'x'; 16_000]);
+    let record = client.take_records();
+    peer.send(&record[..15_000]);
+    test.settle();
+    assert!((15_000..40_000).contains(&held.bytes()), "{}", held.bytes());
+    peer.send(&record[15_000..]);
+    test.settle();
+    // Of the line that is not whole.
+    assert!((16_000..40_000).contains(&held.bytes()), "{}", held.bytes());
+    drop(client);
+    peer.reset();
+    test.settle();
+    assert_eq!(held.bytes(), 0);
+}
+
+#[test]
+fn a_handshake_for_whose_bytes_there_is_no_room_ends() {
+    let issuer = Issuer::new();
+    let server = issuer.server();
+    let held = BytesHeld::new(300);
+    let mut test = BoundedLoop::new(Log::new());
+    let peers = [(); 2].map(|()| {
+        let peer = serve_bounded(&mut test, &server, &held);
+        let hello = RawClient::new(issuer.raw_config(), "localhost").take_records();
+        peer.send(&hello[..190]);
+        test.settle();
+        peer
+    });
+    assert_eq!(peers.map(|peer| peer.is_dropped()), [false, true]);
+    assert_eq!(
+        *test.context(),
+        ["not connected: all streams together hold as many bytes as they may"]
+    );
+    assert_eq!(server.counters().late(), 1);
+}
+
+/// A server that has a long line to send back, to a peer that has taken nothing of it yet.
+fn with_long_answer(test: &mut Test) -> (Peer, RawClient) {
+    let issuer = Issuer::new();
+    let (peer, mut client) = shaken(test, &issuer.server(), issuer.raw_config());
+    peer.limit_room(0);
+    client.write(&[&[b'x'; 50_000][..], b"\n"].concat());
+    peer.send(&client.take_records());
+    test.settle();
+    (peer, client)
+}
+
+#[test]
+fn a_slow_peer_is_seen_to_take_what_waits_encrypted() {
+    let mut test = Test::new(Log::new());
+    let (peer, mut client) = with_long_answer(&mut test);
+    // All of it is encrypted at once, and taken in a minute.
+    for _ in 0..30 {
+        peer.make_room(2000);
+        test.advance(Duration::from_secs(2));
+        client.receive(&peer.take_received());
+    }
+    assert_eq!(client.plain.len(), 50_001, "{:?}", test.context());
+
+    let mut test = Test::new(Log::new());
+    let (peer, _) = with_long_answer(&mut test);
+    test.advance(Duration::from_secs(31));
+    assert_eq!(*test.context(), ["fatal: the peer does not take what is sent to it"]);
+    assert!(peer.is_dropped());
+}
+
+#[test]
+fn a_handshake_has_its_time_however_busy_its_peer_is() {
+    let issuer = Issuer::new();
+    let server = issuer.server();
+    let mut test = Test::new(Log::new());
+    let peer = serve(&mut test, &server);
+    let hello = RawClient::new(issuer.raw_config(), "localhost").take_records();
+    for byte in hello.chunks(1).take(9) {
+        peer.send(byte);
+        test.advance(Duration::from_secs(1));
+        assert!(!peer.is_dropped());
+    }
+    test.advance(Duration::from_secs(2));
+    assert!(peer.is_dropped());
+    assert_eq!(*test.context(), ["the handshake took too long"]);
+    assert_eq!((server.counters().late(), server.counters().handshakes_now()), (1, 0));
+}
+
+#[test]
+fn a_connection_that_has_said_nothing_holds_nothing() {
+    assert!(size_of::<TlsStream<()>>() <= 64, "{}", size_of::<TlsStream<()>>());
+}
