@@ -45,7 +45,7 @@ pub enum Resolution<T> {
 
 impl<T: 'static> Resolution<T> {
     /// The same for a socket around the one that this was for: makes targets of its targets.
-    pub fn map<U>(self, wrap: impl Fn(T) -> U + 'static) -> Resolution<U> {
+    pub fn map<U>(self, wrap: impl Fn(T) -> U + Send + 'static) -> Resolution<U> {
         match self {
             Resolution::Known(target) => Resolution::Known(wrap(target)),
             Resolution::Asked { addresses, port, target } => {
@@ -60,12 +60,12 @@ impl<T: 'static> Resolution<T> {
 /// Makes targets of the addresses that a resolver finds.
 pub struct ToTarget<T> {
     // What captures nothing is boxed without an allocation.
-    make: Box<dyn Fn(SocketAddr) -> T>,
+    make: Box<dyn Fn(SocketAddr) -> T + Send>,
 }
 
 impl<T> ToTarget<T> {
     /// By this function, which is called once for each address.
-    pub fn new(make: impl Fn(SocketAddr) -> T + 'static) -> ToTarget<T> {
+    pub fn new(make: impl Fn(SocketAddr) -> T + Send + 'static) -> ToTarget<T> {
         ToTarget { make: Box::new(make) }
     }
 
