@@ -66,6 +66,12 @@ quick_error! {
         NoRoots {
             display("there is no root to check certificates with: none would be accepted")
         }
+        /// The system has no roots, or they cannot be read. With the feature `platform-roots`.
+        #[cfg(feature = "platform-roots")]
+        NoPlatformRoots(error: Option<Cause>) {
+            display("the system has no roots that could be read: install its package ca-certificates, or name a file of them in SSL_CERT_FILE")
+            source(error.as_deref().map(|error| error as &(dyn std::error::Error + 'static))?)
+        }
         /// Something else, as rustls says it.
         Other(error: Cause) {
             display("these settings cannot be used")

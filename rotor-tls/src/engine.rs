@@ -142,6 +142,11 @@ impl Engine {
         self.common().is_handshaking()
     }
 
+    /// Whether this is a client that has not understood anything of the server yet.
+    pub(crate) fn awaits_server(&self) -> bool {
+        matches!(self, Engine::Client(_)) && self.common().protocol_version().is_none()
+    }
+
     pub(crate) fn common(&self) -> &CommonState {
         match self {
             Engine::Server(connection) => connection,

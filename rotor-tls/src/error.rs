@@ -25,6 +25,11 @@ quick_error! {
         PlainHttp {
             display("the peer speaks HTTP in clear, and this port is for HTTPS")
         }
+        /// The server answers in clear, with HTTP. The caller's mistake, who asked an `http://` server
+        /// as an `https://` one, or took the wrong port; or the server's.
+        PlainHttpServer {
+            display("the server speaks HTTP in clear: it may be meant to be asked without TLS, or on another port")
+        }
         /// What came first is no TLS. The peer's mistake.
         NotTls {
             display("what the peer sends is not TLS")
@@ -46,7 +51,7 @@ quick_error! {
             source(&**cause)
         }
         /// The certificate of the peer is not accepted: expired, for another name, from an issuer
-        /// that is not trusted. The peer's fault, or the roots are not what they should be.
+        /// that is not trusted; [`certificate_fault`](TlsError::certificate_fault) says which. The peer's fault, or the roots are not what they should be.
         Certificate(cause: Cause) {
             display("the certificate of the peer is not accepted")
             source(&**cause)
@@ -91,7 +96,7 @@ impl TlsError {
     /// What counts the end of a handshake by such an error.
     pub(crate) fn counter<'a>(&self, counters: &'a TlsCounters) -> &'a AtomicU64 {
         match self {
-            TlsError::PlainHttp => &counters.plain_http,
+            TlsError::PlainHttp | TlsError::PlainHttpServer => &counters.plain_http,
             TlsError::NotTls => &counters.not_tls,
             TlsError::HelloTooLarge => &counters.hellos_too_large,
             TlsError::UnknownName(_) => &counters.unknown_names,

@@ -59,10 +59,12 @@
 //! |--|--|
 //! | [`TlsServer`], [`TlsServerConfig`], [`Identity`] | who a server is, and what it asks |
 //! | [`TlsListener`], [`TlsAddress`] | its listeners |
-//! | [`TlsClient`], [`TlsClientConfig`], [`Roots`], [`TlsTarget`] | whom a client trusts, and where it connects to |
-//! | [`TlsStream`], [`TlsSession`] | a connection, and what its handshake has come to |
+//! | [`TlsClient`], [`TlsClientConfig`], [`Roots`] | whom a client trusts, and what it shows |
+//! | [`TlsTarget`], [`MaybeTlsTarget`] | where it connects to, by address or by name |
+//! | [`DangerAcceptAnyCertificate`] | a client that trusts anybody |
+//! | [`TlsStream`], [`MaybeTls`], [`TlsSession`] | a connection, and what its handshake has come to |
 //! | [`Tickets`], [`TicketKeys`] | how clients come back |
-//! | [`TlsError`], [`TlsConfigError`] | what can go wrong, and whose fault it is |
+//! | [`TlsError`], [`CertificateFault`], [`TlsConfigError`] | what can go wrong, and whose fault it is |
 //! | [`TlsCounters`] | what is counted |
 //!
 //! # Limits
@@ -76,6 +78,9 @@
 //! * Records without data: 256 KiB in a row. Changes of key, warnings and renegotiation: as rustls
 //!   bounds them.
 //!
+//! * Servers whose sessions a client keeps, to continue them:
+//!   [`sessions_max`](TlsClientConfig::sessions_max).
+//!
 //! Certificates are not looked up in lists of revoked ones, and kernel TLS is not used.
 //!
 //! # Versions and features
@@ -86,6 +91,8 @@
 //! * `ring`: from ring.
 //! * `aws-lc-rs`: from AWS-LC, also where `ring` is on; post-quantum key exchange, RSA twice as
 //!   fast, more to build.
+//! * `webpki-roots`, `platform-roots`: whom a client may trust, [`Roots::webpki`](Roots) and
+//!   [`Roots::platform`](Roots).
 //! * `default`: `ring`.
 //!
 //! # The book
@@ -97,10 +104,12 @@
 //! * [All chapters](https://github.com/rotor-rs/rotor/blob/main/doc/README.md)
 #![forbid(unsafe_code)]
 
+mod certificate_fault;
 mod client;
 mod clock;
 mod config_error;
 mod counters;
+mod destination;
 mod engine;
 mod error;
 mod hello;
@@ -113,9 +122,14 @@ mod provider;
 mod roots;
 mod server;
 mod session;
+mod stranger;
 mod stream;
+mod versions;
 
-pub use client::{NameError, TlsClient, TlsClientConfig, TlsTarget};
+pub use certificate_fault::CertificateFault;
+pub use client::{
+    DangerAcceptAnyCertificate, NameError, TlsClient, TlsClientConfig, TlsTarget, Trust,
+};
 pub use config_error::TlsConfigError;
 pub use counters::TlsCounters;
 pub use error::{Cause, TlsError};
@@ -123,7 +137,8 @@ pub use identity::Identity;
 pub use roots::Roots;
 pub use server::{
     ClientCertificates, Offload, TicketKeys, Tickets, TlsAddress, TlsListener, TlsServer,
-    TlsServerConfig, UnknownName, Versions,
+    TlsServerConfig, UnknownName,
 };
 pub use session::{TlsSession, TlsVersion};
-pub use stream::TlsStream;
+pub use stream::{MaybeTls, MaybeTlsTarget, TlsStream};
+pub use versions::Versions;

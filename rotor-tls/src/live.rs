@@ -12,6 +12,7 @@ use crate::engine::{At, Engine};
 use crate::error::TlsError;
 use crate::incoming::Incoming;
 use crate::session::TlsSession;
+use crate::stranger::is_record;
 
 /// The most bytes of plaintext that one write takes: four records, so that a long body takes few
 /// system calls and holds little.
@@ -90,6 +91,10 @@ impl Live {
     ///
     /// Why it has failed; the alert for that is in `outgoing`.
     pub(crate) fn advance(&mut self) -> Result<At, TlsError> {
+        // A server's first words; those of a client were looked at before there was an engine.
+        if self.session.engine.awaits_server() && is_record(&self.incoming.bytes)?.is_none() {
+            return Ok(At::NeedsInput);
+        }
         loop {
             let at = self.decode(&mut [])?.1;
             if at != At::Plain || !self.session.engine.is_handshaking() {

@@ -33,6 +33,47 @@ impl Roots {
         Roots { store: RootCertStore::empty() }
     }
 
+    /// Adds those that Mozilla trusts, as they were when the crate `webpki-roots` was published: what
+    /// it takes to ask servers of the whole web, wherever the program runs. With the feature
+    /// `webpki-roots`.
+    ///
+    /// They change some times a year: build anew, with a `cargo update` before.
+    #[cfg(feature = "webpki-roots")]
+    #[doc(alias = "Mozilla")]
+    pub fn webpki(mut self) -> Roots {
+        self.store.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned());
+        self
+    }
+
+    /// Adds those that the system trusts, which its administrator may have changed: those of
+    /// `/etc/ssl` and where else OpenSSL looks, or where the environment says `SSL_CERT_FILE` or
+    /// `SSL_CERT_DIR`, those alone. With the feature `platform-roots`.
+    ///
+    /// It reads files, of 200 KiB as a rule, when it is called: do so before the loop runs. Those that
+    /// are no certificates of issuers are left out, and the log says how many.
+    ///
+    /// # Errors
+    ///
+    /// When there is none at all, as in a container without `ca-certificates`.
+    #[cfg(feature = "platform-roots")]
+    #[doc(alias = "native roots")]
+    #[doc(alias = "rustls-native-certs")]
+    pub fn platform(mut self) -> Result<Roots, TlsConfigError> {
+        let found = rustls_native_certs::load_native_certs();
+        let (added, ignored) = self.store.add_parsable_certificates(found.certs);
+        let mut errors = found.errors;
+        if added == 0 {
+            return Err(TlsConfigError::NoPlatformRoots(errors.pop().map(Into::into)));
+        }
+        for error in errors {
+            log::warn!("some roots of the system cannot be read: {error}");
+        }
+        if ignored > 0 {
+            log::warn!("{ignored} roots of the system are no certificates that can be used");
+        }
+        Ok(self)
+    }
+
     /// Adds the certificates of a file in PEM.
     ///
     /// # Errors

@@ -5,6 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use quick_error::quick_error;
+use rotor_stream::Host;
 use rustls::pki_types::ServerName;
 
 use super::start::ClientStart;
@@ -22,27 +23,68 @@ quick_error! {
     }
 }
 
-/// Where a [`TlsStream`](crate::TlsStream) connects to, and the name that the server there must
-/// show a certificate for; [`TlsClient::to`] makes one.
+/// Where a [`TlsStream`](crate::TlsStream) connects to, and the name that the server there must show a certificate
+/// for.
+///
+/// [`TlsClient::to`] makes one of an address, [`TlsClient::to_host`] of a name that is resolved. It
+/// is a [`Destination`](rotor_stream::Destination), so [`Connect`](rotor_stream::Connect) and
+/// [`Persistent`](rotor_stream::Persistent) take it, and it has an order, so pools of connections
+/// do. Two are equal where address, name and client are: what one client trusts is never used for
+/// another.
 #[derive(Clone)]
 pub struct TlsTarget<A> {
     client: TlsClient,
     address: A,
-    name: ServerName<'static>,
+    name: Arc<Name>,
+}
+
+/// The name of a server.
+struct Name {
+    /// In lower case, without the dot of the root.
+    text: Box<str>,
+    parsed: ServerName<'static>,
 }
 
 impl TlsClient {
-    /// A server at an address, which must show a certificate for this name: what a
-    /// [`TlsStream`](crate::TlsStream) connects to.
+    /// A server at an address, which must show a certificate for this name, or for this address: what
+    /// a [`TlsStream`](crate::TlsStream) connects to.
+    ///
+    /// A name is taken in any case, with the dot of the root at its end or without; an address of
+    /// IPv6 as it stands in a URL or bare. Only names are told to the server (RFC 6066 §3).
     ///
     /// # Errors
     ///
     /// [`NameError`] where that is neither the name of a host nor an address.
     pub fn to<A>(&self, address: A, name: &str) -> Result<TlsTarget<A>, NameError> {
-        match ServerName::try_from(name) {
-            Ok(name) => Ok(TlsTarget { client: self.clone(), address, name: name.to_owned() }),
+        let text: Box<str> = bare(name).to_ascii_lowercase().into();
+        match ServerName::try_from(&*text) {
+            Ok(parsed) => {
+                let parsed = parsed.to_owned();
+                let name = Arc::new(Name { text, parsed });
+                Ok(TlsTarget { client: self.clone(), address, name })
+            }
             Err(_) => Err(NameError::Invalid(name.into())),
         }
+    }
+
+    /// A server by its name, as it stands in a URL: it is resolved by the context's
+    /// [resolver](rotor_stream::HasResolver), and must show a certificate for that name.
+    ///
+    /// # Errors
+    ///
+    /// As for [`to`](TlsClient::to).
+    pub fn to_host(&self, name: &str, port: u16) -> Result<TlsTarget<Host>, NameError> {
+        let address = Host::new(bare(name).to_ascii_lowercase(), port);
+        self.to(address, name)
+    }
+}
+
+/// Without what only URLs have around an address (RFC 3986 §3.2.2), or what says that a name is
+/// whole (RFC 1034 §3.1) and is not to be told (RFC 6066 §3).
+fn bare(name: &str) -> &str {
+    match name.strip_prefix('[').and_then(|name| name.strip_suffix(']')) {
+        Some(address) => address,
+        None => name.strip_suffix('.').unwrap_or(name),
     }
 }
 
@@ -52,10 +94,20 @@ impl<A> TlsTarget<A> {
         &self.address
     }
 
+    /// Returns the name that the server must have, in lower case.
+    pub fn name(&self) -> &str {
+        &self.name.text
+    }
+
+    /// The same server, at this address.
+    pub(crate) fn with_address<B>(&self, address: B) -> TlsTarget<B> {
+        TlsTarget { client: self.client.clone(), address, name: self.name.clone() }
+    }
+
     pub(crate) fn start(&self) -> ClientStart {
         ClientStart {
             client: self.client.clone(),
-            name: self.name.clone(),
+            name: self.name.parsed.clone(),
             under_way: UnderWay::begin(self.client.counters().clone()),
         }
     }
@@ -66,10 +118,9 @@ impl<A> TlsTarget<A> {
 impl<A: Ord> Ord for TlsTarget<A> {
     fn cmp(&self, other: &Self) -> Ordering {
         let client = |target: &Self| Arc::as_ptr(&target.client.shared);
-        let (address, name) = (&other.address, other.name.to_str());
         self.address
-            .cmp(address)
-            .then_with(|| self.name.to_str().cmp(&name))
+            .cmp(&other.address)
+            .then_with(|| self.name.text.cmp(&other.name.text))
             .then_with(|| client(self).cmp(&client(other)))
     }
 }
@@ -90,6 +141,6 @@ impl<A: Ord> Eq for TlsTarget<A> {}
 
 impl<A: fmt::Debug> fmt::Debug for TlsTarget<A> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?} at {:?}", self.name.to_str(), self.address)
+        write!(f, "{:?} at {:?}", self.name.text, self.address)
     }
 }

@@ -13,6 +13,7 @@ use crate::config_error::TlsConfigError;
 use crate::identity::Identity;
 use crate::provider::provider;
 use crate::roots::Roots;
+use crate::versions::Versions;
 
 /// What a server shows of itself and asks of its clients.
 ///
@@ -36,17 +37,6 @@ pub struct TlsServerConfig {
     pub(super) unknown: UnknownName,
     pub(super) offload: Offload,
     pub(super) handshakes_max: usize,
-}
-
-/// Which versions of TLS are spoken.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-#[non_exhaustive]
-pub enum Versions {
-    /// TLS 1.2, with forward secrecy and authenticated ciphers only, and TLS 1.3.
-    #[default]
-    Tls12And13,
-    /// TLS 1.3 alone.
-    Tls13,
 }
 
 /// Whether clients are asked for certificates of their own.

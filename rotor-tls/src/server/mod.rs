@@ -9,7 +9,7 @@ mod ticket_keys;
 mod tickets;
 mod tls_server;
 
-pub use self::config::{ClientCertificates, Offload, TlsServerConfig, Versions};
+pub use self::config::{ClientCertificates, Offload, TlsServerConfig};
 pub(crate) use self::greets::{Greeted, Greets};
 pub use self::listener::{TlsAddress, TlsListener};
 pub use self::names::UnknownName;

@@ -14,7 +14,7 @@ use std::net::{Shutdown, SocketAddr};
 use std::time::Duration;
 
 use rotor_core::backend::{BackendHandle, Source};
-use rotor_core::net::StreamSocket;
+use rotor_core::net::{Either, StreamSocket};
 use rotor_core::{Interest, Scope, Token};
 use rotor_stream::Buf;
 
@@ -48,6 +48,26 @@ pub struct TlsStream<S> {
     inner: S,
     state: State,
 }
+
+/// A connection with TLS or without: what a client needs that asks servers of both kinds, for
+/// `https://` and for `http://`.
+pub type MaybeTls<S> = Either<TlsStream<S>, S>;
+
+/// Where such a connection goes to: an address, or a [`Host`](rotor_stream::Host).
+///
+/// ```
+/// use rotor_core::net::Either;
+/// use rotor_stream::Host;
+/// use rotor_tls::{MaybeTlsTarget, NameError, TlsClient};
+///
+/// fn target(tls: &TlsClient, is_https: bool, name: &str) -> Result<MaybeTlsTarget<Host>, NameError> {
+///     match is_https {
+///         true => Ok(Either::A(tls.to_host(name, 443)?)),
+///         false => Ok(Either::B(Host::new(name, 80))),
+///     }
+/// }
+/// ```
+pub type MaybeTlsTarget<A> = Either<TlsTarget<A>, A>;
 
 enum State {
     Opening(Opening),

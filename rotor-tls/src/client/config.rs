@@ -1,0 +1,142 @@
+//! `TlsClientConfig`: what a client trusts, shows and asks for.
+
+use std::fmt;
+use std::sync::Arc;
+
+use rustls::client::Resumption;
+use rustls::sign::SingleCertAndKey;
+use rustls::{ClientConfig, version};
+
+use super::trust::{Trust, Trusts};
+use crate::clock::LoopClock;
+use crate::config_error::TlsConfigError;
+use crate::identity::Identity;
+use crate::provider::provider;
+use crate::versions::Versions;
+
+/// What a client trusts, shows and asks for.
+///
+/// ```no_run
+/// # use rotor_tls::{Identity, Roots, TlsClient, TlsClientConfig, TlsConfigError};
+/// # fn main() -> Result<(), TlsConfigError> {
+/// let roots = Roots::none().pem_file("our-ca.pem")?;
+/// let ours = Identity::from_pem_files("client.crt", "client.key")?;
+/// let tls = TlsClient::new(TlsClientConfig::new(roots).identity(ours).alpn(&[b"http/1.1"]))?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+#[must_use]
+#[doc(alias = "rustls::ClientConfig")]
+pub struct TlsClientConfig {
+    trust: Trust,
+    identity: Option<Identity>,
+    protocols: Vec<Vec<u8>>,
+    versions: Versions,
+    sessions_max: usize,
+}
+
+/// How many servers' sessions a client keeps, where nothing else is said.
+const SESSIONS_MAX: usize = 256;
+
+/// By which rustls divides the number of sessions that it is told: it keeps so many tickets of a
+/// server.
+const TICKETS_PER_SERVER: usize = 8;
+
+impl TlsClientConfig {
+    /// A client that trusts these [`Roots`]. The name that a server's certificate must have is that
+    /// of each [`TlsTarget`](crate::TlsTarget).
+    pub fn new(trust: impl Into<Trust>) -> TlsClientConfig {
+        TlsClientConfig {
+            trust: trust.into(),
+            identity: None,
+            protocols: Vec::new(),
+            versions: Versions::default(),
+            sessions_max: SESSIONS_MAX,
+        }
+    }
+
+    /// Sets what is shown to a server that asks for a certificate. Default: nothing. It is shown to
+    /// every server that asks, whoever that is.
+    #[doc(alias = "client certificate")]
+    #[doc(alias = "mTLS")]
+    pub fn identity(mut self, identity: Identity) -> TlsClientConfig {
+        self.identity = Some(identity);
+        self
+    }
+
+    /// Sets the names of the protocols that are spoken, the preferred one first. Default: none, and
+    /// nothing is negotiated. For HTTP it is `http/1.1`.
+    ///
+    /// A server that knows none of them ends the handshake
+    /// ([`TlsError::Refused`](crate::TlsError::Refused)), or takes no notice; then
+    /// [`TlsSession::protocol`](crate::TlsSession::protocol) is `None`.
+    #[doc(alias = "ALPN")]
+    pub fn alpn(mut self, protocols: &[&[u8]]) -> TlsClientConfig {
+        self.protocols = protocols.iter().map(|name| name.to_vec()).collect();
+        self
+    }
+
+    /// Sets which versions of TLS are spoken. Default: 1.2 and 1.3.
+    pub fn versions(mut self, versions: Versions) -> TlsClientConfig {
+        self.versions = versions;
+        self
+    }
+
+    /// Sets of how many servers, told apart by their names, the tickets are kept with which a later
+    /// connection costs no signature; 0 for none. All clones of the client share them. Default: 256,
+    /// with up to 8 tickets and some KiB each; of more, the one that was asked first gives way.
+    ///
+    /// A session that is continued is the one that was checked: a certificate that has expired
+    /// since is seen when the ticket has, after a day or what the server says.
+    #[doc(alias = "resumption")]
+    #[doc(alias = "session cache")]
+    pub fn sessions_max(mut self, servers: usize) -> TlsClientConfig {
+        self.sessions_max = servers;
+        self
+    }
+
+    /// As rustls wants it.
+    pub(super) fn build(self) -> Result<ClientConfig, TlsConfigError> {
+        if let Some(name) = self.protocols.iter().find(|name| !(1..=255).contains(&name.len())) {
+            return Err(TlsConfigError::Protocol(name.clone()));
+        }
+        let versions: &[_] = match self.versions {
+            Versions::Tls12And13 => &[&version::TLS13, &version::TLS12],
+            Versions::Tls13 => &[&version::TLS13],
+        };
+        let builder = ClientConfig::builder_with_details(provider(), Arc::new(LoopClock))
+            .with_protocol_versions(versions)
+            .map_err(|error| TlsConfigError::Other(error.into()))?;
+        let builder = match self.trust.0 {
+            Trusts::Roots(roots) => builder.with_root_certificates(roots.into_store()?),
+            Trusts::Anyone(verifier) => {
+                log::warn!("a TLS client is made that accepts any certificate of any server");
+                builder.dangerous().with_custom_certificate_verifier(verifier)
+            }
+        };
+        let mut built = match self.identity {
+            Some(identity) => {
+                builder.with_client_cert_resolver(Arc::new(SingleCertAndKey::from(identity.key)))
+            }
+            None => builder.with_no_client_auth(),
+        };
+        built.alpn_protocols = self.protocols;
+        built.resumption = match self.sessions_max {
+            0 => Resumption::disabled(),
+            servers => Resumption::in_memory_sessions(servers.saturating_mul(TICKETS_PER_SERVER)),
+        };
+        Ok(built)
+    }
+}
+
+impl fmt::Debug for TlsClientConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TlsClientConfig")
+            .field("trust", &self.trust)
+            .field("identity", &self.identity)
+            .field("versions", &self.versions)
+            .field("sessions_max", &self.sessions_max)
+            .finish_non_exhaustive()
+    }
+}

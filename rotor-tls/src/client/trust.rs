@@ -1,0 +1,117 @@
+//! `Trust`: by whom a server's certificate must be signed; and the one type that asks for nobody.
+
+use std::fmt;
+use std::sync::Arc;
+
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::{DigitallySignedStruct, Error, SignatureScheme};
+
+use crate::provider::provider;
+use crate::roots::Roots;
+
+/// Whom a client trusts: [`Roots`], or in tests [`DangerAcceptAnyCertificate`].
+#[derive(Clone)]
+pub struct Trust(pub(super) Trusts);
+
+#[derive(Clone)]
+pub(super) enum Trusts {
+    Roots(Roots),
+    Anyone(Arc<AcceptsAny>),
+}
+
+/// **Dangerous: whoever sits between this client and the server can read and change everything.**
+///
+/// A client that is made with this instead of [`Roots`] accepts any certificate, of anybody, for any
+/// name, expired or not. What is sent is encrypted, and nobody knows for whom. It is for trying out
+/// a server whose certificate cannot be had, on a network that is one's own; each client that is
+/// made with it says so in the log, as a warning.
+///
+/// For a server with a certificate that it has signed itself, or of an issuer of one's own, there is
+/// no need of it: [`Roots::pem_file`] takes that certificate, or that issuer's.
+///
+/// ```
+/// # use rotor_tls::{DangerAcceptAnyCertificate, TlsClient, TlsClientConfig, TlsConfigError};
+/// # fn main() -> Result<(), TlsConfigError> {
+/// let tls = TlsClient::new(TlsClientConfig::new(DangerAcceptAnyCertificate))?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Copy, Debug)]
+#[doc(alias = "insecure")]
+#[doc(alias = "danger_accept_invalid_certs")]
+#[doc(alias = "InsecureSkipVerify")]
+#[doc(alias = "SSL_VERIFY_NONE")]
+#[allow(clippy::exhaustive_structs, reason = "nothing can be added to it")]
+pub struct DangerAcceptAnyCertificate;
+
+impl From<Roots> for Trust {
+    fn from(roots: Roots) -> Trust {
+        Trust(Trusts::Roots(roots))
+    }
+}
+
+impl From<DangerAcceptAnyCertificate> for Trust {
+    fn from(_: DangerAcceptAnyCertificate) -> Trust {
+        Trust(Trusts::Anyone(Arc::new(AcceptsAny { provider: provider() })))
+    }
+}
+
+impl fmt::Debug for Trust {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            Trusts::Roots(roots) => roots.fmt(f),
+            Trusts::Anyone(_) => DangerAcceptAnyCertificate.fmt(f),
+        }
+    }
+}
+
+/// What rustls asks. That the server has the key of what it shows is still checked: else a handshake
+/// that was damaged on the way would pass for a good one.
+pub(super) struct AcceptsAny {
+    provider: Arc<CryptoProvider>,
+}
+
+impl ServerCertVerifier for AcceptsAny {
+    fn verify_server_cert(
+        &self,
+        _: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: &ServerName<'_>,
+        _: &[u8],
+        _: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        let algorithms = &self.provider.signature_verification_algorithms;
+        verify_tls12_signature(message, certificate, signature, algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        let algorithms = &self.provider.signature_verification_algorithms;
+        verify_tls13_signature(message, certificate, signature, algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.provider.signature_verification_algorithms.supported_schemes()
+    }
+}
+
+impl fmt::Debug for AcceptsAny {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("AcceptsAny")
+    }
+}

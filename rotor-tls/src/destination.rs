@@ -1,0 +1,20 @@
+//! Where a client's connections go to by name: whatever the socket inside connects to, with TLS around
+//! it.
+
+use rotor_core::Scope;
+use rotor_core::net::StreamSocket;
+use rotor_stream::{Destination, Resolution};
+
+use crate::client::TlsTarget;
+use crate::stream::TlsStream;
+
+impl<S, A, C> Destination<TlsStream<S>, C> for TlsTarget<A>
+where
+    S: StreamSocket<Target: 'static>,
+    A: Destination<S, C>,
+{
+    fn resolve(&self, scope: &Scope<'_, C>) -> Resolution<TlsTarget<S::Target>> {
+        let server = self.with_address(());
+        self.address().resolve(scope).map(move |address| server.with_address(address))
+    }
+}

@@ -1,0 +1,44 @@
+//! What a server says first that speaks no TLS.
+
+use crate::error::TlsError;
+
+/// Looks at the first bytes of a server: whether they are of a record, which rustls is to judge.
+/// Nothing while that is not known.
+///
+/// # Errors
+///
+/// `PlainHttpServer`, `NotTls`: they never will be.
+pub(crate) fn is_record(bytes: &[u8]) -> Result<Option<()>, TlsError> {
+    const HTTP: &[u8] = b"HTTP/";
+    match bytes {
+        // A handshake, or an alert (RFC 8446 §5.1).
+        [] | [21 | 22, ..] => Ok(Some(())),
+        bytes if bytes.starts_with(HTTP) => Err(TlsError::PlainHttpServer),
+        bytes if HTTP.starts_with(bytes) => Ok(None),
+        _ => Err(TlsError::NotTls),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_split_of_what_a_stranger_says_comes_to_the_same() {
+        let rows: [(&[u8], &str); 6] = [
+            (b"HTTP/1.1 400 Bad Request\r\n", "PlainHttpServer"),
+            (b"220 mail.example.com ESMTP\r\n", "NotTls"),
+            (b"HELO", "NotTls"),
+            (b"\x17\x03\x03\x00\x01x", "NotTls"),
+            (b"\x15\x03\x03\x00\x02\x02\x28", "-"),
+            (b"\x16\x03\x03\x00\x7a", "-"),
+        ];
+        for (bytes, expected) in rows {
+            let said =
+                |bytes| is_record(bytes).map_or_else(|error| format!("{error:?}"), |_| "-".into());
+            assert_eq!(said(bytes), expected);
+            let first = (0..=bytes.len()).map(|cut| said(&bytes[..cut])).find(|said| said != "-");
+            assert_eq!(first.unwrap_or("-".into()), expected);
+        }
+    }
+}

@@ -1,0 +1,48 @@
+//! A client that notes what a server's certificate is to it.
+
+use rotor_core::Scope;
+use rotor_stream::testing::{ScriptedSocket, TestLoop, pair};
+use rotor_stream::{Fatal, Intent, Matched, Protocol, Stream, Transport};
+use rotor_tls::{CertificateFault, TlsClient, TlsError, TlsStream};
+
+use crate::raw_server::RawServer;
+
+/// Whether it is accepted, and if not, why.
+pub(crate) type Judgement = Option<Result<(), Option<CertificateFault>>>;
+
+struct Judge;
+
+impl Protocol for Judge {
+    type Context = Judgement;
+    type Seed = ();
+
+    fn create(_: (), _: &mut Transport<'_>, scope: &mut Scope<'_, Judgement>) -> Intent<Self> {
+        **scope = Some(Ok(()));
+        Intent::done()
+    }
+
+    fn bytes_read(
+        self,
+        _: Matched,
+        _: &mut Transport<'_>,
+        _: &mut Scope<'_, Judgement>,
+    ) -> Intent<Self> {
+        Intent::done()
+    }
+
+    fn not_connected(_: (), error: Fatal, scope: &mut Scope<'_, Judgement>) {
+        let Fatal::Handshake(error) = error else { return };
+        **scope = Some(Err(TlsError::of(&error).and_then(TlsError::certificate_fault)));
+    }
+}
+
+/// What a client makes of a server, on the third of January 1970.
+pub(crate) fn judge(tls: &TlsClient, name: &str, chain: &str, key: &str) -> Judgement {
+    let mut test = TestLoop::<Stream<Judge, TlsStream<ScriptedSocket>>>::new(None);
+    test.advance(crate::DAY * 3);
+    let (socket, peer) = pair(test.world());
+    let socket = TlsStream::client(socket, &tls.to((), name).expect("it is a name"));
+    test.add(|scope| Stream::connected(socket, (), scope));
+    RawServer::new(rustls::ALL_VERSIONS, chain, key).talk(&mut test, &peer);
+    *test.context()
+}
