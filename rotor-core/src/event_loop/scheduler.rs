@@ -123,6 +123,13 @@ impl<M: Machine> Scheduler<M> {
         self.set_deadline(now, token, deadline);
     }
 
+    /// Has a machine that was just made, and woke itself meanwhile, called in this turn.
+    pub(super) fn wake_fresh(&mut self, token: Token) {
+        if let Some(state) = self.slots.state(token) {
+            self.queue.push_fresh(token, state);
+        }
+    }
+
     /// Has a machine that was kept called again next turn, with these events and those that come
     /// until then.
     pub(super) fn call_again(&mut self, token: Token, events: EventSet) {
@@ -304,6 +311,7 @@ mod tests {
     use super::*;
     use crate::backend::NoWaker;
     use crate::environment::Environment;
+    use crate::event_loop::run_queue::NextWoken;
     use crate::wake_queue::WakeQueue;
     use crate::{Config, Infallible, Mio, MioHandle, backend::Backend};
 
@@ -351,7 +359,9 @@ mod tests {
         scheduler.queue().begin_turn(&Config::new());
         wakes.wake(token);
         scheduler.keep(&environment, token, Plain, Deadline::Never);
-        let index = scheduler.queue().next_woken().expect("it was woken");
+        let Some(NextWoken::Slot(index)) = scheduler.queue().next_woken() else {
+            panic!("it was woken");
+        };
         scheduler.queue().take_wakeup(index);
         assert!(scheduler.wake_now(index, Calls::WAKEUP).is_none());
         assert_eq!(next(&mut scheduler), Some(token));

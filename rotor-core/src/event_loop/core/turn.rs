@@ -18,7 +18,7 @@ use crate::config::TICK;
 use crate::event_loop::closures::Repeated;
 use crate::event_loop::dispatch::{Dispatch, Refs};
 use crate::event_loop::handle::{Control, Exit};
-use crate::event_loop::run_queue::{Wait, polls_for};
+use crate::event_loop::run_queue::{NextWoken, Wait, polls_for};
 use crate::guard::guard;
 use crate::machine::Machine;
 use crate::scope::AnyEnvironment;
@@ -93,8 +93,11 @@ impl<M: Machine, B: Backend> Core<M, B> {
         while let Some((token, seed)) = dispatch.queue().next_deferred_spawn() {
             dispatch.resume_spawn(refs, token, seed);
         }
-        while let Some(index) = dispatch.queue().next_woken() {
-            dispatch.wake_slot(refs, index);
+        while let Some(next) = dispatch.queue().next_woken() {
+            match next {
+                NextWoken::Slot(index) => dispatch.wake_slot(refs, index),
+                NextWoken::Fresh(token) => dispatch.resume(refs, token),
+            }
         }
         if expire_deadlines(refs, dispatch)? {
             while let Some(index) = dispatch.queue().next_expired() {

@@ -90,7 +90,7 @@ impl<M: Machine> Dispatch<M> {
         }
         if woke_itself {
             // In line with all others that were woken, so that it is called in this turn.
-            self.scheduler.queue().wakes().wake(token);
+            self.scheduler.wake_fresh(token);
         }
         self.counters.stats.spawned += 1;
         // The walk of a drain comes to the slots that it has not passed, in this turn or a later

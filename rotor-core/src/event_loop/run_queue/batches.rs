@@ -68,6 +68,12 @@ impl<T> Backlog<T> {
         self.queue.is_empty()
     }
 
+    /// Whether nothing of this turn's is left.
+    #[inline(always)]
+    pub(super) fn is_over(&self) -> bool {
+        self.left == 0
+    }
+
     /// Adds to what is the next turn's.
     pub(super) fn push(&mut self, item: T) {
         self.queue.push_back(item);

@@ -38,6 +38,9 @@ pub(super) struct RunQueue<S> {
     /// Slots taken from the wake queue, and how many of them may still be called in this turn.
     woken: Batch<u32>,
     wakeups_left: u32,
+    /// Machines that woke themselves as they were made, before anybody could call them: without a
+    /// step that other threads see. They are called in line with those that were woken.
+    fresh: Backlog<Token>,
     wakes: Arc<WakeQueue>,
     parts: WokenParts,
     /// Slots whose deadlines have been reached, and how many of them may still fire in this turn.
@@ -60,6 +63,7 @@ impl<S> RunQueue<S> {
             deferred: Backlog::new(),
             woken: Batch::new(),
             wakeups_left: 0,
+            fresh: Backlog::new(),
             wakes,
             parts: WokenParts::new(parts),
             expired: VecDeque::new(),
@@ -87,6 +91,7 @@ impl<S> RunQueue<S> {
     pub(super) fn is_due(&self) -> bool {
         !self.events.is_done()
             || !self.woken.is_done()
+            || !self.fresh.is_empty()
             || !self.runnable.is_empty()
             || !self.deferred.is_empty()
             || !self.expired.is_empty()
@@ -109,7 +114,8 @@ impl<S> RunQueue<S> {
     pub(super) fn give_back(&mut self) {
         // Not `events`: the backend bounds how many it hands out.
         let queued = self.runnable.capacity() + self.deferred.capacity() + self.woken.capacity();
-        if queued + self.expired.capacity() + self.overdue.capacity() > CAPACITY_USUAL {
+        let others = self.fresh.capacity() + self.expired.capacity() + self.overdue.capacity();
+        if queued + others > CAPACITY_USUAL {
             self.give_back_all();
         }
     }
@@ -119,6 +125,7 @@ impl<S> RunQueue<S> {
         self.runnable.give_back();
         self.deferred.give_back();
         self.woken.give_back();
+        self.fresh.give_back();
         give_back(&mut self.expired);
         give_back(&mut self.overdue);
     }
@@ -181,19 +188,47 @@ impl<S> RunQueue<S> {
     }
 }
 
+/// Who is next of those that were woken.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum NextWoken {
+    /// The slot came from the wake queue.
+    Slot(u32),
+    /// The machine woke itself as it was made: a call of it is pending.
+    Fresh(Token),
+}
+
 /// Wake-ups.
 impl<S> RunQueue<S> {
-    /// The next slot that was woken, those included that machines woken in this turn have woken.
-    pub(super) fn next_woken(&mut self) -> Option<u32> {
-        if self.woken.is_done() {
+    /// The next machine that was woken, those included that machines woken in this turn have woken.
+    #[inline]
+    pub(super) fn next_woken(&mut self) -> Option<NextWoken> {
+        if self.woken.is_done() && self.fresh.is_over() {
+            // Both at once: neither kind overtakes the other for ever.
             self.wakes.take_all(self.woken.items());
+            self.fresh.begin_turn();
         }
         if self.wakeups_left == 0 {
             return None;
         }
-        let index = self.woken.next()?;
+        let next = match self.woken.next() {
+            Some(index) => NextWoken::Slot(index),
+            None => NextWoken::Fresh(self.fresh.next()?),
+        };
         self.wakeups_left -= 1;
-        Some(index)
+        Some(next)
+    }
+
+    /// Has a machine that woke itself as it was made called in this turn.
+    pub(super) fn push_fresh(&mut self, token: Token, state: &mut CallState) {
+        if state.in_runnable || self.wakes.is_woken(token.index()) {
+            // It is queued for something else already, or somebody knows of it and has woken it:
+            // one call for both.
+            self.wakes.wake(token);
+            return;
+        }
+        state.pending.add(Calls::WAKEUP_WHOLE);
+        state.in_runnable = true;
+        self.fresh.push(token);
     }
 
     /// Takes a slot's flags from the wake queue. Returns whether the machine itself was woken, not

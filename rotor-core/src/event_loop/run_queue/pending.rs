@@ -73,7 +73,8 @@ impl Pending {
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(in crate::event_loop) struct CallState {
     pub(in crate::event_loop) pending: Pending,
-    /// In the run queue, to get what is pending.
+    /// In the run queue, or among those that woke themselves as they were made, to get what is
+    /// pending.
     pub(in crate::event_loop) in_runnable: bool,
     /// Among those whose deadline had passed when it was set.
     pub(in crate::event_loop) in_overdue: bool,

@@ -71,17 +71,40 @@ fn wake_ups_come_until_the_budget_is_spent_those_of_the_turn_included() {
     wakes.wake(token(0));
     wakes.wake(token(1));
     queue.begin_turn(&Config::new().wakeups_per_turn(3));
-    assert_eq!(queue.next_woken(), Some(0));
+    let slot = |index| Some(NextWoken::Slot(index));
+    assert_eq!(queue.next_woken(), slot(0));
     assert!(queue.take_wakeup(0));
     wakes.wake(token(0));
     assert_eq!(
         (queue.next_woken(), queue.next_woken(), queue.next_woken()),
-        (Some(1), Some(0), None)
+        (slot(1), slot(0), None)
     );
     wakes.wake(token(2));
     assert!(queue.next_woken().is_none() && queue.is_due(), "the budget is spent");
     queue.begin_turn(&Config::new());
-    assert_eq!((queue.next_woken(), queue.next_woken()), (Some(2), None));
+    assert_eq!((queue.next_woken(), queue.next_woken()), (slot(2), None));
+}
+
+#[test]
+fn who_woke_itself_as_it_was_made_is_in_line_with_those_that_were_woken() {
+    let (mut queue, wakes) = queue();
+    let mut states = [CallState::default(); 3];
+    let fresh = |index| Some(NextWoken::Fresh(token(index)));
+    queue.begin_turn(&Config::new().wakeups_per_turn(4));
+    queue.push_fresh(token(0), &mut states[0]);
+    assert!(states[0].pending.has(Calls::WAKEUP_WHOLE) && !wakes.is_woken(0) && queue.is_due());
+    assert_eq!(queue.next_woken(), fresh(0));
+    // One that is made by each call does not keep others out that were woken before.
+    queue.push_fresh(token(1), &mut states[1]);
+    wakes.wake(token(0));
+    assert_eq!(queue.next_woken(), Some(NextWoken::Slot(0)));
+    queue.take_wakeup(0);
+    queue.push_fresh(token(2), &mut states[2]);
+    assert_eq!((queue.next_woken(), queue.next_woken()), (fresh(1), fresh(2)));
+    states[0] = CallState { in_runnable: true, ..CallState::default() };
+    queue.push_fresh(token(0), &mut states[0]);
+    assert!(wakes.is_woken(0) && states[0].pending.is_empty(), "it is queued already");
+    assert!(queue.next_woken().is_none() && queue.is_due(), "the budget is spent");
 }
 
 #[test]
