@@ -32,6 +32,9 @@ pub(crate) struct BodyReceiver {
     is_asked: bool,
     /// The handler wants no more for now.
     is_held: bool,
+    /// It is stored for the handler: as many blocks as there are can be taken at once.
+    #[cfg(feature = "body")]
+    is_stored: bool,
     /// What was collected of the body for the handler.
     collected: Collected,
     /// Octets that may have to be collected at most: of the whole body, or of a piece.
@@ -77,6 +80,9 @@ pub(crate) enum Received {
     Piece(Part, Option<Trailers>),
     /// The same, with the memory in which it came. It is out of the input already.
     Block(Block, Option<Trailers>),
+    /// The same of a body that is stored: as many as have come.
+    #[cfg(feature = "body")]
+    Blocks(Vec<Block>, Option<Trailers>),
 }
 
 /// Where the octets are that are to be handed over. To be given back when they were, by
@@ -97,6 +103,8 @@ impl BodyReceiver {
             state: State::Expected,
             is_asked: false,
             is_held: false,
+            #[cfg(feature = "body")]
+            is_stored: false,
             collected: Collected::NOTHING,
             collected_max: 0,
             waiting: Share::NONE,
@@ -192,6 +200,10 @@ impl BodyReceiver {
         self.is_held = false;
         if self.is_expected() || std::mem::replace(&mut self.is_asked, true) {
             return Ok(false);
+        }
+        #[cfg(feature = "body")]
+        {
+            self.is_stored = matches!(mode, RecvMode::Stored { .. });
         }
         // From now on: a peer that had to wait for the handler is not late.
         self.watch = BodyWatch::begin(limits, now);
@@ -296,6 +308,10 @@ impl BodyReceiver {
             self.put_aside(range, input, total)?;
             return Ok(Received::Again);
         }
+        #[cfg(feature = "body")]
+        if self.is_stored && trailers.is_none() {
+            return Ok(self.next_blocks(range, input));
+        }
         if mode == RecvMode::Blocks && !range.is_empty() {
             input.consume(range.start);
             return Ok(Received::Block(Block::take_from(input, range.len()), trailers));
@@ -312,6 +328,38 @@ impl BodyReceiver {
             RecvMode::Buffered(_) => Received::Whole(part),
             _ => Received::Piece(part, trailers),
         })
+    }
+
+    /// Takes the first data of the input, which is known, and what of the body follows it there. The
+    /// memory goes along, once, however many chunks there are in it.
+    #[cfg(feature = "body")]
+    fn next_blocks(&mut self, first: Range<usize>, input: &mut Buf) -> Received {
+        let (mut at, mut data, mut is_end) = (first.end, first.len(), false);
+        let mut ranges = vec![first];
+        if let State::Decoding(decoder, _) = &mut self.state {
+            while !is_end && at < input.len() {
+                // Told when what was before it is taken: the decoder keeps saying so.
+                let Ok(decoded) = decoder.decode(&input[at..]) else { break };
+                let begin = at + decoded.skip;
+                at += decoded.consumed();
+                is_end = decoded.is_end;
+                if begin < at {
+                    data += at - begin;
+                    ranges.push(begin..at);
+                }
+            }
+        }
+        let blocks = if data >= at - at / FRAMING_PART_MIN {
+            let all = Block::take_from(input, at);
+            ranges.into_iter().map(|range| all.slice(range)).collect()
+        } else {
+            // Small chunks: the framing would be kept with them.
+            let mut bytes = Vec::with_capacity(data);
+            ranges.into_iter().for_each(|range| bytes.extend_from_slice(&input[range]));
+            input.consume(at);
+            vec![Block::from(bytes)]
+        };
+        Received::Blocks(blocks, is_end.then(|| self.end()))
     }
 
     /// Looks whether a body of this length is there, which is handed over from the input.
@@ -487,6 +535,11 @@ impl BodyReceiver {
         self.watch.deadline()
     }
 }
+
+/// Memory goes along with the chunks in it if no more than this part of it is framing; else they are
+/// copied.
+#[cfg(feature = "body")]
+const FRAMING_PART_MIN: usize = 8;
 
 /// The memory that an input keeps while it waits, at most: a stream at rest moves what fills less
 /// than an eighth of its block to a smaller place.

@@ -78,12 +78,12 @@ impl Storing {
     /// More of it has come, or its end.
     pub(crate) fn came<C>(
         &mut self,
-        block: Option<Block>,
+        blocks: Vec<Block>,
         is_end: bool,
         scope: &Scope<'_, C>,
     ) -> Result<Progress, BodyError> {
         let mut progress = Progress::Hold;
-        if let Some(block) = block {
+        for block in blocks {
             progress = self.collector.add(block, scope).map_err(not_stored)?;
         }
         if is_end {

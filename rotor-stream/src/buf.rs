@@ -7,10 +7,10 @@ use std::fmt;
 use std::io::{self, Read, Write};
 use std::ops::{Deref, DerefMut, RangeBounds};
 
-use rotor_core::net::is_plain;
+use rotor_core::net::{is_plain, read_spare};
 
 pub use crate::buffer_pool::BLOCK_BYTES;
-use crate::buffer_pool::{give_back, take_block, with_scratch};
+use crate::buffer_pool::{give_back, large_size, pooled_large, take_block, with_scratch};
 use crate::range::clamp;
 
 /// Bytes are moved out of a block to give it back if they fill no more than this part of it.
@@ -237,11 +237,37 @@ impl Buf {
         }
     }
 
-    fn read_here(&mut self, reader: &mut impl Read, room: usize) -> io::Result<Filled> {
+    fn read_here<R: Read + 'static>(&mut self, reader: &mut R, room: usize) -> io::Result<Filled> {
         if self.memory.len() - self.end < room {
+            if self.memory.is_empty() && room > BLOCK_BYTES {
+                return self.read_large(reader, room);
+            }
             self.make_room(room);
         }
         self.read_into(reader, self.memory.len())
+    }
+
+    /// Reads into a large block: one of the thread's, or a new one, of which only what the socket
+    /// leaves is filled with zeros.
+    #[cold]
+    fn read_large<R: Read + 'static>(&mut self, reader: &mut R, room: usize) -> io::Result<Filled> {
+        let size = large_size(room);
+        if let Some(memory) = pooled_large(size) {
+            self.memory = memory;
+            return self.read_into(reader, size);
+        }
+        let mut bytes = Vec::with_capacity(size);
+        let asked = bytes.capacity();
+        let Some(read) = read_spare(reader, &mut bytes) else {
+            self.make_room(room);
+            return self.read_into(reader, self.memory.len());
+        };
+        let count = read?;
+        if count > 0 {
+            bytes.resize(asked, 0);
+            (self.memory, self.end) = (bytes.into_boxed_slice(), count);
+        }
+        Ok(Filled { count, asked })
     }
 
     /// Reads into a block, or what is left of one, that is filled with zeros.

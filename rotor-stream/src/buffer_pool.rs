@@ -70,10 +70,18 @@ pub(crate) fn take_block(bytes: usize) -> Box<[u8]> {
 
 #[cold]
 fn take_large(bytes: usize) -> Box<[u8]> {
-    // Few sizes, so that one that comes back fits the next that is wanted.
-    let size = bytes.checked_next_power_of_two().unwrap_or(bytes);
-    let pooled = POOL.try_with(|pool| pool.borrow_mut().take_large(size)).ok().flatten();
-    pooled.unwrap_or_else(|| new_block(size))
+    let size = large_size(bytes);
+    pooled_large(size).unwrap_or_else(|| new_block(size))
+}
+
+/// Few sizes, so that one that comes back fits the next that is wanted.
+pub(crate) fn large_size(bytes: usize) -> usize {
+    bytes.checked_next_power_of_two().unwrap_or(bytes)
+}
+
+/// A large block of this size, if the thread has one.
+pub(crate) fn pooled_large(size: usize) -> Option<Box<[u8]>> {
+    POOL.try_with(|pool| pool.borrow_mut().take_large(size)).ok().flatten()
 }
 
 #[cold]

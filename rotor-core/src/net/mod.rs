@@ -30,7 +30,8 @@ pub use self::datagram_socket::DatagramSocket;
 pub use self::either::Either;
 pub use self::family::{IpNet, Net};
 pub use self::kernel::{
-    Inet, TcpListener, TcpStream, UdpSocket, Unix, UnixDatagram, UnixListener, UnixStream, is_plain,
+    Inet, TcpListener, TcpStream, UdpSocket, Unix, UnixDatagram, UnixListener, UnixStream,
+    is_plain, read_spare,
 };
 pub use self::listen_options::ListenOptions;
 pub use self::listener::Listener;

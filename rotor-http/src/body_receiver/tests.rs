@@ -65,6 +65,11 @@ fn note(receiver: &mut BodyReceiver, received: Received, input: &mut Buf, seen: 
             seen.push(format!("B:{}", block.escape_ascii()));
             ("B", Part::Nothing, trailers)
         }
+        #[cfg(feature = "body")]
+        Received::Blocks(blocks, trailers) => {
+            seen.extend(blocks.iter().map(|block| format!("B:{}", block.escape_ascii())));
+            ("B", Part::Nothing, trailers)
+        }
         other => panic!("{other:?}"),
     };
     let octets = receiver.octets(&part, input).escape_ascii().to_string();
@@ -123,6 +128,50 @@ fn a_body_is_handed_over_as_its_handler_asked_for_it() {
     }
 }
 
+#[cfg(feature = "body")]
+const STORED: RecvMode = RecvMode::Stored { ram_max: 100, max: 100 };
+
+#[test]
+#[cfg(feature = "body")]
+fn all_chunks_that_have_come_of_a_stored_body_are_taken_with_their_memory_unless_they_are_small() {
+    let limits = Limits::new();
+    let of_chunks = |size: usize, count: usize| {
+        let chunk = format!("{size:x}\r\n{}\r\n", "x".repeat(size));
+        (chunk.repeat(count) + "0\r\n\r\nnext").into_bytes()
+    };
+    // The memory of 16 KiB, lent and shared; of what is copied, one piece.
+    for (size, count, blocks) in [(5_000, 3, 3), (40, 300, 1), (60, 200, 200), (1, 2_000, 1)] {
+        let mut receiver = asked(Body::Chunked, STORED, &limits);
+        let mut input = Buf::new();
+        input.extend(&of_chunks(size, count));
+        match receiver.next(&mut input, &limits, &total()) {
+            Ok(Received::Blocks(taken, Some(_))) => {
+                assert_eq!(taken.len(), blocks, "{size}");
+                assert_eq!(taken.iter().map(|block| block.len()).sum::<usize>(), size * count);
+                assert!(taken.iter().all(|block| block.iter().all(|octet| *octet == b'x')));
+            }
+            other => panic!("{other:?}"),
+        }
+        assert_eq!(&input[..], b"next");
+    }
+}
+
+#[test]
+#[cfg(feature = "body")]
+fn what_came_before_an_error_is_taken_first() {
+    let rows: [(&[u8], &[&str]); 3] = [
+        (b"3\r\nabc\r\n2\r\ndeX", &["B:abc", "B:de", "LineEnd"]),
+        (b"3\r\nabc\r\nx", &["B:abc", "ChunkSize"]),
+        (b"2\r\nab\r\n1\r\nc\r\n0\r\n\r\n", &["B:ab", "B:c", "E", "left "]),
+    ];
+    for (input, expected) in rows {
+        let seen = shown(Body::Chunked, STORED, &[input], false);
+        let joined = |lines: &[&str]| lines.concat().replace("B:", "");
+        let seen: Vec<&str> = seen.iter().map(String::as_str).collect();
+        assert_eq!(joined(&seen), joined(expected), "{seen:?}");
+    }
+}
+
 #[test]
 fn however_a_body_is_cut_the_handler_gets_the_same_octets() {
     let modes = [
@@ -130,6 +179,8 @@ fn however_a_body_is_cut_the_handler_gets_the_same_octets() {
         RecvMode::Progressive(1),
         RecvMode::Progressive(4),
         RecvMode::Blocks,
+        #[cfg(feature = "body")]
+        STORED,
     ];
     let bodies: [(Body, &[u8]); 3] = [
         (Body::Length(7), b"abcdefg"),

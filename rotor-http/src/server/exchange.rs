@@ -222,12 +222,14 @@ impl<S: Server> Exchange<S> {
             }
             #[cfg(feature = "body")]
             Ok(Received::Piece(_, trailers)) if self.storing.is_some() => {
-                self.store(None, trailers.as_ref(), io)
+                self.store(Vec::new(), trailers.as_ref(), io)
             }
             #[cfg(feature = "body")]
             Ok(Received::Block(block, trailers)) if self.storing.is_some() => {
-                self.store(Some(block), trailers.as_ref(), io)
+                self.store(vec![block], trailers.as_ref(), io)
             }
+            #[cfg(feature = "body")]
+            Ok(Received::Blocks(blocks, trailers)) => self.store(blocks, trailers.as_ref(), io),
             Ok(Received::Piece(part, trailers)) => {
                 self.renew_deadline(io);
                 // Before the last piece is handed over: a handler may switch protocols on it

@@ -7,7 +7,8 @@ mod tcp;
 mod udp;
 mod unix;
 
-use std::any::TypeId;
+use std::any::{Any, TypeId};
+use std::io;
 
 pub(super) use self::tcp::listen;
 pub use self::tcp::{TcpListener, TcpStream};
@@ -43,4 +44,15 @@ impl Net for Unix {
 pub fn is_plain<S: 'static>() -> bool {
     TypeId::of::<S>() == TypeId::of::<TcpStream>()
         || TypeId::of::<S>() == TypeId::of::<UnixStream>()
+}
+
+/// Reads once from a [plain](is_plain) socket, as far as the vector has room behind its bytes, and
+/// appends what came: memory that was never written need not be filled first. `None` of any other
+/// socket, from which nothing was read.
+pub fn read_spare<S: 'static>(socket: &mut S, into: &mut Vec<u8>) -> Option<io::Result<usize>> {
+    let socket: &mut dyn Any = socket;
+    if let Some(stream) = socket.downcast_mut::<TcpStream>() {
+        return Some(stream.read_spare(into));
+    }
+    Some(socket.downcast_mut::<UnixStream>()?.read_spare(into))
 }

@@ -99,6 +99,13 @@ macro_rules! deregisters_itself {
 /// A byte stream that is read and written by system calls of our own.
 macro_rules! read_and_write {
     ($name:ident) => {
+        impl $name {
+            /// Reads as far as the vector has room, and appends what came.
+            pub(super) fn read_spare(&mut self, into: &mut Vec<u8>) -> io::Result<usize> {
+                receive_spare(&mut self.socket, into)
+            }
+        }
+
         impl Read for $name {
             #[inline]
             fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {

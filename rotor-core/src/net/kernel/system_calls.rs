@@ -22,6 +22,29 @@ pub(super) fn receive(socket: &mut (impl AsFd + Read), buffer: &mut [u8]) -> io:
     socket.read(buffer)
 }
 
+/// Reads as far as the vector has room behind its bytes, which need not have been written before.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+pub(super) fn receive_spare(
+    socket: &mut (impl AsFd + Read),
+    into: &mut Vec<u8>,
+) -> io::Result<usize> {
+    let room = rustix::buffer::spare_capacity(into);
+    let (count, _) = rustix::net::recv(socket, room, rustix::net::RecvFlags::empty())?;
+    Ok(count)
+}
+
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+pub(super) fn receive_spare(
+    socket: &mut (impl AsFd + Read),
+    into: &mut Vec<u8>,
+) -> io::Result<usize> {
+    let len = into.len();
+    into.resize(into.capacity(), 0);
+    let read = receive(socket, &mut into[len..]);
+    into.truncate(len + *read.as_ref().unwrap_or(&0));
+    read
+}
+
 /// Writes, as `receive` reads. A peer that is gone is an error, and no signal.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 #[inline]

@@ -13,7 +13,7 @@ use socket2::{Domain, SockAddr, SockRef, Socket, Type};
 use super::socket::{
     check, closing_deregisters, deregisters_itself, kernel_socket, read_and_write,
 };
-use super::system_calls::{is_readable, receive, send, send_file, send_vectored};
+use super::system_calls::{is_readable, receive, receive_spare, send, send_file, send_vectored};
 use super::tcp::backlog;
 use crate::backend::{BackendHandle, Source};
 use crate::event_set::Interest;

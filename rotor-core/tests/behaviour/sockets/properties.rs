@@ -1,12 +1,13 @@
 //! What a stream says of itself: its addresses, and whether a short read drains it.
 
-use std::io;
+use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::os::unix::net as unix;
 
 use rotor_core::EarlyScope;
 use rotor_core::net::{
     Either, ListenOptions, Listener, StreamSocket, TcpListener, TcpStream, UnixStream, is_plain,
+    read_spare,
 };
 #[cfg(target_os = "linux")]
 use socket2::{Domain, Protocol, Socket, Type};
@@ -41,6 +42,31 @@ fn addresses_are_those_of_both_ends() {
             (one.peer_address(), one.local_address(), one.is_connected()),
             (None, None, true)
         );
+    });
+}
+
+#[test]
+fn what_a_plain_socket_has_is_read_behind_what_a_vector_has_and_no_further_than_it_has_room() {
+    with_scope(|scope| {
+        let (one, mut two) = unix::UnixStream::pair().expect("there are descriptors");
+        let mut one = UnixStream::from_std(one, scope).expect("it is of this backend");
+        let mut bytes = Vec::with_capacity(10);
+        bytes.extend_from_slice(b"abc");
+        let room = bytes.capacity() - 3;
+        two.write_all(&vec![b'x'; room + 5]).expect("the system has room");
+        for (count, len) in [(room, 3 + room), (0, 3 + room)] {
+            // A vector that is full is not made larger.
+            let read = read_spare(&mut one, &mut bytes).expect("it is plain");
+            assert_eq!((read.expect("it is there"), bytes.len()), (count, len));
+        }
+        assert!(bytes.starts_with(b"abcx") && bytes.capacity() == 3 + room);
+        let mut rest = Vec::with_capacity(100);
+        let read = read_spare(&mut one, &mut rest).expect("it is plain");
+        assert_eq!((read.expect("it is there"), &rest[..]), (5, &b"xxxxx"[..]));
+        let empty = read_spare(&mut one, &mut rest).expect("it is plain");
+        assert_eq!(empty.expect_err("it is empty").kind(), io::ErrorKind::WouldBlock);
+        assert!(read_spare(&mut Wrapped(one), &mut rest).is_none());
+        assert_eq!(rest.len(), 5);
     });
 }
 

@@ -110,12 +110,14 @@ impl<K: Client> Exchange<K> {
             }
             #[cfg(feature = "body")]
             Received::Piece(_, trailers) if self.storing.is_some() => {
-                self.store(None, trailers.is_some(), io)
+                self.store(Vec::new(), trailers.is_some(), io)
             }
             #[cfg(feature = "body")]
             Received::Block(block, trailers) if self.storing.is_some() => {
-                self.store(Some(block), trailers.is_some(), io)
+                self.store(vec![block], trailers.is_some(), io)
             }
+            #[cfg(feature = "body")]
+            Received::Blocks(blocks, trailers) => self.store(blocks, trailers.is_some(), io),
             Received::Piece(part, trailers) => {
                 let flow = match part {
                     // Only the end has come: it has a call of its own.

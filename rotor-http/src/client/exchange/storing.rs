@@ -55,12 +55,12 @@ impl<K: Client> Exchange<K> {
     /// More has come, or the end of it.
     pub(super) fn store(
         &mut self,
-        block: Option<Block>,
+        blocks: Vec<Block>,
         is_end: bool,
         io: &mut Io<'_, '_, '_, K::Context>,
     ) -> Exchanged<K> {
         let Some(storing) = &mut self.storing else { return Flow::Again };
-        let progress = storing.came(block, is_end, io.scope);
+        let progress = storing.came(blocks, is_end, io.scope);
         self.follow_storing(progress, io)
     }
 

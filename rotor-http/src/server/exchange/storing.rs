@@ -65,14 +65,14 @@ impl<S: Server> Exchange<S> {
     /// More has come, or the end of it.
     pub(super) fn store(
         &mut self,
-        block: Option<Block>,
+        blocks: Vec<Block>,
         trailers: Option<&Trailers>,
         io: &mut Io<'_, '_, '_, S::Context>,
     ) -> Exchanged<S> {
         self.renew_deadline(io);
         self.note_end(trailers);
         let Some(storing) = &mut self.storing else { return Flow::Again };
-        let progress = storing.came(block, trailers.is_some(), io.scope);
+        let progress = storing.came(blocks, trailers.is_some(), io.scope);
         self.follow_storing(progress, io)
     }
 
