@@ -258,6 +258,13 @@ fn what_is_no_socket_is_left_alone() {
 }
 
 #[test]
+fn a_directory_that_is_not_there_is_missed_at_once() {
+    let place = Place::new("nowhere");
+    let error = HandOver::at(place.0.join("no/hand-over")).expect_err("there is no directory");
+    assert!(error.to_string().contains("cannot find its directory: No such file"), "{error}");
+}
+
+#[test]
 fn a_path_that_is_too_long_is_said_to_be() {
     let place = Place::new("long");
     let error = HandOver::at(place.0.join("x".repeat(100))).expect_err("it does not fit");

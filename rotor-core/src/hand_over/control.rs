@@ -28,9 +28,13 @@ pub(super) fn check_path(path: &Path) -> Result<(), Kind> {
         return Err(Kind::PathTooLong { bytes, max: PATH_BYTES_MAX });
     }
     match fs::symlink_metadata(path) {
-        Ok(found) if !found.file_type().is_socket() => Err(Kind::NotASocket),
-        _ => Ok(()),
+        Ok(found) if !found.file_type().is_socket() => return Err(Kind::NotASocket),
+        _ => {}
     }
+    // Now, and not when the loops are made: nobody could follow.
+    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    let found = fs::metadata(directory.unwrap_or(Path::new(".")));
+    found.map(drop).map_err(Kind::refused("find its directory"))
 }
 
 /// Checks that the process at the other end is of this process's user.

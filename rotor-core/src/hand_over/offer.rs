@@ -136,13 +136,16 @@ impl Offer {
                 return false;
             }
         }
+        if peer.write_all(&[GO]).is_err() {
+            log_guarded!(warn, "a successor has gone as it began to serve: all goes on");
+            return false;
+        }
+        // Until it has the path, where nobody is to find a process that ends, and open listeners of
+        // its own beside those that were handed over.
+        let _closed = peer.read(&mut said);
         log_guarded!(info, "a successor serves: draining for {:?} at most", self.drain_time);
         self.sockets.clear();
         self.loops.drain_with(Drain::new(self.drain_time).grace(Grace::WholeDrain));
-        // Who asks at the path is told that it is busy until the successor has the path.
-        if peer.write_all(&[GO]).is_ok() {
-            let _closed = peer.read(&mut said);
-        }
         true
     }
 }

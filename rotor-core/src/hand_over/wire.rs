@@ -7,9 +7,9 @@
 //!             ◀─────────────────────────────── for each socket: kind, length, name; the descriptor
 //!             ◀─────────────────────────────── `.`
 //!     makes its loops
-//!     `R` ───────────────────────────────────▶ drops its copies, begins to drain
+//!     `R` ───────────────────────────────────▶
 //!             ◀─────────────────────────────── `G`; or before, once it takes too long: `L`
-//!     takes the path; close ─────────────────▶ closes the socket at the path
+//!     takes the path; close ─────────────────▶ drops its copies, begins to drain
 //! ```
 
 use std::io::{self, IoSlice, IoSliceMut, Read, Write};
@@ -33,7 +33,7 @@ const BUSY: u8 = b'B';
 const END: u8 = b'.';
 /// The successor serves.
 pub(super) const READY: u8 = b'R';
-/// The predecessor drains.
+/// The predecessor has heard it, and drains once the successor has the path.
 pub(super) const GO: u8 = b'G';
 /// The predecessor has given this successor up.
 pub(super) const LATE: u8 = b'L';
