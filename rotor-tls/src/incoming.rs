@@ -54,16 +54,24 @@ impl Incoming {
 
     /// Whether a record is there in one piece: there is something to be decoded.
     pub(crate) fn has_record(&self) -> bool {
-        match &self.bytes[..] {
-            [_, _, _, high, low, rest @ ..] => {
-                rest.len() >= usize::from(u16::from_be_bytes([*high, *low]))
-            }
-            _ => false,
-        }
+        has_record(&self.bytes)
     }
 
-    /// Whether what comes first is a record of a handshake in clear.
-    pub(crate) fn is_plain_handshake(&self) -> bool {
-        self.bytes.first() == Some(&22)
+    /// Whether what comes first is a whole record of a handshake in clear. Before a second hello
+    /// there may be one that means nothing (RFC 8446 §D.4).
+    pub(crate) fn has_plain_handshake(&self) -> bool {
+        const CHANGE_CIPHER_SPEC: &[u8] = &[20, 3, 3, 0, 1, 1];
+        let bytes = &self.bytes[..];
+        let bytes = bytes.strip_prefix(CHANGE_CIPHER_SPEC).unwrap_or(bytes);
+        bytes.first() == Some(&22) && has_record(bytes)
+    }
+}
+
+fn has_record(bytes: &[u8]) -> bool {
+    match bytes {
+        [_, _, _, high, low, rest @ ..] => {
+            rest.len() >= usize::from(u16::from_be_bytes([*high, *low]))
+        }
+        _ => false,
     }
 }

@@ -9,14 +9,33 @@ use kit::{Issuer, Lines, Log};
 use rotor_core::net::{ListenOptions, Listener, TcpListener, TcpStream};
 use rotor_core::{Config, Loop, Response};
 use rotor_stream::{Accept, AcceptConfig, Stream};
-use rotor_tls::{TlsListener, TlsStream};
+use rotor_tls::{
+    Identity, Roots, TlsClient, TlsClientConfig, TlsListener, TlsServer, TlsServerConfig, TlsStream,
+};
 
 type Server = Accept<Stream<Lines, TlsStream<TcpStream>>, TlsListener<TcpListener>>;
 
 #[test]
 fn a_server_is_bound_to_an_address_with_its_identity() {
     let issuer = Issuer::new();
-    let tls = issuer.server();
+    talk(&issuer.server(), &issuer.client());
+}
+
+#[test]
+fn signatures_of_rsa_are_made_by_the_pool() {
+    let (chain, key) = (include_str!("kit/rsa.crt"), include_str!("kit/rsa.key"));
+    let identity = Identity::from_pem(chain.as_bytes(), key.as_bytes()).expect("they are right");
+    let config = TlsServerConfig::new(identity).alpn(&[b"lines"]);
+    let tls = TlsServer::new(config).expect("it is right");
+    let roots = Roots::none().pem(chain.as_bytes()).expect("it is its own issuer");
+    let config = TlsClientConfig::new(roots).alpn(&[b"lines"]);
+    talk(&tls, &TlsClient::new(config).expect("it is right"));
+    let counters = tls.counters();
+    assert_eq!((counters.offloaded(), counters.not_offloaded(), counters.full()), (3, 0, 3));
+}
+
+/// Three clients, two lines each.
+fn talk(tls: &TlsServer, client: &TlsClient) {
     let any = SocketAddr::from(([127, 0, 0, 1], 0));
     let mut servers = Loop::<Server>::new(&Config::new()).expect("there are descriptors");
     let mut address = None;
@@ -32,7 +51,6 @@ fn a_server_is_bound_to_an_address_with_its_identity() {
         .expect("it listens");
     let mut server = servers.instantiate(Log::new());
 
-    let client = issuer.client();
     let target = client.to(address.expect("it is bound"), "localhost").expect("it is a name");
     let mut clients = Loop::<Stream<Lines, TlsStream<TcpStream>>>::new(&Config::new())
         .expect("there are descriptors");

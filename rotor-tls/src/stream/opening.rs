@@ -205,7 +205,7 @@ fn shake<S: StreamSocket, C>(
 /// the first, or the second one, with its signature (RFC 8446 §4.1.4).
 fn is_for_others(live: &Live) -> bool {
     let is_slow = live.shaking.as_ref().is_some_and(|shaking| shaking.is_slow);
-    is_slow && live.incoming.has_record() && live.incoming.is_plain_handshake() && {
+    is_slow && live.incoming.has_plain_handshake() && {
         let common = live.session.engine.common();
         let has_retried = common.handshake_kind() == Some(HandshakeKind::FullWithHelloRetryRequest);
         common.protocol_version().is_none() || has_retried

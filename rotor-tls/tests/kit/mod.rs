@@ -2,7 +2,7 @@
 #![allow(dead_code, reason = "each suite uses a part of it")]
 
 use std::io::{Read, Write};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use rotor_core::Scope;
@@ -11,7 +11,12 @@ use rotor_stream::{Exception, Fatal, Intent, Matched, Protocol, Stream, StreamCo
 use rotor_tls::{
     Identity, Roots, TlsClient, TlsClientConfig, TlsServer, TlsServerConfig, TlsSession, TlsStream,
 };
-use rustls::pki_types::ServerName;
+use rustls::DigitallySignedStruct;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::{
+    ActiveKeyExchange, CryptoProvider, SharedSecret, SupportedKxGroup, WebPkiSupportedAlgorithms,
+};
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 
 /// An issuer of certificates.
 pub(crate) struct Issuer {
@@ -84,8 +89,8 @@ impl Issuer {
 
     /// The same, of a client that shows a certificate.
     pub(crate) fn raw_config_with(&self, chain: &str, key: &str) -> rustls::ClientConfig {
+        use rustls::pki_types::PrivateKeyDer;
         use rustls::pki_types::pem::PemObject;
-        use rustls::pki_types::{CertificateDer, PrivateKeyDer};
         let mut roots = rustls::RootCertStore::empty();
         roots.add(self.issuer.der().clone()).expect("it is well made");
         let chain = CertificateDer::pem_slice_iter(chain.as_bytes()).map(|one| one.expect("fine"));
@@ -326,4 +331,118 @@ pub(crate) fn shaken(
     assert!(!client.tls.is_handshaking(), "{:?}", client.failure);
     test.context_mut().clear();
     (peer, client)
+}
+
+/// A client that trusts anybody, for tests of what it is shown.
+pub(crate) fn trusting() -> rustls::ClientConfig {
+    trusting_of(&[&rustls::version::TLS13, &rustls::version::TLS12])
+}
+
+pub(crate) fn trusting_of(
+    versions: &[&'static rustls::SupportedProtocolVersion],
+) -> rustls::ClientConfig {
+    trusting_with(rustls::crypto::ring::default_provider(), versions, Arc::default())
+}
+
+/// One that is asked to say its hello again: it sends a key of a group that servers do not take.
+pub(crate) fn asked_again() -> rustls::ClientConfig {
+    let mut provider = rustls::crypto::ring::default_provider();
+    provider.kx_groups.insert(0, &Unknown);
+    trusting_with(provider, &[&rustls::version::TLS13], Arc::default())
+}
+
+/// One that keeps what is stapled to certificates.
+pub(crate) fn collecting_staples() -> (rustls::ClientConfig, Staples) {
+    let staples = Staples::default();
+    let provider = rustls::crypto::ring::default_provider();
+    let versions = [&rustls::version::TLS13];
+    (trusting_with(provider, &versions, staples.clone()), staples)
+}
+
+pub(crate) type Staples = Arc<Mutex<Vec<Vec<u8>>>>;
+
+fn trusting_with(
+    provider: CryptoProvider,
+    versions: &[&'static rustls::SupportedProtocolVersion],
+    staples: Staples,
+) -> rustls::ClientConfig {
+    let algorithms = provider.signature_verification_algorithms;
+    rustls::ClientConfig::builder_with_provider(Arc::new(provider))
+        .with_protocol_versions(versions)
+        .expect("they are versions")
+        .dangerous()
+        .with_custom_certificate_verifier(Arc::new(Anybody { algorithms, staples }))
+        .with_no_client_auth()
+}
+
+#[derive(Debug)]
+struct Anybody {
+    algorithms: WebPkiSupportedAlgorithms,
+    staples: Staples,
+}
+
+impl ServerCertVerifier for Anybody {
+    fn verify_server_cert(
+        &self,
+        _: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: &ServerName<'_>,
+        staple: &[u8],
+        _: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        if !staple.is_empty() {
+            self.staples.lock().expect("nobody panicked").push(staple.to_vec());
+        }
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        rustls::crypto::verify_tls12_signature(message, certificate, signed, &self.algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        rustls::crypto::verify_tls13_signature(message, certificate, signed, &self.algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<rustls::SignatureScheme> {
+        self.algorithms.supported_schemes()
+    }
+}
+
+/// A group that nobody knows.
+#[derive(Debug)]
+struct Unknown;
+
+impl SupportedKxGroup for Unknown {
+    fn start(&self) -> Result<Box<dyn ActiveKeyExchange>, rustls::Error> {
+        Ok(Box::new(Unknown))
+    }
+
+    fn name(&self) -> rustls::NamedGroup {
+        rustls::NamedGroup::Unknown(0xfefe)
+    }
+}
+
+impl ActiveKeyExchange for Unknown {
+    fn complete(self: Box<Self>, _: &[u8]) -> Result<SharedSecret, rustls::Error> {
+        Err(rustls::Error::General("nobody knows it".into()))
+    }
+
+    fn pub_key(&self) -> &[u8] {
+        &[7; 32]
+    }
+
+    fn group(&self) -> rustls::NamedGroup {
+        rustls::NamedGroup::Unknown(0xfefe)
+    }
 }

@@ -1,0 +1,248 @@
+//! Identities and their files, names, tickets, offload.
+
+mod kit;
+
+use std::fs;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use kit::{Issuer, Log, RawClient, Test, serve, shaken};
+use rotor_core::with_causes;
+use rotor_tls::{
+    Identity, Offload, Roots, TicketKeys, Tickets, TlsConfigError, TlsServer, TlsServerConfig,
+};
+use rustls::HandshakeKind;
+
+/// A directory for the files of one test.
+struct Directory(PathBuf);
+
+impl Directory {
+    fn new() -> Directory {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let name = format!("rotor-tls-{}-{number}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        fs::create_dir(&path).expect("it is not there yet");
+        Directory(path)
+    }
+
+    fn file(&self, name: &str, content: &str) -> PathBuf {
+        let path = self.0.join(name);
+        fs::write(&path, content).expect("there is room");
+        path
+    }
+}
+
+impl Drop for Directory {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+#[test]
+fn what_is_wrong_with_files_is_said_with_the_file_and_what_to_do() {
+    let directory = Directory::new();
+    let issuer = Issuer::new();
+    let (chain, key) = issuer.pem_for(&["localhost"]);
+    let (_, other_key) = issuer.pem_for(&["localhost"]);
+    let damaged = chain.replacen("MII", "M*I", 1);
+    let missing = directory.0.join("missing.pem");
+    let empty = directory.file("empty.pem", "");
+    let encrypted =
+        "-----BEGIN ENCRYPTED PRIVATE KEY-----\nAAAA\n-----END ENCRYPTED PRIVATE KEY-----\n";
+    let old_encrypted = "-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\nDEK-Info: AES-128-CBC,00\n\nAAAA\n-----END RSA PRIVATE KEY-----\n";
+    let rubbish = "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n";
+    let no_certificate = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
+    let chain = directory.file("chain.pem", &chain);
+    let key = directory.file("key.pem", &key);
+    for (chain, key, place, expected) in [
+        (&missing, &key, "missing.pem", "No such file"),
+        (&chain, &missing, "missing.pem", "No such file"),
+        (&empty, &key, "empty.pem", "has no certificate; it should hold"),
+        (&chain, &empty, "empty.pem", "has no private key; it should hold"),
+        (&key, &chain, "key.pem", "has no certificate"),
+        (&chain, &chain, "chain.pem", "the two files may be exchanged"),
+        (&directory.file("damaged.pem", &damaged), &key, "damaged.pem", "has a damaged section"),
+        (&chain, &directory.file("1.pem", encrypted), "1.pem", "decrypt it with `openssl pkey"),
+        (&chain, &directory.file("2.pem", old_encrypted), "2.pem", "decrypt it with `openssl pkey"),
+        (&chain, &directory.file("3.pem", rubbish), "3.pem", "cannot be used; RSA of 2048 bits"),
+        (
+            &directory.file("4.pem", no_certificate),
+            &key,
+            "4.pem",
+            "cannot be used; it must be of X.509",
+        ),
+        (
+            &chain,
+            &directory.file("5.pem", &other_key),
+            "5.pem",
+            "is not that of the first certificate in",
+        ),
+    ] {
+        let error = Identity::from_pem_files(chain, key).expect_err("it is wrong");
+        let text = with_causes(&error).to_string();
+        assert!(text.contains(place) && text.contains(expected), "{text}");
+    }
+    let identity = Identity::from_pem_files(&chain, &key).expect("they are right");
+    assert_eq!(identity.names().collect::<Vec<_>>(), ["localhost"]);
+    // One file for both.
+    let both = [chain, key].map(|path| fs::read_to_string(path).expect("it is there")).concat();
+    let both = directory.file("both.pem", &both);
+    assert!(Identity::from_pem_files(&both, &both).is_ok());
+}
+
+#[test]
+fn settings_that_cannot_be_are_refused() {
+    let issuer = Issuer::new();
+    let with = |change: fn(TlsServerConfig) -> TlsServerConfig| {
+        TlsServer::new(change(TlsServerConfig::new(issuer.identity(&["a.example"])))).err()
+    };
+    assert!(matches!(with(|c| c.alpn(&[b""])), Some(TlsConfigError::Protocol(_))));
+    assert!(matches!(with(|c| c.alpn(&[&[b'x'; 256]])), Some(TlsConfigError::Protocol(_))));
+    assert!(with(|c| c.alpn(&[&[b'x'; 255]])).is_none());
+    let nobody = |c: TlsServerConfig| {
+        c.client_certificates(rotor_tls::ClientCertificates::Required(Roots::none()))
+    };
+    assert!(matches!(with(nobody), Some(TlsConfigError::NoRoots)));
+}
+
+/// The name of the certificate that a server shows.
+fn shown(server: &TlsServer, name: &str) -> Vec<u8> {
+    let mut test = Test::new(Log::new());
+    let peer = serve(&mut test, server);
+    let mut client = RawClient::new(kit::trusting(), name);
+    client.talk(&mut test, &peer);
+    client.tls.peer_certificates().expect("it has shown one")[0].to_vec()
+}
+
+#[test]
+fn each_name_is_shown_its_own_certificate() {
+    let issuer = Issuer::new();
+    let identity = |names: &[&str]| {
+        let (chain, key) = issuer.pem_for(names);
+        Identity::from_pem(chain.as_bytes(), key.as_bytes()).expect("they are right")
+    };
+    let (first, exact, wild) = (
+        identity(&["first.example"]),
+        identity(&["A.wild.example", "b.example"]),
+        identity(&["*.wild.example"]),
+    );
+    let config = TlsServerConfig::new(first.clone()).identity(wild.clone()).identity(exact.clone());
+    let server = TlsServer::new(config).expect("they are right");
+    let first = shown(&server, "first.example");
+    let (exact, wild) = (shown(&server, "b.example"), shown(&server, "z.wild.example"));
+    assert!(first != exact && exact != wild && wild != first);
+    for (name, expected) in [
+        ("a.wild.example", &exact),
+        ("A.WILD.example", &exact),
+        ("b.wild.example", &wild),
+        // A star is one label, and not none.
+        ("wild.example", &first),
+        ("a.b.wild.example", &first),
+        ("unknown.example", &first),
+        ("192.0.2.1", &first),
+    ] {
+        assert!(shown(&server, name) == *expected, "{name}");
+    }
+}
+
+/// How a client that comes back is met.
+fn comes_back(servers: [&TlsServer; 2], issuer: &Issuer) -> HandshakeKind {
+    let config = issuer.raw_config();
+    let mut kinds = servers.map(|server| {
+        let mut test = Test::new(Log::new());
+        let (peer, mut client) = shaken(&mut test, server, config.clone());
+        client.write(b"ticket, please\n");
+        client.talk(&mut test, &peer);
+        assert_eq!(client.plain, b"TICKET, PLEASE\n");
+        client.tls.handshake_kind().expect("it has shaken hands")
+    });
+    kinds.reverse();
+    kinds[0]
+}
+
+#[test]
+fn tickets_are_good_wherever_their_key_is_and_as_long() {
+    use HandshakeKind::{Full, Resumed};
+    let issuer = Issuer::new();
+    let server = |tickets: Tickets| issuer.server_with(|config| config.tickets(tickets));
+    let fresh = server(Tickets::Fresh);
+    assert_eq!(comes_back([&fresh, &fresh], &issuer), Resumed);
+    assert_eq!(comes_back([&fresh, &server(Tickets::Fresh)], &issuer), Full, "another process");
+    let off = server(Tickets::Off);
+    assert_eq!(comes_back([&off, &off], &issuer), Full);
+
+    let keys = TicketKeys::new(&[[1; 32]]);
+    let here = server(Tickets::Keys(keys.clone()));
+    assert_eq!(comes_back([&here, &here], &issuer), Resumed);
+    let elsewhere = |keys: &[[u8; 32]]| server(Tickets::Keys(TicketKeys::new(keys)));
+    assert_eq!(comes_back([&here, &elsewhere(&[[1; 32]])], &issuer), Resumed);
+    assert_eq!(comes_back([&here, &elsewhere(&[[2; 32], [1; 32]])], &issuer), Resumed);
+    assert_eq!(comes_back([&here, &elsewhere(&[[2; 32]])], &issuer), Full);
+    assert_eq!(comes_back([&here, &elsewhere(&[])], &issuer), Full);
+    let old = elsewhere(&[[1; 32]]);
+    keys.set(&[[2; 32], [1; 32]]);
+    assert_eq!(comes_back([&old, &here], &issuer), Resumed, "of yesterday");
+    assert_eq!(comes_back([&here, &old], &issuer), Full, "of today: the other has not heard of it");
+    keys.set(&[[2; 32]]);
+    assert_eq!(comes_back([&old, &here], &issuer), Full, "forgotten");
+}
+
+#[test]
+fn a_staple_is_shown_to_those_who_ask() {
+    let issuer = Issuer::new();
+    let directory = Directory::new();
+    let path = directory.file("site.ocsp", "what the issuer says");
+    let identity = issuer.identity(&["localhost"]);
+    let stapled = identity.clone().with_ocsp_file(&path).expect("it is there");
+    assert!(identity.with_ocsp_file(directory.0.join("none")).is_err());
+    let server = TlsServer::new(TlsServerConfig::new(stapled)).expect("it is right");
+    let mut test = Test::new(Log::new());
+    let (config, staples) = kit::collecting_staples();
+    let _ = shaken(&mut test, &server, config);
+    assert_eq!(*staples.lock().expect("nobody panicked"), [b"what the issuer says"]);
+}
+
+/// A key and a certificate of RSA, made once by openssl: nothing here makes such.
+const RSA_CHAIN: &str = include_str!("kit/rsa.crt");
+const RSA_KEY: &str = include_str!("kit/rsa.key");
+
+/// How many steps were for other threads. The loop in memory has none, so it did them itself.
+fn for_others(server: &TlsServer) -> u64 {
+    server.counters().offloaded() + server.counters().not_offloaded()
+}
+
+#[test]
+fn rsa_signatures_are_made_by_the_pool_and_others_by_the_loop() {
+    let rsa = Identity::from_pem(RSA_CHAIN.as_bytes(), RSA_KEY.as_bytes()).expect("they are right");
+    let ecc = Issuer::new().identity(&["localhost"]);
+    for (identity, offload, expected) in
+        [(&rsa, Offload::SlowKeys, 1), (&rsa, Offload::Never, 0), (&ecc, Offload::SlowKeys, 0)]
+    {
+        let config = TlsServerConfig::new(identity.clone()).offload(offload);
+        let server = TlsServer::new(config).expect("it is right");
+        for versions in [&rustls::version::TLS13, &rustls::version::TLS12] {
+            let before = for_others(&server);
+            let mut test = Test::new(Log::new());
+            let (peer, mut client) = shaken(&mut test, &server, kit::trusting_of(&[versions]));
+            client.write(b"hi\n");
+            client.talk(&mut test, &peer);
+            assert_eq!(client.plain, b"HI\n");
+            assert_eq!(for_others(&server) - before, expected, "{offload:?}");
+        }
+        assert_eq!((server.counters().full(), server.counters().handshakes_now()), (2, 0));
+    }
+}
+
+#[test]
+fn a_hello_that_must_be_said_again_is_offloaded_twice() {
+    let rsa = Identity::from_pem(RSA_CHAIN.as_bytes(), RSA_KEY.as_bytes()).expect("they are right");
+    let server = TlsServer::new(TlsServerConfig::new(rsa)).expect("it is right");
+    let mut test = Test::new(Log::new());
+    let peer = serve(&mut test, &server);
+    // It offers a group first that it sends no key of: the last of those that the server takes.
+    let mut client = RawClient::new(kit::asked_again(), "localhost");
+    client.talk(&mut test, &peer);
+    assert_eq!(client.tls.handshake_kind(), Some(HandshakeKind::FullWithHelloRetryRequest));
+    assert_eq!((for_others(&server), server.counters().full()), (2, 1));
+}
