@@ -8,6 +8,8 @@ mod body;
 mod dns;
 #[path = "../../rotor-http/tests/fuzz_bodies/mod.rs"]
 mod http;
+#[path = "../../rotor-tls/tests/fuzz_bodies/mod.rs"]
+mod tls;
 
 /// Runs the body of the target of this name.
 ///
@@ -15,7 +17,8 @@ mod http;
 ///
 /// If there is none, and if the body finds something.
 pub fn run(name: &str, data: &[u8]) {
-    let mut targets = http::TARGETS.iter().chain(&dns::TARGETS).chain(&body::TARGETS);
+    let targets = http::TARGETS.iter().chain(&dns::TARGETS).chain(&body::TARGETS);
+    let mut targets = targets.chain(&tls::TARGETS);
     let (_, body) = targets.find(|(target, _)| *target == name).expect("a target of this name");
     body(data);
 }
