@@ -39,3 +39,8 @@ chapters! {
     names: "../doc/guide/names.md",
     everything: "../doc/guide/everything.md",
 }
+
+#[cfg(feature = "tls")]
+chapters! {
+    tls: "../doc/guide/tls.md",
+}

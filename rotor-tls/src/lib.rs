@@ -69,13 +69,13 @@
 //!
 //! # Limits
 //!
-//! * A hello of 32 KiB; before it is whole, a connection costs what has come of it.
+//! * A hello of [`HELLO_BYTES_MAX`]; before it is whole, a connection costs what has come of it.
 //! * Handshakes under way: [`handshakes_max`](TlsServerConfig::handshakes_max); the time for one:
 //!   [`handshake_timeout`](rotor_stream::StreamConfig::handshake_timeout).
 //! * Plaintext that waits to be read: what does not fit of one record, 16 KiB at most; encrypted,
 //!   what one read brought, 80 KiB at most; to be written, 64 KiB of plaintext and what goes around
 //!   it.
-//! * Records without data: 256 KiB in a row. Changes of key, warnings and renegotiation: as rustls
+//! * Records without data: [`EMPTY_BYTES_MAX`] in a row. Changes of key, warnings and renegotiation: as rustls
 //!   bounds them.
 //!
 //! * Servers whose sessions a client keeps, to continue them:
@@ -97,6 +97,7 @@
 //!
 //! # The book
 //!
+//! * [TLS](https://github.com/rotor-rs/rotor/blob/main/doc/guide/tls.md)
 //! * [Accept, connect,
 //!   reconnect](https://github.com/rotor-rs/rotor/blob/main/doc/guide/connections.md)
 //! * [An HTTP server](https://github.com/rotor-rs/rotor/blob/main/doc/guide/http-server.md)
@@ -133,11 +134,13 @@ pub use client::{
 pub use config_error::TlsConfigError;
 pub use counters::TlsCounters;
 pub use error::{Cause, TlsError};
+pub use hello::HELLO_BYTES_MAX;
 pub use identity::Identity;
+pub use live::EMPTY_BYTES_MAX;
 pub use roots::Roots;
 pub use server::{
-    ClientCertificates, Offload, TicketKeys, Tickets, TlsAddress, TlsListener, TlsServer,
-    TlsServerConfig, UnknownName,
+    ClientCertificates, Offload, TICKET_KEYS_MAX, TicketKeys, Tickets, TlsAddress, TlsListener,
+    TlsServer, TlsServerConfig, UnknownName,
 };
 pub use session::{TlsSession, TlsVersion};
 pub use stream::{MaybeTls, MaybeTlsTarget, TlsStream};

@@ -21,7 +21,7 @@ const WRITE_BYTES_MAX: usize = 64 * 1024;
 /// The most bytes of records without a byte of data, one after the other: 16 of the longest. Keys
 /// that change and tickets are bounded by rustls besides; what is left are records that hold nothing,
 /// or padding.
-const EMPTY_BYTES_MAX: usize = 256 * 1024;
+pub const EMPTY_BYTES_MAX: usize = 256 * 1024;
 
 /// The most bytes that wait to be written while more is read.
 const OUTGOING_BYTES_MAX: usize = 64 * 1024;

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::time::Duration;
 
+use rcgen::{CertificateParams, KeyPair};
 use rotor::body::SpoolConfig;
 use rotor::dns::{
     ADDRESSES_MAX, ANSWER_BYTES_MAX, CACHED_BYTES_MAX, CHAIN_MAX, ResolvConf, ResolverConfig,
@@ -15,6 +16,7 @@ use rotor::http::files::FilesConfig;
 use rotor::http::server::ServerConfig;
 use rotor::net::ListenOptions;
 use rotor::stream::{AcceptConfig, PersistentConfig, StreamConfig};
+use rotor::tls::{EMPTY_BYTES_MAX, HELLO_BYTES_MAX, Identity, TICKET_KEYS_MAX, TlsServerConfig};
 use rotor::{Blocking, Config, Drain, EVENTS_LIMIT, Grace, MACHINES_LIMIT, OffloadPool, TICK};
 
 use crate::documents::read;
@@ -65,6 +67,13 @@ const CHOICES: &[&str] = &[
     "pool",
     // Both: whom to ask
     "servers",
+    // TlsServerConfig
+    "identities",
+    "protocols",
+    "client_certificates",
+    "versions",
+    "tickets",
+    "unknown",
 ];
 
 /// Limits by their names; a number, or nanoseconds.
@@ -129,12 +138,13 @@ fn printed_amount(value: &str) -> u128 {
 fn the_page_of_limits_says_what_the_code_does() {
     let page = read("doc/limits.md");
     let files = FilesConfig::new("/");
-    let configs: [(&str, Limit); 12] = [
+    let configs: [(&str, Limit); 13] = [
         ("`rotor::Config`", coded(&Config::new())),
         ("`rotor::Blocking`", coded(&Blocking::new())),
         ("`rotor::stream::AcceptConfig`", coded(&AcceptConfig::new())),
         ("`rotor::net::ListenOptions`", coded(&ListenOptions::new())),
         ("`rotor::stream::StreamConfig`", coded(&StreamConfig::new())),
+        ("`rotor::tls::TlsServerConfig`", coded(&tls_server())),
         ("`rotor::stream::PersistentConfig`", coded(&PersistentConfig::new())),
         ("`rotor::http::Limits`", coded(&Limits::new())),
         ("`rotor::http::client::PoolConfig`", coded(&PoolConfig::new())),
@@ -181,6 +191,13 @@ fn the_pool_the_totals_and_the_constants_are_as_the_page_says() {
     let coded = Drain::new(Duration::ZERO);
     assert_eq!(coded, coded.announce(time("announce")).grace(Grace::For(time("grace"))));
     assert_eq!(drain.len(), 2, "{drain:?}");
+    let constants = documented(&page, "Constants of `rotor::tls`");
+    let coded = [
+        ("HELLO_BYTES_MAX", HELLO_BYTES_MAX),
+        ("EMPTY_BYTES_MAX", EMPTY_BYTES_MAX),
+        ("TICKET_KEYS_MAX", TICKET_KEYS_MAX),
+    ];
+    assert_eq!(constants, coded.map(|(name, value)| (name.to_string(), value as u128)).into());
     let constants = documented(&page, "Constants of `rotor::dns`");
     let coded = [
         ("CHAIN_MAX", CHAIN_MAX),
@@ -189,6 +206,14 @@ fn the_pool_the_totals_and_the_constants_are_as_the_page_says() {
         ("ADDRESSES_MAX", ADDRESSES_MAX),
     ];
     assert_eq!(constants, coded.map(|(name, value)| (name.to_string(), value as u128)).into());
+}
+
+/// The defaults, with a certificate, which there must be.
+fn tls_server() -> TlsServerConfig {
+    let key = KeyPair::generate().expect("there is randomness");
+    let params = CertificateParams::new(["localhost".to_owned()]).expect("it is a name");
+    let chain = vec![params.self_signed(&key).expect("it signs").der().to_vec()];
+    TlsServerConfig::new(Identity::from_der(chain, key.serialize_der()).expect("they are right"))
 }
 
 #[test]

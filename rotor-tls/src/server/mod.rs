@@ -13,6 +13,6 @@ pub use self::config::{ClientCertificates, Offload, TlsServerConfig};
 pub(crate) use self::greets::{Greeted, Greets};
 pub use self::listener::{TlsAddress, TlsListener};
 pub use self::names::UnknownName;
-pub use self::ticket_keys::TicketKeys;
+pub use self::ticket_keys::{TICKET_KEYS_MAX, TicketKeys};
 pub use self::tickets::Tickets;
 pub use self::tls_server::TlsServer;

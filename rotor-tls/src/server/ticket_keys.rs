@@ -15,8 +15,9 @@ use crate::provider::provider;
 /// [`Tickets::Fresh`](super::Tickets::Fresh) is at most.
 const LIFETIME: u32 = 12 * 60 * 60;
 
-/// The most keys at a time. Each ticket names its key, so more cost nothing but memory.
-const KEYS_MAX: usize = 16;
+/// The most keys for tickets at a time, of one [`TicketKeys`]. Each ticket names its key, so they
+/// cost nothing but memory.
+pub const TICKET_KEYS_MAX: usize = 16;
 
 /// The bytes of a ticket that say with which key it is encrypted.
 const NAME_BYTES: usize = 16;
@@ -74,7 +75,7 @@ impl TicketKeys {
 }
 
 fn prepare(keys: &[[u8; 32]]) -> Arc<[TicketKey]> {
-    keys.iter().take(KEYS_MAX).filter_map(TicketKey::new).collect()
+    keys.iter().take(TICKET_KEYS_MAX).filter_map(TicketKey::new).collect()
 }
 
 impl TicketKey {
