@@ -15,6 +15,7 @@ mod exchanges;
 mod files;
 mod hello;
 mod http_echo;
+mod https;
 mod nginx;
 mod proxy;
 mod redis;

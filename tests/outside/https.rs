@@ -1,0 +1,100 @@
+//! The HTTPS server, asked by other people's TLS.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use rcgen::{CertificateParams, KeyPair};
+use rotor_bench::server::Server;
+
+use crate::support::{PATIENCE, example, program, run, text};
+
+/// The example with a certificate for `localhost`.
+struct Https {
+    server: Server,
+    directory: PathBuf,
+}
+
+impl Https {
+    fn start(name: &str) -> Https {
+        let key = KeyPair::generate().expect("there is randomness");
+        let params = CertificateParams::new(["localhost".to_owned()]).expect("it is a name");
+        let certificate = params.self_signed(&key).expect("it signs");
+        let directory = std::env::temp_dir().join(format!("rotor-{name}-{}", std::process::id()));
+        fs::create_dir_all(&directory).expect("there is room");
+        fs::write(directory.join("chain.pem"), certificate.pem()).expect("there is room");
+        fs::write(directory.join("key.pem"), key.serialize_pem()).expect("there is room");
+        let mut command = example("https_server");
+        command.arg(directory.join("chain.pem")).arg(directory.join("key.pem"));
+        let server = Server::start(command, PATIENCE).expect("it starts");
+        Https { server, directory }
+    }
+
+    fn chain(&self) -> PathBuf {
+        self.directory.join("chain.pem")
+    }
+
+    fn url(&self) -> String {
+        format!("https://localhost:{}/", self.server.address().port())
+    }
+}
+
+impl Drop for Https {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.directory);
+    }
+}
+
+#[test]
+fn curl_trusts_the_certificate_and_gets_the_page_by_tls_1_2_and_1_3() {
+    let Some(curl) = program("curl") else { return };
+    let https = Https::start("outside-curl");
+    for version in [&["--tlsv1.2", "--tls-max", "1.2"][..], &["--tlsv1.3"]] {
+        let mut command = Command::new(&curl);
+        command.args(["-q", "--noproxy", "*", "-sS", "-v", "--ipv4"]).args(version);
+        let output =
+            run(command.arg("--cacert").arg(https.chain()).args([https.url(), https.url()]));
+        let text = text(&output);
+        assert_eq!(output.stdout, b"Hello, World!Hello, World!", "{text}");
+        assert!(text.contains("SSL certificate verify ok"), "{text}");
+        assert!(text.contains("server accepted http/1.1"), "{text}");
+    }
+}
+
+#[test]
+fn openssl_comes_back_by_a_ticket_and_hears_the_end() {
+    let Some(openssl) = program("openssl") else { return };
+    let https = Https::start("outside-openssl");
+    let address = https.server.address().to_string();
+    for version in ["-tls1_2", "-tls1_3"] {
+        let session = https.directory.join(format!("session{version}"));
+        for (option, expected) in [("-sess_out", "New, "), ("-sess_in", "Reused, ")] {
+            let mut command = Command::new(&openssl);
+            command.args(["s_client", "-connect", &address, "-servername", "localhost", version]);
+            command.arg("-CAfile").arg(https.chain()).arg(option).arg(&session);
+            command.args(["-verify_return_error", "-ign_eof", "-alpn", "http/1.1"]);
+            let request = https.directory.join("request");
+            fs::write(&request, "GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+                .expect("there is room");
+            command.stdin(Stdio::from(fs::File::open(&request).expect("it is there")));
+            let output = text(&run(&mut command));
+            assert!(output.contains("Hello, World!"), "{output}");
+            assert!(output.contains("Verify return code: 0 (ok)"), "{output}");
+            assert!(output.contains(expected), "{version}: {output}");
+        }
+    }
+}
+
+#[test]
+fn openssl_connects_again_and_again_and_none_of_its_connections_hangs() {
+    let Some(openssl) = program("openssl") else { return };
+    let https = Https::start("outside-s-time");
+    let address = https.server.address().to_string();
+    for kind in ["-new", "-reuse"] {
+        let mut command = Command::new(&openssl);
+        // It ends by itself after two seconds, if the connection that is under way does.
+        command.args(["s_time", "-connect", &address, kind, "-time", "2", "-www", "/"]);
+        let output = text(&run(&mut command));
+        assert!(output.contains(" real seconds, "), "{output}");
+    }
+}
