@@ -9,6 +9,9 @@
 mod body;
 mod connection;
 mod dates;
+mod hpack;
+mod http2_connection;
+mod http2_frames;
 mod input;
 mod naive;
 mod request_head;
@@ -21,10 +24,13 @@ mod targets;
 pub(super) type Target = (&'static str, fn(&[u8]));
 
 /// Every fuzz target.
-pub(super) const TARGETS: [Target; 8] = [
+pub(super) const TARGETS: [Target; 11] = [
     ("body", body::run),
     ("connection", connection::run),
     ("dates", dates::run),
+    ("hpack", hpack::run),
+    ("http2_connection", http2_connection::run),
+    ("http2_frames", http2_frames::run),
     ("request_head", request_head::run),
     ("request_writer", request_writer::run),
     ("response_head", response_head::run),

@@ -44,18 +44,18 @@ const PIECE: usize = 700;
 
 /// What the handlers of a connection have seen.
 #[derive(Debug, Default)]
-pub(super) struct Seen {
+pub(in super::super) struct Seen {
     /// Method and target of each request.
-    pub(super) heads: Vec<String>,
+    pub(in super::super) heads: Vec<String>,
     /// The most that waited to be sent when a request began.
     pub(super) unsent_max: usize,
     /// The most that was handed over as a whole body.
     pub(super) buffered_max: usize,
     /// How often the writer has refused a call. Never: all of them are good.
-    pub(super) misuses: u32,
+    pub(in super::super) misuses: u32,
 }
 
-pub(super) struct Site {
+pub(in super::super) struct Site {
     kind: Kind,
     /// The answer, as far as it is known.
     text: Vec<u8>,
@@ -183,7 +183,7 @@ impl Server for Site {
 }
 
 /// The other protocol: sends every octet back.
-pub(super) struct Relay;
+pub(in super::super) struct Relay;
 
 impl Protocol for Relay {
     type Context = Seen;

@@ -18,7 +18,7 @@ use super::body::data_of;
 use super::input::{Cuts, HeadLimits, Input};
 use super::naive::{self, ChunkLimits, Verdict};
 use clock::{Clock, QUIET_MAX};
-use handler::{Seen, Site};
+pub(super) use handler::{Seen, Site};
 use reference::{Ending, Expected, Limited, Reference};
 
 /// One answer that was read back: its status, whether it is the last, its body.
