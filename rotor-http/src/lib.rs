@@ -1,4 +1,4 @@
-//! HTTP/1.1 as machines on rotor: a server, static files for it, and a client with a pool of
+//! HTTP/1.1 and HTTP/2 as machines on rotor: a server, static files for it, and a client with a pool of
 //! connections.
 //!
 //! **A handler decides; the connection keeps the peer and the protocol in order. A handler never
@@ -62,7 +62,7 @@
 //!
 //! Every limit and deadline is a setting of [`Limits`], with unit, default and reason;
 //! [`server::Counters`] counts how often each was met. What a handler keeps is its own to bound.
-//! HTTP/1.0 and 1.1 are spoken; not HTTP/2, and no TLS by itself: a connection runs on any
+//! A server speaks HTTP/1.0, 1.1 and 2, a client 1.1, and no TLS by itself: a connection runs on any
 //! [`StreamSocket`](rotor_core::net::StreamSocket), wrappers included.
 //!
 //! # Versions and features

@@ -13,7 +13,7 @@ use rotor::hand_over::{ANSWER_TIME, PATH_BYTES_MAX, READY_WITHIN};
 use rotor::http::Limits;
 use rotor::http::client::{ClientConfig, PoolConfig};
 use rotor::http::files::FilesConfig;
-use rotor::http::server::ServerConfig;
+use rotor::http::server::{Http2Config, ServerConfig};
 use rotor::net::ListenOptions;
 use rotor::stream::{AcceptConfig, PersistentConfig, StreamConfig};
 use rotor::tls::{EMPTY_BYTES_MAX, HELLO_BYTES_MAX, Identity, TICKET_KEYS_MAX, TlsServerConfig};
@@ -60,6 +60,9 @@ const CHOICES: &[&str] = &[
     "rotate",
     "edns0",
     "tcp_only",
+    // Http2Config
+    "prior_knowledge",
+    "floods",
     // SpoolConfig
     "directory",
     "mode",
@@ -147,6 +150,7 @@ fn the_page_of_limits_says_what_the_code_does() {
         ("`rotor::tls::TlsServerConfig`", coded(&tls_server())),
         ("`rotor::stream::PersistentConfig`", coded(&PersistentConfig::new())),
         ("`rotor::http::Limits`", coded(&Limits::new())),
+        ("`rotor::http::server::Http2Config`", coded(&Http2Config::new())),
         ("`rotor::http::client::PoolConfig`", coded(&PoolConfig::new())),
         ("`rotor::http::files::FilesConfig`", coded(&files)),
         ("`rotor::body::SpoolConfig`", coded(&SpoolConfig::new("/"))),

@@ -14,6 +14,7 @@ mod clients;
 mod exchanges;
 mod files;
 mod hello;
+mod http2;
 mod http_echo;
 mod https;
 mod nginx;

@@ -33,6 +33,8 @@ pub(super) enum Framing {
     Length(u64),
     Chunked,
     UntilClose,
+    /// Of HTTP/2, and done: the last so many octets that were written are trailer fields.
+    Trailers(u64),
 }
 
 /// The part of a writer's state that requests and responses have in common.

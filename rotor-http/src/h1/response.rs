@@ -86,8 +86,6 @@ pub struct ResponseState {
     status: Status,
     has_date: bool,
     has_server: bool,
-    /// On HTTP/2: octets of the trailer fields, which are what was written last.
-    trailers_len: u32,
 }
 
 impl ResponseState {
@@ -100,7 +98,6 @@ impl ResponseState {
             status: Status::OK,
             has_date: false,
             has_server: false,
-            trailers_len: 0,
         }
     }
 
@@ -424,17 +421,23 @@ impl ResponseState {
         self.message.put_trailers(out, fields)?;
         // Frames tell them from the body; what they are follows it.
         if self.reply.version == Version::Http2 && self.sends_body() {
+            let mut len = 0;
             for (name, value) in fields {
                 out.put_all(&[name.as_bytes(), b": ", value, b"\r\n"]);
-                self.trailers_len += (name.len() + value.len() + 4) as u32;
+                len += name.len() + value.len() + 4;
             }
+            self.message.framing = Framing::Trailers(len as u64);
         }
         Ok(())
     }
 
     /// On HTTP/2: how many octets of what was written are trailer fields.
     pub(crate) fn trailers_len(&self) -> usize {
-        self.trailers_len as usize
+        match self.message.framing {
+            // As many as lie in memory.
+            Framing::Trailers(len) => len as usize,
+            _ => 0,
+        }
     }
 
     /// Whether it is of HTTP/2, where a message never ends its connection.

@@ -307,7 +307,6 @@ impl fmt::Debug for ServerConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ServerConfig")
             .field("limits", &self.limits)
-            .field("http2", &self.http2)
             .field("server", &self.server)
             .field("bodies", &self.bodies)
             .field("held", &self.held)

@@ -1,6 +1,7 @@
 //! `Http2Config`: the limits of connections that speak HTTP/2, beside those of
 //! [`Limits`](crate::Limits).
 
+use std::fmt;
 use std::time::Duration;
 
 use crate::h2::{FloodLimits, Rate};
@@ -15,7 +16,7 @@ use crate::h2::{FloodLimits, Rate};
 ///
 /// let config = ServerConfig::new().http2(Http2Config::new().prior_knowledge(true));
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 #[must_use]
 pub struct Http2Config {
     pub(super) prior_knowledge: bool,
@@ -143,5 +144,24 @@ impl Http2Config {
 impl Default for Http2Config {
     fn default() -> Http2Config {
         Http2Config::new()
+    }
+}
+
+/// With the rates as their bursts, and whole.
+impl fmt::Debug for Http2Config {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Http2Config")
+            .field("prior_knowledge", &self.prior_knowledge)
+            .field("streams_max", &self.streams_max)
+            .field("stream_window", &self.stream_window)
+            .field("connection_window", &self.connection_window)
+            .field("unsent_bytes_max", &self.unsent_bytes_max)
+            .field("continuations_max", &self.continuations_max)
+            .field("settings_timeout", &self.settings_timeout)
+            .field("resets", &self.floods.resets.burst)
+            .field("provoked_resets", &self.floods.provoked_resets.burst)
+            .field("control_frames", &self.floods.control_frames.burst)
+            .field("floods", &self.floods)
+            .finish()
     }
 }

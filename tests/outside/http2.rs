@@ -1,0 +1,52 @@
+//! Clients of HTTP/2, on plain connections that begin with it.
+
+use std::process::Command;
+
+use rotor_bench::server::Server;
+
+use crate::support::{program, run, start_example, text};
+
+fn url(server: &Server, path: &str) -> String {
+    format!("http://{}{path}", server.address())
+}
+
+#[test]
+fn curl_gets_pages_and_sends_bodies_over_http2() {
+    let Some(curl) = program("curl") else { return };
+    let server = start_example("http_echo");
+    let curl = |arguments: &[&str]| {
+        let mut command = Command::new(&curl);
+        command.args(["-q", "--silent", "--show-error", "--noproxy", "*", "--max-time", "30"]);
+        run(command.arg("--http2-prior-knowledge").args(arguments))
+    };
+    let output = curl(&["-i", &url(&server, "/")]);
+    assert!(text(&output).starts_with("HTTP/2 200"), "{}", text(&output));
+    assert!(text(&output).contains("Hello from http_echo"), "{}", text(&output));
+    let body = "x".repeat(300_000);
+    let output = curl(&["-d", &body, &url(&server, "/")]);
+    assert_eq!(output.stdout, body.as_bytes());
+    let output = curl(&["-i", "-X", "DELETE", &url(&server, "/")]);
+    assert!(text(&output).starts_with("HTTP/2 405"), "{}", text(&output));
+    let each = ["-w", " %{http_code} %{num_connects}\n", "-o", "/dev/null", "-o", "/dev/null"];
+    let output = curl(&[&each[..], &[&url(&server, "/"), &url(&server, "/echo")]].concat());
+    assert_eq!(text(&output), " 200 1\n 200 0\n", "the connection is kept");
+}
+
+#[test]
+fn curl_is_not_upgraded_from_http1() {
+    let Some(curl) = program("curl") else { return };
+    let server = start_example("http_echo");
+    let output = run(Command::new(&curl)
+        .args(["-q", "--silent", "--show-error", "--noproxy", "*", "--max-time", "30"])
+        .args(["--http2", "-i", &url(&server, "/")]));
+    assert!(text(&output).starts_with("HTTP/1.1 200"), "h2c is not offered: {}", text(&output));
+}
+
+#[test]
+fn nghttp_gets_many_pages_at_once() {
+    let Some(nghttp) = program("nghttp") else { return };
+    let server = start_example("http2_hello");
+    let page = url(&server, "/");
+    let output = run(Command::new(&nghttp).args(["--no-verify-peer", "-m", "50", &page]));
+    assert_eq!(text(&output).matches("Hello, World!").count(), 50, "{}", text(&output));
+}
