@@ -34,6 +34,11 @@ chapters! {
     from_rotor_2016: "../doc/guide/from-rotor-2016.md",
 }
 
+#[cfg(feature = "websocket")]
+chapters! {
+    websocket: "../doc/guide/websocket.md",
+}
+
 #[cfg(feature = "dns")]
 chapters! {
     names: "../doc/guide/names.md",

@@ -79,12 +79,13 @@
 //! | `dns` | finding hosts by name; with the feature `dns` |
 //! | `body` | bodies of any size, in memory or in files; with the feature `body` |
 //! | `tls` | TLS around any socket, for servers and clients; with the feature `tls` |
+//! | `websocket` | WebSockets, of HTTP servers and clients; with the feature `websocket` |
 //! | [`threads`], [`signals`] | several loops; ending well when the system asks |
 //! | [`foreign`] | descriptors and sources of others |
 //! | [`backend`] | what a loop waits with, and how to bring another one |
 //!
-//! Everything but `stream`, `http`, `dns`, `body` and `tls` comes from the crate `rotor-core`, which can be used
-//! alone; so can each of these.
+//! Everything but `stream`, `http`, `dns`, `body`, `tls` and `websocket` comes from the crate
+//! `rotor-core`, which can be used alone; so can each of these.
 //!
 //! # Limits
 //!
@@ -105,6 +106,7 @@
 //!   assembly.
 //! * `tls-webpki-roots`, `tls-platform-roots`: whom clients of TLS trust, Mozilla's list or that of
 //!   the system.
+//! * `websocket`: the module `websocket`. It brings a compressor for messages.
 //!
 //! # The book
 //!
@@ -133,6 +135,9 @@ pub use rotor_stream as stream;
 #[cfg(feature = "tls")]
 #[doc(inline)]
 pub use rotor_tls as tls;
+#[cfg(feature = "websocket")]
+#[doc(inline)]
+pub use rotor_websocket as websocket;
 
 #[cfg(doctest)]
 mod guide;

@@ -9,6 +9,7 @@ const CRATES: [&str; 9] = [
     "rotor-stream",
     "rotor-body",
     "rotor-http",
+    "rotor-websocket",
     "rotor-dns",
     "rotor-tls",
     "rotor-sim",

@@ -189,6 +189,7 @@ fn each_name_in_the_glossary_is_in_the_sources() {
         "rotor-stream",
         "rotor-body",
         "rotor-http",
+        "rotor-websocket",
         "rotor-dns",
         "rotor-tls",
         "rotor-sim",

@@ -17,6 +17,7 @@ use rotor::http::server::{Http2Config, ServerConfig};
 use rotor::net::ListenOptions;
 use rotor::stream::{AcceptConfig, PersistentConfig, StreamConfig};
 use rotor::tls::{EMPTY_BYTES_MAX, HELLO_BYTES_MAX, Identity, TICKET_KEYS_MAX, TlsServerConfig};
+use rotor::websocket::{Deflate, RoomConfig, WebSocketConfig};
 use rotor::{Blocking, Config, Drain, EVENTS_LIMIT, Grace, MACHINES_LIMIT, OffloadPool, TICK};
 
 use crate::documents::read;
@@ -68,6 +69,14 @@ const CHOICES: &[&str] = &[
     "mode",
     "sync",
     "pool",
+    // WebSocketConfig
+    "deflate",
+    "subprotocols",
+    "origins",
+    // Deflate
+    "takes_over",
+    // RoomConfig
+    "slow",
     // Both: whom to ask
     "servers",
     // TlsServerConfig
@@ -141,7 +150,7 @@ fn printed_amount(value: &str) -> u128 {
 fn the_page_of_limits_says_what_the_code_does() {
     let page = read("doc/limits.md");
     let files = FilesConfig::new("/");
-    let configs: [(&str, Limit); 13] = [
+    let configs: [(&str, Limit); 17] = [
         ("`rotor::Config`", coded(&Config::new())),
         ("`rotor::Blocking`", coded(&Blocking::new())),
         ("`rotor::stream::AcceptConfig`", coded(&AcceptConfig::new())),
@@ -154,6 +163,9 @@ fn the_page_of_limits_says_what_the_code_does() {
         ("`rotor::http::client::PoolConfig`", coded(&PoolConfig::new())),
         ("`rotor::http::files::FilesConfig`", coded(&files)),
         ("`rotor::body::SpoolConfig`", coded(&SpoolConfig::new("/"))),
+        ("`rotor::websocket::WebSocketConfig`", coded(&WebSocketConfig::new())),
+        ("`rotor::websocket::Deflate`", coded(&Deflate::new())),
+        ("`rotor::websocket::RoomConfig`", coded(&RoomConfig::new())),
         ("`rotor::dns::ResolverConfig`", coded(&ResolverConfig::new(ResolvConf::default()))),
         ("`rotor::dns::ResolvConf`", coded(&ResolvConf::default())),
     ];

@@ -28,6 +28,7 @@ const CRATES: [&str; 7] = [
     "rotor-stream",
     "rotor-body",
     "rotor-http",
+    "rotor-websocket",
     "rotor-dns",
     "rotor-tls",
     "rotor-sim",

@@ -1,0 +1,60 @@
+//! A WebSocket client that shows the texts it gets, and sends everything back: the one that outside
+//! suites of servers are pointed at.
+//!
+//! ```text
+//! cargo run --release -p rotor-examples --example ws_client [URL [TEXT]]
+//! ```
+//!
+//! The URL begins with http://, unless told otherwise http://127.0.0.1:3000/; the text is what it
+//! says first. It ends when the server closes, and says how.
+#![forbid(unsafe_code)]
+
+mod machine;
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use machine::{Asks, Console, SendsBack, Wanted};
+use rotor::http::client::{ByAddress, ClientConfig, PoolConfig, PoolMachine};
+use rotor::net::TcpStream;
+use rotor::websocket::{Deflate, Dial, WebSocketConfig};
+use rotor::{BoxError, Config, Loop, rotor_compose};
+use rotor_examples::program;
+use rotor_examples::url::Url;
+
+rotor_compose! {
+    enum Machines <Console> {
+        Pool(PoolMachine<Dial<SendsBack>, ByAddress<TcpStream>>),
+        Asks(Asks),
+    }
+}
+
+/// The suites send messages of 16 MiB.
+const MESSAGE_MAX: usize = 64 << 20;
+
+fn main() -> ExitCode {
+    program::run(ws_client)
+}
+
+fn ws_client() -> Result<(), BoxError> {
+    let url = program::argument(1, Url { authority: "127.0.0.1:3000".into(), target: "/".into() })?;
+    let greeting = std::env::args().nth(2);
+    let server = url.resolve()?;
+    let config = WebSocketConfig::new().message_max(MESSAGE_MAX).deflate(Deflate::new()).share();
+    let mut creator = Loop::<Machines>::new(&Config::new())?;
+    let pool = creator.add_part(Machines::Pool, |scope| {
+        Ok(PoolMachine::new(PoolConfig::new(), ClientConfig::new(), scope))
+    })?;
+    let print = |text: &str| {
+        // Whoever reads may have enough.
+        let _ = writeln!(std::io::stdout(), "{text}");
+    };
+    let mut instance = creator.instantiate(Console { pool, outcome: None, print });
+    let Url { authority: host, target } = url;
+    instance.add_machine_with(|scope| {
+        Asks::new(Wanted { server, host, target, greeting, config }, scope).wrap(Machines::Asks)
+    })?;
+    instance.run()?;
+    let line = instance.into_context().outcome.ok_or("the loop ended by itself")??;
+    Ok(program::print(&[line])?)
+}

@@ -1,0 +1,51 @@
+//! A WebSocket server that sends back what it gets: the one that outside suites are pointed at.
+//!
+//! ```text
+//! cargo run --release -p rotor-examples --example ws_echo [ADDRESS]
+//! ```
+//!
+//! Any path, any page; messages of up to 64 MiB, compressed where the client wants it.
+//!
+//! It listens on 127.0.0.1:3000 unless told otherwise. SIGINT or SIGTERM closes the connections
+//! with 1001.
+#![forbid(unsafe_code)]
+
+mod machine;
+
+use std::net::SocketAddr;
+use std::process::ExitCode;
+
+use machine::Site;
+use rotor::http::server::{self, HttpAccept, HttpSeed, ServerConfig};
+use rotor::net::{ListenOptions, Listener, TcpListener};
+use rotor::websocket::{Deflate, Origins, WebSocketConfig};
+use rotor::{BoxError, Config, Loop, Response};
+use rotor_examples::program;
+use rotor_examples::serve::serve;
+
+/// The suites send messages of 16 MiB.
+const MESSAGE_MAX: usize = 64 << 20;
+
+fn main() -> ExitCode {
+    program::run(ws_echo)
+}
+
+fn ws_echo() -> Result<(), BoxError> {
+    let mut address = program::argument(1, SocketAddr::from(([127, 0, 0, 1], 3000)))?;
+    let config = WebSocketConfig::new()
+        .message_max(MESSAGE_MAX)
+        .deflate(Deflate::new())
+        // There is nothing to be had here with somebody else's cookies.
+        .origins(Origins::Any)
+        .share();
+    let mut creator = Loop::<HttpAccept<Site<()>, TcpListener>>::new(&Config::new())?;
+    creator.add_machine_with(|scope| {
+        Response::attempt(|| {
+            let listener = TcpListener::bind(&address, &ListenOptions::new(), scope)?;
+            address = listener.local_address().unwrap_or(address);
+            Ok(server::listen(listener, HttpSeed::new(config, ServerConfig::new()), scope))
+        })
+    })?;
+    let try_this = format!("try: python3 -m websockets ws://{address}/");
+    serve(&mut creator.instantiate(()), &[format!("listening on http://{address}/"), try_this])
+}

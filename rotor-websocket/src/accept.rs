@@ -1,0 +1,156 @@
+//! The server's side of the handshake (RFC 6455 §4.2).
+
+use std::sync::Arc;
+
+use rotor_http::server::{Head, Response};
+use rotor_http::{MessageError, Method, Status, list_has_token};
+
+use crate::accepted::Accepted;
+use crate::config::WebSocketConfig;
+use crate::counters::Count;
+use crate::deflate::params::{self, Agreed};
+use crate::handshake::{VERSION, is_key, proof};
+use crate::refusal::Refusal;
+
+/// Answers a request for a WebSocket: with 101 and what was chosen, or with an error that says why
+/// not. Either way the response is complete.
+///
+/// It is looked at whether the request is one for a WebSocket, its version (13, else 426), key and
+/// [origin](WebSocketConfig::origins). Of the subprotocols the first of ours that the client offers
+/// is chosen, or none; compression if both want it.
+///
+/// # Errors
+///
+/// [`Refusal`], after which the handler finishes; the peer was told.
+///
+/// # Examples
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use rotor_core::Scope;
+/// use rotor_http::server::{Head, Next, Response, Server};
+/// use rotor_websocket::{self as websocket, Handler, WebSocket, WebSocketConfig};
+/// # use rotor_websocket::{Message, Sender};
+/// #
+/// # struct Chat;
+/// # impl Handler for Chat {
+/// #     type Context = ();
+/// #     type Seed = String;
+/// #     fn opened(_: String, _: &mut Sender<'_>, _: &mut Scope<'_, ()>) -> websocket::Next<Self> {
+/// #         websocket::Next::go_on(Chat).no_deadline()
+/// #     }
+/// #     fn message(self, _: Message<'_>, _: &mut Sender<'_>, _: &mut Scope<'_, ()>) -> websocket::Next<Self> {
+/// #         websocket::Next::go_on(self).keep_deadline()
+/// #     }
+/// # }
+///
+/// struct Site;
+///
+/// impl Server for Site {
+///     type Context = ();
+///     type Seed = Arc<WebSocketConfig>;
+///     type Upgrade = WebSocket<Chat>;
+///
+///     fn headers_received(
+///         config: Arc<WebSocketConfig>,
+///         head: &Head<'_>,
+///         response: &mut Response<'_>,
+///         _: &mut Scope<'_, ()>,
+///     ) -> Next<Self> {
+///         match websocket::accept(head, response, &config) {
+///             Ok(accepted) => Next::upgrade(accepted.seed(head.path().to_string())),
+///             Err(_refusal) => Next::finished(),
+///         }
+///     }
+/// }
+/// ```
+#[doc(alias = "handshake")]
+pub fn accept(
+    head: &Head<'_>,
+    response: &mut Response<'_>,
+    config: &Arc<WebSocketConfig>,
+) -> Result<Accepted, Refusal> {
+    let refused = match check(head, config) {
+        Ok(key) => match agree(key, head, response, config) {
+            Ok(accepted) => return Ok(accepted),
+            Err(error) => Refusal::Response(error),
+        },
+        Err(refusal) => refusal,
+    };
+    config.counters.add(Count::refused);
+    refuse(refused, head, response).map_err(Refusal::Response)?;
+    Err(refused)
+}
+
+/// Looks whether a request asks for a WebSocket as it must; returns its key.
+fn check<'a>(head: &Head<'a>, config: &WebSocketConfig) -> Result<&'a [u8], Refusal> {
+    let names_it = head.fields().get_all("Upgrade").any(|value| list_has_token(value, "websocket"));
+    if head.method() != Method::Get || !head.wants_upgrade() || !names_it || head.has_body() {
+        return Err(Refusal::NoWebSocket);
+    }
+    let one = |name| {
+        let mut values = head.fields().get_all(name);
+        let first = values.next();
+        if values.next().is_some() { None } else { first }
+    };
+    if one("Sec-WebSocket-Version") != Some(VERSION.as_bytes()) {
+        return Err(Refusal::Version);
+    }
+    let key = one("Sec-WebSocket-Key").filter(|key| is_key(key)).ok_or(Refusal::Key)?;
+    if !config.origins.allow(head.field("Origin"), head.authority()) {
+        return Err(Refusal::Origin);
+    }
+    Ok(key)
+}
+
+/// Writes the response that agrees.
+fn agree(
+    key: &[u8],
+    head: &Head<'_>,
+    response: &mut Response<'_>,
+    config: &Arc<WebSocketConfig>,
+) -> Result<Accepted, MessageError> {
+    let offers = |name: &String| {
+        let offered = head.fields().list("Sec-WebSocket-Protocol");
+        offered.into_iter().any(|offered| offered == name.as_bytes())
+    };
+    let subprotocol = config.subprotocols.iter().position(offers);
+    let extension: Option<(Agreed, String)> = config.deflate.and_then(|deflate| {
+        params::choose(head.fields().list("Sec-WebSocket-Extensions"), &deflate)
+    });
+    response.status(Status::SWITCHING_PROTOCOLS)?;
+    response.add_header("Upgrade", "websocket")?;
+    response.add_header("Sec-WebSocket-Accept", proof(key))?;
+    if let Some(chosen) = subprotocol {
+        response.add_header("Sec-WebSocket-Protocol", &config.subprotocols[chosen])?;
+    }
+    if let Some((_, answer)) = &extension {
+        response.add_header("Sec-WebSocket-Extensions", answer)?;
+    }
+    response.done_headers()?;
+    response.done()?;
+    let agreed = extension.map(|(agreed, _)| agreed);
+    Ok(Accepted { config: config.clone(), agreed, subprotocol, is_client: false })
+}
+
+/// Writes the response that refuses.
+fn refuse(
+    refusal: Refusal,
+    head: &Head<'_>,
+    response: &mut Response<'_>,
+) -> Result<(), MessageError> {
+    const ASK_SO: &[(&str, &[u8])] =
+        &[("Upgrade", b"websocket"), ("Sec-WebSocket-Version", VERSION.as_bytes())];
+    let (status, fields): (Status, &[(&str, &[u8])]) = match refusal {
+        Refusal::NoWebSocket if head.method() != Method::Get => {
+            (Status::METHOD_NOT_ALLOWED, &[("Allow", b"GET")])
+        }
+        Refusal::NoWebSocket | Refusal::Version => (Status::UPGRADE_REQUIRED, ASK_SO),
+        Refusal::Origin => (Status::FORBIDDEN, &[]),
+        // It has begun already; what becomes of it is its handler's to say.
+        Refusal::Response(error) => return Err(error),
+        _ => (Status::BAD_REQUEST, &[]),
+    };
+    response.send_with(status, fields, "text/plain", format!("{refusal}\n").as_bytes())
+}

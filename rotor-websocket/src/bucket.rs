@@ -1,0 +1,45 @@
+//! `Bucket`: so many at once, and so many a second after that.
+
+use std::time::Duration;
+
+use rotor_core::Time;
+
+/// A leaky bucket, kept as one time: until when what came would take, one after the other.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Bucket {
+    busy_until: Time,
+}
+
+impl Bucket {
+    pub(crate) fn new() -> Bucket {
+        Bucket { busy_until: Time::ZERO }
+    }
+
+    /// Takes one; false if that is more than `most` at once and `rate` a second.
+    pub(crate) fn take(&mut self, now: Time, most: u32, rate: u32) -> bool {
+        let each = Duration::from_secs(1) / rate.max(1);
+        let busy_until = self.busy_until.max(now) + each;
+        if busy_until > now + each.saturating_mul(most) {
+            return false;
+        }
+        self.busy_until = busy_until;
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn so_many_at_once_and_then_so_many_a_second() {
+        let mut bucket = Bucket::new();
+        let mut now = Time::ZERO + Duration::from_secs(5);
+        assert_eq!((0..200).filter(|_| bucket.take(now, 100, 10)).count(), 100);
+        for (millis, more) in [(50, 0), (50, 1), (1_000, 10), (5_000, 50), (100_000, 100)] {
+            now += Duration::from_millis(millis);
+            assert_eq!((0..200).filter(|_| bucket.take(now, 100, 10)).count(), more, "{millis}");
+        }
+        assert!(!Bucket::new().take(now, 0, 10));
+    }
+}

@@ -1,0 +1,197 @@
+//! `WebSocketConfig`: every limit and time of a WebSocket.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::counters::Counters;
+use crate::deflate::config::Deflate;
+use crate::origins::Origins;
+
+/// Every limit and time of a WebSocket, each with its unit, default and reason; and what its
+/// handshake asks for.
+///
+/// ```
+/// use rotor_websocket::WebSocketConfig;
+///
+/// let config = WebSocketConfig::new().message_max(64 << 10).subprotocols(&["chat.v1"]).share();
+/// ```
+#[derive(Clone)]
+#[must_use]
+pub struct WebSocketConfig {
+    pub(crate) message_max: usize,
+    pub(crate) fragments_max: u32,
+    pub(crate) control_max: u32,
+    pub(crate) control_rate: u32,
+    pub(crate) ping_after: Duration,
+    pub(crate) pong_within: Duration,
+    pub(crate) close_within: Duration,
+    pub(crate) unsent_high_water: usize,
+    pub(crate) inflated_max: usize,
+    pub(crate) deflate: Option<Deflate>,
+    pub(crate) subprotocols: Vec<String>,
+    pub(crate) origins: Origins,
+    pub(crate) counters: Arc<Counters>,
+}
+
+impl WebSocketConfig {
+    /// The defaults.
+    pub fn new() -> WebSocketConfig {
+        WebSocketConfig {
+            message_max: 1 << 20,
+            fragments_max: 1024,
+            control_max: 100,
+            control_rate: 10,
+            ping_after: Duration::from_secs(30),
+            pong_within: Duration::from_secs(20),
+            close_within: Duration::from_secs(5),
+            unsent_high_water: 64 << 10,
+            inflated_max: 1 << 20,
+            deflate: None,
+            subprotocols: Vec::new(),
+            origins: Origins::SameHost,
+            counters: Arc::default(),
+        }
+    }
+
+    /// The configuration as connections keep it.
+    #[must_use]
+    pub fn share(self) -> Arc<WebSocketConfig> {
+        Arc::new(self)
+    }
+
+    /// The longest message, in bytes, decompressed. Default 1 MiB: it is held whole. A longer one
+    /// ends the connection with 1009, as soon as that is known: with the header of its frame, if
+    /// that says so, and while it is decompressed. For messages that are taken
+    /// [in pieces](crate::Next::pieces) it is no limit, and none is needed for memory.
+    #[doc(alias = "max_message_size")]
+    #[doc(alias = "maxPayload")]
+    pub fn message_max(mut self, bytes: usize) -> WebSocketConfig {
+        self.message_max = bytes;
+        self
+    }
+
+    /// The most fragments of a message. Default 1,024: empty ones cost CPU time and add nothing to
+    /// its length. More end the connection with 1008. In pieces, only fragments that are empty
+    /// count.
+    pub fn fragments_max(mut self, fragments: u32) -> WebSocketConfig {
+        self.fragments_max = fragments;
+        self
+    }
+
+    /// How many control frames (pings, pongs) may come at once. Default 100, which nobody needs;
+    /// more than that, and then more than [`control_rate`](WebSocketConfig::control_rate), end the
+    /// connection with 1008.
+    pub fn control_max(mut self, frames: u32) -> WebSocketConfig {
+        self.control_max = frames;
+        self
+    }
+
+    /// How many control frames may come a second, once there were
+    /// [`control_max`](WebSocketConfig::control_max). Default 10.
+    pub fn control_rate(mut self, frames: u32) -> WebSocketConfig {
+        self.control_rate = frames;
+        self
+    }
+
+    /// After how much silence the peer is sent a ping. Default 30 s: shorter than proxies and
+    /// address translators wait. [`Duration::MAX`]: never.
+    #[doc(alias = "heartbeat")]
+    pub fn ping_after(mut self, time: Duration) -> WebSocketConfig {
+        self.ping_after = time;
+        self
+    }
+
+    /// How long the peer may take to answer a ping, with a pong or anything else. Default 20 s.
+    /// After that it is gone, and the connection ends.
+    pub fn pong_within(mut self, time: Duration) -> WebSocketConfig {
+        self.pong_within = time;
+        self
+    }
+
+    /// How long the peer may take to answer a close frame, and, where this end is the client, the
+    /// server to end the connection after it. Default 5 s.
+    pub fn close_within(mut self, time: Duration) -> WebSocketConfig {
+        self.close_within = time;
+        self
+    }
+
+    /// How many bytes may wait to be sent before [`Sender`](crate::Sender) refuses a further
+    /// message, and before no more messages are taken from the peer until half of it is gone.
+    /// Default 64 KiB: about what a socket takes at once. What waits may pass it by one message.
+    #[doc(alias = "high-water mark")]
+    pub fn unsent_high_water(mut self, bytes: usize) -> WebSocketConfig {
+        self.unsent_high_water = bytes.max(1);
+        self
+    }
+
+    /// How many bytes are decompressed in one turn of the loop, about. Default 1 MiB, a millisecond
+    /// or two; the rest is for the next turn, behind the other machines. One message is not
+    /// divided.
+    pub fn inflated_max(mut self, bytes: usize) -> WebSocketConfig {
+        self.inflated_max = bytes;
+        self
+    }
+
+    /// Compression, where the peer agrees. Default: none, since it costs far more CPU time than
+    /// all the rest.
+    #[doc(alias = "permessage-deflate")]
+    #[doc(alias = "compression")]
+    pub fn deflate(mut self, deflate: impl Into<Option<Deflate>>) -> WebSocketConfig {
+        self.deflate = deflate.into();
+        self
+    }
+
+    /// The subprotocols that this end speaks, the best first. Default: none. A server chooses the
+    /// first that the client offers too; a client offers them all.
+    #[doc(alias = "Sec-WebSocket-Protocol")]
+    pub fn subprotocols(mut self, names: &[&str]) -> WebSocketConfig {
+        self.subprotocols = names.iter().map(|name| name.to_string()).collect();
+        self
+    }
+
+    /// From which pages a server takes connections. Default: from its own host's.
+    #[doc(alias = "CORS")]
+    #[doc(alias = "CSWSH")]
+    pub fn origins(mut self, origins: Origins) -> WebSocketConfig {
+        self.origins = origins;
+        self
+    }
+
+    /// Counts with these counters, together with whoever else uses them. Default: counters of its
+    /// own.
+    pub fn count_with(mut self, counters: Arc<Counters>) -> WebSocketConfig {
+        self.counters = counters;
+        self
+    }
+
+    /// Returns what the connections count.
+    pub fn counters(&self) -> &Arc<Counters> {
+        &self.counters
+    }
+}
+
+impl Default for WebSocketConfig {
+    fn default() -> WebSocketConfig {
+        WebSocketConfig::new()
+    }
+}
+
+impl fmt::Debug for WebSocketConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("WebSocketConfig")
+            .field("message_max", &self.message_max)
+            .field("fragments_max", &self.fragments_max)
+            .field("control_max", &self.control_max)
+            .field("control_rate", &self.control_rate)
+            .field("ping_after", &self.ping_after)
+            .field("pong_within", &self.pong_within)
+            .field("close_within", &self.close_within)
+            .field("unsent_high_water", &self.unsent_high_water)
+            .field("inflated_max", &self.inflated_max)
+            .field("deflate", &self.deflate)
+            .field("subprotocols", &self.subprotocols)
+            .field("origins", &self.origins)
+            .finish()
+    }
+}

@@ -1,0 +1,293 @@
+//! Compressing and decompressing messages (RFC 7692 §7.2).
+//!
+//! A message is a deflate stream whose last four bytes, an empty block, are left out.
+
+use std::cell::RefCell;
+
+use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress, Status};
+
+use crate::frame::fault::Fault;
+
+/// What ends a message and is not sent.
+const TAIL: [u8; 4] = [0, 0, 0xff, 0xff];
+
+/// How many decompressors a thread keeps: one is enough unless messages come in pieces.
+const KEPT_MAX: usize = 4;
+
+/// How far the room for what is decompressed grows at least.
+const GROWTH_MIN: usize = 1024;
+
+thread_local! {
+    static COMPRESSORS: RefCell<Vec<Shared>> = const { RefCell::new(Vec::new()) };
+    static DECOMPRESSORS: RefCell<Vec<Decompress>> = const { RefCell::new(Vec::new()) };
+    /// What was decompressed last, for whoever needs it no longer than a call.
+    static SCRATCH: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
+
+/// A thread keeps no more memory than this between two messages for what it compresses or
+/// decompresses.
+const SCRATCH_MAX: usize = 64 << 10;
+
+struct Shared {
+    level: u32,
+    bits: u8,
+    codec: Compress,
+}
+
+/// A new compressor.
+pub(crate) fn compressor(level: u32, bits: u8) -> Compress {
+    Compress::new_with_window_bits(Compression::new(level), false, bits)
+}
+
+/// A decompressor, for one message or for a connection.
+pub(crate) fn decompressor() -> Decompress {
+    let kept = DECOMPRESSORS.with_borrow_mut(Vec::pop);
+    // The widest window reads what was written with any other.
+    kept.unwrap_or_else(|| Decompress::new_with_window_bits(false, 15))
+}
+
+/// Gives a decompressor back to the thread.
+pub(crate) fn give_back(mut codec: Decompress) {
+    codec.reset(false);
+    DECOMPRESSORS.with_borrow_mut(|kept| {
+        if kept.len() < KEPT_MAX {
+            kept.push(codec);
+        }
+    });
+}
+
+/// Lends a vector, empty, that the thread keeps.
+pub(crate) fn with_scratch<R>(f: impl FnOnce(&mut Vec<u8>) -> R) -> R {
+    // Taken, not borrowed: whoever is called meanwhile may want one, too.
+    let mut scratch = SCRATCH.take();
+    scratch.clear();
+    let result = f(&mut scratch);
+    if scratch.capacity() <= SCRATCH_MAX {
+        SCRATCH.set(scratch);
+    }
+    result
+}
+
+/// Compresses a message by itself, with a compressor of the thread.
+pub(crate) fn compress_alone(level: u32, bits: u8, message: &[u8], to: &mut Vec<u8>) {
+    COMPRESSORS.with_borrow_mut(|all| {
+        let known = all.iter().position(|shared| shared.level == level && shared.bits == bits);
+        let at = known.unwrap_or_else(|| {
+            all.push(Shared { level, bits, codec: compressor(level, bits) });
+            all.len() - 1
+        });
+        let codec = &mut all[at].codec;
+        codec.reset();
+        compress(codec, message, to);
+    });
+}
+
+/// Compresses a message, referring to those that the codec has compressed before.
+pub(crate) fn compress(codec: &mut Compress, message: &[u8], to: &mut Vec<u8>) {
+    let before = codec.total_in();
+    loop {
+        let done = (codec.total_in() - before) as usize;
+        to.reserve((message.len() - done) / 2 + 64);
+        // It fails only where a stream was ended, which none is here.
+        let _ = codec.compress_vec(&message[done..], to, FlushCompress::Sync);
+        let is_taken = (codec.total_in() - before) as usize == message.len();
+        // With room left there is nothing more to come of it.
+        if is_taken && to.len() < to.capacity() {
+            break;
+        }
+    }
+    if to.ends_with(&TAIL) {
+        to.truncate(to.len() - TAIL.len());
+    }
+    // Of an empty message nothing would be left, which decompressors need not take for one
+    // (RFC 7692 §7.2.3.6).
+    if to.is_empty() {
+        to.push(0);
+    }
+}
+
+/// Decompresses a part of a message, and appends what comes of it, until there are `max` bytes in
+/// `to`. Returns how much of the part was used: all, or there are `max` bytes.
+pub(crate) fn decompress_to(
+    codec: &mut Decompress,
+    part: &[u8],
+    to: &mut Vec<u8>,
+    max: usize,
+) -> Result<usize, Fault> {
+    let mut used = 0;
+    loop {
+        let room = max.saturating_sub(to.len());
+        if room == 0 {
+            return Ok(used);
+        }
+        // A little more than what there may be: growing by what was promised would be believing it.
+        let growth = GROWTH_MIN.max((part.len() - used) * 2).max(to.len()).min(room);
+        let start = to.len();
+        to.resize(start + growth, 0);
+        let (read, written) = (codec.total_in(), codec.total_out());
+        let status = codec
+            .decompress(&part[used..], &mut to[start..], FlushDecompress::Sync)
+            .map_err(|_| Fault::Deflate)?;
+        let (read, written) = (codec.total_in() - read, codec.total_out() - written);
+        to.truncate(start + written as usize);
+        used += read as usize;
+        match status {
+            // A block that says it is the last one: what follows begins anew (RFC 7692 §7.2.3.4).
+            Status::StreamEnd => codec.reset(false),
+            Status::Ok | Status::BufError => {}
+        }
+        if used == part.len() && (written as usize) < growth {
+            return Ok(used);
+        }
+        if read == 0 && written == 0 && status != Status::StreamEnd {
+            return Err(Fault::Deflate);
+        }
+    }
+}
+
+/// Decompresses a whole message. What it comes to is counted while it comes: a message that is
+/// longer than `max` costs no more than that.
+pub(crate) fn decompress(
+    codec: &mut Decompress,
+    message: &[u8],
+    to: &mut Vec<u8>,
+    max: usize,
+) -> Result<(), Fault> {
+    for part in [message, &TAIL] {
+        // One more than there may be, to see that there is more.
+        let used = decompress_to(codec, part, to, max.saturating_add(1))?;
+        if to.len() > max {
+            return Err(Fault::TooLong);
+        }
+        debug_assert_eq!(used, part.len());
+    }
+    Ok(())
+}
+
+/// The end of a message that was decompressed in parts.
+pub(crate) fn tail() -> &'static [u8] {
+    &TAIL
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn decompressed(message: &[u8], max: usize) -> Result<Vec<u8>, Fault> {
+        let (mut codec, mut to) = (decompressor(), Vec::new());
+        let result = decompress(&mut codec, message, &mut to, max);
+        give_back(codec);
+        result.map(|()| to)
+    }
+
+    /// Bytes that do not compress, and that are the same each time.
+    fn noise(len: usize) -> Vec<u8> {
+        let mut state = 1u64;
+        let mut next = || {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) as u8
+        };
+        (0..len).map(|_| next()).collect()
+    }
+
+    #[test]
+    fn the_examples_of_the_rfc_are_read() {
+        let hello: [&[u8]; 5] = [
+            // One block, two, one that is not compressed, and one that says it is the last.
+            &[0xf2, 0x48, 0xcd, 0xc9, 0xc9, 0x07, 0x00],
+            &[0xf2, 0x48, 0x05, 0x00, 0x00, 0x00, 0xff, 0xff, 0xca, 0xc9, 0xc9, 0x07, 0x00],
+            &[0x00, 0x05, 0x00, 0xfa, 0xff, 0x48, 0x65, 0x6c, 0x6c, 0x6f, 0x00],
+            &[0xf3, 0x48, 0xcd, 0xc9, 0xc9, 0x07, 0x00, 0x00],
+            &[0xf2, 0x48, 0xcd, 0xc9, 0xc9, 0x07, 0x00, 0x00, 0x00, 0xff, 0xff, 0x00],
+        ];
+        for message in hello {
+            assert_eq!(decompressed(message, 100).as_deref(), Ok(&b"Hello"[..]), "{message:x?}");
+        }
+        assert_eq!(decompressed(&[0], 100).as_deref(), Ok(&b""[..]));
+    }
+
+    #[test]
+    fn what_is_compressed_comes_back_with_every_window_and_length() {
+        for bits in 9..=15 {
+            for len in [0, 1, 5, 300, 5_000, 70_000] {
+                for message in [noise(len), b"all work and no play ".repeat(len / 21 + 1)] {
+                    let mut to = Vec::new();
+                    compress_alone(1, bits, &message, &mut to);
+                    assert_eq!(
+                        decompressed(&to, message.len()).as_deref(),
+                        Ok(&message[..]),
+                        "{bits} {len}"
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn with_take_over_a_message_refers_to_the_one_before() {
+        let (mut from, mut back) = (compressor(1, 15), decompressor());
+        let message = noise(1_000);
+        let mut lens = Vec::new();
+        for _ in 0..3 {
+            let (mut to, mut read) = (Vec::new(), Vec::new());
+            compress(&mut from, &message, &mut to);
+            decompress(&mut back, &to, &mut read, 1_000).expect("it is in order");
+            assert_eq!(read, message);
+            lens.push(to.len());
+        }
+        assert!(lens[0] > 1_000 && lens[1] < 50 && lens[2] < 50, "{lens:?}");
+    }
+
+    #[test]
+    fn a_bomb_is_found_while_it_goes_off() {
+        let mut bomb = Vec::new();
+        compress_alone(1, 15, &vec![0; 8 << 20], &mut bomb);
+        assert!(bomb.len() < 50_000);
+        let (mut codec, mut to) = (decompressor(), Vec::new());
+        assert_eq!(decompress(&mut codec, &bomb, &mut to, 1 << 20), Err(Fault::TooLong));
+        assert!(to.capacity() <= 4 << 20, "{}", to.capacity());
+        assert!(codec.total_in() < 8_000, "{}", codec.total_in());
+    }
+
+    #[test]
+    fn the_limit_is_exact() {
+        let mut to = Vec::new();
+        compress_alone(1, 15, &[b'x'; 10_000], &mut to);
+        for (max, fits) in [(9_999, false), (10_000, true), (10_001, true)] {
+            assert_eq!(decompressed(&to, max).is_ok(), fits, "{max}");
+        }
+    }
+
+    #[test]
+    fn garbage_is_refused_and_leaves_a_codec_that_works() {
+        for message in [&b"\xff\xff\xff\xff\xff"[..], b"\x07garbage", &noise(100)] {
+            assert_eq!(decompressed(message, 1 << 20), Err(Fault::Deflate), "{message:x?}");
+        }
+        assert!(decompressed(&[0xf2, 0x48, 0xcd, 0xc9, 0xc9, 0x07, 0x00], 5).is_ok());
+    }
+
+    #[test]
+    fn in_parts_it_comes_to_the_same() {
+        let message = b"all work and no play ".repeat(5_000);
+        let mut to = Vec::new();
+        compress_alone(1, 15, &message, &mut to);
+        for size in [1, 7, 100, to.len()] {
+            let (mut codec, mut all) = (decompressor(), Vec::new());
+            for mut part in to.chunks(size).chain([tail()]) {
+                while {
+                    let mut piece = Vec::new();
+                    let used =
+                        decompress_to(&mut codec, part, &mut piece, 1_000).expect("in order");
+                    part = &part[used..];
+                    all.extend_from_slice(&piece);
+                    piece.len() == 1_000
+                } {}
+                assert!(part.is_empty());
+            }
+            assert!(all == message, "{size}");
+            give_back(codec);
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! `Deflate`: what an end wants of compression.
+
+/// Compression of messages: `permessage-deflate` (RFC 7692).
+///
+/// Without context take-over, the default, each message is compressed by itself, and **a connection
+/// has no codec of its own: those of a thread serve all of its connections**, since a compressor
+/// takes about 300 KB and a decompressor about 45 KB. With it, what was sent before shortens what
+/// follows, and each connection pays for its codecs as long as it lives.
+///
+/// A compressed text that holds both a secret and what a stranger chose may tell the secret by its
+/// length (RFC 7692 §9 leads to BREACH): do not mix the two.
+///
+/// ```
+/// use rotor_websocket::{Deflate, WebSocketConfig};
+///
+/// let config = WebSocketConfig::new().deflate(Deflate::new().compress_min(1_000)).share();
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[must_use]
+pub struct Deflate {
+    pub(crate) compress_min: usize,
+    pub(crate) level: u32,
+    pub(crate) window_bits: u8,
+    pub(crate) takes_over: bool,
+}
+
+impl Deflate {
+    /// The defaults.
+    pub fn new() -> Deflate {
+        Deflate { compress_min: 256, level: 1, window_bits: 15, takes_over: false }
+    }
+
+    /// Messages from this length on are compressed, in bytes. Default 256: a shorter one gains
+    /// little and costs as much CPU time to set up.
+    pub fn compress_min(mut self, bytes: usize) -> Deflate {
+        self.compress_min = bytes;
+        self
+    }
+
+    /// How hard the compressor tries, 1 to 9. Default 1: the higher ones cost several times the CPU
+    /// time for a few percent.
+    pub fn level(mut self, level: u32) -> Deflate {
+        self.level = level.clamp(1, 9);
+        self
+    }
+
+    /// The window, as a power of two of bytes, 9 to 15: what this end compresses with at most, and
+    /// what it asks of the peer. Default 15: the best compression, and the memory is the thread's.
+    #[doc(alias = "server_max_window_bits")]
+    #[doc(alias = "client_max_window_bits")]
+    pub fn window_bits(mut self, bits: u8) -> Deflate {
+        self.window_bits = bits.clamp(9, 15);
+        self
+    }
+
+    /// Whether a message may refer to those before it, in both directions, where the peer agrees.
+    /// Default: no; with it each connection has codecs of its own, about 350 KB.
+    #[doc(alias = "server_no_context_takeover")]
+    #[doc(alias = "client_no_context_takeover")]
+    pub fn context_takeover(mut self, yes: bool) -> Deflate {
+        self.takes_over = yes;
+        self
+    }
+}
+
+impl Default for Deflate {
+    fn default() -> Deflate {
+        Deflate::new()
+    }
+}

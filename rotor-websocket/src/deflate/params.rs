@@ -1,0 +1,254 @@
+//! What both ends agree on (RFC 7692 §7): offers, answers, and what either means.
+
+use super::config::Deflate;
+
+const NAME: &str = "permessage-deflate";
+
+/// The widest window; what it is where nobody says otherwise.
+const WIDEST: u8 = 15;
+
+/// The narrowest window that the codec has; a peer may ask for 8.
+const NARROWEST: u8 = 9;
+
+/// What was agreed on: how this end compresses, and how the other one does.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Agreed {
+    /// The window of what this end compresses; `None` where the peer's wish is narrower than the
+    /// codec can: then nothing is compressed, which is always allowed.
+    pub(crate) send_bits: Option<u8>,
+    pub(crate) sends_takeover: bool,
+    pub(crate) receives_takeover: bool,
+}
+
+/// The parameters of one offer or answer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+struct Params {
+    server_no_takeover: bool,
+    client_no_takeover: bool,
+    server_bits: Option<u8>,
+    /// The parameter, and its value where it has one.
+    client_bits: Option<Option<u8>>,
+}
+
+impl Params {
+    /// Reads one element of the field, if it is of this extension and as it must be.
+    fn read(element: &[u8]) -> Option<Params> {
+        let text = std::str::from_utf8(element).ok()?;
+        let mut parts = text.split(';').map(|part| part.trim_matches([' ', '\t']));
+        if !parts.next()?.eq_ignore_ascii_case(NAME) {
+            return None;
+        }
+        let mut params = Params::default();
+        for part in parts {
+            let (name, value) = match part.split_once('=') {
+                Some((name, value)) => (name.trim_end(), Some(value.trim_start())),
+                None => (part, None),
+            };
+            let is_first = match (name.to_ascii_lowercase().as_str(), value) {
+                ("server_no_context_takeover", None) => {
+                    !std::mem::replace(&mut params.server_no_takeover, true)
+                }
+                ("client_no_context_takeover", None) => {
+                    !std::mem::replace(&mut params.client_no_takeover, true)
+                }
+                ("server_max_window_bits", Some(value)) => {
+                    params.server_bits.replace(bits(value)?).is_none()
+                }
+                ("client_max_window_bits", None) => params.client_bits.replace(None).is_none(),
+                ("client_max_window_bits", Some(value)) => {
+                    params.client_bits.replace(Some(bits(value)?)).is_none()
+                }
+                _ => return None,
+            };
+            // A parameter that comes twice makes the offer invalid (RFC 7692 §7.1).
+            if !is_first {
+                return None;
+            }
+        }
+        Some(params)
+    }
+}
+
+/// The value of a window parameter: 8 to 15, without a leading zero; perhaps in quotes.
+fn bits(value: &str) -> Option<u8> {
+    let value = value.strip_prefix('"').and_then(|v| v.strip_suffix('"')).unwrap_or(value);
+    match value {
+        "8" => Some(8),
+        "9" => Some(9),
+        "10" => Some(10),
+        "11" => Some(11),
+        "12" => Some(12),
+        "13" => Some(13),
+        "14" => Some(14),
+        "15" => Some(15),
+        _ => None,
+    }
+}
+
+/// A server's choice among the offers of a client: what is agreed on, and the answer that says so.
+/// The first offer that can be met is taken; `None` if none can.
+pub(crate) fn choose<'a>(
+    offers: impl Iterator<Item = &'a [u8]>,
+    config: &Deflate,
+) -> Option<(Agreed, String)> {
+    offers.filter_map(Params::read).find_map(|params| answer(params, config))
+}
+
+fn answer(offer: Params, config: &Deflate) -> Option<(Agreed, String)> {
+    let sends_takeover = config.takes_over && !offer.server_no_takeover;
+    let receives_takeover = config.takes_over && !offer.client_no_takeover;
+    let send_bits = config.window_bits.min(offer.server_bits.unwrap_or(WIDEST));
+    if send_bits < NARROWEST {
+        return None;
+    }
+    let mut answer = NAME.to_string();
+    if !sends_takeover {
+        answer += "; server_no_context_takeover";
+    }
+    if !receives_takeover {
+        answer += "; client_no_context_takeover";
+    }
+    if offer.server_bits.is_some() || send_bits < WIDEST {
+        answer += &format!("; server_max_window_bits={send_bits}");
+    }
+    // Only a client that says it knows the parameter can be told of it (RFC 7692 §7.1.2.2).
+    if let Some(most) = offer.client_bits {
+        let bits = config.window_bits.min(most.unwrap_or(WIDEST));
+        if bits < WIDEST {
+            answer += &format!("; client_max_window_bits={bits}");
+        }
+    }
+    let agreed = Agreed { send_bits: Some(send_bits), sends_takeover, receives_takeover };
+    Some((agreed, answer))
+}
+
+/// What a client offers.
+pub(crate) fn offer(config: &Deflate) -> String {
+    let mut offer = NAME.to_string();
+    if !config.takes_over {
+        offer += "; server_no_context_takeover; client_no_context_takeover";
+    }
+    if config.window_bits < WIDEST {
+        offer += &format!("; server_max_window_bits={}", config.window_bits);
+    }
+    offer + "; client_max_window_bits"
+}
+
+/// What a client makes of a server's answer: `None` if it is no answer to the offer.
+pub(crate) fn agreed(answer: &[u8], config: &Deflate) -> Option<Agreed> {
+    let params = Params::read(answer)?;
+    // Who was told to keep nothing must say that it will (RFC 7692 §7.1.1.1), and who was given a
+    // width must not pass it.
+    if !config.takes_over && !params.server_no_takeover {
+        return None;
+    }
+    if params.server_bits.unwrap_or(WIDEST) > config.window_bits {
+        return None;
+    }
+    let bits = match params.client_bits {
+        None => WIDEST,
+        // In an answer it has a value.
+        Some(value) => value?,
+    };
+    let send_bits = config.window_bits.min(bits);
+    Some(Agreed {
+        send_bits: (send_bits >= NARROWEST).then_some(send_bits),
+        sends_takeover: config.takes_over && !params.client_no_takeover,
+        receives_takeover: config.takes_over && !params.server_no_takeover,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PLAIN: &str = "; server_no_context_takeover; client_no_context_takeover";
+
+    fn chosen(offers: &str, config: Deflate) -> Option<String> {
+        let (_, answer) = choose(offers.as_bytes().split(|byte| *byte == b','), &config)?;
+        Some(answer.strip_prefix(NAME).expect("the name").to_string())
+    }
+
+    #[test]
+    fn a_server_takes_the_first_offer_that_it_can_meet() {
+        let plain = || Some(PLAIN.to_string());
+        let bits = |bits: &str| Some(format!("{PLAIN}; {bits}"));
+        for (offers, answer) in [
+            ("permessage-deflate", plain()),
+            ("Permessage-Deflate", plain()),
+            ("permessage-deflate; client_max_window_bits", plain()),
+            ("permessage-deflate; server_no_context_takeover", plain()),
+            ("permessage-deflate ; server_max_window_bits = 10", bits("server_max_window_bits=10")),
+            ("permessage-deflate;server_max_window_bits=\"9\"", bits("server_max_window_bits=9")),
+            ("permessage-deflate; client_max_window_bits=9", bits("client_max_window_bits=9")),
+            ("permessage-deflate; server_max_window_bits=8", None),
+            ("permessage-deflate; server_max_window_bits=8, permessage-deflate", plain()),
+            ("permessage-deflate; server_max_window_bits", None),
+            ("permessage-deflate; server_max_window_bits=09", None),
+            ("permessage-deflate; server_max_window_bits=16", None),
+            ("permessage-deflate; server_no_context_takeover=1", None),
+            ("permessage-deflate; client_max_window_bits; client_max_window_bits", None),
+            ("permessage-deflate; unknown", None),
+            ("x-webkit-deflate-frame", None),
+            ("other, permessage-deflate", plain()),
+            ("", None),
+        ] {
+            assert_eq!(chosen(offers, Deflate::new()), answer, "{offers}");
+        }
+        let narrow = Deflate::new().window_bits(11);
+        let both = "; server_max_window_bits=11; client_max_window_bits=11";
+        assert_eq!(
+            chosen("permessage-deflate; client_max_window_bits", narrow),
+            Some(format!("{PLAIN}{both}"))
+        );
+        let takes_over = Deflate::new().context_takeover(true);
+        assert_eq!(chosen("permessage-deflate", takes_over), Some(String::new()));
+    }
+
+    #[test]
+    fn a_client_holds_the_server_to_its_offer() {
+        let all = Agreed { send_bits: Some(15), sends_takeover: false, receives_takeover: false };
+        let plain = Deflate::new();
+        let over = plain.context_takeover(true);
+        for (answer, config, expected) in [
+            (format!("{NAME}{PLAIN}"), plain, Some(all)),
+            (format!("{NAME}; server_no_context_takeover"), plain, Some(all)),
+            (NAME.to_string(), plain, None),
+            (
+                NAME.to_string(),
+                over,
+                Some(Agreed { sends_takeover: true, receives_takeover: true, ..all }),
+            ),
+            (
+                format!("{NAME}{PLAIN}; client_max_window_bits=10"),
+                plain,
+                Some(Agreed { send_bits: Some(10), ..all }),
+            ),
+            (
+                format!("{NAME}{PLAIN}; client_max_window_bits=8"),
+                plain,
+                Some(Agreed { send_bits: None, ..all }),
+            ),
+            (format!("{NAME}{PLAIN}; client_max_window_bits"), plain, None),
+            (format!("{NAME}{PLAIN}; server_max_window_bits=12"), plain.window_bits(11), None),
+            (format!("{NAME}{PLAIN}; other"), plain, None),
+        ] {
+            assert_eq!(agreed(answer.as_bytes(), &config), expected, "{answer}");
+        }
+    }
+
+    #[test]
+    fn what_a_client_offers_a_server_of_ours_takes() {
+        for config in [
+            Deflate::new(),
+            Deflate::new().window_bits(9),
+            Deflate::new().context_takeover(true),
+            Deflate::new().context_takeover(true).window_bits(12),
+        ] {
+            let offer = offer(&config);
+            let (server, answer) = choose([offer.as_bytes()].into_iter(), &config).expect("met");
+            let client = agreed(answer.as_bytes(), &config).expect("agreed");
+            assert_eq!(server, client, "{offer} / {answer}");
+        }
+    }
+}

@@ -1,0 +1,251 @@
+//! The client's side of the handshake (RFC 6455 §4.1).
+
+use std::fmt;
+use std::sync::Arc;
+
+use rotor_core::Scope;
+use rotor_http::client::{Client, ClientError, Head, Next, Request};
+use rotor_http::{MessageError, Method, Status, list_has_token};
+
+use crate::accepted::Accepted;
+use crate::config::WebSocketConfig;
+use crate::counters::Count;
+use crate::deflate::params;
+use crate::handler::Handler;
+use crate::handshake::{VERSION, base64, proof};
+use crate::refusal::Refusal;
+use crate::websocket::WebSocket;
+
+/// A request for a WebSocket, of which the answer is yet to come: for clients of one's own; most
+/// need no more than [`Dial`].
+pub struct Asked {
+    key: String,
+    config: Arc<WebSocketConfig>,
+}
+
+/// Writes the fields that ask for a WebSocket into a request that was
+/// [started](Request::start) with GET. `Host`, and whatever else the server wants to know, are the
+/// caller's to write.
+///
+/// # Errors
+///
+/// As [`Request::add_header`].
+#[doc(alias = "handshake")]
+pub fn request<C>(
+    request: &mut Request<'_>,
+    config: &Arc<WebSocketConfig>,
+    scope: &Scope<'_, C>,
+) -> Result<Asked, MessageError> {
+    let key = base64(&scope.secure_random::<16>());
+    request.add_header("Upgrade", "websocket")?;
+    request.add_header("Sec-WebSocket-Version", VERSION)?;
+    request.add_header("Sec-WebSocket-Key", &key)?;
+    if !config.subprotocols.is_empty() {
+        request.add_header("Sec-WebSocket-Protocol", config.subprotocols.join(", "))?;
+    }
+    if let Some(deflate) = &config.deflate {
+        request.add_header("Sec-WebSocket-Extensions", params::offer(deflate))?;
+    }
+    Ok(Asked { key, config: config.clone() })
+}
+
+/// Looks at the answer to a [`request`].
+///
+/// # Errors
+///
+/// [`Refusal`]: the server's fault, or its choice. The connection is one of HTTP still; after 101
+/// it is to be ended.
+pub fn check(head: &Head<'_>, asked: Asked) -> Result<Accepted, Refusal> {
+    let Asked { key, config } = asked;
+    let checked = check_answer(head, &key, &config);
+    if checked.is_err() {
+        config.counters.add(Count::refused);
+    }
+    let (agreed, subprotocol) = checked?;
+    Ok(Accepted { config, agreed, subprotocol, is_client: true })
+}
+
+type Chosen = (Option<params::Agreed>, Option<usize>);
+
+fn check_answer(head: &Head<'_>, key: &str, config: &WebSocketConfig) -> Result<Chosen, Refusal> {
+    if head.status() != Status::SWITCHING_PROTOCOLS {
+        return Err(Refusal::Status(head.status()));
+    }
+    let fields = head.fields();
+    let names_it = fields.get_all("Upgrade").any(|value| list_has_token(value, "websocket"));
+    if !names_it || head.field("Sec-WebSocket-Accept") != Some(proof(key.as_bytes()).as_bytes()) {
+        return Err(Refusal::Answer);
+    }
+    let subprotocol = match head.field("Sec-WebSocket-Protocol") {
+        None => None,
+        Some(chosen) => {
+            let known = config.subprotocols.iter().position(|name| name.as_bytes() == chosen);
+            Some(known.ok_or(Refusal::Subprotocol)?)
+        }
+    };
+    let mut extensions = fields.list("Sec-WebSocket-Extensions").filter(|one| !one.is_empty());
+    let agreed = match (extensions.next(), &config.deflate) {
+        (None, _) => None,
+        (Some(_), None) => return Err(Refusal::Extension),
+        (Some(answer), Some(deflate)) => {
+            Some(params::agreed(answer, deflate).ok_or(Refusal::Extension)?)
+        }
+    };
+    if extensions.next().is_some() {
+        return Err(Refusal::Extension);
+    }
+    Ok((agreed, subprotocol))
+}
+
+/// Opens a WebSocket to a server: what a [pool](rotor_http::client::Pool) is asked for, or a
+/// [`Job`](rotor_http::client::Job).
+///
+/// Whoever asked is told how the handshake went: [`Opened`], or the [`Refusal`]. The WebSocket then
+/// goes on by itself, with its handler; it takes no place of the pool any more.
+///
+/// ```
+/// use rotor_core::Scope;
+/// use rotor_core::net::TcpStream;
+/// use rotor_http::client::{ByAddress, PoolMachine};
+/// use rotor_websocket::{Dial, Handler, Message, Next, Sender, WebSocketConfig};
+///
+/// struct Listens;
+///
+/// impl Handler for Listens {
+///     type Context = ();
+///     type Seed = ();
+///     fn opened(_: (), out: &mut Sender<'_>, _: &mut Scope<'_, ()>) -> Next<Self> {
+///         let _closing = out.text("subscribe");
+///         Next::go_on(Listens).no_deadline()
+///     }
+///     fn message(self, message: Message<'_>, _: &mut Sender<'_>, _: &mut Scope<'_, ()>) -> Next<Self> {
+///         println!("{message:?}");
+///         Next::go_on(self).keep_deadline()
+///     }
+/// }
+///
+/// type Pooled = PoolMachine<Dial<Listens>, ByAddress<TcpStream>>;
+/// let dial: Dial<Listens> = Dial::new("/feed", "example.com", (), WebSocketConfig::new().share());
+/// ```
+#[doc(alias = "connect")]
+pub struct Dial<H: Handler> {
+    target: String,
+    host: String,
+    fields: Vec<(String, String)>,
+    config: Arc<WebSocketConfig>,
+    seed: H::Seed,
+    asked: Option<Asked>,
+}
+
+/// What was agreed on with a server.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct Opened {
+    /// The subprotocol, if any.
+    pub subprotocol: Option<String>,
+    /// Whether messages may be compressed.
+    pub is_compressed: bool,
+}
+
+impl<H: Handler> Dial<H> {
+    /// Asks for `target` (path and query) of `host` (with its port, unless that is the scheme's
+    /// own); the handler is made from `seed`.
+    pub fn new(
+        target: impl Into<String>,
+        host: impl Into<String>,
+        seed: H::Seed,
+        config: Arc<WebSocketConfig>,
+    ) -> Dial<H> {
+        Dial {
+            target: target.into(),
+            host: host.into(),
+            fields: Vec::new(),
+            config,
+            seed,
+            asked: None,
+        }
+    }
+
+    /// Adds a field to the request: `Origin`, `Authorization`.
+    #[must_use]
+    pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Dial<H> {
+        self.fields.push((name.into(), value.into()));
+        self
+    }
+
+    fn write(
+        &self,
+        to: &mut Request<'_>,
+        scope: &Scope<'_, H::Context>,
+    ) -> Result<Asked, MessageError> {
+        to.start(Method::Get, &self.target)?;
+        to.add_header("Host", &self.host)?;
+        for (name, value) in &self.fields {
+            to.add_header(name, value)?;
+        }
+        let asked = request(to, &self.config, scope)?;
+        to.done_headers()?;
+        to.done()?;
+        Ok(asked)
+    }
+}
+
+impl<H: Handler> Client for Dial<H> {
+    type Context = H::Context;
+    type Output = Result<Opened, Refusal>;
+    type Upgrade = WebSocket<H>;
+
+    fn held_bytes(&self) -> usize {
+        let fields = self.fields.iter().map(|(name, value)| name.capacity() + value.capacity());
+        self.target.capacity() + self.host.capacity() + fields.sum::<usize>()
+    }
+
+    fn prepare_request(
+        mut self,
+        request: &mut Request<'_>,
+        scope: &mut Scope<'_, H::Context>,
+    ) -> Next<Self> {
+        match self.write(request, scope) {
+            Ok(asked) => {
+                self.asked = Some(asked);
+                Next::go_on(self).no_deadline()
+            }
+            Err(error) => Next::error(error),
+        }
+    }
+
+    fn headers_received(
+        self,
+        head: &Head<'_>,
+        _: &mut Request<'_>,
+        _: &mut Scope<'_, H::Context>,
+    ) -> Next<Self> {
+        // A head comes after its request.
+        let Some(asked) = self.asked else { return Next::error(ClientError::Unhandled) };
+        match check(head, asked) {
+            Ok(accepted) => {
+                let opened = Opened {
+                    subprotocol: accepted.subprotocol().map(str::to_string),
+                    is_compressed: accepted.is_compressed(),
+                };
+                Next::upgrade(accepted.seed(self.seed), Ok(opened))
+            }
+            Err(refusal) => Next::finished(Err(refusal)),
+        }
+    }
+}
+
+impl<H: Handler> fmt::Debug for Dial<H> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Dial")
+            .field("target", &self.target)
+            .field("host", &self.host)
+            .finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Asked {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Asked").finish_non_exhaustive()
+    }
+}

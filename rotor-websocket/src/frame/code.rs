@@ -1,0 +1,107 @@
+//! `Code`: why a connection is closed, as a number.
+
+use std::fmt;
+
+/// Why a connection is closed (RFC 6455 §7.4).
+///
+/// Every code that can be made may be sent; those that only say how a connection ended
+/// ([`NO_STATUS`](Code::NO_STATUS), [`ABNORMAL`](Code::ABNORMAL)) are met in
+/// [`Closed`](crate::Closed) and refused by [`new`](Code::new).
+///
+/// ```
+/// use rotor_websocket::Code;
+///
+/// assert_eq!(Code::new(1000), Some(Code::NORMAL));
+/// assert_eq!(Code::new(4321).map(Code::number), Some(4321)); // one of an application's own
+/// assert_eq!(Code::new(1006), None); // nobody may send it
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Code(u16);
+
+impl Code {
+    /// 1000: what the connection was for is done.
+    pub const NORMAL: Code = Code(1000);
+    /// 1001: the server goes down, or the page was left.
+    pub const GOING_AWAY: Code = Code(1001);
+    /// 1002: a frame breaks the rules.
+    pub const PROTOCOL_ERROR: Code = Code(1002);
+    /// 1003: a kind of message that this end does not take.
+    pub const UNSUPPORTED: Code = Code(1003);
+    /// 1005: a close frame without a code. Never sent.
+    pub const NO_STATUS: Code = Code(1005);
+    /// 1006: the connection ended without a close frame. Never sent.
+    pub const ABNORMAL: Code = Code(1006);
+    /// 1007: a message is not what its kind says: text that is not UTF-8.
+    #[doc(alias = "INVALID_FRAME_PAYLOAD_DATA")]
+    pub const INVALID_DATA: Code = Code(1007);
+    /// 1008: a rule of this end's own is broken; the general one.
+    pub const POLICY: Code = Code(1008);
+    /// 1009: a message is too long.
+    #[doc(alias = "MESSAGE_TOO_BIG")]
+    pub const TOO_LONG: Code = Code(1009);
+    /// 1010: the server did not agree to an extension that the client needs.
+    pub const MISSING_EXTENSION: Code = Code(1010);
+    /// 1011: something went wrong at this end.
+    pub const INTERNAL_ERROR: Code = Code(1011);
+    /// 1012: the server restarts; come again.
+    pub const RESTART: Code = Code(1012);
+    /// 1013: too much to do at present; come again later.
+    pub const TRY_AGAIN_LATER: Code = Code(1013);
+    /// 1014: a server behind this one answered badly.
+    pub const BAD_GATEWAY: Code = Code(1014);
+
+    /// Returns the code of this number, if it may be sent: 1000 to 1003, 1007 to 1014, and 3000 to
+    /// 4999 for libraries and applications.
+    pub const fn new(number: u16) -> Option<Code> {
+        match number {
+            1000..=1003 | 1007..=1014 | 3000..=4999 => Some(Code(number)),
+            _ => None,
+        }
+    }
+
+    /// Returns the number.
+    pub const fn number(self) -> u16 {
+        self.0
+    }
+}
+
+impl fmt::Debug for Code {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.0)
+    }
+}
+
+impl fmt::Display for Code {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_that_may_be_sent_are_those_of_the_registry() {
+        for (number, may_be_sent) in [
+            (0, false),
+            (999, false),
+            (1000, true),
+            (1003, true),
+            (1004, false),
+            (1005, false),
+            (1006, false),
+            (1007, true),
+            (1014, true),
+            (1015, false),
+            (1016, false),
+            (2999, false),
+            (3000, true),
+            (4999, true),
+            (5000, false),
+            (u16::MAX, false),
+        ] {
+            assert_eq!(Code::new(number).is_some(), may_be_sent, "{number}");
+        }
+    }
+}

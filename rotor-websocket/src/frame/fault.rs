@@ -1,0 +1,86 @@
+//! `Fault`: what a peer may do wrong, and the close code that it is told.
+
+use quick_error::quick_error;
+
+use super::code::Code;
+
+quick_error! {
+    /// What a peer did that ends its connection: all of it the peer's fault. It is told the
+    /// [code](Fault::code), and the connection is closed.
+    #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+    #[non_exhaustive]
+    pub enum Fault {
+        /// A reserved bit is set that no extension has given a meaning (RFC 6455 §5.2). 1002.
+        ReservedBits {
+            display("a frame has a reserved bit set")
+        }
+        /// An opcode that means nothing. 1002.
+        Opcode(opcode: u8) {
+            display("a frame has the opcode {opcode:#x}, which means nothing")
+        }
+        /// A control frame that is longer than 125 bytes, or not final (RFC 6455 §5.5). 1002.
+        Control {
+            display("a control frame is too long, or is a fragment")
+        }
+        /// A length that is not written in the shortest way, or has its highest bit set (RFC 6455
+        /// §5.2). 1002.
+        Length {
+            display("the length of a frame is not written as it must be")
+        }
+        /// A client that does not mask, or a server that does (RFC 6455 §5.1). 1002.
+        Mask {
+            display("a frame is masked and must not be, or the other way round")
+        }
+        /// A continuation of nothing, or a new message before the last one has ended (RFC 6455
+        /// §5.4). 1002.
+        Order {
+            display("a fragment continues nothing, or a message begins within another")
+        }
+        /// A close frame of one byte, or with a code that nobody may send (RFC 6455 §7.4). 1002.
+        CloseCode {
+            display("a close frame has no code that may be sent")
+        }
+        /// Text, or a reason to close, that is not UTF-8 (RFC 6455 §8.1). 1007.
+        NotUtf8 {
+            display("a text is not UTF-8")
+        }
+        /// A compressed message that cannot be decompressed (RFC 7692 §7.2.2). 1007.
+        Deflate {
+            display("a compressed message cannot be decompressed")
+        }
+        /// A message longer than
+        /// [`message_max`](crate::WebSocketConfig::message_max), as announced, as it came, or as
+        /// it was decompressed. 1009.
+        TooLong {
+            display("a message is longer than it may be")
+        }
+        /// A message in more fragments than
+        /// [`fragments_max`](crate::WebSocketConfig::fragments_max). 1008.
+        Fragments {
+            display("a message has more fragments than it may have")
+        }
+        /// More control frames than [`control_max`](crate::WebSocketConfig::control_max) and
+        /// [`control_rate`](crate::WebSocketConfig::control_rate) allow. 1008.
+        ControlFlood {
+            display("there are more control frames than there may be")
+        }
+    }
+}
+
+impl Fault {
+    /// Returns the code that the peer is told.
+    pub fn code(self) -> Code {
+        match self {
+            Fault::ReservedBits
+            | Fault::Opcode(_)
+            | Fault::Control
+            | Fault::Length
+            | Fault::Mask
+            | Fault::Order
+            | Fault::CloseCode => Code::PROTOCOL_ERROR,
+            Fault::NotUtf8 | Fault::Deflate => Code::INVALID_DATA,
+            Fault::TooLong => Code::TOO_LONG,
+            Fault::Fragments | Fault::ControlFlood => Code::POLICY,
+        }
+    }
+}

@@ -1,0 +1,523 @@
+//! `Incoming`: the receiving half of a connection: from bytes to messages.
+
+use flate2::Decompress;
+use rotor_core::Time;
+use rotor_stream::Buf;
+
+use crate::bucket::Bucket;
+use crate::config::WebSocketConfig;
+use crate::deflate::codec;
+use crate::frame::close::{self, CONTROL_BYTES_MAX};
+use crate::frame::code::Code;
+use crate::frame::fault::Fault;
+use crate::frame::header::{self, Header, Opcode, Read};
+use crate::frame::mask::{self, Mask};
+use crate::frame::utf8::{self, Utf8};
+use crate::message::{Kind, Message, Piece};
+use crate::next::Mode;
+
+/// Frames up to this length are handled where they stand in the input; longer ones are taken as
+/// they come.
+const WHOLE_MAX: u64 = 32 << 10;
+
+/// How much of a longer frame is waited for, at most: fewer calls for the same bytes.
+const PART_WANTED: u64 = 16 << 10;
+
+/// The longest piece of what is decompressed.
+const PIECE_MAX: usize = 16 << 10;
+
+/// How much longer a compressed message may be than what it is decompressed to: what cannot be
+/// shortened is wrapped in blocks (RFC 1951 §3.2.4), and in flushes.
+const OVERHEAD_MIN: usize = 1024;
+const OVERHEAD_PART: usize = 64;
+
+/// The receiving half of a connection.
+pub(crate) struct Incoming {
+    is_client: bool,
+    decompression: Decompression,
+    /// The frame whose payload is coming.
+    frame: Option<Frame>,
+    /// The message that has begun and is not whole.
+    message: Option<Box<Partial>>,
+    control: Bucket,
+    /// What is waited for cannot come at once: frames are taken as they come, however short.
+    pub(crate) is_stepwise: bool,
+    /// How many bytes were decompressed since somebody looked.
+    pub(crate) inflated: usize,
+}
+
+/// How messages are decompressed.
+pub(crate) enum Decompression {
+    None,
+    /// Each by itself, by a codec of the thread.
+    Alone,
+    /// Each with what came before it.
+    Own(Box<Decompress>),
+}
+
+/// A frame whose header has come.
+#[derive(Clone, Copy, Debug)]
+struct Frame {
+    opcode: Opcode,
+    is_final: bool,
+    is_compressed: bool,
+    /// Turned so that it begins with the next byte that has one.
+    mask: Option<Mask>,
+    /// How much of the payload was not consumed.
+    left: u64,
+    /// From how many bytes at the front of the input the mask was taken already.
+    clear: usize,
+}
+
+/// A message that has begun and is not whole.
+struct Partial {
+    kind: Kind,
+    is_compressed: bool,
+    mode: Mode,
+    /// Of pieces, those that were empty.
+    fragments: u32,
+    /// Of text that is not compressed, or that is handed over in pieces.
+    utf8: Utf8,
+    /// What has come of it, compressed or not; nothing if it goes in pieces.
+    bytes: Vec<u8>,
+    /// Of one that is decompressed in pieces: lent by the thread.
+    codec: Option<Decompress>,
+    /// No piece was handed over yet.
+    is_first: bool,
+    /// How much of what ends a compressed message was decompressed, once all of it has come.
+    tail_used: usize,
+    /// All of it was handed over.
+    is_over: bool,
+}
+
+/// What has come, for whoever is to have it.
+pub(crate) enum Given<'a> {
+    Message(Message<'a>),
+    Piece(Piece<'a>),
+    Ping(&'a [u8]),
+    Pong,
+    Close(Code, &'a str),
+}
+
+/// What a step has come to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Step {
+    /// Something: go on.
+    Did,
+    /// Nothing before so many bytes are in the input.
+    Needs(usize),
+}
+
+/// How a step is made.
+#[derive(Clone, Copy)]
+pub(crate) struct Terms {
+    pub(crate) limits: Limits,
+    pub(crate) now: Time,
+    /// For messages that begin now.
+    pub(crate) mode: Mode,
+    /// Messages are thrown away: the connection is closing.
+    pub(crate) discards: bool,
+}
+
+/// What a message and control frames may come to, of [`WebSocketConfig`].
+#[derive(Clone, Copy)]
+pub(crate) struct Limits {
+    message_max: usize,
+    fragments_max: u32,
+    control_max: u32,
+    control_rate: u32,
+}
+
+impl Limits {
+    pub(crate) fn of(config: &WebSocketConfig) -> Limits {
+        let WebSocketConfig { message_max, fragments_max, control_max, control_rate, .. } = *config;
+        Limits { message_max, fragments_max, control_max, control_rate }
+    }
+}
+
+impl Decompression {
+    pub(crate) fn of(takes_over: bool) -> Decompression {
+        if takes_over {
+            Decompression::Own(Box::new(codec::decompressor()))
+        } else {
+            Decompression::Alone
+        }
+    }
+}
+
+impl Incoming {
+    pub(crate) fn new(is_client: bool, decompression: Decompression) -> Incoming {
+        Incoming {
+            is_client,
+            decompression,
+            frame: None,
+            message: None,
+            control: Bucket::new(),
+            is_stepwise: false,
+            inflated: 0,
+        }
+    }
+
+    /// Does the next thing that can be done with the input, and gives what comes of it.
+    pub(crate) fn step(
+        &mut self,
+        input: &mut Buf,
+        terms: &Terms,
+        give: impl FnOnce(Given<'_>),
+    ) -> Result<Step, Fault> {
+        let frame = match self.frame {
+            Some(frame) => frame,
+            None => match header::read(input)? {
+                Read::Needs(count) => return Ok(Step::Needs(count)),
+                Read::Header(header, size) => {
+                    self.begin(&header, terms)?;
+                    input.consume(size);
+                    let Header { opcode, is_final, is_compressed, mask, len: left } = header;
+                    let frame = Frame { opcode, is_final, is_compressed, mask, left, clear: 0 };
+                    *self.frame.insert(frame)
+                }
+            },
+        };
+        if frame.opcode.is_control() {
+            return self.control(frame, input, give);
+        }
+        let have = frame.left.min(input.len() as u64);
+        let is_waited_for = frame.left <= WHOLE_MAX && !self.is_stepwise;
+        let wanted = match terms.mode {
+            _ if is_waited_for => frame.left,
+            _ if self.is_stepwise => 1,
+            // They are to go on as soon as they come.
+            Mode::Pieces => 1,
+            Mode::Messages => frame.left.min(PART_WANTED),
+        };
+        if have < wanted.min(frame.left) {
+            return Ok(Step::Needs(wanted as usize));
+        }
+        self.data(frame, have as usize, input, terms, give)
+    }
+
+    /// Looks at a header: may there be such a frame here?
+    fn begin(&mut self, header: &Header, terms: &Terms) -> Result<(), Fault> {
+        // A client masks, a server does not.
+        if header.mask.is_some() == self.is_client {
+            return Err(Fault::Mask);
+        }
+        if header.is_compressed && matches!(self.decompression, Decompression::None) {
+            return Err(Fault::ReservedBits);
+        }
+        let limits = terms.limits;
+        match header.opcode {
+            Opcode::Close => Ok(()),
+            Opcode::Ping | Opcode::Pong => {
+                let may = self.control.take(terms.now, limits.control_max, limits.control_rate);
+                if may { Ok(()) } else { Err(Fault::ControlFlood) }
+            }
+            Opcode::Continuation => {
+                let message = self.message.as_mut().ok_or(Fault::Order)?;
+                message.count_fragment(header.len, limits)?;
+                message.check_len(header.len, limits)
+            }
+            Opcode::Text | Opcode::Binary => {
+                if self.message.is_some() {
+                    return Err(Fault::Order);
+                }
+                let is_alone = header.is_final && terms.mode == Mode::Messages;
+                if !is_alone {
+                    let message = self.message.insert(Partial::begin(
+                        header.opcode,
+                        header.is_compressed,
+                        terms.mode,
+                    ));
+                    message.count_fragment(header.len, limits)?;
+                }
+                let is_whole = terms.mode == Mode::Messages;
+                let most = most_bytes(header.is_compressed, limits);
+                if is_whole && header.len > most as u64 { Err(Fault::TooLong) } else { Ok(()) }
+            }
+        }
+    }
+
+    fn control(
+        &mut self,
+        frame: Frame,
+        input: &mut Buf,
+        give: impl FnOnce(Given<'_>),
+    ) -> Result<Step, Fault> {
+        let len = frame.left as usize;
+        if input.len() < len {
+            return Ok(Step::Needs(len));
+        }
+        let mut payload = [0; CONTROL_BYTES_MAX];
+        let payload = &mut payload[..len];
+        payload.copy_from_slice(&input[..len]);
+        mask::apply(payload, frame.mask.unwrap_or_default());
+        input.consume(len);
+        self.frame = None;
+        match frame.opcode {
+            Opcode::Ping => give(Given::Ping(payload)),
+            Opcode::Close => {
+                let (code, reason) = close::read(payload)?;
+                give(Given::Close(code, reason));
+            }
+            _ => give(Given::Pong),
+        }
+        Ok(Step::Did)
+    }
+
+    /// Takes `have` bytes of a frame of a message.
+    fn data(
+        &mut self,
+        mut frame: Frame,
+        have: usize,
+        input: &mut Buf,
+        terms: &Terms,
+        give: impl FnOnce(Given<'_>),
+    ) -> Result<Step, Fault> {
+        if terms.discards {
+            input.consume(have);
+            frame.left -= have as u64;
+            // Of the mask nobody will know, and of no bytes that it was taken from.
+            self.frame = (frame.left > 0).then_some(Frame { mask: None, clear: 0, ..frame });
+            match &mut self.message {
+                message if frame.left == 0 && frame.is_final => *message = None,
+                Some(message) => message.bytes = Vec::new(),
+                None => {}
+            }
+            return Ok(Step::Did);
+        }
+        if let Some(mask) = frame.mask {
+            mask::apply(&mut input[frame.clear..have], mask);
+            frame.mask = Some(mask::after(mask, have - frame.clear));
+            frame.clear = have;
+        }
+        let is_whole_frame = have as u64 == frame.left;
+        if is_whole_frame && self.message.is_none() {
+            return self.whole(frame, have, input, terms, give);
+        }
+        // One that is of a single frame has nothing noted yet, unless it goes in pieces.
+        let message = self.message.get_or_insert_with(|| {
+            Partial::begin(frame.opcode, frame.is_compressed, Mode::Messages)
+        });
+        let is_end = is_whole_frame && frame.is_final;
+        match (message.mode, message.is_compressed) {
+            (Mode::Messages, _) => {
+                message.add(&input[..have])?;
+                input.consume(have);
+                if !is_end {
+                    self.advance(frame, have);
+                    return Ok(Step::Did);
+                }
+                self.frame = None;
+                let Some(message) = self.message.take() else { return Ok(Step::Did) };
+                let Partial { kind, is_compressed, bytes, .. } = *message;
+                self.give_whole(kind, is_compressed, &bytes, terms, give)?;
+            }
+            (Mode::Pieces, false) => {
+                message.piece(&input[..have], is_end, give)?;
+                input.consume(have);
+                self.advance(frame, have);
+            }
+            (Mode::Pieces, true) => self.inflate_piece(frame, have, is_end, input, give)?,
+        }
+        Ok(Step::Did)
+    }
+
+    /// Decompresses a piece of `have` bytes of a frame; there may be more to come of them.
+    fn inflate_piece(
+        &mut self,
+        mut frame: Frame,
+        have: usize,
+        is_end: bool,
+        input: &mut Buf,
+        give: impl FnOnce(Given<'_>),
+    ) -> Result<(), Fault> {
+        let Some(message) = &mut self.message else { return Ok(()) };
+        let own = match &mut self.decompression {
+            Decompression::Own(codec) => Some(&mut **codec),
+            _ => None,
+        };
+        let (used, inflated) = message.inflated_piece(&input[..have], is_end, own, give)?;
+        let is_over = message.is_over;
+        self.inflated += inflated;
+        input.consume(used);
+        frame.left -= used as u64;
+        frame.clear = frame.clear.saturating_sub(used);
+        // What ends a message takes steps of its own, behind the payload.
+        let goes_on = frame.left > 0 || is_end;
+        self.frame = goes_on.then_some(frame);
+        if is_over {
+            self.end_message();
+        }
+        Ok(())
+    }
+
+    /// A message of one frame, which is all in the input: it is handed over where it stands.
+    fn whole(
+        &mut self,
+        frame: Frame,
+        have: usize,
+        input: &mut Buf,
+        terms: &Terms,
+        give: impl FnOnce(Given<'_>),
+    ) -> Result<Step, Fault> {
+        self.frame = None;
+        let kind = kind_of(frame.opcode);
+        self.give_whole(kind, frame.is_compressed, &input[..have], terms, give)?;
+        input.consume(have);
+        Ok(Step::Did)
+    }
+
+    fn give_whole(
+        &mut self,
+        kind: Kind,
+        is_compressed: bool,
+        bytes: &[u8],
+        terms: &Terms,
+        give: impl FnOnce(Given<'_>),
+    ) -> Result<(), Fault> {
+        if !is_compressed {
+            give(Given::Message(message(kind, bytes)?));
+            return Ok(());
+        }
+        codec::with_scratch(|scratch| {
+            let max = terms.limits.message_max;
+            let result = match &mut self.decompression {
+                Decompression::Own(codec) => codec::decompress(codec, bytes, scratch, max),
+                _ => {
+                    let mut codec = codec::decompressor();
+                    let result = codec::decompress(&mut codec, bytes, scratch, max);
+                    codec::give_back(codec);
+                    result
+                }
+            };
+            self.inflated += scratch.len();
+            result?;
+            give(Given::Message(message(kind, scratch)?));
+            Ok(())
+        })
+    }
+
+    /// Goes on behind so many bytes of a frame.
+    fn advance(&mut self, mut frame: Frame, used: usize) {
+        frame.left -= used as u64;
+        frame.clear = 0;
+        let is_over = frame.left == 0;
+        if is_over && frame.is_final {
+            return self.end_message();
+        }
+        self.frame = (!is_over).then_some(frame);
+    }
+
+    fn end_message(&mut self) {
+        self.frame = None;
+        if let Some(codec) = self.message.take().and_then(|message| message.codec) {
+            codec::give_back(codec);
+        }
+    }
+}
+
+impl Partial {
+    fn begin(opcode: Opcode, is_compressed: bool, mode: Mode) -> Box<Partial> {
+        Box::new(Partial {
+            kind: kind_of(opcode),
+            is_compressed,
+            mode,
+            fragments: 0,
+            utf8: Utf8::default(),
+            bytes: Vec::new(),
+            codec: None,
+            is_first: true,
+            tail_used: 0,
+            is_over: false,
+        })
+    }
+
+    fn count_fragment(&mut self, len: u64, limits: Limits) -> Result<(), Fault> {
+        if self.mode == Mode::Messages || len == 0 {
+            self.fragments += 1;
+        }
+        if self.fragments > limits.fragments_max { Err(Fault::Fragments) } else { Ok(()) }
+    }
+
+    fn check_len(&self, len: u64, limits: Limits) -> Result<(), Fault> {
+        let most = most_bytes(self.is_compressed, limits) as u64;
+        let is_whole = self.mode == Mode::Messages;
+        let all = len.saturating_add(self.bytes.len() as u64);
+        if is_whole && all > most { Err(Fault::TooLong) } else { Ok(()) }
+    }
+
+    /// Adds what has come to a message that is handed over whole.
+    fn add(&mut self, part: &[u8]) -> Result<(), Fault> {
+        // What is no text is refused with the first bad byte, however long the rest would take.
+        if self.kind == Kind::Text && !self.is_compressed {
+            self.utf8.push(part)?;
+        }
+        // Grown by what came, never by what was announced.
+        self.bytes.extend_from_slice(part);
+        Ok(())
+    }
+
+    fn piece(
+        &mut self,
+        bytes: &[u8],
+        is_last: bool,
+        give: impl FnOnce(Given<'_>),
+    ) -> Result<(), Fault> {
+        if self.kind == Kind::Text {
+            self.utf8.push(bytes)?;
+            if is_last && !self.utf8.is_whole() {
+                return Err(Fault::NotUtf8);
+            }
+        }
+        if !bytes.is_empty() || is_last {
+            let is_first = std::mem::replace(&mut self.is_first, false);
+            give(Given::Piece(Piece { kind: self.kind, bytes, is_first, is_last }));
+        }
+        Ok(())
+    }
+
+    /// Decompresses as much as makes a piece. Returns how much of the part was used, and how much
+    /// came of it.
+    fn inflated_piece(
+        &mut self,
+        part: &[u8],
+        is_end: bool,
+        own: Option<&mut Decompress>,
+        give: impl FnOnce(Given<'_>),
+    ) -> Result<(usize, usize), Fault> {
+        let mut lent = self.codec.take();
+        codec::with_scratch(|scratch| {
+            let codec = match own {
+                Some(own) => own,
+                None => lent.get_or_insert_with(codec::decompressor),
+            };
+            let used = codec::decompress_to(codec, part, scratch, PIECE_MAX)?;
+            if is_end && used == part.len() {
+                let tail = &codec::tail()[self.tail_used..];
+                self.tail_used += codec::decompress_to(codec, tail, scratch, PIECE_MAX)?;
+                // With a full piece there may be more behind it, even if all was read.
+                self.is_over = scratch.len() < PIECE_MAX;
+            }
+            self.codec = lent;
+            self.piece(scratch, self.is_over, give)?;
+            Ok((used, scratch.len()))
+        })
+    }
+}
+
+/// How many bytes of a message may come, before they are decompressed.
+fn most_bytes(is_compressed: bool, limits: Limits) -> usize {
+    let max = limits.message_max;
+    if is_compressed { max.saturating_add(max / OVERHEAD_PART + OVERHEAD_MIN) } else { max }
+}
+
+fn kind_of(opcode: Opcode) -> Kind {
+    if opcode == Opcode::Text { Kind::Text } else { Kind::Binary }
+}
+
+fn message(kind: Kind, bytes: &[u8]) -> Result<Message<'_>, Fault> {
+    Ok(match kind {
+        Kind::Text => Message::Text(utf8::whole(bytes)?),
+        Kind::Binary => Message::Binary(bytes),
+    })
+}

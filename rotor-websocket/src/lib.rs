@@ -1,0 +1,146 @@
+//! WebSocket (RFC 6455) and its compression (RFC 7692) for rotor's HTTP servers and clients.
+//!
+//! **A handler decides; the connection keeps the peer and the protocol in order.** It takes frames
+//! apart, limits and times what comes, answers pings and close frames, and holds the peer up while
+//! too much waits for it. A handler is given messages, whole and in order, or in pieces; it cannot
+//! send a malformed frame.
+//!
+//! # A program
+//!
+//! A server that sends each message back:
+//!
+//! ```
+//! use std::sync::Arc;
+//!
+//! use rotor_core::net::TcpListener;
+//! use rotor_core::{Config, Loop};
+//! use rotor_http::server::{self, Head, HttpAccept, HttpSeed, Response, Scope, Server, ServerConfig};
+//! use rotor_websocket::{self as websocket, Handler, Message, Next, Sender, WebSocket, WebSocketConfig};
+//!
+//! struct Echo;
+//!
+//! impl Handler for Echo {
+//!     type Context = ();
+//!     type Seed = ();
+//!
+//!     fn opened(_: (), _: &mut Sender<'_>, _: &mut Scope<'_, ()>) -> Next<Self> {
+//!         Next::go_on(Echo).no_deadline()
+//!     }
+//!
+//!     fn message(self, message: Message<'_>, out: &mut Sender<'_>, _: &mut Scope<'_, ()>) -> Next<Self> {
+//!         let _closing = out.message(message);
+//!         Next::go_on(self).keep_deadline()
+//!     }
+//! }
+//!
+//! struct Site;
+//!
+//! impl Server for Site {
+//!     type Context = ();
+//!     type Seed = Arc<WebSocketConfig>;
+//!     type Upgrade = WebSocket<Echo>;
+//!
+//!     fn headers_received(
+//!         config: Arc<WebSocketConfig>,
+//!         head: &Head<'_>,
+//!         response: &mut Response<'_>,
+//!         _: &mut Scope<'_, ()>,
+//!     ) -> server::Next<Self> {
+//!         match websocket::accept(head, response, &config) {
+//!             Ok(accepted) => server::Next::upgrade(accepted.seed(())),
+//!             Err(_the_peer_was_told) => server::Next::finished(),
+//!         }
+//!     }
+//! }
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let mut creator = Loop::<HttpAccept<Site, TcpListener>>::new(&Config::new())?;
+//! let address = "127.0.0.1:0".parse()?; // port 0: the system chooses one
+//! creator.add_machine_with(|scope| {
+//!     let seed = HttpSeed::new(WebSocketConfig::new().share(), ServerConfig::new());
+//!     server::bind(&address, seed, scope)
+//! })?;
+//! let mut instance = creator.instantiate(());
+//! // `instance.run()` serves until it is told to end. Here somebody tells it at once.
+//! instance.handle().drain(std::time::Duration::ZERO);
+//! instance.run()?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Where things are
+//!
+//! | | |
+//! |--|--|
+//! | [`Handler`], [`Next`], [`Message`], [`Piece`] | what happens on a connection, and what it answers |
+//! | [`Sender`], [`Prepared`], [`SendError`] | sending |
+//! | [`Room`], [`Member`], [`Slow`] | one message for many, and those who do not keep up |
+//! | [`accept`], [`Origins`] | a server's side of the handshake |
+//! | [`Dial`], [`request`], [`check`] | a client's |
+//! | [`WebSocket`] | the protocol that HTTP goes on with: `type Upgrade` |
+//! | [`WebSocketConfig`], [`Deflate`], [`Counters`] | every limit; what happened |
+//! | [`Code`], [`Closed`], [`Fault`], [`Refusal`] | how a connection ends, or does not begin |
+//!
+//! # Limits
+//!
+//! Every limit and time is a setting of [`WebSocketConfig`], with unit, default and reason; its
+//! [`Counters`] count how often each was met. A connection is carried by HTTP/1.1, and has the
+//! limits of that connection's stream besides: a peer that takes nothing of what waits for it is
+//! dropped after [`response_grace`](rotor_http::Limits::response_grace). Not spoken: WebSockets over
+//! HTTP/2 (RFC 8441), extensions but `permessage-deflate`.
+//!
+//! # Versions and features
+//!
+//! Rust 1.88 or later, on Unix with 64-bit pointers (Linux is what the tests run on). There are no
+//! features to choose.
+//!
+//! # The book
+//!
+//! * [WebSockets](https://github.com/rotor-rs/rotor/blob/main/doc/guide/websocket.md)
+//! * [All chapters](https://github.com/rotor-rs/rotor/blob/main/doc/README.md)
+#![forbid(unsafe_code)]
+
+mod accept;
+mod accepted;
+mod bucket;
+mod closed;
+mod config;
+mod counters;
+mod deflate;
+mod dial;
+mod frame;
+mod handler;
+mod handshake;
+mod incoming;
+mod message;
+mod next;
+mod origins;
+mod outgoing;
+mod prepared;
+mod refusal;
+mod room;
+mod room_config;
+mod send_error;
+mod sender;
+mod websocket;
+
+pub use self::accept::accept;
+pub use self::accepted::Accepted;
+pub use self::closed::{Cause, Closed};
+pub use self::config::WebSocketConfig;
+pub use self::counters::Counters;
+pub use self::deflate::config::Deflate;
+pub use self::dial::{Asked, Dial, Opened, check, request};
+pub use self::frame::code::Code;
+pub use self::frame::fault::Fault;
+pub use self::handler::Handler;
+pub use self::message::{Kind, Message, Piece};
+pub use self::next::{Next, NextBuilder};
+pub use self::origins::{OriginHook, Origins};
+pub use self::prepared::Prepared;
+pub use self::refusal::Refusal;
+pub use self::room::{Delivery, Member, Room};
+pub use self::room_config::{RoomConfig, Slow};
+pub use self::send_error::SendError;
+pub use self::sender::Sender;
+pub use self::websocket::{WebSocket, WebSocketSeed};

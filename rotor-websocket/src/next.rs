@@ -1,0 +1,141 @@
+//! `Next`: what a handler answers: how its connection goes on.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use rotor_core::{Deadline, Time};
+
+use crate::frame::code::Code;
+
+/// How a connection goes on: the handler's next state, how it wants to be handed messages, and its
+/// deadline.
+///
+/// Begin with [`go_on`](Next::go_on), [`messages`](Next::messages), [`pieces`](Next::pieces) or
+/// [`hold`](Next::hold) and say the deadline: the builder is not a `Next` before.
+/// [`close`](Next::close) and [`drop_now`](Next::drop_now) need none.
+#[must_use = "a handler whose `Next` is dropped is forgotten: return it"]
+pub struct Next<H> {
+    pub(crate) handler: H,
+    pub(crate) step: Step,
+    pub(crate) deadline: Deadline,
+}
+
+/// What the connection is to do.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Step {
+    GoOn,
+    Take(Mode),
+    Hold,
+    Close(Code, Cow<'static, str>),
+    Drop,
+}
+
+/// How messages are handed over.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) enum Mode {
+    #[default]
+    Messages,
+    Pieces,
+}
+
+/// A [`Next`] whose deadline is still to be said.
+#[must_use = "say the deadline: .deadline(time), .keep_deadline() or .no_deadline()"]
+pub struct NextBuilder<H> {
+    handler: H,
+    step: Step,
+}
+
+impl<H> Next<H> {
+    /// Go on as `handler`, and be handed messages as before; at first, whole ones.
+    pub fn go_on(handler: H) -> NextBuilder<H> {
+        NextBuilder { handler, step: Step::GoOn }
+    }
+
+    /// Go on as `handler`, and be handed whole messages, from the next one on.
+    pub fn messages(handler: H) -> NextBuilder<H> {
+        NextBuilder { handler, step: Step::Take(Mode::Messages) }
+    }
+
+    /// Go on as `handler`, and be handed messages in pieces, as they come, from the next one on:
+    /// [`Handler::piece`](crate::Handler::piece). A message may then have any length.
+    #[doc(alias = "streaming")]
+    pub fn pieces(handler: H) -> NextBuilder<H> {
+        NextBuilder { handler, step: Step::Take(Mode::Pieces) }
+    }
+
+    /// Go on as `handler`, and be handed nothing until it says [`messages`](Next::messages) or
+    /// [`pieces`](Next::pieces): what comes stays in the socket, and the peer has to wait.
+    ///
+    /// Neither pings nor a close frame are answered meanwhile, and the peer is sent no ping: so hold
+    /// for moments, or close when it takes long.
+    #[doc(alias = "backpressure")]
+    pub fn hold(handler: H) -> NextBuilder<H> {
+        NextBuilder { handler, step: Step::Hold }
+    }
+
+    /// Close: the peer is sent a close frame after what waits, and has
+    /// [`close_within`](crate::WebSocketConfig::close_within) to answer it. Of the reason as much
+    /// is sent as fits, 123 bytes. What the peer sends before it answers is dropped, nothing can be
+    /// sent any more, and [`Handler::closed`](crate::Handler::closed) is the only call that
+    /// follows.
+    ///
+    /// A code that only says how a connection ended ([`Code::NO_STATUS`], [`Code::ABNORMAL`]) sends
+    /// none.
+    pub fn close(handler: H, code: Code, reason: impl Into<Cow<'static, str>>) -> Next<H> {
+        Next { handler, step: Step::Close(code, reason.into()), deadline: Deadline::Never }
+    }
+
+    /// End the connection, without a close frame: what waits to be sent is thrown away.
+    /// [`Handler::closed`](crate::Handler::closed) follows.
+    #[doc(alias = "terminate")]
+    pub fn drop_now(handler: H) -> Next<H> {
+        Next { handler, step: Step::Drop, deadline: Deadline::Never }
+    }
+
+    /// The same answer around another handler: what a handler does with the answer of one that it
+    /// wraps.
+    pub fn map<T>(self, handler: impl FnOnce(H) -> T) -> Next<T> {
+        Next { handler: handler(self.handler), step: self.step, deadline: self.deadline }
+    }
+}
+
+impl<H> NextBuilder<H> {
+    /// [`timeout`](crate::Handler::timeout) is called once the loop's time has reached this. It
+    /// does not end the connection by itself.
+    pub fn deadline(self, time: Time) -> Next<H> {
+        self.with(Deadline::At(time))
+    }
+
+    /// The same with a time, or as [`no_deadline`](NextBuilder::no_deadline) without one.
+    pub fn deadline_opt(self, time: Option<Time>) -> Next<H> {
+        self.with(time.map_or(Deadline::Never, Deadline::At))
+    }
+
+    /// The handler's deadline stays as it was; at first it has none.
+    pub fn keep_deadline(self) -> Next<H> {
+        self.with(Deadline::Keep)
+    }
+
+    /// The handler has no deadline. The connection's own (a peer that is silent, or does not take
+    /// what is sent) stay in force.
+    pub fn no_deadline(self) -> Next<H> {
+        self.with(Deadline::Never)
+    }
+
+    /// The deadline is what was decided elsewhere.
+    pub fn with(self, deadline: Deadline) -> Next<H> {
+        Next { handler: self.handler, step: self.step, deadline }
+    }
+}
+
+impl<H> fmt::Debug for Next<H> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Next").field("step", &self.step).field("deadline", &self.deadline).finish()
+    }
+}
+
+impl<H> fmt::Debug for NextBuilder<H> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("NextBuilder").field(&self.step).finish()
+    }
+}

@@ -1,0 +1,107 @@
+//! `Origins`: from which pages a server takes connections.
+
+use std::fmt;
+use std::sync::Arc;
+
+/// From which pages a server takes connections.
+///
+/// A browser lets any page open a WebSocket to any host, with the cookies of that host, and says
+/// in `Origin` which page it is: to look at that is all that keeps a stranger's page out
+/// (RFC 6455 §10.2). Clients that are no browsers say nothing, or what they like.
+#[derive(Clone, Default)]
+#[non_exhaustive]
+pub enum Origins {
+    /// From pages of the host that the request is for (whatever the scheme), and from clients that
+    /// say none. A proxy in front has to leave `Host` as it is.
+    #[default]
+    SameHost,
+    /// From anywhere: for services without cookies or the like.
+    Any,
+    /// From these, as `https://example.com` or `https://example.com:8443`, and from clients that
+    /// say none.
+    Listed(Vec<String>),
+    /// As a function says, of the origin that was said, if any.
+    Hook(Arc<OriginHook>),
+}
+
+/// Says whether connections from an origin are taken.
+pub type OriginHook = dyn Fn(Option<&[u8]>) -> bool + Send + Sync;
+
+impl Origins {
+    /// As `hook` says of the origin, which is absent where the client said none.
+    pub fn hook(hook: impl Fn(Option<&[u8]>) -> bool + Send + Sync + 'static) -> Origins {
+        Origins::Hook(Arc::new(hook))
+    }
+
+    /// Whether a connection from here to this host is taken.
+    pub(crate) fn allow(&self, origin: Option<&[u8]>, authority: Option<&str>) -> bool {
+        match (self, origin) {
+            (Origins::Any, _) => true,
+            (Origins::Hook(hook), origin) => hook(origin),
+            (_, None) => true,
+            (Origins::SameHost, Some(origin)) => is_of_host(origin, authority.unwrap_or_default()),
+            (Origins::Listed(listed), Some(origin)) => {
+                listed.iter().any(|one| one.as_bytes().eq_ignore_ascii_case(origin))
+            }
+        }
+    }
+}
+
+/// Whether an origin is of this host and port. `null`, the origin of sandboxed pages, is of none.
+fn is_of_host(origin: &[u8], authority: &str) -> bool {
+    let Some((scheme, host)) =
+        std::str::from_utf8(origin).ok().and_then(|origin| origin.split_once("://"))
+    else {
+        return false;
+    };
+    // An origin leaves its scheme's own port out (RFC 6454 §6.1), and a `Host` may do so.
+    let port = match scheme.to_ascii_lowercase().as_str() {
+        "http" => ":80",
+        "https" => ":443",
+        _ => return false,
+    };
+    let authority = authority.strip_suffix(port).unwrap_or(authority);
+    host.strip_suffix(port).unwrap_or(host).eq_ignore_ascii_case(authority)
+}
+
+impl fmt::Debug for Origins {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Origins::SameHost => f.write_str("SameHost"),
+            Origins::Any => f.write_str("Any"),
+            Origins::Listed(listed) => f.debug_tuple("Listed").field(listed).finish(),
+            Origins::Hook(_) => f.write_str("Hook"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pages_of_other_hosts_are_kept_out() {
+        let listed = Origins::Listed(vec!["https://a.example".to_string()]);
+        for (origins, origin, authority, allowed) in [
+            (Origins::SameHost, None, "a.example", true),
+            (Origins::SameHost, Some("https://a.example"), "a.example", true),
+            (Origins::SameHost, Some("https://A.example"), "a.example:443", true),
+            (Origins::SameHost, Some("http://a.example"), "a.example:80", true),
+            (Origins::SameHost, Some("http://a.example:8080"), "a.example:8080", true),
+            (Origins::SameHost, Some("http://a.example:8080"), "a.example", false),
+            (Origins::SameHost, Some("https://b.example"), "a.example", false),
+            (Origins::SameHost, Some("https://a.example.b.example"), "a.example", false),
+            (Origins::SameHost, Some("null"), "a.example", false),
+            (Origins::SameHost, Some("null"), "null", false),
+            (Origins::SameHost, Some("file://a.example"), "a.example", false),
+            (Origins::Any, Some("https://b.example"), "a.example", true),
+            (listed.clone(), Some("https://a.example"), "b.example", true),
+            (listed.clone(), Some("http://a.example"), "a.example", false),
+            (listed, None, "a.example", true),
+            (Origins::hook(|origin| origin.is_some()), None, "a.example", false),
+        ] {
+            let answer = origins.allow(origin.map(str::as_bytes), Some(authority));
+            assert_eq!(answer, allowed, "{origins:?} {origin:?} {authority}");
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! `Outgoing`: the sending half of a connection: frames, masks, compression.
+
+use std::io::Write;
+
+use flate2::Compress;
+use rotor_stream::Output;
+use siphasher::sip::SipHasher24;
+
+use crate::deflate::codec;
+use crate::deflate::config::Deflate;
+use crate::frame::header::{self, Header, Opcode};
+use crate::frame::mask;
+use crate::frame::utf8::Utf8;
+use crate::frame::{close, code::Code};
+use crate::message::Kind;
+
+/// How much of a payload is masked at once, on the stack. A multiple of the mask's length.
+const MASKED_AT_ONCE: usize = 4096;
+
+/// The sending half of a connection.
+pub(crate) struct Outgoing {
+    /// Of a client: it masks, a server does not.
+    masks: Option<Box<Masks>>,
+    compression: Compression,
+    /// The message that was begun and not ended.
+    pub(crate) begun: Option<Begun>,
+    /// A close frame was sent: nothing follows it.
+    pub(crate) is_closing: bool,
+}
+
+/// A message that is sent in pieces.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Begun {
+    pub(crate) kind: Kind,
+    pub(crate) utf8: Utf8,
+    /// None of its frames was sent yet.
+    pub(crate) is_first: bool,
+}
+
+/// How messages are compressed.
+pub(crate) enum Compression {
+    None,
+    /// Each by itself, by the thread's codec.
+    Alone {
+        deflate: Deflate,
+        bits: u8,
+    },
+    /// Each with what was sent before it.
+    Own {
+        compress_min: usize,
+        codec: Box<Compress>,
+    },
+}
+
+/// The masks of a client. Nobody who has seen some can tell the next (RFC 6455 §5.3): they are a
+/// keyed hash of their number.
+struct Masks {
+    hasher: SipHasher24,
+    count: u64,
+}
+
+impl Masks {
+    fn next(&mut self) -> mask::Mask {
+        self.count += 1;
+        let [a, b, c, d, ..] = self.hasher.hash(&self.count.to_le_bytes()).to_le_bytes();
+        [a, b, c, d]
+    }
+}
+
+impl Compression {
+    pub(crate) fn of(deflate: Deflate, bits: Option<u8>, takes_over: bool) -> Compression {
+        match bits {
+            None => Compression::None,
+            Some(bits) if takes_over => Compression::Own {
+                compress_min: deflate.compress_min,
+                codec: Box::new(codec::compressor(deflate.level, bits)),
+            },
+            Some(bits) => Compression::Alone { deflate, bits },
+        }
+    }
+}
+
+impl Outgoing {
+    /// The sending half; of a client, with the key of its masks.
+    pub(crate) fn new(mask_key: Option<[u8; 16]>, compression: Compression) -> Outgoing {
+        let masks = mask_key
+            .map(|key| Box::new(Masks { hasher: SipHasher24::new_with_key(&key), count: 0 }));
+        Outgoing { masks, compression, begun: None, is_closing: false }
+    }
+
+    pub(crate) fn is_client(&self) -> bool {
+        self.masks.is_some()
+    }
+
+    /// Of a server that sends each message compressed by itself: from which length on, and with
+    /// which window and effort. What was prepared for others can be sent to its peer.
+    pub(crate) fn compresses_alone(&self) -> Option<(Deflate, u8)> {
+        match self.compression {
+            Compression::Alone { deflate, bits } => Some((deflate, bits)),
+            _ => None,
+        }
+    }
+
+    /// Sends a whole message, compressed where that is worth it.
+    pub(crate) fn message(&mut self, kind: Kind, payload: &[u8], output: &mut Output) {
+        let opcode = opcode_of(kind);
+        match &mut self.compression {
+            Compression::Alone { deflate, bits } if payload.len() >= deflate.compress_min => {
+                let (level, bits) = (deflate.level, *bits);
+                codec::with_scratch(|scratch| {
+                    codec::compress_alone(level, bits, payload, scratch);
+                    if scratch.len() < payload.len() {
+                        self.frame(opcode, true, true, scratch, output);
+                    } else {
+                        self.frame(opcode, true, false, payload, output);
+                    }
+                });
+            }
+            Compression::Own { compress_min, codec } if payload.len() >= *compress_min => {
+                let mut compressed = Vec::new();
+                codec::compress(codec, payload, &mut compressed);
+                // However long it is: the codec has noted it, so the peer has to see it.
+                self.frame(opcode, true, true, &compressed, output);
+            }
+            _ => self.frame(opcode, true, false, payload, output),
+        }
+    }
+
+    /// Sends a close frame, unless one was sent.
+    pub(crate) fn close(&mut self, code: Code, reason: &str, output: &mut Output) {
+        if !std::mem::replace(&mut self.is_closing, true) {
+            self.frame(Opcode::Close, true, false, &close::write(code, reason), output);
+        }
+    }
+
+    /// Sends one frame.
+    pub(crate) fn frame(
+        &mut self,
+        opcode: Opcode,
+        is_final: bool,
+        is_compressed: bool,
+        payload: &[u8],
+        output: &mut Output,
+    ) {
+        let mask = self.masks.as_mut().map(|masks| masks.next());
+        let len = payload.len() as u64;
+        let header = header::write(&Header { opcode, is_final, is_compressed, mask, len });
+        // An output refuses only what comes after its end, which only HTTP may have said before.
+        let written = match mask {
+            None => output.write_pieces(&[header.as_bytes(), payload]),
+            Some(mask) => {
+                let written = output.write_all(header.as_bytes());
+                written.and_then(|()| write_masked(payload, mask, output))
+            }
+        };
+        debug_assert!(written.is_ok(), "the output was ended under a WebSocket");
+    }
+}
+
+fn write_masked(payload: &[u8], mask: mask::Mask, output: &mut Output) -> std::io::Result<()> {
+    let mut masked = [0; MASKED_AT_ONCE];
+    for part in payload.chunks(MASKED_AT_ONCE) {
+        let masked = &mut masked[..part.len()];
+        masked.copy_from_slice(part);
+        mask::apply(masked, mask);
+        output.write_all(masked)?;
+    }
+    Ok(())
+}
+
+pub(crate) fn opcode_of(kind: Kind) -> Opcode {
+    match kind {
+        Kind::Text => Opcode::Text,
+        Kind::Binary => Opcode::Binary,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn masks_differ_from_frame_to_frame_and_key_to_key() {
+        let of = |key: u8| {
+            let hasher = SipHasher24::new_with_key(&[key; 16]);
+            let mut masks = Masks { hasher, count: 0 };
+            (0..1000).map(|_| masks.next()).collect::<Vec<_>>()
+        };
+        let (mut first, second) = (of(1), of(2));
+        assert!(first.iter().zip(&second).all(|(a, b)| a != b));
+        first.sort();
+        first.dedup();
+        assert_eq!(first.len(), 1000);
+    }
+}

@@ -1,0 +1,114 @@
+//! `Prepared`: a message for many peers, framed once.
+
+use std::fmt;
+use std::sync::{Arc, OnceLock};
+
+use rotor_stream::Block;
+
+use crate::deflate::codec;
+use crate::frame::header::{self, Header};
+use crate::message::{Kind, Message};
+use crate::outgoing::{Outgoing, opcode_of};
+
+/// A message for many peers: framed once, and compressed once, when the first peer wants it so.
+///
+/// What a server sends is not masked, so one block of memory serves all of its peers; to a client's
+/// peer it is masked and copied. Cloning shares it, also with other threads.
+///
+/// ```
+/// use rotor_websocket::{Prepared, SendError, Sender};
+///
+/// fn tell_all(peers: &mut [Sender<'_>], text: &str) {
+///     let message = Prepared::text(text);
+///     for peer in peers {
+///         let _too_slow_or_closing: Result<(), SendError> = peer.prepared(&message);
+///     }
+/// }
+/// ```
+#[derive(Clone)]
+#[doc(alias = "broadcast")]
+pub struct Prepared(Arc<Frames>);
+
+struct Frames {
+    kind: Kind,
+    /// Header and payload.
+    plain: Block,
+    header_len: usize,
+    /// By the width of the window, 9 to 15; empty where compression does not shorten it.
+    compressed: [OnceLock<Option<Block>>; 7],
+}
+
+impl Prepared {
+    /// A text.
+    pub fn text(text: &str) -> Prepared {
+        Prepared::new(Kind::Text, text.as_bytes())
+    }
+
+    /// Bytes.
+    pub fn binary(bytes: &[u8]) -> Prepared {
+        Prepared::new(Kind::Binary, bytes)
+    }
+
+    /// A message like one that came.
+    pub fn message(message: Message<'_>) -> Prepared {
+        Prepared::new(message.kind(), message.as_bytes())
+    }
+
+    fn new(kind: Kind, payload: &[u8]) -> Prepared {
+        let (plain, header_len) = framed(kind, false, payload);
+        Prepared(Arc::new(Frames { kind, plain, header_len, compressed: Default::default() }))
+    }
+
+    /// Returns what the message is.
+    pub fn kind(&self) -> Kind {
+        self.0.kind
+    }
+
+    /// Returns its bytes.
+    pub fn payload(&self) -> &[u8] {
+        &self.0.plain[self.0.header_len..]
+    }
+
+    /// The frame as it is for the peer behind this; `None` where each peer's is another.
+    pub(crate) fn frame_for(&self, outgoing: &Outgoing) -> Option<Block> {
+        if outgoing.is_client() {
+            return None;
+        }
+        let frames = &*self.0;
+        if let Some((deflate, bits)) = outgoing.compresses_alone()
+            && self.payload().len() >= deflate.compress_min
+        {
+            let kept = &frames.compressed[usize::from(bits) - 9];
+            let compressed = kept.get_or_init(|| self.compress(deflate.level, bits));
+            if let Some(block) = compressed {
+                return Some(block.clone());
+            }
+        }
+        // A peer whose messages refer to each other is sent this one as it is, which every peer
+        // takes: compressing it for each would cost what preparing is to save.
+        Some(frames.plain.clone())
+    }
+
+    fn compress(&self, level: u32, bits: u8) -> Option<Block> {
+        codec::with_scratch(|scratch| {
+            codec::compress_alone(level, bits, self.payload(), scratch);
+            let is_shorter = scratch.len() < self.payload().len();
+            is_shorter.then(|| framed(self.0.kind, true, scratch).0)
+        })
+    }
+}
+
+/// A whole message as a server's frame, and the length of its header.
+fn framed(kind: Kind, is_compressed: bool, payload: &[u8]) -> (Block, usize) {
+    let len = payload.len() as u64;
+    let header = Header { opcode: opcode_of(kind), is_final: true, is_compressed, mask: None, len };
+    let header = header::write(&header);
+    let bytes: Arc<[u8]> = [header.as_bytes(), payload].concat().into();
+    (Block::from(bytes), header.as_bytes().len())
+}
+
+impl fmt::Debug for Prepared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Prepared({:?}, {} bytes)", self.kind(), self.payload().len())
+    }
+}

@@ -1,0 +1,223 @@
+//! `Room`: one message for many connections of a loop.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::fmt;
+
+use rotor_core::{Notifier, Token};
+
+use crate::prepared::Prepared;
+use crate::room_config::{RoomConfig, Slow};
+use crate::send_error::SendError;
+use crate::sender::Sender;
+
+/// One message for many connections: a room keeps what was said last, once for all, and wakes its
+/// members, each of which takes it from there at its own pace.
+///
+/// It lives in the loop's context. **A member that does not keep up costs nothing but its place in
+/// the room**: what it has not taken is the room's, which keeps no more than
+/// [`backlog_max`](RoomConfig::backlog_max) messages; [`Slow`] says what becomes of it. Who is in
+/// several rooms has a [`Member`] for each. Rooms of several loops are told of a message by each
+/// loop's own machines; a [`Prepared`] may be sent there.
+///
+/// # Examples
+///
+/// A handler whose messages all others in its room hear:
+///
+/// ```
+/// use rotor_core::Scope;
+/// use rotor_websocket::{
+///     Closed, Code, Delivery, Handler, Member, Message, Next, Prepared, Room, Sender,
+/// };
+///
+/// struct World {
+///     room: Room,
+/// }
+///
+/// struct Chat(Member);
+///
+/// impl Chat {
+///     fn hear(mut self, out: &mut Sender<'_>, scope: &mut Scope<'_, World>) -> Next<Self> {
+///         match scope.room.deliver(&mut self.0, out) {
+///             Delivery::Cut => Next::close(self, Code::TRY_AGAIN_LATER, "too slow"),
+///             _ => Next::go_on(self).keep_deadline(),
+///         }
+///     }
+/// }
+///
+/// impl Handler for Chat {
+///     type Context = World;
+///     type Seed = ();
+///
+///     fn opened(_: (), _: &mut Sender<'_>, scope: &mut Scope<'_, World>) -> Next<Self> {
+///         let notifier = scope.notifier();
+///         Next::go_on(Chat(scope.room.join(notifier))).no_deadline()
+///     }
+///
+///     fn message(
+///         self,
+///         message: Message<'_>,
+///         _: &mut Sender<'_>,
+///         scope: &mut Scope<'_, World>,
+///     ) -> Next<Self> {
+///         scope.room.say(Prepared::message(message));
+///         Next::go_on(self).keep_deadline()
+///     }
+///
+///     // Both go on where the last delivery ended.
+///     fn wakeup(self, out: &mut Sender<'_>, scope: &mut Scope<'_, World>) -> Next<Self> {
+///         self.hear(out, scope)
+///     }
+///     fn flushed(self, out: &mut Sender<'_>, scope: &mut Scope<'_, World>) -> Next<Self> {
+///         self.hear(out, scope)
+///     }
+///
+///     fn closed(self, _: Closed<'_>, scope: &mut Scope<'_, World>) {
+///         scope.room.leave(self.0);
+///     }
+/// }
+/// ```
+#[doc(alias = "broadcast")]
+#[doc(alias = "publish-subscribe")]
+pub struct Room {
+    config: RoomConfig,
+    /// The newest last.
+    log: VecDeque<Prepared>,
+    /// The number of the first message in the log; of the next one, if it is empty.
+    first: u64,
+    bytes: usize,
+    members: BTreeMap<Token, Notifier>,
+}
+
+/// A place in a [`Room`]: what its holder has heard so far.
+#[derive(Debug)]
+#[must_use = "who is in a room and does not take what is said there is woken for nothing"]
+pub struct Member {
+    token: Token,
+    /// The number of the message that it hears next.
+    next: u64,
+    missed: u64,
+    /// It was held up since it last had heard all.
+    is_behind: bool,
+}
+
+/// What a delivery has come to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[must_use = "a member that is cut must be closed"]
+pub enum Delivery {
+    /// The member has heard all there is.
+    All,
+    /// There is more, and no room for it: [`flushed`](crate::Handler::flushed) will be called.
+    More,
+    /// The member was too slow, and the room keeps to [`Slow::Cut`]: close it.
+    Cut,
+    /// The connection is closing, or in the midst of a message of its own
+    /// ([`Sender::begin`]): deliver again after that.
+    Busy,
+}
+
+impl Room {
+    /// An empty room.
+    pub fn new(config: RoomConfig) -> Room {
+        Room { config, log: VecDeque::new(), first: 0, bytes: 0, members: BTreeMap::new() }
+    }
+
+    /// Comes in, with a notifier of the connection's machine ([`Scope::notifier`](rotor_core::Scope::notifier)): whoever holds
+    /// the place hears what is said from now on. A machine that comes in again has one place, and
+    /// is woken once.
+    pub fn join(&mut self, notifier: Notifier) -> Member {
+        let token = notifier.token();
+        self.members.insert(token, notifier);
+        Member { token, next: self.end(), missed: 0, is_behind: false }
+    }
+
+    /// Leaves. A connection that has ended otherwise is forgotten when something is said.
+    #[expect(clippy::needless_pass_by_value, reason = "who has left hears no more")]
+    pub fn leave(&mut self, member: Member) {
+        self.members.remove(&member.token);
+    }
+
+    /// Says something to all members, the speaker included: each of them is woken, and takes it by
+    /// [`deliver`](Room::deliver). What the room keeps beyond its limits is forgotten.
+    pub fn say(&mut self, message: Prepared) {
+        self.bytes += message.payload().len();
+        self.log.push_back(message);
+        let RoomConfig { backlog_max, backlog_bytes_max, .. } = self.config;
+        while self.log.len() > backlog_max || self.bytes > backlog_bytes_max && self.log.len() > 1 {
+            let forgotten = self.log.pop_front();
+            self.bytes -= forgotten.map_or(0, |message| message.payload().len());
+            self.first += 1;
+        }
+        // Those who are gone, however they went, are forgotten.
+        self.members.retain(|_, notifier| notifier.wakeup());
+    }
+
+    /// Sends a member what it has not heard, as far as there is room: in
+    /// [`wakeup`](crate::Handler::wakeup) and [`flushed`](crate::Handler::flushed).
+    pub fn deliver(&self, member: &mut Member, out: &mut Sender<'_>) -> Delivery {
+        if member.next < self.first {
+            if self.config.slow == Slow::Cut {
+                return Delivery::Cut;
+            }
+            member.skip_to(self.first);
+        }
+        if member.is_behind && self.config.slow == Slow::Coalesce {
+            // The newest; all, if that was heard already.
+            member.skip_to(self.end().saturating_sub(1).max(member.next));
+        }
+        while member.next < self.end() {
+            if out.room() == 0 {
+                member.is_behind = true;
+                return Delivery::More;
+            }
+            let message = &self.log[(member.next - self.first) as usize];
+            match out.prepared(message) {
+                Ok(()) => member.next += 1,
+                Err(SendError::Full) => return Delivery::More,
+                Err(_) => return Delivery::Busy,
+            }
+        }
+        member.is_behind = false;
+        Delivery::All
+    }
+
+    /// Returns how many members there are, or were when something was said last.
+    pub fn len(&self) -> usize {
+        self.members.len()
+    }
+
+    /// Returns whether nobody is there, or was when something was said last.
+    pub fn is_empty(&self) -> bool {
+        self.members.is_empty()
+    }
+
+    /// Returns what the room keeps, the oldest first: for those who come in late, say.
+    pub fn backlog(&self) -> impl ExactSizeIterator<Item = &Prepared> {
+        self.log.iter()
+    }
+
+    /// The number of the next message.
+    fn end(&self) -> u64 {
+        self.first + self.log.len() as u64
+    }
+}
+
+impl Member {
+    /// Returns how many messages this member has missed because it was slow.
+    pub fn missed(&self) -> u64 {
+        self.missed
+    }
+
+    fn skip_to(&mut self, next: u64) {
+        self.missed += next - self.next;
+        self.next = next;
+    }
+}
+
+impl fmt::Debug for Room {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Room")
+            .field("members", &self.members.len())
+            .field("backlog", &self.log.len())
+            .finish_non_exhaustive()
+    }
+}

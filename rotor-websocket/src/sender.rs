@@ -1,0 +1,194 @@
+//! `Sender`: what a handler sends its messages with.
+
+use std::fmt;
+
+use rotor_stream::Output;
+
+use crate::config::WebSocketConfig;
+use crate::counters::Count;
+use crate::frame::close::CONTROL_BYTES_MAX;
+use crate::frame::header::Opcode;
+use crate::frame::utf8::Utf8;
+use crate::message::{Kind, Message};
+use crate::outgoing::{Begun, Outgoing, opcode_of};
+use crate::prepared::Prepared;
+use crate::send_error::SendError;
+
+/// What a handler sends its messages with.
+///
+/// Nothing is sent before the handler has returned. What a peer does not take waits:
+/// [`unsent`](Sender::unsent) says how much, and beyond
+/// [`unsent_high_water`](crate::WebSocketConfig::unsent_high_water) a message is refused. In
+/// [`message`](crate::Handler::message) there is always room for one, whatever its length; who
+/// sends more, or by itself, goes on in [`flushed`](crate::Handler::flushed).
+pub struct Sender<'a> {
+    outgoing: &'a mut Outgoing,
+    output: &'a mut Output,
+    config: &'a WebSocketConfig,
+}
+
+impl<'a> Sender<'a> {
+    pub(crate) fn new(
+        outgoing: &'a mut Outgoing,
+        output: &'a mut Output,
+        config: &'a WebSocketConfig,
+    ) -> Sender<'a> {
+        Sender { outgoing, output, config }
+    }
+
+    /// Sends a text.
+    ///
+    /// # Errors
+    ///
+    /// `Closing`, `Full`, `Unfinished`: nothing is sent.
+    pub fn text(&mut self, text: &str) -> Result<(), SendError> {
+        self.whole(Kind::Text, text.as_bytes())
+    }
+
+    /// Sends bytes.
+    ///
+    /// # Errors
+    ///
+    /// As [`text`](Sender::text).
+    pub fn binary(&mut self, bytes: &[u8]) -> Result<(), SendError> {
+        self.whole(Kind::Binary, bytes)
+    }
+
+    /// Sends a message like one that came.
+    ///
+    /// # Errors
+    ///
+    /// As [`text`](Sender::text).
+    pub fn message(&mut self, message: Message<'_>) -> Result<(), SendError> {
+        self.whole(message.kind(), message.as_bytes())
+    }
+
+    /// Sends a message that was prepared for many: to a server's peers without copying it, unless
+    /// it is short.
+    ///
+    /// # Errors
+    ///
+    /// As [`text`](Sender::text).
+    #[doc(alias = "broadcast")]
+    pub fn prepared(&mut self, message: &Prepared) -> Result<(), SendError> {
+        self.check_whole()?;
+        match message.frame_for(self.outgoing) {
+            // An output refuses only what comes after its end.
+            Some(block) => self.output.push_block(block).map_err(|_| SendError::Closing),
+            None => {
+                self.outgoing.message(message.kind(), message.payload(), self.output);
+                Ok(())
+            }
+        }
+    }
+
+    /// Begins a message whose pieces follow, in this call of the handler or later ones. It is not
+    /// compressed.
+    ///
+    /// # Errors
+    ///
+    /// As [`text`](Sender::text).
+    #[doc(alias = "fragmentation")]
+    pub fn begin(&mut self, kind: Kind) -> Result<(), SendError> {
+        self.check_whole()?;
+        self.outgoing.begun = Some(Begun { kind, utf8: Utf8::default(), is_first: true });
+        Ok(())
+    }
+
+    /// Sends a piece of the message that was begun, as a frame of its own. Of a text it may end
+    /// within a character.
+    ///
+    /// # Errors
+    ///
+    /// `NotBegun`, `NotUtf8`, `Closing`, `Full`: nothing is sent.
+    pub fn piece(&mut self, bytes: &[u8]) -> Result<(), SendError> {
+        self.fragment(bytes, false)
+    }
+
+    /// Ends the message that was begun.
+    ///
+    /// # Errors
+    ///
+    /// `NotBegun`, `Closing`; `NotUtf8` for a text that ends within a character: the message goes
+    /// on.
+    pub fn end(&mut self) -> Result<(), SendError> {
+        self.fragment(&[], true)
+    }
+
+    /// Sends a ping with these bytes. The connection does so by itself after
+    /// [`ping_after`](crate::WebSocketConfig::ping_after); pongs are not handed to the handler.
+    ///
+    /// # Errors
+    ///
+    /// `TooLong` for more than 125 bytes; `Closing`, `Full`.
+    pub fn ping(&mut self, bytes: &[u8]) -> Result<(), SendError> {
+        self.check()?;
+        if bytes.len() > CONTROL_BYTES_MAX {
+            return Err(SendError::TooLong);
+        }
+        self.outgoing.frame(Opcode::Ping, true, false, bytes, self.output);
+        Ok(())
+    }
+
+    /// Returns how many bytes wait to be sent.
+    #[doc(alias = "bufferedAmount")]
+    pub fn unsent(&self) -> usize {
+        self.output.len()
+    }
+
+    /// Returns how many bytes may be sent before a further message is refused.
+    #[doc(alias = "backpressure")]
+    pub fn room(&self) -> usize {
+        self.config.unsent_high_water.saturating_sub(self.output.len())
+    }
+
+    fn whole(&mut self, kind: Kind, payload: &[u8]) -> Result<(), SendError> {
+        self.check_whole()?;
+        self.outgoing.message(kind, payload, self.output);
+        Ok(())
+    }
+
+    fn fragment(&mut self, bytes: &[u8], is_last: bool) -> Result<(), SendError> {
+        let Some(mut begun) = self.outgoing.begun else { return Err(SendError::NotBegun) };
+        if is_last && !self.outgoing.is_closing {
+            // An end takes no room: a message that cannot end would hold up all others.
+        } else {
+            self.check()?;
+        }
+        if begun.kind == Kind::Text {
+            begun.utf8.push(bytes).map_err(|_| SendError::NotUtf8)?;
+            if is_last && !begun.utf8.is_whole() {
+                return Err(SendError::NotUtf8);
+            }
+        }
+        let opcode = if begun.is_first { opcode_of(begun.kind) } else { Opcode::Continuation };
+        begun.is_first = false;
+        self.outgoing.begun = (!is_last).then_some(begun);
+        self.outgoing.frame(opcode, is_last, false, bytes, self.output);
+        Ok(())
+    }
+
+    fn check_whole(&self) -> Result<(), SendError> {
+        if self.outgoing.begun.is_some() && !self.outgoing.is_closing {
+            return Err(SendError::Unfinished);
+        }
+        self.check()
+    }
+
+    fn check(&self) -> Result<(), SendError> {
+        if self.outgoing.is_closing {
+            return Err(SendError::Closing);
+        }
+        if self.room() == 0 {
+            self.config.counters.add(Count::sends_refused);
+            return Err(SendError::Full);
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Sender<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Sender").field("unsent", &self.unsent()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,488 @@
+//! `WebSocket`: a handler on a connection, as the protocol that HTTP goes on with.
+//!
+//! ```text
+//!             a message, a wake-up, ..          close frame sent            of the peer, come
+//!  Listens ──▶ Listens        Listens, Pinged ──────────────▶ Closing ───────────────────▶ (end)
+//!     │ ▲                              │ close frame come, answered                          ▲
+//!     │ │ anything comes               └───────────▶ Ended, at a client ─── end of stream ───┤
+//!     ▼ │                                            (a server ends at once)                 │
+//!  Pinged ── no pong in time ────────────────────────────────────────────────────────────────┘
+//! ```
+
+use std::fmt;
+use std::sync::Arc;
+
+use rotor_core::{Deadline, Scope, Time};
+use rotor_stream::{Exception, Fatal, Intent, Matched, Output, Protocol, Transport};
+
+use crate::closed::{Cause, Closed};
+use crate::config::WebSocketConfig;
+use crate::counters::Count;
+use crate::deflate::params::Agreed;
+use crate::frame::code::Code;
+use crate::frame::fault::Fault;
+use crate::frame::header::Opcode;
+use crate::handler::Handler;
+use crate::incoming::{Decompression, Given, Incoming, Limits, Step, Terms};
+use crate::next::{self, Mode, Next};
+use crate::outgoing::{Compression, Outgoing};
+use crate::sender::Sender;
+
+/// How many frames are handled in one turn, at most; what is left is for the next.
+const FRAMES_MAX: u32 = 1024;
+
+/// A WebSocket with its handler: what an HTTP connection goes on with, of a server
+/// ([`accept`](crate::accept)) or a client ([`Dial`](crate::Dial)).
+pub struct WebSocket<H: Handler> {
+    /// Absent while it is being called, and after its end.
+    handler: Option<H>,
+    incoming: Incoming,
+    link: Link,
+}
+
+/// What a WebSocket is made from: what was agreed on in the handshake, and the seed of its handler.
+/// [`Accepted::seed`](crate::Accepted::seed) makes it.
+pub struct WebSocketSeed<H: Handler> {
+    pub(crate) seed: H::Seed,
+    pub(crate) config: Arc<WebSocketConfig>,
+    pub(crate) agreed: Option<Agreed>,
+    pub(crate) is_client: bool,
+}
+
+/// All of a connection but what comes and the handler.
+struct Link {
+    outgoing: Outgoing,
+    config: Arc<WebSocketConfig>,
+    handler_deadline: Time,
+    watch: Watch,
+    /// How messages are handed over that begin now.
+    mode: Mode,
+    /// The handler wants no more for now.
+    is_held: bool,
+    /// The handler gives the connection up.
+    is_dropped: bool,
+    /// There is more to do than was for one turn.
+    yields: bool,
+}
+
+/// What is watched for.
+#[derive(Clone, Copy, Debug)]
+enum Watch {
+    /// The peer may be silent for a while, since then.
+    Listens { heard: Time },
+    /// It was sent a ping then.
+    Pinged { at: Time },
+    /// It was sent a close frame with this code, and has to answer.
+    Closing { code: Code, until: Time },
+    /// Both have sent one; the server is to end the connection.
+    Ended { until: Time },
+}
+
+/// What the peer's close frame says.
+type PeersClose = Option<(Code, String)>;
+
+/// What a look at the input has come to.
+enum Looked {
+    /// So many bytes are waited for.
+    Needs(usize),
+    /// No more is taken for now.
+    Rests,
+    /// The connection ends.
+    Ends(Cause, PeersClose),
+}
+
+impl Link {
+    /// Calls the handler, and does what it answers.
+    fn call<H: Handler>(
+        &mut self,
+        handler: &mut Option<H>,
+        output: &mut Output,
+        scope: &mut Scope<'_, H::Context>,
+        call: impl FnOnce(H, &mut Sender<'_>, &mut Scope<'_, H::Context>) -> Next<H>,
+    ) {
+        let Some(called) = handler.take() else { return };
+        let mut sender = Sender::new(&mut self.outgoing, output, &self.config);
+        let next = call(called, &mut sender, scope);
+        *handler = Some(next.handler);
+        match next.deadline {
+            Deadline::Keep => {}
+            Deadline::Never => self.handler_deadline = Time::NEVER,
+            Deadline::At(time) => self.handler_deadline = time,
+        }
+        match next.step {
+            next::Step::GoOn => {}
+            next::Step::Take(mode) => (self.mode, self.is_held) = (mode, false),
+            next::Step::Hold => self.is_held = true,
+            next::Step::Close(code, reason) => self.close(code, &reason, output, scope.now()),
+            next::Step::Drop => self.is_dropped = true,
+        }
+    }
+
+    /// Sends a close frame, and waits for the peer's; unless one was sent.
+    fn close(&mut self, code: Code, reason: &str, output: &mut Output, now: Time) {
+        if self.is_closing() {
+            return;
+        }
+        let sent = Code::new(code.number()).unwrap_or(Code::NO_STATUS);
+        self.outgoing.close(sent, reason, output);
+        // Held or not: its close frame is all that is waited for.
+        self.is_held = false;
+        self.handler_deadline = Time::NEVER;
+        self.watch = Watch::Closing { code: sent, until: now + self.config.close_within };
+    }
+
+    fn is_closing(&self) -> bool {
+        self.outgoing.is_closing
+    }
+
+    /// Whether messages may come; else the peer has to wait.
+    fn takes_input(&self, output: &Output) -> bool {
+        !self.is_held && !self.yields && output.len() < self.config.unsent_high_water
+    }
+
+    fn deadline(&self) -> Time {
+        let own = match self.watch {
+            Watch::Listens { heard } => heard + self.config.ping_after,
+            Watch::Pinged { at } => at + self.config.pong_within,
+            Watch::Closing { until, .. } | Watch::Ended { until } => until,
+        };
+        own.min(self.handler_deadline)
+    }
+
+    fn count(&self, count: Count) {
+        self.config.counters.add(count);
+    }
+
+    fn count_fault(&self, fault: Fault) {
+        self.count(match fault {
+            Fault::TooLong => Count::too_long,
+            Fault::Fragments => Count::too_many_fragments,
+            Fault::ControlFlood => Count::control_floods,
+            Fault::NotUtf8 | Fault::Deflate => Count::bad_data,
+            _ => Count::bad_frames,
+        });
+    }
+}
+
+impl<H: Handler> WebSocket<H> {
+    /// Handles what has come, as much as may be handled in one turn.
+    fn look(&mut self, transport: &mut Transport<'_>, scope: &mut Scope<'_, H::Context>) -> Looked {
+        self.incoming.inflated = 0;
+        let (limits, now) = (Limits::of(&self.link.config), scope.now());
+        for _ in 0..FRAMES_MAX {
+            if self.link.is_dropped {
+                return Looked::Ends(Cause::Dropped, None);
+            }
+            if !self.link.takes_input(transport.output) {
+                return Looked::Rests;
+            }
+            if self.incoming.inflated >= self.link.config.inflated_max.max(1) {
+                self.link.count(Count::inflated_in_turns);
+                break;
+            }
+            let (mode, discards) = (self.link.mode, self.link.is_closing());
+            let terms = Terms { limits, now, mode, discards };
+            let (handler, link) = (&mut self.handler, &mut self.link);
+            let mut close = None;
+            let (input, output) = (&mut *transport.input, &mut *transport.output);
+            let step = self.incoming.step(input, &terms, |given| match given {
+                Given::Message(message) => {
+                    link.call(handler, output, scope, |h, out, scope| {
+                        h.message(message, out, scope)
+                    });
+                }
+                Given::Piece(piece) => {
+                    link.call(handler, output, scope, |h, out, scope| h.piece(piece, out, scope));
+                }
+                Given::Ping(payload) if !link.is_closing() => {
+                    link.outgoing.frame(Opcode::Pong, true, false, payload, output);
+                }
+                Given::Ping(_) | Given::Pong => {}
+                Given::Close(code, reason) => close = Some((code, reason.to_string())),
+            });
+            match step {
+                Ok(Step::Needs(count)) => return Looked::Needs(count),
+                Ok(Step::Did) if close.is_some() => return Looked::Ends(Cause::Peer, close),
+                Ok(Step::Did) => {}
+                Err(fault) => return Looked::Ends(Cause::Fault(fault), None),
+            }
+        }
+        // A handler cannot be woken before it has returned: in the next turn.
+        scope.notifier().wakeup();
+        self.link.yields = true;
+        Looked::Rests
+    }
+
+    /// Handles what has come, and waits for more.
+    fn go_on(
+        mut self,
+        transport: &mut Transport<'_>,
+        scope: &mut Scope<'_, H::Context>,
+    ) -> Intent<Self> {
+        if self.handler.is_none() {
+            return self.wait_for_end(transport);
+        }
+        match self.look(transport, scope) {
+            Looked::Needs(count) => self.wait(Some(count), transport),
+            Looked::Rests => self.wait(None, transport),
+            Looked::Ends(cause, close) => self.end(cause, close, transport, scope),
+        }
+    }
+
+    fn wait(self, input: Option<usize>, transport: &Transport<'_>) -> Intent<Self> {
+        let half = self.link.config.unsent_high_water / 2;
+        let waits_for_room = transport.output.len() > half;
+        let deadline = self.link.deadline();
+        let intent = Intent::of(self);
+        let waiting = match input {
+            Some(count) => intent.bytes(count),
+            None => intent.sleep(),
+        };
+        let waiting = if waits_for_room { waiting.or_flush(half) } else { waiting };
+        waiting.deadline(deadline)
+    }
+
+    /// Both sides have said what they had to: a client leaves it to the server to end the
+    /// connection (RFC 6455 §7.1.1), so that its own port is free at once.
+    fn wait_for_end(self, transport: &mut Transport<'_>) -> Intent<Self> {
+        transport.input.clear();
+        let deadline = self.link.deadline();
+        Intent::of(self).bytes(1).deadline(deadline)
+    }
+
+    /// The connection ends: tells the peer where it does not know, and the handler.
+    fn end(
+        mut self,
+        cause: Cause,
+        close: PeersClose,
+        transport: &mut Transport<'_>,
+        scope: &mut Scope<'_, H::Context>,
+    ) -> Intent<Self> {
+        let output = &mut *transport.output;
+        let ours = match self.link.watch {
+            Watch::Closing { code, .. } => Some(code),
+            _ => None,
+        };
+        let (theirs, reason) = close.unzip();
+        let mut cause = cause;
+        match cause {
+            Cause::Peer => {
+                if ours.is_some() {
+                    cause = Cause::Handler;
+                }
+                self.link.count(Count::closed);
+                self.link.outgoing.close(theirs.unwrap_or(Code::NO_STATUS), "", output);
+            }
+            Cause::Fault(fault) => {
+                self.link.count_fault(fault);
+                self.link.outgoing.close(fault.code(), &fault.to_string(), output);
+            }
+            Cause::PongTimeout => self.link.count(Count::pong_timeouts),
+            Cause::CloseTimeout => self.link.count(Count::close_timeouts),
+            Cause::Handler | Cause::Dropped => {}
+            Cause::Lost => self.link.count(Count::lost),
+        }
+        if matches!(cause, Cause::PongTimeout | Cause::CloseTimeout | Cause::Dropped) {
+            // Nobody takes it, or is to have it.
+            output.truncate(0);
+        }
+        let fault = match cause {
+            Cause::Fault(fault) => Some(fault.code()),
+            _ => None,
+        };
+        let code = ours.or(theirs).or(fault).unwrap_or(Code::ABNORMAL);
+        if let Some(handler) = self.handler.take() {
+            let reason = reason.as_deref().unwrap_or_default();
+            handler.closed(Closed { code, reason, cause }, scope);
+        }
+        let is_clean = matches!(cause, Cause::Peer | Cause::Handler);
+        if is_clean && self.link.outgoing.is_client() {
+            self.link.handler_deadline = Time::NEVER;
+            self.link.watch = Watch::Ended { until: scope.now() + self.link.config.close_within };
+            return self.wait_for_end(transport);
+        }
+        Intent::done()
+    }
+
+    /// The connection is gone.
+    fn lost(&mut self, scope: &mut Scope<'_, H::Context>) {
+        let Some(handler) = self.handler.take() else { return };
+        self.link.count(Count::lost);
+        let code = match self.link.watch {
+            Watch::Closing { code, .. } => code,
+            _ => Code::ABNORMAL,
+        };
+        handler.closed(Closed { code, reason: "", cause: Cause::Lost }, scope);
+    }
+}
+
+impl<H: Handler> Protocol for WebSocket<H> {
+    type Context = H::Context;
+    type Seed = WebSocketSeed<H>;
+
+    fn create(
+        seed: WebSocketSeed<H>,
+        transport: &mut Transport<'_>,
+        scope: &mut Scope<'_, H::Context>,
+    ) -> Intent<Self> {
+        let WebSocketSeed { seed, config, agreed, is_client } = seed;
+        config.counters.add(Count::opened);
+        let mut compression = Compression::None;
+        let mut decompression = Decompression::None;
+        if let (Some(agreed), Some(deflate)) = (agreed, config.deflate) {
+            compression = Compression::of(deflate, agreed.send_bits, agreed.sends_takeover);
+            decompression = Decompression::of(agreed.receives_takeover);
+        }
+        let mask_key = is_client.then(|| scope.secure_random());
+        let mut link = Link {
+            outgoing: Outgoing::new(mask_key, compression),
+            config,
+            handler_deadline: Time::NEVER,
+            watch: Watch::Listens { heard: scope.now() },
+            mode: Mode::Messages,
+            is_held: false,
+            is_dropped: false,
+            yields: false,
+        };
+        let mut sender = Sender::new(&mut link.outgoing, transport.output, &link.config);
+        let next = H::opened(seed, &mut sender, scope);
+        let mut handler = None;
+        let Next { handler: opened, step, deadline } = next;
+        // Its answer is done as that of any other call.
+        let answer = |handler: H| Next { handler, step, deadline };
+        handler.replace(opened);
+        link.call(&mut handler, transport.output, scope, |handler, _, _| answer(handler));
+        let incoming = Incoming::new(is_client, decompression);
+        WebSocket { handler, incoming, link }.go_on(transport, scope)
+    }
+
+    fn bytes_read(
+        mut self,
+        _: Matched,
+        transport: &mut Transport<'_>,
+        scope: &mut Scope<'_, H::Context>,
+    ) -> Intent<Self> {
+        if let Watch::Listens { .. } | Watch::Pinged { .. } = self.link.watch {
+            self.link.watch = Watch::Listens { heard: scope.now() };
+        }
+        self.go_on(transport, scope)
+    }
+
+    fn bytes_flushed(
+        mut self,
+        transport: &mut Transport<'_>,
+        scope: &mut Scope<'_, H::Context>,
+    ) -> Intent<Self> {
+        if !self.link.is_closing() {
+            let output = &mut *transport.output;
+            self.link.call(&mut self.handler, output, scope, H::flushed);
+        }
+        self.go_on(transport, scope)
+    }
+
+    fn timeout(
+        mut self,
+        transport: &mut Transport<'_>,
+        scope: &mut Scope<'_, H::Context>,
+    ) -> Intent<Self> {
+        let now = scope.now();
+        if self.link.handler_deadline <= now {
+            self.link.handler_deadline = Time::NEVER;
+            let output = &mut *transport.output;
+            self.link.call(&mut self.handler, output, scope, H::timeout);
+        }
+        // Whom nobody listens to cannot be heard.
+        let listens = self.link.takes_input(transport.output) && !transport.is_input_held();
+        let config = &self.link.config;
+        match self.link.watch {
+            Watch::Listens { heard } if heard + config.ping_after <= now => {
+                self.link.watch = if listens {
+                    self.link.outgoing.frame(Opcode::Ping, true, false, &[], transport.output);
+                    Watch::Pinged { at: now }
+                } else {
+                    Watch::Listens { heard: now }
+                };
+            }
+            Watch::Pinged { at } if at + config.pong_within <= now => {
+                if listens {
+                    return self.end(Cause::PongTimeout, None, transport, scope);
+                }
+                self.link.watch = Watch::Pinged { at: now };
+            }
+            Watch::Closing { until, .. } if until <= now => {
+                return self.end(Cause::CloseTimeout, None, transport, scope);
+            }
+            Watch::Ended { until } if until <= now => return Intent::done(),
+            _ => {}
+        }
+        self.go_on(transport, scope)
+    }
+
+    fn wakeup(
+        mut self,
+        transport: &mut Transport<'_>,
+        scope: &mut Scope<'_, H::Context>,
+    ) -> Intent<Self> {
+        self.link.yields = false;
+        if !self.link.is_closing() {
+            let output = &mut *transport.output;
+            self.link.call(&mut self.handler, output, scope, H::wakeup);
+        }
+        self.go_on(transport, scope)
+    }
+
+    fn draining(
+        mut self,
+        until: Time,
+        transport: &mut Transport<'_>,
+        scope: &mut Scope<'_, H::Context>,
+    ) -> Intent<Self> {
+        if self.handler.is_none() {
+            return Intent::done();
+        }
+        // What has come before is handled before: a close frame ends that.
+        if let Looked::Ends(cause, close) = self.look(transport, scope) {
+            return self.end(cause, close, transport, scope);
+        }
+        if !self.link.is_closing() {
+            let output = &mut *transport.output;
+            self.link.call(&mut self.handler, output, scope, |handler, out, scope| {
+                handler.draining(until, out, scope)
+            });
+        }
+        self.go_on(transport, scope)
+    }
+
+    fn exception(
+        mut self,
+        exception: Exception,
+        transport: &mut Transport<'_>,
+        scope: &mut Scope<'_, H::Context>,
+    ) -> Intent<Self> {
+        if let Exception::Limit(_) = exception {
+            // A frame that would be waited for whole is longer than the stream may wait for.
+            self.incoming.is_stepwise = true;
+            return self.go_on(transport, scope);
+        }
+        log::debug!("machine {}: the peer of a WebSocket is gone: {exception}", scope.token());
+        self.lost(scope);
+        Intent::done()
+    }
+
+    fn fatal(mut self, error: Fatal, scope: &mut Scope<'_, H::Context>) {
+        log::debug!("machine {} lost its WebSocket: {error}", scope.token());
+        self.lost(scope);
+    }
+}
+
+impl<H: Handler> fmt::Debug for WebSocket<H> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("WebSocket").field("watch", &self.link.watch).finish_non_exhaustive()
+    }
+}
+
+impl<H: Handler> fmt::Debug for WebSocketSeed<H> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("WebSocketSeed").field("agreed", &self.agreed).finish_non_exhaustive()
+    }
+}

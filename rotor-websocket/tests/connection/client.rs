@@ -1,0 +1,190 @@
+//! A client: against a server of ours, and against servers that do what they must not.
+
+use rotor_core::{Future, Scope, Time};
+use rotor_http::client::{
+    ClientConfig, ClientResult, Connection, ConnectionSeed, Feed, Job, Offer,
+};
+use rotor_stream::Fatal;
+use rotor_stream::testing::Driver;
+use rotor_websocket::{Code, Deflate, Dial, WebSocketConfig};
+use std::sync::Arc;
+
+use crate::kit::{
+    CLOSE, PING, Probe, Seen, Server_, TEXT, closing, frame, plain, seconds, server, told,
+};
+
+/// A feed of one request.
+struct Once(Option<Dial<Probe>>, Option<Future<ClientResult<Dial<Probe>>>>);
+
+impl Feed<Dial<Probe>> for Once {
+    fn next(&mut self, _: bool, scope: &mut Scope<'_, Seen>) -> Offer<Dial<Probe>> {
+        // The outcome is shown by the events, or by the refusal's counter.
+        let Some(dial) = self.0.take() else { return Offer::Close };
+        let (port, future) = scope.create_future();
+        self.1 = Some(future);
+        Offer::Job(Job::new(dial, Time::NEVER, port))
+    }
+    fn give_back(&mut self, _: Job<Dial<Probe>>, _: &mut Scope<'_, Seen>) {}
+    fn not_connected(self, _: Fatal, _: &mut Scope<'_, Seen>) {}
+}
+
+type Client = Driver<Connection<Dial<Probe>, Once>>;
+
+fn dial(config: WebSocketConfig, seed: &str) -> (Client, Arc<rotor_websocket::Counters>) {
+    let counters = config.counters().clone();
+    let dial = Dial::new("/", "a.example", seed.to_string(), config.share());
+    let seed = ConnectionSeed::new(Once(Some(dial), None), Arc::new(ClientConfig::new()));
+    (Driver::new(seed, Seen::default()), counters)
+}
+
+/// A client and a server that were connected, with what each has sent so far.
+fn connected(config: impl Fn() -> WebSocketConfig, seed: &str) -> (Client, Server_) {
+    let (client, _) = dial(config(), seed);
+    let (server, _) = server(config());
+    let mut pair = (client, server);
+    relay(&mut pair);
+    (pair.0, pair.1)
+}
+
+/// Passes on what either has sent, a few times: both send back what they get, for ever.
+fn relay((client, server): &mut (Client, Server_)) {
+    for _ in 0..5 {
+        let (up, down) = (client.take_received(), server.take_received());
+        if up.is_empty() && down.is_empty() {
+            break;
+        }
+        server.send(&up);
+        client.send(&down);
+    }
+}
+
+#[test]
+fn a_client_and_a_server_talk() {
+    for deflate in [None, Some(Deflate::new()), Some(Deflate::new().context_takeover(true))] {
+        // Any of what is sent both send back for ever: so a word that is an order to the server.
+        let text = format!("/fragments+{}", "long+".repeat(200));
+        let config = || WebSocketConfig::new().deflate(deflate);
+        let (client, server) = connected(config, &text);
+        let events = &client.context().events;
+        assert!(events[0].starts_with("opened "), "{events:?}");
+        let heard = &server.context().events;
+        assert_eq!(heard[0], "opened /", "{heard:?}");
+        assert!(heard[1].starts_with("text longlong"), "{heard:?}");
+    }
+}
+
+#[test]
+fn the_request_is_that_of_the_rfc() {
+    let config = WebSocketConfig::new().subprotocols(&["v2", "v1"]).deflate(Deflate::new());
+    let (client, _) = dial(config, "/");
+    let request = String::from_utf8(client.take_received()).expect("ASCII");
+    for line in [
+        "GET / HTTP/1.1",
+        "Host: a.example",
+        "Upgrade: websocket",
+        "Sec-WebSocket-Version: 13",
+        "Sec-WebSocket-Protocol: v2, v1",
+        "Sec-WebSocket-Extensions: permessage-deflate; server_no_context_takeover; \
+         client_no_context_takeover; client_max_window_bits",
+    ] {
+        assert!(request.lines().any(|found| found == line), "{line}:\n{request}");
+    }
+    assert!(request.to_lowercase().contains("\r\nconnection: upgrade\r\n"), "{request}");
+}
+
+#[test]
+fn answers_that_are_none_are_refused() {
+    let good = |request: &[u8]| {
+        let (mut server, _) = server(WebSocketConfig::new());
+        server.send(request);
+        String::from_utf8(server.take_received()).expect("ASCII")
+    };
+    let with = |field: &str| format!("\r\n{field}\r\n\r\n");
+    type Change = Box<dyn Fn(String) -> String>;
+    let cases: [(&str, bool, Change); 7] = [
+        ("good", true, Box::new(|answer| answer)),
+        (
+            "another status",
+            false,
+            Box::new(|answer| answer.replace("101 Switching Protocols", "200 OK")),
+        ),
+        ("another proof", false, Box::new(|answer| answer.replace("Accept: ", "Accept: x"))),
+        ("no proof", false, Box::new(|answer| answer.replace("Sec-WebSocket-Accept", "X"))),
+        ("another protocol", false, Box::new(|answer| answer.replace(": websocket", ": other"))),
+        (
+            "a subprotocol",
+            false,
+            Box::new(move |answer| answer.replace("\r\n\r\n", &with("Sec-WebSocket-Protocol: v3"))),
+        ),
+        (
+            "an extension",
+            false,
+            Box::new(move |answer| {
+                answer.replace("\r\n\r\n", &with("Sec-WebSocket-Extensions: permessage-deflate"))
+            }),
+        ),
+    ];
+    for (what, is_taken, change) in cases {
+        let (mut client, counters) = dial(WebSocketConfig::new(), "/");
+        let answer = change(good(&client.take_received()));
+        client.send(answer.as_bytes());
+        assert_eq!(!client.context().events.is_empty(), is_taken, "{what}");
+        assert_eq!((counters.opened(), counters.refused()), (is_taken.into(), (!is_taken).into()));
+    }
+}
+
+/// A client whose server is played by the test.
+fn open() -> Client {
+    let (mut client, _) = dial(WebSocketConfig::new(), "/");
+    let (mut server, _) = server(WebSocketConfig::new());
+    server.send(&client.take_received());
+    client.send(&server.take_received());
+    assert_eq!(client.context().events, ["opened /"]);
+    client
+}
+
+/// Takes the masks off.
+fn unmasked(bytes: &[u8]) -> Vec<u8> {
+    assert!(bytes[1] & 0x80 != 0 && bytes[1] & 0x7f < 126, "{bytes:x?}");
+    let (mask, payload) = bytes[2..].split_first_chunk::<4>().expect("a mask");
+    let payload = payload.iter().zip(mask.iter().cycle()).map(|(byte, key)| byte ^ key);
+    [bytes[0], bytes[1] & 0x7f].into_iter().chain(payload).collect()
+}
+
+#[test]
+fn a_client_masks_and_refuses_a_server_that_does() {
+    let mut client = open();
+    client.send(&plain(TEXT, "hello"));
+    let (first, second) = (client.take_received(), {
+        client.send(&plain(TEXT, "hello"));
+        client.take_received()
+    });
+    assert_eq!(told(&unmasked(&first)), ["text hello"]);
+    assert_eq!(told(&unmasked(&second)), ["text hello"]);
+    assert_ne!(first[2..6], second[2..6], "each frame has a mask of its own");
+    client.send(&plain(PING, "x"));
+    assert_eq!(told(&unmasked(&client.take_received())), ["pong x"]);
+    client.send(&frame(TEXT, "hello"));
+    assert_eq!(told(&unmasked(&client.take_received())), ["close 1002"]);
+}
+
+#[test]
+fn a_client_leaves_it_to_the_server_to_end_the_connection() {
+    let mut client = open();
+    client.send(&plain(CLOSE, closing(1000, "bye")));
+    assert_eq!(told(&unmasked(&client.take_received())), ["close 1000"]);
+    assert_eq!(client.context().events.last().unwrap(), "closed 1000 Peer bye");
+    assert!(!client.is_ended());
+    client.end();
+    assert!(client.is_ended() && !client.is_alive());
+    assert_eq!(client.failures(), [""; 0]);
+    // A server that does not is not waited for.
+    let mut client = open();
+    client.send(&plain(TEXT, "close 1000"));
+    client.send(&plain(CLOSE, closing(1000, "")));
+    assert_eq!(client.context().events.last().unwrap(), "closed 1000 Handler");
+    client.send(b"whatever");
+    client.advance(seconds(5));
+    assert!(client.is_ended());
+    assert_eq!(Code::NORMAL.number(), 1000);
+}

@@ -1,0 +1,109 @@
+//! The end of a connection: who closes, who answers, and who does not.
+
+use std::time::Duration;
+
+use rotor_websocket::WebSocketConfig;
+
+use crate::kit::{CLOSE, PING, TEXT, closing, frame, open, seconds, told};
+
+#[test]
+fn a_peer_that_closes_is_answered_with_its_code() {
+    for (payload, answer, event) in [
+        (closing(1000, "bye"), "close 1000", "closed 1000 Peer bye"),
+        (closing(4321, ""), "close 4321", "closed 4321 Peer"),
+        (Vec::new(), "close", "closed 1005 Peer"),
+    ] {
+        let (mut driver, counters) = open(WebSocketConfig::new());
+        driver.send(&frame(CLOSE, payload));
+        assert_eq!(told(&driver.take_received()), [answer]);
+        assert_eq!(driver.context().events, ["opened /", event]);
+        // A server ends the connection first.
+        assert!(driver.is_ended());
+        driver.end();
+        assert!(!driver.is_alive());
+        assert_eq!((counters.closed(), counters.lost()), (1, 0));
+        assert_eq!(driver.failures(), [""; 0]);
+    }
+}
+
+#[test]
+fn a_handler_that_closes_is_answered_and_hears_nothing_between() {
+    let (mut driver, counters) = open(WebSocketConfig::new());
+    driver.send(&frame(TEXT, "close 4000 enough"));
+    assert_eq!(told(&driver.take_received()), ["close 4000"]);
+    driver.wakeup();
+    driver.send(&[frame(TEXT, "late"), frame(PING, "late"), frame(0x01, b"\xff")].concat());
+    assert_eq!(driver.take_received(), b"");
+    assert!(!driver.is_ended());
+    driver.send(&frame(CLOSE, closing(4000, "as you like")));
+    assert!(driver.is_ended());
+    let events = &driver.context().events;
+    assert_eq!(events[1..], ["text close 4000 enough", "closed 4000 Handler as you like"]);
+    assert_eq!(counters.closed(), 1);
+}
+
+#[test]
+fn a_peer_that_never_answers_a_close_frame_is_dropped_in_time() {
+    let (mut driver, counters) = open(WebSocketConfig::new());
+    driver.send(&frame(TEXT, "close 1000"));
+    driver.take_received();
+    for _ in 0..4 {
+        driver.advance(seconds(1));
+        // It goes on as if nothing had happened.
+        driver.send(&frame(TEXT, "and another thing"));
+        assert!(!driver.is_ended());
+    }
+    driver.advance(Duration::from_millis(999));
+    assert!(!driver.is_ended());
+    driver.advance(Duration::from_millis(1));
+    assert!(driver.is_ended());
+    assert_eq!(driver.context().events.last().unwrap(), "closed 1000 CloseTimeout");
+    assert_eq!((counters.close_timeouts(), counters.closed()), (1, 0));
+    driver.advance(seconds(2));
+    assert!(!driver.is_alive());
+}
+
+#[test]
+fn a_connection_that_is_given_up_is_not_closed_in_order() {
+    let (mut driver, _) = open(WebSocketConfig::new());
+    driver.limit_room(100);
+    driver.send(&frame(TEXT, "binary 5000"));
+    driver.send(&frame(TEXT, "drop"));
+    assert_eq!(driver.context().events.last().unwrap(), "closed 1006 Dropped");
+    driver.make_room(10_000);
+    assert_eq!(driver.received_len(), 100);
+    assert!(driver.is_ended());
+}
+
+#[test]
+fn a_peer_that_ends_without_a_word_is_lost() {
+    for ending in ["end", "reset", "in a frame", "while closing"] {
+        let (mut driver, counters) = open(WebSocketConfig::new());
+        match ending {
+            "reset" => driver.reset(),
+            "in a frame" => driver.send(&[0x81, 0x85, 1]),
+            "while closing" => driver.send(&frame(TEXT, "close 1000")),
+            _ => {}
+        }
+        driver.end();
+        let code = if ending == "while closing" { 1000 } else { 1006 };
+        assert_eq!(
+            *driver.context().events.last().unwrap(),
+            format!("closed {code} Lost"),
+            "{ending}"
+        );
+        assert_eq!((counters.lost(), counters.closed()), (1, 0), "{ending}");
+        assert!(!driver.is_alive(), "{ending}");
+        assert_eq!(driver.failures(), [""; 0], "{ending}");
+    }
+}
+
+#[test]
+fn a_drain_closes_with_1001_after_what_has_come() {
+    let (mut driver, _) = open(WebSocketConfig::new());
+    driver.peer().send(&frame(TEXT, "before"));
+    driver.drain(seconds(60));
+    assert_eq!(told(&driver.take_received()), ["text before", "close 1001"]);
+    driver.send(&frame(CLOSE, closing(1001, "")));
+    assert_eq!(driver.context().events.last().unwrap(), "closed 1001 Handler");
+}

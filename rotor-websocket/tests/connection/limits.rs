@@ -1,0 +1,106 @@
+//! Every limit: at what is allowed, and one beyond.
+
+use rotor_websocket::{Deflate, WebSocketConfig};
+
+use crate::kit::{BINARY, DEFLATE, PING, TEXT, frame, open, open_with, seconds, told};
+
+#[test]
+fn a_message_may_have_so_many_bytes_however_they_come() {
+    let config = || WebSocketConfig::new().message_max(1_000);
+    for (len, is_taken) in [(999, true), (1_000, true), (1_001, false)] {
+        let bytes = vec![b'x'; len];
+        let (first, second) = bytes.split_at(500);
+        let inputs = [
+            frame(BINARY, &bytes),
+            [frame(0x02, first), frame(0x80, second)].concat(),
+            [frame(0x02, &bytes), frame(0x80, "")].concat(),
+        ];
+        for input in inputs {
+            let (mut driver, counters) = open(config());
+            driver.send(&input);
+            let expected =
+                if is_taken { format!("binary {len}") } else { "close 1009".to_string() };
+            assert_eq!(told(&driver.take_received()), [expected]);
+            assert_eq!(counters.too_long(), u64::from(!is_taken));
+        }
+    }
+}
+
+#[test]
+fn what_is_decompressed_counts() {
+    let config = || WebSocketConfig::new().message_max(10_000).deflate(Deflate::new());
+    for (len, is_taken) in [(9_999, true), (10_000, true), (10_001, false)] {
+        let mut codec = flate2::Compress::new(flate2::Compression::new(6), false);
+        let mut small = Vec::with_capacity(1_000);
+        let result = codec.compress_vec(&vec![b'x'; len], &mut small, flate2::FlushCompress::Sync);
+        result.expect("there is room");
+        small.truncate(small.len() - 4);
+        let (mut driver, counters) = open_with(config(), "/", DEFLATE);
+        driver.send(&frame(0xc2, &small));
+        let back = driver.take_received();
+        // What comes back is compressed, too.
+        assert_eq!(back[0], if is_taken { 0xc2 } else { 0x88 }, "{len}");
+        assert_eq!(counters.too_long(), u64::from(!is_taken), "{len}");
+    }
+}
+
+#[test]
+fn a_message_may_have_so_many_fragments_empty_or_not() {
+    for payload in ["", "x"] {
+        for (fragments, is_taken) in [(9, true), (10, true), (11, false)] {
+            let (mut driver, counters) = open(WebSocketConfig::new().fragments_max(10));
+            driver.send(&frame(0x02, payload));
+            for _ in 2..fragments {
+                driver.send(&frame(0x00, payload));
+            }
+            driver.send(&frame(0x80, payload));
+            let expected = match is_taken {
+                true => format!("binary {}", payload.len() * fragments),
+                false => "close 1008".to_string(),
+            };
+            assert_eq!(told(&driver.take_received()), [expected], "{fragments} of {payload:?}");
+            assert_eq!(counters.too_many_fragments(), u64::from(!is_taken));
+        }
+    }
+}
+
+#[test]
+fn a_flood_of_empty_fragments_ends_after_a_thousand() {
+    let (mut driver, counters) = open(WebSocketConfig::new());
+    driver.send(&frame(0x02, ""));
+    driver.send(&frame(0x00, "").repeat(100_000));
+    assert_eq!(told(&driver.take_received()), ["close 1008"]);
+    assert_eq!(driver.context().events, ["opened /", "closed 1008 Fault(Fragments)"]);
+    assert_eq!(counters.too_many_fragments(), 1);
+}
+
+#[test]
+fn so_many_control_frames_may_come_at_once_and_so_many_a_second() {
+    let (mut driver, counters) = open(WebSocketConfig::new());
+    driver.send(&frame(PING, "").repeat(100));
+    assert_eq!(told(&driver.take_received()), ["pong"; 100]);
+    driver.advance(seconds(1));
+    driver.send(&frame(PING, "").repeat(10));
+    assert_eq!(told(&driver.take_received()), ["pong"; 10]);
+    // Messages are no control frames.
+    driver.send(&frame(TEXT, "x").repeat(1_000));
+    assert_eq!(told(&driver.take_received()).len(), 1_000);
+    driver.send(&frame(0x8a, ""));
+    assert_eq!(told(&driver.take_received()), ["close 1008"]);
+    assert_eq!(counters.control_floods(), 1);
+}
+
+#[test]
+fn what_is_decompressed_is_divided_among_turns() {
+    let config = WebSocketConfig::new().inflated_max(100_000).deflate(Deflate::new());
+    let (mut driver, counters) = open_with(config, "/", DEFLATE);
+    let mut codec = flate2::Compress::new(flate2::Compression::new(6), false);
+    let mut small = Vec::with_capacity(10_000);
+    let result = codec.compress_vec(&[b'x'; 60_000], &mut small, flate2::FlushCompress::Sync);
+    result.expect("there is room");
+    small.truncate(small.len() - 4);
+    driver.send(&frame(0xc2, &small).repeat(20));
+    let binaries = driver.context().events.iter().filter(|event| *event == "binary 60000");
+    assert_eq!(binaries.count(), 20);
+    assert!(counters.inflated_in_turns() >= 9, "{}", counters.inflated_in_turns());
+}

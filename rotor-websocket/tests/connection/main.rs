@@ -1,0 +1,16 @@
+//! WebSockets on HTTP's connections, run by a real loop on scripted sockets with a clock that is
+//! moved by hand.
+#![forbid(unsafe_code)]
+
+mod client;
+mod closing;
+mod deflate;
+mod faults;
+mod handshake;
+mod kit;
+mod limits;
+mod messages;
+mod pieces;
+mod rooms;
+mod sending;
+mod watching;

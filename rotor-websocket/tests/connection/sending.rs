@@ -1,0 +1,71 @@
+//! What handlers send, and peers that do not take it.
+
+use rotor_websocket::{Kind, WebSocketConfig};
+
+use crate::kit::{PING, TEXT, frame, frames, open, seconds, told};
+
+#[test]
+fn a_message_can_be_sent_in_pieces() {
+    let (mut driver, _) = open(WebSocketConfig::new());
+    driver.send(&frame(TEXT, "fragments a b"));
+    assert_eq!(told(&driver.take_received()), ["0x1 a", "0x0 b", "0x80 "]);
+    driver.send(&frame(TEXT, "ping hello"));
+    assert_eq!(told(&driver.take_received()), ["ping hello"]);
+    driver.send(&frame(TEXT, format!("ping {}", "x".repeat(126))));
+    assert_eq!(driver.context().events.last().unwrap(), "not sent: TooLong");
+    assert_eq!(format!("{:?}", Kind::Text), "Text");
+}
+
+#[test]
+fn prepared_messages_are_the_same_bytes() {
+    for len in [0, 10, 600, 70_000] {
+        let (mut driver, _) = open(WebSocketConfig::new());
+        let text = "x".repeat(len);
+        driver.send(&frame(TEXT, format!("prepared {text}")));
+        assert!(frames(&driver.take_received()) == [(TEXT, text.into_bytes())], "{len}");
+    }
+}
+
+#[test]
+fn a_handler_sends_while_there_is_room_and_goes_on_when_there_is_again() {
+    let (mut driver, counters) = open(WebSocketConfig::new());
+    driver.limit_room(0);
+    driver.send(&frame(TEXT, "owe 300000"));
+    let events = &driver.context().events;
+    assert!(events[2].starts_with("full at 6"), "{events:?}");
+    driver.make_room(1_000_000);
+    assert_eq!(frames(&driver.take_received()).len(), 300);
+    assert!(counters.sends_refused() >= 4, "{}", counters.sends_refused());
+    // Half of the mark was left each time.
+    let flushed = driver.context().events.iter().filter(|event| event.starts_with("flushed to "));
+    assert!(flushed.count() >= 4, "{:?}", driver.context().events);
+}
+
+#[test]
+fn a_peer_that_takes_nothing_is_given_no_more_and_is_not_read() {
+    let (mut driver, _) = open(WebSocketConfig::new());
+    driver.limit_room(0);
+    for _ in 0..100 {
+        driver.send(&frame(TEXT, "x".repeat(10_000)));
+    }
+    // Seven have filled the mark; the others wait in the socket, and so do pings.
+    let heard = driver.context().events.len();
+    assert!((7..=9).contains(&heard), "{heard}");
+    assert!(driver.unread_len() > 700_000, "{}", driver.unread_len());
+    driver.send(&frame(PING, ""));
+    driver.make_room(2_000_000);
+    let back = told(&driver.take_received());
+    assert_eq!((back.len(), back.last().map(String::as_str)), (101, Some("pong")));
+    assert_eq!(driver.failures(), [""; 0]);
+}
+
+#[test]
+fn a_peer_that_takes_nothing_for_too_long_is_dropped() {
+    let (mut driver, counters) = open(WebSocketConfig::new());
+    driver.limit_room(0);
+    driver.send(&frame(TEXT, "owe 300000"));
+    driver.advance(seconds(60));
+    assert!(driver.is_dropped());
+    assert_eq!(driver.context().events.last().unwrap(), "closed 1006 Lost");
+    assert_eq!(counters.lost(), 1);
+}

@@ -1,0 +1,82 @@
+//! Silence: pings, pongs, deadlines, and peers that are held.
+
+use std::time::Duration;
+
+use rotor_websocket::WebSocketConfig;
+
+use crate::kit::{PING, PONG, TEXT, frame, open, seconds, told};
+
+const MILLI: Duration = Duration::from_millis(1);
+
+#[test]
+fn a_silent_peer_is_sent_a_ping_and_has_so_long_to_answer() {
+    let (mut driver, counters) = open(WebSocketConfig::new());
+    driver.advance(seconds(30) - MILLI);
+    assert_eq!(driver.take_received(), b"");
+    driver.advance(MILLI);
+    assert_eq!(told(&driver.take_received()), ["ping"]);
+    driver.advance(seconds(19));
+    driver.send(&frame(PONG, ""));
+    driver.advance(seconds(30) - MILLI);
+    assert_eq!(driver.take_received(), b"");
+    driver.advance(MILLI);
+    assert_eq!(told(&driver.take_received()), ["ping"]);
+    driver.advance(seconds(20) - MILLI);
+    assert!(!driver.is_ended());
+    driver.advance(MILLI);
+    assert!(driver.is_ended());
+    assert_eq!(driver.context().events.last().unwrap(), "closed 1006 PongTimeout");
+    assert_eq!(counters.pong_timeouts(), 1);
+}
+
+#[test]
+fn whoever_speaks_is_sent_no_ping() {
+    let (mut driver, _) = open(WebSocketConfig::new());
+    for _ in 0..10 {
+        driver.advance(seconds(29));
+        driver.send(&frame(TEXT, "x"));
+        assert_eq!(told(&driver.take_received()), ["text x"]);
+    }
+    // Half a header is not noticed; the rest of it is a sign of life.
+    driver.advance(seconds(30));
+    assert_eq!(told(&driver.take_received()), ["ping"]);
+    driver.send(&[0x81, 0x85]);
+    driver.advance(seconds(29));
+    assert!(!driver.is_ended() && driver.take_received().is_empty());
+}
+
+#[test]
+fn without_a_time_no_ping_is_sent() {
+    let (mut driver, _) = open(WebSocketConfig::new().ping_after(Duration::MAX));
+    driver.advance(seconds(1_000_000));
+    assert_eq!(driver.take_received(), b"");
+    assert!(driver.is_alive());
+}
+
+#[test]
+fn a_handlers_deadline_is_its_own() {
+    let (mut driver, _) = open(WebSocketConfig::new());
+    driver.send(&frame(TEXT, "alarm"));
+    driver.advance(seconds(7) - MILLI);
+    assert_eq!(driver.context().events.last().unwrap(), "text alarm");
+    driver.advance(MILLI);
+    assert_eq!(driver.context().events.last().unwrap(), "timeout");
+    driver.advance(seconds(22));
+    assert_eq!(driver.take_received(), b"");
+    driver.advance(seconds(1));
+    assert_eq!(told(&driver.take_received()), ["ping"]);
+}
+
+#[test]
+fn a_peer_that_is_held_waits_and_is_not_blamed_for_it() {
+    let config = WebSocketConfig::new().ping_after(seconds(2)).pong_within(seconds(2));
+    let (mut driver, _) = open(config);
+    driver.send(&[frame(TEXT, "hold"), frame(TEXT, "later"), frame(PING, "later")].concat());
+    assert_eq!(driver.take_received(), b"");
+    driver.send(&frame(TEXT, "much later"));
+    driver.advance(seconds(2));
+    assert_eq!(driver.context().events, ["opened /", "text hold"]);
+    // The handler's own deadline ends it.
+    driver.advance(seconds(1));
+    assert_eq!(told(&driver.take_received()), ["text later", "pong later", "text much later"]);
+}
