@@ -8,6 +8,9 @@
 //! With `HAND_OVER=PATH` a second process that is started with the same path takes the listeners of
 //! the first one, which then finishes and ends: a restart of which no client sees anything.
 //!
+//! With `ANNOUNCE=SECONDS` it goes on for so long after it was asked to end, and says in each response that the
+//! connection closes: for a balancer that hears late of it.
+//!
 //! There are as many threads as processors unless `THREADS` says otherwise. Then try
 //! `wrk -t2 -c400 -d10 http://127.0.0.1:3000/`. Ctrl-C lets the requests that are under way finish.
 #![forbid(unsafe_code)]
@@ -16,9 +19,13 @@
 mod hello;
 
 use std::thread::available_parallelism;
+use std::time::Duration;
 
-use rotor::BoxError;
 use rotor::http::server::Serve;
+use rotor::{BoxError, Drain};
+
+/// How long requests under way may take once it ends.
+const DRAIN_TIME_MAX: Duration = Duration::from_secs(10);
 
 fn main() -> Result<(), BoxError> {
     let address = std::env::args().nth(1);
@@ -26,7 +33,18 @@ fn main() -> Result<(), BoxError> {
     if let Some(path) = std::env::var_os("HAND_OVER") {
         server = server.hand_over(path);
     }
+    if let Some(announce) = announce()? {
+        server = server.drain(Drain::new(DRAIN_TIME_MAX).announce(announce));
+    }
     Ok(server.run_fn(hello::hello, || ())?)
+}
+
+/// What `ANNOUNCE` says, in seconds.
+fn announce() -> Result<Option<Duration>, BoxError> {
+    let Ok(seconds) = std::env::var("ANNOUNCE") else { return Ok(None) };
+    let time = seconds.parse().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    let wrong = || format!("ANNOUNCE is to be a number of seconds, not {seconds:?}");
+    Ok(Some(time.ok_or_else(wrong)?))
 }
 
 /// What `THREADS` says, else how many processors there are.

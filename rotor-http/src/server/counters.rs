@@ -18,6 +18,7 @@ counters! {
     /// | `requests_max` | [`used_up`](Counters::used_up) |
     /// | `output_high_water` | [`held_back`](Counters::held_back) |
     /// | `handshake_timeout` | [`handshake_timeouts`](Counters::handshake_timeouts) |
+    /// | the [grace](rotor_core::Drain::grace) of a drain | [`drained_idle`](Counters::drained_idle) |
     /// | `idle_timeout`, `head_timeout`, `handler_timeout` | [`idle_timeouts`](Counters::idle_timeouts), [`head_timeouts`](Counters::head_timeouts), [`handler_timeouts`](Counters::handler_timeouts) |
     /// | `body_rate_min` after `body_grace` | [`body_timeouts`](Counters::body_timeouts) |
     /// | `response_rate_min` after `response_grace` | [`response_timeouts`](Counters::response_timeouts) |
