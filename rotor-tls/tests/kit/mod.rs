@@ -5,7 +5,7 @@ use std::io::{Read, Write};
 use std::sync::{Arc, Mutex};
 
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
-use rotor_core::Scope;
+use rotor_core::{Machine, Scope};
 use rotor_stream::testing::{Peer, ScriptedSocket, TestLoop, pair};
 use rotor_stream::{Exception, Fatal, Intent, Matched, Protocol, Stream, StreamConfig, Transport};
 use rotor_tls::{
@@ -298,7 +298,7 @@ impl RawClient {
     }
 
     /// Talks with a server until nothing moves any more.
-    pub(crate) fn talk(&mut self, test: &mut Test, peer: &Peer) {
+    pub(crate) fn talk<M: Machine>(&mut self, test: &mut TestLoop<M>, peer: &Peer) {
         loop {
             let records = self.take_records();
             let is_quiet = records.is_empty();
