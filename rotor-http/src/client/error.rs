@@ -1,5 +1,7 @@
 //! What can become of a request instead of a response, and whose fault it is.
 
+use std::io::ErrorKind;
+
 use quick_error::quick_error;
 use rotor_core::BoxError;
 use rotor_stream::{Fatal, ResolveError};
@@ -151,6 +153,12 @@ impl ClientError {
                 Fault::Here
             }
             ClientError::Lost(Fatal::NoRoom) => Fault::Here,
+            // What wraps the socket, TLS as a rule, did not accept what the server said.
+            ClientError::NotConnected(Fatal::Handshake(error))
+                if error.kind() == ErrorKind::InvalidData =>
+            {
+                Fault::Peer
+            }
             ClientError::NotConnected(_) | ClientError::Lost(_) => Fault::Network,
             ClientError::Closed
             | ClientError::Head(_)
@@ -227,10 +235,15 @@ mod tests {
     fn every_error_says_whose_fault_it_is_and_what_a_gateway_answers() {
         let refused = || io::Error::from(io::ErrorKind::ConnectionRefused);
         let cause = || Arc::new(refused());
+        let shaking = |kind| ClientError::NotConnected(Fatal::Handshake(kind.into()));
         let resolving = |error| ClientError::NotConnected(Fatal::Resolve(error));
         let rows = [
             (ClientError::NotConnected(Fatal::Connect(refused())), Fault::Network, false, 502),
             (ClientError::NotConnected(Fatal::ConnectTimeout), Fault::Network, false, 504),
+            (ClientError::NotConnected(Fatal::HandshakeTimeout), Fault::Network, false, 504),
+            (shaking(io::ErrorKind::InvalidData), Fault::Peer, false, 502),
+            (shaking(io::ErrorKind::ConnectionAborted), Fault::Network, false, 502),
+            (shaking(io::ErrorKind::UnexpectedEof), Fault::Network, false, 502),
             (resolving(ResolveError::Name(cause())), Fault::Caller, false, 500),
             (resolving(ResolveError::NotFound(cause())), Fault::Network, false, 502),
             (resolving(ResolveError::Failed(cause())), Fault::Network, false, 502),

@@ -79,7 +79,7 @@ impl<C> Fetch<C> {
         Fetch::new("POST", target).body(body)
     }
 
-    /// The host that is asked, with its port unless it is 80: each request needs one.
+    /// The host that is asked, with its port unless it is 80, or 443 with TLS: each request needs one.
     #[must_use]
     pub fn host(self, host: &str) -> Fetch<C> {
         self.header("Host", host)
