@@ -4,15 +4,17 @@
 //! no machine for each page, no queue but its own list of what is still to be looked at.
 
 use std::collections::{BTreeSet, VecDeque};
-use std::net::SocketAddr;
 
 use rotor::http::client::{ClientError, ClientResult, Fetch, Fetched, Pool};
 use rotor::{EventSet, Future, Infallible, Machine, Outcome, Response, Scope};
 
 /// What the crawler needs of the context.
 pub(crate) trait Site: Sized + 'static {
+    /// What names a server to the pool.
+    type Origin: Clone + 'static;
+
     /// The pool that it asks.
-    fn pool(&self) -> &Pool<Fetch<Self>>;
+    fn pool(&self) -> &Pool<Fetch<Self>, Self::Origin>;
 
     /// A page was looked at.
     fn visited(&mut self, target: &str, outcome: Result<&Fetched, &ClientError>);
@@ -33,7 +35,7 @@ pub(crate) struct Bounds {
 
 /// The crawl of one site.
 pub(crate) struct Crawler<C: Site> {
-    address: SocketAddr,
+    server: C::Origin,
     authority: String,
     bounds: Bounds,
     /// Those that were found, whether looked at or not.
@@ -45,14 +47,14 @@ pub(crate) struct Crawler<C: Site> {
 impl<C: Site> Crawler<C> {
     /// Begins at `target`, in the next turn; so it can be made before there is a context.
     pub(crate) fn begin<C2>(
-        address: SocketAddr,
+        server: C::Origin,
         authority: String,
         target: String,
         bounds: Bounds,
         scope: &Scope<'_, C2>,
     ) -> Response<Crawler<C>> {
         let mut crawler = Crawler {
-            address,
+            server,
             authority,
             bounds,
             known: BTreeSet::new(),
@@ -92,7 +94,7 @@ impl<C: Site> Crawler<C> {
                 .host(&self.authority)
                 .header("User-Agent", "rotor-crawler")
                 .body_bytes_max(self.bounds.page_bytes);
-            match scope.pool().ask(self.address, fetch, scope) {
+            match scope.pool().ask(self.server.clone(), fetch, scope) {
                 Ok(future) => self.under_way.push((target, future)),
                 Err(_full_or_gone) => {
                     self.waiting.push_front(target);

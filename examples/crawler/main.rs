@@ -10,11 +10,13 @@
 //!
 //! At most AT_ONCE pages (4 if it is not given) are asked for at the same time, over as many
 //! connections; at most 10,000 pages of 1 MiB are looked at. Links to other sites are not followed.
-//! It is meant for sites of your own.
+//! It is meant for sites of your own. An `https://` site must have a certificate for its name, from an
+//! issuer that the system trusts, or of the file that the environment names as `SSL_CERT_FILE`.
 #![forbid(unsafe_code)]
 
 mod machine;
 
+use std::net::SocketAddr;
 use std::process::ExitCode;
 
 use machine::{Bounds, Crawler, Site};
@@ -22,20 +24,23 @@ use rotor::http::client::{
     ByAddress, ClientConfig, ClientError, Fetch, Fetched, Pool, PoolConfig, PoolMachine,
 };
 use rotor::net::TcpStream;
+use rotor::tls::{MaybeTls, MaybeTlsTarget};
 use rotor::{BoxError, Config, Loop, LoopHandle, rotor_compose};
 use rotor_examples::program;
 use rotor_examples::url::Url;
 
 /// The context: the pool, and what was found.
 struct Console {
-    pool: Pool<Fetch<Console>>,
+    pool: Pool<Fetch<Console>, MaybeTlsTarget<SocketAddr>>,
     handle: Option<LoopHandle>,
     pages: usize,
     bad: usize,
 }
 
 impl Site for Console {
-    fn pool(&self) -> &Pool<Fetch<Console>> {
+    type Origin = MaybeTlsTarget<SocketAddr>;
+
+    fn pool(&self) -> &Pool<Fetch<Console>, MaybeTlsTarget<SocketAddr>> {
         &self.pool
     }
 
@@ -59,7 +64,7 @@ impl Site for Console {
 
 rotor_compose! {
     enum Machines <Console> {
-        Pool(PoolMachine<Fetch<Console>, ByAddress<TcpStream>>),
+        Pool(PoolMachine<Fetch<Console>, ByAddress<MaybeTls<TcpStream>>>),
         Crawler(Crawler<Console>),
     }
 }
@@ -69,10 +74,9 @@ fn main() -> ExitCode {
 }
 
 fn crawl() -> Result<(), BoxError> {
-    let nowhere = Url { authority: "127.0.0.1:8080".into(), target: "/".into() };
-    let url = program::argument(1, nowhere)?;
+    let url = program::argument(1, Url::local())?;
     let at_once = program::argument(2, 4usize)?.max(1);
-    let address = url.resolve()?;
+    let server = url.server_at(url.resolve()?)?;
     let mut creator = Loop::<Machines>::new(&Config::new())?;
     let pool = creator.add_part(Machines::Pool, |scope| {
         let config = PoolConfig::new().connections_per_origin_max(at_once);
@@ -80,7 +84,7 @@ fn crawl() -> Result<(), BoxError> {
     })?;
     creator.add_machine_with(|scope| {
         let bounds = Bounds { at_once, pages: 10_000, page_bytes: 1 << 20 };
-        Crawler::begin(address, url.authority, url.target, bounds, scope).wrap(Machines::Crawler)
+        Crawler::begin(server, url.authority, url.target, bounds, scope).wrap(Machines::Crawler)
     })?;
     let mut instance = creator.instantiate(Console { pool, handle: None, pages: 0, bad: 0 });
     let handle = instance.handle();

@@ -11,11 +11,11 @@ use rotor::http::client::{
     RecvMode, Request, Scope,
 };
 use rotor::http::{MessageError, Method, Trailers};
-use rotor::stream::{Connect, Fatal, HasResolver, Host};
+use rotor::stream::{Connect, Fatal, HasResolver};
 use rotor::{Future, Time};
 
 /// The machine: it finds the host, connects, and makes one request, on a socket of any kind.
-pub(crate) type Get<C, S> = Connect<Connection<Download<C>, Once<C>>, S, Host>;
+pub(crate) type Get<C, S, T> = Connect<Connection<Download<C>, Once<C>>, S, T>;
 
 /// What the context does with a download.
 pub(crate) trait Receives: HasResolver + Sized + 'static {

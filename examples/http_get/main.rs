@@ -12,8 +12,10 @@
 //!
 //! The head of the answer goes to standard error, its body to standard output, or to FILE; then
 //! standard error shows how far it is. The host may be a name: /etc/hosts and the name servers of
-//! /etc/resolv.conf are asked. The exit code is 0 for an answer below 400 that is whole; for any
-//! other the reason is shown. There is no TLS. Redirects are shown, not followed.
+//! /etc/resolv.conf are asked. An `https://` server must have a certificate for that name, from an
+//! issuer that the system trusts, or of the file that the environment names as `SSL_CERT_FILE`. The
+//! exit code is 0 for an answer below 400 that is whole; for any other the reason is shown. Redirects
+//! are shown, not followed.
 #![forbid(unsafe_code)]
 
 mod machine;
@@ -29,7 +31,8 @@ use rotor::dns::{Dns, Resolver, ResolverConfig};
 use rotor::http::Status;
 use rotor::http::client::{ClientConfig, ClientError, ConnectionSeed, Head};
 use rotor::net::{Inet, TcpStream};
-use rotor::stream::{AddressService, Connect, HasResolver};
+use rotor::stream::{AddressService, Connect, HasResolver, Host};
+use rotor::tls::{MaybeTls, MaybeTlsTarget};
 use rotor::{BoxError, Config, Loop, rotor_compose};
 use rotor_examples::program;
 use rotor_examples::url::Url;
@@ -37,7 +40,7 @@ use rotor_examples::url::Url;
 rotor_compose! {
     /// The request, and the resolver that finds its host.
     enum Machines <Console> {
-        Get(Get<Console, TcpStream>),
+        Get(Get<Console, MaybeTls<TcpStream>, MaybeTlsTarget<Host>>),
         Resolver(Resolver<Inet, Console>),
     }
 }
@@ -103,9 +106,9 @@ fn main() -> ExitCode {
 }
 
 fn http_get() -> Result<(), BoxError> {
-    let url = program::argument(1, Url { authority: "127.0.0.1:8080".into(), target: "/".into() })?;
+    let url = program::argument(1, Url::local())?;
     let file = std::env::args_os().nth(2);
-    let host = url.host()?;
+    let server = url.server_at(url.host()?)?;
     let output: Box<dyn Write> = match &file {
         Some(name) => {
             let file = File::create(name);
@@ -130,7 +133,7 @@ fn http_get() -> Result<(), BoxError> {
     let mut instance = creator.instantiate(console);
     instance.add_machine_with(|scope| {
         let seed = ConnectionSeed::new(feed, Arc::new(ClientConfig::new()));
-        Connect::new(&host, seed, scope).wrap(Machines::Get)
+        Connect::new(&server, seed, scope).wrap(Machines::Get)
     })?;
     instance.run()?;
     let mut console = instance.into_context();

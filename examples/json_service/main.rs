@@ -54,8 +54,11 @@ fn main() -> ExitCode {
 }
 
 fn json_service() -> Result<(), BoxError> {
-    let nowhere = Url { authority: "127.0.0.1:8080".into(), target: "/todos".into() };
+    let nowhere = Url { target: "/todos".into(), ..Url::local() };
     let url = program::argument(1, nowhere)?;
+    if url.is_https {
+        return Err("this example asks in clear: its URL begins with http://".into());
+    }
     let mut address = program::argument(2, SocketAddr::from(([127, 0, 0, 1], 3000)))?;
     let upstream = Upstream { address: url.resolve()?, authority: url.authority, path: url.target };
     let mut creator = Loop::<Machines>::new(&Config::new())?;

@@ -4,6 +4,7 @@
 //! serves HTTP alone takes `rotor::http::server::Serve`.
 #![forbid(unsafe_code)]
 
+pub mod identity;
 pub mod program;
 pub mod serve;
 pub mod server;

@@ -12,7 +12,6 @@
 
 use std::fmt::Display;
 use std::marker::PhantomData;
-use std::net::SocketAddr;
 use std::time::Duration;
 
 use rotor::http::client::{ClientError, ClientResult, Pool};
@@ -34,8 +33,14 @@ pub(crate) const ANSWER_TIME_MAX: Duration = Duration::from_secs(30);
 
 /// What the context has to offer.
 pub(crate) trait Upstream: Sized + 'static {
+    /// What names the upstream to the pool.
+    type Origin: Clone + 'static;
+
     /// The pool of connections to the upstream.
-    fn pool(&self) -> &Pool<Back<Self>>;
+    fn pool(&self) -> &Pool<Back<Self>, Self::Origin>;
+
+    /// What the upstream is called where a client does not say whom it asks.
+    fn authority(&self) -> &str;
 
     /// Where it is said that a request fails.
     fn warnings(&mut self) -> &mut Warnings;
@@ -58,7 +63,7 @@ pub(crate) struct Front<C: Upstream> {
 
 impl<C: Upstream> Front<C> {
     /// What goes to the upstream for this request.
-    fn back_of(head: &Head<'_>, upstream: SocketAddr, front: Sender<Message>) -> Back<C> {
+    fn back_of(head: &Head<'_>, upstream: &str, front: Sender<Message>) -> Back<C> {
         let forwards_left = fields::forwards_left(head);
         let is_ours = |name: &str| {
             fields::proxies_say(name) || (forwards_left.is_some() && name == "max-forwards")
@@ -73,12 +78,12 @@ impl<C: Upstream> Front<C> {
             }
             // A client of HTTP/1.0 need not say, or one says that there is none; the upstream's
             // HTTP/1.1 needs a name.
-            None => add("Host", &upstream.to_string()),
+            None => add("Host", upstream),
         }
         if let Some(peer) = head.peer_address() {
             add("X-Forwarded-For", &peer.ip().to_string());
         }
-        add("X-Forwarded-Proto", "http");
+        add("X-Forwarded-Proto", if head.is_secure() { "https" } else { "http" });
         add("Via", &format!("{} rotor", &head.version().to_string()["HTTP/".len()..]));
         if let Some(left) = forwards_left {
             add("Max-Forwards", &left.saturating_sub(1).to_string());
@@ -265,7 +270,7 @@ fn page(status: Status, response: &mut Response<'_>) {
 
 impl<C: Upstream> Server for Front<C> {
     type Context = C;
-    type Seed = SocketAddr;
+    type Seed = C::Origin;
     type Upgrade = Tunnel<C>;
 
     fn supports(method: Method<'_>) -> bool {
@@ -273,7 +278,7 @@ impl<C: Upstream> Server for Front<C> {
     }
 
     fn headers_received(
-        upstream: SocketAddr,
+        upstream: C::Origin,
         head: &Head<'_>,
         response: &mut Response<'_>,
         scope: &mut Scope<'_, C>,
@@ -288,7 +293,7 @@ impl<C: Upstream> Server for Front<C> {
             return Next::finished();
         }
         let (front, messages) = scope.create_mailbox(MESSAGES_MAX);
-        let back = Front::<C>::back_of(head, upstream, front);
+        let back = Front::<C>::back_of(head, scope.authority(), front);
         let outcome = match scope.pool().ask_until(upstream, back, Time::NEVER, scope) {
             Ok(outcome) => outcome,
             Err(SendError::Full(_) | SendError::Closed(_)) => {

@@ -5,6 +5,15 @@
 //! listening on http://127.0.0.1:3000/, passing on to http://127.0.0.1:8080/
 //! ```
 //!
+//! Both sides may be encrypted: an `https://` upstream must have a certificate for the host of its URL,
+//! from an issuer that the system trusts, or of the file that the environment names as
+//! `SSL_CERT_FILE`; and where it names two files as `TLS_CERTIFICATE` and `TLS_KEY`, clients are served
+//! with TLS:
+//!
+//! ```text
+//! TLS_CERTIFICATE=site.crt TLS_KEY=site.key reverse_proxy https://10.0.0.7/ 0.0.0.0:443
+//! ```
+//!
 //! Bodies go both ways at the pace of the slower side and are never held whole. Framing is written
 //! anew, and fields that are for one connection stay there. Three kinds of fields do not pass from
 //! a client, since upstreams believe that a proxy has said them (`fields.rs` has all names):
@@ -39,8 +48,10 @@ use back::Back;
 use machine::{Front, Upstream};
 use rotor::http::client::{self, ByAddress, Pool, PoolConfig, PoolMachine};
 use rotor::http::server::{self, HttpAccept, HttpSeed};
-use rotor::net::{ListenOptions, Listener, TcpListener, TcpStream};
+use rotor::net::{Either, ListenOptions, Listener, TcpListener, TcpStream};
+use rotor::tls::{MaybeTls, MaybeTlsTarget, TlsListener};
 use rotor::{BoxError, Config, Loop, rotor_compose};
+use rotor_examples::identity::tls_server;
 use rotor_examples::program;
 use rotor_examples::serve::serve;
 use rotor_examples::url::Url;
@@ -48,13 +59,23 @@ use warnings::Warnings;
 
 /// The context: the way to the upstream.
 struct Gateway {
-    pool: Pool<Back<Gateway>>,
+    pool: Pool<Back<Gateway>, Origin>,
+    authority: String,
     warnings: Warnings,
 }
 
+/// The upstream: an address, with TLS or without.
+type Origin = MaybeTlsTarget<SocketAddr>;
+
 impl Upstream for Gateway {
-    fn pool(&self) -> &Pool<Back<Gateway>> {
+    type Origin = Origin;
+
+    fn pool(&self) -> &Pool<Back<Gateway>, Origin> {
         &self.pool
+    }
+
+    fn authority(&self) -> &str {
+        &self.authority
     }
 
     fn warnings(&mut self) -> &mut Warnings {
@@ -64,8 +85,8 @@ impl Upstream for Gateway {
 
 rotor_compose! {
     enum Machines <Gateway> {
-        Accept(HttpAccept<Front<Gateway>, TcpListener>),
-        Pool(PoolMachine<Back<Gateway>, ByAddress<TcpStream>>),
+        Accept(HttpAccept<Front<Gateway>, Either<TlsListener<TcpListener>, TcpListener>>),
+        Pool(PoolMachine<Back<Gateway>, ByAddress<MaybeTls<TcpStream>>>),
     }
 }
 
@@ -78,10 +99,11 @@ fn main() -> ExitCode {
 }
 
 fn proxy() -> Result<(), BoxError> {
-    let nowhere = Url { authority: "127.0.0.1:8080".into(), target: "/".into() };
-    let url = program::argument(1, nowhere)?;
+    let url = program::argument(1, Url::local())?;
     let address = program::argument(2, SocketAddr::from(([127, 0, 0, 1], 3000)))?;
-    let upstream = url.resolve()?;
+    let upstream = url.server_at(url.resolve()?)?;
+    let tls = tls_server(&[b"http/1.1"])?;
+    let scheme = if tls.is_some() { "https" } else { "http" };
     let mut creator = Loop::<Machines>::new(&Config::new().events_max(EVENTS_MAX))?;
     let pool = creator.add_part(Machines::Pool, |scope| {
         let config = PoolConfig::new().connections_per_origin_max(256);
@@ -90,13 +112,21 @@ fn proxy() -> Result<(), BoxError> {
     let address = creator.add_part(Machines::Accept, |scope| {
         let listener = TcpListener::bind(&address, &ListenOptions::new(), scope)?;
         let address = listener.local_address().unwrap_or(address);
+        let listener = match tls {
+            Some(tls) => Either::A(tls.over(listener)),
+            None => Either::B(listener),
+        };
         let seed = HttpSeed::<Front<Gateway>>::new(upstream, server::ServerConfig::new());
         Ok((address, server::listen(listener, seed, scope)))
     })?;
-    let mut instance = creator.instantiate(Gateway { pool, warnings: Warnings::new() });
+    let mut instance = creator.instantiate(Gateway {
+        pool,
+        authority: url.authority.clone(),
+        warnings: Warnings::new(),
+    });
     instance.every(warnings::PERIOD, |_, scope| {
         let now = scope.now();
         scope.warnings.sum_up(now);
     });
-    serve(&mut instance, &[format!("listening on http://{address}/, passing on to {url}")])
+    serve(&mut instance, &[format!("listening on {scheme}://{address}/, passing on to {url}")])
 }

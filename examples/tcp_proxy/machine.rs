@@ -6,10 +6,13 @@
 //! does not say which of them it is about, and both are tried.
 //!
 //! ```text
-//!             connected                     both directions ended
-//!  Connecting ─────────▶ Relaying ────────────────────────────────▶ end
-//!      └ refused, late ▶ end   └ reset, silent for too long ▶ end
+//!          connected, hands shaken             both directions ended
+//!  Opening ─────────────────────▶ Relaying ────────────────────────▶ end
+//!      └ refused, late ▶ end         └ reset, silent for too long ▶ end
 //! ```
+//!
+//! Either socket may be a wrapping one, of TLS say: then hands are shaken first, what it has taken is
+//! flushed, and an end that its peer has not told of is a failure, not an end to be passed on.
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr};
@@ -17,9 +20,10 @@ use std::time::Duration;
 
 use rotor::net::StreamSocket;
 use rotor::stream::Accepted;
-use rotor::{EventSet, Infallible, Interest, Machine, Response, Scope};
+use rotor::{EventSet, Infallible, Interest, Machine, Response, Scope, with_causes};
 
-/// How long the upstream may take to accept a connection.
+/// How long both sides may take until bytes can pass: for the upstream to accept a connection, and for
+/// both to shake hands where they do.
 pub(crate) const CONNECT_TIME_MAX: Duration = Duration::from_secs(10);
 
 /// How long a connection may be silent in both directions. Longer than any keep-alive that a
@@ -37,10 +41,40 @@ const CHUNKS_PER_EVENT: u32 = 8;
 pub(crate) struct Proxy<S, C> {
     client: S,
     upstream: S,
-    is_connected: bool,
+    /// How far each of them is.
+    client_stage: Stage,
+    upstream_stage: Stage,
     to_upstream: Direction,
     to_client: Direction,
     context: std::marker::PhantomData<fn(C)>,
+}
+
+/// How far a socket is.
+#[derive(Clone, Copy, PartialEq)]
+enum Stage {
+    Connecting,
+    /// It shakes hands, if it is of a kind that does.
+    Shaking,
+    Open,
+}
+
+impl Stage {
+    /// Goes as far as the socket has come by now.
+    fn go_on<C>(
+        mut self,
+        socket: &mut impl StreamSocket,
+        scope: &Scope<'_, C>,
+    ) -> io::Result<Stage> {
+        if self == Stage::Connecting && socket.has_connected()? {
+            self = Stage::Shaking;
+        }
+        if self == Stage::Shaking && to_would_block(socket.handshake(scope))?.is_some() {
+            // What comes in small pieces goes on in small pieces.
+            let _refused = socket.set_nodelay(true);
+            self = Stage::Open;
+        }
+        Ok(self)
+    }
 }
 
 /// What is under way in one direction.
@@ -92,8 +126,11 @@ impl Direction {
         Ok(Passed::Enough)
     }
 
-    /// Writes what is held; whether that was all of it.
+    /// Writes what is held, here and by a socket that wraps another; whether that was all of it.
     fn drain(&mut self, to: &mut impl Write) -> io::Result<bool> {
+        if to_would_block(to.flush())?.is_none() {
+            return Ok(false);
+        }
         while !self.held.is_empty() {
             let Some(count) = to_would_block(to.write(&self.held))? else { return Ok(false) };
             self.held.drain(..count);
@@ -106,11 +143,11 @@ impl Direction {
     /// Passes the end on.
     fn tell(&mut self, to: &mut impl StreamSocket) -> io::Result<()> {
         if !self.is_told {
-            self.is_told = true;
             match to.shutdown(Shutdown::Write) {
                 // It was reset, or has closed both ways: its own read says so.
-                Err(error) if error.kind() == io::ErrorKind::NotConnected => {}
-                other => other?,
+                Err(error) if error.kind() == io::ErrorKind::NotConnected => self.is_told = true,
+                // One that wraps another may have words to say first, for which there is no room.
+                other => self.is_told = to_would_block(other)?.is_some(),
             }
         }
         Ok(())
@@ -141,7 +178,8 @@ impl<S: StreamSocket, C> Proxy<S, C> {
         let mut proxy = Proxy {
             client,
             upstream,
-            is_connected: false,
+            client_stage: Stage::Shaking,
+            upstream_stage: Stage::Connecting,
             to_upstream,
             to_client,
             context: std::marker::PhantomData,
@@ -151,17 +189,17 @@ impl<S: StreamSocket, C> Proxy<S, C> {
         Ok(proxy)
     }
 
-    /// Whether the upstream has accepted the connection by now.
-    fn look_whether_connected(&mut self) -> io::Result<bool> {
-        if !self.is_connected {
-            self.is_connected = self.upstream.has_connected()?;
-            if self.is_connected {
-                // What comes in small pieces goes on in small pieces.
-                let _refused =
-                    self.client.set_nodelay(true).and_then(|()| self.upstream.set_nodelay(true));
-            }
+    /// Whether bytes can pass by now.
+    fn open(&mut self, scope: &Scope<'_, C>) -> io::Result<bool> {
+        if !self.is_open() {
+            self.client_stage = self.client_stage.go_on(&mut self.client, scope)?;
+            self.upstream_stage = self.upstream_stage.go_on(&mut self.upstream, scope)?;
         }
-        Ok(self.is_connected)
+        Ok(self.is_open())
+    }
+
+    fn is_open(&self) -> bool {
+        (self.client_stage, self.upstream_stage) == (Stage::Open, Stage::Open)
     }
 
     /// Passes on what there is, both ways.
@@ -175,20 +213,9 @@ impl<S: StreamSocket, C> Proxy<S, C> {
         })
     }
 
-    /// Ends both connections: a reset on one side is all that the other side can be told, too.
-    fn give_up(error: &io::Error, scope: &Scope<'_, C>) -> Response<Self, Infallible> {
-        log::debug!("connection {} ends: {error}", scope.token());
-        Response::done()
-    }
-}
-
-impl<S: StreamSocket, C> Machine for Proxy<S, C> {
-    type Context = C;
-    type Seed = Infallible;
-
-    fn ready(mut self, _: EventSet, scope: &mut Scope<'_, C>) -> Response<Self, Infallible> {
-        let was_connected = self.is_connected;
-        match self.look_whether_connected() {
+    fn go_on(mut self, scope: &Scope<'_, C>) -> Response<Self, Infallible> {
+        let was_open = self.is_open();
+        match self.open(scope) {
             Ok(true) => {}
             Ok(false) => return Response::keep(self),
             Err(error) => return Self::give_up(&error, scope),
@@ -204,15 +231,39 @@ impl<S: StreamSocket, C> Machine for Proxy<S, C> {
         match passed {
             Passed::Enough => Response::again(self).deadline(silence),
             // An event without bytes is no sign of life: it buys no time.
-            Passed::Nothing if was_connected => Response::keep(self),
-            // The time for connecting is over, too, where nothing has been said yet.
+            Passed::Nothing if was_open => Response::keep(self),
+            // The time for opening is over, too, where nothing has been said yet.
             Passed::Some | Passed::Nothing => Response::ok(self).deadline(silence),
         }
     }
 
+    /// Ends both connections: a reset on one side is all that the other side can be told, too.
+    fn give_up(error: &io::Error, scope: &Scope<'_, C>) -> Response<Self, Infallible> {
+        log::debug!("connection {} ends: {}", scope.token(), with_causes(error));
+        Response::done()
+    }
+}
+
+impl<S: StreamSocket, C> Machine for Proxy<S, C> {
+    type Context = C;
+    type Seed = Infallible;
+
+    fn ready(self, _: EventSet, scope: &mut Scope<'_, C>) -> Response<Self, Infallible> {
+        self.go_on(scope)
+    }
+
+    /// Another thread has signed something for a handshake, or there is room for one more.
+    fn wakeup(self, scope: &mut Scope<'_, C>) -> Response<Self, Infallible> {
+        self.go_on(scope)
+    }
+
     fn timeout(self, scope: &mut Scope<'_, C>) -> Response<Self, Infallible> {
-        let what =
-            if self.is_connected { "silent for too long" } else { "the upstream does not answer" };
+        let what = match (self.upstream_stage, self.client_stage) {
+            (Stage::Connecting, _) => "the upstream does not answer",
+            (Stage::Shaking, _) => "the upstream does not shake hands",
+            (Stage::Open, Stage::Open) => "silent for too long",
+            (Stage::Open, _) => "the client does not shake hands",
+        };
         Self::give_up(&io::Error::new(io::ErrorKind::TimedOut, what), scope)
     }
 }

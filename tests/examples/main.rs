@@ -10,6 +10,8 @@
 )]
 
 mod arguments;
+#[path = "../certificates.rs"]
+mod certificates;
 mod descriptors;
 mod key_value;
 mod line_chat;

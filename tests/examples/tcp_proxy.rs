@@ -9,6 +9,7 @@ use std::time::Duration;
 use rotor_bench::process::resident_bytes;
 use rotor_bench::server::Server;
 
+use crate::certificates::Certificates;
 use crate::support::{PATIENCE, connect, example};
 
 /// Bytes in which every gap and every swap shows.
@@ -17,11 +18,15 @@ fn pattern(seed: usize, len: usize) -> Vec<u8> {
 }
 
 fn start_proxy(upstream: SocketAddr) -> Server {
+    start_proxy_with(&upstream.to_string(), |command| command)
+}
+
+fn start_proxy_with(upstream: &str, change: impl FnOnce(Command) -> Command) -> Server {
     let mut command = Command::new("sh");
     // Where it is to listen comes last when it is started, and first for the program.
     command.args(["-c", "exec \"$0\" \"$2\" \"$1\""]);
-    command.arg(example("tcp_proxy").get_program()).arg(upstream.to_string());
-    Server::start(command, PATIENCE).expect("it starts")
+    command.arg(example("tcp_proxy").get_program()).arg(upstream);
+    Server::start(change(command), PATIENCE).expect("it starts")
 }
 
 struct Proxied {
@@ -199,4 +204,28 @@ fn a_side_that_is_gone_ends_the_other() {
     // The others are not touched.
     let (mut client, mut upstream) = proxied.connect();
     assert_carries(&mut client, &mut upstream, b"still here");
+}
+
+/// One proxy puts TLS on, another takes it off: in between are handshakes, records and the ends of
+/// both sides by `close_notify`.
+#[test]
+fn tls_is_put_on_and_taken_off_and_nobody_sees_that_it_was_there() {
+    let ours = Certificates::for_names(&["localhost"]);
+    let upstream = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let address = upstream.local_addr().expect("it is bound").to_string();
+    let inner = start_proxy_with(&address, |command| ours.shown_by(command));
+    let tls = format!("tls://localhost:{}", inner.address().port());
+    let proxy = start_proxy_with(&tls, |command| ours.trusted_by(command));
+    let proxied = Proxied { proxy, upstream };
+    for len in [0, 1, 100_000, 5_000_000] {
+        let (mut client, mut upstream) = proxied.connect();
+        assert_carries(&mut client, &mut upstream, &pattern(1, len));
+        assert_carries(&mut upstream, &mut client, &pattern(2, len));
+    }
+    // Nothing gets through to whom is not known.
+    let others = Certificates::for_names(&["localhost"]);
+    let proxy = start_proxy_with(&tls, |command| others.trusted_by(command));
+    let mut client = connect(proxy.address());
+    client.write_all(b"a secret").expect("it is taken");
+    assert!(matches!(client.read(&mut [0; 1]), Ok(0) | Err(_)));
 }

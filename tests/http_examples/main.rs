@@ -8,6 +8,8 @@
     reason = "clients with plain blocking sockets, outside of any loop"
 )]
 
+#[path = "../certificates.rs"]
+mod certificates;
 mod client;
 mod everything;
 mod http_echo;
@@ -17,6 +19,7 @@ mod json_service;
 mod metrics;
 mod reverse_proxy;
 mod streaming;
+mod tls;
 mod todo_backend;
 mod upgrade_echo;
 mod upload;

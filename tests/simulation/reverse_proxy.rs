@@ -42,6 +42,12 @@ struct Gateway {
 }
 
 impl Upstream for Gateway {
+    type Origin = SocketAddr;
+
+    fn authority(&self) -> &str {
+        "upstream"
+    }
+
     fn pool(&self) -> &Pool<Back<Gateway>> {
         &self.pool
     }

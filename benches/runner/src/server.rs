@@ -213,8 +213,7 @@ fn read_lines(stdout: ChildStdout) -> Receiver<String> {
 /// in a line that is `listening on ADDRESS:PORT`: that of a server that speaks something other than
 /// HTTP.
 pub fn find_address(line: &str) -> Option<SocketAddr> {
-    let url = line.split_once("http://").or_else(|| line.split_once("https://"));
-    let address = match url {
+    let address = match line.split_once("://") {
         Some((_, after)) => after.split_once('/')?.0,
         None => line.strip_prefix("listening on ")?,
     };
@@ -243,6 +242,8 @@ mod tests {
         let expected = "127.0.0.1:3000".parse().ok();
         assert_eq!(find_address("listening on http://127.0.0.1:3000/"), expected);
         assert_eq!(find_address("listening on https://127.0.0.1:3000/"), expected);
+        let proxy = "listening on https://127.0.0.1:3000/, passing on to http://127.0.0.1:80/";
+        assert_eq!(find_address(proxy), expected);
         assert_eq!(find_address("try: wrk -t2 http://127.0.0.1:3000/ now"), expected);
         assert_eq!(find_address("listening on 127.0.0.1:3000"), expected);
         assert_eq!(find_address("not listening on 127.0.0.1:3000"), None);

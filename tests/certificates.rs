@@ -1,0 +1,65 @@
+//! Certificates in files, of an issuer whom nobody knows: made when a test begins, gone when it ends.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
+
+/// A directory with the certificate of an issuer, and one for some names with its key.
+pub(crate) struct Certificates {
+    directory: PathBuf,
+}
+
+impl Certificates {
+    /// For these names, or addresses.
+    pub(crate) fn for_names(names: &[&str]) -> Certificates {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let number = NUMBER.fetch_add(1, Relaxed);
+        let name = format!("rotor-certificates-{}-{number}", std::process::id());
+        let directory = std::env::temp_dir().join(&name);
+        fs::create_dir_all(&directory).expect("a directory");
+        let mut params = CertificateParams::new(Vec::new()).expect("no names");
+        // No two have the same.
+        params.distinguished_name.push(rcgen::DnType::CommonName, name);
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let key = KeyPair::generate().expect("there is randomness");
+        let issuer = CertifiedIssuer::self_signed(params, key).expect("it signs");
+        let names: Vec<String> = names.iter().map(|&name| name.to_owned()).collect();
+        let key = KeyPair::generate().expect("there is randomness");
+        let certificate = CertificateParams::new(names).expect("they are names");
+        let certificate = certificate.signed_by(&key, &issuer).expect("it signs");
+        let files = [
+            ("issuer.crt", issuer.pem()),
+            ("site.crt", certificate.pem()),
+            ("site.key", key.serialize_pem()),
+        ];
+        for (name, pem) in files {
+            fs::write(directory.join(name), pem).expect("a file");
+        }
+        Certificates { directory }
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.directory.join(name)
+    }
+
+    /// Has a server show them.
+    pub(crate) fn shown_by(&self, mut server: Command) -> Command {
+        server.env("TLS_CERTIFICATE", self.path("site.crt")).env("TLS_KEY", self.path("site.key"));
+        server
+    }
+
+    /// Has a client trust their issuer, and nobody else.
+    pub(crate) fn trusted_by(&self, mut client: Command) -> Command {
+        client.env("SSL_CERT_FILE", self.path("issuer.crt")).env_remove("SSL_CERT_DIR");
+        client
+    }
+}
+
+impl Drop for Certificates {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.directory);
+    }
+}
