@@ -113,7 +113,7 @@ pub(crate) mod atomic {
     }
 
     atomic!(AtomicBool, bool, stored by swap);
-    atomic!(AtomicU32, u32, stored by store, fetch_add, fetch_sub);
+    atomic!(AtomicU32, u32, stored by store, fetch_add, fetch_sub, fetch_or, fetch_and);
     atomic!(AtomicU64, u64, stored by store, fetch_add, fetch_sub);
     atomic!(AtomicUsize, usize, stored by store, fetch_add, fetch_sub);
 }

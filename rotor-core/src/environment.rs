@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize};
 use std::time::Duration;
 
 use crate::backend::BackendHandle;
+use crate::blocking::BlockCounts;
 use crate::config::Config;
 use crate::drain::{Grace, Phase};
 use crate::last_machines::LastMachines;
@@ -47,6 +48,7 @@ pub(crate) struct Environment<H: ?Sized> {
     /// A machine has asked the loop to stop.
     pub(crate) stop: AtomicBool,
     pub(crate) jobs: Arc<JobCounts>,
+    pub(crate) blocks: Arc<BlockCounts>,
     pub(crate) job_watch: JobWatch,
     pub(crate) handle: H,
 }
@@ -77,6 +79,7 @@ impl<H: BackendHandle> Environment<H> {
             woke_itself: AtomicBool::new(false),
             stop: AtomicBool::new(false),
             jobs: Arc::default(),
+            blocks: Arc::default(),
             job_watch: JobWatch::default(),
             handle,
         })
@@ -112,6 +115,11 @@ impl<H: BackendHandle + ?Sized> Environment<H> {
 
     pub(crate) fn secure_random<const N: usize>(&self) -> [u8; N] {
         self.secure_random.bytes()
+    }
+
+    /// Counts a section that blocks and was run where it stood.
+    pub(crate) fn count_inline(&self) {
+        BlockCounts::add(&self.blocks.inline);
     }
 
     /// Notes that the machine whose handler runs has woken itself.

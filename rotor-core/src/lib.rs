@@ -183,7 +183,7 @@ pub use offload::{
 };
 pub use response::{Answer, BoxError, Deadline, Response};
 pub use room::{Idle, Room};
-pub use scope::{EarlyScope, GlobalScope, JobBuilder, NoContext, Place, Ran, Scope};
+pub use scope::{EarlyScope, GlobalScope, JobBuilder, NoContext, NoPermit, Place, Ran, Scope};
 pub use service::{BlockingReply, Call, Calls, Service};
 pub use spawn_error::{SpawnCause, SpawnError};
 pub use stats::{LongestHandler, Stats, StatsHandle};

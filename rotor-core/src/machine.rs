@@ -147,7 +147,7 @@ pub trait Machine: Sized {
     /// a protocol of its own implements the named handlers instead: see
     /// [above](Machine#one-door-and-a-handler-for-each-event).
     #[doc(alias = "middleware")]
-    #[inline]
+    #[inline(always)]
     fn handle(
         self,
         event: Event<Self::Seed>,

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use crate::blocking::BlockCounts;
 use crate::offload::under_way::JobCounts;
 
 /// What a loop has done since it was made. Counters never run backwards; they are published at the
@@ -52,6 +53,24 @@ pub struct Stats {
     pub starved: u64,
     /// The longest time in which the loop was seen not to poll, for whatever reason.
     pub lag_max: Duration,
+    /// Sections that block ([`Scope::blocking`](crate::Scope::blocking)) meanwhile another thread
+    /// went on with the loop: only where it [hands over](crate::LoopInstance::handing_over). This
+    /// and the next five are counted at once.
+    pub handed_over: u64,
+    /// Sections for which no thread was asked, since those of the machine's type had been short
+    /// before, and which were short again
+    /// ([`Blocking::patience_declared`](crate::Blocking::patience_declared)).
+    pub handed_quick: u64,
+    /// Sections that held up their loop: it does not hand over, or cannot at that place, or there
+    /// was no thread.
+    pub blocked_inline: u64,
+    /// Those of them that would have been handed over if there had been a thread
+    /// ([`Blocking::threads_max`](crate::Blocking::threads_max), or the system's limit).
+    pub no_thread: u64,
+    /// Threads that a loop that hands over has now, those included that wait to be of use.
+    pub threads: u64,
+    /// The most threads it had at a time.
+    pub threads_most: u64,
     /// The longest turn, without its wait, by the loop's own clock readings.
     pub longest_turn: Duration,
     /// The longest handler and its machine's type: only under `Config::time_handlers`.
@@ -73,6 +92,7 @@ pub struct LongestHandler {
 pub struct StatsHandle {
     cells: Arc<Cells>,
     jobs: Arc<JobCounts>,
+    blocks: Arc<BlockCounts>,
 }
 
 impl StatsHandle {
@@ -81,6 +101,7 @@ impl StatsHandle {
     pub fn read(&self) -> Stats {
         let cells = &self.cells;
         let read = |cell: &AtomicU64| cell.load(Relaxed);
+        let (threads, threads_most) = self.blocks.threads();
         let longest = cells.longest_handler.lock().unwrap_or_else(PoisonError::into_inner);
         Stats {
             turns: read(&cells.turns),
@@ -98,6 +119,12 @@ impl StatsHandle {
             stuck: read(&cells.stuck),
             starved: read(&cells.starved),
             lag_max: Duration::from_nanos(read(&cells.lag_max)),
+            handed_over: BlockCounts::read(&self.blocks.handed_over),
+            handed_quick: BlockCounts::read(&self.blocks.handed_quick),
+            blocked_inline: BlockCounts::read(&self.blocks.inline),
+            no_thread: BlockCounts::read(&self.blocks.no_thread),
+            threads,
+            threads_most,
             longest_turn: Duration::from_nanos(read(&cells.longest_turn)),
             longest_handler: *longest,
         }
@@ -155,15 +182,20 @@ pub(crate) struct Counters {
     cells: Arc<Cells>,
     /// Counted by the threads of the pool, at once.
     jobs: Arc<JobCounts>,
+    blocks: Arc<BlockCounts>,
 }
 
 impl Counters {
-    pub(crate) fn new(jobs: Arc<JobCounts>) -> Counters {
-        Counters { stats: Stats::default(), cells: Arc::default(), jobs }
+    pub(crate) fn new(jobs: Arc<JobCounts>, blocks: Arc<BlockCounts>) -> Counters {
+        Counters { stats: Stats::default(), cells: Arc::default(), jobs, blocks }
     }
 
     pub(crate) fn handle(&self) -> StatsHandle {
-        StatsHandle { cells: self.cells.clone(), jobs: self.jobs.clone() }
+        StatsHandle {
+            cells: self.cells.clone(),
+            jobs: self.jobs.clone(),
+            blocks: self.blocks.clone(),
+        }
     }
 
     /// What the watchdog counts of this loop.

@@ -10,6 +10,7 @@
 
 #[path = "../certificates.rs"]
 mod certificates;
+mod blocking_route;
 mod client;
 mod everything;
 mod http_echo;

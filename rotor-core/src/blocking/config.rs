@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::budget::ThreadBudget;
 use super::stuck::Stuck;
 use super::watchdog::{Watch, Watchdog};
 
@@ -51,13 +52,54 @@ use super::watchdog::{Watch, Watchdog};
 pub struct Blocking {
     watch: Watch,
     watchdog: Arc<Watchdog>,
+    declared: Duration,
+    keep_idle: Duration,
+    threads: Arc<ThreadBudget>,
 }
 
 impl Blocking {
     /// Returns the defaults, with a watchdog of its own.
     pub fn new() -> Blocking {
         let watch = Watch { patience: PATIENCE, on_stuck: None };
-        Blocking { watch, watchdog: Arc::default() }
+        Blocking {
+            watch,
+            watchdog: Arc::default(),
+            declared: DECLARED,
+            keep_idle: KEEP_IDLE,
+            threads: Arc::new(ThreadBudget::new(THREADS_MAX)),
+        }
+    }
+
+    /// Sets how long a section that is declared ([`Scope::blocking`](crate::Scope::blocking)) may
+    /// be to be no cause for a hand-over. Default 50 µs: some ten times what that takes. Zero:
+    /// none is.
+    ///
+    /// How long a section is, is known afterwards. So those of a machine's type are measured; while
+    /// the moving average of the last ones is shorter than this, no other thread is woken for the
+    /// next. One that lasts all the same is handed over by the watchdog, a quarter of a
+    /// [patience](Blocking::patience) later at the latest or half of one, as its ticks fall.
+    pub fn patience_declared(mut self, time: Duration) -> Blocking {
+        self.declared = time;
+        self
+    }
+
+    /// Sets how many threads loops that [hand over](crate::LoopInstance::handing_over) may have
+    /// beside the one that runs each: so many handlers can block at a time without holding up a
+    /// loop, those of all loops and clones of this together. Default 64. Zero: all sections run in
+    /// their handlers.
+    ///
+    /// Each costs a stack (2 MiB of address space, of which what is used takes memory), and what
+    /// streams keep for a thread: 3 MiB of spare blocks at most.
+    pub fn threads_max(mut self, threads: usize) -> Blocking {
+        self.threads = Arc::new(ThreadBudget::new(threads));
+        self
+    }
+
+    /// Sets how long a thread that was of no use stays. Default 10 s; then it ends. Starting one
+    /// takes some 50 µs, waking one 5.
+    pub fn keep_idle(mut self, time: Duration) -> Blocking {
+        self.keep_idle = time;
+        self
     }
 
     /// Sets how long a loop may go without polling its backend. Default 10 ms: ten times what
@@ -82,12 +124,30 @@ impl Blocking {
         self
     }
 
+    pub(crate) fn declared(&self) -> Duration {
+        self.declared
+    }
+
+    pub(crate) fn idle_time(&self) -> Duration {
+        self.keep_idle
+    }
+
+    pub(crate) fn thread_budget(&self) -> Arc<ThreadBudget> {
+        self.threads.clone()
+    }
+
     pub(crate) fn watch(&self) -> (&Watch, &Arc<Watchdog>) {
         (&self.watch, &self.watchdog)
     }
 }
 
 const PATIENCE: Duration = Duration::from_millis(10);
+
+const DECLARED: Duration = Duration::from_micros(50);
+
+const KEEP_IDLE: Duration = Duration::from_secs(10);
+
+const THREADS_MAX: usize = 64;
 
 const PATIENCE_MIN: Duration = Duration::from_millis(1);
 

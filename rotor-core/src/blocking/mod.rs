@@ -12,15 +12,25 @@
 //! that feeds them.
 
 mod alarm;
+mod away;
 mod beat;
+mod budget;
 mod config;
+mod counts;
+mod line;
 mod patience;
 mod rhythm;
+mod sections;
 mod stuck;
 mod thread_probe;
 mod watchdog;
 
+pub(crate) use self::away::Sections;
 pub(crate) use self::beat::Pulse;
+pub(crate) use self::budget::ThreadBudget;
 pub use self::config::Blocking;
+pub(crate) use self::counts::BlockCounts;
+pub(crate) use self::line::{Back, Line, Seat};
+pub(crate) use self::sections::SectionTimes;
 pub use self::stuck::{Stuck, StuckOutcome, ThreadState};
-pub(crate) use self::watchdog::Watched;
+pub(crate) use self::watchdog::{Runner, Watched};

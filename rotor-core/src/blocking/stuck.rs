@@ -58,12 +58,20 @@ pub enum ThreadState {
 pub enum StuckOutcome {
     /// Nothing: it was watched, and goes on when the handler returns.
     Watched,
+    /// It is a section of a handler that was declared ([`Scope::blocking`](crate::Scope::blocking))
+    /// and has lasted for 100 times the patience. The loop goes on meanwhile; of the thread nothing
+    /// is known.
+    HandedOver,
 }
 
 impl fmt::Display for Stuck<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Stuck { loop_name, token, machine, time, calls, thread, outcome } = self;
-        write!(f, "loop {loop_name:?} has not polled for {time:?}, in ")?;
+        if *outcome == StuckOutcome::HandedOver {
+            write!(f, "loop {loop_name:?} goes on, and a section has blocked for {time:?}, in ")?;
+        } else {
+            write!(f, "loop {loop_name:?} has not polled for {time:?}, in ")?;
+        }
         match token {
             Some(token) => write!(f, "machine {token} ({machine})")?,
             None => write!(f, "{machine}")?,
@@ -93,6 +101,7 @@ impl fmt::Display for StuckOutcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             StuckOutcome::Watched => f.write_str("watched"),
+            StuckOutcome::HandedOver => f.write_str("handed over"),
         }
     }
 }

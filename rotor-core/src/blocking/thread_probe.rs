@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 /// Reads what a thread does, from another one.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct ThreadProbe {
     #[cfg(any(target_os = "linux", target_os = "android"))]
     folder: Option<String>,

@@ -6,10 +6,11 @@ use std::thread::{self, Builder};
 use std::time::Duration;
 
 use super::alarm::Alarm;
+use super::away::{Overlong, Sections};
 use super::beat::{Beat, Pulse, Reading};
 use super::patience::{Finding, Patience, TICKS};
 use super::rhythm::{Pause, Rhythm};
-use super::stuck::{Stuck, StuckOutcome};
+use super::stuck::{Stuck, StuckOutcome, ThreadState};
 use super::thread_probe::ThreadProbe;
 use crate::clock::Clock;
 use crate::guard::{guard, log_guarded};
@@ -46,8 +47,20 @@ struct Subject {
     watch: Watch,
     beat: Arc<Beat>,
     loop_name: String,
-    thread: ThreadProbe,
+    /// The one that runs it now.
+    thread: Mutex<ThreadProbe>,
     counters: LagCounters,
+    /// What is to be done for a loop that is handed over.
+    handing: Mutex<Option<Handing>>,
+}
+
+/// A loop that is handed over, as the watchdog sees it.
+struct Handing {
+    sections: Arc<Sections>,
+    /// Takes what is lent for too long.
+    rescue: Box<dyn Fn(u64) -> u64 + Send + Sync>,
+    /// What it said the last time.
+    seen: u64,
 }
 
 /// The thread's own list of the loops, with what it has seen of them.
@@ -55,6 +68,11 @@ struct Subjects {
     /// The changes that it knows of.
     seen: u64,
     all: Vec<(Arc<Subject>, Patience)>,
+}
+
+/// Tells the watchdog which thread runs a loop that is handed over.
+pub(crate) struct Runner {
+    subject: Arc<Subject>,
 }
 
 /// Ends the watch of a loop when it is dropped.
@@ -76,8 +94,9 @@ impl Watch {
             watch: self.clone(),
             beat: beat.clone(),
             loop_name: thread::current().name().unwrap_or_default().to_owned(),
-            thread: ThreadProbe::of_this_thread(),
+            thread: Mutex::new(ThreadProbe::of_this_thread()),
             counters,
+            handing: Mutex::new(None),
         });
         watchdog.add(subject.clone()).then(|| {
             let pulse = Pulse::new(beat, watchdog.alarm.clone());
@@ -175,7 +194,12 @@ impl Subject {
     /// Looks at the loop once, and says what there is to say. Returns whether it is awake.
     fn look(&self, patience: &mut Patience, now: Time) -> bool {
         let reading = self.beat.read();
-        let finding = patience.sample(now, reading, || self.thread.sample());
+        let is_section_left = self.look_after_sections(now);
+        let ask = || {
+            let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            thread.sample()
+        };
+        let finding = patience.sample(now, reading, ask);
         // Before the hook, which may let the handler go on.
         self.counters.lag(patience.lag(now));
         match finding {
@@ -183,12 +207,34 @@ impl Subject {
             Finding::Starved => self.counters.starved(),
             found @ Finding::Stuck { .. } => self.report(reading, found),
         }
-        !reading.is_asleep()
+        !reading.is_asleep() || is_section_left
+    }
+
+    /// Has a loop go on whose section is not short, and reports sections that do not end. Returns
+    /// whether there are others to be looked at.
+    fn look_after_sections(&self, now: Time) -> bool {
+        let mut handing = self.handing.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(Handing { sections, rescue, seen }) = &mut *handing else { return false };
+        *seen = rescue(*seen);
+        let (overlong, is_any_left) = sections.look(now, self.watch.patience * OVERLONG);
+        drop(handing);
+        if let Some(Overlong { token, machine, time }) = overlong {
+            self.tell(&Stuck {
+                loop_name: &self.loop_name,
+                token: Some(token),
+                machine,
+                time,
+                calls: 1,
+                thread: ThreadState::Unknown,
+                outcome: StuckOutcome::HandedOver,
+            });
+        }
+        is_any_left
     }
 
     fn report(&self, reading: Reading, found: Finding) {
         let Finding::Stuck { time, calls, thread } = found else { return };
-        let stuck = Stuck {
+        self.tell(&Stuck {
             loop_name: &self.loop_name,
             token: reading.token(),
             machine: self.beat.name(reading),
@@ -196,15 +242,43 @@ impl Subject {
             calls,
             thread,
             outcome: StuckOutcome::Watched,
-        };
+        });
+    }
+
+    fn tell(&self, stuck: &Stuck<'_>) {
         self.counters.stuck();
         log_guarded!(warn, "{stuck}");
         let Some(hook) = &self.watch.on_stuck else { return };
-        if let Err(panicked) = guard(|| hook(&stuck)) {
+        if let Err(panicked) = guard(|| hook(stuck)) {
             log_guarded!(error, "the hook for loops that are stuck {panicked}");
         }
     }
 }
+
+impl Watched {
+    /// The loop is run by several threads, one at a time. `rescue` takes what it is to have seen
+    /// lent before, and returns what it has.
+    pub(crate) fn runner(
+        &self,
+        sections: Arc<Sections>,
+        rescue: impl Fn(u64) -> u64 + Send + Sync + 'static,
+    ) -> Runner {
+        let handing = Handing { sections, rescue: Box::new(rescue), seen: 0 };
+        *self.subject.handing.lock().unwrap_or_else(PoisonError::into_inner) = Some(handing);
+        Runner { subject: self.subject.clone() }
+    }
+}
+
+impl Runner {
+    /// From now on it is this thread.
+    pub(crate) fn is_here(&self) {
+        let probe = ThreadProbe::of_this_thread();
+        *self.subject.thread.lock().unwrap_or_else(PoisonError::into_inner) = probe;
+    }
+}
+
+/// A section that was handed over is reported after so many times the patience.
+const OVERLONG: u32 = 100;
 
 impl Drop for Watched {
     fn drop(&mut self) {

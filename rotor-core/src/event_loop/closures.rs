@@ -11,10 +11,11 @@ use crate::scope::GlobalScope;
 use crate::time::Time;
 
 /// What is called again and again.
-type Closure<M> = Box<dyn FnMut(Machines<'_, M>, &mut GlobalScope<'_, <M as Machine>::Context>)>;
+type Closure<M> =
+    Box<dyn FnMut(Machines<'_, M>, &mut GlobalScope<'_, <M as Machine>::Context>) + Send>;
 
-/// The closures that a loop calls again and again. They stay on its thread, as its context does, so
-/// they are no part of the core.
+/// The closures that a loop calls again and again. They are the caller's, as the context is, and no
+/// part of the core.
 pub(super) struct Repeated<M: Machine>(Vec<Every<M>>);
 
 struct Every<M: Machine> {

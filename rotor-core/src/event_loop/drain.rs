@@ -14,6 +14,7 @@ use crate::drain::Grace;
 use crate::machine::Machine;
 use crate::scope::AnyEnvironment;
 use crate::time::Time;
+use crate::token::Token;
 
 /// The drain that is under way, if one is.
 ///
@@ -172,6 +173,34 @@ impl Drain {
     ) {
         if let Some(state) = self.begun_mut() {
             state.tell(refs, dispatch);
+        }
+    }
+
+    /// The next machine that is to be told of it, of the `left` that the turn may look at.
+    pub(super) fn next_to_tell<M: Machine>(
+        &mut self,
+        dispatch: &mut Dispatch<M>,
+        left: &mut usize,
+    ) -> Option<Token> {
+        let state = self.begun_mut()?;
+        while state.polls_left == 0 && *left > 0 && dispatch.is_drain_to_be_told() {
+            *left -= 1;
+            let token = dispatch.next_to_tell();
+            if token.is_some() {
+                return token;
+            }
+        }
+        None
+    }
+
+    /// Tells the machines that wait for all others, once none of these is left.
+    pub(super) fn tell_last<M: Machine>(
+        &mut self,
+        environment: &AnyEnvironment,
+        dispatch: &mut Dispatch<M>,
+    ) {
+        if let Some(state) = self.begun_mut() {
+            state.tell_last(environment, dispatch);
         }
     }
 

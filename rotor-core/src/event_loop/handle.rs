@@ -7,8 +7,8 @@ use std::time::Duration;
 use super::kept::Kept;
 use crate::drain::Drain;
 use crate::sync::Mutex;
-use crate::sync::atomic::AtomicBool;
-use crate::sync::atomic::Ordering::SeqCst;
+use crate::sync::atomic::Ordering::{Relaxed, SeqCst};
+use crate::sync::atomic::{AtomicBool, AtomicU32};
 use crate::token::Token;
 use crate::wake_queue::WakeQueue;
 
@@ -43,18 +43,24 @@ pub struct LoopHandle {
 /// What handles ask of a loop.
 pub(crate) struct Control {
     pub(super) stop: AtomicBool,
-    /// Something was written to `drain`.
-    asked: AtomicBool,
+    /// [`DRAIN`] and [`WANTED`]: one word for both, since each turn looks at it.
+    asked: AtomicU32,
     drain: Mutex<Option<Drain>>,
     kept: Arc<Kept>,
     wakes: Arc<WakeQueue>,
 }
 
+/// Something was written to `Control::drain`.
+const DRAIN: u32 = 1;
+
+/// A handler that has given the loop away wants it back.
+const WANTED: u32 = 2;
+
 impl Control {
     pub(super) fn new(wakes: Arc<WakeQueue>, kept: Arc<Kept>) -> Control {
         Control {
             stop: AtomicBool::new(false),
-            asked: AtomicBool::new(false),
+            asked: AtomicU32::new(0),
             drain: Mutex::new(None),
             kept,
             wakes,
@@ -63,14 +69,31 @@ impl Control {
 
     /// Whether there is something to obey.
     pub(super) fn is_asked(&self) -> bool {
-        self.stop.load(SeqCst) || self.asked.load(SeqCst)
+        self.stop.load(SeqCst) || self.asked.load(SeqCst) != 0
+    }
+
+    /// Notes whether a handler wants the loop back. Called with a lock, so that the last word is
+    /// that of the last call.
+    pub(super) fn set_wanted(&self, is_wanted: bool) {
+        if is_wanted {
+            self.asked.fetch_or(WANTED, SeqCst);
+        } else {
+            self.asked.fetch_and(!WANTED, SeqCst);
+        }
+    }
+
+    /// Whether a handler wants the loop back, looked at before each call.
+    #[inline]
+    pub(super) fn is_wanted(&self) -> bool {
+        self.asked.load(Relaxed) & WANTED != 0
     }
 
     pub(super) fn take_drain(&self) -> Option<Drain> {
         // Taken before what was asked for: one that is written in between has this set again.
-        if !take_flag(&self.asked) {
+        if self.asked.load(SeqCst) & DRAIN == 0 {
             return None;
         }
+        self.asked.fetch_and(!DRAIN, SeqCst);
         self.drain.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 }
@@ -119,7 +142,7 @@ impl LoopHandle {
             *asked = Some(asked.map_or(drain, |before| before.or_sooner(drain)));
         }
         // Behind what is asked for: a loop that finds this finds that.
-        self.control.asked.store(true, SeqCst);
+        self.control.asked.fetch_or(DRAIN, SeqCst);
         self.control.wakes.wake_loop();
     }
 }

@@ -22,8 +22,9 @@ impl<M: Machine, B: Backend> LoopInstance<M, B> {
     ///
     /// What contradicts what. A bug of the loop.
     pub fn check_invariants(&self) -> Result<(), String> {
-        let slots = self.core.dispatch().slots();
-        slots.check()?;
+        let dispatch = self.core().dispatch();
+        let slots = dispatch.slots();
+        slots.check(|token| dispatch.is_away(token))?;
         let free = self.environment.free_slots.load(Relaxed);
         if free != slots.vacant() {
             return Err(format!("{} slots are free and handlers see {free}", slots.vacant()));
@@ -33,12 +34,12 @@ impl<M: Machine, B: Backend> LoopInstance<M, B> {
         }
         self.check_granted()?;
         self.check_deadlines()?;
-        self.core.dispatch().check_queue()
+        self.core().dispatch().check_queue()
     }
 
     /// Each that was granted a slot is there and will be called, so that no slot is kept for ever.
     fn check_granted(&self) -> Result<(), String> {
-        let slots = self.core.dispatch().slots();
+        let slots = self.core().dispatch().slots();
         let granted = self.environment.waiters.check(slots.vacant())?;
         let wakes = &self.environment.wakes;
         let will_be_woken = |token: Token| {
@@ -56,7 +57,7 @@ impl<M: Machine, B: Backend> LoopInstance<M, B> {
     }
 
     fn check_deadlines(&self) -> Result<(), String> {
-        let slots = self.core.dispatch().slots();
+        let slots = self.core().dispatch().slots();
         let next = self.next_deadline().unwrap_or(Time::NEVER);
         for index in 0..slots.high_water() {
             let Some(deadline) = slots.deadline(index) else { continue };

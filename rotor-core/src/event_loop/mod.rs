@@ -15,6 +15,7 @@ mod closures;
 mod core;
 mod dispatch;
 mod drain;
+mod handing;
 mod handle;
 mod invariants;
 mod kept;
@@ -37,8 +38,8 @@ pub use broadcast::{Broadcast, PostError};
 pub use handle::{Exit, LoopHandle};
 pub use machines::{Cursor, Machines, Seen, Verdict};
 
-use self::closures::Repeated;
 use self::core::Core;
+use self::handing::{Baton, Closes, Relay, Rest, pulled_turn};
 use self::handle::Control;
 use self::kept::Kept;
 use self::run_queue::Wait;
@@ -81,7 +82,7 @@ use crate::wake_queue::WakeQueue;
 #[doc(alias = "runtime")]
 pub struct Loop<M: Machine, B: Backend = Mio> {
     // In any order: there is no context yet that machines could outlive.
-    environment: Environment<B::Handle>,
+    environment: Arc<Environment<B::Handle>>,
     core: Box<Core<M, B>>,
     control: Arc<Control>,
 }
@@ -97,12 +98,14 @@ pub struct Loop<M: Machine, B: Backend = Mio> {
 #[doc(alias = "executor")]
 #[must_use = "a loop does nothing until it is run or given turns"]
 pub struct LoopInstance<M: Machine, B: Backend = Mio> {
-    // First, so that the machines are dropped while the context still lives.
-    core: Box<Core<M, B>>,
-    repeated: Repeated<M>,
-    context: M::Context,
-    environment: Environment<B::Handle>,
+    /// Behind it the machines, first, so that they are dropped while the context still lives. Absent
+    /// only while other threads run the loop.
+    baton: Option<Baton<M, B>>,
+    environment: Arc<Environment<B::Handle>>,
     control: Arc<Control>,
+    /// What `run` does where the loop is handed over: compiled where the bounds of that are known.
+    run: Option<Run<M, B>>,
+    relay: Option<Closes<M, B>>,
 }
 
 impl<M: Machine> Loop<M> {
@@ -118,6 +121,8 @@ impl<M: Machine> Loop<M> {
         Loop::with_backend(backend, config)
     }
 }
+
+type Run<M, B> = fn(&mut LoopInstance<M, B>) -> io::Result<Exit>;
 
 /// Says what there is no memory for, and what to do.
 fn no_memory<M>(config: &Config) -> impl FnOnce(TryReserveError) -> io::Error {
@@ -148,11 +153,11 @@ impl<M: Machine, B: Backend> Loop<M, B> {
         let environment = Environment::new(backend.handle()?, wakes.clone(), config)?;
         let kept = Arc::<Kept>::default();
         let control = Arc::new(Control::new(wakes.clone(), kept.clone()));
-        let counters = Counters::new(environment.jobs.clone());
+        let counters = Counters::new(environment.jobs.clone(), environment.blocks.clone());
         let now = environment.now();
         let core = Core::new(backend, config.clone(), wakes, kept, parts, counters, now);
         let core = core.map_err(no_memory::<M>(config))?;
-        Ok(Loop { environment, core: Box::new(core), control })
+        Ok(Loop { environment: Arc::new(environment), core: Box::new(core), control })
     }
 
     /// Adds a machine. The closure gets the scope of the new machine, without a context;
@@ -167,7 +172,7 @@ impl<M: Machine, B: Backend> Loop<M, B> {
         &mut self,
         make: impl FnOnce(&mut EarlyScope<'_>) -> Response<M>,
     ) -> Result<Token, SpawnError<Infallible>> {
-        let environment = &self.environment;
+        let environment = &*self.environment;
         environment.refresh_now();
         let mut nothing = NoContext;
         self.core.make(environment, |token| {
@@ -238,7 +243,8 @@ impl<M: Machine, B: Backend> Loop<M, B> {
     /// Ends the set-up: from now on the loop can run.
     pub fn instantiate(self, context: M::Context) -> LoopInstance<M, B> {
         let Loop { environment, core, control } = self;
-        LoopInstance { core, repeated: Repeated::new(), context, environment, control }
+        let baton = Baton { rest: Box::new(Rest::new(*core)), context: Box::new(context) };
+        LoopInstance { baton: Some(baton), environment, control, run: None, relay: None }
     }
 
     /// A handle that stops or drains the loop from any thread.
@@ -267,12 +273,98 @@ impl<M: Machine, B: Backend> LoopInstance<M, B> {
     ///
     /// When the backend cannot wait any more. Its machines are as they were.
     pub fn run(&mut self) -> io::Result<Exit> {
-        let _watched = self.core.watch();
+        if let Some(run) = self.run {
+            return run(self);
+        }
+        let _watched = self.core_mut().watch();
         loop {
             if let Some(exit) = self.one_turn(Wait::AtPace)? {
                 return Ok(exit);
             }
         }
+    }
+
+    /// Has the loop go on while a handler blocks: [`run`](LoopInstance::run) has its handlers run by
+    /// threads of its own, one at a time, and a handler that calls
+    /// [`Scope::blocking`](crate::Scope::blocking) costs its machine the time, and no other.
+    ///
+    /// Machines, seeds, context and backend go from thread to thread, so they are `Send`; what a
+    /// handler keeps in thread-local variables stays behind. How many threads there may be, and
+    /// which sections are worth one, is set by [`Config::blocking`](crate::Config::blocking); where
+    /// that is not set its defaults hold, the watchdog included.
+    ///
+    /// When `run` returns, handlers may still be away: of a loop that was stopped, or in a drain
+    /// whose deadline has come, which counts their machines as dropped. Running it again has those
+    /// come back that are machines of the loop; once it is dropped, they are unwound when they do.
+    ///
+    /// [`turn`](LoopInstance::turn) does not hand over.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use rotor_core::{Config, Infallible, Loop, Machine, Response, Scope};
+    ///
+    /// /// Looks something up where that takes long.
+    /// struct Lookup(u32);
+    ///
+    /// impl Machine for Lookup {
+    ///     type Context = Vec<u32>;
+    ///     type Seed = Infallible;
+    ///
+    ///     fn wakeup(self, scope: &mut Scope<'_, Vec<u32>>) -> Response<Self, Infallible> {
+    ///         let key = self.0;
+    ///         // Meanwhile the other machine does the same.
+    ///         let found = scope.blocking(move || {
+    ///             std::thread::sleep(Duration::from_millis(20));
+    ///             key * 10
+    ///         });
+    ///         scope.push(found);
+    ///         Response::done()
+    ///     }
+    /// }
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let mut creator = Loop::new(&Config::new())?;
+    /// for key in 1..=2 {
+    ///     creator.add_machine_with(|scope| {
+    ///         scope.wake_self();
+    ///         Response::ok(Lookup(key))
+    ///     })?;
+    /// }
+    /// let mut instance = creator.instantiate(Vec::new()).handing_over();
+    /// instance.run()?;
+    /// assert_eq!(instance.stats().read().handed_over, 2);
+    /// assert_eq!(instance.into_context().len(), 2);
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[doc(alias = "block_in_place")]
+    #[doc(alias = "spawn_blocking")]
+    pub fn handing_over(mut self) -> LoopInstance<M, B>
+    where
+        M: Machine<Seed: Send, Context: Send> + Send + 'static,
+        B: Backend<Handle: Send + Sync> + Send + 'static,
+    {
+        let blocking = self.core_mut().enable_blocking();
+        let relay = Relay::new(self.environment.clone(), self.control.clone(), blocking);
+        self.relay = Some(Closes(relay));
+        self.run = Some(|instance| {
+            let relay = instance.relay.as_ref().map(|closes| closes.0.clone());
+            let (Some(relay), Some(baton)) = (relay, instance.baton.take()) else {
+                return Err(io::Error::other("the loop is with other threads"));
+            };
+            let (baton, ended) = relay.run(baton);
+            instance.baton = Some(baton);
+            ended
+        });
+        self
+    }
+
+    fn core(&self) -> &Core<M, B> {
+        &self.baton.as_ref().expect(HERE).rest.core
+    }
+
+    fn core_mut(&mut self) -> &mut Core<M, B> {
+        &mut self.baton.as_mut().expect(HERE).rest.core
     }
 
     /// Takes one turn: waits for `max_wait` at most (`None`: until there is something to do), with
@@ -290,14 +382,21 @@ impl<M: Machine, B: Backend> LoopInstance<M, B> {
     }
 
     fn one_turn(&mut self, wait: Wait) -> io::Result<Option<Exit>> {
-        let LoopInstance { core, repeated, context, environment, control } = self;
-        core.turn(context, &*environment, repeated, control, wait)
+        let LoopInstance { baton, environment, control, .. } = self;
+        let baton = baton.as_mut().expect(HERE);
+        if cfg!(rotor_pulled) {
+            return pulled_turn(baton, &**environment, control, wait);
+        }
+        let Baton { rest, context } = baton;
+        let Rest { core, repeated, .. } = &mut **rest;
+        core.turn(context, &**environment, repeated, control, wait)
     }
 
     /// When the loop wants its next turn, if nothing happens before: now, if there is work or the
     /// backend may have more events than the last turn took; `None`, if it waits for events only.
     pub fn next_deadline(&self) -> Option<Time> {
-        self.core.next_deadline(&self.environment, &self.repeated, &self.control)
+        let Baton { rest, .. } = self.baton.as_ref().expect(HERE);
+        rest.core.next_deadline(&*self.environment, &rest.repeated, &self.control)
     }
 
     /// The loop's time: what its clock said when it was last read.
@@ -312,10 +411,11 @@ impl<M: Machine, B: Backend> LoopInstance<M, B> {
     ///
     /// As a machine's `spawn_error` would hear, with the seed if it was not used.
     pub fn spawn(&mut self, seed: M::Seed) -> Result<Token, SpawnError<M::Seed>> {
-        let LoopInstance { core, context, environment, .. } = self;
+        let LoopInstance { baton, environment, .. } = self;
+        let Baton { rest, context } = baton.as_mut().expect(HERE);
         // Whoever calls this between turns may have been busy since the last one.
         environment.refresh_now();
-        core.create(context, &*environment, seed)
+        rest.core.create(context, &**environment, seed)
     }
 
     /// Adds a machine that the closure makes with its scope. The loop's clock is read anew for it.
@@ -327,10 +427,11 @@ impl<M: Machine, B: Backend> LoopInstance<M, B> {
         &mut self,
         make: impl FnOnce(&mut Scope<'_, M::Context>) -> Response<M>,
     ) -> Result<Token, SpawnError<Infallible>> {
-        let LoopInstance { core, context, environment, .. } = self;
+        let LoopInstance { baton, environment, .. } = self;
+        let Baton { rest, context } = baton.as_mut().expect(HERE);
         environment.refresh_now();
-        core.make(&*environment, |token| {
-            make(&mut Scope::new(context, &*environment, token, Woken::default()))
+        rest.core.make(&**environment, |token| {
+            make(&mut Scope::new(context, &**environment, token, Woken::default()))
         })
     }
 
@@ -359,10 +460,11 @@ impl<M: Machine, B: Backend> LoopInstance<M, B> {
     pub fn every(
         &mut self,
         period: Duration,
-        f: impl FnMut(Machines<'_, M>, &mut GlobalScope<'_, M::Context>) + 'static,
+        f: impl FnMut(Machines<'_, M>, &mut GlobalScope<'_, M::Context>) + Send + 'static,
     ) {
         let period = period.max(TICK);
-        self.repeated.add(period, self.environment.refresh_now(), Box::new(f));
+        let now = self.environment.refresh_now();
+        self.baton.as_mut().expect(HERE).rest.repeated.add(period, now, Box::new(f));
     }
 
     /// A handle that stops or drains the loop from any thread.
@@ -372,36 +474,39 @@ impl<M: Machine, B: Backend> LoopInstance<M, B> {
 
     /// A handle that runs closures between handlers of this loop, from any thread.
     pub fn broadcast(&self) -> Broadcast<M> {
-        Broadcast::new(self.core.posts().clone())
+        Broadcast::new(self.core().posts().clone())
     }
 
     /// A handle that reads the loop's statistics from any thread. What has happened so far is in
     /// them already, the machines of the set-up included.
     pub fn stats(&self) -> StatsHandle {
-        self.core.dispatch().stats()
+        self.core().dispatch().stats()
     }
 
     /// The machines, between turns. A [scan](Machines::scan) may look at what the last turn's
     /// budget has left.
     pub fn machines(&mut self) -> Machines<'_, M> {
-        self.core.machines()
+        self.core_mut().machines()
     }
 
     /// The context.
     pub fn context(&self) -> &M::Context {
-        &self.context
+        &self.baton.as_ref().expect(HERE).context
     }
 
     /// The context, to be changed between turns.
     pub fn context_mut(&mut self) -> &mut M::Context {
-        &mut self.context
+        &mut self.baton.as_mut().expect(HERE).context
     }
 
     /// The context, when the loop is no longer needed. Its machines are dropped.
     pub fn into_context(self) -> M::Context {
-        self.context
+        *self.baton.expect(HERE).context
     }
 }
+
+/// The baton is absent only while `run` has it, which borrows the loop.
+const HERE: &str = "nobody reaches a loop while it runs";
 
 /// The constructor's answer, wrapped; what comes with it goes to `beside`.
 fn set_apart<P, M, V>(
@@ -422,7 +527,7 @@ fn set_apart<P, M, V>(
 /// another one.
 impl<M: Machine, B: Backend + AsFd> AsFd for LoopInstance<M, B> {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.core.backend().as_fd()
+        self.core().backend().as_fd()
     }
 }
 
@@ -434,7 +539,7 @@ impl<M: Machine, B: Backend> fmt::Debug for Loop<M, B> {
 
 impl<M: Machine, B: Backend> fmt::Debug for LoopInstance<M, B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "LoopInstance({} machines)", self.core.dispatch().slots().len())
+        write!(f, "LoopInstance({} machines)", self.core().dispatch().slots().len())
     }
 }
 

@@ -44,8 +44,10 @@ impl<M: Machine> Scheduler<M> {
     }
 
     /// Checks that the run queue and what the slots say of it agree.
-    pub(super) fn check(&self) -> Result<(), String> {
-        self.queue.check(self.slots.states())
+    ///
+    /// What is pending for a machine that is away waits in its slot alone.
+    pub(super) fn check(&self, is_away: impl Fn(Token) -> bool) -> Result<(), String> {
+        self.queue.check(self.slots.states().filter(|(token, _)| !is_away(*token)))
     }
 }
 
@@ -78,6 +80,14 @@ impl<M: Machine> Scheduler<M> {
         state.pending.add(calls);
         self.queue.push(token, state);
         None
+    }
+
+    /// Leaves what is pending for a machine that is with its handler, until it has answered. Returns
+    /// whether it is there.
+    pub(super) fn hold(&mut self, token: Token) -> bool {
+        let Some(state) = self.slots.state(token) else { return false };
+        state.in_runnable = false;
+        true
     }
 
     /// Takes what is pending for a machine that was taken from the run queue; `None` for one that
@@ -346,7 +356,7 @@ mod tests {
         let lifted = scheduler.slots_mut().lift(token);
         scheduler.pend(token, Calls::DRAINING);
         scheduler.put_back(&environment, token, lifted, Deadline::Keep);
-        assert!(scheduler.check().is_ok() && scheduler.is_call_pending(token));
+        assert!(scheduler.check(|_| false).is_ok() && scheduler.is_call_pending(token));
         assert_eq!(next(&mut scheduler), Some(token));
         assert!(scheduler.take_pending(token).is_some_and(|calls| calls.has(Calls::DRAINING)));
         assert!(!scheduler.is_call_pending(token));

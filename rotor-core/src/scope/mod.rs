@@ -1,25 +1,30 @@
 //! What a handler may do: the scope, through which all authority comes.
 
+mod blocking;
 mod channels;
 mod draining;
 mod global;
 mod jobs;
+mod lent;
 mod run_at;
 mod slots;
 
 use std::fmt;
 use std::io;
 use std::ops::{Deref, DerefMut};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering::SeqCst;
 use std::time::SystemTime;
 
+pub use self::blocking::NoPermit;
 pub use self::global::GlobalScope;
 pub use self::jobs::JobBuilder;
+pub(crate) use self::lent::{HandOver, Lent};
 pub use self::run_at::{Place, Ran};
 use crate::backend::{BackendHandle, Source};
 use crate::environment::Environment;
 use crate::event_set::Interest;
-use crate::guard::{self, Panicked};
+use crate::guard::Panicked;
 use crate::notifier::Notifier;
 use crate::time::Time;
 use crate::token::Token;
@@ -35,7 +40,7 @@ pub(crate) type AnyEnvironment = Environment<dyn BackendHandle>;
 /// The context is borrowed through the scope: while a handler holds on to a part of it, the scope
 /// cannot be asked. [`split`](Scope::split) gives both at once.
 pub struct Scope<'a, C> {
-    context: &'a mut C,
+    context: Lent<'a, C>,
     environment: &'a AnyEnvironment,
     token: Token,
     part: u32,
@@ -60,6 +65,16 @@ pub(crate) struct Woken<'a> {
 impl<'a, C> Scope<'a, C> {
     pub(crate) fn new(
         context: &'a mut C,
+        environment: &'a AnyEnvironment,
+        token: Token,
+        woken: Woken<'a>,
+    ) -> Scope<'a, C> {
+        Scope { context: Lent::own(context), environment, token, part: 0, woken }
+    }
+
+    /// The scope of a handler whose loop may be carried on by another thread.
+    pub(crate) fn lent(
+        context: Lent<'a, C>,
         environment: &'a AnyEnvironment,
         token: Token,
         woken: Woken<'a>,
@@ -198,13 +213,13 @@ impl<'a, C> Scope<'a, C> {
         // No allocation: the box of a type without size.
         let nothing = Box::leak(Box::new(NoContext));
         let early = Scope {
-            context: nothing,
+            context: Lent::own(nothing),
             environment: self.environment,
             token: self.token,
             part: self.part,
             woken: self.woken,
         };
-        (self.context, early)
+        (self.context.get_mut(), early)
     }
 
     /// The same scope for a part of this machine: notifiers, ports, mailboxes and waits for a slot
@@ -215,7 +230,7 @@ impl<'a, C> Scope<'a, C> {
     /// the machine itself.
     pub fn part(&mut self, part: u32) -> Scope<'_, C> {
         Scope {
-            context: self.context,
+            context: self.context.reborrow(),
             environment: self.environment,
             token: self.token,
             part,
@@ -238,31 +253,22 @@ impl<'a, C> Scope<'a, C> {
     ///
     /// [`Panicked`], with the message: a bug in `f`. It is not logged or counted here.
     pub fn guard<V>(&mut self, f: impl FnOnce(&mut Self) -> V) -> Result<V, Panicked> {
-        guard::guard(|| f(self))
-    }
-
-    /// Runs something that may take longer than a handler should: a lookup, a small file, a long
-    /// computation.
-    ///
-    /// Today it runs right here and holds up the loop; [`now`](Scope::now) is read anew afterwards.
-    /// Work that can be moved away as a whole belongs on another thread.
-    pub fn blocking<V>(&mut self, f: impl FnOnce() -> V) -> V {
-        let value = f();
-        self.environment.refresh_now();
-        value
+        catch_unwind(AssertUnwindSafe(|| f(self))).map_err(|payload| self.context.caught(payload))
     }
 }
 
 impl<C> Deref for Scope<'_, C> {
     type Target = C;
+    #[inline(always)]
     fn deref(&self) -> &C {
-        self.context
+        self.context.get()
     }
 }
 
 impl<C> DerefMut for Scope<'_, C> {
+    #[inline(always)]
     fn deref_mut(&mut self) -> &mut C {
-        self.context
+        self.context.get_mut()
     }
 }
 

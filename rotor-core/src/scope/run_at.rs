@@ -65,9 +65,9 @@ impl<C> Scope<'_, C> {
     {
         match place {
             Place::Here => Ran::Now(work()),
-            Place::Handed(permits) => match permits.try_take() {
-                Some(mut permit) => Ran::Now(self.blocking(|| permit.run(work))),
-                None => Ran::Refused(work),
+            Place::Handed(permits) => match self.blocking_with(permits, work) {
+                Ok(value) => Ran::Now(value),
+                Err(refused) => Ran::Refused(refused.into_closure()),
             },
             Place::Pool(pool) => self.run_on(pool, work, |work| move |_: &Job<'_>| work()),
             Place::Measured(measured) if measured.is_short() => {

@@ -27,7 +27,7 @@ fn sizes_are_what_they_were_decided_to_be() {
     assert_eq!(size_of::<Service<u64, u64>>(), 16);
     assert_eq!(size_of::<Calls<u64, u64>>(), 16);
     assert_eq!(size_of::<Call<u64, u64>>(), 8 + size_of::<u64>(), "a request and a word");
-    assert_eq!(size_of::<Scope<'static, ()>>(), 64);
+    assert_eq!(size_of::<Scope<'static, ()>>(), 88);
     if !cfg!(debug_assertions) {
         assert_eq!(size_of::<net::TcpStream>(), 4, "a descriptor");
         assert_eq!(size_of::<net::Either<net::TcpStream, net::UnixStream>>(), 8);

@@ -3,14 +3,16 @@
 //! What is in what is drawn in `doc/architecture.md`, "A loop has three owners".
 
 mod ending;
+mod pulled;
 mod turn;
 mod waiting;
 
+pub(in crate::event_loop) use self::pulled::{Next, Progress};
 use std::collections::TryReserveError;
 use std::convert::Infallible;
 use std::sync::Arc;
 
-use crate::blocking::Watched;
+use crate::blocking::{Blocking, Watched};
 use crate::config::Config;
 use crate::event_loop::broadcast::Posts;
 use crate::event_loop::dispatch::Dispatch;
@@ -92,11 +94,20 @@ impl<M: Machine, B> Core<M, B> {
 
     /// Has the loop watched, if that is wanted, while it runs on this thread.
     pub(in crate::event_loop) fn watch(&mut self) -> Option<Watched> {
+        if cfg!(rotor_loom) {
+            // A watchdog lives in real time, of which the models have none.
+            return None;
+        }
         let (watch, watchdog) = self.config.blocking.as_ref()?.watch();
         let (pulse, watched) = watch.begin(watchdog, self.dispatch.counters().lag())?;
         self.dispatch.set_pulse(pulse);
         self.config.notes_calls = true;
         Some(watched)
+    }
+
+    /// What is wanted where handlers block: what was set, or else the defaults.
+    pub(in crate::event_loop) fn enable_blocking(&mut self) -> Blocking {
+        self.config.blocking.get_or_insert_default().clone()
     }
 
     pub(in crate::event_loop) fn backend(&self) -> &B {
@@ -106,6 +117,11 @@ impl<M: Machine, B> Core<M, B> {
     /// What is posted to the loop by other threads.
     pub(in crate::event_loop) fn posts(&self) -> &Arc<Posts<M>> {
         &self.posts
+    }
+
+    /// The machines, to be changed between calls.
+    pub(in crate::event_loop) fn dispatch_mut(&mut self) -> &mut Dispatch<M> {
+        &mut self.dispatch
     }
 
     pub(in crate::event_loop) fn dispatch(&self) -> &Dispatch<M> {

@@ -119,7 +119,7 @@ impl<M: Machine, B: Backend> Core<M, B> {
     }
 
     /// Marks off what belongs to this turn.
-    fn begin(&mut self, begun: Time, polled: bool) {
+    pub(super) fn begin(&mut self, begun: Time, polled: bool) {
         self.dispatch.clock().was_read(begun);
         self.dispatch.counters().stats.turns += 1;
         self.verdicts.begin_turn(self.config.scan_budget);
@@ -136,7 +136,7 @@ impl<M: Machine, B: Backend> Core<M, B> {
     /// Has machines make room for those that asked for it, and gives free slots to those who wait
     /// for one. A machine that panics instead leaves room, and is not counted as having made it.
     #[cold]
-    fn serve_waiters(&mut self, context: &mut M::Context, environment: &AnyEnvironment) {
+    pub(super) fn serve_waiters(&mut self, context: &mut M::Context, environment: &AnyEnvironment) {
         // The search may take a while, and is part of the turn.
         self.dispatch.clock().forget_reading();
         while self.dispatch.stop_reason().is_none()
@@ -151,7 +151,7 @@ impl<M: Machine, B: Backend> Core<M, B> {
     }
 
     /// The turn is over: notes how long it took, for the statistics and for the pace.
-    fn finish(&mut self, environment: &AnyEnvironment, begun: Time) {
+    pub(super) fn finish(&mut self, environment: &AnyEnvironment, begun: Time) {
         self.dispatch.queue().give_back();
         let end = self.dispatch.clock().take_fresh().unwrap_or_else(|| environment.handle.now());
         let longest = &mut self.dispatch.counters().stats.longest_turn;
@@ -212,6 +212,16 @@ fn poll_before_deadlines<M: Machine, B: Backend>(
     refs: &mut Refs<'_, M, B>,
     dispatch: &mut Dispatch<M>,
 ) -> io::Result<()> {
+    poll_once_more(refs, dispatch)?;
+    hand_out_events(refs, dispatch);
+    Ok(())
+}
+
+/// Polls once more in a turn.
+pub(super) fn poll_once_more<M: Machine, B: Backend>(
+    refs: &mut Refs<'_, M, B>,
+    dispatch: &mut Dispatch<M>,
+) -> io::Result<()> {
     let machines = dispatch.slots().len();
     let queue = dispatch.queue();
     // A guard of its own: the turn takes a panic for that of a machine, which is then gone, and
@@ -223,11 +233,10 @@ fn poll_before_deadlines<M: Machine, B: Backend>(
     if let Some(pulse) = dispatch.pulse() {
         pulse.has_polled();
     }
-    hand_out_events(refs, dispatch);
     Ok(())
 }
 
-fn collect_expired<M: Machine, B: Backend>(
+pub(super) fn collect_expired<M: Machine, B: Backend>(
     refs: &mut Refs<'_, M, B>,
     dispatch: &mut Dispatch<M>,
     until: Time,

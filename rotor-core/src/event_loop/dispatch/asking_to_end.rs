@@ -25,15 +25,23 @@ impl<M: Machine> Dispatch<M> {
         &mut self,
         refs: &mut Refs<'_, M, B>,
     ) {
+        if let Some(token) = self.next_to_tell() {
+            self.draining(refs, token);
+        }
+    }
+
+    /// The machine of the next slot, if it can be told now.
+    pub(in crate::event_loop) fn next_to_tell(&mut self) -> Option<Token> {
         let index = self.told_of_drain;
         self.told_of_drain += 1;
-        let Some((token, _)) = self.scheduler.slots().at(index) else { return };
+        let (token, _) = self.scheduler.slots().at(index)?;
         // `ready` comes first: it may find what had arrived before the drain.
         let state = self.scheduler.slots_mut().state(token);
         if state.is_some_and(|state| state.pending.has(Calls::READY)) {
-            return self.scheduler.pend(token, Calls::DRAINING);
+            self.scheduler.pend(token, Calls::DRAINING);
+            return None;
         }
-        self.draining(refs, token);
+        Some(token)
     }
 
     /// No drain is under way any more.

@@ -3,22 +3,35 @@
 use super::{Dispatch, Refs};
 use crate::backend::Backend;
 use crate::event::Event;
+use crate::event_loop::slots::Lifted;
 use crate::machine::Machine;
 use crate::scope::Woken;
+use crate::time::Time;
 use crate::token::Token;
 
 impl<M: Machine> Dispatch<M> {
     fn timeout<B: Backend>(&mut self, refs: &mut Refs<'_, M, B>, token: Token) {
-        let mut lifted = self.scheduler.slots_mut().lift(token);
+        let mut lifted = self.lift_for_timeout(refs, token);
+        if !lifted.is_none() {
+            self.call(refs, token, &mut lifted, Event::Timeout, Woken::default());
+        }
+    }
+
+    #[inline(always)]
+    pub(super) fn lift_for_timeout<B: Backend>(
+        &mut self,
+        refs: &Refs<'_, M, B>,
+        token: Token,
+    ) -> Lifted<M> {
+        let lifted = self.scheduler.slots_mut().lift(token);
         if lifted.is_none() {
-            // It waits to hear of its spawn, and hears of this after that. Put among the overdue,
-            // and again each turn, until the spawn is answered.
-            return self.scheduler.time_out_now(refs.environment.now(), token);
+            self.time_out_later(refs.environment.now(), token);
+            return lifted;
         }
         self.scheduler.slots_mut().clear_deadline(token);
         self.counters.stats.timeouts += 1;
         self.clock.before_cheap_call(refs.backend, refs.environment);
-        self.call(refs, token, &mut lifted, Event::Timeout, Woken::default());
+        lifted
     }
 
     /// Fires the deadline of a slot that has expired, if it still has it.
@@ -27,14 +40,22 @@ impl<M: Machine> Dispatch<M> {
         refs: &mut Refs<'_, M, B>,
         index: u32,
     ) {
-        let Some((token, state)) = self.scheduler.slots_mut().state_at(index) else { return };
+        if let Some(token) = self.next_to_fire(index) {
+            self.timeout(refs, token);
+        }
+    }
+
+    #[inline(always)]
+    pub(in crate::event_loop) fn next_to_fire(&mut self, index: u32) -> Option<Token> {
+        let (token, state) = self.scheduler.slots_mut().state_at(index)?;
         // Left to `fire_overdue`: fired here, a machine that answers with a passed deadline again
         // would be called by both in one turn.
         let queued = state.in_overdue;
-        if !queued && self.scheduler.slots_mut().take_expired(index) {
-            self.scheduler.queue().note_fired();
-            self.timeout(refs, token);
+        if queued || !self.scheduler.slots_mut().take_expired(index) {
+            return None;
         }
+        self.scheduler.queue().note_fired();
+        Some(token)
     }
 
     /// Calls a machine that was queued as overdue, if it still has a deadline that has passed.
@@ -43,11 +64,16 @@ impl<M: Machine> Dispatch<M> {
         refs: &mut Refs<'_, M, B>,
         token: Token,
     ) {
-        let Some(state) = self.scheduler.slots_mut().state(token) else { return };
-        state.in_overdue = false;
-        let deadline = self.scheduler.slots().deadline(token.index());
-        if deadline.is_some_and(|deadline| deadline <= refs.environment.now()) {
+        if self.is_to_fire(refs.environment.now(), token) {
             self.timeout(refs, token);
         }
+    }
+
+    #[inline(always)]
+    pub(in crate::event_loop) fn is_to_fire(&mut self, now: Time, token: Token) -> bool {
+        let Some(state) = self.scheduler.slots_mut().state(token) else { return false };
+        state.in_overdue = false;
+        let deadline = self.scheduler.slots().deadline(token.index());
+        deadline.is_some_and(|deadline| deadline <= now)
     }
 }

@@ -48,6 +48,7 @@ impl<M: Machine> Dispatch<M> {
                 self.drop_machine(environment, config, token);
             }
         }
+        self.give_up_away(environment);
         self.scheduler.drop_deferred_spawns();
         dropped
     }

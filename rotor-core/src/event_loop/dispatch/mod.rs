@@ -14,6 +14,7 @@ mod asking_to_end;
 mod deadlines;
 mod ending;
 mod failures;
+mod handed;
 mod making;
 mod turn_clock;
 
@@ -23,9 +24,11 @@ use log::Level;
 
 pub(super) use self::failures::Callee;
 use self::failures::report;
+use self::handed::Away;
+pub(super) use self::handed::{Answered, Call, Terms};
 use self::turn_clock::TurnClock;
 use super::handle::Exit;
-use super::run_queue::{Calls, RunQueue};
+use super::run_queue::{Calls, Pending, RunQueue};
 use super::scheduler::Scheduler;
 use super::slots::{Lifted, Slots};
 use crate::backend::Backend;
@@ -65,6 +68,8 @@ pub(super) struct Dispatch<M: Machine> {
     stop_reason: Option<Exit>,
     /// Slots below this have been told of the drain that is under way.
     told_of_drain: u32,
+    /// Machines whose handlers have given the loop away and have not answered.
+    away: Vec<Away>,
 }
 
 impl<M: Machine> Dispatch<M> {
@@ -77,6 +82,7 @@ impl<M: Machine> Dispatch<M> {
             pulse: None,
             stop_reason: None,
             told_of_drain: 0,
+            away: Vec::new(),
         }
     }
 
@@ -108,7 +114,7 @@ impl<M: Machine> Dispatch<M> {
 
     /// Checks that the run queue and what the slots say of it agree.
     pub(super) fn check_queue(&self) -> Result<(), String> {
-        self.scheduler.check()
+        self.scheduler.check(|token| self.is_away(token))
     }
 
     pub(super) fn clock(&mut self) -> &mut TurnClock {
@@ -182,14 +188,20 @@ impl<M: Machine> Dispatch<M> {
 
     /// Wakes the machine of a slot that came from the wake queue.
     pub(super) fn wake_slot<B: Backend>(&mut self, refs: &mut Refs<'_, M, B>, index: u32) {
+        if let Some((token, whole)) = self.next_to_wake(refs, index) {
+            self.wakeup(refs, token, whole);
+        }
+    }
+
+    #[inline(always)]
+    fn next_to_wake<B>(&mut self, refs: &Refs<'_, M, B>, index: u32) -> Option<(Token, bool)> {
         let whole = self.scheduler.queue().take_wakeup(index);
         if self.scheduler.slots_mut().reclaim(index) {
             self.scheduler.publish_slot_counts(refs.environment);
             self.counters.stats.stale += 1;
-            return;
+            return None;
         }
-        let Some(token) = self.scheduler.wake_now(index, wakeup_calls(whole)) else { return };
-        self.wakeup(refs, token, whole);
+        Some((self.scheduler.wake_now(index, wakeup_calls(whole))?, whole))
     }
 
     /// `whole` says that the machine itself was woken, not only parts of it.
@@ -218,13 +230,7 @@ impl<M: Machine> Dispatch<M> {
     /// Makes the calls that are pending for a machine. What its handlers add meanwhile is left for
     /// the next turn.
     pub(super) fn resume<B: Backend>(&mut self, refs: &mut Refs<'_, M, B>, token: Token) {
-        let Some(pending) = self.scheduler.take_pending(token) else {
-            self.counters.stats.stale += 1;
-            return;
-        };
-        if pending.has(Calls::END) {
-            return self.drop_machine(refs.environment, refs.config, token);
-        }
+        let Some(pending) = self.next_pending(refs, token) else { return };
         // Before the drain, at which machines end: it may find what had come before that. Once is
         // enough: one that answers `again` for ever would never hear of the drain.
         if pending.has(Calls::READY) {
@@ -236,6 +242,25 @@ impl<M: Machine> Dispatch<M> {
         if pending.has(Calls::WAKEUP) {
             self.wakeup(refs, token, pending.has(Calls::WAKEUP_WHOLE));
         }
+    }
+}
+
+impl<M: Machine> Dispatch<M> {
+    /// Takes what is pending for a machine from the run queue, if it is there to be called.
+    #[inline(always)]
+    fn next_pending<B>(&mut self, refs: &Refs<'_, M, B>, token: Token) -> Option<Pending> {
+        if !self.away.is_empty() && self.hold_if_away(token) {
+            return None;
+        }
+        let Some(pending) = self.scheduler.take_pending(token) else {
+            self.counters.stats.stale += 1;
+            return None;
+        };
+        if pending.has(Calls::END) {
+            self.drop_machine(refs.environment, refs.config, token);
+            return None;
+        }
+        Some(pending)
     }
 }
 

@@ -66,7 +66,7 @@ impl Bench {
         let slots = Slots::new(machines, wakes.clone(), Time::ZERO).expect("memory");
         let dispatch = Dispatch::new(
             Scheduler::new(slots, RunQueue::new(wakes, parts)),
-            Counters::new(Arc::default()),
+            Counters::new(Arc::default(), Arc::default()),
         );
         Bench { dispatch, environment, backend, config, heard: Vec::new() }
     }

@@ -61,6 +61,13 @@ impl Pending {
         self.calls = self.calls | Calls::READY;
     }
 
+    /// Takes one kind of them. Returns whether it was pending.
+    pub(in crate::event_loop) fn take_one(&mut self, calls: Calls) -> bool {
+        let had = self.has(calls);
+        self.calls.0 &= !calls.0;
+        had
+    }
+
     /// Takes all of them: none is pending afterwards.
     pub(in crate::event_loop) fn take(&mut self) -> Pending {
         std::mem::take(self)

@@ -2,15 +2,20 @@
 
 use super::Slots;
 use super::slot::{NONE, Slot};
+use crate::token::Token;
 
 impl<M> Slots<M> {
     /// Checks that the counts agree: each slot is counted once, and none is with a handler between
-    /// turns.
-    pub(in crate::event_loop) fn check(&self) -> Result<(), String> {
+    /// turns, but for the machines that are away.
+    pub(in crate::event_loop) fn check(
+        &self,
+        is_away: impl Fn(Token) -> bool,
+    ) -> Result<(), String> {
         let (mut used, mut ended, mut free) = (0, 0, 0);
         for (index, slot) in self.slots.iter().enumerate() {
             match slot {
                 Slot::Waiting { .. } => used += 1,
+                Slot::Running { .. } if is_away(self.token(index as u32)) => used += 1,
                 Slot::Running { .. } => {
                     return Err(format!("slot {index} is running between turns"));
                 }

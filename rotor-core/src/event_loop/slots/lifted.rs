@@ -3,6 +3,7 @@
 use std::mem;
 
 use super::slot::Slot;
+use crate::event_loop::run_queue::CallState;
 use crate::guard::drop_guarded;
 
 /// The whole `Slot::Waiting`, moved out of the slab. To take the machine out of it would be a copy
@@ -10,6 +11,17 @@ use crate::guard::drop_guarded;
 pub(in crate::event_loop) type Lifted<M> = Slot<M>;
 
 impl<M> Lifted<M> {
+    /// A machine that was lifted before, on its way to another handler.
+    pub(in crate::event_loop) fn of(machine: M) -> Lifted<M> {
+        // What is known of its calls is in its slot.
+        Slot::Waiting { state: CallState::default(), machine }
+    }
+
+    /// A place for one.
+    pub(in crate::event_loop) fn nothing() -> Lifted<M> {
+        Slot::Ended
+    }
+
     /// Whether there was no machine to be lifted.
     #[inline(always)]
     pub(in crate::event_loop) fn is_none(&self) -> bool {

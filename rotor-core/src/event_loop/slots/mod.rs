@@ -242,6 +242,11 @@ impl<M> Slots<M> {
         }
     }
 
+    /// Whether the machine that a token names has not ended.
+    pub(super) fn is_there(&self, token: Token) -> bool {
+        self.names(token)
+    }
+
     fn token(&self, index: u32) -> Token {
         Token::new(index, self.wakes.generation(index))
     }

@@ -1,0 +1,84 @@
+//! `Sections`: the sections that block and were handed over, for the watchdog to see which of them
+//! do not end.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use crate::time::Time;
+use crate::token::Token;
+
+/// The sections of one loop that are under way.
+#[derive(Debug, Default)]
+pub(crate) struct Sections(Mutex<Vec<Section>>);
+
+#[derive(Debug)]
+struct Section {
+    token: Token,
+    machine: &'static str,
+    /// When the watchdog saw it first.
+    since: Option<Time>,
+    is_reported: bool,
+}
+
+/// A section that does not end.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Overlong {
+    pub(super) token: Token,
+    pub(super) machine: &'static str,
+    pub(super) time: Duration,
+}
+
+impl Sections {
+    pub(crate) fn begin(&self, token: Token, machine: &'static str) {
+        let section = Section { token, machine, since: None, is_reported: false };
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(section);
+    }
+
+    pub(crate) fn end(&self, token: Token) {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(place) = all.iter().position(|section| section.token == token) {
+            all.swap_remove(place);
+        }
+    }
+
+    /// One that has lasted for `time` and was not reported, each once; and whether there are others
+    /// to be looked at.
+    pub(super) fn look(&self, now: Time, time: Duration) -> (Option<Overlong>, bool) {
+        let mut found = None;
+        let mut is_any_left = false;
+        for section in self.0.lock().unwrap_or_else(PoisonError::into_inner).iter_mut() {
+            let lasted = now - *section.since.get_or_insert(now);
+            if !section.is_reported && found.is_none() && lasted >= time {
+                section.is_reported = true;
+                let Section { token, machine, .. } = *section;
+                found = Some(Overlong { token, machine, time: lasted });
+            }
+            is_any_left |= !section.is_reported;
+        }
+        (found, is_any_left)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_section_that_does_not_end_is_reported_once() {
+        let (sections, token) = (Sections::default(), Token::new(1, 2));
+        sections.begin(token, "a");
+        sections.begin(Token::new(2, 2), "b");
+        let (second, at) =
+            (Duration::from_secs(1), |secs: u64| Time::from_nanos(secs * 1_000_000_000));
+        assert_eq!(sections.look(at(5), second), (None, true));
+        let found = |token, machine, secs| {
+            Some(Overlong { token, machine, time: Duration::from_secs(secs) })
+        };
+        assert_eq!(sections.look(at(6), second), (found(token, "a", 1), true));
+        assert_eq!(sections.look(at(7), second), (found(Token::new(2, 2), "b", 2), false));
+        assert_eq!(sections.look(at(9), second), (None, false));
+        sections.end(token);
+        sections.begin(token, "a");
+        assert_eq!(sections.look(at(9), second), (None, true));
+    }
+}

@@ -1,0 +1,37 @@
+//! `ThreadBudget`: how many threads loops may have beside their first.
+
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::Relaxed;
+
+#[derive(Debug)]
+pub(crate) struct ThreadBudget {
+    left: AtomicUsize,
+}
+
+impl ThreadBudget {
+    pub(super) fn new(threads: usize) -> ThreadBudget {
+        ThreadBudget { left: AtomicUsize::new(threads) }
+    }
+
+    /// Takes one, if there is one left.
+    pub(crate) fn take(&self) -> bool {
+        self.left.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(1)).is_ok()
+    }
+
+    pub(crate) fn give_back(&self) {
+        self.left.fetch_add(1, Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_spent_comes_back() {
+        let budget = ThreadBudget::new(1);
+        assert!(budget.take() && !budget.take());
+        budget.give_back();
+        assert!(budget.take());
+    }
+}

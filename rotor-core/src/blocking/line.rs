@@ -1,0 +1,300 @@
+//! `Line`: who has the loop, who waits to have it back, and who is there to go on with it.
+//!
+//! ```text
+//!   runs the loop ──give()──▶ first of those who wait, else one who is parked
+//!        ▲    │
+//!        │    └──lend()──▶ lent: whoever wants it takes it
+//!        │                   │
+//!        └──take_back()──────┘   or waits in line, and tells who has it
+//! ```
+//!
+//! There is one of what is handed on, so nobody is in line while it is lent. What it is, nobody here
+//! knows.
+
+use std::collections::VecDeque;
+use std::mem;
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
+
+use crate::sync::{Condvar, Mutex, MutexGuard};
+
+pub(crate) struct Line<T> {
+    state: Mutex<State<T>>,
+    /// Is told whether somebody waits, with the lock held.
+    set_wanted: Box<dyn Fn(bool) + Send + Sync>,
+}
+
+struct State<T> {
+    returners: VecDeque<Arc<Seat<T>>>,
+    /// Who came last is the first to be of use again: what it needs may still be in its caches.
+    parked: Vec<Arc<Seat<T>>>,
+    lent: Option<T>,
+    /// How often it was lent.
+    lends: u64,
+    is_closed: bool,
+}
+
+/// Where a thread waits for what it is given.
+pub(crate) struct Seat<T> {
+    place: Mutex<Place<T>>,
+    arrived: Condvar,
+}
+
+enum Place<T> {
+    Empty,
+    Given(T),
+    /// Nobody will come.
+    Closed,
+}
+
+/// What came back, and how.
+pub(crate) enum Back<T> {
+    /// Nobody had taken it.
+    Unused(T),
+    Used(T),
+}
+
+impl<T> Line<T> {
+    /// `set_wanted` is told when somebody waits and when nobody does any more, for who has the loop
+    /// to look at.
+    pub(crate) fn new(set_wanted: impl Fn(bool) + Send + Sync + 'static) -> Line<T> {
+        let state = State {
+            returners: VecDeque::new(),
+            parked: Vec::new(),
+            lent: None,
+            lends: 0,
+            is_closed: false,
+        };
+        Line { state: Mutex::new(state), set_wanted: Box::new(set_wanted) }
+    }
+
+    /// Hands it to who waits, first come first served, else to who is parked. It comes back where
+    /// there is nobody.
+    pub(crate) fn give(&self, value: T) -> Result<(), T> {
+        let seat = {
+            let mut state = self.lock();
+            let first = self.first_in_line(&mut state);
+            first.or_else(|| state.parked.pop())
+        };
+        match seat {
+            Some(seat) => {
+                seat.give(value);
+                Ok(())
+            }
+            None => Err(value),
+        }
+    }
+
+    /// Leaves it to whoever wants it: to who waits, if anybody does.
+    pub(crate) fn lend(&self, value: T) {
+        let mut state = self.lock();
+        if let Some(seat) = self.first_in_line(&mut state) {
+            drop(state);
+            return seat.give(value);
+        }
+        state.lends += 1;
+        state.lent = Some(value);
+    }
+
+    /// Takes what is lent, if it is still what was when this was last asked. Returns how often
+    /// something was lent, to be asked with the next time.
+    pub(crate) fn take_lent(&self, seen: u64) -> (u64, Option<T>) {
+        let mut state = self.lock();
+        let lent = if state.lends == seen { state.lent.take() } else { None };
+        (state.lends, lent)
+    }
+
+    /// Takes it back: at once if it is lent, else when it is given; `tell` has who has it look.
+    /// `None`: there is none any more.
+    pub(crate) fn take_back(&self, seat: &Arc<Seat<T>>, tell: impl FnOnce()) -> Option<Back<T>> {
+        {
+            let mut state = self.lock();
+            if let Some(value) = state.lent.take() {
+                return Some(Back::Unused(value));
+            }
+            if state.is_closed {
+                return None;
+            }
+            state.returners.push_back(seat.clone());
+            (self.set_wanted)(true);
+        }
+        tell();
+        seat.wait().map(Back::Used)
+    }
+
+    /// Waits to be of use, for so long. `None`: it was not, and is no longer parked.
+    pub(crate) fn park(&self, seat: &Arc<Seat<T>>, keep: Duration) -> Option<T> {
+        {
+            let mut state = self.lock();
+            if state.is_closed {
+                return None;
+            }
+            state.parked.push(seat.clone());
+        }
+        if let Some(value) = seat.wait_for(keep) {
+            return value;
+        }
+        {
+            let mut state = self.lock();
+            let before = state.parked.len();
+            state.parked.retain(|other| !Arc::ptr_eq(other, seat));
+            if state.parked.len() < before {
+                return None;
+            }
+        }
+        // Somebody has found it there, and is about to give.
+        seat.wait()
+    }
+
+    /// There will be none any more: who waits, and who comes, is told so.
+    pub(crate) fn close(&self) {
+        let (returners, parked) = {
+            let mut state = self.lock();
+            state.is_closed = true;
+            (mem::take(&mut state.returners), mem::take(&mut state.parked))
+        };
+        returners.into_iter().chain(parked).for_each(|seat| seat.put(Place::Closed));
+    }
+
+    fn first_in_line(&self, state: &mut State<T>) -> Option<Arc<Seat<T>>> {
+        let first = state.returners.pop_front()?;
+        if state.returners.is_empty() {
+            (self.set_wanted)(false);
+        }
+        Some(first)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State<T>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<T> Seat<T> {
+    pub(crate) fn new() -> Arc<Seat<T>> {
+        Arc::new(Seat { place: Mutex::new(Place::Empty), arrived: Condvar::new() })
+    }
+
+    pub(crate) fn give(&self, value: T) {
+        self.put(Place::Given(value));
+    }
+
+    /// Waits for what is given; `None` if the line was closed.
+    pub(crate) fn wait(&self) -> Option<T> {
+        let mut place = self.lock();
+        loop {
+            match mem::replace(&mut *place, Place::Empty) {
+                Place::Given(value) => return Some(value),
+                Place::Closed => return None,
+                Place::Empty => {
+                    place = self.arrived.wait(place).unwrap_or_else(PoisonError::into_inner);
+                }
+            }
+        }
+    }
+
+    /// The same for so long at most; the outer `None` says that the time is over.
+    fn wait_for(&self, time: Duration) -> Option<Option<T>> {
+        let mut place = self.lock();
+        // Once: one who is woken for nothing was of no use either.
+        if let Place::Empty = *place {
+            let waited = self.arrived.wait_timeout(place, time);
+            place = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        match mem::replace(&mut *place, Place::Empty) {
+            Place::Given(value) => Some(Some(value)),
+            Place::Closed => Some(None),
+            Place::Empty => None,
+        }
+    }
+
+    fn put(&self, what: Place<T>) {
+        *self.lock() = what;
+        self.arrived.notify_one();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Place<T>> {
+        self.place.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicBool;
+    use std::sync::atomic::Ordering::SeqCst;
+    use std::thread;
+
+    use super::*;
+
+    fn line() -> (Line<u32>, Arc<AtomicBool>) {
+        let wanted = Arc::new(AtomicBool::new(false));
+        let set = wanted.clone();
+        (Line::new(move |is_wanted| set.store(is_wanted, SeqCst)), wanted)
+    }
+
+    #[test]
+    fn what_was_lent_and_not_taken_comes_back_unused() {
+        let (line, wanted) = line();
+        line.lend(7);
+        let seat = Seat::new();
+        let back = line.take_back(&seat, || panic!("nobody has it"));
+        assert!(matches!(back, Some(Back::Unused(7))) && !wanted.load(SeqCst));
+    }
+
+    #[test]
+    fn what_is_lent_is_taken_at_the_second_look() {
+        let (line, _) = line();
+        line.lend(7);
+        let (seen, lent) = line.take_lent(0);
+        assert!(lent.is_none(), "it was lent since");
+        let seat = Seat::new();
+        assert!(line.take_back(&seat, || {}).is_some());
+        line.lend(8);
+        let (seen, lent) = line.take_lent(seen);
+        assert!(lent.is_none(), "it is another time");
+        assert_eq!(line.take_lent(seen).1, Some(8));
+        assert_eq!(line.take_lent(seen).1, None);
+    }
+
+    #[test]
+    fn who_waits_comes_before_who_is_parked_and_in_order() {
+        let (line, wanted) = line();
+        let (first, second) = (Seat::new(), Seat::new());
+        // What `take_back` does before it waits.
+        for seat in [&first, &second] {
+            line.lock().returners.push_back(Arc::clone(seat));
+            wanted.store(true, SeqCst);
+        }
+        let parked = Seat::new();
+        line.lock().parked.push(parked.clone());
+        assert_eq!(line.give(1), Ok(()));
+        assert!(wanted.load(SeqCst));
+        line.lend(2);
+        assert!(!wanted.load(SeqCst));
+        assert_eq!((line.give(3), line.give(4)), (Ok(()), Err(4)));
+        assert_eq!((first.wait(), second.wait(), parked.wait()), (Some(1), Some(2), Some(3)));
+    }
+
+    #[test]
+    fn who_was_of_no_use_is_no_longer_there() {
+        let (line, _) = line();
+        let seat = Seat::new();
+        assert_eq!(line.park(&seat, Duration::ZERO), None);
+        assert_eq!(line.give(1), Err(1));
+    }
+
+    #[test]
+    fn when_it_is_closed_all_are_told() {
+        let (line, _) = line();
+        let (told, hears) = std::sync::mpsc::channel();
+        thread::scope(|scope| {
+            let waits = scope.spawn(|| {
+                line.take_back(&Seat::new(), || told.send(()).expect("it hears")).is_none()
+            });
+            hears.recv().expect("it waits");
+            line.close();
+            assert!(waits.join().expect("it does not panic"));
+        });
+        assert!(line.take_back(&Seat::new(), || {}).is_none());
+        assert_eq!(line.park(&Seat::new(), Duration::MAX), None);
+    }
+}

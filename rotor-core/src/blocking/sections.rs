@@ -1,0 +1,68 @@
+//! How long sections that block were, by type of machine: whether the next one is worth a thread.
+
+use std::ptr;
+use std::time::Duration;
+
+/// The moving averages of all types that have had a section.
+#[derive(Default)]
+pub(crate) struct SectionTimes(Vec<(&'static str, Duration)>);
+
+/// The last one counts for one in so many.
+const WEIGHT: u32 = 8;
+
+impl SectionTimes {
+    /// Whether the sections of this type were shorter than `patience` so far. Of one that has had
+    /// none nothing is known.
+    pub(crate) fn are_short(&self, machine: &'static str, patience: Duration) -> bool {
+        let known = self.0.iter().find(|(known, _)| is_same(known, machine));
+        known.is_some_and(|(_, average)| *average < patience)
+    }
+
+    /// A section of this type took so long.
+    pub(crate) fn note(&mut self, machine: &'static str, took: Duration) {
+        if let Some((_, average)) = self.0.iter_mut().find(|(known, _)| is_same(known, machine)) {
+            *average = (*average * (WEIGHT - 1) + took) / WEIGHT;
+        } else if self.0.len() < TYPES_MAX {
+            // A program has a few types of machines; one that makes names up has the last ones
+            // forgotten.
+            self.0.push((machine, took));
+        }
+    }
+}
+
+const TYPES_MAX: usize = 1_024;
+
+fn is_same(known: &'static str, machine: &'static str) -> bool {
+    ptr::eq(known, machine) || known == machine
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PATIENCE: Duration = Duration::from_micros(50);
+
+    #[test]
+    fn a_type_is_short_when_it_was_and_long_after_one_that_took_long() {
+        let mut times = SectionTimes::default();
+        assert!(!times.are_short("a", PATIENCE));
+        times.note("a", Duration::from_micros(1));
+        assert!(times.are_short("a", PATIENCE) && !times.are_short("b", PATIENCE));
+        times.note("a", Duration::from_millis(1));
+        assert!(!times.are_short("a", PATIENCE));
+        for _ in 0..20 {
+            times.note("a", Duration::from_micros(1));
+        }
+        assert!(times.are_short("a", PATIENCE));
+        assert!(!times.are_short("a", Duration::ZERO));
+    }
+
+    #[test]
+    fn so_many_types_are_known_and_no_more() {
+        let mut times = SectionTimes::default();
+        for number in 0..TYPES_MAX + 1 {
+            times.note(format!("type {number}").leak(), Duration::ZERO);
+        }
+        assert!(times.are_short("type 1023", PATIENCE) && !times.are_short("type 1024", PATIENCE));
+    }
+}

@@ -1,0 +1,47 @@
+//! `blocking_route`: a request that blocks holds up no other.
+
+use std::fs;
+use std::io::Write;
+use std::process::Command;
+
+use crate::client::{ask, command, connect, read_until, start_command};
+
+#[test]
+fn while_one_request_waits_for_a_file_others_are_answered() {
+    let pipe = std::env::temp_dir().join(format!("rotor-blocking_route-{}", std::process::id()));
+    let made = Command::new("mkfifo").arg(&pipe).status().expect("the system has mkfifo");
+    assert!(made.success());
+    let mut server = command("blocking_route");
+    server.arg(&pipe);
+    let server = start_command(server);
+
+    let mut waits = connect(&server);
+    write!(waits, "GET /file HTTP/1.1\r\nHost: a\r\n\r\n").expect("the server reads");
+    // The count says when it has been asked for; then it waits for a writer, and these do not.
+    let mut asked = 0;
+    loop {
+        asked += 1;
+        let (head, body) = ask(&server, "GET /", "", "");
+        assert!(head.starts_with("HTTP/1.1 200 "), "{head}");
+        if body.trim() != asked.to_string() {
+            break;
+        }
+    }
+    fs::write(&pipe, "hello").expect("somebody reads");
+    let answer = read_until(&mut waits, |got| got.ends_with(b"hello"));
+    fs::remove_file(&pipe).expect("it is there");
+    assert!(answer.starts_with(b"HTTP/1.1 200 "));
+    let (head, _) = ask(&server, "GET /nothing", "", "");
+    assert!(head.starts_with("HTTP/1.1 404 "), "{head}");
+}
+
+#[test]
+fn a_file_that_is_not_there_is_said_to_be_so() {
+    let mut server = command("blocking_route");
+    server.arg("/nowhere/at/all");
+    let server = start_command(server);
+    for _ in 0..3 {
+        let (head, body) = ask(&server, "GET /file", "", "");
+        assert!(head.starts_with("HTTP/1.1 404 ") && body == "it cannot be read\n", "{head}");
+    }
+}
