@@ -87,7 +87,7 @@ fn who_has_given_the_loop_back_is_there_to_go_on_with_it_again() {
 
 #[test]
 fn two_that_block_take_the_loop_back_one_after_the_other() {
-    model(2, || {
+    model(1, || {
         let mut instance = blocking_loop(2, &[1, 1]);
         assert_eq!(instance.run().unwrap(), Exit::Empty);
         assert_eq!(instance.context().sections, 2);

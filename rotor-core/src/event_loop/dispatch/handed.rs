@@ -88,7 +88,13 @@ impl<M: Machine> Dispatch<M> {
         lifted: &mut Lifted<M>,
         index: u32,
     ) -> Option<Call<M>> {
-        let (token, whole) = self.next_to_wake(refs, index)?;
+        let whole = self.scheduler.queue().take_wakeup(index);
+        if self.scheduler.slots_mut().reclaim(index) {
+            self.scheduler.publish_slot_counts(refs.environment);
+            self.counters.stats.stale += 1;
+            return None;
+        }
+        let token = self.scheduler.wake_now(index, wakeup_calls(whole))?;
         self.wakeup_call(refs, lifted, token, whole)
     }
 

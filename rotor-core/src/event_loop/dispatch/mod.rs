@@ -188,20 +188,14 @@ impl<M: Machine> Dispatch<M> {
 
     /// Wakes the machine of a slot that came from the wake queue.
     pub(super) fn wake_slot<B: Backend>(&mut self, refs: &mut Refs<'_, M, B>, index: u32) {
-        if let Some((token, whole)) = self.next_to_wake(refs, index) {
-            self.wakeup(refs, token, whole);
-        }
-    }
-
-    #[inline(always)]
-    fn next_to_wake<B>(&mut self, refs: &Refs<'_, M, B>, index: u32) -> Option<(Token, bool)> {
         let whole = self.scheduler.queue().take_wakeup(index);
         if self.scheduler.slots_mut().reclaim(index) {
             self.scheduler.publish_slot_counts(refs.environment);
             self.counters.stats.stale += 1;
-            return None;
+            return;
         }
-        Some((self.scheduler.wake_now(index, wakeup_calls(whole))?, whole))
+        let Some(token) = self.scheduler.wake_now(index, wakeup_calls(whole)) else { return };
+        self.wakeup(refs, token, whole);
     }
 
     /// `whole` says that the machine itself was woken, not only parts of it.
