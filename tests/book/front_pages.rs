@@ -3,7 +3,7 @@
 use crate::documents::{has_file_of_repository, read};
 use crate::links::targets;
 
-const CRATES: [&str; 9] = [
+const CRATES: [&str; 10] = [
     ".",
     "rotor-core",
     "rotor-stream",

@@ -23,7 +23,7 @@ use self::circles::{Circle, circles};
 use self::modules::Crate;
 use self::tokens::{Token, tokens};
 
-const CRATES: [&str; 7] = [
+const CRATES: [&str; 8] = [
     "rotor-core",
     "rotor-stream",
     "rotor-body",

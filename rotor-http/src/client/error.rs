@@ -235,7 +235,8 @@ mod tests {
     fn every_error_says_whose_fault_it_is_and_what_a_gateway_answers() {
         let refused = || io::Error::from(io::ErrorKind::ConnectionRefused);
         let cause = || Arc::new(refused());
-        let shaking = |kind| ClientError::NotConnected(Fatal::Handshake(kind.into()));
+        let shaking =
+            |kind: io::ErrorKind| ClientError::NotConnected(Fatal::Handshake(kind.into()));
         let resolving = |error| ClientError::NotConnected(Fatal::Resolve(error));
         let rows = [
             (ClientError::NotConnected(Fatal::Connect(refused())), Fault::Network, false, 502),
