@@ -57,7 +57,7 @@ impl<M: Machine> Dispatch<M> {
             return self.pend_event(token, Calls::DRAINING);
         }
         self.clock.before_cheap_call(refs.backend, refs.environment);
-        self.call(refs, token, &mut lifted, Event::Draining(until), Woken::default());
+        self.call(refs, token, &mut lifted, || Event::Draining(until), Woken::default());
     }
 
     /// Asks a machine to end, since others need what it holds. Returns whether it did.
@@ -72,7 +72,7 @@ impl<M: Machine> Dispatch<M> {
             return false;
         }
         self.clock.before_cheap_call(refs.backend, refs.environment);
-        self.call(refs, token, &mut lifted, Event::MakeRoom, Woken::default());
+        self.call(refs, token, &mut lifted, || Event::MakeRoom, Woken::default());
         // Its answer was applied in `call`: the generation says what it was.
         !self.scheduler.queue().wakes().is_alive(token)
     }

@@ -13,7 +13,7 @@ impl<M: Machine> Dispatch<M> {
     fn timeout<B: Backend>(&mut self, refs: &mut Refs<'_, M, B>, token: Token) {
         let mut lifted = self.lift_for_timeout(refs, token);
         if !lifted.is_none() {
-            self.call(refs, token, &mut lifted, Event::Timeout, Woken::default());
+            self.call(refs, token, &mut lifted, || Event::Timeout, Woken::default());
         }
     }
 

@@ -218,7 +218,7 @@ impl<M: Machine> Dispatch<M> {
         let begun = in_hand.machine().map(|machine| self.begin_call(refs, token, machine));
         in_hand.let_go();
         let (callee, started) = begun?;
-        trace(callee, &event);
+        trace(callee, || &event);
         let terms = Terms { callee, started, events, woken, spawns: 0 };
         Some(Call { terms, event })
     }
@@ -293,7 +293,7 @@ impl<M: Machine> Dispatch<M> {
                 self.clock.before_cheap_call(*backend, environment);
                 let made = self.create(context, environment, config, Some(token), seed);
                 let event = made.map_or_else(Event::SpawnError, |_| Event::Spawned);
-                trace(callee, &event);
+                trace(callee, || &event);
                 let woken = terms.woken.take();
                 let (events, spawns) = (terms.events, terms.spawns + 1);
                 let terms = Terms { callee, started: None, events, woken, spawns };

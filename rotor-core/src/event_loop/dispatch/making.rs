@@ -113,7 +113,7 @@ impl<M: Machine> Dispatch<M> {
         self.clock.before_cheap_call(refs.backend, environment);
         let made = self.create(context, environment, config, Some(parent.token), seed);
         let event = made.map_or_else(Event::SpawnError, |_| Event::Spawned);
-        trace(parent, &event);
+        trace(parent, || &event);
         let mut scope =
             Scope::<M::Context>::new(context, environment, parent.token, Woken::default());
         let response = machine.handle(event, &mut scope);

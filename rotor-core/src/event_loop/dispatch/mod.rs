@@ -19,6 +19,7 @@ mod making;
 mod turn_clock;
 
 use std::any::type_name;
+use std::fmt;
 
 use log::Level;
 
@@ -164,7 +165,7 @@ impl<M: Machine> Dispatch<M> {
         }
         self.counters.stats.events += 1;
         self.clock.before_call(refs.backend, refs.environment);
-        self.call(refs, token, &mut lifted, Event::Ready(events), Woken::default());
+        self.call(refs, token, &mut lifted, || Event::Ready(events), Woken::default());
     }
 
     /// Keeps the events for a machine that cannot be called now.
@@ -215,7 +216,8 @@ impl<M: Machine> Dispatch<M> {
         let parts = self.scheduler.queue().parts().take(token);
         refs.environment.waiters.begin_wakeup(token);
         self.clock.before_cheap_call(refs.backend, refs.environment);
-        self.call(refs, token, &mut lifted, Event::Wakeup, Woken { whole, parts: &parts });
+        let woken = Woken { whole, parts: &parts };
+        self.call(refs, token, &mut lifted, || Event::Wakeup, woken);
         // A slot that was granted with this wake-up and not used is the next one's in line. Not
         // before the call: the handler may have used it, by spawning.
         refs.environment.waiters.end_wakeup(token, whole, &parts);
@@ -274,17 +276,17 @@ impl<M: Machine> Dispatch<M> {
         refs: &mut Refs<'_, M, B>,
         token: Token,
         lifted: &mut Lifted<M>,
-        event: Event<M::Seed>,
+        event: impl Fn() -> Event<M::Seed>,
         woken: Woken<'_>,
     ) {
         // `Again` repeats them.
-        let events = if let Event::Ready(events) = event { events } else { EventSet::EMPTY };
+        let events = if let Event::Ready(events) = event() { events } else { EventSet::EMPTY };
         let mut in_hand = lifted.in_hand();
         let Some(machine) = in_hand.machine() else { return in_hand.let_go() };
         let (callee, started) = self.begin_call(refs, token, machine);
         trace(callee, &event);
         let scope = &mut Scope::new(refs.context, refs.environment, token, woken);
-        let response = machine.handle_in_place(event, scope);
+        let response = machine.handle_in_place(event(), scope);
         in_hand.let_go();
         // What nearly all say: the machine goes back with what held it, and is not taken out of
         // that.
@@ -406,16 +408,17 @@ impl<M: Machine> Dispatch<M> {
 }
 
 /// One line for each event, where it is wanted: `log`'s static levels leave nothing of this in a
-/// program that never wants it.
+/// program that never wants it. The event is asked for then: one that is shown by reference is kept
+/// in memory for all calls.
 #[inline(always)]
-fn trace<S>(callee: Callee, event: &Event<S>) {
+fn trace<E: fmt::Debug>(callee: Callee, event: impl FnOnce() -> E) {
     if Level::Trace <= log::STATIC_MAX_LEVEL && Level::Trace <= log::max_level() {
-        write_trace(callee, event);
+        write_trace(callee, &event());
     }
 }
 
 #[cold]
-fn write_trace<S>(Callee { token, type_name }: Callee, event: &Event<S>) {
+fn write_trace(Callee { token, type_name }: Callee, event: &dyn fmt::Debug) {
     log_guarded!(trace, "machine {token} ({type_name}): {event:?}");
 }
 
