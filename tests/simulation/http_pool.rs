@@ -29,7 +29,7 @@ const LATENESS_MAX: Duration = Duration::from_secs(3);
 /// How often each request was served: begun with its whole body at hand.
 pub(crate) type Ledger = Arc<Mutex<BTreeMap<String, u32>>>;
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -312,11 +312,22 @@ pub(crate) fn ask<S: Asks>(
     demands: &Demands,
     heal: impl FnOnce(&mut Sim) -> Result<(), BoxError>,
 ) -> Result<(), BoxError> {
+    ask_both::<S>(sim, [address.clone(), address], ledger, demands, heal)
+}
+
+/// Asks at two addresses over one pool: for what is tagged `a` and `c` at the first, for `b` at the
+/// second.
+pub(crate) fn ask_both<S: Asks>(
+    sim: &mut Sim,
+    [first, second]: [S::Target; 2],
+    ledger: &Ledger,
+    demands: &Demands,
+    heal: impl FnOnce(&mut Sim) -> Result<(), BoxError>,
+) -> Result<(), BoxError> {
     let log = Arc::new(Mutex::new(Log::default()));
     let clients = asking::<S>(sim, &log, demands.connections)?;
-    for prefix in ["a", "b"] {
-        add_asker(sim, clients, address.clone(), prefix, 40);
-    }
+    add_asker(sim, clients, first.clone(), "a", 40);
+    add_asker(sim, clients, second, "b", 40);
     sim.run_for(FAULTY)?;
     heal(sim)?;
     let seen = log.clone();
@@ -330,7 +341,7 @@ pub(crate) fn ask<S: Asks>(
     // All is well again: so are all requests, once the connections that died unnoticed have been
     // found out.
     sim.run_for(Duration::from_secs(180))?;
-    add_asker(sim, clients, address, "c", 20);
+    add_asker(sim, clients, first, "c", 20);
     sim.eventually(Duration::from_secs(700), move |_| is_over(100))?;
     let log = lock(&log);
     if !log.wrong.is_empty() {

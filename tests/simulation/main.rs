@@ -23,6 +23,7 @@ mod resolver;
 mod restarts;
 mod reverse_proxy;
 mod room;
+mod schemes;
 mod sessions;
 mod shared_ports;
 mod stage;

@@ -19,7 +19,7 @@ use crate::http_pool::{self, Demands, Ledger};
 use crate::stage::{self, PORT};
 
 /// The server's certificate, which is its own issuer, and the key: the same ones in each run.
-fn identity() -> &'static (Identity, Vec<u8>) {
+pub(crate) fn identity() -> &'static (Identity, Vec<u8>) {
     static IDENTITY: OnceLock<(Identity, Vec<u8>)> = OnceLock::new();
     IDENTITY.get_or_init(|| {
         let key = KeyPair::generate_for(&rcgen::PKCS_ED25519).expect("there is randomness");
