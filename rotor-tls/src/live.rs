@@ -275,7 +275,7 @@ impl Live {
 
     /// Whether there is something to read of which no event of the socket inside will tell.
     pub(crate) fn holds_input(&self) -> bool {
-        !self.plain.is_empty() || self.incoming.has_record()
+        !self.plain.is_empty() || self.incoming.has_record() || self.read_side != ReadSide::Open
     }
 
     /// The memory of what waits, in both directions.
@@ -284,10 +284,14 @@ impl Live {
         self.incoming.bytes.capacity() + self.plain.capacity() + self.outgoing.capacity()
     }
 
-    /// Whether nothing is left to be read before the next event.
+    /// Whether nothing is left to be read before the next event: no end either, for which there is no
+    /// event where the socket inside stays open behind it.
     #[inline]
     pub(crate) fn has_drained<S: StreamSocket>(&self, inner: &S) -> bool {
-        self.plain.is_empty() && self.incoming.has_drained(inner) && !self.incoming.has_record()
+        self.plain.is_empty()
+            && self.read_side == ReadSide::Open
+            && self.incoming.has_drained(inner)
+            && !self.incoming.has_record()
     }
 }
 

@@ -9,13 +9,15 @@ mod raw_server;
 use std::time::Duration;
 
 use judge::judge;
-use kit::{Issuer, Log, Test, ask, join, join_by, serve};
+use kit::{Issuer, Lines, Log, Test, ask, join, join_by, serve};
 use raw_server::RawServer;
 use rcgen::{ExtendedKeyUsagePurpose, IsCa};
 use rotor_core::with_causes;
+use rotor_stream::Stream;
+use rotor_stream::testing::{Scripted, TestLoop, pair};
 use rotor_tls::{
     CertificateFault, ClientCertificates, DangerAcceptAnyCertificate, Identity, Roots, TlsClient,
-    TlsClientConfig, TlsError, TlsServer, TlsServerConfig, Versions,
+    TlsClientConfig, TlsError, TlsServer, TlsServerConfig, TlsStream, Versions,
 };
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
@@ -350,6 +352,30 @@ fn a_server_that_is_silent_or_goes_away_fails_the_handshake() {
     test.settle();
     assert!(test.context()[0].starts_with("the handshake has failed: "), "{:?}", test.context());
     assert_eq!(tls.counters().abandoned(), 1);
+}
+
+/// On a socket of which a short read says that it is empty, as those of the kernel, no event comes for
+/// an end that was told of inside what was read: the connection itself stays open.
+#[test]
+fn an_end_that_comes_with_the_last_bytes_is_told_though_the_socket_stays_open() {
+    let issuer = Issuer::new();
+    let (chain, key) = issuer.pem_for(&["localhost"]);
+    for versions in [&[&rustls::version::TLS12], &[&rustls::version::TLS13]] {
+        let target = issuer.client().to((), "localhost").expect("it is a name");
+        let mut test = TestLoop::<Stream<Lines, TlsStream<Scripted<true>>>>::new(Log::new());
+        let (socket, peer) = pair(test.world());
+        let socket = TlsStream::client(socket, &target);
+        test.add(|scope| Stream::connected(socket, Some(3), scope));
+        let mut server = RawServer::new(versions, &chain, &key);
+        server.shake(&mut test, &peer);
+        peer.send(&server.last_words(b"bye\n"));
+        test.settle();
+        let log = test.context();
+        assert!(
+            log.ends_with(&["bye".into(), "the peer has ended the stream".into()]),
+            "{versions:?}: {log:?}"
+        );
+    }
 }
 
 #[test]

@@ -51,7 +51,21 @@ impl RawServer {
 
     /// Talks with a client until nothing moves any more.
     pub(crate) fn talk<M: Machine>(&mut self, test: &mut TestLoop<M>, peer: &Peer) {
-        loop {
+        self.talk_while(test, peer, |_| true);
+    }
+
+    /// Talks until hands are shaken.
+    pub(crate) fn shake<M: Machine>(&mut self, test: &mut TestLoop<M>, peer: &Peer) {
+        self.talk_while(test, peer, |tls| tls.is_handshaking());
+    }
+
+    fn talk_while<M: Machine>(
+        &mut self,
+        test: &mut TestLoop<M>,
+        peer: &Peer,
+        goes_on: impl Fn(&ServerConnection) -> bool,
+    ) {
+        while goes_on(&self.tls) {
             test.settle();
             let records = peer.take_received();
             self.receive(&records);
@@ -64,6 +78,17 @@ impl RawServer {
             }
             peer.send(&records_back);
         }
+    }
+
+    /// The records of its last words, with the sign of their end.
+    pub(crate) fn last_words(&mut self, bytes: &[u8]) -> Vec<u8> {
+        self.tls.writer().write_all(bytes).expect("it takes all");
+        self.tls.send_close_notify();
+        let mut records = Vec::new();
+        while self.tls.wants_write() {
+            self.tls.write_tls(&mut records).expect("a vector takes all");
+        }
+        records
     }
 
     fn receive(&mut self, mut records: &[u8]) {
