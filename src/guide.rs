@@ -24,6 +24,7 @@ chapters! {
     testing: "../doc/guide/testing.md",
     http_server: "../doc/guide/http-server.md",
     http_bodies: "../doc/guide/http-bodies.md",
+    http2: "../doc/guide/http2.md",
     http_client: "../doc/guide/http-client.md",
     threads: "../doc/guide/threads.md",
     hostile_peers: "../doc/guide/hostile-peers.md",

@@ -288,10 +288,16 @@ impl<S: Server> Streams<S> {
         let Some(at) = self.find(stream) else {
             return self.count(Nuisance::ControlFrame, io);
         };
-        Counters::add(&io.config.count().streams_reset);
-        let counted = self.count(Nuisance::Reset, io);
+        // Of a response that is whole, it says only that the rest of the request will not come.
+        let nuisance = match self.children[at].has_ended() {
+            true => Nuisance::ControlFrame,
+            false => {
+                Counters::add(&io.config.count().streams_reset);
+                Nuisance::Reset
+            }
+        };
         self.forget(at, io);
-        counted
+        self.count(nuisance, io)
     }
 
     fn settings_changed(&mut self, change: i64, io: &mut Io<'_, '_, '_, S::Context>) -> Taken {

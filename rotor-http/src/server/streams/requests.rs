@@ -55,10 +55,14 @@ impl<S: Server> Streams<S> {
             self.remember(stream);
             return Ok(());
         }
-        if self.children.len() >= config.streams_max as usize
-            || self.held_output >= config.unsent_bytes_max.saturating_mul(REFUSED_TIMES)
-        {
+        if self.children.len() >= config.streams_max as usize {
             return Err(Violation::Stream(stream, ErrorCode::RefusedStream));
+        }
+        if self.held_output >= config.unsent_bytes_max.saturating_mul(REFUSED_TIMES) {
+            // Not the peer's doing alone: it may make the request again, and is not counted for it.
+            Counters::add(&io.config.count().streams_refused);
+            self.reset(stream, ErrorCode::RefusedStream, io);
+            return Ok(());
         }
         let wish = self.take_wish(stream);
         let is_head = is_head(&self.list);

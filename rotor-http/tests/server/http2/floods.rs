@@ -233,6 +233,7 @@ fn what_waits_for_windows_is_bounded() {
         for stream in (1..200).step_by(2) {
             client.get(stream, path);
         }
+        assert!(client.driver.is_alive() && !client.driver.is_ended(), "{path}");
         let refused = client.answers.values().filter(|answer| answer.reset == Some(7)).count();
         match path {
             "/big" => assert!(refused == 92, "{refused} of 100 x 1 MiB"),
