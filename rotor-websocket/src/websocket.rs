@@ -63,6 +63,8 @@ struct Link {
     is_dropped: bool,
     /// There is more to do than was for one turn.
     yields: bool,
+    /// How many bytes lay in the input when it was last looked at.
+    unread: usize,
 }
 
 /// What is watched for.
@@ -229,7 +231,8 @@ impl<H: Handler> WebSocket<H> {
         }
     }
 
-    fn wait(self, input: Option<usize>, transport: &Transport<'_>) -> Intent<Self> {
+    fn wait(mut self, input: Option<usize>, transport: &Transport<'_>) -> Intent<Self> {
+        self.link.unread = transport.input.len();
         let half = self.link.config.unsent_high_water / 2;
         let waits_for_room = transport.output.len() > half;
         let deadline = self.link.deadline();
@@ -343,6 +346,7 @@ impl<H: Handler> Protocol for WebSocket<H> {
             is_held: false,
             is_dropped: false,
             yields: false,
+            unread: 0,
         };
         let mut sender = Sender::new(&mut link.outgoing, transport.output, &link.config);
         let next = H::opened(seed, &mut sender, scope);
@@ -390,6 +394,13 @@ impl<H: Handler> Protocol for WebSocket<H> {
             self.link.handler_deadline = Time::NEVER;
             let output = &mut *transport.output;
             self.link.call(&mut self.handler, output, scope, H::timeout);
+        }
+        // Of a frame that is waited for whole, each byte is a sign of life.
+        let unread = transport.input.len();
+        if unread > self.link.unread
+            && matches!(self.link.watch, Watch::Listens { .. } | Watch::Pinged { .. })
+        {
+            self.link.watch = Watch::Listens { heard: now };
         }
         // Whom nobody listens to cannot be heard.
         let listens = self.link.takes_input(transport.output) && !transport.is_input_held();

@@ -1,0 +1,62 @@
+//! A chat for browsers: rooms, names, and a page that comes back when the connection is lost.
+//!
+//! ```text
+//! cargo run --release -p rotor-examples --example ws_chat [ADDRESS]
+//! ```
+//!
+//! Open the page in two windows. Who comes into a room hears the last 50 messages; who does not
+//! read what is said is closed with 1013, and comes again.
+//!
+//! It listens on 127.0.0.1:3000 unless told otherwise. SIGINT or SIGTERM closes the connections
+//! with 1001.
+#![forbid(unsafe_code)]
+
+mod machine;
+mod rooms;
+
+use std::net::SocketAddr;
+use std::process::ExitCode;
+
+use machine::{HasRooms, MESSAGE_MAX, Site};
+use rooms::Rooms;
+use rotor::http::server::{self, HttpAccept, HttpSeed, ServerConfig};
+use rotor::net::{ListenOptions, Listener, TcpListener};
+use rotor::websocket::WebSocketConfig;
+use rotor::{BoxError, Config, Loop, Response};
+use rotor_examples::program;
+use rotor_examples::serve::serve;
+
+/// The context: what all machines of the loop share.
+#[derive(Default)]
+struct Shared {
+    rooms: Rooms,
+}
+
+impl HasRooms for Shared {
+    fn rooms(&mut self) -> &mut Rooms {
+        &mut self.rooms
+    }
+}
+
+fn main() -> ExitCode {
+    program::run(ws_chat)
+}
+
+fn ws_chat() -> Result<(), BoxError> {
+    let mut address = program::argument(1, SocketAddr::from(([127, 0, 0, 1], 3000)))?;
+    let config = WebSocketConfig::new().message_max(MESSAGE_MAX).share();
+    let mut creator = Loop::<HttpAccept<Site<Shared>, TcpListener>>::new(&Config::new())?;
+    creator.add_machine_with(|scope| {
+        Response::attempt(|| {
+            let listener = TcpListener::bind(&address, &ListenOptions::new(), scope)?;
+            address = listener.local_address().unwrap_or(address);
+            Ok(server::listen(listener, HttpSeed::new(config, ServerConfig::new()), scope))
+        })
+    })?;
+    let mut instance = creator.instantiate(Shared::default());
+    let try_this = "try: open it in two windows".to_string();
+    serve(&mut instance, &[format!("listening on http://{address}/"), try_this])?;
+    let rooms = instance.context().rooms.len();
+    program::print(&[format!("{rooms} rooms were there at the end")])?;
+    Ok(())
+}

@@ -1,0 +1,65 @@
+//! `Rooms`: the rooms that there are, by their names.
+
+use std::collections::BTreeMap;
+
+use rotor::Notifier;
+use rotor::websocket::{Delivery, Member, Prepared, Room, RoomConfig, Sender, Slow};
+
+/// How many rooms there may be: each keeps what was said last.
+const ROOMS_MAX: usize = 1_000;
+
+/// How many messages a room keeps, for those who come in, or come back.
+const BACKLOG_MAX: usize = 50;
+
+/// All rooms. One that nobody is in is gone.
+#[derive(Debug, Default)]
+pub(crate) struct Rooms(BTreeMap<String, Room>);
+
+impl Rooms {
+    /// Comes into a room, and is sent what was said there last; unless there are too many rooms.
+    pub(crate) fn join(
+        &mut self,
+        name: &str,
+        notifier: Notifier,
+        out: &mut Sender<'_>,
+    ) -> Option<Member> {
+        if self.0.len() >= ROOMS_MAX && !self.0.contains_key(name) {
+            return None;
+        }
+        let config = RoomConfig::new().backlog_max(BACKLOG_MAX).slow(Slow::Cut);
+        let room = self.0.entry(name.to_owned()).or_insert_with(|| Room::new(config));
+        for message in room.backlog() {
+            // What does not fit any more is missed: it is old.
+            let _full = out.prepared(message);
+        }
+        Some(room.join(notifier))
+    }
+
+    pub(crate) fn say(&mut self, name: &str, line: &str) {
+        if let Some(room) = self.0.get_mut(name) {
+            room.say(Prepared::text(line));
+        }
+    }
+
+    pub(crate) fn deliver(
+        &self,
+        name: &str,
+        member: &mut Member,
+        out: &mut Sender<'_>,
+    ) -> Delivery {
+        self.0.get(name).map_or(Delivery::All, |room| room.deliver(member, out))
+    }
+
+    pub(crate) fn leave(&mut self, name: &str, member: Member) {
+        let Some(room) = self.0.get_mut(name) else { return };
+        room.leave(member);
+        if room.is_empty() {
+            self.0.remove(name);
+        }
+    }
+
+    /// How many rooms there are.
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
+    }
+}
