@@ -10,6 +10,8 @@ mod dns;
 mod http;
 #[path = "../../rotor-tls/tests/fuzz_bodies/mod.rs"]
 mod tls;
+#[path = "../../rotor-websocket/tests/fuzz_bodies/mod.rs"]
+mod websocket;
 
 /// Runs the body of the target of this name.
 ///
@@ -18,7 +20,7 @@ mod tls;
 /// If there is none, and if the body finds something.
 pub fn run(name: &str, data: &[u8]) {
     let targets = http::TARGETS.iter().chain(&dns::TARGETS).chain(&body::TARGETS);
-    let mut targets = targets.chain(&tls::TARGETS);
+    let mut targets = targets.chain(&tls::TARGETS).chain(&websocket::TARGETS);
     let (_, body) = targets.find(|(target, _)| *target == name).expect("a target of this name");
     body(data);
 }

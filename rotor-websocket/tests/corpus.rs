@@ -1,0 +1,59 @@
+//! Runs the body of every fuzz target on its saved corpus: what fuzzing once found, and what it
+//! started from, stays checked without a fuzzer.
+#![forbid(unsafe_code)]
+
+mod fuzz_bodies;
+
+use std::fs;
+use std::path::Path;
+
+/// Corpora are small: the repository keeps them.
+const BYTES_MAX: usize = 1 << 18;
+
+#[test]
+fn every_saved_input_passes() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../fuzz/corpus");
+    let mut bytes = 0;
+    for (name, body) in fuzz_bodies::TARGETS {
+        let folder = root.join(name);
+        let entries =
+            fs::read_dir(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
+        let paths: Vec<_> = entries.map(|entry| entry.expect("a readable folder").path()).collect();
+        assert!(!paths.is_empty(), "{name} has a corpus");
+        for path in paths {
+            let input = fs::read(&path).expect("a readable file");
+            bytes += input.len();
+            // The test's output is shown only when it fails: the last line names the input.
+            eprintln!("{}", path.display());
+            body(&input);
+        }
+    }
+    assert!(bytes < BYTES_MAX, "{bytes} bytes of corpora");
+}
+
+#[test]
+fn no_input_at_all_is_an_input() {
+    for (_, body) in fuzz_bodies::TARGETS {
+        body(b"");
+        (0..=255).for_each(|byte| body(&[byte; 40]));
+    }
+}
+
+/// Inputs that nobody chose, the same each time: a little of what a fuzzer does.
+#[test]
+fn arbitrary_inputs_pass() {
+    let mut state = 1u64;
+    let mut next = move || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        (state >> 33) as u32
+    };
+    for (_, body) in fuzz_bodies::TARGETS {
+        for _ in 0..300 {
+            let len = next() as usize % 200;
+            // Small numbers make frames, great ones end them.
+            let most = [256, 12, 130][next() as usize % 3];
+            let input: Vec<u8> = (0..len).map(|_| (next() % most) as u8).collect();
+            body(&input);
+        }
+    }
+}
