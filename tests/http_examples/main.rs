@@ -26,3 +26,4 @@ mod upgrade_echo;
 mod upload;
 mod upload_to_disk;
 mod upstream;
+mod websockets;
