@@ -1,6 +1,7 @@
 //! The handler, and the machine that asks for its connection.
 
 use rotor::http::client::{ClientError, ClientResult, Pool};
+use rotor::tls::MaybeTlsTarget;
 use rotor::websocket::{
     Closed, Dial, Handler, Message, Next, Opened, Refusal, Sender, WebSocketConfig,
 };
@@ -10,7 +11,7 @@ use std::sync::Arc;
 
 /// What the machines share.
 pub(crate) struct Console {
-    pub(crate) pool: Pool<Dial<SendsBack>>,
+    pub(crate) pool: Pool<Dial<SendsBack>, MaybeTlsTarget<SocketAddr>>,
     /// How it ended: a line that says so, or an error.
     pub(crate) outcome: Option<Result<String, String>>,
     pub(crate) print: fn(&str),
@@ -65,7 +66,7 @@ pub(crate) struct Asks {
 
 /// What to ask for: whom, what, and what to say first.
 pub(crate) struct Wanted {
-    pub(crate) server: SocketAddr,
+    pub(crate) server: MaybeTlsTarget<SocketAddr>,
     pub(crate) host: String,
     pub(crate) target: String,
     pub(crate) greeting: Option<String>,

@@ -5,8 +5,8 @@
 //! cargo run --release -p rotor-examples --example ws_client [URL [TEXT]]
 //! ```
 //!
-//! The URL begins with http://, unless told otherwise http://127.0.0.1:3000/; the text is what it
-//! says first. It ends when the server closes, and says how.
+//! The URL begins with http:// or https:// and is, unless told otherwise, http://127.0.0.1:3000/;
+//! the text is what it says first. It ends when the server closes, and says how.
 #![forbid(unsafe_code)]
 
 mod machine;
@@ -17,6 +17,7 @@ use std::process::ExitCode;
 use machine::{Asks, Console, SendsBack, Wanted};
 use rotor::http::client::{ByAddress, ClientConfig, PoolConfig, PoolMachine};
 use rotor::net::TcpStream;
+use rotor::tls::MaybeTls;
 use rotor::websocket::{Deflate, Dial, WebSocketConfig};
 use rotor::{BoxError, Config, Loop, rotor_compose};
 use rotor_examples::program;
@@ -24,7 +25,7 @@ use rotor_examples::url::Url;
 
 rotor_compose! {
     enum Machines <Console> {
-        Pool(PoolMachine<Dial<SendsBack>, ByAddress<TcpStream>>),
+        Pool(PoolMachine<Dial<SendsBack>, ByAddress<MaybeTls<TcpStream>>>),
         Asks(Asks),
     }
 }
@@ -37,9 +38,9 @@ fn main() -> ExitCode {
 }
 
 fn ws_client() -> Result<(), BoxError> {
-    let url = program::argument(1, Url { authority: "127.0.0.1:3000".into(), target: "/".into() })?;
+    let url = program::argument(1, Url { authority: "127.0.0.1:3000".into(), ..Url::local() })?;
     let greeting = std::env::args().nth(2);
-    let server = url.resolve()?;
+    let server = url.server_at(url.resolve()?)?;
     let config = WebSocketConfig::new().message_max(MESSAGE_MAX).deflate(Deflate::new()).share();
     let mut creator = Loop::<Machines>::new(&Config::new())?;
     let pool = creator.add_part(Machines::Pool, |scope| {
@@ -50,7 +51,7 @@ fn ws_client() -> Result<(), BoxError> {
         let _ = writeln!(std::io::stdout(), "{text}");
     };
     let mut instance = creator.instantiate(Console { pool, outcome: None, print });
-    let Url { authority: host, target } = url;
+    let Url { authority: host, target, .. } = url;
     instance.add_machine_with(|scope| {
         Asks::new(Wanted { server, host, target, greeting, config }, scope).wrap(Machines::Asks)
     })?;

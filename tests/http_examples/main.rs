@@ -8,9 +8,9 @@
     reason = "clients with plain blocking sockets, outside of any loop"
 )]
 
+mod blocking_route;
 #[path = "../certificates.rs"]
 mod certificates;
-mod blocking_route;
 mod client;
 mod everything;
 mod http_echo;
