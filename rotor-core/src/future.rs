@@ -280,15 +280,20 @@ impl<V> Future<V> {
     /// ```
     pub fn take(mut self) -> Outcome<V> {
         let Some(cell) = self.cell.take() else { return Outcome::Pending(self) };
-        let mut shared = cell.lock();
-        if matches!(shared.state, State::Pending) {
-            drop(shared);
-            // Back in its place, so that a future that is dropped later still cancels.
-            self.cell = Some(cell);
-            return Outcome::Pending(self);
-        }
-        let taken = std::mem::replace(&mut shared.state, State::Cancelled);
-        drop(shared);
+        let taken = match Arc::try_unwrap(cell) {
+            // As a rule the port is gone by now: then there is nobody to be locked out.
+            Ok(cell) => cell.shared.into_inner().unwrap_or_else(PoisonError::into_inner).state,
+            Err(cell) => {
+                let mut shared = cell.lock();
+                if matches!(shared.state, State::Pending) {
+                    drop(shared);
+                    // Back in its place, so that a future that is dropped later still cancels.
+                    self.cell = Some(cell);
+                    return Outcome::Pending(self);
+                }
+                std::mem::replace(&mut shared.state, State::Cancelled)
+            }
+        };
         match taken {
             State::Value(value) => Outcome::Value(value),
             State::Lost(lost) => Outcome::Lost(lost),
