@@ -18,7 +18,8 @@ fn the_saved_corpus_passes() {
         paths.sort();
         assert!(!paths.is_empty(), "{name} has a corpus");
         for path in paths {
-            println!("{}", path.display());
+            // Shown only when it fails: the last line names the input.
+            eprintln!("{}", path.display());
             body(&fs::read(path).expect("it can be read"));
         }
     }
