@@ -64,7 +64,6 @@ fn https() -> Result<(), BoxError> {
 }
 
 /// Has a thread read the files again at each SIGHUP, for as long as the process lives.
-#[expect(clippy::disallowed_methods, reason = "a thread of the program's own, outside of any loop")]
 fn reload_at_hang_up(tls: TlsServer, files: Files) -> Result<(), BoxError> {
     let mut signals = Signals::new([SIGHUP])?;
     thread::Builder::new().name("reload".into()).spawn(move || {
