@@ -118,6 +118,10 @@ impl From<rustls::Error> for TlsError {
             // The client's way to say that it sent none (RFC 8446 §4.4.2.4).
             NoCertificatesPresented | InvalidCertificate(_) => TlsError::Certificate(error.into()),
             PeerIncompatible(_) | NoApplicationProtocol => TlsError::NothingInCommon(error.into()),
+            // Of TLS 1.2: the client can check no signature that our key makes.
+            General(text) if text == "incompatible signing key" => {
+                TlsError::NothingInCommon(error.into())
+            }
             EncryptError
             | General(_)
             | FailedToGetCurrentTime

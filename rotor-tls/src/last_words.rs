@@ -5,6 +5,8 @@ use std::io::Write;
 /// Why a server says no before there is a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Alert {
+    /// The two ends have nothing in common.
+    HandshakeFailure = 40,
     /// The hello cannot be read, or is longer than it may be.
     DecodeError = 50,
     /// There is nothing wrong with the peer.

@@ -23,6 +23,7 @@ use crate::clock;
 use crate::counters::{TlsCounters, UnderWay};
 use crate::engine::At;
 use crate::error::TlsError;
+use crate::last_words::Alert;
 use crate::live::{Live, flush, is_for_later};
 use crate::server::{Greeted, Greets};
 
@@ -220,7 +221,11 @@ fn settle<S: StreamSocket>(
 ) -> Result<Went, Stop> {
     match result {
         Err(error) => {
-            let outgoing = mem::take(&mut live.outgoing);
+            let mut outgoing = mem::take(&mut live.outgoing);
+            // Of one such case rustls does not tell the peer; nothing is encrypted yet.
+            if outgoing.is_empty() && matches!(error, TlsError::NothingInCommon(_)) {
+                outgoing.extend(&Alert::HandshakeFailure.record());
+            }
             return Err(Stop::Failed(live.end_shaking(), error, outgoing));
         }
         Ok(_) if !live.session.engine.is_handshaking() => {

@@ -47,7 +47,7 @@ fn tls_connection(data: &[u8]) {
     assert_eq!(counters.handshakes_now(), 0);
     let ended: u64 = counters.iter().take(11).map(|(_, count)| count).sum();
     assert_eq!(ended, 1, "{counters:?}");
-    assert_eq!(counters.failed_here(), 0, "{counters:?}");
+    assert_eq!(counters.failed_here(), 0, "{counters:?} {:?}", test.context());
 }
 
 fn raw(test: &mut Test, peer: &Peer, data: &[u8], piece: usize) {
