@@ -12,6 +12,7 @@ pub(crate) struct Certificates {
     directory: PathBuf,
 }
 
+#[allow(dead_code, reason = "some suites have clients alone")]
 impl Certificates {
     /// For these names, or addresses.
     pub(crate) fn for_names(names: &[&str]) -> Certificates {

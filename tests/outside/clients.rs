@@ -1,10 +1,13 @@
 //! Our clients against servers that others wrote: Python's `http.server` and nginx.
+#![expect(clippy::disallowed_methods, reason = "a thread that reads what a program says")]
 
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::thread;
 
+use crate::certificates::Certificates;
 use crate::nginx::Nginx;
 use crate::support::{example, program, run, text};
 
@@ -69,6 +72,11 @@ impl Drop for Python {
 
 /// Gets files of all sizes, one that is not there, and all pages of the site.
 fn check(url: &str, site: &Site) {
+    check_by(url, site, example);
+}
+
+/// The same, with clients that are started so.
+fn check_by(url: &str, site: &Site, example: impl Fn(&str) -> Command) {
     for name in ["big.bin", "empty.bin", "index.html"] {
         let output = run(example("http_get").arg(format!("{url}{name}")));
         let expected = fs::read(site.0.join(name)).expect("it was written");
@@ -112,5 +120,110 @@ fn nginx_serves_our_clients_also_when_it_closes_after_each_second_request() {
             ),
         );
         check(&format!("http://127.0.0.1:{}/", server.port), &site);
+    }
+}
+
+#[test]
+fn nginx_serves_our_clients_over_tls_1_2_and_1_3() {
+    let Some(nginx) = program("nginx") else { return };
+    let site = Site::new("nginx-tls");
+    let ours = Certificates::for_names(&["localhost", "127.0.0.1"]);
+    for (version, requests) in [("TLSv1.2", 2), ("TLSv1.3", 2), ("TLSv1.2 TLSv1.3", 1000)] {
+        let server = Nginx::start(
+            &nginx,
+            &format!(
+                "types {{ text/html html; }}
+                 keepalive_requests {requests};
+                 ssl_certificate {};
+                 ssl_certificate_key {};
+                 ssl_protocols {version};
+                 server {{ listen 127.0.0.1:PORT ssl; root {}; }}",
+                ours.path("site.crt").display(),
+                ours.path("site.key").display(),
+                site.0.display()
+            ),
+        );
+        let url = format!("https://localhost:{}/", server.port);
+        check_by(&url, &site, |name| ours.trusted_by(example(name)));
+        // A client that trusts others gets nothing.
+        let others = Certificates::for_names(&["localhost"]);
+        let output = others.trusted_by(example("http_get")).arg(&url).output().expect("it starts");
+        let said = text(&output);
+        assert!(!output.status.success() && said.contains("UnknownIssuer"), "{said}");
+        // And one in clear is told so, by nginx itself.
+        let clear = format!("http://127.0.0.1:{}/", server.port);
+        let output = example("http_get").arg(clear).output().expect("it starts");
+        assert!(text(&output).contains("400 Bad Request"), "{}", text(&output));
+    }
+}
+
+#[test]
+fn a_server_of_nginx_that_wants_a_certificate_says_so() {
+    let Some(nginx) = program("nginx") else { return };
+    let ours = Certificates::for_names(&["localhost"]);
+    let server = Nginx::start(
+        &nginx,
+        &format!(
+            "ssl_certificate {0}; ssl_certificate_key {1};
+             ssl_client_certificate {2}; ssl_verify_client on;
+             server {{ listen 127.0.0.1:PORT ssl; }}",
+            ours.path("site.crt").display(),
+            ours.path("site.key").display(),
+            ours.path("issuer.crt").display()
+        ),
+    );
+    let url = format!("https://localhost:{}/", server.port);
+    let output = ours.trusted_by(example("http_get")).arg(url).output().expect("it starts");
+    assert!(text(&output).contains("400 Bad Request"), "{}", text(&output));
+}
+
+/// `openssl s_server`, which serves the files of a directory, each on a connection of its own whose
+/// end is the end of the body.
+struct OpenSsl(Child);
+
+impl OpenSsl {
+    fn serve(program: &Path, site: &Site, shown: &Certificates, version: &str) -> (OpenSsl, u16) {
+        let mut child = Command::new(program)
+            .args(["s_server", "-accept", "127.0.0.1:0", "-WWW", version])
+            .arg("-cert")
+            .arg(shown.path("site.crt"))
+            .arg("-key")
+            .arg(shown.path("site.key"))
+            .current_dir(&site.0)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("openssl starts");
+        let stdout = child.stdout.take().expect("it was asked to be a pipe above");
+        let server = OpenSsl(child);
+        let mut lines = BufReader::new(stdout).lines().map_while(Result::ok);
+        let port = lines.find_map(|line| line.strip_prefix("ACCEPT 127.0.0.1:")?.parse().ok());
+        // What else it says is read, so that it never waits for somebody to do so.
+        thread::spawn(move || lines.for_each(drop));
+        (server, port.expect("it says where it listens"))
+    }
+}
+
+impl Drop for OpenSsl {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn openssl_serves_our_client_and_the_end_of_its_body_is_believed() {
+    let Some(openssl) = program("openssl") else { return };
+    let site = Site::new("openssl");
+    let ours = Certificates::for_names(&["localhost"]);
+    for version in ["-tls1_2", "-tls1_3"] {
+        let (_server, port) = OpenSsl::serve(&openssl, &site, &ours, version);
+        for name in ["big.bin", "index.html"] {
+            let url = format!("https://localhost:{port}/{name}");
+            let output = run(ours.trusted_by(example("http_get")).arg(&url));
+            let expected = fs::read(site.0.join(name)).expect("it was written");
+            assert!(output.stdout == expected, "{url}: {} octets", output.stdout.len());
+        }
     }
 }

@@ -10,6 +10,8 @@
 #![forbid(unsafe_code)]
 
 mod bodies;
+#[path = "../certificates.rs"]
+mod certificates;
 mod clients;
 mod exchanges;
 mod files;
