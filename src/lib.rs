@@ -104,8 +104,8 @@
 //! * `body`: the module `body`, and the handlers of `http` get bodies that were spooled to files.
 //! * `tls`: the module `tls`. It brings rustls, and the cryptography of ring, which is C and
 //!   assembly.
-//! * `tls-webpki-roots`, `tls-platform-roots`: whom clients of TLS trust, Mozilla's list or that of
-//!   the system.
+//! * `tls-webpki-roots`: Mozilla's list of whom clients of TLS may trust.
+//! * `tls-platform-roots`: the system's list of them.
 //! * `websocket`: the module `websocket`. It brings a compressor for messages.
 //!
 //! # The book

@@ -91,8 +91,8 @@
 //! * `ring`: from ring.
 //! * `aws-lc-rs`: from AWS-LC, also where `ring` is on; post-quantum key exchange, RSA twice as
 //!   fast, more to build.
-//! * `webpki-roots`, `platform-roots`: whom a client may trust, [`Roots::webpki`](Roots) and
-//!   [`Roots::platform`](Roots).
+//! * `webpki-roots`: Mozilla's list of whom a client may trust, [`Roots::webpki`](Roots).
+//! * `platform-roots`: the system's list of them, [`Roots::platform`](Roots).
 //! * `default`: `ring`.
 //!
 //! # The book

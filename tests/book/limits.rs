@@ -16,7 +16,10 @@ use rotor::http::files::FilesConfig;
 use rotor::http::server::{Http2Config, ServerConfig};
 use rotor::net::ListenOptions;
 use rotor::stream::{AcceptConfig, PersistentConfig, StreamConfig};
-use rotor::tls::{EMPTY_BYTES_MAX, HELLO_BYTES_MAX, Identity, TICKET_KEYS_MAX, TlsServerConfig};
+use rotor::tls::{
+    EMPTY_BYTES_MAX, HELLO_BYTES_MAX, Identity, Roots, TICKET_KEYS_MAX, TlsClientConfig,
+    TlsServerConfig,
+};
 use rotor::websocket::{Deflate, RoomConfig, WebSocketConfig};
 use rotor::{Blocking, Config, Drain, EVENTS_LIMIT, Grace, MACHINES_LIMIT, OffloadPool, TICK};
 
@@ -86,6 +89,9 @@ const CHOICES: &[&str] = &[
     "versions",
     "tickets",
     "unknown",
+    // TlsClientConfig
+    "trust",
+    "identity",
 ];
 
 /// Limits by their names; a number, or nanoseconds.
@@ -150,13 +156,14 @@ fn printed_amount(value: &str) -> u128 {
 fn the_page_of_limits_says_what_the_code_does() {
     let page = read("doc/limits.md");
     let files = FilesConfig::new("/");
-    let configs: [(&str, Limit); 17] = [
+    let configs: [(&str, Limit); 18] = [
         ("`rotor::Config`", coded(&Config::new())),
         ("`rotor::Blocking`", coded(&Blocking::new())),
         ("`rotor::stream::AcceptConfig`", coded(&AcceptConfig::new())),
         ("`rotor::net::ListenOptions`", coded(&ListenOptions::new())),
         ("`rotor::stream::StreamConfig`", coded(&StreamConfig::new())),
         ("`rotor::tls::TlsServerConfig`", coded(&tls_server())),
+        ("`rotor::tls::TlsClientConfig`", coded(&TlsClientConfig::new(Roots::none()))),
         ("`rotor::stream::PersistentConfig`", coded(&PersistentConfig::new())),
         ("`rotor::http::Limits`", coded(&Limits::new())),
         ("`rotor::http::server::Http2Config`", coded(&Http2Config::new())),
