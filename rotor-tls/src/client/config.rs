@@ -44,8 +44,8 @@ const SESSIONS_MAX: usize = 256;
 const TICKETS_PER_SERVER: usize = 8;
 
 impl TlsClientConfig {
-    /// A client that trusts these [`Roots`](crate::Roots). The name that a server's certificate must have is that
-    /// of each [`TlsTarget`](crate::TlsTarget).
+    /// A client that trusts these [`Roots`](crate::Roots). The name that a server's certificate must
+    /// have is that of each [`TlsTarget`](crate::TlsTarget).
     pub fn new(trust: impl Into<Trust>) -> TlsClientConfig {
         TlsClientConfig {
             trust: trust.into(),
