@@ -179,7 +179,7 @@ impl<'a> Frame<'a> {
                 match header.has(flag::ACK) {
                     true if payload.is_empty() => Frame::SettingsAck,
                     true => return Err(Violation::size("SETTINGS that acknowledge and say more")),
-                    false if payload.len() % 6 != 0 => {
+                    false if !payload.len().is_multiple_of(6) => {
                         return Err(Violation::size(
                             "SETTINGS of a length that is no multiple of 6",
                         ));

@@ -69,7 +69,7 @@ impl Schedule {
 
     /// The stream whose turn it is to send a frame. It is to be removed if it has nothing more, or
     /// may not send it.
-    pub fn next(&mut self) -> Option<u32> {
+    pub fn next_stream(&mut self) -> Option<u32> {
         self.queues.iter_mut().find(|queue| !queue.is_empty())?.next()
     }
 }
@@ -109,7 +109,7 @@ mod tests {
             left.push((stream, priority, frames));
         }
         let mut sent = Vec::new();
-        while let Some(stream) = schedule.next() {
+        while let Some(stream) = schedule.next_stream() {
             sent.push(stream);
             let (_, priority, frames) =
                 left.iter_mut().find(|(own, ..)| *own == stream).expect("it was added");
@@ -142,6 +142,6 @@ mod tests {
         assert!(schedule.is_ahead_of(Priority::DEFAULT));
         assert!(!schedule.is_ahead_of(Priority { urgency: 2, is_incremental: false }));
         assert!(schedule.remove(1, incremental) && !schedule.remove(1, incremental));
-        assert!(!schedule.is_ahead_of(Priority::DEFAULT) && schedule.next().is_none());
+        assert!(!schedule.is_ahead_of(Priority::DEFAULT) && schedule.next_stream().is_none());
     }
 }

@@ -71,6 +71,7 @@ pub(super) struct Streams<S: Server> {
     inbound: ReceiveWindow,
     outbound: SendWindow,
     /// In the order of their numbers, which only grow.
+    #[expect(clippy::vec_box, reason = "they are large, and move when one before them ends")]
     children: Vec<Box<Child<S>>>,
     schedule: Schedule,
     floods: Floods,

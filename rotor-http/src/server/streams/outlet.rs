@@ -20,7 +20,7 @@ impl<S: Server> Streams<S> {
     /// Sends what can be sent. Handlers whose response is taken are told so, and may write more.
     pub(super) fn pump(&mut self, io: &mut Io<'_, '_, '_, S::Context>) {
         self.waits_for_room = false;
-        while let Some(stream) = self.schedule.next() {
+        while let Some(stream) = self.schedule.next_stream() {
             let Some(at) = self.find(stream) else { break };
             if !self.send(at, io) {
                 self.waits_for_room = true;
