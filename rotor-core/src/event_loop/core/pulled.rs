@@ -30,6 +30,7 @@ pub(in crate::event_loop) struct Progress {
     resumed: Option<(Token, Pending)>,
     /// How many slots a drain may still look at.
     drain_left: usize,
+    wait: Option<Wait>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -49,6 +50,17 @@ enum Step {
     Closures,
     Drain,
     End,
+}
+
+impl Progress {
+    /// Sets how the turns wait: by themselves as those of `run`.
+    pub(in crate::event_loop) fn set_wait(&mut self, wait: Wait) {
+        self.wait = Some(wait);
+    }
+
+    fn wait(&self) -> Wait {
+        self.wait.unwrap_or(Wait::AtPace)
+    }
 }
 
 /// What comes next.
@@ -73,7 +85,6 @@ impl<M: Machine, B: Backend> Core<M, B> {
         environment: &AnyEnvironment,
         repeated: &mut Repeated<M>,
         control: &Control,
-        wait: Wait,
     ) -> io::Result<Next<M>> {
         if progress.step == Step::Between {
             *self.dispatch.stop_reason() = None;
@@ -82,7 +93,7 @@ impl<M: Machine, B: Backend> Core<M, B> {
                 self.dispatch.publish();
                 return Ok(Next::Ended(exit));
             }
-            let polled = self.wait_or_poll(environment, repeated, control, wait)?;
+            let polled = self.wait_or_poll(environment, repeated, control, progress.wait())?;
             let begun = environment.refresh_now();
             self.begin(begun, polled);
             progress.begun = Some(begun);

@@ -10,7 +10,6 @@ use crate::blocking::Seat;
 use crate::event::{Event, InPlace};
 use crate::event_loop::core::Next;
 use crate::event_loop::dispatch::{Answered, Call};
-use crate::event_loop::run_queue::Wait;
 use crate::event_loop::slots::Lifted;
 use crate::guard::{Panicked, guard};
 use crate::machine::Machine;
@@ -88,8 +87,7 @@ where
             let Rest { core, repeated, progress, .. } = &mut **rest;
             let environment = &*self.environment;
             let control = &self.control;
-            match core.next(lifted, progress, context, environment, repeated, control, Wait::AtPace)
-            {
+            match core.next(lifted, progress, context, environment, repeated, control) {
                 Ok(Next::Call(call)) => self.call(held, seat, lifted, call),
                 Ok(Next::Turn) => {}
                 Ok(Next::Ended(exit)) => return self.end_with(held, Ok(exit)),

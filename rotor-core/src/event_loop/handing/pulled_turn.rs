@@ -40,9 +40,10 @@ fn calls<M: Machine, B: Backend>(
     wait: Wait,
 ) -> io::Result<Option<Exit>> {
     let Rest { core, repeated, progress, .. } = &mut **rest;
+    progress.set_wait(wait);
     let lifted = &mut Lifted::nothing();
     loop {
-        let next = core.next(lifted, progress, context, environment, repeated, control, wait)?;
+        let next = core.next(lifted, progress, context, environment, repeated, control)?;
         let mut next = match next {
             Next::Call(call) => Some(call),
             Next::Turn => return Ok(None),
