@@ -1,6 +1,7 @@
 //! Calls of a loop that may be handed over: what is to be called is given out, and its answer comes
 //! back, perhaps from another thread. Nothing of the loop is borrowed in between.
 
+use super::away::Away;
 use super::failures::{Callee, report};
 use super::{Dispatch, Refs, trace, wakeup_calls};
 use crate::backend::Backend;
@@ -40,13 +41,6 @@ pub(in crate::event_loop) enum Answered<M: Machine> {
     /// The machine goes on, where it was called.
     InPlace(Deadline),
     Whole(Response<M, M::Seed>),
-}
-
-/// A machine whose handler has given the loop away, or had done so before.
-pub(super) struct Away {
-    token: Token,
-    /// Its deadline was reached meanwhile.
-    is_timed_out: bool,
 }
 
 impl Terms {

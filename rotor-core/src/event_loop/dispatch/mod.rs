@@ -11,6 +11,7 @@
 //! A handler that panics unwinds to the turn, which tells `handler_panicked` and goes on.
 
 mod asking_to_end;
+mod away;
 mod deadlines;
 mod ending;
 mod failures;
@@ -23,9 +24,9 @@ use std::fmt;
 
 use log::Level;
 
+use self::away::Away;
 pub(super) use self::failures::Callee;
 use self::failures::report;
-use self::handed::Away;
 pub(super) use self::handed::{Answered, Call, Terms};
 use self::turn_clock::TurnClock;
 use super::handle::Exit;

@@ -17,13 +17,14 @@
 mod drive;
 mod hand;
 mod pulled_turn;
+mod thread_count;
 mod threads;
 
 use std::io;
 use std::sync::{Arc, PoisonError, Weak};
 
 pub(super) use self::pulled_turn::pulled_turn;
-use self::threads::Threads;
+use self::thread_count::ThreadCount;
 use super::closures::Repeated;
 use super::core::{Core, Progress};
 use super::handle::{Control, Exit};
@@ -64,7 +65,7 @@ pub(super) struct Relay<M: Machine, B: Backend> {
     environment: Arc<Environment<B::Handle>>,
     control: Arc<Control>,
     blocking: Blocking,
-    threads: Threads,
+    threads: ThreadCount,
     sections: Arc<Sections>,
     /// Who is told which thread runs the loop, while that is watched.
     runner: Mutex<Option<Runner>>,
@@ -87,7 +88,7 @@ where
                 let control = control.clone();
                 move |is_wanted| control.set_wanted(is_wanted)
             }),
-            threads: Threads::new(environment.blocks.clone(), blocking.thread_budget()),
+            threads: ThreadCount::new(environment.blocks.clone(), blocking.thread_budget()),
             sections: Arc::default(),
             environment,
             control,
