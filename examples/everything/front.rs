@@ -110,7 +110,8 @@ fn wanted(query: Option<&str>) -> Result<Url, &'static str> {
     if url.len() > URL_BYTES_MAX || !url.bytes().all(|byte| byte.is_ascii_graphic()) {
         return Err("the URL is too long, or holds what has to be encoded");
     }
-    url.parse().map_err(|_| EXPECTED)
+    // The pool's connections are plain: a page that is wanted over TLS is not asked for in clear.
+    url.parse().ok().filter(|url: &Url| !url.is_https).ok_or(EXPECTED)
 }
 
 /// The text without its percent-encoding; none, if that is malformed.

@@ -124,6 +124,7 @@ fn amount(default: &str, unit: &str) -> u128 {
     match unit {
         "s" => number * 1_000_000_000,
         "ms" => number * 1_000_000,
+        "µs" => number * 1_000,
         _ => number,
     }
 }
@@ -148,6 +149,7 @@ fn printed_amount(value: &str) -> u128 {
         "" => number,
         "s" => number * 1_000_000_000,
         "ms" => number * 1_000_000,
+        "µs" => number * 1_000,
         unit => panic!("{value:?}: what is {unit:?}?"),
     }
 }

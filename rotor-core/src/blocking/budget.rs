@@ -5,12 +5,18 @@ use std::sync::atomic::Ordering::Relaxed;
 
 #[derive(Debug)]
 pub(crate) struct ThreadBudget {
+    max: usize,
     left: AtomicUsize,
 }
 
 impl ThreadBudget {
     pub(super) fn new(threads: usize) -> ThreadBudget {
-        ThreadBudget { left: AtomicUsize::new(threads) }
+        ThreadBudget { max: threads, left: AtomicUsize::new(threads) }
+    }
+
+    /// How many there may be at a time.
+    pub(super) fn max(&self) -> usize {
+        self.max
     }
 
     /// Takes one, if there is one left.

@@ -159,7 +159,12 @@ impl Default for Blocking {
 
 impl fmt::Debug for Blocking {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Blocking").field("patience", &self.watch.patience).finish_non_exhaustive()
+        f.debug_struct("Blocking")
+            .field("patience", &self.watch.patience)
+            .field("patience_declared", &self.declared)
+            .field("threads_max", &self.threads.max())
+            .field("keep_idle", &self.keep_idle)
+            .finish_non_exhaustive()
     }
 }
 
