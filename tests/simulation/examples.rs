@@ -14,3 +14,5 @@ pub(crate) mod tcp_proxy;
 pub(crate) mod udp_echo_server;
 #[path = "../../examples/udp_sessions/machine.rs"]
 pub(crate) mod udp_sessions;
+#[path = "../../examples/ws_echo/machine.rs"]
+pub(crate) mod ws_echo;

@@ -33,3 +33,4 @@ mod turns;
 mod unix;
 mod uploads;
 mod waiting;
+mod websocket;

@@ -1,0 +1,265 @@
+//! WebSockets between two hosts under all faults: what comes back is what was sent, whole, in order
+//! and at most once; no peer is ever found at fault; and when all is well again every conversation
+//! comes to its end.
+
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use rotor::http::client::{
+    ByAddress, ClientConfig, ClientError, ClientResult, Pool, PoolConfig, PoolMachine,
+};
+use rotor::http::server::{self, HttpAccept, HttpSeed, ServerConfig};
+use rotor::net::{ListenOptions, Listener};
+use rotor::websocket::{
+    Cause, Closed, Code, Deflate, Dial, Handler, Kind, Message, Next, Sender, WebSocketConfig,
+};
+use rotor::{
+    BoxError, Future, Infallible, Loop, Machine, Notifier, Outcome, Response, Scope, rotor_compose,
+};
+use rotor_sim::net::{SimTcpListener, SimTcpStream};
+use rotor_sim::{Busy, Fault, Sim, attempt_failed};
+
+use crate::examples::ws_echo::Site;
+use crate::http_pool::limits;
+use crate::stage::{self, FAULTY, PORT};
+
+/// Messages of a conversation.
+const MESSAGES: u32 = 24;
+
+/// Messages that are under way at a time.
+const UNDER_WAY_MAX: usize = 3;
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What became of the conversations.
+#[derive(Default)]
+struct Log {
+    finished: u32,
+    broken_off: u32,
+    wrong: Vec<String>,
+}
+
+struct World {
+    pool: Pool<Dial<Talks>>,
+    log: Arc<Mutex<Log>>,
+}
+
+/// Says one thing after the other, and waits to hear it back.
+struct Talks {
+    caller: Notifier,
+    next: u32,
+    /// What was sent and has not come back, the oldest first.
+    under_way: VecDeque<Vec<u8>>,
+    busy: Busy,
+}
+
+/// A message of its number: long and short ones, most of which can be compressed.
+fn content(number: u32) -> Vec<u8> {
+    let len = [0, 1, 125, 126, 300, 1_100][number as usize % 6];
+    format!("{number} all work and no play ").into_bytes().into_iter().cycle().take(len).collect()
+}
+
+impl Talks {
+    fn speak(mut self, out: &mut Sender<'_>) -> Next<Self> {
+        while self.next < MESSAGES && self.under_way.len() < UNDER_WAY_MAX {
+            let bytes = content(self.next);
+            let sent = match self.next % 4 {
+                0 => out.binary(&bytes),
+                1 => out.begin(Kind::Text).and_then(|()| {
+                    bytes.chunks(100).try_for_each(|part| out.piece(part))?;
+                    out.end()
+                }),
+                _ => out.text(std::str::from_utf8(&bytes).expect("it is ASCII")),
+            };
+            // It is given more only while there is room.
+            if sent.is_err() {
+                break;
+            }
+            self.next += 1;
+            self.under_way.push_back(bytes);
+        }
+        if self.next == MESSAGES && self.under_way.is_empty() {
+            return Next::close(self, Code::NORMAL, "all was said");
+        }
+        Next::go_on(self).keep_deadline()
+    }
+}
+
+impl Handler for Talks {
+    type Context = World;
+    type Seed = Notifier;
+
+    fn opened(caller: Notifier, out: &mut Sender<'_>, scope: &mut Scope<'_, World>) -> Next<Self> {
+        let busy = Busy::new(scope);
+        Talks { caller, next: 0, under_way: VecDeque::new(), busy }.speak(out)
+    }
+
+    fn message(
+        mut self,
+        message: Message<'_>,
+        out: &mut Sender<'_>,
+        scope: &mut Scope<'_, World>,
+    ) -> Next<Self> {
+        let expected = self.under_way.pop_front();
+        if expected.as_deref() != Some(message.as_bytes()) {
+            let said = message.as_bytes().escape_ascii().to_string();
+            lock(&scope.log).wrong.push(format!("not what was sent: {said}"));
+        }
+        self.speak(out)
+    }
+
+    fn flushed(self, out: &mut Sender<'_>, _: &mut Scope<'_, World>) -> Next<Self> {
+        self.speak(out)
+    }
+
+    fn closed(self, end: Closed<'_>, scope: &mut Scope<'_, World>) {
+        let mut log = lock(&scope.log);
+        let is_all = self.next == MESSAGES && self.under_way.is_empty();
+        match end.cause {
+            Cause::Handler if is_all && end.code == Code::NORMAL => log.finished += 1,
+            // The network's doing, or the server's host went down.
+            Cause::Lost | Cause::PongTimeout | Cause::CloseTimeout => log.broken_off += 1,
+            Cause::Peer if end.code == Code::GOING_AWAY => log.broken_off += 1,
+            // Neither side breaks a rule, whatever the network does.
+            _ => log.wrong.push(format!("{end:?} after {} messages", self.next)),
+        }
+        drop(log);
+        drop(self.busy);
+        self.caller.wakeup();
+    }
+}
+
+/// Has one conversation after the other, until so many have come to their end.
+struct Caller {
+    server: SocketAddr,
+    future: Option<(Future<ClientResult<Dial<Talks>>>, Busy)>,
+    /// How many had ended, in whatever way, when it looked last.
+    seen: u32,
+    wanted: u32,
+}
+
+impl Caller {
+    fn call(mut self, scope: &mut Scope<'_, World>) -> Response<Self, Infallible> {
+        let config = WebSocketConfig::new().deflate(Deflate::new()).share();
+        let dial = Dial::new("/", "server", scope.notifier(), config);
+        let deadline = scope.now() + Duration::from_secs(60);
+        let asked = scope.pool.ask_until(self.server, dial, deadline, scope);
+        self.future = Some((asked.expect("few are asked at a time"), Busy::new(scope)));
+        Response::ok(self)
+    }
+
+    fn later(self, scope: &mut Scope<'_, World>) -> Response<Self, Infallible> {
+        let pause = Duration::from_millis(100 + scope.random_u64() % 900);
+        Response::ok(self).deadline(scope.now() + pause)
+    }
+}
+
+impl Machine for Caller {
+    type Context = World;
+    type Seed = Infallible;
+
+    fn timeout(self, scope: &mut Scope<'_, World>) -> Response<Self, Infallible> {
+        self.call(scope)
+    }
+
+    fn wakeup(mut self, scope: &mut Scope<'_, World>) -> Response<Self, Infallible> {
+        let ended = {
+            let log = lock(&scope.log);
+            if log.finished >= self.wanted {
+                return Response::done();
+            }
+            log.finished + log.broken_off + log.wrong.len() as u32
+        };
+        if let Some((future, busy)) = self.future.take() {
+            match future.take() {
+                Outcome::Pending(future) => {
+                    self.future = Some((future, busy));
+                    return Response::keep(self);
+                }
+                // The handler has it now.
+                Outcome::Value(Ok(Ok(_))) => {}
+                Outcome::Value(Err(error)) => {
+                    if matches!(error, ClientError::NotConnected(_)) {
+                        attempt_failed(&error, scope);
+                    }
+                    return self.later(scope);
+                }
+                // An error page of a server that is in trouble.
+                Outcome::Value(Ok(Err(_))) | Outcome::Lost(_) => return self.later(scope),
+            }
+        }
+        // It may have ended before this machine was told that it began.
+        if ended > self.seen {
+            self.seen = ended;
+            return self.later(scope);
+        }
+        Response::keep(self)
+    }
+}
+
+rotor_compose! {
+    enum Machines <World> {
+        Pool(PoolMachine<Dial<Talks>, ByAddress<SimTcpStream>>),
+        Caller(Caller),
+    }
+}
+
+fn converse(sim: &mut Sim) -> Result<(), BoxError> {
+    let server = sim.host("server", |boot| {
+        let mut creator: Loop<HttpAccept<Site<()>, SimTcpListener>, _> = boot.new_loop()?;
+        let address = SocketAddr::new(boot.address(), PORT);
+        let config = WebSocketConfig::new().deflate(Deflate::new()).share();
+        let seed = HttpSeed::<Site<()>>::new(config, ServerConfig::new().limits(limits()));
+        creator.add_machine_with(|scope| {
+            Response::attempt(|| {
+                let listener = SimTcpListener::bind(&address, &ListenOptions::new(), scope)?;
+                Ok(server::listen(listener, seed, scope))
+            })
+        })?;
+        Ok(creator.instantiate(()))
+    })?;
+    let address = SocketAddr::new(sim.address(server), PORT);
+    let log = Arc::new(Mutex::new(Log::default()));
+    let shared = log.clone();
+    // The clients' host is no part of what is tested: nothing there crashes, and there is room.
+    let faults = sim.faults();
+    sim.set_faults(faults.clone().set(Fault::SmallSlab, 0.0));
+    let clients = sim.host("clients", move |boot| {
+        let mut creator: Loop<Machines, _> = boot.new_loop()?;
+        let pool = creator.add_part(Machines::Pool, |scope| {
+            Ok(PoolMachine::new(PoolConfig::new(), ClientConfig::new().limits(limits()), scope))
+        })?;
+        Ok(creator.instantiate(World { pool, log: shared.clone() }))
+    })?;
+    sim.set_faults(faults);
+    sim.protect(clients);
+    let call = |sim: &mut Sim, wanted: u32| {
+        let added = sim.with(clients, |instance| {
+            let caller = Caller { server: address, future: None, seen: 0, wanted };
+            let response = |scope: &mut Scope<'_, World>| {
+                Response::ok(Machines::Caller(caller)).deadline(scope.now())
+            };
+            instance.add_machine_with(response).is_ok()
+        });
+        assert_eq!(added, Some(true), "the clients' host is up and has room");
+    };
+    call(sim, 6);
+    sim.run_for(FAULTY)?;
+    stage::heal(sim, server)?;
+    let seen = log.clone();
+    sim.eventually(Duration::from_secs(600), move |_| {
+        let log = lock(&seen);
+        log.finished >= 6 || !log.wrong.is_empty()
+    })?;
+    let log = lock(&log);
+    if log.wrong.is_empty() { Ok(()) } else { Err(log.wrong.join(", ").into()) }
+}
+
+#[test]
+fn messages_come_back_whole_in_order_and_at_most_once() {
+    stage::check(converse);
+}
