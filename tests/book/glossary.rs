@@ -7,10 +7,11 @@ use crate::documents::{files, read, root};
 use crate::tokens::{Token, tokens};
 
 /// Words of the field that newcomers look up, and those that are ours: each has an entry.
-const WORDS: [&str; 29] = [
+const WORDS: [&str; 32] = [
     "abort",
     "backpressure",
     "buffer pool",
+    "close code",
     "core",
     "deferred spawn",
     "dispatch",
@@ -27,8 +28,10 @@ const WORDS: [&str; 29] = [
     "least rate",
     "linger",
     "mailbox, sender",
+    "masking",
     "notifier",
     "pending",
+    "permessage-deflate",
     "poll",
     "run queue",
     "scheduler",
