@@ -45,7 +45,8 @@ impl SendWindow {
 ///
 /// What has come is held until it is [`released`](ReceiveWindow::release): as it is consumed, so
 /// that a body that nobody takes stops its sender and nobody else. Of what was released the peer is
-/// told when it is half of all, so that not each frame is answered by another.
+/// told when it is half of all, so that not each frame is answered by another; or as much as the
+/// peer may still send: where more than half is held, half of all is never released.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ReceiveWindow {
     max: u32,
@@ -90,7 +91,7 @@ impl ReceiveWindow {
 
     /// What the peer is to be told now, if it is enough to be told.
     pub fn update(&mut self) -> Option<u32> {
-        if self.owed == 0 || self.owed < self.max / 2 {
+        if self.owed == 0 || self.owed < (self.max / 2).min(self.left) {
             return None;
         }
         self.left += self.owed;
@@ -117,15 +118,26 @@ mod tests {
     }
 
     #[test]
-    fn the_peer_is_told_once_half_was_released() {
+    fn the_peer_is_told_once_half_was_released_or_as_much_as_it_may_still_send() {
         let mut window = ReceiveWindow::new(100);
-        assert_eq!(window.take(100), Ok(()));
-        assert_eq!(window.take(1), Err(ErrorCode::FlowControlError));
+        assert_eq!(window.take(101), Err(ErrorCode::FlowControlError));
+        assert_eq!(window.take(50), Ok(()));
         window.release(49);
         assert_eq!(window.update(), None);
         window.release(1);
-        assert_eq!((window.update(), window.left()), (Some(50), 50));
+        assert_eq!((window.update(), window.left()), (Some(50), 100));
         assert_eq!(window.update(), None);
+        // Of these, 80 are held for good.
+        assert_eq!(window.take(90), Ok(()));
+        window.release(9);
+        assert_eq!(window.update(), None);
+        window.release(1);
+        assert_eq!((window.update(), window.left()), (Some(10), 20));
+        for _ in 0..100 {
+            assert_eq!(window.take(20), Ok(()));
+            window.release(20);
+            assert_eq!((window.update(), window.left()), (Some(20), 20));
+        }
     }
 
     #[test]

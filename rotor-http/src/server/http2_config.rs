@@ -74,8 +74,10 @@ impl Http2Config {
         self
     }
 
-    /// Octets of all bodies of one connection that wait for their handlers at most. Default 1 MiB,
-    /// at least 65,535: sixteen bodies that nobody takes delay those of the others.
+    /// Octets of all bodies of one connection that no handler waits for, because it has not asked for
+    /// its body or holds it off, at most. Default 1 MiB, at least 65,535: sixteen such bodies stop
+    /// those of the others. What handlers wait for is bounded by
+    /// [`stream_window`](Http2Config::stream_window) alone.
     pub fn connection_window(mut self, octets: u32) -> Http2Config {
         self.connection_window =
             octets.clamp(crate::h2::settings::WINDOW_DEFAULT, crate::h2::frame::U31_MAX);

@@ -30,8 +30,10 @@ pub(super) struct Child<S: Server> {
     pub(super) is_scheduled: bool,
     pub(super) inbound: ReceiveWindow,
     pub(super) outbound: SendWindow,
-    /// Octets of the input that count against the windows.
+    /// Octets of the input that count against the stream's window.
     pub(super) held: usize,
+    /// Those of them that count against the window of the connection as well.
+    pub(super) held_shared: usize,
     /// Memory of the output, as it was last counted.
     pub(super) held_output: usize,
     /// What `content-length` said, and how much has come.
@@ -68,6 +70,15 @@ impl<S: Server> Child<S> {
     /// Whether the response is written to its end.
     pub(super) fn is_complete(&self) -> bool {
         matches!(self.response().ending(), Ending::KeepAlive | Ending::Close)
+    }
+
+    /// Octets of the input that are to count against the window of the connection: of a body that
+    /// its handler waits for, none. All bodies share that window, and where each has a part of it
+    /// and none is whole, none would get on. What waits is bounded by the windows of the streams,
+    /// and counted as memory.
+    pub(super) fn held_of_all(&self) -> usize {
+        let is_wanted = self.exchange.as_ref().is_some_and(|exchange| exchange.body.is_receiving());
+        if is_wanted { 0 } else { self.held_shared.min(self.held) }
     }
 
     /// Octets of body that wait, behind the head.

@@ -252,6 +252,7 @@ impl<S: Server> Streams<S> {
         // From here on the child answers for the octets: they are released with it, or by it.
         let received = child.inbound.take(header.len);
         child.held += header.len;
+        child.held_shared += header.len;
         received.map_err(of_stream)?;
         child.state = child.state.after(StreamEvent::Received { is_end }).map_err(of_stream)?;
         child.received += data.len() as u64;

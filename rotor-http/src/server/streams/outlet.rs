@@ -102,6 +102,11 @@ impl<S: Server> Streams<S> {
         }
         let allowed =
             left.min(PAYLOAD_BYTES_MAX).min(child.outbound.octets()).min(self.outbound.octets());
+        if allowed == 0 {
+            // Another has taken what was left of the connection's window: the schedule has it again
+            // once there is more.
+            return true;
+        }
         let count = allowed.min(room.saturating_sub(FRAME_HEADER_BYTES));
         if count < allowed.min(CUT_MIN) {
             return false;

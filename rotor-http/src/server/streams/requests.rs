@@ -215,6 +215,7 @@ impl<S: Server> Streams<S> {
             inbound: ReceiveWindow::new(config.stream_window),
             outbound: SendWindow::new(self.peer.initial_window),
             held: 0,
+            held_shared: 0,
             held_output: 0,
             length: begun.length,
             received: 0,

@@ -104,16 +104,17 @@ impl<S: Server> Streams<S> {
             }
         }
         let taken = child.held - child.input.len().min(child.held);
-        if taken > 0 {
-            child.held -= taken;
-            child.inbound.release(taken);
-            self.inbound.release(taken);
-            if child.state.is_receiving()
-                && let Some(more) = child.inbound.update()
-            {
-                put(io, &frame_writer::window_update(stream, more));
-            }
+        child.held -= taken;
+        child.inbound.release(taken);
+        // Also where nothing was taken now: what the peer may still send has become less.
+        if child.state.is_receiving()
+            && let Some(more) = child.inbound.update()
+        {
+            put(io, &frame_writer::window_update(stream, more));
         }
+        let shared = child.held_of_all();
+        self.inbound.release(child.held_shared - shared);
+        child.held_shared = shared;
         let held = child.output.held_bytes();
         self.held_output = self.held_output - child.held_output + held;
         child.held_output = held;
@@ -152,7 +153,7 @@ impl<S: Server> Streams<S> {
             self.schedule.remove(child.id, child.priority);
         }
         self.held_output -= child.held_output;
-        self.inbound.release(child.held);
+        self.inbound.release(child.held_shared);
         self.since = now;
     }
 

@@ -18,7 +18,9 @@ fn a_body_that_nobody_takes_stops_its_sender_and_nobody_else() {
     for _ in 0..4 {
         client.send(&data(1, &[b'x'; 16_384], false));
     }
-    assert_eq!(client.windows.get(&1), None, "one piece was taken, less than half of the window");
+    let told = client.windows.get(&1).copied();
+    assert_eq!(told, Some((64 + 16) << 10), "one piece was taken, and nothing is left to send");
+    client.send(&data(1, &[b'x'; 16_384], false));
     client.send(&headers(3, "POST", "/", &[], false));
     for _ in 0..20 {
         client.send(&data(3, &[b'y'; 16_000], false));
@@ -80,6 +82,78 @@ fn however_streams_end_the_window_of_the_connection_comes_back() {
         let left = client.windows[&0];
         assert!(left > i64::from(WINDOW / 2), "round {round}, {path}: {left}");
     }
+}
+
+/// Of what is free the peer is told, however much is held.
+#[test]
+fn bodies_that_are_held_leave_the_rest_of_the_windows_to_others() {
+    let mut client = Client::new(config());
+    for stream in (1..18).step_by(2) {
+        client.send(&headers(stream, "POST", "/wait-for-ever", &[], false));
+        for _ in 0..8 {
+            assert!(client.upload(stream, 8_192, 0, false), "stream {stream}");
+        }
+    }
+    client.send(&headers(19, "POST", "/progressive", &[], false));
+    for round in 0..1_000 {
+        assert!(client.upload(19, 8_192, 0, round == 999), "round {round}: {:?}", client.windows);
+    }
+    assert_eq!(client.answer(19).status, 200);
+}
+
+#[test]
+fn padding_does_not_shut_the_window_of_a_body_that_is_wanted_whole() {
+    let mut client = Client::new(config());
+    client.send(&headers(1, "POST", "/", &[("content-length", "65536")], false));
+    let mut left = 65_536;
+    while left > 0 {
+        // With its length, padding of nine octets is ten.
+        let window = client.windows.get(&1).map_or(65_536, |window| *window as usize);
+        let padding = if window > 10 { 9 } else { 0 };
+        let octets = left.min(2_048).min(if window > 10 { window - 10 } else { window });
+        assert!(octets > 0, "{left} are left to send: {:?}", client.windows);
+        left -= octets;
+        assert!(client.upload(1, octets, padding, left == 0));
+    }
+    assert_eq!(client.answer(1).status, 200);
+}
+
+/// As browsers do: all of them have a part of the connection's window, and none is whole.
+#[test]
+fn bodies_that_are_wanted_whole_and_come_by_turns_all_come() {
+    for (count, path, length) in
+        [(100, "/", 20_480), (20, "/", 61_440), (100, "/no-length", 20_480)]
+    {
+        let mut client = Client::new(config());
+        let streams = move || (0..count).map(|number| 2 * number + 1);
+        let text = length.to_string();
+        let field = [("content-length", text.as_str())];
+        let fields = if path == "/" { &field[..] } else { &[] };
+        for stream in streams() {
+            client.send(&headers(stream, "POST", path, fields, false));
+        }
+        for sent in (0..length).step_by(2_048) {
+            for stream in streams() {
+                let is_end = sent + 2_048 == length;
+                assert!(client.upload(stream, 2_048, 0, is_end), "stream {stream} after {sent}");
+            }
+        }
+        assert!(streams().all(|stream| client.answer(stream).status == 200), "{path}");
+    }
+}
+
+#[test]
+fn responses_that_find_the_window_of_the_connection_taken_wait_without_a_frame() {
+    let mut client = Client::silent(config());
+    client.send(&beginning(&[(4, 1 << 20)]));
+    for stream in (1..40).step_by(2) {
+        client.get(stream, "/stream");
+    }
+    // That no DATA is without octets is what the client looks at.
+    for _ in 0..20 * 17 {
+        client.send(&update(0, 65_535));
+    }
+    assert!((1..40).step_by(2).all(|stream| client.answer(stream).is_whole));
 }
 
 #[test]
