@@ -44,6 +44,12 @@ impl Bucket {
         }
     }
 
+    /// Puts so many back in, up to a full one.
+    #[inline]
+    pub fn give_back(&mut self, count: u32, rate: Rate) {
+        self.left = self.left.saturating_add(count).min(rate.burst);
+    }
+
     /// Looked at only when it is empty: so a full one costs nothing.
     #[cold]
     fn fill(&mut self, rate: Rate, now: Time) {
@@ -91,6 +97,10 @@ pub enum Nuisance {
     EmptyData,
 }
 
+/// How many frames that are no request and no body an honest peer may answer one of ours with: a
+/// window that it gives back, and a PING by which it learns how long the way is, as gRPC's do.
+const CONTROL_FRAMES_PER_SENT: u32 = 2;
+
 /// How much one DATA without octets counts: a hundred of them are too many at once.
 const EMPTY_DATA_WEIGHT: u32 = 10;
 
@@ -116,6 +126,12 @@ impl Floods {
             }
         };
         bucket.take(count, rate, now)
+    }
+
+    /// So many frames of responses are sent, which the peer did not cut into pieces by its windows.
+    #[inline]
+    pub fn sent(&mut self, frames: u32, limits: &FloodLimits) {
+        self.control_frames.give_back(frames * CONTROL_FRAMES_PER_SENT, limits.control_frames);
     }
 }
 
@@ -155,6 +171,16 @@ mod tests {
         let mut bucket = Bucket::full(RATE, at(0));
         let taken = (0..10_000).filter(|millis| bucket.take(1, RATE, at(*millis))).count();
         assert!((28..=30).contains(&taken), "{taken} in ten seconds");
+    }
+
+    #[test]
+    fn what_is_sent_gives_back_no_more_than_a_burst() {
+        let mut bucket = Bucket::full(RATE, at(0));
+        for (back, count) in [(0, 10), (3, 3), (10, 10), (11, 10), (u32::MAX, 10)] {
+            bucket.give_back(back, RATE);
+            let taken = (0..100).take_while(|_| bucket.take(1, RATE, at(0))).count();
+            assert_eq!(taken, count, "{back}");
+        }
     }
 
     #[test]

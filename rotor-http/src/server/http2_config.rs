@@ -128,7 +128,9 @@ impl Http2Config {
 
     /// Frames that are no request and no body: SETTINGS, PING, PRIORITY, PRIORITY_UPDATE, unknown
     /// ones, WINDOW_UPDATE of less than 1,024 octets; a DATA without octets counts as ten. Default
-    /// 1,000 at once and 100 a second. Beyond, the connection ends.
+    /// 1,000 at once and 100 a second, and two more for each HEADERS and DATA that is sent, which
+    /// clients may answer so (a DATA that the peer's window made shorter than 1,024 octets does not
+    /// count). Beyond, the connection ends.
     #[doc(alias = "PING flood")]
     pub fn control_frames(mut self, burst: u32, per_second: u32) -> Http2Config {
         self.floods.control_frames = Rate { burst, per_second };

@@ -81,7 +81,7 @@ impl<S: Server> Streams<S> {
             child.has_sent_head = !head.is_interim;
             let is_end = child.has_sent_head && is_complete && child.output.is_empty();
             put_block(&self.sent_block, stream, is_end, self.peer.frame_bytes_max, io);
-            self.sent(at, is_end);
+            self.sent(at, is_end, true, io);
             return true;
         }
         let left = child.body_left();
@@ -97,7 +97,7 @@ impl<S: Server> Streams<S> {
             } else {
                 put(io, &frame_header(0, kind::DATA, flag::END_STREAM, stream));
             }
-            self.sent(at, true);
+            self.sent(at, true, true, io);
             return true;
         }
         let allowed =
@@ -119,11 +119,21 @@ impl<S: Server> Streams<S> {
         child.outbound.take(count);
         self.outbound.take(count);
         child.taking.pass(count as u64, rate(io.config.limits_ref()), io.scope.now());
-        self.sent(at, is_end);
+        // What the peer's windows cut into small pieces, it is not given back frames for.
+        self.sent(at, is_end, count == left || count >= CUT_MIN, io);
         true
     }
 
-    fn sent(&mut self, at: usize, is_end: bool) {
+    fn sent(
+        &mut self,
+        at: usize,
+        is_end: bool,
+        is_credited: bool,
+        io: &Io<'_, '_, '_, S::Context>,
+    ) {
+        if is_credited {
+            self.floods.sent(1, &io.config.http2_ref().floods);
+        }
         let child = &mut self.children[at];
         // It was open: what has ended is not in the schedule.
         child.state = child.state.after(StreamEvent::Sent { is_end }).unwrap_or(child.state);
@@ -160,6 +170,7 @@ impl<S: Server> Streams<S> {
             return false;
         }
         self.scratch.discard(head.len);
+        self.floods.sent(1 + u32::from(body > 0), &io.config.http2_ref().floods);
         let ends = if body == 0 { flag::END_STREAM } else { 0 };
         let headers = frame_header(block, kind::HEADERS, flag::END_HEADERS | ends, stream);
         if body == 0 {

@@ -125,6 +125,32 @@ fn what_comes_within_the_rates_is_no_flood() {
     assert_eq!(client.pongs, 300);
 }
 
+/// gRPC's clients answer each DATA with both, and libraries give back each octet.
+#[test]
+fn frames_that_answer_ours_are_no_flood() {
+    let mut client = Client::new(config());
+    for round in 0..5_000u32 {
+        let stream = 2 * round + 1;
+        client.get(stream, "/authority");
+        client.send(&frame(6, 0, 0, &[0; 8]));
+        client.send(&frame(8, 0, 0, &[0, 0, 0, 1]));
+        assert!(!client.driver.is_ended(), "round {round}");
+        client.answers.clear();
+    }
+    assert_eq!(client.pongs, 5_000);
+}
+
+/// They would be answers without end to a peer that takes its response octet by octet.
+#[test]
+fn windows_that_cut_a_response_into_pieces_are_a_flood() {
+    let mut client = Client::silent(config());
+    client.send(&super::client::beginning(&[(4, 0)]));
+    client.get(1, "/big");
+    let count = flood(&mut client, 10_000, |_| frame(8, 0, 1, &[0, 0, 0, 1]));
+    assert!((990..=1010).contains(&count), "{count}");
+    assert_eq!(client.end(), Some(CALM));
+}
+
 #[test]
 fn each_bucket_is_a_setting() {
     for (config, frames, after) in [
