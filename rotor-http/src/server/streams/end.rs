@@ -47,6 +47,7 @@ impl<S: Server> Streams<S> {
     /// Says which requests were the last.
     pub(super) fn say_last(&mut self, io: &mut Io<'_, '_, '_, S::Context>) {
         self.going = Going::Last;
+        self.last_said = self.last;
         put(io, &frame_writer::go_away(self.last, GRACEFUL));
     }
 
@@ -64,7 +65,7 @@ impl<S: Server> Streams<S> {
         if code != ErrorCode::NoError {
             Counters::add(&io.config.count().protocol_errors);
         }
-        put(io, &frame_writer::go_away(self.last, code));
+        put(io, &frame_writer::go_away(self.last.min(self.last_said), code));
         self.lose_all(io.config, io.scope);
         Flow::Done(None)
     }

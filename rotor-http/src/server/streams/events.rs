@@ -80,7 +80,12 @@ impl<S: Server> Streams<S> {
             .collect();
         for stream in late {
             let Some(at) = self.find(stream) else { continue };
-            let child = &mut self.children[at];
+            // The window of the connection may have grown since.
+            self.watch(at, io.config.limits_ref(), now);
+            let child = &self.children[at];
+            if !is_late(child.deadline()) {
+                continue;
+            }
             if child.taking != RateWatch::NONE && is_late(child.taking.until()) {
                 Counters::add(&io.config.count().response_timeouts);
                 self.reset(stream, ErrorCode::Cancel, io);

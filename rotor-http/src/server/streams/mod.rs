@@ -77,6 +77,8 @@ pub(super) struct Streams<S: Server> {
     floods: Floods,
     /// The highest stream that the peer has begun.
     last: u32,
+    /// No GOAWAY may say a higher one than an earlier has (RFC 9113 §6.8).
+    last_said: u32,
     begun: u64,
     /// Streams that we have reset, the oldest first.
     forgotten: VecDeque<u32>,
@@ -159,6 +161,7 @@ impl<S: Server> Streams<S> {
             schedule: Schedule::new(),
             floods: Floods::new(&config.floods, now),
             last: 0,
+            last_said: STREAM_MAX,
             begun: 0,
             forgotten: VecDeque::new(),
             wishes: Vec::new(),

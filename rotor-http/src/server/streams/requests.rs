@@ -12,7 +12,7 @@ use crate::h1::request_semantics::RequestSemantics;
 use crate::h1::response::{Ending, ReplyTo, ResponseState};
 use crate::h2::request::{CheckedRequest, Refusal, is_head};
 use crate::h2::{
-    ErrorCode, Nuisance, Priority, ReceiveWindow, SendWindow, StreamState, Violation, frame_writer,
+    ErrorCode, Priority, ReceiveWindow, SendWindow, StreamState, Violation, frame_writer,
 };
 use crate::semantics::status::Status;
 use crate::semantics::version::Version;
@@ -75,7 +75,8 @@ impl<S: Server> Streams<S> {
             }
             Err(Refusal::Status(status)) => {
                 let begun = Begun { stream, is_end, length: None, priority: Priority::DEFAULT };
-                return self.refuse_with(status, is_head, begun, io);
+                self.refuse_with(status, is_head, begun, io);
+                return Ok(());
             }
         };
         if is_end && request.length.is_some_and(|length| length > 0) {
@@ -172,7 +173,7 @@ impl<S: Server> Streams<S> {
         is_head: bool,
         begun: Begun,
         io: &mut Io<'_, '_, '_, S::Context>,
-    ) -> Result<(), Violation> {
+    ) {
         let counters = io.config.count();
         Counters::add(&counters.refused);
         if matches!(status, Status::REQUEST_HEADER_FIELDS_TOO_LARGE | Status::URI_TOO_LONG) {
@@ -184,9 +185,9 @@ impl<S: Server> Streams<S> {
         let output = Output::new();
         let outgoing = Outgoing::new(reply, &output, io.scope.now(), log);
         let announced = Announced { body: Body::Empty, expects_continue: false };
+        // Not counted: it costs no more than a page of a handler's, and whoever asks so may be one of
+        // many behind the peer.
         self.begin(begun, announced, outgoing, output, io, |_, _| Flow::Fail(status));
-        // A page for each costs more than to say no.
-        self.count(Nuisance::ProvokedReset, io)
     }
 
     /// Makes a child of a request that is not over yet.

@@ -133,7 +133,7 @@ impl<S: Server> Streams<S> {
 
     /// Times a peer whose windows hold up what waits for it: the stream times only what the socket
     /// does not take.
-    fn watch(&mut self, at: usize, limits: &Limits, now: Time) {
+    pub(super) fn watch(&mut self, at: usize, limits: &Limits, now: Time) {
         let outbound = self.outbound.octets();
         let child = &mut self.children[at];
         let left = child.body_left();

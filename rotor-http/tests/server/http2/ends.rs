@@ -35,6 +35,22 @@ fn a_drain_ends_in_two_steps_and_loses_no_request() {
     );
 }
 
+/// RFC 9113 §6.8: what was refused would count as served, and not be made again.
+#[test]
+fn the_last_stream_that_was_said_stays_the_last() {
+    let mut client = Client::new(config());
+    client.get(1, "/wait");
+    client.driver.drain(seconds(60));
+    client.read();
+    let ping = client.pings[0];
+    client.send(&frame_writer::ping(ping, true));
+    client.get(3, "/authority");
+    assert_eq!(client.answer(3).reset, Some(7));
+    client.send(&frame(5, 0, 1, &[0; 4]));
+    assert_eq!(client.end(), Some(1));
+    assert_eq!(client.goaways, [(0, STREAM_MAX), (0, 1), (1, 1)]);
+}
+
 #[test]
 fn a_peer_that_does_not_hear_of_the_drain_gets_a_second_of_it() {
     let mut client = Client::new(config());

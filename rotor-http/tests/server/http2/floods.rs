@@ -250,6 +250,16 @@ fn heads_beyond_the_limits_are_answered_as_on_http1() {
     assert_eq!(counters.heads_too_large(), 3);
 }
 
+/// A connection may be shared by many, of whom one asks so.
+#[test]
+fn requests_that_are_answered_without_a_handler_are_no_flood() {
+    let mut client = Client::new(config());
+    for stream in (1..2_000).step_by(2) {
+        client.send(&headers(stream, "GET", "/", &[("expect", "a miracle")], true));
+        assert_eq!(client.answer(stream).status, 417, "{stream}");
+    }
+}
+
 /// Responses that nobody takes hold as much as they may, and further requests are refused.
 #[test]
 fn what_waits_for_windows_is_bounded() {
@@ -294,4 +304,26 @@ fn a_peer_that_gives_no_window_is_timed() {
         client.send(&frame(8, 0, 3, &2048u32.to_be_bytes()));
     }
     assert_eq!((client.answer(1).reset, client.answer(3).reset), (Some(8), None));
+}
+
+/// Its window is open: it is we who send what is more urgent.
+#[test]
+fn a_response_that_waits_for_its_turn_is_not_timed() {
+    let update = |stream: u32, more: u32| frame(8, 0, stream, &more.to_be_bytes());
+    let limits = Limits::new().output_high_water(61_400);
+    let mut client = Client::silent(config().limits(limits));
+    client.send(&super::client::beginning(&[(4, 60_535)]));
+    client.driver.limit_room(0);
+    client.send(&headers(1, "GET", "/big", &[("priority", "u=0")], true));
+    // It has room for its head: the window of the connection is small at this moment.
+    client.get(3, "/big");
+    client.send(&update(1, 1 << 20));
+    for _ in 0..15 {
+        client.send(&update(0, 60_000));
+        client.driver.make_room(50_000);
+        client.driver.advance(seconds(1));
+        client.read();
+    }
+    assert_eq!((client.answer(3).status, client.answer(3).reset), (200, None));
+    assert!(!client.answer(1).is_whole && client.body_len(3) == 0, "{}", client.body_len(3));
 }
