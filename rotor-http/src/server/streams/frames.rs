@@ -197,8 +197,8 @@ impl<S: Server> Streams<S> {
             Err(Violation::protocol("a client begins streams of odd numbers"))
         } else if stream > self.last {
             self.request(stream, is_end, io)
-        } else if self.forgotten.contains(&stream) {
-            // It was on its way when we reset the stream (RFC 9113 §5.4.2).
+        } else if self.forgotten.fields(stream) {
+            // They were on their way when we reset the stream.
             Ok(())
         } else {
             Err(Violation::Connection(ErrorCode::StreamClosed, "HEADERS on a stream that is over"))
@@ -244,9 +244,11 @@ impl<S: Server> Streams<S> {
         let Frame::Data { data, is_end } = Frame::read(header, payload)? else { return Ok(()) };
         let Some(at) = self.find(stream) else {
             self.inbound.release(header.len);
-            // What was on its way when we reset the stream is no breach.
-            let is_late = self.forgotten.contains(&stream);
-            return if is_late { Ok(()) } else { Err(of_stream(ErrorCode::StreamClosed)) };
+            let is_nothing = data.is_empty() && !is_end;
+            if !self.forgotten.data(stream, header.len, is_end) {
+                return Err(of_stream(ErrorCode::StreamClosed));
+            }
+            return if is_nothing { self.count(Nuisance::EmptyData, io) } else { Ok(()) };
         };
         let child = &mut self.children[at];
         // From here on the child answers for the octets: they are released with it, or by it.
@@ -337,8 +339,11 @@ impl<S: Server> Streams<S> {
         if self.is_idle(stream) {
             return Err(Violation::protocol("WINDOW_UPDATE of a stream that was never begun"));
         }
-        // Of one that is over, it was on its way.
-        let Some(at) = self.find(stream) else { return Ok(()) };
+        let Some(at) = self.find(stream) else {
+            // It may have been on its way, and is of no use.
+            let is_counted = more < SMALL_UPDATE;
+            return if is_counted { Ok(()) } else { self.count(Nuisance::ControlFrame, io) };
+        };
         let changed = self.children[at].outbound.change(i64::from(more));
         changed.map_err(|code| Violation::Stream(stream, code))?;
         self.settle(at, io);

@@ -15,19 +15,20 @@
 mod child;
 mod end;
 mod events;
+mod forgotten;
 mod frames;
 mod head_text;
 mod outlet;
 mod requests;
 mod steps;
 
-use std::collections::VecDeque;
 use std::fmt;
 
 use rotor_core::{Deadline, Time};
 use rotor_stream::{Output, Share};
 
 use self::child::Child;
+use self::forgotten::Forgotten;
 use super::config::ServerConfig;
 use super::counters::Counters;
 use super::exchange::UpgradeSeed;
@@ -50,9 +51,6 @@ const FRAMES_BATCH: usize = 64;
 
 /// Octets of our table of fields, for the peer's encoder: the default.
 const TABLE_BYTES_MAX: usize = 4096;
-
-/// Streams that we have reset and whose last frames may still come: as many are remembered.
-const FORGOTTEN_MAX: usize = 256;
 
 /// A connection that speaks HTTP/2.
 pub(super) struct Streams<S: Server> {
@@ -80,8 +78,8 @@ pub(super) struct Streams<S: Server> {
     /// No GOAWAY may say a higher one than an earlier has (RFC 9113 §6.8).
     last_said: u32,
     begun: u64,
-    /// Streams that we have reset, the oldest first.
-    forgotten: VecDeque<u32>,
+    /// Streams that we have reset.
+    forgotten: Forgotten,
     /// Priorities of streams that are still to come.
     wishes: Vec<(u32, Priority)>,
     /// Where handlers write that may answer at once.
@@ -163,7 +161,7 @@ impl<S: Server> Streams<S> {
             last: 0,
             last_said: STREAM_MAX,
             begun: 0,
-            forgotten: VecDeque::new(),
+            forgotten: Forgotten::default(),
             wishes: Vec::new(),
             scratch: Output::new(),
             settings_until: now + config.settings_timeout,

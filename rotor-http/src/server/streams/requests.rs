@@ -4,16 +4,14 @@ use rotor_core::{Panicked, Time};
 use rotor_stream::{Buf, Output, RateWatch};
 
 use super::child::Child;
-use super::{Going, Streams, put};
+use super::{Going, Streams};
 use crate::flow::{Flow, Wait};
 use crate::h1::framing::Body;
 use crate::h1::head::RequestHead;
 use crate::h1::request_semantics::RequestSemantics;
 use crate::h1::response::{Ending, ReplyTo, ResponseState};
 use crate::h2::request::{CheckedRequest, Refusal, is_head};
-use crate::h2::{
-    ErrorCode, Priority, ReceiveWindow, SendWindow, StreamState, Violation, frame_writer,
-};
+use crate::h2::{ErrorCode, Nuisance, Priority, ReceiveWindow, SendWindow, StreamState, Violation};
 use crate::semantics::status::Status;
 use crate::semantics::version::Version;
 use crate::server::counters::Counters;
@@ -50,10 +48,9 @@ impl<S: Server> Streams<S> {
         self.since = io.scope.now();
         let config = io.config.http2_ref();
         if self.going == Going::Last {
-            // The peer was told; what it had sent before it heard so is refused, and no flood.
-            put(io, &frame_writer::reset(stream, ErrorCode::RefusedStream));
-            self.remember(stream);
-            return Ok(());
+            // The peer was told; what it had sent before it heard so is refused, and no breach.
+            self.reset(stream, ErrorCode::RefusedStream, io);
+            return self.count(Nuisance::ControlFrame, io);
         }
         if self.children.len() >= config.streams_max as usize {
             return Err(Violation::Stream(stream, ErrorCode::RefusedStream));

@@ -176,18 +176,17 @@ impl<S: Server> Streams<S> {
         io: &mut Io<'_, '_, '_, S::Context>,
     ) {
         put(io, &frame_writer::reset(stream, code));
-        if let Some(at) = self.find(stream) {
-            self.forget(at, io);
-        }
-        self.remember(stream);
-    }
-
-    /// What is on its way to a stream that was reset is no breach of the protocol.
-    pub(super) fn remember(&mut self, stream: u32) {
-        if self.forgotten.len() == super::FORGOTTEN_MAX {
-            self.forgotten.pop_front();
-        }
-        self.forgotten.push_back(stream);
+        let on_its_way = match (self.find(stream), code) {
+            (Some(at), _) => {
+                let left = self.children[at].inbound.left();
+                self.forget(at, io);
+                left
+            }
+            // It was over, and what came should not have.
+            (None, ErrorCode::StreamClosed) => 0,
+            (None, _) => io.config.http2_ref().stream_window,
+        };
+        self.forgotten.remember(stream, on_its_way);
     }
 }
 

@@ -140,6 +140,35 @@ fn frames_that_answer_ours_are_no_flood() {
     assert_eq!(client.pongs, 5_000);
 }
 
+/// What was on its way to a stream that we have reset is allowed, and no more.
+#[test]
+fn frames_of_streams_that_are_over_are_floods() {
+    type Flood = (&'static str, &'static str, fn() -> Vec<u8>, u32);
+    let floods: [Flood; 5] = [
+        ("nowhere", "nothing", || data(1, b"", false), CALM),
+        ("nowhere", "fields", || headers(1, "GET", "/", &[], false), 5),
+        ("nowhere", "more than its window", || data(1, &[b'x'; 1_000], false), CALM),
+        ("/authority", "DATA", || data(1, b"x", false), CALM),
+        ("/authority", "windows", || frame(8, 0, 1, &(1u32 << 16).to_be_bytes()), CALM),
+    ];
+    for (path, what, frames, code) in floods {
+        let mut client = Client::new(config());
+        client.send(&headers(1, "GET", path, &[], path != "nowhere"));
+        let count = flood(&mut client, 2_000, |_| frames());
+        assert_eq!(client.end(), Some(code), "{path} and {what}, after {count}");
+    }
+    let mut client = Client::new(config());
+    for stream in (1..1_000).step_by(2) {
+        client.send(&headers(stream, "POST", "nowhere", &[], false));
+        for _ in 0..64 {
+            client.send(&data(stream, &[b'x'; 1_024], false));
+        }
+        client.send(&frame(1, 5, stream, &block(&[("x-sum", "6")])));
+        client.driver.advance(seconds(1));
+        assert!(!client.driver.is_ended(), "stream {stream}: {:?}", client.goaways);
+    }
+}
+
 /// They would be answers without end to a peer that takes its response octet by octet.
 #[test]
 fn windows_that_cut_a_response_into_pieces_are_a_flood() {
