@@ -42,7 +42,15 @@ pub(super) struct Patience {
     /// Since the handler was called that is running.
     call: Stretch,
     /// What the thread was like when it was last asked, and when that was.
-    thread: Option<(Time, ThreadSample)>,
+    thread: Option<(Time, Asked)>,
+}
+
+/// What a thread answered.
+#[derive(Clone, Copy)]
+pub(super) struct Asked {
+    /// How often the loop had come to another thread before: the times of two say nothing together.
+    pub(super) changes: u64,
+    pub(super) sample: ThreadSample,
 }
 
 /// A time in which something has not changed.
@@ -85,7 +93,7 @@ impl Patience {
         &mut self,
         now: Time,
         reading: Reading,
-        ask: impl FnOnce() -> ThreadSample,
+        ask: impl FnOnce() -> Asked,
     ) -> Finding {
         let last = self.last.replace(reading);
         if reading.is_asleep() || last.is_none_or(|last| last.looks != reading.looks) {
@@ -98,15 +106,15 @@ impl Patience {
         if is_same_call && self.is_early(now) {
             return Finding::Nothing;
         }
-        let thread = ask();
-        let (passed, own) = self.since_asked(now, thread);
+        let asked = ask();
+        let (passed, own) = self.since_asked(now, asked);
         self.poll.add(passed, own);
         if is_same_call {
             self.call.add(passed, own);
         } else {
             self.call = Stretch::new(now, reading.calls());
         }
-        self.find(now, reading, thread)
+        self.find(now, reading, asked.sample)
     }
 
     /// For how long the loop has not polled, as far as was seen.
@@ -125,15 +133,17 @@ impl Patience {
     }
 
     /// How much time has passed since the thread was asked, and how much of it was its own.
-    fn since_asked(&mut self, now: Time, thread: ThreadSample) -> (Duration, Duration) {
-        let Some((asked, before)) = self.thread.replace((now, thread)) else {
+    /// Nothing is said of a time in which the loop came to another thread.
+    fn since_asked(&mut self, now: Time, thread: Asked) -> (Duration, Duration) {
+        let before = self.thread.replace((now, thread));
+        let Some((asked, before)) = before.filter(|(_, old)| old.changes == thread.changes) else {
             return (Duration::ZERO, Duration::ZERO);
         };
         let passed = now - asked;
-        let (Some(before), Some(times)) = (before.times(), thread.times()) else {
+        let (Some(before), Some(times)) = (before.sample.times(), thread.sample.times()) else {
             return (passed, passed);
         };
-        let own = match thread {
+        let own = match thread.sample {
             ThreadSample::Waiting { .. } => {
                 passed.saturating_sub(times.queued.saturating_sub(before.queued))
             }

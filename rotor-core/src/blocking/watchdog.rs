@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::alarm::Alarm;
 use super::away::{Overlong, Sections};
 use super::beat::{Beat, Pulse, Reading};
-use super::patience::{Finding, Patience, TICKS};
+use super::patience::{Asked, Finding, Patience, TICKS};
 use super::rhythm::{Pause, Rhythm};
 use super::stuck::{Stuck, StuckOutcome, ThreadState};
 use super::thread_probe::ThreadProbe;
@@ -48,10 +48,17 @@ struct Subject {
     beat: Arc<Beat>,
     loop_name: String,
     /// The one that runs it now.
-    thread: Mutex<ThreadProbe>,
+    thread: Mutex<RunBy>,
     counters: LagCounters,
     /// What is to be done for a loop that is handed over.
     handing: Mutex<Option<Handing>>,
+}
+
+/// The thread that runs a loop.
+struct RunBy {
+    probe: ThreadProbe,
+    /// How often another had come to run it.
+    changes: u64,
 }
 
 /// A loop that is handed over, as the watchdog sees it.
@@ -94,7 +101,7 @@ impl Watch {
             watch: self.clone(),
             beat: beat.clone(),
             loop_name: thread::current().name().unwrap_or_default().to_owned(),
-            thread: Mutex::new(ThreadProbe::of_this_thread()),
+            thread: Mutex::new(RunBy { probe: ThreadProbe::of_this_thread(), changes: 0 }),
             counters,
             handing: Mutex::new(None),
         });
@@ -196,8 +203,11 @@ impl Subject {
         let reading = self.beat.read();
         let is_section_left = self.look_after_sections(now);
         let ask = || {
-            let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).clone();
-            thread.sample()
+            let (probe, changes) = {
+                let run_by = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
+                (run_by.probe.clone(), run_by.changes)
+            };
+            Asked { changes, sample: probe.sample() }
         };
         let finding = patience.sample(now, reading, ask);
         // Before the hook, which may let the handler go on.
@@ -273,7 +283,8 @@ impl Runner {
     /// From now on it is this thread.
     pub(crate) fn is_here(&self) {
         let probe = ThreadProbe::of_this_thread();
-        *self.subject.thread.lock().unwrap_or_else(PoisonError::into_inner) = probe;
+        let mut run_by = self.subject.thread.lock().unwrap_or_else(PoisonError::into_inner);
+        (run_by.probe, run_by.changes) = (probe, run_by.changes + 1);
     }
 }
 

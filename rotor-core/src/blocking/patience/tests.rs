@@ -24,6 +24,7 @@ struct Bench {
     reading: Reading,
     ran: u64,
     queued: u64,
+    changes: u64,
     asked: u32,
 }
 
@@ -31,7 +32,7 @@ impl Bench {
     fn new() -> Bench {
         let reading = Reading { looks: 2, token: 1, call: 1 << 16 };
         let patience = Patience::new(PATIENCE);
-        Bench { patience, now: Time::ZERO, reading, ran: 0, queued: 0, asked: 0 }
+        Bench { patience, now: Time::ZERO, reading, ran: 0, queued: 0, changes: 0, asked: 0 }
     }
 
     fn polls(&mut self) {
@@ -59,11 +60,16 @@ impl Bench {
             }
             Did::Unknown => ThreadSample::Unknown,
         };
-        let asked = &mut self.asked;
+        let (asked, changes) = (&mut self.asked, self.changes);
         self.patience.sample(self.now, self.reading, || {
             *asked += 1;
-            sample
+            Asked { changes, sample }
         })
+    }
+
+    /// The loop comes to another thread, which has had the CPU for so many ms since it began.
+    fn comes_to(&mut self, ran: u64) {
+        (self.changes, self.ran) = (self.changes + 1, ran);
     }
 
     /// The findings of so many ticks, each with its number from 1.
@@ -195,4 +201,31 @@ fn the_lag_is_the_time_since_the_poll_and_none_while_the_loop_sleeps() {
     bench.reading.looks |= 1;
     bench.ticks(4, Did::Waited);
     assert_eq!(bench.patience.lag(bench.now), Duration::ZERO);
+}
+
+#[test]
+fn the_times_of_two_threads_are_not_compared() {
+    for ran in [50_000, 0] {
+        let mut bench = Bench::new();
+        bench.ran = 10_000;
+        for _ in 0..20 {
+            assert_eq!(bench.ticks(3, Did::Ran(10)), [], "{ran}");
+            bench.polls();
+            assert_eq!(bench.ticks(3, Did::Ran(10)), [], "{ran}");
+            bench.calls();
+            bench.comes_to(ran);
+            assert_eq!(bench.tick(Did::Ran(10)), Finding::Nothing, "{ran}");
+            bench.polls();
+        }
+    }
+}
+
+#[test]
+fn the_first_thread_s_time_counts_on_where_another_goes_on_without_a_poll() {
+    let mut bench = Bench::new();
+    assert_eq!(bench.ticks(4, Did::Ran(10)), []);
+    bench.calls();
+    bench.comes_to(0);
+    // 20 ms of the first thread's were seen, then 20 of the second's, and one tick between.
+    assert_eq!(bench.ticks(4, Did::Ran(10)), [(3, stuck(60, 2, ThreadState::Running))]);
 }
