@@ -17,7 +17,8 @@ const READ_BYTES_LARGE: usize = 4 * BLOCK_BYTES;
 #[derive(Default)]
 pub(crate) struct Incoming {
     pub(crate) bytes: Buf,
-    /// The last read got fewer bytes than it was asked for.
+    /// The last read got fewer bytes than it was asked for, and nobody has asked since for what it
+    /// brought.
     was_short: bool,
     /// It got all that it was asked for.
     was_filled: bool,
@@ -44,6 +45,13 @@ impl Incoming {
                 Err(error)
             }
         }
+    }
+
+    /// A read of what was brought long ago says nothing of the socket: more may have come since, of
+    /// which the event has been told already.
+    #[inline]
+    pub(crate) fn forget_short(&mut self) {
+        self.was_short = false;
     }
 
     /// Whether that read has emptied the socket, as far as the socket can tell.

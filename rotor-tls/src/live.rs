@@ -162,6 +162,8 @@ impl Live {
         inner: &mut S,
         buffer: &mut [u8],
     ) -> io::Result<usize> {
+        // What it had to say of the socket was before the latest event.
+        self.incoming.forget_short();
         let mut filled = 0;
         if !self.plain.is_empty() {
             filled = self.plain.len().min(buffer.len());

@@ -238,8 +238,10 @@ pub trait StreamSocket: Read + Write + Source + Sized + 'static {
     /// and what a listener of Multipath TCP accepted, which may end a read as they like: the
     /// kernel's TLS does at each record.
     ///
-    /// A wrapper may say yes while it holds nothing to be read, decoded or not, if its own last read
-    /// of the socket inside was short and that socket says yes.
+    /// A wrapper may say yes while it holds nothing to be read, decoded or not, if the read that has
+    /// just been made of it has itself read the socket inside, and that was short, and that socket
+    /// says yes. Where it only handed out what it held, it must say no: more may have come since it
+    /// read, and the event of that is over.
     fn short_read_drains(&self) -> bool {
         false
     }

@@ -246,6 +246,8 @@ impl<S: StreamSocket> Read for Record<S> {
         if let Shake::Failed = self.shake {
             return self.inner.read(buffer);
         }
+        // It was before the latest event.
+        self.was_short = false;
         while self.decoded.is_empty() && !self.is_closed {
             self.decode_one()?;
         }

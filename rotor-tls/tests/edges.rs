@@ -1,0 +1,83 @@
+//! What a stream may conclude from a short read: that the socket inside is empty, if it was that read
+//! that emptied it.
+
+mod kit;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use kit::{Issuer, Log, RawClient};
+use rotor_core::Scope;
+use rotor_stream::testing::{Scripted, TestLoop, pair};
+use rotor_stream::{Exception, Intent, Matched, Protocol, Stream, StreamConfig, Transport};
+use rotor_tls::TlsStream;
+
+/// As much as the input's first block takes: a read of that much is not short.
+const BLOCK: usize = rotor_stream::buf::BLOCK_BYTES;
+
+/// Takes a block, looks at nothing for a second, then takes what comes.
+struct Pauses;
+
+impl Protocol for Pauses {
+    type Context = Log;
+    type Seed = ();
+
+    fn config(_: &()) -> Arc<StreamConfig> {
+        StreamConfig::new().input_max(1 << 20).share()
+    }
+
+    fn create(_: (), _: &mut Transport<'_>, _: &mut Scope<'_, Log>) -> Intent<Self> {
+        Intent::of(Pauses).bytes(BLOCK).no_deadline()
+    }
+
+    fn bytes_read(
+        self,
+        matched: Matched,
+        transport: &mut Transport<'_>,
+        scope: &mut Scope<'_, Log>,
+    ) -> Intent<Self> {
+        scope.push(format!("{} bytes", matched.len()));
+        let is_block = matched.len() == BLOCK;
+        matched.consume(transport.input);
+        if is_block {
+            return Intent::of(self).sleep().deadline(scope.now() + Duration::from_secs(1));
+        }
+        Intent::of(self).bytes(50).no_deadline()
+    }
+
+    fn timeout(self, _: &mut Transport<'_>, _: &mut Scope<'_, Log>) -> Intent<Self> {
+        Intent::of(self).bytes(50).no_deadline()
+    }
+
+    fn exception(
+        self,
+        exception: Exception,
+        _: &mut Transport<'_>,
+        scope: &mut Scope<'_, Log>,
+    ) -> Intent<Self> {
+        scope.push(rotor_core::with_causes(&exception).to_string());
+        Intent::done()
+    }
+}
+
+#[test]
+fn what_comes_while_decoded_bytes_wait_is_read() {
+    let issuer = Issuer::new();
+    let mut test = TestLoop::<Stream<Pauses, TlsStream<Scripted<true>>>>::new(Log::new());
+    let (socket, peer) = pair(test.world());
+    let socket = issuer.server().wrap(socket);
+    test.add(|scope| Stream::connected(socket, (), scope));
+    let mut client = RawClient::new(issuer.raw_config(), "localhost");
+    client.talk(&mut test, &peer);
+
+    // One short read brings both records, of which the stream takes the first.
+    client.write(&[b'x'; BLOCK]);
+    client.write(&[b'y'; 50]);
+    client.talk(&mut test, &peer);
+    assert_eq!(*test.context(), [format!("{BLOCK} bytes")]);
+    // An edge for these, at a time at which the stream does not look.
+    client.write(&[b'z'; 50]);
+    client.talk(&mut test, &peer);
+    test.advance(Duration::from_secs(2));
+    assert_eq!(test.context()[1..], ["50 bytes", "50 bytes"]);
+}
