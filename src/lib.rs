@@ -75,7 +75,7 @@
 //! | [`rotor_compose!`], [`Compose2`], [`BoxMachine`] | several protocols in one loop |
 //! | [`net`] | sockets, and the traits that machines ask for instead |
 //! | [`stream`] | byte-stream protocols: buffers, expectations, accepting, reconnecting |
-//! | [`http`] | HTTP/1.1 |
+//! | [`http`] | HTTP/1.1, and HTTP/2 for servers |
 //! | `dns` | finding hosts by name; with the feature `dns` |
 //! | `body` | bodies of any size, in memory or in files; with the feature `body` |
 //! | `tls` | TLS around any socket, for servers and clients; with the feature `tls` |
