@@ -4,6 +4,7 @@
 
 use std::ops::Range;
 use std::sync::Arc;
+use std::time::Duration;
 
 use rotor_core::Time;
 use rotor_stream::{Block, Buf, BytesHeld, NoRoom, Share};
@@ -514,6 +515,11 @@ impl BodyReceiver {
                 return true;
             }
         }
+    }
+
+    /// So long the peer is excused.
+    pub(crate) fn put_off(&mut self, time: Duration) {
+        self.watch.put_off(time);
     }
 
     /// Until when more of the body must have come, of which so much is unread. Time in which

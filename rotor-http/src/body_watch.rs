@@ -1,6 +1,8 @@
 //! Until when more of a body must have come: its least rate, while we read it. Of requests and of
 //! responses.
 
+use std::time::Duration;
+
 use rotor_core::Time;
 use rotor_stream::{LeastRate, RateWatch};
 
@@ -40,21 +42,25 @@ impl BodyWatch {
         self.watch.pass(more, rate(limits), now);
     }
 
+    /// So long the peer is excused.
+    pub(crate) fn put_off(&mut self, time: Duration) {
+        self.watch.put_off(time);
+    }
+
     /// Returns until when more must have come.
     pub(crate) fn deadline(&self) -> Time {
         if self.paused.is_some() { Time::NEVER } else { self.watch.until() }
     }
 }
 
-fn rate(limits: &Limits) -> LeastRate {
+/// How fast a body has to come.
+pub(crate) fn rate(limits: &Limits) -> LeastRate {
     let (octets, time) = limits.body_step();
     LeastRate::new(octets, time).slack(limits.body_grace)
 }
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
 
     fn second(number: u64) -> Time {

@@ -337,6 +337,16 @@ impl<S: Server> Exchange<S> {
         self.body.deadline(io.unread(), self.was_gated, io.config.limits_ref(), io.scope.now())
     }
 
+    /// Where the body is late, it has until then; returns whether it is.
+    pub(super) fn put_off_body(&mut self, until: Time, io: &Io<'_, '_, '_, S::Context>) -> bool {
+        let late = self.body_deadline(io);
+        let is_late = late <= io.scope.now();
+        if is_late && until > late {
+            self.body.put_off(until - late);
+        }
+        is_late
+    }
+
     fn handler_deadline(&self) -> Time {
         match self.deadline {
             // A handler is not at fault for a body that comes slowly.

@@ -1,11 +1,14 @@
 //! One stream: a request, its body as it comes, its response as it waits.
 
+use std::time::Duration;
+
 use rotor_core::{Deadline, Scope, Time};
 use rotor_stream::{Buf, Output, RateWatch, Transport};
 
 use crate::flow::Wait;
 use crate::h1::response::{Ending, ResponseState};
 use crate::h2::{Priority, ReceiveWindow, SendWindow, StreamState};
+use crate::limits::Limits;
 use crate::server::config::ServerConfig;
 use crate::server::exchange::Exchange;
 use crate::server::handler::Server;
@@ -39,6 +42,8 @@ pub(super) struct Child<S: Server> {
     /// What `content-length` said, and how much has come.
     pub(super) length: Option<u64>,
     pub(super) received: u64,
+    /// How long it was excused for while others of its connection came, since so much had come.
+    pub(super) excused: (Duration, u64),
     /// What the exchange waits for.
     pub(super) wait: Wait,
     /// Until when it waits; `NEVER` for none.
@@ -100,6 +105,23 @@ impl<S: Server> Child<S> {
             self.response = exchange.outgoing.state;
         }
         self.until = Time::NEVER;
+    }
+
+    /// Until when its body may be late where others of its connection come up to `others`: no longer
+    /// than a handler may take, unless a part of it has come.
+    pub(super) fn excuse(&mut self, others: Time, limits: &Limits, now: Time) -> Time {
+        let (excused, since) = self.excused;
+        let is_anew = self.received - since >= limits.body_step().0;
+        let left = match is_anew {
+            true => limits.handler_timeout,
+            false => limits.handler_timeout.saturating_sub(excused),
+        };
+        let until = others.min(now + left);
+        self.excused = match is_anew {
+            true => (until - now, self.received),
+            false => (excused + (until - now), since),
+        };
+        until
     }
 
     /// The exchange waits.

@@ -4,6 +4,8 @@ use rotor_core::Time;
 use rotor_stream::RateWatch;
 
 use super::{Going, Phase, Streamed, Streams};
+use crate::body_watch::rate;
+use crate::h2::frame::{FrameHeader, kind};
 use crate::h2::{ErrorCode, Violation};
 use crate::semantics::error::BodyError;
 use crate::server::counters::Counters;
@@ -67,6 +69,37 @@ impl<S: Server> Streams<S> {
         self.go_on(io)
     }
 
+    /// So much of a DATA is there.
+    pub(super) fn count_body(&mut self, octets: usize, io: &Io<'_, '_, '_, S::Context>) {
+        let more = octets.saturating_sub(self.counted);
+        self.counted = octets;
+        self.bodies.pass(more as u64, rate(io.config.limits_ref()), io.scope.now());
+    }
+
+    /// A body may come behind those of other streams, and a frame takes its time: where its
+    /// connection sends bodies as fast as it has to, none is late yet.
+    fn excuse_body(&mut self, at: usize, io: &mut Io<'_, '_, '_, S::Context>) {
+        if let Some(header) = FrameHeader::read(io.transport.input)
+            && header.kind == kind::DATA
+            && self.phase == Phase::Open
+        {
+            self.count_body(io.unread().min(header.len), io);
+        }
+        let (now, others) = (io.scope.now(), self.bodies.until());
+        if others <= now {
+            return;
+        }
+        let child = &mut self.children[at];
+        let before = child.excused;
+        let until = child.excuse(others, io.config.limits_ref(), now);
+        let put_off =
+            child.step(io.scope, io.config, |exchange, io| exchange.put_off_body(until, io));
+        if put_off != Some(true) {
+            // It is its handler that is late.
+            child.excused = before;
+        }
+    }
+
     fn late_children(&mut self, now: Time, io: &mut Io<'_, '_, '_, S::Context>) {
         if self.until > now {
             return;
@@ -90,6 +123,7 @@ impl<S: Server> Streams<S> {
                 Counters::add(&io.config.count().response_timeouts);
                 self.reset(stream, ErrorCode::Cancel, io);
             } else if child.exchange.is_some() {
+                self.excuse_body(at, io);
                 self.step(at, io, |exchange, io| exchange.timeout(io));
             } else {
                 Counters::add(&io.config.count().undrained);

@@ -25,7 +25,7 @@ mod steps;
 use std::fmt;
 
 use rotor_core::{Deadline, Time};
-use rotor_stream::{Output, Share};
+use rotor_stream::{Output, RateWatch, Share};
 
 use self::child::Child;
 use self::forgotten::Forgotten;
@@ -34,6 +34,7 @@ use super::counters::Counters;
 use super::exchange::UpgradeSeed;
 use super::handler::Server;
 use super::io::Io;
+use crate::body_watch::rate;
 use crate::flow::{Flow, Wait};
 use crate::h2::frame::{FRAME_HEADER_BYTES, FrameHeader, PREFACE, U31_MAX};
 use crate::h2::hpack::{FieldList, HpackDecoder, HpackEncoder};
@@ -93,6 +94,10 @@ pub(super) struct Streams<S: Server> {
     /// Memory of what the responses wait with.
     held_output: usize,
     share: Share,
+    /// How fast the bodies come, all together.
+    bodies: RateWatch,
+    /// How much of a DATA that has not come whole is counted there.
+    counted: usize,
     /// More could be sent if there were room.
     waits_for_room: bool,
     /// The peer sends no more.
@@ -169,6 +174,8 @@ impl<S: Server> Streams<S> {
             until: Time::NEVER,
             held_output: 0,
             share: Share::NONE,
+            bodies: RateWatch::new(rate(io.config.limits_ref()), now),
+            counted: 0,
             waits_for_room: false,
             is_read_closed: false,
         };

@@ -1,5 +1,7 @@
 //! A request that begins: its handler is called, and becomes a child unless it answers at once.
 
+use std::time::Duration;
+
 use rotor_core::{Panicked, Time};
 use rotor_stream::{Buf, Output, RateWatch};
 
@@ -217,6 +219,7 @@ impl<S: Server> Streams<S> {
             held_output: 0,
             length: begun.length,
             received: 0,
+            excused: (Duration::ZERO, 0),
             wait: Wait::AS_BEFORE,
             until: Time::NEVER,
             taking: RateWatch::NONE,

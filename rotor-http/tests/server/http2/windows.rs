@@ -142,6 +142,40 @@ fn bodies_that_are_wanted_whole_and_come_by_turns_all_come() {
     }
 }
 
+/// The peer sends as fast as it has to, and one body after the other, as it may.
+#[test]
+fn a_body_is_not_late_while_its_connection_sends_others() {
+    let mut client = Client::new(config());
+    for stream in [1, 3] {
+        client.send(&headers(stream, "POST", "/", &[], false));
+    }
+    // 16 KiB in a frame, at 2 KiB in a second.
+    let long = data(1, &[b'x'; 16_384], false);
+    for second in 0..40 {
+        let frame = &long[second % 8 * 2_048..];
+        client.send(if second % 8 == 7 { frame } else { &frame[..2_048] });
+        client.driver.advance(seconds(1));
+    }
+    client.send(&data(1, b"", true));
+    client.send(&data(3, b"y", true));
+    assert_eq!([1, 3].map(|stream| client.answer(stream).status), [200, 200]);
+    // But not for ever, and not while nothing comes.
+    client.send(&headers(5, "POST", "/", &[], false));
+    client.send(&headers(7, "POST", "/progressive", &[], false));
+    for second in 0..70 {
+        client.driver.advance(seconds(1));
+        assert_eq!(client.answer(5).status, 0, "{second}");
+        client.send(&data(7, &[b'x'; 2_048], false));
+        if client.answer(5).status != 0 {
+            assert!((60..=66).contains(&second), "{second}");
+            break;
+        }
+    }
+    client.driver.advance(seconds(6));
+    client.read();
+    assert_eq!([5, 7].map(|stream| client.answer(stream).status), [408, 408]);
+}
+
 #[test]
 fn responses_that_find_the_window_of_the_connection_taken_wait_without_a_frame() {
     let mut client = Client::silent(config());
