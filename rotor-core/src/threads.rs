@@ -301,15 +301,16 @@ impl GroupHandle {
 
 #[cfg(any(target_os = "linux", target_os = "android"))]
 impl GroupHandle {
-    /// Keeps one thing by each loop, until that drains or is gone.
-    pub(crate) fn keep_until_draining<T: Send + 'static>(
-        &self,
-        make: impl Fn() -> io::Result<T>,
-    ) -> io::Result<()> {
-        self.handles.iter().try_for_each(|handle| {
-            handle.keep_until_draining(make()?);
-            Ok(())
-        })
+    /// Makes one thing for each loop.
+    pub(crate) fn for_each_loop<T>(&self, make: impl Fn() -> io::Result<T>) -> io::Result<Vec<T>> {
+        self.handles.iter().map(|_| make()).collect()
+    }
+
+    /// Keeps one of the things by each loop, until that drains or is gone.
+    pub(crate) fn keep_until_draining<T: Send + 'static>(&self, things: Vec<T>) {
+        for (handle, thing) in self.handles.iter().zip(things) {
+            handle.keep_until_draining(thing);
+        }
     }
 }
 

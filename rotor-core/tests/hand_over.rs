@@ -198,6 +198,80 @@ fn a_successor_that_dies_before_it_is_ready_costs_nothing() {
     second.end();
 }
 
+/// A successor by hand: it has the listeners, has said that it is ready, and was told to go on.
+fn told_to_go(place: &Place) -> UnixStream {
+    let mut peer = UnixStream::connect(place.path()).expect("it listens");
+    let mut byte = [0];
+    while byte != *b"." {
+        peer.read_exact(&mut byte).expect("the list comes whole");
+    }
+    peer.write_all(b"R").expect("there is room");
+    peer.read_exact(&mut byte).expect("it is answered");
+    assert_eq!(byte, *b"G");
+    peer
+}
+
+#[test]
+fn a_successor_that_never_takes_the_path_is_not_believed() {
+    let place = Place::new("untaken");
+    let first = start(&place, 1, "1");
+    for _ in 0..3 {
+        drop(told_to_go(&place));
+        // Answered by the thread that is to have seen the end by then.
+        drop(at(&place).expect("it is answered"));
+        assert_eq!(greeting(first.address), "1");
+    }
+    let second = start(&place, 1, "2");
+    first.has_left();
+    second.end();
+}
+
+#[test]
+fn a_successor_that_dies_with_the_path_leaves_it_to_the_one_before() {
+    let place = Place::new("retaken");
+    let first = start(&place, 1, "1");
+    let peer = told_to_go(&place);
+    let theirs = place.0.join("theirs");
+    drop(UnixListener::bind(&theirs).expect("the path is free"));
+    fs::rename(&theirs, place.path()).expect("it is ours");
+    drop(peer);
+    until("the path is taken back", || UnixStream::connect(place.path()).is_ok());
+    let second = start(&place, 1, "2");
+    first.has_left();
+    second.end();
+}
+
+#[test]
+fn a_successor_that_cannot_take_the_path_leaves_the_one_before_as_it_is() {
+    let place = Place::new("cannot");
+    let first = start(&place, 1, "1");
+    let mut hand_over = at(&place).expect("it is answered");
+    let second = make(&mut hand_over, 1, "2");
+    fs::remove_file(place.path()).expect("it is there");
+    fs::create_dir(place.path()).expect("there is room");
+    let error = hand_over.ready(second.group.handle(), PATIENCE).expect_err("it is a directory");
+    assert!(matches!(error.kind(), Kind::Refused { .. }), "{error}");
+    second.end();
+    assert_eq!(greeting(first.address), "1");
+    assert_eq!(fs::read_dir(&place.0).expect("it is there").count(), 1, "nothing is left beside");
+    first.end();
+}
+
+#[test]
+fn one_that_is_alone_and_cannot_take_the_path_is_told_so() {
+    let place = Place::new("alone");
+    let first = start(&place, 1, "1");
+    let mut hand_over = at(&place).expect("it is answered");
+    let second = make(&mut hand_over, 1, "2");
+    first.end();
+    until("the path is free", || !place.path().exists());
+    fs::create_dir(place.path()).expect("there is room");
+    let error = hand_over.ready(second.group.handle(), PATIENCE).expect_err("it is a directory");
+    assert!(matches!(error.kind(), Kind::NoPath(_)), "{error}");
+    assert_eq!(greeting(second.address), "2");
+    second.end();
+}
+
 #[test]
 fn one_that_is_not_ready_in_time_is_given_up_and_told_so() {
     let place = Place::new("hangs");

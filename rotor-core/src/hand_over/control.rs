@@ -3,7 +3,7 @@
 use std::fs;
 use std::io;
 use std::os::fd::AsFd;
-use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::process;
@@ -82,6 +82,12 @@ pub(super) fn connect(path: &Path) -> Result<Option<UnixStream>, Kind> {
 pub(super) struct Prepared {
     pub(super) listener: UnixListener,
     beside: PathBuf,
+    /// Device and inode: a name may be somebody else's meanwhile.
+    identity: (u64, u64),
+}
+
+fn identity(path: &Path) -> io::Result<(u64, u64)> {
+    fs::symlink_metadata(path).map(|found| (found.dev(), found.ino()))
 }
 
 impl Prepared {
@@ -96,7 +102,9 @@ impl Prepared {
         let socket = Socket::new(Domain::UNIX, Type::STREAM, None).map_err(&refused)?;
         let address = SockAddr::unix(&beside).map_err(&refused)?;
         socket.bind(&address).map_err(&refused)?;
-        let prepared = Prepared { listener: std::os::fd::OwnedFd::from(socket).into(), beside };
+        let identity = identity(&beside).map_err(&refused)?;
+        let listener = std::os::fd::OwnedFd::from(socket).into();
+        let prepared = Prepared { listener, beside, identity };
         // Before it listens: nobody can connect yet.
         fs::set_permissions(&prepared.beside, fs::Permissions::from_mode(0o600))
             .map_err(&refused)?;
@@ -107,6 +115,18 @@ impl Prepared {
     /// Takes the path, whoever had it.
     pub(super) fn take(&self, path: &Path) -> Result<(), Kind> {
         fs::rename(&self.beside, path).map_err(Kind::refused("take the path"))
+    }
+
+    /// Returns whether what is at the path is still this.
+    pub(super) fn has(&self, path: &Path) -> bool {
+        identity(path).is_ok_and(|found| found == self.identity)
+    }
+
+    /// Leaves the path, unless somebody else has it.
+    pub(super) fn leave(&self, path: &Path) {
+        if self.has(path) {
+            let _gone = fs::remove_file(path);
+        }
     }
 }
 

@@ -46,6 +46,9 @@ pub enum HandOverErrorKind {
     Gone,
     /// The other process says what no version of this library does.
     Nonsense(&'static str),
+    /// The process before has gone, this one serves, and the path could not be taken: no successor
+    /// will find it. Ending it would leave nobody.
+    NoPath(io::Error),
     /// The system refuses: no permission, no descriptor or thread left.
     Refused {
         /// What was to be done.
@@ -114,6 +117,11 @@ impl fmt::Display for HandOverErrorKind {
             HandOverErrorKind::Nonsense(what) => {
                 write!(f, "the process there is not of this program, or of another version: {what}")
             }
+            HandOverErrorKind::NoPath(cause) => write!(
+                f,
+                "this process serves and no other one does, but none will find it, since it \
+                 cannot take the path: {cause}: see to the path, then end this one and start it anew"
+            ),
             HandOverErrorKind::Refused { what, cause } => write!(f, "cannot {what}: {cause}"),
         }
     }
@@ -128,7 +136,9 @@ impl fmt::Display for HandOverError {
 impl Error for HandOverError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match &self.kind {
-            HandOverErrorKind::Refused { cause, .. } => Some(cause),
+            HandOverErrorKind::Refused { cause, .. } | HandOverErrorKind::NoPath(cause) => {
+                Some(cause)
+            }
             _ => None,
         }
     }

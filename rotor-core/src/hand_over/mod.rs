@@ -47,7 +47,8 @@
 //! | a process of another user is at the other end | nothing: neither side speaks to it |
 //! | the path is too long, or something else is there | nothing: nothing was touched |
 //! | somebody talks nonsense | nothing: it is sent away |
-//! | the successor dies *after* it has said that it is ready | what it had accepted, and what waits in the queues: the other one drains already |
+//! | the successor dies before it has taken the path, or cannot take it | nothing: the other process goes on |
+//! | the successor dies *after* it has taken the path | what it had accepted, and what waits in the queues: the other one drains already |
 //!
 //! A successor with more loops than its predecessor opens further queues before it is ready; what
 //! the system puts into these is lost with it, as with any process that dies.
@@ -78,6 +79,7 @@ use std::net::{SocketAddr, TcpListener, UdpSocket};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
+use std::sync::mpsc;
 use std::thread::Builder;
 use std::time::Duration;
 
@@ -90,7 +92,7 @@ use self::inherited::Inherited;
 use self::offer::Offer;
 pub use self::queues::TcpQueues;
 pub use self::wire::ANSWER_TIME;
-use self::wire::{Named, SocketKind, receive_sockets, say_ready};
+use self::wire::{Named, SocketKind, receive_sockets, say_ready, say_taken};
 use crate::net::{ListenOptions, TcpListeners};
 use crate::threads::GroupHandle;
 
@@ -253,8 +255,10 @@ impl HandOver {
     /// # Errors
     ///
     /// See [`HandOverErrorKind`]. The loops are left as they are: they serve, and whether they go
-    /// on is the caller's choice. [`Gone`](HandOverErrorKind::Gone) is no error here: then this
-    /// process is the only one. After [`Silent`](HandOverErrorKind::Silent) and
+    /// on is the caller's choice; the other process goes on as well, since it drains only once this
+    /// one has the path. [`Gone`](HandOverErrorKind::Gone) is no error here: then this process is the
+    /// only one, and [`NoPath`](HandOverErrorKind::NoPath) says that it is and that no successor will
+    /// find it: let it serve. After [`Silent`](HandOverErrorKind::Silent) and
     /// [`Nonsense`](HandOverErrorKind::Nonsense) the other one may serve as well.
     pub fn ready(
         self,
@@ -272,23 +276,39 @@ impl HandOver {
             log::warn!("{kind} of the process before, {name:?}, is not asked for: it is closed");
         }
         drop(given);
-        // All that can fail, before the other process drains.
+        // All that can fail, and is not the path: behind the `G` there is nothing else.
         let control = Prepared::beside(&path)?;
         let refused = HandOverErrorKind::refused("make the sockets of the thread");
         let (draining, ends) = UnixStream::pair().map_err(&refused)?;
-        match predecessor.as_ref().map_or(Ok(()), say_ready) {
-            // It has ended by itself meanwhile, by a signal or worse.
-            Ok(()) | Err(HandOverErrorKind::Gone) => {}
-            Err(error) => return Err(error),
-        }
-        control.take(&path)?;
-        loops.keep_until_draining(|| ends.try_clone()).map_err(&refused)?;
-        let offer = Offer { path, control, sockets, loops, drain_time, ready_within, draining };
+        let ends = loops.for_each_loop(|| ends.try_clone()).map_err(&refused)?;
+        let (begin, begins) = mpsc::channel::<Offer>();
         Builder::new()
             .name("hand-over".into())
-            .spawn(|| offer.run())
-            .map(drop)
-            .map_err(HandOverErrorKind::refused("start the thread that waits for a successor"))
+            .spawn(move || begins.recv().map_or((), Offer::run))
+            .map_err(HandOverErrorKind::refused("start the thread that waits for a successor"))?;
+        let mut is_gone = false;
+        match predecessor.as_ref().map_or(Ok(()), say_ready) {
+            Ok(()) => {}
+            // It has ended by itself meanwhile, by a signal or worse.
+            Err(HandOverErrorKind::Gone) => is_gone = true,
+            Err(error) => return Err(error),
+        }
+        match control.take(&path) {
+            Ok(()) => {}
+            Err(HandOverErrorKind::Refused { cause, .. }) if is_gone => {
+                return Err(HandOverErrorKind::NoPath(cause));
+            }
+            // The other process hears of no `T`, and goes on.
+            Err(error) => return Err(error),
+        }
+        if let Some(Err(error)) = predecessor.filter(|_| !is_gone).as_ref().map(say_taken) {
+            log::warn!("the process before has gone, or serves as well: {error}: see that it ends");
+        }
+        loops.keep_until_draining(ends);
+        // The thread waits for nothing else.
+        let _never =
+            begin.send(Offer { path, control, sockets, loops, drain_time, ready_within, draining });
+        Ok(())
     }
 
     fn check_name(&self, name: &str) -> io::Result<()> {

@@ -1,10 +1,10 @@
 //! The thread that waits for a successor and hands it the sockets.
 //!
 //! ```text
-//!            connects             `R`                    closes
-//!   Waiting ─────────▶ Offered ─────────▶ Followed ─────────────▶ end
-//!      ▲                  │
-//!      └──────────────────┘ gone, late, nonsense: all goes on
+//!            connects             `R`               `T`
+//!   Waiting ─────────▶ Offered ─────────▶ Followed ─────▶ end
+//!      ▲                  │                   │
+//!      └──────────────────┴───────────────────┘ gone, late, nonsense: all goes on
 //!
 //!   the loops begin to drain for another reason: the copies are dropped ──▶ end
 //! ```
@@ -18,7 +18,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::control::{Prepared, check_user};
 use super::error::HandOverErrorKind as Kind;
-use super::wire::{GO, LATE, Named, READY, limit_time, send_busy, send_sockets};
+use super::wire::{GO, LATE, Named, READY, TAKEN, limit_time, send_busy, send_sockets};
 use crate::clock::Clock;
 use crate::drain::{Drain, Grace};
 use crate::guard::log_guarded;
@@ -90,7 +90,20 @@ impl Offer {
     /// The loops end, and nobody follows: what would be left in the queues is refused instead.
     fn withdraw(self) {
         // The path first: a successor that is told of the end takes it.
-        let _gone = std::fs::remove_file(&self.path);
+        self.control.leave(&self.path);
+    }
+
+    /// Where a successor that has gone had the path, the next one is to find this process there.
+    fn take_path_again(&mut self) {
+        if self.control.has(&self.path) {
+            return;
+        }
+        let again = Prepared::beside(&self.path)
+            .and_then(|control| control.take(&self.path).map(|()| control));
+        match again {
+            Ok(control) => self.control = control,
+            Err(error) => log_guarded!(error, "no successor will find this process: {error}"),
+        }
     }
 
     /// Hands the sockets to who connects, unless another one has them already.
@@ -140,14 +153,27 @@ impl Offer {
             log_guarded!(warn, "a successor has gone as it began to serve: all goes on");
             return false;
         }
-        // Until it has the path, where nobody is to find a process that ends, and open listeners of
-        // its own beside those that were handed over.
-        let _closed = peer.read(&mut said);
+        // Not before it has the path, where nobody is to find a process that ends, and open listeners
+        // of its own beside those that were handed over; and not at all if it never gets there.
+        match peer.read(&mut said) {
+            Ok(1) if said == [TAKEN] => {}
+            // It lives, and is merely slow: it will find nobody to tell, but has all it needs.
+            Err(error) if is_silence(&error) && !self.control.has(&self.path) => {}
+            _ => {
+                log_guarded!(warn, "a successor has not taken the path: all goes on");
+                self.take_path_again();
+                return false;
+            }
+        }
         log_guarded!(info, "a successor serves: draining for {:?} at most", self.drain_time);
         self.sockets.clear();
         self.loops.drain_with(Drain::new(self.drain_time).grace(Grace::WholeDrain));
         true
     }
+}
+
+fn is_silence(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut)
 }
 
 fn accept(listener: &UnixListener) -> Result<Option<UnixStream>, Kind> {

@@ -9,8 +9,11 @@
 //!     makes its loops
 //!     `R` ───────────────────────────────────▶
 //!             ◀─────────────────────────────── `G`; or before, once it takes too long: `L`
-//!     takes the path; close ─────────────────▶ drops its copies, begins to drain
+//!     takes the path
+//!     `T` ───────────────────────────────────▶ drops its copies, begins to drain
 //! ```
+//!
+//! Without the `T` the predecessor goes on, whatever was said before.
 
 use std::io::{self, IoSlice, IoSliceMut, Read, Write};
 use std::mem::MaybeUninit;
@@ -35,6 +38,8 @@ const END: u8 = b'.';
 pub(super) const READY: u8 = b'R';
 /// The predecessor has heard it, and drains once the successor has the path.
 pub(super) const GO: u8 = b'G';
+/// The successor has the path: from here on it is the one that serves.
+pub(super) const TAKEN: u8 = b'T';
 /// The predecessor has given this successor up.
 pub(super) const LATE: u8 = b'L';
 
@@ -196,7 +201,7 @@ fn talk() -> impl Fn(io::Error) -> Kind {
     Kind::of_talk("hear of the other process", ANSWER_TIME)
 }
 
-/// Says that this process serves, and waits until the other one has begun to drain.
+/// Says that this process serves, and waits until the other one has heard it.
 pub(super) fn say_ready(mut peer: &UnixStream) -> Result<(), Kind> {
     // Where this fails the other one has closed the connection, and may have said why.
     let said = peer.write_all(&[READY]);
@@ -207,4 +212,9 @@ pub(super) fn say_ready(mut peer: &UnixStream) -> Result<(), Kind> {
         GO if said.is_ok() => Ok(()),
         _ => Err(Kind::Nonsense("it answers otherwise")),
     }
+}
+
+/// Says that this process has the path, on which the other one drains.
+pub(super) fn say_taken(mut peer: &UnixStream) -> io::Result<()> {
+    peer.write_all(&[TAKEN])
 }

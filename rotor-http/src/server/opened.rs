@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use rotor_core::BoxError;
 #[cfg(any(target_os = "linux", target_os = "android"))]
-use rotor_core::hand_over::HandOver;
+use rotor_core::hand_over::{HandOver, HandOverErrorKind};
 use rotor_core::net::{ListenOptions, TcpListeners};
 use rotor_core::threads::LoopGroup;
 
@@ -47,7 +47,14 @@ pub(super) fn follow(
         first_of(addresses, |address| Ok(hand_over.tcp("http", *address, options, threads)?))?;
     let address = queues.local_address();
     let following = move |group: &LoopGroup| {
-        hand_over.ready(group.handle(), drain_time).map_err(BoxError::from)
+        match hand_over.ready(group.handle(), drain_time) {
+            // Nobody else serves: this one is not to stop as well.
+            Err(error) if matches!(error.kind(), HandOverErrorKind::NoPath(_)) => {
+                log::error!("{error}");
+                Ok(())
+            }
+            said => said.map_err(BoxError::from),
+        }
     };
     Ok((Opened { queues: queues.collect(), address }, Box::new(following)))
 }

@@ -179,7 +179,9 @@ impl Serve {
     /// the next one that asks there; see `rotor_core::hand_over`. Default: neither.
     ///
     /// The process before drains, for its [`drain_time_max`](Serve::drain_time_max), once this one
-    /// serves. Their name is `http`. On Linux; elsewhere `run` fails with `Unsupported`.
+    /// serves and has the path. Where this one cannot follow, `run` stops its loops and fails, and the
+    /// other one goes on; where that has ended meanwhile, this one serves, and logs what is wrong.
+    /// Their name is `http`. On Linux; elsewhere `run` fails with `Unsupported`.
     #[doc(alias = "restart")]
     pub fn hand_over(mut self, path: impl Into<PathBuf>) -> Serve {
         self.hand_over = Some(path.into());
