@@ -273,6 +273,55 @@ fn one_that_is_alone_and_cannot_take_the_path_is_told_so() {
 }
 
 #[test]
+fn of_two_that_start_at_once_where_none_runs_one_is_sent_away() {
+    let place = Place::new("both");
+    let mut one = at(&place).expect("nobody is there");
+    let error = at(&place).expect_err("the other one is at it");
+    assert!(matches!(error.kind(), Kind::Busy), "{error}");
+    let first = make(&mut one, 1, "1");
+    one.ready(first.group.handle(), PATIENCE).expect("it serves");
+    let second = start(&place, 1, "2");
+    first.has_left();
+    second.end();
+}
+
+#[test]
+fn one_that_gives_up_is_in_nobodys_way() {
+    let place = Place::new("gives-up");
+    drop(at(&place).expect("nobody is there"));
+    assert_eq!(fs::read_dir(&place.0).expect("it is there").count(), 0, "nothing is left");
+    // As a process leaves it that was killed.
+    fs::write(place.0.join("hand-over.lock"), "").expect("there is room");
+    let first = start(&place, 1, "1");
+    assert_eq!(fs::read_dir(&place.0).expect("it is there").count(), 1, "only the socket");
+    first.end();
+}
+
+#[test]
+fn the_path_of_another_process_is_not_taken_at_the_last_moment() {
+    let place = Place::new("last");
+    let mut late = at(&place).expect("nobody is there");
+    let _other = UnixListener::bind(place.path()).expect("the path is free");
+    let process = make(&mut late, 1, "late");
+    let error = late.ready(process.group.handle(), PATIENCE).expect_err("another one is there");
+    assert!(matches!(error.kind(), Kind::Busy), "{error}");
+    process.end();
+}
+
+#[test]
+fn one_that_ends_leaves_the_path_to_who_has_it_now() {
+    let place = Place::new("not-its");
+    let first = start(&place, 1, "1");
+    fs::remove_file(place.path()).expect("it is there");
+    let second = start(&place, 1, "2");
+    let address = first.address;
+    first.end();
+    until("the first one has closed its copies", || is_refused(address));
+    assert!(at(&place).expect("it is answered").has_predecessor());
+    second.end();
+}
+
+#[test]
 fn one_that_is_not_ready_in_time_is_given_up_and_told_so() {
     let place = Place::new("hangs");
     let mut hand_over = at(&place).expect("nobody is there").ready_within(Duration::from_millis(1));
@@ -302,7 +351,7 @@ fn of_two_that_come_at_once_one_is_sent_away() {
     let error = at(&place).expect_err("the other one is at it");
     assert!(matches!(error.kind(), Kind::Busy));
     let path = place.path();
-    let text = "another process is being handed the listeners: start one at a time";
+    let text = "another process is starting with these listeners: start one at a time";
     assert_eq!(error.to_string(), format!("no hand-over at {}: {text}", path.display()));
     let second = make(&mut one, 1, "2");
     one.ready(second.group.handle(), PATIENCE).expect("it serves");

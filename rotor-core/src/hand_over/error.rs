@@ -35,7 +35,8 @@ pub enum HandOverErrorKind {
         /// The user of this one.
         ours: u32,
     },
-    /// Another process is being handed the listeners at this moment: one of two that were started.
+    /// Another process is being handed the listeners at this moment, or opens them where none runs:
+    /// one of two that were started.
     Busy,
     /// This process has taken too long to be ready, and the other one has given it up: it serves,
     /// and waits for another successor.
@@ -101,7 +102,7 @@ impl fmt::Display for HandOverErrorKind {
                  choose a directory that only one of them can write to"
             ),
             HandOverErrorKind::Busy => {
-                f.write_str("another process is being handed the listeners: start one at a time")
+                f.write_str("another process is starting with these listeners: start one at a time")
             }
             HandOverErrorKind::Late => f.write_str(
                 "this process was not ready in time, and the one before it goes on: \

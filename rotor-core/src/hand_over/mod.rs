@@ -61,7 +61,8 @@
 //!
 //! # The path
 //!
-//! Has 96 bytes at most and mode 0600. It is to be in a directory that nobody else can write to.
+//! Has 96 bytes at most and mode 0600. While a process starts where none runs, a locked file is beside
+//! it, with `.lock` behind its name: the second of two gets [`Busy`](HandOverErrorKind::Busy). It is to be in a directory that nobody else can write to.
 //! State is not handed over: counters begin anew, connections stay where they are.
 //!
 //! Linux only.
@@ -71,6 +72,7 @@ mod error;
 mod inherited;
 mod offer;
 mod queues;
+mod starting;
 mod wire;
 
 use std::fmt;
@@ -91,6 +93,7 @@ pub use self::error::{HandOverError, HandOverErrorKind};
 use self::inherited::Inherited;
 use self::offer::Offer;
 pub use self::queues::TcpQueues;
+use self::starting::Starting;
 pub use self::wire::ANSWER_TIME;
 use self::wire::{Named, SocketKind, receive_sockets, say_ready, say_taken};
 use crate::net::{ListenOptions, TcpListeners};
@@ -107,6 +110,8 @@ pub const READY_WITHIN: Duration = Duration::from_secs(60);
 pub struct HandOver {
     path: PathBuf,
     predecessor: Option<UnixStream>,
+    /// Keeps others from opening the same listeners, where there is no predecessor.
+    starting: Option<Starting>,
     /// Handed over, and not asked for yet.
     given: Vec<Named>,
     inherited: Inherited,
@@ -132,7 +137,16 @@ impl HandOver {
 
     fn ask(path: &Path) -> Result<HandOver, HandOverErrorKind> {
         check_path(path)?;
-        let predecessor = connect(path)?;
+        let mut predecessor = connect(path)?;
+        let mut starting = None;
+        if predecessor.is_none() {
+            starting = Some(Starting::beside(path)?);
+            // The one that had the lock before may be there by now.
+            predecessor = connect(path)?;
+            if predecessor.is_some() {
+                starting = None;
+            }
+        }
         let given = predecessor.as_ref().map_or(Ok(Vec::new()), receive_sockets)?;
         // What a supervisor holds is the same as what the other process has, if it has given both
         // the same.
@@ -141,6 +155,7 @@ impl HandOver {
         Ok(HandOver {
             path: path.to_owned(),
             predecessor,
+            starting,
             given,
             inherited,
             sockets: Vec::new(),
@@ -270,7 +285,7 @@ impl HandOver {
     }
 
     fn follow(self, loops: GroupHandle, drain_time: Duration) -> Result<(), HandOverErrorKind> {
-        let HandOver { path, predecessor, given, sockets, ready_within, .. } = self;
+        let HandOver { path, predecessor, starting, given, sockets, ready_within, .. } = self;
         for Named { name, kind, .. } in &given {
             let kind = kind.name();
             log::warn!("{kind} of the process before, {name:?}, is not asked for: it is closed");
@@ -286,21 +301,26 @@ impl HandOver {
             .name("hand-over".into())
             .spawn(move || begins.recv().map_or((), Offer::run))
             .map_err(HandOverErrorKind::refused("start the thread that waits for a successor"))?;
-        let mut is_gone = false;
+        let mut is_gone = predecessor.is_none();
         match predecessor.as_ref().map_or(Ok(()), say_ready) {
             Ok(()) => {}
             // It has ended by itself meanwhile, by a signal or worse.
             Err(HandOverErrorKind::Gone) => is_gone = true,
             Err(error) => return Err(error),
         }
+        // Somebody else may have become ready meanwhile, where nobody keeps the path.
+        if is_gone && connect(&path)?.is_some() {
+            return Err(HandOverErrorKind::Busy);
+        }
         match control.take(&path) {
             Ok(()) => {}
-            Err(HandOverErrorKind::Refused { cause, .. }) if is_gone => {
+            Err(HandOverErrorKind::Refused { cause, .. }) if is_gone && starting.is_none() => {
                 return Err(HandOverErrorKind::NoPath(cause));
             }
             // The other process hears of no `T`, and goes on.
             Err(error) => return Err(error),
         }
+        drop(starting);
         if let Some(Err(error)) = predecessor.filter(|_| !is_gone).as_ref().map(say_taken) {
             log::warn!("the process before has gone, or serves as well: {error}: see that it ends");
         }

@@ -1,0 +1,62 @@
+//! `Starting`: the one process that may open the listeners, where none runs yet.
+
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{FlockOperation, OFlags, flock};
+use rustix::io::Errno;
+
+use super::error::HandOverErrorKind as Kind;
+
+/// A locked file beside the path, from the look that found nobody to the socket that is found. The
+/// lock of a process that was killed is free (flock(2)), and its file is taken on.
+#[derive(Debug)]
+pub(super) struct Starting {
+    /// Open as long as the lock is held.
+    _locked: File,
+    path: PathBuf,
+}
+
+impl Starting {
+    /// Takes the lock.
+    pub(super) fn beside(path: &Path) -> Result<Starting, Kind> {
+        let mut beside = path.as_os_str().to_owned();
+        beside.push(".lock");
+        let path = PathBuf::from(beside);
+        let refused = Kind::refused("lock the file beside the path");
+        loop {
+            let flags = i32::try_from(OFlags::NOFOLLOW.bits()).unwrap_or_default();
+            let mut options = OpenOptions::new();
+            options.write(true).create(true).truncate(false).mode(0o600).custom_flags(flags);
+            let file = options.open(&path).map_err(&refused)?;
+            match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+                Ok(()) => {}
+                Err(Errno::WOULDBLOCK) => return Err(Kind::Busy),
+                Err(Errno::INTR) => continue,
+                Err(error) => return Err(refused(error.into())),
+            }
+            // Who had it may have removed it meanwhile: then it keeps nobody out.
+            if is_at(&file, &path).map_err(&refused)? {
+                return Ok(Starting { _locked: file, path });
+            }
+        }
+    }
+}
+
+fn is_at(file: &File, path: &Path) -> io::Result<bool> {
+    let own = file.metadata()?;
+    match fs::symlink_metadata(path) {
+        Ok(found) => Ok((found.dev(), found.ino()) == (own.dev(), own.ino())),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+impl Drop for Starting {
+    fn drop(&mut self) {
+        // Before the lock goes: nobody else's can be there.
+        let _gone = fs::remove_file(&self.path);
+    }
+}
