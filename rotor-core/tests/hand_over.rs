@@ -10,6 +10,7 @@ use std::net::{SocketAddr, TcpStream, UdpSocket};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::thread::{self, yield_now};
 use std::time::{Duration, Instant};
 
@@ -19,6 +20,8 @@ use rotor_core::threads::LoopGroup;
 use rotor_core::{
     Config, EventSet, Exit, Infallible, Interest, Loop, Machine, Response, Scope, Time,
 };
+use rustix::process::{Resource, Rlimit, setrlimit};
+use socket2::{Domain, SockAddr, Socket, Type};
 
 /// How long is waited for what comes at once on a machine that does nothing else.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -539,6 +542,64 @@ fn names_are_checked() {
         assert!(error.to_string().contains(words), "{error}");
     }
     hand_over.udp(&"x".repeat(255), ANY).expect("it is as long as may be");
+}
+
+/// Counts what the hand-over thread says of those that it could not accept.
+struct Refusals(AtomicUsize);
+
+static REFUSALS: Refusals = Refusals(AtomicUsize::new(0));
+
+impl log::Log for Refusals {
+    fn enabled(&self, _: &log::Metadata<'_>) -> bool {
+        true
+    }
+
+    fn log(&self, record: &log::Record<'_>) {
+        if record.args().to_string().contains("cannot accept") {
+            self.0.fetch_add(1, SeqCst);
+        }
+    }
+
+    fn flush(&self) {}
+}
+
+/// Tells the test program that it is the process that has no descriptor left.
+const FULL: &str = "ROTOR_TEST_HAND_OVER_FULL";
+
+#[test]
+fn where_no_descriptor_is_left_it_rests_and_says_so_once() {
+    use std::process::Command;
+    if std::env::var_os(FULL).is_none() {
+        // A process of its own: others would miss the descriptors.
+        let mut command = Command::new(std::env::current_exe().expect("it has a path"));
+        command.args(["--exact", "where_no_descriptor_is_left_it_rests_and_says_so_once"]);
+        let output = command.env(FULL, "1").output().expect("it can be started");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+        return;
+    }
+    log::set_logger(&REFUSALS).expect("there is no other");
+    log::set_max_level(log::LevelFilter::Warn);
+    let place = Place::new("full");
+    let first = start(&place, 1, "1");
+    let asking = Socket::new(Domain::UNIX, Type::STREAM, None).expect("descriptors are left");
+    let limit = Rlimit { current: Some(256), maximum: Some(256) };
+    setrlimit(Resource::Nofile, limit).expect("it is lower");
+    let mut taken = Vec::new();
+    while let Ok(file) = fs::File::open("/dev/null") {
+        taken.push(file);
+    }
+    asking.connect(&SockAddr::unix(place.path()).expect("it fits")).expect("it listens");
+    until("it is refused", || REFUSALS.0.load(SeqCst) > 0);
+    // As long as it takes to be refused some times more.
+    (0..10_000).for_each(|_| yield_now());
+    drop(taken);
+    let mut greeting = [0; 8];
+    UnixStream::from(std::os::fd::OwnedFd::from(asking))
+        .read_exact(&mut greeting)
+        .expect("it is accepted after all");
+    assert_eq!(&greeting, b"rotorHO1");
+    assert_eq!(REFUSALS.0.load(SeqCst), 1, "said once");
+    first.end();
 }
 
 /// Tells the test program that it is the process of another user, and where.

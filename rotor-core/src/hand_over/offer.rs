@@ -10,6 +10,7 @@
 //! ```
 
 use std::io::{self, Read, Write};
+use std::mem;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -45,6 +46,18 @@ struct Successor {
     until: Time,
 }
 
+/// How long nobody is accepted once the system has refused it, for want of a descriptor as a rule:
+/// who connects waits in the queue meanwhile, for 10 s, and `poll` would say so at once again.
+const REST: Duration = Duration::from_millis(100);
+
+/// Whether accepting was refused the last time, and until when it is left.
+#[derive(Default)]
+struct Refused {
+    until: Option<Time>,
+    /// One refusal after the other is said once.
+    is_told: bool,
+}
+
 /// Which of the three has something to say.
 struct Woken {
     draining: bool,
@@ -57,9 +70,12 @@ impl Offer {
     pub(super) fn run(mut self) {
         let clock = Clock::new();
         let mut successor: Option<Successor> = None;
+        let mut refused = Refused::default();
         loop {
-            let left = successor.as_ref().map(|successor| successor.until - clock.now());
-            let woken = match wait(&self, successor.as_ref(), left) {
+            let ends = successor.as_ref().map(|successor| successor.until);
+            let next = ends.into_iter().chain(refused.until).min();
+            let left = next.map(|next| next - clock.now());
+            let woken = match wait(&self, successor.as_ref(), refused.until.is_none(), left) {
                 Ok(woken) => woken,
                 Err(error) => {
                     log_guarded!(error, "no hand-over any more: {error}");
@@ -81,8 +97,9 @@ impl Offer {
                 log_guarded!(warn, "a successor was not ready within {time:?}: it was given up");
                 let _gone = (&late.peer).write_all(&[LATE]);
             }
+            refused.until.take_if(|until| *until <= now);
             if woken.connects {
-                self.greet(&mut successor, &clock);
+                self.greet(&mut successor, &mut refused, &clock);
             }
         }
     }
@@ -107,15 +124,22 @@ impl Offer {
     }
 
     /// Hands the sockets to who connects, unless another one has them already.
-    fn greet(&self, successor: &mut Option<Successor>, clock: &Clock) {
+    fn greet(&self, successor: &mut Option<Successor>, refused: &mut Refused, clock: &Clock) {
         let peer = match accept(&self.control.listener) {
             Ok(Some(peer)) => peer,
             Ok(None) => return,
             Err(error) => {
+                if matches!(error, Kind::Refused { .. }) {
+                    refused.until = Some(clock.now() + REST);
+                    if mem::replace(&mut refused.is_told, true) {
+                        return;
+                    }
+                }
                 log_guarded!(warn, "a process that asked for the listeners gets none: {error}");
                 return;
             }
         };
+        *refused = Refused::default();
         if successor.is_some() {
             log_guarded!(warn, "a second successor was sent away");
             let _gone = send_busy(&peer);
@@ -193,10 +217,16 @@ fn accept(listener: &UnixListener) -> Result<Option<UnixStream>, Kind> {
 }
 
 /// Waits until one of them has something to say, or the time is over.
-fn wait(offer: &Offer, successor: Option<&Successor>, left: Option<Duration>) -> io::Result<Woken> {
+fn wait(
+    offer: &Offer,
+    successor: Option<&Successor>,
+    accepts: bool,
+    left: Option<Duration>,
+) -> io::Result<Woken> {
+    let connects = if accepts { PollFlags::IN } else { PollFlags::empty() };
     let mut sources = vec![
         PollFd::new(&offer.draining, PollFlags::IN),
-        PollFd::new(&offer.control.listener, PollFlags::IN),
+        PollFd::new(&offer.control.listener, connects),
     ];
     if let Some(successor) = successor {
         sources.push(PollFd::new(&successor.peer, PollFlags::IN));
