@@ -211,7 +211,9 @@ impl Config {
     /// readings an event cost about a tenth of a small request.
     ///
     /// `create`, and `spawned` or `spawn_error` after it, are not timed; they are in
-    /// [`Stats::longest_turn`](crate::Stats::longest_turn).
+    /// [`Stats::longest_turn`](crate::Stats::longest_turn). Neither are sections that block
+    /// ([`Scope::blocking`](crate::Scope::blocking)) where another thread had the loop when they
+    /// ended: what is timed is how long a handler holds up the loop.
     pub fn time_handlers(mut self, yes: bool) -> Config {
         self.time_handlers = yes;
         // The one flag that a call looks at; a watchdog sets it too.

@@ -81,7 +81,8 @@ pub struct Stats {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct LongestHandler {
-    /// How long it took.
+    /// How long it took, without what [`Config::time_handlers`](crate::Config::time_handlers) leaves
+    /// out.
     pub time: Duration,
     /// Whose it was; see [`Machine::type_name`](crate::Machine::type_name).
     pub machine: &'static str,

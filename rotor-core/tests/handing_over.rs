@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering::SeqCst;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Barrier, Mutex};
 use std::thread::{self, JoinHandle, ThreadId};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rotor_core::{
     Blocking, Config, Exit, ExitPolicy, Loop, LoopHandle, LoopInstance, Machine, Notifier, Permits,
@@ -696,6 +696,61 @@ fn a_section_that_does_not_end_is_reported() {
     assert!(said[0].contains("(actor)"), "{said:?}");
     assert!(stats.stuck > 0);
 }
+
+#[test]
+fn one_that_is_stuck_after_it_came_back_is_named_itself() {
+    let (reports, reported) = mpsc::channel();
+    let reports = Mutex::new(reports);
+    let blocking = Blocking::new().patience_declared(Duration::ZERO);
+    let blocking = blocking.patience(Duration::from_millis(1)).on_stuck(move |stuck| {
+        let _ = reports.lock().expect("no panic").send(stuck.token);
+    });
+    let mut rig = Rig::new(&Config::new().blocking(blocking));
+    let ((began, begins), (end, ends)) = (gate(), gate());
+    rig.add(move |_, scope| {
+        let me = scope.token();
+        scope.blocking(|| section(&began, &ends));
+        // What was said before, of a handler that got no CPU, is of no matter.
+        while reported.try_recv().is_ok() {}
+        // There are three for a loop that does not poll, whoever they name.
+        let mut reports = (0..3).map_while(|_| reported.recv_timeout(NEVER).ok());
+        let is_named = reports.any(|token| token == Some(me));
+        scope.said.push(is_named.to_string());
+        Response::done()
+    });
+    rig.add(move |_, scope| {
+        scope.wake_self();
+        if begins.try_recv().is_err() {
+            return Response::keep(());
+        }
+        let _ = end.send(());
+        Response::done()
+    });
+    let (_, said, stats) = rig.run();
+    assert_eq!((said, stats.handed_over), (vec!["true".to_owned()], 1));
+}
+
+#[test]
+fn the_time_of_a_section_that_was_handed_over_is_not_its_handler_s() {
+    // A handler that gets no CPU takes as long, but not each time.
+    let is_without = (0..50).any(|_| {
+        let mut rig = Rig::new(&config().time_handlers(true));
+        rig.add(|_, scope| {
+            let began = Instant::now();
+            scope.blocking(|| while began.elapsed() < SECTION {});
+            Response::done()
+        });
+        let (_, _, stats) = rig.run();
+        assert_eq!(stats.handed_over, 1);
+        stats.longest_handler.expect("they are timed").time < SECTION
+    });
+    assert!(is_without);
+}
+
+const SECTION: Duration = Duration::from_millis(10);
+
+/// A test that waits for so long has failed.
+const NEVER: Duration = Duration::from_secs(10);
 
 #[test]
 fn a_loop_that_is_dropped_unwinds_who_comes_back_later() {

@@ -77,7 +77,8 @@ impl Blocking {
     /// How long a section is, is known afterwards. So those of a machine's type are measured; while
     /// the moving average of the last ones is shorter than this, no other thread is woken for the
     /// next. One that lasts all the same is handed over by the watchdog, a quarter of a
-    /// [patience](Blocking::patience) later at the latest or half of one, as its ticks fall.
+    /// [patience](Blocking::patience) later at the latest or half of one, as its ticks fall. Where
+    /// the system has no thread for a watchdog, each section is handed over.
     pub fn patience_declared(mut self, time: Duration) -> Blocking {
         self.declared = time;
         self
@@ -116,8 +117,9 @@ impl Blocking {
 
     /// Sets what is called with each report, after it was logged and counted. Default: none.
     ///
-    /// It runs on the watchdog's thread. While it blocks, no loop is watched, so hand work that
-    /// takes long to another thread. What it must not wait for is the loop itself, which waits for
+    /// It runs on the watchdog's thread. While it blocks, no loop is watched, and a declared section
+    /// that was to be short ([`patience_declared`](Blocking::patience_declared)) holds up its loop
+    /// for as long as it lasts; so hand work that takes long to another thread. What it must not wait for is the loop itself, which waits for
     /// its handler. If it panics, that is logged and costs the one call.
     pub fn on_stuck(mut self, hook: impl Fn(&Stuck<'_>) + Send + Sync + 'static) -> Blocking {
         self.watch.on_stuck = Some(Arc::new(hook));

@@ -1,7 +1,8 @@
 //! Calls of a loop that may be handed over: what is to be called is given out, and its answer comes
 //! back, perhaps from another thread. Nothing of the loop is borrowed in between.
 
-use super::away::Away;
+use std::cell::Cell;
+
 use super::failures::{Callee, report};
 use super::{Dispatch, Refs, trace, wakeup_calls};
 use crate::backend::Backend;
@@ -13,7 +14,7 @@ use crate::guard::drop_guarded;
 use crate::machine::Machine;
 use crate::machine_failure::FailureCause;
 use crate::response::{Answer, Deadline, Response};
-use crate::scope::{AnyEnvironment, Woken};
+use crate::scope::Woken;
 use crate::time::Time;
 use crate::token::Token;
 
@@ -27,7 +28,8 @@ pub(in crate::event_loop) struct Call<M: Machine> {
 /// What is to be known of a call when its answer comes.
 pub(in crate::event_loop) struct Terms {
     pub(in crate::event_loop) callee: Callee,
-    started: Option<Time>,
+    /// When it began, if it is timed; later by what its sections took that were handed over.
+    started: Cell<Option<Time>>,
     /// `Again` repeats them.
     events: EventSet,
     /// For a wake-up: whether the machine itself was woken, and which parts.
@@ -44,6 +46,22 @@ pub(in crate::event_loop) enum Answered<M: Machine> {
 }
 
 impl Terms {
+    fn new(
+        callee: Callee,
+        started: Option<Time>,
+        events: EventSet,
+        woken: Option<(bool, Vec<u32>)>,
+    ) -> Terms {
+        Terms { callee, started: Cell::new(started), events, woken, spawns: 0 }
+    }
+
+    /// Others had the loop from then on. `now` is asked where handlers are timed.
+    pub(in crate::event_loop) fn was_away_since(&self, then: Time, now: impl FnOnce() -> Time) {
+        if let Some(started) = self.started.get() {
+            self.started.set(Some(started + (now() - then)));
+        }
+    }
+
     pub(in crate::event_loop) fn woken(&self) -> Woken<'_> {
         self.woken
             .as_ref()
@@ -195,7 +213,8 @@ impl<M: Machine> Dispatch<M> {
         }
         let machine = self.scheduler.slots_mut().lift(token).into_machine()?;
         let (callee, started) = self.begin_call(refs, token, &machine);
-        let terms = Terms { callee, started, events: EventSet::EMPTY, woken: None, spawns: 0 };
+        let events = EventSet::EMPTY;
+        let terms = Terms::new(callee, started, events, None);
         self.answered(refs, lifted, terms, Answered::Whole(Response::spawn(machine, seed)))
     }
 
@@ -213,7 +232,7 @@ impl<M: Machine> Dispatch<M> {
         in_hand.let_go();
         let (callee, started) = begun?;
         trace(callee, || &event);
-        let terms = Terms { callee, started, events, woken, spawns: 0 };
+        let terms = Terms::new(callee, started, events, woken);
         Some(Call { terms, event })
     }
 }
@@ -230,7 +249,7 @@ impl<M: Machine> Dispatch<M> {
         answered: Answered<M>,
     ) -> Option<Call<M>> {
         let token = terms.callee.token;
-        self.note_time(refs, terms.callee, terms.started);
+        self.note_time(refs, terms.callee, terms.started.get());
         let is_late = !self.away.is_empty() && self.take_away(token);
         if !self.scheduler.slots().is_there(token) {
             // Dropped by a drain while its handler was away.
@@ -290,7 +309,7 @@ impl<M: Machine> Dispatch<M> {
                 trace(callee, || &event);
                 let woken = terms.woken.take();
                 let (events, spawns) = (terms.events, terms.spawns + 1);
-                let terms = Terms { callee, started: None, events, woken, spawns };
+                let terms = Terms { spawns, ..Terms::new(callee, None, events, woken) };
                 *lifted = Lifted::of(machine);
                 return Some(Call { terms, event });
             }
@@ -314,75 +333,4 @@ impl<M: Machine> Dispatch<M> {
 #[inline(always)]
 fn deadline_after(is_late: bool, now: Time, deadline: Deadline) -> Deadline {
     if is_late && matches!(deadline, Deadline::Keep) { Deadline::At(now) } else { deadline }
-}
-
-/// Machines whose handlers have given the loop away.
-impl<M: Machine> Dispatch<M> {
-    /// The handler that runs gives the loop away.
-    pub(in crate::event_loop) fn leave(&mut self, callee: Callee) {
-        self.callee = None;
-        if !self.is_away(callee.token) {
-            self.away.push(Away { token: callee.token, is_timed_out: false });
-        }
-    }
-
-    /// It has it again.
-    pub(in crate::event_loop) fn come_back(&mut self, callee: Callee) {
-        self.callee = Some(callee);
-        self.clock.forget_reading();
-    }
-
-    /// The machine whose handler was away has answered, or is gone. Returns whether its deadline
-    /// was reached meanwhile.
-    pub(in crate::event_loop) fn take_away(&mut self, token: Token) -> bool {
-        let place = self.away.iter().position(|away| away.token == token);
-        place.is_some_and(|place| self.away.swap_remove(place).is_timed_out)
-    }
-
-    /// The handler that ran has panicked. Its machine may have been dropped while it was away; then
-    /// there is nothing to be ended. Returns whose handler it was.
-    pub(in crate::event_loop) fn forget_callee_if_gone(&mut self) -> Option<Token> {
-        let callee = self.callee?;
-        self.take_away(callee.token);
-        if !self.scheduler.slots().is_there(callee.token) {
-            self.callee = None;
-        }
-        Some(callee.token)
-    }
-
-    pub(in crate::event_loop) fn is_away(&self, token: Token) -> bool {
-        self.away.iter().any(|away| away.token == token)
-    }
-
-    /// What is pending for a machine that is away waits in its slot until it has answered.
-    #[cold]
-    pub(super) fn hold_if_away(&mut self, token: Token) -> bool {
-        self.is_away(token) && self.scheduler.hold(token)
-    }
-
-    /// The deadline of a machine was reached that cannot be called now.
-    #[cold]
-    pub(super) fn time_out_later(&mut self, now: Time, token: Token) {
-        match self.away.iter_mut().find(|away| away.token == token) {
-            Some(away) => {
-                away.is_timed_out = true;
-                self.scheduler.slots_mut().clear_deadline(token);
-            }
-            // It waits to hear of its spawn, and hears of this after that. Put among the overdue,
-            // and again each turn, until the spawn is answered.
-            None => self.scheduler.time_out_now(now, token),
-        }
-    }
-
-    /// A drain ends: the machines that are away are given up.
-    #[cold]
-    #[inline(never)]
-    pub(super) fn give_up_away(&mut self, environment: &AnyEnvironment) {
-        for away in std::mem::take(&mut self.away) {
-            if self.scheduler.slots().is_there(away.token) {
-                self.scheduler.end(environment, away.token);
-                self.counters.stats.ended += 1;
-            }
-        }
-    }
 }

@@ -49,7 +49,8 @@ where
         self.woke_itself.set(environment.take_woke_itself());
         self.begun.set(environment.handle.now());
         let patience = self.relay.blocking.declared();
-        let is_short = rest.sections.are_short(callee.type_name, patience);
+        // What is lent is taken by the watchdog alone, where it turns out not to be short.
+        let is_short = rest.is_watched && rest.sections.are_short(callee.type_name, patience);
         let baton = Baton { rest, context };
         self.relay.sections.begin(callee.token, callee.type_name);
         if is_short {
@@ -78,6 +79,7 @@ where
             Back::Unused(baton) => (baton, &environment.blocks.handed_quick),
             Back::Used(baton) => {
                 self.relay.runs_here();
+                self.terms.was_away_since(self.begun.get(), || environment.handle.now());
                 (baton, &environment.blocks.handed_over)
             }
         };

@@ -47,12 +47,14 @@ pub(super) struct Rest<M: Machine, B: Backend> {
     pub(super) repeated: Repeated<M>,
     pub(super) progress: Progress,
     pub(super) sections: SectionTimes,
+    /// Somebody takes what is lent for too long.
+    pub(super) is_watched: bool,
 }
 
 impl<M: Machine, B: Backend> Rest<M, B> {
     pub(super) fn new(core: Core<M, B>) -> Rest<M, B> {
         let (progress, sections) = (Progress::default(), SectionTimes::default());
-        Rest { core, repeated: Repeated::new(), progress, sections }
+        Rest { core, repeated: Repeated::new(), progress, sections, is_watched: false }
     }
 }
 
@@ -103,6 +105,7 @@ where
     pub(super) fn run(self: &Arc<Self>, mut baton: Baton<M, B>) -> Ended<M, B> {
         let watched = baton.rest.core.watch();
         self.show_runner(watched.as_ref());
+        baton.rest.is_watched = watched.is_some();
         // Without a thread it goes on here, and blocks where its handlers do.
         if let Err(baton) = self.pass(baton) {
             self.drive(baton);
