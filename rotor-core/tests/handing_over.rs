@@ -522,6 +522,31 @@ fn a_loop_that_was_stopped_goes_on_with_those_who_were_away() {
 }
 
 #[test]
+fn turns_of_a_loop_that_was_stopped_wait_though_one_wants_it_back() {
+    let mut rig = Rig::new(&config());
+    let ((began, begins), (end, ends)) = (gate(), gate());
+    rig.add(move |_, scope| {
+        scope.blocking(|| section(&began, &ends));
+        scope.said.push("back".into());
+        Response::done()
+    });
+    let running = start(rig);
+    begins.recv().expect("the section begins");
+    running.handle.stop();
+    let (mut instance, exit) = running.thread.join().expect("no panic");
+    assert_eq!(exit, Exit::Stopped);
+    assert_eq!(instance.turn(Some(Duration::ZERO)).expect("it waits"), None);
+    drop(end);
+    // Woken by who is back.
+    assert_eq!(instance.turn(None).expect("it waits"), None);
+    assert_eq!(instance.next_deadline(), None);
+    // It is the same loop, whose threads are those that it has.
+    let mut instance = instance.handing_over();
+    assert_eq!(instance.run().expect("it waits"), Exit::Empty);
+    assert_eq!(instance.context().said, ["back"]);
+}
+
+#[test]
 fn a_machine_that_is_killed_while_it_is_away_is_dropped_when_it_answers() {
     let mut rig = Rig::new(&config());
     let ((began, begins), (end, ends)) = (gate(), gate());

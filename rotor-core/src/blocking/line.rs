@@ -31,6 +31,8 @@ struct State<T> {
     lent: Option<T>,
     /// How often it was lent.
     lends: u64,
+    /// Somebody runs it, or will at once.
+    is_run: bool,
     is_closed: bool,
 }
 
@@ -63,9 +65,17 @@ impl<T> Line<T> {
             parked: Vec::new(),
             lent: None,
             lends: 0,
+            is_run: false,
             is_closed: false,
         };
         Line { state: Mutex::new(state), set_wanted: Box::new(set_wanted) }
+    }
+
+    /// Whether it is run from now on: while it is not, who waits goes on waiting, and is not told of.
+    pub(crate) fn set_run(&self, is_run: bool) {
+        let mut state = self.lock();
+        state.is_run = is_run;
+        (self.set_wanted)(is_run && !state.returners.is_empty());
     }
 
     /// Hands it to who waits, first come first served, else to who is parked. It comes back where
@@ -116,7 +126,9 @@ impl<T> Line<T> {
                 return None;
             }
             state.returners.push_back(seat.clone());
-            (self.set_wanted)(true);
+            if state.is_run {
+                (self.set_wanted)(true);
+            }
         }
         tell();
         seat.wait().map(Back::Used)
@@ -151,6 +163,7 @@ impl<T> Line<T> {
         let (returners, parked) = {
             let mut state = self.lock();
             state.is_closed = true;
+            (self.set_wanted)(false);
             (mem::take(&mut state.returners), mem::take(&mut state.parked))
         };
         returners.into_iter().chain(parked).for_each(|seat| seat.put(Place::Closed));
@@ -228,7 +241,9 @@ mod tests {
     fn line() -> (Line<u32>, Arc<AtomicBool>) {
         let wanted = Arc::new(AtomicBool::new(false));
         let set = wanted.clone();
-        (Line::new(move |is_wanted| set.store(is_wanted, SeqCst)), wanted)
+        let line = Line::new(move |is_wanted| set.store(is_wanted, SeqCst));
+        line.set_run(true);
+        (line, wanted)
     }
 
     #[test]
@@ -275,6 +290,19 @@ mod tests {
     }
 
     #[test]
+    fn who_waits_is_told_of_while_it_is_run() {
+        let (line, wanted) = line();
+        line.lock().returners.push_back(Seat::new());
+        for is_run in [false, true] {
+            line.set_run(is_run);
+            assert_eq!(wanted.load(SeqCst), is_run);
+        }
+        assert_eq!(line.give(1), Ok(()));
+        line.set_run(true);
+        assert!(!wanted.load(SeqCst));
+    }
+
+    #[test]
     fn who_was_of_no_use_is_no_longer_there() {
         let (line, _) = line();
         let seat = Seat::new();
@@ -284,7 +312,7 @@ mod tests {
 
     #[test]
     fn when_it_is_closed_all_are_told() {
-        let (line, _) = line();
+        let (line, wanted) = line();
         let (told, hears) = std::sync::mpsc::channel();
         thread::scope(|scope| {
             let waits = scope.spawn(|| {
@@ -294,6 +322,7 @@ mod tests {
             line.close();
             assert!(waits.join().expect("it does not panic"));
         });
+        assert!(!wanted.load(SeqCst), "nobody waits any more");
         assert!(line.take_back(&Seat::new(), || {}).is_none());
         assert_eq!(line.park(&Seat::new(), Duration::MAX), None);
     }

@@ -297,7 +297,8 @@ impl<M: Machine, B: Backend> LoopInstance<M, B> {
     /// whose deadline has come, which counts their machines as dropped. Running it again has those
     /// come back that are machines of the loop; once it is dropped, they are unwound when they do.
     ///
-    /// [`turn`](LoopInstance::turn) does not hand over.
+    /// [`turn`](LoopInstance::turn) does not hand over, and nobody comes back in it. Asking again
+    /// changes nothing.
     ///
     /// ```
     /// use std::time::Duration;
@@ -344,6 +345,9 @@ impl<M: Machine, B: Backend> LoopInstance<M, B> {
         M: Machine<Seed: Send, Context: Send> + Send + 'static,
         B: Backend<Handle: Send + Sync> + Send + 'static,
     {
+        if self.relay.is_some() {
+            return self;
+        }
         let blocking = self.core_mut().enable_blocking();
         let relay = Relay::new(self.environment.clone(), self.control.clone(), blocking);
         self.relay = Some(Closes(relay));

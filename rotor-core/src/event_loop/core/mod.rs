@@ -144,7 +144,7 @@ impl<M: Machine, B> Drop for Core<M, B> {
 }
 
 /// The core may go to another thread where machines, seeds and backend may: otherwise this does not
-/// compile. The closures of `every` stay behind in the loop, since users need not make them so.
+/// compile. That all the rest of a loop may as well, the threads of `handing` demand.
 const fn _is_send_where_its_parts_are<M: Machine<Seed: Send> + Send, B: Send>() {
     const fn is_send<T: Send>() {}
     is_send::<Core<M, B>>();

@@ -106,6 +106,7 @@ where
         let watched = baton.rest.core.watch();
         self.show_runner(watched.as_ref());
         baton.rest.is_watched = watched.is_some();
+        self.line.set_run(true);
         // Without a thread it goes on here, and blocks where its handlers do.
         if let Err(baton) = self.pass(baton) {
             self.drive(baton);
@@ -118,6 +119,7 @@ where
             }
         };
         drop(over);
+        self.line.set_run(false);
         self.show_runner(None);
         ended
     }
