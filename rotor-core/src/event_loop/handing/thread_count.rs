@@ -1,38 +1,64 @@
 //! `ThreadCount`: how many threads one loop has.
 
-use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, PoisonError};
 
 use crate::blocking::{BlockCounts, ThreadBudget};
+use crate::sync::Mutex;
 
 /// How many threads there are. The first of a loop is free: without it nothing runs. All others are
 /// of one budget with those of the other loops.
 pub(super) struct ThreadCount {
-    now: AtomicUsize,
+    /// Taken from the budget are all but one of them, whenever the lock is free: whichever thread
+    /// ends, one goes back while others stay.
+    now: Mutex<usize>,
     counts: Arc<BlockCounts>,
     budget: Arc<ThreadBudget>,
 }
 
 impl ThreadCount {
     pub(super) fn new(counts: Arc<BlockCounts>, budget: Arc<ThreadBudget>) -> ThreadCount {
-        ThreadCount { now: AtomicUsize::new(0), counts, budget }
+        ThreadCount { now: Mutex::new(0), counts, budget }
     }
 
     /// Notes one more, if that may be.
     pub(super) fn begin(&self) -> bool {
-        if self.now.fetch_add(1, Relaxed) > 0 && !self.budget.take() {
-            self.now.fetch_sub(1, Relaxed);
+        let mut now = self.now.lock().unwrap_or_else(PoisonError::into_inner);
+        if *now > 0 && !self.budget.take() {
             return false;
         }
+        *now += 1;
         self.counts.thread_began();
         true
     }
 
     pub(super) fn end(&self) {
-        self.counts.thread_ended();
-        if self.now.fetch_sub(1, Relaxed) > 1 {
+        let mut now = self.now.lock().unwrap_or_else(PoisonError::into_inner);
+        *now -= 1;
+        if *now > 0 {
             self.budget.give_back();
         }
+        self.counts.thread_ended();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::blocking::Blocking;
+
+    #[test]
+    fn one_is_free_whichever_ends_and_all_others_are_of_the_budget() {
+        let budget = Blocking::new().threads_max(1).thread_budget();
+        let count = ThreadCount::new(Arc::default(), budget.clone());
+        for _ in 0..2 {
+            assert!(count.begin() && count.begin() && !count.begin());
+            assert!(!budget.take(), "it is spent");
+            count.end();
+            assert!(budget.take(), "one is back");
+            assert!(!count.begin(), "another loop has it");
+            budget.give_back();
+            count.end();
+        }
+        assert!(budget.take() && !budget.take());
     }
 }
