@@ -33,4 +33,5 @@ pub(crate) use self::counts::BlockCounts;
 pub(crate) use self::line::{Back, Line, Seat};
 pub(crate) use self::sections::SectionTimes;
 pub use self::stuck::{Stuck, StuckOutcome, ThreadState};
+pub(crate) use self::thread_probe::ThreadProbe;
 pub(crate) use self::watchdog::{Runner, Watched};

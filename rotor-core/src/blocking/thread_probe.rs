@@ -1,13 +1,15 @@
 //! `ThreadProbe`: what the system says of a loop's thread. The one file of this folder that names
 //! an operating system.
 
+#[cfg(any(target_os = "linux", target_os = "android"))]
+use std::sync::Arc;
 use std::time::Duration;
 
-/// Reads what a thread does, from another one.
+/// Reads what a thread does, from another one. Clones are cheap.
 #[derive(Clone, Debug)]
-pub(super) struct ThreadProbe {
+pub(crate) struct ThreadProbe {
     #[cfg(any(target_os = "linux", target_os = "android"))]
-    folder: Option<String>,
+    folder: Option<Arc<str>>,
 }
 
 /// What a thread does, and what it has had of its CPU so far.
@@ -43,7 +45,7 @@ impl ThreadSample {
 
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
 impl ThreadProbe {
-    pub(super) fn of_this_thread() -> ThreadProbe {
+    pub(crate) fn of_this_thread() -> ThreadProbe {
         ThreadProbe {}
     }
 
@@ -55,9 +57,9 @@ impl ThreadProbe {
 /// See proc_pid_stat(5), proc_pid_schedstat(5) and proc_pid_syscall(5).
 #[cfg(any(target_os = "linux", target_os = "android"))]
 impl ThreadProbe {
-    pub(super) fn of_this_thread() -> ThreadProbe {
+    pub(crate) fn of_this_thread() -> ThreadProbe {
         let folder = std::fs::read_link("/proc/thread-self").ok();
-        let folder = folder.and_then(|folder| Some(format!("/proc/{}", folder.to_str()?)));
+        let folder = folder.and_then(|folder| Some(format!("/proc/{}", folder.to_str()?).into()));
         ThreadProbe { folder }
     }
 

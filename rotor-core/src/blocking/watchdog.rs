@@ -280,11 +280,10 @@ impl Watched {
 }
 
 impl Runner {
-    /// From now on it is this thread.
-    pub(crate) fn is_here(&self) {
-        let probe = ThreadProbe::of_this_thread();
+    /// From now on it is the thread of this probe.
+    pub(crate) fn is_here(&self, probe: &ThreadProbe) {
         let mut run_by = self.subject.thread.lock().unwrap_or_else(PoisonError::into_inner);
-        (run_by.probe, run_by.changes) = (probe, run_by.changes + 1);
+        (run_by.probe, run_by.changes) = (probe.clone(), run_by.changes + 1);
     }
 }
 

@@ -4,6 +4,7 @@ use std::cell::Cell;
 use std::sync::Arc;
 
 use super::hand::Hand;
+use super::worker::Worker;
 use super::{Baton, Relay, Rest};
 use crate::backend::Backend;
 use crate::blocking::Seat;
@@ -42,18 +43,18 @@ where
     B: Backend<Handle: Send + Sync> + Send + 'static,
 {
     pub(super) fn drive(self: &Arc<Self>, baton: Baton<M, B>) {
-        self.drive_on(baton, &Seat::new());
+        self.drive_on(baton, &Worker::new(Seat::new()));
     }
 
     /// Runs the loop until it has ended, is given to somebody else, or is gone.
-    pub(super) fn drive_on(self: &Arc<Self>, baton: Baton<M, B>, seat: &Arc<Seat<Baton<M, B>>>) {
-        self.runs_here();
+    pub(super) fn drive_on(self: &Arc<Self>, baton: Baton<M, B>, worker: &Worker<M, B>) {
+        self.runs_here(worker);
         let mut held = Held { rest: Cell::new(None), context: None };
         held.hold(baton);
         // One guard for all handlers, as in a turn that calls them itself. After a panic the loop is
         // in its place again, unless it is gone.
         loop {
-            match guard(|| self.make_calls(&mut held, seat)) {
+            match guard(|| self.make_calls(&mut held, worker)) {
                 Ok(()) => return,
                 Err(panicked) => {
                     if !self.handler_panicked(&mut held, &panicked) {
@@ -70,7 +71,7 @@ where
         true
     }
 
-    fn make_calls(self: &Arc<Self>, held: &mut Held<M, B>, seat: &Arc<Seat<Baton<M, B>>>) {
+    fn make_calls(self: &Arc<Self>, held: &mut Held<M, B>, worker: &Worker<M, B>) {
         let lifted = &mut Lifted::nothing();
         loop {
             if self.control.is_wanted() {
@@ -88,7 +89,7 @@ where
             let environment = &*self.environment;
             let control = &self.control;
             match core.next(lifted, progress, context, environment, repeated, control) {
-                Ok(Next::Call(call)) => self.call(held, seat, lifted, call),
+                Ok(Next::Call(call)) => self.call(held, worker, lifted, call),
                 Ok(Next::Turn) => {}
                 Ok(Next::Ended(exit)) => return self.end_with(held, Ok(exit)),
                 Err(error) => return self.end_with(held, Err(error)),
@@ -110,14 +111,14 @@ where
     fn call(
         self: &Arc<Self>,
         held: &mut Held<M, B>,
-        seat: &Arc<Seat<Baton<M, B>>>,
+        worker: &Worker<M, B>,
         lifted: &mut Lifted<M>,
         mut call: Call<M>,
     ) {
         loop {
             let Call { terms, event } = call;
             let answered = {
-                let hand = Hand::new(self, seat, &held.rest, &terms);
+                let hand = Hand::new(self, worker, &held.rest, &terms);
                 let lent = Lent::handed(&mut held.context, &hand);
                 let environment = &*self.environment;
                 let token = terms.callee.token;

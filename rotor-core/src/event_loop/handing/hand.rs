@@ -3,9 +3,10 @@
 use std::cell::Cell;
 use std::sync::Arc;
 
+use super::worker::Worker;
 use super::{Baton, Relay, Rest};
 use crate::backend::{Backend, BackendHandle};
-use crate::blocking::{Back, BlockCounts, Seat};
+use crate::blocking::{Back, BlockCounts};
 use crate::event_loop::dispatch::Terms;
 use crate::machine::Machine;
 use crate::scope::HandOver;
@@ -14,7 +15,7 @@ use crate::time::Time;
 /// Gives the loop up for a section that blocks, and takes it back.
 pub(super) struct Hand<'a, M: Machine, B: Backend> {
     relay: &'a Arc<Relay<M, B>>,
-    seat: &'a Arc<Seat<Baton<M, B>>>,
+    worker: &'a Worker<M, B>,
     rest: &'a Cell<Option<Box<Rest<M, B>>>>,
     terms: &'a Terms,
     /// When the section began.
@@ -26,12 +27,12 @@ pub(super) struct Hand<'a, M: Machine, B: Backend> {
 impl<'a, M: Machine, B: Backend> Hand<'a, M, B> {
     pub(super) fn new(
         relay: &'a Arc<Relay<M, B>>,
-        seat: &'a Arc<Seat<Baton<M, B>>>,
+        worker: &'a Worker<M, B>,
         rest: &'a Cell<Option<Box<Rest<M, B>>>>,
         terms: &'a Terms,
     ) -> Hand<'a, M, B> {
         let (begun, woke_itself) = (Cell::new(Time::ZERO), Cell::new(false));
-        Hand { relay, seat, rest, terms, begun, woke_itself }
+        Hand { relay, worker, rest, terms, begun, woke_itself }
     }
 }
 
@@ -73,12 +74,12 @@ where
         let callee = self.terms.callee;
         let took = environment.handle.now() - self.begun.get();
         // Whoever has the loop may be asleep with it.
-        let back = self.relay.line.take_back(self.seat, || environment.wakes.wake_loop());
+        let back = self.relay.line.take_back(&self.worker.seat, || environment.wakes.wake_loop());
         self.relay.sections.end(callee.token);
         let (Baton { mut rest, context }, count) = match back? {
             Back::Unused(baton) => (baton, &environment.blocks.handed_quick),
             Back::Used(baton) => {
-                self.relay.runs_here();
+                self.relay.runs_here(self.worker);
                 self.terms.was_away_since(self.begun.get(), || environment.handle.now());
                 (baton, &environment.blocks.handed_over)
             }

@@ -19,12 +19,14 @@ mod hand;
 mod pulled_turn;
 mod thread_count;
 mod threads;
+mod worker;
 
 use std::io;
 use std::sync::{Arc, PoisonError, Weak};
 
 pub(super) use self::pulled_turn::pulled_turn;
 use self::thread_count::ThreadCount;
+use self::worker::Worker;
 use super::closures::Repeated;
 use super::core::{Core, Progress};
 use super::handle::{Control, Exit};
@@ -136,9 +138,9 @@ where
     }
 
     /// This thread runs the loop from now on.
-    fn runs_here(&self) {
+    fn runs_here(&self, worker: &Worker<M, B>) {
         if let Some(runner) = &*self.runner.lock().unwrap_or_else(PoisonError::into_inner) {
-            runner.is_here();
+            runner.is_here(worker.probe());
         }
     }
 

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::worker::Worker;
 use super::{Baton, Relay};
 use crate::backend::Backend;
 use crate::blocking::Seat;
@@ -25,7 +26,7 @@ where
         let seat = Seat::new();
         let run = {
             let (relay, seat) = (self.clone(), seat.clone());
-            move || relay.live(&seat)
+            move || relay.live(&Worker::new(seat))
         };
         // Before it is given anything: a thread that is not started drops what it was to do.
         match Builder::new().name(NAME.to_owned()).spawn(run) {
@@ -42,11 +43,11 @@ where
     }
 
     /// What such a thread does, until it has been of no use for a while.
-    fn live(self: &Arc<Self>, seat: &Arc<Seat<Baton<M, B>>>) {
-        let mut next = seat.wait();
+    fn live(self: &Arc<Self>, worker: &Worker<M, B>) {
+        let mut next = worker.seat.wait();
         while let Some(baton) = next {
-            self.drive_on(baton, seat);
-            next = self.line.park(seat, self.blocking.idle_time());
+            self.drive_on(baton, worker);
+            next = self.line.park(&worker.seat, self.blocking.idle_time());
         }
         self.threads.end();
     }
