@@ -2,11 +2,13 @@
 
 use std::io::{self, ErrorKind};
 use std::sync::Arc;
+use std::time::Duration;
 
 use rotor_core::Permit;
 use rotor_core::net::StreamSocket;
 use rotor_stream::Buf;
 
+use crate::clock;
 use crate::counters::{TlsCounters, UnderWay};
 use crate::engine::{At, Engine};
 use crate::error::TlsError;
@@ -51,6 +53,10 @@ pub(crate) struct Shaking {
     pub(crate) _permit: Option<Permit>,
     /// Its signatures are to be made by another thread.
     pub(crate) is_slow: bool,
+    /// The client must have shown a certificate, now or when its session began.
+    pub(crate) requires_certificate: bool,
+    /// When the session began that this continues.
+    pub(crate) session_began: Option<Duration>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -95,12 +101,24 @@ impl Live {
         if self.session.engine.awaits_server() && is_record(&self.incoming.bytes)?.is_none() {
             return Ok(At::NeedsInput);
         }
+        // Tickets that are made at its end carry on with the date of the one that it began with.
+        clock::set_session_began(self.shaking.as_ref().and_then(|shaking| shaking.session_began));
         loop {
             let at = self.decode(&mut [])?.1;
             if at != At::Plain || !self.session.engine.is_handshaking() {
+                if let Some(shaking) = &mut self.shaking {
+                    shaking.session_began = clock::session_began();
+                }
                 return Ok(at);
             }
         }
+    }
+
+    /// Whether a client came back by a ticket in which there is no certificate, to a server that
+    /// must have seen one. Tickets are bound to what their server asks, so this does not happen.
+    pub(crate) fn lacks_certificate(&self) -> bool {
+        self.shaking.as_ref().is_some_and(|shaking| shaking.requires_certificate)
+            && self.session.peer_certificates().next().is_none()
     }
 
     /// Decodes what is there, up to the plaintext of one record: into `buffer`, and what does not

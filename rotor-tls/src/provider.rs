@@ -2,6 +2,10 @@
 
 use std::sync::{Arc, OnceLock};
 
+#[cfg(feature = "aws-lc-rs")]
+use aws_lc_rs::digest;
+#[cfg(all(feature = "ring", not(feature = "aws-lc-rs")))]
+use ring::digest;
 use rustls::crypto::CryptoProvider;
 
 #[cfg(not(any(feature = "ring", feature = "aws-lc-rs")))]
@@ -18,6 +22,18 @@ pub(crate) fn provider() -> Arc<CryptoProvider> {
 use rustls::crypto::aws_lc_rs::default_provider as chosen;
 #[cfg(all(feature = "ring", not(feature = "aws-lc-rs")))]
 use rustls::crypto::ring::default_provider as chosen;
+
+/// The digest of these parts, each with its length, so that no two lists of parts look alike.
+pub(crate) fn sha256(parts: &[&[u8]]) -> [u8; 32] {
+    let mut digest = digest::Context::new(&digest::SHA256);
+    for part in parts {
+        digest.update(&(part.len() as u64).to_be_bytes());
+        digest.update(part);
+    }
+    let mut bytes = [0; 32];
+    bytes.copy_from_slice(digest.finish().as_ref());
+    bytes
+}
 
 /// Keys for tickets, made by chance, that replace each other every six hours.
 ///

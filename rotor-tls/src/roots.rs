@@ -9,6 +9,7 @@ use rustls::pki_types::CertificateDer;
 
 use crate::config_error::TlsConfigError;
 use crate::pem;
+use crate::provider::sha256;
 
 /// The issuers whose certificates are trusted, with those that they have signed.
 ///
@@ -124,6 +125,26 @@ impl Roots {
                 .map_err(|error| TlsConfigError::Certificate(place.into(), error.into()))?;
         }
         Ok(self)
+    }
+
+    /// A digest of whom they are, in whatever order they were added.
+    pub(crate) fn digest(&self) -> [u8; 32] {
+        let mut each: Vec<_> = self
+            .store
+            .roots
+            .iter()
+            .map(|root| {
+                let constraints = root.name_constraints.as_ref().map(AsRef::as_ref);
+                sha256(&[
+                    root.subject.as_ref(),
+                    root.subject_public_key_info.as_ref(),
+                    constraints.unwrap_or_default(),
+                ])
+            })
+            .collect();
+        each.sort_unstable();
+        each.dedup();
+        sha256(&each.iter().map(|digest| &digest[..]).collect::<Vec<_>>())
     }
 
     /// As rustls wants them.

@@ -33,7 +33,13 @@ impl ClientStart {
             Ok(engine) => engine,
             Err(error) => return Err((under_way, error.into())),
         };
-        let shaking = Shaking { under_way, _permit: None, is_slow: false };
+        let shaking = Shaking {
+            under_way,
+            _permit: None,
+            is_slow: false,
+            requires_certificate: false,
+            session_began: None,
+        };
         Ok(Live::new(engine, asked_for, Incoming::default(), shaking))
     }
 }

@@ -11,7 +11,7 @@ use super::tickets::Tickets;
 use crate::clock::LoopClock;
 use crate::config_error::TlsConfigError;
 use crate::identity::Identity;
-use crate::provider::provider;
+use crate::provider::{provider, sha256};
 use crate::roots::Roots;
 use crate::versions::Versions;
 
@@ -31,7 +31,7 @@ use crate::versions::Versions;
 pub struct TlsServerConfig {
     pub(super) identities: Vec<Identity>,
     protocols: Vec<Vec<u8>>,
-    client_certificates: ClientCertificates,
+    pub(super) client_certificates: ClientCertificates,
     versions: Versions,
     tickets: Tickets,
     pub(super) unknown: UnknownName,
@@ -52,6 +52,21 @@ pub enum ClientCertificates {
     Optional(Roots),
     /// They must show one from these issuers.
     Required(Roots),
+}
+
+impl ClientCertificates {
+    pub(super) fn are_required(&self) -> bool {
+        matches!(self, ClientCertificates::Required(_))
+    }
+
+    /// A digest of what is asked of clients.
+    fn digest(&self) -> [u8; 32] {
+        match self {
+            ClientCertificates::None => sha256(&[b"none"]),
+            ClientCertificates::Optional(roots) => sha256(&[b"optional", &roots.digest()]),
+            ClientCertificates::Required(roots) => sha256(&[b"required", &roots.digest()]),
+        }
+    }
 }
 
 /// Who signs.
@@ -173,7 +188,7 @@ impl TlsServerConfig {
         config.alpn_protocols.clone_from(&self.protocols);
         // Sessions are in their tickets alone: what loops would share is a lock.
         config.session_storage = Arc::new(NoServerSessionStorage {});
-        self.tickets.apply(&mut config)?;
+        self.tickets.apply(self.client_certificates.digest(), &mut config)?;
         Ok(config)
     }
 }

@@ -132,7 +132,9 @@ impl Greets {
             Place::Taken(permit) => permit,
             _ => None,
         };
-        let shaking = Shaking { under_way, _permit, is_slow };
+        let requires_certificate = current.requires_certificate;
+        let shaking =
+            Shaking { under_way, _permit, is_slow, requires_certificate, session_began: None };
         Ok(Live::new(engine, name, incoming, shaking))
     }
 

@@ -6,6 +6,7 @@ mod listener;
 mod names;
 mod shared;
 mod ticket_keys;
+mod ticket_life;
 mod tickets;
 mod tls_server;
 

@@ -25,6 +25,8 @@ pub(super) struct Current {
     names: Arc<Names>,
     unknown: UnknownName,
     offload: Offload,
+    /// Whether clients must show certificates.
+    pub(super) requires_certificate: bool,
 }
 
 impl Shared {
@@ -32,7 +34,8 @@ impl Shared {
         let (unknown, offload) = (config.unknown, config.offload);
         let names = names(&config.identities, unknown)?;
         let built = Arc::new(config.build(names.clone())?);
-        let current = Current { config: built, names, unknown, offload };
+        let requires_certificate = config.client_certificates.are_required();
+        let current = Current { config: built, names, unknown, offload, requires_certificate };
         Ok(Shared {
             current: RwLock::new(Arc::new(current)),
             counters: Arc::default(),
@@ -46,12 +49,16 @@ impl Shared {
 
     /// Puts other identities in the place of those that are shown; all else stays.
     pub(super) fn reload(&self, identities: &[Identity]) -> Result<(), TlsConfigError> {
-        let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
-        let Current { unknown, offload, .. } = **current;
+        let current = self.current();
+        let Current { unknown, offload, requires_certificate, .. } = *current;
         let names = names(identities, unknown)?;
         let mut config = ServerConfig::clone(&current.config);
         config.cert_resolver = names.clone();
-        *current = Arc::new(Current { config: Arc::new(config), names, unknown, offload });
+        let config = Arc::new(config);
+        let next = Arc::new(Current { config, names, unknown, offload, requires_certificate });
+        // Only now: handshakes of all loops wait for this lock. Two calls at a time are as good as
+        // one after the other, since nothing else ever changes.
+        *self.current.write().unwrap_or_else(PoisonError::into_inner) = next;
         Ok(())
     }
 }

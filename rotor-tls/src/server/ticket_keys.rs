@@ -4,16 +4,13 @@ use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock};
 
 #[cfg(feature = "aws-lc-rs")]
-use aws_lc_rs::{aead, digest};
+use aws_lc_rs::aead;
 #[cfg(all(feature = "ring", not(feature = "aws-lc-rs")))]
-use ring::{aead, digest};
+use ring::aead;
 use rustls::server::ProducesTickets;
 
-use crate::provider::provider;
-
-/// How long a ticket is good, in seconds, where the keys are shared: as long as that of
-/// [`Tickets::Fresh`](super::Tickets::Fresh) is at most.
-const LIFETIME: u32 = 12 * 60 * 60;
+use super::ticket_life::LIFETIME;
+use crate::provider::{provider, sha256};
 
 /// The most keys for tickets at a time, of one [`TicketKeys`]. Each ticket names its key, so they
 /// cost nothing but memory.
@@ -28,7 +25,13 @@ const NAME_BYTES: usize = 16;
 /// Tickets are made with the first key, and accepted with each of them. To rotate, have all
 /// processes accept the new key ([`set`](TicketKeys::set) with the new one second), then make
 /// tickets with it (first), and forget the old one when its tickets have expired, after twelve
-/// hours. Whoever has a key can read what was sent in each session that it was in a ticket of, as far
+/// hours.
+///
+/// A ticket is taken only by servers that ask the same of their clients: the same
+/// [`ClientCertificates`](crate::ClientCertificates), with the same roots. To others, who know its
+/// key as well, the client shakes hands in full.
+///
+/// Whoever has a key can read what was sent in each session that it was in a ticket of, as far
 /// as TLS 1.2 and resumption without a key exchange go: keep keys in memory or in a file that
 /// nobody else can read, replace them daily, and forget them.
 ///
@@ -69,8 +72,10 @@ impl TicketKeys {
         *self.shared.keys.write().unwrap_or_else(PoisonError::into_inner) = prepare(keys);
     }
 
-    pub(super) fn producer(&self) -> Arc<dyn ProducesTickets> {
-        self.shared.clone()
+    /// What makes the tickets of a server that asks this of its clients. Tickets of one that asks
+    /// something else are not taken, whoever has the key.
+    pub(super) fn producer(&self, demands: [u8; 32]) -> Arc<dyn ProducesTickets> {
+        Arc::new(Producer { shared: self.shared.clone(), demands })
     }
 }
 
@@ -80,11 +85,9 @@ fn prepare(keys: &[[u8; 32]]) -> Arc<[TicketKey]> {
 
 impl TicketKey {
     fn new(key: &[u8; 32]) -> Option<TicketKey> {
-        let mut named = digest::Context::new(&digest::SHA256);
-        named.update(b"the name of a rotor-tls ticket key");
-        named.update(key);
+        let digest = sha256(&[b"the name of a rotor-tls ticket key", key]);
         let mut name = [0; NAME_BYTES];
-        name.copy_from_slice(&named.finish().as_ref()[..NAME_BYTES]);
+        name.copy_from_slice(&digest[..NAME_BYTES]);
         // It fails where the length is wrong, which it is not.
         let key = aead::UnboundKey::new(&aead::AES_256_GCM, key).ok()?;
         Some(TicketKey { name, key: aead::LessSafeKey::new(key) })
@@ -97,9 +100,26 @@ impl Shared {
     }
 }
 
-impl ProducesTickets for Shared {
+/// The keys, in the hands of one server.
+struct Producer {
+    shared: Arc<Shared>,
+    /// A digest of what it asks of its clients.
+    demands: [u8; 32],
+}
+
+impl Producer {
+    /// What a ticket is bound to, beside its key.
+    fn binding(&self, key: &TicketKey) -> aead::Aad<[u8; NAME_BYTES + 32]> {
+        let mut bytes = [0; NAME_BYTES + 32];
+        bytes[..NAME_BYTES].copy_from_slice(&key.name);
+        bytes[NAME_BYTES..].copy_from_slice(&self.demands);
+        aead::Aad::from(bytes)
+    }
+}
+
+impl ProducesTickets for Producer {
     fn enabled(&self) -> bool {
-        !self.keys().is_empty()
+        !self.shared.keys().is_empty()
     }
 
     fn lifetime(&self) -> u32 {
@@ -108,7 +128,7 @@ impl ProducesTickets for Shared {
 
     /// A ticket: the name of the key, the nonce, and the session, encrypted.
     fn encrypt(&self, plain: &[u8]) -> Option<Vec<u8>> {
-        let keys = self.keys();
+        let keys = self.shared.keys();
         let key = keys.first()?;
         // Of one key, four thousand million may be drawn before two are likely to be the same.
         let mut nonce = [0; aead::NONCE_LEN];
@@ -117,7 +137,7 @@ impl ProducesTickets for Shared {
         key.key
             .seal_in_place_append_tag(
                 aead::Nonce::assume_unique_for_key(nonce),
-                aead::Aad::from(key.name),
+                self.binding(key),
                 &mut sealed,
             )
             .ok()?;
@@ -127,12 +147,12 @@ impl ProducesTickets for Shared {
     fn decrypt(&self, ticket: &[u8]) -> Option<Vec<u8>> {
         let (name, rest) = ticket.split_first_chunk::<NAME_BYTES>()?;
         let (nonce, sealed) = rest.split_first_chunk::<{ aead::NONCE_LEN }>()?;
-        let keys = self.keys();
+        let keys = self.shared.keys();
         // Names are no secret.
         let key = keys.iter().find(|key| key.name == *name)?;
         let mut plain = sealed.to_vec();
         let nonce = aead::Nonce::assume_unique_for_key(*nonce);
-        let len = key.key.open_in_place(nonce, aead::Aad::from(key.name), &mut plain).ok()?.len();
+        let len = key.key.open_in_place(nonce, self.binding(key), &mut plain).ok()?.len();
         plain.truncate(len);
         Some(plain)
     }
@@ -145,7 +165,7 @@ impl fmt::Debug for TicketKeys {
     }
 }
 
-impl fmt::Debug for Shared {
+impl fmt::Debug for Producer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("TicketKeys")
     }

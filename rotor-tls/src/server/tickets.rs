@@ -6,6 +6,7 @@ use rustls::ServerConfig;
 use rustls::server::ProducesTickets;
 
 use super::ticket_keys::TicketKeys;
+use super::ticket_life::Dated;
 use crate::config_error::TlsConfigError;
 use crate::provider::fresh_tickets;
 
@@ -13,7 +14,8 @@ use crate::provider::fresh_tickets;
 /// 5077). Nothing is kept here.
 ///
 /// A resumed session has keys of its own. What the client has shown of itself is in the ticket,
-/// encrypted, and is not checked again.
+/// encrypted, and is not checked again: but twelve hours after it has shown that, it must show it
+/// once more, however often it came back meanwhile.
 #[derive(Clone, Default)]
 #[non_exhaustive]
 #[doc(alias = "session resumption")]
@@ -25,12 +27,18 @@ pub enum Tickets {
     #[default]
     Fresh,
     /// With keys that others have as well: other processes of this server, on this machine and on
-    /// others, and the next one after a restart.
+    /// others, and the next one after a restart. A ticket is good for twelve hours at most, on servers
+    /// that ask for the same client certificates.
     Keys(TicketKeys),
 }
 
 impl Tickets {
-    pub(super) fn apply(&self, config: &mut ServerConfig) -> Result<(), TlsConfigError> {
+    /// Has a server make and take tickets that are bound to what it asks of its clients.
+    pub(super) fn apply(
+        &self,
+        demands: [u8; 32],
+        config: &mut ServerConfig,
+    ) -> Result<(), TlsConfigError> {
         let ticketer: Arc<dyn ProducesTickets> = match self {
             Tickets::Off => {
                 config.send_tls13_tickets = 0;
@@ -39,9 +47,9 @@ impl Tickets {
             Tickets::Fresh => {
                 fresh_tickets().map_err(|error| TlsConfigError::Other(error.into()))?
             }
-            Tickets::Keys(keys) => keys.producer(),
+            Tickets::Keys(keys) => keys.producer(demands),
         };
-        config.ticketer = ticketer;
+        config.ticketer = Arc::new(Dated(ticketer));
         Ok(())
     }
 }

@@ -228,6 +228,10 @@ fn settle<S: StreamSocket>(
             }
             return Err(Stop::Failed(live.end_shaking(), error, outgoing));
         }
+        Ok(_) if !live.session.engine.is_handshaking() && live.lacks_certificate() => {
+            let error = rustls::Error::NoCertificatesPresented.into();
+            return Err(Stop::Failed(live.end_shaking(), error, Buf::new()));
+        }
         Ok(_) if !live.session.engine.is_handshaking() => {
             let is_resumed = live.session.is_resumed();
             count(
