@@ -83,7 +83,8 @@ impl Engine {
     }
 
     /// Appends the records of some plaintext to `out`, all of it. Records that have come meanwhile
-    /// may have to be taken first: their plaintext goes to `plain`.
+    /// may have to be taken first: their plaintext goes to `plain`. Returns whether the peer has said
+    /// meanwhile that it will send no more, which is said only once.
     ///
     /// # Errors
     ///
@@ -94,7 +95,7 @@ impl Engine {
         records: &mut Buf,
         plain: &mut dyn FnMut(&[u8]),
         out: &mut Buf,
-    ) -> Result<(), rustls::Error> {
+    ) -> Result<bool, rustls::Error> {
         let mut encrypt = Encrypt { bytes };
         match self {
             Engine::Server(connection) => {
@@ -106,7 +107,8 @@ impl Engine {
         }
     }
 
-    /// Appends `close_notify` to `out`, after which nothing may be put any more.
+    /// Appends `close_notify` to `out`, after which nothing may be put any more. Returns what `put`
+    /// does.
     ///
     /// # Errors
     ///
@@ -116,7 +118,7 @@ impl Engine {
         records: &mut Buf,
         plain: &mut dyn FnMut(&[u8]),
         out: &mut Buf,
-    ) -> Result<(), rustls::Error> {
+    ) -> Result<bool, rustls::Error> {
         match self {
             Engine::Server(connection) => write(&mut **connection, records, plain, out, &mut Close),
             Engine::Client(connection) => write(&mut **connection, records, plain, out, &mut Close),
@@ -313,7 +315,8 @@ fn write<S: Side>(
     plain: &mut dyn FnMut(&[u8]),
     out: &mut Buf,
     what: &mut impl WriteInto,
-) -> Result<(), rustls::Error> {
+) -> Result<bool, rustls::Error> {
+    let mut peer_has_closed = false;
     loop {
         let UnbufferedStatus { mut discard, state, .. } = connection.process(records);
         let written = match state {
@@ -324,14 +327,15 @@ fn write<S: Side>(
             Ok(ConnectionState::Closed) => Ok(true),
             Ok(ConnectionState::BlockedHandshake) => Err(rustls::Error::HandshakeNotComplete),
             Ok(state) => {
-                let _ = step(state, plain, out, &mut discard);
+                let step = step(state, plain, out, &mut discard);
+                peer_has_closed |= matches!(step, Step::At(At::PeerClosed));
                 Ok(false)
             }
             Err(error) => Err(error),
         };
         records.consume(discard);
         if written? {
-            return Ok(());
+            return Ok(peer_has_closed);
         }
     }
 }

@@ -265,15 +265,27 @@ impl Live {
         let Live { session, incoming, plain, outgoing, .. } = self;
         let mut keep = |payload: &[u8]| plain.extend(payload);
         let put = session.engine.put(bytes, &mut incoming.bytes, &mut keep, outgoing);
-        if let Err(error) = put {
-            session.engine.last_words(&mut incoming.bytes, outgoing);
-            self.read_side = ReadSide::Broken;
-            return Err(TlsError::from(error).into());
+        match put {
+            Ok(true) => self.note_peer_closed(),
+            Ok(false) => {}
+            Err(error) => {
+                session.engine.last_words(&mut incoming.bytes, outgoing);
+                self.read_side = ReadSide::Broken;
+                return Err(TlsError::from(error).into());
+            }
         }
         match self.flush(inner) {
             // It is taken, if not sent: an error would have the caller write it once more.
             Err(error) if !is_for_later(&error) => Err(error),
             _ => Ok(bytes.len()),
+        }
+    }
+
+    /// The peer has said that it sends no more, while something else was done than to read: what was
+    /// decoded before is still to be read.
+    pub(crate) fn note_peer_closed(&mut self) {
+        if self.read_side == ReadSide::Open {
+            self.read_side = ReadSide::Closed;
         }
     }
 
@@ -283,10 +295,14 @@ impl Live {
             let Live { session, incoming, plain, outgoing, .. } = self;
             let mut keep = |payload: &[u8]| plain.extend(payload);
             let closed = session.engine.close(&mut incoming.bytes, &mut keep, outgoing);
-            // What cannot be closed in order has broken; the alert says so.
-            if closed.is_err() {
-                session.engine.last_words(&mut incoming.bytes, outgoing);
-                self.read_side = ReadSide::Broken;
+            match closed {
+                Ok(true) => self.note_peer_closed(),
+                Ok(false) => {}
+                // What cannot be closed in order has broken; the alert says so.
+                Err(_) => {
+                    session.engine.last_words(&mut incoming.bytes, outgoing);
+                    self.read_side = ReadSide::Broken;
+                }
             }
         }
         self.close_sent = true;

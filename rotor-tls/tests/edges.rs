@@ -3,19 +3,22 @@
 
 mod kit;
 
+use std::io::Write;
 use std::sync::Arc;
 use std::time::Duration;
 
 use kit::{Issuer, Log, RawClient};
 use rotor_core::Scope;
-use rotor_stream::testing::{Scripted, TestLoop, pair};
+use rotor_stream::testing::{Peer, Scripted, TestLoop, pair};
 use rotor_stream::{Exception, Intent, Matched, Protocol, Stream, StreamConfig, Transport};
 use rotor_tls::TlsStream;
+
+type Test = TestLoop<Stream<Pauses, TlsStream<Scripted<true>>>>;
 
 /// As much as the input's first block takes: a read of that much is not short.
 const BLOCK: usize = rotor_stream::buf::BLOCK_BYTES;
 
-/// Takes a block, looks at nothing for a second, then takes what comes.
+/// Takes a block, answers, looks at nothing for a second, then takes what comes.
 struct Pauses;
 
 impl Protocol for Pauses {
@@ -40,6 +43,7 @@ impl Protocol for Pauses {
         let is_block = matched.len() == BLOCK;
         matched.consume(transport.input);
         if is_block {
+            transport.output.write_all(b"ok\n").expect("it is open");
             return Intent::of(self).sleep().deadline(scope.now() + Duration::from_secs(1));
         }
         Intent::of(self).bytes(50).no_deadline()
@@ -60,15 +64,38 @@ impl Protocol for Pauses {
     }
 }
 
-#[test]
-fn what_comes_while_decoded_bytes_wait_is_read() {
-    let issuer = Issuer::new();
-    let mut test = TestLoop::<Stream<Pauses, TlsStream<Scripted<true>>>>::new(Log::new());
+/// A client that has shaken hands with such a server.
+fn shaken(test: &mut Test, config: rustls::ClientConfig, issuer: &Issuer) -> (Peer, RawClient) {
     let (socket, peer) = pair(test.world());
     let socket = issuer.server().wrap(socket);
     test.add(|scope| Stream::connected(socket, (), scope));
-    let mut client = RawClient::new(issuer.raw_config(), "localhost");
-    client.talk(&mut test, &peer);
+    let mut client = RawClient::new(config, "localhost");
+    client.talk(test, &peer);
+    (peer, client)
+}
+
+#[test]
+fn a_close_notify_that_is_met_while_writing_is_an_end() {
+    for version in [&rustls::version::TLS13, &rustls::version::TLS12] {
+        let issuer = Issuer::new();
+        let mut test = Test::new(Log::new());
+        let (peer, mut client) = shaken(&mut test, issuer.raw_config_of(&[version]), &issuer);
+        client.write(&[b'x'; BLOCK]);
+        client.tls.send_close_notify();
+        // The answer comes before the stream looks at what follows the block.
+        client.talk(&mut test, &peer);
+        assert_eq!(client.plain, b"ok\n");
+        test.advance(Duration::from_secs(2));
+        // Though the socket inside stays open.
+        assert_eq!(test.context()[1..], ["the peer has ended the stream"], "{version:?}");
+    }
+}
+
+#[test]
+fn what_comes_while_decoded_bytes_wait_is_read() {
+    let issuer = Issuer::new();
+    let mut test = Test::new(Log::new());
+    let (peer, mut client) = shaken(&mut test, issuer.raw_config(), &issuer);
 
     // One short read brings both records, of which the stream takes the first.
     client.write(&[b'x'; BLOCK]);

@@ -74,6 +74,31 @@ fn the_end_of_each_side_is_told_by_close_notify() {
 }
 
 #[test]
+fn a_close_notify_that_comes_with_the_end_of_the_handshake_is_an_end() {
+    for version in [&rustls::version::TLS13, &rustls::version::TLS12] {
+        for has_ended in [false, true] {
+            let issuer = Issuer::new();
+            let server = issuer.server();
+            let mut test = Test::new(Log::new());
+            let peer = serve(&mut test, &server);
+            let mut client = RawClient::new(issuer.raw_config_of(&[version]), "localhost");
+            peer.send(&client.take_records());
+            test.settle();
+            client.receive(&peer.take_received());
+            client.tls.send_close_notify();
+            peer.send(&client.take_records());
+            if has_ended {
+                peer.end();
+            }
+            test.settle();
+            let log = test.context();
+            assert_eq!(log[1..], ["the peer has ended the stream"], "{version:?}, {has_ended}");
+            assert_eq!((server.counters().full(), server.counters().truncated()), (1, 0));
+        }
+    }
+}
+
+#[test]
 fn an_end_without_close_notify_is_told_apart() {
     let issuer = Issuer::new();
     let server = issuer.server();

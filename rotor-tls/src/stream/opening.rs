@@ -232,7 +232,11 @@ fn settle<S: StreamSocket>(
             let error = rustls::Error::NoCertificatesPresented.into();
             return Err(Stop::Failed(live.end_shaking(), error, Buf::new()));
         }
-        Ok(_) if !live.session.engine.is_handshaking() => {
+        Ok(at) if !live.session.engine.is_handshaking() => {
+            // In the same flight: it is not said once more.
+            if at == At::PeerClosed {
+                live.note_peer_closed();
+            }
             let is_resumed = live.session.is_resumed();
             count(
                 live.end_shaking(),
