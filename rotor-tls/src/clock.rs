@@ -14,6 +14,11 @@ thread_local! {
     static SESSION_BEGAN: Cell<Option<Duration>> = const { Cell::new(None) };
 }
 
+/// Sets a time that [`now`] has returned.
+pub(crate) fn set_again(time: Duration) {
+    NOW.set(Some(time));
+}
+
 /// Returns the time that was set, since 1970.
 pub(crate) fn now() -> Option<Duration> {
     NOW.get()

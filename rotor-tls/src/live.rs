@@ -41,6 +41,9 @@ pub(crate) struct Live {
     /// Why it has broken off, until that is told.
     failure: Option<Box<TlsError>>,
     close_sent: bool,
+    /// When a client's handshake was over: what dates the tickets that come later, perhaps on
+    /// another thread.
+    opened: Option<Duration>,
     counters: Arc<TlsCounters>,
     /// While it shakes hands.
     pub(crate) shaking: Option<Shaking>,
@@ -86,6 +89,7 @@ impl Live {
             read_side: ReadSide::Open,
             failure: None,
             close_sent: false,
+            opened: None,
             counters: shaking.under_way.counters().clone(),
             shaking: Some(shaking),
         })
@@ -125,6 +129,7 @@ impl Live {
     /// fit is kept. Returns how much of the buffer it has filled.
     #[inline]
     fn decode(&mut self, buffer: &mut [u8]) -> Result<(usize, At), TlsError> {
+        self.set_clock();
         let Live { session, incoming, plain, outgoing, .. } = self;
         let mut filled = 0;
         let mut keep = |payload: &[u8]| {
@@ -146,12 +151,23 @@ impl Live {
         }
     }
 
+    /// Has the thread's clock say when the handshake was, where a ticket may be among what comes.
+    #[inline]
+    fn set_clock(&self) {
+        if let Some(opened) = self.opened {
+            clock::set_again(opened);
+        }
+    }
+
     pub(crate) fn counters(&self) -> &Arc<TlsCounters> {
         &self.counters
     }
 
     /// The handshake is over: gives back what it held, and returns what is to count it.
     pub(crate) fn end_shaking(&mut self) -> Option<UnderWay> {
+        if let Engine::Client(_) = self.session.engine {
+            self.opened = clock::now();
+        }
         self.shaking.take().map(|shaking| shaking.under_way)
     }
 
@@ -262,6 +278,7 @@ impl Live {
             return Err(ErrorKind::BrokenPipe.into());
         }
         let bytes = &bytes[..bytes.len().min(WRITE_BYTES_MAX)];
+        self.set_clock();
         let Live { session, incoming, plain, outgoing, .. } = self;
         let mut keep = |payload: &[u8]| plain.extend(payload);
         let put = session.engine.put(bytes, &mut incoming.bytes, &mut keep, outgoing);
@@ -292,6 +309,7 @@ impl Live {
     /// Tells the peer that no more will come.
     pub(crate) fn close<S: StreamSocket>(&mut self, inner: &mut S) -> io::Result<()> {
         if !self.close_sent && self.read_side != ReadSide::Broken {
+            self.set_clock();
             let Live { session, incoming, plain, outgoing, .. } = self;
             let mut keep = |payload: &[u8]| plain.extend(payload);
             let closed = session.engine.close(&mut incoming.bytes, &mut keep, outgoing);
@@ -351,3 +369,6 @@ pub(crate) fn is_for_later(error: &io::Error) -> bool {
 fn broken() -> io::Error {
     io::Error::new(ErrorKind::InvalidData, "the TLS connection has broken off")
 }
+
+#[cfg(test)]
+mod tests;
