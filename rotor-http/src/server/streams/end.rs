@@ -16,6 +16,9 @@ use crate::server::io::Io;
 /// How long is waited for the peer to say that it has heard of the end.
 const HEARD_WITHIN: Duration = Duration::from_secs(1);
 
+/// Of the ping that goes with the announcement of an end.
+pub(super) const ANNOUNCED: [u8; 8] = *b"draining";
+
 impl<S: Server> Streams<S> {
     /// The loop is to end: so does this connection, after what is under way.
     pub(in crate::server) fn drain(
@@ -41,7 +44,7 @@ impl<S: Server> Streams<S> {
         }
         self.going = Going::Announced(io.scope.now() + HEARD_WITHIN);
         put(io, &frame_writer::go_away(STREAM_MAX, GRACEFUL));
-        put(io, &frame_writer::ping(*b"draining", false));
+        put(io, &frame_writer::ping(ANNOUNCED, false));
     }
 
     /// Says which requests were the last.

@@ -1,5 +1,6 @@
 //! The frames that come, one by one, and what each does to the streams.
 
+use super::end::ANNOUNCED;
 use super::{Block, GRACEFUL, Going, Phase, Streams, is_too_long, list_bytes_max, put};
 use crate::h2::frame::{FRAME_HEADER_BYTES, Frame, FrameHeader, PREFACE, kind};
 use crate::h2::hpack::{Bounds, HpackError};
@@ -130,9 +131,9 @@ impl<S: Server> Streams<S> {
                 put(io, &frame_writer::ping(data, true));
                 Ok(())
             }
-            Frame::PingAck(_) => {
+            Frame::PingAck(data) => {
                 // It was sent with the announcement of the end: the peer has heard that, too.
-                if let Going::Announced(_) = self.going {
+                if matches!(self.going, Going::Announced(_)) && data == ANNOUNCED {
                     self.say_last(io);
                 }
                 self.count(Nuisance::ControlFrame, io)

@@ -15,6 +15,9 @@ fn a_drain_ends_in_two_steps_and_loses_no_request() {
     client.driver.drain(seconds(60));
     client.read();
     assert_eq!(client.goaways, [(0, STREAM_MAX)], "the peer may have sent others by now");
+    // Of a ping that was never sent.
+    client.send(&frame_writer::ping([0; 8], true));
+    assert_eq!(client.goaways.len(), 1);
     client.get(3, "/authority");
     assert_eq!(client.outcome(3), "200 a");
     let ping = client.pings[0];
