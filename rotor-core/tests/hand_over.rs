@@ -563,18 +563,46 @@ impl log::Log for Refusals {
     fn flush(&self) {}
 }
 
-/// Tells the test program that it is the process that has no descriptor left.
-const FULL: &str = "ROTOR_TEST_HAND_OVER_FULL";
+/// Tells the test program that it has the process for itself.
+const ALONE: &str = "ROTOR_TEST_HAND_OVER_ALONE";
+
+/// Returns whether this process is for this test alone; else runs the test in one.
+fn is_alone(test: &str) -> bool {
+    if std::env::var_os(ALONE).is_some() {
+        return true;
+    }
+    let mut command = std::process::Command::new(std::env::current_exe().expect("it has a path"));
+    command.args(["--exact", test]).env(ALONE, "1");
+    let output = command.output().expect("it can be started");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+    false
+}
+
+fn limit_descriptors() {
+    let limit = Rlimit { current: Some(256), maximum: Some(256) };
+    setrlimit(Resource::Nofile, limit).expect("it is lower");
+}
+
+#[test]
+fn who_could_not_have_its_loops_may_ask_again_for_the_same_listeners() {
+    // Others would miss the descriptors.
+    if !is_alone("who_could_not_have_its_loops_may_ask_again_for_the_same_listeners") {
+        return;
+    }
+    let place = Place::new("again");
+    let first = start(&place, 1, "1");
+    limit_descriptors();
+    let mut hand_over = at(&place).expect("it is answered");
+    let options = ListenOptions::new();
+    hand_over.tcp("web", ANY, &options, 300).expect_err("there are no more descriptors");
+    let again = hand_over.tcp("web", ANY, &options, 1).expect("it was handed over");
+    assert_eq!(again.local_address(), first.address);
+    first.end();
+}
 
 #[test]
 fn where_no_descriptor_is_left_it_rests_and_says_so_once() {
-    use std::process::Command;
-    if std::env::var_os(FULL).is_none() {
-        // A process of its own: others would miss the descriptors.
-        let mut command = Command::new(std::env::current_exe().expect("it has a path"));
-        command.args(["--exact", "where_no_descriptor_is_left_it_rests_and_says_so_once"]);
-        let output = command.env(FULL, "1").output().expect("it can be started");
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+    if !is_alone("where_no_descriptor_is_left_it_rests_and_says_so_once") {
         return;
     }
     log::set_logger(&REFUSALS).expect("there is no other");
@@ -582,8 +610,7 @@ fn where_no_descriptor_is_left_it_rests_and_says_so_once() {
     let place = Place::new("full");
     let first = start(&place, 1, "1");
     let asking = Socket::new(Domain::UNIX, Type::STREAM, None).expect("descriptors are left");
-    let limit = Rlimit { current: Some(256), maximum: Some(256) };
-    setrlimit(Resource::Nofile, limit).expect("it is lower");
+    limit_descriptors();
     let mut taken = Vec::new();
     while let Ok(file) = fs::File::open("/dev/null") {
         taken.push(file);

@@ -3,11 +3,12 @@
 use std::fs;
 use std::io;
 use std::os::fd::AsFd;
-use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::process;
 
+use rustix::fs::{Mode, fchmod};
 use rustix::net::sockopt::socket_peercred;
 use rustix::process::geteuid;
 use socket2::{Domain, SockAddr, Socket, Type};
@@ -101,13 +102,13 @@ impl Prepared {
         let refused = Kind::refused("listen there");
         let socket = Socket::new(Domain::UNIX, Type::STREAM, None).map_err(&refused)?;
         let address = SockAddr::unix(&beside).map_err(&refused)?;
+        // Before it is bound: `bind` makes the file with this mode, less the umask (unix(7)), and a
+        // change by path would follow whatever was put there.
+        fchmod(&socket, Mode::RUSR | Mode::WUSR).map_err(|error| refused(error.into()))?;
         socket.bind(&address).map_err(&refused)?;
         let identity = identity(&beside).map_err(&refused)?;
         let listener = std::os::fd::OwnedFd::from(socket).into();
         let prepared = Prepared { listener, beside, identity };
-        // Before it listens: nobody can connect yet.
-        fs::set_permissions(&prepared.beside, fs::Permissions::from_mode(0o600))
-            .map_err(&refused)?;
         socket2::SockRef::from(&prepared.listener).listen(BACKLOG).map_err(&refused)?;
         Ok(prepared)
     }

@@ -22,17 +22,13 @@ impl Inherited {
 
     pub(super) fn from_env() -> Inherited {
         let names = std::env::var("LISTEN_FDNAMES").unwrap_or_default();
-        Inherited {
-            sockets: ListenFd::from_env(),
-            names: names.split(':').filter(|name| !name.is_empty()).map(str::to_owned).collect(),
-            next: 0,
-        }
+        Inherited { sockets: ListenFd::from_env(), names: names_in(&names), next: 0 }
     }
 
     /// Which sockets are those of a name: all that bear it; without names, the next one.
     fn indices(&mut self, name: &str) -> Vec<usize> {
         let count = self.sockets.len();
-        if self.names.is_empty() || self.names.iter().all(|name| name == "unknown") {
+        if self.names.iter().all(|name| name.is_empty() || name == "unknown") {
             let index = self.next;
             self.next += 1;
             return (index..count).take(1).collect();
@@ -62,9 +58,19 @@ impl Inherited {
     }
 }
 
+/// A name for each descriptor, in their order; an empty one for one that has none.
+fn names_in(list: &str) -> Vec<String> {
+    list.split(':').map(str::to_owned).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_descriptor_without_a_name_counts() {
+        assert_eq!(names_in("a::b"), ["a", "", "b"]);
+    }
 
     #[test]
     fn without_sockets_nothing_is_found() {

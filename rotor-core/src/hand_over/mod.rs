@@ -194,8 +194,8 @@ impl HandOver {
         loops: usize,
     ) -> io::Result<TcpQueues> {
         self.check_name(name)?;
-        let mut queues: Vec<TcpListener> =
-            self.take(name, SocketKind::Tcp)?.into_iter().map(TcpListener::from).collect();
+        // Copies: who asks again after an error is to find what was handed over.
+        let mut queues = self.tcp_copies(name)?;
         if queues.is_empty() {
             queues = self.inherited.tcp(name)?;
         }
@@ -204,9 +204,13 @@ impl HandOver {
             queues = TcpListeners::bind(address, options, loops.max(1))?.collect();
         }
         let queues = TcpQueues::spread(queues, options, loops)?;
-        for listener in queues.listeners() {
-            self.keep(name, SocketKind::Tcp, listener)?;
-        }
+        let kept = queues
+            .listeners()?
+            .into_iter()
+            .map(|listener| Named::copy(name, SocketKind::Tcp, listener))
+            .collect::<io::Result<Vec<Named>>>()?;
+        self.sockets.extend(kept);
+        self.given.retain(|given| given.name != name);
         Ok(queues)
     }
 
@@ -345,26 +349,33 @@ impl HandOver {
         Ok(())
     }
 
+    /// Copies of the TCP listeners that were handed over of a name.
+    fn tcp_copies(&self, name: &str) -> io::Result<Vec<TcpListener>> {
+        self.check_kind(name, SocketKind::Tcp)?;
+        let given = self.given.iter().filter(|given| given.name == name);
+        given.map(|given| given.socket.try_clone().map(TcpListener::from)).collect()
+    }
+
     /// Takes what was handed over of a name.
     fn take(&mut self, name: &str, kind: SocketKind) -> io::Result<Vec<OwnedFd>> {
-        if let Some(other) =
-            self.given.iter().find(|given| given.name == name && given.kind != kind)
-        {
-            let (other, kind) = (other.kind.name(), kind.name());
-            let message = format!("{name:?} is {other} in the process before, and {kind} here");
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
-        }
-        Ok(self
-            .given
-            .extract_if(.., |given| given.name == name)
-            .map(|given| given.socket)
-            .collect())
+        self.check_kind(name, kind)?;
+        let taken = self.given.extract_if(.., |given| given.name == name);
+        Ok(taken.map(|given| given.socket).collect())
+    }
+
+    fn check_kind(&self, name: &str, kind: SocketKind) -> io::Result<()> {
+        let Some(other) = self.given.iter().find(|given| given.name == name && given.kind != kind)
+        else {
+            return Ok(());
+        };
+        let (other, kind) = (other.kind.name(), kind.name());
+        let message = format!("{name:?} is {other} in the process before, and {kind} here");
+        Err(io::Error::new(io::ErrorKind::InvalidInput, message))
     }
 
     /// Keeps a copy for the next process.
     fn keep(&mut self, name: &str, kind: SocketKind, socket: &impl AsFd) -> io::Result<()> {
-        let socket = socket.as_fd().try_clone_to_owned()?;
-        self.sockets.push(Named { name: name.to_owned(), kind, socket });
+        self.sockets.push(Named::copy(name, kind, socket)?);
         Ok(())
     }
 }

@@ -9,7 +9,7 @@
 //!   the loops begin to drain for another reason: the copies are dropped ──▶ end
 //! ```
 
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::mem;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
@@ -19,7 +19,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::control::{Prepared, check_user};
 use super::error::HandOverErrorKind as Kind;
-use super::wire::{GO, LATE, Named, READY, TAKEN, limit_time, send_busy, send_sockets};
+use super::wire::{GO, LATE, Named, READY, TAKEN, hear, limit_time, send_busy, send_sockets};
 use crate::clock::Clock;
 use crate::drain::{Drain, Grace};
 use crate::guard::log_guarded;
@@ -79,6 +79,10 @@ impl Offer {
                 Ok(woken) => woken,
                 Err(error) => {
                     log_guarded!(error, "no hand-over any more: {error}");
+                    // It is not to take the end of the talk for that of this process.
+                    if let Some(given_up) = &successor {
+                        let _gone = (&given_up.peer).write_all(&[LATE]);
+                    }
                     return self.withdraw();
                 }
             };
@@ -156,11 +160,10 @@ impl Offer {
 
     /// Returns whether the successor serves, and this process drains.
     fn has_followed(&mut self, successor: Successor) -> bool {
-        let mut said = [0];
         let mut peer = &successor.peer;
-        match peer.read(&mut said) {
-            Ok(1) if said == [READY] => {}
-            Ok(0) => {
+        match hear(peer) {
+            Ok(Some(READY)) => {}
+            Ok(None) => {
                 log_guarded!(warn, "a successor has gone before it served: all goes on");
                 return false;
             }
@@ -179,8 +182,8 @@ impl Offer {
         }
         // Not before it has the path, where nobody is to find a process that ends, and open listeners
         // of its own beside those that were handed over; and not at all if it never gets there.
-        match peer.read(&mut said) {
-            Ok(1) if said == [TAKEN] => {}
+        match hear(peer) {
+            Ok(Some(TAKEN)) => {}
             // It lives, and is merely slow: it will find nobody to tell, but has all it needs.
             Err(error) if is_silence(&error) && !self.control.has(&self.path) => {}
             _ => {

@@ -1,5 +1,6 @@
 //! `TcpQueues`: the listeners of one address, spread over the loops of a process.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
@@ -72,9 +73,16 @@ impl TcpQueues {
         self.address
     }
 
-    /// All that are left, for those that are to be handed on.
-    pub(super) fn listeners(&self) -> impl Iterator<Item = &TcpListener> {
-        self.loops.iter().rev().flatten()
+    /// Each queue that is left, for those that are to be handed on: once, however many share it.
+    pub(super) fn listeners(&self) -> io::Result<Vec<&TcpListener>> {
+        let mut known = BTreeSet::new();
+        let mut each = Vec::new();
+        for listener in self.loops.iter().rev().flatten() {
+            if known.insert(rustix::fs::fstat(listener)?.st_ino) {
+                each.push(listener);
+            }
+        }
+        Ok(each)
     }
 }
 
@@ -134,6 +142,7 @@ mod tests {
         let given = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let inode_of_given = inode(&given);
         let spread = TcpQueues::spread(vec![given], &ListenOptions::new(), 3).expect("copies");
+        assert_eq!(spread.listeners().expect("all are open").len(), 1, "handed on once");
         let all: Vec<Vec<u64>> = spread.map(|own| own.iter().map(inode).collect()).collect();
         assert_eq!(all, vec![vec![inode_of_given]; 3]);
     }

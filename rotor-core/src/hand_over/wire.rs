@@ -21,6 +21,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
+use rustix::io::retry_on_intr;
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer,
     SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
@@ -101,6 +102,14 @@ pub(super) struct Named {
     pub(super) socket: OwnedFd,
 }
 
+impl Named {
+    /// A copy of the socket, by that name.
+    pub(super) fn copy(name: &str, kind: SocketKind, socket: &impl AsFd) -> io::Result<Named> {
+        let socket = socket.as_fd().try_clone_to_owned()?;
+        Ok(Named { name: name.to_owned(), kind, socket })
+    }
+}
+
 /// Has each single thing that the other process says or takes last so long at most.
 pub(super) fn limit_time(peer: &UnixStream) -> io::Result<()> {
     peer.set_read_timeout(Some(ANSWER_TIME))?;
@@ -127,7 +136,10 @@ pub(super) fn send_sockets(mut peer: &UnixStream, sockets: &[Named]) -> io::Resu
             return Err(io::Error::other("a descriptor does not fit into its message"));
         }
         let record = [kind.letter(), length];
-        let sent = sendmsg(peer, &[IoSlice::new(&record)], &mut ancillary, SendFlags::NOSIGNAL)?;
+        // Under a time limit no call goes on by itself after a signal (signal(7)).
+        let sent = retry_on_intr(|| {
+            sendmsg(peer, &[IoSlice::new(&record)], &mut ancillary, SendFlags::NOSIGNAL)
+        })?;
         peer.write_all(&record[sent..])?;
         peer.write_all(name.as_bytes())?;
     }
@@ -172,9 +184,10 @@ fn receive_one(peer: &UnixStream) -> Result<(u8, Option<OwnedFd>), Kind> {
     let mut byte = [0];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut ancillary = RecvAncillaryBuffer::new(&mut space);
-    let received =
+    let received = retry_on_intr(|| {
         recvmsg(peer, &mut [IoSliceMut::new(&mut byte)], &mut ancillary, RecvFlags::CMSG_CLOEXEC)
-            .map_err(|error| talk()(error.into()))?;
+    })
+    .map_err(|error| talk()(error.into()))?;
     if received.bytes == 0 {
         return Err(Kind::Gone);
     }
@@ -217,4 +230,14 @@ pub(super) fn say_ready(mut peer: &UnixStream) -> Result<(), Kind> {
 /// Says that this process has the path, on which the other one drains.
 pub(super) fn say_taken(mut peer: &UnixStream) -> io::Result<()> {
     peer.write_all(&[TAKEN])
+}
+
+/// Reads a byte of a successor; `None` at the end.
+pub(super) fn hear(mut peer: &UnixStream) -> io::Result<Option<u8>> {
+    let mut said = [0];
+    match peer.read_exact(&mut said) {
+        Ok(()) => Ok(Some(said[0])),
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(None),
+        Err(error) => Err(error),
+    }
 }
