@@ -89,6 +89,17 @@ impl Drain {
         self
     }
 
+    /// Sets how long it drains at most, behind the announcement: what [`new`](Drain::new) was given.
+    pub fn time_max(mut self, time: Duration) -> Drain {
+        self.time = time;
+        self
+    }
+
+    /// How long it drains at most, behind the announcement.
+    pub fn time(&self) -> Duration {
+        self.time
+    }
+
     /// How long it takes at most, from when it is asked for to the end.
     pub fn in_all(&self) -> Duration {
         self.announce.saturating_add(self.time)

@@ -50,8 +50,9 @@
 //! | the successor dies before it has taken the path, or cannot take it | nothing: the other process goes on |
 //! | the successor dies *after* it has taken the path | what it had accepted, and what waits in the queues: the other one drains already |
 //!
-//! A successor with more loops than its predecessor opens further queues before it is ready; what
-//! the system puts into these is lost with it, as with any process that dies.
+//! A successor with more loops than its predecessor opens further queues in
+//! [`tcp`](HandOver::tcp). What the system puts into these waits until its loops run, and is lost with
+//! it, as with any process that dies: call `tcp` behind all that takes long.
 //!
 //! # When no process runs
 //!
@@ -63,7 +64,8 @@
 //!
 //! Has 96 bytes at most and mode 0600. While a process starts where none runs, a locked file is beside
 //! it, with `.lock` behind its name: the second of two gets [`Busy`](HandOverErrorKind::Busy). It is to be in a directory that nobody else can write to.
-//! State is not handed over: counters begin anew, connections stay where they are.
+//! Call `at` and `ready` as the same user: a process is known by the user that it was when it called
+//! `ready` (SO_PEERCRED, unix(7)). State is not handed over: counters begin anew, connections stay where they are.
 //!
 //! Linux only.
 
@@ -219,7 +221,8 @@ impl HandOver {
     ///
     /// # Errors
     ///
-    /// As for [`tcp`](HandOver::tcp).
+    /// As for [`tcp`](HandOver::tcp). The socket of a process that was killed is still at `path`: the
+    /// address is in use until the caller removes it.
     pub fn unix(
         &mut self,
         name: &str,

@@ -96,7 +96,6 @@ pub struct Serve {
     config: Arc<dyn Fn() -> ServerConfig + Send + Sync>,
     loop_config: Config,
     drain: Drain,
-    drain_time_max: Duration,
     hand_over: Option<PathBuf>,
 }
 
@@ -116,7 +115,6 @@ impl Serve {
             config: Arc::new(ServerConfig::new),
             loop_config: Config::new(),
             drain: Drain::new(DRAIN_TIME_MAX),
-            drain_time_max: DRAIN_TIME_MAX,
             hand_over: None,
         }
     }
@@ -159,17 +157,17 @@ impl Serve {
     }
 
     /// How long requests may take to finish once the process is asked to end; what has not by then
-    /// is cut. Default: 10 s.
+    /// is cut. Default: 10 s. What [`drain`](Serve::drain) has set besides, an announcement and
+    /// another grace, stays.
     #[doc(alias = "graceful shutdown")]
     pub fn drain_time_max(mut self, time: Duration) -> Serve {
-        self.drain_time_max = time;
-        self.drain = Drain::new(time);
+        self.drain = self.drain.time_max(time);
         self
     }
 
     /// In which phases the server ends once the process is asked to: announced first, with another
-    /// grace for idle connections. Replaces what [`drain_time_max`](Serve::drain_time_max) has set,
-    /// but for the time after a [hand-over](Serve::hand_over).
+    /// grace for idle connections. Replaces what [`drain_time_max`](Serve::drain_time_max) has set.
+    /// After a [hand-over](Serve::hand_over) only its time counts, without the announcement.
     pub fn drain(mut self, drain: Drain) -> Serve {
         self.drain = drain;
         self
@@ -178,7 +176,7 @@ impl Serve {
     /// Takes the listeners of the process that serves at `path`, if there is one, and hands them to
     /// the next one that asks there; see `rotor_core::hand_over`. Default: neither.
     ///
-    /// The process before drains, for its [`drain_time_max`](Serve::drain_time_max), once this one
+    /// The process before drains, for the time of its [`drain`](Serve::drain), once this one
     /// serves and has the path. Where this one cannot follow, `run` stops its loops and fails, and the
     /// other one goes on; where that has ended meanwhile, this one serves, and logs what is wrong.
     /// Their name is `http`. On Linux; elsewhere `run` fails with `Unsupported`.
@@ -267,7 +265,7 @@ impl Serve {
     ) -> Result<(), BoxError> {
         let (threads, drain) = (self.threads, self.drain);
         let (opened, following) = match self.hand_over.as_deref() {
-            Some(path) => follow(path, addresses, &self.listen, threads, self.drain_time_max)?,
+            Some(path) => follow(path, addresses, &self.listen, threads, drain.time())?,
             None => open(addresses, &self.listen, threads)?,
         };
         let Opened { queues, address } = opened;
@@ -376,6 +374,16 @@ mod tests {
                 );
             }
         }
+    }
+
+    #[test]
+    fn the_time_of_a_drain_leaves_its_phases_alone() {
+        let phases = Drain::new(Duration::from_secs(60)).announce(Duration::from_secs(5));
+        let server = Serve::new("127.0.0.1:0").drain(phases);
+        assert_eq!(server.drain.time(), Duration::from_secs(60), "also after a hand-over");
+        let shorter = server.drain_time_max(Duration::from_secs(20)).drain;
+        assert_eq!(shorter.time(), Duration::from_secs(20));
+        assert_eq!(shorter.in_all(), Duration::from_secs(25));
     }
 
     #[test]
