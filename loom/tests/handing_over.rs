@@ -54,7 +54,10 @@ impl Machine for Blocks {
 
 /// A loop of machines that block at once, each so many times.
 fn blocking_loop(threads_max: usize, times: &[u32]) -> LoopInstance<Blocks, Waiting> {
-    let blocking = Blocking::new().patience_declared(Duration::ZERO).threads_max(threads_max);
+    loop_with(Blocking::new().patience_declared(Duration::ZERO).threads_max(threads_max), times)
+}
+
+fn loop_with(blocking: Blocking, times: &[u32]) -> LoopInstance<Blocks, Waiting> {
     let config = Config::new().machines_max(times.len()).blocking(blocking);
     let mut creator = Loop::with_backend(Waiting::default(), &config).unwrap();
     for times in times {
@@ -116,5 +119,15 @@ fn a_loop_that_is_stopped_while_one_is_away_goes_on_with_it() {
         }
         assert_eq!(instance.context().sections, 1);
         other.join().unwrap();
+    });
+}
+
+#[test]
+fn what_nobody_watches_is_not_lent_however_short_it_was() {
+    model(1, || {
+        // No time passes in a model, and none has a watchdog, which would take it.
+        let mut instance = loop_with(Blocking::new().threads_max(1), &[2]);
+        assert_eq!(instance.run().unwrap(), Exit::Empty);
+        assert_eq!(instance.stats().read().handed_quick, 0);
     });
 }
