@@ -54,6 +54,15 @@ impl Incoming {
         self.was_short = false;
     }
 
+    /// Where that read has emptied the socket, no other one follows that would give back the room
+    /// behind a few bytes of a record.
+    #[inline]
+    pub(crate) fn settle(&mut self) {
+        if self.was_short {
+            self.bytes.shrink();
+        }
+    }
+
     /// Whether that read has emptied the socket, as far as the socket can tell.
     #[inline]
     pub(crate) fn has_drained<S: StreamSocket>(&self, inner: &S) -> bool {

@@ -209,7 +209,10 @@ impl Live {
             match self.read_side {
                 ReadSide::Closed => return Ok(filled),
                 // Told of first; then the error, again and again.
-                _ if filled > 0 => return Ok(filled),
+                _ if filled > 0 => {
+                    self.incoming.settle();
+                    return Ok(filled);
+                }
                 ReadSide::Broken => return Err(self.take_failure()),
                 ReadSide::Truncated => return Err(ErrorKind::UnexpectedEof.into()),
                 ReadSide::Open if self.outgoing.len() > OUTGOING_BYTES_MAX => {
@@ -246,14 +249,20 @@ impl Live {
                 Ok((_, At::NeedsInput)) => TlsError::Empty,
                 Err(error) => error,
             };
-            self.read_side = ReadSide::Broken;
-            TlsCounters::add(&self.counters.broken);
-            // The alert, if the socket takes it; else it is flushed later.
-            let _is_sent = self.flush(inner);
-            log::debug!("a TLS connection has broken off: {}", rotor_core::with_causes(&error));
-            self.failure = Some(Box::new(error));
+            self.break_off(error, inner);
         }
         filled
+    }
+
+    /// What came cannot be read, wherever that was found; the alert for it is in `outgoing`.
+    #[cold]
+    fn break_off<S: StreamSocket>(&mut self, error: TlsError, inner: &mut S) {
+        self.read_side = ReadSide::Broken;
+        TlsCounters::add(&self.counters.broken);
+        // The alert, if the socket takes it; else it is flushed later.
+        let _is_sent = self.flush(inner);
+        log::debug!("a TLS connection has broken off: {}", rotor_core::with_causes(&error));
+        self.failure = Some(Box::new(error));
     }
 
     #[cold]
@@ -287,8 +296,8 @@ impl Live {
             Ok(false) => {}
             Err(error) => {
                 session.engine.last_words(&mut incoming.bytes, outgoing);
-                self.read_side = ReadSide::Broken;
-                return Err(TlsError::from(error).into());
+                self.break_off(error.into(), inner);
+                return Err(self.take_failure());
             }
         }
         match self.flush(inner) {
@@ -317,9 +326,9 @@ impl Live {
                 Ok(true) => self.note_peer_closed(),
                 Ok(false) => {}
                 // What cannot be closed in order has broken; the alert says so.
-                Err(_) => {
+                Err(error) => {
                     session.engine.last_words(&mut incoming.bytes, outgoing);
-                    self.read_side = ReadSide::Broken;
+                    self.break_off(error.into(), inner);
                 }
             }
         }

@@ -10,8 +10,8 @@ use std::time::Duration;
 use kit::{Issuer, Log, RawClient};
 use rotor_core::Scope;
 use rotor_stream::testing::{Peer, Scripted, TestLoop, pair};
-use rotor_stream::{Exception, Intent, Matched, Protocol, Stream, StreamConfig, Transport};
-use rotor_tls::TlsStream;
+use rotor_stream::{Exception, Fatal, Intent, Matched, Protocol, Stream, StreamConfig, Transport};
+use rotor_tls::{TlsServer, TlsStream};
 
 type Test = TestLoop<Stream<Pauses, TlsStream<Scripted<true>>>>;
 
@@ -53,6 +53,10 @@ impl Protocol for Pauses {
         Intent::of(self).bytes(50).no_deadline()
     }
 
+    fn fatal(self, error: Fatal, scope: &mut Scope<'_, Log>) {
+        scope.push(rotor_core::with_causes(&error).to_string());
+    }
+
     fn exception(
         self,
         exception: Exception,
@@ -65,9 +69,9 @@ impl Protocol for Pauses {
 }
 
 /// A client that has shaken hands with such a server.
-fn shaken(test: &mut Test, config: rustls::ClientConfig, issuer: &Issuer) -> (Peer, RawClient) {
+fn shaken(test: &mut Test, config: rustls::ClientConfig, server: &TlsServer) -> (Peer, RawClient) {
     let (socket, peer) = pair(test.world());
-    let socket = issuer.server().wrap(socket);
+    let socket = server.wrap(socket);
     test.add(|scope| Stream::connected(socket, (), scope));
     let mut client = RawClient::new(config, "localhost");
     client.talk(test, &peer);
@@ -79,7 +83,8 @@ fn a_close_notify_that_is_met_while_writing_is_an_end() {
     for version in [&rustls::version::TLS13, &rustls::version::TLS12] {
         let issuer = Issuer::new();
         let mut test = Test::new(Log::new());
-        let (peer, mut client) = shaken(&mut test, issuer.raw_config_of(&[version]), &issuer);
+        let (peer, mut client) =
+            shaken(&mut test, issuer.raw_config_of(&[version]), &issuer.server());
         client.write(&[b'x'; BLOCK]);
         client.tls.send_close_notify();
         // The answer comes before the stream looks at what follows the block.
@@ -92,10 +97,33 @@ fn a_close_notify_that_is_met_while_writing_is_an_end() {
 }
 
 #[test]
+fn what_cannot_be_read_and_is_met_while_writing_is_counted_and_answered_by_an_alert() {
+    for version in [&rustls::version::TLS13, &rustls::version::TLS12] {
+        let issuer = Issuer::new();
+        let server = issuer.server();
+        let mut test = Test::new(Log::new());
+        let (peer, mut client) = shaken(&mut test, issuer.raw_config_of(&[version]), &server);
+        client.write(&[b'x'; BLOCK]);
+        let first = client.take_records();
+        client.write(&[b'y'; 50]);
+        let mut second = client.take_records();
+        *second.last_mut().expect("it is not empty") ^= 1;
+        peer.send(&[first, second].concat());
+        test.settle();
+        client.receive(&peer.take_received());
+        let alert = rustls::AlertDescription::BadRecordMac;
+        assert_eq!(client.failure, Some(rustls::Error::AlertReceived(alert)), "{version:?}");
+        assert_eq!(server.counters().broken(), 1);
+        let log = test.context()[1..].join("\n");
+        assert!(log.contains("the peer broke the protocol"), "{log}");
+    }
+}
+
+#[test]
 fn what_comes_while_decoded_bytes_wait_is_read() {
     let issuer = Issuer::new();
     let mut test = Test::new(Log::new());
-    let (peer, mut client) = shaken(&mut test, issuer.raw_config(), &issuer);
+    let (peer, mut client) = shaken(&mut test, issuer.raw_config(), &issuer.server());
 
     // One short read brings both records, of which the stream takes the first.
     client.write(&[b'x'; BLOCK]);

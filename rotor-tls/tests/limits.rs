@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use kit::{Issuer, Lines, Log, RawClient, Test, serve, shaken};
 use rotor_core::Scope;
-use rotor_stream::testing::{Peer, ScriptedSocket, TestLoop, pair};
+use rotor_stream::testing::{Peer, Scripted, TestLoop, pair};
 use rotor_stream::{
     BytesHeld, Exception, Fatal, Intent, Matched, Protocol, Stream, StreamConfig, Transport,
 };
@@ -62,9 +62,14 @@ impl Protocol for Bounded {
     }
 }
 
-type BoundedLoop = TestLoop<Stream<Bounded, TlsStream<ScriptedSocket>>>;
+type BoundedLoop = BoundedOn<false>;
+type BoundedOn<const D: bool> = TestLoop<Stream<Bounded, TlsStream<Scripted<D>>>>;
 
-fn serve_bounded(test: &mut BoundedLoop, tls: &TlsServer, held: &Arc<BytesHeld>) -> Peer {
+fn serve_bounded<const D: bool>(
+    test: &mut BoundedOn<D>,
+    tls: &TlsServer,
+    held: &Arc<BytesHeld>,
+) -> Peer {
     let (socket, peer) = pair(test.world());
     test.add(|scope| Stream::connected(tls.wrap(socket), held.clone(), scope));
     peer
@@ -104,6 +109,30 @@ fn what_a_handshake_and_a_part_of_a_record_hold_counts_in_the_total() {
     peer.reset();
     test.settle();
     assert_eq!(held.bytes(), 0);
+}
+
+/// Where the read is spared that would find nothing, too.
+#[test]
+fn a_few_bytes_of_a_record_hold_no_block() {
+    let issuer = Issuer::new();
+    let held = BytesHeld::new(1_000_000);
+    let mut test = BoundedOn::<true>::new(Log::new());
+    let peer = serve_bounded(&mut test, &issuer.server(), &held);
+    let mut client = RawClient::new(issuer.raw_config(), "localhost");
+    client.talk(&mut test, &peer);
+    for lines in [1, 30_000] {
+        client.tls.set_buffer_limit(None);
+        client.write(&b"a\n".repeat(lines));
+        let whole = client.take_records();
+        client.write(b"b\n");
+        let next = client.take_records();
+        peer.send(&[&whole, &next[..3]].concat());
+        test.settle();
+        assert!((3..1024).contains(&held.bytes()), "{lines} lines: {}", held.bytes());
+        peer.send(&next[3..]);
+        test.settle();
+        assert_eq!(held.bytes(), 0);
+    }
 }
 
 #[test]
