@@ -122,6 +122,11 @@ impl From<rustls::Error> for TlsError {
             General(text) if text == "incompatible signing key" => {
                 TlsError::NothingInCommon(error.into())
             }
+            // Names were looked at before; were the two ever to read a hello differently, it would
+            // still be the client that asks for what is not there.
+            General(text) if text == "no server certificate chain resolved" => {
+                TlsError::NothingInCommon(error.into())
+            }
             EncryptError
             | General(_)
             | FailedToGetCurrentTime

@@ -72,9 +72,9 @@
 //! * A hello of [`HELLO_BYTES_MAX`]; before it is whole, a connection costs what has come of it.
 //! * Handshakes under way: [`handshakes_max`](TlsServerConfig::handshakes_max); the time for one:
 //!   [`handshake_timeout`](rotor_stream::StreamConfig::handshake_timeout).
-//! * Plaintext that waits to be read: what does not fit of one record, 16 KiB at most; encrypted,
-//!   what one read brought, 80 KiB at most; to be written, 64 KiB of plaintext and what goes around
-//!   it.
+//! * Plaintext that waits to be read: what does not fit of one record, 16 KiB at most; where a write
+//!   had to decode what came, all that one read brought. Encrypted: what one read brought behind a
+//!   part of a record, 128 KiB at most. To be written: 64 KiB of plaintext and what goes around it.
 //! * Records without data: [`EMPTY_BYTES_MAX`] in a row. Changes of key, warnings and renegotiation: as rustls
 //!   bounds them.
 //!

@@ -59,6 +59,7 @@ fn said(by: &mut ServerConnection) -> Vec<u8> {
 }
 
 #[test]
+#[allow(clippy::disallowed_methods, reason = "another thread is what it is about")]
 fn a_ticket_is_taken_on_a_thread_that_has_shaken_no_hands() {
     let (client, server) = configs();
     let mut server = ServerConnection::new(Arc::new(server)).expect("it is well made");
