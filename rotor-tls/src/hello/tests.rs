@@ -48,6 +48,15 @@ fn a_hello_is_found_whole_byte_by_byte_and_in_many_records() {
 }
 
 #[test]
+fn the_dot_of_the_root_is_no_part_of_a_name() {
+    let mut bytes = hello("example.comx", usize::MAX);
+    let at = bytes.windows(4).position(|four| four == b"comx").expect("it is in clear");
+    bytes[at + 3] = b'.';
+    let expected = Greeting::Hello { name: Some("example.com".into()) };
+    assert_eq!(HelloReader::default().look(&bytes), expected);
+}
+
+#[test]
 fn a_client_that_asks_for_an_address_asks_for_no_name() {
     let bytes = hello("192.0.2.1", 16 * 1024);
     assert_eq!(HelloReader::default().look(&bytes), Greeting::Hello { name: None });
