@@ -12,6 +12,7 @@
 
 mod asking_to_end;
 mod away;
+mod coming_back;
 mod deadlines;
 mod ending;
 mod failures;

@@ -47,7 +47,7 @@ where
     }
 
     /// Runs the loop until it has ended, is given to somebody else, or is gone.
-    pub(super) fn drive_on(self: &Arc<Self>, baton: Baton<M, B>, worker: &Worker<M, B>) {
+    pub(super) fn drive_on(self: &Arc<Self>, baton: Baton<M, B>, worker: &Worker<Baton<M, B>>) {
         self.runs_here(worker);
         let mut held = Held { rest: Cell::new(None), context: None };
         held.hold(baton);
@@ -71,7 +71,7 @@ where
         true
     }
 
-    fn make_calls(self: &Arc<Self>, held: &mut Held<M, B>, worker: &Worker<M, B>) {
+    fn make_calls(self: &Arc<Self>, held: &mut Held<M, B>, worker: &Worker<Baton<M, B>>) {
         let lifted = &mut Lifted::nothing();
         loop {
             if self.control.is_wanted() {
@@ -111,7 +111,7 @@ where
     fn call(
         self: &Arc<Self>,
         held: &mut Held<M, B>,
-        worker: &Worker<M, B>,
+        worker: &Worker<Baton<M, B>>,
         lifted: &mut Lifted<M>,
         mut call: Call<M>,
     ) {

@@ -15,7 +15,7 @@ use crate::time::Time;
 /// Gives the loop up for a section that blocks, and takes it back.
 pub(super) struct Hand<'a, M: Machine, B: Backend> {
     relay: &'a Arc<Relay<M, B>>,
-    worker: &'a Worker<M, B>,
+    worker: &'a Worker<Baton<M, B>>,
     rest: &'a Cell<Option<Box<Rest<M, B>>>>,
     terms: &'a Terms,
     /// When the section began.
@@ -27,7 +27,7 @@ pub(super) struct Hand<'a, M: Machine, B: Backend> {
 impl<'a, M: Machine, B: Backend> Hand<'a, M, B> {
     pub(super) fn new(
         relay: &'a Arc<Relay<M, B>>,
-        worker: &'a Worker<M, B>,
+        worker: &'a Worker<Baton<M, B>>,
         rest: &'a Cell<Option<Box<Rest<M, B>>>>,
         terms: &'a Terms,
     ) -> Hand<'a, M, B> {

@@ -138,7 +138,7 @@ where
     }
 
     /// This thread runs the loop from now on.
-    fn runs_here(&self, worker: &Worker<M, B>) {
+    fn runs_here(&self, worker: &Worker<Baton<M, B>>) {
         if let Some(runner) = &*self.runner.lock().unwrap_or_else(PoisonError::into_inner) {
             runner.is_here(worker.probe());
         }

@@ -43,7 +43,7 @@ where
     }
 
     /// What such a thread does, until it has been of no use for a while.
-    fn live(self: &Arc<Self>, worker: &Worker<M, B>) {
+    fn live(self: &Arc<Self>, worker: &Worker<Baton<M, B>>) {
         let mut next = worker.seat.wait();
         while let Some(baton) = next {
             self.drive_on(baton, worker);

@@ -3,20 +3,17 @@
 use std::cell::OnceCell;
 use std::sync::Arc;
 
-use super::Baton;
-use crate::backend::Backend;
 use crate::blocking::{Seat, ThreadProbe};
-use crate::machine::Machine;
 
 /// Of one thread, and not sent to others.
-pub(super) struct Worker<M: Machine, B: Backend> {
+pub(super) struct Worker<T> {
     /// Where it waits for the loop.
-    pub(super) seat: Arc<Seat<Baton<M, B>>>,
+    pub(super) seat: Arc<Seat<T>>,
     probe: OnceCell<ThreadProbe>,
 }
 
-impl<M: Machine, B: Backend> Worker<M, B> {
-    pub(super) fn new(seat: Arc<Seat<Baton<M, B>>>) -> Worker<M, B> {
+impl<T> Worker<T> {
+    pub(super) fn new(seat: Arc<Seat<T>>) -> Worker<T> {
         Worker { seat, probe: OnceCell::new() }
     }
 
