@@ -180,6 +180,8 @@ mod tests {
             let blocking = Blocking::new().patience(Duration::from_micros(asked));
             assert_eq!(blocking.watch.patience, Duration::from_micros(set));
         }
-        assert_eq!(format!("{:?}", Blocking::default()), "Blocking { patience: 10ms, .. }");
+        let printed = "Blocking { patience: 10ms, patience_declared: 50µs, threads_max: 64, \
+                       keep_idle: 10s, .. }";
+        assert_eq!(format!("{:?}", Blocking::default()), printed);
     }
 }
