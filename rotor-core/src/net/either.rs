@@ -162,6 +162,11 @@ impl<A: StreamSocket, B: StreamSocket> StreamSocket for Either<A, B> {
     }
 
     #[inline]
+    fn awaits_rest(&self) -> bool {
+        both!(self, socket => socket.awaits_rest())
+    }
+
+    #[inline]
     fn unsent_len(&self) -> usize {
         both!(self, socket => socket.unsent_len())
     }

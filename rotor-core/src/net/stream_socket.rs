@@ -258,6 +258,12 @@ pub trait StreamSocket: Read + Write + Source + Sized + 'static {
         false
     }
 
+    /// Returns whether a wrapper has got a part of what is input only once the rest has come, such
+    /// as the beginning of a record: then a peer that seems to say nothing is about to.
+    fn awaits_rest(&self) -> bool {
+        false
+    }
+
     /// Returns how many bytes of its own a wrapper holds that its inner socket has not taken yet: a
     /// stream sees by it whether a slow peer takes anything at all.
     fn unsent_len(&self) -> usize {

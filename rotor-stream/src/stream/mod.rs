@@ -187,8 +187,12 @@ impl<P: Protocol, S: StreamSocket> Machine for Stream<P, S> {
 
     fn idle(&self) -> Option<Idle> {
         let Phase::Open(open) = &self.phase else { return None };
-        // A peer that does not take its answer is not idle: the least rate is for that.
-        if self.io.has_output() { None } else { open.idle(&self.io).map(Idle::since) }
+        // A peer that does not take its answer is not idle: the least rate is for that. Nor is one of
+        // whose next record a part has come, however long the rest takes.
+        if self.io.has_output() || self.io.socket.awaits_rest() {
+            return None;
+        }
+        open.idle(&self.io).map(Idle::since)
     }
 
     fn type_name(&self) -> &'static str {

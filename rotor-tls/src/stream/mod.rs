@@ -248,6 +248,11 @@ impl<S: StreamSocket> StreamSocket for TlsStream<S> {
         waits || self.inner.wants_write()
     }
 
+    fn awaits_rest(&self) -> bool {
+        self.live().is_some_and(|live| !live.incoming.bytes.is_empty()) || self.inner.awaits_rest()
+    }
+
+    #[inline]
     fn unsent_len(&self) -> usize {
         let unsent = match &self.state {
             State::Open(live) => live.outgoing.len(),
