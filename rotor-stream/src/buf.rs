@@ -281,6 +281,7 @@ impl Buf {
     }
 
     /// Reads into what is there, up to a place in the memory.
+    #[inline(always)]
     fn read_into(&mut self, reader: &mut impl Read, to: usize) -> io::Result<Filled> {
         let room = &mut self.memory[self.end..to];
         let asked = room.len();

@@ -86,6 +86,15 @@ impl<M: Machine, B: Backend> Core<M, B> {
         if is_due {
             return Some(environment.now());
         }
-        [slots.next_deadline(), repeated.next(), self.drain.next_step()].into_iter().flatten().min()
+        earlier(earlier(slots.next_deadline(), repeated.next()), self.drain.next_step())
+    }
+}
+
+/// The earlier of two times that there may be. Each turn asks for it, mostly of one time.
+#[inline(always)]
+fn earlier(one: Option<Time>, other: Option<Time>) -> Option<Time> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(one.min(other)),
+        (one, other) => one.or(other),
     }
 }
