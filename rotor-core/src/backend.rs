@@ -31,6 +31,7 @@ use crate::offload::OffloadPool;
 use crate::time::Time;
 use crate::token::Token;
 
+pub use crate::clock::Clock;
 pub use crate::offload::work::{Begun, JobEnd, OffloadJob, OffloadWork};
 
 /// Where a job is to be run, and how soon.

@@ -4,6 +4,7 @@
 use std::any::type_name;
 use std::fmt;
 
+use crate::description::Description;
 use crate::event::{Event, InPlace};
 use crate::machine::Machine;
 use crate::response::Response;
@@ -82,6 +83,7 @@ type Answered<C> = Response<(), BoxSeed<C>>;
 trait AnyMachine<C> {
     fn handle(&mut self, event: Event<BoxSeed<C>>, scope: &mut Scope<'_, C>) -> Answered<C>;
     fn idle(&self) -> Option<Idle>;
+    fn describe(&self, to: &mut Description);
     fn type_name(&self) -> &'static str;
 }
 
@@ -116,6 +118,12 @@ impl<C: 'static, M: Machine<Context = C> + 'static> AnyMachine<C> for Holder<M> 
         self.0.as_ref()?.idle()
     }
 
+    fn describe(&self, to: &mut Description) {
+        if let Some(machine) = &self.0 {
+            machine.describe(to);
+        }
+    }
+
     fn type_name(&self) -> &'static str {
         self.0.as_ref().map_or(type_name::<M>(), Machine::type_name)
     }
@@ -148,6 +156,10 @@ impl<C: 'static> Machine for BoxMachine<C> {
 
     fn idle(&self) -> Option<Idle> {
         self.machine.idle()
+    }
+
+    fn describe(&self, to: &mut Description) {
+        self.machine.describe(to);
     }
 
     fn type_name(&self) -> &'static str {

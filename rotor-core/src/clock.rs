@@ -8,10 +8,13 @@ use rustix::time::{ClockId, clock_gettime};
 
 use crate::time::Time;
 
-/// The only place that reads the clocks of the system. All loops of a process count from the same
-/// instant, so that their times compare and can travel in messages.
+/// The clocks of the system: the only place that reads them, for those who implement a backend.
+///
+/// All loops of a process count from the same instant, so that their times compare and can travel
+/// in messages: a backend that has real peers answers by this.
+#[doc(alias = "CLOCK_MONOTONIC")]
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Clock {
+pub struct Clock {
     epoch: Epoch,
 }
 
@@ -27,13 +30,16 @@ struct Epoch {
 
 #[expect(clippy::disallowed_methods, reason = "this is the clock that the scope stands for")]
 impl Clock {
-    pub(crate) fn new() -> Clock {
+    /// Makes the clock of this process.
+    #[expect(clippy::new_without_default, reason = "a clock is made where a loop is, by name")]
+    pub fn new() -> Clock {
         // One for all loops of the process: times that they exchange can be compared.
         static EPOCH: OnceLock<Epoch> = OnceLock::new();
         Clock { epoch: *EPOCH.get_or_init(Epoch::now) }
     }
 
-    pub(crate) fn now(&self) -> Time {
+    /// Reads the monotonic clock.
+    pub fn now(&self) -> Time {
         // Saturating, since std does not rule out a clock that goes backwards.
         Time::ZERO + Instant::now().saturating_duration_since(self.epoch.instant)
     }
@@ -42,20 +48,31 @@ impl Clock {
     /// it asks no hardware.
     #[cfg(any(target_os = "linux", target_os = "android"))]
     #[inline]
-    pub(crate) fn coarse_now(&self) -> Time {
+    pub fn coarse_now(&self) -> Time {
         // Saturating, since it lags behind the exact one: at first it may be before the epoch.
         Time::from_nanos(
             since_start(ClockId::MonotonicCoarse).saturating_sub(self.epoch.since_start),
         )
     }
 
+    /// Reads the exact clock, where no coarse one is known.
     #[cfg(not(any(target_os = "linux", target_os = "android")))]
-    pub(crate) fn coarse_now(&self) -> Time {
+    pub fn coarse_now(&self) -> Time {
         // No coarse clock is known there. The exact one is as right, and costs more.
         self.now()
     }
 
-    pub(crate) fn wall_time(&self) -> SystemTime {
+    /// Returns how long ago the system was started, without the time in which it slept, in
+    /// microseconds (CLOCK_MONOTONIC): what a service manager is told. 0 where that is not known.
+    pub(crate) fn since_start_micros() -> u64 {
+        #[cfg(any(target_os = "linux", target_os = "android"))]
+        return since_start(ClockId::Monotonic) / 1_000;
+        #[cfg(not(any(target_os = "linux", target_os = "android")))]
+        0
+    }
+
+    /// Reads the wall clock.
+    pub fn wall_time(&self) -> SystemTime {
         SystemTime::now()
     }
 }

@@ -317,6 +317,12 @@ macro_rules! __rotor_compose {
                 }
             }
 
+            fn describe(&self, to: &mut $crate::Description) {
+                match self {
+                    $($name::$part(machine) => <$machine as $crate::Machine>::describe(machine, to),)+
+                }
+            }
+
             fn type_name(&self) -> &'static str {
                 match self {
                     $($name::$part(machine) => <$machine as $crate::Machine>::type_name(machine),)+

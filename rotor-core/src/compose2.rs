@@ -1,5 +1,6 @@
 //! `Compose2`: a machine that is one of two.
 
+use crate::description::Description;
 use crate::event::{Event, InPlace};
 use crate::machine::Machine;
 use crate::response::Response;
@@ -103,6 +104,13 @@ where
         match self {
             Compose2::A(machine) => machine.idle(),
             Compose2::B(machine) => machine.idle(),
+        }
+    }
+
+    fn describe(&self, to: &mut Description) {
+        match self {
+            Compose2::A(machine) => machine.describe(to),
+            Compose2::B(machine) => machine.describe(to),
         }
     }
 

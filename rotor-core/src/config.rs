@@ -33,6 +33,11 @@ pub struct Config {
     /// Whether anything is to be done at each call, as `time_handlers` or a watchdog want it: one
     /// question where nothing is.
     pub(crate) notes_calls: bool,
+    /// The same, in each turn: those of a sample are noted in some only.
+    pub(crate) notes_all_calls: bool,
+    /// Of turns whose number has these bits at zero the handlers are timed.
+    pub(crate) sample_mask: u64,
+    pub(crate) keep_ages: bool,
     pub(crate) observer: Option<Observer>,
     pub(crate) offload: OffloadPool,
     pub(crate) blocking: Option<Blocking>,
@@ -107,6 +112,9 @@ impl Config {
             seed: None,
             time_handlers: false,
             notes_calls: false,
+            notes_all_calls: false,
+            sample_mask: 63,
+            keep_ages: false,
             observer: None,
             offload: OffloadPool::default(),
             blocking: None,
@@ -218,6 +226,25 @@ impl Config {
         self.time_handlers = yes;
         // The one flag that a call looks at; a watchdog sets it too.
         self.notes_calls = yes;
+        self.notes_all_calls = yes;
+        self
+    }
+
+    /// Sets that the handlers of one turn in so many are timed, for
+    /// [`LoopTimes::handlers`](crate::LoopTimes::handlers). Default 64, rounded up to a power of two;
+    /// zero: none. A sampled turn costs two clock readings a handler, so the default costs next to
+    /// nothing.
+    pub fn sample_handlers(mut self, turns: u32) -> Config {
+        // No turn has the number zero.
+        let one_of = u64::from(turns).next_power_of_two();
+        self.sample_mask = if turns == 0 { u64::MAX } else { one_of - 1 };
+        self
+    }
+
+    /// Sets whether it is kept when each machine was made, for
+    /// [`Details::made`](crate::Details::made). Default: no. It costs 4 bytes a slot that was used.
+    pub fn keep_ages(mut self, yes: bool) -> Config {
+        self.keep_ages = yes;
         self
     }
 

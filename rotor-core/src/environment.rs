@@ -5,12 +5,14 @@
 //! `event_loop`) and the context. The scope borrows the first and the last, never the core, so that
 //! the core can be carried on by another thread while a handler blocks.
 
+use std::any::Any;
 use std::io;
-use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use crate::at_end::AnyEndQueue;
 use crate::backend::BackendHandle;
 use crate::blocking::BlockCounts;
 use crate::config::Config;
@@ -50,6 +52,9 @@ pub(crate) struct Environment<H: ?Sized> {
     pub(crate) jobs: Arc<JobCounts>,
     pub(crate) blocks: Arc<BlockCounts>,
     pub(crate) job_watch: JobWatch,
+    /// The `AnyEndQueue` for the loop's context, whose type is not known here; none before there is
+    /// a context.
+    ends: OnceLock<Box<dyn Any + Send + Sync>>,
     pub(crate) handle: H,
 }
 
@@ -81,6 +86,7 @@ impl<H: BackendHandle> Environment<H> {
             jobs: Arc::default(),
             blocks: Arc::default(),
             job_watch: JobWatch::default(),
+            ends: OnceLock::new(),
             handle,
         })
     }
@@ -138,6 +144,16 @@ impl<H: BackendHandle + ?Sized> Environment<H> {
         let woke_itself = self.woke_itself();
         self.woke_itself.store(false, Relaxed);
         woke_itself
+    }
+
+    pub(crate) fn set_ends<C: 'static>(&self, ends: AnyEndQueue<C>) {
+        // A loop is instantiated once.
+        let _ = self.ends.set(Box::new(ends));
+    }
+
+    /// Where ends wait for a context of this type: `None` for that of an early scope.
+    pub(crate) fn ends<C: 'static>(&self) -> Option<AnyEndQueue<C>> {
+        self.ends.get()?.downcast_ref().cloned()
     }
 
     pub(crate) fn draining(&self) -> Option<Time> {

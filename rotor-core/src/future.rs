@@ -3,8 +3,11 @@
 //! Neither has to do with `std::future::Future`: there is no executor, and nothing is polled. The
 //! machine is woken when the value is there.
 
+mod poll_cancelled;
+
 use std::fmt;
 use std::sync::{Arc, PoisonError, Weak};
+use std::task::Waker;
 
 use crate::notifier::Notifier;
 use crate::sync::atomic::Ordering::{AcqRel, Relaxed, Release};
@@ -169,6 +172,8 @@ impl Waiter {
 pub(crate) enum OnCancel {
     Nobody,
     Machine(Notifier),
+    /// Async code that works on the value.
+    Waker(Waker),
     Server(Arc<Cancellations>),
     /// The line in which its place becomes free. Weak, since the line has the port: it is to go
     /// with the last one who could serve it.
@@ -223,6 +228,7 @@ impl OnCancel {
             OnCancel::Machine(notifier) => {
                 notifier.wakeup();
             }
+            OnCancel::Waker(waker) => waker.wake_by_ref(),
             OnCancel::Server(cancellations) => cancellations.tell(),
             OnCancel::Line(line, place) => {
                 if let Some(line) = line.upgrade() {
@@ -254,6 +260,12 @@ enum State<V> {
 impl<V> Cell<V> {
     fn lock(&self) -> MutexGuard<'_, Shared<V>> {
         self.shared.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn set_on_cancel(&self, on_cancel: OnCancel) {
+        let before = std::mem::replace(&mut self.lock().on_cancel, on_cancel);
+        // Without the lock: a waker may be the last that owns the future.
+        drop(before);
     }
 }
 
@@ -370,7 +382,7 @@ impl<V> Port<V> {
     #[doc(alias = "cancellation")]
     pub fn on_cancel(&self, notifier: Notifier) {
         if let Some(cell) = &self.cell {
-            cell.lock().on_cancel = OnCancel::Machine(notifier);
+            cell.set_on_cancel(OnCancel::Machine(notifier));
         }
     }
 
@@ -378,15 +390,18 @@ impl<V> Port<V> {
     /// when it was dropped before.
     pub(crate) fn leave_on_cancel(&self, line: Weak<dyn Leave>, place: u64) -> bool {
         let Some(cell) = &self.cell else { return false };
-        let mut shared = cell.lock();
-        shared.on_cancel = OnCancel::Line(line, place);
-        !matches!(shared.state, State::Cancelled)
+        let (_before, is_wanted) = {
+            let mut shared = cell.lock();
+            let before = std::mem::replace(&mut shared.on_cancel, OnCancel::Line(line, place));
+            (before, !matches!(shared.state, State::Cancelled))
+        };
+        is_wanted
     }
 
     /// From now on nobody hears that the future is dropped.
     pub(crate) fn forget_line(&self) {
         if let Some(cell) = &self.cell {
-            cell.lock().on_cancel = OnCancel::Nobody;
+            cell.set_on_cancel(OnCancel::Nobody);
         }
     }
 

@@ -21,6 +21,11 @@ impl Histogram {
         self.sum_nanos = self.sum_nanos.saturating_add(nanos);
     }
 
+    /// What was counted elsewhere.
+    pub(crate) fn of(counts: [u64; Histogram::BUCKETS], sum_nanos: u64) -> Histogram {
+        Histogram { counts, sum_nanos }
+    }
+
     /// Returns how many times there are.
     pub fn count(&self) -> u64 {
         self.counts.iter().sum()
@@ -57,7 +62,8 @@ impl Histogram {
 }
 
 /// The number of the bucket: that of binary digits of the whole microseconds.
-fn bucket_of(nanos: u64) -> usize {
+#[inline]
+pub(crate) fn bucket_of(nanos: u64) -> usize {
     let micros = nanos / 1_000;
     ((u64::BITS - micros.leading_zeros()) as usize).min(Histogram::BUCKETS - 1)
 }

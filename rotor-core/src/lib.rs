@@ -108,6 +108,7 @@
 //! * [All chapters](https://github.com/rotor-rs/rotor/blob/main/doc/README.md)
 #![forbid(unsafe_code)]
 
+mod at_end;
 pub mod backend;
 mod blocking;
 mod box_machine;
@@ -117,6 +118,7 @@ mod compose;
 mod compose2;
 mod config;
 mod coordination;
+mod description;
 mod drain;
 mod environment;
 mod event;
@@ -127,8 +129,10 @@ mod future;
 mod guard;
 #[cfg(any(target_os = "linux", target_os = "android"))]
 pub mod hand_over;
+mod handler_times;
 mod histogram;
 mod last_machines;
+mod loop_times;
 mod machine;
 mod machine_failure;
 mod mailbox;
@@ -136,12 +140,15 @@ mod mio_backend;
 pub mod net;
 mod notifier;
 mod offload;
+mod pulses;
 mod queue_memory;
 mod response;
 mod room;
 mod scope;
 mod secure_random;
 mod service;
+pub mod service_manager;
+mod shared_histogram;
 pub mod signals;
 mod slot_waiters;
 mod spawn_error;
@@ -154,8 +161,9 @@ mod timers;
 mod token;
 mod wake_queue;
 
+pub use at_end::AtEnd;
 pub use backend::{Backend, BackendHandle, Source, Wake};
-pub use blocking::{Blocking, Stuck, StuckOutcome, ThreadState};
+pub use blocking::{Blocking, SharedContext, Stuck, StuckOutcome, ThreadState, Unstuck};
 pub use box_machine::{BoxMachine, BoxSeed};
 pub use causes::with_causes;
 #[doc(hidden)]
@@ -163,15 +171,19 @@ pub use compose::check_part;
 pub use compose2::Compose2;
 pub use config::{Config, EVENTS_LIMIT, ExitPolicy, OnPanic, TICK};
 pub use coordination::{Arrived, Barrier, Bell, Held, Lock, Permit, PermitStats, Permits};
+pub use description::{Description, Details};
 pub use drain::{Drain, Grace, Phase};
 pub use event::{Event, InPlace};
 pub use event_loop::{
-    Broadcast, Cursor, Exit, Loop, LoopHandle, LoopInstance, Machines, PostError, Seen, Verdict,
+    AddError, Adding, Broadcast, Cursor, Exit, Loop, LoopHandle, LoopInstance, Machines, PostError,
+    Seen, Verdict,
 };
 pub use event_set::{EventSet, Interest};
 pub use future::{Future, Lost, Outcome, Port};
 pub use guard::Panicked;
+pub use handler_times::HandlerTimes;
 pub use histogram::Histogram;
+pub use loop_times::LoopTimes;
 pub use machine::Machine;
 pub use machine_failure::{FailureCause, MachineFailure};
 pub use mailbox::{Mailbox, ReceiveError, Reserved, SendError, Sender};
@@ -181,12 +193,14 @@ pub use offload::{
     Batch, Job, Measured, OffloadFull, OffloadPool, OnJobPanic, PoolBuilder, PoolError, PoolStats,
     WhenFull,
 };
+pub use pulses::{HeldUp, Pulses};
 pub use response::{Answer, BoxError, Deadline, Response};
 pub use room::{Idle, Room};
 pub use scope::{EarlyScope, GlobalScope, JobBuilder, NoContext, NoPermit, Place, Ran, Scope};
 pub use service::{BlockingReply, Call, Calls, Service};
+pub use shared_histogram::SharedHistogram;
 pub use spawn_error::{SpawnCause, SpawnError};
-pub use stats::{LongestHandler, Stats, StatsHandle};
+pub use stats::{Longest, LongestHandler, Stats, StatsHandle};
 /// The seed of a machine that nobody spawns, and of one that spawns nobody: std's type without
 /// values.
 pub use std::convert::Infallible;

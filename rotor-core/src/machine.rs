@@ -2,6 +2,7 @@
 
 use std::any::type_name;
 
+use crate::description::Description;
 use crate::event::{Event, InPlace};
 use crate::event_set::EventSet;
 use crate::response::Response;
@@ -43,8 +44,8 @@ use crate::time::Time;
 ///   deadline stay as they were.
 /// * A layer around other machines implements **`handle`**: what it does not decide itself it hands
 ///   down, whatever the event, those that a later version brings included. It implements
-///   [`idle`](Machine::idle) and `type_name` as well, which the loop queries and which are no
-///   events. Its own named handlers are then not called, and nobody calls those of the machine in
+///   [`idle`](Machine::idle), [`describe`](Machine::describe) and `type_name` as well, which are
+///   asked for and are no events. Its own named handlers are then not called, and nobody calls those of the machine in
 ///   it: calling `inner.ready(..)` bypasses its `handle`. There is one in the [guide].
 ///
 /// [guide]: https://github.com/rotor-rs/rotor/blob/main/doc/guide/composing.md#a-layer-around-other-machines
@@ -279,6 +280,15 @@ pub trait Machine: Sized {
     fn make_room(self, scope: &mut Scope<'_, Self::Context>) -> Response<Self, Self::Seed> {
         let _ = scope;
         Response::keep(self)
+    }
+
+    /// Says what the machine is at, for people who look at the loop while it runs: its state in a
+    /// word, its peer, what it holds. Default: nothing.
+    ///
+    /// It may be asked of every machine of a loop in a row, so it takes no longer than reading a few
+    /// fields. A layer says what it knows itself, then has what is in it say the rest.
+    fn describe(&self, to: &mut Description) {
+        let _ = to;
     }
 
     /// What the machine is called in logs and statistics. Composed machines answer with the name of

@@ -3,6 +3,7 @@
 use std::cmp::Ordering;
 use std::fmt;
 use std::sync::Arc;
+use std::task::{Wake, Waker};
 
 use crate::sync::atomic::AtomicBool;
 use crate::token::Token;
@@ -76,6 +77,52 @@ impl Notifier {
     /// Returns the part of the machine that this wakes; 0 is the machine itself.
     pub fn part(&self) -> u32 {
         self.part
+    }
+
+    /// Makes it the waker of a [`std::future::Future`] that the machine polls. It costs one
+    /// allocation; its clones cost none.
+    ///
+    /// It may outlive the machine, and wakes nobody then: not the one that has its slot meanwhile
+    /// either. Where a machine polls one future after another, a waker of the one before wakes it for
+    /// nothing.
+    ///
+    /// ```
+    /// use std::pin::Pin;
+    /// use std::task::{Context, Poll};
+    ///
+    /// use rotor_core::{Infallible, Machine, Response, Scope};
+    ///
+    /// /// A future as a machine that ends when it does. (`rotor-async` has more.)
+    /// struct Task(Pin<Box<dyn Future<Output = ()>>>);
+    ///
+    /// impl Machine for Task {
+    ///     type Context = ();
+    ///     type Seed = Infallible;
+    ///
+    ///     fn wakeup(mut self, scope: &mut Scope<'_, ()>) -> Response<Self> {
+    ///         let waker = scope.notifier().into_waker();
+    ///         match self.0.as_mut().poll(&mut Context::from_waker(&waker)) {
+    ///             Poll::Ready(()) => Response::done(),
+    ///             Poll::Pending => Response::keep(self),
+    ///         }
+    ///     }
+    /// }
+    /// ```
+    #[doc(alias = "async")]
+    pub fn into_waker(self) -> Waker {
+        Waker::from(Arc::new(self))
+    }
+}
+
+/// As a [`Waker`] of std, which [`into_waker`](Notifier::into_waker) makes of it.
+impl Wake for Notifier {
+    fn wake(self: Arc<Notifier>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Notifier>) {
+        // A machine that is gone has nothing to hear: wakers outlive what they wake.
+        self.wakeup();
     }
 }
 

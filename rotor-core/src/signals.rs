@@ -1,10 +1,10 @@
-//! Ending well when the system asks: SIGINT and SIGTERM.
+//! Ending well when the system asks: SIGINT and SIGTERM; doing what it asks besides: SIGHUP.
 
 use std::io;
 use std::thread::Builder;
 use std::time::Duration;
 
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use signal_hook::low_level::emulate_default_handler;
 
@@ -70,4 +70,18 @@ pub fn drain_on_termination_with(loops: impl Into<GroupHandle>, drain: Drain) ->
         }
     };
     Builder::new().name("signals".into()).spawn(wait).map(drop)
+}
+
+/// Calls `f` at each SIGHUP, on a small thread that lives as long as the process: to open log files
+/// again, or to read a configuration.
+///
+/// # Errors
+///
+/// As for [`drain_on_termination`].
+#[doc(alias = "SIGHUP")]
+#[doc(alias = "logrotate")]
+pub fn on_hangup(f: impl Fn() + Send + 'static) -> io::Result<()> {
+    let mut signals = Signals::new([SIGHUP])?;
+    let wait = move || signals.forever().for_each(|_| f());
+    Builder::new().name("hangup".into()).spawn(wait).map(drop)
 }

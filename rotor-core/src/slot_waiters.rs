@@ -44,6 +44,8 @@ struct Line {
     granted: BTreeSet<Name>,
     /// Who is called with a wake-up just now, if anybody is promised a slot.
     called: Option<Token>,
+    /// Who is so while others have the loop, which was taken from its handler.
+    called_and_left: BTreeSet<Token>,
     last_place: u64,
     room: RoomRequests,
 }
@@ -60,7 +62,9 @@ impl SlotWaiters {
         // A grant that it has not heard of makes waiting superfluous; in the wake-up that tells of
         // it, it may wait for another slot, since the granted one is the next one's if it is not
         // used.
-        if line.granted.contains(&name) && line.called != Some(waiter.token()) {
+        let is_called =
+            line.called == Some(waiter.token()) || line.called_and_left.contains(&waiter.token());
+        if line.granted.contains(&name) && !is_called {
             return;
         }
         let place = line.last_place + 1;
@@ -68,7 +72,7 @@ impl SlotWaiters {
             line.last_place = place;
             line.waiting.insert(place, waiter);
         }
-        self.publish(&line);
+        self.publish(&mut line);
     }
 
     /// Whether the machine, or this part of it, would find one of the `free` slots if it spawned
@@ -95,7 +99,7 @@ impl SlotWaiters {
             Some(name) => line.granted.remove(&name),
             None => free > line.promised(),
         };
-        self.publish(&line);
+        self.publish(&mut line);
         may
     }
 
@@ -112,6 +116,17 @@ impl SlotWaiters {
         self.lock().called = Some(token);
     }
 
+    /// The loop was taken from the machine's handler, which goes on: if it was called with a wake-up,
+    /// it may still ask for another slot.
+    pub(crate) fn leave_called(&self, token: Token) {
+        if self.are_any() {
+            let mut line = self.lock();
+            if line.called.take_if(|called| *called == token).is_some() {
+                line.called_and_left.insert(token);
+            }
+        }
+    }
+
     /// Takes back what was granted to the parts of a machine that were called and did not use it:
     /// 0, the machine itself, if it was called as a whole, and `parts`.
     #[inline]
@@ -125,10 +140,11 @@ impl SlotWaiters {
     fn take_back(&self, token: Token, whole: bool, parts: &[u32]) {
         let mut line = self.lock();
         line.called = None;
+        line.called_and_left.remove(&token);
         for part in whole.then_some(0).iter().chain(parts) {
             line.granted.remove(&(token, *part));
         }
-        self.publish(&line);
+        self.publish(&mut line);
     }
 
     /// Strikes out a machine that has ended, all its parts.
@@ -142,6 +158,7 @@ impl SlotWaiters {
     #[cold]
     fn remove_all_of(&self, token: Token) {
         let mut line = self.lock();
+        line.called_and_left.remove(&token);
         while let Some((&name, &place)) = line.places.range(all_of(token)).next() {
             line.places.remove(&name);
             line.waiting.remove(&place);
@@ -149,14 +166,14 @@ impl SlotWaiters {
         while let Some(&name) = line.granted.range(all_of(token)).next() {
             line.granted.remove(&name);
         }
-        self.publish(&line);
+        self.publish(&mut line);
     }
 
     /// Asks for room, unless the machine, or part of it, has done so.
     pub(crate) fn ask_for_room(&self, asker: Notifier, room: Room) {
         let mut line = self.lock();
         line.room.add(asker, room);
-        self.publish(&line);
+        self.publish(&mut line);
     }
 
     /// The oldest request for room.
@@ -175,7 +192,7 @@ impl SlotWaiters {
     pub(crate) fn take_request(&self) -> Option<RoomRequest> {
         let mut line = self.lock();
         let first = line.room.remove_first();
-        self.publish(&line);
+        self.publish(&mut line);
         first
     }
 
@@ -201,7 +218,7 @@ impl SlotWaiters {
                 line.granted.insert(name);
             }
         }
-        self.publish(&line);
+        self.publish(&mut line);
     }
 
     /// Whether `grant` would wake anybody, or room is to be made.
@@ -231,7 +248,11 @@ impl SlotWaiters {
         self.line.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn publish(&self, line: &Line) {
+    fn publish(&self, line: &mut Line) {
+        if line.promised() == 0 {
+            // Nothing that they could have heard of, or not.
+            line.called_and_left.clear();
+        }
         self.promised.store(line.promised_and_room(), Relaxed);
     }
 }

@@ -7,7 +7,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use crate::blocking::BlockCounts;
+use crate::loop_times::{LoopTimes, TimeCells};
 use crate::offload::under_way::JobCounts;
+use crate::time::Time;
 
 /// What a loop has done since it was made. Counters never run backwards; they are published at the
 /// end of each turn.
@@ -26,6 +28,11 @@ pub struct Stats {
     pub timeouts: u64,
     /// Machines that are alive now.
     pub alive: u64,
+    /// Slots for machines that the loop has ([`Config::machines_max`](crate::Config::machines_max)).
+    pub slots: u64,
+    /// Deadlines that the loop keeps: those of its machines, and for a while those that were taken
+    /// away or put off.
+    pub armed: u64,
     /// Machines made, those added at the start included.
     pub spawned: u64,
     /// Machines that ended well, those ended by a scan or by the end of a drain included.
@@ -55,7 +62,7 @@ pub struct Stats {
     pub lag_max: Duration,
     /// Sections that block ([`Scope::blocking`](crate::Scope::blocking)) meanwhile another thread
     /// went on with the loop: only where it [hands over](crate::LoopInstance::handing_over). This
-    /// and the next five are counted at once.
+    /// and the next seven are counted at once.
     pub handed_over: u64,
     /// Sections for which no thread was asked, since those of the machine's type had been short
     /// before, and which were short again
@@ -64,9 +71,15 @@ pub struct Stats {
     /// Sections that held up their loop: it does not hand over, or cannot at that place, or there
     /// was no thread.
     pub blocked_inline: u64,
-    /// Those of them that would have been handed over if there had been a thread
+    /// Those of them, and of stuck handlers, that would have been handed over if there had been a thread
     /// ([`Blocking::threads_max`](crate::Blocking::threads_max), or the system's limit).
     pub no_thread: u64,
+    /// Handlers that had not said that they block, and from which the loop was taken because they
+    /// did: only where it [takes over](crate::LoopInstance::taking_over). Those for which there was
+    /// no thread are among [`no_thread`](Stats::no_thread).
+    pub taken_over: u64,
+    /// Those of them that have answered, or panicked, since.
+    pub late_answers: u64,
     /// Threads that a loop that hands over has now, those included that wait to be of use.
     pub threads: u64,
     /// The most threads it had at a time.
@@ -86,6 +99,16 @@ pub struct LongestHandler {
     pub time: Duration,
     /// Whose it was; see [`Machine::type_name`](crate::Machine::type_name).
     pub machine: &'static str,
+}
+
+/// The longest turn and handler since somebody asked: [`StatsHandle::take_longest`].
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+#[non_exhaustive]
+pub struct Longest {
+    /// The longest turn, without its wait; zero if none has ended.
+    pub turn: Duration,
+    /// The longest handler of those that were timed.
+    pub handler: Option<LongestHandler>,
 }
 
 /// Reads the statistics of one loop, from any thread, also after its end.
@@ -110,6 +133,8 @@ impl StatsHandle {
             wakeups: read(&cells.wakeups),
             timeouts: read(&cells.timeouts),
             alive: cells.alive.load(Relaxed) as u64,
+            slots: read(&cells.slots),
+            armed: read(&cells.armed),
             spawned: read(&cells.spawned),
             ended: read(&cells.ended),
             failed: read(&cells.failed),
@@ -124,11 +149,30 @@ impl StatsHandle {
             handed_quick: BlockCounts::read(&self.blocks.handed_quick),
             blocked_inline: BlockCounts::read(&self.blocks.inline),
             no_thread: BlockCounts::read(&self.blocks.no_thread),
+            taken_over: BlockCounts::read(&self.blocks.taken_over),
+            late_answers: BlockCounts::read(&self.blocks.late_answers),
             threads,
             threads_most,
-            longest_turn: Duration::from_nanos(read(&cells.longest_turn)),
+            longest_turn: cells.times.longest(),
             longest_handler: *longest,
         }
+    }
+}
+
+impl StatsHandle {
+    /// Returns what the loop has done with its time: how busy it was, how long its turns took, how
+    /// late its deadlines were, how long its handlers took.
+    pub fn times(&self) -> LoopTimes {
+        self.cells.times.read()
+    }
+
+    /// Takes the longest turn and the longest handler since this was last called, on whichever
+    /// handle of the loop: one reader, a scrape say, sees each. The [`Stats`] keep those of all
+    /// time.
+    pub fn take_longest(&self) -> Longest {
+        let lately = &self.cells.longest_lately;
+        let handler = lately.lock().unwrap_or_else(PoisonError::into_inner).take();
+        Longest { turn: self.cells.times.take_longest(), handler }
     }
 }
 
@@ -154,8 +198,12 @@ struct Cells {
     stuck: AtomicU64,
     starved: AtomicU64,
     lag_max: AtomicU64,
-    longest_turn: AtomicU64,
+    slots: AtomicU64,
+    armed: AtomicU64,
+    times: TimeCells,
     longest_handler: Mutex<Option<LongestHandler>>,
+    /// Since a reader took it.
+    longest_lately: Mutex<Option<LongestHandler>>,
 }
 
 /// The watchdog's side: what it counts is published at once.
@@ -204,7 +252,7 @@ impl Counters {
         LagCounters { cells: self.cells.clone() }
     }
 
-    pub(crate) fn publish(&self, alive: usize) {
+    pub(crate) fn publish(&self, alive: usize, armed: usize) {
         // Not `made_room` and `unclaimed`: these are counted where they are read.
         let (stats, cells) = (&self.stats, &*self.cells);
         // Relaxed: nothing is promised of two figures together.
@@ -218,7 +266,7 @@ impl Counters {
         cells.failed.store(stats.failed, Relaxed);
         cells.panicked.store(stats.panicked, Relaxed);
         cells.stale.store(stats.stale, Relaxed);
-        cells.longest_turn.store(stats.longest_turn.as_nanos() as u64, Relaxed);
+        cells.armed.store(armed as u64, Relaxed);
     }
 
     /// Counts a machine that has made room. Published at once: it is seldom, so
@@ -227,12 +275,35 @@ impl Counters {
         self.cells.made_room.fetch_add(1, Relaxed);
     }
 
-    pub(crate) fn handler_took(&mut self, time: Duration, machine: &'static str) {
+    /// Says when the loop was made, and how many slots it has.
+    pub(crate) fn begin(&self, now: Time, slots: usize) {
+        self.cells.times.set_made(now);
+        self.cells.slots.store(slots as u64, Relaxed);
+    }
+
+    /// What is known of the loop's time.
+    #[inline]
+    pub(crate) fn times(&self) -> &TimeCells {
+        &self.cells.times
+    }
+
+    /// Notes a handler of those that are timed; `all` says that each of them is.
+    pub(crate) fn handler_took(&mut self, time: Duration, machine: &'static str, all: bool) {
+        self.cells.times.handler_took(machine, time);
+        let longest = Some(LongestHandler { time, machine });
+        let is_longer = |than: &Option<LongestHandler>| than.is_none_or(|than| time > than.time);
+        {
+            // Nobody else has it for longer than a copy takes.
+            let lately = &self.cells.longest_lately;
+            let mut lately = lately.lock().unwrap_or_else(PoisonError::into_inner);
+            if is_longer(&lately) {
+                *lately = longest;
+            }
+        }
         // Locks for a new record only: the longer a loop runs, the fewer there are.
-        if self.stats.longest_handler.is_none_or(|longest| time > longest.time) {
-            self.stats.longest_handler = Some(LongestHandler { time, machine });
-            *self.cells.longest_handler.lock().unwrap_or_else(PoisonError::into_inner) =
-                self.stats.longest_handler;
+        if all && is_longer(&self.stats.longest_handler) {
+            self.stats.longest_handler = longest;
+            *self.cells.longest_handler.lock().unwrap_or_else(PoisonError::into_inner) = longest;
         }
     }
 }

@@ -299,8 +299,24 @@ impl GroupHandle {
     }
 }
 
+impl GroupHandle {
+    /// Returns whether one of the loops was asked to end; see [`LoopHandle::is_ending`].
+    #[doc(alias = "readiness")]
+    pub fn is_ending(&self) -> bool {
+        self.handles.iter().any(LoopHandle::is_ending)
+    }
+
+    pub(crate) fn is_followed(&self) -> bool {
+        self.handles.iter().any(LoopHandle::is_followed)
+    }
+}
+
 #[cfg(any(target_os = "linux", target_os = "android"))]
 impl GroupHandle {
+    pub(crate) fn set_followed(&self) {
+        self.handles.iter().for_each(LoopHandle::set_followed);
+    }
+
     /// Makes one thing for each loop.
     pub(crate) fn for_each_loop<T>(&self, make: impl Fn() -> io::Result<T>) -> io::Result<Vec<T>> {
         self.handles.iter().map(|_| make()).collect()

@@ -15,6 +15,8 @@ pub(crate) struct Sections(Mutex<Vec<Section>>);
 struct Section {
     token: Token,
     machine: &'static str,
+    /// It was declared; else it is a handler from which the loop was taken.
+    is_declared: bool,
     /// When the watchdog saw it first.
     since: Option<Time>,
     is_reported: bool,
@@ -25,12 +27,13 @@ struct Section {
 pub(super) struct Overlong {
     pub(super) token: Token,
     pub(super) machine: &'static str,
+    pub(super) is_declared: bool,
     pub(super) time: Duration,
 }
 
 impl Sections {
-    pub(crate) fn begin(&self, token: Token, machine: &'static str) {
-        let section = Section { token, machine, since: None, is_reported: false };
+    pub(crate) fn begin(&self, token: Token, machine: &'static str, is_declared: bool) {
+        let section = Section { token, machine, is_declared, since: None, is_reported: false };
         self.0.lock().unwrap_or_else(PoisonError::into_inner).push(section);
     }
 
@@ -50,8 +53,8 @@ impl Sections {
             let lasted = now - *section.since.get_or_insert(now);
             if !section.is_reported && found.is_none() && lasted >= time {
                 section.is_reported = true;
-                let Section { token, machine, .. } = *section;
-                found = Some(Overlong { token, machine, time: lasted });
+                let Section { token, machine, is_declared, .. } = *section;
+                found = Some(Overlong { token, machine, is_declared, time: lasted });
             }
             is_any_left |= !section.is_reported;
         }
@@ -66,19 +69,20 @@ mod tests {
     #[test]
     fn a_section_that_does_not_end_is_reported_once() {
         let (sections, token) = (Sections::default(), Token::new(1, 2));
-        sections.begin(token, "a");
-        sections.begin(Token::new(2, 2), "b");
+        sections.begin(token, "a", true);
+        sections.begin(Token::new(2, 2), "b", false);
         let (second, at) =
             (Duration::from_secs(1), |secs: u64| Time::from_nanos(secs * 1_000_000_000));
         assert_eq!(sections.look(at(5), second), (None, true));
         let found = |token, machine, secs| {
-            Some(Overlong { token, machine, time: Duration::from_secs(secs) })
+            let time = Duration::from_secs(secs);
+            Some(Overlong { token, machine, is_declared: machine == "a", time })
         };
         assert_eq!(sections.look(at(6), second), (found(token, "a", 1), true));
         assert_eq!(sections.look(at(7), second), (found(Token::new(2, 2), "b", 2), false));
         assert_eq!(sections.look(at(9), second), (None, false));
         sections.end(token);
-        sections.begin(token, "a");
+        sections.begin(token, "a", true);
         assert_eq!(sections.look(at(9), second), (None, true));
     }
 }

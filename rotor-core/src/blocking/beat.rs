@@ -140,6 +140,11 @@ impl Pulse {
         self.note(NO_TOKEN, what);
     }
 
+    /// Whether the call of that reading is the last one still.
+    pub(crate) fn is_in_call(&self, call: u64) -> bool {
+        self.call == call
+    }
+
     /// Makes this the name of the calls that follow.
     #[cold]
     #[inline(never)]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::budget::ThreadBudget;
-use super::stuck::Stuck;
+use super::stuck::{Stuck, Unstuck};
 use super::watchdog::{Watch, Watchdog};
 
 /// Watches loops for handlers that block them: set by [`Config::blocking`](crate::Config::blocking).
@@ -13,7 +13,8 @@ use super::watchdog::{Watch, Watchdog};
 /// A watchdog thread notices a loop that has not polled its backend for longer than its
 /// [patience](Blocking::patience), and says so while it is going on: machine, token, and what the
 /// loop's thread does ([`Stuck`]), as a warning in the log, at one, 10 and 100 times the patience,
-/// and to a [hook](Blocking::on_stuck). It counts as well: [`Stats::stuck`](crate::Stats::stuck),
+/// and to a [hook](Blocking::on_stuck). Once the loop polls again it says that, too, to the log and to
+/// [another](Blocking::on_unstuck). It counts as well: [`Stats::stuck`](crate::Stats::stuck),
 /// [`starved`](crate::Stats::starved), [`lag_max`](crate::Stats::lag_max).
 ///
 /// ```
@@ -60,7 +61,7 @@ pub struct Blocking {
 impl Blocking {
     /// Returns the defaults, with a watchdog of its own.
     pub fn new() -> Blocking {
-        let watch = Watch { patience: PATIENCE, on_stuck: None };
+        let watch = Watch { patience: PATIENCE, behind: BEHIND, on_stuck: None, on_unstuck: None };
         Blocking {
             watch,
             watchdog: Arc::default(),
@@ -115,6 +116,19 @@ impl Blocking {
         self
     }
 
+    /// Sets how long a handler may run while its loop is behind, in one that
+    /// [takes over](crate::LoopInstance::taking_over): after it has not polled for one
+    /// [patience](Blocking::patience), and for 50 ms after each time that it was taken. Default
+    /// 100 µs: more than handlers take, and so little that a hundred which block at once are let go
+    /// within some tens of milliseconds. At least 10 µs, at most one patience.
+    ///
+    /// The watchdog looks twice in that time, while the loop is behind. Of a handler that computes the
+    /// system tells the time at the timer's interrupt only, 1 to 10 ms later.
+    pub fn patience_behind(mut self, time: Duration) -> Blocking {
+        self.watch.behind = time.max(BEHIND_MIN);
+        self
+    }
+
     /// Sets what is called with each report, after it was logged and counted. Default: none.
     ///
     /// It runs on the watchdog's thread. While it blocks, no loop is watched, and a declared section
@@ -123,6 +137,14 @@ impl Blocking {
     /// its handler. If it panics, that is logged and costs the one call.
     pub fn on_stuck(mut self, hook: impl Fn(&Stuck<'_>) + Send + Sync + 'static) -> Blocking {
         self.watch.on_stuck = Some(Arc::new(hook));
+        self
+    }
+
+    /// Sets what is called once a loop that was reported polls its backend again; that is logged as
+    /// well, as information. Default: none. It runs where [`on_stuck`](Blocking::on_stuck) does, and
+    /// the same holds for it.
+    pub fn on_unstuck(mut self, hook: impl Fn(&Unstuck<'_>) + Send + Sync + 'static) -> Blocking {
+        self.watch.on_unstuck = Some(Arc::new(hook));
         self
     }
 
@@ -151,6 +173,10 @@ const KEEP_IDLE: Duration = Duration::from_secs(10);
 
 const THREADS_MAX: usize = 64;
 
+const BEHIND: Duration = Duration::from_micros(100);
+
+const BEHIND_MIN: Duration = Duration::from_micros(10);
+
 const PATIENCE_MIN: Duration = Duration::from_millis(1);
 
 impl Default for Blocking {
@@ -163,6 +189,7 @@ impl fmt::Debug for Blocking {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Blocking")
             .field("patience", &self.watch.patience)
+            .field("patience_behind", &self.watch.behind)
             .field("patience_declared", &self.declared)
             .field("threads_max", &self.threads.max())
             .field("keep_idle", &self.keep_idle)
@@ -180,7 +207,11 @@ mod tests {
             let blocking = Blocking::new().patience(Duration::from_micros(asked));
             assert_eq!(blocking.watch.patience, Duration::from_micros(set));
         }
-        let printed = "Blocking { patience: 10ms, patience_declared: 50µs, threads_max: 64, \
+        for (asked, set) in [(0, 10), (10, 10), (11, 11)] {
+            let blocking = Blocking::new().patience_behind(Duration::from_micros(asked));
+            assert_eq!(blocking.watch.behind, Duration::from_micros(set));
+        }
+        let printed = "Blocking { patience: 10ms, patience_behind: 100µs, patience_declared: 50µs, threads_max: 64, \
                        keep_idle: 10s, .. }";
         assert_eq!(format!("{:?}", Blocking::default()), printed);
     }

@@ -10,6 +10,8 @@ pub(crate) struct BlockCounts {
     pub(crate) handed_over: AtomicU64,
     pub(crate) handed_quick: AtomicU64,
     pub(crate) no_thread: AtomicU64,
+    pub(crate) taken_over: AtomicU64,
+    pub(crate) late_answers: AtomicU64,
     threads: AtomicUsize,
     threads_most: AtomicUsize,
 }

@@ -6,9 +6,10 @@
 //!                                                     /proc, thread_probe ◀───────┤
 //!                                                                                 ▼
 //!                                              patience: nothing / starved / stuck ──▶ log, hook
+//!                                              haste: is the loop to be taken? ──▶ another thread
 //! ```
 //!
-//! `patience` and `rhythm` decide and are pure: samples in, decisions out. `watchdog` is the thread
+//! `patience`, `haste` and `rhythm` decide and are pure: samples in, decisions out. `watchdog` is the thread
 //! that feeds them.
 
 mod alarm;
@@ -17,12 +18,15 @@ mod beat;
 mod budget;
 mod config;
 mod counts;
+mod haste;
 mod line;
 mod patience;
 mod rhythm;
 mod sections;
+mod shared_context;
 mod stuck;
 mod thread_probe;
+mod timer_slack;
 mod watchdog;
 
 pub(crate) use self::away::Sections;
@@ -30,8 +34,10 @@ pub(crate) use self::beat::Pulse;
 pub(crate) use self::budget::ThreadBudget;
 pub use self::config::Blocking;
 pub(crate) use self::counts::BlockCounts;
+pub(crate) use self::haste::Taking;
 pub(crate) use self::line::{Back, Line, Seat};
 pub(crate) use self::sections::SectionTimes;
-pub use self::stuck::{Stuck, StuckOutcome, ThreadState};
+pub use self::shared_context::SharedContext;
+pub use self::stuck::{Stuck, StuckOutcome, ThreadState, Unstuck};
 pub(crate) use self::thread_probe::ThreadProbe;
 pub(crate) use self::watchdog::{Runner, Watched};

@@ -43,6 +43,19 @@ pub(super) struct Patience {
     call: Stretch,
     /// What the thread was like when it was last asked, and when that was.
     thread: Option<(Time, Asked)>,
+    /// The reading that was reported last, since the loop has polled.
+    reported: Option<Reading>,
+    /// What was reported and is over, until it is taken.
+    over: Option<Over>,
+}
+
+/// A time that was reported, and is over.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Over {
+    /// Who was called when it was reported last.
+    pub(super) reading: Reading,
+    /// How long it was, as far as was seen.
+    pub(super) time: Duration,
 }
 
 /// What a thread answered.
@@ -84,7 +97,15 @@ pub(super) enum Finding {
 impl Patience {
     pub(super) fn new(patience: Duration) -> Patience {
         let stretch = || Stretch::new(Time::ZERO, 0);
-        Patience { patience, last: None, poll: stretch(), call: stretch(), thread: None }
+        Patience {
+            patience,
+            last: None,
+            poll: stretch(),
+            call: stretch(),
+            thread: None,
+            reported: None,
+            over: None,
+        }
     }
 
     /// Takes what was read at this tick. `ask` is called only where the loop has not polled since
@@ -97,6 +118,9 @@ impl Patience {
     ) -> Finding {
         let last = self.last.replace(reading);
         if reading.is_asleep() || last.is_none_or(|last| last.looks != reading.looks) {
+            let since = self.poll.since;
+            let reported = self.reported.take();
+            self.over = reported.map(|reading| Over { reading, time: now - since });
             self.poll = Stretch::new(now, reading.calls());
             self.call = Stretch::new(now, reading.calls());
             self.thread = None;
@@ -114,7 +138,16 @@ impl Patience {
         } else {
             self.call = Stretch::new(now, reading.calls());
         }
-        self.find(now, reading, asked.sample)
+        let found = self.find(now, reading, asked.sample);
+        if let Finding::Stuck { .. } = found {
+            self.reported = Some(reading);
+        }
+        found
+    }
+
+    /// Takes what was reported and is over, if the last tick has found that: each once.
+    pub(super) fn take_over(&mut self) -> Option<Over> {
+        self.over.take()
     }
 
     /// For how long the loop has not polled, as far as was seen.
@@ -123,6 +156,11 @@ impl Patience {
             Some(last) if !last.is_asleep() => now - self.poll.since,
             _ => Duration::ZERO,
         }
+    }
+
+    /// How much time of its own the call that runs has had, as far as was seen.
+    pub(super) fn call_time(&self) -> Duration {
+        self.call.own
     }
 
     /// Whether the call that runs was reported, and its thread was asked so lately that there is

@@ -34,6 +34,33 @@ pub struct Stuck<'a> {
     pub outcome: StuckOutcome,
 }
 
+/// A loop that was [`Stuck`], and has polled its backend again.
+///
+/// Shown to [`Blocking::on_unstuck`](crate::Blocking::on_unstuck), and logged as information.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct Unstuck<'a> {
+    /// The name of the thread that runs the loop; empty where it has none.
+    pub loop_name: &'a str,
+    /// The machine whose handler ran when it was last reported; `None` for a closure.
+    pub token: Option<Token>,
+    /// Its type, or what closure it is.
+    pub machine: &'static str,
+    /// How long the loop had not polled, as far as was seen: exact to half of the patience.
+    pub time: Duration,
+}
+
+impl fmt::Display for Unstuck<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Unstuck { loop_name, token, machine, time } = self;
+        write!(f, "loop {loop_name:?} polls again, after {time:?}; it was in ")?;
+        match token {
+            Some(token) => write!(f, "machine {token} ({machine})"),
+            None => write!(f, "{machine}"),
+        }
+    }
+}
+
 /// What a loop's thread was seen doing. Known on Linux with `/proc`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
@@ -62,6 +89,14 @@ pub enum StuckOutcome {
     /// and has lasted for 100 times the patience. The loop goes on meanwhile; of the thread nothing
     /// is known.
     HandedOver,
+    /// Another thread goes on with the loop, which was taken from the handler
+    /// ([`LoopInstance::taking_over`](crate::LoopInstance::taking_over)). Said again of one that has
+    /// lasted for 100 times the patience.
+    TakenOver,
+    /// The same was wanted, and there was no thread
+    /// ([`Blocking::threads_max`](crate::Blocking::threads_max), or the system's limit): it goes on
+    /// when the handler returns.
+    NoThread,
 }
 
 impl fmt::Display for Stuck<'_> {
@@ -102,6 +137,8 @@ impl fmt::Display for StuckOutcome {
         match self {
             StuckOutcome::Watched => f.write_str("watched"),
             StuckOutcome::HandedOver => f.write_str("handed over"),
+            StuckOutcome::TakenOver => f.write_str("taken over"),
+            StuckOutcome::NoThread => f.write_str("and no thread to take over"),
         }
     }
 }

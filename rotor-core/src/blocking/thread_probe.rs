@@ -14,6 +14,10 @@ pub(crate) struct ThreadProbe {
 
 /// What a thread does, and what it has had of its CPU so far.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[cfg_attr(
+    not(any(target_os = "linux", target_os = "android")),
+    allow(dead_code, reason = "no other system says what a thread does")
+)]
 pub(super) enum ThreadSample {
     Unknown,
     /// It computes, or would if a CPU were free.

@@ -8,10 +8,12 @@ use std::time::Duration;
 use super::alarm::Alarm;
 use super::away::{Overlong, Sections};
 use super::beat::{Beat, Pulse, Reading};
-use super::patience::{Asked, Finding, Patience, TICKS};
+use super::haste::{Haste, Taking};
+use super::patience::{Asked, Finding, Over, Patience, TICKS};
 use super::rhythm::{Pause, Rhythm};
-use super::stuck::{Stuck, StuckOutcome, ThreadState};
+use super::stuck::{Stuck, StuckOutcome, ThreadState, Unstuck};
 use super::thread_probe::ThreadProbe;
+use super::timer_slack::sleep_exactly;
 use crate::clock::Clock;
 use crate::guard::{guard, log_guarded};
 use crate::stats::LagCounters;
@@ -21,8 +23,13 @@ use crate::time::Time;
 #[derive(Clone)]
 pub(crate) struct Watch {
     pub(super) patience: Duration,
+    /// How long a handler may run in a loop that is behind and may be taken.
+    pub(super) behind: Duration,
     pub(super) on_stuck: Option<Arc<OnStuck>>,
+    pub(super) on_unstuck: Option<Arc<OnUnstuck>>,
 }
+
+pub(super) type OnUnstuck = dyn Fn(&Unstuck<'_>) + Send + Sync;
 
 pub(super) type OnStuck = dyn Fn(&Stuck<'_>) + Send + Sync;
 
@@ -68,13 +75,17 @@ struct Handing {
     rescue: Box<dyn Fn(u64) -> u64 + Send + Sync>,
     /// What it said the last time.
     seen: u64,
+    /// Takes the loop from the handler that it was in at this call, where that may be done.
+    take: Option<Box<Take>>,
 }
+
+type Take = dyn Fn(u64) -> Taking + Send + Sync;
 
 /// The thread's own list of the loops, with what it has seen of them.
 struct Subjects {
     /// The changes that it knows of.
     seen: u64,
-    all: Vec<(Arc<Subject>, Patience)>,
+    all: Vec<(Arc<Subject>, Patience, Haste)>,
 }
 
 /// Tells the watchdog which thread runs a loop that is handed over.
@@ -150,15 +161,16 @@ impl Watchdog {
     /// The thread: until no loop is left.
     fn run(&self) {
         let clock = Clock::new();
+        sleep_exactly();
         let mut subjects = Subjects { seen: 0, all: Vec::new() };
         let mut rhythm = Rhythm::new(clock.now());
         while self.follow(&mut subjects) {
             let now = clock.now();
             let mut is_any_awake = false;
             let mut tick = Duration::MAX;
-            for (subject, patience) in &mut subjects.all {
-                is_any_awake |= subject.look(patience, now);
-                tick = tick.min(subject.watch.patience / TICKS);
+            for (subject, patience, haste) in &mut subjects.all {
+                is_any_awake |= subject.look(patience, haste, now);
+                tick = tick.min(subject.tick(patience, haste, now));
             }
             match rhythm.pause(now, is_any_awake, !self.alarm.is_armed()) {
                 Pause::Tick => {
@@ -188,9 +200,12 @@ impl Watchdog {
         }
         let mut known = mem::take(&mut subjects.all);
         subjects.all.extend(loops.all.iter().map(|subject| {
-            match known.iter().position(|(other, _)| Arc::ptr_eq(other, subject)) {
+            match known.iter().position(|(other, ..)| Arc::ptr_eq(other, subject)) {
                 Some(place) => known.swap_remove(place),
-                None => (subject.clone(), Patience::new(subject.watch.patience)),
+                None => {
+                    let Watch { patience, behind, .. } = subject.watch;
+                    (subject.clone(), Patience::new(patience), Haste::new(patience, behind))
+                }
             }
         }));
         true
@@ -199,7 +214,7 @@ impl Watchdog {
 
 impl Subject {
     /// Looks at the loop once, and says what there is to say. Returns whether it is awake.
-    fn look(&self, patience: &mut Patience, now: Time) -> bool {
+    fn look(&self, patience: &mut Patience, haste: &mut Haste, now: Time) -> bool {
         let reading = self.beat.read();
         let is_section_left = self.look_after_sections(now);
         let ask = || {
@@ -210,25 +225,47 @@ impl Subject {
             Asked { changes, sample: probe.sample() }
         };
         let finding = patience.sample(now, reading, ask);
+        let lag = patience.lag(now);
         // Before the hook, which may let the handler go on.
-        self.counters.lag(patience.lag(now));
+        self.counters.lag(lag);
+        let mut taking = Taking::Not;
+        if !reading.is_asleep() && haste.is_due(now, reading.call, patience.call_time(), lag) {
+            taking = self.take(reading);
+            haste.note(now, reading.call, taking);
+        } else if haste.is_refused(reading.call) {
+            taking = Taking::NoThread;
+        }
         match finding {
             Finding::Nothing => {}
             Finding::Starved => self.counters.starved(),
-            found @ Finding::Stuck { .. } => self.report(reading, found),
+            found @ Finding::Stuck { .. } => self.report(reading, found, taking),
+        }
+        if let Some(over) = patience.take_over() {
+            self.tell_over(over);
         }
         !reading.is_asleep() || is_section_left
+    }
+
+    fn tell_over(&self, Over { reading, time }: Over) {
+        let (loop_name, machine) = (&self.loop_name, self.beat.name(reading));
+        let unstuck = Unstuck { loop_name, token: reading.token(), machine, time };
+        log_guarded!(info, "{unstuck}");
+        let Some(hook) = &self.watch.on_unstuck else { return };
+        if let Err(panicked) = guard(|| hook(&unstuck)) {
+            log_guarded!(error, "the hook for loops that are stuck no more {panicked}");
+        }
     }
 
     /// Has a loop go on whose section is not short, and reports sections that do not end. Returns
     /// whether there are others to be looked at.
     fn look_after_sections(&self, now: Time) -> bool {
         let mut handing = self.handing.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(Handing { sections, rescue, seen }) = &mut *handing else { return false };
+        let Some(Handing { sections, rescue, seen, .. }) = &mut *handing else { return false };
         *seen = rescue(*seen);
         let (overlong, is_any_left) = sections.look(now, self.watch.patience * OVERLONG);
         drop(handing);
-        if let Some(Overlong { token, machine, time }) = overlong {
+        if let Some(Overlong { token, machine, is_declared, time }) = overlong {
+            let handed = StuckOutcome::HandedOver;
             self.tell(&Stuck {
                 loop_name: &self.loop_name,
                 token: Some(token),
@@ -236,13 +273,30 @@ impl Subject {
                 time,
                 calls: 1,
                 thread: ThreadState::Unknown,
-                outcome: StuckOutcome::HandedOver,
+                outcome: if is_declared { handed } else { StuckOutcome::TakenOver },
             });
         }
         is_any_left
     }
 
-    fn report(&self, reading: Reading, found: Finding) {
+    /// Takes the loop from the handler that is stuck in this call.
+    fn take(&self, reading: Reading) -> Taking {
+        let handing = self.handing.lock().unwrap_or_else(PoisonError::into_inner);
+        let take = handing.as_ref().and_then(|handing| handing.take.as_ref());
+        take.map_or(Taking::Not, |take| take(reading.call))
+    }
+
+    /// When to look again.
+    fn tick(&self, patience: &Patience, haste: &Haste, now: Time) -> Duration {
+        let handing = self.handing.lock().unwrap_or_else(PoisonError::into_inner);
+        if handing.as_ref().is_some_and(|handing| handing.take.is_some()) {
+            haste.tick(now, patience.lag(now))
+        } else {
+            self.watch.patience / TICKS
+        }
+    }
+
+    fn report(&self, reading: Reading, found: Finding, taking: Taking) {
         let Finding::Stuck { time, calls, thread } = found else { return };
         self.tell(&Stuck {
             loop_name: &self.loop_name,
@@ -251,7 +305,11 @@ impl Subject {
             time,
             calls,
             thread,
-            outcome: StuckOutcome::Watched,
+            outcome: match taking {
+                Taking::Taken => StuckOutcome::TakenOver,
+                Taking::NoThread => StuckOutcome::NoThread,
+                Taking::Not => StuckOutcome::Watched,
+            },
         });
     }
 
@@ -267,13 +325,14 @@ impl Subject {
 
 impl Watched {
     /// The loop is run by several threads, one at a time. `rescue` takes what it is to have seen
-    /// lent before, and returns what it has.
+    /// lent before, and returns what it has; `take` takes the loop from a handler that is stuck.
     pub(crate) fn runner(
         &self,
         sections: Arc<Sections>,
         rescue: impl Fn(u64) -> u64 + Send + Sync + 'static,
+        take: Option<Box<Take>>,
     ) -> Runner {
-        let handing = Handing { sections, rescue: Box::new(rescue), seen: 0 };
+        let handing = Handing { sections, rescue: Box::new(rescue), seen: 0, take };
         *self.subject.handing.lock().unwrap_or_else(PoisonError::into_inner) = Some(handing);
         Runner { subject: self.subject.clone() }
     }

@@ -43,7 +43,11 @@ pub struct LoopHandle {
 /// What handles ask of a loop.
 pub(crate) struct Control {
     pub(super) stop: AtomicBool,
-    /// [`DRAIN`] and [`WANTED`]: one word for both, since each turn looks at it.
+    /// Somebody was asked to end the loop, in whatever way.
+    is_ending: AtomicBool,
+    /// Another process has the listeners.
+    is_followed: AtomicBool,
+    /// [`DRAIN`], [`WANTED`] and [`LATE`]: one word for all, since each turn looks at it.
     asked: AtomicU32,
     drain: Mutex<Option<Drain>>,
     kept: Arc<Kept>,
@@ -56,10 +60,15 @@ const DRAIN: u32 = 1;
 /// A handler that has given the loop away wants it back.
 const WANTED: u32 = 2;
 
+/// A handler from which the loop was taken has answered.
+const LATE: u32 = 4;
+
 impl Control {
     pub(super) fn new(wakes: Arc<WakeQueue>, kept: Arc<Kept>) -> Control {
         Control {
             stop: AtomicBool::new(false),
+            is_ending: AtomicBool::new(false),
+            is_followed: AtomicBool::new(false),
             asked: AtomicU32::new(0),
             drain: Mutex::new(None),
             kept,
@@ -75,15 +84,30 @@ impl Control {
     /// Notes whether a handler wants the loop back. Called with a lock, so that the last word is
     /// that of the last call.
     pub(super) fn set_wanted(&self, is_wanted: bool) {
-        if is_wanted {
-            self.asked.fetch_or(WANTED, SeqCst);
+        self.set(WANTED, is_wanted);
+    }
+
+    /// Notes whether late answers wait to be applied. Called with a lock as well.
+    pub(super) fn set_late(&self, are_any: bool) {
+        self.set(LATE, are_any);
+    }
+
+    fn set(&self, what: u32, is_so: bool) {
+        if is_so {
+            self.asked.fetch_or(what, SeqCst);
         } else {
-            self.asked.fetch_and(!WANTED, SeqCst);
+            self.asked.fetch_and(!what, SeqCst);
         }
     }
 
-    /// Whether a handler wants the loop back, looked at before each call.
+    /// Whether handlers that are elsewhere want something of who runs the loop: looked at before
+    /// each call.
     #[inline]
+    pub(super) fn is_called(&self) -> bool {
+        self.asked.load(Relaxed) & (WANTED | LATE) != 0
+    }
+
+    /// Whether a handler wants the loop back.
     pub(super) fn is_wanted(&self) -> bool {
         self.asked.load(Relaxed) & WANTED != 0
     }
@@ -112,6 +136,7 @@ impl LoopHandle {
     /// Stops the loop after the turn that it is in. Its machines stay where they are and are
     /// dropped with it.
     pub fn stop(&self) {
+        self.control.is_ending.store(true, Relaxed);
         // `SeqCst`, as `wake_loop` wants what is stored before it.
         self.control.stop.store(true, SeqCst);
         self.control.wakes.wake_loop();
@@ -137,6 +162,7 @@ impl LoopHandle {
     /// was given already stays as it is.
     #[doc(alias = "graceful shutdown")]
     pub fn drain_with(&self, drain: Drain) {
+        self.control.is_ending.store(true, Relaxed);
         {
             let mut asked = self.control.drain.lock().unwrap_or_else(PoisonError::into_inner);
             *asked = Some(asked.map_or(drain, |before| before.or_sooner(drain)));
@@ -148,8 +174,28 @@ impl LoopHandle {
 }
 
 impl LoopHandle {
-    /// Keeps a thing until the loop drains or is gone.
+    /// Returns whether a handle was asked to end the loop: to stop it, or to drain it, an
+    /// announcement included. A loop that ends by itself, or that a machine stops, does not say so.
+    #[doc(alias = "readiness")]
+    pub fn is_ending(&self) -> bool {
+        self.control.is_ending.load(Relaxed)
+    }
+
+    /// Notes that the process has a successor, which has the listeners.
     #[cfg(any(target_os = "linux", target_os = "android"))]
+    pub(crate) fn set_followed(&self) {
+        self.control.is_followed.store(true, Relaxed);
+    }
+
+    pub(crate) fn is_followed(&self) -> bool {
+        self.control.is_followed.load(Relaxed)
+    }
+
+    /// Keeps a thing until the loop drains or is gone.
+    #[cfg_attr(
+        not(any(target_os = "linux", target_os = "android")),
+        allow(dead_code, reason = "listeners are handed over there only")
+    )]
     pub(crate) fn keep_until_draining(&self, thing: impl Send + 'static) {
         self.control.kept.keep(thing);
     }

@@ -6,6 +6,7 @@ use std::fmt;
 use super::dispatch::Dispatch;
 use super::run_queue::Calls;
 use super::slots::Slots;
+use crate::description::Details;
 use crate::machine::Machine;
 use crate::queue_memory::give_back;
 use crate::scope::AnyEnvironment;
@@ -71,6 +72,46 @@ impl<'a, M> Machines<'a, M> {
             Some((found, machine)) if found == token => machine,
             _ => None,
         }
+    }
+
+    /// What the loop knows of the machine that a token names; `None` when it is gone.
+    pub fn details(&self, token: Token) -> Option<Details> {
+        let (found, machine) = self.slots.at(token.index())?;
+        (found == token).then(|| Details {
+            deadline: self.slots.deadline(token.index()),
+            made: self.slots.made(token.index()),
+            is_due: self.slots.is_due(token.index()),
+            is_busy: machine.is_none(),
+        })
+    }
+
+    /// The same as [`scan`](Machines::scan), without a verdict, and for so many slots of the turn's
+    /// budget only.
+    pub fn scan_some(
+        &mut self,
+        cursor: Cursor,
+        slots: usize,
+        mut f: impl FnMut(&Self, Token, Seen<'_, M>),
+    ) -> Option<Cursor> {
+        let slots = slots.min(self.verdicts.scan_left);
+        self.verdicts.scan_left -= slots;
+        let end = cursor.0.saturating_add(u32::try_from(slots).unwrap_or(u32::MAX));
+        let last = end.min(self.slots.high_water());
+        for index in cursor.0..last {
+            if let Some((token, machine)) = self.slots.at(index) {
+                f(self, token, machine.map_or(Seen::Busy, Seen::Waiting));
+            }
+        }
+        (last < self.slots.high_water()).then_some(Cursor(last))
+    }
+
+    /// Notes a verdict about one machine, as a scan would.
+    pub fn decide(&mut self, token: Token, verdict: Verdict) -> bool {
+        let is_there = self.slots.is_there(token);
+        if is_there && verdict != Verdict::Keep {
+            self.verdicts.queue.push_back((token, verdict));
+        }
+        is_there
     }
 
     /// All machines that are not with a handler.

@@ -7,9 +7,10 @@
 //! `core` is the value that a turn works on, and `core/turn.rs` the order of the steps. Its parts:
 //! `slots`, where machines live; `run_queue`, what waits to be done with them; `scheduler`, both
 //! together; `dispatch`, which calls machines; `drain`, `room_search` (with `longest_idle`, what
-//! that has found) and `closures`, what else a turn does. `machines`, `broadcast` and `handle` are
-//! the ways to reach a loop from outside its handlers; `invariants` is for tests.
+//! that has found) and `closures`, what else a turn does. `machines`, `broadcast` (with `adding`) and
+//! `handle` are the ways to reach a loop from outside its handlers; `invariants` is for tests.
 
+mod adding;
 mod broadcast;
 mod closures;
 mod core;
@@ -25,6 +26,7 @@ mod room_search;
 mod run_queue;
 mod scheduler;
 mod slots;
+mod taking_over;
 
 use std::collections::TryReserveError;
 use std::convert::Infallible;
@@ -34,12 +36,13 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
+pub use adding::{AddError, Adding};
 pub use broadcast::{Broadcast, PostError};
 pub use handle::{Exit, LoopHandle};
 pub use machines::{Cursor, Machines, Seen, Verdict};
 
 use self::core::Core;
-use self::handing::{Baton, Closes, Relay, Rest, pulled_turn};
+use self::handing::{Baton, Closes, Open, Own, Relay, Rest, pulled_turn};
 use self::handle::Control;
 use self::kept::Kept;
 use self::run_queue::Wait;
@@ -241,8 +244,12 @@ impl<M: Machine, B: Backend> Loop<M, B> {
     }
 
     /// Ends the set-up: from now on the loop can run.
-    pub fn instantiate(self, context: M::Context) -> LoopInstance<M, B> {
+    pub fn instantiate(self, context: M::Context) -> LoopInstance<M, B>
+    where
+        M: 'static,
+    {
         let Loop { environment, core, control } = self;
+        environment.set_ends::<M::Context>(core.posts().clone());
         let baton = Baton { rest: Box::new(Rest::new(*core)), context: Box::new(context) };
         LoopInstance { baton: Some(baton), environment, control, run: None, relay: None }
     }
@@ -351,16 +358,24 @@ impl<M: Machine, B: Backend> LoopInstance<M, B> {
         let blocking = self.core_mut().enable_blocking();
         let relay = Relay::new(self.environment.clone(), self.control.clone(), blocking);
         self.relay = Some(Closes(relay));
-        self.run = Some(|instance| {
-            let relay = instance.relay.as_ref().map(|closes| closes.0.clone());
-            let (Some(relay), Some(baton)) = (relay, instance.baton.take()) else {
-                return Err(io::Error::other("the loop is with other threads"));
-            };
-            let (baton, ended) = relay.run(baton);
-            instance.baton = Some(baton);
-            ended
-        });
+        self.run = Some(LoopInstance::run_by_threads);
         self
+    }
+
+    /// What `run` does where other threads run the loop.
+    fn run_by_threads(&mut self) -> io::Result<Exit>
+    where
+        M: Machine<Seed: Send, Context: Send> + Send + 'static,
+        B: Backend<Handle: Send + Sync> + Send + 'static,
+    {
+        let relay = self.relay.as_ref().map(|closes| closes.0.clone());
+        let (Some(relay), Some(baton)) = (relay, self.baton.take()) else {
+            return Err(io::Error::other("the loop is with other threads"));
+        };
+        let (mut baton, ended) = relay.run(baton);
+        baton.run_ends();
+        self.baton = Some(baton);
+        ended
     }
 
     fn core(&self) -> &Core<M, B> {
@@ -387,13 +402,27 @@ impl<M: Machine, B: Backend> LoopInstance<M, B> {
 
     fn one_turn(&mut self, wait: Wait) -> io::Result<Option<Exit>> {
         let LoopInstance { baton, environment, control, .. } = self;
-        let baton = baton.as_mut().expect(HERE);
-        if cfg!(rotor_pulled) {
-            return pulled_turn(baton, &**environment, control, wait);
+        let ended = if cfg!(any(rotor_pulled, rotor_taking)) {
+            let baton_now = baton.take().expect(HERE);
+            let (back, ended) = if cfg!(rotor_taking) {
+                pulled_turn::<M, B, Open<M, B>>(baton_now, &**environment, control, wait)
+            } else {
+                pulled_turn::<M, B, Own<M, B>>(baton_now, &**environment, control, wait)
+            };
+            *baton = back;
+            ended
+        } else {
+            let Baton { rest, context } = baton.as_mut().expect(HERE);
+            let Rest { core, repeated, .. } = &mut **rest;
+            core.turn(context, &**environment, repeated, control, wait)
+        };
+        if !matches!(ended, Ok(None))
+            && let Some(baton) = baton
+        {
+            // A drain has dropped machines since closures were run.
+            baton.run_ends();
         }
-        let Baton { rest, context } = baton;
-        let Rest { core, repeated, .. } = &mut **rest;
-        core.turn(context, &**environment, repeated, control, wait)
+        ended
     }
 
     /// When the loop wants its next turn, if nothing happens before: now, if there is work or the
@@ -476,7 +505,8 @@ impl<M: Machine, B: Backend> LoopInstance<M, B> {
         LoopHandle::new(self.control.clone())
     }
 
-    /// A handle that runs closures between handlers of this loop, from any thread.
+    /// A handle that runs closures between handlers of this loop, or adds machines to it, from any
+    /// thread.
     pub fn broadcast(&self) -> Broadcast<M> {
         Broadcast::new(self.core().posts().clone())
     }
@@ -503,9 +533,26 @@ impl<M: Machine, B: Backend> LoopInstance<M, B> {
         &mut self.baton.as_mut().expect(HERE).context
     }
 
-    /// The context, when the loop is no longer needed. Its machines are dropped.
-    pub fn into_context(self) -> M::Context {
-        *self.baton.expect(HERE).context
+    /// The context, when the loop is no longer needed. Its machines are dropped, and what they kept
+    /// for their end ([`AtEnd`](crate::AtEnd)) has come to the context.
+    pub fn into_context(mut self) -> M::Context {
+        *self.end().expect(HERE)
+    }
+
+    /// Drops the machines, those among them whose late answers wait, and all else but the context.
+    fn end(&mut self) -> Option<Box<M::Context>> {
+        let baton = self.baton.take()?;
+        if let Some(Closes(relay)) = &self.relay {
+            relay.close_late();
+        }
+        Some(baton.into_context())
+    }
+}
+
+/// The machines are dropped while there is still a context for what they kept for their end.
+impl<M: Machine, B: Backend> Drop for LoopInstance<M, B> {
+    fn drop(&mut self) {
+        drop(self.end());
     }
 }
 

@@ -194,6 +194,8 @@ impl Offer {
         }
         log_guarded!(info, "a successor serves: draining for {:?} at most", self.drain_time);
         self.sockets.clear();
+        // Before it drains: whoever sees that is to know why.
+        self.loops.set_followed();
         self.loops.drain_with(Drain::new(self.drain_time).grace(Grace::WholeDrain));
         true
     }

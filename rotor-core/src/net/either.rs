@@ -1,7 +1,7 @@
 //! One of two kinds of socket, as one kind: a server on TCP and on Unix sockets, with and without
 //! TLS.
 
-use std::any::Any;
+use std::any::{Any, TypeId};
 use std::fs::File;
 use std::io::{self, IoSlice, Read, Write};
 use std::net::{Shutdown, SocketAddr};
@@ -84,6 +84,13 @@ impl<A: StreamSocket, B: StreamSocket> StreamSocket for Either<A, B> {
         })
     }
 
+    fn may_agree_on(target: &Self::Target, protocol: &[u8]) -> bool {
+        match target {
+            Either::A(target) => A::may_agree_on(target, protocol),
+            Either::B(target) => B::may_agree_on(target, protocol),
+        }
+    }
+
     fn shutdown(&mut self, how: Shutdown) -> io::Result<()> {
         both!(self, socket => socket.shutdown(how))
     }
@@ -118,6 +125,10 @@ impl<A: StreamSocket, B: StreamSocket> StreamSocket for Either<A, B> {
 
     fn session(&self) -> Option<&dyn Any> {
         both!(self, socket => socket.session())
+    }
+
+    fn session_of(&self, wanted: TypeId) -> Option<&dyn Any> {
+        both!(self, socket => socket.session_of(wanted))
     }
 
     fn is_secure(&self) -> bool {

@@ -6,12 +6,13 @@
 pub struct ListenOptions {
     pub(crate) backlog: u32,
     pub(crate) reuse_port: bool,
+    pub(crate) unix_mode: Option<u32>,
 }
 
 impl ListenOptions {
     /// Returns the defaults.
     pub fn new() -> ListenOptions {
-        ListenOptions { backlog: 4096, reuse_port: false }
+        ListenOptions { backlog: 4096, reuse_port: false, unix_mode: None }
     }
 
     /// Sets how many connections the system keeps until they are accepted. Default 4,096, as much
@@ -32,6 +33,15 @@ impl ListenOptions {
         self
     }
 
+    /// Sets who may connect to a Unix socket, by the mode of its file, less the process's umask:
+    /// `0o600` is its user alone. It has that mode from the start, so nobody else is in time. Default:
+    /// all that the umask leaves. Other listeners do not look at it.
+    #[doc(alias = "chmod")]
+    pub fn unix_mode(mut self, mode: u32) -> ListenOptions {
+        self.unix_mode = Some(mode);
+        self
+    }
+
     /// Returns the number of [`backlog`](ListenOptions::backlog), for those who implement
     /// listeners.
     pub fn backlog_len(&self) -> u32 {
@@ -42,6 +52,11 @@ impl ListenOptions {
     /// implement listeners.
     pub fn is_reuse_port(&self) -> bool {
         self.reuse_port
+    }
+
+    /// Returns the [`unix_mode`](ListenOptions::unix_mode), for those who implement listeners.
+    pub fn unix_mode_bits(&self) -> Option<u32> {
+        self.unix_mode
     }
 }
 

@@ -29,6 +29,8 @@ mod stream_socket;
 pub use self::datagram_socket::DatagramSocket;
 pub use self::either::Either;
 pub use self::family::{IpNet, Net};
+#[cfg(any(target_os = "linux", target_os = "android"))]
+pub use self::kernel::send_file_by_kernel;
 pub use self::kernel::{
     Inet, TcpListener, TcpStream, UdpSocket, Unix, UnixDatagram, UnixListener, UnixStream,
     is_plain, read_spare,

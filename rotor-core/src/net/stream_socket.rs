@@ -1,6 +1,6 @@
 //! `StreamSocket`: a byte stream, as machines see it.
 
-use std::any::Any;
+use std::any::{Any, TypeId};
 use std::fs::File;
 #[cfg(doc)]
 use std::io::ErrorKind::UnexpectedEof;
@@ -37,6 +37,14 @@ pub trait StreamSocket: Read + Write + Source + Sized + 'static {
     ///
     /// What the system says at once: no descriptor left, no route, refused (by local sockets).
     fn connect<C>(target: &Self::Target, scope: &Scope<'_, C>) -> io::Result<Self>;
+
+    /// Returns whether a connection to there may agree on this protocol in its handshake
+    /// ([`negotiated`](StreamSocket::negotiated)): whether it is offered at all. Default: no.
+    #[doc(alias = "ALPN")]
+    fn may_agree_on(target: &Self::Target, protocol: &[u8]) -> bool {
+        let _ = (target, protocol);
+        false
+    }
 
     /// Ends one direction or both. `Write` tells the peer that no more will come.
     ///
@@ -139,6 +147,15 @@ pub trait StreamSocket: Read + Write + Source + Sized + 'static {
     #[doc(alias = "peer_certificates")]
     fn session(&self) -> Option<&dyn Any> {
         None
+    }
+
+    /// Returns what a wrapper tells of its handshake as this type, its own or that of a socket
+    /// inside: with TLS around a socket that a balancer has told of, both can be asked for.
+    ///
+    /// By default there is nothing but [`session`](StreamSocket::session). A wrapper whose own is of
+    /// another type passes the question on.
+    fn session_of(&self, wanted: TypeId) -> Option<&dyn Any> {
+        self.session().filter(|session| (**session).type_id() == wanted)
     }
 
     /// Returns whether what is written cannot be read or changed on its way to the other end, so

@@ -4,6 +4,7 @@ use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 use super::Scope;
+use super::lent::Section;
 use crate::coordination::Permits;
 
 /// No permit was free ([`Scope::blocking_with`]), and the section was not run: it comes back.
@@ -30,11 +31,15 @@ impl<C> Scope<'_, C> {
     /// here, as by a panic that nobody is told of, and its machine is dropped.
     #[doc(alias = "block_in_place")]
     pub fn blocking<V>(&mut self, f: impl FnOnce() -> V) -> V {
-        if !self.context.give_up() {
-            let value = f();
-            self.environment.count_inline();
-            self.environment.refresh_now();
-            return value;
+        match self.context.give_up() {
+            Section::HandedOver => {}
+            Section::Here => {
+                let value = f();
+                self.environment.count_inline();
+                self.refresh_now();
+                return value;
+            }
+            Section::Taken => return f(),
         }
         // Whatever comes of it, the loop is taken back first: what unwinds here may need it.
         let value = catch_unwind(AssertUnwindSafe(f));

@@ -1,8 +1,14 @@
-//! Values, messages and requests to a machine: what a handler makes by its scope and gives away.
+//! Values, messages and requests to a machine, and what outlives it: what a handler makes by its
+//! scope.
 
-use super::Scope;
+use std::any::Any;
+use std::sync::Arc;
+
+use super::{NoContext, Scope};
+use crate::at_end::{AnyEndQueue, AtEnd, End, EndQueue};
 use crate::future::{self, OnCancel, Waiter};
 use crate::future::{Future, Port};
+use crate::guard::{guard, log_guarded};
 use crate::mailbox;
 use crate::mailbox::{Mailbox, Sender};
 use crate::notifier::Notifier;
@@ -25,5 +31,42 @@ impl<C> Scope<'_, C> {
     /// Its memory grows with the messages that wait.
     pub fn create_mailbox<V>(&self, bound: usize) -> (Sender<V>, Mailbox<V>) {
         mailbox::mailbox(bound, self.notifier())
+    }
+}
+
+impl<C: 'static> Scope<'_, C> {
+    /// Keeps `value` for the end: whoever owns what this returns may end in any way, by a panic
+    /// too, and then `end` is called with the context and the value.
+    ///
+    /// For what must be undone in the context: members of a room, counts, a last will. See
+    /// [`AtEnd`], which says when it is called, and when it is not. It costs one allocation at the
+    /// end, and nothing where it is not used.
+    ///
+    /// In an early scope, which has no context, `end` gets a [`NoContext`], as soon as the owner is
+    /// dropped.
+    #[doc(alias = "on_drop")]
+    #[doc(alias = "finally")]
+    pub fn at_end<V: Send + 'static>(&self, value: V, end: fn(&mut C, V)) -> AtEnd<V, C> {
+        let queue = self.environment.ends().or_else(no_context);
+        AtEnd::new(value, end, queue.expect("scopes without a queue have no context"))
+    }
+}
+
+/// The queue of those who have no context, if `C` is none.
+#[cold]
+fn no_context<C: 'static>() -> Option<AnyEndQueue<C>> {
+    let queue: AnyEndQueue<NoContext> = Arc::new(AtOnce);
+    (&queue as &dyn Any).downcast_ref().cloned()
+}
+
+/// Where nothing has to be waited for.
+struct AtOnce;
+
+impl EndQueue<NoContext> for AtOnce {
+    fn push_end(&self, end: End<NoContext>) -> Result<(), End<NoContext>> {
+        if let Err(panicked) = guard(|| end(&mut NoContext)) {
+            log_guarded!(error, "the function of an `AtEnd` {panicked}");
+        }
+        Ok(())
     }
 }

@@ -19,7 +19,7 @@ use std::time::SystemTime;
 pub use self::blocking::NoPermit;
 pub use self::global::GlobalScope;
 pub use self::jobs::JobBuilder;
-pub(crate) use self::lent::{HandOver, Lent};
+pub(crate) use self::lent::{GaveUp, HandOver, Lent, TookBack};
 pub use self::run_at::{Place, Ran};
 use crate::backend::{BackendHandle, Source};
 use crate::environment::Environment;
@@ -185,10 +185,22 @@ impl<'a, C> Scope<'a, C> {
     #[doc(alias = "wake_by_ref")]
     #[inline]
     pub fn wake_self(&self) {
-        if self.part == 0 {
-            self.environment.note_woke_itself();
-        } else {
+        if self.part != 0 {
             self.wake_own_part();
+        } else if let Some(hand) = self.context.other_hand() {
+            if !hand.note_woke_itself() {
+                self.wake_own_part();
+            }
+        } else {
+            self.environment.note_woke_itself();
+        }
+    }
+
+    /// Reads the clock, and sets the loop's time, unless that is another thread's.
+    fn refresh_now(&self) -> Time {
+        match self.context.other_hand() {
+            Some(hand) => hand.refresh_now().unwrap_or_else(|| self.environment.handle.now()),
+            None => self.environment.refresh_now(),
         }
     }
 
@@ -209,11 +221,29 @@ impl<'a, C> Scope<'a, C> {
     }
 
     /// The context and, beside it, a scope that can do all else.
+    ///
+    /// `scope.members.insert(scope.token(), ..)` does not compile (E0502): `members` is reached
+    /// through the scope, which is borrowed until the call. What can be copied is asked for before;
+    /// for the rest there are two borrows here:
+    ///
+    /// ```
+    /// # use rotor_core::{Notifier, Scope, Token};
+    /// # use std::collections::BTreeMap;
+    /// # struct Room { members: BTreeMap<Token, Notifier>, names: BTreeMap<Token, u32> }
+    /// # fn join(scope: &mut Scope<'_, Room>) {
+    /// let token = scope.token();
+    /// scope.names.insert(token, 1);
+    ///
+    /// let (room, scope) = scope.split();
+    /// room.members.insert(scope.token(), scope.notifier());
+    /// # }
+    /// ```
     pub fn split(&mut self) -> (&mut C, EarlyScope<'_>) {
         // No allocation: the box of a type without size.
         let nothing = Box::leak(Box::new(NoContext));
+        let is_others = self.context.other_hand().is_some();
         let early = Scope {
-            context: Lent::own(nothing),
+            context: if is_others { Lent::split_off(nothing) } else { Lent::own(nothing) },
             environment: self.environment,
             token: self.token,
             part: self.part,

@@ -71,9 +71,9 @@ impl<C> Scope<'_, C> {
             },
             Place::Pool(pool) => self.run_on(pool, work, |work| move |_: &Job<'_>| work()),
             Place::Measured(measured) if measured.is_short() => {
-                let begun = self.environment.refresh_now();
+                let begun = self.refresh_now();
                 let value = work();
-                measured.note(self.environment.refresh_now() - begun);
+                measured.note(self.refresh_now() - begun);
                 Ran::Now(value)
             }
             Place::Measured(measured) => self.run_on(measured.pool(), work, |work| {

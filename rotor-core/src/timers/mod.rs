@@ -47,12 +47,15 @@ pub(crate) struct Timers {
     /// By index of the slot; as long as the highest index used asks for.
     entries: Vec<Entry>,
     wheel: Wheel,
+    /// Entries that are in a list.
+    queued: usize,
 }
 
 impl Timers {
     /// Makes one without deadlines. Time begins at `start`: earlier deadlines are due at once.
     pub(crate) fn new(start: Time) -> Timers {
-        Timers { wake: Time::NEVER, entries: Vec::new(), wheel: Wheel::new(tick_before(start)) }
+        let wheel = Wheel::new(tick_before(start));
+        Timers { wake: Time::NEVER, entries: Vec::new(), wheel, queued: 0 }
     }
 
     /// Takes address space for that many slots, so that the entries of these never move. Fails
@@ -98,6 +101,12 @@ impl Timers {
     pub(crate) fn deadline(&self, index: u32) -> Option<Time> {
         let entry = self.entries.get(index as usize)?;
         (entry.deadline != Time::NEVER).then_some(entry.deadline)
+    }
+
+    /// How many slots are queued: all that have a deadline which has not expired, and some whose
+    /// deadline was taken away.
+    pub(crate) fn queued(&self) -> usize {
+        self.queued
     }
 
     /// Returns when the loop must wake to call `expire`; `None` if nothing is queued.
@@ -227,6 +236,7 @@ impl Timers {
         let entry = &mut self.entries[index as usize];
         let next = entry.next;
         let deadline = tick_after(entry.deadline);
+        self.queued -= 1;
         if deadline <= tick {
             entry.queued = UNQUEUED;
             *has_overdue |= deadline < tick;
@@ -243,6 +253,7 @@ impl Timers {
 
     /// Queues an entry that is in no list.
     fn link(&mut self, index: u32, tick: u64) {
+        self.queued += 1;
         let next = std::mem::replace(self.wheel.head_to_link(tick, index), index);
         if next != NONE {
             self.entries[next as usize].previous = index;
@@ -255,6 +266,7 @@ impl Timers {
 
     /// Takes a queued entry out of its list.
     fn unlink(&mut self, index: u32) {
+        self.queued -= 1;
         let entry = &mut self.entries[index as usize];
         let queued = std::mem::replace(&mut entry.queued, UNQUEUED);
         let (next, previous) = (entry.next, entry.previous);

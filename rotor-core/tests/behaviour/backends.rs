@@ -7,6 +7,7 @@ mod embedding;
 use std::cell::RefCell;
 use std::convert::Infallible;
 use std::io::{self, Read, Write};
+use std::os::fd::AsFd;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::thread;
@@ -105,6 +106,7 @@ fn registering_a_foreign_source_is_unsupported_and_both_are_named() {
 fn a_source_that_is_registered_already_is_an_error_and_goes_on() {
     on_mio(|scope| {
         let mut socket = UdpSocket::bind(&LOCAL.into(), scope).expect("a port is free");
+        let _descriptor = socket.as_fd();
         scope.register(&mut socket, Interest::Readable).expect("the first time");
         scope.register(&mut socket, Interest::Readable).expect_err("the second time");
         scope.deregister(&mut socket).expect("it is registered");

@@ -4,8 +4,9 @@ use std::any::type_name;
 use std::time::Duration;
 
 use rotor_core::{
-    BoxMachine, BoxSeed, Compose2, Config, Cursor, Event, EventSet, ExitPolicy, Idle, InPlace,
-    LoopInstance, Machine, Response, Room, Scope, SpawnError, Time, Verdict, rotor_compose,
+    BoxMachine, BoxSeed, Compose2, Config, Cursor, Description, Event, EventSet, ExitPolicy, Idle,
+    InPlace, LoopInstance, Machine, Response, Room, Scope, SpawnError, Time, Verdict,
+    rotor_compose,
 };
 
 use crate::manual::{Manual, settle};
@@ -127,6 +128,11 @@ impl<const TAG: u32> Machine for Counting<TAG> {
         Response::ok(machine).deadline(deadline)
     }
 
+    fn describe(&self, to: &mut Description) {
+        to.set_state("counting calls");
+        to.add_messages(self.calls.into());
+    }
+
     fn type_name(&self) -> &'static str {
         "counting"
     }
@@ -149,6 +155,10 @@ impl Machine for Layer {
 
     fn idle(&self) -> Option<Idle> {
         self.0.idle()
+    }
+
+    fn describe(&self, to: &mut Description) {
+        self.0.describe(to);
     }
 
     fn type_name(&self) -> &'static str {
@@ -187,6 +197,12 @@ impl Machine for Placed {
         self.0.as_ref()?.idle()
     }
 
+    fn describe(&self, to: &mut Description) {
+        if let Some(counting) = &self.0 {
+            counting.describe(to);
+        }
+    }
+
     fn type_name(&self) -> &'static str {
         "counting"
     }
@@ -204,7 +220,7 @@ impl Placed {
 
 /// Takes a machine through every call; answers what it noted, and the loop's next deadline after
 /// each call.
-fn drive<M: Machine<Context = Log>>(seed: impl Fn(Make) -> M::Seed) -> Vec<String> {
+fn drive<M: Machine<Context = Log> + 'static>(seed: impl Fn(Make) -> M::Seed) -> Vec<String> {
     let manual = Manual::new();
     let started = manual.now();
     let names = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
@@ -234,6 +250,9 @@ fn drive<M: Machine<Context = Log>>(seed: impl Fn(Make) -> M::Seed) -> Vec<Strin
     }
     let idle = instance.machines().get(token).and_then(Machine::idle);
     assert_eq!(idle, Some(Idle::since(Time::from_nanos(11))));
+    let mut description = Description::new();
+    instance.machines().get(token).expect("it is alive").describe(&mut description);
+    assert_eq!((description.state(), description.messages()), ("counting calls", 11));
     manual.feed(token, EventSet::ERROR);
     step(&mut instance);
     let mut log = std::mem::take(&mut instance.context_mut().0);

@@ -11,6 +11,7 @@
 mod actor;
 mod manual;
 
+mod adding;
 mod backends;
 mod between;
 mod channels;
@@ -23,6 +24,7 @@ mod fairness;
 mod generic_parts;
 mod panics;
 mod phases;
+mod pulses;
 mod randomness;
 mod room;
 mod services;
@@ -32,6 +34,8 @@ mod sockets;
 mod spawning;
 mod stats;
 mod threads;
+mod times;
 mod tokens;
+mod wakers;
 mod wakeups;
 mod wrong_parts;

@@ -57,7 +57,7 @@ impl Manual {
     }
 
     /// A loop on this backend, with the machine that `make` makes.
-    pub(crate) fn start<M: Machine>(
+    pub(crate) fn start<M: Machine + 'static>(
         &self,
         config: &Config,
         context: M::Context,

@@ -229,3 +229,24 @@ fn the_first_thread_s_time_counts_on_where_another_goes_on_without_a_poll() {
     // 20 ms of the first thread's were seen, then 20 of the second's, and one tick between.
     assert_eq!(bench.ticks(4, Did::Ran(10)), [(3, stuck(60, 2, ThreadState::Running))]);
 }
+
+#[test]
+fn the_end_of_what_was_reported_is_told_once_and_no_other() {
+    let mut bench = Bench::new();
+    bench.polls();
+    assert!(bench.ticks(3, Did::Ran(10)).is_empty());
+    bench.polls();
+    bench.tick(Did::Ran(10));
+    assert_eq!(bench.patience.take_over(), None, "it was not reported");
+    assert_eq!(bench.ticks(8, Did::Ran(10)).len(), 1);
+    assert_eq!(bench.patience.take_over(), None, "it goes on");
+    let reading = bench.reading;
+    bench.polls();
+    bench.calls();
+    bench.tick(Did::Ran(10));
+    let over = bench.patience.take_over().expect("it is over");
+    assert_eq!((over.reading, over.time), (reading, Duration::from_millis(90)));
+    bench.polls();
+    bench.tick(Did::Ran(10));
+    assert_eq!(bench.patience.take_over(), None);
+}

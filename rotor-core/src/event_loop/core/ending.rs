@@ -52,7 +52,11 @@ impl<M: Machine, B: Backend> Core<M, B> {
         environment: &AnyEnvironment,
         control: &Control,
     ) -> Option<Exit> {
-        // First: a stop during a drain is to end that.
+        // A handler that comes back to a loop that is handed over may panic between two turns.
+        if let Some(exit) = self.dispatch.stop_reason().take() {
+            return Some(exit);
+        }
+        // Before a drain: a stop is to end that.
         if take_flag(&control.stop) {
             return Some(Exit::Stopped);
         }

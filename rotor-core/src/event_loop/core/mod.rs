@@ -7,7 +7,7 @@ mod pulled;
 mod turn;
 mod waiting;
 
-pub(in crate::event_loop) use self::pulled::{Next, Progress};
+pub(in crate::event_loop) use self::pulled::{CallPlace, Next, Progress};
 use std::collections::TryReserveError;
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -57,7 +57,11 @@ impl<M: Machine, B> Core<M, B> {
         counters: Counters,
         now: Time,
     ) -> Result<Core<M, B>, TryReserveError> {
-        let slots = Slots::new(config.machines_max, wakes.clone(), now)?;
+        counters.begin(now, config.machines_max);
+        let mut slots = Slots::new(config.machines_max, wakes.clone(), now)?;
+        if config.keep_ages {
+            slots.keep_ages();
+        }
         Ok(Core {
             backend,
             dispatch: Dispatch::new(
@@ -79,7 +83,9 @@ impl<M: Machine, B> Core<M, B> {
         environment: &AnyEnvironment,
         make: impl FnOnce(Token) -> Response<M>,
     ) -> Result<Token, SpawnError<Infallible>> {
-        self.dispatch.make(environment, &self.config, make)
+        let made = self.dispatch.make(environment, &self.config, make);
+        self.forget_panic();
+        made
     }
 
     /// Makes a machine from a seed that comes from outside.
@@ -89,7 +95,15 @@ impl<M: Machine, B> Core<M, B> {
         environment: &AnyEnvironment,
         seed: M::Seed,
     ) -> Result<Token, SpawnError<M::Seed>> {
-        self.dispatch.create(context, environment, &self.config, None, seed)
+        let made = self.dispatch.create(context, environment, &self.config, None, seed);
+        self.forget_panic();
+        made
+    }
+
+    /// What was to make a machine has panicked, outside of `run`: its caller has got the error, and
+    /// the loop goes on, under `StopLoop` as well.
+    fn forget_panic(&mut self) {
+        *self.dispatch.stop_reason() = None;
     }
 
     /// Has the loop watched, if that is wanted, while it runs on this thread.
@@ -102,6 +116,7 @@ impl<M: Machine, B> Core<M, B> {
         let (pulse, watched) = watch.begin(watchdog, self.dispatch.counters().lag())?;
         self.dispatch.set_pulse(pulse);
         self.config.notes_calls = true;
+        self.config.notes_all_calls = true;
         Some(watched)
     }
 

@@ -7,11 +7,10 @@
 use std::io;
 
 use super::Core;
-use super::turn::{collect_expired, poll_once_more};
+use super::turn::{Expiring, begin_expiring, collect_expired};
 use crate::backend::Backend;
-use crate::config::TICK;
 use crate::event_loop::closures::Repeated;
-use crate::event_loop::dispatch::{Answered, Call, Dispatch, Refs, Terms};
+use crate::event_loop::dispatch::{Answered, Callee, Refs, Terms};
 use crate::event_loop::handle::{Control, Exit};
 use crate::event_loop::run_queue::{NextWoken, Pending, Wait};
 use crate::event_loop::slots::Lifted;
@@ -25,6 +24,7 @@ use crate::token::Token;
 #[derive(Default)]
 pub(in crate::event_loop) struct Progress {
     step: Step,
+    /// Between two turns: when a handler that was away had the loop again.
     begun: Option<Time>,
     /// The machine of the run queue whose pending calls are made, and what is left of them.
     resumed: Option<(Token, Pending)>,
@@ -58,52 +58,111 @@ impl Progress {
         self.wait = Some(wait);
     }
 
+    /// This step is over. No call comes of that.
+    #[inline(always)]
+    fn goes_to(&mut self, step: Step) -> bool {
+        self.step = step;
+        false
+    }
+
+    /// Makes the first of a machine's pending calls; what is left of them is kept.
+    #[inline(always)]
+    fn resumes(
+        &mut self,
+        token: Token,
+        pending: Option<Pending>,
+        call: impl FnOnce(&mut Pending) -> bool,
+    ) -> bool {
+        let Some(mut pending) = pending else { return false };
+        let is_call = call(&mut pending);
+        if is_call && !pending.is_empty() {
+            self.resumed = Some((token, pending));
+        }
+        is_call
+    }
+
     fn wait(&self) -> Wait {
         self.wait.unwrap_or(Wait::AtPace)
     }
 }
 
 /// What comes next.
-pub(in crate::event_loop) enum Next<M: Machine> {
-    Call(Call<M>),
+pub(in crate::event_loop) enum Next {
+    /// A call, whose terms are written and whose machine is lifted.
+    Call,
     /// A turn is over.
     Turn,
     Ended(Exit),
 }
 
+/// Where the next call is put: its machine, and what is to be known of it.
+pub(in crate::event_loop) struct CallPlace<'a, M: Machine> {
+    pub(in crate::event_loop) lifted: &'a mut Lifted<M>,
+    pub(in crate::event_loop) terms: &'a mut Terms<M>,
+}
+
 impl<M: Machine, B: Backend> Core<M, B> {
-    /// Goes on with a turn, or begins one, until a machine is to be called, which is put into `lifted`.
+    /// Goes on with a turn, or begins one, until a machine is to be called.
     ///
     /// # Errors
     ///
     /// As for [`turn`](Core::turn).
+    #[inline(always)]
     pub(in crate::event_loop) fn next(
         &mut self,
-        lifted: &mut Lifted<M>,
+        place: &mut CallPlace<'_, M>,
         progress: &mut Progress,
         context: &mut M::Context,
         environment: &AnyEnvironment,
         repeated: &mut Repeated<M>,
         control: &Control,
-    ) -> io::Result<Next<M>> {
-        if progress.step == Step::Between {
-            *self.dispatch.stop_reason() = None;
-            self.take_drain(environment, control);
-            if let Some(exit) = self.reason_to_end(environment, control) {
-                self.dispatch.publish();
-                return Ok(Next::Ended(exit));
-            }
-            let polled = self.wait_or_poll(environment, repeated, control, progress.wait())?;
-            let begun = environment.refresh_now();
-            self.begin(begun, polled);
-            progress.begun = Some(begun);
-            progress.step = Step::Events;
+    ) -> io::Result<Next> {
+        if progress.step == Step::Between
+            && let Some(exit) = self.begin_turn(progress, environment, repeated, control)?
+        {
+            return Ok(Next::Ended(exit));
         }
         if progress.step != Step::End
-            && let Some(call) = self.next_call(lifted, progress, context, environment, repeated)?
+            && self.next_call(place, progress, context, environment, repeated)?
         {
-            return Ok(Next::Call(call));
+            return Ok(Next::Call);
         }
+        let ended = self.end_turn(progress, context, environment, control);
+        Ok(ended.map_or(Next::Turn, Next::Ended))
+    }
+
+    #[inline(never)]
+    fn begin_turn(
+        &mut self,
+        progress: &mut Progress,
+        environment: &AnyEnvironment,
+        repeated: &Repeated<M>,
+        control: &Control,
+    ) -> io::Result<Option<Exit>> {
+        if let Some(gone_on) = progress.begun.take() {
+            self.dispatch.counters().times().turn_ends(gone_on, environment.handle.now());
+        }
+        self.take_drain(environment, control);
+        if let Some(exit) = self.reason_to_end(environment, control) {
+            self.dispatch.publish();
+            return Ok(Some(exit));
+        }
+        let polled = self.wait_or_poll(environment, repeated, control, progress.wait())?;
+        let begun = environment.refresh_now();
+        self.begin(begun, polled);
+        progress.begun = Some(begun);
+        progress.step = Step::Events;
+        Ok(None)
+    }
+
+    #[inline(never)]
+    fn end_turn(
+        &mut self,
+        progress: &mut Progress,
+        context: &mut M::Context,
+        environment: &AnyEnvironment,
+        control: &Control,
+    ) -> Option<Exit> {
         progress.step = Step::Between;
         let begun = progress.begun.take().unwrap_or_else(|| environment.now());
         if environment.waiters.are_any() {
@@ -111,132 +170,146 @@ impl<M: Machine, B: Backend> Core<M, B> {
         }
         self.take_stop_request(environment, control);
         self.finish(environment, begun);
-        let ended = self.dispatch.stop_reason().take();
-        let ended = ended.or_else(|| self.reason_to_end(environment, control));
+        let ended = self.reason_to_end(environment, control);
         self.dispatch.publish();
-        Ok(ended.map_or(Next::Turn, Next::Ended))
+        ended
     }
 
-    /// The next call of this turn.
+    /// Finds the next call of this turn. Returns whether there is one.
     #[inline(always)]
     fn next_call(
         &mut self,
-        lifted: &mut Lifted<M>,
+        place: &mut CallPlace<'_, M>,
         progress: &mut Progress,
         context: &mut M::Context,
         environment: &AnyEnvironment,
         repeated: &mut Repeated<M>,
-    ) -> io::Result<Option<Call<M>>> {
+    ) -> io::Result<bool> {
         let Core { backend, config, dispatch, .. } = self;
         let refs = &mut Refs { context, environment, backend, config };
+        let CallPlace { lifted, terms } = place;
         loop {
             if let Some((token, pending)) = &mut progress.resumed {
-                let call = dispatch.pending_call(refs, lifted, *token, pending);
-                if call.is_some() {
-                    return Ok(call);
+                if dispatch.pending_call(refs, lifted, terms, *token, pending) {
+                    return Ok(true);
                 }
                 progress.resumed = None;
             }
-            let (call, step) = match progress.step {
+            let is_call = match progress.step {
                 Step::Between | Step::Events => match dispatch.queue().next_event() {
                     Some((token, events)) => {
-                        (dispatch.ready_call(refs, lifted, token, events), Step::Events)
+                        dispatch.ready_call(refs, lifted, terms, token, events)
                     }
-                    None => (None, Step::Runnable),
+                    None => progress.goes_to(Step::Runnable),
                 },
                 Step::Runnable => match dispatch.queue().next_runnable() {
                     Some(token) => {
                         let pending = dispatch.pending(refs, token);
-                        progress.resumed = pending.map(|pending| (token, pending));
-                        (None, Step::Runnable)
+                        progress.resumes(token, pending, |pending| {
+                            dispatch.pending_call(refs, lifted, terms, token, pending)
+                        })
                     }
-                    None => (None, Step::Spawns),
+                    None => progress.goes_to(Step::Spawns),
                 },
                 Step::Spawns => match dispatch.queue().next_deferred_spawn() {
-                    Some((token, seed)) => {
-                        (dispatch.spawn_call(refs, lifted, token, seed), Step::Spawns)
-                    }
-                    None => (None, Step::Woken),
+                    Some((token, seed)) => dispatch.spawn_call(refs, lifted, terms, token, seed),
+                    None => progress.goes_to(Step::Woken),
                 },
                 Step::Woken => match dispatch.queue().next_woken() {
-                    Some(NextWoken::Slot(index)) => {
-                        (dispatch.wake_call(refs, lifted, index), Step::Woken)
-                    }
+                    Some(NextWoken::Slot(index)) => dispatch.wake_call(refs, lifted, terms, index),
                     Some(NextWoken::Fresh(token)) => {
                         let pending = dispatch.pending(refs, token);
-                        progress.resumed = pending.map(|pending| (token, pending));
-                        (None, Step::Woken)
+                        progress.resumes(token, pending, |pending| {
+                            dispatch.pending_call(refs, lifted, terms, token, pending)
+                        })
                     }
-                    None => (None, Step::Expire),
+                    None => progress.goes_to(Step::Expire),
                 },
-                Step::Expire => (None, begin_expiring(refs, dispatch)?),
+                Step::Expire => progress.goes_to(match begin_expiring(refs, dispatch)? {
+                    Expiring::Overdue => Step::Overdue,
+                    Expiring::Expired => Step::Expired,
+                    Expiring::EventsBefore(now) => Step::EventsBefore(now),
+                }),
                 Step::EventsBefore(now) => match dispatch.queue().next_event() {
                     Some((token, events)) => {
-                        (dispatch.ready_call(refs, lifted, token, events), Step::EventsBefore(now))
+                        dispatch.ready_call(refs, lifted, terms, token, events)
                     }
-                    None if dispatch.queue().pace().may_have_missed() => (None, Step::Overdue),
+                    None if dispatch.queue().pace().may_have_missed() => {
+                        progress.goes_to(Step::Overdue)
+                    }
                     None => {
                         collect_expired(refs, dispatch, now);
-                        (None, Step::Expired)
+                        progress.goes_to(Step::Expired)
                     }
                 },
                 Step::Expired => match dispatch.queue().next_expired() {
-                    Some(index) => {
-                        let token = dispatch.next_to_fire(index);
-                        let call =
-                            token.and_then(|token| dispatch.timeout_call(refs, lifted, token));
-                        (call, Step::Expired)
-                    }
+                    Some(index) => match dispatch.next_to_fire(environment.now(), index) {
+                        Some(token) => dispatch.timeout_call(refs, lifted, terms, token),
+                        None => false,
+                    },
                     None => {
                         dispatch.queue().poll_before_expired();
-                        (None, Step::Overdue)
+                        progress.goes_to(Step::Overdue)
                     }
                 },
                 Step::Overdue => match dispatch.queue().next_overdue(config.timeouts_per_turn) {
                     Some(token) => {
-                        let is_due = dispatch.is_to_fire(environment.now(), token);
-                        let call =
-                            if is_due { dispatch.timeout_call(refs, lifted, token) } else { None };
-                        (call, Step::Overdue)
+                        dispatch.is_to_fire(environment.now(), token)
+                            && dispatch.timeout_call(refs, lifted, terms, token)
                     }
-                    None => (None, Step::Closures),
+                    None => progress.goes_to(Step::Closures),
                 },
                 Step::Closures => {
                     self.posts.run(refs, dispatch, &mut self.verdicts);
                     repeated.run(refs, dispatch, &mut self.verdicts);
                     self.verdicts.apply(environment, dispatch);
                     progress.drain_left = config.scan_budget;
-                    (None, Step::Drain)
+                    progress.goes_to(Step::Drain)
                 }
                 Step::Drain => match self.drain.next_to_tell(dispatch, &mut progress.drain_left) {
-                    Some(token) => (dispatch.draining_call(refs, lifted, token), Step::Drain),
+                    Some(token) => dispatch.draining_call(refs, lifted, terms, token),
                     None => {
                         self.drain.tell_last(environment, dispatch);
-                        (None, Step::End)
+                        progress.goes_to(Step::End)
                     }
                 },
-                Step::End => return Ok(None),
+                Step::End => return Ok(false),
             };
-            progress.step = step;
-            if call.is_some() {
-                return Ok(call);
+            if is_call {
+                return Ok(true);
             }
         }
     }
 
-    /// Applies the answer to a call. Returns the next one, where the machine is to hear of its
-    /// spawn.
+    /// Applies the answer to a call. Returns whether there is a next one, where the machine is to
+    /// hear of its spawn.
+    #[inline(always)]
     pub(in crate::event_loop) fn answered(
         &mut self,
-        lifted: &mut Lifted<M>,
+        place: &mut CallPlace<'_, M>,
         context: &mut M::Context,
         environment: &AnyEnvironment,
-        terms: Terms,
         answered: Answered<M>,
-    ) -> Option<Call<M>> {
+    ) -> bool {
         let Core { backend, config, dispatch, .. } = self;
         let refs = &mut Refs { context, environment, backend, config };
-        dispatch.answered(refs, lifted, terms, answered)
+        dispatch.answered(refs, place.lifted, place.terms, answered)
+    }
+
+    /// A handler that was away goes on, or its answer is applied. Between two turns that is time of
+    /// the loop as well, which ends when the next one begins.
+    pub(in crate::event_loop) fn come_back(
+        &mut self,
+        environment: &AnyEnvironment,
+        progress: &mut Progress,
+        callee: Callee,
+    ) {
+        self.dispatch.come_back(callee);
+        if progress.begun.is_none() {
+            let now = environment.handle.now();
+            self.dispatch.counters().times().turn_begins(now);
+            progress.begun = Some(now);
+        }
     }
 
     /// A handler has panicked, wherever it was: its machine is gone.
@@ -255,30 +328,4 @@ impl<M: Machine, B: Backend> Core<M, B> {
             progress.step = Step::End;
         }
     }
-}
-
-/// `expire_deadlines` of `turn.rs`, up to the events of its poll. Returns how the turn goes on.
-fn begin_expiring<M: Machine, B: Backend>(
-    refs: &mut Refs<'_, M, B>,
-    dispatch: &mut Dispatch<M>,
-) -> io::Result<Step> {
-    let now = refs.environment.handle.now();
-    dispatch.clock().was_read(now);
-    if now - refs.environment.now() >= TICK {
-        refs.environment.set_now(now);
-    }
-    let now = refs.environment.now();
-    if dispatch.queue().pace().may_have_missed() {
-        return Ok(Step::Overdue);
-    }
-    if dispatch.slots().next_deadline().is_none_or(|next| next > now) {
-        return Ok(Step::Expired);
-    }
-    let polled_at = dispatch.queue().pace().polled_at();
-    collect_expired(refs, dispatch, polled_at);
-    if dispatch.slots().next_deadline().is_some_and(|next| next <= now) {
-        poll_once_more(refs, dispatch)?;
-        return Ok(Step::EventsBefore(now));
-    }
-    Ok(Step::Expired)
 }

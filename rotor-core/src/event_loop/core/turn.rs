@@ -38,9 +38,6 @@ impl<M: Machine, B: Backend> Core<M, B> {
         control: &Control,
         wait: Wait,
     ) -> io::Result<Option<Exit>> {
-        // Left by a `create` that panicked between turns under `StopLoop`: its caller has got the
-        // error, and the loop goes on.
-        *self.dispatch.stop_reason() = None;
         self.take_drain(environment, control);
         if let Some(exit) = self.reason_to_end(environment, control) {
             self.dispatch.publish();
@@ -70,8 +67,7 @@ impl<M: Machine, B: Backend> Core<M, B> {
         // Behind all that calls machines: any of them may ask for it.
         self.take_stop_request(environment, control);
         self.finish(environment, begun);
-        let ended = self.dispatch.stop_reason().take();
-        let ended = ended.or_else(|| self.reason_to_end(environment, control));
+        let ended = self.reason_to_end(environment, control);
         self.dispatch.publish();
         Ok(ended)
     }
@@ -121,7 +117,11 @@ impl<M: Machine, B: Backend> Core<M, B> {
     /// Marks off what belongs to this turn.
     pub(super) fn begin(&mut self, begun: Time, polled: bool) {
         self.dispatch.clock().was_read(begun);
-        self.dispatch.counters().stats.turns += 1;
+        let counters = self.dispatch.counters();
+        counters.stats.turns += 1;
+        counters.times().turn_begins(begun);
+        self.config.notes_calls =
+            self.config.notes_all_calls | self.dispatch.is_sampled(&self.config);
         self.verdicts.begin_turn(self.config.scan_budget);
         let machines = self.dispatch.slots().len();
         let queue = self.dispatch.queue();
@@ -154,8 +154,7 @@ impl<M: Machine, B: Backend> Core<M, B> {
     pub(super) fn finish(&mut self, environment: &AnyEnvironment, begun: Time) {
         self.dispatch.queue().give_back();
         let end = self.dispatch.clock().take_fresh().unwrap_or_else(|| environment.handle.now());
-        let longest = &mut self.dispatch.counters().stats.longest_turn;
-        *longest = (*longest).max(end - begun);
+        self.dispatch.counters().times().turn_ends(begun, end);
         self.dispatch.queue().pace().turn_ended(end);
     }
 }
@@ -167,18 +166,59 @@ fn hand_out_events<M: Machine, B: Backend>(refs: &mut Refs<'_, M, B>, dispatch: 
     }
 }
 
-/// Collects the deadlines that have passed, after reading the clock once more. Returns whether they
-/// may fire.
+/// How a turn goes on to its deadlines.
+pub(super) enum Expiring {
+    /// None of them fires: input may have been missed that came before.
+    Overdue,
+    /// Those that were collected fire.
+    Expired,
+    /// The same after the events of a poll that this turn has just made, and after those until then
+    /// were collected.
+    EventsBefore(Time),
+}
+
+/// Collects the deadlines that have passed, and fires nothing yet. Returns whether they may fire.
+#[inline(always)]
+fn expire_deadlines<M: Machine, B: Backend>(
+    refs: &mut Refs<'_, M, B>,
+    dispatch: &mut Dispatch<M>,
+) -> io::Result<bool> {
+    match begin_expiring(refs, dispatch)? {
+        Expiring::Overdue => Ok(false),
+        Expiring::Expired => Ok(true),
+        Expiring::EventsBefore(now) => Ok(hand_out_before_deadlines(refs, dispatch, now)),
+    }
+}
+
+/// Hands out what the poll before the deadlines has brought.
+#[cold]
+#[inline(never)]
+fn hand_out_before_deadlines<M: Machine, B: Backend>(
+    refs: &mut Refs<'_, M, B>,
+    dispatch: &mut Dispatch<M>,
+    now: Time,
+) -> bool {
+    hand_out_events(refs, dispatch);
+    let may_fire = !dispatch.queue().pace().may_have_missed();
+    if may_fire {
+        collect_expired(refs, dispatch, now);
+    }
+    may_fire
+}
+
+/// Reads the clock once more, and collects the deadlines that had passed when the backend was
+/// polled.
 ///
 /// Input that came in time comes before a deadline. So one that has passed since the last poll
 /// waits for another poll, and for what that brings; and after a stall, when what was sent in time
 /// may lie behind the first batch of events, all wait until there is no more, or every machine's
 /// source has had its place in a batch: a loop that never gets to the end of its events has
 /// deadlines all the same.
-fn expire_deadlines<M: Machine, B: Backend>(
+#[inline(always)]
+pub(super) fn begin_expiring<M: Machine, B: Backend>(
     refs: &mut Refs<'_, M, B>,
     dispatch: &mut Dispatch<M>,
-) -> io::Result<bool> {
+) -> io::Result<Expiring> {
     let now = refs.environment.handle.now();
     dispatch.clock().was_read(now);
     // Handlers of one turn see one time, but where it would show: deadlines have this grain.
@@ -187,38 +227,25 @@ fn expire_deadlines<M: Machine, B: Backend>(
     }
     let now = refs.environment.now();
     if dispatch.queue().pace().may_have_missed() {
-        return Ok(false);
+        return Ok(Expiring::Overdue);
     }
     // As in most turns. Never later than the first: so there is none to be collected.
     if dispatch.slots().next_deadline().is_none_or(|next| next > now) {
-        return Ok(true);
+        return Ok(Expiring::Expired);
     }
     let polled_at = dispatch.queue().pace().polled_at();
     collect_expired(refs, dispatch, polled_at);
-    if dispatch.slots().next_deadline().is_some_and(|next| next <= now) {
-        poll_before_deadlines(refs, dispatch)?;
-        if dispatch.queue().pace().may_have_missed() {
-            return Ok(false);
-        }
-        collect_expired(refs, dispatch, now);
+    if dispatch.slots().next_deadline().is_none_or(|next| next > now) {
+        return Ok(Expiring::Expired);
     }
-    Ok(true)
+    poll_once_more(refs, dispatch)?;
+    Ok(Expiring::EventsBefore(now))
 }
 
-/// Polls once more in a turn in which a deadline has passed, and hands out what that brings.
+/// Polls once more in a turn in which a deadline has passed.
 #[cold]
 #[inline(never)]
-fn poll_before_deadlines<M: Machine, B: Backend>(
-    refs: &mut Refs<'_, M, B>,
-    dispatch: &mut Dispatch<M>,
-) -> io::Result<()> {
-    poll_once_more(refs, dispatch)?;
-    hand_out_events(refs, dispatch);
-    Ok(())
-}
-
-/// Polls once more in a turn.
-pub(super) fn poll_once_more<M: Machine, B: Backend>(
+fn poll_once_more<M: Machine, B: Backend>(
     refs: &mut Refs<'_, M, B>,
     dispatch: &mut Dispatch<M>,
 ) -> io::Result<()> {

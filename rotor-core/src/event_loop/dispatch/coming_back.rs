@@ -8,6 +8,13 @@ use crate::time::Time;
 use crate::token::Token;
 
 impl<M: Machine> Dispatch<M> {
+    /// Whose handler runs, if it is still in this call, or in any.
+    pub(in crate::event_loop) fn callee_of(&self, call: Option<u64>) -> Option<Callee> {
+        let is_it =
+            call.is_none_or(|call| self.pulse.as_ref().is_some_and(|pulse| pulse.is_in_call(call)));
+        self.callee.filter(|_| is_it)
+    }
+
     /// The handler that runs gives the loop away.
     pub(in crate::event_loop) fn leave(&mut self, callee: Callee) {
         self.callee = None;
@@ -16,14 +23,19 @@ impl<M: Machine> Dispatch<M> {
         }
     }
 
+    /// It has not, since there was no thread: it goes on in the same call.
+    pub(in crate::event_loop) fn stay(&mut self, callee: Callee) {
+        self.callee = Some(callee);
+        self.clock.forget_reading();
+    }
+
     /// It has it again.
     pub(in crate::event_loop) fn come_back(&mut self, callee: Callee) {
-        self.callee = Some(callee);
+        self.stay(callee);
         // What is left of the handler is a call of its own to who watches: others were called last.
         if let Some(pulse) = &mut self.pulse {
             pulse.calls(callee.token, callee.type_name);
         }
-        self.clock.forget_reading();
     }
 
     /// The machine whose handler was away has answered, or is gone. Returns whether its deadline
@@ -72,9 +84,10 @@ impl<M: Machine> Dispatch<M> {
     #[cold]
     #[inline(never)]
     pub(super) fn give_up_away(&mut self, environment: &AnyEnvironment) {
-        for away in std::mem::take(&mut self.away) {
-            if self.scheduler.slots().is_there(away.token) {
-                self.scheduler.end(environment, away.token);
+        // They stay in the list: one that comes back finds no machine any more.
+        for Away { token, .. } in &self.away {
+            if self.scheduler.slots().is_there(*token) {
+                self.scheduler.end(environment, *token);
                 self.counters.stats.ended += 1;
             }
         }

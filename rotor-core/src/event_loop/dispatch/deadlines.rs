@@ -40,21 +40,25 @@ impl<M: Machine> Dispatch<M> {
         refs: &mut Refs<'_, M, B>,
         index: u32,
     ) {
-        if let Some(token) = self.next_to_fire(index) {
+        if let Some(token) = self.next_to_fire(refs.environment.now(), index) {
             self.timeout(refs, token);
         }
     }
 
     #[inline(always)]
-    pub(in crate::event_loop) fn next_to_fire(&mut self, index: u32) -> Option<Token> {
+    pub(in crate::event_loop) fn next_to_fire(&mut self, now: Time, index: u32) -> Option<Token> {
         let (token, state) = self.scheduler.slots_mut().state_at(index)?;
         // Left to `fire_overdue`: fired here, a machine that answers with a passed deadline again
         // would be called by both in one turn.
         let queued = state.in_overdue;
+        let deadline = self.scheduler.slots().deadline(index);
         if queued || !self.scheduler.slots_mut().take_expired(index) {
             return None;
         }
         self.scheduler.queue().note_fired();
+        if let Some(deadline) = deadline {
+            self.counters.times().fires(deadline, now);
+        }
         Some(token)
     }
 

@@ -3,7 +3,8 @@
 
 use std::cell::Cell;
 
-use super::failures::{Callee, report};
+use super::failures::report;
+use super::terms::{Answered, Terms, What};
 use super::{Dispatch, Refs, trace, wakeup_calls};
 use crate::backend::Backend;
 use crate::event::Event;
@@ -14,83 +15,28 @@ use crate::guard::drop_guarded;
 use crate::machine::Machine;
 use crate::machine_failure::FailureCause;
 use crate::response::{Answer, Deadline, Response};
-use crate::scope::Woken;
 use crate::time::Time;
 use crate::token::Token;
 
-/// A call that is to be made of a machine which was lifted out of its slot. Where that was put says
-/// whoever asks for calls, so that it is copied nowhere else.
-pub(in crate::event_loop) struct Call<M: Machine> {
-    pub(in crate::event_loop) terms: Terms,
-    pub(in crate::event_loop) event: Event<M::Seed>,
-}
-
-/// What is to be known of a call when its answer comes.
-pub(in crate::event_loop) struct Terms {
-    pub(in crate::event_loop) callee: Callee,
-    /// When it began, if it is timed; later by what its sections took that were handed over.
-    started: Cell<Option<Time>>,
-    /// `Again` repeats them.
-    events: EventSet,
-    /// For a wake-up: whether the machine itself was woken, and which parts.
-    woken: Option<(bool, Vec<u32>)>,
-    /// Spawns so far at this event.
-    spawns: u32,
-}
-
-/// An answer that came back.
-pub(in crate::event_loop) enum Answered<M: Machine> {
-    /// The machine goes on, where it was called.
-    InPlace(Deadline),
-    Whole(Response<M, M::Seed>),
-}
-
-impl Terms {
-    fn new(
-        callee: Callee,
-        started: Option<Time>,
-        events: EventSet,
-        woken: Option<(bool, Vec<u32>)>,
-    ) -> Terms {
-        Terms { callee, started: Cell::new(started), events, woken, spawns: 0 }
-    }
-
-    /// Others had the loop from then on. `now` is asked where handlers are timed.
-    pub(in crate::event_loop) fn was_away_since(&self, then: Time, now: impl FnOnce() -> Time) {
-        if let Some(started) = self.started.get() {
-            self.started.set(Some(started + (now() - then)));
-        }
-    }
-
-    pub(in crate::event_loop) fn woken(&self) -> Woken<'_> {
-        self.woken
-            .as_ref()
-            .map_or(Woken::default(), |(whole, parts)| Woken { whole: *whole, parts })
-    }
-
-    pub(in crate::event_loop) fn is_wakeup(&self) -> bool {
-        self.woken.is_some()
-    }
-}
-
-/// Calls that are to be made. Each is what the function of the same name in the parent module makes
-/// itself.
+/// Calls that are to be made: whether there is one. Each is what the function of the same name in the
+/// parent module makes itself.
 impl<M: Machine> Dispatch<M> {
     pub(in crate::event_loop) fn ready_call<B: Backend>(
         &mut self,
         refs: &mut Refs<'_, M, B>,
         lifted: &mut Lifted<M>,
+        terms: &mut Terms<M>,
         token: Token,
         events: EventSet,
-    ) -> Option<Call<M>> {
-        *lifted = self.scheduler.slots_mut().lift_unless(token, Calls::READY);
-        if lifted.is_none() {
+    ) -> bool {
+        let slots = self.scheduler.slots_mut();
+        if !slots.lift_into(token, lifted, |state| !state.pending.has(Calls::READY)) {
             self.ready_later(token, events);
-            return None;
+            return false;
         }
         self.counters.stats.events += 1;
         self.clock.before_call(refs.backend, refs.environment);
-        self.begin(refs, lifted, token, Event::Ready(events), None)
+        self.begin(refs, lifted, terms, token, What::Ready(events))
     }
 
     /// The call for a slot that came from the wake queue.
@@ -98,38 +44,43 @@ impl<M: Machine> Dispatch<M> {
         &mut self,
         refs: &mut Refs<'_, M, B>,
         lifted: &mut Lifted<M>,
+        terms: &mut Terms<M>,
         index: u32,
-    ) -> Option<Call<M>> {
+    ) -> bool {
         let whole = self.scheduler.queue().take_wakeup(index);
         if self.scheduler.slots_mut().reclaim(index) {
             self.scheduler.publish_slot_counts(refs.environment);
             self.counters.stats.stale += 1;
-            return None;
+            return false;
         }
-        let token = self.scheduler.wake_now(index, wakeup_calls(whole))?;
-        self.wakeup_call(refs, lifted, token, whole)
+        let Some(token) = self.scheduler.wake_now(index, wakeup_calls(whole)) else {
+            return false;
+        };
+        self.wakeup_call(refs, lifted, terms, token, whole)
     }
 
     fn wakeup_call<B: Backend>(
         &mut self,
         refs: &mut Refs<'_, M, B>,
         lifted: &mut Lifted<M>,
+        terms: &mut Terms<M>,
         token: Token,
         whole: bool,
-    ) -> Option<Call<M>> {
+    ) -> bool {
         if !whole && !self.scheduler.queue().parts().has(token) {
-            return None;
+            return false;
         }
-        *lifted = self.scheduler.slots_mut().lift(token);
-        if lifted.is_none() {
+        if !self.scheduler.slots_mut().lift_into(token, lifted, |_| true) {
             self.pend_event(token, wakeup_calls(whole));
-            return None;
+            return false;
         }
         self.counters.stats.wakeups += 1;
-        let parts = self.scheduler.queue().parts().take(token);
+        terms.parts = self.scheduler.queue().parts().take(token);
         refs.environment.waiters.begin_wakeup(token);
         self.clock.before_cheap_call(refs.backend, refs.environment);
-        self.begin(refs, lifted, token, Event::Wakeup, Some((whole, parts)))
+        let is_begun = self.begin(refs, lifted, terms, token, What::Wakeup);
+        terms.woken = Some(whole);
+        is_begun
     }
 
     /// What is pending for a machine of the run queue, if it is there to be called.
@@ -146,56 +97,51 @@ impl<M: Machine> Dispatch<M> {
         &mut self,
         refs: &mut Refs<'_, M, B>,
         lifted: &mut Lifted<M>,
+        terms: &mut Terms<M>,
         token: Token,
         pending: &mut Pending,
-    ) -> Option<Call<M>> {
-        if pending.take_one(Calls::READY) {
-            let call = self.ready_call(refs, lifted, token, pending.events());
-            if call.is_some() {
-                return call;
-            }
+    ) -> bool {
+        if pending.take_one(Calls::READY)
+            && self.ready_call(refs, lifted, terms, token, pending.events())
+        {
+            return true;
         }
-        if pending.take_one(Calls::DRAINING) {
-            let call = self.draining_call(refs, lifted, token);
-            if call.is_some() {
-                return call;
-            }
+        if pending.take_one(Calls::DRAINING) && self.draining_call(refs, lifted, terms, token) {
+            return true;
         }
-        let whole = pending.has(Calls::WAKEUP_WHOLE);
-        if pending.take_one(Calls::WAKEUP) {
-            self.wakeup_call(refs, lifted, token, whole)
-        } else {
-            None
-        }
+        let (whole, is_woken) = (pending.has(Calls::WAKEUP_WHOLE), pending.has(Calls::WAKEUP));
+        pending.take_one(Calls::WAKEUP_WHOLE);
+        is_woken && self.wakeup_call(refs, lifted, terms, token, whole)
     }
 
     pub(in crate::event_loop) fn draining_call<B: Backend>(
         &mut self,
         refs: &mut Refs<'_, M, B>,
         lifted: &mut Lifted<M>,
+        terms: &mut Terms<M>,
         token: Token,
-    ) -> Option<Call<M>> {
+    ) -> bool {
         let until = refs.environment.draining().unwrap_or_else(|| refs.environment.now());
-        *lifted = self.scheduler.slots_mut().lift(token);
-        if lifted.is_none() {
+        if !self.scheduler.slots_mut().lift_into(token, lifted, |_| true) {
             self.pend_event(token, Calls::DRAINING);
-            return None;
+            return false;
         }
         self.clock.before_cheap_call(refs.backend, refs.environment);
-        self.begin(refs, lifted, token, Event::Draining(until), None)
+        self.begin(refs, lifted, terms, token, What::Draining(until))
     }
 
     pub(in crate::event_loop) fn timeout_call<B: Backend>(
         &mut self,
         refs: &mut Refs<'_, M, B>,
         lifted: &mut Lifted<M>,
+        terms: &mut Terms<M>,
         token: Token,
-    ) -> Option<Call<M>> {
+    ) -> bool {
         *lifted = self.lift_for_timeout(refs, token);
         if lifted.is_none() {
-            return None;
+            return false;
         }
-        self.begin(refs, lifted, token, Event::Timeout, None)
+        self.begin(refs, lifted, terms, token, What::Timeout)
     }
 
     /// Goes on with a spawn of an earlier turn.
@@ -203,60 +149,113 @@ impl<M: Machine> Dispatch<M> {
         &mut self,
         refs: &mut Refs<'_, M, B>,
         lifted: &mut Lifted<M>,
+        terms: &mut Terms<M>,
         token: Token,
         seed: M::Seed,
-    ) -> Option<Call<M>> {
-        let pending = self.scheduler.leave_deferred(token)?;
+    ) -> bool {
+        let Some(pending) = self.scheduler.leave_deferred(token) else { return false };
         if pending.has(Calls::END) {
             self.drop_machine(refs.environment, refs.config, token);
-            return None;
+            return false;
         }
-        let machine = self.scheduler.slots_mut().lift(token).into_machine()?;
+        let Some(machine) = self.scheduler.slots_mut().lift(token).into_machine() else {
+            return false;
+        };
         let (callee, started) = self.begin_call(refs, token, &machine);
-        let events = EventSet::EMPTY;
-        let terms = Terms::new(callee, started, events, None);
+        *terms = Terms { callee, started: Cell::new(started), ..Terms::nothing() };
         self.answered(refs, lifted, terms, Answered::Whole(Response::spawn(machine, seed)))
     }
 
+    #[inline(always)]
     fn begin<B: Backend>(
         &mut self,
         refs: &mut Refs<'_, M, B>,
         lifted: &mut Lifted<M>,
+        terms: &mut Terms<M>,
         token: Token,
-        event: Event<M::Seed>,
-        woken: Option<(bool, Vec<u32>)>,
-    ) -> Option<Call<M>> {
-        let events = if let Event::Ready(events) = event { events } else { EventSet::EMPTY };
+        what: What,
+    ) -> bool {
         let mut in_hand = lifted.in_hand();
         let begun = in_hand.machine().map(|machine| self.begin_call(refs, token, machine));
         in_hand.let_go();
-        let (callee, started) = begun?;
-        trace(callee, || &event);
-        let terms = Terms::new(callee, started, events, woken);
-        Some(Call { terms, event })
+        let Some((callee, started)) = begun else { return false };
+        terms.callee = callee;
+        terms.what = what;
+        terms.started.set(started);
+        terms.events = if let What::Ready(events) = what { events } else { EventSet::EMPTY };
+        terms.woken = None;
+        if !matches!(what, What::Wakeup) {
+            terms.parts.clear();
+        }
+        terms.spawns = 0;
+        trace(callee, || terms.take_event());
+        true
     }
 }
 
 /// Answers.
 impl<M: Machine> Dispatch<M> {
-    /// Applies the answer to a call. Returns the next one, where the machine is to hear of its
-    /// spawn.
+    /// Applies the answer to a call. Returns whether there is a next one, where the machine is to
+    /// hear of its spawn.
+    #[inline(always)]
     pub(in crate::event_loop) fn answered<B: Backend>(
         &mut self,
         refs: &mut Refs<'_, M, B>,
         lifted: &mut Lifted<M>,
-        mut terms: Terms,
+        terms: &mut Terms<M>,
         answered: Answered<M>,
-    ) -> Option<Call<M>> {
+    ) -> bool {
+        // What nearly all say is inlined, so that the machine is copied as few times as may be.
+        let token = terms.callee.token;
+        if !self.away.is_empty() {
+            return self.answered_with_some_away(refs, lifted, terms, answered);
+        }
+        self.note_time(refs, terms.callee, terms.started.get());
+        match answered {
+            Answered::InPlace(deadline) => {
+                self.scheduler.put_back(refs.environment, token, lifted.take(), deadline);
+            }
+            Answered::Whole(Response { answer: Answer::Continue(machine), deadline }) => {
+                self.scheduler.keep(refs.environment, token, machine, deadline);
+            }
+            Answered::Whole(response) => {
+                let (answer, deadline) = response.into_parts();
+                if self.apply_rarer_answer(refs, lifted, terms, answer, deadline) {
+                    return true;
+                }
+            }
+        }
+        self.end_answer(refs, terms);
+        false
+    }
+
+    #[inline(always)]
+    fn end_answer<B>(&mut self, refs: &Refs<'_, M, B>, terms: &Terms<M>) {
+        self.callee = None;
+        if let Some(whole) = terms.woken {
+            refs.environment.waiters.end_wakeup(terms.callee.token, whole, &terms.parts);
+        }
+    }
+
+    /// The same while handlers are away, of which this may have been one.
+    #[cold]
+    #[inline(never)]
+    fn answered_with_some_away<B: Backend>(
+        &mut self,
+        refs: &mut Refs<'_, M, B>,
+        lifted: &mut Lifted<M>,
+        terms: &mut Terms<M>,
+        answered: Answered<M>,
+    ) -> bool {
         let token = terms.callee.token;
         self.note_time(refs, terms.callee, terms.started.get());
-        let is_late = !self.away.is_empty() && self.take_away(token);
+        let is_late = self.take_away(token);
         if !self.scheduler.slots().is_there(token) {
             // Dropped by a drain while its handler was away.
             refs.environment.take_woke_itself();
             self.callee = None;
             drop_guarded((lifted.take(), answered), "a machine that its loop had given up");
-            return None;
+            return false;
         }
         match answered {
             Answered::InPlace(deadline) => {
@@ -266,26 +265,25 @@ impl<M: Machine> Dispatch<M> {
             Answered::Whole(response) => {
                 let (answer, deadline) = response.into_parts();
                 let deadline = deadline_after(is_late, refs.environment.now(), deadline);
-                if let Some(call) = self.apply_answer(refs, lifted, &mut terms, answer, deadline) {
-                    return Some(call);
+                if self.apply_rarer_answer(refs, lifted, terms, answer, deadline) {
+                    return true;
                 }
             }
         }
-        self.callee = None;
-        if let Some((whole, parts)) = &terms.woken {
-            refs.environment.waiters.end_wakeup(token, *whole, parts);
-        }
-        None
+        self.end_answer(refs, terms);
+        false
     }
 
-    fn apply_answer<B: Backend>(
+    /// Applies any answer.
+    #[inline(never)]
+    fn apply_rarer_answer<B: Backend>(
         &mut self,
         refs: &mut Refs<'_, M, B>,
         lifted: &mut Lifted<M>,
-        terms: &mut Terms,
+        terms: &mut Terms<M>,
         answer: Answer<M, M::Seed>,
         deadline: Deadline,
-    ) -> Option<Call<M>> {
+    ) -> bool {
         let (callee, token) = (terms.callee, terms.callee.token);
         self.scheduler.pend_if_it_woke_itself(refs.environment, token);
         match answer {
@@ -300,18 +298,19 @@ impl<M: Machine> Dispatch<M> {
                 self.scheduler.set_deadline(refs.environment.now(), token, deadline);
                 if terms.spawns == refs.config.spawns_per_event {
                     self.scheduler.defer_spawn(refs.environment, token, machine, seed);
-                    return None;
+                    return false;
                 }
                 let Refs { context, environment, backend, config } = refs;
                 self.clock.before_cheap_call(*backend, environment);
                 let made = self.create(context, environment, config, Some(token), seed);
                 let event = made.map_or_else(Event::SpawnError, |_| Event::Spawned);
                 trace(callee, || &event);
-                let woken = terms.woken.take();
-                let (events, spawns) = (terms.events, terms.spawns + 1);
-                let terms = Terms { spawns, ..Terms::new(callee, None, events, woken) };
+                terms.what = What::SpawnAnswer;
+                terms.spawn_answer = Some(event);
+                terms.started.set(None);
+                terms.spawns += 1;
                 *lifted = Lifted::of(machine);
-                return Some(Call { terms, event });
+                return true;
             }
             Answer::Done => {
                 self.counters.stats.ended += 1;
@@ -324,13 +323,12 @@ impl<M: Machine> Dispatch<M> {
                 drop_guarded(error, "an error");
             }
         }
-        None
+        false
     }
 }
 
 /// The deadline of an answer. One that was reached while the handler was away, and is kept, is due
 /// now.
-#[inline(always)]
 fn deadline_after(is_late: bool, now: Time, deadline: Deadline) -> Deadline {
     if is_late && matches!(deadline, Deadline::Keep) { Deadline::At(now) } else { deadline }
 }

@@ -59,6 +59,7 @@ impl<M: Machine> Dispatch<M> {
         let Some(token) = self.scheduler.slots_mut().reserve() else {
             return Err(SpawnCause::SlabFull);
         };
+        self.scheduler.slots_mut().note_made(token, environment.now());
         // Before the call: what is made may ask how many are left.
         self.scheduler.publish_slot_counts(environment);
         let made = guard(|| make(token));

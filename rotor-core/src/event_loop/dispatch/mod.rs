@@ -18,6 +18,7 @@ mod ending;
 mod failures;
 mod handed;
 mod making;
+mod terms;
 mod turn_clock;
 
 use std::any::type_name;
@@ -28,7 +29,7 @@ use log::Level;
 use self::away::Away;
 pub(super) use self::failures::Callee;
 use self::failures::report;
-pub(super) use self::handed::{Answered, Call, Terms};
+pub(super) use self::terms::{Answered, Terms};
 use self::turn_clock::TurnClock;
 use super::handle::Exit;
 use super::run_queue::{Calls, Pending, RunQueue};
@@ -135,13 +136,20 @@ impl<M: Machine> Dispatch<M> {
 
     /// Makes the statistics seen by other threads.
     pub(super) fn publish(&self) {
-        self.counters.publish(self.scheduler.slots().len());
+        let slots = self.scheduler.slots();
+        self.counters.publish(slots.len(), slots.armed());
     }
 
     /// The statistics, with what has happened so far.
     pub(super) fn stats(&self) -> StatsHandle {
         self.publish();
         self.counters.handle()
+    }
+
+    /// Whether the handlers of this turn are timed as a sample of all.
+    #[inline]
+    pub(super) fn is_sampled(&self, config: &Config) -> bool {
+        self.counters.stats.turns & config.sample_mask == 0
     }
 
     /// Why the loop is to end at once, if a panic says so.
@@ -327,14 +335,15 @@ impl<M: Machine> Dispatch<M> {
         if let (Some(pulse), Some(callee)) = (&mut self.pulse, self.callee) {
             pulse.calls(callee.token, callee.type_name);
         }
-        refs.config.time_handlers.then(|| refs.environment.handle.now())
+        let is_timed = refs.config.time_handlers || self.is_sampled(refs.config);
+        is_timed.then(|| refs.environment.handle.now())
     }
 
     #[inline(always)]
     fn note_time<B>(&mut self, refs: &Refs<'_, M, B>, callee: Callee, started: Option<Time>) {
         if let Some(started) = started {
             let took = refs.environment.handle.now() - started;
-            self.counters.handler_took(took, callee.type_name);
+            self.counters.handler_took(took, callee.type_name, refs.config.time_handlers);
         }
     }
 

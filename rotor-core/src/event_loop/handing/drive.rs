@@ -3,38 +3,27 @@
 use std::cell::Cell;
 use std::sync::Arc;
 
+use super::berth::Berth;
+use super::call::{hand_event, make_call};
 use super::hand::Hand;
 use super::worker::Worker;
 use super::{Baton, Relay, Rest};
 use crate::backend::Backend;
-use crate::blocking::Seat;
-use crate::event::{Event, InPlace};
-use crate::event_loop::core::Next;
-use crate::event_loop::dispatch::{Answered, Call};
+use crate::event_loop::core::{CallPlace, Next};
+use crate::event_loop::dispatch::Terms;
 use crate::event_loop::slots::Lifted;
-use crate::guard::{Panicked, guard};
+use crate::guard::{drop_guarded, guard};
 use crate::machine::Machine;
-use crate::response::{Answer, Response};
-use crate::scope::{Lent, Scope};
+use crate::scope::Scope;
 
-/// The loop, while this thread has it: not while a handler on its stack blocks.
-pub(super) struct Held<M: Machine, B: Backend> {
-    pub(super) rest: Cell<Option<Box<Rest<M, B>>>>,
+/// What a thread has while it runs a loop: the rest of that lies in the worker's berth.
+pub(super) struct Held<M: Machine> {
     pub(super) context: Option<Box<M::Context>>,
-}
-
-impl<M: Machine, B: Backend> Held<M, B> {
-    fn take(&mut self) -> Option<Baton<M, B>> {
-        match (self.rest.take(), self.context.take()) {
-            (Some(rest), Some(context)) => Some(Baton { rest, context }),
-            _ => None,
-        }
-    }
-
-    fn hold(&mut self, Baton { rest, context }: Baton<M, B>) {
-        self.rest.set(Some(rest));
-        self.context = Some(context);
-    }
+    /// The call that it makes.
+    pub(super) lifted: Lifted<M>,
+    pub(super) terms: Terms<M>,
+    /// The machine has woken itself in that, where others may have the loop meanwhile.
+    pub(super) woke_itself: Cell<bool>,
 }
 
 impl<M, B> Relay<M, B>
@@ -42,121 +31,96 @@ where
     M: Machine<Seed: Send, Context: Send> + Send + 'static,
     B: Backend<Handle: Send + Sync> + Send + 'static,
 {
-    pub(super) fn drive(self: &Arc<Self>, baton: Baton<M, B>) {
-        self.drive_on(baton, &Worker::new(Seat::new()));
+    /// Runs the loop until it has ended, is given to somebody else, was taken, or is gone.
+    pub(super) fn drive<P: Berth<M, B>>(
+        self: &Arc<Self>,
+        baton: Baton<M, B>,
+        worker: &Worker<M, B, P>,
+    ) {
+        self.runs_here(worker);
+        let Baton { mut rest, context } = baton;
+        self.prepare_next_context(&mut rest, &context);
+        *worker.berth.lock() = Some(rest);
+        let mut held = Held {
+            context: Some(context),
+            lifted: Lifted::nothing(),
+            terms: Terms::nothing(),
+            woke_itself: Cell::new(false),
+        };
+        self.drive_held(&mut held, worker);
+        // The context of a loop that was taken: another handle than that which goes on.
+        drop_guarded(held, "a context");
     }
 
-    /// Runs the loop until it has ended, is given to somebody else, or is gone.
-    pub(super) fn drive_on(self: &Arc<Self>, baton: Baton<M, B>, worker: &Worker<Baton<M, B>>) {
-        self.runs_here(worker);
-        let mut held = Held { rest: Cell::new(None), context: None };
-        held.hold(baton);
+    fn drive_held<P: Berth<M, B>>(self: &Arc<Self>, held: &mut Held<M>, worker: &Worker<M, B, P>) {
         // One guard for all handlers, as in a turn that calls them itself. After a panic the loop is
         // in its place again, unless it is gone.
         loop {
-            match guard(|| self.make_calls(&mut held, worker)) {
+            match guard(|| self.make_calls(held, worker)) {
                 Ok(()) => return,
                 Err(panicked) => {
-                    if !self.handler_panicked(&mut held, &panicked) {
-                        return;
+                    if let Some(rest) = worker.berth.lock().as_mut() {
+                        held.woke_itself.set(false);
+                        let Rest { core, progress, .. } = &mut **rest;
+                        core.handler_panicked(&*self.environment, progress, &panicked);
+                        continue;
                     }
+                    return self.panicked_late(held, panicked);
                 }
             }
         }
     }
 
-    fn handler_panicked(&self, held: &mut Held<M, B>, panicked: &Panicked) -> bool {
-        let Some(rest) = held.rest.get_mut() else { return false };
-        rest.core.handler_panicked(&*self.environment, &mut rest.progress, panicked);
-        true
-    }
-
-    fn make_calls(self: &Arc<Self>, held: &mut Held<M, B>, worker: &Worker<Baton<M, B>>) {
-        let lifted = &mut Lifted::nothing();
+    fn make_calls<P: Berth<M, B>>(self: &Arc<Self>, held: &mut Held<M>, worker: &Worker<M, B, P>) {
+        let mut rest = worker.berth.lock();
         loop {
-            if self.control.is_wanted() {
-                let Some(baton) = held.take() else { return };
-                match self.line.give(baton) {
-                    Ok(()) => return,
-                    Err(baton) => held.hold(baton),
-                }
+            if self.control.is_called() {
+                rest = match self.heed_others(held, worker, rest) {
+                    Some(rest) => rest,
+                    None => return,
+                };
             }
-            let (Some(rest), Some(context)) = (held.rest.get_mut(), held.context.as_deref_mut())
-            else {
-                return;
-            };
-            let Rest { core, repeated, progress, .. } = &mut **rest;
-            let environment = &*self.environment;
-            let control = &self.control;
-            match core.next(lifted, progress, context, environment, repeated, control) {
-                Ok(Next::Call(call)) => self.call(held, worker, lifted, call),
+            let Held { context, lifted, terms, .. } = &mut *held;
+            let (Some(there), Some(own)) = (rest.as_mut(), context.as_deref_mut()) else { return };
+            let Rest { core, repeated, progress, .. } = &mut **there;
+            let place = &mut CallPlace { lifted, terms };
+            match core.next(place, progress, own, &*self.environment, repeated, &self.control) {
+                Ok(Next::Call) => match self.call(held, worker, rest) {
+                    Some(there) => rest = there,
+                    None => return,
+                },
                 Ok(Next::Turn) => {}
-                Ok(Next::Ended(exit)) => return self.end_with(held, Ok(exit)),
-                Err(error) => return self.end_with(held, Err(error)),
+                Ok(Next::Ended(exit)) => return self.end_with(held, rest.take(), Ok(exit)),
+                Err(error) => return self.end_with(held, rest.take(), Err(error)),
             }
         }
     }
 
-    fn end_with(
-        &self,
-        held: &mut Held<M, B>,
-        ended: std::io::Result<crate::event_loop::handle::Exit>,
-    ) {
-        if let Some(baton) = held.take() {
-            self.end(baton, ended);
-        }
-    }
-
-    /// Makes a call, and those by which the machine hears of what it spawned.
-    fn call(
+    /// Makes a call. `None`: the loop is no longer here.
+    #[inline(always)]
+    pub(super) fn call<'a, P: Berth<M, B>>(
         self: &Arc<Self>,
-        held: &mut Held<M, B>,
-        worker: &Worker<Baton<M, B>>,
-        lifted: &mut Lifted<M>,
-        mut call: Call<M>,
-    ) {
-        loop {
-            let Call { terms, event } = call;
-            let answered = {
-                let hand = Hand::new(self, worker, &held.rest, &terms);
-                let lent = Lent::handed(&mut held.context, &hand);
-                let environment = &*self.environment;
-                let token = terms.callee.token;
-                let scope = &mut Scope::lent(lent, environment, token, terms.woken());
-                hand_event(lifted, event, scope)
-            };
-            let Some(answered) = answered else { return };
-            let (Some(rest), Some(context)) = (held.rest.get_mut(), held.context.as_deref_mut())
-            else {
-                return;
-            };
-            match rest.core.answered(lifted, context, &*self.environment, terms, answered) {
-                Some(next) => call = next,
-                None => return,
-            }
+        held: &mut Held<M>,
+        worker: &'a Worker<M, B, P>,
+        rest: P::Guard<'a>,
+    ) -> Option<P::Guard<'a>> {
+        let Held { context, lifted, terms, woke_itself } = &mut *held;
+        let place = &mut CallPlace { lifted, terms };
+        let environment = &*self.environment;
+        let woke_itself = &*woke_itself;
+        let mut answer = None;
+        let handle = |lifted: &mut Lifted<M>, terms: &Terms<M>, context: &mut Option<_>, event| {
+            let hand = Hand::new(self, worker, terms, woke_itself);
+            let lent = P::lent(context, &hand);
+            let scope = &mut Scope::lent(lent, environment, terms.callee.token, terms.woken());
+            hand_event(lifted, event, scope)
+        };
+        let berth = &worker.berth;
+        let rest =
+            make_call(berth, rest, place, context, (environment, woke_itself), &mut answer, handle);
+        if rest.is_none() {
+            self.answered_late(held, answer);
         }
+        rest
     }
-}
-
-/// Calls the handler. `None` only for what is no machine.
-#[inline(always)]
-pub(super) fn hand_event<M: Machine>(
-    lifted: &mut Lifted<M>,
-    event: Event<M::Seed>,
-    scope: &mut Scope<'_, M::Context>,
-) -> Option<Answered<M>> {
-    let mut in_hand = lifted.in_hand();
-    let response = in_hand.machine().map(|machine| machine.handle_in_place(event, scope));
-    in_hand.let_go();
-    let response = match response? {
-        InPlace::Handled(Response { answer: Answer::Continue(()), deadline }) => {
-            return Some(Answered::InPlace(deadline));
-        }
-        response => response,
-    };
-    let machine = lifted.take().into_machine()?;
-    Some(Answered::Whole(match response {
-        InPlace::Handled(response) => response.map(|()| machine, |seed| seed),
-        InPlace::Declined(event) => machine.handle(event, scope),
-    }))
 }

@@ -3,46 +3,59 @@
 use std::cell::Cell;
 use std::sync::Arc;
 
+use super::berth::Berth;
 use super::worker::Worker;
 use super::{Baton, Relay, Rest};
 use crate::backend::{Backend, BackendHandle};
 use crate::blocking::{Back, BlockCounts};
 use crate::event_loop::dispatch::Terms;
+use crate::guard::drop_guarded;
 use crate::machine::Machine;
-use crate::scope::HandOver;
+use crate::scope::{GaveUp, HandOver, TookBack};
 use crate::time::Time;
 
 /// Gives the loop up for a section that blocks, and takes it back.
-pub(super) struct Hand<'a, M: Machine, B: Backend> {
+pub(super) struct Hand<'a, M: Machine, B: Backend, P> {
     relay: &'a Arc<Relay<M, B>>,
-    worker: &'a Worker<Baton<M, B>>,
-    rest: &'a Cell<Option<Box<Rest<M, B>>>>,
-    terms: &'a Terms,
+    worker: &'a Worker<M, B, P>,
+    terms: &'a Terms<M>,
     /// When the section began.
     begun: Cell<Time>,
     /// The machine had woken itself before.
     woke_itself: Cell<bool>,
+    /// It has woken itself, where others may have the loop meanwhile.
+    noted: &'a Cell<bool>,
 }
 
-impl<'a, M: Machine, B: Backend> Hand<'a, M, B> {
+impl<'a, M: Machine, B: Backend, P> Hand<'a, M, B, P> {
+    #[inline(always)]
     pub(super) fn new(
         relay: &'a Arc<Relay<M, B>>,
-        worker: &'a Worker<Baton<M, B>>,
-        rest: &'a Cell<Option<Box<Rest<M, B>>>>,
-        terms: &'a Terms,
-    ) -> Hand<'a, M, B> {
+        worker: &'a Worker<M, B, P>,
+        terms: &'a Terms<M>,
+        noted: &'a Cell<bool>,
+    ) -> Hand<'a, M, B, P> {
         let (begun, woke_itself) = (Cell::new(Time::ZERO), Cell::new(false));
-        Hand { relay, worker, rest, terms, begun, woke_itself }
+        Hand { relay, worker, terms, begun, woke_itself, noted }
     }
 }
 
-impl<M, B> HandOver<M::Context> for Hand<'_, M, B>
+impl<M, B, P: Berth<M, B>> HandOver<M::Context> for Hand<'_, M, B, P>
 where
     M: Machine<Seed: Send, Context: Send> + Send + 'static,
     B: Backend<Handle: Send + Sync> + Send + 'static,
 {
-    fn give_up(&self, context: Box<M::Context>) -> Result<(), Box<M::Context>> {
-        let Some(mut rest) = self.rest.take() else { return Err(context) };
+    fn give_up(&self, context: Option<Box<M::Context>>) -> GaveUp<M::Context> {
+        let mut place = self.worker.berth.lock();
+        let Some(mut rest) = place.take() else {
+            return if P::IS_OPEN { GaveUp::Taken } else { GaveUp::Here(context) };
+        };
+        let is_own = context.is_some();
+        let Some(context) = context.or_else(|| rest.next_context.take()) else {
+            *place = Some(rest);
+            return GaveUp::Here(None);
+        };
+        drop(place);
         let environment = &*self.relay.environment;
         let callee = self.terms.callee;
         rest.core.dispatch_mut().leave(callee);
@@ -53,40 +66,48 @@ where
         // What is lent is taken by the watchdog alone, where it turns out not to be short.
         let is_short = rest.is_watched && rest.sections.are_short(callee.type_name, patience);
         let baton = Baton { rest, context };
-        self.relay.sections.begin(callee.token, callee.type_name);
+        self.relay.sections.begin(callee.token, callee.type_name, true);
         if is_short {
             self.relay.line.lend(baton);
-            return Ok(());
+            return GaveUp::Away;
         }
-        let Err(Baton { mut rest, context }) = self.relay.pass(baton) else { return Ok(()) };
+        let Err(Baton { mut rest, context }) = self.relay.pass(baton) else { return GaveUp::Away };
         self.relay.sections.end(callee.token);
         BlockCounts::add(&environment.blocks.no_thread);
-        rest.core.dispatch_mut().come_back(callee);
+        rest.core.dispatch_mut().stay(callee);
         if self.woke_itself.take() {
             environment.note_woke_itself();
         }
-        self.rest.set(Some(rest));
-        Err(context)
+        let context = if is_own {
+            Some(context)
+        } else {
+            rest.next_context = Some(context);
+            None
+        };
+        *self.worker.berth.lock() = Some(rest);
+        GaveUp::Here(context)
     }
 
-    fn take_back(&self) -> Option<Box<M::Context>> {
+    fn take_back(&self) -> TookBack<M::Context> {
         let environment = &*self.relay.environment;
         let callee = self.terms.callee;
         let took = environment.handle.now() - self.begun.get();
         // Whoever has the loop may be asleep with it.
         let back = self.relay.line.take_back(&self.worker.seat, || environment.wakes.wake_loop());
         self.relay.sections.end(callee.token);
-        let (Baton { mut rest, context }, count) = match back? {
-            Back::Unused(baton) => (baton, &environment.blocks.handed_quick),
-            Back::Used(baton) => {
+        let (Baton { mut rest, context }, count) = match back {
+            None => return if P::IS_OPEN { TookBack::Here(None) } else { TookBack::Gone },
+            Some(Back::Unused(baton)) => (baton, &environment.blocks.handed_quick),
+            Some(Back::Used(baton)) => {
                 self.relay.runs_here(self.worker);
                 self.terms.was_away_since(self.begun.get(), || environment.handle.now());
                 (baton, &environment.blocks.handed_over)
             }
         };
         BlockCounts::add(count);
-        rest.sections.note(callee.type_name, took);
-        rest.core.dispatch_mut().come_back(callee);
+        let Rest { core, progress, sections, .. } = &mut *rest;
+        sections.note(callee.type_name, took);
+        core.come_back(environment, progress, callee);
         if self.woke_itself.take() {
             environment.note_woke_itself();
         }
@@ -94,7 +115,32 @@ where
             environment.waiters.begin_wakeup(callee.token);
         }
         environment.refresh_now();
-        self.rest.set(Some(rest));
-        Some(context)
+        let context = if P::IS_OPEN {
+            // This handler has its own. What ran the loop meanwhile had one for whoever is next.
+            if rest.next_context.is_none() {
+                rest.next_context = Some(context);
+            } else {
+                drop_guarded(context, "a context");
+            }
+            None
+        } else {
+            Some(context)
+        };
+        *self.worker.berth.lock() = Some(rest);
+        TookBack::Here(context)
+    }
+
+    fn note_woke_itself(&self) -> bool {
+        self.noted.set(true);
+        true
+    }
+
+    fn refresh_now(&self) -> Option<Time> {
+        let place = self.worker.berth.lock();
+        place.is_some().then(|| self.relay.environment.refresh_now())
+    }
+
+    fn hands_over(&self) -> bool {
+        true
     }
 }

@@ -14,9 +14,14 @@
 //! is free to say so whoever is still away. `drive` is what the others do, `hand` what a handler's
 //! scope sees of it.
 
+mod baton;
+mod berth;
+mod call;
 mod drive;
 mod hand;
+mod late;
 mod pulled_turn;
+mod taking;
 mod thread_count;
 mod threads;
 mod worker;
@@ -24,41 +29,20 @@ mod worker;
 use std::io;
 use std::sync::{Arc, PoisonError, Weak};
 
+pub(super) use self::baton::{Baton, Rest};
+use self::berth::Berth;
+use self::berth::OpenPlace;
+pub(super) use self::berth::{Open, Own};
+use self::late::LateAnswers;
 pub(super) use self::pulled_turn::pulled_turn;
 use self::thread_count::ThreadCount;
-use self::worker::Worker;
-use super::closures::Repeated;
-use super::core::{Core, Progress};
+use self::worker::{Stays, Worker};
 use super::handle::{Control, Exit};
 use crate::backend::Backend;
-use crate::blocking::{Blocking, Line, Runner, SectionTimes, Sections, Watched};
+use crate::blocking::{Blocking, Line, Runner, Seat, Sections, Taking, Watched};
 use crate::environment::Environment;
 use crate::machine::Machine;
 use crate::sync::{Condvar, Mutex};
-
-/// All of a loop that goes from thread to thread.
-pub(super) struct Baton<M: Machine, B: Backend> {
-    pub(super) rest: Box<Rest<M, B>>,
-    pub(super) context: Box<M::Context>,
-}
-
-/// All but the context, which handlers have.
-pub(super) struct Rest<M: Machine, B: Backend> {
-    // First, so that the machines are dropped while all else still lives.
-    pub(super) core: Core<M, B>,
-    pub(super) repeated: Repeated<M>,
-    pub(super) progress: Progress,
-    pub(super) sections: SectionTimes,
-    /// Somebody takes what is lent for too long.
-    pub(super) is_watched: bool,
-}
-
-impl<M: Machine, B: Backend> Rest<M, B> {
-    pub(super) fn new(core: Core<M, B>) -> Rest<M, B> {
-        let (progress, sections) = (Progress::default(), SectionTimes::default());
-        Rest { core, repeated: Repeated::new(), progress, sections, is_watched: false }
-    }
-}
 
 /// A loop that has ended, and how.
 type Ended<M, B> = (Baton<M, B>, io::Result<Exit>);
@@ -75,19 +59,66 @@ pub(super) struct Relay<M: Machine, B: Backend> {
     runner: Mutex<Option<Runner>>,
     over: Mutex<Option<Ended<M, B>>>,
     is_over: Condvar,
+    /// What its threads do: compiled for the way in which the loop goes from one to another.
+    live: Live<M, B>,
+    /// Where the loop may be taken: makes another handle to the same context.
+    share: Option<Share<M>>,
+    /// Where that lies now.
+    open: Mutex<Option<Weak<OpenPlace<M, B>>>>,
+    late: LateAnswers<M>,
 }
+
+type Live<M, B> = fn(&Arc<Relay<M, B>>, Arc<Seat<Baton<M, B>>>, Stays);
+
+type Share<M> = fn(&<M as Machine>::Context) -> <M as Machine>::Context;
 
 impl<M, B> Relay<M, B>
 where
     M: Machine<Seed: Send, Context: Send> + Send + 'static,
     B: Backend<Handle: Send + Sync> + Send + 'static,
 {
+    /// Of a loop that handlers give away.
     pub(super) fn new(
         environment: Arc<Environment<B::Handle>>,
         control: Arc<Control>,
         blocking: Blocking,
     ) -> Arc<Relay<M, B>> {
+        Self::with(
+            environment,
+            control,
+            blocking,
+            |relay, seat, stays| relay.live::<Own<M, B>>(seat, stays),
+            None,
+        )
+    }
+
+    /// Of one that is taken from them as well, where `share` makes another handle to the same
+    /// context.
+    pub(super) fn taking(
+        environment: Arc<Environment<B::Handle>>,
+        control: Arc<Control>,
+        blocking: Blocking,
+        share: Share<M>,
+    ) -> Arc<Relay<M, B>> {
+        let live: Live<M, B> = |relay, seat, stays| relay.live::<Open<M, B>>(seat, stays);
+        Self::with(environment, control, blocking, live, Some(share))
+    }
+
+    fn with(
+        environment: Arc<Environment<B::Handle>>,
+        control: Arc<Control>,
+        blocking: Blocking,
+        live: Live<M, B>,
+        share: Option<Share<M>>,
+    ) -> Arc<Relay<M, B>> {
         Arc::new(Relay {
+            late: LateAnswers::new({
+                let control = control.clone();
+                move |are_any| control.set_late(are_any)
+            }),
+            live,
+            share,
+            open: Mutex::new(None),
             line: Line::new({
                 let control = control.clone();
                 move |is_wanted| control.set_wanted(is_wanted)
@@ -109,9 +140,12 @@ where
         self.show_runner(watched.as_ref());
         baton.rest.is_watched = watched.is_some();
         self.line.set_run(true);
+        self.late.set_run(true);
         // Without a thread it goes on here, and blocks where its handlers do.
         if let Err(baton) = self.pass(baton) {
-            self.drive(baton);
+            let seat = Seat::new();
+            seat.give(baton);
+            (self.live)(self, seat, Stays::ForThis);
         }
         let mut over = self.over.lock().unwrap_or_else(PoisonError::into_inner);
         let ended = loop {
@@ -122,6 +156,7 @@ where
         };
         drop(over);
         self.line.set_run(false);
+        self.late.set_run(false);
         self.show_runner(None);
         ended
     }
@@ -130,15 +165,26 @@ where
     fn show_runner(self: &Arc<Self>, watched: Option<&Watched>) {
         let runner = watched.map(|watched| {
             let relay: Weak<Self> = Arc::downgrade(self);
-            watched.runner(self.sections.clone(), move |seen| {
-                relay.upgrade().map_or(0, |relay| relay.rescue(seen))
-            })
+            let of_section = relay.clone();
+            let rescue = move |seen| of_section.upgrade().map_or(0, |relay| relay.rescue(seen));
+            let take = self.share.map(|_| {
+                let take = move |call| match relay.upgrade() {
+                    Some(relay) => relay.take_over(Some(call)),
+                    None => Taking::Not,
+                };
+                Box::new(take) as Box<dyn Fn(u64) -> Taking + Send + Sync>
+            });
+            watched.runner(self.sections.clone(), rescue, take)
         });
         *self.runner.lock().unwrap_or_else(PoisonError::into_inner) = runner;
     }
 
     /// This thread runs the loop from now on.
-    fn runs_here(&self, worker: &Worker<Baton<M, B>>) {
+    fn runs_here<P: Berth<M, B>>(&self, worker: &Worker<M, B, P>) {
+        if let Some(open) = worker.berth.open() {
+            let open = Some(Arc::downgrade(open));
+            *self.open.lock().unwrap_or_else(PoisonError::into_inner) = open;
+        }
         if let Some(runner) = &*self.runner.lock().unwrap_or_else(PoisonError::into_inner) {
             runner.is_here(worker.probe());
         }
@@ -171,11 +217,19 @@ where
     }
 }
 
+impl<M: Machine, B: Backend> Relay<M, B> {
+    /// Drops late answers with their machines, those too that come from now on.
+    pub(super) fn close_late(&self) {
+        self.late.close();
+    }
+}
+
 /// The handlers that are away when the loop is dropped do not come back to it.
 pub(super) struct Closes<M: Machine, B: Backend>(pub(super) Arc<Relay<M, B>>);
 
 impl<M: Machine, B: Backend> Drop for Closes<M, B> {
     fn drop(&mut self) {
         self.0.line.close();
+        self.0.close_late();
     }
 }

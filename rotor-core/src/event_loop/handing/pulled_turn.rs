@@ -1,13 +1,16 @@
 //! A turn of a loop that could be handed over, on one thread and for any machines: with
-//! `--cfg rotor_pulled` all loops take such turns, so that all tests are of them as well.
+//! `--cfg rotor_pulled` all loops take such turns, and with `--cfg rotor_taking` those of a loop that
+//! could be taken from its handlers, so that all tests are of them as well.
 
+use std::cell::Cell;
 use std::io;
 
-use super::drive::hand_event;
-use super::{Baton, Rest};
+use super::baton::{Baton, Rest};
+use super::berth::Berth;
+use super::call::{hand_event, make_call};
 use crate::backend::Backend;
-use crate::event_loop::core::Next;
-use crate::event_loop::dispatch::Call;
+use crate::event_loop::core::{CallPlace, Next};
+use crate::event_loop::dispatch::Terms;
 use crate::event_loop::handle::{Control, Exit};
 use crate::event_loop::run_queue::Wait;
 use crate::event_loop::slots::Lifted;
@@ -15,45 +18,61 @@ use crate::guard::guard;
 use crate::machine::Machine;
 use crate::scope::{AnyEnvironment, Scope};
 
-/// Takes one turn, as [`Core::turn`](crate::event_loop::core::Core::turn) does.
-pub(in crate::event_loop) fn pulled_turn<M: Machine, B: Backend>(
-    baton: &mut Baton<M, B>,
+/// Takes one turn, as [`Core::turn`](crate::event_loop::core::Core::turn) does. The baton comes back.
+pub(in crate::event_loop) fn pulled_turn<M: Machine, B: Backend, P: Berth<M, B>>(
+    Baton { rest, context }: Baton<M, B>,
     environment: &AnyEnvironment,
     control: &Control,
     wait: Wait,
-) -> io::Result<Option<Exit>> {
-    loop {
-        match guard(|| calls(baton, environment, control, wait)) {
-            Ok(ended) => return ended,
+) -> (Option<Baton<M, B>>, io::Result<Option<Exit>>) {
+    let berth = P::empty();
+    *berth.lock() = Some(rest);
+    let mut context = Some(context);
+    let ended = loop {
+        match guard(|| calls(&berth, &mut context, environment, control, wait)) {
+            Ok(ended) => break ended,
             Err(panicked) => {
-                let Rest { core, progress, .. } = &mut *baton.rest;
-                core.handler_panicked(environment, progress, &panicked);
+                if let Some(rest) = berth.lock().as_mut() {
+                    let Rest { core, progress, .. } = &mut **rest;
+                    core.handler_panicked(environment, progress, &panicked);
+                }
             }
         }
-    }
+    };
+    let rest = berth.lock().take();
+    (rest.zip(context).map(|(rest, context)| Baton { rest, context }), ended)
 }
 
-fn calls<M: Machine, B: Backend>(
-    Baton { rest, context }: &mut Baton<M, B>,
+fn calls<M: Machine, B: Backend, P: Berth<M, B>>(
+    berth: &P,
+    context: &mut Option<Box<M::Context>>,
     environment: &AnyEnvironment,
     control: &Control,
     wait: Wait,
 ) -> io::Result<Option<Exit>> {
-    let Rest { core, repeated, progress, .. } = &mut **rest;
-    progress.set_wait(wait);
-    let lifted = &mut Lifted::nothing();
+    let place = &mut CallPlace { lifted: &mut Lifted::nothing(), terms: &mut Terms::nothing() };
+    let woke_itself = Cell::new(false);
+    let mut rest = berth.lock();
     loop {
-        let next = core.next(lifted, progress, context, environment, repeated, control)?;
-        let mut next = match next {
-            Next::Call(call) => Some(call),
+        let (Some(there), Some(own)) = (rest.as_mut(), context.as_deref_mut()) else {
+            return Ok(None);
+        };
+        let Rest { core, repeated, progress, .. } = &mut **there;
+        progress.set_wait(wait);
+        match core.next(place, progress, own, environment, repeated, control)? {
+            Next::Call => {}
             Next::Turn => return Ok(None),
             Next::Ended(exit) => return Ok(Some(exit)),
+        }
+        let handle = |lifted: &mut Lifted<M>, terms: &Terms<M>, context: &mut Option<_>, event| {
+            let own: &mut Box<M::Context> = context.as_mut()?;
+            let scope = &mut Scope::new(&mut **own, environment, terms.callee.token, terms.woken());
+            hand_event(lifted, event, scope)
         };
-        while let Some(Call { terms, event }) = next {
-            let token = terms.callee.token;
-            let scope = &mut Scope::new(&mut **context, environment, token, terms.woken());
-            let Some(answered) = hand_event(lifted, event, scope) else { break };
-            next = core.answered(lifted, context, environment, terms, answered);
+        match make_call(berth, rest, place, context, (environment, &woke_itself), &mut None, handle)
+        {
+            Some(there) => rest = there,
+            None => return Ok(None),
         }
     }
 }

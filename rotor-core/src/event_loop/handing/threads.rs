@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use super::worker::Worker;
+use super::berth::Berth;
+use super::worker::{Stays, Worker};
 use super::{Baton, Relay};
 use crate::backend::Backend;
 use crate::blocking::Seat;
@@ -26,7 +27,7 @@ where
         let seat = Seat::new();
         let run = {
             let (relay, seat) = (self.clone(), seat.clone());
-            move || relay.live(&Worker::new(seat))
+            move || (relay.live)(&relay, seat, Stays::WhileOfUse)
         };
         // Before it is given anything: a thread that is not started drops what it was to do.
         match Builder::new().name(NAME.to_owned()).spawn(run) {
@@ -42,11 +43,19 @@ where
         }
     }
 
-    /// What such a thread does, until it has been of no use for a while.
-    fn live(self: &Arc<Self>, worker: &Worker<Baton<M, B>>) {
+    /// What a thread does with what it is given at this seat.
+    pub(super) fn live<P: Berth<M, B>>(
+        self: &Arc<Self>,
+        seat: Arc<Seat<Baton<M, B>>>,
+        stays: Stays,
+    ) {
+        let worker = &Worker::<M, B, P>::new(seat);
         let mut next = worker.seat.wait();
         while let Some(baton) = next {
-            self.drive_on(baton, worker);
+            self.drive(baton, worker);
+            if stays == Stays::ForThis {
+                return;
+            }
             next = self.line.park(&worker.seat, self.blocking.idle_time());
         }
         self.threads.end();

@@ -3,18 +3,24 @@
 use std::cell::OnceCell;
 use std::sync::Arc;
 
+use super::baton::Baton;
+use super::berth::Berth;
+use crate::backend::Backend;
 use crate::blocking::{Seat, ThreadProbe};
+use crate::machine::Machine;
 
 /// Of one thread, and not sent to others.
-pub(super) struct Worker<T> {
+pub(super) struct Worker<M: Machine, B: Backend, P> {
     /// Where it waits for the loop.
-    pub(super) seat: Arc<Seat<T>>,
+    pub(super) seat: Arc<Seat<Baton<M, B>>>,
+    /// Where it has the loop.
+    pub(super) berth: P,
     probe: OnceCell<ThreadProbe>,
 }
 
-impl<T> Worker<T> {
-    pub(super) fn new(seat: Arc<Seat<T>>) -> Worker<T> {
-        Worker { seat, probe: OnceCell::new() }
+impl<M: Machine, B: Backend, P: Berth<M, B>> Worker<M, B, P> {
+    pub(super) fn new(seat: Arc<Seat<Baton<M, B>>>) -> Worker<M, B, P> {
+        Worker { seat, berth: P::empty(), probe: OnceCell::new() }
     }
 
     /// How the watchdog asks about this thread. The system is asked for it once, and only where
@@ -22,4 +28,13 @@ impl<T> Worker<T> {
     pub(super) fn probe(&self) -> &ThreadProbe {
         self.probe.get_or_init(ThreadProbe::of_this_thread)
     }
+}
+
+/// How long a thread is there for its loop.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Stays {
+    /// It is the caller's, and not counted.
+    ForThis,
+    /// Until it has been of no use for a while.
+    WhileOfUse,
 }

@@ -43,6 +43,8 @@ pub(super) struct Slots<M> {
     /// Has the generations, since other threads compare them.
     wakes: Arc<WakeQueue>,
     deadlines: Timers,
+    /// When each machine was made, in whole seconds; of no length where that is not kept.
+    made: Option<Vec<u32>>,
 }
 
 impl<M> Slots<M> {
@@ -56,7 +58,48 @@ impl<M> Slots<M> {
         slots.try_reserve_exact(capacity)?;
         let mut deadlines = Timers::new(now);
         deadlines.reserve(capacity)?;
-        Ok(Slots { slots, free: NONE, used: 0, capacity, unusable: 0, wakes, deadlines })
+        Ok(Slots {
+            slots,
+            free: NONE,
+            used: 0,
+            capacity,
+            unusable: 0,
+            wakes,
+            deadlines,
+            made: None,
+        })
+    }
+
+    /// From now on it is kept when machines are made.
+    pub(super) fn keep_ages(&mut self) {
+        self.made = Some(Vec::new());
+    }
+
+    /// A machine is made.
+    #[inline]
+    pub(super) fn note_made(&mut self, token: Token, now: Time) {
+        let Some(made) = &mut self.made else { return };
+        let (index, seconds) = (token.index() as usize, now.as_nanos() / 1_000_000_000);
+        if index >= made.len() {
+            made.resize(index + 1, 0);
+        }
+        made[index] = u32::try_from(seconds).unwrap_or(u32::MAX);
+    }
+
+    /// When the machine of a slot was made, to the second.
+    pub(super) fn made(&self, index: u32) -> Option<Time> {
+        let seconds = self.made.as_ref()?.get(index as usize)?;
+        Some(Time::from_nanos(u64::from(*seconds) * 1_000_000_000))
+    }
+
+    /// Whether calls are pending for the machine of a slot.
+    pub(super) fn is_due(&self, index: u32) -> bool {
+        match self.slots.get(index as usize) {
+            Some(Slot::Waiting { state, .. } | Slot::Running { state }) => {
+                !state.pending.is_empty()
+            }
+            _ => false,
+        }
     }
 
     /// How many machines there are, those with a handler included.
@@ -107,6 +150,32 @@ impl<M> Slots<M> {
     #[inline(always)]
     pub(super) fn lift_unless(&mut self, token: Token, first: Calls) -> Lifted<M> {
         self.lift_if(token, |state| !state.in_deferred && !state.pending.has(first))
+    }
+
+    /// Takes a machine out to where a call is made of it, which has none, if `may` says so. Returns
+    /// whether it was there.
+    #[inline(always)]
+    pub(super) fn lift_into(
+        &mut self,
+        token: Token,
+        into: &mut Lifted<M>,
+        may: impl FnOnce(&CallState) -> bool,
+    ) -> bool {
+        if self.names(token) {
+            let slot = &mut self.slots[token.index() as usize];
+            if let Slot::Waiting { state, .. } = slot
+                && !state.in_deferred
+                && may(state)
+            {
+                let state = *state;
+                let before = mem::replace(into, mem::replace(slot, Slot::Running { state }));
+                // Dropped, that would be one more look at it.
+                debug_assert!(before.is_none(), "another machine was lifted and is not answered");
+                mem::forget(before);
+                return true;
+            }
+        }
+        false
     }
 
     /// Takes a machine out to be dropped, whatever is pending.
@@ -279,6 +348,11 @@ impl<M> Slots<M> {
 
     pub(super) fn deadline(&self, index: u32) -> Option<Time> {
         self.deadlines.deadline(index)
+    }
+
+    /// How many deadlines are kept, those included that were taken away since and not met again.
+    pub(super) fn armed(&self) -> usize {
+        self.deadlines.queued()
     }
 
     /// When the next deadline may be reached; never later than that.

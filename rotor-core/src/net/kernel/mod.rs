@@ -10,6 +10,8 @@ mod unix;
 use std::any::{Any, TypeId};
 use std::io;
 
+#[cfg(any(target_os = "linux", target_os = "android"))]
+pub use self::system_calls::send_file_by_kernel;
 pub(super) use self::tcp::listen;
 pub use self::tcp::{TcpListener, TcpStream};
 pub use self::udp::UdpSocket;

@@ -76,9 +76,7 @@ pub(super) fn send_vectored(
     socket.write_vectored(slices)
 }
 
-/// Has the kernel send a piece of a file. It cannot where the file has no pages (`EINVAL`) or the
-/// call is not to be had (`ENOSYS`); sendfile(2) says to copy then. Nor may it where SIGPIPE would
-/// be raised.
+/// Has the kernel send a piece of a file, or copies it where the kernel cannot.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 pub(super) fn send_file<S: AsFd + Write>(
     socket: &mut S,
@@ -86,13 +84,36 @@ pub(super) fn send_file<S: AsFd + Write>(
     offset: u64,
     count: usize,
 ) -> io::Result<usize> {
+    match send_file_by_kernel(&*socket, file, offset, count) {
+        Err(error) if error.kind() == io::ErrorKind::Unsupported => {
+            read_and_write(socket, file, offset, count)
+        }
+        other => other,
+    }
+}
+
+/// Has the kernel send up to `count` bytes of a file from `offset` on (sendfile(2)), for those who
+/// implement sockets of the kernel's on another backend. The socket must not block.
+///
+/// # Errors
+///
+/// [`Unsupported`](io::ErrorKind::Unsupported) where it cannot: the file has no pages (`EINVAL`),
+/// the call is not to be had (`ENOSYS`), or SIGPIPE would be raised, since the process does not
+/// ignore it; nothing was sent, and the bytes are to be copied. Else what the system says.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+pub fn send_file_by_kernel(
+    socket: impl AsFd,
+    file: &File,
+    offset: u64,
+    count: usize,
+) -> io::Result<usize> {
     use rustix::io::Errno;
     if !crate::net::sigpipe::is_ignored() {
-        return read_and_write(socket, file, offset, count);
+        return Err(io::ErrorKind::Unsupported.into());
     }
     // With an offset of its own: that of the file is shared with all who have it open.
-    match rustix::fs::sendfile(&*socket, file, Some(&mut { offset }), count) {
-        Err(Errno::INVAL | Errno::NOSYS) => read_and_write(socket, file, offset, count),
+    match rustix::fs::sendfile(socket, file, Some(&mut { offset }), count) {
+        Err(Errno::INVAL | Errno::NOSYS) => Err(io::ErrorKind::Unsupported.into()),
         other => Ok(other?),
     }
 }

@@ -8,6 +8,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net as unix;
 use std::path::{Path, PathBuf};
 
+use rustix::fs::{Mode, fchmod};
 use socket2::{Domain, SockAddr, SockRef, Socket, Type};
 
 use super::socket::{
@@ -124,6 +125,11 @@ impl Listener for UnixListener {
 fn listen_unix(path: &Path, options: &ListenOptions) -> io::Result<unix::UnixListener> {
     // Not std's `bind`, which listens at once with a backlog of its own.
     let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
+    if let Some(mode) = options.unix_mode {
+        // Before it is bound: `bind` makes the file with this mode, less the umask (unix(7)). A change
+        // by path comes late, and would follow whatever was put there.
+        fchmod(&socket, Mode::from_raw_mode(mode))?;
+    }
     socket.bind(&SockAddr::unix(path)?)?;
     socket.listen(backlog(options))?;
     Ok(socket.into())

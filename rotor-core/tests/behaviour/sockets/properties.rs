@@ -15,6 +15,13 @@ use socket2::{Domain, Protocol, Socket, Type};
 use super::wrapped::Wrapped;
 use super::{accept, local, with_scope};
 
+/// On io_uring they are not: what came is copied out of memory that the kernel had filled, and a read
+/// drains a socket by what the kernel was told, not by its kind.
+fn has_plain_sockets() -> bool {
+    assert_eq!(is_plain::<TcpStream>(), is_plain::<UnixStream>());
+    is_plain::<TcpStream>()
+}
+
 #[test]
 fn addresses_are_those_of_both_ends() {
     with_scope(|scope| {
@@ -34,7 +41,6 @@ fn addresses_are_those_of_both_ends() {
         assert_eq!(server.peer_address(), client.local_address());
         assert_eq!(server.local_address(), Some(address));
         assert!(server.is_connected());
-        assert!(is_plain::<TcpStream>() && is_plain::<UnixStream>());
         assert!(!is_plain::<Either<TcpStream, UnixStream>>() && !is_plain::<Wrapped>());
         let (one, _two) = unix::UnixStream::pair().expect("there are descriptors");
         let one = UnixStream::from_std(one, scope).expect("it is of this backend");
@@ -47,6 +53,9 @@ fn addresses_are_those_of_both_ends() {
 
 #[test]
 fn what_a_plain_socket_has_is_read_behind_what_a_vector_has_and_no_further_than_it_has_room() {
+    if !has_plain_sockets() {
+        return;
+    }
     with_scope(|scope| {
         let (one, mut two) = unix::UnixStream::pair().expect("there are descriptors");
         let mut one = UnixStream::from_std(one, scope).expect("it is of this backend");
@@ -83,6 +92,9 @@ fn listen_with(protocol: Protocol, scope: &EarlyScope<'_>) -> Option<(TcpListene
 #[test]
 #[cfg(target_os = "linux")]
 fn a_short_read_drains_what_is_known_to_be_plain_tcp_and_nothing_else() {
+    if !has_plain_sockets() {
+        return;
+    }
     with_scope(|scope| {
         let bound =
             TcpListener::bind(&local(), &ListenOptions::new(), scope).expect("a port is free");

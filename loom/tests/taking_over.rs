@@ -1,0 +1,101 @@
+//! A loop that is taken from its handlers, at any moment of them: it is with one thread at a time, each
+//! answer is applied once, and nobody waits for ever.
+mod waiting;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use loom::sync::atomic::AtomicU32;
+use loom::sync::atomic::Ordering::Relaxed;
+use loom::thread;
+use rotor_core::{
+    Blocking, Config, Exit, Infallible, Loop, LoopInstance, Machine, Response, Scope, SharedContext,
+};
+
+use waiting::{Waiting, model};
+
+/// Is called so many times, in each of which the loop may be taken, and ends.
+struct Calls(u32);
+
+/// How many calls there were.
+struct Shared(Arc<AtomicU32>);
+
+impl Clone for Shared {
+    fn clone(&self) -> Shared {
+        Shared(self.0.clone())
+    }
+}
+
+impl SharedContext for Shared {}
+
+impl Machine for Calls {
+    type Context = Shared;
+    type Seed = Infallible;
+
+    fn wakeup(self, scope: &mut Scope<'_, Shared>) -> Response<Self, Infallible> {
+        scope.0.fetch_add(1, Relaxed);
+        thread::yield_now();
+        if self.0 == 1 {
+            return Response::done();
+        }
+        scope.wake_self();
+        Response::ok(Calls(self.0 - 1))
+    }
+}
+
+/// A loop of machines, each of which is called so many times.
+fn taken_loop(threads_max: usize, times: &[u32]) -> LoopInstance<Calls, Waiting> {
+    let blocking = Blocking::new().patience_declared(Duration::ZERO).threads_max(threads_max);
+    let config = Config::new().machines_max(times.len()).blocking(blocking);
+    let mut creator = Loop::with_backend(Waiting::default(), &config).unwrap();
+    for times in times {
+        let made = creator.add_machine_with(|scope| {
+            scope.wake_self();
+            Response::ok(Calls(*times))
+        });
+        made.unwrap();
+    }
+    creator.instantiate(Shared(Arc::new(AtomicU32::new(0)))).taking_over()
+}
+
+#[test]
+fn a_loop_that_is_taken_once_ends_with_all_answers() {
+    model(2, || {
+        let mut instance = taken_loop(1, &[1]);
+        let take = instance.taker();
+        let other = thread::spawn(take);
+        assert_eq!(instance.run().unwrap(), Exit::Empty);
+        let taken = u64::from(other.join().unwrap());
+        let stats = instance.stats().read();
+        assert_eq!(instance.context().0.load(Relaxed), 1);
+        assert_eq!((stats.taken_over, stats.late_answers, stats.ended), (taken, taken, 1));
+    });
+}
+
+#[test]
+fn one_that_woke_itself_and_was_taken_is_called_again() {
+    model(1, || {
+        let mut instance = taken_loop(1, &[2]);
+        let take = instance.taker();
+        let other = thread::spawn(take);
+        assert_eq!(instance.run().unwrap(), Exit::Empty);
+        other.join().unwrap();
+        assert_eq!(instance.context().0.load(Relaxed), 2);
+    });
+}
+
+#[test]
+fn a_loop_that_is_stopped_and_dropped_while_it_is_taken_keeps_nobody() {
+    model(1, || {
+        let mut instance = taken_loop(1, &[1]);
+        let take = instance.taker();
+        let handle = instance.handle();
+        let other = thread::spawn(move || {
+            take();
+            handle.stop();
+        });
+        instance.run().unwrap();
+        drop(instance);
+        other.join().unwrap();
+    });
+}

@@ -1,0 +1,100 @@
+//! Late answers: of handlers from which the loop was taken.
+
+use std::collections::VecDeque;
+use std::sync::PoisonError;
+
+use crate::event_loop::dispatch::{Answered, Terms};
+use crate::event_loop::slots::Lifted;
+use crate::guard::{Panicked, drop_guarded};
+use crate::machine::Machine;
+use crate::sync::{Mutex, MutexGuard};
+
+/// What has become of a call whose loop was taken meanwhile.
+pub(super) struct Late<M: Machine> {
+    pub(super) terms: Terms<M>,
+    pub(super) lifted: Lifted<M>,
+    pub(super) woke_itself: bool,
+    pub(super) outcome: Outcome<M>,
+}
+
+pub(super) enum Outcome<M: Machine> {
+    Answered(Answered<M>),
+    Panicked(Panicked),
+}
+
+/// Those that wait to be applied by whoever runs the loop.
+pub(super) struct LateAnswers<M: Machine> {
+    state: Mutex<State<M>>,
+    /// Is told whether there are any, with the lock held.
+    set_any: Box<dyn Fn(bool) + Send + Sync>,
+}
+
+struct State<M: Machine> {
+    /// In the order in which they came.
+    waiting: VecDeque<Late<M>>,
+    /// Somebody runs the loop, and is to be told.
+    is_run: bool,
+    is_closed: bool,
+}
+
+impl<M: Machine> LateAnswers<M> {
+    pub(super) fn new(set_any: impl Fn(bool) + Send + Sync + 'static) -> LateAnswers<M> {
+        let state = State { waiting: VecDeque::new(), is_run: false, is_closed: false };
+        LateAnswers { state: Mutex::new(state), set_any: Box::new(set_any) }
+    }
+
+    /// Whether the loop is run from now on: while it is not, they wait, and nobody is told.
+    pub(super) fn set_run(&self, is_run: bool) {
+        let mut state = self.lock();
+        state.is_run = is_run;
+        (self.set_any)(is_run && !state.waiting.is_empty());
+    }
+
+    /// Adds one. It is dropped here where the loop is gone.
+    pub(super) fn add(&self, late: Late<M>) {
+        let refused = {
+            let mut state = self.lock();
+            if state.is_closed {
+                Some(late)
+            } else {
+                state.waiting.push_back(late);
+                if state.is_run {
+                    (self.set_any)(true);
+                }
+                None
+            }
+        };
+        drop_late(refused);
+    }
+
+    pub(super) fn take_first(&self) -> Option<Late<M>> {
+        let mut state = self.lock();
+        let first = state.waiting.pop_front();
+        if state.waiting.is_empty() {
+            (self.set_any)(false);
+        }
+        first
+    }
+
+    /// The loop is gone: nobody will apply them.
+    pub(super) fn close(&self) {
+        let waiting = {
+            let mut state = self.lock();
+            state.is_closed = true;
+            (self.set_any)(false);
+            std::mem::take(&mut state.waiting)
+        };
+        drop_late(waiting);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State<M>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn drop_late<M: Machine>(late: impl IntoIterator<Item = Late<M>>) {
+    for Late { lifted, outcome, .. } in late {
+        drop_guarded(lifted, "a machine whose loop is gone");
+        drop_guarded(outcome, "an answer whose loop is gone");
+    }
+}

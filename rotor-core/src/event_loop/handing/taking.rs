@@ -1,0 +1,182 @@
+//! Taking over: the loop is taken from a thread that is stuck in a handler which has not said that it
+//! blocks.
+//!
+//! ```text
+//!   thread 1: handler ── is stuck ──────────────┬──────── answers late ──▶ parks
+//!                                               │             │
+//!   watchdog: ──── looks ─── looks ─── takes the rest         │ the answer waits
+//!                                               │             ▼
+//!   thread 2: (parked) ─────────────────────────┴── all others, and what thread 1 answered ──▶
+//! ```
+//!
+//! The handler keeps the context that it was lent, so each thread has one of its own, and a clone is
+//! another handle to the same things. The rest lies in an [open](super::berth::Open) place while a
+//! handler runs, and whoever finds that empty answers late.
+
+use std::sync::{Arc, PoisonError};
+
+use super::berth::{Berth, OpenPlace};
+use super::drive::Held;
+use super::late::{Late, Outcome};
+use super::worker::Worker;
+use super::{Baton, Relay, Rest};
+use crate::backend::Backend;
+use crate::blocking::{BlockCounts, Taking};
+use crate::event_loop::core::CallPlace;
+use crate::event_loop::dispatch::{Answered, Terms};
+use crate::event_loop::handle::Exit;
+use crate::guard::{Panicked, drop_guarded, guard, log_guarded};
+use crate::machine::Machine;
+
+impl<M, B> Relay<M, B>
+where
+    M: Machine<Seed: Send, Context: Send> + Send + 'static,
+    B: Backend<Handle: Send + Sync> + Send + 'static,
+{
+    /// Takes the loop from the handler that it was in at this call, or at any.
+    pub(in crate::event_loop) fn take_over(self: &Arc<Self>, call: Option<u64>) -> Taking {
+        let open = self.open.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let Some(open) = open.and_then(|open| open.upgrade()) else { return Taking::Not };
+        self.take_from(&open, call)
+    }
+
+    fn take_from(self: &Arc<Self>, open: &OpenPlace<M, B>, call: Option<u64>) -> Taking {
+        // Held until somebody has it: the handler that comes back meanwhile waits, and finds it
+        // either there or gone.
+        let Some(mut place) = open.try_lock() else { return Taking::Not };
+        let Some(mut rest) = place.take() else { return Taking::Not };
+        // The handler that was stuck may have answered, and another one run.
+        let callee = rest.core.dispatch().callee_of(call);
+        let taken = callee.and_then(|callee| Some((callee, rest.next_context.take()?)));
+        let Some((callee, context)) = taken else {
+            *place = Some(rest);
+            return Taking::Not;
+        };
+        let blocks = &self.environment.blocks;
+        rest.core.dispatch_mut().leave(callee);
+        self.environment.waiters.leave_called(callee.token);
+        self.sections.begin(callee.token, callee.type_name, false);
+        BlockCounts::add(&blocks.taken_over);
+        let Err(Baton { mut rest, context }) = self.pass(Baton { rest, context }) else {
+            return Taking::Taken;
+        };
+        blocks.taken_over.fetch_sub(1, std::sync::atomic::Ordering::Relaxed);
+        BlockCounts::add(&blocks.no_thread);
+        self.sections.end(callee.token);
+        rest.core.dispatch_mut().stay(callee);
+        rest.next_context = Some(context);
+        *place = Some(rest);
+        Taking::NoThread
+    }
+
+    /// The handler has answered, and the loop is no longer here.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn answered_late(&self, held: &mut Held<M>, answer: Option<Answered<M>>) {
+        if let Some(answered) = answer {
+            self.comes_late(held, Outcome::Answered(answered));
+        }
+    }
+
+    /// The same for one that has panicked.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn panicked_late(&self, held: &mut Held<M>, panicked: Panicked) {
+        self.comes_late(held, Outcome::Panicked(panicked));
+    }
+
+    fn comes_late(&self, held: &mut Held<M>, outcome: Outcome<M>) {
+        if self.share.is_none() {
+            // One that was handed over, and its loop is gone.
+            drop_guarded((held.lifted.take(), outcome), "a machine whose loop is gone");
+            return;
+        }
+        let terms = std::mem::replace(&mut held.terms, Terms::nothing());
+        self.sections.end(terms.callee.token);
+        BlockCounts::add(&self.environment.blocks.late_answers);
+        let (lifted, woke_itself) = (held.lifted.take(), held.woke_itself.take());
+        self.late.add(Late { terms, lifted, woke_itself, outcome });
+        self.environment.wakes.wake_loop();
+    }
+
+    /// Does what others want of who runs the loop: applies late answers, and gives the loop to who
+    /// wants it back. `None`: it is no longer here.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn heed_others<'a, P: Berth<M, B>>(
+        self: &Arc<Self>,
+        held: &mut Held<M>,
+        worker: &'a Worker<M, B, P>,
+        mut rest: P::Guard<'a>,
+    ) -> Option<P::Guard<'a>> {
+        while let Some(late) = self.late.take_first() {
+            rest = self.apply(held, worker, rest, late)?;
+        }
+        if !self.control.is_wanted() {
+            return Some(rest);
+        }
+        let (Some(there), Some(context)) = (rest.take(), held.context.take()) else { return None };
+        match self.line.give(Baton { rest: there, context }) {
+            Ok(()) => None,
+            Err(Baton { rest: there, context }) => {
+                *rest = Some(there);
+                held.context = Some(context);
+                Some(rest)
+            }
+        }
+    }
+
+    fn apply<'a, P: Berth<M, B>>(
+        self: &Arc<Self>,
+        held: &mut Held<M>,
+        worker: &'a Worker<M, B, P>,
+        mut rest: P::Guard<'a>,
+        late: Late<M>,
+    ) -> Option<P::Guard<'a>> {
+        let environment = &*self.environment;
+        held.lifted = late.lifted;
+        held.terms = late.terms;
+        let (there, context) = (rest.as_mut()?, held.context.as_deref_mut()?);
+        let Rest { core, progress, .. } = &mut **there;
+        core.come_back(environment, progress, held.terms.callee);
+        if late.woke_itself {
+            environment.note_woke_itself();
+        }
+        let place = &mut CallPlace { lifted: &mut held.lifted, terms: &mut held.terms };
+        match late.outcome {
+            Outcome::Answered(answered) => {
+                if core.answered(place, context, environment, answered) {
+                    return self.call(held, worker, rest);
+                }
+            }
+            Outcome::Panicked(panicked) => {
+                core.handler_panicked(environment, progress, &panicked);
+            }
+        }
+        Some(rest)
+    }
+
+    /// The loop has ended here.
+    pub(super) fn end_with(
+        &self,
+        held: &mut Held<M>,
+        rest: Option<Box<Rest<M, B>>>,
+        ended: std::io::Result<Exit>,
+    ) {
+        if let (Some(rest), Some(context)) = (rest, held.context.take()) {
+            self.end(Baton { rest, context }, ended);
+        }
+    }
+
+    /// Makes the context of who takes the loop next, where that may be taken.
+    pub(super) fn prepare_next_context(&self, rest: &mut Rest<M, B>, context: &M::Context) {
+        let Some(share) = self.share.filter(|_| rest.next_context.is_none()) else { return };
+        match guard(|| Box::new(share(context))) {
+            Ok(next) => rest.next_context = Some(next),
+            Err(panicked) => log_guarded!(
+                error,
+                "the clone of a context {panicked}: the loop is not taken from who runs it now"
+            ),
+        }
+    }
+}

@@ -1,0 +1,45 @@
+//! The cancellation of a future, for async code that works on its value.
+
+use std::task::{Context, Poll};
+
+use super::{OnCancel, Port};
+
+impl<V> Port<V> {
+    /// Returns whether the value would reach nobody ([`is_cancelled`](Port::is_cancelled)); if not,
+    /// the task is woken when the future is dropped, instead of whoever was to be before: for async
+    /// code, on whatever executor, that is to end then.
+    ///
+    /// Nobody is woken when the machine ends and its future lives on elsewhere.
+    ///
+    /// ```
+    /// use std::pin::Pin;
+    /// use std::task::Poll;
+    ///
+    /// use rotor_core::Port;
+    ///
+    /// /// Works on the value until it is there, or nobody wants it any more.
+    /// async fn answer<V>(port: Port<V>, mut work: Pin<Box<dyn Future<Output = V> + Send>>) {
+    ///     let value = std::future::poll_fn(|context| match port.poll_cancelled(context) {
+    ///         Poll::Ready(()) => Poll::Ready(None),
+    ///         Poll::Pending => work.as_mut().poll(context).map(Some),
+    ///     });
+    ///     if let Some(value) = value.await {
+    ///         let _nobody_waits_any_more = port.set(value);
+    ///     }
+    /// }
+    /// ```
+    #[doc(alias = "poll_closed")]
+    #[doc(alias = "async")]
+    pub fn poll_cancelled(&self, context: &mut Context<'_>) -> Poll<()> {
+        let Some(cell) = &self.cell else { return Poll::Ready(()) };
+        let is_known = matches!(
+            &cell.lock().on_cancel,
+            OnCancel::Waker(waker) if waker.will_wake(context.waker())
+        );
+        if !is_known {
+            cell.set_on_cancel(OnCancel::Waker(context.waker().clone()));
+        }
+        // Behind it: a future that was dropped before has told nobody of this.
+        if self.is_cancelled() { Poll::Ready(()) } else { Poll::Pending }
+    }
+}

@@ -1,0 +1,105 @@
+//! How long handlers take, by the type of their machines.
+
+use std::ptr;
+use std::sync::OnceLock;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+
+use crate::histogram::Histogram;
+use crate::shared_histogram::SharedHistogram;
+
+/// How long the handlers of one type of machine took, of those that were timed:
+/// [`LoopTimes::handlers`](crate::LoopTimes::handlers).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct HandlerTimes {
+    /// Whose they are: [`Machine::type_name`](crate::Machine::type_name). Types beyond the first
+    /// [`HandlerTimes::TYPES_MAX`] of a loop are one, `"others"`.
+    pub machine: &'static str,
+    /// How long they took, each call.
+    pub times: Histogram,
+}
+
+impl HandlerTimes {
+    /// How many types a loop tells apart: 31.
+    pub const TYPES_MAX: usize = 31;
+}
+
+/// The cells of one loop: only the loop writes them.
+pub(crate) struct HandlerCells {
+    types: Box<[TypeCells]>,
+    /// The place of the one that was noted last.
+    last: AtomicUsize,
+}
+
+#[derive(Default)]
+struct TypeCells {
+    machine: OnceLock<&'static str>,
+    times: SharedHistogram,
+}
+
+impl Default for HandlerCells {
+    fn default() -> HandlerCells {
+        let types = (0..=HandlerTimes::TYPES_MAX).map(|_| TypeCells::default()).collect();
+        HandlerCells { types, last: AtomicUsize::new(0) }
+    }
+}
+
+impl HandlerCells {
+    pub(crate) fn note(&self, machine: &'static str, time: Duration) {
+        let last = self.last.load(Relaxed);
+        let is_last = self.types[last].machine.get().is_some_and(|known| ptr::eq(*known, machine));
+        let place = if is_last { last } else { self.place_of(machine) };
+        let nanos = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        self.types[place].times.note_alone(nanos);
+    }
+
+    /// The place of a name, which is new if it is not found.
+    #[cold]
+    fn place_of(&self, machine: &'static str) -> usize {
+        let (others, own) = self.types.split_last().expect("there is one more than `TYPES_MAX`");
+        let found = own.iter().position(|one| *one.machine.get_or_init(|| machine) == machine);
+        let place = found.unwrap_or_else(|| {
+            others.machine.get_or_init(|| "others");
+            own.len()
+        });
+        self.last.store(place, Relaxed);
+        place
+    }
+
+    pub(crate) fn read(&self) -> Vec<HandlerTimes> {
+        let named = self.types.iter().filter_map(|one| Some((*one.machine.get()?, &one.times)));
+        named.map(|(machine, times)| HandlerTimes { machine, times: times.read() }).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_type_has_times_of_its_own_until_there_are_too_many() {
+        let cells = HandlerCells::default();
+        for number in 0..HandlerTimes::TYPES_MAX + 2 {
+            let name = format!("type {number}").leak();
+            cells.note(name, Duration::from_micros(1));
+            cells.note(name, Duration::from_micros(2));
+        }
+        let read = cells.read();
+        assert_eq!(read.len(), HandlerTimes::TYPES_MAX + 1);
+        let told = |at: usize| (read[at].machine, read[at].times.count(), read[at].times.sum());
+        assert_eq!(told(30), ("type 30", 2, Duration::from_micros(3)));
+        assert_eq!(told(31), ("others", 4, Duration::from_micros(6)));
+    }
+
+    #[test]
+    fn equal_names_at_two_places_are_one_type() {
+        let cells = HandlerCells::default();
+        for name in ["a".to_owned().leak(), "b", "a".to_owned().leak()] {
+            cells.note(name, Duration::ZERO);
+        }
+        let counts: Vec<_> = cells.read().iter().map(|one| one.times.count()).collect();
+        assert_eq!(counts, [2, 1]);
+    }
+}

@@ -1,0 +1,438 @@
+//! What a process tells the service manager that has started it: systemd, or one that speaks as it
+//! does (sd_notify(3)).
+//!
+//! ```no_run
+//! use rotor_core::service_manager::ServiceManager;
+//! use rotor_core::{Drain, Pulses};
+//! # use rotor_core::threads::LoopGroup;
+//! # fn serve(group: &LoopGroup, pulses: &Pulses) -> std::io::Result<()> {
+//! use std::time::Duration;
+//!
+//! let drain = Drain::new(Duration::from_secs(30));
+//! rotor_core::signals::drain_on_termination_with(group.handle(), drain)?;
+//! if let Some(manager) = ServiceManager::from_env()? {
+//!     manager.attend(group.handle(), pulses.clone(), drain)?;
+//! }
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! | what is told | when |
+//! |--|--|
+//! | `READY=1` | by `attend`, and by [`ready`](ServiceManager::ready) |
+//! | `WATCHDOG=1` | twice in each `WATCHDOG_USEC`, as long as all loops make turns |
+//! | `STOPPING=1`, `EXTEND_TIMEOUT_USEC=` | when the loops are asked to end; not where a successor has the listeners: then the service goes on |
+//! | `RELOADING=1`, `MONOTONIC_USEC=` | by [`reloading`](ServiceManager::reloading): when a successor is about to be started |
+//! | `MAINPID=`, `READY=1` | by [`ready_as_successor`](ServiceManager::ready_as_successor) |
+//!
+//! Why this is no crate of others: `doc/decisions/0062`.
+
+use std::env;
+use std::ffi::OsStr;
+use std::fmt::{self, Write as _};
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::net::{SocketAddr, UnixDatagram};
+use std::path::Path;
+use std::process;
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::thread::{Builder, JoinHandle};
+use std::time::Duration;
+
+use crate::clock::Clock;
+use crate::drain::Drain;
+use crate::guard::log_guarded;
+use crate::pulses::Pulses;
+use crate::threads::GroupHandle;
+use crate::time::Time;
+
+/// Where the service manager of this process listens.
+///
+/// A message is one datagram, sent at once or not at all; nothing waits for an answer.
+#[doc(alias = "sd_notify")]
+#[doc(alias = "NOTIFY_SOCKET")]
+pub struct ServiceManager {
+    socket: UnixDatagram,
+    /// Within which time it wants to hear that all is well.
+    watchdog: Option<Duration>,
+}
+
+/// What is told besides, after the end of a drain: what it takes to leave `main`.
+const END_TIME: Duration = Duration::from_secs(5);
+
+/// How often it is looked whether the loops are asked to end.
+const LOOK_EVERY: Duration = Duration::from_millis(500);
+
+/// How old the last note of a loop may be at least: two of its pulses, and a little.
+const PULSE_AGE_MIN: Duration = Duration::from_millis(2_500);
+
+impl ServiceManager {
+    /// The one that the environment names (`NOTIFY_SOCKET`, `WATCHDOG_USEC`, `WATCHDOG_PID`);
+    /// `None` where it names none.
+    ///
+    /// The variables stay: whoever starts other processes, a successor among them, decides what
+    /// these get.
+    ///
+    /// # Errors
+    ///
+    /// When nobody listens there, or no descriptor is left.
+    pub fn from_env() -> io::Result<Option<ServiceManager>> {
+        let Some(path) = env::var_os("NOTIFY_SOCKET").filter(|path| !path.is_empty()) else {
+            return Ok(None);
+        };
+        let number = |name| env::var(name).ok()?.parse::<u64>().ok();
+        let is_meant = number("WATCHDOG_PID").is_none_or(|pid| pid == u64::from(process::id()));
+        let watchdog = number("WATCHDOG_USEC").filter(|micros| is_meant && *micros > 0);
+        let manager = ServiceManager::at(Path::new(&path))?;
+        Ok(Some(manager.watchdog(watchdog.map(Duration::from_micros))))
+    }
+
+    /// One at a path; `@` at its beginning stands for a name that is not in the file system
+    /// (unix(7)).
+    ///
+    /// # Errors
+    ///
+    /// When nobody listens there, or no descriptor is left.
+    pub fn at(path: impl AsRef<Path>) -> io::Result<ServiceManager> {
+        let socket = UnixDatagram::unbound()?;
+        socket.connect_addr(&address(path.as_ref().as_os_str())?)?;
+        // A manager that does not read must not hold up whoever tells it something.
+        socket.set_nonblocking(true)?;
+        Ok(ServiceManager { socket, watchdog: None })
+    }
+
+    /// Within which time it wants to hear that all is well. Default: what `WATCHDOG_USEC` says, or
+    /// none.
+    #[must_use]
+    pub fn watchdog(mut self, within: Option<Duration>) -> ServiceManager {
+        self.watchdog = within;
+        self
+    }
+
+    /// The service has started.
+    ///
+    /// # Errors
+    ///
+    /// Of this, and of all that follow: what the system says. The manager has heard nothing.
+    pub fn ready(&self) -> io::Result<()> {
+        self.tell("READY=1\n")
+    }
+
+    /// The service goes on in this process, which was not started by the manager but by the process
+    /// before. The unit needs `NotifyAccess=all`.
+    #[doc(alias = "MAINPID")]
+    pub fn ready_as_successor(&self) -> io::Result<()> {
+        self.tell(&format!("MAINPID={}\nREADY=1\n", process::id()))
+    }
+
+    /// A successor is about to be started, or what the service reads at its start is read again;
+    /// [`ready`](ServiceManager::ready) says that this is over. For `Type=notify-reload`.
+    pub fn reloading(&self) -> io::Result<()> {
+        self.tell(&format!("RELOADING=1\nMONOTONIC_USEC={}\n", Clock::since_start_micros()))
+    }
+
+    /// The service ends, and may take so long for it.
+    #[doc(alias = "EXTEND_TIMEOUT_USEC")]
+    pub fn stopping(&self, within: Duration) -> io::Result<()> {
+        let micros = u64::try_from(within.as_micros()).unwrap_or(u64::MAX);
+        self.tell(&format!("STOPPING=1\nEXTEND_TIMEOUT_USEC={micros}\n"))
+    }
+
+    /// All is well. What [`attend`](ServiceManager::attend) does by itself.
+    #[doc(alias = "WATCHDOG")]
+    pub fn is_well(&self) -> io::Result<()> {
+        self.tell("WATCHDOG=1\n")
+    }
+
+    /// What people are shown: one line.
+    pub fn status(&self, line: &str) -> io::Result<()> {
+        let mut message = String::from("STATUS=");
+        let _never_fails = writeln!(message, "{}", line.replace(['\n', '\r'], " "));
+        self.tell(&message)
+    }
+
+    fn tell(&self, message: &str) -> io::Result<()> {
+        self.socket.send(message.as_bytes()).map(drop)
+    }
+
+    /// Says that the service has started, then keeps the manager informed until the loops have been
+    /// asked to end, by a thread of its own.
+    ///
+    /// `drain` is how they end: the manager is told how long that may take. With a
+    /// [watchdog](ServiceManager::watchdog) it hears that all is well as long as all loops that
+    /// `pulses` watches make turns, in a drain too; one that is held up for longer than that, and 2.5 s
+    /// at least, has the process killed by the manager.
+    ///
+    /// # Errors
+    ///
+    /// When the first word cannot be sent, or no thread is left. What cannot be sent later is logged.
+    pub fn attend(
+        self,
+        loops: impl Into<GroupHandle>,
+        pulses: Pulses,
+        drain: Drain,
+    ) -> io::Result<Attendance> {
+        self.ready()?;
+        let (alive, ended) = channel();
+        let loops = loops.into();
+        // The thread has one itself: it goes on where nobody keeps the other.
+        let in_thread = alive.clone();
+        let attend = move || {
+            let _end = in_thread;
+            let mut watch = Watch { is_stopping: false, next_word: Duration::ZERO };
+            let clock = Clock::new();
+            let begun = clock.now();
+            let pause = self.watchdog.map_or(LOOK_EVERY, |time| LOOK_EVERY.min(time / 4));
+            loop {
+                let now = clock.now();
+                if let Err(error) = watch.look(&self, &loops, &pulses, drain, (now, now - begun)) {
+                    log_guarded!(warn, "the service manager cannot be told: {error}");
+                }
+                // Where a successor has the listeners, the service is its own.
+                if loops.is_followed() {
+                    return;
+                }
+                match ended.recv_timeout(pause.max(Duration::from_millis(1))) {
+                    Err(RecvTimeoutError::Timeout) => {}
+                    Ok(()) | Err(RecvTimeoutError::Disconnected) => return,
+                }
+            }
+        };
+        let thread = Builder::new().name("service-manager".into()).spawn(attend)?;
+        Ok(Attendance { end: alive, thread })
+    }
+}
+
+/// What the thread knows from one look to the next.
+struct Watch {
+    is_stopping: bool,
+    /// When the manager is to hear again that all is well, since the thread began.
+    next_word: Duration,
+}
+
+impl Watch {
+    fn look(
+        &mut self,
+        manager: &ServiceManager,
+        loops: &GroupHandle,
+        pulses: &Pulses,
+        drain: Drain,
+        (now, passed): (Time, Duration),
+    ) -> io::Result<()> {
+        if !self.is_stopping && loops.is_ending() && !loops.is_followed() {
+            // Noted once it is told: a manager that had no room for it is told at the next look.
+            manager.stopping(drain.in_all().saturating_add(END_TIME))?;
+            self.is_stopping = true;
+        }
+        let Some(within) = manager.watchdog else { return Ok(()) };
+        if passed < self.next_word {
+            return Ok(());
+        }
+        let age = (within / 2).max(PULSE_AGE_MIN);
+        if pulses.held_up(now, age).is_empty() {
+            manager.is_well()?;
+            // Half of it, as sd_watchdog_enabled(3) advises.
+            self.next_word = passed + within / 2;
+        }
+        Ok(())
+    }
+}
+
+/// The thread that keeps the service manager informed. Dropping this changes nothing.
+pub struct Attendance {
+    end: Sender<()>,
+    thread: JoinHandle<()>,
+}
+
+impl Attendance {
+    /// Ends the thread, and waits for that: the manager hears nothing more.
+    pub fn end(self) {
+        // It may have ended by itself, or panicked, which has been said.
+        let _is_there = self.end.send(());
+        let _ended = self.thread.join();
+    }
+}
+
+/// The address of a socket by its path or its name.
+fn address(path: &OsStr) -> io::Result<SocketAddr> {
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    if let Some(name) = path.as_bytes().strip_prefix(b"@") {
+        use std::os::linux::net::SocketAddrExt;
+        return SocketAddr::from_abstract_name(name);
+    }
+    SocketAddr::from_pathname(path)
+}
+
+impl fmt::Debug for ServiceManager {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ServiceManager").field("watchdog", &self.watchdog).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Attendance {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Attendance")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Config, Infallible, Loop, LoopInstance, Machine};
+    use std::sync::atomic::AtomicU32;
+    use std::sync::atomic::Ordering::Relaxed;
+
+    struct Idle;
+
+    impl Machine for Idle {
+        type Context = ();
+        type Seed = Infallible;
+    }
+
+    /// A manager of the test's own, and a loop that it is told of.
+    struct Test {
+        hears: UnixDatagram,
+        manager: ServiceManager,
+        instance: LoopInstance<Idle>,
+        pulses: Pulses,
+        watch: Watch,
+    }
+
+    impl Test {
+        fn new(watchdog: Option<Duration>) -> Test {
+            static NUMBER: AtomicU32 = AtomicU32::new(0);
+            let number = NUMBER.fetch_add(1, Relaxed);
+            let path = env::temp_dir().join(format!("rotor-notify-{}-{number}", process::id()));
+            let hears = UnixDatagram::bind(&path).expect("the path is free");
+            hears.set_nonblocking(true).expect("it can");
+            let manager = ServiceManager::at(&path).expect("it listens").watchdog(watchdog);
+            std::fs::remove_file(&path).expect("it is there");
+            let mut instance =
+                Loop::new(&Config::new()).expect("there are descriptors").instantiate(());
+            let pulses = Pulses::new();
+            pulses.watch(&mut instance);
+            let watch = Watch { is_stopping: false, next_word: Duration::ZERO };
+            Test { hears, manager, instance, pulses, watch }
+        }
+
+        fn heard(&self) -> String {
+            let mut bytes = [0; 512];
+            let len = self.hears.recv(&mut bytes).unwrap_or(0);
+            String::from_utf8_lossy(&bytes[..len]).into_owned()
+        }
+
+        /// What is said so long after the beginning.
+        fn look(&mut self, passed: Duration) -> String {
+            let loops = GroupHandle::from(self.instance.handle());
+            let drain = Drain::new(Duration::from_secs(20)).announce(Duration::from_secs(5));
+            let now = self.instance.now() + passed;
+            let looked = self.watch.look(&self.manager, &loops, &self.pulses, drain, (now, passed));
+            looked.expect("it can be told");
+            self.heard()
+        }
+    }
+
+    #[test]
+    fn the_watchdog_is_fed_while_loops_make_turns_and_no_longer() {
+        let mut test = Test::new(Some(Duration::from_secs(2)));
+        let ms = Duration::from_millis;
+        assert_eq!(test.look(ms(0)), "WATCHDOG=1\n");
+        assert_eq!(test.look(ms(999)), "", "half of it is often enough");
+        assert_eq!(test.look(ms(1_000)), "WATCHDOG=1\n");
+        assert_eq!(test.look(ms(2_400)), "WATCHDOG=1\n");
+        // The loop has made no turn since the beginning.
+        assert_eq!(test.look(ms(3_500)), "");
+        assert_eq!(test.look(ms(60_000)), "");
+    }
+
+    #[test]
+    fn without_a_watchdog_nothing_is_said_of_health() {
+        let mut test = Test::new(None);
+        assert_eq!(test.look(Duration::ZERO), "");
+    }
+
+    #[test]
+    fn the_end_is_told_once_with_the_time_that_it_may_take() {
+        let mut test = Test::new(None);
+        assert_eq!(test.look(Duration::ZERO), "");
+        test.instance.handle().drain(Duration::from_secs(1));
+        assert_eq!(test.look(Duration::ZERO), "STOPPING=1\nEXTEND_TIMEOUT_USEC=30000000\n");
+        assert_eq!(test.look(Duration::ZERO), "");
+    }
+
+    #[test]
+    fn what_the_manager_has_no_room_for_is_told_again() {
+        let mut test = Test::new(Some(Duration::from_secs(2)));
+        while test.manager.status("it does not read").is_ok() {}
+        test.instance.handle().drain(Duration::from_secs(1));
+        let loops = GroupHandle::from(test.instance.handle());
+        let drain = Drain::new(Duration::from_secs(25));
+        let at = (test.instance.now(), Duration::ZERO);
+        assert!(test.watch.look(&test.manager, &loops, &test.pulses, drain, at).is_err());
+        while !test.heard().is_empty() {}
+        let told = test.look(Duration::ZERO) + &test.heard();
+        assert_eq!(told, "STOPPING=1\nEXTEND_TIMEOUT_USEC=30000000\nWATCHDOG=1\n");
+    }
+
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    #[test]
+    fn a_process_that_has_a_successor_does_not_say_that_the_service_ends() {
+        let mut test = Test::new(None);
+        test.instance.handle().set_followed();
+        test.instance.handle().drain(Duration::from_secs(1));
+        assert_eq!(test.look(Duration::ZERO), "");
+    }
+
+    #[test]
+    fn each_message_is_as_the_manual_has_it() {
+        let test = Test::new(None);
+        let manager = &test.manager;
+        manager.ready().expect("it can be told");
+        assert_eq!(test.heard(), "READY=1\n");
+        manager.ready_as_successor().expect("it can be told");
+        assert_eq!(test.heard(), format!("MAINPID={}\nREADY=1\n", process::id()));
+        manager.status("two\nlines").expect("it can be told");
+        assert_eq!(test.heard(), "STATUS=two lines\n");
+        manager.reloading().expect("it can be told");
+        let heard = test.heard();
+        let micros = heard.strip_prefix("RELOADING=1\nMONOTONIC_USEC=").expect("it says so");
+        assert!(micros.trim_end().parse::<u64>().expect("a number") > 0);
+    }
+
+    #[test]
+    fn the_thread_says_that_the_service_has_started_and_ends_when_it_is_told() {
+        let test = Test::new(Some(Duration::from_secs(1)));
+        let Test { hears, manager, mut instance, pulses, .. } = test;
+        hears.set_nonblocking(false).expect("it can");
+        hears.set_read_timeout(Some(Duration::from_secs(30))).expect("not zero");
+        let drain = Drain::new(Duration::from_secs(1));
+        let attendance = manager.attend(instance.handle(), pulses, drain).expect("a thread");
+        let mut heard = Vec::new();
+        while heard.last().is_none_or(|word: &String| !word.starts_with("STOPPING")) {
+            let mut bytes = [0; 512];
+            let len = hears.recv(&mut bytes).expect("it is told in time");
+            heard.push(String::from_utf8_lossy(&bytes[..len]).into_owned());
+            if heard.len() == 2 {
+                instance.handle().drain(Duration::ZERO);
+            }
+        }
+        assert_eq!(heard[..2], ["READY=1\n", "WATCHDOG=1\n"]);
+        attendance.end();
+        instance.run().expect("it drains");
+    }
+
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    #[test]
+    fn a_name_that_is_not_in_the_file_system_is_found() {
+        use std::os::linux::net::SocketAddrExt;
+        let name = format!("rotor-notify-{}", process::id());
+        let address = SocketAddr::from_abstract_name(&name).expect("it is short");
+        let hears = UnixDatagram::bind_addr(&address).expect("it is free");
+        let manager = ServiceManager::at(format!("@{name}")).expect("it listens");
+        manager.ready().expect("it can be told");
+        let mut bytes = [0; 16];
+        assert_eq!(hears.recv(&mut bytes).expect("it was told"), 8);
+        drop(hears);
+        assert!(manager.ready().is_err(), "nobody listens any more");
+    }
+}

@@ -1,0 +1,63 @@
+//! Whether loops still make turns, as others see it.
+
+use std::time::Duration;
+
+use rotor_core::{Config, ExitPolicy, LoopInstance, Pulses, Response};
+
+use crate::actor::{Actor, idle};
+use crate::manual::{Manual, settle};
+
+type Instance = LoopInstance<Actor<()>, Manual>;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+fn watched(manual: &Manual, pulses: &Pulses) -> Instance {
+    let config = Config::new().exit(ExitPolicy::OnRequest);
+    let mut instance = manual.creator(&config).instantiate(());
+    pulses.watch(&mut instance);
+    instance.add_machine_with(|_| Response::ok(idle())).expect("there is room");
+    instance
+}
+
+#[test]
+fn a_loop_that_makes_no_turns_is_held_up_and_one_that_makes_some_again_is_not() {
+    let manual = Manual::new();
+    let pulses = Pulses::new();
+    let (mut one, mut other) = (watched(&manual, &pulses), watched(&manual, &pulses));
+    assert_eq!((pulses.len(), pulses.is_empty()), (2, false));
+    for second in 1..=5 {
+        manual.advance(SECOND);
+        settle(&mut one);
+        let held_up = pulses.held_up(manual.now(), 3 * SECOND);
+        assert_eq!(held_up.len(), usize::from(second > 3), "after {second} s: {held_up:?}");
+    }
+    let held_up = pulses.held_up(manual.now(), 3 * SECOND)[0];
+    assert_eq!((held_up.index, held_up.since, held_up.has_ended), (1, 5 * SECOND, false));
+    settle(&mut other);
+    assert_eq!(pulses.held_up(manual.now(), 3 * SECOND), []);
+}
+
+#[test]
+fn a_loop_that_is_gone_is_held_up_unless_it_was_asked_to_end() {
+    let manual = Manual::new();
+    let pulses = Pulses::new();
+    let one = watched(&manual, &pulses);
+    let other = watched(&manual, &pulses);
+    assert!(!pulses.is_ending());
+    one.handle().drain(SECOND);
+    assert!(pulses.is_ending() && one.handle().is_ending() && !other.handle().is_ending());
+    drop(one);
+    assert_eq!(pulses.held_up(manual.now(), SECOND), []);
+    drop(other);
+    let held_up = pulses.held_up(manual.now(), SECOND);
+    assert!(held_up.len() == 1 && held_up[0].index == 1 && held_up[0].has_ended);
+}
+
+#[test]
+fn a_loop_that_was_told_to_stop_is_ending() {
+    let manual = Manual::new();
+    let pulses = Pulses::new();
+    let instance = watched(&manual, &pulses);
+    instance.handle().stop();
+    assert!(pulses.is_ending());
+}

@@ -1,0 +1,148 @@
+//! What async code is given: a notifier as a waker, and a port that says when nobody waits any more.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicU32;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::mpsc;
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread;
+use std::time::Duration;
+
+use rotor_core::{Config, ExitPolicy, Future, LoopInstance, Port, Response, Scope};
+
+use crate::actor::{Actor, Call, actor};
+use crate::manual::{Manual, settle};
+
+/// A loop of one machine that counts its wake-ups, and ends at an event; with its waker.
+fn counting(manual: &Manual) -> (LoopInstance<Actor<u32>, Manual>, Waker) {
+    let mut waker = None;
+    let config = Config::new().exit(ExitPolicy::OnRequest).machines_max(1);
+    let instance = manual.start(&config, 0, |scope| {
+        waker = Some(scope.notifier().into_waker());
+        Response::ok(counter())
+    });
+    (instance, waker.expect("the closure ran"))
+}
+
+fn counter() -> Actor<u32> {
+    actor(|call, scope: &mut Scope<'_, u32>| match call {
+        Call::Wakeup(_) => {
+            **scope += 1;
+            if **scope < 3 { Response::keep(()) } else { Response::done() }
+        }
+        _ => Response::done(),
+    })
+}
+
+#[test]
+fn a_waker_wakes_its_machine_from_any_thread_and_its_clones_do() {
+    let manual = Manual::new();
+    let (mut instance, waker) = counting(&manual);
+    let clone = waker.clone();
+    assert!(clone.will_wake(&waker), "async code compares them");
+    thread::scope(|threads| {
+        threads.spawn(move || clone.wake());
+    });
+    settle(&mut instance);
+    waker.wake_by_ref();
+    waker.wake_by_ref();
+    settle(&mut instance);
+    assert_eq!(*instance.context(), 2);
+}
+
+#[test]
+fn a_waker_that_outlives_its_machine_wakes_nobody() {
+    let manual = Manual::new();
+    let (mut instance, waker) = counting(&manual);
+    for _ in 0..3 {
+        waker.wake_by_ref();
+        settle(&mut instance);
+    }
+    assert_eq!((*instance.context(), instance.stats().read().alive), (3, 0));
+    // There is one slot: the next machine has it.
+    *instance.context_mut() = 0;
+    let added = instance.add_machine_with(|_| Response::ok(counter()));
+    added.expect("there is room");
+    waker.wake_by_ref();
+    settle(&mut instance);
+    assert_eq!(*instance.context(), 0);
+    drop(instance);
+    waker.wake();
+}
+
+#[derive(Default)]
+struct Counted(AtomicU32);
+
+impl Wake for Counted {
+    fn wake(self: Arc<Counted>) {
+        self.0.fetch_add(1, Relaxed);
+    }
+}
+
+#[test]
+fn who_works_on_a_value_hears_once_that_nobody_waits_any_more() {
+    let manual = Manual::new();
+    let (mut port, mut future) = (None, None);
+    let mut instance = manual.start(&Config::new(), 0, |scope| {
+        let (given, kept): (Port<u8>, _) = scope.create_future();
+        (port, future) = (Some(given), Some(kept));
+        Response::ok(counter())
+    });
+    let port = port.expect("the closure ran");
+    let (first, last) = (Arc::new(Counted::default()), Arc::new(Counted::default()));
+    for counted in [&first, &last, &last] {
+        let waker = Waker::from(counted.clone());
+        assert_eq!(port.poll_cancelled(&mut Context::from_waker(&waker)), Poll::Pending);
+    }
+    drop(future);
+    assert_eq!((first.0.load(Relaxed), last.0.load(Relaxed)), (0, 1), "the last one that asked");
+    let waker = Waker::from(last.clone());
+    assert_eq!(port.poll_cancelled(&mut Context::from_waker(&waker)), Poll::Ready(()));
+    settle(&mut instance);
+    assert_eq!(*instance.context(), 0, "the machine dropped it itself");
+}
+
+/// Of a task that is over but for its waker, and owns the future.
+struct Last(#[expect(dead_code, reason = "it is dropped")] Future<u8>);
+
+impl Wake for Last {
+    fn wake(self: Arc<Last>) {}
+}
+
+#[test]
+fn a_waker_that_another_replaces_may_own_the_future() {
+    let manual = Manual::new();
+    let mut ends = None;
+    let _instance = manual.start(&Config::new(), 0, |scope| {
+        ends = Some(scope.create_future());
+        Response::ok(counter())
+    });
+    let (port, future): (Port<u8>, _) = ends.expect("the closure ran");
+    let (said, says) = mpsc::channel();
+    thread::spawn(move || {
+        let last = Waker::from(Arc::new(Last(future)));
+        let first = port.poll_cancelled(&mut Context::from_waker(&last));
+        drop(last);
+        let second = port.poll_cancelled(&mut Context::from_waker(Waker::noop()));
+        let _ = said.send((first, second, port.is_cancelled()));
+    });
+    let told = says.recv_timeout(Duration::from_secs(10));
+    assert_eq!(told, Ok((Poll::Pending, Poll::Ready(()), true)));
+}
+
+#[test]
+fn a_value_for_a_machine_that_has_ended_is_cancelled() {
+    let manual = Manual::new();
+    let (mut port, mut future) = (None, None);
+    let mut instance = manual.start(&Config::new(), 2, |scope| {
+        let (given, kept): (Port<u8>, _) = scope.create_future();
+        (port, future) = (Some(given), Some(kept));
+        scope.notifier().wakeup();
+        Response::ok(counter())
+    });
+    settle(&mut instance);
+    let port = port.expect("the closure ran");
+    let mut context = Context::from_waker(Waker::noop());
+    assert_eq!(port.poll_cancelled(&mut context), Poll::Ready(()), "its future lives on");
+    drop(future);
+}

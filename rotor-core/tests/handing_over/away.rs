@@ -1,0 +1,131 @@
+//! What comes for a machine while it is away.
+
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+use rotor_core::{Exit, Response};
+
+use crate::rig::{Call, Rig, config, gate, section};
+
+#[test]
+fn what_comes_for_a_machine_that_is_away_waits_for_it_and_comes_once() {
+    let mut rig = Rig::new(&config());
+    let ((began, begins), (end, ends)) = (gate(), gate());
+    let mut first = true;
+    let away = rig.add(move |call, scope| {
+        scope.said.push(format!("{call:?}"));
+        if std::mem::take(&mut first) {
+            scope.wake_self();
+            scope.blocking(|| section(&began, &ends));
+            scope.said.push("back".into());
+            // It has passed while this was away.
+            return Response::keep(());
+        }
+        if scope.said.iter().any(|said| said == "Timeout")
+            && scope.said.iter().filter(|said| *said == "Wakeup").count() > 1
+        {
+            return Response::done();
+        }
+        Response::keep(())
+    });
+    let mut deadlines = 0;
+    rig.add(move |call, scope| {
+        if let Call::Wakeup = call {
+            begins.recv().expect("it is away");
+            for _ in 0..3 {
+                away.wakeup();
+            }
+            return Response::ok(()).deadline(scope.now());
+        }
+        // Some turns, in which what came for the other could be lost.
+        deadlines += 1;
+        away.wakeup();
+        if deadlines < 5 {
+            return Response::ok(()).deadline(scope.now());
+        }
+        let _ = end.send(());
+        Response::done()
+    });
+    let mut instance = rig.instance();
+    instance.every(Duration::from_millis(1), |_, _| {});
+    // The deadline of the first machine, which passes while it is away.
+    assert_eq!(instance.machines().len(), 2);
+    instance.broadcast();
+    let mut cursor = rotor_core::Cursor::START;
+    let mut is_first = true;
+    while let Some(next) = instance.machines().scan(cursor, |_, _| {
+        if std::mem::take(&mut is_first) {
+            rotor_core::Verdict::Expire
+        } else {
+            rotor_core::Verdict::Keep
+        }
+    }) {
+        cursor = next;
+    }
+    instance.run().expect("it waits");
+    let said = instance.into_context().said;
+    let (back, calls) = (said.iter().position(|said| said == "back"), said.len());
+    assert_eq!(back, Some(1), "nothing was called while it was away: {said:?}");
+    assert_eq!(calls, 4, "the wake-ups were merged: {said:?}");
+}
+
+#[test]
+fn a_wake_up_of_oneself_before_a_section_is_ones_own() {
+    let mut rig = Rig::new(&config());
+    let ((began, begins), (end, ends)) = (gate(), gate());
+    let mut calls = 0;
+    rig.add(move |_, scope| {
+        calls += 1;
+        scope.said.push(format!("first {calls}"));
+        if calls == 1 {
+            scope.wake_self();
+            scope.blocking(|| section(&began, &ends));
+            // A deadline as well, so that there is an end to a test in which it is not woken.
+            return Response::ok(()).deadline(scope.now() + Duration::from_secs(2));
+        }
+        Response::done()
+    });
+    let mut calls = 0;
+    rig.add(move |call, scope| {
+        calls += 1;
+        scope.said.push(format!("second {calls} {call:?}"));
+        begins.recv().expect("the first is away");
+        let _ = end.send(());
+        Response::done()
+    });
+    let (_, said, stats) = rig.run();
+    assert_eq!(said[..3], ["first 1", "second 1 Wakeup", "first 2"]);
+    assert_eq!((stats.wakeups, stats.timeouts), (3, 0));
+}
+
+#[test]
+fn a_machine_that_is_killed_while_it_is_away_is_dropped_when_it_answers() {
+    let mut rig = Rig::new(&config());
+    let ((began, begins), (end, ends)) = (gate(), gate());
+    rig.add(move |_, scope| {
+        scope.blocking(|| section(&began, &ends));
+        scope.said.push("back".into());
+        Response::keep(())
+    });
+    let mut instance = rig.instance();
+    let broadcast = instance.broadcast();
+    let running = thread::spawn(move || {
+        let exit = instance.run().expect("it waits");
+        (instance, exit)
+    });
+    begins.recv().expect("the section begins");
+    let (seen, sees) = mpsc::channel();
+    let posted = broadcast.post(move |mut machines, _| {
+        machines.scan(rotor_core::Cursor::START, |_, machine| {
+            let _ = seen.send(matches!(machine, rotor_core::Seen::Busy));
+            rotor_core::Verdict::End
+        });
+    });
+    assert!(posted.is_ok());
+    assert_eq!(sees.recv(), Ok(true));
+    drop(end);
+    let (instance, exit) = running.join().expect("no panic");
+    assert_eq!((exit, instance.context().said.len()), (Exit::Empty, 1));
+    assert_eq!(instance.stats().read().ended, 1);
+}

@@ -1,0 +1,132 @@
+//! How many threads and sections there may be, and which sections are worth one.
+
+use std::thread;
+use std::time::Duration;
+
+use rotor_core::{Blocking, Config, Permits, Response};
+
+use crate::rig::{Rig, config, gate, section, start};
+
+#[test]
+fn without_threads_left_sections_run_inline() {
+    let blocking = Blocking::new().patience_declared(Duration::ZERO).threads_max(0);
+    let mut rig = Rig::new(&Config::new().blocking(blocking));
+    for _ in 0..3 {
+        rig.add(|_, scope| {
+            scope.wake_self();
+            scope.blocking(|| {});
+            scope.said.push("inline".into());
+            Response::done()
+        });
+    }
+    let (_, said, stats) = rig.run();
+    assert_eq!((said.len(), stats.handed_over), (3, 0));
+    assert_eq!((stats.no_thread, stats.blocked_inline, stats.threads_most), (3, 3, 1));
+}
+
+#[test]
+fn threads_are_of_one_budget_for_all_loops_and_come_back_to_it() {
+    let blocking = Blocking::new().patience_declared(Duration::ZERO);
+    let blocking = blocking.threads_max(1).keep_idle(Duration::ZERO);
+    let config = Config::new().blocking(blocking);
+    let ((began, begins), (end, ends)) = (gate(), gate());
+    let mut rig = Rig::new(&config);
+    rig.add(move |_, scope| {
+        scope.blocking(|| section(&began, &ends));
+        Response::done()
+    });
+    let running = start(rig);
+    begins.recv().expect("the section begins");
+    let other = |handed| {
+        let mut rig = Rig::new(&config);
+        rig.add(|_, scope| {
+            scope.blocking(|| {});
+            Response::done()
+        });
+        let (_, _, stats) = rig.run();
+        (stats.handed_over == 1) == handed
+    };
+    assert!(other(false), "the one thread is the other loop's");
+    drop(end);
+    drop(running.thread.join().expect("no panic"));
+    while !other(true) {
+        thread::yield_now();
+    }
+    while running.stats.read().threads > 0 {
+        thread::yield_now();
+    }
+}
+
+#[test]
+fn permits_bound_sections_and_refuse_at_once() {
+    let permits = Permits::new(1);
+    let mut rig = Rig::new(&config());
+    let ((began, begins), (end, ends)) = (gate(), gate());
+    rig.add({
+        let permits = permits.clone();
+        move |_, scope| {
+            let done = scope.blocking_with(&permits, || section(&began, &ends));
+            assert!(done.is_ok());
+            Response::done()
+        }
+    });
+    rig.add({
+        let permits = permits.clone();
+        move |_, scope| {
+            begins.recv().expect("the other has it");
+            let refused = scope.blocking_with(&permits, || 7).expect_err("none is free");
+            assert_eq!((refused.into_closure())(), 7);
+            let _ = end.send(());
+            Response::done()
+        }
+    });
+    let (_, _, stats) = rig.run();
+    assert_eq!((stats.panicked, stats.handed_over), (0, 1));
+    assert_eq!((permits.available(), permits.stats().unused), (1, 0));
+}
+
+#[test]
+fn sections_of_a_type_that_were_short_cost_no_hand_over() {
+    let blocking = Blocking::new().patience_declared(Duration::from_secs(1_000));
+    let mut rig = Rig::new(&Config::new().blocking(blocking));
+    let mut left = 10;
+    rig.add(move |_, scope| {
+        scope.blocking(|| {});
+        left -= 1;
+        scope.wake_self();
+        if left == 0 { Response::done() } else { Response::keep(()) }
+    });
+    let (_, _, stats) = rig.run();
+    assert_eq!((stats.handed_over, stats.handed_quick), (1, 9));
+}
+
+#[test]
+fn one_that_was_to_be_short_and_is_not_is_handed_over_all_the_same() {
+    let blocking = Blocking::new().patience_declared(Duration::from_secs(1_000));
+    let mut rig = Rig::new(&Config::new().blocking(blocking));
+    let ((began, begins), (end, ends)) = (gate(), gate());
+    let mut calls = 0;
+    rig.add(move |_, scope| {
+        calls += 1;
+        scope.wake_self();
+        if calls < 3 {
+            scope.blocking(|| {});
+            return Response::keep(());
+        }
+        // Until the other machine ends it, for which somebody has to go on with the loop.
+        scope.blocking(|| section(&began, &ends));
+        scope.said.push("back".into());
+        Response::done()
+    });
+    rig.add(move |_, scope| {
+        scope.wake_self();
+        if begins.try_recv().is_err() {
+            return Response::keep(());
+        }
+        let _ = end.send(());
+        Response::done()
+    });
+    let (_, said, stats) = rig.run();
+    assert_eq!(said, ["back"]);
+    assert_eq!((stats.handed_over, stats.handed_quick), (2, 1));
+}

@@ -1,0 +1,132 @@
+//! A loop that ends while handlers are away.
+
+use std::sync::mpsc;
+use std::time::Duration;
+
+use rotor_core::{Exit, ExitPolicy, Response};
+
+use crate::rig::{Rig, actor, config, gate, section, start};
+
+#[test]
+fn a_drain_counts_one_that_never_comes_back_as_dropped() {
+    let mut rig = Rig::new(&config());
+    let ((began, begins), (end, ends)) = (gate(), gate());
+    let (dropped, is_dropped) = gate();
+    rig.add(move |_, scope| {
+        let _tells = &dropped;
+        scope.blocking(|| section(&began, &ends));
+        scope.said.push("back".into());
+        Response::keep(())
+    });
+    let running = start(rig);
+    begins.recv().expect("the section begins");
+    running.handle.drain(Duration::from_millis(1));
+    // `run` returns though the section has not.
+    let (mut instance, exit) = running.thread.join().expect("no panic");
+    assert_eq!(exit, Exit::Drained { dropped: 1 });
+    instance.check_invariants().expect("the books agree");
+    assert_eq!(instance.machines().len(), 0);
+    // Dropped with its machine, once the section ends.
+    assert!(is_dropped.try_recv() == Err(mpsc::TryRecvError::Empty));
+    drop(instance);
+    drop(end);
+    assert!(is_dropped.recv().is_err(), "the machine is gone");
+    assert_eq!(running.stats.read().panicked, 0);
+}
+
+#[test]
+fn one_that_a_drain_gave_up_ends_quietly_when_the_loop_runs_again() {
+    let mut rig = Rig::new(&config().exit(ExitPolicy::OnRequest));
+    let ((began, begins), (end, ends)) = (gate(), gate());
+    rig.add(move |_, scope| {
+        scope.wake_self();
+        scope.blocking(|| section(&began, &ends));
+        scope.said.push("back".into());
+        scope.stop_loop();
+        Response::keep(())
+    });
+    let running = start(rig);
+    begins.recv().expect("the section begins");
+    running.handle.drain(Duration::ZERO);
+    let (mut instance, exit) = running.thread.join().expect("no panic");
+    assert_eq!(exit, Exit::Drained { dropped: 1 });
+    // The slot is another one's now.
+    let other = instance.add_machine_with(|_| Response::ok(actor(|_, _| Response::keep(()))));
+    drop(end);
+    assert_eq!(instance.run().expect("it waits"), Exit::Stopped);
+    instance.check_invariants().expect("the books agree");
+    assert_eq!(instance.context().said, ["back"]);
+    assert_eq!((other.is_ok(), instance.machines().len()), (true, 1));
+}
+
+#[test]
+fn a_loop_that_was_stopped_goes_on_with_those_who_were_away() {
+    let mut rig = Rig::new(&config());
+    let ((began, begins), (end, ends)) = (gate(), gate());
+    rig.add(move |_, scope| {
+        scope.blocking(|| section(&began, &ends));
+        scope.said.push("back".into());
+        Response::done()
+    });
+    let running = start(rig);
+    begins.recv().expect("the section begins");
+    running.handle.stop();
+    let (mut instance, exit) = running.thread.join().expect("no panic");
+    assert_eq!(exit, Exit::Stopped);
+    instance.check_invariants().expect("the books agree");
+    // Turns of an embedded loop do not wait for it.
+    assert_eq!(instance.turn(Some(Duration::ZERO)).expect("it waits"), None);
+    drop(end);
+    assert_eq!(instance.run().expect("it waits"), Exit::Empty);
+    assert_eq!(instance.context().said, ["back"]);
+}
+
+#[test]
+fn turns_of_a_loop_that_was_stopped_wait_though_one_wants_it_back() {
+    let mut rig = Rig::new(&config());
+    let ((began, begins), (end, ends)) = (gate(), gate());
+    rig.add(move |_, scope| {
+        scope.blocking(|| section(&began, &ends));
+        scope.said.push("back".into());
+        Response::done()
+    });
+    let running = start(rig);
+    begins.recv().expect("the section begins");
+    running.handle.stop();
+    let (mut instance, exit) = running.thread.join().expect("no panic");
+    assert_eq!(exit, Exit::Stopped);
+    assert_eq!(instance.turn(Some(Duration::ZERO)).expect("it waits"), None);
+    drop(end);
+    // Woken by who is back.
+    assert_eq!(instance.turn(None).expect("it waits"), None);
+    assert_eq!(instance.next_deadline(), None);
+    // It is the same loop, whose threads are those that it has.
+    let mut instance = instance.handing_over();
+    assert_eq!(instance.run().expect("it waits"), Exit::Empty);
+    assert_eq!(instance.context().said, ["back"]);
+}
+
+#[test]
+fn a_loop_that_is_dropped_unwinds_who_comes_back_later() {
+    let mut rig = Rig::new(&config());
+    let ((began, begins), (end, ends)) = (gate(), gate());
+    let (dropped, is_dropped) = mpsc::channel::<&str>();
+    rig.add(move |_, scope| {
+        let _tells = &dropped;
+        let came = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            // No layer keeps it from unwinding.
+            let _ = scope.guard(|scope| scope.blocking(|| section(&began, &ends)));
+            let _ = dropped.send("not reached");
+        }));
+        assert!(came.is_err() && !scope.hands_over());
+        let _ = dropped.send("unwound");
+        Response::keep(())
+    });
+    let running = start(rig);
+    begins.recv().expect("the section begins");
+    running.handle.stop();
+    drop(running.thread.join().expect("no panic"));
+    drop(end);
+    assert_eq!(is_dropped.recv(), Ok("unwound"));
+    assert!(is_dropped.recv().is_err(), "the machine is gone");
+}

@@ -1,0 +1,11 @@
+//! A loop that other threads go on with while its handlers block. All by events: handlers wait for
+//! each other, or for the test, never for time.
+#![expect(clippy::disallowed_methods, reason = "tests play the outside world: its threads")]
+
+mod away;
+mod bounds;
+mod ending;
+mod overlap;
+mod panics;
+mod rig;
+mod watched;

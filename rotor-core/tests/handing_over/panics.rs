@@ -1,0 +1,71 @@
+//! Panics of handlers that have been away.
+
+use rotor_core::{Exit, ExitPolicy, OnPanic, Response};
+
+use crate::rig::{Call, NEVER, Rig, Seed, config, gate, section, start};
+
+#[test]
+fn a_panic_in_a_section_costs_its_machine_and_the_loop_is_taken_back_first() {
+    let mut rig = Rig::new(&config());
+    rig.add(|_, scope| {
+        let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            scope.blocking(|| panic!("on purpose"))
+        }));
+        assert!(caught.is_err());
+        scope.said.push("the context is there".into());
+        scope.blocking(|| panic!("on purpose, again"));
+        Response::done()
+    });
+    rig.add(|_, scope| {
+        let caught = scope.guard(|scope| scope.blocking(|| panic!("on purpose")));
+        assert_eq!(caught.expect_err("it panicked").message(), "on purpose");
+        scope.said.push("guarded".into());
+        Response::done()
+    });
+    let (exit, mut said, stats) = rig.run();
+    said.sort();
+    assert_eq!((exit, stats.panicked, stats.ended), (Exit::Empty, 1, 1));
+    assert_eq!(said, ["guarded", "the context is there"]);
+}
+
+#[test]
+fn one_that_panics_after_its_section_stops_a_loop_that_wants_that() {
+    let mut rig = Rig::new(&config().on_panic(OnPanic::StopLoop).exit(ExitPolicy::OnRequest));
+    let ((began, begins), (end, ends)) = (gate(), gate());
+    let panics = rig.add(move |_, scope| {
+        scope.blocking(|| section(&began, &ends));
+        panic!("on purpose");
+    });
+    // Should it not: a test has an end.
+    rig.add(|call, scope| {
+        if let Call::Wakeup = call {
+            return Response::ok(()).deadline(scope.now() + NEVER);
+        }
+        scope.stop_loop();
+        Response::done()
+    });
+    let running = start(rig);
+    begins.recv().expect("the section begins");
+    drop(end);
+    let (_, exit) = running.thread.join().expect("no panic");
+    assert_eq!(exit, Exit::Panicked { token: panics.token() });
+}
+
+#[test]
+fn what_one_makes_after_its_section_stops_a_loop_by_its_panic_if_that_wants_it() {
+    let mut rig = Rig::new(&config().on_panic(OnPanic::StopLoop));
+    let ((began, begins), (end, ends)) = (gate(), gate());
+    rig.add(move |call, scope| {
+        if let Call::SpawnError = call {
+            // Should it go on: a test has an end.
+            return Response::done();
+        }
+        scope.blocking(|| section(&began, &ends));
+        Response::spawn((), Seed(Box::new(|_| panic!("on purpose"))))
+    });
+    let running = start(rig);
+    begins.recv().expect("the section begins");
+    drop(end);
+    let (_, exit) = running.thread.join().expect("no panic");
+    assert!(matches!(exit, Exit::Panicked { .. }), "{exit:?}");
+}

@@ -1,0 +1,158 @@
+//! Machines whose handlers are closures, in a loop that is handed over.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use rotor_core::{
+    Blocking, Config, Exit, Loop, LoopHandle, LoopInstance, Machine, Notifier, Response, Scope,
+    SpawnError, Stats, StatsHandle, Time,
+};
+
+/// What a loop's machines share: what they did, in order.
+#[derive(Default)]
+pub(crate) struct Log {
+    pub(crate) said: Vec<String>,
+    /// A handler runs, and is not in a section.
+    pub(crate) is_busy: Arc<AtomicBool>,
+}
+
+type Handler = Box<dyn FnMut(Call, &mut Scope<'_, Log>) -> Response<(), Seed> + Send>;
+type Make = Box<dyn FnOnce(&mut Scope<'_, Log>) -> Response<Actor> + Send>;
+
+pub(crate) struct Seed(pub(crate) Make);
+
+#[derive(Debug)]
+pub(crate) enum Call {
+    Wakeup,
+    Timeout,
+    Draining,
+    Spawned,
+    SpawnError,
+}
+
+/// A machine whose handlers are one closure.
+pub(crate) struct Actor(Handler);
+
+pub(crate) fn actor(
+    handler: impl FnMut(Call, &mut Scope<'_, Log>) -> Response<(), Seed> + Send + 'static,
+) -> Actor {
+    Actor(Box::new(handler))
+}
+
+impl Actor {
+    fn call(mut self, call: Call, scope: &mut Scope<'_, Log>) -> Response<Self, Seed> {
+        (self.0)(call, scope).map(|()| self, |seed| seed)
+    }
+}
+
+impl Machine for Actor {
+    type Context = Log;
+    type Seed = Seed;
+
+    fn create(seed: Seed, scope: &mut Scope<'_, Log>) -> Response<Self> {
+        (seed.0)(scope)
+    }
+
+    fn wakeup(self, scope: &mut Scope<'_, Log>) -> Response<Self, Seed> {
+        self.call(Call::Wakeup, scope)
+    }
+
+    fn timeout(self, scope: &mut Scope<'_, Log>) -> Response<Self, Seed> {
+        self.call(Call::Timeout, scope)
+    }
+
+    fn draining(self, _: Time, scope: &mut Scope<'_, Log>) -> Response<Self, Seed> {
+        self.call(Call::Draining, scope)
+    }
+
+    fn spawned(self, scope: &mut Scope<'_, Log>) -> Response<Self, Seed> {
+        self.call(Call::Spawned, scope)
+    }
+
+    fn spawn_error(self, _: SpawnError<Seed>, scope: &mut Scope<'_, Log>) -> Response<Self, Seed> {
+        self.call(Call::SpawnError, scope)
+    }
+
+    fn type_name(&self) -> &'static str {
+        "actor"
+    }
+}
+
+/// Hands over at once, whatever a section took before.
+pub(crate) fn config() -> Config {
+    Config::new().blocking(Blocking::new().patience_declared(Duration::ZERO))
+}
+
+/// A loop under construction, whose machines are all woken at the start.
+pub(crate) struct Rig {
+    pub(crate) creator: Loop<Actor>,
+    notifiers: Vec<Notifier>,
+}
+
+impl Rig {
+    pub(crate) fn new(config: &Config) -> Rig {
+        let creator = Loop::new(config).expect("descriptors are left");
+        Rig { creator, notifiers: Vec::new() }
+    }
+
+    /// A machine that is woken at the start.
+    pub(crate) fn add(
+        &mut self,
+        handler: impl FnMut(Call, &mut Scope<'_, Log>) -> Response<(), Seed> + Send + 'static,
+    ) -> Notifier {
+        let mut notifier = None;
+        let made = self.creator.add_machine_with(|scope| {
+            scope.wake_self();
+            notifier = Some(scope.notifier());
+            Response::ok(actor(handler))
+        });
+        made.expect("there is room");
+        self.notifiers.extend(notifier.clone());
+        notifier.expect("it was made")
+    }
+
+    pub(crate) fn instance(self) -> LoopInstance<Actor> {
+        self.creator.instantiate(Log::default()).handing_over()
+    }
+
+    pub(crate) fn run(self) -> (Exit, Vec<String>, Stats) {
+        let mut instance = self.instance();
+        let exit = instance.run().expect("it waits");
+        let stats = instance.stats().read();
+        instance.check_invariants().expect("the books agree");
+        (exit, instance.into_context().said, stats)
+    }
+}
+
+/// A section that lasts until `end` is sent or dropped, and says that it has begun.
+pub(crate) fn section(began: &Sender<()>, end: &Receiver<()>) {
+    let _ = began.send(());
+    let _ = end.recv();
+}
+
+pub(crate) fn gate() -> (Sender<()>, Receiver<()>) {
+    mpsc::channel()
+}
+
+/// A loop that runs in a thread of its own.
+pub(crate) struct Running {
+    pub(crate) thread: JoinHandle<(LoopInstance<Actor>, Exit)>,
+    pub(crate) handle: LoopHandle,
+    pub(crate) stats: StatsHandle,
+}
+
+pub(crate) fn start(rig: Rig) -> Running {
+    let mut instance = rig.instance();
+    let (handle, stats) = (instance.handle(), instance.stats());
+    let thread = thread::spawn(move || {
+        let exit = instance.run().expect("it waits");
+        (instance, exit)
+    });
+    Running { thread, handle, stats }
+}
+
+/// A test that waits for so long has failed.
+pub(crate) const NEVER: Duration = Duration::from_secs(10);

@@ -1,0 +1,105 @@
+//! What is said of sections, of those who come back, and of their time.
+
+use std::sync::Mutex;
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+use rotor_core::{Blocking, Config, Response};
+
+use crate::rig::{NEVER, Rig, config, gate, section, start};
+
+#[test]
+fn a_section_that_does_not_end_is_reported() {
+    let (reports, reported) = mpsc::channel();
+    let reports = Mutex::new(reports);
+    let blocking = Blocking::new().patience(Duration::from_millis(1)).on_stuck(move |stuck| {
+        if stuck.outcome == rotor_core::StuckOutcome::HandedOver {
+            let _ = reports.lock().expect("no panic").send(stuck.to_string());
+        }
+    });
+    let mut rig = Rig::new(&Config::new().blocking(blocking));
+    rig.add(move |_, scope| {
+        let report = scope.blocking(|| reported.recv().expect("the watchdog looks"));
+        scope.said.push(report);
+        Response::done()
+    });
+    let (_, said, stats) = rig.run();
+    assert!(said[0].contains("a section has blocked for"), "{said:?}");
+    assert!(said[0].contains("(actor)"), "{said:?}");
+    assert!(stats.stuck > 0);
+}
+
+#[test]
+fn one_that_is_stuck_after_it_came_back_is_named_itself() {
+    let (reports, reported) = mpsc::channel();
+    let reports = Mutex::new(reports);
+    let blocking = Blocking::new().patience_declared(Duration::ZERO);
+    let blocking = blocking.patience(Duration::from_millis(1)).on_stuck(move |stuck| {
+        let _ = reports.lock().expect("no panic").send(stuck.token);
+    });
+    let mut rig = Rig::new(&Config::new().blocking(blocking));
+    let ((began, begins), (end, ends)) = (gate(), gate());
+    rig.add(move |_, scope| {
+        let me = scope.token();
+        scope.blocking(|| section(&began, &ends));
+        // What was said before, of a handler that got no CPU, is of no matter.
+        while reported.try_recv().is_ok() {}
+        // There are three for a loop that does not poll, whoever they name.
+        let mut reports = (0..3).map_while(|_| reported.recv_timeout(NEVER).ok());
+        let is_named = reports.any(|token| token == Some(me));
+        scope.said.push(is_named.to_string());
+        Response::done()
+    });
+    rig.add(move |_, scope| {
+        scope.wake_self();
+        if begins.try_recv().is_err() {
+            return Response::keep(());
+        }
+        let _ = end.send(());
+        Response::done()
+    });
+    let (_, said, stats) = rig.run();
+    assert_eq!((said, stats.handed_over), (vec!["true".to_owned()], 1));
+}
+
+#[test]
+fn the_time_of_a_section_that_was_handed_over_is_not_its_handler_s() {
+    // A handler that gets no CPU takes as long, but not each time.
+    let is_without = (0..50).any(|_| {
+        let mut rig = Rig::new(&config().time_handlers(true));
+        rig.add(|_, scope| {
+            let began = Instant::now();
+            scope.blocking(|| while began.elapsed() < SECTION {});
+            Response::done()
+        });
+        let (_, _, stats) = rig.run();
+        assert_eq!(stats.handed_over, 1);
+        stats.longest_handler.expect("they are timed").time < SECTION
+    });
+    assert!(is_without);
+}
+
+#[test]
+fn the_time_of_one_that_comes_back_between_turns_is_the_loops() {
+    let mut rig = Rig::new(&config());
+    let ((began, begins), (end, ends)) = (gate(), gate());
+    rig.add(move |_, scope| {
+        scope.blocking(|| section(&began, &ends));
+        let back = Instant::now();
+        while back.elapsed() < SECTION {}
+        Response::done()
+    });
+    let running = start(rig);
+    begins.recv().expect("the section begins");
+    // None of the next ones has anything to do.
+    while running.stats.read().turns == 0 {
+        std::thread::yield_now();
+    }
+    drop(end);
+    drop(running.thread.join().expect("no panic"));
+    let times = running.stats.times();
+    assert!(times.busy >= SECTION, "{times:?}");
+    assert_eq!(times.in_turn_since, None);
+}
+
+const SECTION: Duration = Duration::from_millis(10);

@@ -1,0 +1,64 @@
+//! A system that has no thread left: sections that were to be handed over hold up their loop, and
+//! handlers that are stuck are not taken from. Alone in its process, whose limit it lowers.
+#![cfg(target_os = "linux")]
+
+use std::sync::{Mutex, mpsc};
+use std::time::Duration;
+
+use rotor_core::{
+    Blocking, Config, Exit, Infallible, Loop, Machine, Response, Scope, StuckOutcome,
+};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+/// Blocks, declared and not, where no thread can be started.
+struct Blocks(mpsc::Receiver<StuckOutcome>);
+
+impl Machine for Blocks {
+    type Context = ();
+    type Seed = Infallible;
+
+    fn wakeup(self, scope: &mut Scope<'_, ()>) -> Response<Self, Infallible> {
+        let before = getrlimit(Resource::As);
+        let none = Rlimit { current: Some(mapped() + LEFT), maximum: before.maximum };
+        setrlimit(Resource::As, none).expect("it may be lowered");
+        scope.blocking(|| {});
+        // The watchdog may look first while the section asks for a thread; it says three things.
+        let is_said = self.0.iter().take(3).any(|outcome| outcome == StuckOutcome::NoThread);
+        setrlimit(Resource::As, before).expect("it may be raised again");
+        assert!(is_said);
+        Response::done()
+    }
+}
+
+/// What may still be mapped: too little for the stack of a thread (2 MiB), and enough for what the
+/// watchdog says meanwhile.
+const LEFT: u64 = 1 << 20;
+
+/// How many bytes the process has mapped (proc_pid_status(5)).
+fn mapped() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").expect("it is there");
+    let size = status.lines().find_map(|line| line.strip_prefix("VmSize:")?.strip_suffix("kB"));
+    size.and_then(|size| size.trim().parse::<u64>().ok()).expect("a number") * 1024
+}
+
+#[test]
+fn a_loop_goes_on_where_it_is() {
+    let (reports, reported) = mpsc::channel();
+    let reports = Mutex::new(reports);
+    let blocking = Blocking::new().patience(Duration::from_millis(1)).on_stuck(move |stuck| {
+        let _ = reports.lock().expect("no panic").send(stuck.outcome);
+    });
+    let config = Config::new().blocking(blocking.patience_declared(Duration::ZERO));
+    let mut creator = Loop::new(&config).expect("descriptors are left");
+    let made = creator.add_machine_with(|scope| {
+        scope.wake_self();
+        Response::ok(Blocks(reported))
+    });
+    made.expect("there is room");
+    let mut instance = creator.instantiate(()).taking_over();
+    assert_eq!(instance.run().expect("it waits"), Exit::Empty);
+    let stats = instance.stats().read();
+    assert_eq!((stats.ended, stats.panicked), (1, 0));
+    assert_eq!((stats.handed_over, stats.taken_over, stats.blocked_inline), (0, 0, 1));
+    assert!(stats.no_thread >= 2, "{stats:?}");
+}

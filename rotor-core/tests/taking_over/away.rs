@@ -1,0 +1,125 @@
+//! What comes for a machine while its handler is stuck.
+
+use std::sync::mpsc;
+use std::time::Duration;
+
+use rotor_core::{Cursor, Exit, Response, Seen, Verdict};
+
+use crate::rig::{Call, Rig, config, trap};
+
+#[test]
+fn wake_ups_and_a_deadline_wait_for_it_and_come_once() {
+    let mut rig = Rig::new(&config());
+    let (stuck, key) = trap();
+    let mut calls = Vec::new();
+    let away = rig.add(move |call, scope| {
+        if calls.is_empty() {
+            calls.push(call);
+            // One that passes while it is stuck.
+            stuck.is_in();
+            scope.say("back");
+            return Response::ok(()).deadline(scope.now());
+        }
+        scope.say(format!("{call:?}"));
+        calls.push(call);
+        if calls.len() == 3 { Response::done() } else { Response::keep(()) }
+    });
+    rig.add(move |_, _| {
+        key.begins.recv().expect("it is stuck");
+        for _ in 0..3 {
+            away.wakeup();
+        }
+        let _ = key.end.send(());
+        Response::done()
+    });
+    let (_, said, stats) = rig.run();
+    assert_eq!(said[0], "back");
+    assert_eq!(said.iter().filter(|said| *said == "Wakeup").count(), 1, "{said:?}");
+    assert_eq!((stats.timeouts, stats.ended), (1, 2));
+}
+
+#[test]
+fn a_machine_that_is_ended_while_it_is_stuck_is_dropped_when_it_answers() {
+    let mut rig = Rig::new(&config());
+    let (stuck, key) = trap();
+    rig.add(move |_, scope| {
+        stuck.is_in();
+        scope.say("back");
+        Response::keep(())
+    });
+    let mut instance = rig.instance();
+    let broadcast = instance.broadcast();
+    let running = std::thread::spawn(move || {
+        let exit = instance.run().expect("it waits");
+        (instance, exit)
+    });
+    key.begins.recv().expect("it is stuck");
+    let (seen, sees) = mpsc::channel();
+    let posted = broadcast.post(move |mut machines, _| {
+        machines.scan(Cursor::START, |_, machine| {
+            let _ = seen.send(matches!(machine, Seen::Busy));
+            Verdict::End
+        });
+    });
+    assert!(posted.is_ok());
+    assert_eq!(sees.recv(), Ok(true));
+    drop(key);
+    let (instance, exit) = running.join().expect("no panic");
+    assert_eq!((exit, instance.context().said()), (Exit::Empty, vec!["back".to_owned()]));
+    assert_eq!(instance.stats().read().ended, 1);
+}
+
+#[test]
+fn a_drain_waits_for_it_until_its_end_and_then_counts_it_as_dropped() {
+    let mut rig = Rig::new(&config());
+    let (stuck, key) = trap();
+    rig.add(move |_, scope| {
+        stuck.is_in();
+        scope.say("back");
+        Response::keep(())
+    });
+    let running = rig.start();
+    key.begins.recv().expect("it is stuck");
+    running.handle.drain(Duration::ZERO);
+    let (mut instance, exit) = running.thread.join().expect("no panic");
+    assert_eq!(exit, Exit::Drained { dropped: 1 });
+    instance.check_invariants().expect("the books agree");
+    drop(key);
+    while running.stats.read().late_answers == 0 {
+        std::thread::yield_now();
+    }
+    // Its answer meets no machine.
+    assert_eq!(instance.run().expect("it waits"), Exit::Empty);
+    instance.check_invariants().expect("the books agree");
+    assert_eq!((instance.stats().read().ended, instance.machines().len()), (1, 0));
+}
+
+#[test]
+fn one_that_is_stuck_hears_of_a_drain_afterwards() {
+    let mut rig = Rig::new(&config());
+    let (stuck, key) = trap();
+    rig.add(move |call, scope| {
+        scope.say(format!("{call:?}"));
+        if call == Call::Draining {
+            return Response::done();
+        }
+        stuck.is_in();
+        Response::keep(())
+    });
+    let (told, tells) = mpsc::channel();
+    rig.add(move |call, _| {
+        if call == Call::Draining {
+            let _ = told.send(());
+            return Response::done();
+        }
+        Response::keep(())
+    });
+    let running = rig.start();
+    key.begins.recv().expect("it is stuck");
+    running.handle.drain(Duration::from_secs(1_000));
+    tells.recv().expect("the other is told, so the loop was taken");
+    drop(key);
+    let (instance, exit) = running.thread.join().expect("no panic");
+    assert_eq!(exit, Exit::Drained { dropped: 0 });
+    assert_eq!(instance.context().said(), ["Wakeup", "Draining"]);
+}

@@ -1,0 +1,115 @@
+//! Sections that are declared, in a loop that is taken from those that are not.
+
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::SeqCst;
+use std::sync::{Arc, Barrier};
+
+use rotor_core::{Blocking, Config, Exit, Response};
+
+use crate::rig::{Rig, blocking, config, trap};
+use std::time::Duration;
+
+#[test]
+fn they_overlap_and_handlers_do_not() {
+    // Nobody is stuck for so long.
+    let blocking = Blocking::new().patience_declared(Duration::ZERO);
+    let blocking = blocking.patience(Duration::from_secs(1_000));
+    let mut rig = Rig::new(&Config::new().blocking(blocking));
+    let (barrier, is_busy) = (Arc::new(Barrier::new(8)), Arc::new(AtomicBool::new(false)));
+    for _ in 0..8 {
+        let (barrier, is_busy) = (barrier.clone(), is_busy.clone());
+        let mut left = 5;
+        rig.add(move |_, scope| {
+            assert!(!is_busy.swap(true, SeqCst), "two handlers at a time");
+            is_busy.store(false, SeqCst);
+            scope.blocking(|| barrier.wait());
+            assert!(!is_busy.swap(true, SeqCst), "two handlers at a time");
+            left -= 1;
+            scope.wake_self();
+            is_busy.store(false, SeqCst);
+            if left == 0 { Response::done() } else { Response::keep(()) }
+        });
+    }
+    let (exit, _, stats) = rig.run();
+    assert_eq!((exit, stats.handed_over, stats.taken_over), (Exit::Empty, 40, 0));
+}
+
+#[test]
+fn short_ones_cost_no_hand_over() {
+    let blocking = Blocking::new().patience_declared(Duration::from_secs(1_000));
+    let mut rig = Rig::new(&Config::new().blocking(blocking));
+    let mut left = 10;
+    rig.add(move |_, scope| {
+        scope.blocking(|| {});
+        left -= 1;
+        scope.wake_self();
+        if left == 0 { Response::done() } else { Response::keep(()) }
+    });
+    let (_, _, stats) = rig.run();
+    // A thread that gets no CPU may have been slow.
+    assert_eq!(stats.handed_over + stats.handed_quick, 10);
+}
+
+#[test]
+fn one_of_a_handler_that_was_stuck_before_holds_up_nobody() {
+    let mut rig = Rig::new(&config());
+    let ((stuck, key), (section, other)) = (trap(), trap());
+    rig.add(move |_, scope| {
+        stuck.is_in();
+        scope.blocking(|| section.is_in());
+        scope.say("back");
+        Response::done()
+    });
+    let mut calls = 0;
+    rig.add(move |_, scope| {
+        calls += 1;
+        if calls == 1 {
+            key.begins.recv().expect("the first runs");
+            let _ = key.end.send(());
+        } else if other.begins.try_recv().is_ok() {
+            let _ = other.end.send(());
+            return Response::done();
+        }
+        scope.wake_self();
+        Response::keep(())
+    });
+    let (_, said, stats) = rig.run();
+    assert_eq!((said, stats.blocked_inline), (vec!["back".to_owned()], 0));
+}
+
+#[test]
+fn a_handler_that_is_stuck_after_its_section_is_let_go() {
+    let mut rig = Rig::new(&Config::new().blocking(blocking()));
+    let (stuck, key) = trap();
+    rig.add(move |_, scope| {
+        scope.blocking(|| {});
+        stuck.is_in();
+        scope.say("back");
+        Response::done()
+    });
+    let mut waits = true;
+    rig.add(move |_, scope| {
+        scope.wake_self();
+        if std::mem::take(&mut waits) || key.begins.try_recv().is_err() {
+            return Response::keep(());
+        }
+        let _ = key.end.send(());
+        Response::done()
+    });
+    let (_, said, stats) = rig.run();
+    assert_eq!((said, stats.handed_over), (vec!["back".to_owned()], 1));
+    assert!(stats.taken_over >= 1);
+}
+
+#[test]
+fn a_panic_in_a_section_is_its_handler_s() {
+    let mut rig = Rig::new(&config());
+    rig.add(|_, scope| {
+        let caught = scope.guard(|scope| scope.blocking(|| panic!("on purpose")));
+        assert_eq!(caught.expect_err("it panicked").message(), "on purpose");
+        scope.say("guarded");
+        Response::done()
+    });
+    let (exit, said, stats) = rig.run();
+    assert_eq!((exit, said.len(), stats.panicked), (Exit::Empty, 1, 0));
+}

@@ -1,0 +1,103 @@
+//! A loop that ends while handlers are stuck.
+
+use std::sync::mpsc;
+use std::time::Duration;
+
+use rotor_core::{AtEnd, Config, Exit, Response};
+
+use crate::rig::{Log, Rig, blocking, config, trap};
+
+/// Returns once the loop has been taken from a handler that is stuck.
+fn wait_until_taken(stats: &rotor_core::StatsHandle) {
+    while stats.read().taken_over == 0 {
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn one_that_was_stopped_goes_on_with_late_answers_when_it_runs_again() {
+    let mut rig = Rig::new(&config());
+    let (stuck, key) = trap();
+    let mut calls = 0;
+    rig.add(move |_, scope| {
+        calls += 1;
+        scope.say(format!("{calls}"));
+        if calls == 2 {
+            return Response::done();
+        }
+        scope.wake_self();
+        stuck.is_in();
+        Response::keep(())
+    });
+    let running = rig.start();
+    key.begins.recv().expect("it is stuck");
+    running.handle.stop();
+    let (mut instance, exit) = running.thread.join().expect("no panic");
+    assert_eq!(exit, Exit::Stopped);
+    instance.check_invariants().expect("the books agree");
+    drop(key);
+    while running.stats.read().late_answers == 0 {
+        std::thread::yield_now();
+    }
+    // Turns of an embedded loop do not apply it, nor are they kept awake by it.
+    assert_eq!(instance.turn(Some(std::time::Duration::ZERO)).expect("it waits"), None);
+    assert_eq!(instance.next_deadline(), None);
+    assert_eq!(instance.run().expect("it waits"), Exit::Empty);
+    assert_eq!(instance.context().said(), ["1", "2"]);
+}
+
+#[test]
+fn what_answers_when_the_loop_is_gone_is_dropped() {
+    for is_before in [true, false] {
+        let mut rig = Rig::new(&config());
+        let (stuck, key) = trap();
+        let (dropped, is_dropped) = mpsc::channel::<&str>();
+        rig.add(move |_, _| {
+            stuck.is_in();
+            let _ = dropped.send("answers");
+            Response::keep(())
+        });
+        let running = rig.start();
+        key.begins.recv().expect("it is stuck");
+        wait_until_taken(&running.stats);
+        running.handle.stop();
+        let (instance, exit) = running.thread.join().expect("no panic");
+        assert_eq!(exit, Exit::Stopped);
+        if is_before {
+            drop(key);
+            while running.stats.read().late_answers == 0 {
+                std::thread::yield_now();
+            }
+            drop(instance);
+        } else {
+            drop(instance);
+            drop(key);
+        }
+        assert_eq!(is_dropped.recv(), Ok("answers"));
+        assert!(is_dropped.recv().is_err(), "the machine is gone");
+        assert_eq!(running.stats.read().panicked, 0);
+    }
+}
+
+#[test]
+fn what_was_kept_for_the_end_by_one_that_answers_late_comes_to_the_context() {
+    let mut rig = Rig::new(&Config::new().blocking(blocking().keep_idle(Duration::ZERO)));
+    let (stuck, key) = trap();
+    let mut kept: Vec<AtEnd<&str, Log>> = Vec::new();
+    rig.add(move |_, scope| {
+        kept.push(scope.at_end("left", |log, why| log.say(why)));
+        stuck.is_in();
+        Response::keep(())
+    });
+    let running = rig.start();
+    key.begins.recv().expect("it is stuck");
+    wait_until_taken(&running.stats);
+    running.handle.stop();
+    let (instance, _) = running.thread.join().expect("no panic");
+    drop(key);
+    // The one that was stuck ends after it has left its answer.
+    while running.stats.read().threads > 0 {
+        std::thread::yield_now();
+    }
+    assert_eq!(instance.into_context().said(), ["left"]);
+}

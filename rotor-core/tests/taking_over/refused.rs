@@ -1,0 +1,105 @@
+//! Loops that cannot be taken: without a thread, without a context for it.
+
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::SeqCst;
+use std::sync::{Mutex, mpsc};
+use std::time::Duration;
+
+use rotor_core::{
+    Blocking, Config, Exit, Infallible, Loop, Machine, Response, Scope, SharedContext, StuckOutcome,
+};
+
+use crate::rig::{Rig, blocking};
+
+#[test]
+fn without_a_thread_it_is_said_and_the_loop_goes_on_afterwards() {
+    let (reports, reported) = mpsc::channel();
+    let reports = Mutex::new(reports);
+    let blocking = blocking().threads_max(0).on_stuck(move |stuck| {
+        let _ = reports.lock().expect("no panic").send(stuck.outcome);
+    });
+    let mut rig = Rig::new(&Config::new().blocking(blocking));
+    rig.add(move |_, scope| {
+        while reported.recv().expect("the watchdog looks") != StuckOutcome::NoThread {}
+        scope.say("back");
+        Response::done()
+    });
+    let (exit, said, stats) = rig.run();
+    assert_eq!((exit, said), (Exit::Empty, vec!["back".to_owned()]));
+    assert_eq!((stats.taken_over, stats.late_answers, stats.threads_most), (0, 0, 1));
+    assert!(stats.no_thread >= 1, "{stats:?}");
+}
+
+#[test]
+fn one_for_which_there_is_no_thread_is_one_call_however_often_that_is_tried() {
+    let (reports, reported) = mpsc::channel();
+    let reports = Mutex::new(reports);
+    let patience = Duration::from_millis(5);
+    let blocking = Blocking::new().patience(patience).threads_max(0);
+    let blocking = blocking.on_stuck(move |stuck| {
+        let _ = reports.lock().expect("no panic").send((stuck.calls, stuck.outcome, stuck.time));
+    });
+    let mut rig = Rig::new(&Config::new().blocking(blocking));
+    rig.add(move |_, scope| {
+        // What was said before, of a loop that got no CPU, is of no matter.
+        let is_refused =
+            |(_, outcome, _): &(_, StuckOutcome, _)| *outcome == StuckOutcome::NoThread;
+        let mut reports = reported.iter().skip_while(|report| !is_refused(report));
+        let (_, next) = (reports.next(), reports.next());
+        let (calls, outcome, time) = next.expect("the watchdog looks");
+        scope.say(format!("{calls} {outcome:?} {}", time >= patience * 10));
+        Response::done()
+    });
+    let (_, said, _) = rig.run();
+    assert_eq!(said, ["1 NoThread true"]);
+}
+
+#[derive(Default)]
+struct Broken {
+    is_cloned: AtomicBool,
+}
+
+impl Clone for Broken {
+    fn clone(&self) -> Broken {
+        self.is_cloned.store(true, SeqCst);
+        panic!("on purpose");
+    }
+}
+
+impl SharedContext for Broken {}
+
+/// Is stuck until the watchdog has said so.
+struct Stuck(mpsc::Receiver<StuckOutcome>);
+
+impl Machine for Stuck {
+    type Context = Broken;
+    type Seed = Infallible;
+
+    fn wakeup(self, scope: &mut Scope<'_, Broken>) -> Response<Self, Infallible> {
+        assert!(scope.is_cloned.load(SeqCst));
+        assert_eq!(self.0.recv(), Ok(StuckOutcome::Watched));
+        // Declared, it cannot be given away either, and holds up the loop.
+        scope.blocking(|| {});
+        Response::done()
+    }
+}
+
+#[test]
+fn a_context_whose_clone_panics_is_not_handed_to_another_thread() {
+    let (reports, reported) = mpsc::channel();
+    let reports = Mutex::new(reports);
+    let blocking = blocking().on_stuck(move |stuck| {
+        let _ = reports.lock().expect("no panic").send(stuck.outcome);
+    });
+    let mut creator = Loop::new(&Config::new().blocking(blocking)).expect("descriptors are left");
+    let made = creator.add_machine_with(|scope| {
+        scope.wake_self();
+        Response::ok(Stuck(reported))
+    });
+    made.expect("there is room");
+    let mut instance = creator.instantiate(Broken::default()).taking_over();
+    assert_eq!(instance.run().expect("it waits"), Exit::Empty);
+    let stats = instance.stats().read();
+    assert_eq!((stats.taken_over, stats.handed_over, stats.blocked_inline), (0, 0, 1));
+    assert_eq!((stats.panicked, stats.ended), (0, 1));
+}

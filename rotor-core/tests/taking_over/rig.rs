@@ -1,0 +1,185 @@
+//! Machines whose handlers are closures, in a loop that is taken from those that are stuck.
+
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::{Arc, Mutex};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use rotor_core::{
+    Blocking, Config, Exit, Loop, LoopHandle, LoopInstance, Machine, Notifier, Response, Scope,
+    SharedContext, SpawnError, Stats, StatsHandle, Time,
+};
+
+/// What a loop's machines share: what they did, in order.
+#[derive(Clone, Default)]
+pub(crate) struct Log {
+    said: Arc<Mutex<Vec<String>>>,
+}
+
+impl SharedContext for Log {}
+
+impl Log {
+    pub(crate) fn say(&self, what: impl Into<String>) {
+        self.said.lock().expect("nobody panics with it").push(what.into());
+    }
+
+    pub(crate) fn said(&self) -> Vec<String> {
+        self.said.lock().expect("nobody panics with it").clone()
+    }
+}
+
+pub(crate) type Reply = Response<(), Seed>;
+
+type Handler = Box<dyn FnMut(Call, &mut Scope<'_, Log>) -> Reply + Send>;
+type Make = Box<dyn FnOnce(&mut Scope<'_, Log>) -> Response<Actor> + Send>;
+
+pub(crate) struct Seed(pub(crate) Make);
+
+#[derive(Debug, PartialEq)]
+pub(crate) enum Call {
+    Wakeup,
+    Timeout,
+    Draining,
+    Spawned,
+    SpawnError,
+}
+
+pub(crate) struct Actor(Handler);
+
+pub(crate) fn actor(
+    handler: impl FnMut(Call, &mut Scope<'_, Log>) -> Reply + Send + 'static,
+) -> Actor {
+    Actor(Box::new(handler))
+}
+
+impl Actor {
+    fn call(mut self, call: Call, scope: &mut Scope<'_, Log>) -> Response<Self, Seed> {
+        (self.0)(call, scope).map(|()| self, |seed| seed)
+    }
+}
+
+impl Machine for Actor {
+    type Context = Log;
+    type Seed = Seed;
+
+    fn create(seed: Seed, scope: &mut Scope<'_, Log>) -> Response<Self> {
+        (seed.0)(scope)
+    }
+
+    fn wakeup(self, scope: &mut Scope<'_, Log>) -> Response<Self, Seed> {
+        self.call(Call::Wakeup, scope)
+    }
+
+    fn timeout(self, scope: &mut Scope<'_, Log>) -> Response<Self, Seed> {
+        self.call(Call::Timeout, scope)
+    }
+
+    fn draining(self, _: Time, scope: &mut Scope<'_, Log>) -> Response<Self, Seed> {
+        self.call(Call::Draining, scope)
+    }
+
+    fn spawned(self, scope: &mut Scope<'_, Log>) -> Response<Self, Seed> {
+        self.call(Call::Spawned, scope)
+    }
+
+    fn spawn_error(self, _: SpawnError<Seed>, scope: &mut Scope<'_, Log>) -> Response<Self, Seed> {
+        self.call(Call::SpawnError, scope)
+    }
+
+    fn type_name(&self) -> &'static str {
+        "actor"
+    }
+}
+
+/// A handler has a millisecond: nothing is said of how long it takes until it is taken.
+pub(crate) fn blocking() -> Blocking {
+    Blocking::new().patience(Duration::from_millis(1)).patience_declared(Duration::ZERO)
+}
+
+pub(crate) fn config() -> Config {
+    Config::new().blocking(blocking())
+}
+
+/// A loop under construction.
+pub(crate) struct Rig {
+    creator: Loop<Actor>,
+}
+
+impl Rig {
+    pub(crate) fn new(config: &Config) -> Rig {
+        Rig { creator: Loop::new(config).expect("descriptors are left") }
+    }
+
+    /// A machine that is woken at the start, in the order in which they are added.
+    pub(crate) fn add(
+        &mut self,
+        handler: impl FnMut(Call, &mut Scope<'_, Log>) -> Reply + Send + 'static,
+    ) -> Notifier {
+        let mut notifier = None;
+        let made = self.creator.add_machine_with(|scope| {
+            scope.wake_self();
+            notifier = Some(scope.notifier());
+            Response::ok(actor(handler))
+        });
+        made.expect("there is room");
+        notifier.expect("it was made")
+    }
+
+    pub(crate) fn instance(self) -> LoopInstance<Actor> {
+        self.instance_with(Log::default())
+    }
+
+    pub(crate) fn instance_with(self, log: Log) -> LoopInstance<Actor> {
+        self.creator.instantiate(log).taking_over()
+    }
+
+    pub(crate) fn run(self) -> (Exit, Vec<String>, Stats) {
+        let mut instance = self.instance();
+        let exit = instance.run().expect("it waits");
+        let stats = instance.stats().read();
+        instance.check_invariants().expect("the books agree");
+        (exit, instance.into_context().said(), stats)
+    }
+
+    pub(crate) fn start(self) -> Running {
+        let mut instance = self.instance();
+        let (handle, stats) = (instance.handle(), instance.stats());
+        let thread = thread::spawn(move || {
+            let exit = instance.run().expect("it waits");
+            (instance, exit)
+        });
+        Running { thread, handle, stats }
+    }
+}
+
+/// A loop that runs in a thread of its own.
+pub(crate) struct Running {
+    pub(crate) thread: JoinHandle<(LoopInstance<Actor>, Exit)>,
+    pub(crate) handle: LoopHandle,
+    pub(crate) stats: StatsHandle,
+}
+
+/// What a handler is stuck in: until it is let go, which it says that it waits for.
+pub(crate) struct Trap {
+    began: Sender<()>,
+    end: Receiver<()>,
+}
+
+/// Who lets it go.
+pub(crate) struct Key {
+    pub(crate) begins: Receiver<()>,
+    pub(crate) end: Sender<()>,
+}
+
+pub(crate) fn trap() -> (Trap, Key) {
+    let ((began, begins), (end, ended)) = (mpsc::channel(), mpsc::channel());
+    (Trap { began, end: ended }, Key { begins, end })
+}
+
+impl Trap {
+    /// Returns once it was let go, or nobody is left to do so.
+    pub(crate) fn is_in(&self) {
+        let _ = self.began.send(());
+        let _ = self.end.recv();
+    }
+}

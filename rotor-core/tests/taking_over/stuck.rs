@@ -1,0 +1,231 @@
+//! Handlers that are stuck, and what they answer when they no longer are.
+
+use std::sync::{Arc, Barrier, Mutex, mpsc};
+use std::time::Duration;
+
+use rotor_core::{Config, Exit, Response, StuckOutcome};
+
+use crate::rig::{Call, Rig, Seed, actor, blocking, config, trap};
+
+#[test]
+fn handlers_that_are_stuck_at_a_time_are_each_let_go() {
+    const MACHINES: usize = 20;
+    let mut rig = Rig::new(&config());
+    // Nobody passes it unless all are in it at a time.
+    let barrier = Arc::new(Barrier::new(MACHINES));
+    for number in 0..MACHINES {
+        let barrier = barrier.clone();
+        rig.add(move |_, scope| {
+            assert!(scope.hands_over());
+            barrier.wait();
+            scope.say(format!("{number}"));
+            Response::done()
+        });
+    }
+    let (exit, said, stats) = rig.run();
+    assert_eq!((exit, said.len()), (Exit::Empty, MACHINES));
+    assert!(stats.taken_over >= 19 && stats.threads_most >= 20, "{stats:?}");
+    assert_eq!((stats.taken_over, stats.ended, stats.panicked), (stats.late_answers, 20, 0));
+}
+
+#[test]
+fn one_that_goes_on_after_its_late_answer_is_a_machine_like_others() {
+    let mut rig = Rig::new(&config());
+    let (stuck, key) = trap();
+    let mut calls = 0;
+    let first = rig.add(move |_, scope| {
+        calls += 1;
+        scope.say(format!("first {calls}"));
+        match calls {
+            1 => stuck.is_in(),
+            3 => return Response::done(),
+            _ => {}
+        }
+        scope.wake_self();
+        Response::keep(())
+    });
+    rig.add(move |_, scope| {
+        key.begins.recv().expect("the first runs");
+        scope.say("second");
+        first.wakeup();
+        let _ = key.end.send(());
+        Response::done()
+    });
+    let (exit, said, stats) = rig.run();
+    assert_eq!(
+        (exit, said),
+        (Exit::Empty, ["first 1", "second", "first 2", "first 3"].map(String::from).to_vec())
+    );
+    assert!(stats.taken_over >= 1, "{stats:?}");
+}
+
+#[test]
+fn who_wakes_itself_while_it_is_stuck_is_woken_and_no_other() {
+    let mut rig = Rig::new(&config());
+    let (stuck, key) = trap();
+    let mut calls = 0;
+    rig.add(move |_, scope| {
+        calls += 1;
+        scope.say(format!("first {calls}"));
+        if calls > 1 {
+            return Response::done();
+        }
+        scope.wake_self();
+        stuck.is_in();
+        // Once, however often it says so.
+        scope.wake_self();
+        Response::keep(())
+    });
+    let mut calls = 0;
+    rig.add(move |_, scope| {
+        calls += 1;
+        scope.say(format!("second {calls}"));
+        key.begins.recv().expect("the first runs");
+        let _ = key.end.send(());
+        Response::done()
+    });
+    let (_, said, stats) = rig.run();
+    assert_eq!(said, ["first 1", "second 1", "first 2"]);
+    assert_eq!(stats.wakeups, 3);
+}
+
+#[test]
+fn what_is_split_off_while_it_is_stuck_wakes_the_machine_as_well() {
+    let mut rig = Rig::new(&config());
+    let (stuck, key) = trap();
+    let mut calls = 0;
+    rig.add(move |_, scope| {
+        calls += 1;
+        if calls == 1 {
+            stuck.is_in();
+            let (log, early) = scope.split();
+            log.say("split");
+            assert!(!early.hands_over());
+            early.wake_self();
+            return Response::keep(());
+        }
+        scope.say("woken");
+        Response::done()
+    });
+    rig.add(move |_, _| {
+        key.begins.recv().expect("the first runs");
+        let _ = key.end.send(());
+        Response::done()
+    });
+    assert_eq!(rig.run().1, ["split", "woken"]);
+}
+
+#[test]
+fn a_panic_of_one_that_is_stuck_costs_its_machine() {
+    let mut rig = Rig::new(&config());
+    let (stuck, key) = trap();
+    rig.add(move |_, scope| {
+        scope.wake_self();
+        stuck.is_in();
+        panic!("on purpose");
+    });
+    let mut calls = 0;
+    rig.add(move |_, scope| {
+        calls += 1;
+        if calls == 1 {
+            key.begins.recv().expect("the first runs");
+            let _ = key.end.send(());
+            scope.wake_self();
+            return Response::keep(());
+        }
+        scope.say("goes on");
+        Response::done()
+    });
+    let (exit, said, stats) = rig.run();
+    assert_eq!((exit, said), (Exit::Empty, vec!["goes on".to_owned()]));
+    assert_eq!((stats.panicked, stats.ended, stats.late_answers), (1, 1, stats.taken_over));
+}
+
+#[test]
+fn a_panic_of_one_that_is_stuck_stops_a_loop_that_wants_that() {
+    let mut rig = Rig::new(&config().on_panic(rotor_core::OnPanic::StopLoop));
+    let (stuck, key) = trap();
+    let first = rig.add(move |_, _| {
+        stuck.is_in();
+        panic!("on purpose");
+    });
+    rig.add(move |_, _| {
+        key.begins.recv().expect("the first runs");
+        let _ = key.end.send(());
+        Response::keep(())
+    });
+    let (exit, _, stats) = rig.run();
+    assert_eq!(exit, Exit::Panicked { token: first.token() });
+    assert_eq!(stats.panicked, 1);
+}
+
+#[test]
+fn one_that_is_stuck_may_spawn_and_hears_of_it() {
+    let mut rig = Rig::new(&config());
+    let (stuck, key) = trap();
+    rig.add(move |call, scope| {
+        scope.say(format!("{call:?}"));
+        if call == Call::Spawned {
+            return Response::done();
+        }
+        stuck.is_in();
+        let child = |scope: &mut rotor_core::Scope<'_, crate::rig::Log>| {
+            scope.wake_self();
+            Response::ok(actor(|_, scope| {
+                scope.say("child");
+                Response::done()
+            }))
+        };
+        Response::spawn((), Seed(Box::new(child)))
+    });
+    rig.add(move |_, _| {
+        key.begins.recv().expect("the first runs");
+        let _ = key.end.send(());
+        Response::done()
+    });
+    let (_, said, stats) = rig.run();
+    assert_eq!(said, ["Wakeup", "Spawned", "child"]);
+    assert_eq!((stats.spawned, stats.ended), (3, 3));
+}
+
+#[test]
+fn it_is_reported_that_the_loop_was_taken() {
+    let (reports, reported) = mpsc::channel();
+    let reports = Mutex::new(reports);
+    let blocking = blocking().on_stuck(move |stuck| {
+        if stuck.outcome == StuckOutcome::TakenOver {
+            let _ = reports.lock().expect("no panic").send((stuck.token, stuck.to_string()));
+        }
+    });
+    let mut rig = Rig::new(&Config::new().blocking(blocking));
+    rig.add(move |_, scope| {
+        let (token, text) = reported.recv().expect("the watchdog looks");
+        assert_eq!(token, Some(scope.token()));
+        scope.say(text);
+        Response::done()
+    });
+    let (_, said, stats) = rig.run();
+    assert!(said[0].contains("(actor)") && said[0].ends_with("taken over"), "{said:?}");
+    assert!(stats.stuck > 0 && stats.taken_over > 0);
+}
+
+#[test]
+fn a_loop_whose_handlers_are_no_longer_stuck_has_one_thread_again() {
+    let blocking = blocking().keep_idle(Duration::ZERO);
+    let mut rig = Rig::new(&Config::new().blocking(blocking));
+    let barrier = Arc::new(Barrier::new(3));
+    for _ in 0..3 {
+        let barrier = barrier.clone();
+        rig.add(move |_, _| {
+            barrier.wait();
+            Response::keep(())
+        });
+    }
+    let running = rig.start();
+    while running.stats.read().late_answers < 2 || running.stats.read().threads > 1 {
+        std::thread::yield_now();
+    }
+    assert!(running.stats.read().threads_most >= 3);
+    running.handle.stop();
+    drop(running.thread.join().expect("no panic"));
+}
