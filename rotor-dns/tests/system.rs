@@ -55,7 +55,7 @@ fn equal_names_beyond_the_bound_are_handed_back() {
         instance.turn(Some(Duration::ZERO)).expect("nothing goes wrong");
     }
     assert!(ask().is_err(), "four are under way, four wait");
-    assert!(busy.is_some_and(|busy| !busy.is_ready()), "the thread is busy");
+    assert!(busy.as_ref().is_some_and(|busy| !busy.is_ready()), "the thread is busy");
     hold.send(()).expect("it waits");
     drop(addresses);
     instance.run().expect("it runs until the resolver ends");

@@ -2,7 +2,9 @@
 
 use std::panic::resume_unwind;
 
-use rotor_core::{Answer, Deadline, Event, Idle, InPlace, Machine, Response, Scope, Time, Token};
+use rotor_core::{
+    Answer, Deadline, Description, Event, Idle, InPlace, Machine, Response, Scope, Time, Token,
+};
 
 use crate::backend::SimHandle;
 use crate::faults::Fault;
@@ -83,6 +85,10 @@ impl<M: Machine> Machine for Watched<M> {
 
     fn idle(&self) -> Option<Idle> {
         self.machine.idle()
+    }
+
+    fn describe(&self, to: &mut Description) {
+        self.machine.describe(to);
     }
 
     fn type_name(&self) -> &'static str {

@@ -5,7 +5,7 @@ use std::fmt;
 use std::marker::PhantomData;
 
 use rotor_core::net::StreamSocket;
-use rotor_core::{Event, EventSet, Idle, InPlace, Machine, Response, Scope, Time};
+use rotor_core::{Description, Event, EventSet, Idle, InPlace, Machine, Response, Scope, Time};
 
 use crate::destination::Destination;
 use crate::error::Fatal;
@@ -192,6 +192,13 @@ impl<P: Protocol, S: StreamSocket, T: Destination<S, P::Context>> Machine for Co
         match &self.state {
             State::Running(stream) => stream.idle(),
             State::Connecting { .. } => None,
+        }
+    }
+
+    fn describe(&self, to: &mut Description) {
+        match &self.state {
+            State::Running(stream) => stream.describe(to),
+            State::Connecting { .. } => to.set_state("connecting"),
         }
     }
 

@@ -16,6 +16,13 @@ use crate::resolve::{HasResolver, HostName, ResolveError, ResolveResult};
 /// that kind: with [`Resolution::Known`], or by [`map`](Resolution::map) of what a destination of
 /// the socket inside resolves to.
 pub trait Destination<S: StreamSocket, C>: 'static {
+    /// Returns whether a connection to there may agree on this protocol in its handshake, as
+    /// [`StreamSocket::may_agree_on`] of its targets. Default: no.
+    fn may_agree_on(&self, protocol: &[u8]) -> bool {
+        let _ = protocol;
+        false
+    }
+
     /// Begins to find out where that is. Called for each new attempt to connect, so a name is asked
     /// for anew each time.
     #[doc(alias = "find")]
@@ -133,6 +140,13 @@ where
     D: Destination<A, C>,
     E: Destination<B, C>,
 {
+    fn may_agree_on(&self, protocol: &[u8]) -> bool {
+        match self {
+            Either::A(destination) => destination.may_agree_on(protocol),
+            Either::B(destination) => destination.may_agree_on(protocol),
+        }
+    }
+
     fn resolve(&self, scope: &Scope<'_, C>) -> Resolution<Either<A::Target, B::Target>> {
         match self {
             Either::A(destination) => destination.resolve(scope).map(Either::A),

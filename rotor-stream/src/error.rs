@@ -31,11 +31,16 @@ quick_error! {
         Truncated {
             display("the stream has ended without the peer's saying so")
         }
-        /// What was waited for is not among so many bytes: `max` of the delimiter, or
+        /// What was waited for is not among so many bytes: `max` of the delimiter or of the frame, or
         /// [`input_max`](crate::StreamConfig::input_max). The peer's fault, if the limit is as it
         /// should be.
         Limit(bytes: usize) {
             display("what was waited for is not within {bytes} bytes")
+        }
+        /// What has come is not the beginning of a [frame](crate::Expectation::Frame), as who reads its length
+        /// says. It is in the input. The peer's fault.
+        Malformed {
+            display("what has come is no beginning of a frame")
         }
         /// Reading has failed, though the connection still stands: a wrapping socket got what it
         /// cannot decode, say. Nothing more will be read.
@@ -128,6 +133,11 @@ quick_error! {
         /// The protocol left its deadline to the default: what it waited for did not come in time.
         Timeout(protocol: &'static str) {
             display("{protocol} got no answer before its deadline")
+        }
+        /// The peer is behind: it does not take what others have for it, and its
+        /// [outbox](crate::OutboxFull::End) is full. The peer's or the network's doing.
+        Behind(protocol: &'static str) {
+            display("{protocol} ends: its peer does not read what it is sent")
         }
         /// The socket could not be made or registered. The system's doing: no descriptor left, say.
         Socket(error: io::Error) {

@@ -5,6 +5,8 @@ use std::num::NonZeroUsize;
 
 use rotor_core::{BoxError, Deadline, Time};
 
+use crate::frame::{FrameHead, FrameLength};
+
 /// What a protocol answers to each call: go on, waiting for something until a deadline; or end.
 ///
 /// It is said in three steps, and does not compile without the third: the state, what it waits for,
@@ -68,6 +70,16 @@ pub enum Expectation {
         /// [`Exception::Limit`](crate::Exception::Limit).
         max: usize,
     },
+    /// A frame that says at its beginning how long it is.
+    Frame {
+        /// Reads how long.
+        head: FrameHead,
+        /// How many bytes it may have, from the first unread one on and with its beginning; within
+        /// [`input_max`](crate::StreamConfig::input_max), too. Of one that says more, or has not
+        /// said it within so many, [`Exception::Limit`](crate::Exception::Limit) tells, before the
+        /// rest is read.
+        max: usize,
+    },
     /// At most so many bytes are left to be written. If so few are left already, that is at once; 0
     /// also means that a wrapping socket holds none back.
     Flush(usize),
@@ -94,6 +106,7 @@ pub(crate) enum Input {
     Bytes(usize),
     Poll,
     Delimiter { offset: usize, bytes: &'static [u8], max: usize },
+    Frame { head: FrameHead, max: usize },
 }
 
 /// An intent that does not yet say what it waits for.
@@ -104,7 +117,7 @@ pub struct Undecided<P>(P);
 /// An intent that does not yet say until when it waits.
 #[derive(Debug)]
 #[must_use = "say until when: `.deadline(t)`, `.keep_deadline()` or `.no_deadline()`"]
-pub struct Waiting<P> {
+pub struct NeedsDeadline<P> {
     protocol: P,
     wait: Option<Expected>,
 }
@@ -137,6 +150,24 @@ impl<P> Intent<P> {
         Intent { next: Next::Fail(error.into()) }
     }
 
+    /// What `f` says, or [`error`](Intent::error) with what went wrong in it: so that a handler has
+    /// `?`.
+    ///
+    /// ```
+    /// # use rotor_stream::{Intent, Transport};
+    /// # use std::io::Write;
+    /// fn count(transport: &mut Transport<'_>, number: &str) -> Intent<u32> {
+    ///     Intent::attempt(|| {
+    ///         let number: u32 = number.parse()?;
+    ///         writeln!(transport.output, "{}", number + 1)?;
+    ///         Ok(Intent::of(number + 1).keep().keep_deadline())
+    ///     })
+    /// }
+    /// ```
+    pub fn attempt(f: impl FnOnce() -> Result<Intent<P>, BoxError>) -> Intent<P> {
+        f().unwrap_or_else(Intent::error)
+    }
+
     /// The same intent, for a protocol that begins on a stream which another protocol has used. A
     /// first intent has nothing to keep: `keep` waits for nothing, and `keep_deadline` is no
     /// deadline, where both would mean those of the other protocol.
@@ -165,52 +196,75 @@ impl<P> Intent<P> {
 }
 
 impl<P> Undecided<P> {
-    /// Waits for one thing; [`or`](Waiting::or) adds another.
-    pub fn expect(self, expectation: Expectation) -> Waiting<P> {
-        Waiting { protocol: self.0, wait: Some(Expected::NOTHING) }.or(expectation)
+    /// Waits for one thing; [`or`](NeedsDeadline::or) adds another.
+    pub fn expect(self, expectation: Expectation) -> NeedsDeadline<P> {
+        NeedsDeadline { protocol: self.0, wait: Some(Expected::NOTHING) }.or(expectation)
     }
 
     /// Waits for what it waited for before.
     ///
     /// In `create`, where there was nothing before, that is [`sleep`](Undecided::sleep).
-    pub fn keep(self) -> Waiting<P> {
-        Waiting { protocol: self.0, wait: None }
+    pub fn keep(self) -> NeedsDeadline<P> {
+        NeedsDeadline { protocol: self.0, wait: None }
     }
 
     /// Waits for [`Expectation::Bytes`].
-    pub fn bytes(self, count: usize) -> Waiting<P> {
+    pub fn bytes(self, count: usize) -> NeedsDeadline<P> {
         self.expect(Expectation::Bytes(count))
     }
 
     /// Waits for [`Expectation::Delimiter`], from the first unread byte on.
-    pub fn delimiter(self, bytes: &'static [u8], max: usize) -> Waiting<P> {
+    pub fn delimiter(self, bytes: &'static [u8], max: usize) -> NeedsDeadline<P> {
         self.expect(Expectation::Delimiter { offset: 0, bytes, max })
+    }
+
+    /// Waits for [`Expectation::Frame`]: `length` reads from the beginning of a frame how long it
+    /// is, and `max` bounds that.
+    ///
+    /// ```
+    /// # use rotor_stream::Intent;
+    /// use rotor_stream::FrameLength;
+    ///
+    /// /// Two bytes, most significant first, say how many follow.
+    /// fn length(input: &[u8]) -> FrameLength {
+    ///     match input {
+    ///         [high, low, ..] => FrameLength::Bytes(2 + usize::from(u16::from_be_bytes([*high, *low]))),
+    ///         _ => FrameLength::Unknown,
+    ///     }
+    /// }
+    ///
+    /// let _: Intent<&str> = Intent::of("a record").frame(length, 4_096).no_deadline();
+    /// ```
+    #[doc(alias = "length prefix")]
+    #[doc(alias = "LengthDelimitedCodec")]
+    pub fn frame(self, length: fn(&[u8]) -> FrameLength, max: usize) -> NeedsDeadline<P> {
+        self.expect(Expectation::Frame { head: FrameHead(length), max })
     }
 
     /// Waits for [`Expectation::Poll`].
     #[doc(alias = "look")]
-    pub fn poll(self) -> Waiting<P> {
+    pub fn poll(self) -> NeedsDeadline<P> {
         self.expect(Expectation::Poll)
     }
 
     /// Waits for [`Expectation::Flush`].
-    pub fn flush(self, left: usize) -> Waiting<P> {
+    pub fn flush(self, left: usize) -> NeedsDeadline<P> {
         self.expect(Expectation::Flush(left))
     }
 
     /// Waits for [`Expectation::Sleep`].
-    pub fn sleep(self) -> Waiting<P> {
+    pub fn sleep(self) -> NeedsDeadline<P> {
         self.expect(Expectation::Sleep)
     }
 }
 
-impl<P> Waiting<P> {
+impl<P> NeedsDeadline<P> {
     /// Waits for this as well: whichever comes first calls the protocol, and its next intent says
     /// anew what it waits for.
     ///
     /// A stream waits for one thing to read and one to write: a second one of a kind takes the
     /// place of the first.
-    pub fn or(self, expectation: Expectation) -> Waiting<P> {
+    pub fn or(self, expectation: Expectation) -> NeedsDeadline<P> {
         let mut wait = self.wait.unwrap_or(Expected::NOTHING);
         match expectation {
             Expectation::Bytes(count) => wait.input = Input::Bytes(count),
@@ -218,14 +272,15 @@ impl<P> Waiting<P> {
             Expectation::Delimiter { offset, bytes, max } => {
                 wait.input = Input::Delimiter { offset, bytes, max };
             }
+            Expectation::Frame { head, max } => wait.input = Input::Frame { head, max },
             Expectation::Flush(left) => wait.flush = Some(Left::of(left)),
             Expectation::Sleep => {}
         }
-        Waiting { protocol: self.protocol, wait: Some(wait) }
+        NeedsDeadline { protocol: self.protocol, wait: Some(wait) }
     }
 
     /// Waits for [`Expectation::Flush`] as well.
-    pub fn or_flush(self, left: usize) -> Waiting<P> {
+    pub fn or_flush(self, left: usize) -> NeedsDeadline<P> {
         self.or(Expectation::Flush(left))
     }
 
@@ -259,7 +314,7 @@ impl<P> Waiting<P> {
 
 impl Left {
     /// So many bytes; of more than fit into memory, one less.
-    fn of(bytes: usize) -> Left {
+    pub(crate) fn of(bytes: usize) -> Left {
         Left(NonZeroUsize::MIN.saturating_add(bytes))
     }
 

@@ -55,8 +55,9 @@
 //!
 //! | | |
 //! |--|--|
-//! | [`Protocol`], [`Intent`], [`Expectation`], [`Matched`] | what a protocol does and what it answers |
+//! | [`Protocol`], [`Intent`], [`Expectation`], [`FrameLength`], [`Matched`] | what a protocol does and what it answers |
 //! | [`Transport`], [`Buf`], [`Output`], [`Block`] | what it reads and writes |
+//! | [`Outbox`], [`WithOutbox`], [`OutboxConfig`] | what others send to its peer |
 //! | [`Stream`], [`StreamConfig`] | the machine that runs it; its limits |
 //! | [`Accept`], [`Accepted`], [`AcceptConfig`], [`InheritedListeners`] | listeners |
 //! | [`Persistent`], [`Link`], [`PersistentConfig`] | clients that stay connected |
@@ -86,7 +87,7 @@
 //!
 //! Every limit is a setting of [`StreamConfig`], [`AcceptConfig`] or [`PersistentConfig`], with
 //! unit, default and reason. A slow peer meets the protocol's own deadline while it sends, which
-//! [`keep_deadline`](Waiting::keep_deadline) does not put off, and
+//! [`keep_deadline`](NeedsDeadline::keep_deadline) does not put off, and
 //! [`flush_timeout`](StreamConfig::flush_timeout) while it reads.
 //!
 //! # Versions and features
@@ -112,13 +113,17 @@ mod bytes_held;
 mod connect;
 mod destination;
 mod error;
+mod frame;
 mod happy_eyeballs;
 mod intent;
 mod least_rate;
 mod limits;
 mod link;
 mod matched;
+mod octet_counts;
+mod outbox;
 mod output;
+mod peer_connections;
 mod persistent;
 mod protocol;
 mod range;
@@ -136,13 +141,20 @@ pub use bytes_held::{BytesHeld, NoRoom, Share};
 pub use connect::{Connect, ConnectSeed};
 pub use destination::{Destination, Host, Resolution, ToTarget};
 pub use error::{Exception, Fatal, StreamError};
+pub use frame::{FrameHead, FrameLength};
 pub use happy_eyeballs::{ATTEMPT_DELAY, ATTEMPTS_MAX};
-pub use intent::{Expectation, Intent, Undecided, Waiting};
+pub use intent::{Expectation, Intent, NeedsDeadline, Undecided};
 pub use least_rate::{LeastRate, RateWatch};
 pub use limits::{AbortReason, StreamConfig};
 pub use link::Link;
 pub use matched::Matched;
+pub use octet_counts::OctetCounts;
+pub use outbox::{
+    HasOutbox, Outbox, OutboxConfig, OutboxCounters, OutboxError, OutboxFull, OutboxSender,
+    WithOutbox,
+};
 pub use output::Output;
+pub use peer_connections::{PeerConnections, PeerPlace};
 pub use persistent::{Persistent, PersistentConfig, PersistentSeed};
 pub use protocol::Protocol;
 pub use resolve::{AddressService, HasResolver, HostName, ResolveError, ResolveResult};

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use crate::bytes_held::BytesHeld;
 use crate::least_rate::LeastRate;
+use crate::octet_counts::OctetCounts;
 
 /// Every limit and time of a stream, each with its unit, default and reason.
 ///
@@ -40,6 +41,7 @@ pub struct StreamConfig {
     pub(crate) receive_buffer: Option<usize>,
     pub(crate) unsent_max: Option<u32>,
     pub(crate) held: Option<Arc<BytesHeld>>,
+    pub(crate) octets: Arc<OctetCounts>,
     pub(crate) on_abort: AbortHook,
 }
 
@@ -104,6 +106,7 @@ impl StreamConfig {
             receive_buffer: None,
             unsent_max: None,
             held: None,
+            octets: Arc::default(),
             on_abort: AbortHook::default(),
         }
     }
@@ -112,6 +115,13 @@ impl StreamConfig {
     pub fn standard() -> Arc<StreamConfig> {
         static STANDARD: OnceLock<Arc<StreamConfig>> = OnceLock::new();
         STANDARD.get_or_init(|| StreamConfig::new().share()).clone()
+    }
+
+    /// Sets what counts the octets that streams read and write, with whoever else counts with it.
+    /// Default: one of its own, which nobody reads.
+    pub fn count_octets(mut self, counts: Arc<OctetCounts>) -> StreamConfig {
+        self.octets = counts;
+        self
     }
 
     /// The configuration as streams keep it.

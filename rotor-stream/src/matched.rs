@@ -3,6 +3,7 @@
 use memchr::{memchr, memchr_iter, memmem};
 
 use crate::buf::Buf;
+use crate::frame::{FrameHead, FrameLength};
 use crate::intent::Input;
 
 /// What was waited for has come: how long it is. It is at the beginning of the input.
@@ -10,7 +11,7 @@ use crate::intent::Input;
 /// After [`Expectation::Bytes`](crate::Expectation::Bytes), the matched part is as many bytes as
 /// were asked for; there may be more in the input. After [`Poll`](crate::Expectation::Poll) it is
 /// empty. After [`Delimiter`](crate::Expectation::Delimiter), it is all up to and with the
-/// delimiter.
+/// delimiter; after [`Frame`](crate::Expectation::Frame), the frame with its beginning.
 ///
 /// ```
 /// # use rotor_stream::{Buf, Matched};
@@ -66,6 +67,8 @@ pub(crate) enum Found {
     Unpolled,
     /// It is not among so many bytes, which is all that may be waited for.
     Never(usize),
+    /// What has come cannot begin it.
+    Malformed,
 }
 
 impl Input {
@@ -73,13 +76,23 @@ impl Input {
     /// how far it came.
     #[inline]
     pub(crate) fn find(&self, input: &[u8], scanned: &mut usize, input_max: usize) -> Found {
+        // Before the others: most wait for any bytes at all.
+        if let Input::Bytes(count) = *self {
+            return match count {
+                // Before the limit, which bounds what is waited for: what is there costs no more
+                // by being handed out.
+                count if input.len() >= count => Found::Match(Matched::new(count, 0)),
+                count if count > input_max => Found::Never(input_max),
+                _ => Found::NotYet,
+            };
+        }
+        self.find_framed(input, scanned, input_max)
+    }
+
+    /// The same for what is no number of bytes.
+    fn find_framed(&self, input: &[u8], scanned: &mut usize, input_max: usize) -> Found {
         match *self {
-            Input::Nothing => Found::NotYet,
-            // Before the limit, which bounds what is waited for: what is there costs no more by
-            // being handed out.
-            Input::Bytes(count) if input.len() >= count => Found::Match(Matched::new(count, 0)),
-            Input::Bytes(count) if count > input_max => Found::Never(input_max),
-            Input::Bytes(_) => Found::NotYet,
+            Input::Nothing | Input::Bytes(_) => Found::NotYet,
             Input::Poll if input.is_empty() => Found::Unpolled,
             Input::Poll => Found::Match(Matched::NOTHING),
             // The usual case between two messages. An empty delimiter, or none allowed, is not
@@ -88,6 +101,8 @@ impl Input {
             Input::Delimiter { offset, bytes, max } => {
                 find_delimiter(input, offset.max(*scanned), bytes, max.min(input_max), scanned)
             }
+            Input::Frame { .. } if input.is_empty() => Found::NotYet,
+            Input::Frame { head, max } => find_frame(input, head, max.min(input_max), scanned),
         }
     }
 }
@@ -107,6 +122,25 @@ fn find_delimiter(
     // The delimiter may have begun in the last bytes, so these are searched again.
     *scanned = from.max((within.len() + 1).saturating_sub(bytes.len()));
     if input.len() >= max { Found::Never(max) } else { Found::NotYet }
+}
+
+/// Looks whether a frame is whole. How long it is stands in `scanned` once that is known, so it is
+/// read from the beginning once.
+fn find_frame(input: &[u8], head: FrameHead, max: usize, scanned: &mut usize) -> Found {
+    if *scanned == 0 {
+        *scanned = match head.read(input) {
+            FrameLength::Bytes(0) => return Found::Match(Matched::NOTHING),
+            FrameLength::Bytes(length) => length,
+            FrameLength::Unknown if input.len() < max => return Found::NotYet,
+            FrameLength::Unknown => return Found::Never(max),
+            FrameLength::Malformed => return Found::Malformed,
+        };
+    }
+    match *scanned {
+        length if length > max => Found::Never(max),
+        length if length > input.len() => Found::NotYet,
+        length => Found::Match(Matched::new(length, 0)),
+    }
 }
 
 /// Delimiters up to this many bytes are looked for by their first byte: that needs no preparation,
@@ -175,6 +209,62 @@ mod tests {
         for (input, bytes, expected) in cases {
             assert_eq!(find(input, bytes.as_bytes()), expected, "{input:?} in {bytes:?}");
         }
+    }
+
+    /// One byte says how many follow; none begins with 255, and 254 has a second one.
+    fn length(input: &[u8]) -> FrameLength {
+        match input {
+            [255, ..] => FrameLength::Malformed,
+            [254] => FrameLength::Unknown,
+            [254, more, ..] => FrameLength::Bytes(2 + 254 + usize::from(*more)),
+            [0, ..] => FrameLength::Bytes(0),
+            [count, ..] => FrameLength::Bytes(1 + usize::from(*count)),
+            [] => panic!("it is asked of a byte at least"),
+        }
+    }
+
+    #[test]
+    fn a_frame_is_whole_incomplete_too_long_or_none() {
+        let frame = |max| Input::Frame { head: FrameHead(length), max };
+        let whole = |len| Found::Match(Matched::new(len, 0));
+        let cases: [(usize, &[u8], Found); 12] = [
+            (9, b"", Found::NotYet),
+            (9, b"\x02a", Found::NotYet),
+            (9, b"\x02ab", whole(3)),
+            (9, b"\x02abc", whole(3)),
+            (9, b"\x08", Found::NotYet),
+            (9, b"\x0812345678", whole(9)),
+            (9, b"\x09", Found::Never(9)),
+            (9, b"\xfe", Found::NotYet),
+            (1, b"\xfe", Found::Never(1)),
+            (500, b"\x64", Found::Never(100)),
+            (9, b"\xff", Found::Malformed),
+            (9, b"\0", whole(0)),
+        ];
+        for (max, bytes, expected) in cases {
+            assert_eq!(find(frame(max), bytes), expected, "{bytes:?} within {max}");
+        }
+    }
+
+    #[test]
+    fn how_long_a_frame_is_is_read_once() {
+        use std::cell::Cell;
+        thread_local!(static READ: Cell<u32> = const { Cell::new(0) });
+        let count = |input: &[u8]| {
+            READ.set(READ.get() + 1);
+            length(input)
+        };
+        let frame = Input::Frame { head: FrameHead(count), max: 1_000 };
+        let bytes = [&[50][..], &[b'x'; 50]].concat();
+        let mut scanned = 0;
+        for len in 1..bytes.len() {
+            assert_eq!(frame.find(&bytes[..len], &mut scanned, 1_000), Found::NotYet);
+        }
+        assert_eq!(
+            frame.find(&bytes, &mut scanned, 1_000),
+            Found::Match(Matched::new(bytes.len(), 0))
+        );
+        assert_eq!(READ.get(), 1);
     }
 
     #[test]

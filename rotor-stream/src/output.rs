@@ -237,6 +237,13 @@ impl Output {
         self.bytes.capacity() + self.later.as_ref().map_or(0, |later| later.held_bytes())
     }
 
+    /// Gives a block back that is filled by no more than half: for layers whose streams wait with
+    /// little each, where all of them together wait with much. What is left is copied, once.
+    #[doc(alias = "shrink_to_fit")]
+    pub fn shrink(&mut self) {
+        self.bytes.shrink_to(2);
+    }
+
     /// Takes back what was added last, so that at most `len` bytes wait: for a protocol that thinks
     /// better of what it has written in this call.
     pub fn truncate(&mut self, len: usize) {

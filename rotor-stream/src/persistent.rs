@@ -5,7 +5,7 @@ use std::fmt;
 use std::time::Duration;
 
 use rotor_core::net::StreamSocket;
-use rotor_core::{Answer, Event, Machine, Response, Scope, TICK, Time};
+use rotor_core::{Answer, Description, Event, Machine, Response, Scope, TICK, Time};
 
 use crate::connect::Connect;
 use crate::destination::Destination;
@@ -340,6 +340,13 @@ where
             _ => {}
         }
         self.hand_down(event, scope)
+    }
+
+    fn describe(&self, to: &mut Description) {
+        match &self.state {
+            State::Running(stream) => stream.describe(to),
+            State::BackingOff { .. } => to.set_state("backing off"),
+        }
     }
 
     fn type_name(&self) -> &'static str {

@@ -4,7 +4,7 @@
 use std::any::type_name;
 use std::sync::Arc;
 
-use rotor_core::{Scope, Time};
+use rotor_core::{Description, Scope, Time};
 
 use crate::error::{Exception, Fatal, StreamError};
 use crate::intent::Intent;
@@ -243,5 +243,12 @@ pub trait Protocol: Sized {
     fn idle(&self, input: &[u8]) -> Option<Time> {
         let _ = input;
         None
+    }
+
+    /// Says what the protocol is at, for people: the state in a word, what it holds beside its
+    /// stream's buffers, which say so themselves. Default: nothing, and the stream's own state is
+    /// shown. See [`Machine::describe`](rotor_core::Machine::describe).
+    fn describe(&self, to: &mut Description) {
+        let _ = to;
     }
 }

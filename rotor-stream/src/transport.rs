@@ -1,6 +1,6 @@
 //! `Transport`: what a protocol sees of its connection.
 
-use std::any::Any;
+use std::any::{Any, TypeId};
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
@@ -54,10 +54,10 @@ impl<'a> ConnectionInfo<'a> {
         self.socket?.local_address()
     }
 
-    /// What a wrapping socket tells of its handshake, if it is a `T`; as
+    /// What a wrapping socket, or one inside it, tells of its handshake as a `T`; as
     /// [`Transport::session`].
     pub fn session<T: Any>(&self) -> Option<&'a T> {
-        self.socket?.session()?.downcast_ref()
+        self.socket?.session_of(TypeId::of::<T>())?.downcast_ref()
     }
 
     /// Whether nobody between the two ends can read or change what passes; as
@@ -78,7 +78,7 @@ trait SocketControl {
     fn peer_address(&self) -> Option<SocketAddr>;
     fn local_address(&self) -> Option<SocketAddr>;
     fn negotiated(&self) -> Option<&[u8]>;
-    fn session(&self) -> Option<&dyn Any>;
+    fn session_of(&self, wanted: TypeId) -> Option<&dyn Any>;
     fn is_secure(&self) -> bool;
     fn set_nodelay(&self, yes: bool) -> io::Result<()>;
     fn set_keepalive(&self, idle: Option<Duration>) -> io::Result<()>;
@@ -97,8 +97,8 @@ impl<S: StreamSocket> SocketControl for S {
         StreamSocket::negotiated(self)
     }
 
-    fn session(&self) -> Option<&dyn Any> {
-        StreamSocket::session(self)
+    fn session_of(&self, wanted: TypeId) -> Option<&dyn Any> {
+        StreamSocket::session_of(self, wanted)
     }
 
     fn is_secure(&self) -> bool {
@@ -156,9 +156,9 @@ impl<'a> Transport<'a> {
         self.socket?.negotiated()
     }
 
-    /// What a wrapping socket tells of its handshake, the certificate of the peer, say, if it is a
-    /// `T`: each kind of wrapper has a type of its own for it. `None` on other sockets, and where
-    /// the transport has none.
+    /// What a wrapping socket tells of its handshake, the certificate of the peer, say, as a `T`:
+    /// each kind of wrapper has a type of its own for it, and where one is inside another, both are
+    /// asked. `None` on other sockets, and where the transport has none.
     #[doc(alias = "peer_certificates")]
     pub fn session<T: Any>(&self) -> Option<&'a T> {
         self.connection().session()

@@ -7,7 +7,7 @@ use std::io::Write;
 use probe::{Event, Log, Probe, echo_lines, seed};
 use rotor_core::Scope;
 use rotor_stream::testing::{Driver, assert_cuts_agree};
-use rotor_stream::{Expectation, Intent, StreamConfig, Transport};
+use rotor_stream::{Expectation, FrameLength, Intent, StreamConfig, Transport};
 
 fn agree(
     config: StreamConfig,
@@ -143,4 +143,48 @@ fn both_ways(
 #[test]
 fn input_and_output_awaited_together() {
     assert_eq!(agree(StreamConfig::new(), both_ways, b"anything"), b"wwwww");
+}
+
+/// Frames of one byte that says how many follow, and one that none begins with; sends back what is
+/// in them, and says of which kind the last exception was.
+fn frames(
+    me: Probe,
+    event: &Event,
+    transport: &mut Transport<'_>,
+    _: &mut Scope<'_, Log>,
+) -> Intent<Probe> {
+    match event {
+        Event::Read(frame) => {
+            let content = frame.content(transport.input)[1..].to_vec();
+            frame.consume(transport.input);
+            transport.output.write_pieces(&[&content, b"|"]).expect("open");
+        }
+        Event::Exception(exception) => {
+            write!(transport.output, "{exception}").expect("open");
+            return Intent::done();
+        }
+        _ => {}
+    }
+    let length = |input: &[u8]| match input {
+        [b'!', ..] => FrameLength::Malformed,
+        [count, ..] => FrameLength::Bytes(1 + usize::from(*count)),
+        [] => FrameLength::Unknown,
+    };
+    Intent::of(me).frame(length, 101).no_deadline()
+}
+
+#[test]
+fn frames_that_say_how_long_they_are() {
+    let long = [&[100][..], &[b'x'; 100]].concat();
+    let cases: [(&[u8], &str); 5] = [
+        (b"\x03one\x03two\x00", "one|two||the peer has ended the stream"),
+        (b"\x03one\x04two", "one|the peer has ended the stream"),
+        (b"\x03one!bang", "one|what has come is no beginning of a frame"),
+        (b"\x03one\x65", "one|what was waited for is not within 101 bytes"),
+        (&long, &format!("{}|the peer has ended the stream", "x".repeat(100))),
+    ];
+    for (input, expected) in cases {
+        let output = agree(StreamConfig::new(), frames, input);
+        assert_eq!(String::from_utf8_lossy(&output), expected);
+    }
 }

@@ -20,7 +20,7 @@ use std::time::Duration;
 
 use probe::{Event, Log, Probe, Seed, echo_lines, seed};
 use real::{Server, assert_echoes, connect, receive, serve, serve_with, turn_until};
-use rotor_core::net::{ListenOptions, TcpListener, TcpStream, UnixListener, UnixStream};
+use rotor_core::net::{ListenOptions, TcpListener, TcpStream, UnixListener, UnixStream, is_plain};
 use rotor_core::{Config, Exit, Loop, LoopInstance, Scope};
 use rotor_stream::buf::BLOCK_BYTES;
 use rotor_stream::{Accept, AcceptConfig, Intent, Stream, StreamConfig, Transport};
@@ -457,6 +457,10 @@ fn what_follows_bytes_that_came_with_a_descriptor_is_read_too() -> io::Result<()
 
 #[test]
 fn much_that_comes_at_once_is_read_in_few_calls_and_little_in_a_small_block() -> io::Result<()> {
+    // On io_uring a socket copies what the kernel has put elsewhere: it is lent a block at a time.
+    if !is_plain::<UnixStream>() {
+        return Ok(());
+    }
     let path = unix_path("much");
     let calls = Rc::new(RefCell::new(Vec::new()));
     let noted = calls.clone();

@@ -13,6 +13,10 @@ where
     S: StreamSocket<Target: 'static>,
     A: Destination<S, C>,
 {
+    fn may_agree_on(&self, protocol: &[u8]) -> bool {
+        self.offers(protocol)
+    }
+
     fn resolve(&self, scope: &Scope<'_, C>) -> Resolution<TlsTarget<S::Target>> {
         let server = self.with_address(());
         self.address().resolve(scope).map(move |address| server.with_address(address))

@@ -34,7 +34,7 @@ quick_error! {
         NotTls {
             display("what the peer sends is not TLS")
         }
-        /// The hello of the client is longer than 32 KiB. The peer's fault.
+        /// The hello of the client is longer than 64 KiB. The peer's fault.
         HelloTooLarge {
             display("the hello of the client is longer than it may be")
         }

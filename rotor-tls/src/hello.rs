@@ -7,10 +7,10 @@
 
 use rustls::pki_types::DnsName;
 
-/// The most bytes of a hello, with the headers of its records: as much as the largest that are sent
-/// in earnest, with post-quantum keys, several tickets and much padding, need, with a factor of ten
-/// to spare.
-pub const HELLO_BYTES_MAX: usize = 32 * 1024;
+/// The most bytes of a hello, with the headers of its records: as many as rustls takes. The largest
+/// that are sent in earnest, with post-quantum keys, several tickets and much padding, need a
+/// twentieth.
+pub const HELLO_BYTES_MAX: usize = 64 * 1024;
 
 /// The header of a record: type, version, length (RFC 8446 §5.1).
 const RECORD_HEADER: usize = 5;

@@ -104,10 +104,10 @@ fn records_that_are_no_hello_break_the_protocol() {
 fn a_hello_has_a_length_that_it_may_not_exceed() {
     let server = Issuer::new().server();
     // One that is announced as too long, and one that comes a byte in each record.
-    let announced = b"\x16\x03\x01\0\x04\x01\0\x80\0".to_vec();
-    let dripping: Vec<u8> = [1, 0, 0x7f, 0xfc]
+    let announced = b"\x16\x03\x01\0\x04\x01\x01\0\0".to_vec();
+    let dripping: Vec<u8> = [1, 0, 0xff, 0xfc]
         .into_iter()
-        .chain([0; 6000])
+        .chain([0; 12_000])
         .flat_map(|byte| [22, 3, 1, 0, 1, byte])
         .collect();
     for bytes in [announced, dripping] {

@@ -1,8 +1,11 @@
 //! `AcceptConfig`: every limit of a listener.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use rotor_core::TICK;
+
+use crate::peer_connections::PeerConnections;
 
 /// Every limit of a listener, each with its unit, default and reason.
 #[derive(Clone, Debug)]
@@ -12,6 +15,7 @@ pub struct AcceptConfig {
     pub(super) accept_budget: u32,
     pub(super) pause: Duration,
     pub(super) idle_min: Duration,
+    pub(super) per_peer: Option<Arc<PeerConnections>>,
 }
 
 impl AcceptConfig {
@@ -22,6 +26,7 @@ impl AcceptConfig {
             accept_budget: 1_024,
             pause: Duration::from_millis(100),
             idle_min: Duration::from_secs(2),
+            per_peer: None,
         }
     }
 
@@ -69,6 +74,18 @@ impl AcceptConfig {
     /// before that is taken.
     pub fn idle_min(mut self, time: Duration) -> AcceptConfig {
         self.idle_min = time;
+        self
+    }
+
+    /// How many connections each peer may have, on all listeners that are given the same value.
+    /// Default: any number. What is beyond it is closed as soon as it is accepted, before there is a
+    /// machine for it, and counted there; connections without an address are not limited.
+    ///
+    /// Behind a balancer every connection is the balancer's: there the limit is for the wrapper that
+    /// knows the real peer.
+    #[doc(alias = "limit_conn")]
+    pub fn per_peer(mut self, connections: Option<Arc<PeerConnections>>) -> AcceptConfig {
+        self.per_peer = connections;
         self
     }
 }

@@ -8,6 +8,12 @@ use crate::sync::atomic::Ordering::SeqCst;
 use crate::sync::atomic::{AtomicBool, AtomicUsize};
 
 pub(super) struct Connections {
+    counts: Arc<Counts>,
+    /// What connections have of which nothing else is to be kept: all the same.
+    plain: Arc<Kept>,
+}
+
+struct Counts {
     live: AtomicUsize,
     max: usize,
     /// The listener waits for the next connection to end.
@@ -15,56 +21,71 @@ pub(super) struct Connections {
     listener: Notifier,
 }
 
+/// Where a connection counts, and what is to be kept as long as it lives. Behind one pointer, as each
+/// slot of a loop has room for it.
+struct Kept {
+    counts: Arc<Counts>,
+    _beside: Option<Box<dyn Send + Sync>>,
+}
+
 /// One connection, as long as it lives.
 pub(super) struct Counted {
-    connections: Arc<Connections>,
+    kept: Arc<Kept>,
 }
 
 impl Connections {
-    pub(super) fn new(max: usize, listener: Notifier) -> Arc<Connections> {
-        Arc::new(Connections {
+    pub(super) fn new(max: usize, listener: Notifier) -> Connections {
+        let counts = Arc::new(Counts {
             live: AtomicUsize::new(0),
             max,
             is_waiting: AtomicBool::new(false),
             listener,
-        })
+        });
+        Connections { plain: Arc::new(Kept { counts: counts.clone(), _beside: None }), counts }
     }
 
     /// Whether there may be one more; if not, the listener is woken when one ends.
     pub(super) fn has_room(&self) -> bool {
         // `SeqCst` here and in `drop`: with a weaker order each could miss what the other has just
         // stored, and the listener would sleep beside a free place.
-        if self.live.load(SeqCst) < self.max {
+        let Counts { live, max, is_waiting, .. } = &*self.counts;
+        if live.load(SeqCst) < *max {
             return true;
         }
-        self.is_waiting.store(true, SeqCst);
+        is_waiting.store(true, SeqCst);
         // One that ended between the two lines above did not see that anybody waits.
-        self.live.load(SeqCst) < self.max
+        live.load(SeqCst) < *max
     }
 
     /// Counts one more.
-    pub(super) fn add(self: &Arc<Connections>) -> Counted {
-        self.live.fetch_add(1, SeqCst);
-        Counted { connections: self.clone() }
+    pub(super) fn add(&self) -> Counted {
+        self.counts.live.fetch_add(1, SeqCst);
+        Counted { kept: self.plain.clone() }
+    }
+
+    /// Counts one more, and keeps a thing as long as it lives.
+    pub(super) fn add_with(&self, beside: impl Send + Sync + 'static) -> Counted {
+        self.counts.live.fetch_add(1, SeqCst);
+        let beside: Box<dyn Send + Sync> = Box::new(beside);
+        Counted { kept: Arc::new(Kept { counts: self.counts.clone(), _beside: Some(beside) }) }
     }
 }
 
 impl Counted {
     /// The listener that the connection counts for.
     pub(super) fn listener(&self) -> Token {
-        self.connections.listener.token()
+        self.kept.counts.listener.token()
     }
 }
 
 impl Drop for Counted {
     fn drop(&mut self) {
-        self.connections.live.fetch_sub(1, SeqCst);
+        let Counts { live, is_waiting, listener, .. } = &*self.kept.counts;
+        live.fetch_sub(1, SeqCst);
         // The load first: nearly always nobody waits, and a swap would cost every end a locked
         // write.
-        if self.connections.is_waiting.load(SeqCst)
-            && self.connections.is_waiting.swap(false, SeqCst)
-        {
-            self.connections.listener.wakeup();
+        if is_waiting.load(SeqCst) && is_waiting.swap(false, SeqCst) {
+            listener.wakeup();
         }
     }
 }

@@ -2,7 +2,6 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::time::Duration;
 
 use rotor_core::net::Listener;
@@ -10,7 +9,7 @@ use rotor_core::{Event, Notifier, Response, Room, Scope, SpawnCause, SpawnError,
 
 use super::accepted::Accepted;
 use super::config::AcceptConfig;
-use super::connections::Connections;
+use super::connections::{Connections, Counted};
 use super::failure::{is_out_of_descriptors, is_past};
 use super::seed::{AcceptSeed, Origin};
 
@@ -45,7 +44,7 @@ pub(super) struct Listening<M: Accepted<L::Socket>, L: Listener> {
     listener: L,
     shared: M::Shared,
     config: AcceptConfig,
-    connections: Arc<Connections>,
+    connections: Connections,
     /// There may be connections for which no further edge will come.
     is_ready: bool,
     /// How many may still be accepted in this event.
@@ -198,14 +197,10 @@ impl<M: Accepted<L::Socket>, L: Listener> Listening<M, L> {
                     self.has_accepted = true;
                     self.let_in = self.let_in.map(|count| count + 1);
                     self.queued_left = self.queued_left.map(|left| left - 1);
+                    let Some(counted) = self.count(peer) else { continue };
                     // The user's `clone` may panic: that must not cost the listener.
                     let origin = match scope.guard(|_| self.shared.clone()) {
-                        Ok(shared) => Origin::Accepted {
-                            socket,
-                            peer,
-                            shared,
-                            counted: self.connections.add(),
-                        },
+                        Ok(shared) => Origin::Accepted { socket, peer, shared, counted },
                         Err(panicked) => Origin::Broken { socket, panicked },
                     };
                     return Response::spawn(self, AcceptSeed { origin });
@@ -228,6 +223,17 @@ impl<M: Accepted<L::Socket>, L: Listener> Listening<M, L> {
             }
         }
         self.wait()
+    }
+
+    /// Counts a connection; `None` where its peer has as many as it may. It is closed without a word
+    /// then: whoever opens them without end is not to be told anything, and nothing is made for it.
+    fn count(&self, peer: Option<SocketAddr>) -> Option<Counted> {
+        match (&self.config.per_peer, peer) {
+            (Some(connections), Some(peer)) => {
+                Some(self.connections.add_with(connections.enter(peer.ip())?))
+            }
+            _ => Some(self.connections.add()),
+        }
     }
 
     /// The queue is empty: from here on an edge is promised, and nobody waits for room.

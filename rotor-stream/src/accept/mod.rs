@@ -15,7 +15,7 @@ use std::fmt;
 use std::net::SocketAddr;
 
 use rotor_core::net::{ListenOptions, Listener};
-use rotor_core::{Event, Idle, InPlace, Interest, Machine, Response, Scope};
+use rotor_core::{Description, Event, Idle, InPlace, Interest, Machine, Response, Scope};
 
 pub use self::accepted::Accepted;
 pub use self::config::AcceptConfig;
@@ -179,6 +179,13 @@ impl<M: Accepted<L::Socket>, L: Listener> Machine for Accept<M, L> {
             Part::Connection { machine, counted: None } => machine.idle(),
             // With the listener closed, nobody would come into the room that it makes.
             Part::Listening(_) => None,
+        }
+    }
+
+    fn describe(&self, to: &mut Description) {
+        match &self.part {
+            Part::Connection { machine, .. } => machine.describe(to),
+            Part::Listening(_) => to.set_state("listening"),
         }
     }
 

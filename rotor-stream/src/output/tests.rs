@@ -213,3 +213,17 @@ fn nothing_is_moved_into_an_output_that_was_ended() {
     let error = output.move_to(&mut other, 3).expect_err("it was ended");
     assert_eq!((error.kind(), output.len(), other.len()), (io::ErrorKind::BrokenPipe, 3, 0));
 }
+
+#[test]
+fn a_block_that_is_half_empty_is_given_back_and_its_content_stays() {
+    for (len, held) in [(0, 0), (1, 64), (5_000, 8_192), (8_192, 8_192), (8_193, 16_384)] {
+        let mut output = Output::new();
+        let bytes: Vec<u8> = (0..len).map(|number| number as u8).collect();
+        output.write_all(&bytes).expect("it is open");
+        output.shrink();
+        assert_eq!(output.held_bytes(), held, "{len}");
+        output.shrink();
+        output.write_all(b"and more").expect("it is open");
+        assert_eq!(content(output), [&bytes[..], b"and more"].concat());
+    }
+}

@@ -148,6 +148,11 @@ impl<S: StreamSocket> BufferedIo<S> {
         !is_gated
     }
 
+    /// Bytes of memory in the buffers, and in a wrapping socket.
+    pub(super) fn held_bytes(&self) -> usize {
+        self.input.capacity() + self.output.held_bytes() + self.socket.held_bytes()
+    }
+
     /// Whether nothing waits to be written, nothing can be read, and the protocol may be given
     /// input: it takes an event to change that.
     #[inline]

@@ -50,8 +50,18 @@ pub(super) fn flush_and_close<P: Protocol, S: StreamSocket>(
         io.output.set_end(End::Wanted);
     }
     let mut pass = Pass::new(&io.status.config);
+    let flow = flush(io, &mut pass, scope);
+    pass.count_octets(&io.status.config);
+    flow
+}
+
+fn flush<P: Protocol, S: StreamSocket>(
+    io: &mut BufferedIo<S>,
+    pass: &mut Pass,
+    scope: &Scope<'_, P::Context>,
+) -> Flow<Phase<P>> {
     loop {
-        match io.write(&mut pass, || scope.now()) {
+        match io.write(pass, || scope.now()) {
             WriteResult::Progress => {}
             WriteResult::Nothing => break,
             WriteResult::Failed(error) => {
@@ -72,7 +82,7 @@ pub(super) fn flush_and_close<P: Protocol, S: StreamSocket>(
     }
     // Some peers read only when all that they send has been taken, so it is read meanwhile. How
     // long they may go on is bounded by the time for flushing, not by bytes.
-    if let Err(error) = io.discard(&mut pass, &mut { u64::MAX }) {
+    if let Err(error) = io.discard(pass, &mut { u64::MAX }) {
         log::debug!("machine {} lost its last bytes: {error}", scope.token());
         return Flow::Fail(None);
     }
@@ -91,7 +101,9 @@ pub(super) fn linger<P: Protocol, S: StreamSocket>(
     mut left: u64,
 ) -> Flow<Phase<P>> {
     let mut pass = Pass::new(&io.status.config);
-    match io.discard(&mut pass, &mut left) {
+    let discarded = io.discard(&mut pass, &mut left);
+    pass.count_octets(&io.status.config);
+    match discarded {
         Ok(Discarded::TooMuch) => abort(AbortReason::StillSending, io),
         // It has ended its side, or is gone: nothing is left to be lost.
         Ok(Discarded::Ended) | Err(_) => Flow::Done,
@@ -121,7 +133,7 @@ pub(super) fn make_room<P: Protocol, S: StreamSocket>(
     let Phase::Open(mut open) = phase else { return Flow::Wait(phase) };
     let unread = io.input.len();
     io.assume_readable();
-    io.read_ahead(&mut Pass::new(&io.status.config));
+    io.read_ahead_now();
     // It has just spoken, or left: that is answered, and another connection makes room.
     if io.input.len() != unread || io.status.read_side.has_ended() || io.broken.is_some() {
         let flow = open.pass(io, scope);

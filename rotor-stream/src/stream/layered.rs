@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use rotor_core::{BoxError, Scope, Time};
+use rotor_core::{BoxError, Description, Scope, Time};
 
 use super::buffered_io::BufferedIo;
 use super::detached::Detached;
@@ -111,6 +111,14 @@ impl<P: Protocol> Layered<P> {
     /// Since when the protocol is [idle](Protocol::idle), if it is.
     pub fn idle(&self) -> Option<Time> {
         if self.io.has_output() { None } else { self.open.as_ref()?.idle(&self.io) }
+    }
+
+    /// What the protocol [says of itself](Protocol::describe), and what its buffers hold.
+    pub fn describe(&self, to: &mut Description) {
+        to.add_held(self.io.input.capacity() + self.io.output.held_bytes());
+        if let Some(open) = &self.open {
+            open.describe(to);
+        }
     }
 
     /// Does what input that came, and output that was taken, make possible.

@@ -20,7 +20,8 @@ use std::net::SocketAddr;
 
 use rotor_core::net::StreamSocket;
 use rotor_core::{
-    Answer, Deadline, Event, EventSet, Idle, InPlace, Interest, Machine, Response, Scope, Time,
+    Answer, Deadline, Description, Event, EventSet, Idle, InPlace, Interest, Machine, Response,
+    Scope, Time,
 };
 
 use self::buffered_io::BufferedIo;
@@ -193,6 +194,21 @@ impl<P: Protocol, S: StreamSocket> Machine for Stream<P, S> {
             return None;
         }
         open.idle(&self.io).map(Idle::since)
+    }
+
+    fn describe(&self, to: &mut Description) {
+        to.set_peer(self.io.socket.peer_address());
+        to.add_held(self.io.held_bytes());
+        match &self.phase {
+            Phase::Connecting { .. } => to.set_state("connecting"),
+            Phase::Handshaking { .. } => to.set_state("handshaking"),
+            Phase::Open(open) => {
+                to.set_state("open");
+                open.describe(to);
+            }
+            Phase::Flushing => to.set_state("flushing"),
+            Phase::Lingering { .. } => to.set_state("lingering"),
+        }
     }
 
     fn type_name(&self) -> &'static str {

@@ -5,7 +5,7 @@ use std::any::type_name;
 use std::io;
 
 use rotor_core::net::StreamSocket;
-use rotor_core::{Deadline, Scope, Time};
+use rotor_core::{Deadline, Description, Scope, Time};
 
 use super::buffered_io::BufferedIo;
 use super::buffered_io::reading::ReadResult;
@@ -27,7 +27,8 @@ pub(super) struct Open<P> {
     /// machine is large, and what is not moved costs nothing.
     protocol: Option<P>,
     wait: Expected,
-    /// How many of the unread bytes are known not to begin the delimiter. 0 after each call of the
+    /// How many of the unread bytes are known not to begin the delimiter; or how long the frame is,
+    /// if that is known. 0 after each call of the
     /// protocol: it may have consumed some, wait for another, or have changed the bytes where they
     /// are.
     scanned: usize,
@@ -121,9 +122,16 @@ impl<P: Protocol> Open<P> {
         loop {
             let call = match self.due(io, &mut pass, scope) {
                 Due::Call(call) => call,
-                Due::Wait => return Flow::Wait(()),
-                Due::Again => return Flow::Again(()),
+                Due::Wait => {
+                    pass.count_octets(&io.status.config);
+                    return Flow::Wait(());
+                }
+                Due::Again => {
+                    pass.count_octets_seldom(&io.status.config);
+                    return Flow::Again(());
+                }
                 Due::Fail(error) => {
+                    pass.count_octets_seldom(&io.status.config);
                     self.fatal(error, scope);
                     return Flow::Fail(None);
                 }
@@ -148,6 +156,7 @@ impl<P: Protocol> Open<P> {
             let did_its_part = if is_flushed { has_written } else { has_read };
             let before = if did_its_part { None } else { Some(self.wait) };
             if let Some(flow) = self.resume(intent) {
+                pass.count_octets_seldom(&io.status.config);
                 return flow;
             }
             // A protocol may go through a few states on the same bytes; without an end it would
@@ -176,6 +185,7 @@ impl<P: Protocol> Open<P> {
         let waits_for = match (is_flushed, self.wait.input) {
             (true, _) => "room to write",
             (false, Input::Delimiter { .. }) => "a delimiter",
+            (false, Input::Frame { .. }) => "a frame",
             (false, _) => "bytes",
         };
         StreamError::NoProgress(type_name::<P>(), waits_for)
@@ -254,6 +264,7 @@ impl<P: Protocol> Open<P> {
                     return Some(Due::Call(Callback::Read(matched)));
                 }
                 Found::Never(limit) => Exception::Limit(limit),
+                Found::Malformed => Exception::Malformed,
                 // What is waited for may be far more than one event's share.
                 Found::NotYet | Found::Unpolled if pass.has_read_its_share(&io.status) => {
                     return None;
@@ -328,6 +339,12 @@ impl<P: Protocol> Open<P> {
     /// Since when the connection is idle, as its protocol sees it.
     pub(super) fn idle<S>(&self, io: &BufferedIo<S>) -> Option<Time> {
         self.protocol.as_ref()?.idle(&io.input)
+    }
+
+    pub(super) fn describe(&self, to: &mut Description) {
+        if let Some(protocol) = &self.protocol {
+            protocol.describe(to);
+        }
     }
 
     /// Tells the protocol that the connection is gone.

@@ -9,7 +9,6 @@ use super::buffered_io::BufferedIo;
 use super::closing::{after, flush_and_close};
 use super::flow::Flow;
 use super::open::Open;
-use super::pass::Pass;
 use super::phase::Phase;
 use crate::error::{Fatal, is_gone};
 use crate::intent::Intent;
@@ -85,7 +84,7 @@ pub(super) fn tell_of_drain<P: Protocol, S: StreamSocket>(
 ) -> Intent<P> {
     // No edge need have come for what is there: the loop drains between two of them.
     io.assume_readable();
-    io.read_ahead(&mut Pass::new(&io.status.config));
+    io.read_ahead_now();
     protocol.draining(until, &mut io.transport(), scope)
 }
 

@@ -7,13 +7,16 @@ use crate::status::{Flags, Status};
 pub(super) struct Pass {
     /// Bytes that were read.
     pub(super) read: usize,
+    /// Bytes that could be written when it began.
+    write_max: usize,
     pub(super) write_left: usize,
     pub(super) calls_left: u32,
 }
 
 impl Pass {
     pub(super) fn new(config: &StreamConfig) -> Pass {
-        Pass { read: 0, write_left: config.write_budget, calls_left: config.calls_budget }
+        let write_max = config.write_budget;
+        Pass { read: 0, write_max, write_left: write_max, calls_left: config.calls_budget }
     }
 
     #[inline]
@@ -30,6 +33,18 @@ impl Pass {
     #[cold]
     fn has_read_all(&self, status: &Status) -> bool {
         !status.flags.has(Flags::IS_COLLECTING) || self.read >= status.config.collect_budget
+    }
+
+    /// Adds what was read and written to the counts of the stream.
+    #[inline]
+    pub(super) fn count_octets(&self, config: &StreamConfig) {
+        config.octets.add(self.read, self.write_max.saturating_sub(self.write_left));
+    }
+
+    /// The same where a pass ends in another way than most.
+    #[cold]
+    pub(super) fn count_octets_seldom(&self, config: &StreamConfig) {
+        self.count_octets(config);
     }
 
     pub(super) fn count_call(&mut self) {

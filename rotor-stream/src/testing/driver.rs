@@ -72,7 +72,10 @@ impl<M: Machine> TestLoop<M> {
     /// # Panics
     ///
     /// When the loop cannot be made, which does not happen in memory.
-    pub fn new(context: M::Context) -> TestLoop<M> {
+    pub fn new(context: M::Context) -> TestLoop<M>
+    where
+        M: 'static,
+    {
         TestLoop::with_config(context, Config::new().machines_max(1_000))
     }
 
@@ -82,7 +85,10 @@ impl<M: Machine> TestLoop<M> {
     /// # Panics
     ///
     /// As [`new`](TestLoop::new).
-    pub fn with_config(context: M::Context, config: Config) -> TestLoop<M> {
+    pub fn with_config(context: M::Context, config: Config) -> TestLoop<M>
+    where
+        M: 'static,
+    {
         let world = World::new();
         let failures = Arc::new(Mutex::new(Vec::new()));
         let sink = failures.clone();
@@ -232,7 +238,10 @@ impl<P: Protocol, const D: bool> Driver<P, D> {
     /// # Panics
     ///
     /// As [`TestLoop::new`].
-    pub fn new(seed: P::Seed, context: P::Context) -> Driver<P, D> {
+    pub fn new(seed: P::Seed, context: P::Context) -> Driver<P, D>
+    where
+        P: 'static,
+    {
         Driver::with(seed, context, |_| {})
     }
 
@@ -242,7 +251,10 @@ impl<P: Protocol, const D: bool> Driver<P, D> {
     /// # Panics
     ///
     /// As [`TestLoop::new`].
-    pub fn with(seed: P::Seed, context: P::Context, before: impl FnOnce(&Peer)) -> Driver<P, D> {
+    pub fn with(seed: P::Seed, context: P::Context, before: impl FnOnce(&Peer)) -> Driver<P, D>
+    where
+        P: 'static,
+    {
         let mut test = TestLoop::new(context);
         let (socket, peer) = pair::<D>(test.world());
         before(&peer);

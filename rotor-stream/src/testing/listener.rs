@@ -47,7 +47,7 @@ impl Readiness for RefCell<State> {
 }
 
 enum Knock {
-    Connection(ScriptedSocket),
+    Connection(ScriptedSocket, Option<SocketAddr>),
     Error(io::Error),
 }
 
@@ -63,8 +63,17 @@ pub fn listener(world: &World) -> (ScriptedListener, Door) {
 impl Door {
     /// Connects: the socket waits to be accepted, with an edge.
     pub fn connect(&self) -> Peer {
+        self.knock_from(None)
+    }
+
+    /// The same, from an address.
+    pub fn connect_from(&self, address: SocketAddr) -> Peer {
+        self.knock_from(Some(address))
+    }
+
+    fn knock_from(&self, address: Option<SocketAddr>) -> Peer {
         let (socket, peer) = pair(&self.world);
-        self.knock(Knock::Connection(socket));
+        self.knock(Knock::Connection(socket, address));
         peer
     }
 
@@ -146,7 +155,7 @@ impl Listener for ScriptedListener {
         let mut state = self.state.borrow_mut();
         state.accepts += 1;
         match state.waiting.pop_front() {
-            Some(Knock::Connection(socket)) => Ok((socket, None)),
+            Some(Knock::Connection(socket, address)) => Ok((socket, address)),
             Some(Knock::Error(error)) => Err(error),
             None => Err(io::ErrorKind::WouldBlock.into()),
         }

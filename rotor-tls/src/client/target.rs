@@ -89,6 +89,11 @@ fn bare(name: &str) -> &str {
 }
 
 impl<A> TlsTarget<A> {
+    /// Whether its client offers this protocol.
+    pub(crate) fn offers(&self, protocol: &[u8]) -> bool {
+        self.client.offers(protocol)
+    }
+
     /// Returns the address.
     pub fn address(&self) -> &A {
         &self.address

@@ -24,6 +24,11 @@ pub(super) struct Shared {
 }
 
 impl TlsClient {
+    /// Whether it offers this protocol in its handshakes.
+    pub(super) fn offers(&self, protocol: &[u8]) -> bool {
+        self.shared.config.alpn_protocols.iter().any(|own| own == protocol)
+    }
+
     /// A client with these settings.
     ///
     /// # Errors

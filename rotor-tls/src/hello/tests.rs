@@ -82,8 +82,8 @@ fn what_is_no_hello_is_told_apart_as_soon_as_it_can_be() {
         (b"\x16\x03\x01\0\0", Greeting::Hello { name: None }),
         (b"\x16\x03\x01\0\x04\x02\0\0\0", Greeting::Hello { name: None }),
         (b"\x16\x03\x01\0\x01\x01\x14\x03\x03\0\x01\x01", Greeting::Hello { name: None }),
-        (b"\x16\x03\x01\0\x04\x01\0\x80\0", Greeting::TooLarge),
-        (b"\x16\x03\x01\0\x04\x01\0\x7f\xfc", Greeting::Incomplete),
+        (b"\x16\x03\x01\0\x04\x01\x01\0\0", Greeting::TooLarge),
+        (b"\x16\x03\x01\0\x04\x01\0\xff\xfc", Greeting::Incomplete),
     ] {
         assert_eq!(HelloReader::default().look(bytes), expected, "{}", bytes.escape_ascii());
     }
@@ -94,7 +94,7 @@ fn a_hello_that_does_not_end_is_too_large_at_some_byte() {
     // One of the longest that is announced, a byte in each record.
     let mut bytes = Vec::new();
     let mut reader = HelloReader::default();
-    for byte in [1, 0, 0x7f, 0xfc].into_iter().chain(std::iter::repeat(0)) {
+    for byte in [1, 0, 0xff, 0xfc].into_iter().chain(std::iter::repeat(0)) {
         bytes.extend([TYPE_HANDSHAKE, 3, 1, 0, 1, byte]);
         match reader.look(&bytes) {
             Greeting::Incomplete => assert!(bytes.len() <= HELLO_BYTES_MAX),

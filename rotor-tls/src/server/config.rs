@@ -105,7 +105,8 @@ impl TlsServerConfig {
         self
     }
 
-    /// Sets the names of the protocols that are spoken, the preferred one first: `http/1.1`, `h2`.
+    /// Sets the names of the protocols that are spoken, the preferred one first: `http/1.1`, `h2`
+    /// (which `rotor-http` speaks with its feature `http2`).
     /// Default: none, and clients that name some are served all the same. With some, a client that
     /// names others only is refused with `no_application_protocol` (RFC 7301 §3.2).
     #[doc(alias = "ALPN")]

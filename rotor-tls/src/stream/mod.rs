@@ -5,7 +5,7 @@
 
 mod opening;
 
-use std::any::Any;
+use std::any::{Any, TypeId};
 use std::fmt;
 use std::fs::File;
 use std::io::{self, ErrorKind, IoSlice, Read, Write};
@@ -182,6 +182,10 @@ impl<S: StreamSocket> StreamSocket for TlsStream<S> {
         Ok(TlsStream::client(inner, target))
     }
 
+    fn may_agree_on(target: &TlsTarget<S::Target>, protocol: &[u8]) -> bool {
+        target.offers(protocol)
+    }
+
     fn handshake<C>(&mut self, scope: &Scope<'_, C>) -> io::Result<()> {
         self.inner.handshake(scope)?;
         let opening = match mem::replace(&mut self.state, State::Failed(Buf::new())) {
@@ -219,6 +223,12 @@ impl<S: StreamSocket> StreamSocket for TlsStream<S> {
     /// Returns a [`TlsSession`](crate::TlsSession).
     fn session(&self) -> Option<&dyn Any> {
         self.live().map(|live| &live.session as &dyn Any)
+    }
+
+    /// Returns a [`TlsSession`](crate::TlsSession), or what the socket inside has.
+    fn session_of(&self, wanted: TypeId) -> Option<&dyn Any> {
+        let own = self.session().filter(|session| (**session).type_id() == wanted);
+        own.or_else(|| self.inner.session_of(wanted))
     }
 
     fn is_secure(&self) -> bool {

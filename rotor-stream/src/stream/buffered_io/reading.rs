@@ -144,6 +144,14 @@ impl<S: StreamSocket> BufferedIo<S> {
         }
     }
 
+    /// The same, where no event has brought it about.
+    #[cold]
+    pub(in crate::stream) fn read_ahead_now(&mut self) {
+        let mut pass = Pass::new(&self.status.config);
+        self.read_ahead(&mut pass);
+        pass.count_octets(&self.status.config);
+    }
+
     /// How much room a read is offered at least: more than usual where much comes in and goes on at
     /// once. Where something is unread it is not, or whoever sends a head without end would be lent
     /// more than it may hold.

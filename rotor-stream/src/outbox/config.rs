@@ -1,0 +1,118 @@
+//! How much an outbox holds, what happens beyond that, and what of it is counted.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
+
+/// The limits of an [`Outbox`](crate::Outbox). Clones share their [counters](OutboxConfig::counters).
+#[derive(Clone, Debug)]
+pub struct OutboxConfig {
+    pub(super) messages_max: usize,
+    pub(super) bytes_max: usize,
+    pub(super) output_max: usize,
+    pub(super) when_full: OutboxFull,
+    pub(super) counters: Arc<OutboxCounters>,
+}
+
+/// What becomes of a message for which an [`Outbox`](crate::Outbox) has no room.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
+pub enum OutboxFull {
+    /// It comes back to whoever sends it, who decides, and may be
+    /// [told of room](crate::OutboxSender::wake_when_room). The default.
+    #[default]
+    Refuse,
+    /// The oldest messages make room for it: for what the newest one of says all, as prices and
+    /// positions.
+    DropOldest,
+    /// The connection ends with an error ([`StreamError::Behind`](crate::StreamError::Behind)): for
+    /// peers that must hear all or begin anew.
+    End,
+}
+
+/// What has happened to messages, of all outboxes that were made from one config and its clones.
+#[derive(Debug, Default)]
+pub struct OutboxCounters {
+    pub(super) sent: AtomicU64,
+    pub(super) refused: AtomicU64,
+    pub(super) dropped: AtomicU64,
+    pub(super) ended: AtomicU64,
+}
+
+impl OutboxConfig {
+    /// 1,000 messages, 256 KiB, of which 32 KiB are in the output at a time; more is refused.
+    pub fn new() -> OutboxConfig {
+        OutboxConfig {
+            messages_max: 1_000,
+            bytes_max: 256 * 1_024,
+            output_max: 32 * 1_024,
+            when_full: OutboxFull::Refuse,
+            counters: Arc::default(),
+        }
+    }
+
+    /// How many messages may wait (at least 1). Default: 1,000. Each takes some 40 bytes beside its own.
+    pub fn messages_max(mut self, messages: usize) -> OutboxConfig {
+        self.messages_max = messages.max(1);
+        self
+    }
+
+    /// How many bytes the messages that wait may have together. Default: 256 KiB. One that has more
+    /// by itself is never taken. What is in the output counts no more.
+    pub fn bytes_max(mut self, bytes: usize) -> OutboxConfig {
+        self.bytes_max = bytes;
+        self
+    }
+
+    /// How many bytes of output there are at most before another message is put there (at least 2).
+    /// Default: 32 KiB, half of the mark above which a stream reads no more
+    /// ([`output_high_water`](crate::StreamConfig::output_high_water)): so a peer that is slow to
+    /// hear is heard all the same. What is in the output cannot be dropped for newer messages.
+    pub fn output_max(mut self, bytes: usize) -> OutboxConfig {
+        self.output_max = bytes.max(2);
+        self
+    }
+
+    /// What becomes of a message for which there is no room. Default: [`OutboxFull::Refuse`].
+    pub fn when_full(mut self, when_full: OutboxFull) -> OutboxConfig {
+        self.when_full = when_full;
+        self
+    }
+
+    /// What is counted of all outboxes of this config.
+    pub fn counters(&self) -> Arc<OutboxCounters> {
+        self.counters.clone()
+    }
+}
+
+impl Default for OutboxConfig {
+    fn default() -> OutboxConfig {
+        OutboxConfig::new()
+    }
+}
+
+impl OutboxCounters {
+    /// Messages that were taken.
+    pub fn sent(&self) -> u64 {
+        self.sent.load(Relaxed)
+    }
+
+    /// Messages that came back, for want of room or because one was longer than the whole may be.
+    pub fn refused(&self) -> u64 {
+        self.refused.load(Relaxed)
+    }
+
+    /// Messages that were taken, and made room for newer ones.
+    pub fn dropped(&self) -> u64 {
+        self.dropped.load(Relaxed)
+    }
+
+    /// Connections that were ended since their peers were behind.
+    pub fn ended(&self) -> u64 {
+        self.ended.load(Relaxed)
+    }
+}
+
+pub(super) fn count(counter: &AtomicU64, by: usize) {
+    counter.fetch_add(by as u64, Relaxed);
+}

@@ -1,0 +1,242 @@
+//! `Outbox`: what others have for the peer of a connection, unasked.
+
+mod config;
+mod queue;
+mod with_outbox;
+
+use std::fmt;
+use std::io;
+use std::sync::{Arc, PoisonError};
+
+use rotor_core::{Notifier, Scope};
+
+pub use self::config::{OutboxConfig, OutboxCounters, OutboxFull};
+use self::queue::{Pushed, Queue};
+pub use self::with_outbox::{HasOutbox, WithOutbox};
+use crate::block::Block;
+use crate::output::Output;
+use crate::sync::Mutex;
+
+/// The messages that others have for the peer of one connection. The protocol owns it, and runs in a
+/// [`WithOutbox`], which sends them; the others have [senders](Outbox::sender). Without that they wait
+/// for ever, and the log says so when it is dropped.
+///
+/// Bounded in messages and bytes ([`OutboxConfig`]). A message goes out whole, in the order of
+/// sending, between two calls of the protocol. When the protocol ends its outbox closes: after
+/// [`Intent::done`](crate::Intent::done) what waits is sent before the connection ends. It closes as
+/// well after [`Transport::shutdown_write`](crate::Transport::shutdown_write), and what waits then is
+/// dropped.
+pub struct Outbox {
+    shared: Arc<Shared>,
+}
+
+/// Sends messages to the peer of a connection, from any machine or thread. Clones send to the same
+/// one.
+///
+/// The messages of one sender arrive in its order.
+#[derive(Clone)]
+pub struct OutboxSender {
+    shared: Arc<Shared>,
+}
+
+/// Why a message was not taken, with the message.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum OutboxError {
+    /// There is no room. The peer is slow, or too much is sent. Under [`OutboxFull::End`] the
+    /// connection ends by it.
+    Full(Block),
+    /// It is longer than all that may wait ([`OutboxConfig::bytes_max`]): the caller's mistake.
+    TooLong(Block),
+    /// The connection has ended, or is about to.
+    Closed(Block),
+}
+
+struct Shared {
+    queue: Mutex<Queue>,
+    config: OutboxConfig,
+    /// Of the machine that has the protocol.
+    notifier: Notifier,
+}
+
+/// What is left after some was put into the output.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Left {
+    Nothing,
+    Some,
+    /// The peer is behind, and the connection is to end.
+    Behind,
+}
+
+impl Outbox {
+    /// An empty outbox of the machine whose scope this is.
+    pub fn new<C>(config: OutboxConfig, scope: &Scope<'_, C>) -> Outbox {
+        let notifier = scope.notifier();
+        Outbox { shared: Arc::new(Shared { queue: Mutex::default(), config, notifier }) }
+    }
+
+    /// What others send by.
+    pub fn sender(&self) -> OutboxSender {
+        OutboxSender { shared: self.shared.clone() }
+    }
+}
+
+impl OutboxSender {
+    /// Has the message sent to the peer, behind those that wait. Its protocol is woken if it has to
+    /// be.
+    ///
+    /// # Errors
+    ///
+    /// The message, and why it was not taken. Nothing has changed then, unless the config says that
+    /// a connection whose outbox is full ends.
+    pub fn send(&self, message: impl Into<Block>) -> Result<(), OutboxError> {
+        let pushed = self.shared.with(|queue, config| queue.push(message.into(), config));
+        match pushed {
+            Pushed::Behind => Ok(()),
+            Pushed::First => {
+                // One that is gone has closed its outbox, or will.
+                self.shared.notifier.wakeup();
+                Ok(())
+            }
+            Pushed::Full(message) => Err(OutboxError::Full(message)),
+            Pushed::TooLong(message) => Err(OutboxError::TooLong(message)),
+            Pushed::Closed(message) => Err(OutboxError::Closed(message)),
+            Pushed::Ends(message) => {
+                self.shared.notifier.wakeup();
+                self.shared.tell_of_room();
+                Err(OutboxError::Full(message))
+            }
+        }
+    }
+
+    /// Has a machine woken once half of the outbox is free, or it is closed: for those who were
+    /// refused. Returns false, and wakes nobody, where that is so by now. Once for each call; a
+    /// machine that asks twice before that is woken once.
+    pub fn wake_when_room(&self, notifier: &Notifier) -> bool {
+        self.shared.with(|queue, config| queue.wait_for_room(notifier, config))
+    }
+
+    /// How many messages wait.
+    pub fn len(&self) -> usize {
+        self.shared.with(|queue, _| queue.len())
+    }
+
+    /// Whether none waits. What is in the output already is not known here.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// How many bytes the messages have that wait.
+    pub fn bytes(&self) -> usize {
+        self.shared.with(|queue, _| queue.bytes())
+    }
+
+    /// Whether messages are still taken, room or not.
+    pub fn is_open(&self) -> bool {
+        self.shared.with(|queue, _| !queue.is_closed && !queue.is_behind)
+    }
+
+    /// The name of the machine that has the connection.
+    pub fn token(&self) -> rotor_core::Token {
+        self.shared.notifier.token()
+    }
+}
+
+impl Shared {
+    /// Nothing is woken and nothing of others is called under the lock.
+    fn with<R>(&self, f: impl FnOnce(&mut Queue, &OutboxConfig) -> R) -> R {
+        f(&mut self.queue.lock().unwrap_or_else(PoisonError::into_inner), &self.config)
+    }
+
+    /// Puts as much into the output as may be there.
+    fn fill(&self, output: &mut Output) -> io::Result<Left> {
+        let left = self.with(|queue, config| {
+            if queue.is_behind {
+                return Ok(Left::Behind);
+            }
+            if output.is_ended() {
+                queue.clear();
+                // Or senders would be told that it goes out, for ever.
+                queue.is_closed = true;
+            }
+            while output.len() < config.output_max {
+                let Some(message) = queue.pop() else { break };
+                output.push_block(message)?;
+            }
+            Ok(if queue.len() == 0 { Left::Nothing } else { Left::Some })
+        });
+        self.tell_of_room();
+        left
+    }
+
+    /// Puts all into the output, after the last call of the protocol.
+    fn empty(&self, output: &mut Output) {
+        self.with(|queue, _| {
+            while let Some(message) = queue.pop() {
+                // It fails where our side was ended: then nobody is to hear any more.
+                if output.push_block(message).is_err() {
+                    return queue.clear();
+                }
+            }
+        });
+    }
+
+    fn tell_of_room(&self) {
+        for notifier in self.with(|queue, config| queue.take_waiting(config)) {
+            notifier.wakeup();
+        }
+    }
+}
+
+impl Drop for Outbox {
+    fn drop(&mut self) {
+        let is_forgotten = self.shared.with(|queue, _| {
+            queue.is_closed = true;
+            !queue.is_attended && queue.len() > 0
+        });
+        if is_forgotten {
+            let token = self.shared.notifier.token();
+            log::warn!(
+                "machine {token} has an outbox that nobody sends from: run its protocol in a `WithOutbox`"
+            );
+        }
+        self.shared.tell_of_room();
+    }
+}
+
+impl OutboxError {
+    /// The message that was not taken.
+    pub fn into_message(self) -> Block {
+        match self {
+            OutboxError::Full(message)
+            | OutboxError::TooLong(message)
+            | OutboxError::Closed(message) => message,
+        }
+    }
+}
+
+impl fmt::Display for OutboxError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            OutboxError::Full(_) => "the outbox is full (OutboxConfig)",
+            OutboxError::TooLong(_) => {
+                "the message is longer than an outbox holds (OutboxConfig::bytes_max)"
+            }
+            OutboxError::Closed(_) => "the connection has ended",
+        })
+    }
+}
+
+impl std::error::Error for OutboxError {}
+
+impl fmt::Debug for Outbox {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.sender().fmt(f)
+    }
+}
+
+impl fmt::Debug for OutboxSender {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Outbox({} messages, {} bytes)", self.len(), self.bytes())
+    }
+}

@@ -1,0 +1,179 @@
+//! The messages that wait: how many there may be, and who is told of room.
+
+use std::collections::VecDeque;
+
+use rotor_core::Notifier;
+
+use super::config::{OutboxConfig, OutboxFull, count};
+use crate::block::Block;
+
+#[derive(Default)]
+pub(super) struct Queue {
+    messages: VecDeque<Block>,
+    bytes: usize,
+    /// Those who want to be told of room, each once.
+    waiting: Vec<Notifier>,
+    /// The connection is to end: its peer is behind.
+    pub(super) is_behind: bool,
+    /// The protocol has ended.
+    pub(super) is_closed: bool,
+    /// Somebody puts the messages into an output.
+    pub(super) is_attended: bool,
+}
+
+/// What became of a message.
+#[derive(Debug)]
+pub(super) enum Pushed {
+    /// The protocol is to be woken where it is the first one.
+    First,
+    Behind,
+    Full(Block),
+    TooLong(Block),
+    /// The connection is to end by it.
+    Ends(Block),
+    Closed(Block),
+}
+
+impl Queue {
+    pub(super) fn push(&mut self, message: Block, config: &OutboxConfig) -> Pushed {
+        if self.is_closed || self.is_behind {
+            return Pushed::Closed(message);
+        }
+        if message.len() > config.bytes_max {
+            count(&config.counters.refused, 1);
+            return Pushed::TooLong(message);
+        }
+        if !self.has_room(message.len(), config) {
+            match config.when_full {
+                OutboxFull::Refuse => {
+                    count(&config.counters.refused, 1);
+                    return Pushed::Full(message);
+                }
+                OutboxFull::End => {
+                    count(&config.counters.ended, 1);
+                    self.is_behind = true;
+                    self.clear();
+                    return Pushed::Ends(message);
+                }
+                OutboxFull::DropOldest => {
+                    while !self.has_room(message.len(), config) && self.pop().is_some() {
+                        count(&config.counters.dropped, 1);
+                    }
+                }
+            }
+        }
+        let is_first = self.messages.is_empty();
+        self.bytes += message.len();
+        self.messages.push_back(message);
+        count(&config.counters.sent, 1);
+        if is_first { Pushed::First } else { Pushed::Behind }
+    }
+
+    fn has_room(&self, bytes: usize, config: &OutboxConfig) -> bool {
+        self.messages.len() < config.messages_max && config.bytes_max - self.bytes >= bytes
+    }
+
+    pub(super) fn pop(&mut self) -> Option<Block> {
+        let message = self.messages.pop_front()?;
+        self.bytes -= message.len();
+        if self.messages.is_empty() {
+            // Once in a while a peer is slow; it need not hold the memory of that for ever.
+            self.messages = VecDeque::new();
+        }
+        Some(message)
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.messages = VecDeque::new();
+        self.bytes = 0;
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.messages.len()
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Notes who is to be told once half of it is free. False where it is by now.
+    pub(super) fn wait_for_room(&mut self, notifier: &Notifier, config: &OutboxConfig) -> bool {
+        if self.is_half_free(config) {
+            return false;
+        }
+        if !self.waiting.contains(notifier) {
+            self.waiting.push(notifier.clone());
+        }
+        true
+    }
+
+    /// Those to be told now: nobody before half of it is free.
+    pub(super) fn take_waiting(&mut self, config: &OutboxConfig) -> Vec<Notifier> {
+        if self.waiting.is_empty() || !self.is_half_free(config) {
+            return Vec::new();
+        }
+        std::mem::take(&mut self.waiting)
+    }
+
+    fn is_half_free(&self, config: &OutboxConfig) -> bool {
+        self.is_closed
+            || self.is_behind
+            || (self.messages.len() <= config.messages_max / 2
+                && self.bytes <= config.bytes_max / 2)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn push(queue: &mut Queue, len: usize, config: &OutboxConfig) -> &'static str {
+        match queue.push(Block::from(vec![b'x'; len]), config) {
+            Pushed::First => "first",
+            Pushed::Behind => "behind",
+            Pushed::Full(_) => "full",
+            Pushed::TooLong(_) => "too long",
+            Pushed::Ends(_) => "ends",
+            Pushed::Closed(_) => "closed",
+        }
+    }
+
+    #[test]
+    fn both_bounds_hold_to_the_byte_and_to_the_message() {
+        let config = OutboxConfig::new().bytes_max(10).messages_max(3);
+        for (lengths, became) in [
+            (&[10, 0][..], &["first", "behind"][..]),
+            (&[10, 1], &["first", "full"]),
+            (&[11], &["too long"]),
+            (&[1, 9, 0, 0], &["first", "behind", "behind", "full"]),
+        ] {
+            let mut queue = Queue::default();
+            let seen: Vec<_> = lengths.iter().map(|len| push(&mut queue, *len, &config)).collect();
+            assert_eq!(seen, became, "{lengths:?}");
+        }
+        let counters = config.counters();
+        assert_eq!((counters.sent(), counters.refused()), (6, 3));
+    }
+
+    #[test]
+    fn the_oldest_make_room_for_the_newest() {
+        let config = OutboxConfig::new().bytes_max(10).when_full(OutboxFull::DropOldest);
+        let mut queue = Queue::default();
+        for len in [4, 4, 2, 7] {
+            push(&mut queue, len, &config);
+        }
+        assert_eq!((queue.len(), queue.bytes(), config.counters().dropped()), (2, 9, 2));
+        assert_eq!(push(&mut queue, 11, &config), "too long");
+        assert_eq!(push(&mut queue, 10, &config), "first", "all others were dropped");
+    }
+
+    #[test]
+    fn who_is_behind_hears_no_more() {
+        let config = OutboxConfig::new().messages_max(1).when_full(OutboxFull::End);
+        let mut queue = Queue::default();
+        for became in ["first", "ends", "closed"] {
+            assert_eq!(push(&mut queue, 1, &config), became);
+        }
+        assert_eq!((queue.len(), config.counters().ended()), (0, 1));
+    }
+}

@@ -1,0 +1,250 @@
+//! `WithOutbox`: the protocol around a protocol that sends what others have for its peer.
+
+use std::any::type_name;
+use std::fmt;
+use std::sync::Arc;
+
+use rotor_core::{Description, Scope, Time};
+
+use super::{Left as Unsent, Outbox, Shared};
+use crate::error::{Exception, Fatal, StreamError};
+use crate::intent::{Expected, Intent, Left, Next};
+use crate::limits::StreamConfig;
+use crate::matched::Matched;
+use crate::protocol::Protocol;
+use crate::transport::Transport;
+
+/// A protocol to whose peer others send, unasked: it has an [`Outbox`], and runs in a
+/// [`WithOutbox`].
+pub trait HasOutbox: Protocol {
+    /// The outbox: always the same one, from [`create`](Protocol::create) on.
+    fn outbox(&mut self) -> &mut Outbox;
+}
+
+/// Runs a protocol, and sends what others put into its [`Outbox`]: `Stream<WithOutbox<P>, S>`.
+///
+/// Messages are put into the output before each wait, up to
+/// [`output_max`](super::OutboxConfig::output_max); then it waits for room beside what the protocol
+/// waits for, and goes on. The protocol has nothing to do with that: it writes its own answers as
+/// ever, and they come behind what is in the output. A new message wakes the protocol, so
+/// [`wakeup`](Protocol::wakeup) may be spurious.
+///
+/// A peer that takes nothing meets [`flush_timeout`](StreamConfig::flush_timeout); what waits
+/// meanwhile is bounded by the [config](super::OutboxConfig).
+///
+/// # Examples
+///
+/// Whoever connects hears what is said from then on:
+///
+/// ```
+/// use rotor_core::Scope;
+/// use rotor_stream::testing::Driver;
+/// use rotor_stream::{HasOutbox, Intent, Matched, Outbox, OutboxConfig, OutboxSender, Protocol, Transport, WithOutbox};
+///
+/// struct Listener(Outbox);
+///
+/// impl Protocol for Listener {
+///     type Context = Vec<OutboxSender>;
+///     type Seed = ();
+///
+///     fn create(_: (), _: &mut Transport<'_>, scope: &mut Scope<'_, Self::Context>) -> Intent<Self> {
+///         let outbox = Outbox::new(OutboxConfig::new(), scope);
+///         scope.push(outbox.sender());
+///         Intent::of(Listener(outbox)).bytes(1).no_deadline()
+///     }
+///
+///     fn bytes_read(self, _: Matched, _: &mut Transport<'_>, _: &mut Scope<'_, Self::Context>) -> Intent<Self> {
+///         Intent::done() // it was to listen
+///     }
+/// }
+///
+/// impl HasOutbox for Listener {
+///     fn outbox(&mut self) -> &mut Outbox {
+///         &mut self.0
+///     }
+/// }
+///
+/// let mut driver = Driver::<WithOutbox<Listener>>::new((), Vec::new());
+/// let sender = driver.context()[0].clone();
+/// sender.send("news\n").unwrap();
+/// driver.settle();
+/// assert_eq!(driver.take_received(), b"news\n");
+/// ```
+pub struct WithOutbox<P> {
+    inner: P,
+    shared: Arc<Shared>,
+    /// What the inner protocol waits for.
+    wait: Expected,
+    /// It waits for room, too, or for more of it, since messages wait.
+    waits_for_room: bool,
+}
+
+impl<P> fmt::Debug for WithOutbox<P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("WithOutbox")
+            .field("protocol", &type_name::<P>())
+            .field("waits_for_room", &self.waits_for_room)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<P: HasOutbox> WithOutbox<P> {
+    /// The first intent, from which on there is an outbox.
+    fn begin(intent: Intent<P>, transport: &mut Transport<'_>) -> Intent<Self> {
+        match intent.next {
+            Next::Wait(mut inner, wait, deadline) => {
+                let shared = inner.outbox().shared.clone();
+                shared.with(|queue, _| queue.is_attended = true);
+                let next = Next::Wait(inner, wait, deadline);
+                WithOutbox::settle(Intent { next }, shared, Expected::NOTHING, transport)
+            }
+            Next::Done => Intent::done(),
+            Next::Fail(error) => Intent { next: Next::Fail(error) },
+        }
+    }
+
+    /// Sends what may be sent, and has both waited for: what the inner protocol wants, and room for
+    /// what is left.
+    fn settle(
+        intent: Intent<P>,
+        shared: Arc<Shared>,
+        before: Expected,
+        transport: &mut Transport<'_>,
+    ) -> Intent<Self> {
+        let (inner, wait, deadline) = match intent.next {
+            Next::Wait(inner, wait, deadline) => (inner, wait.unwrap_or(before), deadline),
+            Next::Done => {
+                shared.empty(transport.output);
+                return Intent::done();
+            }
+            Next::Fail(error) => return Intent { next: Next::Fail(error) },
+        };
+        let mut both = wait;
+        let waits_for_room = match shared.fill(transport.output) {
+            Ok(Unsent::Nothing) => false,
+            Ok(Unsent::Some) => {
+                let half = Left::of(shared.config.output_max / 2);
+                // The one that comes first.
+                let more = wait.flush.filter(|left| left.bytes() >= half.bytes());
+                both.flush = Some(more.unwrap_or(half));
+                true
+            }
+            Ok(Unsent::Behind) => return Intent::error(StreamError::Behind(type_name::<P>())),
+            Err(error) => return Intent::error(error),
+        };
+        let this = WithOutbox { inner, shared, wait, waits_for_room };
+        Intent { next: Next::Wait(this, Some(both), deadline) }
+    }
+
+    /// One call of the inner protocol.
+    fn call(
+        self,
+        transport: &mut Transport<'_>,
+        call: impl FnOnce(P, &mut Transport<'_>) -> Intent<P>,
+    ) -> Intent<Self> {
+        let WithOutbox { inner, shared, wait, .. } = self;
+        let intent = call(inner, transport);
+        WithOutbox::settle(intent, shared, wait, transport)
+    }
+
+    /// Whether so little is left to be written as the inner protocol waits for.
+    fn is_flushed(&self, transport: &Transport<'_>) -> bool {
+        match self.wait.flush {
+            // None left: while messages wait there is some, and what a socket holds is not seen
+            // here.
+            Some(left) if left.bytes() == 0 => !self.waits_for_room,
+            Some(left) => transport.output.len() <= left.bytes(),
+            None => false,
+        }
+    }
+}
+
+impl<P: HasOutbox> Protocol for WithOutbox<P> {
+    type Context = P::Context;
+    type Seed = P::Seed;
+
+    fn config(seed: &P::Seed) -> Arc<StreamConfig> {
+        P::config(seed)
+    }
+
+    fn create(
+        seed: P::Seed,
+        transport: &mut Transport<'_>,
+        scope: &mut Scope<'_, P::Context>,
+    ) -> Intent<Self> {
+        WithOutbox::begin(P::create(seed, transport, scope), transport)
+    }
+
+    fn bytes_read(
+        self,
+        matched: Matched,
+        transport: &mut Transport<'_>,
+        scope: &mut Scope<'_, P::Context>,
+    ) -> Intent<Self> {
+        self.call(transport, |inner, transport| inner.bytes_read(matched, transport, scope))
+    }
+
+    fn bytes_flushed(
+        self,
+        transport: &mut Transport<'_>,
+        scope: &mut Scope<'_, P::Context>,
+    ) -> Intent<Self> {
+        if self.is_flushed(transport) {
+            return self.call(transport, |inner, transport| inner.bytes_flushed(transport, scope));
+        }
+        self.call(transport, |inner, _| Intent::of(inner).keep().keep_deadline())
+    }
+
+    fn timeout(
+        self,
+        transport: &mut Transport<'_>,
+        scope: &mut Scope<'_, P::Context>,
+    ) -> Intent<Self> {
+        self.call(transport, |inner, transport| inner.timeout(transport, scope))
+    }
+
+    fn exception(
+        self,
+        exception: Exception,
+        transport: &mut Transport<'_>,
+        scope: &mut Scope<'_, P::Context>,
+    ) -> Intent<Self> {
+        self.call(transport, |inner, transport| inner.exception(exception, transport, scope))
+    }
+
+    fn fatal(self, error: Fatal, scope: &mut Scope<'_, P::Context>) {
+        self.inner.fatal(error, scope);
+    }
+
+    fn not_connected(seed: P::Seed, error: Fatal, scope: &mut Scope<'_, P::Context>) {
+        P::not_connected(seed, error, scope);
+    }
+
+    fn wakeup(
+        self,
+        transport: &mut Transport<'_>,
+        scope: &mut Scope<'_, P::Context>,
+    ) -> Intent<Self> {
+        self.call(transport, |inner, transport| inner.wakeup(transport, scope))
+    }
+
+    fn draining(
+        self,
+        until: Time,
+        transport: &mut Transport<'_>,
+        scope: &mut Scope<'_, P::Context>,
+    ) -> Intent<Self> {
+        self.call(transport, |inner, transport| inner.draining(until, transport, scope))
+    }
+
+    fn idle(&self, input: &[u8]) -> Option<Time> {
+        // A message may have come that nobody was woken for yet.
+        let is_empty = self.shared.with(|queue, _| queue.len() == 0);
+        self.inner.idle(input).filter(|_| is_empty)
+    }
+
+    fn describe(&self, to: &mut Description) {
+        to.add_held(self.shared.with(|queue, _| queue.bytes()));
+        self.inner.describe(to);
+    }
+}

@@ -1,0 +1,186 @@
+//! A value that is kept for the end comes back to the context at every end that a protocol can
+//! have, once, and says what its owner wrote there last.
+
+use std::time::Duration;
+
+use rotor_core::{AtEnd, Config, Infallible, Loop, Machine, Response, Scope, Time};
+use rotor_stream::testing::{
+    Driver, Memory, Peer, ScriptedListener, ScriptedSocket, TestLoop, World, listener, pair,
+};
+use rotor_stream::{
+    Accept, AcceptConfig, Exception, Fatal, Intent, Matched, Protocol, Stream, Transport,
+};
+
+const MINUTE: Duration = Duration::from_secs(60);
+
+/// What those said last who have ended, in order.
+type Ends = Vec<&'static str>;
+
+/// Does what a letter says.
+struct Guest(AtEnd<&'static str, Ends>);
+
+impl Protocol for Guest {
+    type Context = Ends;
+    type Seed = ();
+
+    fn create(_: (), _: &mut Transport<'_>, scope: &mut Scope<'_, Ends>) -> Intent<Self> {
+        let why = scope.at_end("nothing said", Ends::push);
+        Intent::of(Guest(why)).bytes(1).deadline(scope.now() + MINUTE)
+    }
+
+    fn bytes_read(
+        mut self,
+        matched: Matched,
+        transport: &mut Transport<'_>,
+        _: &mut Scope<'_, Ends>,
+    ) -> Intent<Self> {
+        let letter = transport.input[0];
+        matched.consume(transport.input);
+        match letter {
+            b'd' => {
+                *self.0 = "done";
+                Intent::done()
+            }
+            b'f' => {
+                *self.0 = "failed";
+                Intent::error("as it was asked to")
+            }
+            b'p' => panic!("as it was asked to"),
+            b't' => {
+                self.0.into_inner();
+                Intent::done()
+            }
+            _ => Intent::of(self).keep().keep_deadline(),
+        }
+    }
+
+    fn timeout(mut self, _: &mut Transport<'_>, _: &mut Scope<'_, Ends>) -> Intent<Self> {
+        *self.0 = "timeout";
+        Intent::done()
+    }
+
+    fn exception(
+        mut self,
+        exception: Exception,
+        _: &mut Transport<'_>,
+        _: &mut Scope<'_, Ends>,
+    ) -> Intent<Self> {
+        *self.0 = match exception {
+            Exception::EndOfStream => "end of stream",
+            _ => "exception",
+        };
+        Intent::done()
+    }
+
+    fn fatal(mut self, _: Fatal, _: &mut Scope<'_, Ends>) {
+        *self.0 = "fatal";
+    }
+
+    fn draining(mut self, _: Time, _: &mut Transport<'_>, _: &mut Scope<'_, Ends>) -> Intent<Self> {
+        *self.0 = "draining";
+        Intent::done()
+    }
+
+    fn idle(&self, input: &[u8]) -> Option<Time> {
+        input.is_empty().then_some(Time::ZERO)
+    }
+}
+
+/// Brings about one end.
+type Bring = fn(&mut Driver<Guest>);
+
+#[test]
+fn at_every_end_the_value_comes_back_once() {
+    let table: [(&str, Bring, &[&str]); 10] = [
+        ("done", |driver| driver.send(b"d"), &["done"]),
+        ("an error", |driver| driver.send(b"f"), &["failed"]),
+        ("a panic", |driver| driver.send(b"p"), &["nothing said"]),
+        ("its deadline", |driver| driver.advance(MINUTE), &["timeout"]),
+        ("the peer's end", |driver| driver.end(), &["end of stream"]),
+        ("a reset", |driver| driver.reset(), &["fatal"]),
+        ("a drain", |driver| driver.drain(MINUTE), &["draining"]),
+        (
+            "a drain without time",
+            |driver| {
+                driver.send(b".");
+                driver.drain(Duration::ZERO);
+            },
+            &["draining"],
+        ),
+        ("nothing at all", |driver| driver.send(b"."), &[]),
+        ("an end without what was taken back", |driver| driver.send(b"t"), &[]),
+    ];
+    for (end, bring, said) in table {
+        let mut driver = Driver::<Guest>::new((), Ends::new());
+        bring(&mut driver);
+        assert_eq!(driver.context(), said, "by {end}");
+    }
+}
+
+type Server = Accept<Stream<Guest, ScriptedSocket>, ScriptedListener>;
+
+fn serve(machines_max: usize) -> (TestLoop<Server>, impl Fn() -> Peer) {
+    let config = Config::new().machines_max(machines_max);
+    let mut test = TestLoop::with_config(Ends::new(), config);
+    let (listener, door) = listener(test.world());
+    test.add(|scope| Accept::listen(listener, (), AcceptConfig::new(), scope));
+    (test, move || door.connect())
+}
+
+#[test]
+fn who_makes_room_for_others_gives_its_value_back() {
+    let (mut test, connect) = serve(2);
+    let _first = connect();
+    test.settle();
+    test.advance(MINUTE / 2);
+    let _second = connect();
+    test.settle();
+    assert_eq!(test.context(), &["fatal"]);
+}
+
+#[test]
+fn machines_that_are_dropped_with_their_loop_give_their_values_to_its_context() {
+    let creator = Loop::with_backend(Memory::new(&World::new()), &Config::new());
+    let creator: Loop<Holder, Memory> = creator.expect("a loop in memory can be made");
+    let mut instance = creator.instantiate(Ends::new());
+    for why in ["first", "second"] {
+        let made = instance.add_machine_with(|scope: &mut Scope<'_, Ends>| {
+            Response::ok(Holder(scope.at_end(why, Ends::push)))
+        });
+        made.expect("there is room");
+    }
+    assert_eq!(instance.into_context(), ["first", "second"]);
+}
+
+/// Holds on to its value, and to nothing else.
+struct Holder(#[expect(dead_code, reason = "it is dropped")] AtEnd<&'static str, Ends>);
+
+impl Machine for Holder {
+    type Context = Ends;
+    type Seed = Infallible;
+}
+
+#[test]
+fn a_stop_and_a_drain_that_is_over_leave_nothing_to_be_done_when_run_returns() {
+    let mut test = TestLoop::<Stream<Guest, ScriptedSocket>>::new(Ends::new());
+    for _ in 0..3 {
+        let (socket, _gone) = pair(test.world());
+        test.add(|scope| Stream::connected(socket, (), scope));
+    }
+    test.drain(Duration::ZERO);
+    assert_eq!(test.context().len(), 3);
+}
+
+#[test]
+fn a_panic_in_the_function_costs_nothing_else() {
+    let mut test = TestLoop::<Holder>::new(Ends::new());
+    for end in [(|_, _| panic!("in the function")) as fn(&mut Ends, &'static str), Ends::push] {
+        let made = test.instance().add_machine_with(|scope: &mut Scope<'_, Ends>| {
+            drop(scope.at_end("well", end));
+            Response::<Holder>::done()
+        });
+        assert!(made.is_err(), "it ended at once");
+    }
+    test.settle();
+    assert_eq!(test.context(), &["well"]);
+}

@@ -1,0 +1,92 @@
+//! What the log says of an outbox that nobody sends from. A program of its own: there is one log for
+//! a process.
+
+use std::sync::Mutex;
+
+use log::{Level, LevelFilter, Log, Metadata, Record};
+use rotor_core::Scope;
+use rotor_stream::testing::Driver;
+use rotor_stream::{
+    HasOutbox, Intent, Matched, Outbox, OutboxConfig, OutboxError, OutboxSender, Protocol,
+    Transport, WithOutbox,
+};
+
+static WARNINGS: Mutex<Vec<String>> = Mutex::new(Vec::new());
+
+struct Warnings;
+
+impl Log for Warnings {
+    fn enabled(&self, _: &Metadata<'_>) -> bool {
+        true
+    }
+
+    fn log(&self, record: &Record<'_>) {
+        if record.level() <= Level::Warn {
+            WARNINGS.lock().expect("no test panics here").push(record.args().to_string());
+        }
+    }
+
+    fn flush(&self) {}
+}
+
+/// Listens, and ends at the first byte.
+struct Listener(Outbox);
+
+impl Protocol for Listener {
+    type Context = Option<OutboxSender>;
+    type Seed = ();
+
+    fn create(
+        (): (),
+        _: &mut Transport<'_>,
+        scope: &mut Scope<'_, Option<OutboxSender>>,
+    ) -> Intent<Self> {
+        let outbox = Outbox::new(OutboxConfig::new(), scope);
+        **scope = Some(outbox.sender());
+        Intent::of(Listener(outbox)).bytes(1).no_deadline()
+    }
+
+    fn bytes_read(
+        self,
+        _: Matched,
+        _: &mut Transport<'_>,
+        _: &mut Scope<'_, Option<OutboxSender>>,
+    ) -> Intent<Self> {
+        Intent::done()
+    }
+}
+
+impl HasOutbox for Listener {
+    fn outbox(&mut self) -> &mut Outbox {
+        &mut self.0
+    }
+}
+
+/// Sends so many messages to a connection of which the peer takes nothing, ends that, and returns
+/// what the log has said by then.
+fn warnings<P>(messages: usize) -> Vec<String>
+where
+    P: Protocol<Seed = (), Context = Option<OutboxSender>> + 'static,
+{
+    let mut driver = Driver::<P>::new((), None);
+    driver.limit_room(0);
+    let sender = driver.context().clone().expect("it was made in `create`");
+    for _ in 0..messages {
+        sender.send(vec![b'x'; 40_000]).expect("there is room");
+        driver.settle();
+    }
+    driver.reset();
+    assert!(!driver.is_alive() && matches!(sender.send("x"), Err(OutboxError::Closed(_))));
+    std::mem::take(&mut *WARNINGS.lock().expect("no test panics here"))
+}
+
+#[test]
+fn the_log_tells_of_an_outbox_with_messages_that_nobody_sends_from() {
+    log::set_logger(&Warnings).expect("the first logger");
+    log::set_max_level(LevelFilter::Trace);
+    let forgotten = warnings::<Listener>(2);
+    assert_eq!(forgotten.len(), 1, "{forgotten:?}");
+    assert!(forgotten[0].contains("run its protocol in a `WithOutbox`"), "{forgotten:?}");
+    assert_eq!(warnings::<Listener>(0), [""; 0], "nothing was lost");
+    assert_eq!(warnings::<WithOutbox<Listener>>(3), [""; 0], "its peer was slow");
+}

@@ -1,0 +1,324 @@
+//! What others send to the peer of a connection, unasked: in order, whole, bounded, and beside what
+//! the protocol itself has to say.
+
+use std::io::Write;
+use std::time::Duration;
+
+use rotor_core::{Description, Machine, Notifier, Scope};
+use rotor_stream::testing::Driver;
+use rotor_stream::{
+    Block, Exception, HasOutbox, Intent, Matched, Outbox, OutboxConfig, OutboxError, OutboxFull,
+    OutboxSender, Protocol, Transport, WithOutbox,
+};
+
+/// The sender to the one connection of a test, what wakes that, and how often it was woken.
+#[derive(Default)]
+struct Shared {
+    sender: Option<OutboxSender>,
+    notifier: Option<Notifier>,
+    woken: u32,
+}
+
+/// Answers each line with the same; `list` with a thousand bytes in pieces, `quit` with its end;
+/// `hush` is the last that it answers.
+struct Lines {
+    outbox: Outbox,
+    left: usize,
+}
+
+impl Lines {
+    fn next_line(self) -> Intent<Lines> {
+        Intent::of(self).delimiter(b"\n", 80).no_deadline()
+    }
+
+    fn list(mut self, transport: &mut Transport<'_>) -> Intent<Lines> {
+        if self.left == 0 {
+            return self.next_line();
+        }
+        self.left -= 1;
+        transport.output.write_all(&[b'.'; 100]).expect("an open output");
+        Intent::of(self).flush(50).no_deadline()
+    }
+}
+
+impl Protocol for Lines {
+    type Context = Shared;
+    type Seed = OutboxConfig;
+
+    fn create(
+        config: OutboxConfig,
+        _: &mut Transport<'_>,
+        scope: &mut Scope<'_, Shared>,
+    ) -> Intent<Self> {
+        let outbox = Outbox::new(config, scope);
+        scope.sender = Some(outbox.sender());
+        scope.notifier = Some(scope.notifier());
+        Lines { outbox, left: 0 }.next_line()
+    }
+
+    fn bytes_read(
+        mut self,
+        line: Matched,
+        transport: &mut Transport<'_>,
+        _: &mut Scope<'_, Shared>,
+    ) -> Intent<Self> {
+        let text = transport.input[..line.len()].to_vec();
+        line.consume(transport.input);
+        match text.as_slice() {
+            b"list\n" => {
+                self.left = 10;
+                self.list(transport)
+            }
+            b"quit\n" => {
+                transport.output.write_all(b"bye\n").expect("an open output");
+                Intent::done()
+            }
+            b"hush\n" => {
+                transport.shutdown_write();
+                Intent::of(self).keep().keep_deadline()
+            }
+            _ => {
+                transport.output.write_all(&text).expect("an open output");
+                Intent::of(self).keep().keep_deadline()
+            }
+        }
+    }
+
+    fn bytes_flushed(
+        self,
+        transport: &mut Transport<'_>,
+        _: &mut Scope<'_, Shared>,
+    ) -> Intent<Self> {
+        assert!(transport.output.len() <= 50, "called with {} bytes", transport.output.len());
+        self.list(transport)
+    }
+
+    fn wakeup(self, _: &mut Transport<'_>, scope: &mut Scope<'_, Shared>) -> Intent<Self> {
+        scope.woken += 1;
+        Intent::of(self).keep().keep_deadline()
+    }
+
+    fn exception(
+        self,
+        _: Exception,
+        _: &mut Transport<'_>,
+        _: &mut Scope<'_, Shared>,
+    ) -> Intent<Self> {
+        Intent::done()
+    }
+
+    fn describe(&self, to: &mut Description) {
+        to.set_state("chatting");
+    }
+}
+
+impl HasOutbox for Lines {
+    fn outbox(&mut self) -> &mut Outbox {
+        &mut self.outbox
+    }
+}
+
+type Test = Driver<WithOutbox<Lines>>;
+
+fn driver(config: &OutboxConfig) -> (Test, OutboxSender) {
+    let driver = Test::new(config.clone(), Shared::default());
+    let sender = driver.context().sender.clone().expect("it was made in `create`");
+    (driver, sender)
+}
+
+fn small() -> OutboxConfig {
+    OutboxConfig::new().messages_max(4).bytes_max(100).output_max(10)
+}
+
+/// Five bytes.
+fn message(number: usize) -> Block {
+    Block::from(format!("{number:04}\n").into_bytes())
+}
+
+fn numbers(bytes: &[u8]) -> Vec<usize> {
+    let text = std::str::from_utf8(bytes).expect("ASCII");
+    text.lines().map(|line| line.parse().expect("a number")).collect()
+}
+
+#[test]
+fn messages_arrive_whole_and_in_order_however_little_the_peer_takes() {
+    for write_max in [1, 3, 7, usize::MAX] {
+        let (mut driver, sender) = driver(&OutboxConfig::new().output_max(12));
+        driver.limit_writes(write_max);
+        for number in 0..50 {
+            sender.send(message(number)).expect("there is room");
+        }
+        driver.settle();
+        assert_eq!(numbers(&driver.take_received()), (0..50).collect::<Vec<_>>());
+        assert_eq!(driver.context().woken, 1, "wake-ups coalesce");
+        assert_eq!((sender.len(), sender.bytes()), (0, 0));
+    }
+}
+
+#[test]
+fn answers_come_between_messages_and_a_slow_listener_is_still_heard() {
+    let (mut driver, sender) = driver(&small());
+    driver.limit_room(0);
+    for number in 0..4 {
+        sender.send(message(number)).expect("there is room");
+    }
+    driver.settle();
+    assert_eq!(sender.len(), 2, "as much as the output may have is there");
+    driver.send(b"hello\n");
+    driver.make_room(usize::MAX);
+    assert_eq!(driver.take_received(), b"0000\n0001\nhello\n0002\n0003\n");
+}
+
+#[test]
+fn who_is_refused_has_the_message_back_and_is_told_of_room() {
+    let config = small();
+    let (mut driver, sender) = driver(&config);
+    driver.limit_room(0);
+    for number in 0..4 {
+        sender.send(message(number)).expect("there is room");
+    }
+    let (mut other, _) = self::driver(&small());
+    let notifier = other.context().notifier.clone().expect("it was made in `create`");
+    let refused = sender.send(message(4));
+    assert!(matches!(&refused, Err(OutboxError::Full(block)) if block[..] == *b"0004\n"));
+    assert!(matches!(sender.send(vec![0; 101]), Err(OutboxError::TooLong(_))));
+    assert!(sender.wake_when_room(&notifier) && sender.wake_when_room(&notifier));
+    other.settle();
+    assert_eq!(other.context().woken, 0);
+    driver.make_room(usize::MAX);
+    other.settle();
+    assert_eq!(other.context().woken, 1);
+    assert!(!sender.wake_when_room(&notifier), "there is room by now");
+    assert_eq!((config.counters().sent(), config.counters().refused()), (4, 2));
+}
+
+#[test]
+fn the_newest_stay_where_the_oldest_are_dropped() {
+    let config = small().when_full(OutboxFull::DropOldest);
+    let (mut driver, sender) = driver(&config);
+    driver.limit_room(0);
+    sender.send(message(0)).expect("there is room");
+    driver.settle();
+    for number in 1..20 {
+        sender.send(message(number)).expect("room is made");
+        driver.settle();
+    }
+    driver.make_room(usize::MAX);
+    assert_eq!(numbers(&driver.take_received()), [0, 1, 16, 17, 18, 19]);
+    assert_eq!(config.counters().dropped(), 14);
+}
+
+#[test]
+fn a_peer_that_is_behind_ends_its_connection_where_that_is_wanted() {
+    let config = small().when_full(OutboxFull::End);
+    let (mut driver, sender) = driver(&config);
+    driver.limit_room(0);
+    for number in 0..5 {
+        let sent = sender.send(message(number));
+        assert_eq!(sent.is_ok(), number < 4);
+    }
+    driver.settle();
+    assert!(driver.is_dropped() && !sender.is_open());
+    assert_eq!(driver.failures().len(), 1);
+    assert!(driver.failures()[0].contains("its peer does not read"), "{:?}", driver.failures());
+    assert!(matches!(sender.send("more"), Err(OutboxError::Closed(_))));
+    assert_eq!(config.counters().ended(), 1);
+}
+
+#[test]
+fn what_waits_when_the_protocol_is_done_is_still_sent() {
+    let (mut driver, sender) = driver(&small());
+    driver.limit_room(3);
+    for number in 0..4 {
+        sender.send(message(number)).expect("there is room");
+    }
+    driver.settle();
+    driver.send(b"quit\n");
+    assert!(!sender.is_open());
+    driver.make_room(usize::MAX);
+    assert_eq!(driver.take_received(), b"0000\n0001\nbye\n0002\n0003\n");
+    assert!(driver.is_ended());
+}
+
+#[test]
+fn who_sends_to_a_peer_that_is_to_hear_no_more_is_told() {
+    let config = small();
+    let (mut driver, sender) = driver(&config);
+    driver.limit_room(0);
+    for number in 0..4 {
+        sender.send(message(number)).expect("there is room");
+    }
+    driver.settle();
+    let (mut other, _) = self::driver(&small());
+    let notifier = other.context().notifier.clone().expect("it was made in `create`");
+    sender.send(message(4)).expect("there is room");
+    sender.send(message(5)).expect("there is room");
+    assert!(sender.wake_when_room(&notifier));
+    driver.send(b"hush\n");
+    other.settle();
+    assert!(driver.is_alive() && !sender.is_open());
+    assert_eq!((other.context().woken, sender.len()), (1, 0));
+    assert!(matches!(sender.send("more"), Err(OutboxError::Closed(_))));
+    driver.make_room(usize::MAX);
+    assert_eq!(driver.take_received(), b"0000\n0001\n");
+}
+
+#[test]
+fn what_the_protocol_sends_by_itself_in_pieces_goes_on_beside_messages() {
+    let (mut driver, sender) = driver(&small().messages_max(100).bytes_max(10_000));
+    driver.limit_writes(7);
+    for number in 0..20 {
+        sender.send(message(number)).expect("there is room");
+    }
+    driver.send(b"list\n");
+    let received = driver.take_received();
+    let dots = received.iter().filter(|byte| **byte == b'.').count();
+    let rest: Vec<u8> = received.into_iter().filter(|byte| *byte != b'.').collect();
+    assert_eq!((dots, numbers(&rest)), (1_000, (0..20).collect()));
+    driver.send(b"still here\n");
+    assert_eq!(driver.take_received(), b"still here\n");
+    assert!(driver.failures().is_empty());
+}
+
+#[test]
+fn a_peer_that_takes_nothing_meets_the_flush_timeout() {
+    let (mut driver, sender) = driver(&small());
+    driver.limit_room(0);
+    for number in 0..4 {
+        sender.send(message(number)).expect("there is room");
+    }
+    driver.settle();
+    driver.advance(Duration::from_secs(10_000));
+    assert!(!driver.is_alive() && !sender.is_open());
+}
+
+#[test]
+fn its_description_is_that_of_the_protocol_with_what_waits() {
+    let (mut driver, sender) = driver(&small().bytes_max(20_000));
+    driver.limit_room(0);
+    for _ in 0..3 {
+        sender.send(vec![b'x'; 5_000]).expect("there is room");
+        driver.settle();
+    }
+    assert_eq!(sender.bytes(), 10_000, "one is in the output");
+    let mut description = Description::new();
+    let machines = driver.test().instance().machines();
+    machines.get(sender.token()).expect("it is alive").describe(&mut description);
+    assert_eq!(description.state(), "chatting");
+    assert!((15_000..20_000).contains(&description.held()), "{}", description.held());
+}
+
+#[test]
+#[expect(clippy::disallowed_methods, reason = "tests play the outside world: its threads")]
+fn senders_may_go_to_other_threads() {
+    fn is_send_and_sync<T: Send + Sync>(_: &T) {}
+    let (mut driver, sender) = driver(&OutboxConfig::new());
+    is_send_and_sync(&sender);
+    let other = sender.clone();
+    std::thread::spawn(move || other.send("from afar").map_err(|error| error.to_string()))
+        .join()
+        .expect("it does not panic")
+        .expect("there is room");
+    driver.settle();
+    assert_eq!(driver.take_received(), b"from afar");
+}
