@@ -1,11 +1,12 @@
 //! How connections count what happens to them, of servers and clients.
 
 macro_rules! counters {
-    ($(#[$about:meta])* struct Counters { $($(#[$doc:meta])* $name:ident,)+ }) => {
+    ($(#[$about:meta])* struct Counters { $($(#[$doc:meta])* $name:ident,)+ } $(with $more:ident: $More:ty)?) => {
         $(#[$about])*
         #[derive(Default)]
         pub struct Counters {
             $(pub(super) $name: std::sync::atomic::AtomicU64,)+
+            $(pub(super) $more: $More,)?
         }
 
         impl Counters {

@@ -33,7 +33,7 @@ pub(crate) enum Flow<D, F = Infallible> {
 
 /// Steps that are made in a row before the stream is asked to call again: so that its budgets are
 /// kept, and other connections have their turn.
-const BATCH: u32 = 64;
+pub(crate) const BATCH: u32 = 64;
 
 impl<D, F> Flow<D, F> {
     /// Makes one step after the other until one ends with something else than `Again`; after

@@ -62,14 +62,16 @@
 //!
 //! Every limit and deadline is a setting of [`Limits`], with unit, default and reason;
 //! [`server::Counters`] counts how often each was met. What a handler keeps is its own to bound.
-//! A server speaks HTTP/1.0, 1.1 and 2, a client 1.1, and no TLS by itself: a connection runs on any
+//! A server speaks HTTP/1.0, 1.1 and 2, a client 1.1 and 2, and no TLS by itself: a connection runs on any
 //! [`StreamSocket`](rotor_core::net::StreamSocket), wrappers included.
 //!
 //! # Versions and features
 //!
-//! Rust 1.88 or later, on Unix with 64-bit pointers (Linux is what the tests run on). One feature,
+//! Rust 1.88 or later, on Unix with 64-bit pointers (Linux is what the tests run on). Two features,
 //! off by default:
 //!
+//! * `http2`: HTTP/2 on connections of servers and clients. Without it a server speaks HTTP/1.0 and 1.1, a
+//!   client 1.1, a connection that begins with HTTP/2's preface is told 505, and a program is built sooner.
 //! * `body`: `RecvMode::Stored`, bodies of any size as one value, in memory or in files.
 //!
 //! # The book
@@ -81,6 +83,10 @@
 //!   pool](https://github.com/rotor-rs/rotor/blob/main/doc/guide/http-client.md)
 //! * [All chapters](https://github.com/rotor-rs/rotor/blob/main/doc/README.md)
 #![forbid(unsafe_code)]
+#![cfg_attr(
+    not(feature = "http2"),
+    allow(dead_code, reason = "what HTTP/2 alone calls stands beside what both versions call")
+)]
 
 mod body_receiver;
 mod body_watch;
@@ -92,8 +98,10 @@ pub mod files;
 mod flow;
 #[doc(hidden)]
 pub mod h1;
+#[cfg(feature = "http2")]
 #[doc(hidden)]
 pub mod h2;
+pub mod health;
 mod limits;
 mod no_upgrade;
 mod recv_mode;

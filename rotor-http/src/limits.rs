@@ -65,9 +65,18 @@ limits! {
     /// Octets of a body that is collected before the handler sees it, whatever the handler allows.
     /// Default 1 MiB, because it is held in memory. Beyond: 413 and close.
     buffered_body_bytes_max: u64 = 1 << 20;
-    /// Requests that one connection may make. Default unlimited. After the last: `Connection:
-    /// close`.
+    /// Requests that one connection may make. Default unlimited, as is what 32 bits do not hold.
+    /// After the last: `Connection: close`.
     requests_max: u64 = u64::MAX, within 1, u64::MAX;
+    /// How old a connection may become, from when it began to when the last of its requests begins.
+    /// Default unlimited. Each connection has a tenth less of it at most, by chance, so that those
+    /// that were made together do not end together: behind a balancer that keeps its connections,
+    /// servers that came later get their part so. The first request after that is the last: it is
+    /// answered with `Connection: close`, in HTTP/2 the end is announced (GOAWAY), and what is under
+    /// way is served. A connection that is idle then is not closed before its `idle_timeout`: the
+    /// next request may be on its way.
+    #[doc(alias = "max_connection_age")]
+    connection_age_max: Duration = Duration::MAX;
     /// How long a connection may wait between requests. Default 75 s, longer than the 60 s of usual
     /// proxies, so that the proxy closes first. After it: closed without a response.
     #[doc(alias = "keep-alive timeout")]

@@ -5,6 +5,8 @@ use std::sync::Arc;
 use rotor_stream::{BytesHeld, StreamConfig};
 
 use super::counters::Counters;
+#[cfg(feature = "http2")]
+use super::http2_config::Http2Config;
 use crate::limits::Limits;
 use crate::recv_mode::INPUT_BYTES_MAX;
 
@@ -26,6 +28,8 @@ pub struct ClientConfig {
     counters: Arc<Counters>,
     bodies: Arc<BytesHeld>,
     held: Arc<BytesHeld>,
+    #[cfg(feature = "http2")]
+    http2: Http2Config,
     #[cfg(feature = "body")]
     spool: Option<rotor_body::Spool>,
 }
@@ -41,6 +45,8 @@ impl ClientConfig {
             counters: Arc::default(),
             bodies: BytesHeld::new(BODIES_BYTES_MAX),
             held,
+            #[cfg(feature = "http2")]
+            http2: Http2Config::new(),
             #[cfg(feature = "body")]
             spool: None,
         }
@@ -59,6 +65,14 @@ impl ClientConfig {
     /// [`held_with`](ClientConfig::held_with). Default: [`StreamConfig::new`].
     pub fn stream(mut self, config: &StreamConfig) -> ClientConfig {
         self.stream = stream_config(&self.limits, config, &self.held);
+        self
+    }
+
+    /// What holds for connections of HTTP/2, and whether it is spoken on plain ones. Default:
+    /// [`Http2Config::new`]. With the feature `http2`.
+    #[cfg(feature = "http2")]
+    pub fn http2(mut self, config: Http2Config) -> ClientConfig {
+        self.http2 = config;
         self
     }
 
@@ -145,6 +159,19 @@ impl ClientConfig {
     #[cfg(feature = "body")]
     pub(super) fn spool_ref(&self) -> Option<&rotor_body::Spool> {
         self.spool.as_ref()
+    }
+
+    #[cfg(feature = "http2")]
+    pub(super) fn http2_ref(&self) -> &Http2Config {
+        &self.http2
+    }
+
+    /// Whether HTTP/2 is spoken where nothing was negotiated.
+    pub(super) fn knows_http2(&self) -> bool {
+        #[cfg(feature = "http2")]
+        return self.http2.prior_knowledge;
+        #[cfg(not(feature = "http2"))]
+        false
     }
 
     pub(super) fn count(&self) -> &Counters {

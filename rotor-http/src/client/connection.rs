@@ -5,7 +5,7 @@ use std::any::type_name;
 use std::fmt;
 use std::sync::Arc;
 
-use rotor_core::{Scope, Time};
+use rotor_core::{Description, Scope, Time};
 use rotor_stream::{Exception, Fatal, Intent, Matched, Protocol, StreamConfig, Transport};
 
 use super::config::ClientConfig;
@@ -14,6 +14,7 @@ use super::feed::Feed;
 use super::handler::Client;
 use super::io::Io;
 use super::requests::{Made, Requests};
+use super::streams::Streams;
 use crate::flow::Flow;
 
 /// One connection of a client: it takes requests from its [`Feed`] and makes them, one at a time.
@@ -40,6 +41,7 @@ pub struct Connection<K: Client, F: Feed<K>> {
 
 enum State<K: Client, F> {
     Http(Requests<K, F>),
+    Http2(Box<Streams<K, F>>),
     Upgraded(K::Upgrade),
 }
 
@@ -65,6 +67,7 @@ impl<K: Client, F: Feed<K>> Connection<K, F> {
         transport: &mut Transport<'_>,
         scope: &mut Scope<'_, K::Context>,
         http: impl FnOnce(&mut Requests<K, F>, &mut Io<'_, '_, '_, K::Context>) -> Made<K>,
+        http2: impl FnOnce(&mut Streams<K, F>, &mut Io<'_, '_, '_, K::Context>) -> Made<K>,
         upgraded: impl FnOnce(
             K::Upgrade,
             &mut Transport<'_>,
@@ -73,6 +76,7 @@ impl<K: Client, F: Feed<K>> Connection<K, F> {
     ) -> Intent<Self> {
         let requests = match &mut self.state {
             State::Http(requests) => requests,
+            State::Http2(_) => return self.step_http2(transport, scope, http2),
             State::Upgraded(_) => return self.step_upgraded(|u| upgraded(u, transport, scope)),
         };
         let mut io = Io { transport, scope, config: &self.config };
@@ -89,6 +93,26 @@ impl<K: Client, F: Feed<K>> Connection<K, F> {
                 let intent = K::Upgrade::create(seed, transport, scope).as_first();
                 intent.map(|upgraded| Connection { config, state: State::Upgraded(upgraded) })
             }
+            Flow::Fail(never) => match never {},
+        }
+    }
+
+    /// Does one step of HTTP/2.
+    fn step_http2(
+        mut self,
+        transport: &mut Transport<'_>,
+        scope: &mut Scope<'_, K::Context>,
+        http2: impl FnOnce(&mut Streams<K, F>, &mut Io<'_, '_, '_, K::Context>) -> Made<K>,
+    ) -> Intent<Self> {
+        let State::Http2(streams) = &mut self.state else {
+            // Only such a connection is stepped so.
+            return Intent::of(self).keep().keep_deadline();
+        };
+        let mut io = Io { transport, scope, config: &self.config };
+        match http2(streams, &mut io) {
+            Flow::Wait(wait) => wait.intent(self),
+            // It says itself what it waits for, and never becomes another protocol.
+            Flow::Again | Flow::Done(_) => Intent::done(),
             Flow::Fail(never) => match never {},
         }
     }
@@ -119,9 +143,29 @@ impl<K: Client, F: Feed<K>> Protocol for Connection<K, F> {
     ) -> Intent<Self> {
         let ConnectionSeed { config, feed } = seed;
         Counters::add(&config.count().connections);
+        #[cfg(feature = "http2")]
+        if is_http2(transport, &config) {
+            let mut io = Io { transport, scope, config: &config };
+            let streams = Box::new(Streams::new(feed, &mut io));
+            let connection = Connection { config, state: State::Http2(streams) };
+            let upgraded = K::Upgrade::wakeup;
+            return connection.step(
+                transport,
+                scope,
+                Requests::begin_first,
+                Streams::begin_first,
+                upgraded,
+            );
+        }
         let connection = Connection { config, state: State::Http(Requests::new(feed)) };
-        // The last is never called: a connection begins with HTTP.
-        connection.step(transport, scope, Requests::begin_first, K::Upgrade::wakeup)
+        // The last two are never called: a connection begins with HTTP.
+        connection.step(
+            transport,
+            scope,
+            Requests::begin_first,
+            Streams::advance,
+            K::Upgrade::wakeup,
+        )
     }
 
     fn bytes_read(
@@ -130,9 +174,13 @@ impl<K: Client, F: Feed<K>> Protocol for Connection<K, F> {
         transport: &mut Transport<'_>,
         scope: &mut Scope<'_, K::Context>,
     ) -> Intent<Self> {
-        self.step(transport, scope, Requests::input_came, |upgraded, transport, scope| {
-            upgraded.bytes_read(matched, transport, scope)
-        })
+        self.step(
+            transport,
+            scope,
+            Requests::input_came,
+            Streams::advance,
+            |upgraded, transport, scope| upgraded.bytes_read(matched, transport, scope),
+        )
     }
 
     fn bytes_flushed(
@@ -140,7 +188,7 @@ impl<K: Client, F: Feed<K>> Protocol for Connection<K, F> {
         transport: &mut Transport<'_>,
         scope: &mut Scope<'_, K::Context>,
     ) -> Intent<Self> {
-        self.step(transport, scope, Requests::flushed, K::Upgrade::bytes_flushed)
+        self.step(transport, scope, Requests::flushed, Streams::flushed, K::Upgrade::bytes_flushed)
     }
 
     fn timeout(
@@ -148,7 +196,7 @@ impl<K: Client, F: Feed<K>> Protocol for Connection<K, F> {
         transport: &mut Transport<'_>,
         scope: &mut Scope<'_, K::Context>,
     ) -> Intent<Self> {
-        self.step(transport, scope, Requests::timeout, K::Upgrade::timeout)
+        self.step(transport, scope, Requests::timeout, Streams::timeout, K::Upgrade::timeout)
     }
 
     fn wakeup(
@@ -156,7 +204,18 @@ impl<K: Client, F: Feed<K>> Protocol for Connection<K, F> {
         transport: &mut Transport<'_>,
         scope: &mut Scope<'_, K::Context>,
     ) -> Intent<Self> {
-        self.step(transport, scope, Requests::wakeup, K::Upgrade::wakeup)
+        self.step(transport, scope, Requests::wakeup, Streams::wakeup, K::Upgrade::wakeup)
+    }
+
+    fn describe(&self, to: &mut Description) {
+        match &self.state {
+            State::Http(requests) => requests.describe(to),
+            State::Http2(streams) => streams.describe(to),
+            State::Upgraded(upgraded) => {
+                to.set_state("upgraded");
+                upgraded.describe(to);
+            }
+        }
     }
 
     fn draining(
@@ -165,14 +224,19 @@ impl<K: Client, F: Feed<K>> Protocol for Connection<K, F> {
         transport: &mut Transport<'_>,
         scope: &mut Scope<'_, K::Context>,
     ) -> Intent<Self> {
-        self.step(transport, scope, Requests::drain, |upgraded, transport, scope| {
-            upgraded.draining(until, transport, scope)
-        })
+        self.step(
+            transport,
+            scope,
+            Requests::drain,
+            Streams::drain,
+            |upgraded, transport, scope| upgraded.draining(until, transport, scope),
+        )
     }
 
     fn idle(&self, input: &[u8]) -> Option<Time> {
         match &self.state {
             State::Http(requests) => requests.idle_since(),
+            State::Http2(streams) => streams.idle_since(input),
             State::Upgraded(upgraded) => upgraded.idle(input),
         }
     }
@@ -186,10 +250,17 @@ impl<K: Client, F: Feed<K>> Protocol for Connection<K, F> {
         if let State::Upgraded(_) = self.state {
             return self.step_upgraded(|upgraded| upgraded.exception(exception, transport, scope));
         }
+        if let State::Http2(_) = self.state {
+            let ended = |streams: &mut Streams<K, F>, io: &mut Io<'_, '_, '_, K::Context>| {
+                streams.input_ended(&exception, io)
+            };
+            return self.step_http2(transport, scope, ended);
+        }
         self.step(
             transport,
             scope,
             |requests, io| requests.input_ended(exception, io),
+            Streams::advance,
             |upgraded, _, _| Intent::of(upgraded).keep().keep_deadline(),
         )
     }
@@ -198,6 +269,7 @@ impl<K: Client, F: Feed<K>> Protocol for Connection<K, F> {
         match self.state {
             State::Upgraded(upgraded) => upgraded.fatal(error, scope),
             State::Http(requests) => requests.lost(error, &self.config, scope),
+            State::Http2(streams) => streams.lost(&error, &self.config, scope),
         }
     }
 
@@ -207,12 +279,23 @@ impl<K: Client, F: Feed<K>> Protocol for Connection<K, F> {
     }
 }
 
+/// Whether HTTP/2 is spoken: where the handshake has agreed on it (RFC 9113 §3.2), and where nothing
+/// was negotiated if that is known of the server.
+#[cfg(feature = "http2")]
+fn is_http2(transport: &Transport<'_>, config: &ClientConfig) -> bool {
+    match transport.negotiated() {
+        Some(protocol) => protocol == b"h2",
+        None => config.http2_ref().prior_knowledge,
+    }
+}
+
 impl<K: Client, F: Feed<K>> fmt::Debug for Connection<K, F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut printed = f.debug_struct("Connection");
         printed.field("handler", &type_name::<K>());
         match &self.state {
             State::Http(requests) => printed.field("http", requests),
+            State::Http2(streams) => printed.field("http2", streams),
             State::Upgraded(_) => printed.field("http", &"Upgraded"),
         };
         printed.finish_non_exhaustive()

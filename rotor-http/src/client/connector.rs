@@ -24,6 +24,14 @@ pub trait Connector<C>: 'static {
     /// [`Protocol::not_connected`] when it cannot be. It spawns no other machine.
     type Connection<P: Protocol<Context = C>>: Machine<Context = C>;
 
+    /// Returns whether a connection to there may turn out to speak HTTP/2, because its handshake
+    /// offers that. Then a server of which nothing is known yet is connected to once, and those who
+    /// wait for it beyond the first wait for what comes of that. Default: no.
+    fn may_multiplex(origin: &Self::Origin) -> bool {
+        let _ = origin;
+        false
+    }
+
     /// Begins to connect. An error of the answer says why connecting could not even begin.
     fn connect<P: Protocol<Context = C>>(
         origin: &Self::Origin,
@@ -44,6 +52,10 @@ where
 {
     type Origin = S::Target;
     type Connection<P: Protocol<Context = C>> = Stream<P, S>;
+
+    fn may_multiplex(origin: &S::Target) -> bool {
+        S::may_agree_on(origin, b"h2")
+    }
 
     fn connect<P: Protocol<Context = C>>(
         origin: &S::Target,
@@ -70,6 +82,10 @@ where
 {
     type Origin = T;
     type Connection<P: Protocol<Context = C>> = Connect<P, S, T>;
+
+    fn may_multiplex(origin: &T) -> bool {
+        origin.may_agree_on(b"h2")
+    }
 
     fn connect<P: Protocol<Context = C>>(
         origin: &T,

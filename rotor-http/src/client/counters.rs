@@ -29,5 +29,26 @@ counters! {
         without_room,
         /// Requests whose deadline passed.
         deadlines,
+        /// Connections that spoke HTTP/2.
+        http2_connections,
+        /// Requests on HTTP/2 that the server refused without looking at them, and that could not
+        /// be made again.
+        refused,
+        /// Streams that servers reset before their response was whole, refused ones among them.
+        streams_reset,
+        /// Connections of HTTP/2 that ended because the server broke the protocol; of the following
+        /// four, too.
+        protocol_errors,
+        /// Blocks of fields that were far too large, or came in too many frames.
+        field_floods,
+        /// Too many frames that are no response: SETTINGS, PING, empty DATA and the like
+        /// ([`control_frames`](super::Http2Config::control_frames)).
+        frame_floods,
+        /// Servers that did not acknowledge our settings in time.
+        settings_timeouts,
+        /// Servers that did not answer a PING in time.
+        ping_timeouts,
+        /// Connections that a server asked to end (GOAWAY).
+        goaways,
     }
 }

@@ -50,6 +50,21 @@ quick_error! {
         TooManyInterim {
             display("the server sends interim responses without end")
         }
+        /// The server refused the request without looking at it (HTTP/2: REFUSED_STREAM, or a GOAWAY
+        /// that leaves it out), and it could not be made again, or was refused again.
+        Refused {
+            display("the server refuses the request without looking at it")
+        }
+        /// The server reset the stream of the request (HTTP/2) before its response was whole; the
+        /// code says why (RFC 9113 §7). With 7 (REFUSED_STREAM) it had begun to respond before; with
+        /// 13 (HTTP_1_1_REQUIRED) it answers over HTTP/1.1 alone.
+        Reset(code: u32) {
+            display("the server gave the request up (code {})", code)
+        }
+        /// The server broke HTTP/2, so that nothing more can be had of its connection.
+        Protocol {
+            display("the server broke the protocol of the connection")
+        }
         /// The server took longer than [`response_timeout`](crate::Limits::response_timeout).
         ResponseTimeout {
             display("the server does not answer")
@@ -164,6 +179,9 @@ impl ClientError {
             | ClientError::Head(_)
             | ClientError::Body(_)
             | ClientError::TooManyInterim
+            | ClientError::Refused
+            | ClientError::Reset(_)
+            | ClientError::Protocol
             | ClientError::ResponseTimeout
             | ClientError::Deadline(Stage::Sending | Stage::Receiving) => Fault::Peer,
             ClientError::Request(_) | ClientError::Panicked | ClientError::Unhandled => {
@@ -186,6 +204,7 @@ impl ClientError {
             ClientError::NotConnected(_)
                 | ClientError::Full
                 | ClientError::NoRoom(_)
+                | ClientError::Refused
                 | ClientError::Deadline(Stage::Waiting)
         )
     }
@@ -210,8 +229,11 @@ impl ClientError {
             | ClientError::Closed
             | ClientError::Head(_)
             | ClientError::Body(_)
-            | ClientError::TooManyInterim => Status::BAD_GATEWAY,
+            | ClientError::TooManyInterim
+            | ClientError::Reset(_)
+            | ClientError::Protocol => Status::BAD_GATEWAY,
             ClientError::Full
+            | ClientError::Refused
             | ClientError::BodiesFull
             | ClientError::NotStored(_)
             | ClientError::NoRoom(_) => Status::SERVICE_UNAVAILABLE,
@@ -258,6 +280,9 @@ mod tests {
             (BodyError::Truncated.into(), Fault::Peer, true, 502),
             (BodyError::TooSlow.into(), Fault::Peer, true, 504),
             (ClientError::TooManyInterim, Fault::Peer, true, 502),
+            (ClientError::Refused, Fault::Peer, false, 503),
+            (ClientError::Reset(2), Fault::Peer, true, 502),
+            (ClientError::Protocol, Fault::Peer, true, 502),
             (ClientError::ResponseTimeout, Fault::Peer, true, 504),
             (ClientError::Deadline(Stage::Waiting), Fault::Here, false, 504),
             (ClientError::Deadline(Stage::Sending), Fault::Peer, true, 504),

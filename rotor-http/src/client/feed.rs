@@ -17,19 +17,41 @@ use super::job::Job;
 pub trait Feed<K: Client>: Sized {
     /// The connection has nothing to do: its next request, if there is one.
     ///
-    /// Called when the connection stands, after each exchange that left it fit for use (`is_new` is
+    /// Of HTTP/1.1: called when the connection stands, after each exchange that left it fit for use (`is_new` is
     /// false then), and when it is woken while it has nothing to do. A feed that returns
     /// [`Idle`](Offer::Idle) wakes it, by a notifier from this scope, when it has something else to
     /// say; until then the connection watches for its end.
     fn next(&mut self, is_new: bool, scope: &mut Scope<'_, K::Context>) -> Offer<K>;
 
     /// A request that is to be made on another connection: this one died under it and it [may be
-    /// made again](Job::is_repeated), or was found unfit before the request was begun. The
-    /// connection ends.
+    /// made again](Job::is_repeated), was found unfit before the request was begun, or refused it
+    /// without looking at it (HTTP/2). The connection ends, but for the last: then it may go on with
+    /// others, if it has [`room`](Feed::room).
     fn give_back(&mut self, job: Job<K>, scope: &mut Scope<'_, K::Context>);
+
+    /// The connection speaks HTTP/2, and this is what it has under way and takes beside that: told
+    /// before the first [`next`](Feed::next), and whenever it changes by more than that one was
+    /// taken. `next` is called while there is room; on a new connection once, and again when the
+    /// server has said how many it takes.
+    ///
+    /// Default: nothing.
+    fn room(&mut self, room: Room, scope: &mut Scope<'_, K::Context>) {
+        let _ = (room, scope);
+    }
 
     /// There is no connection. The last call.
     fn not_connected(self, error: Fatal, scope: &mut Scope<'_, K::Context>);
+}
+
+/// How many requests a connection of HTTP/2 has and takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Room {
+    /// Requests that are under way.
+    pub under_way: u32,
+    /// Further ones that it takes. With none it may be that it takes none again, and ends after
+    /// those that are under way.
+    pub further: u32,
 }
 
 /// What a connection is to do next.

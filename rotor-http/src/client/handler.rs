@@ -31,14 +31,24 @@ use crate::semantics::trailers::Trailers;
 /// * A response that comes before the request was sent whole is handed over; the rest of the
 ///   request may still be written, but when the exchange finishes without it, the connection is not
 ///   used again.
-/// * When nobody waits for the outcome any more, the handler is dropped and the connection closed.
+/// * When nobody waits for the outcome any more, the handler is dropped and the connection closed;
+///   of one of HTTP/2, the stream alone is reset.
 ///
 /// # Making a request again
 ///
 /// A server may close a connection at the very moment at which it is used again. A request is
 /// therefore made a second time, once, on a new connection, if its connection had served another
 /// one before, nothing at all of a response came, its method is idempotent (RFC 9110 §9.2.2), and
-/// it was written whole in `prepare_request`, so that the handler has lost nothing.
+/// it was written whole in `prepare_request`, so that the handler has lost nothing. On HTTP/2 a
+/// server may say that it has not looked at a request (REFUSED_STREAM, or a GOAWAY that leaves it
+/// out): then that is made again, up to ten times, whatever its method, if it was written whole.
+///
+/// # HTTP/2
+///
+/// With the feature `http2`, a connection whose handshake has agreed on `h2` has many requests under
+/// way, each with a handler that is told what it is told on HTTP/1.1. `Host` becomes `:authority`;
+/// what governs a connection of HTTP/1.1 (`Upgrade` with it) is not sent; a body without a length
+/// needs no chunks, and CONNECT is refused, as is a target that is a URI.
 ///
 /// # Examples
 ///

@@ -21,13 +21,15 @@ pub struct Job<K: Client> {
     pub(super) deadline: Time,
     pub(super) port: Port<ClientResult<K>>,
     pub(super) is_repeated: bool,
+    /// How often a server has refused it without looking at it.
+    pub(super) refusals: u8,
 }
 
 impl<K: Client> Job<K> {
     /// A request to be made by `handler` before `deadline` (`Time::NEVER` for none), whose outcome
     /// goes to `port`.
     pub fn new(handler: K, deadline: Time, port: Port<ClientResult<K>>) -> Job<K> {
-        Job { handler, deadline, port, is_repeated: false }
+        Job { handler, deadline, port, is_repeated: false, refusals: 0 }
     }
 
     /// Returns until when the request must have its response.
@@ -40,8 +42,8 @@ impl<K: Client> Job<K> {
         self.port.is_cancelled()
     }
 
-    /// Returns whether this is the second attempt, after a connection died under the first; it
-    /// wants a new connection.
+    /// Returns whether this is another attempt, after a connection died under the first or its server
+    /// refused it unseen; it wants a new connection, or one of HTTP/2.
     pub fn is_repeated(&self) -> bool {
         self.is_repeated
     }

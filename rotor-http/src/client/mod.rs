@@ -100,11 +100,18 @@ mod feed;
 mod fetch;
 mod handler;
 mod head;
+#[cfg(feature = "http2")]
+mod http2_config;
 mod io;
 mod job;
 mod pool;
 mod request;
 mod requests;
+#[cfg(feature = "http2")]
+mod streams;
+#[cfg(not(feature = "http2"))]
+#[path = "no_streams.rs"]
+mod streams;
 
 pub use rotor_core::Scope;
 
@@ -113,10 +120,12 @@ pub use self::connection::{Connection, ConnectionSeed};
 pub use self::connector::{ByAddress, ByName, Connector};
 pub use self::counters::Counters;
 pub use self::error::{ClientError, Fault, Stage};
-pub use self::feed::{Feed, Offer};
+pub use self::feed::{Feed, Offer, Room};
 pub use self::fetch::{Fetch, Fetched};
 pub use self::handler::{Client, Next, NextBuilder};
 pub use self::head::Head;
+#[cfg(feature = "http2")]
+pub use self::http2_config::Http2Config;
 pub use self::job::{ClientResult, Job};
 pub use self::pool::{Ask, Pool, PoolConfig, PoolMachine, PoolSeed};
 pub use self::request::Request;

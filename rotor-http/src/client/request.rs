@@ -9,6 +9,7 @@ use rotor_stream::{Block, Output};
 use crate::h1::request::RequestState;
 use crate::semantics::error::MessageError;
 use crate::semantics::method::Method;
+use crate::semantics::version::Version;
 use crate::writer::Writer;
 
 /// One request, written step by step, straight into the connection's output.
@@ -42,7 +43,8 @@ impl<'a> Request<'a> {
     ///
     /// # Errors
     ///
-    /// `StartLine` for what is no method or target, CR, LF and spaces among it; `StartLineTwice`,
+    /// `StartLine` for what is no method or target, CR, LF and spaces among it, and on HTTP/2 for
+    /// CONNECT and for a target that is neither a path nor an asterisk; `StartLineTwice`,
     /// `AlreadyDone`.
     pub fn start(&mut self, method: Method<'_>, target: &str) -> Result<(), MessageError> {
         self.state.request_line(&mut Writer(self.output), method, target)
@@ -90,6 +92,7 @@ impl<'a> Request<'a> {
     }
 
     /// Asks the server to close after its response, before [`done_headers`](Request::done_headers).
+    /// On HTTP/2 it is this side that begins no other request on the connection.
     #[doc(alias = "keep-alive")]
     pub fn close(&mut self) {
         self.state.close();
@@ -180,6 +183,11 @@ impl<'a> Request<'a> {
     /// [`done`](Request::done).
     pub fn done_with_trailers(&mut self, fields: &[(&str, &[u8])]) -> Result<(), MessageError> {
         self.state.done_with_trailers(&mut Writer(self.output), fields)
+    }
+
+    /// Returns the version in which the request goes out: HTTP/1.1 or HTTP/2.
+    pub fn version(&self) -> Version {
+        if self.state.is_framed() { Version::Http2 } else { Version::Http11 }
     }
 
     /// Returns whether the request line has been written.

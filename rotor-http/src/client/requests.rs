@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use rotor_core::{Deadline, Scope, Time};
+use rotor_core::{Deadline, Description, Scope, Time};
 use rotor_stream::{Exception, Fatal};
 
 use super::config::ClientConfig;
@@ -41,6 +41,12 @@ pub(super) type Made<K> = Flow<Option<UpgradeSeed<K>>>;
 impl<K: Client, F: Feed<K>> Requests<K, F> {
     pub(super) fn new(feed: F) -> Requests<K, F> {
         Requests { feed, served: 0, is_draining: false, state: State::IDLE }
+    }
+
+    /// Says whether a request is under way.
+    pub(super) fn describe(&self, to: &mut Description) {
+        to.add_messages(self.served);
+        to.set_state(if let State::Idle(_) = self.state { "idle" } else { "asking" });
     }
 
     /// Begins, on a new connection.

@@ -60,6 +60,7 @@ mod content_type;
 mod entity_tag;
 mod entry;
 mod handler;
+mod kernel_lookup;
 mod known;
 mod multipart;
 mod open;

@@ -9,7 +9,8 @@ use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use super::entry::{Entry, OpenError};
-use super::open::{KernelLookup, Root};
+use super::kernel_lookup::KernelLookup;
+use super::open::Root;
 
 /// A directory of its own that is removed at the end.
 struct Tree(PathBuf);

@@ -38,6 +38,7 @@ impl<'a> RequestHead<'a> {
     }
 
     /// Returns the path of the target, as it was sent; see [`Target::path`].
+    #[inline]
     pub fn path(&self) -> &'a str {
         self.target.path()
     }
@@ -108,6 +109,11 @@ impl<'a> ResponseHead<'a> {
     /// Returns the value of the first field of this name, in any case.
     pub fn field(&self, name: &str) -> Option<&'a [u8]> {
         self.fields.get(name)
+    }
+
+    /// One whose parts came apart already, and were checked: of HTTP/2, which has no reason phrases.
+    pub(crate) fn framed(status: Status, fields: Fields<'a>) -> ResponseHead<'a> {
+        ResponseHead { status, reason: "", version: Version::Http2, fields, len: 0 }
     }
 
     /// Returns how many octets of the input the head takes up: what to consume before the body.

@@ -229,6 +229,19 @@ impl MessageState {
     }
 }
 
+impl MessageState {
+    /// Writes trailer fields, which were checked, of a message that goes out in frames: frames tell
+    /// them from the body, and what they are follows it.
+    pub(super) fn put_framed_trailers(&mut self, out: &mut impl Sink, fields: &[(&str, &[u8])]) {
+        let mut len = 0;
+        for (name, value) in fields {
+            out.put_all(&[name.as_bytes(), b": ", value, b"\r\n"]);
+            len += name.len() + value.len() + 4;
+        }
+        self.framing = Framing::Trailers(len as u64);
+    }
+}
+
 /// What `Connection` says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Connection {

@@ -6,7 +6,7 @@ use crate::semantics::authority::Authority;
 use crate::semantics::error::MessageError;
 use crate::semantics::grammar::{self, TARGET};
 use crate::semantics::method::Method;
-use crate::semantics::target::Target;
+use crate::semantics::target::{Form, Target};
 
 /// Guards the writing of one request. As with `ResponseState`, a call that would break the message
 /// is an error and does nothing.
@@ -32,6 +32,8 @@ pub struct RequestState {
     expects_body: bool,
     /// Whether the server is asked to say first that it wants the body.
     expects_continue: bool,
+    /// It goes out in frames, which say where its body ends (HTTP/2).
+    is_framed: bool,
     method: Kind,
 }
 
@@ -71,7 +73,30 @@ impl RequestState {
             has_host: false,
             expects_body: false,
             expects_continue: false,
+            is_framed: false,
             method: Kind::Other,
+        }
+    }
+
+    /// The same of a request of HTTP/2: its head is written as the text of HTTP/1.1, to be encoded
+    /// when it is sent, and its body as it is.
+    pub(crate) const fn framed() -> RequestState {
+        let mut state = RequestState::new();
+        state.is_framed = true;
+        state
+    }
+
+    /// Returns whether it is a request of HTTP/2.
+    pub(crate) fn is_framed(&self) -> bool {
+        self.is_framed
+    }
+
+    /// On HTTP/2: how many octets of what was written are trailer fields.
+    pub(crate) fn trailers_len(&self) -> usize {
+        match self.message.framing {
+            // As many as lie in memory.
+            Framing::Trailers(len) => len as usize,
+            _ => 0,
         }
     }
 
@@ -80,7 +105,8 @@ impl RequestState {
     /// # Errors
     ///
     /// `StartLine` for a method that is no token, a byte that a target cannot hold (whitespace, CR,
-    /// LF, `#`, anything not ASCII), and a target whose form does not go with the method;
+    /// LF, `#`, anything not ASCII), and a target whose form does not go with the method (on
+    /// HTTP/2: that is neither a path nor an asterisk);
     /// `StartLineTwice`, `AlreadyDone`.
     pub fn request_line(
         &mut self,
@@ -91,8 +117,13 @@ impl RequestState {
         self.message.expect_start()?;
         let method = method.normalized();
         let is_method = grammar::is_token(method.as_str().as_bytes());
+        let parsed = Target::parse(method, target);
+        // RFC 9113 §8.3.1: `:path` is a path or an asterisk; tunnels are not made in HTTP/2 here.
+        let has_form = |target: &Target<'_>| {
+            !self.is_framed || matches!(target.form(), Form::Origin | Form::Asterisk)
+        };
         let is_target =
-            grammar::all(target.as_bytes(), TARGET) && Target::parse(method, target).is_some();
+            grammar::all(target.as_bytes(), TARGET) && parsed.as_ref().is_some_and(has_form);
         if !is_method || !is_target {
             return Err(MessageError::StartLine);
         }
@@ -150,7 +181,10 @@ impl RequestState {
     /// `LengthTwice`, `StartLineMissing`, `FieldTooLate`, `AlreadyDone`.
     pub fn add_chunked(&mut self, out: &mut impl Sink) -> Result<(), MessageError> {
         self.message.expect_length()?;
-        self.message.put_chunked(out);
+        match self.is_framed {
+            true => self.message.framing = Framing::UntilClose,
+            false => self.message.put_chunked(out),
+        }
         Ok(())
     }
 
@@ -241,7 +275,11 @@ impl RequestState {
         out: &mut impl Sink,
         fields: &[(&str, &[u8])],
     ) -> Result<(), MessageError> {
-        self.message.put_trailers(out, fields)
+        self.message.put_trailers(out, fields)?;
+        if self.is_framed {
+            self.message.put_framed_trailers(out, fields);
+        }
+        Ok(())
     }
 
     /// Returns whether nothing has been written yet.

@@ -421,12 +421,7 @@ impl ResponseState {
         self.message.put_trailers(out, fields)?;
         // Frames tell them from the body; what they are follows it.
         if self.reply.version == Version::Http2 && self.sends_body() {
-            let mut len = 0;
-            for (name, value) in fields {
-                out.put_all(&[name.as_bytes(), b": ", value, b"\r\n"]);
-                len += name.len() + value.len() + 4;
-            }
-            self.message.framing = Framing::Trailers(len as u64);
+            self.message.put_framed_trailers(out, fields);
         }
         Ok(())
     }

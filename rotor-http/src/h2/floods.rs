@@ -74,6 +74,8 @@ pub struct FloodLimits {
     /// Frames that are no request and no body: SETTINGS, PING, PRIORITY, small WINDOW_UPDATE,
     /// PRIORITY_UPDATE, unknown ones; DATA without octets.
     pub control_frames: Rate,
+    /// DATA of few octets.
+    pub small_data: Rate,
 }
 
 /// What the frames of one connection have come to.
@@ -82,6 +84,7 @@ pub struct Floods {
     resets: Bucket,
     provoked_resets: Bucket,
     control_frames: Bucket,
+    small_data: Bucket,
 }
 
 /// What a peer does that it may not do too often.
@@ -95,6 +98,24 @@ pub enum Nuisance {
     ControlFrame,
     /// DATA without octets that does not end its stream.
     EmptyData,
+    /// DATA of fewer octets than 256 that does not end its stream either.
+    SmallData,
+}
+
+/// A DATA of fewer octets costs more for its frame than for what is in it.
+const SMALL_DATA: usize = 256;
+
+impl Nuisance {
+    /// What a DATA of so many octets counts as, if anything. The last of a body may be of any length.
+    #[inline]
+    pub fn of_data(octets: usize, is_end: bool) -> Option<Nuisance> {
+        match octets {
+            _ if is_end => None,
+            0 => Some(Nuisance::EmptyData),
+            1..SMALL_DATA => Some(Nuisance::SmallData),
+            _ => None,
+        }
+    }
 }
 
 /// How many frames that are no request and no body an honest peer may answer one of ours with: a
@@ -111,6 +132,7 @@ impl Floods {
             resets: Bucket::full(limits.resets, now),
             provoked_resets: Bucket::full(limits.provoked_resets, now),
             control_frames: Bucket::full(limits.control_frames, now),
+            small_data: Bucket::full(limits.small_data, now),
         }
     }
 
@@ -124,6 +146,7 @@ impl Floods {
             Nuisance::EmptyData => {
                 (&mut self.control_frames, EMPTY_DATA_WEIGHT, limits.control_frames)
             }
+            Nuisance::SmallData => (&mut self.small_data, 1, limits.small_data),
         };
         bucket.take(count, rate, now)
     }
@@ -184,15 +207,31 @@ mod tests {
     }
 
     #[test]
+    fn a_data_that_ends_its_stream_and_one_of_enough_octets_are_none() {
+        use Nuisance::{EmptyData, SmallData};
+        for (octets, nuisance) in
+            [(0, Some(EmptyData)), (1, Some(SmallData)), (255, Some(SmallData)), (256, None)]
+        {
+            assert_eq!(Nuisance::of_data(octets, false), nuisance, "{octets}");
+            assert_eq!(Nuisance::of_data(octets, true), None, "{octets}");
+        }
+    }
+
+    #[test]
     fn each_nuisance_counts_where_it_belongs() {
         let rate = |burst| Rate { burst, per_second: 0 };
-        let limits =
-            FloodLimits { resets: rate(3), provoked_resets: rate(2), control_frames: rate(25) };
+        let limits = FloodLimits {
+            resets: rate(3),
+            provoked_resets: rate(2),
+            control_frames: rate(25),
+            small_data: rate(7),
+        };
         for (nuisance, count) in [
             (Nuisance::Reset, 3),
             (Nuisance::ProvokedReset, 2),
             (Nuisance::ControlFrame, 25),
             (Nuisance::EmptyData, 2),
+            (Nuisance::SmallData, 7),
         ] {
             let mut floods = Floods::new(&limits, at(0));
             let counted = (0..100).take_while(|_| floods.count(nuisance, &limits, at(0))).count();

@@ -113,6 +113,8 @@ pub enum Frame<'a> {
     PingAck([u8; 8]),
     /// The peer takes no more streams.
     GoAway {
+        /// The last that it has looked at, or may yet.
+        last: u32,
         /// Why, as a number.
         code: u32,
     },
@@ -197,9 +199,11 @@ impl<'a> Frame<'a> {
             }
             kind::GOAWAY => {
                 of_connection(stream, "GOAWAY on a stream")?;
-                let code = payload.get(4..8).and_then(|code| code.try_into().ok());
-                let code = code.ok_or(Violation::size("GOAWAY of less than 8 octets"))?;
-                Frame::GoAway { code: u32::from_be_bytes(code) }
+                let [l1, l2, l3, l4, code @ ..] = *payload
+                    .first_chunk::<8>()
+                    .ok_or(Violation::size("GOAWAY of less than 8 octets"))?;
+                let last = u32::from_be_bytes([l1, l2, l3, l4]) & U31_MAX;
+                Frame::GoAway { last, code: u32::from_be_bytes(code) }
             }
             kind::WINDOW_UPDATE => {
                 let more = number(payload, "WINDOW_UPDATE of other than 4 octets")? & U31_MAX;
@@ -314,7 +318,7 @@ mod tests {
             (5, 0, 0, b"", Frame::PushPromise),
             (6, 0, 0, &ping, Frame::Ping(ping)),
             (6, 1, 0, &ping, Frame::PingAck(ping)),
-            (7, 0, 0, &data, Frame::GoAway { code: 0x01020304 }),
+            (7, 0, 0, &data, Frame::GoAway { last: 9, code: 0x01020304 }),
             (8, 0, 0, &[0x80, 0, 0, 1], Frame::WindowUpdate(1)),
             (9, 4, 1, b"f", Frame::Continuation { fragment: b"f", is_last: true }),
             (16, 0, 0, &[0, 0, 0, 3, b'u'], Frame::PriorityUpdate { stream: 3, value: b"u" }),

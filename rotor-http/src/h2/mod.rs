@@ -11,17 +11,22 @@
 //! | `error` | error codes; what goes wrong, and how far it reaches |
 //! | `settings`, `window`, `stream_state` | what the peer takes; how much may be sent; where a stream is |
 //! | `hpack` | the compression of fields |
-//! | `request`, `trailers` | what the fields of a block are, and whether they may be |
+//! | `request`, `response`, `trailers` | what the fields of a block are, and whether they may be |
+//! | `field_text` | fields as our own writers wrote them, into a block |
 //! | `priority`, `schedule` | which response goes first |
+//! | `forgotten` | streams that were reset, and what of them is on its way |
 //! | `floods` | what no honest peer does so often |
 
 pub(crate) mod error;
+pub(crate) mod field_text;
 pub(crate) mod floods;
+pub(crate) mod forgotten;
 pub mod frame;
 pub mod frame_writer;
 pub mod hpack;
 pub(crate) mod priority;
 pub mod request;
+pub mod response;
 pub(crate) mod schedule;
 pub mod settings;
 pub(crate) mod stream_state;
@@ -30,6 +35,7 @@ pub(crate) mod window;
 
 pub use self::error::{ErrorCode, Violation};
 pub use self::floods::{Bucket, FloodLimits, Floods, Nuisance, Rate};
+pub use self::forgotten::Forgotten;
 pub use self::priority::Priority;
 pub use self::schedule::Schedule;
 pub use self::settings::PeerSettings;

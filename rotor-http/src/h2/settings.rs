@@ -28,6 +28,8 @@ pub struct PeerSettings {
     pub initial_window: u32,
     /// The longest payload that it takes, in octets.
     pub frame_bytes_max: u32,
+    /// Streams that may be under way, of those that this side begins.
+    pub streams_max: u32,
 }
 
 impl PeerSettings {
@@ -47,6 +49,7 @@ impl PeerSettings {
                 setting::ENABLE_PUSH if value > 1 => {
                     return Err(Violation::protocol("ENABLE_PUSH is neither 0 nor 1"));
                 }
+                setting::MAX_CONCURRENT_STREAMS => self.streams_max = value,
                 setting::INITIAL_WINDOW_SIZE if value > U31_MAX => {
                     let why = "INITIAL_WINDOW_SIZE is beyond 2^31 - 1";
                     return Err(Violation::Connection(ErrorCode::FlowControlError, why));
@@ -69,6 +72,8 @@ impl Default for PeerSettings {
             header_table_size: 4096,
             initial_window: WINDOW_DEFAULT,
             frame_bytes_max: PAYLOAD_BYTES_MAX as u32,
+            // RFC 9113 §6.5.2: "there is no limit to this value" initially.
+            streams_max: u32::MAX,
         }
     }
 }
@@ -95,7 +100,8 @@ mod tests {
         for (pairs, settings, change) in [
             (&[][..], defaults, 0),
             (&[(1, 0)], PeerSettings { header_table_size: 0, ..defaults }, 0),
-            (&[(2, 0), (2, 1), (3, 0), (6, 0), (0xff, 7)], defaults, 0),
+            (&[(2, 0), (2, 1), (6, 0), (0xff, 7)], defaults, 0),
+            (&[(3, 9), (3, 0)], PeerSettings { streams_max: 0, ..defaults }, 0),
             (&[(4, 0)], PeerSettings { initial_window: 0, ..defaults }, -65_535),
             (&[(4, 1), (4, 65_536)], PeerSettings { initial_window: 65_536, ..defaults }, 1),
             (

@@ -105,6 +105,7 @@ impl<'a> Target<'a> {
 
     /// Returns the path, as it was sent: not decoded, dot segments in place. `/` for an absolute
     /// target without one, `*` for the asterisk form, empty for CONNECT.
+    #[inline]
     pub fn path(&self) -> &'a str {
         let path = &self.text[self.path_at as usize..self.query_at as usize];
         // RFC 9110 §4.2.3: an empty path is equivalent to "/".

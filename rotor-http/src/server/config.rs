@@ -10,8 +10,10 @@ use std::time::SystemTime;
 use rotor_core::Scope;
 use rotor_stream::{BytesHeld, StreamConfig};
 
+use super::access_log::AccessLog;
 use super::counters::Counters;
 use super::finished::Finished;
+#[cfg(feature = "http2")]
 use super::http2_config::Http2Config;
 use super::shared_date::SharedDate;
 use crate::limits::Limits;
@@ -34,9 +36,11 @@ use crate::semantics::date::DateCache;
 #[must_use]
 pub struct ServerConfig {
     limits: Limits,
+    #[cfg(feature = "http2")]
     http2: Http2Config,
     server: Option<String>,
     log: Option<LogHook>,
+    log_fields: Vec<&'static str>,
     stream: Arc<StreamConfig>,
     counters: Arc<Counters>,
     bodies: Arc<BytesHeld>,
@@ -68,9 +72,11 @@ impl ServerConfig {
         ServerConfig {
             stream: stream_config(&limits, &counters, &held, COLLECT_BUDGET),
             limits,
+            #[cfg(feature = "http2")]
             http2: Http2Config::new(),
             server: None,
             log: None,
+            log_fields: Vec::new(),
             counters,
             bodies: BytesHeld::new(BODIES_BYTES_MAX),
             held,
@@ -91,6 +97,7 @@ impl ServerConfig {
 
     /// Limits of connections that speak HTTP/2, and whether plain ones may. Default:
     /// [`Http2Config::new`].
+    #[cfg(feature = "http2")]
     pub fn http2(mut self, config: Http2Config) -> ServerConfig {
         self.http2 = config;
         self
@@ -117,6 +124,20 @@ impl ServerConfig {
     pub fn log(mut self, hook: impl Fn(&Finished<'_>) + Send + Sync + 'static) -> ServerConfig {
         self.log = Some(Box::new(hook));
         self
+    }
+
+    /// Sets which fields of a request the log is told of
+    /// ([`Finished::field`](super::Finished::field)). Default: none. Each is copied for each request
+    /// that has it.
+    pub fn log_fields(mut self, names: &[&'static str]) -> ServerConfig {
+        self.log_fields = names.to_vec();
+        self
+    }
+
+    /// Has each finished request written to an access log: [`log`](ServerConfig::log) and
+    /// [`log_fields`](ServerConfig::log_fields), as its format wants them.
+    pub fn access_log(self, log: &AccessLog) -> ServerConfig {
+        self.log_fields(log.format().fields()).log(log.hook())
     }
 
     /// Counts with these counters, together with whoever else uses them: the other loops of a
@@ -214,6 +235,10 @@ impl ServerConfig {
         self.log.is_some()
     }
 
+    pub(super) fn logged_fields(&self) -> &[&'static str] {
+        &self.log_fields
+    }
+
     pub(super) fn write_log(&self, finished: &Finished<'_>) {
         if let Some(log) = &self.log {
             log(finished);
@@ -224,6 +249,7 @@ impl ServerConfig {
         &self.limits
     }
 
+    #[cfg(feature = "http2")]
     pub(super) fn http2_ref(&self) -> &Http2Config {
         &self.http2
     }
@@ -299,6 +325,7 @@ fn stream_config(
         .linger_timeout(limits.linger_timeout)
         .linger_bytes(limits.linger_bytes_max)
         .held(Some(held.clone()))
+        .count_octets(counters.traffic.octets().clone())
         .on_abort(move |reason| counters.add_abort(reason))
         .share()
 }

@@ -4,16 +4,18 @@
 use std::fmt;
 use std::sync::Arc;
 
-use rotor_core::{Deadline, Scope, Time, with_causes};
+use rotor_core::{Description, Scope, Time, with_causes};
 use rotor_stream::{Exception, Fatal, Intent, Matched, Protocol, Stream, StreamConfig, Transport};
 
+use super::age::Age;
 use super::config::ServerConfig;
 use super::counters::Counters;
 use super::handler::Server;
 use super::io::Io;
 use super::requests::{Requests, Served};
+use super::shared::Shared;
 use super::streams::Streams;
-use crate::flow::{Flow, Wait};
+use crate::flow::Flow;
 
 /// A connection of a server, as a machine on a socket of kind `K`.
 pub type HttpStream<S, K> = Stream<Connection<S>, K>;
@@ -42,7 +44,7 @@ impl<S: Server> Clone for HttpSeed<S> {
 #[doc(alias = "keep-alive")]
 #[doc(alias = "pipelining")]
 pub struct Connection<S: Server> {
-    config: Arc<ServerConfig>,
+    config: Shared,
     state: State<S>,
 }
 
@@ -105,16 +107,18 @@ impl<S: Server> Connection<S> {
         }
     }
 
-    /// Goes on in HTTP/2, with what has come.
+    /// Goes on in HTTP/2, with what has come since then.
+    #[cfg(feature = "http2")]
     #[cold]
     fn become_http2(
-        config: Arc<ServerConfig>,
+        config: Shared,
         seed: S::Seed,
+        since: Time,
         transport: &mut Transport<'_>,
         scope: &mut Scope<'_, S::Context>,
     ) -> Intent<Self> {
         let mut io = Io { transport, scope, config: &config };
-        let mut streams = Box::new(Streams::new(seed, &mut io));
+        let mut streams = Box::new(Streams::new(seed, since, &mut io));
         let flow = streams.advance(&mut io);
         Connection { config, state: State::Http2(streams) }.follow_http2(flow)
     }
@@ -145,35 +149,39 @@ impl<S: Server> Protocol for Connection<S> {
         scope: &mut Scope<'_, S::Context>,
     ) -> Intent<Self> {
         let HttpSeed { seed, config } = seed;
-        Counters::add(&config.count().connections);
+        let config = Shared::new(config);
+        #[cfg(feature = "http2")]
         if transport.negotiated() == Some(b"h2") {
-            return Connection::become_http2(config, seed, transport, scope);
+            let now = scope.now();
+            return Connection::become_http2(config, seed, now, transport, scope);
         }
-        let mut requests = Requests::new(seed, scope.draining_until().is_some());
+        let age = Age::begin(config.limits_ref(), scope);
+        let mut requests = Requests::new(seed, age, scope.draining_until().is_some());
         let wait = requests.wait_for_first(&Io { transport, scope, config: &config });
         wait.intent(Connection { config, state: State::Http(requests) })
     }
 
     fn bytes_read(
-        self,
+        #[cfg_attr(not(feature = "http2"), expect(unused_mut, reason = "of a preface"))] mut self,
         matched: Matched,
         transport: &mut Transport<'_>,
         scope: &mut Scope<'_, S::Context>,
     ) -> Intent<Self> {
+        #[cfg(feature = "http2")]
         if self.config.http2_ref().may_begin_plain()
-            && let State::Http(requests) = &self.state
+            && let State::Http(requests) = &mut self.state
             && requests.is_untouched()
         {
             match Preface::of(transport.input) {
                 Preface::None => {}
                 Preface::Part => {
-                    let until = scope.now() + self.config.limits_ref().head_timeout;
-                    let wait = Wait::input(Some(transport.input.len() + 1), Deadline::At(until));
-                    return wait.intent(self);
+                    let since = requests.begun_since(scope.now());
+                    let until = since + self.config.limits_ref().head_timeout;
+                    return Intent::of(self).bytes(transport.input.len() + 1).deadline(until);
                 }
                 Preface::Begun => {
-                    let seed = requests.seed();
-                    return Connection::become_http2(self.config, seed, transport, scope);
+                    let (seed, since) = (requests.seed(), requests.begun_since(scope.now()));
+                    return Connection::become_http2(self.config, seed, since, transport, scope);
                 }
             }
         }
@@ -231,6 +239,17 @@ impl<S: Server> Protocol for Connection<S> {
             State::Http(requests) => requests.idle_since(input),
             State::Http2(streams) => streams.idle_since(input),
             State::Upgraded(upgraded) => upgraded.idle(input),
+        }
+    }
+
+    fn describe(&self, to: &mut Description) {
+        match &self.state {
+            State::Http(requests) => requests.describe(to),
+            State::Http2(streams) => streams.describe(to),
+            State::Upgraded(upgraded) => {
+                to.set_state("upgraded");
+                upgraded.describe(to);
+            }
         }
     }
 
@@ -293,6 +312,7 @@ fn note_loss<C>(error: &Fatal, config: &ServerConfig, scope: &Scope<'_, C>) {
 }
 
 /// Whether a connection that negotiated nothing begins in HTTP/2.
+#[cfg(feature = "http2")]
 enum Preface {
     None,
     /// What has come could be the beginning of it.
@@ -301,6 +321,7 @@ enum Preface {
     Begun,
 }
 
+#[cfg(feature = "http2")]
 impl Preface {
     fn of(input: &[u8]) -> Preface {
         /// `PRI` is no method (RFC 9113 §3.4), and is reserved for this.

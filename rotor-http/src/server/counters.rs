@@ -1,7 +1,9 @@
 //! What the connections of a server count.
 
+use rotor_core::Histogram;
 use rotor_stream::AbortReason;
 
+use super::traffic::{CLASSES, Traffic};
 use crate::counters::counters;
 
 counters! {
@@ -16,22 +18,26 @@ counters! {
     /// | [`held_bytes_max`](super::ServerConfig::held_bytes_max) | [`without_room`](Counters::without_room) |
     /// | `drained_body_bytes_max` | [`undrained`](Counters::undrained) |
     /// | `requests_max` | [`used_up`](Counters::used_up) |
+    /// | `connection_age_max` | [`aged`](Counters::aged) |
     /// | `output_high_water` | [`held_back`](Counters::held_back) |
     /// | `handshake_timeout` | [`handshake_timeouts`](Counters::handshake_timeouts) |
     /// | the [grace](rotor_core::Drain::grace) of a drain | [`drained_idle`](Counters::drained_idle) |
     /// | `idle_timeout`, `head_timeout`, `handler_timeout` | [`idle_timeouts`](Counters::idle_timeouts), [`head_timeouts`](Counters::head_timeouts), [`handler_timeouts`](Counters::handler_timeouts) |
     /// | `body_rate_min` after `body_grace` | [`body_timeouts`](Counters::body_timeouts) |
     /// | `response_rate_min` after `response_grace` | [`response_timeouts`](Counters::response_timeouts) |
-    /// | [`streams_max`](super::Http2Config::streams_max), [`unsent_bytes_max`](super::Http2Config::unsent_bytes_max) | [`streams_refused`](Counters::streams_refused) |
+    /// | [`streams_max`](super::Http2Config::streams_max), [`responses_bytes_max`](super::Http2Config::responses_bytes_max) | [`streams_refused`](Counters::streams_refused) |
+    /// | [`collected_bytes_max`](super::Http2Config::collected_bytes_max) | [`bodies_held_back`](Counters::bodies_held_back) |
     /// | [`continuations_max`](super::Http2Config::continuations_max), `head_bytes_max` on HTTP/2 | [`field_floods`](Counters::field_floods), [`heads_too_large`](Counters::heads_too_large) |
     /// | [`resets`](super::Http2Config::resets), [`provoked_resets`](super::Http2Config::provoked_resets) | [`reset_floods`](Counters::reset_floods) |
-    /// | [`control_frames`](super::Http2Config::control_frames) | [`frame_floods`](Counters::frame_floods) |
+    /// | [`control_frames`](super::Http2Config::control_frames), [`small_data`](super::Http2Config::small_data) | [`frame_floods`](Counters::frame_floods) |
     /// | [`stream_window`](super::Http2Config::stream_window), [`connection_window`](super::Http2Config::connection_window) | [`protocol_errors`](Counters::protocol_errors), [`streams_refused`](Counters::streams_refused) |
     /// | [`settings_timeout`](super::Http2Config::settings_timeout) | [`settings_timeouts`](Counters::settings_timeouts) |
     /// | `shutdown_timeout`, `linger_timeout`, `linger_bytes_max` | [`shutdown_timeouts`](Counters::shutdown_timeouts), [`linger_timeouts`](Counters::linger_timeouts), [`linger_overruns`](Counters::linger_overruns) |
     struct Counters {
         /// Connections that were made.
         connections,
+        /// Those of them that have ended, however they did.
+        connections_ended,
         /// Handshakes of wrapping sockets (TLS) that failed; so they do not count as connections.
         #[doc(alias = "TLS")]
         handshakes_failed,
@@ -86,6 +92,8 @@ counters! {
         undrained,
         /// Connections that reached `requests_max`.
         used_up,
+        /// Connections that reached `connection_age_max`, and were told so.
+        aged,
         /// Connections that were closed hard because their peer did not take the rest of the last
         /// response, or of a handshake that failed, in time.
         shutdown_timeouts,
@@ -103,6 +111,9 @@ counters! {
         /// Streams that were reset because of what the peer did on them, or because there were too
         /// many.
         streams_refused,
+        /// Bodies on HTTP/2 that had to wait for others of their connection, which were being collected.
+        #[doc(alias = "backpressure")]
+        bodies_held_back,
         /// Connections of HTTP/2 that ended because the peer broke the protocol or went beyond what
         /// it may do; those of the four below among them.
         protocol_errors,
@@ -112,15 +123,58 @@ counters! {
         /// Because too many requests were taken back, or too many streams had to be reset.
         #[doc(alias = "rapid reset")]
         reset_floods,
-        /// Because of too many frames that are no request and no body.
+        /// Because of too many frames that are no request and no body, or of too little body.
         #[doc(alias = "PING flood")]
         frame_floods,
         /// Because our settings were not acknowledged in time.
         settings_timeouts,
-    }
+    } with traffic: Traffic
 }
 
 impl Counters {
+    /// Returns how many connections there are now: made and not ended.
+    #[doc(alias = "gauge")]
+    pub fn connections_open(&self) -> u64 {
+        // In this order: one that ends meanwhile is still open.
+        let ended = self.connections_ended();
+        self.connections().saturating_sub(ended)
+    }
+
+    /// Returns how many requests there are now whose response is not complete.
+    #[doc(alias = "in flight")]
+    pub fn requests_open(&self) -> u64 {
+        let ended: u64 = self.responses().iter().map(|(_, count)| count).sum();
+        (self.requests() + self.traffic.all_unseen()).saturating_sub(ended)
+    }
+
+    /// Returns how many requests have ended, by the class of their status: `1xx` (switched to
+    /// another protocol) to `5xx`, and `none` for those whose connection was lost before.
+    #[doc(alias = "status codes")]
+    pub fn responses(&self) -> [(&'static str, u64); CLASSES.len()] {
+        self.times_by_class().map(|(class, times)| (class, times.count()))
+    }
+
+    /// Returns how long requests took, by the class of their status: from their head being read to
+    /// the end of their response being written, by loop time. That stands still within a turn, so
+    /// those answered at once took none; what holds up a loop is in its
+    /// [times](rotor_core::LoopTimes).
+    #[doc(alias = "latency")]
+    pub fn times_by_class(&self) -> [(&'static str, Histogram); CLASSES.len()] {
+        let mut classes = CLASSES.into_iter();
+        self.traffic.times().map(|times| (classes.next().unwrap_or_default(), times))
+    }
+
+    /// Returns how many octets connections have read, heads and framing included, what was thrown
+    /// away too; with TLS its records are not.
+    pub fn received_bytes(&self) -> u64 {
+        self.traffic.octets().read()
+    }
+
+    /// Returns how many octets connections have written, heads and framing included.
+    pub fn sent_bytes(&self) -> u64 {
+        self.traffic.octets().written()
+    }
+
     /// A connection that was closing was aborted.
     pub(super) fn add_abort(&self, reason: AbortReason) {
         match reason {

@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use super::log_line::Fields;
 use crate::semantics::status::Status;
 use crate::semantics::version::Version;
 
@@ -28,4 +29,13 @@ pub struct Finished<'a> {
     pub time: Duration,
     /// Wall-clock time, in seconds since 1970.
     pub unix_seconds: i64,
+    pub(super) fields: &'a Fields,
+}
+
+impl Finished<'_> {
+    /// Returns a field of the request, if it had it and is among those that the log
+    /// [asks for](super::ServerConfig::log_fields). Attackers choose it: escape it.
+    pub fn field(&self, name: &str) -> Option<&[u8]> {
+        self.fields.get(name)
+    }
 }

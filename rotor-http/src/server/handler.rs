@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use rotor_core::{Deadline, Scope, Time};
+use rotor_core::{Deadline, Description, Scope, Time};
 use rotor_stream::{Block, Protocol};
 
 use super::error_page::plain_page;
@@ -182,6 +182,11 @@ pub trait Server: Sized {
     /// What waited to be sent when the handler last returned has gone down to half the high-water
     /// mark, or wholly, if it was less than that: there is room for more.
     ///
+    /// A handler that waits for room and takes a body in as well (or is woken, or has a deadline)
+    /// looks at [`Response::room`] in *every* call: a piece of the body may come when there is room
+    /// already, and before this. What waits when that call returns is what this is told of next, so
+    /// one that only held the body, or went on, there would wait for ever.
+    ///
     /// Default: waits on.
     fn response_flushed(
         self,
@@ -242,6 +247,13 @@ pub trait Server: Sized {
         Next::go_on(self).keep_deadline()
     }
 
+    /// Says what the handler is at, for people: the state in a word, what it holds. Default:
+    /// nothing, and the connection's word is shown (`receiving`, `handling`). See
+    /// [`Machine::describe`](rotor_core::Machine::describe).
+    fn describe(&self, to: &mut Description) {
+        let _ = to;
+    }
+
     /// The body broke: it is malformed, too large, too slow, there is no room for it
     /// ([`bodies_bytes_max`](super::ServerConfig::bodies_bytes_max)), or the peer has gone (then
     /// also of a request without a body). The last call: the peer gets the error's status, if
@@ -271,7 +283,8 @@ pub trait Server: Sized {
 ///
 /// Begin with [`recv`](Next::recv) or [`go_on`](Next::go_on) and say the deadline: the builder is
 /// not a `Next` before. [`finished`](Next::finished), [`fail`](Next::fail) and
-/// [`upgrade`](Next::upgrade) need none.
+/// [`upgrade`](Next::upgrade) need none. Who waits for one thing and then replies needs no state for
+/// that: [`wait`](Next::wait), [`offload`](Next::offload), [`after`](Next::after).
 #[must_use = "a handler whose `Next` is dropped is forgotten: return it"]
 pub struct Next<S: Server> {
     pub(super) step: Step<S>,
@@ -283,10 +296,46 @@ pub(super) enum Step<S: Server> {
     Receive(S, RecvMode),
     Hold(S),
     GoOn(S),
+    /// Go on, and be woken at this time.
+    WakeAt(S, Time),
     Finished,
     Fail(Status),
     Upgrade(<S::Upgrade as Protocol>::Seed),
+    /// Something else waits in the handler's place, which is no more.
+    Later(Box<dyn Later<S>>),
 }
+
+/// What waits in the place of a handler: see `later`.
+pub(super) trait Later<S: Server>: Send {
+    /// Whether what it waits for is there already.
+    fn is_ready(&self) -> bool {
+        false
+    }
+
+    /// Something has woken the connection. May be spurious.
+    fn wakeup(
+        self: Box<Self>,
+        response: &mut Response<'_>,
+        scope: &mut Scope<'_, S::Context>,
+    ) -> Next<S>;
+
+    /// Its deadline has been reached.
+    fn timeout(
+        self: Box<Self>,
+        response: &mut Response<'_>,
+        scope: &mut Scope<'_, S::Context>,
+    ) -> Next<S>;
+}
+
+/// Waits in the place of a handler that another one has wrapped.
+struct Mapped<S: Server, H, U> {
+    inner: Box<dyn Later<S>>,
+    handler: H,
+    upgrade: U,
+}
+
+/// What the protocol is made from that a connection goes on in.
+pub(super) type UpgradeSeed<S> = <<S as Server>::Upgrade as Protocol>::Seed;
 
 /// A [`Next`] whose deadline is still to be said.
 #[must_use = "say the deadline: .deadline(time), .keep_deadline() or .no_deadline()"]
@@ -309,6 +358,9 @@ impl<S: Server> Next<S> {
     ///
     /// That the body has ended is told all the same: [`request_end`](super::Server::request_end),
     /// which hands nothing over, follows the last piece at once.
+    ///
+    /// A handler that holds the body until there is room for what it makes of it looks at
+    /// [`Response::room`] in every call; see [`response_flushed`](super::Server::response_flushed).
     #[doc(alias = "backpressure")]
     pub fn hold(state: S) -> NextBuilder<S> {
         NextBuilder { step: Step::Hold(state) }
@@ -318,6 +370,16 @@ impl<S: Server> Next<S> {
     /// or its deadline.
     pub fn go_on(state: S) -> NextBuilder<S> {
         NextBuilder { step: Step::GoOn(state) }
+    }
+
+    /// Go on as `state`, with the deadline that it has, and hear of [`wakeup`](Server::wakeup) once
+    /// the loop's time has reached `time`: to wait within the time that it has for the request. One
+    /// time is kept: a later call of this replaces it. At the deadline, if that comes before,
+    /// [`timeout`](Server::timeout) is called instead.
+    #[doc(alias = "sleep")]
+    #[doc(alias = "timer")]
+    pub fn wake_at(state: S, time: Time) -> Next<S> {
+        Next { step: Step::WakeAt(state, time), deadline: Deadline::Keep }
     }
 
     /// The response is complete; nothing is left to do.
@@ -358,18 +420,23 @@ impl<S: Server> Next<S> {
     /// other.
     #[doc(alias = "middleware")]
     #[inline]
-    pub fn map<T: Server>(
+    pub fn map<T: Server<Context = S::Context>>(
         self,
-        handler: impl FnOnce(S) -> T,
-        upgrade: impl FnOnce(<S::Upgrade as Protocol>::Seed) -> <T::Upgrade as Protocol>::Seed,
-    ) -> Next<T> {
+        handler: impl FnOnce(S) -> T + Send + 'static,
+        upgrade: impl FnOnce(UpgradeSeed<S>) -> UpgradeSeed<T> + Send + 'static,
+    ) -> Next<T>
+    where
+        S: 'static,
+    {
         let step = match self.step {
             Step::Receive(state, mode) => Step::Receive(handler(state), mode),
             Step::Hold(state) => Step::Hold(handler(state)),
             Step::GoOn(state) => Step::GoOn(handler(state)),
+            Step::WakeAt(state, time) => Step::WakeAt(handler(state), time),
             Step::Finished => Step::Finished,
             Step::Fail(status) => Step::Fail(status),
             Step::Upgrade(seed) => Step::Upgrade(upgrade(seed)),
+            Step::Later(inner) => Step::Later(Box::new(Mapped { inner, handler, upgrade })),
         };
         Next { step, deadline: self.deadline }
     }
@@ -377,8 +444,47 @@ impl<S: Server> Next<S> {
     /// The same answer around another handler that upgrades to the same protocol, or to none.
     #[doc(alias = "middleware")]
     #[inline]
-    pub fn wrap<T: Server<Upgrade = S::Upgrade>>(self, handler: impl FnOnce(S) -> T) -> Next<T> {
+    pub fn wrap<T>(self, handler: impl FnOnce(S) -> T + Send + 'static) -> Next<T>
+    where
+        S: 'static,
+        T: Server<Context = S::Context, Upgrade = S::Upgrade>,
+    {
         self.map(handler, |seed| seed)
+    }
+
+    /// What is still to wait in the handler's place.
+    pub(super) fn later(waits: Box<dyn Later<S>>) -> NextBuilder<S> {
+        NextBuilder { step: Step::Later(waits) }
+    }
+}
+
+impl<S, T, H, U> Later<T> for Mapped<S, H, U>
+where
+    S: Server + 'static,
+    T: Server<Context = S::Context>,
+    H: FnOnce(S) -> T + Send + 'static,
+    U: FnOnce(UpgradeSeed<S>) -> UpgradeSeed<T> + Send + 'static,
+{
+    fn is_ready(&self) -> bool {
+        self.inner.is_ready()
+    }
+
+    fn wakeup(
+        self: Box<Self>,
+        response: &mut Response<'_>,
+        scope: &mut Scope<'_, S::Context>,
+    ) -> Next<T> {
+        let Mapped { inner, handler, upgrade } = *self;
+        inner.wakeup(response, scope).map(handler, upgrade)
+    }
+
+    fn timeout(
+        self: Box<Self>,
+        response: &mut Response<'_>,
+        scope: &mut Scope<'_, S::Context>,
+    ) -> Next<T> {
+        let Mapped { inner, handler, upgrade } = *self;
+        inner.timeout(response, scope).map(handler, upgrade)
     }
 }
 
@@ -425,9 +531,11 @@ impl<S: Server> fmt::Debug for Step<S> {
             Step::Receive(_, mode) => write!(f, "Receive({mode:?})"),
             Step::Hold(_) => f.write_str("Hold"),
             Step::GoOn(_) => f.write_str("GoOn"),
+            Step::WakeAt(_, time) => write!(f, "WakeAt({time:?})"),
             Step::Finished => f.write_str("Finished"),
             Step::Fail(status) => write!(f, "Fail({status})"),
             Step::Upgrade(_) => f.write_str("Upgrade"),
+            Step::Later(_) => f.write_str("Later"),
         }
     }
 }

@@ -23,7 +23,9 @@ pub struct Http2Config {
     pub(super) streams_max: u32,
     pub(super) stream_window: u32,
     pub(super) connection_window: u32,
+    pub(super) collected_bytes_max: usize,
     pub(super) unsent_bytes_max: usize,
+    pub(super) responses_bytes_max: usize,
     pub(super) continuations_max: u32,
     pub(super) settings_timeout: Duration,
     pub(super) floods: FloodLimits,
@@ -37,13 +39,16 @@ impl Http2Config {
             streams_max: 100,
             stream_window: 64 << 10,
             connection_window: 1 << 20,
+            collected_bytes_max: 4 << 20,
             unsent_bytes_max: 1 << 20,
+            responses_bytes_max: 8 << 20,
             continuations_max: 8,
             settings_timeout: Duration::from_secs(10),
             floods: FloodLimits {
                 resets: Rate { burst: 200, per_second: 33 },
                 provoked_resets: Rate { burst: 200, per_second: 10 },
                 control_frames: Rate { burst: 1000, per_second: 100 },
+                small_data: Rate { burst: 100_000, per_second: 100_000 },
             },
         }
     }
@@ -84,12 +89,29 @@ impl Http2Config {
         self
     }
 
+    /// Octets of the bodies of one connection that are collected in memory for handlers that want
+    /// them whole. Default 4 MiB: four of the longest at full speed. Beyond, the window of none is
+    /// opened further but of the one whose request came first, so that they come one after the other;
+    /// those that wait are not late. What their windows allow by then may come on top:
+    /// [`stream_window`](Http2Config::stream_window) of each.
+    pub fn collected_bytes_max(mut self, octets: usize) -> Http2Config {
+        self.collected_bytes_max = octets;
+        self
+    }
+
     /// Bytes of memory that responses of one connection wait with, for their turn or for their
-    /// windows. Default 1 MiB. Beyond, [`Response::room`](super::Response::room) is small; beyond
-    /// eight times as many, which are of handlers that answer with more than there is room for,
-    /// further requests are refused (REFUSED_STREAM), until the peer has taken some.
+    /// windows. Default 1 MiB. Beyond, [`Response::room`](super::Response::room) is small.
     pub fn unsent_bytes_max(mut self, bytes: usize) -> Http2Config {
         self.unsent_bytes_max = bytes;
+        self
+    }
+
+    /// Bytes of memory that responses of one connection wait with, those of handlers among them that
+    /// answer with more than there is room for. Default 8 MiB: a hundred of 64 KiB that were asked
+    /// for at once, and some. Beyond, further requests are refused (REFUSED_STREAM) until the peer
+    /// has taken some.
+    pub fn responses_bytes_max(mut self, bytes: usize) -> Http2Config {
+        self.responses_bytes_max = bytes;
         self
     }
 
@@ -136,6 +158,14 @@ impl Http2Config {
         self.floods.control_frames = Rate { burst, per_second };
         self
     }
+
+    /// DATA of less than 256 octets that do not end their stream. Default 100,000 at once and as
+    /// many a second: streams of small messages have each in a frame of its own, and a peer that
+    /// does nothing else costs a sixtieth of a core. Beyond, the connection ends.
+    pub fn small_data(mut self, burst: u32, per_second: u32) -> Http2Config {
+        self.floods.small_data = Rate { burst, per_second };
+        self
+    }
 }
 
 impl Http2Config {
@@ -159,12 +189,15 @@ impl fmt::Debug for Http2Config {
             .field("streams_max", &self.streams_max)
             .field("stream_window", &self.stream_window)
             .field("connection_window", &self.connection_window)
+            .field("collected_bytes_max", &self.collected_bytes_max)
             .field("unsent_bytes_max", &self.unsent_bytes_max)
+            .field("responses_bytes_max", &self.responses_bytes_max)
             .field("continuations_max", &self.continuations_max)
             .field("settings_timeout", &self.settings_timeout)
             .field("resets", &self.floods.resets.burst)
             .field("provoked_resets", &self.floods.provoked_resets.burst)
             .field("control_frames", &self.floods.control_frames.burst)
+            .field("small_data", &self.floods.small_data.burst)
             .field("floods", &self.floods)
             .finish()
     }

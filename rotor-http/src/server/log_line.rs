@@ -14,20 +14,44 @@ pub(super) struct LogLine {
     pub(super) method: Box<str>,
     pub(super) target: Box<str>,
     pub(super) version: Option<Version>,
+    pub(super) fields: Fields,
 }
 
+/// The fields of a request that the log shows, those that it has.
+#[derive(Default, Debug)]
+pub(super) struct Fields(Box<[Field]>);
+
+/// A name, and the value as it was sent.
+type Field = (&'static str, Box<[u8]>);
+
 impl LogLine {
-    /// Of a request whose head was read, or could not be.
+    /// Of a request whose head was read, or could not be; with so many of its fields as there are
+    /// of these names.
     #[cold]
     pub(super) fn of(
         head: Option<&RequestHead<'_>>,
+        names: &[&'static str],
         connection: ConnectionInfo<'_>,
     ) -> Box<LogLine> {
+        let field = |name: &'static str| Some((name, head?.fields().get(name)?.into()));
         Box::new(LogLine {
             peer: connection.peer_address(),
             method: head.map_or("", |head| head.method().as_str()).into(),
             target: head.map_or("", |head| head.target().as_str()).into(),
             version: head.map(RequestHead::version),
+            fields: Fields(names.iter().filter_map(|name| field(name)).collect()),
         })
+    }
+}
+
+impl Fields {
+    pub(super) fn get(&self, name: &str) -> Option<&[u8]> {
+        let found = self.0.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
+        found.map(|(_, value)| &**value)
+    }
+
+    #[cfg(test)]
+    pub(super) fn of_pairs(pairs: &[(&'static str, &[u8])]) -> Fields {
+        Fields(pairs.iter().map(|(name, value)| (*name, (*value).into())).collect())
     }
 }

@@ -12,7 +12,7 @@
 //! | [`Server`], [`Next`], [`Reply`], [`RecvMode`] | a handler, its answers, how it wants to see the body |
 //! | [`Head`], [`Response`] | what it is given: the request, and the writer of its response |
 //! | [`Routed`], [`NoUpgrade`] | two servers side by side; no other protocol on the same connection |
-//! | [`bind`], [`listen`], [`HttpSeed`], [`ServerConfig`], [`Counters`] | setting up, and watching |
+//! | [`bind`], [`listen`], [`HttpSeed`], [`ServerConfig`], [`Counters`], [`AccessLog`] | setting up, and watching |
 //! | [`Connection`], [`HttpStream`], [`HttpAccept`] | the machines, by their names |
 //!
 //! # Names that the client has, too
@@ -25,6 +25,8 @@
 //! [`Response`] is the message that answers a request, not what a machine returns to its loop
 //! ([`rotor_core::Response`]): where both are needed, import one as another name.
 
+mod access_log;
+mod age;
 mod config;
 mod connection;
 mod counters;
@@ -33,8 +35,10 @@ mod exchange;
 mod finished;
 mod handler;
 mod head;
+#[cfg(feature = "http2")]
 mod http2_config;
 mod io;
+mod later;
 mod listen;
 mod log_line;
 mod opened;
@@ -46,18 +50,26 @@ mod routed;
 mod serve;
 mod serve_error;
 mod server_fn;
+mod shared;
 mod shared_date;
+#[cfg(feature = "http2")]
 mod streams;
+#[cfg(not(feature = "http2"))]
+#[path = "no_streams.rs"]
+mod streams;
+mod traffic;
 mod unwanted;
 
 pub use rotor_core::Scope;
 
+pub use self::access_log::{AccessLog, AccessLogConfig, LogFormat, LogReopener, LostLines};
 pub use self::config::ServerConfig;
 pub use self::connection::{Connection, HttpSeed, HttpStream};
 pub use self::counters::Counters;
 pub use self::finished::Finished;
 pub use self::handler::{Next, NextBuilder, Server};
 pub use self::head::Head;
+#[cfg(feature = "http2")]
 pub use self::http2_config::Http2Config;
 pub use self::listen::{HttpAccept, bind, listen};
 pub use self::reply::Reply;

@@ -44,6 +44,8 @@ pub(super) struct Outgoing {
     /// Octets that may wait beside those of other responses on the same connection.
     pub(super) room_max: usize,
     log: Option<Box<LogLine>>,
+    /// Its end was counted, and told the log.
+    is_over: bool,
 }
 
 impl Outgoing {
@@ -57,7 +59,17 @@ impl Outgoing {
     ) -> Outgoing {
         let unsent = output.len();
         let (state, ahead) = (ResponseState::new(reply), Some(unsent));
-        Outgoing { state, reply, ahead, unsent, bytes: 0, began, room_max: usize::MAX, log }
+        Outgoing {
+            state,
+            reply,
+            ahead,
+            unsent,
+            bytes: 0,
+            began,
+            room_max: usize::MAX,
+            log,
+            is_over: false,
+        }
     }
 
     /// What the handler has written on seeing the head, behind `ahead` octets of earlier responses.
@@ -72,7 +84,9 @@ impl Outgoing {
         let unsent = output.len();
         let (ahead, bytes) = (Some(ahead), unsent.saturating_sub(ahead) as u64);
         let room_max = usize::MAX;
-        let mut outgoing = Outgoing { state, reply, ahead, unsent, bytes, began, room_max, log };
+        let is_over = false;
+        let mut outgoing =
+            Outgoing { state, reply, ahead, unsent, bytes, began, room_max, log, is_over };
         outgoing.note_interim();
         outgoing
     }
@@ -86,10 +100,11 @@ impl Outgoing {
         now: Time,
         config: &ServerConfig,
     ) -> Outgoing {
+        config.count().traffic.unseen();
         let is_head = head.is_some_and(|head| head.method() == Method::Head);
         // Two copies of the peer's text: made for nobody, they would make a flood of bad requests
         // dearer.
-        let log = config.is_logged().then(|| LogLine::of(head, connection));
+        let log = config.is_logged().then(|| LogLine::of(head, config.logged_fields(), connection));
         Outgoing::new(ReplyTo { is_head, ..ReplyTo::unreadable() }, output, now, log)
     }
 
@@ -188,9 +203,18 @@ impl Outgoing {
         }
     }
 
-    /// Tells the log of the response as it is now. A hook that panics costs nobody anything.
+    /// Whether its end was counted.
+    pub(super) fn is_over(&self) -> bool {
+        self.is_over
+    }
+
+    /// Counts the response as it is now, and tells the log of it. A hook that panics costs nobody
+    /// anything.
     #[inline]
-    pub(super) fn log<C>(&self, scope: &mut Scope<'_, C>, config: &ServerConfig) {
+    pub(super) fn end<C>(&mut self, scope: &mut Scope<'_, C>, config: &ServerConfig) {
+        self.is_over = true;
+        let time = scope.now() - self.began;
+        config.count().traffic.ended(self.state.final_status(), time);
         let Some(line) = &self.log else { return };
         let finished = Finished {
             peer: line.peer,
@@ -199,8 +223,9 @@ impl Outgoing {
             version: line.version,
             status: self.state.final_status(),
             bytes: self.bytes,
-            time: scope.now() - self.began,
+            time,
             unix_seconds: unix_seconds(scope.wall_time()),
+            fields: &line.fields,
         };
         if let Err(panicked) = scope.guard(|_| config.write_log(&finished)) {
             Counters::add(&config.count().panics);

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use rotor_core::{Scope, Time};
+use rotor_core::{Description, Scope, Time};
 use rotor_stream::Block;
 
 use super::handler::{Next, Server};
@@ -20,7 +20,7 @@ use crate::semantics::trailers::Trailers;
     note = "implement `Route` for an empty type: `First`, `Second` and `is_first`"
 )]
 #[doc(alias = "router")]
-pub trait Route {
+pub trait Route: 'static {
     /// The server of the requests for which [`is_first`](Route::is_first) says yes. It also writes
     /// the error pages.
     type First: Server;
@@ -235,6 +235,13 @@ impl<R: Route> Server for Routed<R> {
         scope: Sc<'_, '_, R>,
     ) -> Next<Self> {
         either!(self, handler => handler.draining(until, response, scope))
+    }
+
+    fn describe(&self, to: &mut Description) {
+        match self {
+            Routed::First(handler) => handler.describe(to),
+            Routed::Second(handler) => handler.describe(to),
+        }
     }
 
     fn bad_request(self, error: BodyError, scope: Sc<'_, '_, R>) {

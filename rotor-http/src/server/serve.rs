@@ -25,6 +25,7 @@ use super::reply::Reply;
 use super::response::Response;
 use super::serve_error::ServeError;
 use super::server_fn::ServerFn;
+use crate::health::Health;
 
 /// How long requests may take to finish once the process is asked to end.
 const DRAIN_TIME_MAX: Duration = Duration::from_secs(10);
@@ -97,6 +98,7 @@ pub struct Serve {
     loop_config: Config,
     drain: Drain,
     hand_over: Option<PathBuf>,
+    health: Option<Health>,
 }
 
 impl Serve {
@@ -116,6 +118,7 @@ impl Serve {
             loop_config: Config::new(),
             drain: Drain::new(DRAIN_TIME_MAX),
             hand_over: None,
+            health: None,
         }
     }
 
@@ -183,6 +186,15 @@ impl Serve {
     #[doc(alias = "restart")]
     pub fn hand_over(mut self, path: impl Into<PathBuf>) -> Serve {
         self.hand_over = Some(path.into());
+        self
+    }
+
+    /// Has its loops watched for the probes that `health` answers, elsewhere
+    /// ([`serve_at`](Health::serve_at), say), and says there that the process is ready once it listens. Default: nobody
+    /// asks.
+    #[doc(alias = "readiness")]
+    pub fn health(mut self, health: Health) -> Serve {
+        self.health = Some(health);
         self
     }
 
@@ -255,6 +267,7 @@ impl Serve {
         // Before the line is printed: who reads it may ask the process to end at once.
         signals::drain_on_termination_with(instance.handle(), self.drain)?;
         say(format_args!("listening on http://{address}/"))?;
+        self.set_ready();
         check(&instance.run()?)
     }
 
@@ -263,7 +276,7 @@ impl Serve {
         addresses: &[SocketAddr],
         parts: impl Fn() -> (S::Seed, S::Context) + Clone + Send + 'static,
     ) -> Result<(), BoxError> {
-        let (threads, drain) = (self.threads, self.drain);
+        let (threads, drain, health) = (self.threads, self.drain, self.health.clone());
         let (opened, following) = match self.hand_over.as_deref() {
             Some(path) => follow(path, addresses, &self.listen, threads, drain.time())?,
             None => open(addresses, &self.listen, threads)?,
@@ -281,6 +294,9 @@ impl Serve {
                 Ok(say(format_args!("listening on http://{address}/ with {threads} threads"))?)
             })
             .and_then(|()| following(&group));
+        if let (Ok(()), Some(health)) = (&said, &health) {
+            health.set_ready(true);
+        }
         if let Err(error) = said {
             // Dropped, the group would be told to stop, and not waited for.
             group.handle().stop();
@@ -291,7 +307,7 @@ impl Serve {
     }
 
     /// One loop, with its listeners.
-    fn make<S: Server>(
+    fn make<S: Server + 'static>(
         &self,
         parts: &impl Fn() -> (S::Seed, S::Context),
         open: impl FnOnce(&mut EarlyScope<'_>) -> Result<Vec<TcpListener>, BoxError>,
@@ -314,7 +330,17 @@ impl Serve {
                 Accept::listen(listener, seed.clone(), self.accept.clone(), scope)
             })?;
         }
-        Ok(creator.instantiate(context))
+        let mut instance = creator.instantiate(context);
+        if let Some(health) = &self.health {
+            health.watch(&mut instance);
+        }
+        Ok(instance)
+    }
+
+    fn set_ready(&self) {
+        if let Some(health) = &self.health {
+            health.set_ready(true);
+        }
     }
 }
 
@@ -346,54 +372,4 @@ impl fmt::Debug for Serve {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::h1::Status;
-
-    fn hello(_: &Head<'_>, response: &mut Response<'_>, _: &mut Scope<'_, ()>) -> Reply {
-        response.reply(Status::OK, "text/plain", b"hello\n")
-    }
-
-    /// What `main` prints when it returns the error of serving there.
-    fn refusal(address: &str, threads: usize) -> String {
-        let error = Serve::new(address)
-            .threads(threads)
-            .run_fn(hello, || ())
-            .expect_err("it cannot be served there");
-        format!("{error:?}")
-    }
-
-    #[test]
-    fn what_is_no_address_is_named_with_an_example_of_one() {
-        for wrong in ["nonsense", "127.0.0.1", "127.0.0.1:70000", ""] {
-            for threads in [1, 2] {
-                let message = refusal(wrong, threads);
-                assert_eq!(
-                    message,
-                    format!("cannot serve at {wrong:?}: it should be like 127.0.0.1:3000")
-                );
-            }
-        }
-    }
-
-    #[test]
-    fn the_time_of_a_drain_leaves_its_phases_alone() {
-        let phases = Drain::new(Duration::from_secs(60)).announce(Duration::from_secs(5));
-        let server = Serve::new("127.0.0.1:0").drain(phases);
-        assert_eq!(server.drain.time(), Duration::from_secs(60), "also after a hand-over");
-        let shorter = server.drain_time_max(Duration::from_secs(20)).drain;
-        assert_eq!(shorter.time(), Duration::from_secs(20));
-        assert_eq!(shorter.in_all(), Duration::from_secs(25));
-    }
-
-    #[test]
-    fn an_address_that_others_have_is_named() {
-        #[expect(clippy::disallowed_methods, reason = "the other one is no machine")]
-        let other = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
-        let address = other.local_addr().expect("it is bound").to_string();
-        for threads in [1, 2] {
-            let message = refusal(&address, threads);
-            assert!(message.contains(&address) && message.contains("in use"), "{message}");
-        }
-    }
-}
+mod tests;

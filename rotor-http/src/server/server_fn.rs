@@ -62,7 +62,8 @@ where
     type Seed = F;
     type Upgrade = NoUpgrade<C>;
 
-    #[inline]
+    // It is the function, and a part of whoever calls that.
+    #[inline(always)]
     fn headers_received(
         function: F,
         head: &Head<'_>,

@@ -10,6 +10,7 @@
 mod corpora;
 mod exchanges;
 mod hostile;
+mod http2;
 mod names;
 mod pool;
 mod probe;

@@ -6,7 +6,7 @@ use std::fmt::Write;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rotor_core::{Future, Notifier, Outcome};
+use rotor_core::{Description, Future, Notifier, Outcome};
 use rotor_http::client::{
     Client, ClientConfig, ClientError, Connection, ConnectionSeed, Feed, Head, Job, Next, Offer,
     RecvMode, Request, Scope,
@@ -30,7 +30,11 @@ pub(crate) struct Seen {
     pub(crate) futures: VecDeque<Future<Result>>,
     /// Wakes the connection.
     pub(crate) notifier: Option<Notifier>,
+    /// Wake the handlers, in the order in which they were prepared.
+    pub(crate) handlers: Vec<Notifier>,
     pub(crate) given_back: Vec<Job<Probe>>,
+    /// What was given back is taken again.
+    pub(crate) takes_back: bool,
     /// What the handler does when it is woken.
     pub(crate) on_wakeup: Option<OnWakeup>,
 }
@@ -214,6 +218,8 @@ impl Client for Probe {
         self.on("prepare", scope);
         self.is_prepared = true;
         scope.notifier = Some(scope.notifier());
+        let own = scope.notifier();
+        scope.handlers.push(own);
         match self.write(request) {
             Ok(()) => self.wait(scope),
             Err(error) => Next::error(error),
@@ -387,6 +393,10 @@ impl Protocol for Shout {
         });
         Intent::done()
     }
+
+    fn describe(&self, to: &mut Description) {
+        to.set_state("shouting");
+    }
 }
 
 /// A feed that takes what the context holds.
@@ -396,6 +406,11 @@ pub(crate) struct Script;
 impl Feed<Probe> for Script {
     fn next(&mut self, _: bool, scope: Sc<'_, '_>) -> Offer<Probe> {
         scope.notifier = Some(scope.notifier());
+        if scope.takes_back
+            && let Some(job) = scope.given_back.pop()
+        {
+            return Offer::Job(job);
+        }
         let Some(probe) = scope.plans.pop_front() else { return Offer::Idle };
         if scope.notes_jobs {
             scope.events.push(format!("{} taken", probe.target));

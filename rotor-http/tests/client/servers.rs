@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::thread;
 
 use rotor_core::net::{ListenOptions, Listener, TcpListener, TcpStream};
-use rotor_core::{Config, ExitPolicy, Loop, Response, rotor_compose};
+use rotor_core::{Config, ExitPolicy, Loop, LoopHandle, Response, rotor_compose};
 use rotor_http::Status;
 use rotor_http::client::{
     Ask, ByAddress, ClientConfig, ClientError, Fetch, Fetched, Pool, PoolConfig, PoolMachine,
@@ -63,6 +63,15 @@ fn get(
     pool.service().ask_from_thread(ask).expect("there is room").wait().expect("the pool answers")
 }
 
+/// Ends the loop however the test ends.
+struct StopWhenDropped(LoopHandle);
+
+impl Drop for StopWhenDropped {
+    fn drop(&mut self) {
+        self.0.stop();
+    }
+}
+
 /// Runs a server and a pool while `work` asks the one through the other.
 fn with_server(
     config: PoolConfig,
@@ -93,8 +102,9 @@ fn with_server(
     let handle = instance.handle();
     thread::scope(|threads| {
         threads.spawn(move || {
+            // Whatever becomes of `work`: a loop that goes on after a failed assertion would hide it.
+            let _stop = StopWhenDropped(handle);
             work(&pool, address);
-            handle.stop();
         });
         instance.run().expect("the backend can wait");
     });

@@ -1,11 +1,14 @@
 //! What is to cross threads may, and what an idle connection costs.
 
 use rotor_core::net::TcpStream;
+use rotor_core::{Description, Machine};
+use rotor_http::Limits;
 use rotor_http::client::{
     Ask, ByAddress, ClientConfig, ClientError, Connection, Fetch, Fetched, Job, Pool, PoolMachine,
 };
 
-use crate::probe::{Probe, Script};
+use crate::http2::server::{Server, data, headers, page};
+use crate::probe::{Probe, Probed, Script, connection};
 
 #[test]
 fn what_is_to_cross_threads_may() {
@@ -24,4 +27,31 @@ fn what_is_to_cross_threads_may() {
 fn an_idle_connection_is_small() {
     let size = size_of::<Connection<Probe, Script>>();
     assert!(size <= 40, "{size}: settings, count, state");
+}
+
+/// What the one connection of a test says of itself.
+fn description(driver: &mut Probed) -> (&'static str, u64) {
+    let token = driver.context().notifier.as_ref().expect("it was asked").token();
+    let mut description = Description::new();
+    let machines = driver.test().instance().machines();
+    machines.get(token).expect("it is alive").describe(&mut description);
+    (description.state(), description.messages())
+}
+
+#[test]
+fn a_connection_says_what_it_is_at() {
+    let mut driver = connection(Limits::new(), [Probe::get("/")]);
+    assert_eq!(description(&mut driver), ("asking", 0));
+    driver.send(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi");
+    assert_eq!(description(&mut driver), ("idle", 1));
+    let probe = Probe { upgrade: Some("shout"), ..Probe::get("/") };
+    let mut driver = connection(Limits::new(), [probe]);
+    driver.send(b"HTTP/1.1 101 S\r\nUpgrade: shout\r\nConnection: upgrade\r\n\r\n");
+    assert_eq!(description(&mut driver), ("shouting", 0));
+    let mut server = Server::new([Probe::get("/1"), Probe::get("/2")]);
+    server.send(&page(1, "one"));
+    server.send(&headers(3, &[(":status", "200")], false));
+    assert_eq!(description(&mut server.driver), ("asking (HTTP/2)", 1));
+    server.send(&data(3, b"two", true));
+    assert_eq!(description(&mut server.driver), ("idle (HTTP/2)", 2));
 }

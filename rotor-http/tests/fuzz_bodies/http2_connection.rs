@@ -37,7 +37,9 @@ fn serve(bytes: &[u8], piece: usize) -> Vec<String> {
     let http2 = Http2Config::new()
         .prior_knowledge(true)
         .streams_max(STREAMS_MAX)
-        .unsent_bytes_max(usize::MAX >> 8);
+        .collected_bytes_max(usize::MAX)
+        .unsent_bytes_max(usize::MAX >> 8)
+        .responses_bytes_max(usize::MAX);
     let limits = Limits::new().buffered_body_bytes_max(1000);
     let config = ServerConfig::new().limits(limits).http2(http2);
     let mut driver: Driver<server::Connection<Site>> =

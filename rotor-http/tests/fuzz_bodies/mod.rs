@@ -10,6 +10,7 @@ mod body;
 mod connection;
 mod dates;
 mod hpack;
+mod http2_client;
 mod http2_connection;
 mod http2_frames;
 mod input;
@@ -24,11 +25,12 @@ mod targets;
 pub(super) type Target = (&'static str, fn(&[u8]));
 
 /// Every fuzz target.
-pub(super) const TARGETS: [Target; 11] = [
+pub(super) const TARGETS: [Target; 12] = [
     ("body", body::run),
     ("connection", connection::run),
     ("dates", dates::run),
     ("hpack", hpack::run),
+    ("http2_client", http2_client::run),
     ("http2_connection", http2_connection::run),
     ("http2_frames", http2_frames::run),
     ("request_head", request_head::run),

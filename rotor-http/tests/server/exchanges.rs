@@ -6,9 +6,11 @@ use std::sync::{Arc, Mutex};
 
 use rotor_core::{Exit, LoopHandle};
 use rotor_http::Limits;
-use rotor_http::server::ServerConfig;
+use rotor_http::server::{HttpSeed, HttpStream, ServerConfig};
+use rotor_stream::Stream;
+use rotor_stream::testing::{Peer, ScriptedSocket, TestLoop, pair};
 
-use crate::probe::{BIG, Probed, Seen, get, line, post, probe, request, seconds};
+use crate::probe::{BIG, Probe, Probed, Seen, get, line, post, probe, request, seconds};
 use crate::tcp::TcpServer;
 use crate::wire::{answers, transcript};
 
@@ -293,6 +295,66 @@ fn a_connection_has_its_number_of_requests() {
     driver.send(&get("/").repeat(3));
     assert_eq!(transcript(&driver.take_received()), "200 GET / | 200 GET / close");
     assert_eq!((counters.requests(), counters.used_up()), (2, 1));
+}
+
+#[test]
+fn the_first_request_of_a_connection_that_is_old_is_its_last() {
+    let aged = || Limits::new().connection_age_max(seconds(100)).idle_timeout(seconds(50));
+    let ask = |at: &[u64]| {
+        let config = ServerConfig::new().limits(aged());
+        let counters = config.counters();
+        let mut driver = probe(config);
+        let mut now = 0;
+        for at in at {
+            driver.advance(seconds(at - now));
+            now = *at;
+            driver.send(&get("/"));
+        }
+        (transcript(&driver.take_received()), counters.aged(), counters.idle_timeouts())
+    };
+    // A tenth is taken off by chance: until 90 s none is old, at 100 s all are.
+    assert_eq!(ask(&[0, 45, 89]), ("200 GET / | 200 GET / | 200 GET /".into(), 0, 0));
+    assert_eq!(
+        ask(&[0, 45, 89, 100]),
+        ("200 GET / | 200 GET / | 200 GET / | 200 GET / close".into(), 1, 0)
+    );
+    // Nobody is closed for its age alone: a request may be on its way.
+    let config = ServerConfig::new().limits(aged().connection_age_max(seconds(10)));
+    let counters = config.counters();
+    let mut driver = probe(config);
+    driver.send(&get("/"));
+    driver.advance(seconds(49));
+    assert!(!driver.is_ended());
+    driver.advance(seconds(2));
+    assert!(driver.is_ended());
+    assert_eq!((counters.aged(), counters.idle_timeouts()), (0, 1));
+}
+
+#[test]
+fn connections_that_began_together_are_not_old_together() {
+    let config = ServerConfig::new().limits(Limits::new().connection_age_max(seconds(1_000)));
+    let seed = HttpSeed::<Probe>::new((), config);
+    let mut test = TestLoop::<HttpStream<Probe, ScriptedSocket>>::new(Seen::default());
+    let peers: Vec<_> = (0..8)
+        .map(|_| {
+            let (socket, peer) = pair(test.world());
+            test.add(|scope| Stream::connected(socket, seed.clone(), scope));
+            peer
+        })
+        .collect();
+    let mut ends = vec![0; peers.len()];
+    for now in 0..1_001 {
+        for (peer, end) in peers.iter().zip(&mut ends).filter(|(peer, _)| !peer.is_ended()) {
+            peer.send(&get("/"));
+            *end = now;
+        }
+        test.settle();
+        test.advance(seconds(1));
+    }
+    assert!(peers.iter().all(Peer::is_ended));
+    ends.sort_unstable();
+    assert!(ends.iter().all(|at| (899..=1_000).contains(at)), "{ends:?}");
+    assert!(ends[7] - ends[0] > 20, "{ends:?}");
 }
 
 /// A connection that writes its log into a vector.

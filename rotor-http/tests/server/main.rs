@@ -6,6 +6,7 @@
     reason = "the other end is a plain client, outside of any loop"
 )]
 
+mod at_end;
 mod attacks;
 mod collecting;
 #[path = "../corpora/mod.rs"]
@@ -15,7 +16,9 @@ mod ending;
 mod exchanges;
 mod faults;
 mod functions;
+mod health;
 mod http2;
+mod later;
 mod limits;
 mod misuse;
 mod mixed;
@@ -27,5 +30,7 @@ mod shape;
 mod suites;
 mod tcp;
 mod totals;
+mod traffic;
 mod upgrade;
+mod waking;
 mod wire;

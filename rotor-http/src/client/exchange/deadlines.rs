@@ -80,7 +80,7 @@ impl<K: Client> Exchange<K> {
     }
 
     /// Returns until when more of the body must have come.
-    fn body_deadline(&mut self, io: &Io<'_, '_, '_, K::Context>) -> Time {
+    pub(super) fn body_deadline(&mut self, io: &Io<'_, '_, '_, K::Context>) -> Time {
         // What has come is read even while the server takes nothing: it is never gated.
         let is_gated = false;
         let unread = io.transport.input.len();

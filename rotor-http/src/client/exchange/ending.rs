@@ -50,10 +50,11 @@ impl<K: Client> Exchange<K> {
     }
 
     /// Returns the request as it is to be made again.
-    fn repeat(&mut self, counters: &Counters) -> Option<Box<Job<K>>> {
+    pub(super) fn repeat(&mut self, counters: &Counters) -> Option<Box<Job<K>>> {
         let (handler, port) = (self.handler.take()?, self.port.take()?);
         Counters::add(&counters.repeated);
-        Some(Box::new(Job { handler, deadline: self.deadline, port, is_repeated: true }))
+        let (deadline, refusals) = (self.deadline, self.refusals);
+        Some(Box::new(Job { handler, deadline, port, is_repeated: true, refusals }))
     }
 
     /// Leaves the connection for another one, on which the request is made again.
@@ -83,7 +84,8 @@ impl<K: Client> Exchange<K> {
         let is_unused = self.request.is_unstarted() && io.transport.output.is_empty();
         self.answer(outcome, io.config.count());
         // In this order: `is_reusable` says no to one whose response is still to come.
-        if is_unused || self.is_reusable(io) {
+        // A stream is none: its connection goes on in any case.
+        if is_unused || (!self.request.is_framed() && self.is_reusable(io)) {
             Flow::Done(End::Reusable)
         } else {
             Flow::Done(End::Close)

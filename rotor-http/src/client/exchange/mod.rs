@@ -11,6 +11,8 @@
 
 mod deadlines;
 mod ending;
+#[cfg(feature = "http2")]
+mod framed;
 mod reading;
 #[cfg(feature = "body")]
 mod storing;
@@ -55,6 +57,7 @@ pub(super) struct Exchange<K: Client> {
     /// Whether the connection has served another request before.
     is_reused: bool,
     is_repeated: bool,
+    refusals: u8,
     /// Whether the request was complete when `prepare_request` returned.
     was_written_at_once: bool,
     /// The body of the response, while it is being stored for the handler.
@@ -84,7 +87,7 @@ pub(super) type UpgradeSeed<K> = <<K as Client>::Upgrade as Protocol>::Seed;
 impl<K: Client> Exchange<K> {
     /// A request that is to be made.
     pub(super) fn new(job: Job<K>, is_reused: bool) -> Box<Exchange<K>> {
-        let Job { handler, deadline, port, is_repeated } = job;
+        let Job { handler, deadline, port, is_repeated, refusals } = job;
         Box::new(Exchange {
             handler: Some(handler),
             port: Some(port),
@@ -100,6 +103,7 @@ impl<K: Client> Exchange<K> {
             is_switched: false,
             is_reused,
             is_repeated,
+            refusals,
             was_written_at_once: false,
             #[cfg(feature = "body")]
             storing: None,
@@ -109,7 +113,8 @@ impl<K: Client> Exchange<K> {
     /// The request as it was, if it was not begun.
     pub(super) fn into_job(self) -> Option<Job<K>> {
         let (handler, port) = (self.handler?, self.port?);
-        Some(Job { handler, deadline: self.deadline, port, is_repeated: self.is_repeated })
+        let (deadline, is_repeated, refusals) = (self.deadline, self.is_repeated, self.refusals);
+        Some(Job { handler, deadline, port, is_repeated, refusals })
     }
 
     /// Begins: the handler writes its request; unless nobody waits for it any more, or it has no
@@ -142,6 +147,9 @@ impl<K: Client> Exchange<K> {
         // What comes before the request has begun is not its response; and while the handler holds
         // the body off, it stays with the server: that is the backpressure.
         if self.request.is_unstarted() || self.body.is_held() {
+            Flow::Wait(self.wait(None, io))
+        } else if self.body.is_expected() && self.request.is_framed() {
+            // Its head comes in a frame of its own.
             Flow::Wait(self.wait(None, io))
         } else if self.body.is_expected() {
             self.read_head(io)

@@ -1,16 +1,19 @@
 //! Reading the response: its head, its body, and its end when that is the end of the connection.
 
-use rotor_stream::{Exception, Fatal, Transport};
+use rotor_core::{Panicked, Scope};
+use rotor_stream::{Exception, Fatal, Output, Transport};
 
 use super::{Exchange, Exchanged};
-use crate::body_receiver::{Part, Received};
+use crate::body_receiver::{BodyReceiver, Part, Received};
+use crate::client::config::ClientConfig;
 use crate::client::error::ClientError;
-use crate::client::handler::Client;
+use crate::client::handler::{Client, Next};
 use crate::client::head::Head;
 use crate::client::io::Io;
 use crate::client::request::Request;
 use crate::flow::Flow;
 use crate::h1::field_storage::FieldStorage;
+use crate::h1::head::ResponseHead;
 use crate::h1::response_semantics::ResponseSemantics;
 use crate::semantics::error::BodyError;
 use crate::semantics::method::Method;
@@ -42,32 +45,59 @@ impl<K: Client> Exchange<K> {
             Ok(terms) => terms,
             Err(error) => return Flow::Fail(error.into()),
         };
-        let (len, status) = (head.input_len(), head.status());
+        let len = head.input_len();
+        if let Some(flow) = self.consider(&head, &terms, config) {
+            return flow;
+        }
+        let head = Head::new(head, terms, connection);
+        let Some(next) = self.tell(&head, &terms, output, scope, config) else {
+            return Flow::Wait(self.wait(None, io));
+        };
+        input.consume(len);
+        self.apply(next, io)
+    }
+
+    /// A head has come whole: is there something to be done before the handler hears of it, or
+    /// instead?
+    pub(super) fn consider(
+        &mut self,
+        head: &ResponseHead<'_>,
+        terms: &ResponseSemantics,
+        config: &ClientConfig,
+    ) -> Option<Exchanged<K>> {
         if terms.is_interim {
             // Each is small, but without end they would keep the response away for as long as they
             // come.
             self.interim += 1;
-            if self.interim > config.limits.interim_responses_max {
-                return Flow::Fail(ClientError::TooManyInterim);
-            }
-            // A second 100 asks for nothing more.
-            let wants_body = status == Status::CONTINUE && self.continue_until.take().is_some();
-            let Some(handler) = self.handler.take() else { return Flow::Wait(self.wait(None, io)) };
-            let head = Head::new(head, terms, connection);
-            let mut request =
-                Request::new(&mut self.request, output, config.limits.output_high_water);
-            let next = scope.guard(|scope| match wants_body {
-                true => handler.body_wanted(&mut request, scope),
-                false => handler.interim_received(&head, &mut request, scope),
-            });
-            input.consume(len);
-            return self.apply(next, io);
+            let is_over = self.interim > config.limits.interim_responses_max;
+            return is_over.then_some(Flow::Fail(ClientError::TooManyInterim));
         }
         let is_late_close =
-            status == Status::REQUEST_TIMEOUT && !terms.keep_alive && self.interim == 0;
-        if is_late_close && self.may_repeat() {
-            // RFC 9110 §15.5.9: the server tired of an idle connection just when it was used again.
-            return self.end_by_repeating(config.count());
+            head.status() == Status::REQUEST_TIMEOUT && !terms.keep_alive && self.interim == 0;
+        // RFC 9110 §15.5.9: the server tired of an idle connection just when it was used again.
+        (is_late_close && self.may_repeat()).then(|| self.end_by_repeating(config.count()))
+    }
+
+    /// Tells the handler of a head; `None` if there is no handler any more.
+    pub(super) fn tell(
+        &mut self,
+        head: &Head<'_>,
+        terms: &ResponseSemantics,
+        output: &mut Output,
+        scope: &mut Scope<'_, K::Context>,
+        config: &ClientConfig,
+    ) -> Option<Result<Next<K>, Panicked>> {
+        let status = head.status();
+        let high_water = config.limits.output_high_water;
+        if terms.is_interim {
+            // A second 100 asks for nothing more.
+            let wants_body = status == Status::CONTINUE && self.continue_until.take().is_some();
+            let handler = self.handler.take()?;
+            let mut request = Request::new(&mut self.request, output, high_water);
+            return Some(scope.guard(|scope| match wants_body {
+                true => handler.body_wanted(&mut request, scope),
+                false => handler.interim_received(head, &mut request, scope),
+            }));
         }
         // Before the handler is called: it may finish in the call, and then these say what becomes
         // of the connection.
@@ -77,13 +107,13 @@ impl<K: Client> Exchange<K> {
             || (self.request.framing_method() == Method::Connect && status.is_success());
         // A final status ends the wait for 100, whatever it says.
         self.continue_until = None;
-        self.body.announce(terms.body);
-        let Some(handler) = self.handler.take() else { return Flow::Wait(self.wait(None, io)) };
-        let head = Head::new(head, terms, connection);
-        let mut request = Request::new(&mut self.request, output, config.limits.output_high_water);
-        let next = scope.guard(|scope| handler.headers_received(&head, &mut request, scope));
-        input.consume(len);
-        self.apply(next, io)
+        match self.request.is_framed() {
+            true => self.body = BodyReceiver::framed(terms.body),
+            false => self.body.announce(terms.body),
+        }
+        let handler = self.handler.take()?;
+        let mut request = Request::new(&mut self.request, output, high_water);
+        Some(scope.guard(|scope| handler.headers_received(head, &mut request, scope)))
     }
 
     /// Looks at what has come of the body, and hands it over.

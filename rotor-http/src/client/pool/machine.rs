@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 
-use rotor_core::{Event, Idle, InPlace, Machine, Response, Scope};
+use rotor_core::{Description, Event, Idle, InPlace, Machine, Response, Scope};
 
 use super::config::PoolConfig;
 use super::handle::Pool;
@@ -43,8 +43,14 @@ impl<K: Client, N: Connector<K::Context>> PoolMachine<K, N> {
         scope: &Scope<'_, C>,
     ) -> (Pool<K, N::Origin>, Response<Self, S>) {
         let (service, calls) = scope.create_service(config.asks_max);
+        let may_share: fn(&N::Origin) -> bool =
+            match (cfg!(feature = "http2"), client.knows_http2()) {
+                (false, _) => |_| false,
+                (true, true) => |_| true,
+                (true, false) => N::may_multiplex,
+            };
         let shared = Arc::new(Shared {
-            origins: Mutex::new(Origins::new(&config)),
+            origins: Mutex::new(Origins::new(&config, may_share)),
             manager: scope.notifier(),
             is_given_back: AtomicBool::new(false),
             config: Arc::new(client),
@@ -123,6 +129,13 @@ impl<K: Client, N: Connector<K::Context>> Machine for PoolMachine<K, N> {
             // Without it nobody could ask: it never makes room for others.
             Kind::Manager(_) => None,
             Kind::Connection(connection) => connection.idle(),
+        }
+    }
+
+    fn describe(&self, to: &mut Description) {
+        match &self.kind {
+            Kind::Manager(_) => to.set_state("managing"),
+            Kind::Connection(connection) => connection.describe(to),
         }
     }
 

@@ -9,7 +9,7 @@ use rotor_stream::Fatal;
 use super::origin::{Found, MemberId};
 use super::shared::Shared;
 use crate::client::error::ClientError;
-use crate::client::feed::{Feed, Offer};
+use crate::client::feed::{Feed, Offer, Room};
 use crate::client::handler::Client;
 use crate::client::job::Job;
 
@@ -38,12 +38,23 @@ impl<K: Client, O: Ord + Clone> Feed<K> for Member<K, O> {
         }
     }
 
+    fn room(&mut self, room: Room, scope: &mut Scope<'_, K::Context>) {
+        let mut origins = self.shared.origins();
+        origins.share(&self.origin, self.id, room, || scope.notifier());
+        let has_due = origins.has_due();
+        drop(origins);
+        if has_due {
+            self.shared.manager.wakeup();
+        }
+    }
+
     fn give_back(&mut self, job: Job<K>, scope: &mut Scope<'_, K::Context>) {
         let Some((job, bytes)) = self.shared.weigh(job, scope) else { return };
-        // The connection ends with this, which wakes the manager.
         self.shared.origins().add_repeated(self.origin.clone(), job, bytes);
         // Its deadline may be earlier than any that the manager knows.
         self.shared.is_given_back.store(true, Relaxed);
+        // A connection of HTTP/2 may go on.
+        self.shared.manager.wakeup();
     }
 
     fn not_connected(self, error: Fatal, scope: &mut Scope<'_, K::Context>) {

@@ -3,6 +3,8 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use crate::client::feed::Room;
+
 /// A connection of the pool.
 pub(super) type MemberId = u64;
 
@@ -19,6 +21,8 @@ pub(super) struct Origin<J, W> {
     connecting: usize,
     woken: usize,
     ending: usize,
+    /// What is known of how many requests a connection takes.
+    known: Known,
     /// It is among those for which something may have to be done.
     pub(super) is_due: bool,
 }
@@ -35,6 +39,8 @@ pub(super) type Moment = u64;
 
 /// What a connection does.
 ///
+/// One that speaks HTTP/2 is `Sharing` from then on, and is idle while it has nothing under way.
+///
 /// ```text
 ///   Connecting ─ takes ─▶ Busy ◀─ takes ─ Woken ◀─ wake ─┐
 ///        │                 │                │            │
@@ -47,6 +53,25 @@ enum State<W> {
     /// It is to look for work, and has not looked yet.
     Woken,
     Ending,
+    /// It speaks HTTP/2.
+    Sharing(Sharing<W>),
+}
+
+/// A connection that has many requests under way.
+struct Sharing<W> {
+    room: Room,
+    waker: W,
+    /// It is to look for work, and has not looked yet.
+    is_woken: bool,
+}
+
+/// How many requests a connection to a server has at a time.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Known {
+    /// It may be many: those who wait are to wait for what the first connection says.
+    Nothing,
+    One,
+    Many(u32),
 }
 
 /// What a connection finds when it looks for work.
@@ -76,7 +101,8 @@ pub(super) enum Left {
 }
 
 impl<J, W> Origin<J, W> {
-    pub(super) fn new() -> Origin<J, W> {
+    /// A server of which nothing is known but whether its connections may take many requests.
+    pub(super) fn new(may_share: bool) -> Origin<J, W> {
         Origin {
             waiting: VecDeque::new(),
             repeated: VecDeque::new(),
@@ -85,6 +111,7 @@ impl<J, W> Origin<J, W> {
             connecting: 0,
             woken: 0,
             ending: 0,
+            known: if may_share { Known::Nothing } else { Known::One },
             is_due: false,
         }
     }
@@ -97,7 +124,7 @@ impl<J, W> Origin<J, W> {
             None => self.members.remove(&id),
         };
         self.count(before.as_ref(), -1);
-        if matches!(before, Some(State::Idle(_))) {
+        if matches!(before, Some(State::Idle(_) | State::Sharing(_))) {
             // Linear, and short: idle connections to one server.
             self.idle.retain(|(_, idle)| *idle != id);
         }
@@ -109,7 +136,7 @@ impl<J, W> Origin<J, W> {
             Some(State::Connecting) => &mut self.connecting,
             Some(State::Woken) => &mut self.woken,
             Some(State::Ending) => &mut self.ending,
-            Some(State::Idle(_) | State::Busy) | None => return,
+            Some(State::Idle(_) | State::Busy | State::Sharing(_)) | None => return,
         };
         *counter = counter.saturating_add_signed(by);
     }
@@ -130,23 +157,87 @@ impl<J, W> Origin<J, W> {
             None | Some(State::Ending) => return Found::End,
             // Woken for something else; nothing was put aside for it.
             Some(State::Idle(_)) => return Found::Nothing,
+            Some(State::Sharing(_)) => return self.take_shared(id),
             // What is repeated wants a connection that has served nobody: only a new one is that.
             Some(State::Connecting) => self.repeated.pop_front(),
             Some(State::Busy | State::Woken) => None,
         };
         if let Some(job) = repeated.or_else(|| self.waiting.pop_front()) {
+            self.know(Known::One);
             self.set(id, Some(State::Busy));
             return Found::Job(job);
         }
+        self.know(Known::One);
         self.set(id, Some(State::Idle(waker())));
         self.idle.push((now, id));
         Found::Nothing
+    }
+
+    /// Whether nobody has to wait any more for what the first connection says.
+    pub(super) fn is_known(&self) -> bool {
+        self.known != Known::Nothing
+    }
+
+    /// What the first connection says counts until one says that it takes many.
+    fn know(&mut self, known: Known) {
+        if self.known == Known::Nothing {
+            self.known = known;
+        }
+    }
+
+    /// A connection speaks HTTP/2, and has so much room.
+    pub(super) fn share(
+        &mut self,
+        id: MemberId,
+        room: Room,
+        now: Moment,
+        waker: impl FnOnce() -> W,
+    ) {
+        if matches!(self.members.get(&id), None | Some(State::Ending)) {
+            return;
+        }
+        if room.further > 0 {
+            self.known = Known::Many(room.under_way + room.further);
+        }
+        let waker = match self.set(id, None) {
+            Some(State::Sharing(Sharing { waker, .. })) => waker,
+            _ => waker(),
+        };
+        self.set(id, Some(State::Sharing(Sharing { room, waker, is_woken: false })));
+        // One that takes nothing more is about to end by itself.
+        if room.under_way == 0 && room.further > 0 {
+            self.idle.push((now, id));
+        }
+    }
+
+    /// A connection that has room looks for work. It is told of what was refused unseen, too: that
+    /// it stands is known by what it has under way.
+    fn take_shared(&mut self, id: MemberId) -> Found<Queued<J>> {
+        let Some(State::Sharing(sharing)) = self.members.get_mut(&id) else {
+            return Found::Nothing;
+        };
+        sharing.is_woken = false;
+        if sharing.room.further == 0 {
+            return Found::Nothing;
+        }
+        let Some(job) = self.repeated.pop_front().or_else(|| self.waiting.pop_front()) else {
+            return Found::Nothing;
+        };
+        sharing.room.under_way += 1;
+        sharing.room.further -= 1;
+        self.idle.retain(|(_, idle)| *idle != id);
+        Found::Job(job)
     }
 
     /// A connection has ended, or was not made.
     pub(super) fn remove(&mut self, id: MemberId) -> Left {
         match self.set(id, None) {
             None => Left::Unknown,
+            Some(State::Connecting) => {
+                // It has said nothing: the others are not to wait for the next one by itself.
+                self.know(Known::One);
+                Left::Other
+            }
             Some(State::Ending) => Left::Ending,
             Some(_) => Left::Other,
         }
@@ -159,10 +250,17 @@ impl<J, W> Origin<J, W> {
 
     /// Returns whether more wait than connections are about to take.
     pub(super) fn lack(&self) -> Lack {
-        // Each of the repeated ones needs a new connection to itself.
-        let Some(coming) = self.connecting.checked_sub(self.repeated.len()) else {
-            return Lack::NewConnection;
+        let each = match self.known {
+            // As many as there are wait for what it says.
+            Known::Nothing => self.repeated.len() + self.waiting.len(),
+            Known::One => 1,
+            Known::Many(requests) => requests as usize,
         };
+        let shared: usize =
+            self.shared().filter(|own| own.is_woken).map(|own| own.room.further as usize).sum();
+        // Each of the repeated ones needs a new connection, or room on one of HTTP/2.
+        let coming = (self.connecting * each + shared).checked_sub(self.repeated.len());
+        let Some(coming) = coming else { return Lack::NewConnection };
         if self.waiting.len() > coming + self.woken { Lack::Connection } else { Lack::Nothing }
     }
 
@@ -171,10 +269,35 @@ impl<J, W> Origin<J, W> {
         self.ending < self.repeated.len()
     }
 
+    fn shared(&self) -> impl Iterator<Item = &Sharing<W>> {
+        self.members.values().filter_map(|state| match state {
+            State::Sharing(sharing) => Some(sharing),
+            _ => None,
+        })
+    }
+
+    /// Wakes a connection for those who wait: the fullest that has room, so that others may end.
+    pub(super) fn wake(&mut self, lack: &Lack) -> Option<W>
+    where
+        W: Clone,
+    {
+        let with_room = self.members.values_mut().filter_map(|state| match state {
+            State::Sharing(own) if own.room.further > 0 && !own.is_woken => Some(own),
+            _ => None,
+        });
+        if let Some(sharing) = with_room.min_by_key(|own| own.room.further) {
+            sharing.is_woken = true;
+            return Some(sharing.waker.clone());
+        }
+        // What is repeated wants one that has served nobody.
+        if *lack == Lack::Connection { self.wake_idle() } else { None }
+    }
+
     /// Wakes the connection that was used last.
-    pub(super) fn wake_idle(&mut self) -> Option<W> {
+    fn wake_idle(&mut self) -> Option<W> {
         // The last one used is the likeliest to be still open at the server.
-        let (_, id) = *self.idle.last()?;
+        let is_idle = |id: &MemberId| matches!(self.members.get(id), Some(State::Idle(_)));
+        let (_, id) = *self.idle.iter().rev().find(|(_, id)| is_idle(id))?;
         waker_of(self.set(id, Some(State::Woken)))
     }
 
@@ -201,7 +324,10 @@ impl<J, W> Origin<J, W> {
 }
 
 fn waker_of<W>(state: Option<State<W>>) -> Option<W> {
-    if let Some(State::Idle(waker)) = state { Some(waker) } else { None }
+    match state? {
+        State::Idle(waker) | State::Sharing(Sharing { waker, .. }) => Some(waker),
+        _ => None,
+    }
 }
 
 #[cfg(test)]
@@ -222,7 +348,7 @@ mod tests {
             (1, 1, 1, 0, Lack::Connection),
             (1, 1, 2, 0, Lack::Nothing),
         ] {
-            let mut origin: Origin<u32, MemberId> = Origin::new();
+            let mut origin: Origin<u32, MemberId> = Origin::new(false);
             for id in 0..woken {
                 origin.connect(id);
                 assert_eq!(origin.take(id, id, || id), Found::Nothing);
@@ -238,7 +364,7 @@ mod tests {
 
     #[test]
     fn the_one_used_last_is_woken_and_the_one_used_longest_ago_ends() {
-        let mut origin: Origin<u32, MemberId> = Origin::new();
+        let mut origin: Origin<u32, MemberId> = Origin::new(false);
         for (moment, id) in [(5, 1), (6, 3), (7, 2)] {
             origin.connect(id);
             assert_eq!(origin.take(id, moment, || id), Found::Nothing);

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use super::config::PoolConfig;
 use super::origin::{Found, Lack, Left, MemberId, Moment, Origin, Queued};
+use crate::client::feed::Room;
 
 /// All servers that somebody waits for or is connected to. `J` is a job, `W` wakes a connection.
 pub(super) struct Origins<O, J, W> {
@@ -13,6 +14,8 @@ pub(super) struct Origins<O, J, W> {
     /// Those for which something may have to be done, in turns.
     due: VecDeque<O>,
     per_origin_max: usize,
+    /// Whether connections may turn out to take many requests.
+    may_share: fn(&O) -> bool,
     connections_max: usize,
     waiting_per_origin_max: usize,
     /// Of all servers: so many may wait, and take so many bytes; and so many do.
@@ -54,12 +57,13 @@ pub(super) enum Wanted<O, W> {
     Nothing,
 }
 
-impl<O: Ord + Clone, J, W> Origins<O, J, W> {
-    pub(super) fn new(config: &PoolConfig) -> Self {
+impl<O: Ord + Clone, J, W: Clone> Origins<O, J, W> {
+    pub(super) fn new(config: &PoolConfig, may_share: fn(&O) -> bool) -> Self {
         Origins {
             by_name: BTreeMap::new(),
             due: VecDeque::new(),
             per_origin_max: config.connections_per_origin_max,
+            may_share,
             connections_max: config.connections_max,
             waiting_per_origin_max: config.waiting_per_origin_max,
             waiting_max: Load { jobs: config.waiting_max, bytes: config.waiting_bytes_max },
@@ -73,8 +77,8 @@ impl<O: Ord + Clone, J, W> Origins<O, J, W> {
 
     /// Returns the origin of this name, made if need be, to be looked at by `wanted`.
     fn due_origin(&mut self, name: O) -> &mut Origin<J, W> {
-        let Origins { by_name, due, .. } = self;
-        let origin = by_name.entry(name.clone()).or_insert_with(Origin::new);
+        let Origins { by_name, due, may_share, .. } = self;
+        let origin = by_name.entry(name.clone()).or_insert_with(|| Origin::new(may_share(&name)));
         // Once at a time: else the queue would grow with the requests, not with the servers.
         if !std::mem::replace(&mut origin.is_due, true) {
             due.push_back(name);
@@ -112,10 +116,15 @@ impl<O: Ord + Clone, J, W> Origins<O, J, W> {
         // uncounted.
         let Some(origin) = self.by_name.get_mut(name) else { return Found::End };
         self.now += 1;
+        let was_known = origin.is_known();
         let found = match origin.take(id, self.now, waker) {
             Found::Job(Queued { job, bytes }) => {
                 // From here on the connection holds it, and the limits of connections bound that.
                 self.waiting.remove(bytes);
+                if !was_known {
+                    // The others have waited for what it is, and that is known now.
+                    self.due_origin(name.clone());
+                }
                 return Found::Job(job);
             }
             Found::Nothing => Found::Nothing,
@@ -127,6 +136,18 @@ impl<O: Ord + Clone, J, W> Origins<O, J, W> {
             self.due_origin(name.clone());
         }
         found
+    }
+
+    /// A connection speaks HTTP/2, and has so much room.
+    pub(super) fn share(&mut self, name: &O, id: MemberId, room: Room, waker: impl FnOnce() -> W) {
+        let Some(origin) = self.by_name.get_mut(name) else { return };
+        self.now += 1;
+        origin.share(id, room, self.now, waker);
+        // They wait for room here, or for another connection; or others for its place.
+        let is_wanted = !origin.waiting.is_empty() || !origin.repeated.is_empty();
+        if is_wanted || (room.under_way == 0 && !self.due.is_empty()) {
+            self.due_origin(name.clone());
+        }
     }
 
     /// A connection has ended, or was not made.
@@ -159,8 +180,8 @@ impl<O: Ord + Clone, J, W> Origins<O, J, W> {
             let Some(origin) = self.by_name.get_mut(&name) else { continue };
             let lack = origin.lack();
             // One that stands is faster than one that is to be made.
-            if lack == Lack::Connection
-                && let Some(waker) = origin.wake_idle()
+            if lack != Lack::Nothing
+                && let Some(waker) = origin.wake(&lack)
             {
                 // It keeps its turn: more may wait for it than this one connection takes.
                 self.due.push_front(name);

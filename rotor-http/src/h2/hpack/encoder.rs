@@ -73,6 +73,28 @@ impl HpackEncoder {
         out.push(0x80 | index);
     }
 
+    /// Adds the four fields that a request begins with (RFC 9113 §8.3.1).
+    pub fn request(
+        &self,
+        method: &[u8],
+        is_secure: bool,
+        authority: &[u8],
+        path: &[u8],
+        out: &mut Vec<u8>,
+    ) {
+        match method {
+            b"GET" => out.push(0x82),
+            b"POST" => out.push(0x83),
+            other => named(2, other, out),
+        }
+        out.push(if is_secure { 0x87 } else { 0x86 });
+        named(1, authority, out);
+        match path {
+            b"/" => out.push(0x84),
+            other => named(4, other, out),
+        }
+    }
+
     /// Adds a field, its name in lower case, whatever case it has here.
     #[inline]
     pub fn field(&self, name: &[u8], value: &[u8], out: &mut Vec<u8>) {
@@ -90,6 +112,13 @@ impl HpackEncoder {
         integer::encode(out, 0, 7, value.len());
         out.extend_from_slice(value);
     }
+}
+
+/// Writes a field whose name is that of an entry of the static table.
+fn named(index: usize, value: &[u8], out: &mut Vec<u8>) {
+    integer::encode(out, 0, 4, index);
+    integer::encode(out, 0, 7, value.len());
+    out.extend_from_slice(value);
 }
 
 impl Default for HpackEncoder {
@@ -128,6 +157,28 @@ mod tests {
             let fields: Vec<_> = list.fields().iter().map(|f| (f.name, f.value)).collect();
             assert_eq!(fields, [(":status", code.as_bytes()), (&*lower, value.as_bytes())]);
             assert!(decoder.table().is_empty());
+        }
+    }
+
+    #[test]
+    fn a_request_begins_with_its_four_fields() {
+        for (method, is_secure, path, octets) in [
+            ("GET", false, "/", 3 + 3),
+            ("POST", true, "/", 3 + 3),
+            ("PATCH", true, "/a", 1 + 7 + 3 + 4),
+        ] {
+            let mut block = Vec::new();
+            let own = (method.as_bytes(), b"h", path.as_bytes());
+            HpackEncoder::new().request(own.0, is_secure, own.1, own.2, &mut block);
+            assert_eq!(block.len(), octets, "{method}");
+            let mut list = FieldList::new();
+            HpackDecoder::new(0).decode(&block, &mut list, &BOUNDS).expect("it is well-formed");
+            let scheme = if is_secure { "https" } else { "http" };
+            for (name, value) in
+                [(":method", method), (":scheme", scheme), (":authority", "h"), (":path", path)]
+            {
+                assert_eq!(list.fields().get_str(name), Some(value));
+            }
         }
     }
 

@@ -1,7 +1,7 @@
 //! What happens to a connection besides that something comes: room to write, deadlines, wake-ups,
 //! the end.
 
-use rotor_core::{Deadline, Scope, Time};
+use rotor_core::{Deadline, Description, Scope, Time};
 
 use super::{Requests, Served, Since, State, wait_for_room};
 use crate::flow::{Flow, Wait};
@@ -49,9 +49,8 @@ impl<S: Server> Requests<S> {
             }
             // Without a 408, although RFC 9110 §15.5.9 allows one: a client that sends its next
             // request at this moment would take it for the response.
-            State::Head(since) if self.reader.is_idle() => {
-                let idle_timeout = io.config.limits_ref().idle_timeout;
-                let is_late = matches!(since, Since::Idle(since) if *since + idle_timeout <= now);
+            State::Head(Since::Idle(since)) if self.reader.is_idle() => {
+                let is_late = *since + io.config.limits_ref().idle_timeout <= now;
                 Counters::add(if self.is_draining && !is_late {
                     &counters.drained_idle
                 } else {
@@ -123,6 +122,17 @@ impl<S: Server> Requests<S> {
         }
     }
 
+    /// Says what it is at: whether it waits for a request, reads one or is answering it.
+    pub(in crate::server) fn describe(&self, to: &mut Description) {
+        to.add_messages(self.begun.into());
+        match &self.state {
+            State::Head(Since::Idle(_)) => to.set_state("idle"),
+            State::Head(Since::Begun(_)) => to.set_state("reading a head"),
+            State::Exchange(exchange) => exchange.describe(to),
+            State::Unwanted(_) => to.set_state("dropping a body"),
+        }
+    }
+
     /// The peer sends no more.
     pub(in crate::server) fn input_ended(
         &mut self,
@@ -148,7 +158,7 @@ impl<S: Server> Requests<S> {
     ) {
         if let Some(mut exchange) = self.take_exchange() {
             exchange.lost(scope, config);
-            exchange.outgoing.log(scope, config);
+            exchange.outgoing.end(scope, config);
         }
     }
 }

@@ -8,8 +8,8 @@ use crate::flow::Flow;
 use crate::h1::response::Ending;
 use crate::semantics::status::Status;
 use crate::server::counters::Counters;
-use crate::server::exchange::UpgradeSeed;
 use crate::server::handler::Server;
+use crate::server::handler::UpgradeSeed;
 use crate::server::io::Io;
 use crate::server::outgoing::Outgoing;
 use crate::server::unwanted::{Announced, Rest};
@@ -31,7 +31,7 @@ impl<S: Server> Requests<S> {
             (Ending::KeepAlive, None) => {}
             // Nothing of the body is left: before its end no switch was allowed.
             (Ending::Switch, Some(seed)) => {
-                outgoing.log(io.scope, io.config);
+                outgoing.end(io.scope, io.config);
                 return Flow::Done(Some(seed));
             }
             (ending, upgrade) => {
@@ -41,7 +41,7 @@ impl<S: Server> Requests<S> {
                 return self.finish_oddly(outgoing, is_left, ending, upgrade.is_some(), io);
             }
         }
-        outgoing.log(io.scope, io.config);
+        outgoing.end(io.scope, io.config);
         match announced.rest(body, io.scope.now(), io.config) {
             Rest::Nothing => Flow::Again,
             Rest::Unwanted(unwanted) => {
@@ -84,7 +84,7 @@ impl<S: Server> Requests<S> {
         if is_left {
             Counters::add(&io.config.count().undrained);
         }
-        outgoing.log(io.scope, io.config);
+        outgoing.end(io.scope, io.config);
         Flow::Done(None)
     }
 
@@ -98,7 +98,7 @@ impl<S: Server> Requests<S> {
         io: &mut Io<'_, '_, '_, S::Context>,
     ) -> Served<S> {
         outgoing.error_page::<S>(status, io);
-        outgoing.log(io.scope, io.config);
+        outgoing.end(io.scope, io.config);
         Flow::Done(None)
     }
 }

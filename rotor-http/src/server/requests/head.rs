@@ -27,7 +27,7 @@ use crate::server::unwanted::Announced;
 
 impl<S: Server> Requests<S> {
     /// Looks for a head; once it is there, begins the request.
-    #[inline]
+    #[inline(always)]
     pub(super) fn read_head(&mut self, io: &mut Io<'_, '_, '_, S::Context>) -> Served<S> {
         let Io { transport, scope, config } = io;
         let config: &ServerConfig = config;
@@ -77,30 +77,41 @@ impl<S: Server> Requests<S> {
         let closes = !is_bodiless && announced.must_close(config.limits_ref());
         let mut response = Response::new(&mut state, output, config, closes);
         let seed = &self.seed;
-        let next = scope.guard(|scope| {
-            // Within the guard: `supports` is the user's, too.
-            let is_supported = S::supports(head.method());
-            // RFC 9110 §9.1: a method that is not implemented gets 501, whatever it is to be done
-            // to.
-            is_supported.then(|| {
+        // Not what the guard returns: that would take the place of what the call is given, and so
+        // keep all of it in memory.
+        let (mut next, mut is_seen) = (None, false);
+        let called = scope.guard(|scope| {
+            // Within the guard: `supports` is the user's, too. RFC 9110 §9.1: a method that is not
+            // implemented gets 501, whatever it is to be done to.
+            is_seen = S::supports(head.method());
+            if is_seen {
                 Counters::add(&config.count().requests);
                 let head = Head::new(head, &terms, connection);
-                S::headers_received(seed.clone(), &head, &mut response, scope)
-            })
+                next = Some(S::headers_received(seed.clone(), &head, &mut response, scope));
+            }
         });
+        let next = called.map(|()| next);
         match next {
             // Where the handler answers at once, there is nothing to be kept for the rest of the
             // exchange.
-            Ok(Some(Next { step: Step::Finished, .. }))
+            Ok(Some(next @ Next { step: Step::Finished, .. }))
                 if state.ending() == Ending::KeepAlive && is_bodiless && !config.is_logged() =>
             {
+                // Nothing is in it: to drop it would be to look whether there is.
+                std::mem::forget(next);
+                config.count().traffic.ended_at_once(state.final_status());
                 input.consume(len);
                 self.begin_anew();
                 Flow::Again
             }
             next => {
+                if !is_seen {
+                    config.count().traffic.unseen();
+                }
                 // Before the head is consumed, in which its text stands.
-                let log = config.is_logged().then(|| LogLine::of(Some(head), connection));
+                let log = config
+                    .is_logged()
+                    .then(|| LogLine::of(Some(head), config.logged_fields(), connection));
                 input.consume(len);
                 self.begin_anew();
                 let outgoing = Outgoing::of_head(state, reply, ahead, output, scope.now(), log);
@@ -113,13 +124,17 @@ impl<S: Server> Requests<S> {
     #[inline]
     fn may_be_followed(&mut self, scope: &Scope<'_, S::Context>, config: &ServerConfig) -> bool {
         // Refused ones are not counted: the connection closes after them in any case.
-        self.begun += 1;
-        let is_used_up = self.begun >= config.limits_ref().requests_max;
+        self.begun = self.begun.saturating_add(1);
+        let is_used_up = u64::from(self.begun) >= config.limits_ref().requests_max;
         if is_used_up {
             Counters::add(&config.count().used_up);
         }
+        let is_old = self.age.is_over(scope.now());
+        if is_old {
+            Counters::add(&config.count().aged);
+        }
         // Nobody is told that the end of the loop is announced: so the loop is asked.
-        !is_used_up && !self.is_draining && scope.phase() == Phase::Serving
+        !is_used_up && !is_old && !self.is_draining && scope.phase() == Phase::Serving
     }
 
     /// The handler has seen the head, and the exchange is not over with that.
@@ -150,6 +165,7 @@ impl<S: Server> Requests<S> {
             Flow::Fail(status) => self.fail(&mut exchange.outgoing, status, io),
             flow => {
                 // Behind an allocation only now: most requests are over before.
+                exchange.count_its_end(io.config);
                 self.state = State::Exchange(Box::new(exchange));
                 self.follow(flow, io)
             }
@@ -200,7 +216,7 @@ impl<S: Server> Requests<S> {
     ) -> Served<S> {
         Counters::add(&io.config.count().refused);
         outgoing.error_page::<S>(status, io);
-        outgoing.log(io.scope, io.config);
+        outgoing.end(io.scope, io.config);
         // Where the next request begins is not known, or not to be trusted.
         Flow::Done(None)
     }

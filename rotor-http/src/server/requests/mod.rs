@@ -15,19 +15,23 @@ use std::fmt;
 
 use rotor_core::{Deadline, Time};
 
+use super::age::Age;
 use super::counters::Counters;
-use super::exchange::{Exchange, Exchanged, UpgradeSeed};
+use super::exchange::{Exchange, Exchanged};
 use super::handler::Server;
+use super::handler::UpgradeSeed;
 use super::io::Io;
 use super::unwanted::Unwanted;
-use crate::flow::{Flow, Wait};
+use crate::flow::{BATCH, Flow, Wait};
 use crate::h1::head::HeadReader;
 
 /// The HTTP side of a connection.
 pub(super) struct Requests<S: Server> {
     seed: S::Seed,
     reader: HeadReader,
-    begun: u64,
+    /// How many, as far as this counts.
+    begun: u32,
+    age: Age,
     /// The loop drains, or an operator ends this connection: the next response says that it is the
     /// last.
     is_draining: bool,
@@ -60,8 +64,8 @@ impl<S: Server> State<S> {
 pub(super) type Served<S> = Flow<Option<UpgradeSeed<S>>>;
 
 impl<S: Server> Requests<S> {
-    pub(super) fn new(seed: S::Seed, is_draining: bool) -> Requests<S> {
-        Requests { seed, reader: HeadReader::new(), begun: 0, is_draining, state: State::HEAD }
+    pub(super) fn new(seed: S::Seed, age: Age, is_draining: bool) -> Requests<S> {
+        Requests { seed, reader: HeadReader::new(), begun: 0, age, is_draining, state: State::HEAD }
     }
 
     /// Whether nothing has come yet of the first request.
@@ -70,18 +74,44 @@ impl<S: Server> Requests<S> {
         self.begun == 0 && self.reader.is_idle()
     }
 
+    /// A part of the preface of HTTP/2 has come, which may be the beginning of a head as well;
+    /// returns since when.
+    #[cfg(feature = "http2")]
+    #[cold]
+    pub(super) fn begun_since(&mut self, now: Time) -> Time {
+        match &mut self.state {
+            State::Head(Since::Begun(since)) => *since,
+            State::Head(since) => {
+                *since = Since::Begun(now);
+                now
+            }
+            _ => now,
+        }
+    }
+
     /// What handlers are made of.
     pub(super) fn seed(&self) -> S::Seed {
         self.seed.clone()
     }
 
     /// Does what can be done with what is there.
-    #[inline]
+    ///
+    /// One function with all its steps, the handlers' first call among them, apart from those that
+    /// call it.
+    #[inline(never)]
     pub(super) fn advance(&mut self, io: &mut Io<'_, '_, '_, S::Context>) -> Served<S> {
-        Flow::batch(|| self.step(io))
+        // Not by `Flow::batch`: a closure is not inlined for the asking.
+        let mut left = BATCH;
+        loop {
+            let flow = self.step(io);
+            left -= 1;
+            if left == 0 || !matches!(flow, Flow::Again) {
+                return flow;
+            }
+        }
     }
 
-    #[inline]
+    #[inline(always)]
     fn step(&mut self, io: &mut Io<'_, '_, '_, S::Context>) -> Served<S> {
         match &mut self.state {
             // A peer that does not take its responses gets no more of them. Without this, requests
@@ -94,12 +124,20 @@ impl<S: Server> Requests<S> {
                 self.idle(io)
             }
             State::Head(_) => self.read_head(io),
-            State::Exchange(exchange) => {
-                let flow = exchange.receive(io);
-                self.follow(flow, io)
-            }
+            State::Exchange(_) => self.receive(io),
             State::Unwanted(_) => self.skip_body(io),
         }
+    }
+
+    /// Hands over what has come of a body.
+    ///
+    /// Not inlined, nor is what drops one: most requests have none, and come to their end faster
+    /// where nothing else is.
+    #[inline(never)]
+    fn receive(&mut self, io: &mut Io<'_, '_, '_, S::Context>) -> Served<S> {
+        let State::Exchange(exchange) = &mut self.state else { return Flow::Again };
+        let flow = exchange.receive(io);
+        self.follow(flow, io)
     }
 
     /// There is more to do with what is there: has the stream call again at once, under its
@@ -184,6 +222,7 @@ impl<S: Server> Requests<S> {
     }
 
     /// Reads and drops what is left of a body.
+    #[inline(never)]
     fn skip_body(&mut self, io: &mut Io<'_, '_, '_, S::Context>) -> Served<S> {
         let State::Unwanted(unwanted) = &mut self.state else { return Flow::Again };
         // The response was sent; where the next request begins after a broken body is unknown.

@@ -39,6 +39,10 @@ pub(super) struct Child<S: Server> {
     pub(super) held_shared: usize,
     /// Memory of the output, as it was last counted.
     pub(super) held_output: usize,
+    /// Octets of a body that is collected for its handler, as they were last counted.
+    pub(super) collected: usize,
+    /// Its window is not opened, for the bodies of others.
+    pub(super) is_held_back: bool,
     /// What `content-length` said, and how much has come.
     pub(super) length: Option<u64>,
     pub(super) received: u64,
@@ -84,6 +88,17 @@ impl<S: Server> Child<S> {
     pub(super) fn held_of_all(&self) -> usize {
         let is_wanted = self.exchange.as_ref().is_some_and(|exchange| exchange.body.is_receiving());
         if is_wanted { 0 } else { self.held_shared.min(self.held) }
+    }
+
+    /// Octets of a body that are kept until its handler gets all of it.
+    pub(super) fn collected_now(&self) -> usize {
+        let is_kept = self.exchange.as_ref().is_some_and(|exchange| exchange.is_collecting());
+        if is_kept { usize::try_from(self.received).unwrap_or(usize::MAX) } else { 0 }
+    }
+
+    /// Whether more of a body has to come that is kept until then.
+    pub(super) fn is_being_collected(&self) -> bool {
+        self.collected > 0 && self.state.is_receiving()
     }
 
     /// Octets of body that wait, behind the head.

@@ -36,6 +36,11 @@ impl<S: Server> Streams<S> {
         self.go_on(io)
     }
 
+    /// Whether no end was announced.
+    pub(super) fn is_going_on(&self) -> bool {
+        self.going == Going::Open
+    }
+
     /// Says that there will be an end. Requests that are on their way are still served: which are
     /// the last is said once the peer has heard this (RFC 9113 §6.8).
     pub(super) fn announce_end(&mut self, io: &mut Io<'_, '_, '_, S::Context>) {
@@ -86,7 +91,7 @@ impl<S: Server> Streams<S> {
         for mut child in std::mem::take(&mut self.children) {
             child.step(scope, config, |exchange, io| {
                 exchange.lost(io.scope, io.config);
-                exchange.outgoing.log(io.scope, io.config);
+                exchange.outgoing.end(io.scope, io.config);
             });
         }
     }

@@ -1,6 +1,6 @@
 //! What happens to the connection besides that frames come: room to write, deadlines, wake-ups.
 
-use rotor_core::Time;
+use rotor_core::{Description, Time};
 use rotor_stream::RateWatch;
 
 use super::{Going, Phase, Streamed, Streams};
@@ -155,5 +155,13 @@ impl<S: Server> Streams<S> {
             && self.block.is_none()
             && input.is_empty();
         is_idle.then_some(self.since)
+    }
+    /// Says whether requests are under way, and what they hold.
+    pub(in crate::server) fn describe(&self, to: &mut Description) {
+        to.set_state(if self.children.is_empty() { "idle (HTTP/2)" } else { "handling (HTTP/2)" });
+        to.add_messages(u64::from(self.last.div_ceil(2)));
+        for child in &self.children {
+            to.add_held(child.input.capacity() + child.output.held_bytes());
+        }
     }
 }

@@ -2,6 +2,7 @@
 
 use memchr::memchr;
 
+use crate::h2::field_text::{next_line, put_field};
 use crate::h2::hpack::HpackEncoder;
 
 /// A head that was encoded.
@@ -42,36 +43,6 @@ pub(super) fn encode(
     None
 }
 
-/// Encodes the trailer fields that are all of the text.
-pub(super) fn encode_trailers(text: &[u8], encoder: &mut HpackEncoder, block: &mut Vec<u8>) {
-    block.clear();
-    encoder.begin(block);
-    let mut at = 0;
-    while let Some(line) = next_line(text, at) {
-        at += line.len() + 2;
-        put_field(line, encoder, block);
-    }
-}
-
-fn next_line(text: &[u8], at: usize) -> Option<&[u8]> {
-    let rest = text.get(at..)?;
-    rest.get(..memchr(b'\n', rest)?.checked_sub(1)?)
-}
-
-/// RFC 9113 §8.2.2: what governs a connection of HTTP/1.1 does not stand in HTTP/2.
-fn put_field(line: &[u8], encoder: &HpackEncoder, block: &mut Vec<u8>) {
-    let Some(colon) = memchr(b':', line) else { return };
-    let (name, value) = (&line[..colon], line.get(colon + 2..).unwrap_or_default());
-    let is_of_connection = match name.len() {
-        7 => name.eq_ignore_ascii_case(b"Upgrade"),
-        10 => name.eq_ignore_ascii_case(b"Connection"),
-        _ => false,
-    };
-    if !is_of_connection {
-        encoder.field(name, value, block);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -105,12 +76,5 @@ mod tests {
         let encoded = encode(text, &mut encoder, &mut block);
         assert_eq!(encoded, Some(Encoded { len: 40, is_interim: true }));
         assert_eq!(fields(&block), ":status=103\nlink=</a>\n");
-    }
-
-    #[test]
-    fn trailers_are_fields_without_a_status() {
-        let (mut encoder, mut block) = (HpackEncoder::new(), Vec::new());
-        encode_trailers(b"Grpc-Status: 0\r\nX: y\r\n", &mut encoder, &mut block);
-        assert_eq!(fields(&block), "grpc-status=0\nx=y\n");
     }
 }

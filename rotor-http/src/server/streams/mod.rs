@@ -12,15 +12,20 @@
 //! A stream is a part of the machine whose number is the stream's: a handler's notifiers wake it
 //! under that, and no number is used twice on a connection.
 
+mod blocks;
+mod bodies;
 mod child;
+mod collecting;
 mod end;
 mod events;
-mod forgotten;
 mod frames;
 mod head_text;
+mod nuisances;
 mod outlet;
 mod requests;
 mod steps;
+mod windows;
+mod wishes;
 
 use std::fmt;
 
@@ -28,11 +33,11 @@ use rotor_core::{Deadline, Time};
 use rotor_stream::{Output, RateWatch, Share};
 
 use self::child::Child;
-use self::forgotten::Forgotten;
+use super::age::Age;
 use super::config::ServerConfig;
 use super::counters::Counters;
-use super::exchange::UpgradeSeed;
 use super::handler::Server;
+use super::handler::UpgradeSeed;
 use super::io::Io;
 use crate::body_watch::rate;
 use crate::flow::{Flow, Wait};
@@ -40,12 +45,15 @@ use crate::h2::frame::{FRAME_HEADER_BYTES, FrameHeader, PREFACE, U31_MAX};
 use crate::h2::hpack::{FieldList, HpackDecoder, HpackEncoder};
 use crate::h2::settings::{WINDOW_DEFAULT, setting};
 use crate::h2::{
-    ErrorCode, Floods, PeerSettings, Priority, ReceiveWindow, Schedule, SendWindow, Violation,
-    frame_writer,
+    ErrorCode, Floods, Forgotten, PeerSettings, Priority, ReceiveWindow, Schedule, SendWindow,
+    Violation, frame_writer,
 };
 
 /// How a step ends: the connection is over. It never goes on in another protocol.
 pub(super) type Streamed<S> = Flow<Option<UpgradeSeed<S>>>;
+
+/// What came of a frame, or the end of its stream or its connection.
+type Taken = Result<(), Violation>;
 
 /// Frames that are taken in a row before what they led to is sent.
 const FRAMES_BATCH: usize = 64;
@@ -79,6 +87,7 @@ pub(super) struct Streams<S: Server> {
     /// No GOAWAY may say a higher one than an earlier has (RFC 9113 §6.8).
     last_said: u32,
     begun: u64,
+    age: Age,
     /// Streams that we have reset.
     forgotten: Forgotten,
     /// Priorities of streams that are still to come.
@@ -93,6 +102,10 @@ pub(super) struct Streams<S: Server> {
     until: Time,
     /// Memory of what the responses wait with.
     held_output: usize,
+    /// Octets of the bodies that are collected for their handlers.
+    collected: usize,
+    /// Some of them may be held back.
+    holds_back: bool,
     share: Share,
     /// How fast the bodies come, all together.
     bodies: RateWatch,
@@ -134,8 +147,12 @@ struct Block {
 }
 
 impl<S: Server> Streams<S> {
-    /// The connection before its preface; our settings are written.
-    pub(super) fn new(seed: S::Seed, io: &mut Io<'_, '_, '_, S::Context>) -> Streams<S> {
+    /// The connection before its preface, which is waited for since then; our settings are written.
+    pub(super) fn new(
+        seed: S::Seed,
+        since: Time,
+        io: &mut Io<'_, '_, '_, S::Context>,
+    ) -> Streams<S> {
         Counters::add(&io.config.count().http2_connections);
         let (config, now) = (io.config.http2_ref(), io.scope.now());
         let mut settings = Vec::new();
@@ -166,13 +183,16 @@ impl<S: Server> Streams<S> {
             last: 0,
             last_said: STREAM_MAX,
             begun: 0,
+            age: Age::begin(io.config.limits_ref(), io.scope),
             forgotten: Forgotten::default(),
             wishes: Vec::new(),
             scratch: Output::new(),
             settings_until: now + config.settings_timeout,
-            since: now,
+            since,
             until: Time::NEVER,
             held_output: 0,
+            collected: 0,
+            holds_back: false,
             share: Share::NONE,
             bodies: RateWatch::new(rate(io.config.limits_ref()), now),
             counted: 0,
@@ -208,6 +228,7 @@ impl<S: Server> Streams<S> {
 
     /// Sends what can be sent, and waits for what is next.
     fn go_on(&mut self, io: &mut Io<'_, '_, '_, S::Context>) -> Streamed<S> {
+        self.let_bodies_go_on(io);
         self.give_window(io);
         self.pump(io);
         if self.count_held(io).is_err() {

@@ -3,10 +3,11 @@
 
 use rotor_stream::Output;
 
-use super::head_text::{encode, encode_trailers};
+use super::head_text::encode;
 use super::steps::rate;
 use super::{Streams, put};
 use crate::h1::response::{Ending, ResponseState};
+use crate::h2::field_text::encode_trailers;
 use crate::h2::frame::{FRAME_HEADER_BYTES, PAYLOAD_BYTES_MAX, flag, kind};
 use crate::h2::frame_writer::frame_header;
 use crate::h2::{Priority, StreamEvent};

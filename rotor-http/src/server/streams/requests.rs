@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use rotor_core::{Panicked, Time};
+use rotor_core::{Panicked, Phase, Time};
 use rotor_stream::{Buf, Output, RateWatch};
 
 use super::child::Child;
@@ -25,10 +25,6 @@ use crate::server::log_line::LogLine;
 use crate::server::outgoing::Outgoing;
 use crate::server::response::Response;
 use crate::server::unwanted::Announced;
-
-/// Handlers may answer with more than there is room for; when their responses wait with so many
-/// times what is allowed, no more of them are called.
-const REFUSED_TIMES: usize = 8;
 
 /// What a stream begins with.
 struct Begun {
@@ -57,7 +53,8 @@ impl<S: Server> Streams<S> {
         if self.children.len() >= config.streams_max as usize {
             return Err(Violation::Stream(stream, ErrorCode::RefusedStream));
         }
-        if self.held_output >= config.unsent_bytes_max.saturating_mul(REFUSED_TIMES) {
+        if self.held_output >= config.responses_bytes_max {
+            // Handlers may answer with more than there is room for: no more of them are called.
             // Not the peer's doing alone: it may make the request again, and is not counted for it.
             Counters::add(&io.config.count().streams_refused);
             self.reset(stream, ErrorCode::RefusedStream, io);
@@ -88,20 +85,19 @@ impl<S: Server> Streams<S> {
         Ok(())
     }
 
-    fn take_wish(&mut self, stream: u32) -> Option<Priority> {
-        if self.wishes.is_empty() {
-            return None;
-        }
-        let wish = self.wishes.iter().find(|(own, _)| *own == stream).map(|(_, wish)| *wish);
-        // Streams below this one will never begin.
-        self.wishes.retain(|(own, _)| *own > stream);
-        wish
-    }
-
     fn may_be_followed(&mut self, io: &mut Io<'_, '_, '_, S::Context>) {
         self.begun += 1;
         if self.begun == io.config.limits_ref().requests_max {
             Counters::add(&io.config.count().used_up);
+            self.announce_end(io);
+        }
+        // Nobody is told that the end of the loop is announced: so the loop is asked. With the first
+        // request, not before: a connection that is new in this phase has one answered at least.
+        if io.scope.phase() != Phase::Serving {
+            self.announce_end(io);
+        }
+        if self.age.is_over(io.scope.now()) && self.is_going_on() {
+            Counters::add(&io.config.count().aged);
             self.announce_end(io);
         }
     }
@@ -136,9 +132,12 @@ impl<S: Server> Streams<S> {
         response.limit_room(room);
         let seed = &self.seed;
         let mut part = scope.part(begun.stream);
+        let mut is_seen = false;
         let next = part.guard(|scope| {
-            // Within the guard: `supports` is the user's, too.
-            S::supports(head.method()).then(|| {
+            // Within the guard: `supports` is the user's, too. RFC 9110 §9.1: a method that is not
+            // implemented gets 501, whatever it is to be done to.
+            is_seen = S::supports(head.method());
+            is_seen.then(|| {
                 Counters::add(&config.count().requests);
                 let head = Head::new(&head, &terms, connection);
                 S::headers_received(seed.clone(), &head, &mut response, scope)
@@ -150,12 +149,19 @@ impl<S: Server> Streams<S> {
             && !config.is_logged()
             && self.send_at_once(begun.stream, &state, begun.priority, io)
         {
+            io.config.count().traffic.ended_at_once(state.final_status());
             return;
         }
-        let log = io
-            .config
-            .is_logged()
-            .then(|| LogLine::of(Some(&head_of(&self.list, &request)), io.transport.connection()));
+        if !is_seen {
+            io.config.count().traffic.unseen();
+        }
+        let log = io.config.is_logged().then(|| {
+            LogLine::of(
+                Some(&head_of(&self.list, &request)),
+                io.config.logged_fields(),
+                io.transport.connection(),
+            )
+        });
         let output = std::mem::take(&mut self.scratch);
         let outgoing = Outgoing::of_head(state, reply, 0, &output, io.scope.now(), log);
         let announced = Announced { body, expects_continue: terms_expects(&request, body) };
@@ -175,12 +181,13 @@ impl<S: Server> Streams<S> {
     ) {
         let counters = io.config.count();
         Counters::add(&counters.refused);
+        counters.traffic.unseen();
         if matches!(status, Status::REQUEST_HEADER_FIELDS_TOO_LARGE | Status::URI_TOO_LONG) {
             Counters::add(&counters.heads_too_large);
         }
         let reply =
             ReplyTo { version: Version::Http2, is_head, keep_alive: true, ..ReplyTo::unreadable() };
-        let log = io.config.is_logged().then(|| LogLine::of(None, io.transport.connection()));
+        let log = io.config.is_logged().then(|| LogLine::of(None, &[], io.transport.connection()));
         let output = Output::new();
         let outgoing = Outgoing::new(reply, &output, io.scope.now(), log);
         let announced = Announced { body: Body::Empty, expects_continue: false };
@@ -200,7 +207,8 @@ impl<S: Server> Streams<S> {
         first: impl FnOnce(&mut Exchange<S>, &mut Io<'_, '_, '_, S::Context>) -> Exchanged<S>,
     ) {
         let response = outgoing.state;
-        let exchange = Exchange::new(outgoing, announced, io.config);
+        let mut exchange = Exchange::new(outgoing, announced, io.config);
+        exchange.count_its_end(io.config);
         let config = io.config.http2_ref();
         self.children.push(Box::new(Child {
             id: begun.stream,
@@ -217,6 +225,8 @@ impl<S: Server> Streams<S> {
             held: 0,
             held_shared: 0,
             held_output: 0,
+            collected: 0,
+            is_held_back: false,
             length: begun.length,
             received: 0,
             excused: (Duration::ZERO, 0),

@@ -53,7 +53,7 @@ impl<S: Server> Streams<S> {
             }
         }
         let is_last = child.response().ending() == Ending::Close;
-        child.step(io.scope, io.config, |exchange, io| exchange.outgoing.log(io.scope, io.config));
+        child.step(io.scope, io.config, |exchange, io| exchange.outgoing.end(io.scope, io.config));
         child.end_exchange();
         if is_last {
             self.announce_end(io);
@@ -67,7 +67,7 @@ impl<S: Server> Streams<S> {
         let child = &mut self.children[at];
         child.step(io.scope, io.config, |exchange, io| {
             exchange.outgoing.error_page::<S>(status, io);
-            exchange.outgoing.log(io.scope, io.config);
+            exchange.outgoing.end(io.scope, io.config);
         });
         child.end_exchange();
     }
@@ -106,18 +106,21 @@ impl<S: Server> Streams<S> {
         let taken = child.held - child.input.len().min(child.held);
         child.held -= taken;
         child.inbound.release(taken);
-        // Also where nothing was taken now: what the peer may still send has become less.
-        if child.state.is_receiving()
-            && let Some(more) = child.inbound.update()
-        {
-            put(io, &frame_writer::window_update(stream, more));
-        }
         let shared = child.held_of_all();
         self.inbound.release(child.held_shared - shared);
         child.held_shared = shared;
+        let collected = child.collected_now();
+        self.collected = self.collected - child.collected + collected;
+        child.collected = collected;
+        if self.held_output > io.config.http2_ref().unsent_bytes_max {
+            // What each may wait with beyond that is a part of a block.
+            child.output.shrink();
+        }
         let held = child.output.held_bytes();
         self.held_output = self.held_output - child.held_output + held;
         child.held_output = held;
+        self.open_window(at, io);
+        let child = &mut self.children[at];
         if child.exchange.is_none() && child.has_ended() {
             if !child.state.is_receiving() || self.is_read_closed {
                 return self.remove(at, now);
@@ -153,6 +156,7 @@ impl<S: Server> Streams<S> {
             self.schedule.remove(child.id, child.priority);
         }
         self.held_output -= child.held_output;
+        self.collected -= child.collected;
         self.inbound.release(child.held_shared);
         self.since = now;
     }
@@ -162,7 +166,7 @@ impl<S: Server> Streams<S> {
         let child = &mut self.children[at];
         child.step(io.scope, io.config, |exchange, io| {
             exchange.lost(io.scope, io.config);
-            exchange.outgoing.log(io.scope, io.config);
+            exchange.outgoing.end(io.scope, io.config);
         });
         child.state = child.state.after(StreamEvent::Reset).unwrap_or(child.state);
         self.remove(at, io.scope.now());

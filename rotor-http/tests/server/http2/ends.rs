@@ -1,5 +1,6 @@
 //! How connections end: by a drain, in idleness, by a breach of the protocol.
 
+use rotor_core::Drain;
 use rotor_http::Limits;
 use rotor_http::h2::frame_writer;
 
@@ -36,6 +37,24 @@ fn a_drain_ends_in_two_steps_and_loses_no_request() {
         client.driver.context().events.iter().filter(|event| *event == "draining").count(),
         1
     );
+}
+
+/// Nobody is called for an announcement: whoever asks for something hears of it, and is served.
+#[test]
+fn from_the_announcement_on_a_request_is_answered_with_the_end_said() {
+    let announced = Drain::new(seconds(10)).announce(seconds(5));
+    let mut client = Client::new(config());
+    client.get(1, "/authority");
+    client.driver.drain_with(announced);
+    client.send(&frame(6, 0, 0, &[0; 8]));
+    assert_eq!((client.pongs, &client.goaways[..]), (1, &[][..]), "a ping is no request");
+    client.get(3, "/authority");
+    client.get(5, "/authority");
+    assert_eq!(client.goaways, [(0, STREAM_MAX)]);
+    let ping = client.pings[0];
+    client.send(&frame_writer::ping(ping, true));
+    assert_eq!((client.outcome(3), client.outcome(5)), ("200 a".into(), "200 a".into()));
+    assert_eq!((client.end(), &client.goaways[1..]), (Some(0), &[(0, 5)][..]));
 }
 
 /// RFC 9113 §6.8: what was refused would count as served, and not be made again.
@@ -75,6 +94,22 @@ fn a_connection_is_ended_when_it_has_had_its_requests_and_when_a_handler_says_so
 }
 
 #[test]
+fn the_end_of_a_connection_that_is_old_is_announced_and_what_is_on_its_way_is_served() {
+    let config = config().limits(Limits::new().connection_age_max(seconds(50)));
+    let counters = config.counters();
+    let mut client = Client::new(config);
+    client.get(1, "/authority");
+    client.driver.advance(seconds(60));
+    assert_eq!(client.goaways, [], "an idle one waits: a request may be on its way");
+    client.get(3, "/authority");
+    assert_eq!(client.goaways, [(0, STREAM_MAX)]);
+    client.get(5, "/authority");
+    client.driver.advance(seconds(1));
+    assert_eq!((client.end(), client.outcome(5)), (Some(0), "200 a".into()));
+    assert_eq!(counters.aged(), 1);
+}
+
+#[test]
 fn idle_connections_end_and_those_under_way_do_not() {
     let mut client = Client::new(config());
     client.get(1, "/wait-for-ever");
@@ -101,6 +136,25 @@ fn settings_must_be_acknowledged() {
     client.send(&all[..24]);
     client.driver.advance(seconds(11));
     assert_eq!(client.end(), Some(0), "no settings at all");
+}
+
+/// Which may be a request of HTTP/1.1 as well, for as long as it is short.
+#[test]
+fn a_preface_has_the_time_of_a_head_from_its_first_octet_on() {
+    for (sent, more) in [("P", "RI * H"), ("PRI * HTTP/2.0\r\n\r\nSM", "\r\n"), ("P", "UT /x ")] {
+        let config = config();
+        let counters = config.counters();
+        let mut client = Client::silent(config);
+        client.driver.advance(seconds(60));
+        client.send(sent.as_bytes());
+        for octet in more.as_bytes() {
+            client.driver.advance(seconds(9) / more.len() as u32);
+            client.send(&[*octet]);
+        }
+        assert!(!client.driver.is_ended());
+        client.driver.advance(seconds(2));
+        assert_eq!((client.driver.is_ended(), counters.head_timeouts()), (true, 1), "{sent}{more}");
+    }
 }
 
 /// RFC 9113, by code: protocol 1, flow control 3, closed 5, size 6, compression 9.

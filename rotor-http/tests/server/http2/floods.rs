@@ -110,6 +110,33 @@ fn data_of_no_octets_is_a_flood_and_data_of_one_octet_is_a_body() {
     assert!(client.driver.is_alive());
 }
 
+/// A frame costs as much as hundreds of octets do.
+#[test]
+fn data_of_few_octets_has_a_rate_whether_or_not_somebody_takes_it() {
+    for (path, octets, after) in [
+        ("/progressive", 1, 101),
+        ("/progressive", 255, 101),
+        ("/progressive", 256, 500),
+        ("/wait-for-ever", 1, 101),
+        ("/ignore", 1, 101),
+    ] {
+        let config = ServerConfig::new().http2(http2().small_data(100, 10));
+        let counters = config.counters();
+        let mut client = Client::new(config);
+        client.send(&headers(1, "POST", path, &[], false));
+        let body = vec![b'x'; octets];
+        let count = flood(&mut client, 500, |_| data(1, &body, false));
+        assert_eq!((count, counters.frame_floods()), (after, u64::from(after == 101)), "{path}");
+    }
+    let mut client = Client::new(ServerConfig::new().http2(http2().small_data(100, 10)));
+    client.send(&headers(1, "POST", "/progressive", &[], false));
+    for _ in 0..50 {
+        assert_eq!(flood(&mut client, 10, |_| data(1, b"x", false)), 10);
+        client.driver.advance(seconds(1));
+    }
+    assert!(client.driver.is_alive());
+}
+
 #[test]
 fn what_comes_within_the_rates_is_no_flood() {
     let mut client = Client::new(config());

@@ -101,6 +101,96 @@ fn bodies_that_are_held_leave_the_rest_of_the_windows_to_others() {
     assert_eq!(client.answer(19).status, 200);
 }
 
+/// How far each body has come, of those of `octets` that are sent as the windows allow.
+struct Bodies {
+    left: Vec<usize>,
+    stalls: usize,
+}
+
+impl Bodies {
+    fn begin(client: &mut Client, count: usize, octets: usize) -> Bodies {
+        for at in 0..count {
+            client.send(&headers(2 * at as u32 + 1, "POST", "/", &[], false));
+        }
+        Bodies { left: vec![octets; count], stalls: count }
+    }
+
+    /// Sends of each what its window allows, but of the stalled one; returns how many octets.
+    fn send(&mut self, client: &mut Client) -> usize {
+        let mut sent = 0;
+        for at in 0..self.left.len() {
+            let count = self.left[at].min(8_192);
+            if at == self.stalls || count == 0 {
+                continue;
+            }
+            if client.upload(2 * at as u32 + 1, count, 0, count == self.left[at]) {
+                self.left[at] -= count;
+                sent += count;
+            }
+        }
+        sent
+    }
+}
+
+#[test]
+fn bodies_that_are_wanted_whole_come_one_after_the_other_where_they_are_many() {
+    const MAX: usize = 256 << 10;
+    const OCTETS: usize = 500_000;
+    let config = config().http2(http2().collected_bytes_max(MAX));
+    let (held, counters) = (config.bodies_held(), config.counters());
+    let mut client = Client::silent(config);
+    client.send(&beginning(&[(4, 1 << 20)]));
+    client.send(&update(0, 1 << 30));
+    let mut bodies = Bodies::begin(&mut client, 20, OCTETS);
+    while bodies.left.iter().any(|left| *left > 0) {
+        assert!(bodies.send(&mut client) > 0, "nobody may send: {:?}", bodies.left);
+        // What windows allowed comes on top, and memory may be twice of what is in it.
+        let most = 2 * (MAX + 20 * (64 << 10));
+        assert!(held.bytes() <= most, "{} of {most}", held.bytes());
+    }
+    for stream in (1..40).step_by(2) {
+        assert_eq!(client.body_len(stream), "POST / ".len() + OCTETS, "stream {stream}");
+    }
+    assert!(counters.bodies_held_back() >= 10, "{}", counters.bodies_held_back());
+    assert_eq!(held.bytes(), 0);
+}
+
+#[test]
+fn those_that_are_held_back_are_not_late_and_one_that_stalls_does_not_hold_them_for_ever() {
+    const OCTETS: usize = 300_000;
+    let config = config().http2(http2().collected_bytes_max(100_000));
+    let counters = config.counters();
+    let mut client = Client::new(config);
+    let mut bodies = Bodies::begin(&mut client, 3, OCTETS);
+    assert_eq!(bodies.send(&mut client), 3 * 8_192);
+    // The first goes on, a little at a time; those behind it have sent what they may.
+    for _ in 0..100 {
+        while bodies.send(&mut client) > 0 && bodies.left[0] > OCTETS / 2 {}
+        client.driver.advance(seconds(1));
+        client.send(&frame(6, 0, 0, &[0; 8]));
+        if bodies.left[0] > 0 {
+            assert!(client.upload(1, 1_500, 0, false));
+            bodies.left[0] -= 1_500;
+        }
+        assert_eq!(counters.body_timeouts(), 0, "{:?}", bodies.left);
+        if bodies.left[0] < 30_000 {
+            break;
+        }
+    }
+    // Now it stalls.
+    bodies.stalls = 0;
+    while client.answer(1).status == 0 {
+        client.driver.advance(seconds(1));
+        client.read();
+    }
+    assert_eq!((client.answer(1).status, counters.body_timeouts()), (408, 1));
+    bodies.left[0] = 0;
+    while bodies.left[1..].iter().any(|left| *left > 0) {
+        assert!(bodies.send(&mut client) > 0, "nobody may send: {:?}", bodies.left);
+    }
+    assert_eq!((client.answer(3).status, client.answer(5).status), (200, 200));
+}
+
 #[test]
 fn padding_does_not_shut_the_window_of_a_body_that_is_wanted_whole() {
     let mut client = Client::new(config());
@@ -289,4 +379,20 @@ fn a_priority_may_be_said_before_and_after_the_request() {
     client.send(&update(0, 16 << 10));
     let got = [3, 5, 7].map(|stream| client.body_len(stream));
     assert_eq!(got, [0, BIG, 16 << 10]);
+}
+
+#[test]
+fn how_much_responses_wait_with_is_a_setting() {
+    // Each is a megabyte, with its head.
+    for (max, answered) in [(1, 1), (BIG, 1), (BIG + (1 << 19), 2), (5 * BIG, 5)] {
+        let config = ServerConfig::new().http2(http2().responses_bytes_max(max));
+        let counters = config.counters();
+        let mut client = Client::silent(config);
+        client.send(&beginning(&[(4, 0)]));
+        for stream in (1..20).step_by(2) {
+            client.get(stream, "/big");
+        }
+        let refused = client.answers.values().filter(|answer| answer.reset == Some(7)).count();
+        assert_eq!((refused, counters.streams_refused()), (10 - answered, 10 - answered as u64));
+    }
 }

@@ -10,6 +10,7 @@ fn books(per_origin: usize, in_all: usize, waiting: usize) -> Books {
             .connections_per_origin_max(per_origin)
             .connections_max(in_all)
             .waiting_per_origin_max(waiting),
+        |name| name.starts_with("h2"),
     )
 }
 
@@ -232,7 +233,7 @@ fn those_that_are_over_are_taken_out_and_what_is_empty_is_forgotten() {
 
 /// Books that bound what waits in all, and what it takes.
 fn bounded(jobs: usize, bytes: usize) -> Books {
-    Origins::new(&PoolConfig::new().waiting_max(jobs).waiting_bytes_max(bytes))
+    Origins::new(&PoolConfig::new().waiting_max(jobs).waiting_bytes_max(bytes), |_| false)
 }
 
 const SERVERS: [&str; 4] = ["a", "b", "c", "d"];
@@ -301,4 +302,88 @@ fn what_is_made_again_is_never_refused() {
     books.add_repeated("b", 2, 10);
     books.add_repeated("c", 3, 10);
     assert_eq!(books.waiting, Load { jobs: 3, bytes: 30 });
+}
+
+fn room(under_way: u32, further: u32) -> Room {
+    Room { under_way, further }
+}
+
+#[test]
+fn an_unknown_server_that_may_take_many_is_connected_to_once() {
+    let mut books = books(8, 9, 20);
+    (0..10).for_each(|job| assert_eq!(books.add("h2", job, 1), Ok(())));
+    let (_, id) = connect(&mut books);
+    assert_eq!(books.wanted(true), Wanted::Nothing, "the others wait for what it says");
+    books.share(&"h2", id, room(0, 4), || id);
+    assert_eq!(
+        (0..5).map(|_| take(&mut books, "h2", id)).collect::<Vec<_>>(),
+        [Found::Job(0), Found::Job(1), Found::Job(2), Found::Job(3), Found::Nothing]
+    );
+    // Six are left: two connections more, of which each is known to take four.
+    let (_, second) = connect(&mut books);
+    let (_, _third) = connect(&mut books);
+    assert_eq!(books.wanted(true), Wanted::Nothing);
+    // One that ends there makes room, and is woken before another is made.
+    books.share(&"h2", id, room(3, 1), || id);
+    assert_eq!(books.wanted(true), Wanted::Nothing, "the two that are made take them");
+    books.share(&"h2", second, room(0, 4), || second);
+    assert_eq!(take(&mut books, "h2", second), Found::Job(4));
+}
+
+#[test]
+fn a_server_that_may_take_many_and_does_not_is_connected_to_for_each() {
+    for fails in [false, true] {
+        let mut books = books(8, 9, 20);
+        (0..5).for_each(|job| assert_eq!(books.add("h2", job, 1), Ok(())));
+        let (name, id) = connect(&mut books);
+        assert_eq!(books.wanted(true), Wanted::Nothing);
+        match fails {
+            false => assert_eq!(take(&mut books, name, id), Found::Job(0)),
+            true => {
+                assert_eq!(books.take_for_failure(&name), Some(0));
+                books.remove(&name, id);
+            }
+        }
+        (0..4).for_each(|_| assert_eq!(connect(&mut books).0, "h2"));
+    }
+}
+
+#[test]
+fn the_fullest_that_has_room_is_woken_once_and_those_that_are_repeated_go_first() {
+    let mut books = books(8, 9, 20);
+    let make = |books: &mut Books, job| {
+        assert_eq!(books.add("h2", job, 1), Ok(()));
+        let (name, id) = connect(books);
+        books.share(&name, id, room(0, 0), || id);
+        id
+    };
+    let (first, second) = (make(&mut books, 0), make(&mut books, 1));
+    books.share(&"h2", first, room(1, 9), || first);
+    books.share(&"h2", second, room(8, 2), || second);
+    assert_eq!(books.wanted(true), Wanted::Wake(second));
+    assert_eq!(books.wanted(true), Wanted::Nothing, "it takes both");
+    books.add_repeated("h2", 2, 1);
+    assert_eq!(books.wanted(true), Wanted::Wake(first), "there are three now");
+    assert_eq!(take(&mut books, "h2", second), Found::Job(2));
+    assert_eq!(take(&mut books, "h2", second), Found::Job(0));
+    assert_eq!(take(&mut books, "h2", second), Found::Nothing, "it is full");
+    assert_eq!(take(&mut books, "h2", first), Found::Job(1));
+}
+
+#[test]
+fn one_with_something_under_way_never_ends_for_its_place_and_one_without_does() {
+    let mut books = books(8, 1, 20);
+    assert_eq!(books.add("h2", 0, 1), Ok(()));
+    let (_, id) = connect(&mut books);
+    books.share(&"h2", id, room(0, 9), || id);
+    assert_eq!(take(&mut books, "h2", id), Found::Job(0));
+    assert_eq!(books.add("b", 1, 1), Ok(()));
+    assert_eq!(books.wanted(true), Wanted::Nothing, "it is at work");
+    books.share(&"h2", id, room(0, 9), || id);
+    assert_eq!(books.wanted(true), Wanted::Wake(id));
+    assert_eq!(take(&mut books, "h2", id), Found::End);
+    books.remove(&"h2", id);
+    assert_eq!(connect(&mut books).0, "b");
+    // One that takes nothing more ends by itself.
+    assert_eq!(books.wanted(true), Wanted::Nothing);
 }

@@ -1,0 +1,135 @@
+//! An exchange on a stream of HTTP/2: its head comes as a list of fields, the end of its body in a
+//! frame, and its own end leaves the connection as it was.
+
+use rotor_core::Time;
+use rotor_stream::{ConnectionInfo, Exception, Fatal};
+
+use super::{Exchange, Exchanged};
+use crate::client::config::ClientConfig;
+use crate::client::counters::Counters;
+use crate::client::error::ClientError;
+use crate::client::handler::Client;
+use crate::client::head::Head;
+use crate::client::io::Io;
+use crate::client::job::{self, Job};
+use crate::flow::Flow;
+use crate::h1::head::ResponseHead;
+use crate::h1::request::RequestState;
+use crate::h2::ErrorCode;
+use crate::h2::hpack::FieldList;
+use crate::h2::response::CheckedResponse;
+use crate::semantics::error::BodyError;
+use crate::semantics::trailers::Trailers;
+
+/// How often a request is made again that a server refuses without looking at it. A server that goes
+/// away after each few requests leaves out some of them several times; one that refuses all of them is
+/// not asked for ever.
+const REFUSALS_MAX: u8 = 10;
+
+impl<K: Client> Exchange<K> {
+    /// A request that is to be made on a stream.
+    pub(in crate::client) fn framed(job: Job<K>, is_reused: bool) -> Box<Exchange<K>> {
+        let mut exchange = Exchange::new(job, is_reused);
+        exchange.request = RequestState::framed();
+        exchange
+    }
+
+    /// The request as far as it was written.
+    pub(in crate::client) fn request(&self) -> &RequestState {
+        &self.request
+    }
+
+    /// Whether the handler waits for the server to send its body.
+    pub(in crate::client) fn is_receiving(&self) -> bool {
+        self.body.is_receiving()
+    }
+
+    /// Whether the head of the response is still to come.
+    pub(in crate::client) fn is_expected(&self) -> bool {
+        self.body.is_expected()
+    }
+
+    /// The head of the response has come, or of an interim one.
+    pub(in crate::client) fn head_came(
+        &mut self,
+        list: &FieldList,
+        response: &CheckedResponse,
+        connection: ConnectionInfo<'_>,
+        io: &mut Io<'_, '_, '_, K::Context>,
+    ) -> Exchanged<K> {
+        let head = ResponseHead::framed(response.status, list.fields());
+        if let Some(flow) = self.consider(&head, &response.terms, io.config) {
+            return flow;
+        }
+        let head = Head::new(head, response.terms, connection);
+        let output = &mut *io.transport.output;
+        let Some(next) = self.tell(&head, &response.terms, output, io.scope, io.config) else {
+            return Flow::Wait(self.wait(None, io));
+        };
+        self.apply(next, io)
+    }
+
+    /// The last frame of the response has come.
+    pub(in crate::client) fn body_ended(&mut self, trailers: Trailers) {
+        self.body.frames_ended(trailers);
+    }
+
+    /// Where the body is late, it has until then; returns whether it is.
+    pub(in crate::client) fn put_off_body(
+        &mut self,
+        until: Time,
+        io: &Io<'_, '_, '_, K::Context>,
+    ) -> bool {
+        let late = self.body_deadline(io);
+        let is_late = late <= io.scope.now();
+        if is_late && until > late {
+            self.body.put_off(until - late);
+        }
+        is_late
+    }
+
+    /// The server sends no more, and the response is not whole.
+    pub(in crate::client) fn cut(
+        &mut self,
+        exception: &Exception,
+        io: &mut Io<'_, '_, '_, K::Context>,
+    ) -> Exchanged<K> {
+        if let Exception::Read(error) = exception {
+            let error = error.kind().into();
+            return Flow::Fail(ClientError::Lost(Fatal::Reset(error)));
+        }
+        if !self.body.is_expected() {
+            return Flow::Fail(ClientError::of_body(BodyError::Truncated));
+        }
+        if self.may_repeat() {
+            return self.end_by_repeating(io.config.count());
+        }
+        Flow::Fail(ClientError::Closed)
+    }
+
+    /// The server has said that it did not look at the request: returns it to be made again, or
+    /// fails it.
+    pub(in crate::client) fn refused(
+        &mut self,
+        config: &ClientConfig,
+        scope: &mut rotor_core::Scope<'_, K::Context>,
+    ) -> Option<Box<Job<K>>> {
+        // Who has begun to answer has looked at it, whatever it says now.
+        let is_unseen = self.body.is_expected() && self.interim == 0;
+        // RFC 9113 §8.7: whatever its method. What was written in parts is gone with them.
+        let may_repeat = is_unseen && self.refusals < REFUSALS_MAX && self.was_written_at_once;
+        self.refusals = self.refusals.saturating_add(1);
+        if may_repeat && let Some(job) = self.repeat(config.count()) {
+            return Some(job);
+        }
+        let (handler, port) = (self.handler.take()?, self.port.take()?);
+        let error = if is_unseen {
+            Counters::add(&config.count().refused);
+            ClientError::Refused
+        } else {
+            ClientError::Reset(ErrorCode::RefusedStream.number())
+        };
+        job::fail(handler, port, error, config.count(), scope);
+        None
+    }
+}

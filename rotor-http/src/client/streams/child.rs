@@ -1,0 +1,146 @@
+//! One stream: a request as it is sent, its response as it comes.
+
+use rotor_core::{Deadline, Scope, Time};
+use rotor_stream::{Buf, Output, RateWatch, Transport};
+
+use crate::client::config::ClientConfig;
+use crate::client::exchange::Exchange;
+use crate::client::handler::Client;
+use crate::client::io::Io;
+use crate::flow::Wait;
+use crate::h2::{ErrorCode, ReceiveWindow, SendWindow, StreamState};
+
+/// A stream. What goes on in it is an exchange as on HTTP/1.1, on an input and an output of its own.
+pub(super) struct Child<K: Client> {
+    /// Its number among the parts of the machine: streams get theirs only when they begin.
+    pub(super) key: u32,
+    /// The stream, once its head is sent.
+    pub(super) stream: Option<u32>,
+    pub(super) state: StreamState,
+    /// Absent once the handler is done.
+    pub(super) exchange: Option<Box<Exchange<K>>>,
+    /// Octets of the body that have come and were not taken.
+    pub(super) input: Buf,
+    /// The request, as text as far as it is fields: they are encoded when they are sent.
+    pub(super) output: Output,
+    /// It is in the schedule.
+    pub(super) is_scheduled: bool,
+    pub(super) inbound: ReceiveWindow,
+    pub(super) outbound: SendWindow,
+    /// Octets of the input that count against the stream's window.
+    pub(super) held: usize,
+    /// Those of them that count against the window of the connection as well.
+    pub(super) held_shared: usize,
+    /// How much DATA must come, if that is known, and how much has.
+    pub(super) length: Option<u64>,
+    pub(super) received: u64,
+    /// What the exchange waits for.
+    pub(super) wait: Wait,
+    /// Until when it waits; `NEVER` for none.
+    pub(super) until: Time,
+    /// How fast the server takes the request, while its windows hold that up.
+    pub(super) taking: RateWatch,
+    /// Why the stream is reset, where it is cut.
+    pub(super) code: ErrorCode,
+}
+
+impl<K: Client> Child<K> {
+    pub(super) fn new(
+        key: u32,
+        exchange: Box<Exchange<K>>,
+        outbound: SendWindow,
+        config: &ClientConfig,
+    ) -> Box<Child<K>> {
+        Box::new(Child {
+            key,
+            stream: None,
+            state: StreamState::Open,
+            exchange: Some(exchange),
+            input: Buf::new(),
+            output: Output::new(),
+            is_scheduled: false,
+            inbound: ReceiveWindow::new(config.http2_ref().stream_window),
+            outbound,
+            held: 0,
+            held_shared: 0,
+            length: None,
+            received: 0,
+            wait: Wait::AS_BEFORE,
+            until: Time::NEVER,
+            taking: RateWatch::NONE,
+            code: ErrorCode::Cancel,
+        })
+    }
+
+    /// Calls the exchange, if it is there, in the scope's part of this stream.
+    pub(super) fn step<R>(
+        &mut self,
+        scope: &mut Scope<'_, K::Context>,
+        config: &ClientConfig,
+        step: impl FnOnce(&mut Exchange<K>, &mut Io<'_, '_, '_, K::Context>) -> R,
+    ) -> Option<R> {
+        let exchange = self.exchange.as_mut()?;
+        let mut transport = Transport::detached(&mut self.input, &mut self.output);
+        let mut part = scope.part(self.key);
+        let mut io = Io { transport: &mut transport, scope: &mut part, config };
+        Some(step(exchange, &mut io))
+    }
+
+    /// Whether the request is written to its end.
+    pub(super) fn is_complete(&self) -> bool {
+        self.exchange.as_ref().is_some_and(|exchange| exchange.request().is_done())
+    }
+
+    /// Whether the head of the request is written.
+    pub(super) fn is_head_done(&self) -> bool {
+        self.exchange.as_ref().is_some_and(|exchange| exchange.request().is_head_done())
+    }
+
+    /// Octets of trailer fields, behind the body, in the output.
+    pub(super) fn trailers_len(&self) -> usize {
+        self.exchange.as_ref().map_or(0, |exchange| exchange.request().trailers_len())
+    }
+
+    /// Octets of body that wait, behind the head.
+    pub(super) fn body_left(&self) -> usize {
+        if self.stream.is_none() {
+            return 0;
+        }
+        self.output.len().saturating_sub(self.trailers_len())
+    }
+
+    /// Whether we have sent END_STREAM, or nothing more may be sent.
+    pub(super) fn has_ended(&self) -> bool {
+        matches!(self.state, StreamState::HalfClosedLocal | StreamState::Closed)
+    }
+
+    /// Octets of the input that are to count against the window of the connection: of a body that
+    /// its handler waits for, none. All bodies share that window, and where each has a part of it
+    /// and none is whole, none would get on. What waits is bounded by the windows of the streams,
+    /// and counted as memory.
+    pub(super) fn held_of_all(&self) -> usize {
+        let is_wanted = self.exchange.as_ref().is_some_and(|exchange| exchange.is_receiving());
+        if is_wanted { 0 } else { self.held_shared.min(self.held) }
+    }
+
+    /// The exchange waits.
+    pub(super) fn set_wait(&mut self, wait: Wait) {
+        self.wait = wait;
+        match wait.deadline() {
+            Deadline::Keep => {}
+            Deadline::Never => self.until = Time::NEVER,
+            Deadline::At(time) => self.until = time,
+        }
+    }
+
+    /// Whether the exchange is to be told that there is room again.
+    pub(super) fn is_flushed(&self) -> bool {
+        self.exchange.is_some()
+            && self.wait.flush_left().is_some_and(|left| self.output.len() <= left)
+    }
+
+    /// The first moment at which it is late, in one way or another.
+    pub(super) fn deadline(&self) -> Time {
+        self.until.min(self.taking.until())
+    }
+}

@@ -1,0 +1,143 @@
+//! The end of a connection, and what becomes of the requests that are under way.
+
+use rotor_core::{Scope, Time};
+use rotor_stream::{Exception, Fatal};
+
+use super::child::Child;
+use super::{Streams, put};
+use crate::client::config::ClientConfig;
+use crate::client::counters::Counters;
+use crate::client::error::ClientError;
+use crate::client::feed::Feed;
+use crate::client::handler::Client;
+use crate::client::io::Io;
+use crate::client::requests::Made;
+use crate::flow::Flow;
+use crate::h2::{ErrorCode, Violation, frame_writer};
+
+impl<K: Client, F: Feed<K>> Streams<K, F> {
+    /// The loop is to end: so does the connection, after what is under way.
+    pub(in crate::client) fn drain(&mut self, io: &mut Io<'_, '_, '_, K::Context>) -> Made<K> {
+        self.end_after_these();
+        self.advance(io)
+    }
+
+    /// No further request is begun here.
+    pub(super) fn end_after_these(&mut self) {
+        self.is_last = true;
+        self.looks_for_work = true;
+    }
+
+    /// The server takes no more requests, and has not looked at those behind `last`.
+    pub(super) fn go_away(&mut self, last: u32, io: &mut Io<'_, '_, '_, K::Context>) {
+        Counters::add(&io.config.count().goaways);
+        self.end_after_these();
+        // One that has not begun cannot begin here any more.
+        let is_out = |child: &Child<K>| child.stream.is_none_or(|stream| stream > last);
+        let out: Vec<u32> =
+            self.children.iter().filter(|child| is_out(child)).map(|child| child.key).collect();
+        // In the order in which they began: where a server goes away after each few, the oldest have
+        // their turn next.
+        for key in out {
+            if let Some(at) = self.find(key) {
+                self.refused(at, io);
+            }
+        }
+    }
+
+    /// The server has not looked at this request: another connection may make it.
+    pub(super) fn refused(&mut self, at: usize, io: &mut Io<'_, '_, '_, K::Context>) {
+        let child = &mut self.children[at];
+        let job =
+            child.step(io.scope, io.config, |exchange, io| exchange.refused(io.config, io.scope));
+        if let Some(job) = job.flatten() {
+            self.feed.give_back(*job, io.scope);
+        }
+        self.drop_exchange(at, io);
+    }
+
+    /// Ends the connection, and says why.
+    #[cold]
+    pub(super) fn fail(
+        &mut self,
+        violation: Violation,
+        io: &mut Io<'_, '_, '_, K::Context>,
+    ) -> Made<K> {
+        log::debug!("machine {} ends: {violation}", io.scope.token());
+        let code = match violation {
+            Violation::Connection(code, _) | Violation::Stream(_, code) => code,
+        };
+        Counters::add(&io.config.count().protocol_errors);
+        put(io, &frame_writer::go_away(0, code));
+        for mut child in std::mem::take(&mut self.children) {
+            child
+                .step(io.scope, io.config, |exchange, io| exchange.fail(ClientError::Protocol, io));
+        }
+        Flow::Done(None)
+    }
+
+    /// The connection has nothing more to do.
+    pub(super) fn close(&mut self, io: &mut Io<'_, '_, '_, K::Context>) -> Made<K> {
+        if !self.is_read_closed {
+            put(io, &frame_writer::go_away(0, ErrorCode::NoError));
+        }
+        Flow::Done(None)
+    }
+
+    /// The connection is gone.
+    pub(in crate::client) fn lost(
+        mut self,
+        error: &Fatal,
+        config: &ClientConfig,
+        scope: &mut Scope<'_, K::Context>,
+    ) {
+        if let Fatal::NoRoom = error {
+            Counters::add(&config.count().without_room);
+        }
+        self.lose_all(error, config, scope);
+    }
+
+    pub(super) fn lose_all(
+        &mut self,
+        error: &Fatal,
+        config: &ClientConfig,
+        scope: &mut Scope<'_, K::Context>,
+    ) {
+        for mut child in std::mem::take(&mut self.children) {
+            let Some(exchange) = child.exchange.take() else { continue };
+            let mut part = scope.part(child.key);
+            if let Some(job) = exchange.lost(copy_of(error), config, &mut part) {
+                self.feed.give_back(*job, scope);
+            }
+        }
+    }
+
+    /// The server sends no more. Responses that are whole are still taken by their handlers.
+    pub(in crate::client) fn input_ended(
+        &mut self,
+        exception: &Exception,
+        io: &mut Io<'_, '_, '_, K::Context>,
+    ) -> Made<K> {
+        self.is_read_closed = true;
+        self.looks_for_work = true;
+        // What it owed cannot come any more, and what has come whole is not to be lost to that.
+        (self.settings_until, self.ping_until) = (Time::NEVER, Time::NEVER);
+        for at in (0..self.children.len()).rev() {
+            if self.children[at].state.is_receiving() {
+                self.step(at, io, |exchange, io| exchange.cut(exception, io));
+            }
+        }
+        self.go_on(io)
+    }
+}
+
+/// The same for each of the requests: what the system said is told by its kind.
+fn copy_of(error: &Fatal) -> Fatal {
+    match error {
+        Fatal::FlushTimeout => Fatal::FlushTimeout,
+        Fatal::NoRoom => Fatal::NoRoom,
+        Fatal::Write(error) => Fatal::Write(error.kind().into()),
+        Fatal::Reset(error) => Fatal::Reset(error.kind().into()),
+        _ => Fatal::Reset(std::io::ErrorKind::ConnectionAborted.into()),
+    }
+}

@@ -1,0 +1,140 @@
+//! What happens to the connection besides that frames come: room to write, deadlines, wake-ups.
+
+use rotor_core::{Description, Time};
+use rotor_stream::{Fatal, RateWatch};
+
+use super::{Phase, Streams};
+use crate::body_watch::rate;
+use crate::client::counters::Counters;
+use crate::client::error::ClientError;
+use crate::client::feed::Feed;
+use crate::client::handler::Client;
+use crate::client::io::Io;
+use crate::client::requests::Made;
+use crate::h2::frame::{FrameHeader, kind};
+use crate::h2::{ErrorCode, Violation};
+
+impl<K: Client, F: Feed<K>> Streams<K, F> {
+    /// The output has gone down as far as was waited for.
+    pub(in crate::client) fn flushed(&mut self, io: &mut Io<'_, '_, '_, K::Context>) -> Made<K> {
+        self.go_on(io)
+    }
+
+    /// Handlers were woken, or the feed has something to say.
+    pub(in crate::client) fn wakeup(&mut self, io: &mut Io<'_, '_, '_, K::Context>) -> Made<K> {
+        for key in io.scope.woken_parts() {
+            if key == 0 {
+                self.looks_for_work = true;
+            } else if let Some(at) = self.find(key) {
+                // One that is over may be woken still.
+                self.step(at, io, |exchange, io| exchange.wakeup(io));
+            }
+        }
+        self.go_on(io)
+    }
+
+    pub(in crate::client) fn timeout(&mut self, io: &mut Io<'_, '_, '_, K::Context>) -> Made<K> {
+        let (now, counters) = (io.scope.now(), io.config.count());
+        if self.block.as_ref().is_some_and(|block| block.until <= now) {
+            let why = "fields came too slowly";
+            return self.fail(Violation::Connection(ErrorCode::ProtocolError, why), io);
+        }
+        if self.settings_until <= now {
+            Counters::add(&counters.settings_timeouts);
+            let why = "our settings were not acknowledged in time";
+            return self.fail(Violation::Connection(ErrorCode::SettingsTimeout, why), io);
+        }
+        // A frame may be long and come slowly, and what answers a PING comes behind it.
+        if io.transport.input.len() > self.begun_frame {
+            self.hear(io);
+        }
+        if self.ping_until <= now {
+            Counters::add(&counters.ping_timeouts);
+            // As if the system had given it up.
+            let gone = Fatal::Reset(std::io::ErrorKind::TimedOut.into());
+            self.lose_all(&gone, io.config, io.scope);
+            return self.close(io);
+        }
+        self.late_children(now, io);
+        if self.children.is_empty() {
+            if self.since + io.config.limits.unused_timeout <= now {
+                // The server may close it just as the next request is sent.
+                self.end_after_these();
+            }
+        } else if self.ping_until == Time::NEVER
+            && self.heard + io.config.http2_ref().ping_after <= now
+            && !self.is_read_closed
+        {
+            self.ping(io);
+        }
+        self.go_on(io)
+    }
+
+    /// So much of a DATA is there.
+    pub(super) fn count_body(&mut self, octets: usize, io: &Io<'_, '_, '_, K::Context>) {
+        let more = octets.saturating_sub(self.counted);
+        self.counted = octets;
+        self.bodies.pass(more as u64, rate(&io.config.limits), io.scope.now());
+    }
+
+    fn late_children(&mut self, now: Time, io: &mut Io<'_, '_, '_, K::Context>) {
+        if self.until > now {
+            return;
+        }
+        let late: Vec<u32> = self
+            .children
+            .iter()
+            .filter(|child| child.deadline() <= now)
+            .map(|child| child.key)
+            .collect();
+        for key in late {
+            let Some(at) = self.find(key) else { continue };
+            // The window of the connection may have grown since.
+            self.watch(at, &io.config.limits, now);
+            let child = &self.children[at];
+            if child.taking != RateWatch::NONE && child.taking.until() <= now {
+                self.cut(at, ClientError::Lost(Fatal::FlushTimeout), ErrorCode::Cancel, io);
+            } else if child.until <= now {
+                self.excuse_body(at, io);
+                self.step(at, io, |exchange, io| exchange.timeout(io));
+            }
+        }
+        self.until =
+            self.children.iter().map(|child| child.deadline()).min().unwrap_or(Time::NEVER);
+    }
+
+    /// A body may come behind those of other streams: where the server sends bodies as fast as it
+    /// has to, none is late yet. How long that may last is the request's own deadline to say.
+    fn excuse_body(&mut self, at: usize, io: &mut Io<'_, '_, '_, K::Context>) {
+        if let Some(header) = FrameHeader::read(io.transport.input)
+            && header.kind == kind::DATA
+            && self.phase == Phase::Open
+        {
+            let unread = io.transport.input.len() - crate::h2::frame::FRAME_HEADER_BYTES;
+            self.count_body(unread.min(header.len), io);
+        }
+        let (now, others) = (io.scope.now(), self.bodies.until());
+        if others > now {
+            let child = &mut self.children[at];
+            child.step(io.scope, io.config, |exchange, io| exchange.put_off_body(others, io));
+        }
+    }
+
+    /// Since when nothing is under way.
+    pub(in crate::client) fn idle_since(&self, input: &[u8]) -> Option<Time> {
+        let is_idle = self.phase == Phase::Open
+            && self.children.is_empty()
+            && self.block.is_none()
+            && input.is_empty();
+        is_idle.then_some(self.since)
+    }
+
+    /// Says whether requests are under way, and what they hold.
+    pub(in crate::client) fn describe(&self, to: &mut Description) {
+        to.set_state(if self.children.is_empty() { "idle (HTTP/2)" } else { "asking (HTTP/2)" });
+        to.add_messages(self.served);
+        for child in &self.children {
+            to.add_held(child.input.capacity() + child.output.held_bytes());
+        }
+    }
+}

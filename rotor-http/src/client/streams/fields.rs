@@ -1,0 +1,185 @@
+//! Blocks of fields: the heads of responses, and their trailers.
+
+use super::{Streams, list_bytes_max};
+use crate::client::config::ClientConfig;
+use crate::client::counters::Counters;
+use crate::client::error::ClientError;
+use crate::client::feed::Feed;
+use crate::client::handler::Client;
+use crate::client::io::Io;
+use crate::h2::hpack::{Bounds, FieldList, HpackError};
+use crate::h2::response::CheckedResponse;
+use crate::h2::{ErrorCode, Nuisance, StreamEvent, Violation};
+use crate::semantics::trailers::Trailers;
+
+pub(super) type Taken = Result<(), Violation>;
+
+/// How much of a block beyond what is kept is decoded, so that the tables stay in step and it costs
+/// its own request alone.
+const DECODED_TIMES: usize = 4;
+
+impl<K: Client, F: Feed<K>> Streams<K, F> {
+    pub(super) fn decoded(
+        &self,
+        decoded: Result<(), HpackError>,
+        io: &Io<'_, '_, '_, K::Context>,
+    ) -> Taken {
+        decoded.map_err(|error| {
+            log::debug!("machine {}: {error}", io.scope.token());
+            if error == HpackError::TooLarge {
+                Counters::add(&io.config.count().field_floods);
+                return Violation::flood("a block of fields is far too large");
+            }
+            Violation::Connection(ErrorCode::CompressionError, "a block of fields is broken")
+        })
+    }
+
+    pub(super) fn block_ended(&mut self, io: &mut Io<'_, '_, '_, K::Context>) -> Taken {
+        let Some(block) = self.block.take() else { return Ok(()) };
+        let bounds = bounds(io.config);
+        let decoded = self.decoder.decode(&block.octets, &mut self.list, &bounds);
+        self.decoded(decoded, io)?;
+        self.fields(block.stream, block.is_end, io)
+    }
+
+    /// A block of fields was decoded: the head of a response, or its trailers.
+    pub(super) fn fields(
+        &mut self,
+        stream: u32,
+        is_end: bool,
+        io: &mut Io<'_, '_, '_, K::Context>,
+    ) -> Taken {
+        // Handlers are called with it, and lead to whatever.
+        let mut list = std::mem::take(&mut self.list);
+        let taken = self.fields_of(stream, &mut list, is_end, io);
+        list.clear();
+        self.list = list;
+        taken
+    }
+
+    fn fields_of(
+        &mut self,
+        stream: u32,
+        list: &mut FieldList,
+        is_end: bool,
+        io: &mut Io<'_, '_, '_, K::Context>,
+    ) -> Taken {
+        if self.is_idle(stream) {
+            return Err(Violation::protocol("HEADERS on a stream that was never begun"));
+        }
+        let Some(at) = self.find_stream(stream) else {
+            // They may have been on their way when we reset the stream.
+            if self.forgotten.fields(stream, is_end) {
+                return self.count(Nuisance::ControlFrame, io);
+            }
+            let why = "HEADERS on a stream that is over";
+            return Err(Violation::Connection(ErrorCode::StreamClosed, why));
+        };
+        let child = &mut self.children[at];
+        child.state = child
+            .state
+            .after(StreamEvent::Received { is_end })
+            .map_err(|code| Violation::Connection(code, "HEADERS behind the end of a stream"))?;
+        match child.exchange.as_ref().is_some_and(|exchange| exchange.is_expected()) {
+            true => self.head(at, list, is_end, io),
+            false => self.trailers(at, list, is_end, io),
+        }
+    }
+
+    fn head(
+        &mut self,
+        at: usize,
+        list: &mut FieldList,
+        is_end: bool,
+        io: &mut Io<'_, '_, '_, K::Context>,
+    ) -> Taken {
+        let child = &mut self.children[at];
+        let Some(exchange) = &child.exchange else { return Ok(()) };
+        let method = exchange.request().framing_method();
+        let response = match CheckedResponse::check(list, method, is_end, &io.config.limits) {
+            Ok(response) => response,
+            Err(error) => {
+                self.cut(at, ClientError::Head(error), ErrorCode::ProtocolError, io);
+                return self.count(Nuisance::ProvokedReset, io);
+            }
+        };
+        child.length = response.length;
+        let connection = io.transport.connection();
+        let is_over = is_end && !response.terms.is_interim;
+        self.step(at, io, |exchange, io| {
+            let flow = exchange.head_came(list, &response, connection, io);
+            if is_over {
+                exchange.body_ended(Trailers::default());
+            }
+            flow
+        });
+        if response.terms.is_interim {
+            // Each is small, and answered by nothing.
+            self.count(Nuisance::ControlFrame, io)?;
+        }
+        Ok(())
+    }
+
+    fn trailers(
+        &mut self,
+        at: usize,
+        list: &FieldList,
+        is_end: bool,
+        io: &mut Io<'_, '_, '_, K::Context>,
+    ) -> Taken {
+        let child = &self.children[at];
+        let of_stream = |code| Violation::Stream(child.stream.unwrap_or_default(), code);
+        let is_short = child.length.is_some_and(|length| length != child.received);
+        if !is_end || is_short || list.is_over() {
+            return Err(of_stream(ErrorCode::ProtocolError));
+        }
+        let trailers = crate::h2::trailers_of(list).map_err(|why| {
+            log::debug!("machine {}: {why}", io.scope.token());
+            of_stream(ErrorCode::ProtocolError)
+        })?;
+        self.body_ended(at, trailers, io);
+        Ok(())
+    }
+
+    pub(super) fn body_ended(
+        &mut self,
+        at: usize,
+        trailers: Trailers,
+        io: &mut Io<'_, '_, '_, K::Context>,
+    ) {
+        self.step(at, io, |exchange, io| {
+            exchange.body_ended(trailers);
+            exchange.receive(io)
+        });
+    }
+
+    /// The server broke the protocol on one stream: its request fails, the others go on.
+    pub(super) fn refuse(
+        &mut self,
+        stream: u32,
+        code: ErrorCode,
+        io: &mut Io<'_, '_, '_, K::Context>,
+    ) -> Taken {
+        log::debug!("machine {} resets stream {stream}: {code:?}", io.scope.token());
+        if let Some(at) = self.find_stream(stream) {
+            let is_begun =
+                self.children[at].exchange.as_ref().is_some_and(|own| !own.is_expected());
+            let error = match is_begun {
+                true => ClientError::Body(crate::semantics::error::BodyError::Truncated),
+                false => ClientError::Protocol,
+            };
+            self.cut(at, error, code, io);
+        }
+        self.count(Nuisance::ProvokedReset, io)
+    }
+}
+
+pub(super) fn bounds(config: &ClientConfig) -> Bounds {
+    let list_bytes_max = list_bytes_max(config);
+    Bounds {
+        list_bytes_max,
+        // Beside the status.
+        fields_max: config.limits.fields_max + 1,
+        decoded_bytes_max: list_bytes_max.saturating_mul(DECODED_TIMES),
+    }
+}

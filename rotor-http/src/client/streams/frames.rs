@@ -1,0 +1,285 @@
+//! The frames that come, one by one, and what each does to the streams.
+
+use rotor_core::Time;
+
+use super::fields::{Taken, bounds};
+use super::{Block, Phase, Streams, is_too_long, put};
+use crate::client::counters::Counters;
+use crate::client::error::ClientError;
+use crate::client::feed::Feed;
+use crate::client::handler::Client;
+use crate::client::io::Io;
+use crate::h2::frame::{FRAME_HEADER_BYTES, Frame, FrameHeader, kind};
+use crate::h2::settings::setting;
+use crate::h2::{ErrorCode, Nuisance, StreamEvent, Violation, frame_writer};
+use crate::semantics::trailers::Trailers;
+
+/// Windows that grow by less are counted with what no honest server does often.
+const SMALL_UPDATE: u32 = 1024;
+
+impl<K: Client, F: Feed<K>> Streams<K, F> {
+    /// Takes the next frame out of the input, if it is there whole.
+    pub(super) fn take_frame(
+        &mut self,
+        io: &mut Io<'_, '_, '_, K::Context>,
+    ) -> Result<bool, Violation> {
+        let Some(header) = FrameHeader::read(io.transport.input) else { return Ok(false) };
+        if self.phase == Phase::Settings && header.kind != kind::SETTINGS {
+            // A server of HTTP/1.1 is found out by the first octets of its page.
+            return Err(Violation::protocol("the first frame is not SETTINGS"));
+        }
+        if is_too_long(header) {
+            return Err(Violation::size("a frame of more octets than were allowed"));
+        }
+        let len = FRAME_HEADER_BYTES + header.len;
+        if io.transport.input.len() < len {
+            return Ok(false);
+        }
+        // Before anything else: a block that is broken off leaves the tables out of step.
+        if self
+            .block
+            .as_ref()
+            .is_some_and(|block| (header.kind, header.stream) != (kind::CONTINUATION, block.stream))
+        {
+            return Err(Violation::protocol("a block of fields is broken off"));
+        }
+        let unread = io.transport.input.len();
+        let taken = self.frame(header, io);
+        // Where it was handed over, it is out already.
+        let is_left = io.transport.input.len() == unread;
+        if is_left {
+            io.transport.input.consume(len);
+        }
+        taken.map(|()| true)
+    }
+
+    fn frame(&mut self, header: FrameHeader, io: &mut Io<'_, '_, '_, K::Context>) -> Taken {
+        let stream = header.stream;
+        let payload = &io.transport.input[FRAME_HEADER_BYTES..FRAME_HEADER_BYTES + header.len];
+        let frame = match Frame::read(header, payload) {
+            // Of a stream that does not exist yet, it is the connection's.
+            Err(Violation::Stream(stream, code))
+                if self.is_idle(stream) && header.kind != kind::PRIORITY =>
+            {
+                return Err(Violation::Connection(code, "a broken frame on an idle stream"));
+            }
+            frame => frame?,
+        };
+        match frame {
+            Frame::Data { .. } => self.data(header, io),
+            Frame::Headers { fragment, is_whole: true, is_end } => {
+                let decoded = self.decoder.decode(fragment, &mut self.list, &bounds(io.config));
+                self.decoded(decoded, io)?;
+                self.fields(stream, is_end, io)
+            }
+            Frame::Headers { fragment, is_end, .. } => {
+                let until = io.scope.now() + io.config.limits.head_timeout;
+                let octets = fragment.to_vec();
+                self.block = Some(Block { stream, is_end, octets, continuations: 0, until });
+                Ok(())
+            }
+            Frame::Continuation { fragment, is_last } => {
+                let config = io.config;
+                let Some(block) = &mut self.block else {
+                    return Err(Violation::protocol("CONTINUATION of nothing"));
+                };
+                block.continuations += 1;
+                let len = block.octets.len() + fragment.len();
+                if len > config.limits.head_bytes_max
+                    || block.continuations > config.http2_ref().continuations_max
+                {
+                    Counters::add(&config.count().field_floods);
+                    return Err(Violation::flood("a block of fields without end"));
+                }
+                block.octets.extend_from_slice(fragment);
+                if is_last { self.block_ended(io) } else { Ok(()) }
+            }
+            Frame::Reset { code } => self.reset_by_peer(stream, code, io),
+            Frame::Settings { payload } => {
+                // RFC 9113 §6.5.2: "A server MUST NOT explicitly set this value to 1".
+                let pushes = [&setting::ENABLE_PUSH.to_be_bytes()[..], &[0, 0, 0, 1]].concat();
+                if payload.chunks_exact(6).any(|pair| pair == pushes) {
+                    return Err(Violation::protocol("a server that wants to be pushed to"));
+                }
+                let change = self.peer.apply(payload)?;
+                self.phase = Phase::Open;
+                self.settings_changed(change, io)
+            }
+            Frame::SettingsAck => {
+                self.settings_until = Time::NEVER;
+                self.count(Nuisance::ControlFrame, io)
+            }
+            Frame::PushPromise => Err(Violation::protocol("a push that was not allowed")),
+            Frame::Ping(data) => {
+                self.count(Nuisance::ControlFrame, io)?;
+                put(io, &frame_writer::ping(data, true));
+                Ok(())
+            }
+            Frame::PingAck(_) => self.count(Nuisance::ControlFrame, io),
+            Frame::WindowUpdate(more) => self.window_grew(stream, more, io),
+            Frame::PriorityUpdate { .. } => {
+                // RFC 9218 §7.1: only clients send it.
+                Err(Violation::protocol("PRIORITY_UPDATE of a server"))
+            }
+            Frame::GoAway { last, code } => {
+                log::debug!("machine {} is told to go away: {code}", io.scope.token());
+                self.go_away(last, io);
+                self.count(Nuisance::ControlFrame, io)
+            }
+            Frame::Priority | Frame::Unknown => self.count(Nuisance::ControlFrame, io),
+        }
+    }
+
+    /// Whether the stream was never begun, and no frame but PRIORITY may come on it.
+    pub(super) fn is_idle(&self, stream: u32) -> bool {
+        stream >= self.next_stream || stream.is_multiple_of(2)
+    }
+
+    /// What no honest server does too often was done once more.
+    pub(super) fn count(&mut self, nuisance: Nuisance, io: &Io<'_, '_, '_, K::Context>) -> Taken {
+        if self.floods.count(nuisance, &io.config.http2_ref().floods, io.scope.now()) {
+            return Ok(());
+        }
+        Counters::add(&io.config.count().frame_floods);
+        Err(Violation::flood(match nuisance {
+            Nuisance::ProvokedReset => "too many streams had to be reset",
+            _ => "too many frames of no use",
+        }))
+    }
+
+    fn data(&mut self, header: FrameHeader, io: &mut Io<'_, '_, '_, K::Context>) -> Taken {
+        let stream = header.stream;
+        if self.is_idle(stream) {
+            return Err(Violation::protocol("DATA on a stream that was never begun"));
+        }
+        let beyond = "more DATA than the window of the connection allows";
+        self.inbound.take(header.len).map_err(|code| Violation::Connection(code, beyond))?;
+        self.count_body(header.len, io);
+        self.counted = 0;
+        let of_stream = |code| Violation::Stream(stream, code);
+        let input = &mut *io.transport.input;
+        let payload = &input[FRAME_HEADER_BYTES..FRAME_HEADER_BYTES + header.len];
+        let Frame::Data { data, is_end } = Frame::read(header, payload)? else { return Ok(()) };
+        let nuisance = Nuisance::of_data(data.len(), is_end);
+        let Some(at) = self.find_stream(stream) else {
+            self.inbound.release(header.len);
+            if !self.forgotten.data(stream, header.len, is_end) {
+                let why = "DATA on a stream that is over";
+                return Err(Violation::Connection(ErrorCode::StreamClosed, why));
+            }
+            return nuisance.map_or(Ok(()), |nuisance| self.count(nuisance, io));
+        };
+        let child = &mut self.children[at];
+        // From here on the child answers for the octets: they are released with it, or by it.
+        let received = child.inbound.take(header.len);
+        child.held += header.len;
+        child.held_shared += header.len;
+        received.map_err(of_stream)?;
+        child.state = child
+            .state
+            .after(StreamEvent::Received { is_end })
+            .map_err(|code| Violation::Connection(code, "DATA behind the end of a stream"))?;
+        if child.exchange.as_ref().is_none_or(|exchange| exchange.is_expected()) {
+            return Err(of_stream(ErrorCode::ProtocolError));
+        }
+        child.received += data.len() as u64;
+        // RFC 9113 §8.1.1: else a client of HTTP/1.1 in front sees another response in what is over.
+        let is_wrong = child
+            .length
+            .is_some_and(|length| child.received > length || (is_end && child.received < length));
+        if is_wrong {
+            return Err(of_stream(ErrorCode::ProtocolError));
+        }
+        child.input.extend(data);
+        input.consume(FRAME_HEADER_BYTES + header.len);
+        if let Some(nuisance) = nuisance {
+            self.count(nuisance, io)?;
+        }
+        if is_end {
+            self.body_ended(at, Trailers::default(), io);
+        } else {
+            self.step(at, io, |exchange, io| exchange.receive(io));
+        }
+        Ok(())
+    }
+
+    fn reset_by_peer(
+        &mut self,
+        stream: u32,
+        code: u32,
+        io: &mut Io<'_, '_, '_, K::Context>,
+    ) -> Taken {
+        if self.is_idle(stream) {
+            return Err(Violation::protocol("RST_STREAM of a stream that was never begun"));
+        }
+        self.count(Nuisance::ControlFrame, io)?;
+        // It may have been on its way.
+        let Some(at) = self.find_stream(stream) else { return Ok(()) };
+        let child = &mut self.children[at];
+        let is_answered = !child.state.is_receiving();
+        child.state = child.state.after(StreamEvent::Reset).unwrap_or(child.state);
+        if is_answered {
+            // RFC 9113 §8.1: "Clients MUST NOT discard responses as a result of receiving such a
+            // RST_STREAM": the server only takes no more of the request.
+            self.settle(at, io);
+            return Ok(());
+        }
+        Counters::add(&io.config.count().streams_reset);
+        // RFC 9113 §8.7: of all codes this one alone promises it.
+        if code == ErrorCode::RefusedStream.number() {
+            self.refused(at, io);
+        } else {
+            self.cut(at, ClientError::Reset(code), ErrorCode::Cancel, io);
+        }
+        Ok(())
+    }
+
+    fn settings_changed(&mut self, change: i64, io: &mut Io<'_, '_, '_, K::Context>) -> Taken {
+        self.count(Nuisance::ControlFrame, io)?;
+        self.looks_for_work = true;
+        self.encoder.set_table_max(self.peer.header_table_size as usize);
+        put(io, &frame_writer::settings_ack());
+        if change == 0 {
+            return Ok(());
+        }
+        for child in &mut self.children {
+            let changed = child.outbound.change(change);
+            changed.map_err(|code| Violation::Connection(code, "a window beyond 2^31 - 1"))?;
+        }
+        self.look_at_all(io);
+        Ok(())
+    }
+
+    fn window_grew(
+        &mut self,
+        stream: u32,
+        more: u32,
+        io: &mut Io<'_, '_, '_, K::Context>,
+    ) -> Taken {
+        if more < SMALL_UPDATE {
+            self.count(Nuisance::ControlFrame, io)?;
+        }
+        if stream == 0 {
+            let was_shut = self.outbound.octets() == 0;
+            let changed = self.outbound.change(i64::from(more));
+            changed.map_err(|code| Violation::Connection(code, "a window beyond 2^31 - 1"))?;
+            if was_shut {
+                self.look_at_all(io);
+            }
+            return Ok(());
+        }
+        if self.is_idle(stream) {
+            return Err(Violation::protocol("WINDOW_UPDATE of a stream that was never begun"));
+        }
+        let Some(at) = self.find_stream(stream) else {
+            // It may have been on its way, and is of no use.
+            let is_counted = more < SMALL_UPDATE;
+            return if is_counted { Ok(()) } else { self.count(Nuisance::ControlFrame, io) };
+        };
+        let child = &mut self.children[at];
+        let changed = child.outbound.change(i64::from(more));
+        changed.map_err(|code| Violation::Stream(stream, code))?;
+        self.settle(at, io);
+        Ok(())
+    }
+}

@@ -1,0 +1,324 @@
+//! A connection that speaks HTTP/2: many requests at once, each with an exchange as HTTP/1.1 has one
+//! at a time, and what they share: two windows, two tables of fields, one output.
+//!
+//! ```text
+//!          next: a job            head written                 handler done, both ended
+//!   (none) ────────────▶ child ─────────────────▶ stream begins ─────────────────────────▶ (none)
+//!                          │                          │
+//!                          └─ done before it began    ├─ done sooner, cancelled, late: RST_STREAM(CANCEL)
+//!                                                     └─ refused, not looked at: given back
+//! ```
+//!
+//! A child is a part of the machine: a handler's notifiers wake it under its number, which is not
+//! that of its stream, since streams must begin in the order of theirs, and handlers may write their
+//! heads later.
+
+mod begin;
+mod child;
+mod end;
+mod events;
+mod fields;
+mod frames;
+mod head_text;
+mod outlet;
+mod steps;
+
+use std::fmt;
+
+use rotor_core::{Deadline, Time};
+use rotor_stream::{RateWatch, Share};
+
+use self::child::Child;
+use super::config::ClientConfig;
+use super::counters::Counters;
+use super::feed::{Feed, Room};
+use super::handler::Client;
+use super::io::Io;
+use super::requests::Made;
+use crate::body_watch::rate;
+use crate::flow::{Flow, Wait};
+use crate::h2::frame::{FRAME_HEADER_BYTES, FrameHeader, PREFACE};
+use crate::h2::hpack::{FieldList, HpackDecoder, HpackEncoder};
+use crate::h2::settings::{WINDOW_DEFAULT, setting};
+use crate::h2::{
+    Floods, Forgotten, PeerSettings, ReceiveWindow, Schedule, SendWindow, Violation, frame_writer,
+};
+
+/// Frames that are taken in a row before what they led to is sent.
+const FRAMES_BATCH: usize = 64;
+
+/// Octets of our table of fields, for the server's encoder: the default.
+const TABLE_BYTES_MAX: usize = 4096;
+
+/// A connection that speaks HTTP/2.
+pub(super) struct Streams<K: Client, F> {
+    feed: F,
+    phase: Phase,
+    decoder: HpackDecoder,
+    encoder: HpackEncoder,
+    /// The fields that were decoded last.
+    list: FieldList,
+    /// A block of fields of which a part has come.
+    block: Option<Block>,
+    /// The block that is being sent.
+    sent_block: Vec<u8>,
+    peer: PeerSettings,
+    inbound: ReceiveWindow,
+    outbound: SendWindow,
+    /// In the order of their keys, which only grow.
+    #[expect(clippy::vec_box, reason = "they are large, and move when one before them ends")]
+    children: Vec<Box<Child<K>>>,
+    /// Streams that have begun, in their order, and the keys of their children.
+    streams: Vec<(u32, u32)>,
+    schedule: Schedule,
+    floods: Floods,
+    next_key: u32,
+    next_stream: u32,
+    /// Requests that were begun, and those that had their response.
+    begun: u64,
+    served: u64,
+    /// No further request is begun here.
+    is_last: bool,
+    /// The feed has something to say, or may be told something.
+    looks_for_work: bool,
+    /// What the feed was told.
+    room: Option<Room>,
+    /// Streams that we have reset.
+    forgotten: Forgotten,
+    /// Until when the server has to acknowledge our settings; `NEVER` once it has.
+    settings_until: Time,
+    /// Since when no request is under way.
+    since: Time,
+    /// No child has an earlier deadline than this.
+    until: Time,
+    /// When something came last.
+    heard: Time,
+    /// Octets of a frame that had come by then, and were not all of it.
+    begun_frame: usize,
+    /// Until when a PING is to be answered; `NEVER` where none is under way.
+    ping_until: Time,
+    share: Share,
+    /// How fast the bodies come, all together.
+    bodies: RateWatch,
+    /// How much of a DATA that has not come whole is counted there.
+    counted: usize,
+    /// More could be sent if there were room.
+    waits_for_room: bool,
+    /// The server sends no more.
+    is_read_closed: bool,
+}
+
+/// How far the connection has come.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    /// The server's settings are still to come, which are its first frame.
+    Settings,
+    Open,
+}
+
+/// A block of fields that comes in several frames.
+struct Block {
+    stream: u32,
+    is_end: bool,
+    octets: Vec<u8>,
+    continuations: u32,
+    until: Time,
+}
+
+impl<K: Client, F: Feed<K>> Streams<K, F> {
+    /// A new connection: the preface and our settings are written.
+    pub(super) fn new(feed: F, io: &mut Io<'_, '_, '_, K::Context>) -> Streams<K, F> {
+        Counters::add(&io.config.count().http2_connections);
+        let (config, now) = (io.config.http2_ref(), io.scope.now());
+        let mut settings = PREFACE.to_vec();
+        frame_writer::settings(
+            &[
+                (setting::ENABLE_PUSH, 0),
+                (setting::INITIAL_WINDOW_SIZE, config.stream_window),
+                (setting::MAX_HEADER_LIST_SIZE, list_bytes_max(io.config) as u32),
+            ],
+            &mut settings,
+        );
+        put(io, &settings);
+        Streams {
+            feed,
+            phase: Phase::Settings,
+            decoder: HpackDecoder::new(TABLE_BYTES_MAX),
+            encoder: HpackEncoder::new(),
+            list: FieldList::new(),
+            block: None,
+            sent_block: Vec::new(),
+            peer: PeerSettings::default(),
+            inbound: ReceiveWindow::of_known(WINDOW_DEFAULT, config.connection_window),
+            outbound: SendWindow::new(WINDOW_DEFAULT),
+            children: Vec::new(),
+            streams: Vec::new(),
+            schedule: Schedule::new(),
+            floods: Floods::new(&config.floods, now),
+            next_key: 1,
+            next_stream: 1,
+            begun: 0,
+            served: 0,
+            is_last: io.scope.draining_until().is_some(),
+            looks_for_work: true,
+            room: None,
+            forgotten: Forgotten::default(),
+            settings_until: now + config.settings_timeout,
+            since: now,
+            until: Time::NEVER,
+            heard: now,
+            begun_frame: 0,
+            ping_until: Time::NEVER,
+            share: Share::NONE,
+            bodies: RateWatch::new(rate(&io.config.limits), now),
+            counted: 0,
+            waits_for_room: false,
+            is_read_closed: false,
+        }
+    }
+
+    /// Begins, on a new connection.
+    pub(super) fn begin_first(&mut self, io: &mut Io<'_, '_, '_, K::Context>) -> Made<K> {
+        self.go_on(io)
+    }
+
+    /// Takes the frames that have come, and sends what can be sent.
+    pub(super) fn advance(&mut self, io: &mut Io<'_, '_, '_, K::Context>) -> Made<K> {
+        self.hear(io);
+        for _ in 0..FRAMES_BATCH {
+            let taken = match self.take_frame(io) {
+                Err(Violation::Stream(stream, code)) => {
+                    self.refuse(stream, code, io).map(|()| true)
+                }
+                taken => taken,
+            };
+            match taken {
+                Ok(true) => {}
+                Ok(false) => break,
+                Err(violation) => return self.fail(violation, io),
+            }
+        }
+        self.begun_frame = io.transport.input.len();
+        self.go_on(io)
+    }
+
+    /// The server has said something: whatever that is, it is there.
+    fn hear(&mut self, io: &Io<'_, '_, '_, K::Context>) {
+        (self.heard, self.ping_until) = (io.scope.now(), Time::NEVER);
+        self.begun_frame = io.transport.input.len();
+    }
+
+    /// Begins and sends what can be, and waits for what is next.
+    fn go_on(&mut self, io: &mut Io<'_, '_, '_, K::Context>) -> Made<K> {
+        loop {
+            self.look_for_work(io);
+            self.give_window(io);
+            self.pump(io);
+            // What was sent may have ended a request, and so made room for another.
+            if !self.looks_for_work {
+                break;
+            }
+        }
+        if self.count_held(io).is_err() {
+            Counters::add(&io.config.count().without_room);
+            self.lose_all(&rotor_stream::Fatal::NoRoom, io.config, io.scope);
+            return self.close(io);
+        }
+        if self.children.is_empty() && (self.is_last || self.is_read_closed) {
+            return self.close(io);
+        }
+        Flow::Wait(self.wait(io))
+    }
+
+    fn wait(&mut self, io: &Io<'_, '_, '_, K::Context>) -> Wait {
+        let needed = (!self.is_read_closed).then(|| needed(io.transport.input));
+        let unsent = io.transport.output.len();
+        // With half of the mark left, the server is kept busy while more is put into frames.
+        let half = io.config.limits.output_high_water / 2;
+        let flush = self.waits_for_room.then(|| half.min(unsent.saturating_sub(1)));
+        Wait::input(needed, Deadline::At(self.deadline(io.config))).or_flush(flush)
+    }
+
+    /// Until when something must have happened.
+    fn deadline(&self, config: &ClientConfig) -> Time {
+        let mut until = self.settings_until.min(self.until).min(self.ping_until);
+        if let Some(block) = &self.block {
+            until = until.min(block.until);
+        }
+        if self.children.is_empty() {
+            until.min(self.since + config.limits.unused_timeout)
+        } else if self.ping_until == Time::NEVER && !self.is_read_closed {
+            until.min(self.heard + config.http2_ref().ping_after)
+        } else {
+            until
+        }
+    }
+
+    /// Where the child of this key is.
+    fn find(&self, key: u32) -> Option<usize> {
+        self.children.binary_search_by_key(&key, |child| child.key).ok()
+    }
+
+    /// Where the child of a stream is.
+    fn find_stream(&self, stream: u32) -> Option<usize> {
+        let at = self.streams.binary_search_by_key(&stream, |(own, _)| *own).ok()?;
+        self.find(self.streams[at].1)
+    }
+
+    /// Tells the server of what was released of the connection's window.
+    fn give_window(&mut self, io: &mut Io<'_, '_, '_, K::Context>) {
+        if let Some(more) = self.inbound.update() {
+            put(io, &frame_writer::window_update(0, more));
+        }
+    }
+
+    /// Counts what bodies and requests hold beside the input and the output of the stream.
+    fn count_held(&mut self, io: &Io<'_, '_, '_, K::Context>) -> Result<(), rotor_stream::NoRoom> {
+        if self.children.is_empty() && self.share.bytes() == 0 {
+            return Ok(());
+        }
+        let of = |child: &Child<K>| child.input.capacity() + child.output.held_bytes();
+        let held: usize = self.children.iter().map(|child| of(child)).sum();
+        // In the unit of streams, so that little changes seldom change the total.
+        self.share.set(held.next_multiple_of(1024), &io.config.held())
+    }
+
+    fn note_deadline(&mut self, time: Time) {
+        self.until = self.until.min(time);
+    }
+}
+
+/// How many bytes must be there before anything can be done with them.
+fn needed(input: &[u8]) -> usize {
+    match FrameHeader::read(input) {
+        None => FRAME_HEADER_BYTES,
+        // A length that is too large is refused as soon as it is read.
+        Some(header) if is_too_long(header) => FRAME_HEADER_BYTES,
+        Some(header) => FRAME_HEADER_BYTES + header.len,
+    }
+}
+
+/// Octets of fields that a response may have, with 32 for each field.
+fn list_bytes_max(config: &ClientConfig) -> usize {
+    config.limits.head_bytes_max
+}
+
+fn is_too_long(header: FrameHeader) -> bool {
+    header.len > crate::h2::frame::PAYLOAD_BYTES_MAX
+}
+
+/// Writes a frame at once: those that answer the server's do not wait for their turn. Their number
+/// is bounded by what the server may make us send.
+fn put<C>(io: &mut Io<'_, '_, '_, C>, frame: &[u8]) {
+    let written = io.transport.output.write_pieces(&[frame]);
+    debug_assert!(written.is_ok(), "a frame was written after the end of the output");
+}
+
+impl<K: Client, F> fmt::Debug for Streams<K, F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Streams")
+            .field("children", &self.children.len())
+            .field("served", &self.served)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,192 @@
+//! What goes out: frame by frame, requests by turns, never more than the output's mark, so that one
+//! large body delays nobody.
+
+use rotor_stream::Output;
+
+use super::head_text::encode;
+use super::steps::{PRIORITY, taking_rate};
+use super::{Streams, put};
+use crate::client::exchange::Exchange;
+use crate::client::feed::Feed;
+use crate::client::handler::Client;
+use crate::client::io::Io;
+use crate::h2::StreamEvent;
+use crate::h2::field_text::encode_trailers;
+use crate::h2::frame::{FRAME_HEADER_BYTES, PAYLOAD_BYTES_MAX, flag, kind};
+use crate::h2::frame_writer::frame_header;
+
+/// A frame of fewer octets is not made only because there is no room for more.
+const CUT_MIN: usize = 1024;
+
+impl<K: Client, F: Feed<K>> Streams<K, F> {
+    /// Sends what can be sent. Handlers whose request is taken are told so, and may write more.
+    pub(super) fn pump(&mut self, io: &mut Io<'_, '_, '_, K::Context>) {
+        self.waits_for_room = false;
+        while let Some(key) = self.schedule.next_stream() {
+            let Some(at) = self.find(key) else { break };
+            if !self.send(at, io) {
+                self.waits_for_room = true;
+                break;
+            }
+            if self.children[at].is_flushed() {
+                self.step(at, io, Exchange::flushed);
+            } else {
+                self.settle(at, io);
+            }
+        }
+    }
+
+    /// Adds a child to the schedule if it has something that may be sent, else removes it.
+    pub(super) fn schedule_child(&mut self, at: usize) {
+        let outbound = self.outbound.octets();
+        let child = &mut self.children[at];
+        let may_send = if child.has_ended() {
+            false
+        } else if child.stream.is_none() {
+            child.is_head_done()
+        } else if child.body_left() > 0 {
+            child.outbound.octets().min(outbound) > 0
+        } else {
+            child.is_complete()
+        };
+        if may_send == child.is_scheduled {
+            return;
+        }
+        child.is_scheduled = may_send;
+        if may_send {
+            self.schedule.insert(child.key, PRIORITY);
+        } else {
+            self.schedule.remove(child.key, PRIORITY);
+        }
+    }
+
+    /// Sends one frame of a child (of a head, all its frames); false where there is no room.
+    fn send(&mut self, at: usize, io: &mut Io<'_, '_, '_, K::Context>) -> bool {
+        let room = room(io.transport.output, io.config.limits.output_high_water);
+        let child = &self.children[at];
+        let Some(stream) = child.stream else { return self.send_head(at, room, io) };
+        let (left, trailers) = (child.body_left(), child.trailers_len());
+        if left > 0 {
+            return self.send_body(at, stream, left, room, io);
+        }
+        if trailers > 0 {
+            let child = &mut self.children[at];
+            encode_trailers(child.output.front(), &mut self.encoder, &mut self.sent_block);
+            if !fits(self.sent_block.len(), room, io.transport.output) {
+                self.encoder.take_back();
+                return false;
+            }
+            child.output.discard(trailers);
+            put_block(&self.sent_block, stream, true, self.peer.frame_bytes_max, io);
+        } else {
+            put(io, &frame_header(0, kind::DATA, flag::END_STREAM, stream));
+        }
+        self.sent(at, true, true, io);
+        true
+    }
+
+    /// The stream begins.
+    fn send_head(&mut self, at: usize, room: usize, io: &mut Io<'_, '_, '_, K::Context>) -> bool {
+        let is_secure = io.transport.is_secure();
+        let child = &mut self.children[at];
+        let text = child.output.front();
+        let Some(len) = encode(text, is_secure, &mut self.encoder, &mut self.sent_block) else {
+            debug_assert!(false, "a head that is written is whole");
+            return true;
+        };
+        if !fits(self.sent_block.len(), room, io.transport.output) {
+            self.encoder.take_back();
+            return false;
+        }
+        child.output.discard(len);
+        let is_end = child.is_complete() && child.output.is_empty();
+        let stream = self.next_stream;
+        self.next_stream += 2;
+        child.stream = Some(stream);
+        self.streams.push((stream, child.key));
+        put_block(&self.sent_block, stream, is_end, self.peer.frame_bytes_max, io);
+        self.sent(at, is_end, true, io);
+        true
+    }
+
+    fn send_body(
+        &mut self,
+        at: usize,
+        stream: u32,
+        left: usize,
+        room: usize,
+        io: &mut Io<'_, '_, '_, K::Context>,
+    ) -> bool {
+        let child = &mut self.children[at];
+        let (is_complete, trailers) = (child.is_complete(), child.trailers_len());
+        let allowed =
+            left.min(PAYLOAD_BYTES_MAX).min(child.outbound.octets()).min(self.outbound.octets());
+        if allowed == 0 {
+            // Another has taken what was left of the connection's window: the schedule has it again
+            // once there is more.
+            return true;
+        }
+        let count = allowed.min(room.saturating_sub(FRAME_HEADER_BYTES));
+        if count < allowed.min(CUT_MIN) {
+            return false;
+        }
+        let is_end = is_complete && count == left && trailers == 0;
+        let flags = if is_end { flag::END_STREAM } else { 0 };
+        put(io, &frame_header(count, kind::DATA, flags, stream));
+        let moved = child.output.move_to(io.transport.output, count);
+        debug_assert!(moved.is_ok_and(|moved| moved == count), "as many as there are");
+        child.outbound.take(count);
+        self.outbound.take(count);
+        child.taking.pass(count as u64, taking_rate(&io.config.limits), io.scope.now());
+        // What the server's windows cut into small pieces, it is not given back frames for.
+        self.sent(at, is_end, count == left || count >= CUT_MIN, io);
+        true
+    }
+
+    fn sent(
+        &mut self,
+        at: usize,
+        is_end: bool,
+        is_credited: bool,
+        io: &Io<'_, '_, '_, K::Context>,
+    ) {
+        if is_credited {
+            self.floods.sent(1, &io.config.http2_ref().floods);
+        }
+        let child = &mut self.children[at];
+        // It was open: what has ended is not in the schedule.
+        child.state = child.state.after(StreamEvent::Sent { is_end }).unwrap_or(child.state);
+    }
+}
+
+/// Octets that may be written now. An empty output takes one frame of any size: a mark below that
+/// must not stop everything.
+fn room(output: &Output, mark: usize) -> usize {
+    if output.is_empty() { mark.max(PAYLOAD_BYTES_MAX) } else { mark.saturating_sub(output.len()) }
+}
+
+fn fits(block: usize, room: usize, output: &Output) -> bool {
+    output.is_empty() || block + FRAME_HEADER_BYTES <= room
+}
+
+/// Writes a block of fields, in as many frames as the peer's largest makes it.
+fn put_block<C>(
+    block: &[u8],
+    stream: u32,
+    is_end: bool,
+    frame_bytes_max: u32,
+    io: &mut Io<'_, '_, '_, C>,
+) {
+    let most = frame_bytes_max as usize;
+    let ends = if is_end { flag::END_STREAM } else { 0 };
+    let (first, rest) = block.split_at(block.len().min(most));
+    let whole = if rest.is_empty() { flag::END_HEADERS } else { 0 };
+    put(io, &frame_header(first.len(), kind::HEADERS, ends | whole, stream));
+    put(io, first);
+    let mut rest = rest.chunks(most).peekable();
+    while let Some(part) = rest.next() {
+        let whole = if rest.peek().is_none() { flag::END_HEADERS } else { 0 };
+        put(io, &frame_header(part.len(), kind::CONTINUATION, whole, stream));
+        put(io, part);
+    }
+}

@@ -1,0 +1,84 @@
+//! `KernelLookup`: a look-up beneath a directory in one step, where the kernel has that.
+
+use super::entry::{Entry, OpenError};
+
+/// What a look-up in one step comes to.
+#[derive(Debug)]
+pub(super) enum KernelLookup {
+    #[cfg_attr(
+        not(any(target_os = "linux", target_os = "android")),
+        allow(dead_code, reason = "no other kernel has such a look-up")
+    )]
+    Done(Result<Entry, OpenError>),
+    /// The kernel cannot do that, or is not let: the directories are to be walked.
+    Unsupported,
+}
+
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+impl KernelLookup {
+    pub(super) fn of(_: std::os::fd::BorrowedFd<'_>, _: &[u8], _: bool) -> KernelLookup {
+        KernelLookup::Unsupported
+    }
+}
+
+/// See openat2(2).
+#[cfg(any(target_os = "linux", target_os = "android"))]
+mod beneath {
+    use std::ffi::OsStr;
+    use std::os::fd::BorrowedFd;
+    use std::os::unix::ffi::OsStrExt;
+
+    use rustix::fs::{FileType, Mode, OFlags, ResolveFlags, fstat, openat2};
+    use rustix::io::Errno;
+
+    use super::KernelLookup;
+    use crate::files::entry::{Entry, FILE_FLAGS, OpenError, regular};
+
+    impl KernelLookup {
+        pub(in crate::files) fn of(
+            directory: BorrowedFd<'_>,
+            name: &[u8],
+            follow_links: bool,
+        ) -> KernelLookup {
+            match find(directory, OsStr::from_bytes(name), follow_links) {
+                // Too old a kernel; a filter that refuses what it does not know; links that change
+                // all the time.
+                Err(Errno::NOSYS | Errno::PERM | Errno::AGAIN) => KernelLookup::Unsupported,
+                Err(error) => KernelLookup::Done(Err(error.into())),
+                Ok(found) => KernelLookup::Done(found),
+            }
+        }
+    }
+
+    fn find(
+        directory: BorrowedFd<'_>,
+        name: &OsStr,
+        follow_links: bool,
+    ) -> Result<Result<Entry, OpenError>, Errno> {
+        let mut resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
+        let mut last = OFlags::empty();
+        if !follow_links {
+            resolve |= ResolveFlags::NO_SYMLINKS;
+            last = OFlags::NOFOLLOW;
+        }
+        // A handle that opens nothing: what a driver or the writer of a FIFO would notice is left
+        // alone.
+        let probe = openat2(
+            directory,
+            name,
+            OFlags::PATH | OFlags::CLOEXEC | last,
+            Mode::empty(),
+            resolve,
+        )?;
+        match FileType::from_raw_mode(fstat(&probe)?.st_mode) {
+            FileType::RegularFile => {}
+            FileType::Directory => return Ok(Ok(Entry::Directory)),
+            // Not 403: what it is stays unsaid.
+            _ => return Ok(Err(OpenError::NotFound)),
+        }
+        let flags = FILE_FLAGS.difference(OFlags::NOFOLLOW) | last;
+        // By its name again, and checked again: a handle of this kind cannot be read from, and what
+        // is there may be another by now.
+        Ok(regular(openat2(directory, name, flags, Mode::empty(), resolve)?))
+    }
+}

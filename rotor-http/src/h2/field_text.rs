@@ -1,0 +1,58 @@
+//! Fields as our own writers wrote them, which is as lines of HTTP/1.1, into a block.
+//!
+//! They are well-formed: no line is empty but the last of a head, and no value holds CR or LF.
+
+use memchr::memchr;
+
+use super::hpack::HpackEncoder;
+
+/// Encodes the trailer fields that are all of the text.
+pub(crate) fn encode_trailers(text: &[u8], encoder: &mut HpackEncoder, block: &mut Vec<u8>) {
+    block.clear();
+    encoder.begin(block);
+    let mut at = 0;
+    while let Some(line) = next_line(text, at) {
+        at += line.len() + 2;
+        put_field(line, encoder, block);
+    }
+}
+
+/// The line that begins there, without its end; `None` where it is not whole.
+pub(crate) fn next_line(text: &[u8], at: usize) -> Option<&[u8]> {
+    let rest = text.get(at..)?;
+    rest.get(..memchr(b'\n', rest)?.checked_sub(1)?)
+}
+
+/// Encodes a field line. RFC 9113 §8.2.2: what governs a connection of HTTP/1.1 does not stand in HTTP/2.
+pub(crate) fn put_field(line: &[u8], encoder: &HpackEncoder, block: &mut Vec<u8>) {
+    let Some(colon) = memchr(b':', line) else { return };
+    let (name, value) = (&line[..colon], line.get(colon + 2..).unwrap_or_default());
+    let is_of_connection = match name.len() {
+        7 => name.eq_ignore_ascii_case(b"Upgrade"),
+        10 => name.eq_ignore_ascii_case(b"Connection"),
+        _ => false,
+    };
+    if !is_of_connection {
+        encoder.field(name, value, block);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::h2::hpack::{Bounds, FieldList, HpackDecoder};
+
+    fn fields(block: &[u8]) -> String {
+        let bounds = Bounds { list_bytes_max: 4096, fields_max: 20, decoded_bytes_max: 4096 };
+        let mut list = FieldList::new();
+        HpackDecoder::new(4096).decode(block, &mut list, &bounds).expect("it is well-formed");
+        list.fields().iter().map(|f| format!("{}={}\n", f.name, f.value.escape_ascii())).collect()
+    }
+
+    #[test]
+    fn trailers_are_fields_without_a_status() {
+        let (mut encoder, mut block) = (HpackEncoder::new(), Vec::new());
+        encode_trailers(b"Grpc-Status: 0\r\nX: y\r\n", &mut encoder, &mut block);
+        assert_eq!(fields(&block), "grpc-status=0\nx=y\n");
+    }
+}

@@ -1,0 +1,91 @@
+//! Streams that we have reset, and what of them may still be on its way.
+
+use std::collections::VecDeque;
+
+/// As many streams are remembered: a peer whose own were reset faster than it hears of that is a flood.
+const FORGOTTEN_MAX: usize = 1024;
+
+/// Streams that we have reset: what was on its way to them is no breach of the protocol (RFC 9113
+/// §5.4.2). No more can be than their window allowed, and then the trailers.
+#[derive(Debug, Default)]
+pub struct Forgotten {
+    /// With the octets of DATA that the peer could send; the oldest first.
+    streams: VecDeque<(u32, u32)>,
+}
+
+impl Forgotten {
+    /// This stream was reset, on which so many octets may still come.
+    pub fn remember(&mut self, stream: u32, octets: u32) {
+        self.take(stream);
+        if self.streams.len() == FORGOTTEN_MAX {
+            self.streams.pop_front();
+        }
+        self.streams.push_back((stream, octets));
+    }
+
+    /// DATA has come on a stream that is over; returns whether it can have been on its way.
+    pub fn data(&mut self, stream: u32, octets: usize, is_end: bool) -> bool {
+        let Some((_, left)) = self.streams.iter_mut().find(|(own, _)| *own == stream) else {
+            return false;
+        };
+        let after = u32::try_from(octets).ok().and_then(|octets| left.checked_sub(octets));
+        *left = after.unwrap_or(0);
+        if is_end {
+            self.take(stream);
+        }
+        after.is_some()
+    }
+
+    /// The same of fields. Those that end their stream nothing can follow.
+    pub fn fields(&mut self, stream: u32, is_end: bool) -> bool {
+        match is_end {
+            true => self.take(stream),
+            false => self.streams.iter().any(|(own, _)| *own == stream),
+        }
+    }
+
+    fn take(&mut self, stream: u32) -> bool {
+        let at = self.streams.iter().position(|(own, _)| *own == stream);
+        at.and_then(|at| self.streams.remove(at)).is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn as_much_as_was_allowed_may_come_and_nothing_after_its_end() {
+        let mut forgotten = Forgotten::default();
+        forgotten.remember(1, 10);
+        forgotten.remember(3, 10);
+        forgotten.remember(5, 10);
+        for (stream, octets, is_end, may_be) in [
+            (7, 0, false, false),
+            (1, 4, false, true),
+            (1, 6, false, true),
+            (1, 0, false, true),
+            (1, 1, false, false),
+            (3, 10, true, true),
+            (3, 0, false, false),
+        ] {
+            assert_eq!(forgotten.data(stream, octets, is_end), may_be, "{stream} {octets}");
+        }
+        assert!(forgotten.fields(5, false) && forgotten.fields(5, true));
+        assert!(!forgotten.fields(5, false) && !forgotten.fields(5, true));
+    }
+
+    #[test]
+    fn the_oldest_are_not_remembered_for_ever() {
+        let mut forgotten = Forgotten::default();
+        let count = FORGOTTEN_MAX as u32;
+        (0..=count).for_each(|stream| forgotten.remember(stream, 1));
+        // One that is reset again counts once.
+        forgotten.remember(1, 1);
+        assert_eq!(forgotten.streams.len(), FORGOTTEN_MAX);
+        assert_eq!(
+            [0, 1, 2, count].map(|stream| forgotten.fields(stream, true)),
+            [false, true, true, true]
+        );
+    }
+}

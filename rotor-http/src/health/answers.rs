@@ -1,0 +1,185 @@
+//! `Health`: what probes are answered; `HealthServer`: a server of that alone.
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+
+use rotor_core::{Backend, Infallible, LoopInstance, Machine, Phase, Pulses, Scope, Time};
+
+use super::report::Report;
+use crate::no_upgrade::NoUpgrade;
+use crate::semantics::method::Method;
+use crate::semantics::status::Status;
+use crate::server::{Head, Next, Reply, Response, Server};
+
+/// How old the last turn of a loop may be. Default of [`Health::live_within`].
+pub const LIVE_WITHIN: Duration = Duration::from_secs(5);
+
+/// What probes are answered. Clones answer the same, on all loops and threads.
+#[derive(Clone)]
+#[doc(alias = "liveness")]
+#[doc(alias = "readiness")]
+#[doc(alias = "healthz")]
+pub struct Health {
+    pulses: Pulses,
+    is_ready: Arc<AtomicBool>,
+    live_within: Duration,
+    checks: Vec<Check>,
+}
+
+#[derive(Clone)]
+struct Check {
+    name: Arc<str>,
+    check: Arc<dyn Fn() -> Result<(), String> + Send + Sync>,
+}
+
+impl Health {
+    /// Of the loops that `pulses` [watches](Pulses::watch). Not ready before
+    /// [`set_ready`](Health::set_ready) says so.
+    pub fn new(pulses: Pulses) -> Health {
+        let is_ready = Arc::new(AtomicBool::new(false));
+        Health { pulses, is_ready, live_within: LIVE_WITHIN, checks: Vec::new() }
+    }
+
+    /// How old the last turn of a loop may be. Default 5 s: far beyond what a loop does at a time;
+    /// two seconds at least, since loops note their turns once a second.
+    #[must_use]
+    pub fn live_within(mut self, time: Duration) -> Health {
+        self.live_within = time.max(2 * Pulses::EVERY);
+        self
+    }
+
+    /// One more thing that must be well for the process to be ready, and why it is not. It is
+    /// called by each probe, on the loop that answers, so it must not block: what takes time is
+    /// found out elsewhere, and looked up here.
+    ///
+    /// What all processes of a service depend on is no reason to be sent no requests: if it fails, none is left.
+    #[must_use]
+    pub fn check(
+        mut self,
+        name: &str,
+        check: impl Fn() -> Result<(), String> + Send + Sync + 'static,
+    ) -> Health {
+        self.checks.push(Check { name: name.into(), check: Arc::new(check) });
+        self
+    }
+
+    /// Has a loop watched, as [`Pulses::watch`] does.
+    pub fn watch<M: Machine, B: Backend>(&self, instance: &mut LoopInstance<M, B>) {
+        self.pulses.watch(instance);
+    }
+
+    /// Says whether the program is ready: it has started, its caches are warm.
+    pub fn set_ready(&self, yes: bool) {
+        self.is_ready.store(yes, Relaxed);
+    }
+
+    /// Answers a request for `/livez` or `/readyz`; `None` of any other, for which nothing was
+    /// written.
+    ///
+    /// ```
+    /// use rotor_http::Status;
+    /// use rotor_http::health::Health;
+    /// use rotor_http::server::{Head, Reply, Response, Scope};
+    ///
+    /// fn serve(health: &Health, head: &Head<'_>, response: &mut Response<'_>, scope: &mut Scope<'_, ()>) -> Reply {
+    ///     if let Some(reply) = health.answer(head, response, scope) {
+    ///         return reply;
+    ///     }
+    ///     response.reply(Status::OK, "text/plain", b"Hello, World!")
+    /// }
+    /// ```
+    pub fn answer<C>(
+        &self,
+        head: &Head<'_>,
+        response: &mut Response<'_>,
+        scope: &Scope<'_, C>,
+    ) -> Option<Reply> {
+        let report = match head.path() {
+            "/livez" => self.liveness(scope.now()),
+            "/readyz" => self.readiness(scope.now(), scope.phase()),
+            _ => return None,
+        };
+        if !matches!(head.method(), Method::Get | Method::Head) {
+            let allow: &[(&str, &[u8])] = &[("Allow", b"GET, HEAD")];
+            let status = Status::METHOD_NOT_ALLOWED;
+            return Some(response.reply_with(status, allow, "text/plain", b""));
+        }
+        let status = if report.is_well() { Status::OK } else { Status::SERVICE_UNAVAILABLE };
+        let fields: &[(&str, &[u8])] = &[("Cache-Control", b"no-store")];
+        let body = report.json();
+        Some(response.reply_with(status, fields, "application/json", body.as_bytes()))
+    }
+
+    fn liveness(&self, now: Time) -> Report {
+        let mut report = Report::default();
+        for held_up in self.pulses.held_up(now, self.live_within) {
+            let (index, since) = (held_up.index, held_up.since.as_secs());
+            report.add(if held_up.has_ended {
+                format!("loop {index} has ended")
+            } else {
+                format!("loop {index} has made no turn for {since} s")
+            });
+        }
+        report
+    }
+
+    fn readiness(&self, now: Time, phase: Phase) -> Report {
+        let mut report = self.liveness(now);
+        if self.pulses.is_empty() || !self.is_ready.load(Relaxed) {
+            report.add("it has not started yet".into());
+        }
+        if self.pulses.is_ending() || phase != Phase::Serving {
+            report.add("it is about to end".into());
+        }
+        for Check { name, check } in &self.checks {
+            if let Err(reason) = check() {
+                report.add(format!("{name}: {reason}"));
+            }
+        }
+        report
+    }
+}
+
+impl fmt::Debug for Health {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Health")
+            .field("pulses", &self.pulses)
+            .field("is_ready", &self.is_ready)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A server that answers probes, and 404 to all else: for a port of its own, or beside another
+/// server by [`Routed`](crate::server::Routed). Its seed is a [`Health`].
+pub struct HealthServer<C> {
+    never: Infallible,
+    context: PhantomData<fn(C)>,
+}
+
+impl<C> Server for HealthServer<C> {
+    type Context = C;
+    type Seed = Health;
+    type Upgrade = NoUpgrade<C>;
+
+    fn headers_received(
+        health: Health,
+        head: &Head<'_>,
+        response: &mut Response<'_>,
+        scope: &mut Scope<'_, C>,
+    ) -> Next<Self> {
+        match health.answer(head, response, scope) {
+            Some(reply) => reply.into(),
+            None => response.reply(Status::NOT_FOUND, "text/plain", b"").into(),
+        }
+    }
+}
+
+impl<C> fmt::Debug for HealthServer<C> {
+    fn fmt(&self, _: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.never {}
+    }
+}

@@ -1,0 +1,44 @@
+//! Answers to probes: whether a process is to be started again, and whether it is to be sent
+//! requests.
+//!
+//! | | 200 | 503 |
+//! |--|--|--|
+//! | `/livez` | every loop has made a turn within 5 s | one is held up, or has ended by itself: start the process again |
+//! | `/readyz` | that, and the program has said that it is ready | before that; once a drain is announced or has begun; while a check of the program's says no: send requests elsewhere |
+//!
+//! The body is JSON, with the reasons. [`Health::answer`] is for a server that has these paths beside
+//! its own, [`HealthServer`] for one that is [`Routed`](crate::server::Routed), and
+//! [`Health::serve_at`] for a port of its own, on a thread of its own: there a probe is answered
+//! when all loops are held up, and however many connections there are.
+//!
+//! ```no_run
+//! use rotor_core::threads::LoopGroup;
+//! use rotor_core::{Drain, Pulses, signals};
+//! use rotor_http::health::Health;
+//! # use rotor_core::{BoxError, Config, Infallible, Loop, Machine};
+//! # struct App; impl Machine for App { type Context = (); type Seed = Infallible; }
+//! use std::time::Duration;
+//!
+//! # fn main() -> Result<(), BoxError> {
+//! let pulses = Pulses::new();
+//! let health = Health::new(pulses.clone());
+//! let _port = health.serve_at(([0, 0, 0, 0], 8081).into())?;
+//! let group = LoopGroup::start(0..4, move |_, _| {
+//!     let mut instance = Loop::<App>::new(&Config::new())?.instantiate(());
+//!     pulses.watch(&mut instance);
+//!     Ok(instance)
+//! })?;
+//! let drain = Drain::new(Duration::from_secs(20)).announce(Duration::from_secs(5));
+//! signals::drain_on_termination_with(group.handle(), drain)?;
+//! health.set_ready(true);
+//! group.join();
+//! # Ok(())
+//! # }
+//! ```
+
+mod answers;
+mod port;
+mod report;
+
+pub use self::answers::{Health, HealthServer, LIVE_WITHIN};
+pub use self::port::HealthPort;

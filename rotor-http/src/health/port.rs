@@ -1,0 +1,105 @@
+//! `HealthPort`: a port for probes alone.
+
+use std::fmt;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::mpsc;
+use std::thread::{Builder, JoinHandle};
+use std::time::Duration;
+
+use rotor_core::net::{ListenOptions, Listener, TcpListener};
+use rotor_core::{BoxError, Config, Loop, LoopHandle, LoopInstance, Response as MachineResponse};
+
+use super::answers::{Health, HealthServer};
+use crate::limits::Limits;
+use crate::server::{HttpAccept, HttpSeed, ServerConfig, listen};
+
+/// Probes under way at a time; more wait for a connection.
+const CONNECTIONS_MAX: usize = 64;
+
+/// How long a connection may wait for a request. Probes come on connections of their own, as a rule.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(15);
+
+type Port = LoopInstance<HttpAccept<HealthServer<()>, TcpListener>>;
+
+/// A port for probes alone, with a thread and a loop of its own; closed when this is dropped.
+///
+/// It does not drain: a probe is to hear until the end that the process ends.
+#[must_use = "the port is closed when it is dropped"]
+pub struct HealthPort {
+    address: SocketAddr,
+    handle: LoopHandle,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Health {
+    /// Answers probes at an address, by a thread of its own.
+    ///
+    /// # Errors
+    ///
+    /// The address is in use, or not of this machine; no thread or descriptor is left.
+    // Inlined, as `open` is: what the server for it is made of is compiled where it is called, and not
+    // for every program that has HTTP (decision 54).
+    #[inline]
+    pub fn serve_at(&self, address: SocketAddr) -> io::Result<HealthPort> {
+        let (tell, told) = mpsc::channel();
+        let health = self.clone();
+        let serve = move || match open(health, address) {
+            Ok((mut port, address)) => {
+                // Whoever waits for this is still there.
+                let _is_awaited = tell.send(Ok((address, port.handle())));
+                drop(tell);
+                if let Err(error) = port.run() {
+                    log::error!("probes are not answered any more: {error}");
+                }
+            }
+            Err(error) => {
+                let _is_awaited = tell.send(Err(error));
+            }
+        };
+        let thread = Builder::new().name("health".into()).spawn(serve)?;
+        let (address, handle) =
+            told.recv().unwrap_or_else(|_| Err(io::Error::other("its thread panicked")))?;
+        Ok(HealthPort { address, handle, thread: Some(thread) })
+    }
+}
+
+impl HealthPort {
+    /// Returns the address, with the port that the system chose.
+    pub fn local_address(&self) -> SocketAddr {
+        self.address
+    }
+}
+
+#[inline]
+fn open(health: Health, address: SocketAddr) -> io::Result<(Port, SocketAddr)> {
+    let limits = Limits::new().idle_timeout(IDLE_TIMEOUT);
+    let seed = HttpSeed::new(health, ServerConfig::new().limits(limits));
+    let mut creator = Loop::new(&Config::new().machines_max(CONNECTIONS_MAX + 1))?;
+    let mut bound = address;
+    let made = creator.add_machine_with(|scope| {
+        MachineResponse::attempt(|| -> Result<_, BoxError> {
+            let listener = TcpListener::bind(&address, &ListenOptions::new(), scope)?;
+            bound = listener.local_address().unwrap_or(address);
+            Ok(listen(listener, seed, scope))
+        })
+    });
+    made.map_err(io::Error::other)?;
+    Ok((creator.instantiate(()), bound))
+}
+
+impl Drop for HealthPort {
+    fn drop(&mut self) {
+        self.handle.stop();
+        if let Some(thread) = self.thread.take() {
+            // One that panicked has said so.
+            let _ended = thread.join();
+        }
+    }
+}
+
+impl fmt::Debug for HealthPort {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "HealthPort({})", self.address)
+    }
+}

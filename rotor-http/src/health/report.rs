@@ -1,0 +1,69 @@
+//! `Report`: what is not well, as a probe is told.
+
+use std::fmt::Write;
+
+/// What is not well; nothing, if all is.
+#[derive(Default)]
+pub(super) struct Report {
+    reasons: Vec<String>,
+}
+
+impl Report {
+    pub(super) fn add(&mut self, reason: String) {
+        self.reasons.push(reason);
+    }
+
+    pub(super) fn is_well(&self) -> bool {
+        self.reasons.is_empty()
+    }
+
+    /// `{"status":"ok"}`, or the reasons why it is not.
+    pub(super) fn json(&self) -> String {
+        if self.is_well() {
+            return "{\"status\":\"ok\"}\n".into();
+        }
+        let mut json = String::from("{\"status\":\"unavailable\",\"reasons\":[");
+        for (number, reason) in self.reasons.iter().enumerate() {
+            if number > 0 {
+                json.push(',');
+            }
+            push_string(&mut json, reason);
+        }
+        json.push_str("]}\n");
+        json
+    }
+}
+
+/// A string of JSON (RFC 8259 §7).
+fn push_string(json: &mut String, text: &str) {
+    json.push('"');
+    for char in text.chars() {
+        match char {
+            '"' | '\\' => json.extend(['\\', char]),
+            char if (char as u32) < 0x20 => {
+                let _never_fails = write!(json, "\\u{:04x}", char as u32);
+            }
+            char => json.push(char),
+        }
+    }
+    json.push('"');
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_well_is_a_list_of_strings() {
+        let mut report = Report::default();
+        assert_eq!(report.json(), "{\"status\":\"ok\"}\n");
+        report.add("a \"b\" \\ c\n".into());
+        assert!(!report.is_well());
+        report.add("é".into());
+        let reasons = r#"["a \"b\" \\ c\u000a","é"]"#;
+        assert_eq!(
+            report.json(),
+            format!("{{\"status\":\"unavailable\",\"reasons\":{reasons}}}\n")
+        );
+    }
+}

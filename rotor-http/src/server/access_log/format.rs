@@ -1,0 +1,99 @@
+//! `LogFormat`: what a line says of a request.
+
+use std::fmt::Write;
+
+use super::json;
+use super::parts::{REFERER, TRACEPARENT, USER_AGENT, date_and_time};
+use crate::semantics::calendar::Date;
+use crate::server::finished::Finished;
+
+/// What a line of an access log is like. Text that a peer has sent is escaped in all of them: no
+/// line can look like two, none can break out of its quotes or talk to a terminal.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+#[non_exhaustive]
+pub enum LogFormat {
+    /// The common log format: `peer - - [time] "request line" status octets`. The octets are those
+    /// of the whole response, head included.
+    #[default]
+    Common,
+    /// The same with the fields `Referer` and `User-Agent`, quoted.
+    Combined,
+    /// An object of JSON: `time` (RFC 3339), `peer`, `method`, `target`, `version`, `status`,
+    /// `bytes`, `seconds`, `referer`, `user_agent`, `traceparent`; what there is not is left out.
+    Json,
+}
+
+impl LogFormat {
+    /// The fields of a request that a line shows.
+    pub(in crate::server) fn fields(self) -> &'static [&'static str] {
+        match self {
+            LogFormat::Common => &[],
+            LogFormat::Combined => &[REFERER, USER_AGENT],
+            LogFormat::Json => &[REFERER, USER_AGENT, TRACEPARENT],
+        }
+    }
+
+    /// The line of a request.
+    pub(super) fn line(self, finished: &Finished<'_>) -> String {
+        match self {
+            LogFormat::Common => format!("{}\n", common(finished)),
+            LogFormat::Combined => {
+                let mut line = common(finished);
+                for name in [REFERER, USER_AGENT] {
+                    line.push_str(" \"");
+                    add_escaped(&mut line, finished.field(name).unwrap_or(b"-"));
+                    line.push('"');
+                }
+                line.push('\n');
+                line
+            }
+            LogFormat::Json => json::line(finished),
+        }
+    }
+}
+
+fn common(finished: &Finished<'_>) -> String {
+    let mut line = match finished.peer {
+        Some(peer) => format!("{} - - ", peer.ip()),
+        None => "- - - ".to_owned(),
+    };
+    add_time(&mut line, finished.unix_seconds);
+    line.push_str(" \"");
+    match finished.version {
+        Some(version) => {
+            add_escaped(&mut line, finished.method.as_bytes());
+            line.push(' ');
+            add_escaped(&mut line, finished.target.as_bytes());
+            let _ = write!(line, " {version}");
+        }
+        // It could not be read.
+        None => line.push('-'),
+    }
+    let _ = match finished.status {
+        Some(status) => write!(line, "\" {} {}", status.code(), finished.bytes),
+        None => write!(line, "\" - {}", finished.bytes),
+    };
+    line
+}
+
+const MONTHS: [&str; 12] =
+    ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+
+/// `[10/Oct/2000:13:55:36 +0000]`
+fn add_time(line: &mut String, unix_seconds: i64) {
+    let (Date { year, month, day }, [hour, minute, second]) = date_and_time(unix_seconds);
+    let month = MONTHS.get((month - 1) as usize).unwrap_or(&"-");
+    let _ = write!(line, "[{day:02}/{month}/{year:04}:{hour:02}:{minute:02}:{second:02} +0000]");
+}
+
+/// Peers choose what stands here: a quote would end the field early, a line end the line, an escape
+/// sequence talks to the terminal of whoever reads it.
+fn add_escaped(line: &mut String, text: &[u8]) {
+    for byte in text {
+        match byte {
+            b'"' | b'\\' => line.extend(['\\', *byte as char]),
+            b' '..=b'~' => line.push(*byte as char),
+            _ => drop(write!(line, "\\x{byte:02x}")),
+        }
+    }
+}

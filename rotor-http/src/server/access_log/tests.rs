@@ -1,0 +1,147 @@
+use std::io::Write;
+use std::sync::Mutex;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::Duration;
+use std::{env, fs, process};
+
+use super::*;
+use crate::semantics::status::Status;
+use crate::semantics::version::Version;
+use crate::server::log_line::Fields;
+
+const LONG: Duration = Duration::from_secs(60);
+
+fn finished<'a>(target: &'a str, fields: &'a Fields) -> Finished<'a> {
+    Finished {
+        peer: Some(([192, 0, 2, 7], 4711).into()),
+        method: "GET",
+        target,
+        version: Some(Version::Http11),
+        status: Some(Status::OK),
+        bytes: 120,
+        time: Duration::from_millis(1_250),
+        unix_seconds: 971_186_136,
+        fields,
+    }
+}
+
+#[test]
+fn each_format_says_what_it_is_to_say() {
+    let fields = Fields::of_pairs(&[("Referer", b"http://a/\"b"), ("traceparent", b"00-\xff")]);
+    let finished = finished("/a\n\"b\"\x1b[2J", &fields);
+    let common =
+        r#"192.0.2.7 - - [10/Oct/2000:13:55:36 +0000] "GET /a\x0a\"b\"\x1b[2J HTTP/1.1" 200 120"#;
+    assert_eq!(LogFormat::Common.line(&finished), format!("{common}\n"));
+    let combined = format!("{common} \"http://a/\\\"b\" \"-\"\n");
+    assert_eq!(LogFormat::Combined.line(&finished), combined);
+    let json = r#"{"time":"2000-10-10T13:55:36Z","peer":"192.0.2.7","method":"GET","target":"/a\u000a\"b\"\u001b[2J","version":"HTTP/1.1","status":200,"bytes":120,"seconds":1.25,"referer":"http://a/\"b","traceparent":"00-\u00ff"}"#;
+    assert_eq!(LogFormat::Json.line(&finished), format!("{json}\n"));
+}
+
+#[test]
+fn what_could_not_be_read_is_said_so() {
+    let fields = Fields::default();
+    let unread =
+        Finished { version: None, status: None, peer: None, bytes: 0, ..finished("", &fields) };
+    let line = "- - - [10/Oct/2000:13:55:36 +0000] \"-\" - 0\n";
+    assert_eq!(LogFormat::Common.line(&unread), line);
+    let line = "{\"time\":\"2000-10-10T13:55:36Z\",\"bytes\":0,\"seconds\":1.25}\n";
+    assert_eq!(LogFormat::Json.line(&unread), line);
+}
+
+/// A disk that says when a line comes, and takes it when it is told to.
+struct Slow {
+    comes: Sender<()>,
+    takes: Mutex<Receiver<bool>>,
+}
+
+impl Write for Slow {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        self.comes.send(()).expect("the test waits");
+        let takes = self.takes.lock().expect("nobody panics").recv().unwrap_or(true);
+        if takes { Ok(line.len()) } else { Err(io::Error::other("full")) }
+    }
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn lines_without_room_and_those_that_cannot_be_written_are_lost_and_counted() {
+    let ((comes, came), (take, takes)) = (channel(), channel());
+    let slow = Destination::Test(Box::new(Slow { comes, takes: Mutex::new(takes) }));
+    let log = AccessLogConfig::standard_output().lines_max(2).start_with(slow).expect("a thread");
+    let (hook, fields) = (log.hook(), Fields::default());
+    hook(&finished("/", &fields));
+    came.recv().expect("the writer has one");
+    for lost in [0, 0, 1, 2] {
+        hook(&finished("/", &fields));
+        assert_eq!(log.lost().count(), lost);
+    }
+    take.send(false).expect("it waits");
+    drop(take);
+    drop(hook);
+    let lost = log.lost();
+    assert!(log.finish(LONG), "it ends");
+    assert_eq!(lost.count(), 3);
+}
+
+#[test]
+fn lines_beyond_the_octets_that_may_wait_are_lost_and_there_is_room_again() {
+    let ((comes, came), (take, takes)) = (channel(), channel());
+    let slow = Destination::Test(Box::new(Slow { comes, takes: Mutex::new(takes) }));
+    let fields = Fields::default();
+    let (short, long) = (finished("/", &fields), finished("/\u{1}\u{2}\u{3}", &fields));
+    let len = LogFormat::Common.line(&short).len();
+    let config = AccessLogConfig::standard_output().bytes_max(2 * len);
+    let log = config.start_with(slow).expect("a thread");
+    let hook = log.hook();
+    hook(&short);
+    came.recv().expect("the writer has one");
+    hook(&long);
+    assert_eq!(log.lost().count(), 1, "what is escaped counts as it is written");
+    hook(&short);
+    assert_eq!(log.lost().count(), 1, "to the last octet");
+    hook(&short);
+    assert_eq!(log.lost().count(), 2);
+    take.send(true).expect("it waits");
+    came.recv().expect("the writer has the second");
+    hook(&short);
+    assert_eq!(log.lost().count(), 2, "what is written has left its room");
+    drop(take);
+    drop(hook);
+    let lost = log.lost();
+    assert!(log.finish(LONG), "it ends");
+    assert_eq!(lost.count(), 2);
+}
+
+#[test]
+fn a_reopener_that_is_kept_does_not_keep_the_writer() {
+    let written = Destination::Test(Box::new(io::sink()));
+    let log = AccessLogConfig::standard_output().start_with(written).expect("a thread");
+    let kept = log.reopener();
+    kept.reopen();
+    assert!(log.finish(LONG), "it ends");
+    kept.reopen();
+}
+
+#[test]
+fn a_file_that_was_renamed_is_opened_again() {
+    let directory = env::temp_dir().join(format!("rotor-access-log-{}", process::id()));
+    fs::create_dir_all(&directory).expect("a directory");
+    let (path, old) = (directory.join("log"), directory.join("log.1"));
+    let log = AccessLogConfig::file(&path).start().expect("a file");
+    let (hook, reopener, fields) = (log.hook(), log.reopener(), Fields::default());
+    hook(&finished("/first", &fields));
+    fs::rename(&path, &old).expect("it is there from the start");
+    reopener.reopen();
+    hook(&finished("/second", &fields));
+    drop((hook, reopener));
+    assert!(log.finish(LONG), "it ends");
+    let read = |path| fs::read_to_string(path).expect("it is there");
+    // Whether the first was written before or after the file was to be opened again, nobody knows.
+    let (old, new) = (read(&old), read(&path));
+    assert!(new.contains("/second") && !old.contains("/second"), "{old:?} {new:?}");
+    assert!(old.contains("/first") || new.contains("/first"));
+    fs::remove_dir_all(&directory).expect("it was made here");
+}

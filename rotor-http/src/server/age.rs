@@ -1,0 +1,66 @@
+//! `Age`: when a connection is as old as it may be.
+
+use rotor_core::{Scope, Time};
+
+use crate::limits::Limits;
+
+/// Until when a connection may have further requests, in units of 2²⁶ ns, some 67 ms: half as large
+/// as a time, which each idle connection keeps.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Age(u32);
+
+const SHIFT: u32 = 26;
+
+impl Age {
+    /// No end.
+    const NONE: Age = Age(u32::MAX);
+
+    /// Of a connection that begins now.
+    pub(super) fn begin<C>(limits: &Limits, scope: &Scope<'_, C>) -> Age {
+        let max = limits.connection_age_max;
+        if max == std::time::Duration::MAX {
+            return Age::NONE;
+        }
+        Age::from(scope.now() + max - max.mul_f64(share(scope.random_u64()) / 10.0))
+    }
+
+    fn from(until: Time) -> Age {
+        let units = until.as_nanos() >> SHIFT;
+        u32::try_from(units).map_or(Age::NONE, Age)
+    }
+
+    #[inline]
+    pub(super) fn is_over(self, now: Time) -> bool {
+        // Both in units: a part of one is not waited for.
+        now.as_nanos() >> SHIFT >= u64::from(self.0) && self != Age::NONE
+    }
+}
+
+/// From 0 to 1.
+fn share(random: u64) -> f64 {
+    (random >> 11) as f64 / (1_u64 << 53) as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    #[test]
+    fn it_is_over_when_its_time_has_come_to_a_unit() {
+        let until = Time::ZERO + Duration::from_secs(100);
+        let unit = Duration::from_nanos(1 << SHIFT);
+        let age = Age::from(until);
+        assert!(!age.is_over(Time::ZERO) && !age.is_over(until - unit));
+        assert!(age.is_over(until) && age.is_over(until + Duration::from_secs(1)));
+        assert!(!Age::NONE.is_over(Time::NEVER));
+        assert_eq!(Age::from(Time::NEVER), Age::NONE);
+    }
+
+    #[test]
+    fn chance_takes_no_more_than_all_of_its_share() {
+        for (random, least, most) in [(0, 0.0, 0.0), (u64::MAX, 0.999, 1.0), (1 << 63, 0.5, 0.5)] {
+            assert!((least..=most).contains(&share(random)));
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! What an exchange waits for, and what becomes of it when that does not come in time.
+
+use rotor_core::{Deadline, Time};
+
+use super::{Exchange, Exchanged, HandlerDeadline};
+use crate::flow::{Flow, Wait};
+use crate::semantics::error::BodyError;
+use crate::server::counters::Counters;
+use crate::server::handler::Server;
+use crate::server::io::Io;
+
+impl<S: Server> Exchange<S> {
+    /// Returns what the exchange waits for: so many unread bytes, room in the output, or its
+    /// deadline.
+    pub(super) fn wait(&mut self, input: Option<usize>, io: &Io<'_, '_, '_, S::Context>) -> Wait {
+        let high = io.config.limits_ref().output_high_water;
+        let flush = match io.transport.output.len() {
+            0 => None,
+            // With half of the mark left, the peer is kept busy while the handler goes on.
+            unsent if unsent > high / 2 => Some(high / 2),
+            // Later than at the next write: each call of the handler finds half of the mark to
+            // fill.
+            _ => Some(0),
+        };
+        Wait::input(input, self.next_deadline(io)).or_flush(flush)
+    }
+
+    /// Returns the handler's deadline, when it is to be woken, and the deadline of the body, whichever
+    /// comes first.
+    pub(in crate::server) fn next_deadline(&mut self, io: &Io<'_, '_, '_, S::Context>) -> Deadline {
+        let of_body = self.body_deadline(io);
+        match self.handler_deadline().min(self.wake_at).min(of_body) {
+            Time::NEVER => Deadline::Never,
+            time => Deadline::At(time),
+        }
+    }
+
+    /// Returns until when more of the body must have come.
+    fn body_deadline(&mut self, io: &Io<'_, '_, '_, S::Context>) -> Time {
+        self.was_gated = io.is_still_gated(self.was_gated);
+        let is_paused = self.was_gated || self.is_held_back;
+        self.body.deadline(io.unread(), is_paused, io.config.limits_ref(), io.scope.now())
+    }
+
+    /// Where the body is late, it has until then; returns whether it is.
+    pub(in crate::server) fn put_off_body(
+        &mut self,
+        until: Time,
+        io: &Io<'_, '_, '_, S::Context>,
+    ) -> bool {
+        let late = self.body_deadline(io);
+        let is_late = late <= io.scope.now();
+        if is_late && until > late {
+            self.body.put_off(until - late);
+        }
+        is_late
+    }
+
+    fn handler_deadline(&self) -> Time {
+        match self.deadline {
+            // A handler is not at fault for a body that comes slowly.
+            HandlerDeadline::Given(_) if self.body.is_receiving() => Time::NEVER,
+            HandlerDeadline::Given(time) | HandlerDeadline::Own(time) => time,
+        }
+    }
+
+    /// The handler was given something: unless it has a deadline of its own, its time begins anew.
+    pub(super) fn renew_deadline(&mut self, io: &Io<'_, '_, '_, S::Context>) {
+        if let HandlerDeadline::Given(until) = &mut self.deadline {
+            *until = io.scope.now() + io.config.limits_ref().handler_timeout;
+        }
+    }
+
+    /// A deadline has been reached: the handler's, the body's, or none any more.
+    pub(in crate::server) fn timeout(
+        &mut self,
+        io: &mut Io<'_, '_, '_, S::Context>,
+    ) -> Exchanged<S> {
+        let now = io.scope.now();
+        // The handler first: it can still answer, while a late body fails the exchange.
+        if self.handler_deadline() <= now {
+            if let HandlerDeadline::Given(_) = self.deadline {
+                Counters::add(&io.config.count().handler_timeouts);
+            }
+            // It is told once; from here on it says itself how long it needs.
+            self.deadline = HandlerDeadline::Own(Time::NEVER);
+            return self.call_waiting(io, |later, r, s| later.timeout(r, s), S::timeout);
+        }
+        if self.body_deadline(io) <= now {
+            return self.fail(BodyError::TooSlow, io);
+        }
+        if self.wake_at <= now {
+            self.wake_at = Time::NEVER;
+            return self.call(io, S::wakeup);
+        }
+        // What has come since the deadline was set has put it off.
+        Flow::Again
+    }
+}

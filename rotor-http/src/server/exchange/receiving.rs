@@ -1,0 +1,80 @@
+//! What has come of the body, and the handler's hearing of it.
+
+use super::{Exchange, Exchanged};
+use crate::body_receiver::{Part, Received};
+use crate::flow::Flow;
+use crate::semantics::trailers::Trailers;
+use crate::server::handler::Server;
+use crate::server::io::Io;
+
+impl<S: Server> Exchange<S> {
+    /// Looks at what has come of the body, and hands it over.
+    pub(in crate::server) fn receive(
+        &mut self,
+        io: &mut Io<'_, '_, '_, S::Context>,
+    ) -> Exchanged<S> {
+        let config = io.config;
+        let received = self.body.next(io.transport.input, config.limits_ref(), config.bodies());
+        match received {
+            Err(error) => self.fail(error, io),
+            Ok(Received::Again) => Flow::Again,
+            Ok(Received::Wait(input)) => Flow::Wait(self.wait(input, io)),
+            Ok(Received::Whole(part)) => {
+                // Before the call: in it the handler may switch protocols already (RFC 9110 §7.8).
+                self.outgoing.request_ended();
+                io.transport.set_collecting(false);
+                self.renew_deadline(io);
+                self.give(part, io, S::request_received)
+            }
+            #[cfg(feature = "body")]
+            Ok(Received::Piece(_, trailers)) if self.storing.is_some() => {
+                self.store(Vec::new(), trailers.as_ref(), io)
+            }
+            #[cfg(feature = "body")]
+            Ok(Received::Block(block, trailers)) if self.storing.is_some() => {
+                self.store(vec![block], trailers.as_ref(), io)
+            }
+            #[cfg(feature = "body")]
+            Ok(Received::Blocks(blocks, trailers)) => self.store(blocks, trailers.as_ref(), io),
+            Ok(Received::Piece(part, trailers)) => {
+                self.renew_deadline(io);
+                // Before the last piece is handed over: a handler may switch protocols on it
+                // already.
+                self.note_end(trailers.as_ref());
+                let flow = match part {
+                    // Only the end has come: it has a call of its own.
+                    Part::Nothing => Flow::Again,
+                    part => self.give(part, io, S::request_chunk),
+                };
+                // A handler that finished on the last piece is gone: nobody is to be told of the
+                // end.
+                flow.and_again(|| self.give_end(trailers, io))
+            }
+            Ok(Received::Block(block, trailers)) => {
+                self.renew_deadline(io);
+                self.note_end(trailers.as_ref());
+                let flow = self.call(io, |handler, response, scope| {
+                    handler.request_block(block, response, scope)
+                });
+                flow.and_again(|| self.give_end(trailers, io))
+            }
+        }
+    }
+
+    /// Where the whole request has come, it may get another protocol now, if it asked for one.
+    pub(super) fn note_end(&mut self, trailers: Option<&Trailers>) {
+        if trailers.is_some() {
+            self.outgoing.request_ended();
+        }
+    }
+
+    /// Tells of the end of the body, if that has come.
+    fn give_end(
+        &mut self,
+        trailers: Option<Trailers>,
+        io: &mut Io<'_, '_, '_, S::Context>,
+    ) -> Exchanged<S> {
+        let Some(trailers) = trailers else { return Flow::Again };
+        self.call(io, |handler, response, scope| handler.request_end(&trailers, response, scope))
+    }
+}

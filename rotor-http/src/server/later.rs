@@ -1,0 +1,203 @@
+//! Replies that come later: a handler that waits for one thing and then answers.
+
+use std::marker::PhantomData;
+use std::time::Duration;
+
+use rotor_core::{Future, Lost, Outcome, Scope, Time};
+
+use super::handler::{Later, Next, Server};
+use super::response::Response;
+use crate::semantics::status::Status;
+
+/// Waits for a value.
+struct Value<T, R, N> {
+    future: Future<T>,
+    reply: R,
+    next: PhantomData<fn() -> N>,
+}
+
+impl<S, T, R, N> Later<S> for Value<T, R, N>
+where
+    S: Server,
+    T: Send + 'static,
+    R: FnOnce(Result<T, Lost>, &mut Response<'_>, &mut Scope<'_, S::Context>) -> N + Send + 'static,
+    N: Into<Next<S>> + 'static,
+{
+    fn is_ready(&self) -> bool {
+        self.future.is_ready()
+    }
+
+    fn wakeup(
+        mut self: Box<Self>,
+        response: &mut Response<'_>,
+        scope: &mut Scope<'_, S::Context>,
+    ) -> Next<S> {
+        let came = match self.future.take() {
+            Outcome::Pending(future) => {
+                self.future = future;
+                return Next::later(self).keep_deadline();
+            }
+            Outcome::Value(value) => Ok(value),
+            Outcome::Lost(lost) => Err(lost),
+        };
+        (self.reply)(came, response, scope).into()
+    }
+
+    fn timeout(
+        self: Box<Self>,
+        response: &mut Response<'_>,
+        scope: &mut Scope<'_, S::Context>,
+    ) -> Next<S> {
+        // It may have come in the same turn; what is there is not too late.
+        if self.future.is_ready() {
+            return self.wakeup(response, scope);
+        }
+        Next::fail(Status::SERVICE_UNAVAILABLE)
+    }
+}
+
+/// Waits for a time.
+struct After<R, N> {
+    reply: R,
+    next: PhantomData<fn() -> N>,
+}
+
+impl<S, R, N> Later<S> for After<R, N>
+where
+    S: Server,
+    R: FnOnce(&mut Response<'_>, &mut Scope<'_, S::Context>) -> N + Send + 'static,
+    N: Into<Next<S>> + 'static,
+{
+    fn wakeup(self: Box<Self>, _: &mut Response<'_>, _: &mut Scope<'_, S::Context>) -> Next<S> {
+        Next::later(self).keep_deadline()
+    }
+
+    fn timeout(
+        self: Box<Self>,
+        response: &mut Response<'_>,
+        scope: &mut Scope<'_, S::Context>,
+    ) -> Next<S> {
+        (self.reply)(response, scope).into()
+    }
+}
+
+impl<S: Server> Next<S> {
+    /// Wait for a value that another machine or thread gives, and then reply: `reply` gets it, or
+    /// why it will not come, and answers as a handler does: with a [`Reply`](super::Reply), or with
+    /// what is next.
+    ///
+    /// A future that this handler has made ([`Scope::create_future`], an
+    /// [`offload`](Scope::offload), an answer of a [`Service`](rotor_core::Service)). Until then no
+    /// method of the handler is called, and its body waits in the socket, as after
+    /// [`hold`](Next::hold). If the value has not come by `limit`, the peer gets 503 (or what
+    /// [`emit_error_page`](Server::emit_error_page) makes of that), and the connection closes; what
+    /// comes later is dropped. It is dropped as well where the peer goes first.
+    ///
+    /// ```
+    /// # use rotor_core::{Future, Scope};
+    /// # use rotor_http::Status;
+    /// # use rotor_http::server::{Next, Server};
+    /// # use std::time::Duration;
+    /// fn forecast<S: Server>(asked: Future<String>, scope: &Scope<'_, S::Context>) -> Next<S> {
+    ///     Next::wait(asked, scope.now() + Duration::from_secs(2), |weather, response, _| match weather {
+    ///         Ok(weather) => response.reply(Status::OK, "text/plain", weather.as_bytes()),
+    ///         Err(_lost) => response.reply(Status::BAD_GATEWAY, "text/plain", b"nobody knows\n"),
+    ///     })
+    /// }
+    /// ```
+    pub fn wait<T, R, N>(future: Future<T>, limit: Time, reply: R) -> Next<S>
+    where
+        T: Send + 'static,
+        R: FnOnce(Result<T, Lost>, &mut Response<'_>, &mut Scope<'_, S::Context>) -> N
+            + Send
+            + 'static,
+        N: Into<Next<S>> + 'static,
+    {
+        Next::later(Box::new(Value { future, reply, next: PhantomData })).deadline(limit)
+    }
+
+    /// Have another thread do `work`, and reply with what has come of it.
+    ///
+    /// By [`Scope::offload`]; for another pool give the future of a
+    /// [`job`](Scope::job) to [`wait`](Next::wait). After `limit` the peer gets 503, as it does where
+    /// the pool has no room; where the work has panicked, 500. In all three the connection closes.
+    /// Work that has not begun by then is cancelled.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use rotor_http::Status;
+    /// use rotor_http::server::{Head, Next, NoUpgrade, Response, Scope, Server};
+    /// use std::time::Duration;
+    ///
+    /// struct Sum;
+    ///
+    /// impl Server for Sum {
+    ///     type Context = ();
+    ///     type Seed = ();
+    ///     type Upgrade = NoUpgrade<()>;
+    ///
+    ///     fn headers_received(
+    ///         _: (),
+    ///         _: &Head<'_>,
+    ///         _: &mut Response<'_>,
+    ///         scope: &mut Scope<'_, ()>,
+    ///     ) -> Next<Self> {
+    ///         let work = || (0..10_000_000_u64).sum::<u64>();
+    ///         Next::offload(scope, Duration::from_secs(5), work, |sum, response, _| {
+    ///             response.reply(Status::OK, "text/plain", sum.to_string().as_bytes())
+    ///         })
+    ///     }
+    /// }
+    /// ```
+    #[doc(alias = "spawn_blocking")]
+    pub fn offload<T, W, R, N>(
+        scope: &Scope<'_, S::Context>,
+        limit: Duration,
+        work: W,
+        reply: R,
+    ) -> Next<S>
+    where
+        T: Send + 'static,
+        W: FnOnce() -> T + Send + 'static,
+        R: FnOnce(T, &mut Response<'_>, &mut Scope<'_, S::Context>) -> N + Send + 'static,
+        N: Into<Next<S>> + 'static,
+        S: 'static,
+    {
+        let Ok(future) = scope.offload(work) else {
+            return Next::fail(Status::SERVICE_UNAVAILABLE);
+        };
+        Next::wait(future, scope.now() + limit, |done, response, scope| match done {
+            Ok(value) => reply(value, response, scope).into(),
+            Err(Lost::Dropped) => Next::fail(Status::SERVICE_UNAVAILABLE),
+            Err(lost) => {
+                log::error!("the work of {} was lost: {lost}", std::any::type_name::<S>());
+                Next::fail(Status::INTERNAL_SERVER_ERROR)
+            }
+        })
+    }
+
+    /// Reply at that time, by the loop's clock, and do nothing before: a pause that costs a deadline
+    /// and no thread.
+    ///
+    /// ```
+    /// # use rotor_core::Scope;
+    /// # use rotor_http::Status;
+    /// # use rotor_http::server::{Next, Server};
+    /// # use std::time::Duration;
+    /// fn wrong_password<S: Server>(scope: &Scope<'_, S::Context>) -> Next<S> {
+    ///     Next::after(scope.now() + Duration::from_secs(1), |response, _| {
+    ///         response.reply(Status::UNAUTHORIZED, "text/plain", b"try again\n")
+    ///     })
+    /// }
+    /// ```
+    #[doc(alias = "sleep")]
+    #[doc(alias = "delay")]
+    pub fn after<R, N>(time: Time, reply: R) -> Next<S>
+    where
+        R: FnOnce(&mut Response<'_>, &mut Scope<'_, S::Context>) -> N + Send + 'static,
+        N: Into<Next<S>> + 'static,
+    {
+        Next::later(Box::new(After { reply, next: PhantomData })).deadline(time)
+    }
+}

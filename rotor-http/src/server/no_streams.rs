@@ -1,0 +1,66 @@
+//! What stands for a connection of HTTP/2 where the feature `http2` is off: nothing that can be.
+
+use std::convert::Infallible;
+use std::fmt;
+use std::marker::PhantomData;
+
+use rotor_core::{Description, Scope, Time};
+
+use super::config::ServerConfig;
+use super::handler::Server;
+use super::handler::UpgradeSeed;
+use super::io::Io;
+use crate::flow::Flow;
+
+type Streamed<S> = Flow<Option<UpgradeSeed<S>>>;
+
+/// A connection that cannot be. It says what `streams` would say, so that the connection's own
+/// code reads the same either way.
+pub(super) struct Streams<S: Server> {
+    never: Infallible,
+    server: PhantomData<fn(S)>,
+}
+
+impl<S: Server> Streams<S> {
+    pub(super) fn advance(&mut self, _: &mut Io<'_, '_, '_, S::Context>) -> Streamed<S> {
+        match self.never {}
+    }
+
+    pub(super) fn flushed(&mut self, _: &mut Io<'_, '_, '_, S::Context>) -> Streamed<S> {
+        match self.never {}
+    }
+
+    pub(super) fn timeout(&mut self, _: &mut Io<'_, '_, '_, S::Context>) -> Streamed<S> {
+        match self.never {}
+    }
+
+    pub(super) fn wakeup(&mut self, _: &mut Io<'_, '_, '_, S::Context>) -> Streamed<S> {
+        match self.never {}
+    }
+
+    pub(super) fn drain(&mut self, _: Time, _: &mut Io<'_, '_, '_, S::Context>) -> Streamed<S> {
+        match self.never {}
+    }
+
+    pub(super) fn input_ended(&mut self, _: &mut Io<'_, '_, '_, S::Context>) -> Streamed<S> {
+        match self.never {}
+    }
+
+    pub(super) fn idle_since(&self, _: &[u8]) -> Option<Time> {
+        match self.never {}
+    }
+
+    pub(super) fn describe(&self, _: &mut Description) {
+        match self.never {}
+    }
+
+    pub(super) fn lost(self, _: &ServerConfig, _: &mut Scope<'_, S::Context>) {
+        match self.never {}
+    }
+}
+
+impl<S: Server> fmt::Debug for Streams<S> {
+    fn fmt(&self, _: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.never {}
+    }
+}

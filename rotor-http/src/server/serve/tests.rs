@@ -1,0 +1,49 @@
+use super::*;
+use crate::h1::Status;
+
+fn hello(_: &Head<'_>, response: &mut Response<'_>, _: &mut Scope<'_, ()>) -> Reply {
+    response.reply(Status::OK, "text/plain", b"hello\n")
+}
+
+/// What `main` prints when it returns the error of serving there.
+fn refusal(address: &str, threads: usize) -> String {
+    let error = Serve::new(address)
+        .threads(threads)
+        .run_fn(hello, || ())
+        .expect_err("it cannot be served there");
+    format!("{error:?}")
+}
+
+#[test]
+fn what_is_no_address_is_named_with_an_example_of_one() {
+    for wrong in ["nonsense", "127.0.0.1", "127.0.0.1:70000", ""] {
+        for threads in [1, 2] {
+            let message = refusal(wrong, threads);
+            assert_eq!(
+                message,
+                format!("cannot serve at {wrong:?}: it should be like 127.0.0.1:3000")
+            );
+        }
+    }
+}
+
+#[test]
+fn the_time_of_a_drain_leaves_its_phases_alone() {
+    let phases = Drain::new(Duration::from_secs(60)).announce(Duration::from_secs(5));
+    let server = Serve::new("127.0.0.1:0").drain(phases);
+    assert_eq!(server.drain.time(), Duration::from_secs(60), "also after a hand-over");
+    let shorter = server.drain_time_max(Duration::from_secs(20)).drain;
+    assert_eq!(shorter.time(), Duration::from_secs(20));
+    assert_eq!(shorter.in_all(), Duration::from_secs(25));
+}
+
+#[test]
+fn an_address_that_others_have_is_named() {
+    #[expect(clippy::disallowed_methods, reason = "the other one is no machine")]
+    let other = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let address = other.local_addr().expect("it is bound").to_string();
+    for threads in [1, 2] {
+        let message = refusal(&address, threads);
+        assert!(message.contains(&address) && message.contains("in use"), "{message}");
+    }
+}

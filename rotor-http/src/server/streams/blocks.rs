@@ -1,0 +1,103 @@
+//! Blocks of fields: those that come in several frames, and what a whole one is on its stream.
+
+use super::{Streams, Taken, list_bytes_max};
+use crate::h2::hpack::{Bounds, HpackError};
+use crate::h2::{ErrorCode, StreamEvent, Violation};
+use crate::server::config::ServerConfig;
+use crate::server::counters::Counters;
+use crate::server::handler::Server;
+use crate::server::io::Io;
+
+/// How much of a block beyond what is kept is decoded, so that it can be answered (431).
+const DECODED_TIMES: usize = 4;
+
+impl<S: Server> Streams<S> {
+    pub(super) fn decoded(
+        &self,
+        decoded: Result<(), HpackError>,
+        io: &Io<'_, '_, '_, S::Context>,
+    ) -> Taken {
+        decoded.map_err(|error| {
+            log::debug!("machine {}: {error}", io.scope.token());
+            if error == HpackError::TooLarge {
+                Counters::add(&io.config.count().field_floods);
+                return Violation::flood("a block of fields is far too large");
+            }
+            Violation::Connection(ErrorCode::CompressionError, "a block of fields is broken")
+        })
+    }
+
+    /// More of a block has come.
+    pub(super) fn continued(&mut self, fragment: &[u8], config: &ServerConfig) -> Taken {
+        let Some(block) = &mut self.block else {
+            return Err(Violation::protocol("CONTINUATION of nothing"));
+        };
+        block.continuations += 1;
+        let len = block.octets.len() + fragment.len();
+        if len > config.limits_ref().head_bytes_max
+            || block.continuations > config.http2_ref().continuations_max
+        {
+            Counters::add(&config.count().field_floods);
+            return Err(Violation::flood("a block of fields without end"));
+        }
+        block.octets.extend_from_slice(fragment);
+        Ok(())
+    }
+
+    pub(super) fn block_ended(&mut self, io: &mut Io<'_, '_, '_, S::Context>) -> Taken {
+        let Some(block) = self.block.take() else { return Ok(()) };
+        let decoded = self.decoder.decode(&block.octets, &mut self.list, &bounds(io.config));
+        self.decoded(decoded, io)?;
+        self.fields(block.stream, block.is_end, io)
+    }
+
+    /// A block of fields was decoded: a request, or the trailers of one.
+    pub(super) fn fields(
+        &mut self,
+        stream: u32,
+        is_end: bool,
+        io: &mut Io<'_, '_, '_, S::Context>,
+    ) -> Taken {
+        let taken = if let Some(at) = self.find(stream) {
+            self.trailers(at, is_end, io)
+        } else if stream.is_multiple_of(2) {
+            Err(Violation::protocol("a client begins streams of odd numbers"))
+        } else if stream > self.last {
+            self.request(stream, is_end, io)
+        } else if self.forgotten.fields(stream, true) {
+            // They were on their way when we reset the stream.
+            Ok(())
+        } else {
+            Err(Violation::Connection(ErrorCode::StreamClosed, "HEADERS on a stream that is over"))
+        };
+        self.list.clear();
+        taken
+    }
+
+    fn trailers(&mut self, at: usize, is_end: bool, io: &mut Io<'_, '_, '_, S::Context>) -> Taken {
+        let child = &mut self.children[at];
+        let stream = child.id;
+        let of_stream = |code| Violation::Stream(stream, code);
+        child.state = child.state.after(StreamEvent::Received { is_end }).map_err(of_stream)?;
+        let is_short = child.length.is_some_and(|length| length != child.received);
+        if !is_end || is_short || self.list.is_over() {
+            return Err(of_stream(ErrorCode::ProtocolError));
+        }
+        let trailers = crate::h2::trailers_of(&self.list).map_err(|why| {
+            log::debug!("machine {}: {why}", io.scope.token());
+            of_stream(ErrorCode::ProtocolError)
+        })?;
+        self.body_ended(at, trailers, io);
+        Ok(())
+    }
+}
+
+pub(super) fn bounds(config: &ServerConfig) -> Bounds {
+    let list_bytes_max = list_bytes_max(config);
+    Bounds {
+        list_bytes_max,
+        // Beside the four pseudo-fields.
+        fields_max: config.limits_ref().fields_max + 4,
+        decoded_bytes_max: list_bytes_max.saturating_mul(DECODED_TIMES),
+    }
+}

@@ -1,0 +1,81 @@
+//! DATA: the octets of a body, and its end.
+
+use super::{Streams, Taken};
+use crate::h2::frame::{FRAME_HEADER_BYTES, Frame, FrameHeader};
+use crate::h2::{ErrorCode, Nuisance, StreamEvent, Violation};
+use crate::semantics::trailers::Trailers;
+use crate::server::handler::Server;
+use crate::server::io::Io;
+
+impl<S: Server> Streams<S> {
+    pub(super) fn data(
+        &mut self,
+        header: FrameHeader,
+        io: &mut Io<'_, '_, '_, S::Context>,
+    ) -> Taken {
+        let stream = header.stream;
+        if self.is_idle(stream) {
+            return Err(Violation::protocol("DATA on a stream that was never begun"));
+        }
+        let beyond = "more DATA than the window of the connection allows";
+        self.inbound.take(header.len).map_err(|code| Violation::Connection(code, beyond))?;
+        self.count_body(header.len, io);
+        self.counted = 0;
+        let of_stream = |code| Violation::Stream(stream, code);
+        let input = &mut *io.transport.input;
+        let payload = &input[FRAME_HEADER_BYTES..FRAME_HEADER_BYTES + header.len];
+        let Frame::Data { data, is_end } = Frame::read(header, payload)? else { return Ok(()) };
+        let Some(at) = self.find(stream) else {
+            self.inbound.release(header.len);
+            let nuisance = Nuisance::of_data(data.len(), is_end);
+            if !self.forgotten.data(stream, header.len, is_end) {
+                return Err(of_stream(ErrorCode::StreamClosed));
+            }
+            return nuisance.map_or(Ok(()), |nuisance| self.count(nuisance, io));
+        };
+        let child = &mut self.children[at];
+        // From here on the child answers for the octets: they are released with it, or by it.
+        let received = child.inbound.take(header.len);
+        child.held += header.len;
+        child.held_shared += header.len;
+        received.map_err(of_stream)?;
+        child.state = child.state.after(StreamEvent::Received { is_end }).map_err(of_stream)?;
+        child.received += data.len() as u64;
+        // RFC 9113 §8.1.1: else a server of HTTP/1.1 behind sees another request in what is over.
+        let is_wrong = child
+            .length
+            .is_some_and(|length| child.received > length || (is_end && child.received < length));
+        if is_wrong {
+            return Err(of_stream(ErrorCode::ProtocolError));
+        }
+        let nuisance = Nuisance::of_data(data.len(), is_end);
+        let is_dropped = child.exchange.is_none();
+        if !is_dropped {
+            child.input.extend(data);
+        }
+        input.consume(FRAME_HEADER_BYTES + header.len);
+        if let Some(nuisance) = nuisance {
+            self.count(nuisance, io)?;
+        }
+        if is_dropped {
+            self.dropped(at, io);
+        } else if is_end {
+            self.body_ended(at, Trailers::default(), io);
+        } else {
+            self.step(at, io, |exchange, io| exchange.receive(io));
+        }
+        Ok(())
+    }
+
+    pub(super) fn body_ended(
+        &mut self,
+        at: usize,
+        trailers: Trailers,
+        io: &mut Io<'_, '_, '_, S::Context>,
+    ) {
+        if let Some(exchange) = &mut self.children[at].exchange {
+            exchange.body.frames_ended(trailers);
+        }
+        self.step(at, io, |exchange, io| exchange.receive(io));
+    }
+}

@@ -1,0 +1,75 @@
+//! Bodies that are collected whole for their handlers: how many octets of one connection at a time.
+//!
+//! Beyond the limit no window is opened but that of the first, which so comes to its end and makes
+//! room for the next. Were all held back, none would.
+
+use rotor_core::{Deadline, Time};
+
+use super::{Streams, put};
+use crate::h2::frame_writer;
+use crate::server::counters::Counters;
+use crate::server::handler::Server;
+use crate::server::io::Io;
+
+impl<S: Server> Streams<S> {
+    /// Tells the peer what was taken of the window of this stream, unless its body is held back.
+    pub(super) fn open_window(&mut self, at: usize, io: &mut Io<'_, '_, '_, S::Context>) {
+        if self.must_wait(at, io) {
+            return self.hold_back(at, io);
+        }
+        let child = &mut self.children[at];
+        // Also where nothing was taken now: what the peer may still send has become less.
+        if child.state.is_receiving()
+            && let Some(more) = child.inbound.update()
+        {
+            put(io, &frame_writer::window_update(child.id, more));
+        }
+    }
+
+    /// Whether there is no room for more of this body beside those of others.
+    fn must_wait(&self, at: usize, io: &Io<'_, '_, '_, S::Context>) -> bool {
+        self.collected >= io.config.http2_ref().collected_bytes_max
+            && self.children[at].is_being_collected()
+            && self.children[..at].iter().any(|child| child.is_being_collected())
+    }
+
+    fn hold_back(&mut self, at: usize, io: &mut Io<'_, '_, '_, S::Context>) {
+        let child = &mut self.children[at];
+        if child.is_held_back {
+            return;
+        }
+        Counters::add(&io.config.count().bodies_held_back);
+        self.holds_back = true;
+        child.is_held_back = true;
+        // From now on it is not the peer's fault that nothing comes.
+        let deadline = child.step(io.scope, io.config, |exchange, io| {
+            exchange.is_held_back = true;
+            exchange.next_deadline(io)
+        });
+        if let Some(deadline) = deadline {
+            child.until = if let Deadline::At(time) = deadline { time } else { Time::NEVER };
+        }
+    }
+
+    /// Lets those go on for which there is room, the oldest first.
+    pub(super) fn let_bodies_go_on(&mut self, io: &mut Io<'_, '_, '_, S::Context>) {
+        if !self.holds_back {
+            return;
+        }
+        self.holds_back = false;
+        let held_back = self.children.iter().filter(|child| child.is_held_back);
+        let held_back: Vec<u32> = held_back.map(|child| child.id).collect();
+        for stream in held_back {
+            let Some(at) = self.find(stream) else { continue };
+            if self.must_wait(at, io) {
+                self.holds_back = true;
+                break;
+            }
+            self.children[at].is_held_back = false;
+            self.step(at, io, |exchange, io| {
+                exchange.is_held_back = false;
+                exchange.receive(io)
+            });
+        }
+    }
+}

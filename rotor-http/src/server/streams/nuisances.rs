@@ -1,0 +1,62 @@
+//! Streams that are taken back or refused, and what no honest peer does too often.
+
+use super::{GRACEFUL, Streams, Taken};
+use crate::h2::{ErrorCode, Nuisance, Violation};
+use crate::server::counters::Counters;
+use crate::server::handler::Server;
+use crate::server::io::Io;
+
+impl<S: Server> Streams<S> {
+    /// What no honest peer does too often was done once more.
+    pub(super) fn count(&mut self, nuisance: Nuisance, io: &Io<'_, '_, '_, S::Context>) -> Taken {
+        if self.floods.count(nuisance, &io.config.http2_ref().floods, io.scope.now()) {
+            return Ok(());
+        }
+        let counters = io.config.count();
+        let (counter, why) = match nuisance {
+            Nuisance::Reset => (&counters.reset_floods, "too many requests are taken back"),
+            Nuisance::ProvokedReset => (&counters.reset_floods, "too many streams had to be reset"),
+            Nuisance::ControlFrame => (&counters.frame_floods, "too many frames of no use"),
+            Nuisance::EmptyData => (&counters.frame_floods, "too much DATA of no octets"),
+            Nuisance::SmallData => (&counters.frame_floods, "too much DATA of few octets"),
+        };
+        Counters::add(counter);
+        Err(Violation::flood(why))
+    }
+
+    pub(super) fn reset_by_peer(
+        &mut self,
+        stream: u32,
+        io: &mut Io<'_, '_, '_, S::Context>,
+    ) -> Taken {
+        if self.is_idle(stream) {
+            return Err(Violation::protocol("RST_STREAM of a stream that was never begun"));
+        }
+        let Some(at) = self.find(stream) else {
+            return self.count(Nuisance::ControlFrame, io);
+        };
+        // Of a response that is whole, it says only that the rest of the request will not come.
+        let nuisance = match self.children[at].has_ended() {
+            true => Nuisance::ControlFrame,
+            false => {
+                Counters::add(&io.config.count().streams_reset);
+                Nuisance::Reset
+            }
+        };
+        self.forget(at, io);
+        self.count(nuisance, io)
+    }
+
+    /// Refuses a stream: a breach of the protocol, which the peer may not commit too often.
+    pub(super) fn refuse(
+        &mut self,
+        stream: u32,
+        code: ErrorCode,
+        io: &mut Io<'_, '_, '_, S::Context>,
+    ) -> Taken {
+        log::debug!("machine {} resets stream {stream}: {code:?}", io.scope.token());
+        Counters::add(&io.config.count().streams_refused);
+        self.reset(stream, code, io);
+        if code == GRACEFUL { Ok(()) } else { self.count(Nuisance::ProvokedReset, io) }
+    }
+}

@@ -1,0 +1,62 @@
+//! What the peer says of how much it takes: its settings, and windows that grow.
+
+use super::{Streams, Taken, put};
+use crate::h2::{Nuisance, Violation, frame_writer};
+use crate::server::handler::Server;
+use crate::server::io::Io;
+
+/// Windows that grow by less are counted with what no honest peer does often.
+const SMALL_UPDATE: u32 = 1024;
+
+impl<S: Server> Streams<S> {
+    pub(super) fn settings_changed(
+        &mut self,
+        change: i64,
+        io: &mut Io<'_, '_, '_, S::Context>,
+    ) -> Taken {
+        self.count(Nuisance::ControlFrame, io)?;
+        self.encoder.set_table_max(self.peer.header_table_size as usize);
+        put(io, &frame_writer::settings_ack());
+        if change == 0 {
+            return Ok(());
+        }
+        for child in &mut self.children {
+            let changed = child.outbound.change(change);
+            changed.map_err(|code| Violation::Connection(code, "a window beyond 2^31 - 1"))?;
+        }
+        self.look_at_all(io);
+        Ok(())
+    }
+
+    pub(super) fn window_grew(
+        &mut self,
+        stream: u32,
+        more: u32,
+        io: &mut Io<'_, '_, '_, S::Context>,
+    ) -> Taken {
+        if more < SMALL_UPDATE {
+            self.count(Nuisance::ControlFrame, io)?;
+        }
+        if stream == 0 {
+            let was_shut = self.outbound.octets() == 0;
+            let changed = self.outbound.change(i64::from(more));
+            changed.map_err(|code| Violation::Connection(code, "a window beyond 2^31 - 1"))?;
+            if was_shut {
+                self.look_at_all(io);
+            }
+            return Ok(());
+        }
+        if self.is_idle(stream) {
+            return Err(Violation::protocol("WINDOW_UPDATE of a stream that was never begun"));
+        }
+        let Some(at) = self.find(stream) else {
+            // It may have been on its way, and is of no use.
+            let is_counted = more < SMALL_UPDATE;
+            return if is_counted { Ok(()) } else { self.count(Nuisance::ControlFrame, io) };
+        };
+        let changed = self.children[at].outbound.change(i64::from(more));
+        changed.map_err(|code| Violation::Stream(stream, code))?;
+        self.settle(at, io);
+        Ok(())
+    }
+}

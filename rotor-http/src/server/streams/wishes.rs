@@ -1,0 +1,45 @@
+//! Priorities that the peer wishes for: of streams that are there, and of those to come.
+
+use super::{Streams, Taken};
+use crate::h2::{Priority, Violation};
+use crate::server::config::ServerConfig;
+use crate::server::handler::Server;
+
+impl<S: Server> Streams<S> {
+    pub(super) fn prioritize(
+        &mut self,
+        stream: u32,
+        priority: Priority,
+        config: &ServerConfig,
+    ) -> Taken {
+        if stream.is_multiple_of(2) {
+            return Err(Violation::protocol("PRIORITY_UPDATE of a stream that no client begins"));
+        }
+        if let Some(at) = self.find(stream) {
+            let child = &mut self.children[at];
+            if child.is_scheduled {
+                self.schedule.remove(stream, child.priority);
+                self.schedule.insert(stream, priority);
+            }
+            child.priority = priority;
+        } else if stream > self.last {
+            self.wishes.retain(|(own, _)| *own != stream);
+            // RFC 9218 §7.1: of more streams than there may be, nothing need be kept.
+            if self.wishes.len() < config.http2_ref().streams_max as usize {
+                self.wishes.push((stream, priority));
+            }
+        }
+        Ok(())
+    }
+
+    /// What was wished for a stream that begins.
+    pub(super) fn take_wish(&mut self, stream: u32) -> Option<Priority> {
+        if self.wishes.is_empty() {
+            return None;
+        }
+        let wish = self.wishes.iter().find(|(own, _)| *own == stream).map(|(_, wish)| *wish);
+        // Streams below this one will never begin.
+        self.wishes.retain(|(own, _)| *own > stream);
+        wish
+    }
+}

@@ -1,0 +1,247 @@
+//! The end of a connection, and what becomes of the requests that are under way.
+
+use rotor_http::Limits;
+use rotor_http::client::{ClientConfig, Http2Config};
+
+use super::server::{Server, data, go_away, headers, http2, page, reset, settings};
+use crate::probe::{OnWakeup, Probe, Sends, seconds};
+
+/// The requests that are to be made again.
+fn given_back(server: &Server) -> usize {
+    let jobs = &server.driver.context().given_back;
+    assert!(jobs.iter().all(rotor_http::client::Job::is_repeated));
+    jobs.len()
+}
+
+#[test]
+fn what_a_goaway_leaves_out_is_made_again_whatever_its_method() {
+    let plans = [
+        Probe::get("/1"),
+        Probe::post(Sends::Whole("2")),
+        Probe::post(Sends::Later("3")),
+        Probe::get("/4"),
+    ];
+    let mut server = Server::new(plans);
+    server.send(&go_away(1, 0));
+    assert_eq!(given_back(&server), 2);
+    assert_eq!(server.outcome(2), "Peer: Refused", "the body of this one is not at hand");
+    server.driver.context_mut().plans.push_back(Probe::get("/5"));
+    server.driver.wakeup();
+    assert_eq!(server.lines().len(), 4, "nothing more begins");
+    assert_eq!(server.end(), None);
+    server.send(&page(1, "one"));
+    assert_eq!((server.outcome(0).as_str(), server.end()), ("200 one", Some(0)));
+    let counters = server.driver.context().events.len();
+    assert!(counters > 0);
+}
+
+#[test]
+fn what_a_goaway_leaves_out_is_given_back_in_order() {
+    let deadline = |at: u64| Probe { deadline: seconds(100 + at), ..Probe::get("/") };
+    let mut server = Server::new((0..5).map(deadline));
+    server.send(&go_away(1, 0));
+    let jobs = server.driver.context().given_back.iter();
+    let deadlines: Vec<_> = jobs.map(rotor_http::client::Job::deadline).collect();
+    assert_eq!(deadlines.len(), 4);
+    assert!(deadlines.is_sorted(), "the oldest first");
+}
+
+#[test]
+fn what_is_refused_for_ever_fails_and_the_server_has_not_seen_it() {
+    let mut server = Server::new([Probe::post(Sends::Whole("x"))]);
+    server.driver.context_mut().takes_back = true;
+    for attempt in 0..=10 {
+        assert_eq!((server.asked.len(), server.outcomes[0].clone()), (attempt + 1, None));
+        server.send(&reset(2 * attempt as u32 + 1, 7));
+    }
+    assert_eq!(server.outcome(0), "Peer: Refused");
+    assert_eq!(server.asked.len(), 11);
+}
+
+#[test]
+fn what_is_refused_is_made_again_elsewhere() {
+    let mut server = Server::new([Probe::post(Sends::Whole("x")), Probe::get("/2")]);
+    server.send(&reset(1, 7));
+    assert_eq!(given_back(&server), 1);
+    assert_eq!(server.end(), None, "the connection goes on");
+    // HTTP_1_1_REQUIRED is no such promise, and HTTP/2 is what it would be made again in.
+    server.send(&reset(3, 0xd));
+    assert_eq!((given_back(&server), server.outcome(1).as_str()), (1, "Peer: Reset(13)"));
+    server.asks(Probe::get("/3"));
+    server.send(&reset(5, 2));
+    assert_eq!(server.outcome(2), "Peer: Reset(2)");
+    server.asks(Probe::get("/4"));
+    server.send(&[headers(7, &[(":status", "200")], false), reset(7, 8)].concat());
+    assert_eq!(server.outcome(3), "Peer: Reset(8)");
+}
+
+#[test]
+fn who_has_begun_to_answer_has_not_left_the_request_unseen() {
+    for begins in
+        [headers(1, &[(":status", "103")], false), headers(1, &[(":status", "200")], false)]
+    {
+        for refuses in [reset(1, 7), go_away(0, 0)] {
+            let mut server = Server::new([Probe::post(Sends::Whole("x"))]);
+            server.send(&[&begins[..], &refuses].concat());
+            assert_eq!((server.outcome(0).as_str(), given_back(&server)), ("Peer: Reset(7)", 0));
+        }
+    }
+}
+
+#[test]
+fn a_connection_that_dies_has_its_idempotent_requests_made_again_if_it_has_served() {
+    let begun = |has_served: bool| {
+        let mut server = Server::new([Probe::get("/0")]);
+        if has_served {
+            server.send(&page(1, ""));
+        }
+        server.asks(Probe::get("/1"));
+        server.asks(Probe::post(Sends::Whole("x")));
+        server.asks(Probe::get("/3").progressive());
+        server.send(&headers(7, &[(":status", "200")], false));
+        server
+    };
+    let mut server = begun(true);
+    server.driver.end();
+    assert_eq!(given_back(&server), 1);
+    assert_eq!(server.outcome(2), "Peer: Closed");
+    assert_eq!(server.outcome(3), "Peer: Body(Truncated)");
+    let mut server = begun(false);
+    server.driver.end();
+    assert_eq!((given_back(&server), server.outcome(1).as_str()), (0, "Peer: Closed"));
+    let mut server = begun(true);
+    server.driver.reset();
+    assert_eq!(given_back(&server), 1);
+    assert!(server.outcome(2).starts_with("Network: Lost(Reset("), "{}", server.outcome(2));
+}
+
+#[test]
+fn a_response_that_came_whole_before_the_end_is_taken() {
+    let mut server = Server::new([Probe { holds: true, ..Probe::get("/").progressive() }]);
+    server.send(&page(1, "all"));
+    server.driver.end();
+    assert_eq!(server.outcome(0), "200 all");
+    assert!(server.driver.is_ended());
+}
+
+/// A response of which the handler holds the second half off, all of which has come.
+fn hold_a_whole_response(server: &mut Server) {
+    server.send(&headers(1, &[(":status", "200")], false));
+    server.send(&[data(1, b"a", false), data(1, b"b", true)].concat());
+}
+
+fn resume(server: &mut Server) -> String {
+    assert_eq!(server.outcome(0), "nothing yet");
+    server.driver.context_mut().on_wakeup = Some(OnWakeup::Resume);
+    server.driver.context().handlers[0].wakeup();
+    server.driver.settle();
+    server.outcome(0)
+}
+
+#[test]
+fn a_whole_response_that_is_held_outlives_its_server_and_what_that_owed() {
+    let held = || Probe { holds: true, ..Probe::get("/").progressive() };
+    // The acknowledgement of our settings.
+    let mut server = Server::silent(ClientConfig::new().http2(http2()), [held()]);
+    server.send(&settings(&[]));
+    hold_a_whole_response(&mut server);
+    server.driver.end();
+    server.driver.advance(seconds(11));
+    assert_eq!(resume(&mut server), "200 ab");
+    // The answer to a PING.
+    let mut server = Server::new([held(), Probe::get("/2")]);
+    hold_a_whole_response(&mut server);
+    server.driver.advance(seconds(10));
+    server.read();
+    assert_eq!(server.pings.len(), 1);
+    server.driver.end();
+    assert_eq!(server.outcome(1), "Peer: Closed");
+    server.driver.advance(seconds(6));
+    assert_eq!(resume(&mut server), "200 ab");
+    assert!(server.driver.is_ended());
+}
+
+#[test]
+fn an_idle_connection_ends_in_its_time_and_a_draining_one_after_its_requests() {
+    let mut server = Server::new([Probe::get("/")]);
+    server.send(&page(1, ""));
+    server.driver.advance(seconds(29));
+    assert_eq!(server.end(), None);
+    server.driver.advance(seconds(2));
+    assert_eq!(server.end(), Some(0));
+    let mut server = Server::new([Probe::get("/")]);
+    server.driver.drain(seconds(20));
+    assert_eq!(server.end(), None);
+    server.send(&page(1, "last"));
+    assert_eq!((server.outcome(0).as_str(), server.end()), ("200 last", Some(0)));
+    let limits = Limits::new().requests_max(2);
+    let mut server = Server::with_limits(limits, ["/1", "/2", "/3"].map(Probe::get));
+    assert_eq!(server.lines().len(), 2);
+    server.send(&[page(1, ""), page(3, "")].concat());
+    assert_eq!(server.end(), Some(0));
+}
+
+#[test]
+fn a_request_that_asks_to_close_is_the_last() {
+    let mut server =
+        Server::new([Probe { asks_to_close: true, ..Probe::get("/") }, Probe::get("/2")]);
+    server.send(&[page(1, ""), page(3, "too")].concat());
+    assert_eq!((server.outcome(1).as_str(), server.end()), ("200 too", Some(0)));
+}
+
+#[test]
+fn a_server_that_says_nothing_is_asked_whether_it_is_there() {
+    let mut server = Server::new([Probe::get("/")]);
+    server.driver.advance(seconds(10));
+    server.read();
+    let ping = server.pings.first().copied().expect("it was asked");
+    let mut ack = super::server::frame(6, 1, 0, &ping);
+    server.send(&ack);
+    server.driver.advance(seconds(9));
+    assert_eq!((server.outcome(0).as_str(), server.pings.len()), ("nothing yet", 1));
+    server.driver.advance(seconds(2));
+    server.read();
+    assert_eq!(server.pings.len(), 2);
+    ack.truncate(0);
+    server.driver.advance(seconds(5));
+    assert!(server.outcome(0).contains("TimedOut"), "{}", server.outcome(0));
+    assert!(server.driver.is_ended());
+    // Nobody asks while nothing is under way.
+    let mut server = Server::new([]);
+    server.driver.advance(seconds(25));
+    server.read();
+    assert!(server.pings.is_empty());
+}
+
+#[test]
+fn a_server_whose_frame_comes_slowly_is_there() {
+    let mut server = Server::new([Probe::get("/").progressive()]);
+    server.send(&headers(1, &[(":status", "200")], false));
+    // A little more than `body_rate_min`; what answers a PING would come behind it.
+    let frame = data(1, &[b'x'; 16_384], true);
+    for piece in frame.chunks(1_050) {
+        assert_eq!(server.outcome(0), "nothing yet");
+        server.driver.advance(seconds(1));
+        server.send(piece);
+    }
+    assert_eq!(server.outcome(0), "200 16384 octets");
+    // One that stops in the middle of a frame is not.
+    server.asks(Probe::get("/"));
+    server.send(&frame[..5]);
+    server.driver.advance(seconds(14));
+    assert_eq!(given_back(&server), 0);
+    server.driver.advance(seconds(11));
+    assert_eq!(given_back(&server), 1);
+}
+
+#[test]
+fn settings_come_and_are_acknowledged_in_time() {
+    let config = || ClientConfig::new().http2(Http2Config::settings_timeout(http2(), seconds(3)));
+    let mut server = Server::silent(config(), [Probe::get("/")]);
+    server.driver.advance(seconds(3));
+    assert_eq!((server.outcome(0).as_str(), server.end()), ("Peer: Protocol", Some(4)));
+    let mut server = Server::silent(config(), [Probe::get("/")]);
+    server.send(&settings(&[]));
+    server.driver.advance(seconds(3));
+    assert_eq!((server.outcome(0).as_str(), server.end()), ("Peer: Protocol", Some(4)));
+}

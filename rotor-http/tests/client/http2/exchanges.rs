@@ -1,0 +1,162 @@
+//! Requests and their responses, many at once.
+
+use rotor_http::client::ClientConfig;
+use rotor_http::{Limits, Method};
+
+use super::server::{Server, block, data, frame, headers, http2, page, reset, settings};
+use crate::probe::{OnWakeup, Probe, Sends, seconds};
+
+#[test]
+fn the_first_request_goes_with_the_preface_and_the_others_when_it_is_known_how_many_may() {
+    let plans = ["/1", "/2", "/3", "/4"].map(Probe::get);
+    let mut server = Server::silent(ClientConfig::new().http2(http2()), plans);
+    assert_eq!(server.lines(), ["GET http h /1"]);
+    server.send(&settings(&[(3, 3)]));
+    assert_eq!(server.lines(), ["GET http h /1", "GET http h /2", "GET http h /3"]);
+    assert!(server.asked.values().all(|asked| asked.is_whole));
+    // Answered in another order than they were asked in.
+    server.send(&page(3, "two"));
+    assert_eq!(server.outcome(1), "200 two");
+    assert_eq!(server.lines().len(), 4, "there is room for the next");
+    server.send(&[page(7, "four"), page(1, ""), page(5, "three")].concat());
+    for (at, expected) in ["200", "200 two", "200 three", "200 four"].iter().enumerate() {
+        assert_eq!(server.outcome(at), *expected);
+    }
+    assert_eq!((server.settings_acks, server.goaways.len()), (1, 0));
+    server.asks(Probe::get("/5"));
+    assert_eq!(server.lines().len(), 5, "woken, it looks for more");
+}
+
+#[test]
+fn a_body_goes_with_its_head_or_later_and_trailers_behind_it() {
+    let mut server = Server::new([
+        Probe::post(Sends::Whole("whole")),
+        Probe::post(Sends::Chunked("in two")),
+        Probe::post(Sends::Later("later")),
+    ]);
+    let asked = |server: &Server, stream| server.asked.get(&stream).cloned().expect("it began");
+    assert_eq!(asked(&server, 1).body, b"whole");
+    assert_eq!(asked(&server, 1).fields, [("content-length".into(), "5".into())]);
+    let chunked = asked(&server, 3);
+    assert_eq!((&chunked.body[..], chunked.is_whole), (&b"in two"[..], true));
+    assert_eq!(chunked.trailers, [("x-sum".into(), "1".into())]);
+    assert!(chunked.fields.is_empty());
+    assert!(!asked(&server, 5).is_whole && asked(&server, 5).body.is_empty());
+    server.driver.context_mut().on_wakeup = Some(OnWakeup::WriteRest);
+    server.driver.context().handlers[2].wakeup();
+    server.driver.settle();
+    server.read();
+    assert_eq!((&asked(&server, 5).body[..], asked(&server, 5).is_whole), (&b"later"[..], true));
+}
+
+#[test]
+fn an_expected_body_waits_for_100_or_for_its_time() {
+    let mut server = Server::new([Sends::Expected("a"), Sends::Expected("b")].map(Probe::post));
+    assert!(server.asked.values().all(|asked| asked.body.is_empty() && !asked.is_whole));
+    assert_eq!(server.asked[&1].fields[1], ("expect".into(), "100-continue".into()));
+    server.send(&headers(3, &[(":status", "100")], false));
+    assert_eq!((&server.asked[&1].body[..], &server.asked[&3].body[..]), (&b""[..], &b"b"[..]));
+    server.driver.advance(seconds(1));
+    server.read();
+    assert_eq!(server.asked[&1].body, b"a");
+}
+
+#[test]
+fn interim_heads_trailers_and_responses_without_a_body() {
+    let mut server = Server::new([
+        Probe::get("/hints"),
+        Probe { method: "HEAD", ..Probe::get("/head") },
+        Probe::get("/304"),
+        Probe::get("/trailers").progressive(),
+    ]);
+    server.send(&headers(1, &[(":status", "103"), ("link", "</a>")], false));
+    server.send(&page(1, "after"));
+    server.send(&headers(3, &[(":status", "200"), ("content-length", "9")], true));
+    server.send(&headers(5, &[(":status", "304"), ("content-length", "9")], true));
+    server.send(&[headers(7, &[(":status", "200")], false), data(7, b"ab", false)].concat());
+    server.send(&headers(7, &[("grpc-status", "0")], true));
+    for (at, expected) in ["200 after", "200", "304", "200 ab grpc-status=0"].iter().enumerate() {
+        assert_eq!(server.outcome(at), *expected);
+    }
+    let events = server.driver.context().events.clone();
+    assert!(events.contains(&"/hints interim 103".to_owned()), "{events:?}");
+    assert!(events.contains(&"/head head 200 Some(0)".to_owned()), "{events:?}");
+    assert!(server.asked.values().all(|asked| asked.reset.is_none()));
+}
+
+#[test]
+fn what_nobody_waits_for_is_cancelled_and_the_others_go_on() {
+    let mut server = Server::new([
+        Probe::get("/dropped"),
+        Probe { is_brief: true, ..Probe::get("/brief") },
+        Probe { deadline: seconds(3), ..Probe::get("/late") },
+        Probe { panics_in: "head", ..Probe::get("/panics") },
+        Probe { is_cancelled: true, ..Probe::get("/never") },
+        Probe::get("/last"),
+    ]);
+    assert_eq!(server.asked.len(), 5, "what was cancelled before does not begin");
+    let dropped = server.driver.context_mut().futures.pop_front();
+    server.outcomes[0] = Some("dropped".into());
+    drop(dropped);
+    server.driver.settle();
+    server.read();
+    assert_eq!(server.asked[&1].reset, Some(8));
+    server.send(&headers(3, &[(":status", "200")], false));
+    assert_eq!((server.outcome(1).as_str(), server.asked[&3].reset), ("200", Some(8)));
+    server.send(&headers(7, &[(":status", "200")], false));
+    assert_eq!((server.outcome(3).as_str(), server.asked[&7].reset), ("Caller: Panicked", Some(8)));
+    server.driver.advance(seconds(3));
+    assert_eq!(server.outcome(2), "Peer: Deadline(Receiving)");
+    assert_eq!(server.asked[&5].reset, Some(8));
+    // What was on its way to them is no breach of the protocol.
+    server.send(&[page(1, "x"), data(3, b"y", true), page(5, "z"), page(9, "last")].concat());
+    assert_eq!((server.outcome(4).as_str(), server.end()), ("200 last", None));
+}
+
+#[test]
+fn a_response_that_is_whole_before_its_request_stands() {
+    let mut server = Server::new([Probe::post(Sends::Much(1 << 20)), Probe::get("/")]);
+    server.send(&page(1, "enough"));
+    assert_eq!(server.outcome(0), "200 enough");
+    assert_eq!(server.asked[&1].reset, Some(8), "nobody takes the rest");
+    // The same, where the server says that it wants no more while the handler holds the rest off.
+    let held = Probe { holds: true, ..Probe::post(Sends::Much(1 << 20)).progressive() };
+    let mut server = Server::new([held]);
+    server.send(&headers(1, &[(":status", "200")], false));
+    server.send(&data(1, b"a", false));
+    server.send(&[data(1, b"b", true), reset(1, 0)].concat());
+    assert_eq!(server.outcome(0), "nothing yet");
+    server.driver.context_mut().on_wakeup = Some(OnWakeup::Resume);
+    server.driver.context().handlers[0].wakeup();
+    server.driver.settle();
+    assert_eq!(server.outcome(0), "200 ab");
+}
+
+#[test]
+fn large_heads_go_out_in_several_frames_and_come_in_them() {
+    let limits = Limits::new();
+    let mut server = Server::with_limits(limits, [Probe::get("/")]);
+    let block = block(&[(":status", "200"), ("a", &"x".repeat(5000))]);
+    let (first, rest) = block.split_at(7);
+    let (second, third) = rest.split_at(3000);
+    let mut bytes = frame(1, 0, 1, first);
+    bytes.extend(frame(9, 0, 1, second));
+    bytes.extend(frame(9, 4, 1, third));
+    bytes.extend(data(1, b"hi", true));
+    server.send(&bytes);
+    assert_eq!(server.outcome(0), "200 hi");
+    assert!(Method::new("GET").is_some());
+}
+
+#[test]
+fn tunnels_and_upgrades_are_not_of_http2() {
+    let mut server = Server::new([
+        Probe { method: "CONNECT", target: "h:1", ..Probe::get("") },
+        Probe { upgrade: Some("x"), ..Probe::get("/up") },
+    ]);
+    assert_eq!(server.outcome(0), "Caller: Request(StartLine)");
+    assert_eq!(server.lines(), ["GET http h /up"]);
+    assert!(server.asked[&1].fields.is_empty(), "the field is of HTTP/1.1");
+    server.send(&headers(1, &[(":status", "101")], false));
+    assert_eq!(server.outcome(1), "Peer: Head(UnexpectedSwitch)");
+}

@@ -1,0 +1,117 @@
+//! What no honest server does so often: it loses its connection before it has cost much.
+
+use rotor_http::client::{ClientConfig, Counters};
+use rotor_http::{Limits, client};
+
+use super::server::{Server, block, data, frame, headers, http2, page, settings};
+use crate::probe::Probe;
+
+/// What is sent in this round.
+type Make = fn(u32) -> Vec<u8>;
+
+/// Sends this again and again; returns after how many times the connection ended, and the code.
+fn until_end(
+    mut make: impl FnMut(u32) -> Vec<u8>,
+    counter: fn(&Counters) -> u64,
+) -> (usize, Option<u32>) {
+    let config = ClientConfig::new().http2(http2());
+    let counters = config.counters();
+    let mut server = Server::of(config, &[], (0..4_000).map(|_| Probe::get("/").progressive()));
+    for round in 0..4_000 {
+        server.send(&make(round));
+        if let Some(code) = server.end() {
+            assert_eq!((counter(&counters), counters.protocol_errors()), (1, 1), "{counters:?}");
+            assert_eq!(server.driver.failures(), [""; 0]);
+            return (round as usize, Some(code));
+        }
+    }
+    (usize::MAX, None)
+}
+
+#[test]
+fn frames_of_no_use_end_the_connection() {
+    let frames = Counters::frame_floods;
+    let ping = |_| frame(6, 0, 0, &[0; 8]);
+    let setting = |_| settings(&[(4, 1 << 20)]);
+    let unknown = |_| frame(0xbe, 0, 1, b"?");
+    let drip = |_| frame(8, 0, 0, &[0, 0, 0, 1]);
+    let makes: [(&str, Make); 4] =
+        [("ping", ping), ("settings", setting), ("unknown", unknown), ("drip", drip)];
+    for (name, make) in makes {
+        let (round, code) = until_end(make, frames);
+        // The hundred requests that were sent have earned two each.
+        assert!((900..1_300).contains(&round), "{name}: {round}");
+        assert_eq!(code, Some(11), "{name}");
+    }
+}
+
+#[test]
+fn empty_data_and_streams_that_must_be_reset_end_it_sooner() {
+    let empty = |round| match round {
+        0 => headers(1, &[(":status", "200")], false),
+        _ => data(1, b"", false),
+    };
+    let (round, code) = until_end(empty, Counters::frame_floods);
+    assert!((90..130).contains(&round) && code == Some(11), "{round} {code:?}");
+    let broken = |round: u32| headers(2 * round + 1, &[("a", "b")], true);
+    let (round, code) = until_end(broken, Counters::frame_floods);
+    assert!((200..220).contains(&round) && code == Some(11), "{round} {code:?}");
+}
+
+#[test]
+fn blocks_of_fields_have_bounds_in_frames_octets_and_what_they_stand_for() {
+    let fields = Counters::field_floods;
+    let endless = |round| match round {
+        0 => frame(1, 0, 1, &[0x88]),
+        _ => frame(9, 0, 1, b""),
+    };
+    assert_eq!(until_end(endless, fields), (9, Some(11)));
+    let large = |round| match round {
+        0 => frame(1, 0, 1, &[0x88]),
+        _ => frame(9, 0, 1, &block(&[("a", &"x".repeat(9_000))])),
+    };
+    assert_eq!(until_end(large, fields), (2, Some(11)));
+    // An entry of 4,000 octets, named by one octet a thousand times.
+    let bomb = |_| {
+        let mut block = vec![0x88, 0x40, 1, b'a', 0x7f];
+        block.extend([0xa1, 0x1e]);
+        block.extend(vec![b'x'; 4_000]);
+        block.extend(vec![0xbe; 1_000]);
+        frame(1, 5, 1, &block)
+    };
+    assert_eq!(until_end(bomb, fields), (0, Some(11)));
+}
+
+#[test]
+fn a_response_with_too_many_fields_costs_its_request_alone() {
+    let limits = Limits::new().fields_max(3);
+    let mut server = Server::with_limits(limits, ["/1", "/2"].map(Probe::get));
+    let many = [(":status", "200"), ("a", "1"), ("b", "2"), ("c", "3"), ("d", "4")];
+    server.send(&headers(1, &many, true));
+    server.send(&headers(3, &many[..4], true));
+    assert_eq!(server.outcome(0), "Peer: Head(Head(TooLarge))");
+    assert_eq!((server.outcome(1).as_str(), server.end()), ("200", None));
+}
+
+#[test]
+fn interim_heads_without_end_fail_their_request() {
+    let mut server = Server::new(["/1", "/2"].map(Probe::get));
+    for _ in 0..17 {
+        server.send(&headers(1, &[(":status", "103")], false));
+    }
+    assert_eq!(server.outcome(0), "Peer: TooManyInterim");
+    server.send(&page(3, "ok"));
+    assert_eq!((server.outcome(1).as_str(), server.end()), ("200 ok", None));
+}
+
+#[test]
+fn the_limits_are_settings_and_never_less_than_what_works() {
+    let config = client::Http2Config::new().streams_max(0).stream_window(1).connection_window(1);
+    let shown = format!("{config:?}");
+    for value in ["streams_max: 1,", "stream_window: 65536", "connection_window: 65535"] {
+        assert!(shown.contains(value), "{shown}");
+    }
+    let config = ClientConfig::new().http2(http2().streams_max(2));
+    let server = Server::of(config, &[(3, 100)], (0..5).map(|_| Probe::get("/")));
+    assert_eq!(server.lines().len(), 2);
+}

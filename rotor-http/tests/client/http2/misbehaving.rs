@@ -1,0 +1,105 @@
+//! Servers that break the protocol: on a stream it costs the request, else the connection.
+
+use super::server::{Server, data, frame, go_away, headers, page, reset, settings};
+use crate::probe::Probe;
+
+/// Sends this instead of a response, and returns: what became of the request, the code of the reset
+/// and of the connection's end.
+fn outcome(bytes: &[u8]) -> (String, Option<u32>, Option<u32>) {
+    let run = |piece: usize| {
+        let mut server = Server::new([Probe::get("/")]);
+        for piece in bytes.chunks(piece) {
+            server.send(piece);
+        }
+        assert_eq!(server.driver.failures(), [""; 0]);
+        let reset = server.asked[&1].reset;
+        (server.outcome(0), reset, server.end())
+    };
+    let whole = run(bytes.len());
+    assert_eq!(run(1), whole, "byte by byte: {}", bytes.escape_ascii());
+    whole
+}
+
+#[test]
+fn what_breaks_a_stream_costs_its_request() {
+    let ok = |fields: &[(&str, &str)]| headers(1, &[&[(":status", "200")], fields].concat(), false);
+    for (bytes, expected, code) in [
+        (headers(1, &[("a", "b")], false), "Peer: Head(Head(StatusLine))", 1),
+        (headers(1, &[(":status", "99")], true), "Peer: Head(Head(StatusLine))", 0),
+        (ok(&[("connection", "close")]), "Peer: Head(Head(FieldName))", 1),
+        (ok(&[("transfer-encoding", "chunked")]), "Peer: Head(Head(FieldName))", 1),
+        (ok(&[("a", "b\r\nc: d")]), "Peer: Head(Head(FieldValue))", 1),
+        (ok(&[(":path", "/")]), "Peer: Head(Head(FieldName))", 1),
+        (ok(&[("content-length", "x")]), "Peer: Head(Framing(Length))", 1),
+        (data(1, b"x", false), "Peer: Protocol", 1),
+        (
+            [ok(&[("content-length", "3")]), data(1, b"ab", true)].concat(),
+            "Peer: Body(Truncated)",
+            0,
+        ),
+        (
+            [ok(&[("content-length", "1")]), data(1, b"ab", false)].concat(),
+            "Peer: Body(Truncated)",
+            1,
+        ),
+        (
+            [ok(&[("content-length", "3")]), headers(1, &[("a", "b")], true)].concat(),
+            "Peer: Body(Truncated)",
+            0,
+        ),
+        ([ok(&[]), headers(1, &[("a", "b")], false)].concat(), "Peer: Body(Truncated)", 1),
+        ([ok(&[]), headers(1, &[(":status", "200")], true)].concat(), "Peer: Body(Truncated)", 0),
+        (frame(8, 0, 1, &[0; 4]), "Peer: Protocol", 1),
+        (frame(8, 0, 1, &[0x7f, 0xff, 0xff, 0xff]), "Peer: Protocol", 3),
+    ] {
+        // What both sides have ended needs no reset.
+        let expected = (expected.to_owned(), (code > 0).then_some(code), None);
+        assert_eq!(outcome(&bytes), expected, "{}", bytes.escape_ascii());
+    }
+}
+
+#[test]
+fn what_breaks_the_connection_costs_all_requests() {
+    let ends = page(1, "x");
+    for (bytes, code) in [
+        (frame(5, 4, 1, &[0, 0, 0, 2, 0x88]), 1),
+        (headers(2, &[(":status", "200")], true), 1),
+        (headers(3, &[(":status", "200")], true), 1),
+        (data(3, b"x", true), 1),
+        (data(0, b"x", true), 1),
+        (reset(3, 8), 1),
+        (frame(8, 0, 3, &[0, 0, 0, 1]), 1),
+        (frame(8, 0, 0, &[0; 4]), 1),
+        (frame(8, 0, 0, &[0x7f, 0xff, 0xff, 0xff]), 3),
+        (settings(&[(2, 1)]), 1),
+        (settings(&[(4, 1 << 31)]), 3),
+        (settings(&[(5, 1)]), 1),
+        (frame(4, 0, 0, &[0; 5]), 6),
+        (frame(6, 0, 0, &[0; 7]), 6),
+        (frame(7, 0, 0, &[0; 7]), 6),
+        (frame(9, 4, 1, b""), 1),
+        (frame(16, 0, 0, &[0, 0, 0, 1]), 1),
+        ([frame(1, 0, 1, &[0x88]), settings(&[])].concat(), 1),
+        (frame(1, 4, 1, &[0xff]), 9),
+        (frame(1, 4, 1, &[0x7f]), 9),
+        (frame(0, 0, 1, &[0; 16_385]), 6),
+        (b"HTTP/1.1 400 Bad Request\r\n\r\n".to_vec(), 6),
+    ] {
+        let expected = ("Peer: Protocol".to_owned(), None, Some(code));
+        assert_eq!(outcome(&bytes), expected, "{}", bytes[..bytes.len().min(40)].escape_ascii());
+    }
+    for behind in [data(1, b"x", false), headers(1, &[(":status", "200")], true)] {
+        let (outcome, _, end) = outcome(&[ends.clone(), behind].concat());
+        assert_eq!((outcome.as_str(), end), ("200 x", Some(5)));
+    }
+}
+
+#[test]
+fn a_server_of_http1_is_found_out_and_a_goaway_before_its_settings() {
+    for bytes in [b"HTTP/1.1 400 Bad Request\r\n\r\n".to_vec(), go_away(0, 0)] {
+        let config = rotor_http::client::ClientConfig::new().http2(super::server::http2());
+        let mut server = Server::silent(config, [Probe::get("/")]);
+        server.send(&bytes);
+        assert_eq!((server.outcome(0).as_str(), server.end()), ("Peer: Protocol", Some(1)));
+    }
+}

@@ -1,0 +1,9 @@
+//! Connections of the client that speak HTTP/2.
+
+mod ends;
+mod exchanges;
+mod floods;
+mod misbehaving;
+mod same;
+pub(crate) mod server;
+mod windows;

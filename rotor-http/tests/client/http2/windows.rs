@@ -1,0 +1,129 @@
+//! Both windows, both ways: what waits is bounded, and one that stalls delays nobody else.
+
+use rotor_http::client::{ClientConfig, RecvMode};
+
+use super::server::{Server, frame, headers, http2, page, settings};
+use crate::probe::{OnWakeup, Probe, Sends, seconds};
+
+/// A server of this window, which has answered a first request: that goes before its settings.
+fn with_window(octets: u32, plans: impl IntoIterator<Item = Probe>) -> Server {
+    let config = ClientConfig::new().http2(http2());
+    let plans = [Probe::get("/first")].into_iter().chain(plans);
+    let mut server = Server::of(config, &[(4, octets)], plans);
+    server.send(&page(1, ""));
+    server
+}
+
+#[test]
+fn a_request_goes_as_far_as_its_windows_and_others_beside_it() {
+    let plans = [Probe::post(Sends::Much(200_000)), Probe::post(Sends::Whole("small"))];
+    let mut server = with_window(10_000, plans);
+    assert_eq!(server.asked[&3].body.len(), 10_000);
+    assert!(server.asked[&5].is_whole, "the window of the other one is its own");
+    server.grant(3, 20_000);
+    assert_eq!(server.asked[&3].body.len(), 30_000);
+    server.grant(3, 1 << 20);
+    let sent = server.asked.values().map(|asked| asked.body.len()).sum::<usize>();
+    assert_eq!(sent, 65_535, "the window of the connection");
+    server.grant(0, 1 << 20);
+    assert_eq!((server.asked[&3].body.len(), server.asked[&3].is_whole), (200_000, true));
+    server.send(&page(3, "ok"));
+    assert_eq!(server.outcome(1), "200 ok");
+}
+
+#[test]
+fn windows_follow_the_settings_below_zero_too() {
+    let mut server = with_window(1_000, [Probe::post(Sends::Much(3_000))]);
+    assert_eq!(server.asked[&3].body.len(), 1_000);
+    server.send(&settings(&[(4, 500)]));
+    *server.granted.get_mut(&3).expect("it has begun") -= 500;
+    server.grant(3, 500);
+    assert_eq!(server.asked[&3].body.len(), 1_000, "it was below zero");
+    server.grant(3, 1);
+    assert_eq!(server.asked[&3].body.len(), 1_001);
+    *server.granted.get_mut(&3).expect("it has begun") += 2_500;
+    server.send(&settings(&[(4, 3_000)]));
+    assert!(server.asked[&3].is_whole);
+}
+
+#[test]
+fn a_server_that_gives_no_window_loses_the_request_and_not_the_others() {
+    let mut server = with_window(1_000, [Probe::post(Sends::Much(3_000)), Probe::get("/")]);
+    // It is there, and says so.
+    for second in 0..9 {
+        assert_eq!(server.outcome(1), "nothing yet", "{second}");
+        server.driver.advance(seconds(1));
+        server.send(&frame(6, 0, 0, b"pingping"));
+    }
+    server.driver.advance(seconds(2));
+    assert_eq!(server.outcome(1), "Network: Lost(FlushTimeout)");
+    assert_eq!((server.asked[&3].reset, server.end()), (Some(8), None));
+    server.send(&page(5, "ok"));
+    assert_eq!(server.outcome(2), "200 ok");
+}
+
+#[test]
+fn a_body_that_is_held_stops_its_server_and_nobody_else() {
+    let held = Probe { holds: true, ..Probe::get("/held").progressive() };
+    let other = Probe { mode: RecvMode::Progressive(1), ..Probe::get("/other") };
+    let mut server = Server::new([held, other]);
+    for stream in [1, 3] {
+        server.send(&headers(stream, &[(":status", "200")], false));
+    }
+    let mut sent = 0;
+    while server.send_body(1, 10_000, false) {
+        sent += 10_000;
+        assert!(sent < 1 << 20);
+    }
+    assert!((200_000..600_000).contains(&sent), "{sent}");
+    for _ in 0..500 {
+        assert!(server.send_body(3, 10_000, false), "the other one is not stopped");
+    }
+    assert!(server.send_body(3, 0, true));
+    assert_eq!(server.outcome(1), "200 5000000 octets");
+    // It goes on when its handler does.
+    for _ in 0..2_000 {
+        server.driver.context_mut().on_wakeup = Some(OnWakeup::Resume);
+        server.driver.wakeup();
+        server.driver.settle();
+        server.read();
+    }
+    assert_eq!(server.outcome(0), "nothing yet");
+}
+
+#[test]
+fn large_bodies_come_whole_and_both_ledgers_agree() {
+    let plans = (0..10).map(|_| Probe { mode: RecvMode::Buffered(1 << 20), ..Probe::get("/") });
+    let mut server = Server::new(plans);
+    for stream in (1..20).step_by(2) {
+        server.send(&headers(stream, &[(":status", "200"), ("content-length", "1000000")], false));
+    }
+    for round in 0..100 {
+        for stream in (1..20).step_by(2) {
+            assert!(server.send_body(stream, 10_000, round == 99), "{stream} in {round}");
+        }
+    }
+    for at in 0..10 {
+        assert_eq!(server.outcome(at), "200 1000000 octets");
+    }
+    assert!(server.windows[&0] >= 65_535, "nothing of the connection's window is lost");
+    assert_eq!(server.end(), None);
+}
+
+#[test]
+fn what_a_stream_held_of_the_window_of_all_goes_back_with_it() {
+    let mut server = Server::new([]);
+    for round in 0..30 {
+        server.asks(Probe { holds: true, ..Probe::get("/").progressive() });
+        let stream = 2 * round + 1;
+        server.send(&headers(stream, &[(":status", "200")], false));
+        for piece in 0..20 {
+            assert!(server.send_body(stream, 10_000, false), "{piece} of {round}");
+        }
+        // Nobody waits for it any more.
+        server.driver.context_mut().futures.clear();
+        server.driver.settle();
+        server.read();
+        assert_eq!(server.asked[&stream].reset, Some(8));
+    }
+}

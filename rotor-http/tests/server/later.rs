@@ -1,0 +1,302 @@
+//! Handlers that wait for one thing and then reply, on both sides of a route.
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::TcpStream;
+use std::time::Duration;
+
+use rotor_core::net::{ListenOptions, Listener, TcpListener};
+use rotor_core::{Config, Future, Loop, Lost, OffloadPool, Port, Scope};
+use rotor_http::Status;
+use rotor_http::server::{
+    self, Connection, Head, HttpAccept, HttpSeed, Next, NoUpgrade, RecvMode, Response, Route,
+    Routed, Server, ServerConfig,
+};
+use rotor_stream::testing::Driver;
+
+use crate::wire::transcript;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// What the test gives the handlers.
+#[derive(Default)]
+struct Shared {
+    port: Option<Port<String>>,
+}
+
+/// Does what its path says.
+struct Waits;
+
+impl Waits {
+    fn ask(scope: &mut Scope<'_, Shared>) -> Future<String> {
+        let (port, future) = scope.create_future();
+        scope.port = Some(port);
+        future
+    }
+
+    fn wait(scope: &mut Scope<'_, Shared>) -> Next<Waits> {
+        let future = Waits::ask(scope);
+        Next::wait(future, scope.now() + SECOND, |came, response, _| match came {
+            Ok(text) => response.reply(Status::OK, "text/plain", text.as_bytes()),
+            Err(Lost::Dropped) => response.reply(Status::BAD_GATEWAY, "text/plain", b"dropped"),
+            Err(_) => response.reply(Status::BAD_GATEWAY, "text/plain", b"lost"),
+        })
+    }
+}
+
+impl Server for Waits {
+    type Context = Shared;
+    type Seed = ();
+    type Upgrade = NoUpgrade<Shared>;
+
+    fn headers_received(
+        (): (),
+        head: &Head<'_>,
+        _: &mut Response<'_>,
+        scope: &mut Scope<'_, Shared>,
+    ) -> Next<Self> {
+        match head.path() {
+            "/wait" => Waits::wait(scope),
+            "/after" => Next::after(scope.now() + SECOND, |response, _| {
+                response.reply(Status::OK, "text/plain", b"a second later")
+            }),
+            "/twice" => Next::after(scope.now() + SECOND, |_, scope| Waits::wait(scope)),
+            "/offload" => Next::offload(
+                scope,
+                SECOND,
+                || 6 * 7,
+                |sum, response, _| {
+                    response.reply(Status::OK, "text/plain", sum.to_string().as_bytes())
+                },
+            ),
+            "/panics" => Next::offload(
+                scope,
+                SECOND,
+                || -> u8 { panic!("as asked") },
+                |_, r, _| r.reply(Status::OK, "text/plain", b"never"),
+            ),
+            "/reply-panics" => {
+                Next::after(scope.now(), |_, _| -> Next<Waits> { panic!("as asked") })
+            }
+            _ => Next::recv(Waits, RecvMode::Progressive(1)).keep_deadline(),
+        }
+    }
+
+    fn request_chunk(
+        self,
+        _: &[u8],
+        _: &mut Response<'_>,
+        scope: &mut Scope<'_, Shared>,
+    ) -> Next<Self> {
+        Waits::wait(scope)
+    }
+}
+
+struct All;
+
+impl Route for All {
+    type First = Waits;
+    type Second = Waits;
+
+    fn is_first(_: &Head<'_>) -> bool {
+        false
+    }
+}
+
+fn get(path: &str) -> Vec<u8> {
+    format!("GET {path} HTTP/1.1\r\nHost: a\r\n\r\n").into_bytes()
+}
+
+/// The same of the handler itself and of one that a route has wrapped.
+macro_rules! both {
+    (|$driver:ident| $body:block) => {
+        let seed = HttpSeed::new((), ServerConfig::new());
+        let mut $driver = Driver::<Connection<Waits>>::new(seed, Shared::default());
+        $body;
+        let seed = HttpSeed::new(((), ()), ServerConfig::new());
+        let mut $driver = Driver::<Connection<Routed<All>>>::new(seed, Shared::default());
+        $body;
+    };
+}
+
+#[test]
+fn a_value_that_comes_is_the_reply_and_the_connection_goes_on() {
+    both!(|driver| {
+        for text in ["one", "two"] {
+            driver.send(&get("/wait"));
+            driver.wakeup(); // spurious
+            assert_eq!(driver.take_received(), b"");
+            let port = driver.context_mut().port.take().expect("it waits");
+            port.set(text.to_owned()).expect("somebody waits");
+            driver.settle();
+            assert_eq!(transcript(&driver.take_received()), format!("200 {text}"));
+        }
+        assert!(driver.is_alive());
+    });
+}
+
+/// Asks for a value when the head has come, and waits for it when the body has.
+struct Early(Future<String>);
+
+impl Server for Early {
+    type Context = Shared;
+    type Seed = ();
+    type Upgrade = NoUpgrade<Shared>;
+
+    fn headers_received(
+        (): (),
+        _: &Head<'_>,
+        _: &mut Response<'_>,
+        scope: &mut Scope<'_, Shared>,
+    ) -> Next<Self> {
+        Next::recv(Early(Waits::ask(scope)), RecvMode::Buffered(9)).keep_deadline()
+    }
+
+    fn request_received(
+        self,
+        _: &[u8],
+        _: &mut Response<'_>,
+        scope: &mut Scope<'_, Shared>,
+    ) -> Next<Self> {
+        Next::wait(self.0, scope.now() + SECOND, |came, response, _| {
+            response.reply(Status::OK, "text/plain", came.unwrap_or_default().as_bytes())
+        })
+    }
+}
+
+struct AllEarly;
+
+impl Route for AllEarly {
+    type First = Early;
+    type Second = Early;
+
+    fn is_first(_: &Head<'_>) -> bool {
+        false
+    }
+}
+
+/// Its wake-up was for the handler that did not wait for it yet.
+#[test]
+fn a_value_that_is_there_before_it_is_waited_for_is_the_reply_at_once() {
+    fn test<S: Server<Context = Shared> + 'static>(seed: HttpSeed<S>) {
+        let mut driver = Driver::<Connection<S>>::new(seed, Shared::default());
+        for text in ["one", "two"] {
+            driver.send(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\n\r\n");
+            let port = driver.context_mut().port.take().expect("it was asked for");
+            port.set(text.to_owned()).expect("somebody waits");
+            driver.settle();
+            assert_eq!(driver.take_received(), b"");
+            driver.send(b"x");
+            assert_eq!(transcript(&driver.take_received()), format!("200 {text}"));
+        }
+    }
+    test::<Early>(HttpSeed::new((), ServerConfig::new()));
+    test::<Routed<AllEarly>>(HttpSeed::new(((), ()), ServerConfig::new()));
+}
+
+#[test]
+fn a_value_that_is_lost_is_told_and_one_that_is_late_is_503() {
+    both!(|driver| {
+        driver.send(&get("/wait"));
+        driver.context_mut().port = None;
+        driver.settle();
+        assert!(driver.take_received().ends_with(b"\r\n\r\ndropped"));
+        driver.send(&get("/wait"));
+        driver.advance(SECOND);
+        assert!(driver.take_received().starts_with(b"HTTP/1.1 503 "));
+        assert!(driver.is_ended());
+        let port = driver.context_mut().port.take().expect("it was made");
+        assert!(port.is_cancelled(), "nobody waits any more");
+    });
+}
+
+#[test]
+fn a_pause_lasts_as_long_as_it_was_said_and_may_go_over_into_another_wait() {
+    both!(|driver| {
+        driver.send(&get("/after"));
+        driver.advance(SECOND - Duration::from_millis(2));
+        driver.wakeup(); // spurious
+        assert_eq!(driver.take_received(), b"");
+        driver.advance(Duration::from_millis(2));
+        assert_eq!(transcript(&driver.take_received()), "200 a second later");
+        driver.send(&get("/twice"));
+        driver.advance(SECOND);
+        let port = driver.context_mut().port.take().expect("it waits for it now");
+        port.set("then".to_owned()).expect("somebody waits");
+        driver.settle();
+        assert_eq!(transcript(&driver.take_received()), "200 then");
+    });
+}
+
+/// What a server on the kernel's sockets, with a pool of threads, says to one request.
+fn asked(path: &str, pool: OffloadPool) -> Vec<u8> {
+    let config = Config::new().offload_pool(pool);
+    let mut creator = Loop::<HttpAccept<Waits, TcpListener>>::new(&config).expect("a loop");
+    let mut address = None;
+    let made = creator.add_machine_with(|scope| {
+        rotor_core::Response::attempt(|| {
+            let any = "127.0.0.1:0".parse()?;
+            let listener = TcpListener::bind(&any, &ListenOptions::new(), scope)?;
+            address = listener.local_address();
+            let seed = HttpSeed::new((), ServerConfig::new());
+            Ok(server::listen(listener, seed, scope))
+        })
+    });
+    made.expect("a listener");
+    let mut instance = creator.instantiate(Shared::default());
+    let mut client = TcpStream::connect(address.expect("it is bound")).expect("it listens");
+    client.set_nonblocking(true).expect("a socket that does not block");
+    client.write_all(&get(path)).expect("there is room");
+    let mut received = Vec::new();
+    loop {
+        instance.turn(Some(Duration::from_millis(10))).expect("a turn");
+        match client.read_to_end(&mut received) {
+            Err(error) if error.kind() == ErrorKind::WouldBlock && received.is_empty() => {}
+            _ => return received,
+        }
+    }
+}
+
+#[test]
+fn work_of_another_thread_is_the_reply_its_panic_500_and_no_room_for_it_503() {
+    assert_eq!(transcript(&asked("/offload", OffloadPool::new(1, 1))), "200 42");
+    assert!(asked("/panics", OffloadPool::new(1, 1)).starts_with(b"HTTP/1.1 500 "));
+    // A loop in memory has no threads, so it takes no work.
+    both!(|driver| {
+        driver.send(&get("/offload"));
+        assert!(driver.take_received().starts_with(b"HTTP/1.1 503 "));
+    });
+}
+
+#[test]
+fn a_panic_in_the_reply_is_500() {
+    both!(|driver| {
+        driver.send(&get("/reply-panics"));
+        driver.settle();
+        assert!(driver.take_received().starts_with(b"HTTP/1.1 500 "));
+    });
+}
+
+#[test]
+fn the_rest_of_a_body_waits_and_is_dropped_after_the_reply() {
+    both!(|driver| {
+        driver.send(b"POST /body HTTP/1.1\r\nHost: a\r\nContent-Length: 6\r\n\r\nabc");
+        driver.send(b"def");
+        assert_eq!(driver.take_received(), b"");
+        let port = driver.context_mut().port.take().expect("it waits");
+        port.set("enough".to_owned()).expect("somebody waits");
+        driver.settle();
+        assert_eq!(transcript(&driver.take_received()), "200 enough");
+        driver.send(&get("/after"));
+        driver.advance(SECOND);
+        assert_eq!(transcript(&driver.take_received()), "200 a second later");
+    });
+}
+
+#[test]
+fn a_peer_that_goes_first_leaves_nobody_waiting() {
+    both!(|driver| {
+        driver.send(&get("/wait"));
+        driver.reset();
+        assert!(driver.context().port.as_ref().expect("it was made").is_cancelled());
+    });
+}

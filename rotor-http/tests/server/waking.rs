@@ -1,0 +1,100 @@
+//! A handler that is woken at a time, within the deadline that it has.
+
+use rotor_core::Time;
+use rotor_http::Limits;
+use rotor_http::server::{
+    Connection, Head, HttpSeed, Next, NoUpgrade, RecvMode, Response, Scope, Server, ServerConfig,
+};
+use rotor_stream::testing::Driver;
+
+use crate::probe::{get, post, seconds};
+use crate::wire::transcript;
+
+/// Wants to be woken every ten seconds, or as its path says, and notes when it was.
+struct Paced {
+    pace: u64,
+}
+
+impl Server for Paced {
+    type Context = Vec<Time>;
+    type Seed = ();
+    type Upgrade = NoUpgrade<Vec<Time>>;
+
+    fn headers_received(
+        _: (),
+        head: &Head<'_>,
+        _: &mut Response<'_>,
+        scope: &mut Scope<'_, Vec<Time>>,
+    ) -> Next<Self> {
+        let pace = head.path()[1..].parse().expect("seconds");
+        match head.has_body() {
+            true => Next::recv(Paced { pace }, RecvMode::Buffered(100)).keep_deadline(),
+            false => Next::wake_at(Paced { pace }, scope.now() + seconds(pace)),
+        }
+    }
+
+    fn request_received(
+        self,
+        _: &[u8],
+        _: &mut Response<'_>,
+        scope: &mut Scope<'_, Vec<Time>>,
+    ) -> Next<Self> {
+        let time = scope.now() + seconds(self.pace);
+        Next::wake_at(self, time)
+    }
+
+    fn wakeup(self, _: &mut Response<'_>, scope: &mut Scope<'_, Vec<Time>>) -> Next<Self> {
+        let now = scope.now();
+        scope.push(now);
+        let time = now + seconds(self.pace);
+        Next::wake_at(self, time)
+    }
+}
+
+fn paced(limits: Limits) -> (Driver<Connection<Paced>>, ServerConfig) {
+    let config = ServerConfig::new().limits(limits);
+    let view = ServerConfig::new().count_with(config.counters());
+    (Driver::new(HttpSeed::new((), config), Vec::new()), view)
+}
+
+fn timeouts(config: &ServerConfig) -> u64 {
+    let counters = config.counters();
+    let count = counters.iter().find(|(name, _)| *name == "handler_timeouts");
+    count.expect("a counter of this name").1
+}
+
+#[test]
+fn a_handler_is_woken_at_its_times_and_keeps_its_deadline() {
+    for ask in [get("/10"), post("/10", "body")] {
+        let (mut driver, config) = paced(Limits::new());
+        let began = driver.now();
+        driver.send(&ask);
+        driver.advance(seconds(59));
+        let expected: Vec<Time> = (1..6).map(|count| began + seconds(10 * count)).collect();
+        assert_eq!(*driver.context(), expected);
+        assert_eq!((driver.take_received(), timeouts(&config)), (Vec::new(), 0));
+        driver.advance(seconds(1));
+        assert_eq!(transcript(&driver.take_received()), "503 close");
+        assert_eq!((driver.context().len(), timeouts(&config)), (5, 1), "the deadline comes first");
+    }
+}
+
+#[test]
+fn a_time_beyond_the_deadline_is_not_reached() {
+    let (mut driver, config) = paced(Limits::new().handler_timeout(seconds(5)));
+    driver.send(&get("/10"));
+    driver.advance(seconds(100));
+    assert_eq!(transcript(&driver.take_received()), "503 close");
+    assert_eq!((driver.context().len(), timeouts(&config)), (0, 1));
+}
+
+#[test]
+fn a_handler_that_asks_again_is_woken_at_the_later_time_alone() {
+    let (mut driver, _) = paced(Limits::new());
+    let began = driver.now();
+    driver.send(&get("/10"));
+    driver.advance(seconds(6));
+    driver.wakeup();
+    driver.advance(seconds(10));
+    assert_eq!(*driver.context(), [began + seconds(6), began + seconds(16)]);
+}
