@@ -1,0 +1,104 @@
+//! What the connections behind a balancer count.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+macro_rules! counters {
+    ($(#[$about:meta])* struct ProxyCounters { $($(#[$doc:meta])* $name:ident,)+ }) => {
+        $(#[$about])*
+        #[derive(Default)]
+        pub struct ProxyCounters {
+            $(pub(crate) $name: AtomicU64,)+
+        }
+
+        impl ProxyCounters {
+            $(
+                $(#[$doc])*
+                pub fn $name(&self) -> u64 {
+                    self.$name.load(Relaxed)
+                }
+            )+
+
+            /// Returns all of them with their names, for a page of metrics.
+            pub fn iter(&self) -> impl Iterator<Item = (&'static str, u64)> {
+                [$((stringify!($name), self.$name()),)+].into_iter()
+            }
+        }
+    };
+}
+
+counters! {
+    /// What the connections behind a balancer count. Each that was accepted is in exactly one of
+    /// these, once its header is there or it has ended.
+    struct ProxyCounters {
+        /// Headers that say where a connection comes from.
+        proxied,
+        /// Headers that say that a connection is the balancer's own.
+        #[doc(alias = "LOCAL")]
+        local,
+        /// Headers that say nothing of where a connection comes from.
+        unknown,
+        /// Connections from elsewhere, served as they are ([`Untrusted::Direct`](crate::Untrusted)).
+        direct,
+        /// Connections from elsewhere, refused ([`Untrusted::Refuse`](crate::Untrusted)).
+        untrusted,
+        /// Connections that began with something that is no header.
+        no_header,
+        /// Headers of a version that is not wanted.
+        unwanted_versions,
+        /// Headers that were longer than they may be.
+        too_large,
+        /// Headers that break the rules.
+        broken,
+        /// Headers that are not what their checksum says.
+        checksums,
+        /// Connections beyond those that a peer may have.
+        too_many_of_peer,
+        /// Connections that the other side ended before its header was whole, those among them that
+        /// only look whether somebody listens.
+        abandoned,
+        /// Connections that were closed at this end before a header was there: it took too long,
+        /// or the loop ended.
+        #[doc(alias = "slowloris")]
+        late,
+    }
+}
+
+impl ProxyCounters {
+    pub(crate) fn add(counter: &AtomicU64) {
+        counter.fetch_add(1, Relaxed);
+    }
+}
+
+impl fmt::Debug for ProxyCounters {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_map().entries(self.iter()).finish()
+    }
+}
+
+/// A connection whose header is awaited, and which is counted in the end as what became of it.
+pub(crate) struct UnderWay {
+    counters: Arc<ProxyCounters>,
+    is_over: bool,
+}
+
+impl UnderWay {
+    pub(crate) fn begin(counters: Arc<ProxyCounters>) -> UnderWay {
+        UnderWay { counters, is_over: false }
+    }
+
+    /// It is over, and counts as this.
+    pub(crate) fn end(&mut self, outcome: impl FnOnce(&ProxyCounters) -> &AtomicU64) {
+        self.is_over = true;
+        ProxyCounters::add(outcome(&self.counters));
+    }
+}
+
+impl Drop for UnderWay {
+    fn drop(&mut self) {
+        if !self.is_over {
+            ProxyCounters::add(&self.counters.late);
+        }
+    }
+}

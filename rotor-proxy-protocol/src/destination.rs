@@ -1,0 +1,19 @@
+//! Where connections go to by name: whatever the socket inside connects to, with a header first.
+
+use rotor_core::Scope;
+use rotor_core::net::StreamSocket;
+use rotor_stream::{Destination, Resolution};
+
+use crate::stream::ProxyStream;
+use crate::target::ProxyTarget;
+
+impl<S, A, C> Destination<ProxyStream<S>, C> for ProxyTarget<A>
+where
+    S: StreamSocket<Target: 'static>,
+    A: Destination<S, C>,
+{
+    fn resolve(&self, scope: &Scope<'_, C>) -> Resolution<ProxyTarget<S::Target>> {
+        let header = self.header().clone();
+        self.address().resolve(scope).map(move |address| ProxyTarget::new(address, header.clone()))
+    }
+}

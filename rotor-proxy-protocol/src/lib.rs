@@ -1,0 +1,126 @@
+//! The PROXY protocol, versions 1 and 2: a server behind a balancer knows its real peers, and a
+//! balancer tells the next one.
+//!
+//! **A [`ProxyStream`] is a socket like any other, whose peer's address is what the balancer says it
+//! is: so whatever protocol runs on it, with TLS or without, sees the real peer, and so do its log
+//! and its limits. Headers are believed only from networks that the configuration names; they are
+//! bounded, read strictly, and cost no more than a connection that says nothing. What is wrong with
+//! one ends its own connection, and is counted.**
+//!
+//! # A program
+//!
+//! A server that answers each line with where it came from. It differs from one that is not behind
+//! a balancer by the type of its listener and by its address:
+//!
+//! ```no_run
+//! use rotor_core::net::{ListenOptions, TcpListener, TcpStream};
+//! use rotor_core::{Config, Loop, Scope};
+//! use rotor_proxy_protocol::{ProxyListener, ProxyProtocol, ProxyProtocolConfig, ProxyStream};
+//! use rotor_stream::{Accept, AcceptConfig, Intent, Matched, Protocol, Stream, Transport};
+//! use std::io::Write;
+//! use std::net::SocketAddr;
+//! use std::time::Duration;
+//!
+//! struct WhoAmI;
+//!
+//! impl Protocol for WhoAmI {
+//!     type Context = ();
+//!     type Seed = ();
+//!
+//!     fn create(_: (), _: &mut Transport<'_>, scope: &mut Scope<'_, ()>) -> Intent<Self> {
+//!         Intent::of(WhoAmI).delimiter(b"\n", 1024).deadline(scope.now() + Duration::from_secs(60))
+//!     }
+//!
+//!     fn bytes_read(self, line: Matched, transport: &mut Transport<'_>, scope: &mut Scope<'_, ()>) -> Intent<Self> {
+//!         line.consume(transport.input);
+//!         let peer = transport.peer_address();
+//!         if let Err(error) = writeln!(transport.output, "{peer:?}") {
+//!             return Intent::error(error);
+//!         }
+//!         Intent::of(self).keep().deadline(scope.now() + Duration::from_secs(60))
+//!     }
+//! }
+//!
+//! fn main() -> Result<(), Box<dyn std::error::Error>> {
+//!     let behind = ProxyProtocol::new(ProxyProtocolConfig::new(["127.0.0.0/8".parse()?]));
+//!     let address = behind.at("127.0.0.1:7007".parse::<SocketAddr>()?);
+//!     let mut creator =
+//!         Loop::<Accept<Stream<WhoAmI, ProxyStream<TcpStream>>, ProxyListener<TcpListener>>>::new(&Config::new())?;
+//!     creator.add_machine_with(|scope| {
+//!         Accept::bind(&address, &ListenOptions::new(), (), AcceptConfig::new(), scope)
+//!     })?;
+//!     creator.instantiate(()).run()?;
+//!     Ok(())
+//! }
+//! ```
+//!
+//! # Where things are
+//!
+//! | | |
+//! |--|--|
+//! | [`ProxyProtocol`], [`ProxyProtocolConfig`], [`Network`] | a server behind balancers, and whom it believes |
+//! | [`ProxyListener`], [`ProxyAddress`] | its listeners |
+//! | [`ProxyStream`], [`ProxyTarget`] | a connection that begins with a header, received or sent |
+//! | [`ProxyHeader`], [`ProxyFields`], [`ClientTls`] | what a header says; made, written, read without a socket |
+//! | [`ProxyError`], [`FieldError`], [`NetworkError`] | what can go wrong, and whose fault it is |
+//! | [`ProxyCounters`] | what is counted |
+//!
+//! # Limits
+//!
+//! * A header: [`header_bytes_max`](ProxyProtocolConfig::header_bytes_max), in version 1
+//!   [`LINE_BYTES_MAX`]; what one read of 512 bytes brings beyond it is kept until the protocol
+//!   reads.
+//! * The time for one: [`handshake_timeout`](rotor_stream::StreamConfig::handshake_timeout).
+//! * Connections of one peer: [`per_peer`](ProxyProtocolConfig::per_peer).
+//!
+//! The name, the id and the other fields are as the balancer wrote them; nobody checks what they
+//! mean.
+//!
+//! # Versions and features
+//!
+//! Rust 1.88 or later, on Unix with 64-bit pointers (Linux is what the tests run on). There are no
+//! features. [The specification](https://www.haproxy.org/download/2.6/doc/proxy-protocol.txt) is
+//! haproxy's.
+//!
+//! # The book
+//!
+//! * [Behind a balancer](https://github.com/rotor-rs/rotor/blob/main/doc/guide/scaling-out.md)
+//! * [Accept, connect,
+//!   reconnect](https://github.com/rotor-rs/rotor/blob/main/doc/guide/connections.md)
+//! * [Hostile peers](https://github.com/rotor-rs/rotor/blob/main/doc/guide/hostile-peers.md)
+//! * [All chapters](https://github.com/rotor-rs/rotor/blob/main/doc/README.md)
+#![forbid(unsafe_code)]
+
+mod awaits;
+mod checksum;
+mod config;
+mod counters;
+mod destination;
+mod error;
+mod fields;
+mod header;
+mod listener;
+mod network;
+mod opened;
+mod proxy_protocol;
+mod read;
+mod sends;
+mod shared;
+mod stream;
+mod target;
+mod version;
+mod wire;
+mod write;
+
+pub use config::{ProxyProtocolConfig, Untrusted, Versions};
+pub use counters::ProxyCounters;
+pub use error::ProxyError;
+pub use fields::{ClientTls, ProxyFields};
+pub use header::{FieldError, ProxyHeader};
+pub use listener::{ProxyAddress, ProxyListener};
+pub use network::{Network, NetworkError};
+pub use proxy_protocol::ProxyProtocol;
+pub use read::LINE_BYTES_MAX;
+pub use stream::ProxyStream;
+pub use target::ProxyTarget;
+pub use version::Version;

@@ -1,0 +1,109 @@
+//! `ProxyListener`: a listener behind balancers.
+
+use std::fmt;
+use std::io;
+use std::net::SocketAddr;
+
+use rotor_core::backend::{BackendHandle, Source};
+use rotor_core::net::{ListenOptions, Listener};
+use rotor_core::{Interest, Scope, Token};
+
+use crate::proxy_protocol::ProxyProtocol;
+use crate::stream::ProxyStream;
+
+/// Where a [`ProxyListener`] listens, and behind which balancers; [`ProxyProtocol::at`] makes one.
+#[derive(Clone, Debug)]
+pub struct ProxyAddress<A> {
+    behind: ProxyProtocol,
+    address: A,
+}
+
+/// A listener behind balancers, around one of any kind.
+///
+/// Where others have a `TcpListener`, this is `ProxyListener<TcpListener>`, and its address
+/// [`behind.at(address)`](ProxyProtocol::at). With TLS it goes inside:
+/// `TlsListener<ProxyListener<TcpListener>>`, at `tls.at(behind.at(address))`.
+///
+/// [`AcceptConfig::per_peer`](rotor_stream::AcceptConfig::per_peer) counts by where a connection
+/// itself comes from, which is the balancer; clients are counted by
+/// [`ProxyProtocolConfig::per_peer`](crate::ProxyProtocolConfig::per_peer).
+pub struct ProxyListener<L> {
+    behind: ProxyProtocol,
+    listener: L,
+}
+
+impl ProxyProtocol {
+    /// It at an address: what a [`ProxyListener`] is bound to.
+    #[doc(alias = "bind")]
+    pub fn at<A>(&self, address: A) -> ProxyAddress<A> {
+        ProxyAddress { behind: self.clone(), address }
+    }
+
+    /// It on a listener that is open already: one of several that share an address
+    /// ([`TcpListeners`](rotor_core::net::TcpListeners)), or that the process was given.
+    pub fn over<L>(&self, listener: L) -> ProxyListener<L> {
+        ProxyListener { behind: self.clone(), listener }
+    }
+}
+
+impl<A> ProxyAddress<A> {
+    /// Returns the address itself.
+    pub fn inner(&self) -> &A {
+        &self.address
+    }
+}
+
+impl<L> ProxyListener<L> {
+    /// Returns the listener inside.
+    pub fn inner(&self) -> &L {
+        &self.listener
+    }
+}
+
+impl<L: Source> Source for ProxyListener<L> {
+    fn register(
+        &mut self,
+        backend: &dyn BackendHandle,
+        token: Token,
+        interest: Interest,
+    ) -> io::Result<()> {
+        self.listener.register(backend, token, interest)
+    }
+
+    fn deregister(&mut self, backend: &dyn BackendHandle) -> io::Result<()> {
+        self.listener.deregister(backend)
+    }
+}
+
+impl<L: Listener> Listener for ProxyListener<L> {
+    type Address = ProxyAddress<L::Address>;
+    type Socket = ProxyStream<L::Socket>;
+
+    fn bind<C>(
+        address: &ProxyAddress<L::Address>,
+        options: &ListenOptions,
+        scope: &Scope<'_, C>,
+    ) -> io::Result<ProxyListener<L>> {
+        let listener = L::bind(&address.address, options, scope)?;
+        Ok(address.behind.over(listener))
+    }
+
+    fn accept(&mut self) -> io::Result<(ProxyStream<L::Socket>, Option<SocketAddr>)> {
+        let (socket, from) = self.listener.accept()?;
+        Ok((self.behind.wrap(socket, from), from))
+    }
+
+    fn has_waiting(&self) -> bool {
+        self.listener.has_waiting()
+    }
+
+    fn local_address(&self) -> Option<SocketAddr> {
+        self.listener.local_address()
+    }
+}
+
+impl<L> fmt::Debug for ProxyListener<L> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ProxyListener").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,79 @@
+//! `Opened`: what is kept of a header, and what was read beyond it.
+
+use rotor_stream::PeerPlace;
+
+use crate::header::ProxyHeader;
+
+pub(crate) struct Opened {
+    /// Nothing where none was awaited, or one was sent.
+    pub(crate) header: Option<ProxyHeader>,
+    /// What came with the header; absent once a read has found it empty.
+    ahead: Option<Ahead>,
+    /// The connection counts as one of its peer's as long as this lives.
+    _place: Option<PeerPlace>,
+}
+
+struct Ahead {
+    bytes: Vec<u8>,
+    taken: usize,
+}
+
+impl Opened {
+    pub(crate) fn new(
+        header: Option<ProxyHeader>,
+        ahead: Vec<u8>,
+        place: Option<PeerPlace>,
+    ) -> Opened {
+        let ahead = (!ahead.is_empty()).then_some(Ahead { bytes: ahead, taken: 0 });
+        Opened { header, ahead, _place: place }
+    }
+
+    /// Whether there is nothing to be kept.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.header.is_none() && self.ahead.is_none() && self._place.is_none()
+    }
+
+    pub(crate) fn has_ahead(&self) -> bool {
+        self.ahead.is_some()
+    }
+
+    pub(crate) fn held_bytes(&self) -> usize {
+        self.ahead.as_ref().map_or(0, |ahead| ahead.bytes.capacity())
+    }
+
+    /// Hands out what was read beyond the header; `None` where the socket is to be read. It says
+    /// that it has something once more than it has, so that nobody takes a read that ends with it
+    /// for one that has emptied the socket.
+    pub(crate) fn take(&mut self, buffer: &mut [u8]) -> Option<usize> {
+        let ahead = self.ahead.as_mut()?;
+        let left = &ahead.bytes[ahead.taken..];
+        if left.is_empty() {
+            self.ahead = None;
+            return None;
+        }
+        let len = left.len().min(buffer.len());
+        buffer[..len].copy_from_slice(&left[..len]);
+        ahead.taken += len;
+        if ahead.taken == ahead.bytes.len() {
+            *ahead = Ahead { bytes: Vec::new(), taken: 0 };
+        }
+        Some(len)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_read_ahead_is_handed_out_once_and_the_socket_is_read_behind_it() {
+        let mut opened = Opened::new(None, b"abcde".to_vec(), None);
+        let mut buffer = [0; 3];
+        assert_eq!(opened.take(&mut []), Some(0));
+        assert_eq!((opened.take(&mut buffer), &buffer), (Some(3), b"abc"));
+        assert_eq!((opened.take(&mut buffer), &buffer[..2]), (Some(2), &b"de"[..]));
+        assert!(opened.has_ahead(), "the last read was none of the socket's");
+        assert_eq!(opened.take(&mut buffer), None);
+        assert!(opened.is_empty() && opened.held_bytes() == 0);
+    }
+}

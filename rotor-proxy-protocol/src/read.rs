@@ -1,0 +1,222 @@
+//! Headers as they are read: strictly, and with one answer however they were cut on their way.
+//!
+//! An answer other than "more is needed" depends on nothing behind the octet that decides it: each
+//! rule is looked at as soon as the octets that it is about are there, in the order of these.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::str::{FromStr, from_utf8};
+
+use crate::checksum::crc32c;
+use crate::error::ProxyError;
+use crate::fields::{ClientTls, ProxyFields, checksum_at, kind};
+use crate::header::{ProxyHeader, Said};
+use crate::version::Version;
+use crate::wire::{SIGNATURE, family};
+
+/// The most bytes of a header of version 1, its end included (section 2.1 of the specification).
+pub const LINE_BYTES_MAX: usize = 107;
+
+/// What a header of version 1 begins with.
+const WORD: &[u8] = b"PROXY ";
+
+/// Signature, command, family, length: the least bound that means something.
+const FIXED_BYTES: usize = 16;
+
+/// Both addresses of Unix sockets, 108 bytes each.
+const UNIX_BYTES: usize = 216;
+
+impl ProxyHeader {
+    /// Reads the header at the beginning of `bytes`, of at most `bytes_max` (16 at least; one of
+    /// version 1 has 107 at most in any case). Returns it with its length; `None` where more is
+    /// needed, and there are fewer than `bytes_max`.
+    ///
+    /// The answer is the same however much is there of what follows the header.
+    ///
+    /// ```
+    /// use rotor_proxy_protocol::ProxyHeader;
+    ///
+    /// # fn main() -> Result<(), rotor_proxy_protocol::ProxyError> {
+    /// let line = b"PROXY TCP4 192.0.2.1 198.51.100.1 50000 443\r\nGET / HTTP/1.1\r\n";
+    /// let (header, len) = ProxyHeader::parse(line, 1_024)?.expect("it is whole");
+    /// assert_eq!(header.source(), Some(([192, 0, 2, 1], 50_000).into()));
+    /// assert_eq!(&line[len..], b"GET / HTTP/1.1\r\n");
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`ProxyError::NoHeader`], [`Broken`](ProxyError::Broken),
+    /// [`TooLarge`](ProxyError::TooLarge), [`Checksum`](ProxyError::Checksum): the sender's fault.
+    pub fn parse(
+        bytes: &[u8],
+        bytes_max: usize,
+    ) -> Result<Option<(ProxyHeader, usize)>, ProxyError> {
+        let bytes_max = bytes_max.max(FIXED_BYTES);
+        // The two begin with different octets.
+        let begin: &[u8] = if bytes.first() == SIGNATURE.first() { SIGNATURE } else { WORD };
+        let len = bytes.len().min(begin.len());
+        if bytes[..len] != begin[..len] {
+            return Err(ProxyError::NoHeader);
+        }
+        if len < begin.len() {
+            return Ok(None);
+        }
+        if begin == WORD {
+            read_line(bytes, bytes_max.min(LINE_BYTES_MAX))
+        } else {
+            read_binary(bytes, bytes_max)
+        }
+    }
+}
+
+fn read_line(bytes: &[u8], bytes_max: usize) -> Result<Option<(ProxyHeader, usize)>, ProxyError> {
+    let Some(end) = bytes.iter().take(bytes_max).position(|&octet| octet == b'\n') else {
+        return if bytes.len() < bytes_max { Ok(None) } else { Err(ProxyError::TooLarge) };
+    };
+    let line = bytes[WORD.len()..end].strip_suffix(b"\r");
+    let line = line.ok_or(ProxyError::Broken("a line that does not end with CR LF"))?;
+    Ok(Some((ProxyHeader::saying(Version::V1, said_by(line)?), end + 1)))
+}
+
+/// What stands between `PROXY ` and the end of the line.
+fn said_by(line: &[u8]) -> Result<Said, ProxyError> {
+    // "The receiver must ignore anything presented before the CRLF".
+    if line == b"UNKNOWN" || line.starts_with(b"UNKNOWN ") {
+        return Ok(Said::Unknown);
+    }
+    let line = from_utf8(line).map_err(|_| ProxyError::Broken("a line that is no text"))?;
+    let mut words = line.split(' ');
+    let family = words.next();
+    let (Some(from), Some(to), Some(from_port), Some(to_port), None) =
+        (words.next(), words.next(), words.next(), words.next(), words.next())
+    else {
+        return Err(ProxyError::Broken("a line with more or fewer words than it has"));
+    };
+    let (from, to) = match family {
+        Some("TCP4") => (address::<Ipv4Addr>(from)?, address::<Ipv4Addr>(to)?),
+        Some("TCP6") => (address::<Ipv6Addr>(from)?, address::<Ipv6Addr>(to)?),
+        _ => return Err(ProxyError::Broken("an unknown family")),
+    };
+    Ok(Said::Proxied {
+        source: SocketAddr::new(from, port(from_port)?),
+        destination: SocketAddr::new(to, port(to_port)?),
+    })
+}
+
+fn address<A: FromStr + Into<IpAddr>>(word: &str) -> Result<IpAddr, ProxyError> {
+    let address: A = word.parse().map_err(|_| ProxyError::Broken("an address"))?;
+    Ok(address.into().to_canonical())
+}
+
+/// Digits, none of them a zero before others.
+fn port(word: &str) -> Result<u16, ProxyError> {
+    let has_digits = word.bytes().all(|octet| octet.is_ascii_digit());
+    if !has_digits || (word.starts_with('0') && word != "0") {
+        return Err(ProxyError::Broken("a port"));
+    }
+    word.parse().map_err(|_| ProxyError::Broken("a port"))
+}
+
+fn read_binary(bytes: &[u8], bytes_max: usize) -> Result<Option<(ProxyHeader, usize)>, ProxyError> {
+    let Some(&[command, family, high, low]) = bytes[SIGNATURE.len()..].first_chunk() else {
+        // Each as soon as it is there.
+        if let Some(&command) = bytes.get(SIGNATURE.len()) {
+            is_local(command)?;
+        }
+        if let Some(&[command, family]) = bytes[SIGNATURE.len()..].first_chunk() {
+            addresses_len(is_local(command)?, family)?;
+        }
+        return Ok(None);
+    };
+    let is_local = is_local(command)?;
+    let addresses_len = addresses_len(is_local, family)?;
+    let len = FIXED_BYTES + usize::from(u16::from_be_bytes([high, low]));
+    if len > bytes_max {
+        return Err(ProxyError::TooLarge);
+    }
+    if len < FIXED_BYTES + addresses_len {
+        return Err(ProxyError::Broken("a length that leaves no room for the addresses"));
+    }
+    let Some(header) = bytes.get(..len) else { return Ok(None) };
+    let (addresses, fields) = header[FIXED_BYTES..].split_at(addresses_len);
+    let said = match family {
+        // Its family and all that follows are to be skipped.
+        _ if is_local => Said::Local,
+        family::TCP4 | family::UDP4 => pair::<4>(addresses),
+        family::TCP6 | family::UDP6 => pair::<16>(addresses),
+        _ => Said::Unknown,
+    };
+    // What follows addresses that are not known of cannot be told from them.
+    let has_fields = !is_local && family != family::UNSPECIFIED;
+    let fields = if has_fields { fields } else { &[] };
+    check_fields(fields, &header[..FIXED_BYTES + addresses_len])?;
+    Ok(Some((ProxyHeader { version: Version::V2, said, fields: fields.to_vec() }, len)))
+}
+
+/// Whether the connection is the balancer's own.
+fn is_local(command: u8) -> Result<bool, ProxyError> {
+    match command {
+        0x20 => Ok(true),
+        0x21 => Ok(false),
+        _ => Err(ProxyError::Broken("an unknown version or command")),
+    }
+}
+
+/// How many octets of addresses there must be.
+fn addresses_len(is_local: bool, family: u8) -> Result<usize, ProxyError> {
+    match family {
+        _ if is_local => Ok(0),
+        family::UNSPECIFIED => Ok(0),
+        family::TCP4 | family::UDP4 => Ok(12),
+        family::TCP6 | family::UDP6 => Ok(36),
+        family::UNIX_STREAM | family::UNIX_DATAGRAM => Ok(UNIX_BYTES),
+        // "Receivers should drop connections presenting unexpected values here."
+        _ => Err(ProxyError::Broken("an unknown family")),
+    }
+}
+
+/// Two addresses of so many octets, then their ports; what is too short for that says nothing.
+fn pair<const N: usize>(addresses: &[u8]) -> Said
+where
+    IpAddr: From<[u8; N]>,
+{
+    let read = || {
+        let (source, rest) = addresses.split_first_chunk::<N>()?;
+        let (destination, rest) = rest.split_first_chunk::<N>()?;
+        let (source_port, rest) = rest.split_first_chunk()?;
+        let address = |ip: &[u8; N], port: &[u8; 2]| {
+            SocketAddr::new(IpAddr::from(*ip).to_canonical(), u16::from_be_bytes(*port))
+        };
+        let source = address(source, source_port);
+        Some(Said::Proxied { source, destination: address(destination, rest.first_chunk()?) })
+    };
+    read().unwrap_or(Said::Unknown)
+}
+
+fn check_fields(fields: &[u8], before: &[u8]) -> Result<(), ProxyError> {
+    if !ProxyFields::new(fields).are_whole() {
+        return Err(ProxyError::Broken("a field that goes beyond the header"));
+    }
+    for (kind, value) in ProxyFields::new(fields) {
+        let is_well_made = match kind {
+            kind::TLS => ClientTls::read(value).is_some_and(|tls| tls.is_whole()),
+            kind::CRC32C => value.len() == 4,
+            kind::UNIQUE_ID => value.len() <= 128,
+            kind::AUTHORITY => from_utf8(value).is_ok(),
+            _ => true,
+        };
+        if !is_well_made {
+            return Err(ProxyError::Broken("a field that is not as its kind says"));
+        }
+    }
+    let Some(at) = checksum_at(fields) else { return Ok(()) };
+    let (ahead, rest) = fields.split_at(at);
+    let (said, behind) = rest.split_at(4);
+    // It is made with zeros where it will stand.
+    let sum = crc32c(&[before, ahead, &[0; 4], behind]);
+    if said == sum.to_be_bytes() { Ok(()) } else { Err(ProxyError::Checksum) }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,35 @@
+//! `Sends`: a header on its way out.
+
+use std::io;
+
+use rotor_core::net::StreamSocket;
+
+use crate::header::ProxyHeader;
+
+pub(crate) struct Sends {
+    bytes: Vec<u8>,
+    sent: usize,
+}
+
+impl Sends {
+    pub(crate) fn new(header: &ProxyHeader) -> Box<Sends> {
+        Box::new(Sends { bytes: header.to_bytes(), sent: 0 })
+    }
+
+    /// How many bytes the socket has not taken.
+    pub(crate) fn left(&self) -> usize {
+        self.bytes.len() - self.sent
+    }
+
+    /// Sends what is left of it.
+    pub(crate) fn go_on<S: StreamSocket>(&mut self, inner: &mut S) -> io::Result<()> {
+        while self.left() > 0 {
+            match inner.write(&self.bytes[self.sent..])? {
+                0 => return Err(io::ErrorKind::WriteZero.into()),
+                sent => self.sent += sent,
+            }
+        }
+        // A wrapper inside may hold it.
+        inner.flush()
+    }
+}

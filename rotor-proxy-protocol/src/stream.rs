@@ -1,0 +1,299 @@
+//! `ProxyStream`: a socket that begins with a header, received or sent.
+
+use std::any::{Any, TypeId};
+use std::fmt;
+use std::fs::File;
+use std::io::{self, ErrorKind, IoSlice, Read, Write};
+use std::net::{Shutdown, SocketAddr};
+use std::time::Duration;
+
+use rotor_core::backend::{BackendHandle, Source};
+use rotor_core::net::StreamSocket;
+use rotor_core::{Interest, Scope, Token};
+
+use crate::awaits::{Awaits, is_for_later};
+use crate::header::ProxyHeader;
+use crate::opened::Opened;
+use crate::sends::Sends;
+use crate::target::ProxyTarget;
+
+/// A socket whose connection begins with a header of the PROXY protocol: one that was received, or
+/// that is sent.
+///
+/// It is a [`StreamSocket`] itself, so any [`Protocol`](rotor_stream::Protocol) runs on it, TLS
+/// too: `TlsStream<ProxyStream<TcpStream>>`, as the header comes in clear, before all else. A server
+/// gets one from a [`ProxyListener`](crate::ProxyListener), a client by connecting to a
+/// [`ProxyTarget`].
+///
+/// * The header is awaited, or sent, in the handshake, which
+///   [`handshake_timeout`](rotor_stream::StreamConfig::handshake_timeout) bounds.
+/// * [`peer_address`](StreamSocket::peer_address) is then what the header says, and so is
+///   [`local_address`](StreamSocket::local_address): where the client connected to. Where it says
+///   nothing, they are those of the socket.
+/// * The header itself is the [`session`](StreamSocket::session).
+/// * Behind the header, bytes are passed on as they are; files are sent as the socket inside sends
+///   them.
+///
+/// # Errors
+///
+/// [`ProxyError::of`](crate::ProxyError::of) says what was wrong with a header. An error of the
+/// socket inside is passed on as it is.
+pub struct ProxyStream<S> {
+    inner: S,
+    state: State,
+}
+
+enum State {
+    Awaits(Box<Awaits>),
+    Sends(Box<Sends>),
+    /// With something that is kept; nothing for most that were connected.
+    Open(Option<Box<Opened>>),
+    /// There will be no header.
+    Failed,
+}
+
+impl<S> ProxyStream<S> {
+    pub(crate) fn awaiting(inner: S, awaits: Box<Awaits>) -> ProxyStream<S> {
+        ProxyStream { inner, state: State::Awaits(awaits) }
+    }
+
+    /// The sender's end of a connection that is there already, or of an attempt to make one.
+    ///
+    /// [`ProxyProtocol::wrap`](crate::ProxyProtocol::wrap) makes the receiver's end.
+    pub fn sending(inner: S, header: &ProxyHeader) -> ProxyStream<S> {
+        ProxyStream { inner, state: State::Sends(Sends::new(header)) }
+    }
+
+    /// Returns the socket inside, to ask it for something or to set an option. Its addresses are
+    /// those of the connection to the balancer.
+    pub fn inner(&self) -> &S {
+        &self.inner
+    }
+
+    /// Returns the header that was received, once it is there.
+    pub fn header(&self) -> Option<&ProxyHeader> {
+        self.opened()?.header.as_ref()
+    }
+
+    fn opened(&self) -> Option<&Opened> {
+        match &self.state {
+            State::Open(opened) => opened.as_deref(),
+            _ => None,
+        }
+    }
+
+    #[inline]
+    fn is_open(&self) -> bool {
+        matches!(self.state, State::Open(_))
+    }
+}
+
+impl<S: StreamSocket> Read for ProxyStream<S> {
+    #[inline]
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if let State::Open(Some(opened)) = &mut self.state
+            && let Some(read) = opened.take(buffer)
+        {
+            return Ok(read);
+        }
+        // A read of no bytes asks whether the socket inside is connected.
+        self.inner.read(buffer)
+    }
+}
+
+impl<S: StreamSocket> Write for ProxyStream<S> {
+    #[inline]
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.is_open() { self.inner.write(bytes) } else { Err(ErrorKind::NotConnected.into()) }
+    }
+
+    #[inline]
+    fn write_vectored(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
+        if self.is_open() {
+            self.inner.write_vectored(slices)
+        } else {
+            Err(ErrorKind::NotConnected.into())
+        }
+    }
+
+    #[inline]
+    fn flush(&mut self) -> io::Result<()> {
+        self.inner.flush()
+    }
+}
+
+impl<S: Source> Source for ProxyStream<S> {
+    fn register(
+        &mut self,
+        backend: &dyn BackendHandle,
+        token: Token,
+        interest: Interest,
+    ) -> io::Result<()> {
+        self.inner.register(backend, token, interest)
+    }
+
+    fn deregister(&mut self, backend: &dyn BackendHandle) -> io::Result<()> {
+        self.inner.deregister(backend)
+    }
+}
+
+impl<S: StreamSocket> StreamSocket for ProxyStream<S> {
+    type Target = ProxyTarget<S::Target>;
+
+    fn connect<C>(target: &ProxyTarget<S::Target>, scope: &Scope<'_, C>) -> io::Result<Self> {
+        let inner = S::connect(target.address(), scope)?;
+        Ok(ProxyStream::sending(inner, target.header()))
+    }
+
+    fn handshake<C>(&mut self, scope: &Scope<'_, C>) -> io::Result<()> {
+        self.inner.handshake(scope)?;
+        let result = match &mut self.state {
+            State::Awaits(awaits) => awaits
+                .go_on(&mut self.inner)
+                .map(|opened| (!opened.is_empty()).then(|| Box::new(opened))),
+            State::Sends(sends) => sends.go_on(&mut self.inner).map(|()| None),
+            State::Open(_) | State::Failed => return Ok(()),
+        };
+        match result {
+            Ok(opened) => self.state = State::Open(opened),
+            Err(error) if is_for_later(&error) => return Err(error),
+            Err(error) => {
+                self.state = State::Failed;
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    fn shutdown(&mut self, how: Shutdown) -> io::Result<()> {
+        self.inner.shutdown(how)
+    }
+
+    /// Returns what the header says, or else the address of the socket inside.
+    fn peer_address(&self) -> Option<SocketAddr> {
+        let said = self.header().and_then(ProxyHeader::source);
+        said.or_else(|| self.inner.peer_address())
+    }
+
+    /// Returns what the header says, or else the address of the socket inside.
+    fn local_address(&self) -> Option<SocketAddr> {
+        let said = self.header().and_then(ProxyHeader::destination);
+        said.or_else(|| self.inner.local_address())
+    }
+
+    fn negotiated(&self) -> Option<&[u8]> {
+        self.inner.negotiated()
+    }
+
+    /// Returns a [`ProxyHeader`], where one was received; else what the socket inside has.
+    fn session(&self) -> Option<&dyn Any> {
+        match self.header() {
+            Some(header) => Some(header),
+            None => self.inner.session(),
+        }
+    }
+
+    fn session_of(&self, wanted: TypeId) -> Option<&dyn Any> {
+        let own = self.header().map(|header| header as &dyn Any);
+        let own = own.filter(|session| (**session).type_id() == wanted);
+        own.or_else(|| self.inner.session_of(wanted))
+    }
+
+    fn is_secure(&self) -> bool {
+        self.inner.is_secure()
+    }
+
+    fn holds_input(&self) -> bool {
+        self.opened().is_some_and(Opened::has_ahead) || self.inner.holds_input()
+    }
+
+    #[inline]
+    fn short_read_drains(&self) -> bool {
+        !self.opened().is_some_and(Opened::has_ahead) && self.inner.short_read_drains()
+    }
+
+    fn wants_read(&self) -> bool {
+        self.inner.wants_read()
+    }
+
+    #[inline]
+    fn wants_write(&self) -> bool {
+        self.unsent_len() > 0 || self.inner.wants_write()
+    }
+
+    #[inline]
+    fn awaits_rest(&self) -> bool {
+        self.inner.awaits_rest()
+    }
+
+    #[inline]
+    fn unsent_len(&self) -> usize {
+        let of_header = match &self.state {
+            State::Sends(sends) => sends.left(),
+            _ => 0,
+        };
+        of_header + self.inner.unsent_len()
+    }
+
+    #[inline]
+    fn held_bytes(&self) -> usize {
+        let held = match &self.state {
+            State::Awaits(awaits) => awaits.held_bytes(),
+            State::Sends(sends) => sends.left(),
+            State::Open(Some(opened)) => opened.held_bytes(),
+            State::Open(None) | State::Failed => 0,
+        };
+        held + self.inner.held_bytes()
+    }
+
+    fn send_file(&mut self, file: &File, offset: u64, count: usize) -> io::Result<usize> {
+        if self.is_open() {
+            self.inner.send_file(file, offset, count)
+        } else {
+            Err(ErrorKind::NotConnected.into())
+        }
+    }
+
+    fn take_error(&self) -> io::Result<Option<io::Error>> {
+        self.inner.take_error()
+    }
+
+    fn is_connected(&self) -> bool {
+        self.inner.is_connected()
+    }
+
+    fn has_connected(&mut self) -> io::Result<bool> {
+        self.inner.has_connected()
+    }
+
+    fn set_nodelay(&self, yes: bool) -> io::Result<()> {
+        self.inner.set_nodelay(yes)
+    }
+
+    fn set_keepalive(&self, idle: Option<Duration>) -> io::Result<()> {
+        self.inner.set_keepalive(idle)
+    }
+
+    fn set_send_buffer(&self, bytes: usize) -> io::Result<()> {
+        self.inner.set_send_buffer(bytes)
+    }
+
+    fn set_receive_buffer(&self, bytes: usize) -> io::Result<()> {
+        self.inner.set_receive_buffer(bytes)
+    }
+
+    fn set_unsent_max(&self, bytes: u32) -> io::Result<()> {
+        self.inner.set_unsent_max(bytes)
+    }
+}
+
+impl<S> fmt::Debug for ProxyStream<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.state {
+            State::Awaits(_) => f.write_str("ProxyStream(awaits its header)"),
+            State::Sends(_) => f.write_str("ProxyStream(sends its header)"),
+            State::Open(_) => f.debug_tuple("ProxyStream").field(&self.header()).finish(),
+            State::Failed => f.write_str("ProxyStream(failed)"),
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! Headers as they are sent.
+
+use std::net::SocketAddr;
+
+use crate::checksum::crc32c;
+use crate::fields::checksum_at;
+use crate::header::{ProxyHeader, Said, of_one_family};
+use crate::version::Version;
+use crate::wire::{SIGNATURE, family};
+
+impl ProxyHeader {
+    /// Returns what is sent: by a [`ProxyStream`](crate::ProxyStream) that connects, without further
+    /// ado.
+    #[doc(alias = "encode")]
+    pub fn to_bytes(&self) -> Vec<u8> {
+        match self.version {
+            Version::V1 => self.line().into_bytes(),
+            Version::V2 => self.binary(),
+        }
+    }
+
+    fn line(&self) -> String {
+        let Said::Proxied { source, destination } = self.said else {
+            return "PROXY UNKNOWN\r\n".into();
+        };
+        let (source, destination) = of_one_family(source, destination);
+        let family = if source.is_ipv4() { "TCP4" } else { "TCP6" };
+        let (from, to) = (source.ip(), destination.ip());
+        format!("PROXY {family} {from} {to} {} {}\r\n", source.port(), destination.port())
+    }
+
+    fn binary(&self) -> Vec<u8> {
+        let (command, family, addresses) = match self.said {
+            Said::Local => (0x20, family::UNSPECIFIED, Vec::new()),
+            Said::Unknown => (0x21, family::UNSPECIFIED, Vec::new()),
+            Said::Proxied { source, destination } => {
+                let (source, destination) = of_one_family(source, destination);
+                let family = if source.is_ipv4() { family::TCP4 } else { family::TCP6 };
+                (0x21, family, block(source, destination))
+            }
+        };
+        let mut bytes = SIGNATURE.to_vec();
+        bytes.extend([command, family]);
+        // `with_field` has seen to it that it fits.
+        let len = u16::try_from(addresses.len() + self.fields.len()).unwrap_or(u16::MAX);
+        bytes.extend(len.to_be_bytes());
+        bytes.extend(addresses);
+        let fields_at = bytes.len();
+        bytes.extend(&self.fields);
+        if let Some(at) = checksum_at(&self.fields) {
+            let place = fields_at + at..fields_at + at + 4;
+            bytes[place.clone()].fill(0);
+            let sum = crc32c(&[&bytes]);
+            bytes[place].copy_from_slice(&sum.to_be_bytes());
+        }
+        bytes
+    }
+}
+
+/// Both addresses, then both ports.
+fn block(source: SocketAddr, destination: SocketAddr) -> Vec<u8> {
+    let mut block = Vec::new();
+    for address in [source, destination] {
+        match address {
+            SocketAddr::V4(address) => block.extend(address.ip().octets()),
+            SocketAddr::V6(address) => block.extend(address.ip().octets()),
+        }
+    }
+    for address in [source, destination] {
+        block.extend(address.port().to_be_bytes());
+    }
+    block
+}

@@ -1,0 +1,242 @@
+//! A server behind balancers, on scripted sockets: what it believes, and what ends a connection.
+
+mod kit;
+
+use std::io::ErrorKind;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use kit::{Log, Test, WhoAmI, config, counted, serve};
+use rotor_proxy_protocol::{ProxyHeader, ProxyProtocol, ProxyStream, Untrusted, Version, Versions};
+use rotor_stream::testing::{Scripted, TestLoop, pair};
+use rotor_stream::{PeerConnections, Stream};
+
+const BALANCER: Option<&str> = Some("10.1.2.3");
+
+fn header(version: Version, source: &str) -> Vec<u8> {
+    let source: SocketAddr = source.parse().expect("an address");
+    ProxyHeader::proxied(version, source, SocketAddr::from(([198, 51, 100, 1], 443))).to_bytes()
+}
+
+/// What a server makes of these pieces: its answers, its log, what it counts.
+fn outcome(
+    behind: &ProxyProtocol,
+    from: Option<&str>,
+    pieces: &[&[u8]],
+) -> (String, Log, Vec<(&'static str, u64)>) {
+    let mut test = Test::new(Log::new());
+    test.world().narrow_edges();
+    let peer = serve(&mut test, behind, from);
+    for piece in pieces {
+        peer.send(piece);
+        test.settle();
+    }
+    peer.end();
+    test.settle();
+    assert!(peer.is_dropped() && test.machines() == 0);
+    let answer = String::from_utf8(peer.take_received()).expect("it is text");
+    (answer, test.context().clone(), counted(behind))
+}
+
+#[test]
+fn however_a_header_is_cut_the_peer_is_the_one_that_it_names_and_no_byte_behind_it_is_lost() {
+    for version in [Version::V1, Version::V2] {
+        let bytes = [&header(version, "192.0.2.1:5")[..], b"one\ntwo\n"].concat();
+        let expected = "192.0.2.1:5 198.51.100.1:443 one\n192.0.2.1:5 198.51.100.1:443 two\n";
+        let check = |pieces: &[&[u8]]| {
+            let behind = ProxyProtocol::new(config());
+            let (answer, log, counted) = outcome(&behind, BALANCER, pieces);
+            assert_eq!(answer, expected, "{pieces:?}");
+            assert_eq!(log, [format!("{version:?}"), "ended".into()]);
+            assert_eq!(counted, [("proxied", 1)]);
+        };
+        check(&[&bytes]);
+        check(&bytes.chunks(1).collect::<Vec<_>>());
+        for cut in 1..bytes.len() {
+            let (first, second) = bytes.split_at(cut);
+            check(&[first, second]);
+        }
+    }
+}
+
+#[test]
+fn what_is_read_a_byte_at_a_time_comes_to_the_same() {
+    let behind = ProxyProtocol::new(config());
+    let mut test = Test::new(Log::new());
+    let peer = serve(&mut test, &behind, BALANCER);
+    peer.limit_reads(1);
+    peer.send(&[&header(Version::V2, "[2001:db8::1]:5")[..], b"one\n"].concat());
+    test.settle();
+    assert!(peer.take_received().starts_with(b"[2001:db8::1]:5 "));
+    // What was read ahead is no longer in the way.
+    peer.send(b"two\n");
+    test.settle();
+    assert!(peer.take_received().ends_with(b" two\n"));
+}
+
+#[test]
+fn the_balancer_s_own_connections_are_its_own() {
+    for (bytes, name) in [
+        (ProxyHeader::local().to_bytes(), "local"),
+        (ProxyHeader::unknown(Version::V1).to_bytes(), "unknown"),
+        (ProxyHeader::unknown(Version::V2).to_bytes(), "unknown"),
+    ] {
+        let behind = ProxyProtocol::new(config());
+        let (answer, _, counted) = outcome(&behind, BALANCER, &[&bytes, b"hello\n"]);
+        // A scripted socket has no address.
+        assert_eq!((&*answer, counted), ("- - hello\n", vec![(name, 1)]));
+    }
+}
+
+#[test]
+fn only_networks_that_are_named_are_believed() {
+    for (from, is_believed) in [
+        (Some("10.255.0.1"), true),
+        (Some("::ffff:10.0.0.1"), true),
+        (Some("11.0.0.1"), false),
+        (Some("::1"), false),
+        (None, false),
+    ] {
+        let bytes = [&header(Version::V2, "192.0.2.1:5")[..], b"one\n"].concat();
+        let behind = ProxyProtocol::new(config());
+        let (answer, log, counted) = outcome(&behind, from, &[&bytes]);
+        if is_believed {
+            assert_eq!(counted, [("proxied", 1)]);
+            continue;
+        }
+        assert_eq!((&*answer, counted), ("", vec![("untrusted", 1)]), "{from:?}");
+        let named = from.unwrap_or("one without an address");
+        assert_eq!(log, [format!("no balancer is known at this address: {named}")]);
+    }
+    let behind = ProxyProtocol::new(config().trusts_unix(true));
+    let (answer, ..) = outcome(&behind, None, &[&header(Version::V1, "192.0.2.1:5"), b"one\n"]);
+    assert!(answer.starts_with("192.0.2.1:5 "));
+}
+
+#[test]
+fn nothing_is_read_of_those_who_are_refused() {
+    let behind = ProxyProtocol::new(config());
+    let mut test = Test::new(Log::new());
+    let peer = serve(&mut test, &behind, Some("192.0.2.1"));
+    peer.send(b"PROXY TCP4 10.0.0.1 10.0.0.2 1 2\r\n");
+    test.settle();
+    assert!(peer.is_dropped() && peer.operations().reads == 0);
+}
+
+#[test]
+fn others_may_be_served_as_what_they_are_and_what_they_say_of_themselves_is_not_believed() {
+    let behind = ProxyProtocol::new(config().untrusted(Untrusted::Direct));
+    let spoofed = [&header(Version::V1, "10.0.0.1:5")[..], b"one\n"].concat();
+    let (answer, log, counted) = outcome(&behind, Some("192.0.2.1"), &[&spoofed]);
+    assert_eq!(answer, "- - PROXY TCP4 10.0.0.1 198.51.100.1 5 443\r\n- - one\n");
+    assert_eq!((log, counted), (vec!["-".into(), "ended".into()], vec![("direct", 1)]));
+}
+
+#[test]
+fn what_is_wrong_with_a_header_ends_its_connection_and_is_counted() {
+    let long = [b"PROXY UNKNOWN ", &[b'x'; 200][..]].concat();
+    let damaged = {
+        let header = ProxyHeader::proxied(
+            Version::V2,
+            ([192, 0, 2, 1], 1).into(),
+            ([192, 0, 2, 2], 2).into(),
+        );
+        let mut bytes = header.with_checksum().expect("it fits").to_bytes();
+        bytes[16] ^= 1;
+        bytes
+    };
+    let cases: [(&[u8], &str); 6] = [
+        (b"GET / HTTP/1.1\r\n\r\n", "no_header"),
+        (b"PROXY TCP4 1.1.1.1 2.2.2.2 1\r\n", "broken"),
+        (b"\r\n\r\n\0\r\nQUIT\n\x21\x11\xFF\xFF", "too_large"),
+        (&long, "too_large"),
+        (&damaged, "checksums"),
+        (b"PROXY TCP4 1.1", "abandoned"),
+    ];
+    for (bytes, name) in cases {
+        for piece in [1, usize::MAX] {
+            let behind = ProxyProtocol::new(config());
+            let pieces: Vec<&[u8]> = bytes.chunks(piece).collect();
+            let (answer, log, counted) = outcome(&behind, BALANCER, &pieces);
+            assert_eq!((&*answer, counted), ("", vec![(name, 1)]));
+            assert_eq!(log.len(), 1, "{log:?}");
+        }
+    }
+    let only = ProxyProtocol::new(config().versions(Versions::Only(Version::V2)));
+    let (.., counted) = outcome(&only, BALANCER, &[&header(Version::V1, "192.0.2.1:5")]);
+    assert_eq!(counted, [("unwanted_versions", 1)]);
+}
+
+#[test]
+fn a_header_that_does_not_come_is_waited_for_as_long_as_a_handshake_may_take() {
+    let behind = ProxyProtocol::new(config());
+    let mut test = Test::new(Log::new());
+    let peer = serve(&mut test, &behind, BALANCER);
+    // A byte a second gains nothing.
+    for byte in &header(Version::V1, "192.0.2.1:5")[..9] {
+        peer.send(&[*byte]);
+        test.settle();
+        test.advance(Duration::from_secs(1));
+    }
+    assert!(!peer.is_dropped());
+    test.advance(Duration::from_secs(1));
+    assert!(peer.is_dropped());
+    assert_eq!(test.context()[..], ["the handshake took too long"]);
+    assert_eq!(counted(&behind), [("late", 1)]);
+}
+
+#[test]
+fn a_connection_that_is_lost_is_counted() {
+    for kind in [ErrorKind::ConnectionReset, ErrorKind::TimedOut] {
+        let behind = ProxyProtocol::new(config());
+        let mut test = Test::new(Log::new());
+        let peer = serve(&mut test, &behind, BALANCER);
+        peer.send(b"PROXY");
+        peer.fail_read(kind);
+        test.settle();
+        assert!(peer.is_dropped());
+        assert_eq!(counted(&behind), [("abandoned", 1)]);
+    }
+}
+
+#[test]
+fn peers_are_limited_by_who_the_balancer_says_they_are() {
+    let connections = PeerConnections::new(2).share();
+    let behind = ProxyProtocol::new(config().per_peer(Some(connections.clone())));
+    let mut test = Test::new(Log::new());
+    let mut connect = |source: &str| {
+        let peer = serve(&mut test, &behind, BALANCER);
+        peer.send(&header(Version::V2, source));
+        test.settle();
+        peer
+    };
+    let first = connect("192.0.2.1:1");
+    let second = connect("192.0.2.1:2");
+    let third = connect("192.0.2.1:3");
+    assert!(!first.is_dropped() && !second.is_dropped() && third.is_dropped());
+    assert!(!connect("192.0.2.2:1").is_dropped());
+    first.end();
+    assert!(!connect("192.0.2.1:4").is_dropped());
+    assert_eq!(connections.of("192.0.2.1".parse().expect("an address")), 2);
+    assert_eq!((behind.counters().too_many_of_peer(), connections.refused()), (1, 1));
+    drop(test);
+    assert_eq!(connections.peers_now(), 0);
+}
+
+#[test]
+fn what_lies_behind_the_first_read_is_read_though_no_event_tells_of_it() {
+    // More than one read takes, on a socket whose short reads say that it is empty.
+    let mut test = TestLoop::<Stream<WhoAmI, ProxyStream<Scripted<true>>>>::new(Log::new());
+    test.world().narrow_edges();
+    let (socket, peer) = pair::<true>(test.world());
+    let from = Some(SocketAddr::from(([10, 0, 0, 1], 1)));
+    let behind = ProxyProtocol::new(config());
+    let lines = "line\n".repeat(300);
+    test.add(|scope| Stream::connected(behind.wrap(socket, from), (), scope));
+    // The first event is past: what comes in one piece has one event, which the header uses up.
+    test.settle();
+    peer.send(&[&header(Version::V2, "192.0.2.1:5")[..], lines.as_bytes()].concat());
+    test.settle();
+    let answers = peer.take_received();
+    assert_eq!(answers.iter().filter(|octet| **octet == b'\n').count(), 300);
+}
