@@ -1,0 +1,122 @@
+//! `RotorCollector`: what is watched, and its metrics when they are asked for.
+
+use std::fmt;
+use std::sync::Arc;
+
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::DescriptorEncoder;
+use prometheus_client::registry::Registry;
+use rotor_core::{OffloadPool, StatsHandle};
+use rotor_http::{client, server};
+
+use crate::families::Families;
+use crate::{http, loops, pools};
+
+/// What is watched: loops, pools, servers and clients, each by a name that its metrics bear as a
+/// label.
+///
+/// Nothing is counted here, and nothing runs: what they count themselves is read when a registry is
+/// encoded. Two things of one kind need two names, or their rows are one.
+///
+/// ```
+/// use prometheus_client::registry::Registry;
+/// use rotor_http::server::ServerConfig;
+/// use rotor_metrics::RotorCollector;
+///
+/// let config = ServerConfig::new();
+/// let mut registry = Registry::default();
+/// RotorCollector::new().server("api", config.counters()).register(&mut registry);
+/// let mut page = String::new();
+/// prometheus_client::encoding::text::encode(&mut page, &registry)?;
+/// assert!(page.contains("rotor_http_server_requests_total{server=\"api\"} 0"));
+/// # Ok::<(), std::fmt::Error>(())
+/// ```
+#[derive(Default)]
+#[must_use]
+pub struct RotorCollector {
+    loops: Vec<(String, StatsHandle)>,
+    pools: Vec<(String, OffloadPool)>,
+    servers: Vec<(String, Arc<server::Counters>)>,
+    logs: Vec<(String, server::LostLines)>,
+    clients: Vec<(String, Arc<client::Counters>)>,
+}
+
+impl RotorCollector {
+    /// Watches nothing.
+    pub fn new() -> RotorCollector {
+        RotorCollector::default()
+    }
+
+    /// Watches a loop: `rotor_loop_…`. It [takes the longest](StatsHandle::take_longest) turn and
+    /// handler at each scrape.
+    pub fn event_loop(mut self, name: impl Into<String>, stats: StatsHandle) -> RotorCollector {
+        self.loops.push((name.into(), stats));
+        self
+    }
+
+    /// Watches a pool of threads: `rotor_offload_…`.
+    pub fn pool(mut self, name: impl Into<String>, pool: OffloadPool) -> RotorCollector {
+        self.pools.push((name.into(), pool));
+        self
+    }
+
+    /// Watches an HTTP server: `rotor_http_server_…`. Loops that
+    /// [count together](server::ServerConfig::count_with) are one.
+    pub fn server(
+        mut self,
+        name: impl Into<String>,
+        counters: Arc<server::Counters>,
+    ) -> RotorCollector {
+        self.servers.push((name.into(), counters));
+        self
+    }
+
+    /// Watches an access log: `rotor_access_log_lines_lost_total`.
+    pub fn access_log(
+        mut self,
+        name: impl Into<String>,
+        lost: server::LostLines,
+    ) -> RotorCollector {
+        self.logs.push((name.into(), lost));
+        self
+    }
+
+    /// Watches an HTTP client: `rotor_http_client_…`.
+    pub fn client(
+        mut self,
+        name: impl Into<String>,
+        counters: Arc<client::Counters>,
+    ) -> RotorCollector {
+        self.clients.push((name.into(), counters));
+        self
+    }
+
+    /// Adds all that to a registry, beside what the program counts itself.
+    pub fn register(self, registry: &mut Registry) {
+        registry.register_collector(Box::new(self));
+    }
+}
+
+impl Collector for RotorCollector {
+    fn encode(&self, encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        let mut families = Families::new(encoder);
+        loops::write(&mut families, &self.loops)?;
+        pools::write(&mut families, &self.pools)?;
+        http::write_servers(&mut families, &self.servers)?;
+        http::write_logs(&mut families, &self.logs)?;
+        http::write_clients(&mut families, &self.clients)
+    }
+}
+
+impl fmt::Debug for RotorCollector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let RotorCollector { loops, pools, servers, logs, clients } = self;
+        f.debug_struct("RotorCollector")
+            .field("loops", &loops.len())
+            .field("pools", &pools.len())
+            .field("servers", &servers.len())
+            .field("logs", &logs.len())
+            .field("clients", &clients.len())
+            .finish()
+    }
+}

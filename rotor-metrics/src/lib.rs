@@ -1,0 +1,64 @@
+//! What rotor's loops, pools, servers and clients count, for Prometheus.
+//!
+//! **Nothing is counted here: what they count anyway is read when it is scraped.** So a program that
+//! is not scraped pays nothing, no figure is kept twice, and none leaks.
+//!
+//! # A program
+//!
+//! ```
+//! use std::sync::Arc;
+//! use prometheus_client::registry::Registry;
+//! use rotor_core::{Config, Loop};
+//! use rotor_http::server::{HttpAccept, HttpSeed, ServerConfig, bind};
+//! use rotor_metrics::{Metrics, RotorCollector};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let config = ServerConfig::new();
+//! let mut creator = Loop::<HttpAccept<Metrics, rotor_core::net::TcpListener>>::new(&Config::new())?;
+//! let mut registry = Registry::default();
+//! RotorCollector::new()
+//!     .event_loop("metrics", creator.stats())
+//!     .server("metrics", config.counters())
+//!     .register(&mut registry);
+//! let seed = HttpSeed::new(Arc::new(registry), config);
+//! let address = "127.0.0.1:0".parse()?;
+//! creator.add_machine_with(|scope| bind(&address, seed, scope))?;
+//! // creator.instantiate(()).run()?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Where things are
+//!
+//! | | |
+//! |--|--|
+//! | [`RotorCollector`] | what is watched, for a registry of `prometheus-client` |
+//! | [`Metrics`] | the page, as a server |
+//!
+//! # Limits
+//!
+//! None of its own: a page has as many rows as things are watched, and is made on the loop that serves
+//! it, some 100 µs for each hundred rows. Types of machines are as many as a program has.
+//!
+//! # Versions and features
+//!
+//! Rust 1.88 or later. There are no features to choose. `prometheus-client` 0.25 is shown: its registry
+//! is yours.
+//!
+//! # The book
+//!
+//! Which metrics there are, and what to do with them:
+//! [Seeing what it does](https://github.com/rotor-rs/rotor/blob/main/doc/guide/observing.md).
+#![forbid(unsafe_code)]
+
+mod classic;
+mod collector;
+mod families;
+mod http;
+mod loops;
+mod pools;
+mod server;
+
+pub use collector::RotorCollector;
+pub use prometheus_client;
+pub use server::Metrics;

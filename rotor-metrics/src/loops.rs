@@ -1,0 +1,122 @@
+//! The metrics of loops.
+
+use std::fmt;
+
+use rotor_core::{Longest, LoopTimes, Stats, StatsHandle};
+
+use crate::families::{Families, Labels};
+
+/// What was read of a loop, once for all of its metrics.
+struct Read {
+    stats: Stats,
+    times: LoopTimes,
+    longest: Longest,
+}
+
+type Counter = (&'static str, &'static str, fn(&Stats) -> u64);
+
+const COUNTERS: [Counter; 17] = [
+    ("turns", "Turns: waits, each followed by what was due.", |stats| stats.turns),
+    ("events", "Events of sources handed to machines.", |stats| stats.events),
+    ("wakeups", "Wake-ups handed to machines, after coalescing.", |stats| stats.wakeups),
+    ("deadlines_fired", "Deadlines that fired.", |stats| stats.timeouts),
+    ("machines_made", "Machines made.", |stats| stats.spawned),
+    ("machines_ended", "Machines that ended well.", |stats| stats.ended),
+    ("machines_failed", "Machines that ended with an error.", |stats| stats.failed),
+    ("machines_panicked", "Machines that ended with a panic.", |stats| stats.panicked),
+    ("machines_made_room", "Machines that ended to make room for others.", |stats| stats.made_room),
+    ("stale", "Events, wake-ups and deadlines that met no machine.", |stats| stats.stale),
+    ("jobs_unclaimed", "Offloaded jobs whose result nobody took.", |stats| stats.unclaimed),
+    ("stuck", "Reports that the loop had not polled for too long.", |stats| stats.stuck),
+    ("starved", "Times in which other threads had the CPU of the loop.", |stats| stats.starved),
+    ("handed_over", "Blocking sections during which another thread had the loop.", |stats| {
+        stats.handed_over
+    }),
+    ("handed_quick", "Blocking sections too short for another thread.", |stats| stats.handed_quick),
+    ("blocked_inline", "Blocking sections that held up their loop.", |stats| stats.blocked_inline),
+    ("no_thread", "Those of them for which there was no thread.", |stats| stats.no_thread),
+];
+
+const GAUGES: [Counter; 4] = [
+    ("machines", "Machines that are alive.", |stats| stats.alive),
+    ("slots", "Slots for machines.", |stats| stats.slots),
+    ("deadlines", "Deadlines that are kept.", |stats| stats.armed),
+    ("threads", "Threads that a loop that hands over has.", |stats| stats.threads),
+];
+
+pub(crate) fn write(families: &mut Families<'_>, loops: &[(String, StatsHandle)]) -> fmt::Result {
+    if loops.is_empty() {
+        return Ok(());
+    }
+    let names: Vec<_> = loops.iter().map(|(name, _)| [("loop", name.as_str())]).collect();
+    let read = |stats: &StatsHandle| Read {
+        stats: stats.read(),
+        times: stats.times(),
+        longest: stats.take_longest(),
+    };
+    let loops: Vec<_> = loops.iter().map(|(_, stats)| read(stats)).collect();
+    // Each with its labels.
+    let rows = || names.iter().map(|name| Labels(name)).zip(&loops);
+    for (name, help, of) in COUNTERS {
+        let rows = rows().map(|(labels, read)| (labels, of(&read.stats)));
+        families.counters(&format!("rotor_loop_{name}"), help, rows)?;
+    }
+    for (name, help, of) in GAUGES {
+        let rows = rows().map(|(labels, read)| (labels, of(&read.stats)));
+        families.gauges(&format!("rotor_loop_{name}"), help, rows)?;
+    }
+    let seconds = rows().map(|(labels, read)| (labels, read.times.busy.as_secs_f64()));
+    families.counters("rotor_loop_busy_seconds", "Time within turns.", seconds)?;
+    let seconds = rows().map(|(labels, read)| (labels, read.times.waited.as_secs_f64()));
+    families.counters("rotor_loop_waited_seconds", "Time between turns.", seconds)?;
+    let turns = rows().map(|(labels, read)| (labels, read.times.turns));
+    families.histograms("rotor_loop_turn_seconds", "How long turns took.", turns)?;
+    let lags = rows().map(|(labels, read)| (labels, read.times.lag));
+    families.histograms("rotor_loop_deadline_lag_seconds", "How late deadlines fired.", lags)?;
+    write_longest(families, &names, &loops)?;
+    write_handlers(families, &names, &loops)
+}
+
+fn write_longest(
+    families: &mut Families<'_>,
+    names: &[[(&'static str, &str); 1]],
+    loops: &[Read],
+) -> fmt::Result {
+    let rows = || names.iter().map(|name| Labels(name)).zip(loops);
+    let turns = rows().map(|(labels, read)| (labels, read.longest.turn.as_secs_f64()));
+    let help = "The longest turn since the last scrape.";
+    families.gauges("rotor_loop_longest_turn_seconds", help, turns)?;
+    let handlers: Vec<_> = rows()
+        .filter_map(|(labels, read)| {
+            let handler = read.longest.handler?;
+            Some(([labels.0[0], ("machine", handler.machine)], handler.time.as_secs_f64()))
+        })
+        .collect();
+    if handlers.is_empty() {
+        return Ok(());
+    }
+    let help = "The longest handler of those that were timed since the last scrape.";
+    let handlers = handlers.iter().map(|(labels, time)| (Labels(labels), *time));
+    families.gauges("rotor_loop_longest_handler_seconds", help, handlers)
+}
+
+fn write_handlers(
+    families: &mut Families<'_>,
+    names: &[[(&'static str, &str); 1]],
+    loops: &[Read],
+) -> fmt::Result {
+    let all: Vec<_> = names
+        .iter()
+        .zip(loops)
+        .flat_map(|(name, read)| {
+            let handlers = read.times.handlers.iter();
+            handlers.map(|handler| ([name[0], ("machine", handler.machine)], handler.times))
+        })
+        .collect();
+    if all.is_empty() {
+        return Ok(());
+    }
+    let help = "How long handlers took that were timed: all, or those of one turn in so many.";
+    let rows = all.iter().map(|(labels, times)| (Labels(labels), *times));
+    families.histograms("rotor_loop_handler_seconds", help, rows)
+}
