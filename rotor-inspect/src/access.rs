@@ -1,0 +1,210 @@
+//! `Access`: who may look, and who may change something.
+//!
+//! A page on the loopback is within reach of every page that a browser has open: by a form, or by a
+//! name that its owner points at 127.0.0.1 once the page is loaded (DNS rebinding). So the host must
+//! be one that no stranger owns, and a change needs a field that no form can send and no script of
+//! another origin may.
+
+use rotor_http::server::Head;
+
+/// Who is served.
+#[derive(Clone, Default)]
+pub(crate) struct Access {
+    /// What `Authorization` says where a token is wanted.
+    authorization: Option<String>,
+    pub(crate) allows_changes: bool,
+}
+
+/// Why somebody is not.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Refusal {
+    /// The name that was asked for is not ours.
+    Host,
+    /// No token, or another one.
+    Token,
+    /// A change without the field, or from a page of another origin.
+    Foreign,
+    /// Changes are off.
+    ReadOnly,
+}
+
+/// The field that a change needs.
+pub(crate) const CHANGES: &str = "X-Rotor-Inspect";
+
+impl Access {
+    /// Asks for a token, as a browser does for a user `rotor` with that password (RFC 7617).
+    pub(crate) fn set_token(&mut self, token: &str) {
+        let credentials = base64(format!("rotor:{token}").as_bytes());
+        self.authorization = Some(format!("Basic {credentials}"));
+    }
+
+    /// Whether this request may be answered.
+    pub(crate) fn check(&self, head: &Head<'_>, changes: bool) -> Result<(), Refusal> {
+        self.check_fields(head.authority(), |name: &str| head.field(name), changes)
+    }
+
+    /// Whether a page of another origin asks, by what its browser says. It may not read what is
+    /// answered; but one walk at a time is made, and whoever looks would have to wait for its walks.
+    pub(crate) fn check_origin(head: &Head<'_>) -> Result<(), Refusal> {
+        check_site(head.field("Sec-Fetch-Site"))
+    }
+
+    fn check_fields<'a>(
+        &self,
+        host: Option<&str>,
+        field: impl Fn(&str) -> Option<&'a [u8]>,
+        changes: bool,
+    ) -> Result<(), Refusal> {
+        match &self.authorization {
+            // With a token it may have any name: no page of another origin knows the token.
+            Some(wanted) => {
+                let given = field("Authorization").unwrap_or_default();
+                if !is_same(given, wanted.as_bytes()) {
+                    return Err(Refusal::Token);
+                }
+            }
+            None if !host.is_some_and(is_loopback) => return Err(Refusal::Host),
+            None => {}
+        }
+        if !changes {
+            return Ok(());
+        }
+        // `https` where TLS stands in front.
+        let origin = field("Origin").map(|origin| {
+            let name = origin.strip_prefix(b"http://").or(origin.strip_prefix(b"https://"));
+            name.unwrap_or(origin)
+        });
+        let is_foreign = origin.is_some_and(|origin| Some(origin) != host.map(str::as_bytes));
+        if is_foreign || field(CHANGES).is_none() {
+            return Err(Refusal::Foreign);
+        }
+        if self.allows_changes { Ok(()) } else { Err(Refusal::ReadOnly) }
+    }
+}
+
+/// Fetch Metadata §2.3: `none` is what somebody has typed. Programs other than browsers do not say.
+fn check_site(site: Option<&[u8]>) -> Result<(), Refusal> {
+    match site {
+        None | Some(b"same-origin" | b"none") => Ok(()),
+        Some(_) => Err(Refusal::Foreign),
+    }
+}
+
+/// Whether it is a literal name of the loopback, with or without a port.
+fn is_loopback(host: &str) -> bool {
+    let name = match host.rsplit_once(':') {
+        Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
+        _ => host,
+    };
+    matches!(name, "localhost" | "127.0.0.1" | "[::1]")
+}
+
+/// In a time that does not say where the first difference is.
+fn is_same(one: &[u8], other: &[u8]) -> bool {
+    let differences = one.iter().zip(other).fold(0, |all, (one, other)| all | (one ^ other));
+    one.len() == other.len() && differences == 0
+}
+
+/// RFC 4648 §4.
+fn base64(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut text = String::new();
+    for group in bytes.chunks(3) {
+        let bits = group.iter().fold(0_u32, |bits, byte| bits << 8 | u32::from(*byte));
+        let bits = bits << (8 * (3 - group.len()));
+        for place in 0..4 {
+            let digit = DIGITS[(bits >> (18 - 6 * place) & 63) as usize];
+            text.push(if place <= group.len() { digit as char } else { '=' });
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(
+        access: &Access,
+        host: &str,
+        fields: &[(&str, &'static [u8])],
+        changes: bool,
+    ) -> Result<(), Refusal> {
+        let field =
+            |name: &str| fields.iter().find(|(known, _)| *known == name).map(|(_, value)| *value);
+        access.check_fields(Some(host), field, changes)
+    }
+
+    #[test]
+    fn only_names_of_the_loopback_are_answered_without_a_token() {
+        let access = Access::default();
+        for (host, expected) in [
+            ("localhost", Ok(())),
+            ("localhost:3621", Ok(())),
+            ("127.0.0.1:3621", Ok(())),
+            ("[::1]:3621", Ok(())),
+            ("[::1]", Ok(())),
+            ("example.com", Err(Refusal::Host)),
+            ("127.0.0.1.example.com", Err(Refusal::Host)),
+            ("localhost.example.com:3621", Err(Refusal::Host)),
+            ("localhost:evil", Err(Refusal::Host)),
+            ("", Err(Refusal::Host)),
+        ] {
+            assert_eq!(check(&access, host, &[], false), expected, "{host}");
+        }
+        assert_eq!(access.check_fields(None, |_| None, false), Err(Refusal::Host));
+    }
+
+    #[test]
+    fn a_change_needs_the_field_the_origin_and_the_permission() {
+        let may = Access { allows_changes: true, ..Access::default() };
+        let field: (&str, &[u8]) = (CHANGES, b"1");
+        let host = "localhost:1";
+        assert_eq!(check(&may, host, &[field], true), Ok(()));
+        assert_eq!(check(&may, host, &[field, ("Origin", b"http://localhost:1")], true), Ok(()));
+        let secure: (&str, &[u8]) = ("Origin", b"https://localhost:1");
+        assert_eq!(check(&may, host, &[field, secure], true), Ok(()), "TLS in front");
+        let foreign = Err(Refusal::Foreign);
+        assert_eq!(check(&may, host, &[], true), foreign);
+        assert_eq!(check(&may, host, &[field, ("Origin", b"http://localhost:2")], true), foreign);
+        assert_eq!(check(&may, host, &[field, ("Origin", b"null")], true), foreign);
+        assert_eq!(check(&Access::default(), host, &[field], true), Err(Refusal::ReadOnly));
+    }
+
+    #[test]
+    fn a_token_opens_any_name_and_nothing_else_does() {
+        let mut access = Access::default();
+        access.set_token("secret");
+        let given: (&str, &[u8]) = ("Authorization", b"Basic cm90b3I6c2VjcmV0");
+        assert_eq!(check(&access, "example.com", &[given], false), Ok(()));
+        for wrong in [&b""[..], b"Basic cm90b3I6c2VjcmV", b"Basic cm90b3I6c2VjcmVX"] {
+            let fields: [(&str, &'static [u8]); 1] = [("Authorization", wrong)];
+            assert_eq!(check(&access, "localhost", &fields, false), Err(Refusal::Token));
+        }
+        assert_eq!(check(&access, "localhost", &[], false), Err(Refusal::Token));
+    }
+
+    #[test]
+    fn a_browser_that_asks_for_another_origin_is_refused() {
+        for site in [None, Some(&b"same-origin"[..]), Some(b"none")] {
+            assert_eq!(check_site(site), Ok(()));
+        }
+        for site in [&b"cross-site"[..], b"same-site", b"", b"new-word"] {
+            assert_eq!(check_site(Some(site)), Err(Refusal::Foreign));
+        }
+    }
+
+    #[test]
+    fn base64_is_that_of_the_rfc() {
+        for (text, code) in [
+            ("", ""),
+            ("f", "Zg=="),
+            ("fo", "Zm8="),
+            ("foo", "Zm9v"),
+            ("foob", "Zm9vYg=="),
+            ("foobar", "Zm9vYmFy"),
+        ] {
+            assert_eq!(base64(text.as_bytes()), code);
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! `Failures`: the last machines that ended badly.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::SystemTime;
+
+use rotor_core::MachineFailure;
+
+/// How many are kept.
+const FAILURES_MAX: usize = 100;
+
+/// Octets of a text that are kept: an error may quote what a peer has sent.
+const TEXT_MAX: usize = 1_000;
+
+/// The last 100 machines that ended with an error or a panic, of all loops whose
+/// [`Config::observer`](rotor_core::Config::observer) it is.
+///
+/// ```
+/// let failures = rotor_inspect::Failures::new();
+/// let config = rotor_core::Config::new().observer(failures.observer());
+/// ```
+#[derive(Clone, Default)]
+pub struct Failures {
+    last: Arc<Mutex<VecDeque<Failure>>>,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Failure {
+    pub(crate) at: SystemTime,
+    pub(crate) machine: &'static str,
+    pub(crate) text: String,
+}
+
+impl Failures {
+    /// Keeps none yet.
+    pub fn new() -> Failures {
+        Failures::default()
+    }
+
+    /// Returns what notes them.
+    pub fn observer(&self) -> impl Fn(&MachineFailure<'_>) + Send + Sync + 'static {
+        let last = self.last.clone();
+        move |failure| {
+            let mut text = failure.to_string();
+            let end = (0..=TEXT_MAX.min(text.len())).rev().find(|end| text.is_char_boundary(*end));
+            text.truncate(end.unwrap_or(0));
+            #[expect(clippy::disallowed_methods, reason = "an observer has no scope")]
+            let at = SystemTime::now();
+            let mut last = last.lock().unwrap_or_else(PoisonError::into_inner);
+            last.truncate(FAILURES_MAX - 1);
+            last.push_front(Failure { at, machine: failure.machine, text });
+        }
+    }
+
+    /// The last ones, the newest first.
+    pub(crate) fn read(&self) -> Vec<Failure> {
+        self.last.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
+    }
+}
+
+impl fmt::Debug for Failures {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Failures({})", self.read().len())
+    }
+}

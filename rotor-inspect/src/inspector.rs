@@ -1,0 +1,202 @@
+//! `Inspector`: what is looked at, and the loop that serves the page.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use quick_error::quick_error;
+use rotor_core::backend::Backend;
+use rotor_core::net::{Either, ListenOptions, Listener, TcpListener, UnixListener};
+use rotor_core::threads::{LoopGroup, StartError};
+use rotor_core::{BoxError, Config, Loop, LoopInstance, Machine, Response};
+use rotor_http::server::{Counters, HttpAccept, HttpSeed, ServerConfig, listen};
+
+use crate::failures::Failures;
+use crate::inspected::Inspected;
+use crate::page::Page;
+use crate::socket_file::SocketFile;
+use crate::watched::Watched;
+
+/// Machines of the inspector's own loop: its listener and its visitors.
+const MACHINES_MAX: usize = 100;
+
+/// The least length of a token, in octets: nobody guesses one that was made for this.
+const TOKEN_BYTES_MIN: usize = 16;
+
+/// What is looked at, and who may look.
+///
+/// ```no_run
+/// use rotor_core::{Config, Infallible, Loop, Machine};
+/// use rotor_inspect::Inspector;
+///
+/// # struct App;
+/// # impl Machine for App { type Context = (); type Seed = Infallible; }
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let mut instance = Loop::<App>::new(&Config::new())?.instantiate(());
+/// let inspector = Inspector::new().watch("main", &instance).start("127.0.0.1:3621".parse()?)?;
+/// println!("look at http://{}/", inspector.address().expect("a socket address"));
+/// instance.run()?;
+/// # Ok(())
+/// # }
+/// ```
+#[must_use]
+#[derive(Default)]
+pub struct Inspector {
+    inspected: Inspected,
+    has_token: bool,
+    is_token_short: bool,
+}
+
+quick_error! {
+    /// Why an inspector was not started. All but the last two are the caller's to mend.
+    #[derive(Debug)]
+    #[non_exhaustive]
+    pub enum InspectError {
+        /// The address is not of the loopback, and there is no token: all that the process does
+        /// would be shown to whoever asks.
+        Remote(address: SocketAddr) {
+            display("{} is within reach of others, and no token is asked for", address)
+        }
+        /// The token is shorter than 16 octets.
+        Token {
+            display("the token is shorter than {} octets", TOKEN_BYTES_MIN)
+        }
+        /// Its loop was not made: the address is in use, say.
+        Start(error: StartError) {
+            display("the loop of the inspector does not start")
+            source(error)
+        }
+    }
+}
+
+impl Inspector {
+    /// Looks at nothing.
+    pub fn new() -> Inspector {
+        Inspector::default()
+    }
+
+    /// Looks at a loop. Two need two names.
+    pub fn watch<M: Machine + 'static, B: Backend>(
+        mut self,
+        name: impl Into<String>,
+        instance: &LoopInstance<M, B>,
+    ) -> Inspector {
+        self.inspected.loops.push(Watched::new(name.into(), instance));
+        self
+    }
+
+    /// Shows what a server counts.
+    pub fn server(mut self, name: impl Into<String>, counters: Arc<Counters>) -> Inspector {
+        self.inspected.servers.push((name.into(), counters));
+        self
+    }
+
+    /// Shows the last failures.
+    pub fn failures(mut self, failures: &Failures) -> Inspector {
+        self.inspected.failures = Some(failures.clone());
+        self
+    }
+
+    /// Sets whether machines may be woken, expired, drained and ended, and loops drained. Default:
+    /// no.
+    pub fn allow_changes(mut self, yes: bool) -> Inspector {
+        self.inspected.access.allows_changes = yes;
+        self
+    }
+
+    /// Asks for a token, of 16 octets at least: a browser asks for it as the password of the user
+    /// `rotor`. With one the page may be served on any address. It goes over the wire as it is: put
+    /// TLS in front of what is not the loopback.
+    pub fn token(mut self, token: &str) -> Inspector {
+        self.inspected.access.set_token(token);
+        self.has_token = true;
+        self.is_token_short = token.len() < TOKEN_BYTES_MIN;
+        self
+    }
+
+    /// Serves the page on an address of the loopback, by a loop of its own on a thread of its own.
+    ///
+    /// # Errors
+    ///
+    /// [`InspectError`]; nothing is left running.
+    pub fn start(self, address: SocketAddr) -> Result<Inspecting, InspectError> {
+        if !self.has_token && !address.ip().is_loopback() {
+            return Err(InspectError::Remote(address));
+        }
+        self.start_at(Either::A(address))
+    }
+
+    /// Serves the page on a Unix socket that only this user can connect to (0600), whose file goes
+    /// when the inspector ends. A file that is at the path is not replaced, one neither that a process
+    /// left which was killed: remove that first. `curl --unix-socket PATH http://localhost/api/loops`.
+    ///
+    /// # Errors
+    ///
+    /// As for [`start`](Inspector::start).
+    pub fn start_unix(self, path: impl Into<PathBuf>) -> Result<Inspecting, InspectError> {
+        self.start_at(Either::B(path.into()))
+    }
+
+    fn start_at(self, at: Either<SocketAddr, PathBuf>) -> Result<Inspecting, InspectError> {
+        if self.is_token_short {
+            return Err(InspectError::Token);
+        }
+        let inspected = Arc::new(self.inspected);
+        let (tell, bound) = std::sync::mpsc::channel();
+        let group = LoopGroup::start([(inspected, tell)], move |(inspected, tell), _| {
+            let mut creator = Loop::<App>::new(&Config::new().machines_max(MACHINES_MAX))?;
+            creator.add_machine_with(|scope| {
+                Response::attempt(|| {
+                    let options = ListenOptions::new().unix_mode(0o600);
+                    let listener = AnyListener::bind(&at, &options, scope)?;
+                    let socket_file = match &at {
+                        Either::A(_) => None,
+                        Either::B(path) => Some(SocketFile::of(path)?),
+                    };
+                    let _gone = tell.send((listener.local_address(), socket_file));
+                    Ok(listen(listener, HttpSeed::new(inspected, ServerConfig::new()), scope))
+                })
+            })?;
+            Ok::<_, BoxError>(creator.instantiate(()))
+        })
+        .map_err(InspectError::Start)?;
+        let (address, socket_file) = bound.try_recv().unwrap_or_default();
+        Ok(Inspecting { group, address, _socket_file: socket_file })
+    }
+}
+
+type AnyListener = Either<TcpListener, UnixListener>;
+type App = HttpAccept<Page, AnyListener>;
+
+/// An inspector that runs. Dropping it ends it.
+#[must_use = "dropping it ends it"]
+pub struct Inspecting {
+    group: LoopGroup,
+    address: Option<SocketAddr>,
+    _socket_file: Option<SocketFile>,
+}
+
+impl Inspecting {
+    /// Returns where the page is; `None` for a Unix socket.
+    pub fn address(&self) -> Option<SocketAddr> {
+        self.address
+    }
+
+    /// Ends it.
+    pub fn stop(self) {
+        self.group.handle().stop();
+    }
+}
+
+impl fmt::Debug for Inspector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Inspector({} loops)", self.inspected.loops.len())
+    }
+}
+
+impl fmt::Debug for Inspecting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Inspecting").field("address", &self.address).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,67 @@
+//! What the query of a target asks for.
+
+use crate::walk::{Query, Sort};
+
+/// Returns the value of a parameter, decoded.
+pub(crate) fn parameter(query: &str, name: &str) -> Option<String> {
+    let mut pairs = query.split('&').filter_map(|pair| pair.split_once('='));
+    pairs.find(|(key, _)| *key == name).map(|(_, value)| decode(value))
+}
+
+/// What is asked of a loop's machines; what makes no sense is left out.
+pub(crate) fn query_of(query: &str) -> Query {
+    let sort = match parameter(query, "sort").as_deref() {
+        Some("age") => Sort::Age,
+        Some("deadline") => Sort::Deadline,
+        Some("messages") => Sort::Messages,
+        _ => Sort::Held,
+    };
+    let number = |name| parameter(query, name).and_then(|number| number.parse().ok());
+    Query {
+        sort,
+        page: number("page").unwrap_or(0),
+        machine: parameter(query, "machine"),
+        state: parameter(query, "state"),
+        token: number("token"),
+    }
+}
+
+/// Undoes percent-encoding; what is no such thing stays as it is.
+fn decode(text: &str) -> String {
+    let bytes = text.as_bytes();
+    let mut decoded = Vec::with_capacity(bytes.len());
+    let mut at = 0;
+    while at < bytes.len() {
+        let code = text.get(at + 1..at + 3).and_then(|code| u8::from_str_radix(code, 16).ok());
+        match (bytes[at], code) {
+            (b'%', Some(byte)) => {
+                decoded.push(byte);
+                at += 3;
+            }
+            (byte, _) => {
+                decoded.push(byte);
+                at += 1;
+            }
+        }
+    }
+    String::from_utf8_lossy(&decoded).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parameters_are_found_and_decoded() {
+        let query = "loop=a%20b&machine=x%3A%3AY%3cZ%3e&sort=age&page=3&token=17&bad=%zz%";
+        assert_eq!(parameter(query, "loop").as_deref(), Some("a b"));
+        assert_eq!(parameter(query, "bad").as_deref(), Some("%zz%"));
+        assert_eq!(parameter(query, "none"), None);
+        assert_eq!(parameter("a=%e4%", "a").as_deref(), Some("\u{fffd}%"));
+        let asked = query_of(query);
+        assert_eq!((asked.sort, asked.page, asked.token), (Sort::Age, 3, Some(17)));
+        assert_eq!(asked.machine.as_deref(), Some("x::Y<Z>"));
+        let asked = query_of("page=-1&sort=nonsense&token=x");
+        assert_eq!((asked.sort, asked.page, asked.token), (Sort::Held, 0, None));
+    }
+}

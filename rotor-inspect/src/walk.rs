@@ -1,0 +1,295 @@
+//! The walk over a loop's machines: a slice a turn, so that none takes longer than half a
+//! millisecond, and nothing is kept of a machine but what is shown.
+//!
+//! ```text
+//!   post ──▶ slice of 500 slots ──▶ post ──▶ slice ──▶ … ──▶ Snapshot, to who asked
+//! ```
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
+use std::net::SocketAddr;
+
+use rotor_core::{
+    Broadcast, Cursor, Description, Machine, Machines, Phase, Port, Seen, Time, Token,
+};
+
+/// Slots looked at in one turn: some 0.1 ms.
+const SLICE: usize = 500;
+
+/// Rows of a page.
+const PAGE_ROWS: usize = 100;
+
+/// The last page that can be asked for: what is kept for it is 10,000 rows, some 1 MB.
+const PAGES_MAX: usize = 100;
+
+/// What is asked of a loop.
+#[derive(Clone, Default, Debug)]
+pub(crate) struct Query {
+    pub(crate) sort: Sort,
+    pub(crate) page: usize,
+    /// Only machines of this type, and of this state.
+    pub(crate) machine: Option<String>,
+    pub(crate) state: Option<String>,
+    /// Only this machine.
+    pub(crate) token: Option<usize>,
+}
+
+/// What the first rows are.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub(crate) enum Sort {
+    /// Those that hold most.
+    #[default]
+    Held,
+    /// The oldest.
+    Age,
+    /// Those whose deadline comes first.
+    Deadline,
+    /// Those that have dealt with most messages.
+    Messages,
+}
+
+/// One machine.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) struct Row {
+    pub(crate) token: usize,
+    pub(crate) machine: &'static str,
+    pub(crate) state: &'static str,
+    pub(crate) peer: Option<SocketAddr>,
+    pub(crate) made: Option<Time>,
+    pub(crate) deadline: Option<Time>,
+    pub(crate) held: usize,
+    pub(crate) messages: u64,
+    pub(crate) is_due: bool,
+}
+
+/// The machines of one type and state.
+#[derive(Clone, Default, Debug)]
+pub(crate) struct Kind {
+    pub(crate) count: u64,
+    pub(crate) held: u64,
+    pub(crate) messages: u64,
+    pub(crate) oldest: Option<Time>,
+}
+
+/// What was seen. Its rows are put in order by who asked, not by the loop that is looked at.
+#[derive(Debug)]
+pub(crate) struct Snapshot {
+    pub(crate) kinds: BTreeMap<(&'static str, &'static str), Kind>,
+    first: First,
+    page: usize,
+    /// How many machines the query was of.
+    pub(crate) matched: u64,
+    pub(crate) phase: Phase,
+}
+
+/// The first rows so far: the last of them on top.
+type First = BinaryHeap<Reverse<(u64, Reverse<usize>, Row)>>;
+
+/// What is being seen.
+struct Walk {
+    query: Query,
+    kinds: BTreeMap<(&'static str, &'static str), Kind>,
+    first: First,
+    matched: u64,
+}
+
+/// Begins a walk whose end is told to the port. Returns whether the loop takes it.
+pub(crate) fn begin<M: Machine + 'static>(
+    broadcast: &Broadcast<M>,
+    query: Query,
+    port: Port<Snapshot>,
+) -> bool {
+    let walk = Walk { query, kinds: BTreeMap::new(), first: BinaryHeap::new(), matched: 0 };
+    let again = broadcast.clone();
+    let step =
+        |machines: Machines<'_, M>, phase| go_on(walk, machines, Cursor::START, phase, port, again);
+    broadcast.post(move |machines, scope| step(machines, scope.phase())).is_ok()
+}
+
+fn go_on<M: Machine + 'static>(
+    mut walk: Walk,
+    mut machines: Machines<'_, M>,
+    from: Cursor,
+    phase: Phase,
+    port: Port<Snapshot>,
+    broadcast: Broadcast<M>,
+) {
+    if port.is_cancelled() {
+        return;
+    }
+    let next = machines.scan_some(from, SLICE, |machines, token, seen| {
+        walk.see(machines, token, seen);
+    });
+    let Some(next) = next else {
+        // Who asked may be gone by now.
+        let _gone = port.set(walk.end(phase));
+        return;
+    };
+    let again = broadcast.clone();
+    // A loop that takes no more drops the port, and who asked hears of that.
+    let _refused = broadcast.post(move |machines, scope| {
+        go_on(walk, machines, next, scope.phase(), port, again);
+    });
+}
+
+impl Walk {
+    fn see<M: Machine>(&mut self, machines: &Machines<'_, M>, token: Token, seen: Seen<'_, M>) {
+        let mut description = Description::new();
+        let machine = match seen {
+            Seen::Waiting(machine) => {
+                machine.describe(&mut description);
+                machine.type_name()
+            }
+            Seen::Busy => {
+                description.set_state("with its handler");
+                std::any::type_name::<M>()
+            }
+        };
+        let Some(details) = machines.details(token) else { return };
+        let state = description.state();
+        let kind = self.kinds.entry((machine, state)).or_default();
+        kind.count += 1;
+        kind.held += description.held() as u64;
+        kind.messages += description.messages();
+        kind.oldest = match (kind.oldest, details.made) {
+            (Some(oldest), Some(made)) => Some(oldest.min(made)),
+            (oldest, made) => oldest.or(made),
+        };
+        if !self.query.is_of(token, machine, state) {
+            return;
+        }
+        self.matched += 1;
+        self.keep(Row {
+            token: token.into_usize(),
+            machine,
+            state,
+            peer: description.peer(),
+            made: details.made,
+            deadline: details.deadline,
+            held: description.held(),
+            messages: description.messages(),
+            is_due: details.is_due,
+        });
+    }
+
+    /// Keeps a row if it is among the first.
+    fn keep(&mut self, row: Row) {
+        let rank = self.query.sort.rank(&row);
+        let entry = Reverse((rank, Reverse(row.token), row));
+        let most = (self.query.page() + 1) * PAGE_ROWS;
+        if self.first.len() < most {
+            self.first.push(entry);
+        } else if self.first.peek().is_some_and(|last| entry < *last) {
+            self.first.pop();
+            self.first.push(entry);
+        }
+    }
+
+    fn end(self, phase: Phase) -> Snapshot {
+        let page = self.query.page();
+        Snapshot { kinds: self.kinds, first: self.first, page, matched: self.matched, phase }
+    }
+}
+
+impl Snapshot {
+    /// Which page its rows are, from 0.
+    pub(crate) fn page(&self) -> u64 {
+        self.page as u64
+    }
+
+    /// How many pages can be asked for.
+    pub(crate) fn pages(&self) -> u64 {
+        self.matched.div_ceil(PAGE_ROWS as u64).min(PAGES_MAX as u64)
+    }
+
+    /// The rows of its page, in order.
+    pub(crate) fn into_rows(self) -> impl Iterator<Item = Row> {
+        let rows = self.first.into_sorted_vec().into_iter().map(|Reverse((_, _, row))| row);
+        rows.skip(self.page * PAGE_ROWS)
+    }
+}
+
+impl Query {
+    /// The page that is asked for, or the last that can be.
+    fn page(&self) -> usize {
+        self.page.min(PAGES_MAX - 1)
+    }
+
+    fn is_of(&self, token: Token, machine: &str, state: &str) -> bool {
+        self.token.is_none_or(|wanted| wanted == token.into_usize())
+            && self.machine.as_ref().is_none_or(|wanted| wanted == machine)
+            && self.state.as_ref().is_none_or(|wanted| wanted == state)
+    }
+}
+
+impl Sort {
+    /// Higher comes first.
+    fn rank(self, row: &Row) -> u64 {
+        let early = |time: Option<Time>| time.map_or(0, |time| u64::MAX - time.as_nanos());
+        match self {
+            Sort::Held => row.held as u64,
+            Sort::Age => early(row.made),
+            Sort::Deadline => early(row.deadline),
+            Sort::Messages => row.messages,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(token: usize, held: usize) -> Row {
+        let (machine, state) = ("a", "b");
+        Row {
+            token,
+            machine,
+            state,
+            peer: None,
+            made: None,
+            deadline: None,
+            held,
+            messages: 0,
+            is_due: false,
+        }
+    }
+
+    fn pages(page: usize, rows: impl Iterator<Item = Row>) -> Vec<usize> {
+        let query = Query { page, ..Query::default() };
+        let (kinds, first) = (BTreeMap::new(), BinaryHeap::new());
+        let mut walk = Walk { query, kinds, first, matched: 0 };
+        rows.for_each(|row| walk.keep(row));
+        walk.end(Phase::Serving).into_rows().map(|row| row.token).collect()
+    }
+
+    #[test]
+    fn the_first_rows_are_those_that_hold_most_and_a_page_is_those_after_it() {
+        let rows = || (0..250).map(|token| row(token, (token * 7) % 250));
+        let mut expected: Vec<_> = rows().collect();
+        expected.sort_by_key(|row| Reverse(row.held));
+        let expected: Vec<_> = expected.iter().map(|row| row.token).collect();
+        assert_eq!(pages(0, rows()), expected[..100]);
+        assert_eq!(pages(1, rows()), expected[100..200]);
+        assert_eq!(pages(2, rows()), expected[200..]);
+        assert!(pages(3, rows()).is_empty());
+    }
+
+    #[test]
+    fn of_equals_the_lowest_tokens_come_first_and_a_page_has_so_many() {
+        let rows = (0..300).rev().map(|token| row(token, 1));
+        assert_eq!(pages(0, rows), (0..100).collect::<Vec<_>>());
+        assert_eq!(pages(usize::MAX, (0..9).map(|token| row(token, 1))), []);
+    }
+
+    #[test]
+    fn no_more_pages_are_promised_than_can_be_asked_for() {
+        for (matched, asked, pages, page) in
+            [(0, 0, 0, 0), (100, 0, 1, 0), (101, 1, 2, 1), (1_000_000, usize::MAX, 100, 99)]
+        {
+            let query = Query { page: asked, ..Query::default() };
+            let (kinds, first) = (BTreeMap::new(), BinaryHeap::new());
+            let snapshot = Walk { query, kinds, first, matched }.end(Phase::Serving);
+            assert_eq!((snapshot.pages(), snapshot.page()), (pages, page), "{matched}");
+        }
+    }
+}

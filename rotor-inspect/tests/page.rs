@@ -1,0 +1,336 @@
+//! The page, looked at over real connections, of a loop with real ones.
+#![forbid(unsafe_code)]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "the other end is a plain client, outside of any loop"
+)]
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixStream;
+use std::sync::mpsc::{Receiver, channel};
+use std::thread;
+use std::time::Duration;
+use std::{env, fs, process};
+
+use rotor_core::net::{ListenOptions, Listener, TcpListener};
+use rotor_core::{Config, Loop, LoopHandle, LoopInstance, Response};
+use rotor_http::Status;
+use rotor_http::server::{
+    self, Head, HttpAccept, HttpSeed, Next, NoUpgrade, Scope, Server, ServerConfig,
+};
+use rotor_inspect::{Failures, InspectError, Inspecting, Inspector};
+
+/// Answers; `/wait` never does, `/block` holds up the loop until it is let go.
+struct App;
+
+type Let = std::sync::Arc<std::sync::Mutex<Option<Receiver<()>>>>;
+
+impl Server for App {
+    type Context = ();
+    type Seed = Let;
+    type Upgrade = NoUpgrade<()>;
+
+    fn headers_received(
+        blocks: Let,
+        head: &Head<'_>,
+        response: &mut server::Response<'_>,
+        _: &mut Scope<'_, ()>,
+    ) -> Next<Self> {
+        match head.path() {
+            "/wait" => return Next::go_on(App).no_deadline(),
+            "/block" => {
+                let until = blocks.lock().expect("nobody panics").take();
+                let _let_go = until.map(|until| until.recv());
+            }
+            _ => {}
+        }
+        response.reply(Status::OK, "text/plain", b"hello").into()
+    }
+
+    fn describe(&self, to: &mut rotor_core::Description) {
+        to.set_state("waits for ever");
+    }
+}
+
+type Machine = HttpAccept<App, TcpListener>;
+
+/// A server that runs, and what looks at it.
+struct Bed {
+    address: SocketAddr,
+    handle: LoopHandle,
+    inspecting: Inspecting,
+    let_go: std::sync::mpsc::Sender<()>,
+}
+
+impl Bed {
+    fn new(inspector: impl FnOnce(&LoopInstance<Machine>) -> Inspecting + Send + 'static) -> Bed {
+        let (let_go, until) = channel();
+        let (tell, told) = channel();
+        thread::spawn(move || {
+            let config = Config::new().keep_ages(true);
+            let mut creator = Loop::<Machine>::new(&config).expect("a descriptor is left");
+            let mut address = SocketAddr::from(([127, 0, 0, 1], 0));
+            let seed = HttpSeed::<App>::new(
+                std::sync::Arc::new(std::sync::Mutex::new(Some(until))),
+                ServerConfig::new(),
+            );
+            let made = creator.add_machine_with(|scope| {
+                Response::attempt(|| {
+                    let listener = TcpListener::bind(&address, &ListenOptions::new(), scope)?;
+                    address = listener.local_address().expect("it is bound");
+                    Ok(server::listen(listener, seed, scope))
+                })
+            });
+            made.expect("there is room");
+            let mut instance = creator.instantiate(());
+            let inspecting = inspector(&instance);
+            tell.send((address, instance.handle(), inspecting)).expect("somebody waits");
+            instance.run().expect("it runs");
+        });
+        let (address, handle, inspecting) = told.recv().expect("it starts");
+        Bed { address, handle, inspecting, let_go }
+    }
+
+    /// A connection that has sent a request.
+    fn begin(&self, path: &str) -> TcpStream {
+        let mut stream = TcpStream::connect(self.address).expect("it listens");
+        let request = format!("GET {path} HTTP/1.1\r\nHost: a\r\n\r\n");
+        stream.write_all(request.as_bytes()).expect("it reads");
+        stream
+    }
+
+    /// A connection whose request was answered.
+    fn idle(&self) -> TcpStream {
+        let mut stream = self.begin("/");
+        let mut answer = [0; 1_000];
+        let mut len = 0;
+        while !answer[..len].ends_with(b"hello") {
+            len += stream.read(&mut answer[len..]).expect("it answers");
+        }
+        stream
+    }
+
+    fn ask(&self, request: &str) -> String {
+        let address = self.inspecting.address().expect("a socket address");
+        exchange(TcpStream::connect(address).expect("it listens"), request)
+    }
+
+    fn get(&self, target: &str) -> String {
+        self.ask(&format!("GET {target} HTTP/1.1\r\nHost: localhost\r\n"))
+    }
+}
+
+impl Drop for Bed {
+    fn drop(&mut self) {
+        let _nobody_waits = self.let_go.send(());
+        self.handle.stop();
+    }
+}
+
+/// Sends the request, and reads until the end.
+fn exchange(mut stream: impl Read + Write, request: &str) -> String {
+    let request = format!("{request}Connection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).expect("it reads");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).expect("it answers");
+    answer
+}
+
+fn looks(inspector: Inspector, instance: &LoopInstance<Machine>) -> Inspecting {
+    inspector.watch("main", instance).start(([127, 0, 0, 1], 0).into()).expect("it starts")
+}
+
+fn bed() -> Bed {
+    Bed::new(|instance| looks(Inspector::new().allow_changes(true), instance))
+}
+
+#[test]
+fn machines_are_shown_by_type_and_state_and_one_by_one() {
+    let bed = bed();
+    let (_idle, _also, _waits) = (bed.idle(), bed.idle(), bed.begin("/wait"));
+    // The request that waits has been read once it is counted so.
+    let all = loop {
+        let all = bed.get("/api/machines?loop=main&sort=age");
+        if all.contains("waits for ever") {
+            break all;
+        }
+    };
+    assert!(all.contains(r#""state":"idle","count":2,"#), "{all}");
+    assert!(all.contains(r#""state":"waits for ever","count":1,"#), "{all}");
+    assert!(all.contains(r#""state":"listening","count":1,"#), "{all}");
+    assert!(all.contains(r#""matched":4,"page":0,"pages":1,"#), "{all}");
+    assert!(all.contains(r#""peer":"127.0.0.1:"#) && all.contains(r#""age":"#), "{all}");
+    let some = bed.get("/api/machines?loop=main&state=waits%20for%20ever");
+    assert!(some.contains(r#""matched":1,"#), "{some}");
+    let loops = bed.get("/api/loops");
+    assert!(loops.contains(r#""name":"main","machines":4,"#), "{loops}");
+    assert!(bed.get("/api/machines?loop=other").starts_with("HTTP/1.1 404"));
+    assert!(bed.get("/").contains("<script src=\"/inspect.js\">"));
+}
+
+#[test]
+fn a_connection_is_ended_by_who_may_and_by_no_page_of_a_stranger() {
+    let bed = bed();
+    let mut waits = bed.begin("/wait");
+    let all = loop {
+        let all = bed.get("/api/machines?loop=main&state=waits%20for%20ever");
+        if all.contains(r#""matched":1,"#) {
+            break all;
+        }
+    };
+    let token = all.split(r#""token":""#).nth(1).and_then(|rest| rest.split('"').next());
+    let target = format!("/api/decide?loop=main&do=end&token={}", token.expect("a row"));
+    let post = format!("POST {target} HTTP/1.1\r\nContent-Length: 0\r\n");
+    for (fields, status) in [
+        ("Host: localhost\r\n", "403"),
+        ("Host: example.com\r\nX-Rotor-Inspect: 1\r\n", "403"),
+        ("Host: localhost\r\nX-Rotor-Inspect: 1\r\nOrigin: http://example.com\r\n", "403"),
+        ("Host: localhost\r\nX-Rotor-Inspect: 1\r\n", "200"),
+    ] {
+        let answer = bed.ask(&format!("{post}{fields}"));
+        assert!(answer.starts_with(&format!("HTTP/1.1 {status}")), "{fields} {answer}");
+        assert!(answer.contains("Content-Security-Policy: default-src 'none'"), "{answer}");
+    }
+    let mut rest = Vec::new();
+    let _reset = waits.read_to_end(&mut rest);
+    assert!(rest.is_empty(), "it was ended");
+    let again = bed.ask(&format!("{post}Host: localhost\r\nX-Rotor-Inspect: 1\r\n"));
+    assert!(again.starts_with("HTTP/1.1 404"), "it is gone: {again}");
+}
+
+#[test]
+fn what_is_not_allowed_is_not_done() {
+    let bed = Bed::new(|instance| looks(Inspector::new(), instance));
+    let head = "POST /api/drain?loop=main HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n";
+    let answer = bed.ask(&format!("{head}X-Rotor-Inspect: 1\r\n"));
+    assert!(answer.starts_with("HTTP/1.1 403") && answer.contains("changes are off"), "{answer}");
+    let answer = bed.ask("GET / HTTP/1.1\r\nHost: rebound.example.com\r\n");
+    assert!(answer.starts_with("HTTP/1.1 403"), "{answer}");
+    let _serves_still = bed.idle();
+}
+
+#[test]
+fn a_loop_that_is_held_up_is_shown_as_blocked() {
+    let bed = bed();
+    let _blocks = bed.begin("/block");
+    let blocked = loop {
+        let answer = bed.get("/api/machines?loop=main");
+        if answer.starts_with("HTTP/1.1 504") {
+            break answer;
+        }
+    };
+    assert!(blocked.contains(r#""blocked":{"name":"main""#), "{blocked}");
+    assert!(!blocked.contains(r#""blocked_for":null"#), "{blocked}");
+    bed.let_go.send(()).expect("it waits");
+    let _serves_again = bed.idle();
+    let loops = bed.get("/api/loops");
+    assert!(loops.contains(r#""blocked_for":null"#), "{loops}");
+}
+
+#[test]
+fn a_unix_socket_is_for_its_user_alone() {
+    let path = env::temp_dir().join(format!("rotor-inspect-{}", process::id()));
+    let at = path.clone();
+    let bed = Bed::new(move |instance| {
+        Inspector::new().watch("main", instance).start_unix(at).expect("it starts")
+    });
+    let mode = fs::metadata(&path).expect("it is there").permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    let stream = UnixStream::connect(&path).expect("it listens");
+    let answer = exchange(stream, "GET /api/failures HTTP/1.1\r\nHost: localhost\r\n");
+    assert!(answer.starts_with("HTTP/1.1 200") && answer.ends_with("[]"), "{answer}");
+    let again = Inspector::new().start_unix(&path);
+    assert!(matches!(again, Err(InspectError::Start(_))), "it is not replaced: {again:?}");
+    assert!(UnixStream::connect(&path).is_ok(), "nor removed");
+    drop(bed);
+    assert!(!path.exists(), "it goes with what listens there");
+}
+
+#[test]
+fn a_link_at_the_path_is_neither_followed_nor_removed() {
+    let directory = env::temp_dir().join(format!("rotor-inspect-link-{}", process::id()));
+    fs::create_dir_all(&directory).expect("a directory");
+    let (link, target) = (directory.join("link"), directory.join("target"));
+    std::os::unix::fs::symlink(&target, &link).expect("it is made");
+    let refused = Inspector::new().start_unix(&link);
+    assert!(matches!(refused, Err(InspectError::Start(_))), "{refused:?}");
+    assert!(!target.exists() && fs::symlink_metadata(&link).is_ok());
+    // What somebody else has put in the place of the socket is not removed with it.
+    let (path, moved) = (directory.join("socket"), directory.join("moved"));
+    let inspecting = Inspector::new().start_unix(&path).expect("it starts");
+    fs::rename(&path, &moved).expect("it is there");
+    fs::write(&path, "another's").expect("there is room");
+    inspecting.stop();
+    assert_eq!(fs::read_to_string(&path).expect("it is there"), "another's");
+    fs::remove_dir_all(&directory).expect("it was made here");
+}
+
+#[test]
+fn a_page_of_another_origin_may_link_to_the_page_and_not_ask_for_what_it_shows() {
+    let bed = bed();
+    for (target, site, status) in [
+        ("/api/machines?loop=main", "cross-site", "403"),
+        ("/api/loops", "same-site", "403"),
+        ("/api/loops", "same-origin", "200"),
+        ("/", "cross-site", "200"),
+    ] {
+        let head = format!("GET {target} HTTP/1.1\r\nHost: localhost\r\n");
+        let answer = bed.ask(&format!("{head}Sec-Fetch-Site: {site}\r\n"));
+        assert!(answer.starts_with(&format!("HTTP/1.1 {status}")), "{target} {site} {answer}");
+        assert!(answer.contains("Cross-Origin-Resource-Policy: same-origin"), "{answer}");
+    }
+    let head = bed.ask("HEAD / HTTP/1.1\r\nHost: localhost\r\n");
+    assert!(head.starts_with("HTTP/1.1 200") && !head.contains("<script"), "{head}");
+}
+
+#[test]
+fn others_than_the_loopback_need_a_token_and_it_is_asked_for() {
+    let anywhere = SocketAddr::from(([0, 0, 0, 0], 0));
+    let refused = Inspector::new().start(anywhere);
+    assert!(matches!(refused, Err(InspectError::Remote(_))), "{refused:?}");
+    let refused = Inspector::new().token("short").start(anywhere);
+    assert!(matches!(refused, Err(InspectError::Token)), "{refused:?}");
+    let inspecting = Inspector::new().token("0123456789abcdef").start(anywhere);
+    let port = inspecting.as_ref().expect("it starts").address().expect("an address").port();
+    let ask = |fields: &str| {
+        let stream = TcpStream::connect(("127.0.0.1", port)).expect("it listens");
+        exchange(stream, &format!("GET /api/loops HTTP/1.1\r\nHost: any\r\n{fields}"))
+    };
+    assert!(ask("").contains("WWW-Authenticate: Basic"));
+    let credentials = "Authorization: Basic cm90b3I6MDEyMzQ1Njc4OWFiY2RlZg==\r\n";
+    assert!(ask(credentials).starts_with("HTTP/1.1 200"));
+}
+
+#[test]
+fn the_last_failures_are_shown_as_text_that_no_script_takes_for_its_own() {
+    use rotor_core::{Infallible, Machine, Scope};
+
+    struct Fails;
+
+    impl Machine for Fails {
+        type Context = ();
+        type Seed = Infallible;
+
+        fn wakeup(self, _: &mut Scope<'_, ()>) -> Response<Self> {
+            Response::error("</script><script>alert(1)</script>")
+        }
+    }
+
+    let failures = Failures::new();
+    let config = Config::new().observer(failures.observer());
+    let mut creator = Loop::<Fails>::new(&config).expect("a descriptor is left");
+    let made = creator.add_machine_with(|scope| {
+        scope.wake_self();
+        Response::ok(Fails)
+    });
+    made.expect("there is room");
+    creator.instantiate(()).run().expect("it runs");
+    let inspecting = Inspector::new().failures(&failures).start(([127, 0, 0, 1], 0).into());
+    let address = inspecting.as_ref().expect("it starts").address().expect("an address");
+    let stream = TcpStream::connect(address).expect("it listens");
+    stream.set_read_timeout(Some(Duration::from_secs(60))).expect("a time");
+    let answer = exchange(stream, "GET /api/failures HTTP/1.1\r\nHost: localhost\r\n");
+    assert!(answer.contains("\\u003c/script\\u003e") && !answer.contains("<script"), "{answer}");
+}
