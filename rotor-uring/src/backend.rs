@@ -1,0 +1,162 @@
+//! `Uring`: the backend that waits with io_uring.
+
+use std::cell::{RefCell, RefMut};
+use std::fmt;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use rotor_core::backend::{Clock, JobOrder, OffloadJob};
+use rotor_core::{Backend, BackendHandle, EventSet, OffloadPool, Scope, Time, Token, Wake};
+use rustix::event::{EventfdFlags, eventfd};
+
+use crate::config::UringConfig;
+use crate::driver::Driver;
+use crate::refused::{Refused, Step};
+use crate::stats::UringStats;
+
+/// The backend that waits with Linux' io_uring.
+///
+/// Its clock is that of all loops of the process. A ring belongs to the thread that opened it, so a
+/// loop on one does not go to another thread: neither it nor its sockets are `Send`, and
+/// [`handing_over`](rotor_core::LoopInstance::handing_over) does not take it.
+///
+/// What machines write leaves when the next wait begins, with one call for all of them: whoever
+/// gives a loop its turns one by one has it leave with the next turn.
+#[derive(Debug)]
+pub struct Uring {
+    shared: Shared,
+    waker: Arc<Waker>,
+}
+
+/// What the sockets of io_uring register with.
+#[derive(Clone, Debug)]
+pub struct UringHandle {
+    shared: Shared,
+    clock: Clock,
+    pool: Option<OffloadPool>,
+}
+
+/// The driver, which the backend and its sockets have in common. It ends with the last of them.
+#[derive(Clone)]
+pub(crate) struct Shared(Rc<RefCell<Driver>>);
+
+impl Uring {
+    /// Opens a ring, for a loop that runs on this thread.
+    ///
+    /// # Errors
+    ///
+    /// Why the system gives none: [`Refused`] says what can be done about it.
+    pub fn open(config: &UringConfig) -> Result<Uring, Refused> {
+        let event = || eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK);
+        let waker = event().map_err(io::Error::from).map_err(Refused::at(Step::Waker))?;
+        let own = waker.try_clone().map_err(Refused::at(Step::Waker))?;
+        let driver = Driver::open(config.clone(), own)?;
+        Ok(Uring { shared: Shared(Rc::new(RefCell::new(driver))), waker: Arc::new(Waker(waker)) })
+    }
+}
+
+impl Backend for Uring {
+    type Handle = UringHandle;
+
+    fn handle(&self) -> io::Result<UringHandle> {
+        let pool = self.shared.driver().pool();
+        Ok(UringHandle { shared: self.shared.clone(), clock: Clock::new(), pool })
+    }
+
+    fn waker(&self) -> io::Result<Arc<dyn Wake>> {
+        Ok(self.waker.clone())
+    }
+
+    fn wait(&mut self, until: Option<Time>, ready: &mut Vec<(Token, EventSet)>) -> io::Result<()> {
+        self.shared.driver().wait(until, ready)
+    }
+
+    fn may_have_more(&self) -> bool {
+        self.shared.driver().may_have_more()
+    }
+
+    #[inline]
+    fn coarse_now(&self) -> Time {
+        self.shared.driver().coarse_now()
+    }
+}
+
+impl UringHandle {
+    /// Returns what the ring has done, and what it holds.
+    pub fn stats(&self) -> UringStats {
+        self.shared.driver().stats()
+    }
+
+    /// Returns the handle of the loop that a scope is of.
+    ///
+    /// # Errors
+    ///
+    /// [`Unsupported`](io::ErrorKind::Unsupported), naming both, on a loop of another backend.
+    pub fn of<'a, C>(scope: &'a Scope<'_, C>, what: &str) -> io::Result<&'a UringHandle> {
+        scope.backend().expect(what)
+    }
+
+    pub(crate) fn shared(&self) -> &Shared {
+        &self.shared
+    }
+}
+
+impl BackendHandle for UringHandle {
+    fn name(&self) -> &str {
+        "io_uring"
+    }
+
+    fn now(&self) -> Time {
+        self.clock.now()
+    }
+
+    fn wall_time(&self) -> SystemTime {
+        self.clock.wall_time()
+    }
+
+    fn offload(&self, make: &mut dyn FnMut() -> OffloadJob) -> bool {
+        self.pool.as_ref().is_some_and(|pool| pool.offer(make))
+    }
+
+    fn offload_job(&self, order: &JobOrder<'_>, make: &mut dyn FnMut() -> OffloadJob) -> bool {
+        order.pool.or(self.pool.as_ref()).is_some_and(|pool| match order.is_urgent {
+            true => pool.offer_urgent(make),
+            false => pool.offer(make),
+        })
+    }
+}
+
+impl Shared {
+    /// Nobody keeps it borrowed: what is called on the driver calls no machine.
+    #[inline]
+    pub(crate) fn driver(&self) -> RefMut<'_, Driver> {
+        self.0.borrow_mut()
+    }
+
+    pub(crate) fn is(&self, other: &Shared) -> bool {
+        Rc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl fmt::Debug for Shared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("io_uring")
+    }
+}
+
+/// The descriptor that wakes the loop when it is written to (eventfd(2)).
+#[derive(Debug)]
+struct Waker(OwnedFd);
+
+impl Wake for Waker {
+    fn wake(&self) -> io::Result<()> {
+        match rustix::io::write(&self.0, &1_u64.to_ne_bytes()) {
+            // It is never read, and full after 2⁶⁴ − 1 wakes.
+            Ok(_) | Err(rustix::io::Errno::AGAIN) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! `choose`: one place that says which loop a program runs on.
+
+use std::env;
+use std::error::Error;
+use std::fmt;
+use std::io;
+
+use rotor_core::net::{Inet, IpNet};
+use rotor_core::{Backend, EVENTS_LIMIT, Mio, with_causes};
+
+use crate::backend::Uring;
+use crate::config::UringConfig;
+use crate::family::UringInet;
+
+/// The variable that [`Choice::from_env`] reads.
+pub const BACKEND_VARIABLE: &str = "ROTOR_BACKEND";
+
+/// Which loop is wanted.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+#[non_exhaustive]
+pub enum Choice {
+    /// The one that runs everywhere.
+    #[default]
+    Mio,
+    /// io_uring where the system lets it, and mio where not.
+    Uring,
+}
+
+/// A program that runs on any loop: what is done with the backend that was chosen.
+pub trait OnAnyLoop {
+    /// What comes of it.
+    type Output;
+
+    /// Makes a loop of the backend, with sockets of `N`, and runs it.
+    fn run<N: IpNet, B: Backend>(self, backend: B) -> Self::Output;
+}
+
+/// `ROTOR_BACKEND` names no loop: whoever set it is mistaken.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct UnknownBackend(String);
+
+impl Choice {
+    /// Reads the variable `ROTOR_BACKEND`: `mio`, also where there is none, or `uring`.
+    ///
+    /// # Errors
+    ///
+    /// [`UnknownBackend`] for anything else.
+    pub fn from_env() -> Result<Choice, UnknownBackend> {
+        let name = env::var_os(BACKEND_VARIABLE).unwrap_or_default();
+        Choice::named(&name.to_string_lossy())
+    }
+
+    fn named(name: &str) -> Result<Choice, UnknownBackend> {
+        match name {
+            "" | "mio" => Ok(Choice::Mio),
+            "uring" | "io_uring" => Ok(Choice::Uring),
+            other => Err(UnknownBackend(other.into())),
+        }
+    }
+}
+
+/// Opens the backend that is wanted, on this thread, and runs the program on it. Where the system
+/// refuses io_uring, that is logged, once, as a warning, and the program runs on mio.
+///
+/// # Errors
+///
+/// No descriptor is left for mio's queue.
+pub fn choose<P: OnAnyLoop>(
+    choice: Choice,
+    config: &UringConfig,
+    program: P,
+) -> io::Result<P::Output> {
+    if choice == Choice::Uring {
+        match Uring::open(config) {
+            Ok(uring) => return Ok(program.run::<UringInet, _>(uring)),
+            Err(refused) => log::warn!("the loop runs on mio: {}", with_causes(&refused)),
+        }
+    }
+    let mut mio = Mio::new(config.events_max.min(EVENTS_LIMIT))?;
+    if let Some(pool) = config.pool.clone() {
+        mio = mio.offload_pool(pool);
+    }
+    Ok(program.run::<Inet, _>(mio))
+}
+
+impl fmt::Display for UnknownBackend {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{BACKEND_VARIABLE} is {:?}; it may be \"mio\" or \"uring\"", self.0)
+    }
+}
+
+impl Error for UnknownBackend {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_loop_is_chosen_by_its_name() {
+        for (name, choice) in [
+            ("", Choice::Mio),
+            ("mio", Choice::Mio),
+            ("uring", Choice::Uring),
+            ("io_uring", Choice::Uring),
+        ] {
+            assert_eq!(Choice::named(name), Ok(choice));
+        }
+        let error = Choice::named("epoll").expect_err("it is none of ours");
+        assert!(error.to_string().contains("\"epoll\""), "{error}");
+    }
+}

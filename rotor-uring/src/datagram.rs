@@ -1,0 +1,155 @@
+//! `UringUdpSocket` and `UringUnixDatagram`: datagrams.
+//!
+//! The kernel tells of readiness through the ring, and each datagram is a system call: a machine
+//! gives the buffer when it asks, and there is one answer for each.
+
+use std::fmt;
+use std::io;
+use std::net::{self, SocketAddr};
+use std::os::unix::net as unix;
+use std::path::Path;
+
+use rotor_core::net::DatagramSocket;
+use rotor_core::{BackendHandle, Interest, Scope, Source, Token};
+
+use crate::backend::UringHandle;
+use crate::cannot_listen::CannotListen;
+use crate::driver::Made;
+use crate::member::Member;
+
+/// UDP datagrams, on io_uring.
+pub struct UringUdpSocket(Member, net::UdpSocket);
+
+/// Datagrams by a Unix socket, on io_uring.
+pub struct UringUnixDatagram(Member, unix::UnixDatagram);
+
+const UDP: &str = "a UDP socket of io_uring";
+const UNIX: &str = "a Unix datagram socket of io_uring";
+
+/// What both have in common.
+macro_rules! datagrams {
+    ($name:ident, $std:ty, $address:ty, $what:ident) => {
+        impl $name {
+            /// Takes over a socket that the process was given or has opened by other means.
+            ///
+            /// # Errors
+            ///
+            /// [`Unsupported`](io::ErrorKind::Unsupported) on a loop of another backend; else that
+            /// no descriptor is left: it takes a second one. The socket is closed.
+            pub fn from_std<C>(socket: $std, scope: &Scope<'_, C>) -> io::Result<$name> {
+                UringHandle::of(scope, $what)?;
+                socket.set_nonblocking(true)?;
+                // Two names of one socket: the driver's, by which the kernel polls it, and ours.
+                let polled = socket.try_clone()?.into();
+                Ok($name(Member::new(polled, Made::Asked, $what, scope)?, socket))
+            }
+
+            /// Makes a call that sends; when there is no room for it, an event tells of some.
+            fn send_by(&self, send: impl FnOnce(&$std) -> io::Result<usize>) -> io::Result<usize> {
+                let result = send(&self.1);
+                self.0.driver().called(self.0.id(), &result);
+                result
+            }
+        }
+
+        impl Source for $name {
+            fn register(
+                &mut self,
+                backend: &dyn BackendHandle,
+                token: Token,
+                interest: Interest,
+            ) -> io::Result<()> {
+                self.0.register(backend, token, interest, $what)
+            }
+
+            fn deregister(&mut self, backend: &dyn BackendHandle) -> io::Result<()> {
+                self.0.deregister(backend, $what)
+            }
+        }
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                self.1.fmt(f)
+            }
+        }
+    };
+}
+
+datagrams!(UringUdpSocket, net::UdpSocket, SocketAddr, UDP);
+datagrams!(UringUnixDatagram, unix::UnixDatagram, unix::SocketAddr, UNIX);
+
+impl DatagramSocket for UringUdpSocket {
+    type Address = SocketAddr;
+
+    #[expect(clippy::disallowed_methods, reason = "this is what the scope's sockets are made of")]
+    fn bind<C>(address: &SocketAddr, scope: &Scope<'_, C>) -> io::Result<UringUdpSocket> {
+        UringHandle::of(scope, UDP)?;
+        let socket = net::UdpSocket::bind(address).map_err(CannotListen::on(address))?;
+        UringUdpSocket::from_std(socket, scope)
+    }
+
+    fn receive_from(&mut self, buffer: &mut [u8]) -> io::Result<(usize, SocketAddr)> {
+        self.1.recv_from(buffer)
+    }
+
+    fn send_to(&mut self, datagram: &[u8], target: &SocketAddr) -> io::Result<usize> {
+        self.send_by(|socket| socket.send_to(datagram, target))
+    }
+
+    fn connect(&mut self, peer: &SocketAddr) -> io::Result<()> {
+        self.1.connect(peer)
+    }
+
+    fn send(&mut self, datagram: &[u8]) -> io::Result<usize> {
+        self.send_by(|socket| socket.send(datagram))
+    }
+
+    fn local_address(&self) -> io::Result<SocketAddr> {
+        self.1.local_addr()
+    }
+}
+
+impl DatagramSocket for UringUnixDatagram {
+    type Address = unix::SocketAddr;
+
+    fn bind<C>(address: &unix::SocketAddr, scope: &Scope<'_, C>) -> io::Result<UringUnixDatagram> {
+        UringHandle::of(scope, UNIX)?;
+        let path = address.as_pathname().map(|path| path.display().to_string());
+        let named = path.unwrap_or_else(|| format!("{address:?}"));
+        let socket = unix::UnixDatagram::bind_addr(address).map_err(CannotListen::on(&named))?;
+        UringUnixDatagram::from_std(socket, scope)
+    }
+
+    fn receive_from(&mut self, buffer: &mut [u8]) -> io::Result<(usize, unix::SocketAddr)> {
+        self.1.recv_from(buffer)
+    }
+
+    fn send_to(&mut self, datagram: &[u8], target: &unix::SocketAddr) -> io::Result<usize> {
+        let path = path_of(target)?;
+        self.send_by(|socket| socket.send_to(datagram, path))
+    }
+
+    fn connect(&mut self, peer: &unix::SocketAddr) -> io::Result<()> {
+        self.1.connect(path_of(peer)?)
+    }
+
+    fn send(&mut self, datagram: &[u8]) -> io::Result<usize> {
+        self.send_by(|socket| socket.send(datagram))
+    }
+
+    fn local_address(&self) -> io::Result<unix::SocketAddr> {
+        self.1.local_addr()
+    }
+}
+
+/// A Unix datagram is sent to a path.
+///
+/// # Errors
+///
+/// `InvalidInput` for an address without one: there is nobody to send to.
+fn path_of(address: &unix::SocketAddr) -> io::Result<&Path> {
+    address.as_pathname().ok_or_else(|| {
+        let message = "a Unix datagram is sent to a path; this address has none";
+        io::Error::new(io::ErrorKind::InvalidInput, message)
+    })
+}

@@ -1,0 +1,39 @@
+//! What the machines of listeners and of datagram sockets do: ask for the next.
+
+use std::io;
+use std::os::fd::OwnedFd;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::net::{SocketAddrAny, SocketFlags, acceptfrom_with};
+
+use super::Driver;
+use super::socket::Socket;
+use crate::key::Id;
+
+impl Driver {
+    /// Takes the next connection, and whose it is.
+    ///
+    /// By a call for each: a multishot accept takes all that wait, however many that are, before the
+    /// machine can say that it has no room for them; and it does not say whose they are.
+    pub(crate) fn accept(&mut self, id: Id) -> io::Result<(OwnedFd, Option<SocketAddrAny>)> {
+        self.ring.stats().direct_calls += 1;
+        // Non-blocking, since sendfile(2) has no flag for that.
+        let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+        self.with_fd(id, |fd| Ok(acceptfrom_with(fd, flags)?))
+    }
+
+    /// Whether a connection waits.
+    pub(crate) fn has_waiting(&self, id: Id) -> bool {
+        let Some(fd) = self.sockets.get(id).and_then(Socket::fd) else { return false };
+        let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
+        // An error counts as a connection: `accept` says what it is.
+        !matches!(poll(&mut [PollFd::new(&fd, PollFlags::IN)], Some(&at_once)), Ok(0))
+    }
+
+    /// A call has sent a datagram, or not: if there was no room, its machine is told of some.
+    pub(crate) fn called(&mut self, id: Id, result: &io::Result<usize>) {
+        if matches!(result, Err(error) if error.kind() == io::ErrorKind::WouldBlock) {
+            self.await_room(id);
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! What the kernel's completions lead to.
+
+use rotor_core::EventSet;
+
+use super::socket::What;
+use super::{Driver, Ready};
+use crate::inbox::Lender;
+use crate::intake::{Came, Then};
+use crate::key::{Id, Key, Kind};
+use crate::outgo::Sent;
+use crate::ring::{Carried, Completion};
+
+/// `POLLERR`, `POLLHUP` and `POLLPRI` (poll(2)).
+const POLL_ERROR: i32 = 8;
+const POLL_HANG_UP: i32 = 16;
+const POLL_URGENT: i32 = 2;
+
+impl Driver {
+    pub(super) fn complete(&mut self, completion: Completion, ready: &mut Ready) {
+        let Completion { key, result, is_last, carried } = completion;
+        let id = key.id();
+        match key.kind() {
+            Kind::Wake => {
+                // The queue of completions was too full for it to stay.
+                if is_last {
+                    self.watch_waker();
+                }
+            }
+            _ if self.sockets.get(id).is_none() => self.stale(key, carried),
+            Kind::Receive => self.received(id, result, is_last, carried, ready),
+            Kind::Readable => self.readable(id, result, is_last, ready),
+            Kind::Room => self.has_room(id, result, ready),
+            Kind::Send => self.sent(id, result, carried, ready),
+            Kind::Unwatched => {}
+        }
+    }
+
+    /// No slot is free while the kernel has an operation of it, so there is none such.
+    #[cold]
+    fn stale(&mut self, key: Key, carried: Carried) {
+        log::error!("a completion of nobody's: {key:?}");
+        self.ring.stats().stale += 1;
+        if let Carried::Piece(piece) = carried {
+            self.ring.give_back(piece);
+        }
+    }
+
+    fn received(
+        &mut self,
+        id: Id,
+        result: i32,
+        is_last: bool,
+        carried: Carried,
+        ready: &mut Ready,
+    ) {
+        let Some(socket) = self.sockets.get_mut(id) else { return };
+        let came = Came::of_bytes(result);
+        if let (Carried::Piece(piece), What::Stream(inbox, _)) = (carried, &mut socket.what) {
+            if socket.is_dropped || piece.len() == 0 {
+                self.ring.give_back(piece);
+            } else {
+                inbox.push(piece);
+                if !socket.is_noted {
+                    socket.is_noted = true;
+                    self.given.push(id);
+                }
+                if inbox.len() >= self.config.unread_bytes_max && socket.intake.take_back() {
+                    // Or more of it would take all buffers.
+                    self.ring.cancel(id.key(Kind::Receive));
+                    self.ring.stats().held_back += 1;
+                }
+            }
+        }
+        self.ring.stats().buffers_exhausted += u64::from(came == Came::Exhausted);
+        self.follow(id, came, is_last, ready);
+    }
+
+    /// A socket that is asked may have something.
+    fn readable(&mut self, id: Id, result: i32, is_last: bool, ready: &mut Ready) {
+        let came = Came::of_connections(result);
+        self.follow(id, came, is_last, ready);
+        if result > 0 {
+            self.tell(id, urgent_or_error(result), ready);
+        }
+        if let Some(socket) = self.sockets.get_mut(id) {
+            socket.intake.forget_error();
+        }
+    }
+
+    /// Notes what came in its state, and tells the machine.
+    fn follow(&mut self, id: Id, came: Came, is_last: bool, ready: &mut Ready) {
+        let Some(socket) = self.sockets.get_mut(id) else { return };
+        let then = socket.intake.came(came, is_last);
+        if socket.is_dropped {
+            // It was given up when it was dropped: nothing is given anew.
+            if is_last {
+                self.forget(id);
+            }
+            return;
+        }
+        let events = match then {
+            Then::Tell => EventSet::READABLE,
+            Then::TellAndGive => {
+                self.hand_over(id);
+                EventSet::READABLE
+            }
+            Then::TellEnd => EventSet::READABLE | EventSet::READ_CLOSED,
+            Then::TellError => EventSet::READABLE | EventSet::ERROR,
+        };
+        self.tell(id, events, ready);
+    }
+
+    /// There is room, or an attempt to connect has ended.
+    fn has_room(&mut self, id: Id, result: i32, ready: &mut Ready) {
+        let Some(socket) = self.sockets.get_mut(id) else { return };
+        socket.polls_room = false;
+        if socket.is_dropped {
+            return self.forget(id);
+        }
+        let mut events = EventSet::WRITABLE;
+        let has_failed = result < 0 || result & (POLL_ERROR | POLL_HANG_UP) != 0;
+        if has_failed {
+            // What it was is kept with the socket, for whoever asks: a read would take it.
+            events |= EventSet::READABLE | EventSet::ERROR;
+        } else if socket.is_connecting {
+            socket.is_connecting = false;
+        }
+        self.tell(id, events, ready);
+        self.give(id);
+    }
+
+    fn sent(&mut self, id: Id, result: i32, carried: Carried, ready: &mut Ready) {
+        let Carried::Memory(memory, from) = carried else { return };
+        let Some(socket) = self.sockets.get_mut(id) else { return };
+        let What::Stream(_, outgo) = &mut socket.what else { return };
+        match outgo.sent(result, memory.len() - from) {
+            Sent::Rest(count) => {
+                self.ring.stats().short_sends += 1;
+                return self.send(id, memory, from + count);
+            }
+            Sent::All { more, end, tell } => {
+                if more {
+                    self.send_next(id);
+                } else if end {
+                    self.shut_down(id);
+                }
+                if tell {
+                    self.tell(id, EventSet::WRITABLE, ready);
+                }
+            }
+            Sent::Failed => self.tell(id, EventSet::WRITABLE | EventSet::ERROR, ready),
+            Sent::Cancelled => {}
+        }
+        self.spare.give(memory);
+        if self.sockets.get(id).is_some_and(|socket| socket.is_dropped && !socket.has_unsent()) {
+            self.close(id);
+        }
+    }
+}
+
+/// What a poll says besides that there is something.
+fn urgent_or_error(bits: i32) -> EventSet {
+    let mut events = EventSet::READABLE;
+    if bits & (POLL_ERROR | POLL_HANG_UP) != 0 {
+        events |= EventSet::ERROR;
+    }
+    if bits & POLL_URGENT != 0 {
+        events |= EventSet::URGENT;
+    }
+    events
+}

@@ -1,0 +1,313 @@
+//! `Driver`: the sockets of a ring, and the turn of it: what was written goes out, what came is
+//! handed to the sockets, and their machines are told.
+
+mod asking;
+mod completing;
+mod socket;
+mod spare;
+mod streams;
+mod turn;
+
+use std::collections::VecDeque;
+use std::io;
+use std::mem;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use rotor_core::backend::Clock;
+use rotor_core::{EventSet, Interest, OffloadPool, Time, Token};
+use rustix::event::PollFlags;
+
+use self::socket::{Socket, What};
+use self::spare::Spare;
+use crate::config::UringConfig;
+use crate::inbox::Inbox;
+use crate::key::{Id, Key, Kind};
+use crate::outgo::Outgo;
+use crate::refused::{Refused, Step};
+use crate::ring::{Completion, Ring, Wait};
+use crate::slots::Slots;
+use crate::stats::UringStats;
+
+pub(crate) struct Driver {
+    ring: Ring,
+    sockets: Slots<Socket>,
+    /// Those that were written to in this turn.
+    written: Vec<Id>,
+    /// Those that were given something in this turn.
+    given: Vec<Id>,
+    /// Those whose machines are to be told of what they hold already.
+    holding: Vec<Id>,
+    /// What machines are to be told of with the next wait, since it came in the midst of a turn.
+    late: Ready,
+    /// Dropped, and still sending; and until when. In order, as all have the same time.
+    lingering: VecDeque<(Time, Id)>,
+    /// Which wait this is.
+    round: u32,
+    completions: Vec<Completion>,
+    has_more: bool,
+    spare: Spare,
+    waker: OwnedFd,
+    config: UringConfig,
+    clock: Clock,
+}
+
+/// What is to be read or written by whom, as the events of a wait.
+type Ready = Vec<(Token, EventSet)>;
+
+/// What a socket is, when it is made.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Made {
+    Stream,
+    /// A stream whose attempt to connect may not have ended.
+    Connecting,
+    /// A listener, or a socket of datagrams.
+    Asked,
+}
+
+impl Driver {
+    pub(crate) fn open(config: UringConfig, waker: OwnedFd) -> Result<Driver, Refused> {
+        let ring = Ring::open(&config)?;
+        let mut driver = Driver {
+            ring,
+            sockets: Slots::new(),
+            written: Vec::new(),
+            given: Vec::new(),
+            holding: Vec::new(),
+            late: Ready::new(),
+            lingering: VecDeque::new(),
+            round: 0,
+            completions: Vec::new(),
+            has_more: false,
+            spare: Spare::new(),
+            waker,
+            config,
+            clock: Clock::new(),
+        };
+        driver.watch_waker();
+        // Now, so that what refuses it is known at once.
+        driver.ring.enter(Wait::Poll).map_err(Refused::at(Step::Waker))?;
+        Ok(driver)
+    }
+
+    /// Waits on the waker: each write to it is told of, and none need be read.
+    fn watch_waker(&mut self) {
+        self.ring.poll(self.waker.as_fd(), PollFlags::IN, true, Key::WAKE);
+    }
+
+    pub(crate) fn stats(&mut self) -> UringStats {
+        UringStats { sockets: self.sockets.len(), ..*self.ring.stats() }
+    }
+
+    pub(crate) fn pool(&self) -> Option<OffloadPool> {
+        self.config.pool.clone()
+    }
+
+    #[inline]
+    pub(crate) fn coarse_now(&self) -> Time {
+        self.clock.coarse_now()
+    }
+
+    pub(crate) fn may_have_more(&self) -> bool {
+        self.has_more
+    }
+
+    /// Takes a socket over.
+    pub(crate) fn insert(&mut self, fd: OwnedFd, made: Made) -> Id {
+        let what = match made {
+            Made::Stream | Made::Connecting => What::Stream(Inbox::default(), Outgo::new()),
+            Made::Asked => What::Asked,
+        };
+        let mut socket = Socket::new(fd, what);
+        socket.is_connecting = made == Made::Connecting;
+        socket.awaits_room = socket.is_connecting;
+        self.sockets.insert(socket)
+    }
+
+    /// Lends the descriptor of a socket that is in use.
+    pub(crate) fn with_fd<T>(
+        &self,
+        id: Id,
+        call: impl FnOnce(BorrowedFd<'_>) -> io::Result<T>,
+    ) -> io::Result<T> {
+        let fd = self.sockets.get(id).and_then(Socket::fd);
+        call(fd.ok_or(io::ErrorKind::NotConnected)?)
+    }
+
+    pub(crate) fn register(&mut self, id: Id, token: Token, interest: Interest) -> io::Result<()> {
+        let Some(socket) = self.sockets.get_mut(id) else { return Err(gone()) };
+        if socket.token.is_some() {
+            return Err(io::ErrorKind::AlreadyExists.into());
+        }
+        socket.token = Some(token);
+        socket.note_interest(interest);
+        // Of one that connects, the end is to be known in any case.
+        let polls_room =
+            (interest.is_writable() || socket.is_connecting) && mem::take(&mut socket.awaits_room);
+        if socket.holds_something() {
+            self.holding.push(id);
+        }
+        self.give(id);
+        if polls_room {
+            self.poll_room(id);
+        }
+        Ok(())
+    }
+
+    pub(crate) fn deregister(&mut self, id: Id) -> io::Result<()> {
+        let Some(socket) = self.sockets.get_mut(id) else { return Err(gone()) };
+        socket.token.take().ok_or(io::ErrorKind::NotFound)?;
+        socket.awaits_room |= socket.polls_room;
+        self.take_back(id);
+        Ok(())
+    }
+
+    /// Has the kernel give a socket what comes, if its machine wants to hear of it.
+    fn give(&mut self, id: Id) {
+        let Some(socket) = self.sockets.get_mut(id) else { return };
+        if !socket.wants_giving() || !socket.intake.give() {
+            return;
+        }
+        self.hand_over(id);
+    }
+
+    /// Hands the operation to the kernel that gives a socket what comes.
+    fn hand_over(&mut self, id: Id) {
+        let Some(socket) = self.sockets.get_mut(id) else { return };
+        socket.given_in = self.ring.stats().enters;
+        socket.was_given = true;
+        let (Some(fd), kind) = (socket.fd(), socket.kind()) else { return };
+        let key = id.key(kind);
+        match kind {
+            Kind::Receive => self.ring.receive(fd, key),
+            _ => self.ring.poll(fd, PollFlags::IN | PollFlags::PRI, true, key),
+        }
+    }
+
+    /// Has the kernel give no more. Returns whether it did.
+    fn take_back(&mut self, id: Id) -> bool {
+        let Some(socket) = self.sockets.get_mut(id) else { return false };
+        let was_given = socket.intake.take_back();
+        if was_given {
+            let key = id.key(socket.kind());
+            self.ring.cancel(key);
+        }
+        was_given
+    }
+
+    /// The machine of a socket that is full is told when it is not.
+    fn await_room(&mut self, id: Id) {
+        let Some(socket) = self.sockets.get_mut(id) else { return };
+        match socket.token {
+            Some(_) => self.poll_room(id),
+            None => socket.awaits_room = true,
+        }
+    }
+
+    /// Has the kernel tell, once, when there is room.
+    fn poll_room(&mut self, id: Id) {
+        let Some(socket) = self.sockets.get_mut(id) else { return };
+        if socket.polls_room || socket.is_dropped {
+            return;
+        }
+        socket.polls_room = true;
+        socket.was_given = true;
+        if let Some(fd) = socket.fd.as_ref() {
+            self.ring.poll(fd.as_fd(), PollFlags::OUT, false, id.key(Kind::Room));
+        }
+    }
+
+    /// Tells a socket's machine something; with what it was told in this wait, if it was.
+    fn tell(&mut self, id: Id, events: EventSet, ready: &mut Ready) {
+        let Some(socket) = self.sockets.get_mut(id) else { return };
+        let Some(token) = socket.token else { return };
+        if socket.told_in == self.round
+            && let Some((to, told)) = ready.get_mut(socket.told_at as usize)
+            && *to == token
+        {
+            *told |= events;
+            return;
+        }
+        (socket.told_in, socket.told_at) = (self.round, ready.len() as u32);
+        ready.push((token, events));
+    }
+
+    /// Nobody has the socket any more. What it had taken is still sent, for a while.
+    pub(crate) fn drop_socket(&mut self, id: Id) {
+        let Some(socket) = self.sockets.get_mut(id) else { return };
+        socket.is_dropped = true;
+        socket.token = None;
+        if let What::Stream(inbox, _) = &mut socket.what {
+            inbox.clear(&mut self.ring);
+        }
+        if socket.polls_room {
+            self.ring.cancel(id.key(Kind::Room));
+        }
+        let lingers = socket.has_unsent();
+        self.take_back(id);
+        if lingers {
+            self.lingering.push_back((self.clock.now() + self.config.linger, id));
+        } else {
+            self.close(id);
+        }
+    }
+
+    /// Closes a socket that was dropped, and forgets it if the kernel has.
+    fn close(&mut self, id: Id) {
+        let Some(socket) = self.sockets.get_mut(id) else { return };
+        let is_stream = matches!(socket.what, What::Stream(..));
+        match socket.fd.take() {
+            // With the others of the turn, and behind what it still has the kernel do.
+            Some(fd) if is_stream && socket.was_given => self.ring.close(fd),
+            Some(fd) => {
+                // An address is free as soon as who had it is gone.
+                if socket.was_given {
+                    self.settle();
+                }
+                drop(fd);
+            }
+            None => {}
+        }
+        self.forget(id);
+    }
+
+    /// Frees the slot, if nobody knows the socket any more.
+    fn forget(&mut self, id: Id) {
+        if self.sockets.get(id).is_some_and(Socket::is_forgotten) {
+            self.sockets.remove(id);
+        }
+    }
+
+    /// Takes back what streams still send that were dropped too long ago.
+    fn end_lingering(&mut self) {
+        if self.lingering.is_empty() {
+            return;
+        }
+        let now = self.clock.now();
+        while let Some((until, id)) = self.lingering.front().copied()
+            && until <= now
+        {
+            self.lingering.pop_front();
+            let Some(socket) = self.sockets.get_mut(id) else { continue };
+            self.ring.stats().lingered_too_long += 1;
+            let sending = match &mut socket.what {
+                What::Stream(_, outgo) => outgo.give_up(),
+                _ => None,
+            };
+            match sending {
+                Some(key) => self.ring.cancel(key),
+                None => self.close(id),
+            }
+        }
+    }
+}
+
+/// What was written in the last turn leaves with the end of the ring, which comes next.
+impl Drop for Driver {
+    fn drop(&mut self) {
+        self.end_turn();
+    }
+}
+
+fn gone() -> io::Error {
+    io::ErrorKind::NotConnected.into()
+}

@@ -1,0 +1,172 @@
+//! What a stream's machine does: read, write, end its side.
+
+use std::io::{self, IoSlice};
+use std::net::Shutdown;
+use std::os::fd::{AsFd, BorrowedFd};
+
+use rustix::io::Errno;
+use rustix::net::{self, RecvFlags, SendAncillaryBuffer, SendFlags};
+
+use super::socket::{Socket, What};
+use super::{Driver, gone};
+use crate::intake::Source;
+use crate::key::{Id, Kind};
+
+/// What is longer is handed to the kernel at once, from where it stands, in bytes. 16 KiB: less is
+/// cheaper to copy than a system call.
+pub(super) const DIRECT_BYTES_MIN: usize = 16 * 1024;
+
+impl Driver {
+    /// Reads what came; where the kernel gives nothing, asks it.
+    pub(crate) fn read(&mut self, id: Id, buffer: &mut [u8]) -> io::Result<usize> {
+        let Some(socket) = self.sockets.get_mut(id) else { return Err(gone()) };
+        let What::Stream(inbox, _) = &mut socket.what else { return Err(gone()) };
+        let count = inbox.read(buffer, &mut self.ring);
+        if count > 0 {
+            return Ok(count);
+        }
+        match socket.intake.source() {
+            // The kernel has not heard of it yet: what comes may be taken, and came before.
+            Source::Nothing
+                if socket.intake.is_given() && socket.given_in == self.ring.stats().enters =>
+            {
+                self.ask(id, buffer)
+            }
+            Source::Nothing => Err(io::ErrorKind::WouldBlock.into()),
+            Source::End => Ok(0),
+            Source::Error(error) => Err(io::Error::from_raw_os_error(error)),
+            Source::Ask => self.ask(id, buffer),
+        }
+    }
+
+    /// Reads by a system call. When that has emptied the socket, the kernel is to give again.
+    fn ask(&mut self, id: Id, buffer: &mut [u8]) -> io::Result<usize> {
+        self.ring.stats().direct_calls += 1;
+        let Some(socket) = self.sockets.get_mut(id) else { return Err(gone()) };
+        let fd = socket.fd.as_ref().ok_or_else(gone)?;
+        let len = buffer.len();
+        let result = net::recv(fd.as_fd(), buffer, RecvFlags::DONTWAIT);
+        match result {
+            Ok((0, _)) if len > 0 => socket.intake.note_end(),
+            Err(Errno::AGAIN) => self.give(id),
+            // The rest, if there is one, is given as what comes later is.
+            Ok((count, _)) if count < len => self.give(id),
+            _ => {}
+        }
+        Ok(result?.0)
+    }
+
+    /// Whether what comes next will be told of, without a read that says that there is nothing.
+    pub(crate) fn is_drained(&self, id: Id) -> bool {
+        self.sockets.get(id).is_some_and(|socket| {
+            let What::Stream(inbox, _) = &socket.what else { return false };
+            inbox.is_empty() && socket.intake.is_given()
+        })
+    }
+
+    /// Takes bytes, to be sent when the turn ends; many of them go to the kernel at once.
+    pub(crate) fn write(&mut self, id: Id, slices: &[IoSlice<'_>]) -> io::Result<usize> {
+        let Some(socket) = self.sockets.get_mut(id) else { return Err(gone()) };
+        let is_registered = socket.token.is_some();
+        let What::Stream(_, outgo) = &mut socket.what else { return Err(gone()) };
+        outgo.check()?;
+        if outgo.is_empty() {
+            let len: usize = slices.iter().map(|slice| slice.len()).sum();
+            // Unregistered, nobody would tell it that the connection is gone.
+            if len == 0 || len > DIRECT_BYTES_MIN || !is_registered {
+                return self.write_now(id, slices);
+            }
+            self.written.push(id);
+        }
+        let Driver { spare, sockets, .. } = self;
+        match sockets.get_mut(id).map(|socket| &mut socket.what) {
+            Some(What::Stream(_, outgo)) => outgo.write(slices, || spare.take()),
+            _ => Err(gone()),
+        }
+    }
+
+    fn write_now(&mut self, id: Id, slices: &[IoSlice<'_>]) -> io::Result<usize> {
+        self.ring.stats().direct_calls += 1;
+        let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
+        self.now(id, |fd| Ok(net::sendmsg(fd, slices, &mut SendAncillaryBuffer::default(), flags)?))
+    }
+
+    /// Makes a call that hands bytes to the kernel; where it has no room, the machine is told when
+    /// it has.
+    fn now(
+        &mut self,
+        id: Id,
+        call: impl FnOnce(BorrowedFd<'_>) -> io::Result<usize>,
+    ) -> io::Result<usize> {
+        let result = self.with_fd(id, call);
+        self.called(id, &result);
+        result
+    }
+
+    /// Sends by a call of the system's that knows where from, once all that was written has left.
+    pub(crate) fn send_by(
+        &mut self,
+        id: Id,
+        call: impl FnOnce(BorrowedFd<'_>) -> io::Result<usize>,
+    ) -> io::Result<usize> {
+        let Some(socket) = self.sockets.get_mut(id) else { return Err(gone()) };
+        let What::Stream(_, outgo) = &mut socket.what else { return Err(gone()) };
+        outgo.check()?;
+        if !outgo.is_empty() {
+            return Err(outgo.wait_for_room());
+        }
+        self.ring.stats().direct_calls += 1;
+        self.now(id, call)
+    }
+
+    /// Hands what was written to the kernel, if that has nothing of it.
+    pub(super) fn send_next(&mut self, id: Id) {
+        let Some(socket) = self.sockets.get_mut(id) else { return };
+        let What::Stream(_, outgo) = &mut socket.what else { return };
+        if let Some(memory) = outgo.next() {
+            self.send(id, memory, 0);
+        }
+    }
+
+    pub(super) fn send(&mut self, id: Id, memory: Vec<u8>, from: usize) {
+        let Some(socket) = self.sockets.get_mut(id) else { return };
+        let Some(fd) = &socket.fd else { return };
+        let key = self.ring.send(fd.as_fd(), memory, from, id.key(Kind::Send));
+        if let What::Stream(_, outgo) = &mut socket.what {
+            outgo.set_sending(key);
+        }
+    }
+
+    /// Ends one direction, or both: ours behind what was written.
+    pub(crate) fn shutdown(&mut self, id: Id, how: Shutdown) -> io::Result<()> {
+        let Some(socket) = self.sockets.get_mut(id) else { return Err(gone()) };
+        let What::Stream(_, outgo) = &mut socket.what else { return Err(gone()) };
+        let is_later = how != Shutdown::Read && !outgo.end();
+        let how = match how {
+            Shutdown::Write if is_later => return Ok(()),
+            Shutdown::Both if is_later => net::Shutdown::Read,
+            Shutdown::Read => net::Shutdown::Read,
+            Shutdown::Write => net::Shutdown::Write,
+            Shutdown::Both => net::Shutdown::Both,
+        };
+        self.with_fd(id, |fd| Ok(net::shutdown(fd, how)?))
+    }
+
+    /// Tells the end of our side, which was asked for before all had left.
+    pub(super) fn shut_down(&mut self, id: Id) {
+        let told = self.with_fd(id, |fd| Ok(net::shutdown(fd, net::Shutdown::Write)?));
+        if let Err(error) = told {
+            // The peer has gone; reading tells how.
+            log::debug!("the end of a stream was not told: {error}");
+        }
+    }
+
+    /// The error that the socket has, once.
+    pub(crate) fn take_error(&mut self, id: Id) -> io::Result<Option<io::Error>> {
+        let kept = self.sockets.get_mut(id).and_then(Socket::take_error);
+        if kept.is_some() {
+            return Ok(kept);
+        }
+        self.with_fd(id, |fd| Ok(net::sockopt::socket_error(fd)?.err().map(io::Error::from)))
+    }
+}

@@ -1,0 +1,121 @@
+//! The turn: what was written goes out, what came is handed to the sockets.
+
+use std::io;
+use std::mem;
+
+use rotor_core::{EventSet, Time};
+
+use super::socket::What;
+use super::{Driver, Ready};
+use crate::key::Id;
+use crate::ring::Wait;
+
+/// From how many completions of a call on the kernel may have left a rest.
+const REST_FROM: usize = 16;
+
+impl Driver {
+    /// A wait: ends the turn before, and begins the next one.
+    pub(crate) fn wait(&mut self, until: Option<Time>, ready: &mut Ready) -> io::Result<()> {
+        self.end_turn();
+        let wait = self.wait_for(until);
+        self.ring.enter(wait)?;
+        self.round = self.round.wrapping_add(1);
+        ready.append(&mut self.late);
+        for id in mem::take(&mut self.holding) {
+            self.tell(id, EventSet::READABLE, ready);
+        }
+        self.take_completions(ready)?;
+        self.has_more = self.ring.has_completions();
+        self.end_lingering();
+        Ok(())
+    }
+
+    /// Hands over, in the midst of a turn, what waits for its end. What completes by that is handed
+    /// to the sockets at once, or a read would miss what the kernel has given already; their machines
+    /// are told when the turn ends.
+    pub(super) fn settle(&mut self) {
+        self.round = self.round.wrapping_add(1);
+        let mut late = Ready::new();
+        let settled = self.ring.enter(Wait::Again).and_then(|()| self.take_completions(&mut late));
+        if let Err(error) = settled {
+            // The next wait says so again, and ends the loop.
+            log::debug!("a ring does not take what it is handed: {error}");
+        }
+        self.late.append(&mut late);
+    }
+
+    /// Takes what has completed. The kernel does so much for us in one call and leaves the rest for
+    /// the next (`IO_LOCAL_TW_DEFAULT_MAX`, 20 pieces of work): where there may be a rest it is
+    /// called again, so that a poll takes all there is, and a turn has many events.
+    fn take_completions(&mut self, ready: &mut Ready) -> io::Result<()> {
+        let mut left = self.config.events_max;
+        let mut completions = mem::take(&mut self.completions);
+        loop {
+            let taken = self.ring.take(left, &mut completions);
+            for completion in completions.drain(..) {
+                self.complete(completion, ready);
+            }
+            left -= taken;
+            if taken < REST_FROM || left == 0 {
+                break;
+            }
+            self.ring.enter(Wait::Again)?;
+        }
+        self.completions = completions;
+        Ok(())
+    }
+
+    fn wait_for(&mut self, until: Option<Time>) -> Wait {
+        while let Some((_, id)) = self.lingering.front()
+            && self.sockets.get(*id).is_none()
+        {
+            self.lingering.pop_front();
+        }
+        let is_known = !self.holding.is_empty() || !self.late.is_empty();
+        let is_poll = until == Some(Time::ZERO) || self.has_more || is_known;
+        let until = match (until, self.lingering.front()) {
+            _ if is_poll => return Wait::Poll,
+            (Some(until), Some((end, _))) => until.min(*end),
+            (None, Some((end, _))) => *end,
+            (Some(until), None) => until,
+            (None, None) => return Wait::Forever,
+        };
+        // Zero where it has passed: subtraction of times stops there.
+        let time = until - self.clock.now();
+        if time.is_zero() { Wait::Poll } else { Wait::AtMost(time) }
+    }
+
+    /// What was written goes to the kernel. What was given and not read is copied, so that its
+    /// buffers are free for what comes next; who has too much of it is given no more.
+    pub(super) fn end_turn(&mut self) {
+        let mut written = mem::take(&mut self.written);
+        for id in written.drain(..) {
+            self.send_next(id);
+        }
+        self.written = written;
+        let mut given = mem::take(&mut self.given);
+        for id in given.drain(..) {
+            let Some(socket) = self.sockets.get_mut(id) else { continue };
+            socket.is_noted = false;
+            let is_too_much = match &mut socket.what {
+                What::Stream(inbox, _) if inbox.is_empty() => false,
+                What::Stream(inbox, _) => {
+                    let copied = inbox.keep(&mut self.ring);
+                    self.ring.stats().bytes_copied += copied as u64;
+                    inbox.len() >= self.config.unread_bytes_max
+                }
+                What::Asked => false,
+            };
+            if is_too_much {
+                self.hold_back(id);
+            }
+        }
+        self.given = given;
+    }
+
+    fn hold_back(&mut self, id: Id) {
+        if self.take_back(id) {
+            self.ring.stats().held_back += 1;
+        }
+    }
+}

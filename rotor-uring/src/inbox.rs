@@ -1,0 +1,201 @@
+//! `Inbox`: what came for a stream and was not read yet.
+
+use std::collections::VecDeque;
+use std::io::Read;
+
+use crate::books::Piece;
+
+/// Pieces of provided buffers, and behind a turn a copy of what is left of them: a stream that does
+/// not read must not keep a buffer from all others.
+#[derive(Default)]
+pub(crate) struct Inbox {
+    /// Mostly the only one.
+    first: Option<Piece>,
+    rare: Option<Box<Rare>>,
+}
+
+/// What few streams have.
+#[derive(Default)]
+struct Rare {
+    /// Came before all pieces.
+    copied: VecDeque<u8>,
+    /// Behind the first one.
+    pieces: VecDeque<Piece>,
+}
+
+/// What lends the bytes of a piece and takes it back.
+pub(crate) trait Lender {
+    fn bytes(&self, piece: &Piece) -> &[u8];
+    fn give_back(&mut self, piece: Piece);
+}
+
+impl Inbox {
+    pub(crate) fn push(&mut self, piece: Piece) {
+        match self.first {
+            None => self.first = Some(piece),
+            Some(_) => self.rare.get_or_insert_default().pieces.push_back(piece),
+        }
+    }
+
+    /// How much is unread, in bytes.
+    pub(crate) fn len(&self) -> usize {
+        let first = self.first.as_ref().map_or(0, Piece::len);
+        let Some(rare) = &self.rare else { return first };
+        first + rare.copied.len() + rare.pieces.iter().map(Piece::len).sum::<usize>()
+    }
+
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.first.is_none() && self.rare.is_none()
+    }
+
+    /// Fills the buffer as far as there is something; returns how far.
+    pub(crate) fn read(&mut self, buffer: &mut [u8], lender: &mut impl Lender) -> usize {
+        let mut count = self.read_copied(buffer);
+        while count < buffer.len()
+            && let Some(piece) = &mut self.first
+        {
+            let from = lender.bytes(piece);
+            let len = from.len().min(buffer.len() - count);
+            buffer[count..count + len].copy_from_slice(&from[..len]);
+            count += len;
+            piece.advance(len);
+            if piece.len() == 0 {
+                self.drop_first(lender);
+            }
+        }
+        count
+    }
+
+    #[inline]
+    fn read_copied(&mut self, buffer: &mut [u8]) -> usize {
+        let Some(rare) = &mut self.rare else { return 0 };
+        let mut count = 0;
+        // It lies in one piece or two; reading from memory does not fail.
+        while let Ok(read @ 1..) = rare.copied.read(&mut buffer[count..]) {
+            count += read;
+        }
+        self.forget_rare();
+        count
+    }
+
+    fn drop_first(&mut self, lender: &mut impl Lender) {
+        let next = self.rare.as_mut().and_then(|rare| rare.pieces.pop_front());
+        if let Some(piece) = std::mem::replace(&mut self.first, next) {
+            lender.give_back(piece);
+        }
+        self.forget_rare();
+    }
+
+    fn forget_rare(&mut self) {
+        if self.rare.as_ref().is_some_and(|rare| rare.copied.is_empty() && rare.pieces.is_empty()) {
+            self.rare = None;
+        }
+    }
+
+    /// Copies what is unread, so that all buffers go back. Returns how many bytes were copied.
+    pub(crate) fn keep(&mut self, lender: &mut impl Lender) -> usize {
+        let mut count = 0;
+        while let Some(piece) = &self.first {
+            let bytes = lender.bytes(piece);
+            count += bytes.len();
+            self.rare.get_or_insert_default().copied.extend(bytes);
+            self.drop_first(lender);
+        }
+        count
+    }
+
+    /// Throws away what is unread.
+    pub(crate) fn clear(&mut self, lender: &mut impl Lender) {
+        while self.first.is_some() {
+            self.drop_first(lender);
+        }
+        self.rare = None;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::books::Books;
+
+    /// One buffer that says how often it was handed back.
+    struct OneBuffer {
+        books: Books,
+        bytes: Vec<u8>,
+        handed_back: usize,
+    }
+
+    impl Lender for OneBuffer {
+        fn bytes(&self, piece: &Piece) -> &[u8] {
+            &self.bytes[piece.range()]
+        }
+        fn give_back(&mut self, piece: Piece) {
+            self.handed_back += usize::from(self.books.give_back(piece).is_some());
+        }
+    }
+
+    /// An inbox with the text, in pieces of these lengths.
+    fn inbox(text: &str, lengths: &[usize]) -> (Inbox, OneBuffer) {
+        let mut books = Books::new(1, text.len() as u32);
+        let mut inbox = Inbox::default();
+        let mut left = text.len();
+        for len in lengths {
+            left -= len;
+            inbox.push(books.take(0, *len as u32, left > 0).expect("there is room"));
+        }
+        (inbox, OneBuffer { books, bytes: text.as_bytes().to_vec(), handed_back: 0 })
+    }
+
+    fn read_all(inbox: &mut Inbox, lender: &mut OneBuffer, chunk: usize) -> String {
+        let mut all = Vec::new();
+        let mut buffer = vec![0; chunk];
+        loop {
+            let count = inbox.read(&mut buffer, lender);
+            all.extend_from_slice(&buffer[..count]);
+            if count == 0 {
+                return String::from_utf8(all).expect("it is text");
+            }
+        }
+    }
+
+    #[test]
+    fn bytes_come_out_in_order_however_they_came_in_and_are_read() {
+        let text = "0123456789";
+        for lengths in [&[10][..], &[1, 9], &[9, 1], &[3, 3, 4], &[1, 1, 1, 1, 1, 5]] {
+            for chunk in 1..=11 {
+                for kept_after in 0..=10 {
+                    let (mut inbox, mut lender) = inbox(text, lengths);
+                    let mut head = vec![0; kept_after];
+                    assert_eq!(inbox.read(&mut head, &mut lender), kept_after);
+                    assert_eq!(inbox.len(), 10 - kept_after);
+                    assert_eq!(inbox.keep(&mut lender), 10 - kept_after);
+                    assert_eq!(lender.handed_back, 1, "all buffers are back");
+                    let rest = read_all(&mut inbox, &mut lender, chunk);
+                    assert_eq!(String::from_utf8_lossy(&head) + &*rest, text);
+                    assert!(inbox.is_empty());
+                }
+                let (mut inbox, mut lender) = inbox(text, lengths);
+                assert_eq!(read_all(&mut inbox, &mut lender, chunk), text);
+                assert_eq!((lender.handed_back, inbox.is_empty()), (1, true));
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_thrown_away_goes_back() {
+        for lengths in [&[10][..], &[3, 3, 4]] {
+            let (mut inbox, mut lender) = inbox("0123456789", lengths);
+            inbox.clear(&mut lender);
+            assert_eq!((lender.handed_back, inbox.is_empty()), (1, true));
+        }
+    }
+
+    #[test]
+    fn what_was_copied_comes_before_what_came_later() {
+        let (mut inbox, mut lender) = inbox("0123456789", &[4]);
+        inbox.keep(&mut lender);
+        inbox.push(lender.books.take(0, 6, false).expect("there is room"));
+        assert_eq!(read_all(&mut inbox, &mut lender, 3), "0123456789");
+    }
+}

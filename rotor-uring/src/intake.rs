@@ -1,0 +1,293 @@
+//! `Intake`: what a socket is given by the kernel, and when it is asked instead; as a table of
+//! states.
+
+use rustix::io::Errno;
+
+/// Whether an operation of the kernel's gives the socket what comes.
+///
+/// ```text
+///                 it said that there is nothing, or gave less than it could
+///        ┌────────────────────────────────────────────────────────────────┐
+///        │                    too much is unread,                         ▼
+///      Asked ◀── Ending ◀──── or nobody waits any more ──────────────── Given
+///        ▲  the kernel has let go                                         │
+///        └────────────────────────────────────────────────────────────────┘
+///          no buffer left, an end, an error, an interruption
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum State {
+    /// Nothing of it is with the kernel: a read is a system call.
+    Asked,
+    /// An operation is with the kernel, and completes each time something comes.
+    Given,
+    /// The operation is being taken back, and may still complete.
+    Ending,
+}
+
+/// How it ends.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum End {
+    None,
+    /// The peer has ended its side.
+    Ended,
+    /// Not told yet; then it is as if the peer had ended.
+    Failed(i32),
+}
+
+/// What a completion of the operation says.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Came {
+    /// Something came.
+    Some,
+    /// The peer has ended its side.
+    End,
+    /// It was taken back, interrupted, or has come to an end without a reason that concerns the
+    /// socket.
+    Cancelled,
+    /// There was no buffer for what came, which is still with the kernel.
+    Exhausted,
+    /// An error of the socket.
+    Failed(i32),
+}
+
+/// What is to be done after a completion.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Then {
+    /// Tell the machine that it may read.
+    Tell,
+    /// Tell it, and give the kernel the operation anew.
+    TellAndGive,
+    /// Tell it that the end has come.
+    TellEnd,
+    /// Tell it that the socket has failed.
+    TellError,
+}
+
+/// Where what is to be read comes from, once all that came has been.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Source {
+    /// The system is asked.
+    Ask,
+    /// There is nothing, and a completion will tell.
+    Nothing,
+    /// There will be no more.
+    End,
+    /// The error, told once.
+    Error(i32),
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Intake {
+    state: State,
+    end: End,
+}
+
+impl Came {
+    /// Reads what the kernel says of a receive: a number of bytes, or an error below zero.
+    pub(crate) fn of_bytes(result: i32) -> Came {
+        if result == 0 { Came::End } else { Came::of_connections(result) }
+    }
+
+    /// Reads what the kernel says of an accept, which has no end.
+    pub(crate) fn of_connections(result: i32) -> Came {
+        if result >= 0 {
+            return Came::Some;
+        }
+        match Errno::from_raw_os_error(-result) {
+            Errno::INTR | Errno::AGAIN | Errno::CANCELED => Came::Cancelled,
+            Errno::NOBUFS => Came::Exhausted,
+            error => Came::Failed(error.raw_os_error()),
+        }
+    }
+}
+
+impl Intake {
+    pub(crate) fn new() -> Intake {
+        Intake { state: State::Asked, end: End::None }
+    }
+
+    /// Where a read goes that finds nothing of what came.
+    #[inline]
+    pub(crate) fn source(&mut self) -> Source {
+        if let Some(error) = self.take_error() {
+            return Source::Error(error);
+        }
+        match (self.end, self.state) {
+            (End::None, State::Asked) => Source::Ask,
+            // To ask while the kernel gives would take what comes out of its order.
+            (End::None, State::Given | State::Ending) => Source::Nothing,
+            _ => Source::End,
+        }
+    }
+
+    /// The operation is handed to the kernel, unless it has it already, or there will be no more.
+    /// Returns whether it is to be.
+    #[inline]
+    pub(crate) fn give(&mut self) -> bool {
+        let is_new = self.state == State::Asked && self.end == End::None;
+        if is_new {
+            self.state = State::Given;
+        }
+        is_new
+    }
+
+    /// Nothing more is wanted for now. Returns whether the operation is to be taken back.
+    pub(crate) fn take_back(&mut self) -> bool {
+        let is_given = self.state == State::Given;
+        if is_given {
+            self.state = State::Ending;
+        }
+        is_given
+    }
+
+    /// A completion has come; `is_last` if no other follows it.
+    pub(crate) fn came(&mut self, came: Came, is_last: bool) -> Then {
+        let was = self.state;
+        if is_last {
+            self.state = State::Asked;
+        }
+        match came {
+            Came::Some if is_last && was == State::Given => {
+                self.state = State::Given;
+                Then::TellAndGive
+            }
+            Came::Some | Came::Cancelled | Came::Exhausted => Then::Tell,
+            Came::End => {
+                self.end = End::Ended;
+                Then::TellEnd
+            }
+            Came::Failed(error) => {
+                self.end = End::Failed(error);
+                Then::TellError
+            }
+        }
+    }
+
+    /// The error, if there is one that was not told yet.
+    pub(crate) fn take_error(&mut self) -> Option<i32> {
+        let End::Failed(error) = self.end else { return None };
+        self.end = End::Ended;
+        Some(error)
+    }
+
+    /// Whether the peer has ended its side, or the socket has failed.
+    pub(crate) fn has_ended(self) -> bool {
+        self.end != End::None
+    }
+
+    /// Forgets an error, for a source that goes on after it: it is asked, and says what it says
+    /// then.
+    pub(crate) fn forget_error(&mut self) {
+        self.end = End::None;
+    }
+
+    /// The peer has ended its side, as a system call said.
+    pub(crate) fn note_end(&mut self) {
+        self.end = End::Ended;
+    }
+
+    /// Whether the kernel has an operation of it.
+    #[inline]
+    pub(crate) fn is_with_kernel(self) -> bool {
+        self.state != State::Asked
+    }
+
+    /// Whether what comes next will be told of, without a read that says that there is nothing.
+    #[inline]
+    pub(crate) fn is_given(self) -> bool {
+        self.state == State::Given
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RESET: i32 = 104;
+
+    fn in_state(state: State) -> Intake {
+        Intake { state, end: End::None }
+    }
+
+    #[test]
+    fn results_are_understood() {
+        let cases = [
+            (1, Came::Some, Came::Some),
+            (i32::MAX, Came::Some, Came::Some),
+            (0, Came::End, Came::Some),
+            (-4, Came::Cancelled, Came::Cancelled),
+            (-11, Came::Cancelled, Came::Cancelled),
+            (-125, Came::Cancelled, Came::Cancelled),
+            (-105, Came::Exhausted, Came::Exhausted),
+            (-RESET, Came::Failed(RESET), Came::Failed(RESET)),
+            (-24, Came::Failed(24), Came::Failed(24)),
+        ];
+        for (result, bytes, connections) in cases {
+            assert_eq!(Came::of_bytes(result), bytes, "{result}");
+            assert_eq!(Came::of_connections(result), connections, "{result}");
+        }
+    }
+
+    #[test]
+    fn a_completion_leads_to_what_the_table_says() {
+        use {Came::*, State::*};
+        let cases = [
+            (Given, Some, false, Given, Then::Tell),
+            (Given, Some, true, Given, Then::TellAndGive),
+            (Given, End, true, Asked, Then::TellEnd),
+            (Given, Cancelled, true, Asked, Then::Tell),
+            (Given, Exhausted, true, Asked, Then::Tell),
+            (Given, Failed(RESET), true, Asked, Then::TellError),
+            (Ending, Some, false, Ending, Then::Tell),
+            // Not anew: it was to end.
+            (Ending, Some, true, Asked, Then::Tell),
+            (Ending, End, true, Asked, Then::TellEnd),
+            (Ending, Cancelled, true, Asked, Then::Tell),
+            (Ending, Exhausted, true, Asked, Then::Tell),
+            (Ending, Failed(RESET), true, Asked, Then::TellError),
+        ];
+        for (state, came, is_last, after, then) in cases {
+            let mut intake = in_state(state);
+            assert_eq!(intake.came(came, is_last), then, "{state:?} {came:?} {is_last}");
+            assert_eq!(intake.state, after, "{state:?} {came:?} {is_last}");
+        }
+    }
+
+    #[test]
+    fn it_is_asked_only_where_the_kernel_has_nothing_of_it() {
+        for (state, source, is_given, with_kernel) in [
+            (State::Asked, Source::Ask, false, false),
+            (State::Given, Source::Nothing, true, true),
+            (State::Ending, Source::Nothing, false, true),
+        ] {
+            let mut intake = in_state(state);
+            assert_eq!(intake.source(), source);
+            assert_eq!((intake.is_given(), intake.is_with_kernel()), (is_given, with_kernel));
+        }
+    }
+
+    #[test]
+    fn it_is_given_once_and_taken_back_once() {
+        let mut intake = Intake::new();
+        assert!(!intake.take_back());
+        assert!(intake.give() && !intake.give());
+        assert!(intake.take_back() && !intake.take_back());
+        assert!(!intake.give(), "before the kernel has let go it would be two");
+        assert_eq!(intake.came(Came::Cancelled, true), Then::Tell);
+        assert!(intake.give());
+    }
+
+    #[test]
+    fn an_error_is_told_once_and_an_end_for_ever() {
+        let mut intake = in_state(State::Given);
+        intake.came(Came::Failed(RESET), true);
+        assert_eq!(intake.source(), Source::Error(RESET));
+        assert_eq!((intake.source(), intake.source()), (Source::End, Source::End));
+        assert!(!intake.give(), "there will be no more");
+        intake.forget_error();
+        assert_eq!((intake.source(), intake.give()), (Source::Ask, true));
+        intake = Intake::new();
+        intake.note_end();
+        assert_eq!(intake.source(), Source::End);
+    }
+}

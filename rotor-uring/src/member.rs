@@ -1,0 +1,86 @@
+//! `Member`: a socket as its machine has it: the name that the driver knows it by.
+
+use std::cell::RefMut;
+use std::fmt;
+use std::io;
+use std::os::fd::OwnedFd;
+
+use rotor_core::{BackendHandle, Interest, Scope, Token};
+
+use crate::backend::{Shared, UringHandle};
+use crate::driver::{Driver, Made};
+use crate::key::Id;
+
+/// A socket of a ring. Dropped, it is closed.
+pub(crate) struct Member {
+    shared: Shared,
+    id: Id,
+}
+
+impl Member {
+    /// Hands a socket to the ring of the loop; `what` it is called in errors.
+    pub(crate) fn new<C>(
+        fd: OwnedFd,
+        made: Made,
+        what: &str,
+        scope: &Scope<'_, C>,
+    ) -> io::Result<Member> {
+        let shared = UringHandle::of(scope, what)?.shared().clone();
+        let id = shared.driver().insert(fd, made);
+        Ok(Member { shared, id })
+    }
+
+    /// Hands a socket to the same ring.
+    pub(crate) fn beside(&self, fd: OwnedFd, made: Made) -> Member {
+        let id = self.shared.driver().insert(fd, made);
+        Member { shared: self.shared.clone(), id }
+    }
+
+    #[inline]
+    pub(crate) fn driver(&self) -> RefMut<'_, Driver> {
+        self.shared.driver()
+    }
+
+    #[inline]
+    pub(crate) fn id(&self) -> Id {
+        self.id
+    }
+
+    pub(crate) fn register(
+        &self,
+        backend: &dyn BackendHandle,
+        token: Token,
+        interest: Interest,
+        what: &str,
+    ) -> io::Result<()> {
+        self.check(backend, what)?;
+        self.driver().register(self.id, token, interest)
+    }
+
+    pub(crate) fn deregister(&self, backend: &dyn BackendHandle, what: &str) -> io::Result<()> {
+        self.check(backend, what)?;
+        self.driver().deregister(self.id)
+    }
+
+    /// A socket stays with the ring that it was made for, whose operations know it.
+    fn check(&self, backend: &dyn BackendHandle, what: &str) -> io::Result<()> {
+        let handle: &UringHandle = backend.expect(what)?;
+        if handle.shared().is(&self.shared) {
+            return Ok(());
+        }
+        let message = format!("{what} of one io_uring cannot be used on a loop of another");
+        Err(io::Error::new(io::ErrorKind::Unsupported, message))
+    }
+}
+
+impl Drop for Member {
+    fn drop(&mut self) {
+        self.driver().drop_socket(self.id);
+    }
+}
+
+impl fmt::Debug for Member {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.id.fmt(f)
+    }
+}

@@ -1,0 +1,304 @@
+//! `Outgo`: what a stream has taken to be sent, and how much of it is under way; as a table of
+//! states.
+
+use std::io::{self, IoSlice};
+use std::mem;
+
+use crate::key::Key;
+
+/// How much a stream takes before the kernel has taken any of it, in bytes. 64 KiB: four answers of
+/// the length from which on they go to the kernel at once.
+pub(crate) const QUEUE_BYTES_MAX: usize = 64 * 1024;
+
+/// ```text
+///          write                 the turn ends                  all of it left
+///  Empty ────────▶ queue has some ────────────▶ with the kernel ──────────────▶ Empty
+///                      ▲                          │  ▲  │
+///                      └──────────────────────────┘  └──┘ a part of it left
+///                        it has left, and more was written
+/// ```
+pub(crate) struct Outgo {
+    /// Written, and not with the kernel.
+    queue: Vec<u8>,
+    /// The operation that the kernel has.
+    sending: Option<Key>,
+    /// Why nothing more will leave.
+    error: i32,
+    /// Somebody was told to wait for room.
+    wants_room: bool,
+    end: End,
+}
+
+/// How our side of the stream ends.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum End {
+    Open,
+    /// Once all that was written has left.
+    Wanted,
+    Told,
+}
+
+/// What is to be done when the kernel has let go of what it sent.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Sent {
+    /// The rest of the memory is to be sent, from here on.
+    Rest(usize),
+    /// All of it has left.
+    All {
+        /// What was written meanwhile is to be sent.
+        more: bool,
+        /// The end of our side is to be told.
+        end: bool,
+        /// The machine waits for that.
+        tell: bool,
+    },
+    /// The connection is gone.
+    Failed,
+    /// It was taken back.
+    Cancelled,
+}
+
+impl Outgo {
+    pub(crate) fn new() -> Outgo {
+        Outgo { queue: Vec::new(), sending: None, error: 0, wants_room: false, end: End::Open }
+    }
+
+    /// Takes bytes, as many as there is room for; the first of a turn are to be sent at its end.
+    /// Returns how many.
+    ///
+    /// # Errors
+    ///
+    /// `WouldBlock` without room: the machine is told when all has left.
+    pub(crate) fn write(
+        &mut self,
+        slices: &[IoSlice<'_>],
+        memory: impl FnOnce() -> Vec<u8>,
+    ) -> io::Result<usize> {
+        let mut room = QUEUE_BYTES_MAX.saturating_sub(self.queue.len());
+        if room == 0 {
+            return Err(self.wait_for_room());
+        }
+        if self.queue.capacity() == 0 {
+            self.queue = memory();
+        }
+        let before = self.queue.len();
+        for slice in slices {
+            let taken = slice.len().min(room);
+            self.queue.extend_from_slice(&slice[..taken]);
+            room -= taken;
+        }
+        Ok(self.queue.len() - before)
+    }
+
+    /// Whether bytes may be written at all.
+    ///
+    /// # Errors
+    ///
+    /// Why the connection is gone, or that our side has ended.
+    pub(crate) fn check(&self) -> io::Result<()> {
+        match (self.error, self.end) {
+            (0, End::Open) => Ok(()),
+            (0, _) => Err(io::ErrorKind::BrokenPipe.into()),
+            (error, _) => Err(io::Error::from_raw_os_error(error)),
+        }
+    }
+
+    /// Notes that the machine is to be told when all has left; the error that says so.
+    pub(crate) fn wait_for_room(&mut self) -> io::Error {
+        self.wants_room = true;
+        io::ErrorKind::WouldBlock.into()
+    }
+
+    /// Whether all that was written is with the system: what comes next may overtake nothing.
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.queue.is_empty() && self.sending.is_none()
+    }
+
+    /// The bytes that are to be sent now, if the kernel has none; it is to be given them.
+    pub(crate) fn next(&mut self) -> Option<Vec<u8>> {
+        let is_next = self.sending.is_none() && !self.queue.is_empty() && self.error == 0;
+        is_next.then(|| mem::take(&mut self.queue))
+    }
+
+    /// The kernel was given them under this key.
+    pub(crate) fn set_sending(&mut self, key: Key) {
+        self.sending = Some(key);
+    }
+
+    /// Nothing more is to be sent. The key of what the kernel has, to be taken back.
+    pub(crate) fn give_up(&mut self) -> Option<Key> {
+        self.queue = Vec::new();
+        self.error = ECANCELED;
+        self.sending
+    }
+
+    /// Why nothing more leaves.
+    pub(crate) fn error(&self) -> Option<io::Error> {
+        (self.error != 0).then(|| io::Error::from_raw_os_error(self.error))
+    }
+
+    pub(crate) fn sending(&self) -> Option<Key> {
+        self.sending
+    }
+
+    /// The kernel has let go of `len` bytes; `result` is how many left, or an error below zero.
+    pub(crate) fn sent(&mut self, result: i32, len: usize) -> Sent {
+        self.sending = None;
+        if self.error != 0 {
+            // It was given up: a part of it may have left before it was taken back.
+            return Sent::Cancelled;
+        }
+        match usize::try_from(result) {
+            // None at all of some: no socket says so; to try again might spin.
+            Ok(0) if len > 0 => self.fail(EPIPE),
+            Ok(count) if count < len => Sent::Rest(count),
+            Ok(_) => self.all_sent(),
+            Err(_) if result == -EINTR || result == -EAGAIN => Sent::Rest(0),
+            Err(_) if result == -ECANCELED => Sent::Cancelled,
+            Err(_) => self.fail(-result),
+        }
+    }
+
+    fn all_sent(&mut self) -> Sent {
+        if !self.queue.is_empty() {
+            return Sent::All { more: true, end: false, tell: false };
+        }
+        let end = self.end == End::Wanted;
+        if end {
+            self.end = End::Told;
+        }
+        Sent::All { more: false, end, tell: mem::take(&mut self.wants_room) }
+    }
+
+    fn fail(&mut self, error: i32) -> Sent {
+        self.error = error;
+        self.queue = Vec::new();
+        Sent::Failed
+    }
+
+    /// Our side is to end behind what was written. Returns whether that can be told now; if not, it
+    /// is when all has left.
+    pub(crate) fn end(&mut self) -> bool {
+        match (self.end, self.is_empty()) {
+            (End::Told, _) => true,
+            (_, true) => {
+                self.end = End::Told;
+                true
+            }
+            (_, false) => {
+                self.end = End::Wanted;
+                false
+            }
+        }
+    }
+}
+
+// errno(3), on all machines of Linux that there is an io_uring crate for.
+const EINTR: i32 = 4;
+const EAGAIN: i32 = 11;
+const EPIPE: i32 = 32;
+const ECANCELED: i32 = 125;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::key::{Id, Kind};
+
+    fn write(outgo: &mut Outgo, bytes: &[u8]) -> io::Result<usize> {
+        outgo.write(&[IoSlice::new(bytes)], Vec::new)
+    }
+
+    /// One whose first bytes are with the kernel.
+    fn sending(bytes: &[u8]) -> Outgo {
+        let mut outgo = Outgo::new();
+        assert_eq!(write(&mut outgo, bytes).ok(), Some(bytes.len()));
+        assert_eq!(outgo.next().as_deref(), Some(bytes));
+        outgo.set_sending(Id::new(1, 2).key(Kind::Send));
+        outgo
+    }
+
+    const QUIET: Sent = Sent::All { more: false, end: false, tell: false };
+
+    #[test]
+    fn what_the_kernel_says_of_five_bytes_leads_on_as_the_table_says() {
+        let cases = [
+            (5, QUIET, 0),
+            (6, QUIET, 0),
+            (4, Sent::Rest(4), 0),
+            (1, Sent::Rest(1), 0),
+            (0, Sent::Failed, EPIPE),
+            (-EINTR, Sent::Rest(0), 0),
+            (-EAGAIN, Sent::Rest(0), 0),
+            (-ECANCELED, Sent::Cancelled, 0),
+            (-104, Sent::Failed, 104),
+        ];
+        for (result, then, error) in cases {
+            let mut outgo = sending(b"12345");
+            assert_eq!((outgo.sent(result, 5), outgo.error), (then, error), "{result}");
+            assert!(outgo.sending().is_none());
+        }
+    }
+
+    #[test]
+    fn what_is_written_meanwhile_goes_next_and_in_one() {
+        let mut outgo = sending(b"one");
+        assert_eq!(outgo.next(), None, "nothing was written");
+        for bytes in [b"two", b"333"] {
+            assert_eq!(write(&mut outgo, bytes).ok(), Some(3));
+        }
+        assert_eq!(outgo.next(), None, "the kernel has some of it");
+        assert_eq!(outgo.sent(3, 3), Sent::All { more: true, end: false, tell: false });
+        assert_eq!(outgo.next().as_deref(), Some(&b"two333"[..]));
+    }
+
+    #[test]
+    fn a_queue_takes_what_it_has_room_for_and_tells_when_it_is_empty() {
+        let mut outgo = sending(b"x");
+        for (len, taken) in [(QUEUE_BYTES_MAX - 1, QUEUE_BYTES_MAX - 1), (2, 1)] {
+            assert_eq!(write(&mut outgo, &vec![b'y'; len]).ok(), Some(taken));
+        }
+        let full = write(&mut outgo, b"z").map_err(|error| error.kind());
+        assert_eq!(full, Err(io::ErrorKind::WouldBlock));
+        assert_eq!(outgo.sent(1, 1), Sent::All { more: true, end: false, tell: false });
+        let queued = outgo.next().map(|bytes| bytes.len());
+        assert_eq!(queued, Some(QUEUE_BYTES_MAX));
+        outgo.set_sending(Id::new(1, 2).key(Kind::Send));
+        let all = outgo.sent(QUEUE_BYTES_MAX as i32, QUEUE_BYTES_MAX);
+        assert_eq!(all, Sent::All { more: false, end: false, tell: true });
+    }
+
+    #[test]
+    fn the_end_waits_for_what_was_written_and_nothing_is_written_behind_it() {
+        let mut outgo = sending(b"1");
+        assert_eq!(write(&mut outgo, b"2").ok(), Some(1));
+        assert!(!outgo.end() && !outgo.end());
+        assert_eq!(outgo.check().map_err(|error| error.kind()), Err(io::ErrorKind::BrokenPipe));
+        assert_eq!(outgo.sent(1, 1), Sent::All { more: true, end: false, tell: false });
+        assert_eq!(outgo.next().as_deref(), Some(&b"2"[..]));
+        outgo.set_sending(Id::new(1, 2).key(Kind::Send));
+        assert_eq!(outgo.sent(1, 1), Sent::All { more: false, end: true, tell: false });
+        assert!(outgo.end(), "it was told");
+        assert!(Outgo::new().end(), "with nothing to wait for it is told at once");
+    }
+
+    #[test]
+    fn what_was_given_up_goes_no_further_whatever_the_kernel_says_of_it() {
+        for result in [1, 0, 3, -ECANCELED, -104] {
+            let mut outgo = sending(b"one");
+            assert_eq!(write(&mut outgo, b"two").ok(), Some(3));
+            assert_eq!(outgo.give_up(), Some(Id::new(1, 2).key(Kind::Send)));
+            assert_eq!(outgo.sent(result, 3), Sent::Cancelled);
+            assert!(outgo.is_empty() && outgo.next().is_none() && outgo.check().is_err());
+        }
+    }
+
+    #[test]
+    fn a_connection_that_is_gone_takes_nothing_and_keeps_nothing() {
+        let mut outgo = sending(b"one");
+        assert_eq!(write(&mut outgo, b"two").ok(), Some(3));
+        assert_eq!(outgo.sent(-104, 3), Sent::Failed);
+        assert!(outgo.is_empty() && outgo.next().is_none());
+        assert_eq!(outgo.check().map_err(|error| error.raw_os_error()), Err(Some(104)));
+    }
+}

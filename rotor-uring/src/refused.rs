@@ -1,0 +1,143 @@
+//! `Refused`: why there is no ring, and what can be done about it.
+
+use std::error::Error;
+use std::fmt;
+use std::fs;
+use std::io;
+
+use rustix::io::Errno;
+
+/// The system gives no ring. Nothing was changed; a loop on mio does the same
+/// ([`choose`](crate::choose())).
+#[derive(Debug)]
+pub struct Refused {
+    step: Step,
+    error: io::Error,
+    /// What `kernel.io_uring_disabled` is.
+    disabled: Option<u8>,
+}
+
+/// At what the system refused.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Step {
+    /// io_uring_setup(2).
+    Setup,
+    /// Memory for the buffers.
+    Memory,
+    /// Registering the buffers.
+    Buffers,
+    /// The waker's descriptor.
+    Waker,
+    /// An operation that the kernel does not know, by its name.
+    Operation(&'static str),
+    /// A whole way of the system that is not Linux, or a kernel that loses completions.
+    Feature(&'static str),
+}
+
+impl Refused {
+    pub(crate) fn at(step: Step) -> impl FnOnce(io::Error) -> Refused {
+        move |error| Refused { step, error, disabled: read_disabled() }
+    }
+
+    /// Returns what the administrator or the caller may do, as one sentence.
+    fn advice(&self) -> &'static str {
+        let errno = self.error.raw_os_error().map(Errno::from_raw_os_error);
+        match (self.step, errno, self.disabled) {
+            (_, Some(Errno::PERM), Some(2)) => {
+                "the sysctl kernel.io_uring_disabled is 2: nobody may use it"
+            }
+            (_, Some(Errno::PERM), Some(1)) => {
+                "the sysctl kernel.io_uring_disabled is 1: only kernel.io_uring_group may use it"
+            }
+            (Step::Setup, Some(Errno::PERM | Errno::ACCESS), _) => {
+                "a seccomp filter forbids it (that of a container, for one)"
+            }
+            (Step::Setup, Some(Errno::NOSYS), _) => {
+                "the kernel was built without it, or a seccomp filter hides it"
+            }
+            (Step::Setup, Some(Errno::INVAL), _)
+            | (Step::Operation(_) | Step::Feature(_), ..)
+            | (Step::Buffers, Some(Errno::INVAL), _) => "Linux 6.1 or later is needed",
+            (_, Some(Errno::NOMEM), _) => {
+                "there is no memory to lock: raise RLIMIT_MEMLOCK, or make the ring smaller"
+            }
+            (_, Some(Errno::MFILE | Errno::NFILE), _) => {
+                "no descriptor is left: raise RLIMIT_NOFILE"
+            }
+            _ => "a loop on mio does the same",
+        }
+    }
+
+    /// Returns the error of the system.
+    pub fn error(&self) -> &io::Error {
+        &self.error
+    }
+}
+
+fn read_disabled() -> Option<u8> {
+    fs::read_to_string("/proc/sys/kernel/io_uring_disabled").ok()?.trim().parse().ok()
+}
+
+impl fmt::Display for Step {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Step::Setup => f.write_str("a ring"),
+            Step::Memory => f.write_str("memory for its buffers"),
+            Step::Buffers => f.write_str("a ring of buffers"),
+            Step::Waker => f.write_str("a descriptor to be woken by"),
+            Step::Operation(name) => write!(f, "the operation {name}"),
+            Step::Feature(name) => write!(f, "the feature {name}"),
+        }
+    }
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "io_uring refused: {}: {}", self.step, self.advice())
+    }
+}
+
+impl Error for Refused {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        Some(&self.error)
+    }
+}
+
+impl From<Refused> for io::Error {
+    fn from(refused: Refused) -> io::Error {
+        io::Error::new(refused.error.kind(), refused)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_refused_and_what_to_do_are_said() {
+        let of = |step, errno: Errno, disabled| Refused { step, error: errno.into(), disabled };
+        let cases = [
+            (of(Step::Setup, Errno::PERM, Some(2)), "io_uring_disabled is 2"),
+            (of(Step::Setup, Errno::PERM, Some(1)), "io_uring_group"),
+            (of(Step::Setup, Errno::PERM, Some(0)), "seccomp"),
+            (of(Step::Setup, Errno::PERM, None), "seccomp"),
+            (of(Step::Setup, Errno::NOSYS, None), "built without it"),
+            (of(Step::Setup, Errno::INVAL, None), "Linux 6.1"),
+            (of(Step::Setup, Errno::NOMEM, None), "RLIMIT_MEMLOCK"),
+            (of(Step::Setup, Errno::MFILE, None), "RLIMIT_NOFILE"),
+            (of(Step::Memory, Errno::NOMEM, None), "RLIMIT_MEMLOCK"),
+            (of(Step::Buffers, Errno::INVAL, None), "Linux 6.1"),
+            (of(Step::Waker, Errno::MFILE, None), "RLIMIT_NOFILE"),
+            (of(Step::Operation("ACCEPT"), Errno::OPNOTSUPP, None), "the operation ACCEPT"),
+            (of(Step::Feature("NODROP"), Errno::OPNOTSUPP, None), "the feature NODROP"),
+            (of(Step::Buffers, Errno::IO, None), "mio"),
+        ];
+        for (refused, text) in cases {
+            let said = refused.to_string();
+            assert!(said.starts_with("io_uring refused: ") && said.contains(text), "{said}");
+            assert!(refused.source().is_some());
+            let kind = refused.error().kind();
+            assert_eq!(io::Error::from(refused).kind(), kind);
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! `Provided`: the buffers that the kernel fills, and the ring by which it is given them.
+
+use std::io;
+use std::mem::size_of;
+use std::sync::atomic::{AtomicU16, Ordering};
+
+use io_uring::{IoUring, types::BufRingEntry};
+
+use super::region::Region;
+use crate::books::{Books, Piece};
+use crate::inbox::Lender;
+
+/// The one group of buffers that a ring has.
+pub(super) const GROUP: u16 = 0;
+/// `IOU_PBUF_RING_INC` (io_uring_register_buf_ring(3)): a receive takes as much of a buffer as it
+/// needs, and the next one goes on behind it.
+const INCREMENTAL: u16 = 2;
+
+/// The kernel reads the entries of the ring between its head and the tail that we publish, and
+/// writes into the buffers that they name. It writes into a buffer only behind what it has told us
+/// to have filled, and not at all once it has said that it is done: by the books, whoever has a
+/// [`Piece`] has those bytes to himself.
+pub(super) struct Provided {
+    entries: Region,
+    memory: Region,
+    books: Books,
+    count: u16,
+    buffer_bytes: u32,
+    /// The place behind the last entry.
+    tail: u16,
+    /// What the kernel was told of that.
+    published: u16,
+}
+
+impl Provided {
+    pub(super) fn new(count: u16, buffer_bytes: u32) -> io::Result<Provided> {
+        let bytes = usize::from(count) * buffer_bytes as usize;
+        Ok(Provided {
+            entries: Region::new(usize::from(count) * size_of::<BufRingEntry>())?,
+            memory: Region::new(bytes)?,
+            books: Books::new(count, buffer_bytes),
+            count,
+            buffer_bytes,
+            tail: 0,
+            published: 0,
+        })
+    }
+
+    /// Registers the ring and gives the kernel all buffers; to be filled bit by bit where it can.
+    pub(super) fn register(&mut self, ring: &IoUring) -> io::Result<()> {
+        let entries = self.entries.address(0).map_or(0, |start| start.as_ptr() as u64);
+        let register = |flags| {
+            // SAFETY: the entries are mapped, page-aligned, and stay until the kernel is done with
+            // the ring: `Ring::drop` sees to that.
+            unsafe {
+                ring.submitter().register_buf_ring_with_flags(entries, self.count, GROUP, flags)
+            }
+        };
+        match register(INCREMENTAL) {
+            // Before Linux 6.12.
+            Err(error) if error.kind() == io::ErrorKind::InvalidInput => register(0)?,
+            other => other?,
+        }
+        for buffer in 0..self.count {
+            self.give(buffer);
+        }
+        self.publish();
+        Ok(())
+    }
+
+    /// Puts a buffer, in which nobody reads, into the next entry. The kernel sees it once the tail
+    /// is published.
+    fn give(&mut self, buffer: u16) {
+        let at = usize::from(self.tail & (self.count - 1)) * size_of::<BufRingEntry>();
+        let memory = self.memory.address(usize::from(buffer) * self.buffer_bytes as usize);
+        let (Some(entry), Some(memory)) = (self.entries.address(at), memory) else { return };
+        // SAFETY: the entry is in the mapping and aligned, as entries are 16 bytes and the mapping
+        // begins a page. The kernel does not read it: there are as many entries as buffers, and
+        // this one's buffer is with us, so the place is behind the tail. The last two bytes of the
+        // first entry, which hold the tail, are not written by these.
+        let entry = unsafe { entry.cast::<BufRingEntry>().as_mut() };
+        entry.set_addr(memory.as_ptr() as u64);
+        entry.set_len(self.buffer_bytes);
+        entry.set_bid(buffer);
+        self.tail = self.tail.wrapping_add(1);
+    }
+
+    /// Shows the kernel what it was given.
+    #[inline]
+    pub(super) fn publish(&mut self) {
+        if self.published != self.tail
+            && let Some(entries) = self.entries.address(0)
+        {
+            // SAFETY: the first entry is mapped and initialised (with zeros at least). Its last two
+            // bytes are the tail, aligned, and written by us alone; the kernel reads them, so the
+            // store is atomic, and releases what was written to the entries before.
+            unsafe {
+                let tail = BufRingEntry::tail(entries.as_ptr().cast()).cast::<AtomicU16>();
+                (*tail).store(self.tail, Ordering::Release);
+            }
+            self.published = self.tail;
+        }
+    }
+
+    /// Takes what a completion says to have come.
+    pub(super) fn take(&mut self, buffer: u16, len: u32, goes_on: bool) -> Option<Piece> {
+        self.books.take(buffer, len, goes_on)
+    }
+}
+
+impl Lender for Provided {
+    #[inline]
+    fn bytes(&self, piece: &Piece) -> &[u8] {
+        let (start, range) = (piece.buffer() * self.buffer_bytes as usize, piece.range());
+        // SAFETY: the kernel has filled these bytes and told us so, and writes to them again only
+        // after the piece, which is borrowed here, was given back, and with it the buffer.
+        unsafe { self.memory.slice(start + range.start, start + range.end) }
+    }
+
+    fn give_back(&mut self, piece: Piece) {
+        if let Some(buffer) = self.books.give_back(piece) {
+            self.give(buffer);
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! How a ring is opened, and what a kernel must know for that.
+
+use std::io;
+
+use io_uring::{IoUring, Probe, opcode};
+use rustix::io::Errno;
+
+use super::Ring;
+use super::provided::Provided;
+use crate::config::UringConfig;
+use crate::refused::{Refused, Step};
+
+/// What is used, by its number and its name.
+const OPERATIONS: [(u8, &str); 5] = [
+    (opcode::RecvMulti::CODE, "RECV"),
+    (opcode::Send::CODE, "SEND"),
+    (opcode::PollAdd::CODE, "POLL_ADD"),
+    (opcode::AsyncCancel::CODE, "ASYNC_CANCEL"),
+    (opcode::Close::CODE, "CLOSE"),
+];
+
+impl Ring {
+    /// Opens a ring for this thread, which alone may use it.
+    pub(crate) fn open(config: &UringConfig) -> Result<Ring, Refused> {
+        let ring: IoUring = IoUring::builder()
+            // The thread that opens it is the one that enters it, and completions are made when it
+            // does: no interrupt of ours, no lock (io_uring_setup(2); Linux 6.1).
+            .setup_single_issuer()
+            .setup_defer_taskrun()
+            .setup_coop_taskrun()
+            // Says in memory that there is something for an enter to do.
+            .setup_taskrun_flag()
+            // One bad entry does not hold up those behind it.
+            .setup_submit_all()
+            .setup_cqsize(config.completions.max(config.submissions))
+            // A child process has no use for it.
+            .dontfork()
+            .build(config.submissions)
+            .map_err(Refused::at(Step::Setup))?;
+        check(&ring)?;
+        let mut provided = Provided::new(config.buffers, config.buffer_bytes)
+            .map_err(Refused::at(Step::Memory))?;
+        provided.register(&ring).map_err(Refused::at(Step::Buffers))?;
+        Ok(Ring::new(ring, provided))
+    }
+}
+
+/// Asks a ring what its kernel can do.
+fn check(ring: &IoUring) -> Result<(), Refused> {
+    let params = ring.params();
+    let features = [
+        // Else completions are lost where there are too many.
+        (params.is_feature_nodrop(), "NODROP"),
+        // The time of a wait is an argument of it.
+        (params.is_feature_ext_arg(), "EXT_ARG"),
+        (params.is_feature_skip_cqe_on_success(), "CQE_SKIP"),
+    ];
+    let missing = || io::Error::from(Errno::OPNOTSUPP);
+    if let Some((_, name)) = features.iter().find(|(has, _)| !has) {
+        return Err(Refused::at(Step::Feature(name))(missing()));
+    }
+    let mut probe = Probe::new();
+    ring.submitter().register_probe(&mut probe).map_err(Refused::at(Step::Setup))?;
+    match OPERATIONS.iter().find(|(code, _)| !probe.is_supported(*code)) {
+        Some((_, name)) => Err(Refused::at(Step::Operation(name))(missing())),
+        None => Ok(()),
+    }
+}

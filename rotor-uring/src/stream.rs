@@ -1,0 +1,251 @@
+//! `UringTcpStream` and `UringUnixStream`: connections.
+
+use std::fmt;
+use std::fs::File;
+use std::io::{self, IoSlice, Read, Write};
+use std::net::{self, Shutdown, SocketAddr};
+use std::os::unix::net as unix;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use rotor_core::net::StreamSocket;
+use rotor_core::{BackendHandle, Interest, Scope, Source, Token};
+use rustix::io::Errno;
+use socket2::{Domain, Protocol, SockAddr, SockRef, Socket, TcpKeepalive, Type};
+
+use crate::backend::UringHandle;
+use crate::driver::Made;
+use crate::member::Member;
+
+/// A TCP connection on io_uring.
+pub struct UringTcpStream {
+    member: Member,
+}
+
+/// A connection by a Unix socket, on io_uring.
+pub struct UringUnixStream {
+    member: Member,
+}
+
+const TCP: &str = "a TCP socket of io_uring";
+const UNIX: &str = "a Unix socket of io_uring";
+
+/// What both have in common.
+macro_rules! stream {
+    ($name:ident, $std:ty, $what:ident) => {
+        impl $name {
+            /// Takes over a connection that the process was given or has opened by other means.
+            ///
+            /// # Errors
+            ///
+            /// [`Unsupported`](io::ErrorKind::Unsupported) on a loop of another backend; the socket
+            /// is closed.
+            pub fn from_std<C>(socket: $std, scope: &Scope<'_, C>) -> io::Result<$name> {
+                UringHandle::of(scope, $what)?;
+                socket.set_nonblocking(true)?;
+                let made = match socket.peer_addr() {
+                    Ok(_) => Made::Stream,
+                    Err(_) => Made::Connecting,
+                };
+                Ok($name::of(Member::new(socket.into(), made, $what, scope)?))
+            }
+
+            /// What a listener of the same ring has accepted.
+            pub(crate) fn of(member: Member) -> $name {
+                $name { member }
+            }
+
+            /// Asks the socket, or sets one of its options.
+            fn with<T>(&self, call: impl FnOnce(SockRef<'_>) -> io::Result<T>) -> io::Result<T> {
+                self.member.driver().with_fd(self.member.id(), |fd| call(SockRef::from(&fd)))
+            }
+        }
+
+        impl Read for $name {
+            #[inline]
+            fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+                self.member.driver().read(self.member.id(), buffer)
+            }
+        }
+
+        impl Write for $name {
+            #[inline]
+            fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+                self.member.driver().write(self.member.id(), &[IoSlice::new(bytes)])
+            }
+
+            fn write_vectored(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
+                self.member.driver().write(self.member.id(), slices)
+            }
+
+            /// Nothing: what was written is sent, as if the system had it.
+            #[inline]
+            fn flush(&mut self) -> io::Result<()> {
+                Ok(())
+            }
+        }
+
+        impl Source for $name {
+            fn register(
+                &mut self,
+                backend: &dyn BackendHandle,
+                token: Token,
+                interest: Interest,
+            ) -> io::Result<()> {
+                self.member.register(backend, token, interest, $what)
+            }
+
+            fn deregister(&mut self, backend: &dyn BackendHandle) -> io::Result<()> {
+                self.member.deregister(backend, $what)
+            }
+        }
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, concat!(stringify!($name), "({:?})"), self.member)
+            }
+        }
+    };
+}
+
+/// What both answer a stream's questions with.
+macro_rules! answers {
+    () => {
+        /// The end goes behind what was written: it is told when that has left, and what is wrong
+        /// then by the next read.
+        fn shutdown(&mut self, how: Shutdown) -> io::Result<()> {
+            self.member.driver().shutdown(self.member.id(), how)
+        }
+
+        fn take_error(&self) -> io::Result<Option<io::Error>> {
+            self.member.driver().take_error(self.member.id())
+        }
+
+        fn is_connected(&self) -> bool {
+            self.with(|socket| socket.peer_addr()).is_ok()
+        }
+
+        /// What came before it was registered is told of.
+        fn holds_input(&self) -> bool {
+            false
+        }
+
+        #[inline]
+        fn short_read_drains(&self) -> bool {
+            self.member.driver().is_drained(self.member.id())
+        }
+
+        fn set_send_buffer(&self, bytes: usize) -> io::Result<()> {
+            self.with(|socket| socket.set_send_buffer_size(bytes))
+        }
+
+        fn set_receive_buffer(&self, bytes: usize) -> io::Result<()> {
+            self.with(|socket| socket.set_recv_buffer_size(bytes))
+        }
+
+        fn send_file(&mut self, file: &File, offset: u64, count: usize) -> io::Result<usize> {
+            let sent = self.member.driver().send_by(self.member.id(), |fd| {
+                rotor_core::net::send_file_by_kernel(fd, file, offset, count)
+            });
+            match sent {
+                Err(error) if error.kind() == io::ErrorKind::Unsupported => {
+                    read_and_write(self, file, offset, count)
+                }
+                other => other,
+            }
+        }
+    };
+}
+
+stream!(UringTcpStream, net::TcpStream, TCP);
+stream!(UringUnixStream, unix::UnixStream, UNIX);
+
+impl StreamSocket for UringTcpStream {
+    type Target = SocketAddr;
+
+    fn connect<C>(target: &SocketAddr, scope: &Scope<'_, C>) -> io::Result<UringTcpStream> {
+        UringHandle::of(scope, TCP)?;
+        let socket = Socket::new(Domain::for_address(*target), Type::STREAM, Some(Protocol::TCP))?;
+        socket.set_nonblocking(true)?;
+        // An urgent byte stays in its place among the others.
+        socket.set_out_of_band_inline(true)?;
+        let made = begin(&socket, &(*target).into())?;
+        Ok(UringTcpStream::of(Member::new(socket.into(), made, TCP, scope)?))
+    }
+
+    fn peer_address(&self) -> Option<SocketAddr> {
+        self.with(|socket| socket.peer_addr()).ok()?.as_socket()
+    }
+
+    fn local_address(&self) -> Option<SocketAddr> {
+        self.with(|socket| socket.local_addr()).ok()?.as_socket()
+    }
+
+    fn set_nodelay(&self, yes: bool) -> io::Result<()> {
+        self.with(|socket| socket.set_tcp_nodelay(yes))
+    }
+
+    fn set_keepalive(&self, idle: Option<Duration>) -> io::Result<()> {
+        self.with(|socket| match idle {
+            Some(idle) => socket.set_tcp_keepalive(&TcpKeepalive::new().with_time(idle)),
+            None => socket.set_keepalive(false),
+        })
+    }
+
+    fn set_unsent_max(&self, bytes: u32) -> io::Result<()> {
+        self.with(|socket| socket.set_tcp_notsent_lowat(bytes))
+    }
+
+    answers!();
+}
+
+impl StreamSocket for UringUnixStream {
+    type Target = PathBuf;
+
+    fn connect<C>(target: &PathBuf, scope: &Scope<'_, C>) -> io::Result<UringUnixStream> {
+        UringHandle::of(scope, UNIX)?;
+        let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
+        socket.set_nonblocking(true)?;
+        let made = begin(&socket, &SockAddr::unix(target)?)?;
+        Ok(UringUnixStream::of(Member::new(socket.into(), made, UNIX, scope)?))
+    }
+
+    fn peer_address(&self) -> Option<SocketAddr> {
+        // It has a path at most, which is no `SocketAddr`.
+        None
+    }
+
+    fn local_address(&self) -> Option<SocketAddr> {
+        None
+    }
+
+    answers!();
+}
+
+/// Begins to connect; how far that has come.
+fn begin(socket: &Socket, target: &SockAddr) -> io::Result<Made> {
+    match socket.connect(target) {
+        Ok(()) => Ok(Made::Connecting),
+        // It goes on (connect(2)): an event says later whether it is connected.
+        Err(error) if Errno::from_io_error(&error) == Some(Errno::INPROGRESS) => {
+            Ok(Made::Connecting)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// How many bytes of a file are copied at a time where the kernel cannot send it by itself.
+const FILE_CHUNK: usize = 16 * 1024;
+
+fn read_and_write(
+    socket: &mut impl Write,
+    file: &File,
+    offset: u64,
+    count: usize,
+) -> io::Result<usize> {
+    use std::os::unix::fs::FileExt;
+    let mut chunk = [0; FILE_CHUNK];
+    let wanted = count.min(FILE_CHUNK);
+    let read = file.read_at(&mut chunk[..wanted], offset)?;
+    if read == 0 { Ok(0) } else { socket.write(&chunk[..read]) }
+}

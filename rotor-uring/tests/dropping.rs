@@ -1,0 +1,186 @@
+//! Connections that are dropped at each step of their life, by either side; and loops that end with
+//! operations under way. `ROTOR_CHURN` says how often (6 times by default, each step). Under the
+//! address sanitizer by `tests/long/uring`.
+#![cfg(target_os = "linux")]
+#![forbid(unsafe_code)]
+
+mod rig;
+
+use std::io::{Read, Write};
+use std::net::{Shutdown, TcpStream};
+use std::time::Duration;
+
+use rig::{Rig, connect, fill, text};
+use rotor_core::net::StreamSocket;
+use rotor_uring::{UringConfig, UringTcpListener, UringTcpStream};
+
+/// What has been done with a connection before it is dropped.
+type Step = (&'static str, fn(&mut Rig, &mut UringTcpStream, &mut TcpStream));
+
+const STEPS: [Step; 15] = [
+    ("accepted", |_, _, _| {}),
+    ("registered", |rig, server, _| rig.register(server)),
+    ("given", |rig, server, _| {
+        rig.register(server);
+        rig.turn();
+    }),
+    ("spoken to", |rig, server, client| {
+        rig.register(server);
+        rig.turn();
+        client.write_all(&text(3_000)).expect("it fits");
+    }),
+    ("unread", |rig, server, client| {
+        rig.register(server);
+        client.write_all(&text(3_000)).expect("it fits");
+        rig.turns(2);
+    }),
+    ("half read", |rig, server, client| {
+        rig.register(server);
+        client.write_all(&text(3_000)).expect("it fits");
+        rig.read(server, Some(1_000));
+    }),
+    ("held back", |rig, server, client| {
+        rig.register(server);
+        for _ in 0..4 {
+            fill(client, &text(200_000));
+            rig.turn();
+        }
+    }),
+    ("deregistered", |rig, server, client| {
+        rig.register(server);
+        rig.turn();
+        client.write_all(b"x").expect("it fits");
+        rig.with(|scope| scope.deregister(server)).expect("it is registered");
+    }),
+    ("written to", |rig, server, _| {
+        rig.register(server);
+        server.write_all(&text(3_000)).expect("it is taken");
+    }),
+    ("sending", |rig, server, _| {
+        rig.register(server);
+        server.set_send_buffer(4_096).expect("it can be");
+        for _ in 0..100 {
+            let _full = server.write(&text(9_000));
+            rig.turn();
+        }
+    }),
+    ("full", |rig, server, _| {
+        rig.register(server);
+        server.set_send_buffer(4_096).expect("it can be");
+        fill(server, &text(8 << 20));
+        rig.turn();
+    }),
+    ("sending, and its peer is gone", |rig, server, client| {
+        rig.register(server);
+        for _ in 0..40 {
+            let _full = server.write(&text(9_000));
+        }
+        let _gone = client.shutdown(Shutdown::Both);
+        rig.turns(2);
+        let _reset = server.write(&text(9_000));
+    }),
+    ("ended by its peer", |rig, server, client| {
+        rig.register(server);
+        client.write_all(b"last words").expect("it fits");
+        client.shutdown(Shutdown::Write).expect("it is connected");
+        rig.turns(2);
+    }),
+    ("ended, with more to be sent", |rig, server, _| {
+        rig.register(server);
+        server.write_all(&text(9_000)).expect("it is taken");
+        server.shutdown(Shutdown::Write).expect("it is told later");
+    }),
+    ("just turned", |rig, server, client| {
+        rig.register(server);
+        client.write_all(&text(3_000)).expect("it fits");
+        server.write_all(&text(3_000)).expect("it is taken");
+        rig.turn();
+    }),
+];
+
+fn rounds() -> usize {
+    std::env::var("ROTOR_CHURN").ok().and_then(|text| text.parse().ok()).unwrap_or(6)
+}
+
+/// Small, so that all that can run out does.
+fn small() -> UringConfig {
+    UringConfig::new()
+        .buffers(2, 2_048)
+        .unread_bytes_max(4_096)
+        .submissions(8)
+        .completions(16)
+        .linger(Duration::from_millis(1))
+}
+
+fn accept(rig: &mut Rig, listener: &mut UringTcpListener) -> UringTcpStream {
+    rig.accept(listener)
+}
+
+#[test]
+fn a_connection_that_is_dropped_at_any_step_is_forgotten_and_leaves_the_others_alone() {
+    for config in [UringConfig::new().linger(Duration::from_millis(1)), small()] {
+        let Some(mut rig) = Rig::open(&config) else { return };
+        let (mut witness, mut its_peer) = rig.pair();
+        let (mut listener, address) = rig.listen();
+        let base = rig.stats().sockets;
+        for round in 0..rounds() {
+            for (name, step) in STEPS {
+                let mut client = connect(address);
+                let mut server = accept(&mut rig, &mut listener);
+                step(&mut rig, &mut server, &mut client);
+                // By the one side first, or by the other.
+                if (round + name.len()) % 2 == 0 {
+                    drop(client);
+                    rig.turns(round % 3);
+                    drop(server);
+                } else {
+                    drop(server);
+                    rig.turns(round % 3);
+                    drop(client);
+                }
+            }
+            its_peer.write_all(&text(5_000)).expect("it fits");
+            assert!(rig.read(&mut witness, Some(5_000)) == text(5_000));
+            rig.told();
+        }
+        rig.until(|rig| rig.stats().sockets == base);
+        assert_eq!(rig.stats().stale, 0);
+    }
+}
+
+#[test]
+fn a_loop_may_end_with_operations_of_every_kind_under_way() {
+    for round in 0..rounds().min(6) {
+        for config in [UringConfig::new(), small()] {
+            let Some(mut rig) = Rig::open(&config) else { return };
+            let (mut listener, address) = rig.listen();
+            let mut kept = Vec::new();
+            for (_, step) in STEPS {
+                let mut client = connect(address);
+                let mut server = accept(&mut rig, &mut listener);
+                step(&mut rig, &mut server, &mut client);
+                kept.push((server, client));
+            }
+            let (servers, clients): (Vec<_>, Vec<_>) = kept.into_iter().unzip();
+            // The loop before its sockets, or behind them, or behind some.
+            match round % 3 {
+                0 => drop(rig),
+                1 => drop((servers, rig)),
+                _ => drop((clients, rig)),
+            }
+        }
+    }
+}
+
+#[test]
+fn what_was_written_before_a_loop_ends_leaves_all_the_same() {
+    let Some(mut rig) = Rig::open(&UringConfig::new()) else { return };
+    let (mut server, mut client) = rig.pair();
+    rig.turn();
+    server.write_all(b"farewell").expect("it is taken");
+    drop((server, rig));
+    client.set_nonblocking(false).expect("it can be");
+    let mut got = Vec::new();
+    client.read_to_end(&mut got).expect("it ends in order");
+    assert_eq!(got, b"farewell");
+}

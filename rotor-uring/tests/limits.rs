@@ -1,0 +1,248 @@
+//! What happens when something runs out: buffers, room in a queue, room for what is unread.
+#![cfg(target_os = "linux")]
+#![forbid(unsafe_code)]
+
+mod rig;
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::Shutdown;
+use std::time::Duration;
+
+use rig::{Rig, connect, fill, not_yet, text};
+use rotor_core::net::{Listener, StreamSocket};
+use rotor_core::{Config, EventSet, Interest, Loop};
+use rotor_uring::UringConfig;
+
+#[test]
+fn without_a_free_buffer_a_socket_is_asked_and_nothing_is_lost() {
+    let Some(mut rig) = Rig::open(&UringConfig::new().buffers(1, 256)) else { return };
+    let mut pairs: Vec<_> = (0..3).map(|_| rig.pair()).collect();
+    let text = text(10_000);
+    for (_, client) in &mut pairs {
+        client.write_all(&text).expect("it fits");
+    }
+    for (server, _) in &mut pairs {
+        assert!(rig.read(server, Some(text.len())) == text);
+    }
+    assert!(rig.stats().buffers_exhausted > 0 && rig.stats().direct_calls > 0);
+    // And given again, once there is one.
+    let calls = rig.stats().direct_calls;
+    for (server, client) in &mut pairs {
+        assert!(not_yet(server.read(&mut [0])).is_none());
+        rig.turn();
+        client.write_all(b"again").expect("it fits");
+        assert_eq!(rig.read(server, Some(5)), b"again");
+    }
+    assert!(rig.stats().direct_calls <= calls + 3, "{:?}", rig.stats());
+}
+
+#[test]
+fn what_is_not_read_in_its_turn_keeps_no_buffer_and_is_read_later() {
+    let Some(mut rig) = Rig::open(&UringConfig::new().buffers(1, 4_096)) else { return };
+    let (mut idle, mut its_peer) = rig.pair();
+    its_peer.write_all(b"for later").expect("it fits");
+    rig.until(|rig| rig.stats().bytes_copied == 9);
+    let (mut server, mut client) = rig.pair();
+    for _ in 0..100 {
+        // By the ring, which has heard of the receive.
+        rig.turn();
+        client.write_all(&[7; 100]).expect("it fits");
+        rig.turn();
+        assert_eq!(rig.read(&mut server, Some(100)), [7; 100]);
+    }
+    // Where it is full there is none for a moment. If the first one kept it, there never was again.
+    assert!(rig.stats().buffers_exhausted < 10, "{:?}", rig.stats());
+    its_peer.write_all(b", and more").expect("it fits");
+    assert_eq!(rig.read(&mut idle, Some(19)), b"for later, and more");
+}
+
+#[test]
+fn a_stream_that_is_not_read_is_given_no_more_than_the_mark_and_a_rest() {
+    let config = UringConfig::new().unread_bytes_max(4_096);
+    let Some(mut rig) = Rig::open(&config) else { return };
+    let (mut server, mut client) = rig.pair();
+    server.set_receive_buffer(32 * 1024).expect("it can be");
+    let text = text(32 << 20);
+    let mut sent = 0;
+    // Until the kernel has no more room, whatever turns are taken.
+    for _ in 0..50 {
+        sent += fill(&mut client, &text[sent..]);
+        rig.turn();
+    }
+    assert!(sent < text.len() && rig.stats().held_back == 1, "{sent}, {:?}", rig.stats());
+    // At the most what fits into all buffers.
+    assert!(rig.stats().bytes_copied <= config.memory_bytes() as u64, "{:?}", rig.stats());
+    let mut got = Vec::new();
+    while got.len() < text.len() {
+        let so_far = got.len();
+        got.extend(rig.read(&mut server, Some(sent - so_far)));
+        sent += fill(&mut client, &text[sent..]);
+    }
+    assert!(got == text);
+}
+
+#[test]
+fn more_operations_than_a_queue_takes_go_in_order_and_all_complete() {
+    let config = UringConfig::new().submissions(1).completions(2);
+    let Some(mut rig) = Rig::open(&config) else { return };
+    let mut pairs: Vec<_> = (0..40).map(|_| rig.pair()).collect();
+    for (number, (server, client)) in pairs.iter_mut().enumerate() {
+        server.write_all(&[number as u8; 100]).expect("it is taken");
+        client.write_all(&[number as u8 + 100; 100]).expect("it fits");
+    }
+    for (number, (server, client)) in pairs.iter_mut().enumerate() {
+        assert_eq!(rig.read(client, Some(100)), [number as u8; 100]);
+        assert_eq!(rig.read(server, Some(100)), [number as u8 + 100; 100]);
+    }
+    let stats = rig.stats();
+    assert!(stats.submissions_overflowed > 0 && stats.completions_overflowed > 0, "{stats:?}");
+    assert_eq!(stats.stale, 0);
+}
+
+#[test]
+fn a_turn_takes_so_many_completions_and_the_next_one_the_others() {
+    let Some(mut rig) = Rig::open(&UringConfig::new().events_max(3)) else { return };
+    let mut pairs: Vec<_> = (0..20).map(|_| rig.pair()).collect();
+    rig.turns(10);
+    rig.told();
+    for (_, client) in &mut pairs {
+        client.write_all(b"x").expect("it fits");
+    }
+    rig.turn();
+    let first = rig.told().len();
+    assert!((1..=3).contains(&first), "{first}");
+    for (server, _) in &mut pairs {
+        assert_eq!(rig.read(server, Some(1)), b"x");
+    }
+}
+
+#[test]
+fn connections_that_the_machine_does_not_take_wait_with_the_system() {
+    let Some(mut rig) = Rig::open(&UringConfig::new()) else { return };
+    let (mut listener, address) = rig.listen();
+    rig.turn();
+    let base = rig.stats();
+    let clients: Vec<_> = (0..200).map(|_| connect(address)).collect();
+    rig.turns(20);
+    assert!(listener.has_waiting());
+    assert_eq!(rig.stats().sockets, base.sockets, "none is with us");
+    let servers: Vec<_> = clients.iter().map(|_| rig.accept(&mut listener)).collect();
+    assert_eq!(rig.stats().sockets, base.sockets + servers.len());
+    assert!(not_yet(listener.accept()).is_none() && !listener.has_waiting());
+    // And the next one is told of.
+    rig.turns(2);
+    rig.told();
+    let _last = connect(address);
+    rig.until(|rig| rig.told().iter().any(|events| events.is_readable()));
+    drop(rig.accept(&mut listener));
+}
+
+#[test]
+fn a_peer_that_takes_little_at_a_time_gets_all_and_then_the_end() {
+    let Some(mut rig) = Rig::open(&UringConfig::new()) else { return };
+    let (mut server, mut client) = rig.pair();
+    server.set_send_buffer(4_096).expect("it can be");
+    let text = text(400_000);
+    let (mut taken, mut got) = (0, Vec::new());
+    let mut chunk = [0; 1_000];
+    rig.until(|rig| {
+        // Small ones, so that they go through the ring.
+        while taken < text.len() {
+            let piece = &text[taken..(taken + 3_000).min(text.len())];
+            let Some(count) = not_yet(server.write(piece)) else { break };
+            taken += count;
+        }
+        rig.turn();
+        if let Some(count) = not_yet(client.read(&mut chunk)) {
+            got.extend_from_slice(&chunk[..count]);
+        }
+        taken == text.len()
+    });
+    server.shutdown(Shutdown::Write).expect("it is told later");
+    let late = server.write(b"more").expect_err("its end was told");
+    assert_eq!(late.kind(), ErrorKind::BrokenPipe);
+    got.extend(rig.read(&mut client, None));
+    assert!(got == text, "{} of {}", got.len(), text.len());
+}
+
+#[test]
+fn a_stream_that_was_dropped_sends_what_it_had_taken_and_no_longer_than_it_may() {
+    for (linger, is_kept) in [(Duration::from_secs(60), true), (Duration::ZERO, false)] {
+        let Some(mut rig) = Rig::open(&UringConfig::new().linger(linger)) else { return };
+        let base = rig.stats().sockets;
+        let (mut server, mut client) = rig.pair();
+        server.set_send_buffer(4_096).expect("it can be");
+        let (text, mut taken) = (text(16 << 20), 0);
+        // Until neither the kernel nor the stream takes more.
+        for _ in 0..2_000 {
+            taken += not_yet(server.write(&text[taken..taken + 10_000])).unwrap_or(0);
+            rig.turn();
+        }
+        drop(server);
+        if is_kept {
+            let got = rig.read(&mut client, None);
+            assert!(got == text[..taken], "{} of {taken}", got.len());
+        }
+        rig.until(|rig| rig.stats().sockets == base);
+        assert_eq!(rig.stats().lingered_too_long, u64::from(!is_kept));
+        assert_eq!(rig.stats().stale, 0);
+    }
+}
+
+#[test]
+fn a_socket_is_of_one_ring_and_registered_once() {
+    let config = UringConfig::new();
+    let (Some(mut rig), Some(mut other)) = (Rig::open(&config), Rig::open(&config)) else {
+        return;
+    };
+    let (mut server, _client) = rig.pair();
+    let twice = rig.with(|scope| scope.register(&mut server, Interest::Both));
+    assert_eq!(twice.expect_err("it is registered").kind(), ErrorKind::AlreadyExists);
+    rig.with(|scope| scope.deregister(&mut server)).expect("it is registered");
+    let again = rig.with(|scope| scope.deregister(&mut server));
+    assert_eq!(again.expect_err("no longer").kind(), ErrorKind::NotFound);
+    let elsewhere = other.with(|scope| scope.register(&mut server, Interest::Both));
+    assert_eq!(elsewhere.expect_err("another ring").kind(), ErrorKind::Unsupported);
+    let mut on_mio = Loop::<rig::Note>::new(&Config::new()).expect("there are descriptors");
+    let made = on_mio.add_machine_with(|scope| {
+        let foreign = scope.register(&mut server, Interest::Both).expect_err("another backend");
+        assert_eq!(foreign.kind(), ErrorKind::Unsupported);
+        assert!(foreign.to_string().contains("io_uring") && foreign.to_string().contains("mio"));
+        rotor_core::Response::done()
+    });
+    made.expect_err("it ended at once");
+    // What came meanwhile is told of when it is registered again.
+    rig.register(&mut server);
+}
+
+#[test]
+fn what_came_while_a_stream_was_not_registered_is_told_when_it_is() {
+    let Some(mut rig) = Rig::open(&UringConfig::new()) else { return };
+    let (mut server, mut client) = rig.pair();
+    rig.turn();
+    client.write_all(b"hello").expect("it fits");
+    rig.with(|scope| scope.deregister(&mut server)).expect("it is registered");
+    rig.turns(3);
+    rig.told();
+    rig.register(&mut server);
+    rig.until(|rig| rig.told().iter().any(|events| events.contains(EventSet::READABLE)));
+    assert_eq!(rig.read(&mut server, Some(5)), b"hello");
+}
+
+#[test]
+fn what_stood_in_the_kernel_is_read_before_the_first_wait_and_nothing_of_it_twice() {
+    let Some(mut rig) = Rig::open(&UringConfig::new()) else { return };
+    let (mut listener, address) = rig.listen();
+    let mut client = connect(address);
+    let mut server = rig.accept(&mut listener);
+    client.write_all(b"request").expect("it fits");
+    rig.register(&mut server);
+    // As a machine does that is to end and looks once more.
+    let mut bytes = [0; 4];
+    assert_eq!(not_yet(server.read(&mut bytes)), Some(4));
+    assert_eq!(&bytes, b"requ");
+    client.write_all(b", another").expect("it fits");
+    // A call in the midst of a turn: from now on the kernel has heard of it.
+    drop(listener);
+    assert_eq!(rig.read(&mut server, Some(12)), b"est, another");
+}

@@ -1,0 +1,180 @@
+//! A loop on io_uring whose sockets the test holds: machines only lend their tokens.
+#![allow(dead_code, reason = "each suite uses a part of it")]
+#![expect(clippy::disallowed_methods, reason = "the other end is no machine")]
+
+use std::convert::Infallible;
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
+
+use rotor_core::net::{ListenOptions, Listener};
+use rotor_core::{Config, EventSet, Interest, Loop, LoopInstance, Machine, Response, Scope};
+use rotor_uring::{Uring, UringConfig, UringHandle, UringStats, UringTcpListener, UringTcpStream};
+
+/// The events that machines were told of.
+pub(crate) type Told = Vec<EventSet>;
+
+/// What notes that it was told something.
+pub(crate) struct Note;
+
+impl Machine for Note {
+    type Context = Told;
+    type Seed = Infallible;
+
+    fn ready(self, events: EventSet, scope: &mut Scope<'_, Told>) -> Response<Self, Infallible> {
+        scope.push(events);
+        Response::keep(self)
+    }
+}
+
+pub(crate) struct Rig {
+    pub(crate) instance: LoopInstance<Note, Uring>,
+    handle: UringHandle,
+}
+
+impl Rig {
+    /// `None`, and a line that says why, where the system refuses.
+    pub(crate) fn open(config: &UringConfig) -> Option<Rig> {
+        let uring = match Uring::open(config) {
+            Ok(uring) => uring,
+            Err(refused) => {
+                eprintln!("skipped: {refused}");
+                return None;
+            }
+        };
+        let limits = Config::new().machines_max(100_000);
+        let creator = Loop::<Note, _>::with_backend(uring, &limits).expect("there is memory");
+        let mut instance = creator.instantiate(Told::new());
+        let handle = Self::within(&mut instance, |scope| {
+            UringHandle::of(scope, "a test").expect("it is of this backend").clone()
+        });
+        Some(Rig { instance, handle })
+    }
+
+    /// Runs something with the scope of a machine of its own.
+    pub(crate) fn with<T>(&mut self, ask: impl FnOnce(&mut Scope<'_, Told>) -> T) -> T {
+        Self::within(&mut self.instance, ask)
+    }
+
+    fn within<T>(
+        instance: &mut LoopInstance<Note, Uring>,
+        ask: impl FnOnce(&mut Scope<'_, Told>) -> T,
+    ) -> T {
+        let mut answer = None;
+        let made = instance.add_machine_with(|scope| {
+            answer = Some(ask(scope));
+            Response::ok(Note)
+        });
+        made.expect("there is room");
+        answer.expect("the closure ran")
+    }
+
+    pub(crate) fn turn(&mut self) {
+        self.instance.turn(Some(Duration::ZERO)).expect("the loop goes on");
+    }
+
+    pub(crate) fn turns(&mut self, count: usize) {
+        (0..count).for_each(|_| self.turn());
+    }
+
+    /// Takes turns until it is so.
+    pub(crate) fn until(&mut self, mut is_so: impl FnMut(&mut Rig) -> bool) {
+        for _ in 0..100_000 {
+            if is_so(self) {
+                return;
+            }
+            self.instance.turn(Some(Duration::from_millis(1))).expect("the loop goes on");
+        }
+        panic!("it does not come to that: {:?}", self.stats());
+    }
+
+    pub(crate) fn stats(&self) -> UringStats {
+        self.handle.stats()
+    }
+
+    pub(crate) fn told(&mut self) -> Told {
+        std::mem::take(self.instance.context_mut())
+    }
+
+    pub(crate) fn listen(&mut self) -> (UringTcpListener, SocketAddr) {
+        let any = SocketAddr::from(([127, 0, 0, 1], 0));
+        self.with(|scope| {
+            let listener = UringTcpListener::bind(&any, &ListenOptions::new(), scope);
+            let mut listener = listener.expect("a port is free");
+            scope.register(&mut listener, Interest::Readable).expect("of this backend");
+            let address = listener.local_address().expect("it is bound");
+            (listener, address)
+        })
+    }
+
+    /// The next connection of a listener that somebody connects to.
+    pub(crate) fn accept(&mut self, listener: &mut UringTcpListener) -> UringTcpStream {
+        let mut accepted = None;
+        self.until(|_| {
+            accepted = not_yet(listener.accept());
+            accepted.is_some()
+        });
+        accepted.expect("as asked").0
+    }
+
+    pub(crate) fn register(&mut self, socket: &mut UringTcpStream) {
+        self.with(|scope| scope.register(socket, Interest::Both)).expect("of this backend");
+    }
+
+    /// A registered connection, and its other end, which does not block.
+    pub(crate) fn pair(&mut self) -> (UringTcpStream, TcpStream) {
+        let (mut listener, address) = self.listen();
+        let client = connect(address);
+        let mut server = self.accept(&mut listener);
+        self.register(&mut server);
+        (server, client)
+    }
+
+    /// Reads so many bytes, or to the end.
+    pub(crate) fn read(&mut self, socket: &mut impl Read, count: Option<usize>) -> Vec<u8> {
+        let (mut got, mut chunk) = (Vec::new(), [0; 5_000]);
+        self.until(|_| {
+            while count.is_none_or(|count| got.len() < count)
+                && let Some(read) = not_yet(socket.read(&mut chunk))
+            {
+                got.extend_from_slice(&chunk[..read]);
+                if read == 0 {
+                    return true;
+                }
+            }
+            count.is_some_and(|count| got.len() >= count)
+        });
+        got
+    }
+}
+
+pub(crate) fn connect(address: SocketAddr) -> TcpStream {
+    let client = TcpStream::connect(address).expect("the listener listens");
+    client.set_nonblocking(true).expect("it can be");
+    client
+}
+
+/// Nothing where it would block.
+pub(crate) fn not_yet<T>(result: io::Result<T>) -> Option<T> {
+    match result {
+        Ok(value) => Some(value),
+        Err(error) if error.kind() == ErrorKind::WouldBlock => None,
+        Err(error) => panic!("{error}"),
+    }
+}
+
+/// Writes as much as is taken.
+pub(crate) fn fill(socket: &mut impl Write, bytes: &[u8]) -> usize {
+    let mut taken = 0;
+    while taken < bytes.len()
+        && let Some(count) = not_yet(socket.write(&bytes[taken..]))
+    {
+        taken += count;
+    }
+    taken
+}
+
+/// Bytes that show where they belong.
+pub(crate) fn text(len: usize) -> Vec<u8> {
+    (0..len).map(|byte| (byte % 251) as u8).collect()
+}
