@@ -1,0 +1,112 @@
+//! `Driven`: a future inside a machine.
+
+use std::fmt;
+use std::pin::Pin;
+use std::task::Poll;
+
+use rotor_core::{Scope, Time};
+
+use crate::poller::Poller;
+
+/// A future that a machine keeps, and polls where it is woken.
+///
+/// **The future runs on the loop, in the handlers of its machine; what it awaits wakes that
+/// machine.** It need not be `Send`; a machine with one in it is not, and stays with its loop.
+///
+/// * Poll it in `wakeup`, and in `timeout` if it [sleeps](crate::sleep), which
+///   [`deadline`](Driven::deadline) tells. Polls for nothing (wake-ups may be spurious) do no harm,
+///   nor does one after its end.
+/// * Nothing is polled by itself: the first poll is the machine's too. [`Scope::wake_self`] asks for
+///   it.
+/// * A future that wakes itself is polled again in the next turn, behind the other machines. One
+///   that computes for long, or awaits what is always ready, holds up the loop as any handler that
+///   blocks ([`Blocking`](rotor_core::Blocking) names its machine).
+/// * Dropping it drops the future, wherever that stands: that is how it is cancelled. A waker of it
+///   that is left wakes nobody then, or its machine for nothing.
+/// * A panic in a poll is one in the machine's handler: it costs that machine, and the future is
+///   dropped.
+///
+/// # Examples
+///
+/// A machine that asks for a number, and ends with it:
+///
+/// ```
+/// use std::task::Poll;
+///
+/// use rotor_async::Driven;
+/// use rotor_core::{Config, Infallible, Loop, Machine, Response, Scope};
+///
+/// struct Sum(Driven<u32>);
+///
+/// impl Machine for Sum {
+///     type Context = u32;
+///     type Seed = Infallible;
+///
+///     fn wakeup(mut self, scope: &mut Scope<'_, u32>) -> Response<Self> {
+///         match self.0.poll(scope) {
+///             Poll::Ready(sum) => {
+///                 **scope = sum;
+///                 Response::done()
+///             }
+///             Poll::Pending => Response::keep(self),
+///         }
+///     }
+/// }
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let mut creator = Loop::new(&Config::new())?;
+/// creator.add_machine_with(|scope| {
+///     let (port, future) = scope.create_future();
+///     std::thread::spawn(move || port.set(20));
+///     scope.wake_self();
+///     Response::ok(Sum(Driven::new(async { rotor_async::wait(future).await.unwrap_or(0) + 1 }, scope)))
+/// })?;
+/// let mut instance = creator.instantiate(0);
+/// instance.run()?;
+/// assert_eq!(*instance.context(), 21);
+/// # Ok(())
+/// # }
+/// ```
+pub struct Driven<T> {
+    /// Absent once it has ended.
+    future: Option<Pin<Box<dyn Future<Output = T>>>>,
+    poller: Poller,
+}
+
+impl<T> Driven<T> {
+    /// Takes a future, for the machine of this scope. It is not polled yet.
+    pub fn new<C>(future: impl Future<Output = T> + 'static, scope: &Scope<'_, C>) -> Driven<T> {
+        Driven { future: Some(Box::pin(future)), poller: Poller::new(scope) }
+    }
+
+    /// Polls the future. Once it has ended it is dropped, and this is `Pending` for ever.
+    pub fn poll<C>(&mut self, scope: &Scope<'_, C>) -> Poll<T> {
+        // Out of its place: one that panics is not polled again.
+        let Some(mut future) = self.future.take() else { return Poll::Pending };
+        let polled = self.poller.poll(scope, |context| future.as_mut().poll(context));
+        if polled.is_pending() {
+            self.future = Some(future);
+        }
+        polled
+    }
+
+    /// Returns when the first of the future's [sleeps](crate::sleep) is over: it is to be polled
+    /// then. Nothing once it has ended: sleeps that go with the future itself are over with it.
+    pub fn deadline(&self) -> Option<Time> {
+        if self.is_ended() { None } else { self.poller.deadline() }
+    }
+
+    /// Returns whether the future has ended, or was lost to a panic.
+    pub fn is_ended(&self) -> bool {
+        self.future.is_none()
+    }
+}
+
+impl<T> fmt::Debug for Driven<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Driven")
+            .field("is_ended", &self.is_ended())
+            .field("poller", &self.poller)
+            .finish()
+    }
+}

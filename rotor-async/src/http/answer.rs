@@ -1,0 +1,103 @@
+//! `Answer`: the whole answer to a request.
+
+use std::fmt;
+
+use rotor_http::server::Response;
+use rotor_http::{MessageError, Status};
+
+/// What an async handler answers: a status, fields and a body, whole.
+#[derive(Clone, PartialEq, Eq)]
+#[must_use = "it is what the handler returns"]
+pub struct Answer {
+    status: Status,
+    content_type: Option<String>,
+    fields: Vec<(String, Vec<u8>)>,
+    body: Vec<u8>,
+}
+
+impl Answer {
+    /// An answer without a body.
+    pub fn new(status: Status) -> Answer {
+        Answer { status, content_type: None, fields: Vec::new(), body: Vec::new() }
+    }
+
+    /// Text in UTF-8.
+    pub fn text(status: Status, text: impl Into<String>) -> Answer {
+        Answer::new(status).body("text/plain; charset=utf-8", text.into())
+    }
+
+    /// With this body, in place of another one.
+    pub fn body(mut self, content_type: impl Into<String>, body: impl Into<Vec<u8>>) -> Answer {
+        self.content_type = Some(content_type.into());
+        self.body = body.into();
+        self
+    }
+
+    /// With one field more. One that cannot stand in an answer (a control byte in it, a length) has
+    /// the peer get 500; `Content-Type` goes with the body.
+    pub fn field(mut self, name: impl Into<String>, value: impl Into<Vec<u8>>) -> Answer {
+        self.fields.push((name.into(), value.into()));
+        self
+    }
+
+    /// Returns the status.
+    pub fn status(&self) -> Status {
+        self.status
+    }
+
+    pub(super) fn write(self, response: &mut Response<'_>) -> Result<(), MessageError> {
+        let Answer { status, content_type, fields, body } = self;
+        let fields: Vec<(&str, &[u8])> =
+            fields.iter().map(|(name, value)| (name.as_str(), value.as_slice())).collect();
+        if let Some(content_type) = content_type {
+            return response.send_with(status, &fields, &content_type, &body);
+        }
+        response.status(status)?;
+        for (name, value) in fields {
+            response.add_header(name, value)?;
+        }
+        if !status.forbids_body() {
+            response.add_length(0)?;
+        }
+        response.done_headers()?;
+        response.done()
+    }
+}
+
+/// 200 with this text.
+impl From<String> for Answer {
+    fn from(text: String) -> Answer {
+        Answer::text(Status::OK, text)
+    }
+}
+
+/// 200 with this text.
+impl From<&str> for Answer {
+    fn from(text: &str) -> Answer {
+        Answer::text(Status::OK, text)
+    }
+}
+
+/// That status, and nothing else.
+impl From<Status> for Answer {
+    fn from(status: Status) -> Answer {
+        Answer::new(status)
+    }
+}
+
+/// Either of them: a handler may use `?` for what it refuses.
+impl<T: Into<Answer>, E: Into<Answer>> From<Result<T, E>> for Answer {
+    fn from(result: Result<T, E>) -> Answer {
+        result.map_or_else(E::into, T::into)
+    }
+}
+
+impl fmt::Debug for Answer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Answer")
+            .field("status", &self.status)
+            .field("fields", &self.fields.len())
+            .field("body", &self.body.len())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,98 @@
+//! `Handler`: what makes the future of a request.
+
+use std::fmt;
+
+use rotor_core::Scope;
+
+use super::answer::Answer;
+use super::request::Request;
+
+/// What makes a future of each request: an async function, or one that has the
+/// [scope](with_scope) as well.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no async handler for the context `{C}`",
+    note = "it is an `async fn(Request) -> impl Into<Answer>`, or `with_scope` of a function `Fn(Request, &mut Scope<'_, C>)` that \
+            returns a future of one"
+)]
+pub trait Handler<C>: Clone + 'static {
+    /// What the future gives.
+    type Answer: Into<Answer>;
+
+    /// Makes the future, which is polled from then on.
+    fn handle(
+        &self,
+        request: Request,
+        scope: &mut Scope<'_, C>,
+    ) -> impl Future<Output = Self::Answer> + 'static;
+}
+
+impl<C, F, W, A> Handler<C> for F
+where
+    F: Fn(Request) -> W + Clone + 'static,
+    W: Future<Output = A> + 'static,
+    A: Into<Answer>,
+{
+    type Answer = A;
+
+    fn handle(&self, request: Request, _: &mut Scope<'_, C>) -> impl Future<Output = A> + 'static {
+        self(request)
+    }
+}
+
+/// A handler whose function gets the scope as well, to make its future with: values to wait for
+/// ([`Scope::offload`], [`SpawnOn`](crate::SpawnOn), requests to other machines), and what it needs
+/// of the context. The future itself has neither: other handlers run while it waits.
+///
+/// ```
+/// use rotor_async::http::{Answer, Request, run, with_scope};
+/// use rotor_core::Scope;
+/// use rotor_http::Status;
+///
+/// fn sum(request: Request, scope: &mut Scope<'_, ()>) -> impl Future<Output = Answer> + use<> {
+///     let sum = scope.offload(move || request.body().iter().map(|&byte| u64::from(byte)).sum::<u64>());
+///     async {
+///         let Ok(sum) = sum else { return Answer::new(Status::SERVICE_UNAVAILABLE) };
+///         match rotor_async::wait(sum).await {
+///             Ok(sum) => Answer::text(Status::OK, format!("{sum}\n")),
+///             Err(_panicked) => Answer::new(Status::INTERNAL_SERVER_ERROR),
+///         }
+///     }
+/// }
+///
+/// # fn main() -> Result<(), rotor_http::server::ServeError> {
+/// # if false {
+/// run(rotor_http::server::Serve::new("127.0.0.1:3000"), with_scope(sum), || ())?;
+/// # }
+/// # Ok(())
+/// # }
+/// ```
+pub fn with_scope<F>(function: F) -> WithScope<F> {
+    WithScope(function)
+}
+
+/// What [`with_scope`] makes.
+#[derive(Clone)]
+pub struct WithScope<F>(F);
+
+impl<C, F, W, A> Handler<C> for WithScope<F>
+where
+    F: Fn(Request, &mut Scope<'_, C>) -> W + Clone + 'static,
+    W: Future<Output = A> + 'static,
+    A: Into<Answer>,
+{
+    type Answer = A;
+
+    fn handle(
+        &self,
+        request: Request,
+        scope: &mut Scope<'_, C>,
+    ) -> impl Future<Output = A> + 'static {
+        (self.0)(request, scope)
+    }
+}
+
+impl<F> fmt::Debug for WithScope<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("WithScope")
+    }
+}

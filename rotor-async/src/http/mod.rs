@@ -1,0 +1,42 @@
+//! Handlers for rotor-http that are async functions.
+//!
+//! **A function from a request to an answer; the connection does the rest**: it collects the body
+//! first, limits and times it, polls the future on the loop, writes the answer. A program:
+//!
+//! ```no_run
+//! use std::time::Duration;
+//!
+//! use rotor_async::http::{Answer, Request, serve};
+//! use rotor_http::Status;
+//!
+//! async fn hello(request: Request) -> Answer {
+//!     rotor_async::sleep(Duration::from_millis(10)).await;
+//!     Answer::text(Status::OK, format!("{} {}\n", request.method(), request.path()))
+//! }
+//!
+//! fn main() -> Result<(), rotor_http::server::ServeError> {
+//!     serve("127.0.0.1:3000", hello)
+//! }
+//! ```
+//!
+//! * **Time.** [`handler_timeout`](rotor_http::Limits::handler_timeout) holds, however long the
+//!   future means to sleep: 503, and the future is dropped.
+//! * **Cancelled.** Where the connection breaks or the stream is reset, the future is dropped where
+//!   it stands. A peer that only ends its sending side still waits for its answer.
+//! * **Panic.** That of a handler: 500, and nothing else is lost.
+//! * **Bodies** are collected in memory, up to
+//!   [`buffered_body_bytes_max`](rotor_http::Limits::buffered_body_bytes_max) (413 beyond) before the
+//!   function is called; answers are whole. What streams is a [`Server`](rotor_http::server::Server)
+//!   of its own, or a tower service (`rotor-tower`).
+//! * **The context** of the loop is at hand where the future is made, not in it:
+//!   [`with_scope`].
+
+mod answer;
+mod handler;
+mod request;
+mod server;
+
+pub use self::answer::Answer;
+pub use self::handler::{Handler, WithScope, with_scope};
+pub use self::request::Request;
+pub use self::server::{AsyncServer, run, serve};

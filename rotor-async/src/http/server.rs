@@ -1,0 +1,145 @@
+//! `AsyncServer`: a server whose handlers are futures.
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::task::Poll;
+
+use rotor_core::Scope;
+use rotor_http::server::{Head, Next, NoUpgrade, RecvMode, Response, Serve, ServeError, Server};
+
+use super::answer::Answer;
+use super::handler::Handler;
+use super::request::Request;
+use crate::driven::Driven;
+
+/// One request that an async function answers: a [`Server`] whose seed is that function.
+///
+/// ```text
+///             body                             the future has ended
+///   Request ────────▶ Answering (polled when woken) ──────────────▶ answered
+/// ```
+pub struct AsyncServer<H, C> {
+    state: State<H>,
+    context: PhantomData<fn(C)>,
+}
+
+enum State<H> {
+    /// The body is collected.
+    Collecting(H, Box<Request>),
+    Answering(Driven<Answer>),
+}
+
+/// Serves with an async function at `address`, on the thread that calls, until the process is asked
+/// to end; see [`rotor_http::server::serve`].
+///
+/// # Errors
+///
+/// As [`Serve::run`].
+pub fn serve<H: Handler<()> + Send>(
+    address: impl fmt::Display,
+    handler: H,
+) -> Result<(), ServeError> {
+    run(Serve::new(address), handler, || ())
+}
+
+/// The same as `serve` says, with a context for each of its loops.
+///
+/// # Errors
+///
+/// As [`Serve::run`].
+pub fn run<H, C>(
+    serve: Serve,
+    handler: H,
+    context: impl Fn() -> C + Clone + Send + 'static,
+) -> Result<(), ServeError>
+where
+    H: Handler<C> + Send,
+    C: 'static,
+{
+    serve.run::<AsyncServer<H, C>>(move || (handler.clone(), context()))
+}
+
+impl<H: Handler<C>, C> AsyncServer<H, C> {
+    fn with(state: State<H>) -> AsyncServer<H, C> {
+        AsyncServer { state, context: PhantomData }
+    }
+
+    fn answer(
+        handler: &H,
+        request: Request,
+        response: &mut Response<'_>,
+        scope: &mut Scope<'_, C>,
+    ) -> Next<Self> {
+        let future = handler.handle(request, scope);
+        let driven = Driven::new(async move { future.await.into() }, scope);
+        AsyncServer::with(State::Answering(driven)).poll(response, scope)
+    }
+
+    fn poll(mut self, response: &mut Response<'_>, scope: &mut Scope<'_, C>) -> Next<Self> {
+        let State::Answering(driven) = &mut self.state else {
+            return Next::go_on(self).keep_deadline();
+        };
+        match driven.poll(scope) {
+            Poll::Ready(answer) => {
+                if let Err(misuse) = answer.write(response) {
+                    log::debug!("an answer was not written as it was asked for: {misuse}");
+                }
+                Next::finished()
+            }
+            // Within the time that the connection gives a handler.
+            Poll::Pending => match driven.deadline() {
+                Some(time) => Next::wake_at(self, time),
+                None => Next::go_on(self).keep_deadline(),
+            },
+        }
+    }
+}
+
+impl<H: Handler<C>, C> Server for AsyncServer<H, C> {
+    type Context = C;
+    type Seed = H;
+    type Upgrade = NoUpgrade<C>;
+
+    fn headers_received(
+        handler: H,
+        head: &Head<'_>,
+        response: &mut Response<'_>,
+        scope: &mut Scope<'_, C>,
+    ) -> Next<Self> {
+        let request = Request::new(head);
+        if head.has_body() {
+            let collecting = AsyncServer::with(State::Collecting(handler, Box::new(request)));
+            // As much as the limits of the connection allow.
+            return Next::recv(collecting, RecvMode::Buffered(usize::MAX)).keep_deadline();
+        }
+        AsyncServer::answer(&handler, request, response, scope)
+    }
+
+    fn request_received(
+        self,
+        body: &[u8],
+        response: &mut Response<'_>,
+        scope: &mut Scope<'_, C>,
+    ) -> Next<Self> {
+        match self.state {
+            State::Collecting(handler, mut request) => {
+                request.set_body(body);
+                AsyncServer::answer(&handler, *request, response, scope)
+            }
+            State::Answering(_) => Next::go_on(self).keep_deadline(),
+        }
+    }
+
+    fn wakeup(self, response: &mut Response<'_>, scope: &mut Scope<'_, C>) -> Next<Self> {
+        self.poll(response, scope)
+    }
+}
+
+impl<H, C> fmt::Debug for AsyncServer<H, C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.state {
+            State::Collecting(_, request) => f.debug_tuple("Collecting").field(request).finish(),
+            State::Answering(driven) => f.debug_tuple("Answering").field(driven).finish(),
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! Futures of the standard library in rotor's machines: async libraries called from a loop, and
+//! handlers that are async functions.
+//!
+//! **A machine polls a future where it is woken, and what the future awaits wakes the machine.** There
+//! is no executor: the loop is one already. A future that sleeps by the loop's time and waits for
+//! other machines runs unchanged in a simulation; one that needs tokio's timers and sockets has a
+//! runtime on a thread beside.
+//!
+//! # A program
+//!
+//! Two lines, one a tenth of a second after the other:
+//!
+//! ```
+//! use std::time::Duration;
+//!
+//! use rotor_async::Task;
+//! use rotor_core::{Config, Loop};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let mut creator = Loop::<Task<()>>::new(&Config::new())?;
+//! creator.add_machine_with(|scope| {
+//!     let future = async {
+//!         println!("ready");
+//!         rotor_async::sleep(Duration::from_millis(100)).await;
+//!         println!("go");
+//!     };
+//!     Task::start(future, scope)
+//! })?;
+//! creator.instantiate(()).run()?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Where things are
+//!
+//! | | |
+//! |--|--|
+//! | [`Driven`], [`Poller`] | a future inside a machine; what polls anything else there |
+//! | [`Task`], [`TaskSeed`] | a machine that drives one future |
+//! | [`sleep`], [`sleep_until`], [`wait`] | the loop's time, and values to the machine, awaited |
+//! | `http` | async handlers for rotor-http |
+//! | `Tokio`, `Compat` | a tokio runtime beside the loops, for futures that are polled on them |
+//! | `SpawnOn` | work for a tokio runtime, whose value comes back |
+//!
+//! # Limits
+//!
+//! A future is polled on the loop: how long a poll takes, how much it allocates and how many sleeps
+//! it has is its own affair, as with any handler. A poll that is long holds up the loop, and is what
+//! [`rotor_core::Blocking`] names. A driven future is not `Send`, so its machine stays with its loop.
+//! There is no reading and writing of rotor's sockets in a future: that is what machines are for.
+//!
+//! # Versions and features
+//!
+//! Rust 1.88 or later, on Unix with 64-bit pointers (Linux is what the tests run on).
+//!
+//! * `http`: handlers for rotor-http that are async functions.
+//! * `tokio`: `Tokio` and `SpawnOn`. It brings tokio.
+//!
+//! # The book
+//!
+//! * [Async libraries, and axum](https://github.com/rotor-rs/rotor/blob/main/doc/guide/async.md)
+//! * [Coming from async Rust](https://github.com/rotor-rs/rotor/blob/main/doc/guide/from-async.md)
+//! * [All chapters](https://github.com/rotor-rs/rotor/blob/main/doc/README.md)
+#![forbid(unsafe_code)]
+
+mod driven;
+#[cfg(feature = "http")]
+pub mod http;
+mod poller;
+mod sleep;
+#[cfg(feature = "tokio")]
+mod spawn_on;
+mod task;
+#[cfg(feature = "tokio")]
+mod tokio_runtime;
+mod wait;
+
+pub use self::driven::Driven;
+pub use self::poller::Poller;
+pub use self::sleep::{Sleep, sleep, sleep_until};
+#[cfg(feature = "tokio")]
+pub use self::spawn_on::SpawnOn;
+pub use self::task::{Task, TaskSeed};
+#[cfg(feature = "tokio")]
+pub use self::tokio_runtime::{Compat, Tokio};
+pub use self::wait::{Wait, wait};

@@ -1,0 +1,129 @@
+//! `Poller`: what polls futures in a machine has of its loop, the waker and the time.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::task::{Context, Waker};
+
+use rotor_core::{Scope, Time};
+
+/// What a machine polls futures with: a waker that wakes the machine, and the loop's time for the
+/// [sleeps](crate::sleep) in them.
+///
+/// [`Driven`](crate::Driven) and [`Task`](crate::Task) have one each; a machine that polls something
+/// else (a stream, a body, a tower service) keeps one of its own.
+pub struct Poller {
+    waker: Waker,
+    sleeps: Sleeps,
+}
+
+/// Who sleeps until when, each by its number. It is put aside while nothing is polled.
+type Sleeps = BTreeMap<(Time, u64), Waker>;
+
+/// The poll that is under way on this thread.
+struct Current {
+    now: Time,
+    sleeps: Sleeps,
+}
+
+thread_local! {
+    static CURRENT: RefCell<Option<Current>> = const { RefCell::new(None) };
+}
+
+impl Poller {
+    /// Makes one that wakes the machine of this scope, or its part.
+    pub fn new<C>(scope: &Scope<'_, C>) -> Poller {
+        Poller { waker: scope.notifier().into_waker(), sleeps: Sleeps::new() }
+    }
+
+    /// Polls: calls `poll` with the context that a future is given. Those whose
+    /// [sleep](crate::sleep) is over by the loop's time are woken before.
+    ///
+    /// One poll may stand within another: that of a loop that is run in a future, say.
+    pub fn poll<C, R>(
+        &mut self,
+        scope: &Scope<'_, C>,
+        poll: impl FnOnce(&mut Context<'_>) -> R,
+    ) -> R {
+        let now = scope.now();
+        self.wake_sleepers(now);
+        let current = Current { now, sleeps: std::mem::take(&mut self.sleeps) };
+        let outer = CURRENT.replace(Some(current));
+        // Whatever happens in the poll: a panic leaves no poll under way.
+        let within = Within { outer, sleeps: &mut self.sleeps };
+        let polled = poll(&mut Context::from_waker(&self.waker));
+        drop(within);
+        polled
+    }
+
+    /// Returns when the first of the sleeps that were polled is over: poll again by then.
+    pub fn deadline(&self) -> Option<Time> {
+        self.sleeps.keys().next().map(|(time, _)| *time)
+    }
+
+    /// Returns the waker that all polls have.
+    pub fn waker(&self) -> &Waker {
+        &self.waker
+    }
+
+    fn wake_sleepers(&mut self, now: Time) {
+        while let Some(first) = self.sleeps.first_entry() {
+            if first.key().0 > now {
+                return;
+            }
+            let waker = first.remove();
+            // Who is polled with this poller's own waker is polled now, by way of the others; what
+            // has wakers of its own (a set of futures) learns by them whom to poll.
+            if !waker.will_wake(&self.waker) {
+                waker.wake();
+            }
+        }
+    }
+}
+
+/// While a poll is under way: afterwards the one around it is again.
+struct Within<'a> {
+    outer: Option<Current>,
+    sleeps: &'a mut Sleeps,
+}
+
+impl Drop for Within<'_> {
+    fn drop(&mut self) {
+        if let Some(current) = CURRENT.replace(self.outer.take()) {
+            *self.sleeps = current.sleeps;
+        }
+    }
+}
+
+/// The loop's time, in a poll.
+pub(crate) fn now() -> Option<Time> {
+    CURRENT.with_borrow(|current| current.as_ref().map(|current| current.now))
+}
+
+/// The sleeper of this number is to be woken then. Nothing outside of a poll.
+pub(crate) fn sleep_until(time: Time, number: u64, waker: &Waker) {
+    CURRENT.with_borrow_mut(|current| {
+        if let Some(current) = current {
+            current.sleeps.insert((time, number), waker.clone());
+        }
+    });
+}
+
+/// The sleeper of this number is gone, or awake.
+pub(crate) fn forget(time: Time, number: u64) {
+    // Outside of a poll as a rule all of the future is dropped, and its sleeps with it; if not, it
+    // is woken once for nothing. At the end of a thread there is nothing left to forget.
+    let _ended = CURRENT.try_with(|current| {
+        if let Ok(mut current) = current.try_borrow_mut()
+            && let Some(current) = &mut *current
+        {
+            current.sleeps.remove(&(time, number));
+        }
+    });
+}
+
+impl fmt::Debug for Poller {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Poller").field("sleeps", &self.sleeps.len()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,78 @@
+//! `SpawnOn`: a task on a tokio runtime, whose value comes to the machine.
+
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use rotor_core::{Future as Value, Port, Scope};
+use tokio::runtime::Handle;
+
+/// Gives work to a tokio runtime; its value comes back as a future of the machine.
+pub trait SpawnOn {
+    /// Spawns `future` on the runtime, where it runs on the runtime's threads, and returns what the
+    /// machine waits with: it is woken when the value is there.
+    ///
+    /// Dropping that aborts the task: the future is dropped, on the runtime, at its next `await`. A
+    /// panic in it is [`Lost::Panicked`](rotor_core::Lost), a runtime that was shut down meanwhile
+    /// `Lost::Dropped`.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use rotor_async::{SpawnOn, Tokio};
+    /// use rotor_core::{Future, Scope};
+    ///
+    /// fn ask<C>(tokio: &Tokio, scope: &Scope<'_, C>) -> Future<u32> {
+    ///     scope.spawn_on(tokio.handle(), async { 21 * 2 })
+    /// }
+    /// ```
+    fn spawn_on<T: Send + 'static>(
+        &self,
+        handle: &Handle,
+        future: impl Future<Output = T> + Send + 'static,
+    ) -> Value<T>;
+}
+
+impl<C> SpawnOn for Scope<'_, C> {
+    fn spawn_on<T: Send + 'static>(
+        &self,
+        handle: &Handle,
+        future: impl Future<Output = T> + Send + 'static,
+    ) -> Value<T> {
+        let (port, value) = self.create_future();
+        // Its end is told by the port.
+        let _task = handle.spawn(Answering { port: Some(port), future: Box::pin(future) });
+        value
+    }
+}
+
+/// Works on the value until it is there, or nobody waits for it any more.
+struct Answering<T> {
+    /// Absent while the work is polled, and at the end.
+    port: Option<Port<T>>,
+    future: Pin<Box<dyn Future<Output = T> + Send>>,
+}
+
+impl<T> Unpin for Answering<T> {}
+
+impl<T> Future for Answering<T> {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Answering<T>>, context: &mut Context<'_>) -> Poll<()> {
+        // Out of its place, so that a panic drops it while the thread unwinds, which it tells.
+        let Some(port) = self.port.take() else { return Poll::Ready(()) };
+        if port.poll_cancelled(context).is_ready() {
+            return Poll::Ready(());
+        }
+        match self.future.as_mut().poll(context) {
+            Poll::Ready(value) => {
+                // `Err`: nobody has waited since a moment ago.
+                let _nobody_waits = port.set(value);
+                Poll::Ready(())
+            }
+            Poll::Pending => {
+                self.port = Some(port);
+                Poll::Pending
+            }
+        }
+    }
+}

@@ -1,0 +1,396 @@
+//! What a machine that polls a future may rely on, and what the future may.
+
+use std::cell::Cell;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use rotor_async::{Driven, Poller, Task, TaskSeed, sleep, sleep_until, wait};
+use rotor_core::{Blocking, Config, Infallible, Loop, Lost, Machine, Port, Response, Scope};
+use rotor_stream::testing::TestLoop;
+
+const fn ms(count: u64) -> Duration {
+    Duration::from_millis(count)
+}
+
+/// What the machine has to say.
+#[derive(Default)]
+struct World {
+    polls: u32,
+    value: Option<u32>,
+}
+
+/// Drives a future that gives a number, and lives on.
+struct Asker(Driven<u32>);
+
+impl Asker {
+    fn poll(mut self, scope: &mut Scope<'_, World>) -> Response<Self> {
+        scope.polls += 1;
+        if let Poll::Ready(value) = self.0.poll(scope) {
+            assert!(scope.value.replace(value).is_none(), "it ends once");
+        }
+        let deadline = self.0.deadline();
+        Response::ok(self).deadline_opt(deadline)
+    }
+}
+
+impl Machine for Asker {
+    type Context = World;
+    type Seed = Infallible;
+
+    fn wakeup(self, scope: &mut Scope<'_, World>) -> Response<Self> {
+        self.poll(scope)
+    }
+
+    fn timeout(self, scope: &mut Scope<'_, World>) -> Response<Self> {
+        self.poll(scope)
+    }
+}
+
+/// Tells that it was dropped.
+struct Dropped(Rc<Cell<u32>>);
+
+impl Drop for Dropped {
+    fn drop(&mut self) {
+        self.0.set(self.0.get() + 1);
+    }
+}
+
+/// A loop with a machine that drives this.
+fn asking(future: impl Future<Output = u32> + 'static) -> (TestLoop<Asker>, rotor_core::Notifier) {
+    let mut test = TestLoop::new(World::default());
+    let mut notifier = None;
+    test.add(|scope: &mut Scope<'_, World>| {
+        scope.wake_self();
+        notifier = Some(scope.notifier());
+        Response::ok(Asker(Driven::new(future, scope)))
+    });
+    test.settle();
+    (test, notifier.expect("the closure ran"))
+}
+
+/// A future that is ready when the cell says so, with its waker.
+fn manual(ready: Rc<Cell<bool>>, kept: Rc<Cell<Option<Waker>>>) -> impl Future<Output = u32> {
+    std::future::poll_fn(move |context| {
+        kept.set(Some(context.waker().clone()));
+        if ready.get() { Poll::Ready(7) } else { Poll::Pending }
+    })
+}
+
+#[test]
+fn polls_for_nothing_do_no_harm_before_the_end_and_after_it() {
+    let (ready, kept) = (Rc::new(Cell::new(false)), Rc::new(Cell::new(None)));
+    let (mut test, notifier) = asking(manual(ready.clone(), kept.clone()));
+    for _ in 0..3 {
+        notifier.wakeup();
+        test.settle();
+    }
+    assert_eq!((test.context().polls, test.context().value), (4, None));
+    ready.set(true);
+    kept.take().expect("it was polled").wake();
+    test.settle();
+    assert_eq!((test.context().polls, test.context().value), (5, Some(7)));
+    notifier.wakeup();
+    test.settle();
+    assert_eq!((test.context().polls, test.machines()), (6, 1));
+}
+
+#[test]
+fn a_waker_that_outlives_its_machine_wakes_nobody() {
+    let kept = Rc::new(Cell::new(None));
+    let (mut test, _) = asking(manual(Rc::default(), kept.clone()));
+    test.drain(Duration::ZERO);
+    assert_eq!(test.machines(), 0);
+    let waker = kept.take().expect("it was polled");
+    waker.wake_by_ref();
+    drop(test);
+    waker.wake();
+}
+
+#[test]
+fn a_future_is_dropped_with_its_machine_and_with_its_end() {
+    let drops = Rc::new(Cell::new(0));
+    let dropped = Dropped(drops.clone());
+    let (mut test, _) = asking(async move {
+        let _dropped = dropped;
+        std::future::pending().await
+    });
+    assert_eq!(drops.get(), 0);
+    test.drain(Duration::ZERO);
+    assert_eq!((test.machines(), drops.get()), (0, 1));
+    let dropped = Dropped(drops.clone());
+    let (mut test, _) = asking(async move {
+        let _dropped = dropped;
+        1
+    });
+    assert_eq!((test.machines(), drops.get()), (1, 2), "its machine lives on");
+}
+
+#[test]
+fn a_panic_in_a_poll_costs_one_machine() {
+    let drops = Rc::new(Cell::new(0));
+    let dropped = Dropped(drops.clone());
+    let mut test = TestLoop::<Task<()>>::new(());
+    let ended = Rc::new(Cell::new(false));
+    let other = ended.clone();
+    test.add(|scope| {
+        let future = async move {
+            sleep(ms(10)).await;
+            other.set(true);
+        };
+        Task::start(future, scope)
+    });
+    test.add(|scope| {
+        let future = async move {
+            let _dropped = dropped;
+            sleep(ms(5)).await;
+            panic!("as asked");
+        };
+        Task::start(future, scope)
+    });
+    test.settle();
+    test.advance(ms(5));
+    assert_eq!((test.machines(), test.failures().len(), drops.get()), (1, 1, 1));
+    test.advance(ms(5));
+    assert!(ended.get(), "a panic leaves no poll under way, and the other its time");
+    assert_eq!(test.machines(), 0);
+}
+
+#[test]
+fn a_future_that_wakes_itself_leaves_others_their_turn() {
+    let turns = Rc::new(Cell::new(0_u32));
+    let mut creator = Loop::<Task<()>>::new(&Config::new()).expect("a loop");
+    for _ in 0..2 {
+        let turns = turns.clone();
+        let added = creator.add_machine_with(|scope| {
+            let selfish = std::future::poll_fn(move |context: &mut Context<'_>| {
+                turns.set(turns.get() + 1);
+                context.waker().wake_by_ref();
+                Poll::<()>::Pending
+            });
+            Task::start(selfish, scope)
+        });
+        added.expect("there is room");
+    }
+    let mut instance = creator.instantiate(());
+    for _ in 0..100 {
+        let before = turns.get();
+        instance.turn(Some(Duration::ZERO)).expect("it runs");
+        assert!(turns.get() - before <= 2, "each of them once a turn");
+    }
+    assert!(turns.get() >= 190, "{} polls in a hundred turns", turns.get());
+}
+
+#[test]
+fn a_poll_that_blocks_is_what_the_watchdog_names() {
+    let (told, heard) = std::sync::mpsc::channel();
+    // The poll waits for the report of itself.
+    let blocking = Blocking::new().on_stuck(move |stuck| {
+        let _ended = told.send(stuck.machine.to_owned());
+    });
+    let mut creator = Loop::<Task<()>>::new(&Config::new().blocking(blocking)).expect("a loop");
+    let named = Rc::new(std::cell::RefCell::new(String::new()));
+    let kept = named.clone();
+    let added = creator.add_machine_with(|scope| {
+        let future = async move {
+            let patience = Duration::from_secs(60);
+            *kept.borrow_mut() = heard.recv_timeout(patience).expect("it is noticed");
+        };
+        Task::start(future, scope)
+    });
+    added.expect("there is room");
+    creator.instantiate(()).run().expect("it runs");
+    assert!(named.borrow().contains("Task"), "{}", named.borrow());
+}
+
+#[test]
+fn sleeps_are_over_at_their_times_by_the_time_of_the_loop() {
+    let mut test = TestLoop::<Task<()>>::new(());
+    let woken = Rc::new(std::cell::RefCell::new(Vec::new()));
+    let began = test.world().now();
+    for time in [30, 10, 20, 10] {
+        let (woken, world) = (woken.clone(), test.world().clone());
+        test.add(|scope| {
+            let future = async move {
+                sleep(ms(time)).await;
+                woken.borrow_mut().push(world.now() - began);
+                sleep_until(began + ms(35)).await;
+                sleep(Duration::ZERO).await;
+                woken.borrow_mut().push(world.now() - began);
+            };
+            Task::start(future, scope)
+        });
+    }
+    test.settle();
+    for _ in 0..35 {
+        test.advance(ms(1));
+    }
+    let expected = [10, 10, 20, 30, 35, 35, 35, 35].map(ms);
+    assert_eq!(*woken.borrow(), expected);
+    assert_eq!(test.machines(), 0);
+}
+
+/// Polls each of two futures only if its own waker was woken, as a set of futures does.
+struct Set {
+    parts: [Option<Pin<Box<dyn Future<Output = ()>>>>; 2],
+    woken: [std::sync::Arc<Flag>; 2],
+}
+
+#[derive(Default)]
+struct Flag {
+    is_set: std::sync::atomic::AtomicBool,
+    parent: std::sync::Mutex<Option<Waker>>,
+}
+
+impl std::task::Wake for Flag {
+    fn wake(self: std::sync::Arc<Flag>) {
+        self.is_set.store(true, std::sync::atomic::Ordering::SeqCst);
+        if let Some(parent) = &*self.parent.lock().expect("nobody panics") {
+            parent.wake_by_ref();
+        }
+    }
+}
+
+impl Future for Set {
+    type Output = u32;
+
+    fn poll(mut self: Pin<&mut Set>, context: &mut Context<'_>) -> Poll<u32> {
+        let Set { parts, woken } = &mut *self;
+        for (part, flag) in parts.iter_mut().zip(woken) {
+            *flag.parent.lock().expect("nobody panics") = Some(context.waker().clone());
+            if !flag.is_set.swap(false, std::sync::atomic::Ordering::SeqCst) {
+                continue;
+            }
+            let waker = Waker::from(flag.clone());
+            if let Some(future) = part
+                && future.as_mut().poll(&mut Context::from_waker(&waker)).is_ready()
+            {
+                *part = None;
+            }
+        }
+        if parts.iter().all(Option::is_none) { Poll::Ready(2) } else { Poll::Pending }
+    }
+}
+
+#[test]
+fn sleeps_in_a_set_with_wakers_of_its_own_are_woken_too() {
+    let flag = || {
+        let flag = std::sync::Arc::new(Flag::default());
+        flag.is_set.store(true, std::sync::atomic::Ordering::SeqCst);
+        flag
+    };
+    let parts: [Option<Pin<Box<dyn Future<Output = ()>>>>; 2] =
+        [Some(Box::pin(sleep(ms(10)))), Some(Box::pin(sleep(ms(20))))];
+    let (mut test, _) = asking(Set { parts, woken: [flag(), flag()] });
+    test.advance(ms(10));
+    assert_eq!(test.context().value, None);
+    test.advance(ms(10));
+    assert_eq!(test.context().value, Some(2));
+}
+
+#[test]
+fn a_sleep_that_is_dropped_is_no_deadline_any_more() {
+    let mut test = TestLoop::<Task<()>>::new(());
+    test.add(|scope| {
+        let mut poller = Poller::new(scope);
+        let mut long = Box::pin(sleep(ms(1000)));
+        let mut short = Box::pin(sleep(ms(10)));
+        poller.poll(scope, |context| {
+            assert!(long.as_mut().poll(context).is_pending());
+            assert!(short.as_mut().poll(context).is_pending());
+        });
+        assert_eq!(poller.deadline(), Some(scope.now() + ms(10)));
+        poller.poll(scope, |_| drop(short));
+        assert_eq!(poller.deadline(), Some(scope.now() + ms(1000)));
+        // Within a poll of another poller, whose sleeps are others.
+        let mut inner = Poller::new(scope);
+        poller.poll(scope, |_| {
+            inner.poll(scope, |context| {
+                assert!(Box::pin(sleep(ms(1))).as_mut().poll(context).is_pending());
+            });
+            drop(long);
+        });
+        assert_eq!((poller.deadline(), inner.deadline()), (None, None));
+        let mut driven = Driven::new(async { 1 }, scope);
+        assert!(!driven.is_ended());
+        assert_eq!(driven.poll(scope), Poll::Ready(1));
+        assert!(driven.is_ended() && driven.poll(scope).is_pending());
+        Task::start(std::future::pending(), scope)
+    });
+}
+
+#[test]
+fn values_to_the_machine_are_awaited_and_dropping_the_future_cancels_them() {
+    let mut test = TestLoop::new(World::default());
+    let mut ports: Vec<Port<u32>> = Vec::new();
+    test.add(|scope: &mut Scope<'_, World>| {
+        let mut future = || {
+            let (port, future) = scope.create_future();
+            ports.push(port);
+            future
+        };
+        let (first, second, third) = (future(), future(), future());
+        scope.wake_self();
+        let sum = async {
+            let first = wait(first).await.unwrap_or(0);
+            assert_eq!(wait(second).await, Err(Lost::Dropped));
+            first + wait(third).await.unwrap_or(0)
+        };
+        Response::ok(Asker(Driven::new(sum, scope)))
+    });
+    test.settle();
+    let third = ports.pop().expect("three");
+    drop(ports.pop());
+    test.settle();
+    ports.pop().expect("three").set(5).expect("it waits");
+    test.settle();
+    assert_eq!(test.context().value, None);
+    assert!(!third.is_cancelled());
+    test.drain(Duration::ZERO);
+    assert_eq!(test.machines(), 0);
+    assert!(third.is_cancelled(), "nobody waits any more");
+}
+
+/// Spawns a task, or is one.
+enum Family {
+    Parent,
+    Child(Task<()>),
+}
+
+impl Machine for Family {
+    type Context = ();
+    type Seed = TaskSeed;
+
+    fn create(seed: TaskSeed, scope: &mut Scope<'_, ()>) -> Response<Self> {
+        Task::create(seed, scope).wrap(Family::Child)
+    }
+
+    fn wakeup(self, scope: &mut Scope<'_, ()>) -> Response<Self, TaskSeed> {
+        match self {
+            Family::Parent => Response::spawn(self, TaskSeed::new(async { panic!("as asked") })),
+            Family::Child(task) => task.wakeup(scope).map(Family::Child, |seed| seed),
+        }
+    }
+}
+
+#[test]
+fn a_task_that_panics_at_once_is_no_error_of_who_spawned_it() {
+    let mut test = TestLoop::<Family>::new(());
+    test.add(|scope| {
+        scope.wake_self();
+        Response::ok(Family::Parent)
+    });
+    test.settle();
+    assert_eq!((test.machines(), test.failures().len()), (1, 1));
+}
+
+#[test]
+fn a_sleep_that_goes_with_its_future_leaves_no_deadline() {
+    let mut asleep = Box::pin(sleep(ms(50)));
+    let (mut test, _) = asking(std::future::poll_fn(move |context| {
+        assert!(asleep.as_mut().poll(context).is_pending());
+        Poll::Ready(7)
+    }));
+    assert_eq!((test.context().value, test.advance_to_deadline()), (Some(7), None));
+}

@@ -1,0 +1,196 @@
+//! tokio's timers, sockets and tasks from machines of a loop, on real threads.
+#![cfg(feature = "tokio")]
+
+use std::sync::mpsc;
+use std::task::Poll;
+use std::time::Duration;
+
+use rotor_async::{SpawnOn, Task, Tokio};
+use rotor_core::{Config, Exit, Future, Infallible, Loop, Lost, Machine, Outcome, Response, Scope};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+
+/// So long a test waits before it says that something does not come.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Runs a loop until this future ends, and returns what that gives.
+fn drive<T: 'static>(make: impl FnOnce(&Tokio) -> Boxed<T>) -> T {
+    let tokio = Tokio::new().expect("a runtime");
+    let future = make(&tokio);
+    let (told, heard) = mpsc::channel();
+    let mut creator = Loop::<Task<()>>::new(&Config::new()).expect("a loop");
+    let started = creator.add_machine_with(|scope| {
+        let future = async move { told.send(future.await).expect("the test waits") };
+        Task::start(tokio.compat(future), scope)
+    });
+    started.expect("there is room");
+    assert_eq!(creator.instantiate(()).run().expect("it runs"), Exit::Empty);
+    heard.try_recv().expect("the loop has ended with the task")
+}
+
+type Boxed<T> = std::pin::Pin<Box<dyn std::future::Future<Output = T>>>;
+
+#[test]
+fn timers_sockets_and_tasks_of_tokio_work_in_a_driven_future() {
+    let thread = std::thread::current().id();
+    let echoed = drive(|_| {
+        Box::pin(async move {
+            let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+            let address = listener.local_addr().expect("bound");
+            let echo = tokio::spawn(async move {
+                let (mut socket, _) = listener.accept().await.expect("a connection");
+                let mut word = [0; 4];
+                socket.read_exact(&mut word).await.expect("four bytes");
+                socket.write_all(&word).await.expect("it reads");
+                std::thread::current().id()
+            });
+            tokio::time::sleep(Duration::from_millis(1)).await;
+            let mut socket = TcpStream::connect(address).await.expect("it listens");
+            socket.write_all(b"word").await.expect("it reads");
+            let mut word = [0; 4];
+            socket.read_exact(&mut word).await.expect("four bytes");
+            assert_eq!(std::thread::current().id(), thread, "polled on the loop");
+            assert_ne!(echo.await.expect("no panic"), thread, "spawned beside it");
+            word
+        })
+    });
+    assert_eq!(&echoed, b"word");
+}
+
+#[test]
+fn without_compat_a_timer_of_tokio_costs_its_machine_alone() {
+    let mut creator = Loop::<Task<()>>::new(&Config::new()).expect("a loop");
+    let started = creator.add_machine_with(|scope| {
+        Task::start(async { tokio::time::sleep(Duration::ZERO).await }, scope)
+    });
+    started.expect("there is room");
+    let mut instance = creator.instantiate(());
+    assert_eq!(instance.run().expect("the loop lives"), Exit::Empty);
+    assert_eq!(instance.stats().read().panicked, 1);
+}
+
+/// Waits for what tokio finds out, and notes it.
+struct Asker(Option<Future<u32>>);
+
+type Heard = Vec<Result<u32, Lost>>;
+
+impl Machine for Asker {
+    type Context = Heard;
+    type Seed = Infallible;
+
+    fn wakeup(self, scope: &mut Scope<'_, Heard>) -> Response<Self> {
+        let Some(future) = self.0 else { return Response::done() };
+        let heard = match future.take() {
+            Outcome::Pending(future) => return Response::ok(Asker(Some(future))),
+            Outcome::Value(value) => Ok(value),
+            Outcome::Lost(lost) => Err(lost),
+        };
+        scope.push(heard);
+        Response::done()
+    }
+}
+
+fn ask(
+    tokio: &Tokio,
+    work: impl std::future::Future<Output = u32> + Send + 'static,
+) -> Result<u32, Lost> {
+    let mut creator = Loop::new(&Config::new()).expect("a loop");
+    let started = creator
+        .add_machine_with(|scope| Response::ok(Asker(Some(scope.spawn_on(tokio.handle(), work)))));
+    started.expect("there is room");
+    let mut instance = creator.instantiate(Heard::new());
+    instance.run().expect("it runs");
+    instance.context()[0]
+}
+
+#[test]
+fn what_runs_on_tokio_comes_back_or_says_why_not() {
+    let tokio = Tokio::new().expect("a runtime");
+    let value = ask(&tokio, async {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+        7
+    });
+    assert_eq!(value, Ok(7));
+    assert_eq!(ask(&tokio, async { panic!("as asked") }), Err(Lost::Panicked));
+    let handle = Tokio::of(tokio.handle().clone());
+    drop(tokio);
+    let value = ask(&handle, async { 7 });
+    assert_eq!(value, Err(Lost::Dropped), "the runtime is gone, whoever has its handle");
+}
+
+struct Told(mpsc::Sender<()>);
+
+impl Drop for Told {
+    fn drop(&mut self) {
+        let _nobody_listens = self.0.send(());
+    }
+}
+
+#[test]
+fn dropping_what_a_machine_waits_for_aborts_the_task() {
+    let tokio = Tokio::new().expect("a runtime");
+    let ((begun, has_begun), (told, dropped)) = (mpsc::channel(), mpsc::channel());
+    let mut creator = Loop::new(&Config::new()).expect("a loop");
+    let told = Told(told);
+    let started = creator.add_machine_with(|scope| {
+        let future = scope.spawn_on(tokio.handle(), async move {
+            let _told = told;
+            begun.send(()).expect("the test waits");
+            std::future::pending().await
+        });
+        Response::ok(Asker(Some(future)))
+    });
+    started.expect("there is room");
+    let instance = creator.instantiate(Heard::new());
+    has_begun.recv_timeout(PATIENCE).expect("it is polled");
+    assert!(dropped.try_recv().is_err());
+    drop(instance);
+    dropped.recv_timeout(PATIENCE).expect("the task is aborted with the machine");
+}
+
+#[test]
+fn a_future_of_tokio_is_dropped_in_its_context_wherever_that_is() {
+    struct Spawns(mpsc::Sender<()>);
+    impl Drop for Spawns {
+        fn drop(&mut self) {
+            let told = self.0.clone();
+            // Panics outside of a runtime.
+            tokio::spawn(async move { told.send(()) });
+        }
+    }
+    let tokio = Tokio::new().expect("a runtime");
+    let (told, dropped) = mpsc::channel();
+    let spawns = Spawns(told);
+    let mut compat = Box::pin(tokio.compat(async move {
+        let _spawns = spawns;
+        std::future::pending::<()>().await
+    }));
+    let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+    let polled = std::future::Future::poll(compat.as_mut(), &mut context);
+    assert_eq!(polled, Poll::Pending);
+    drop(compat);
+    dropped.recv_timeout(PATIENCE).expect("it was spawned");
+}
+
+#[test]
+fn the_last_clone_of_a_runtime_may_go_on_a_thread_of_its_own() {
+    let tokio = Tokio::new().expect("a runtime");
+    let clone = tokio.clone();
+    let (go, gone) = (mpsc::channel(), mpsc::channel());
+    tokio.handle().spawn(async move {
+        go.1.recv_timeout(PATIENCE).expect("the test says when");
+        drop(clone);
+        gone.0.send(()).expect("the test waits");
+    });
+    drop(tokio);
+    go.0.send(()).expect("it waits");
+    gone.1.recv_timeout(PATIENCE).expect("it does not panic");
+}
+
+#[test]
+fn who_is_in_a_runtime_uses_that_one() {
+    let outer = Tokio::new().expect("a runtime");
+    let inner = outer.enter(|| Tokio::current_or_new().expect("it is there"));
+    assert_eq!(inner.handle().id(), outer.handle().id());
+    assert_ne!(Tokio::current_or_new().expect("a new one").handle().id(), outer.handle().id());
+}
