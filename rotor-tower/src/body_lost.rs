@@ -1,0 +1,26 @@
+//! `BodyLost`: why the rest of a request's body does not come.
+
+use std::fmt;
+
+use rotor_http::BodyError;
+
+/// Why the rest of a body does not come.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum BodyLost {
+    /// The peer's fault, a limit, or the peer has gone.
+    Broken(BodyError),
+    /// The request is over: its response is complete, took too long, or panicked.
+    Finished,
+}
+
+impl fmt::Display for BodyLost {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            BodyLost::Broken(error) => write!(f, "the body of the request is lost: {error}"),
+            BodyLost::Finished => f.write_str("the request was over before its body had come"),
+        }
+    }
+}
+
+impl std::error::Error for BodyLost {}

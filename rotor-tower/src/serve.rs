@@ -1,0 +1,55 @@
+//! `serve`: a whole program that serves a service.
+
+use std::fmt;
+
+use rotor_async::Tokio;
+use rotor_core::BoxError;
+use rotor_http::server::{NoUpgrade, Serve};
+use tower_service::Service;
+
+use crate::body::Body;
+use crate::server::TowerServer;
+use crate::tower::Tower;
+
+/// Serves a service at `address`, on the thread that calls, until the process is asked to end. Short
+/// for [`Tower::run`] with [`Serve::new`].
+///
+/// In a program of axum's it stands where `axum::serve` does; see the [crate].
+///
+/// # Errors
+///
+/// As [`Tower::run`].
+pub fn serve<S, B>(address: impl fmt::Display, service: S) -> Result<(), BoxError>
+where
+    S: Service<http::Request<Body>, Response = http::Response<B>> + Clone + Send + 'static,
+    S::Error: Into<BoxError>,
+    B: http_body::Body + 'static,
+    B::Error: Into<BoxError>,
+{
+    Tower::new(service).run(Serve::new(address))
+}
+
+impl<S> Tower<S> {
+    /// Serves as `serve` says, until the process is asked to end.
+    ///
+    /// Without [`tokio`](Tower::tokio) it uses the runtime in which it is called, or starts one
+    /// ([`Tokio::new`]). It blocks the thread that calls, also where that is in `#[tokio::main]`:
+    /// the runtime goes on if it is of the kind `multi_thread`, which that is by itself.
+    ///
+    /// # Errors
+    ///
+    /// [`ServeError`](rotor_http::server::ServeError), as [`Serve::run`]; that no runtime could be
+    /// started.
+    pub fn run<B>(mut self, serve: Serve) -> Result<(), BoxError>
+    where
+        S: Service<http::Request<Body>, Response = http::Response<B>> + Clone + Send + 'static,
+        S::Error: Into<BoxError>,
+        B: http_body::Body + 'static,
+        B::Error: Into<BoxError>,
+    {
+        if self.around.tokio.is_none() {
+            self = self.tokio(Tokio::current_or_new()?);
+        }
+        Ok(serve.run::<TowerServer<S, B, (), NoUpgrade<()>>>(move || (self.clone(), ()))?)
+    }
+}

@@ -1,0 +1,344 @@
+//! `TowerServer`: one request that a service answers.
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::Poll;
+
+use rotor_async::Poller;
+use rotor_core::{BoxError, Scope};
+use rotor_http::server::{Head, Next, NoUpgrade, RecvMode, Response, Server};
+use rotor_http::{BodyError, Method, Status, Trailers, Version};
+use rotor_stream::{Block, Protocol};
+use tower_service::Service;
+
+use crate::body::Body;
+use crate::body_lost::BodyLost;
+use crate::inbound::{Demand, Inbound};
+use crate::outbound::{self, Pumped};
+use crate::request::{parts_of, trailers_of};
+use crate::tower::{Around, Tower};
+use crate::upgrade::Upgrade;
+
+/// One request that a service answers: a [`Server`] whose seed is a [`Tower`].
+///
+/// `S` is the service, `B` the body of its responses (`axum::body::Body` of a router), `C` the
+/// context of the loop, which services do not see, `U` the protocol of [`Upgrade`].
+///
+/// ```text
+///                      the service has answered                  the body has ended
+///   Calling (polled) ─────────────────────────▶ Sending (polled) ─────────────────▶ done
+///        └───────── the request's body comes as the service reads it ────────┘
+/// ```
+pub struct TowerServer<S, B, C = (), U = NoUpgrade<C>> {
+    poller: Poller,
+    around: Arc<Around>,
+    stage: Stage<B>,
+    /// The request's body, until it has come.
+    inbound: Option<Inbound>,
+    receiving: Receiving,
+    /// Whether the handler's deadline was lifted.
+    is_unlimited: bool,
+    /// The body of the response waits for room: what it waits for is not to come by its waker.
+    wants_room: bool,
+    /// What is polled waits for a part of the request's body that has come.
+    is_due: bool,
+    /// Octets of the body that are still to come, where the end is known to come with the last.
+    to_come: Option<u64>,
+    types: PhantomData<fn(S, C, U)>,
+}
+
+enum Stage<B> {
+    Calling(Pin<Box<dyn Future<Output = Result<http::Response<B>, BoxError>>>>),
+    Sending(Pin<Box<B>>),
+    /// Only while it is polled.
+    Gone,
+}
+
+/// What the connection was last told about the request's body.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Receiving {
+    NotYet,
+    Yes,
+    Held,
+}
+
+impl<S, B, C, U> TowerServer<S, B, C, U>
+where
+    S: Service<http::Request<Body>, Response = http::Response<B>> + Clone + 'static,
+    S::Error: Into<BoxError>,
+    B: http_body::Body + 'static,
+    B::Error: Into<BoxError>,
+    U: Protocol<Context = C>,
+    U::Seed: Send + 'static,
+{
+    /// Polls what is under way, and writes what comes of it.
+    fn advance(mut self, response: &mut Response<'_>, scope: &mut Scope<'_, C>) -> Next<Self> {
+        self.is_due = false;
+        match std::mem::replace(&mut self.stage, Stage::Gone) {
+            Stage::Calling(mut future) => {
+                let around = &self.around;
+                let polled = self
+                    .poller
+                    .poll(scope, |context| around.enter(|| future.as_mut().poll(context)));
+                match polled {
+                    Poll::Pending => {
+                        self.stage = Stage::Calling(future);
+                        self.go_on()
+                    }
+                    Poll::Ready(Ok(answer)) => self.answered(answer, response, scope),
+                    Poll::Ready(Err(error)) => {
+                        log::debug!("a service failed: {error}");
+                        refuse(Status::INTERNAL_SERVER_ERROR, response)
+                    }
+                }
+            }
+            Stage::Sending(body) => self.send(body, response, scope),
+            Stage::Gone => self.go_on(),
+        }
+    }
+
+    /// The service has answered.
+    fn answered(
+        self,
+        answer: http::Response<B>,
+        response: &mut Response<'_>,
+        scope: &mut Scope<'_, C>,
+    ) -> Next<Self> {
+        let (mut parts, body) = answer.into_parts();
+        let has_upgrade = parts.headers.contains_key(http::header::UPGRADE);
+        if parts.status == http::StatusCode::SWITCHING_PROTOCOLS {
+            let upgrade = parts.extensions.remove::<Upgrade<U::Seed>>().and_then(Upgrade::take);
+            let Some(seed) = upgrade.filter(|_| has_upgrade) else {
+                return refuse(Status::NOT_IMPLEMENTED, response);
+            };
+            return match outbound::write_head(&parts, &body, response) {
+                Ok(_) => Next::upgrade(seed),
+                Err(misuse) => failed(&misuse.into()),
+            };
+        }
+        // Said by axum where there is no upgrade to be had; it needs the name of one (RFC 9110
+        // §15.5.22).
+        if parts.status == http::StatusCode::UPGRADE_REQUIRED && !has_upgrade {
+            return refuse(Status::NOT_IMPLEMENTED, response);
+        }
+        let written = outbound::write_head(&parts, &body, response);
+        let ended = match written {
+            Ok(true) if outbound::is_bodiless(response, &body) => response.done(),
+            Ok(true) => return self.send(Box::pin(body), response, scope),
+            other => other.map(drop),
+        };
+        self.around.enter(|| drop(body));
+        match ended {
+            Ok(()) => Next::finished(),
+            Err(misuse) => failed(&misuse.into()),
+        }
+    }
+
+    /// Goes on with the response's body.
+    fn send(
+        mut self,
+        mut body: Pin<Box<B>>,
+        response: &mut Response<'_>,
+        scope: &mut Scope<'_, C>,
+    ) -> Next<Self> {
+        let around = &self.around;
+        let pumped = self.poller.poll(scope, |context| {
+            around.enter(|| outbound::pump(body.as_mut(), context, response))
+        });
+        self.wants_room = matches!(pumped, Pumped::Full);
+        match pumped {
+            Pumped::Waits | Pumped::Full => {}
+            Pumped::More => self.poller.waker().wake_by_ref(),
+            Pumped::Done => {
+                self.around.enter(|| drop(body));
+                return Next::finished();
+            }
+            Pumped::Failed(error) => {
+                self.around.enter(|| drop(body));
+                return failed(&error);
+            }
+        }
+        self.stage = Stage::Sending(body);
+        self.go_on()
+    }
+
+    /// A part of the request's body has come. There may be room by now, and then this is the call
+    /// that tells it: `response_flushed` is for what waits when the handler returns.
+    fn after_input(self, response: &mut Response<'_>, scope: &mut Scope<'_, C>) -> Next<Self> {
+        match self.is_due || (self.wants_room && response.room() > 0) {
+            true => self.advance(response, scope),
+            false => self.go_on(),
+        }
+    }
+
+    /// Waits: for what is polled, for the body as far as the service wants it.
+    fn go_on(mut self) -> Next<Self> {
+        let demand = self.inbound.as_ref().map_or(Demand::Unasked, Inbound::demand);
+        let receiving = match (demand, self.receiving) {
+            (Demand::More, _) => Receiving::Yes,
+            (Demand::Nothing, Receiving::Yes) => Receiving::Held,
+            (_, before) => before,
+        };
+        let lifts = matches!(self.stage, Stage::Sending(_)) && !self.is_unlimited;
+        let is_changed = lifts || receiving != self.receiving;
+        let sleeps = self.poller.deadline();
+        if let (Some(time), false) = (sleeps, is_changed) {
+            return Next::wake_at(self, time);
+        }
+        if sleeps.is_some() {
+            // One answer says one of the two: the time is said in the next turn.
+            self.poller.waker().wake_by_ref();
+        }
+        let before = std::mem::replace(&mut self.receiving, receiving);
+        self.is_unlimited |= lifts;
+        let next = match receiving {
+            _ if before == receiving => Next::go_on(self),
+            Receiving::Yes => Next::recv(self, RecvMode::Blocks),
+            Receiving::Held => Next::hold(self),
+            Receiving::NotYet => Next::go_on(self),
+        };
+        if lifts { next.no_deadline() } else { next.keep_deadline() }
+    }
+}
+
+/// A whole response, of a request that goes no further; the connection persists.
+fn refuse<T: Server>(status: Status, response: &mut Response<'_>) -> Next<T> {
+    T::emit_error_page(status, response);
+    Next::finished()
+}
+
+/// The response cannot be completed: the peer must not take it for whole.
+fn failed<T: Server>(error: &BoxError) -> Next<T> {
+    log::debug!("a response broke off: {error}");
+    Next::fail(Status::INTERNAL_SERVER_ERROR)
+}
+
+impl<S, B, C, U> Server for TowerServer<S, B, C, U>
+where
+    S: Service<http::Request<Body>, Response = http::Response<B>> + Clone + 'static,
+    S::Error: Into<BoxError>,
+    B: http_body::Body + 'static,
+    B::Error: Into<BoxError>,
+    U: Protocol<Context = C>,
+    U::Seed: Send + 'static,
+{
+    type Context = C;
+    type Seed = Tower<S>;
+    type Upgrade = U;
+
+    /// All but CONNECT, whose tunnel no service can be.
+    fn supports(method: Method<'_>) -> bool {
+        method != Method::Connect
+    }
+
+    fn headers_received(
+        seed: Tower<S>,
+        head: &Head<'_>,
+        response: &mut Response<'_>,
+        scope: &mut Scope<'_, C>,
+    ) -> Next<Self> {
+        let Tower { mut service, around } = seed;
+        // Longer than `http` can count, or with octets that it does not take.
+        let Some(mut parts) = parts_of(head) else {
+            return refuse(Status::BAD_REQUEST, response);
+        };
+        around.extend(head, &mut parts.extensions);
+        let poller = Poller::new(scope);
+        let (inbound, body) = match head.has_body() {
+            true => {
+                let (inbound, channel) = Inbound::new(head.body_length(), poller.waker().clone());
+                (Some(inbound), Body::of(channel))
+            }
+            false => (None, Body::empty()),
+        };
+        // On HTTP/2 the last octet may come before the end, and as long as the peer likes.
+        let to_come = head.body_length().filter(|_| head.version() != Version::Http2);
+        let request = http::Request::from_parts(parts, body);
+        let future = async move {
+            std::future::poll_fn(|context| service.poll_ready(context))
+                .await
+                .map_err(Into::into)?;
+            service.call(request).await.map_err(Into::into)
+        };
+        let server = TowerServer {
+            poller,
+            around,
+            stage: Stage::Calling(Box::pin(future)),
+            inbound,
+            receiving: Receiving::NotYet,
+            is_unlimited: false,
+            wants_room: false,
+            is_due: false,
+            to_come,
+            types: PhantomData,
+        };
+        server.advance(response, scope)
+    }
+
+    fn request_block(
+        mut self,
+        block: Block,
+        response: &mut Response<'_>,
+        scope: &mut Scope<'_, C>,
+    ) -> Next<Self> {
+        let count = block.len() as u64;
+        if let Some(inbound) = &self.inbound {
+            self.is_due |= inbound.push(outbound::bytes_of(block));
+        }
+        self.to_come = self.to_come.map(|left| left.saturating_sub(count));
+        // The end is told at once behind it, and both are polled for together.
+        if self.to_come == Some(0) {
+            return self.go_on();
+        }
+        self.after_input(response, scope)
+    }
+
+    fn request_end(
+        mut self,
+        trailers: &Trailers,
+        response: &mut Response<'_>,
+        scope: &mut Scope<'_, C>,
+    ) -> Next<Self> {
+        if let Some(inbound) = self.inbound.take() {
+            self.is_due |= inbound.end(trailers_of(trailers));
+        }
+        self.after_input(response, scope)
+    }
+
+    fn response_flushed(self, response: &mut Response<'_>, scope: &mut Scope<'_, C>) -> Next<Self> {
+        self.advance(response, scope)
+    }
+
+    fn wakeup(self, response: &mut Response<'_>, scope: &mut Scope<'_, C>) -> Next<Self> {
+        self.advance(response, scope)
+    }
+
+    fn bad_request(self, error: BodyError, _: &mut Scope<'_, C>) {
+        if let Some(inbound) = &self.inbound {
+            inbound.lose(BodyLost::Broken(error));
+        }
+    }
+}
+
+/// What is left of it is dropped where tokio's things can be.
+impl<S, B, C, U> Drop for TowerServer<S, B, C, U> {
+    fn drop(&mut self) {
+        let stage = std::mem::replace(&mut self.stage, Stage::Gone);
+        if !matches!(stage, Stage::Gone) {
+            self.around.enter(|| drop(stage));
+        }
+    }
+}
+
+impl<S, B, C, U> fmt::Debug for TowerServer<S, B, C, U> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let stage = match self.stage {
+            Stage::Calling(_) => "calling",
+            Stage::Sending(_) => "sending",
+            Stage::Gone => "gone",
+        };
+        f.debug_struct("TowerServer").field("stage", &stage).finish_non_exhaustive()
+    }
+}

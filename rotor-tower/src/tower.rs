@@ -1,0 +1,88 @@
+//! `Tower`: a service, and what it is served with.
+
+use std::fmt;
+use std::sync::Arc;
+
+use http::Extensions;
+use rotor_async::Tokio;
+use rotor_http::server::Head;
+
+/// A service, and what it is served with: the seed of [`TowerServer`](crate::TowerServer).
+///
+/// The service is cloned for each request. It need not be `Send`, but for [`run`](Tower::run), which
+/// may have several loops.
+#[derive(Clone)]
+pub struct Tower<S> {
+    pub(crate) service: S,
+    pub(crate) around: Arc<Around>,
+}
+
+/// What is the same for all requests.
+#[derive(Clone, Default)]
+pub(crate) struct Around {
+    pub(crate) tokio: Option<Tokio>,
+    extend: Option<Arc<Extend>>,
+}
+
+type Extend = dyn Fn(&Head<'_>, &mut Extensions) + Send + Sync;
+
+impl<S> Tower<S> {
+    /// The service as it is: its futures are polled outside of any tokio runtime, unless
+    /// [one is said](Tower::tokio).
+    pub fn new(service: S) -> Tower<S> {
+        Tower { service, around: Arc::default() }
+    }
+
+    /// Has tokio's timers, sockets and tasks work in the service's futures and bodies, which are
+    /// polled on the loops all the same.
+    pub fn tokio(mut self, tokio: Tokio) -> Tower<S> {
+        Arc::make_mut(&mut self.around).tokio = Some(tokio);
+        self
+    }
+
+    /// Called for each request, to put into its extensions what only the connection knows. Default:
+    /// nothing.
+    ///
+    /// ```
+    /// use axum::extract::ConnectInfo;
+    /// use rotor_tower::Tower;
+    ///
+    /// # let routes = axum::Router::<()>::new();
+    /// // For routes that ask for a `ConnectInfo<SocketAddr>`. It costs a system call.
+    /// let tower = Tower::new(routes).extend(|head, extensions| {
+    ///     if let Some(address) = head.peer_address() {
+    ///         extensions.insert(ConnectInfo(address));
+    ///     }
+    /// });
+    /// ```
+    #[doc(alias = "ConnectInfo")]
+    pub fn extend(
+        mut self,
+        extend: impl Fn(&Head<'_>, &mut Extensions) + Send + Sync + 'static,
+    ) -> Tower<S> {
+        Arc::make_mut(&mut self.around).extend = Some(Arc::new(extend));
+        self
+    }
+}
+
+impl Around {
+    /// Calls `f` where tokio's things work, if they are to.
+    pub(crate) fn enter<R>(&self, f: impl FnOnce() -> R) -> R {
+        match &self.tokio {
+            Some(tokio) => tokio.enter(f),
+            None => f(),
+        }
+    }
+
+    pub(crate) fn extend(&self, head: &Head<'_>, extensions: &mut Extensions) {
+        if let Some(extend) = &self.extend {
+            extend(head, extensions);
+        }
+    }
+}
+
+impl<S> fmt::Debug for Tower<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tower").field("tokio", &self.around.tokio).finish_non_exhaustive()
+    }
+}

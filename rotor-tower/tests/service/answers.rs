@@ -1,0 +1,116 @@
+//! What a service answers, as it goes out: framing is the connection's, whatever the fields say.
+
+use std::convert::Infallible;
+
+use bytes::Bytes;
+use http_body_util::Full;
+use rotor_tower::Body;
+
+use crate::stage::{request, serving};
+
+/// Answers with the status, the fields and the body that the query names.
+async fn as_asked(request: http::Request<Body>) -> Result<http::Response<Full<Bytes>>, Infallible> {
+    let mut answer = http::Response::new(Full::default());
+    for pair in request.uri().query().unwrap_or_default().split_terminator('&') {
+        match pair.split_once('=').unwrap_or((pair, "")) {
+            ("status", code) => *answer.status_mut() = code.parse().expect("a status"),
+            ("body", text) => *answer.body_mut() = Full::from(text.to_owned()),
+            (name, value) => {
+                let name: http::HeaderName = name.parse().expect("a name");
+                let value = http::HeaderValue::from_bytes(value.replace('_', " ").as_bytes());
+                answer.headers_mut().append(name, value.expect("a value"));
+            }
+        }
+    }
+    Ok(answer)
+}
+
+/// The head's fields without the date, and the body; whether the connection is over.
+fn told(answer: &[u8], is_ended: bool) -> String {
+    let text =
+        String::from_utf8_lossy(answer).replace("Date: Thu, 01 Jan 1970 00:00:01 GMT\r\n", "");
+    let text = text.strip_prefix("HTTP/1.1 ").unwrap_or("?");
+    format!("{}{}", text.replace("\r\n", "|"), if is_ended { " ended" } else { "" })
+}
+
+const FAILED: &str = "500 Internal Server Error|Content-Type: text/plain|Content-Length: 26|\
+                      Connection: close||500 Internal Server Error\n ended";
+
+#[test]
+fn framing_is_the_connections_whatever_a_service_says() {
+    let four = "200 OK|Content-Length: 4||four";
+    for (asked, expected) in [
+        ("GET /?body=four", four),
+        ("GET /?body=four&content-length=4", four),
+        ("GET /?body=four&content-length=x", four),
+        ("GET /?body=four&transfer-encoding=chunked&connection=keep-alive&keep-alive=x", four),
+        ("GET /?body=four&content-length=3", FAILED),
+        ("GET /?body=four&content-length=5", FAILED),
+        ("GET /?content-length=5", FAILED),
+        (
+            "GET /?body=four&connection=x,_Close",
+            "200 OK|Content-Length: 4|Connection: close||four ended",
+        ),
+        (
+            "GET /?body=four&upgrade=x&connection=upgrade",
+            "200 OK|upgrade: x|Content-Length: 4|Connection: upgrade||four",
+        ),
+        (
+            "GET /?x-a=1&x-a=2&date=now&server=me",
+            "200 OK|x-a: 1|x-a: 2|date: now|server: me|Content-Length: 0||",
+        ),
+        ("GET /?status=999&body=four", "999 |Content-Length: 4||four"),
+    ] {
+        let mut stage = serving(tower::service_fn(as_asked));
+        stage.send(&request(asked, "", ""));
+        let answer = stage.take_received();
+        assert_eq!(told(&answer, stage.is_ended()), expected, "{asked}");
+    }
+}
+
+#[test]
+fn what_has_no_body_is_sent_without_one() {
+    for (asked, expected) in [
+        ("HEAD /?body=four", "200 OK|Content-Length: 4||"),
+        ("HEAD /?content-length=4", "200 OK|Content-Length: 4||"),
+        ("HEAD /", "200 OK|Transfer-Encoding: chunked||"),
+        ("HEAD /?status=204", "204 No Content||"),
+        ("GET /?status=204&body=four&content-length=4", "204 No Content||"),
+        ("GET /?status=205&body=four", "205 Reset Content|Content-Length: 0||"),
+        (
+            "GET /?status=304&content-length=4&body=four&etag=1",
+            "304 Not Modified|etag: 1|Content-Length: 4||",
+        ),
+        // Interim ones are not what a service answers with.
+        ("GET /?status=100", FAILED),
+        ("GET /?status=103", FAILED),
+    ] {
+        let mut stage = serving(tower::service_fn(as_asked));
+        stage.send(&request(asked, "", ""));
+        let answer = stage.take_received();
+        assert_eq!(told(&answer, stage.is_ended()), expected, "{asked}");
+    }
+}
+
+/// What cannot be said in `http`, or is no route of anybody's: never a panic.
+#[test]
+fn targets_that_are_strange_are_refused_and_the_next_request_is_served() {
+    for (asked, status) in [
+        ("OPTIONS *", "200"),
+        ("GET //a/../b?c", "200"),
+        ("GET /%ff%00%2F", "200"),
+        ("GET http://a:80?status=201", "201"),
+        ("GET http://user@a:80/", "400"),
+        ("GET /`", "400"),
+        ("GET /<>", "400"),
+    ] {
+        let mut stage = serving(tower::service_fn(as_asked));
+        stage.send(&request(asked, "", ""));
+        let answer = stage.take_received();
+        assert_eq!(told(&answer, false).get(..3), Some(status), "{asked}");
+        if !stage.is_ended() {
+            stage.send(&request("GET /", "", ""));
+            assert_eq!(told(&stage.take_received(), false).get(..3), Some("200"), "{asked}");
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! Services on the streams of HTTP/2.
+
+use std::cell::Cell;
+use std::convert::Infallible;
+
+use axum::Router;
+use axum::routing::{get, post};
+use bytes::Bytes;
+use http_body::Frame;
+use http_body_util::{BodyExt, StreamBody};
+use rotor_http::h2::frame::{FrameHeader, PREFACE, flag, kind};
+use rotor_http::h2::frame_writer::{self, frame_header};
+use rotor_http::h2::hpack::{Bounds, FieldList, HpackDecoder, HpackEncoder};
+use rotor_tower::{Body, BodyLost};
+
+use crate::stage::serving;
+
+fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+    [&frame_header(payload.len(), kind, flags, stream)[..], payload].concat()
+}
+
+fn beginning() -> Vec<u8> {
+    let mut settings = Vec::new();
+    frame_writer::settings(&[], &mut settings);
+    [&PREFACE[..], &settings, &frame_writer::settings_ack()].concat()
+}
+
+fn block(fields: &[(&str, &str)]) -> Vec<u8> {
+    let mut block = Vec::new();
+    for (name, value) in fields {
+        HpackEncoder::new().field(name.as_bytes(), value.as_bytes(), &mut block);
+    }
+    block
+}
+
+fn headers(stream: u32, method: &str, path: &str, is_end: bool) -> Vec<u8> {
+    let list =
+        [(":method", method), (":scheme", "http"), (":path", path), (":authority", "a.example")];
+    frame(kind::HEADERS, flag::END_HEADERS | u8::from(is_end), stream, &block(&list))
+}
+
+/// What has come of this stream: fields, bodies, the end and resets as text.
+fn told(received: &[u8], stream: u32) -> String {
+    let (mut rest, mut told) = (received, String::new());
+    let mut decoder = HpackDecoder::new(4096);
+    while let Some(header) = FrameHeader::read(rest) {
+        let payload = &rest[9..9 + header.len];
+        rest = &rest[9 + header.len..];
+        let mut list = FieldList::new();
+        if header.kind == kind::HEADERS {
+            let bounds =
+                Bounds { list_bytes_max: 1 << 20, fields_max: 100, decoded_bytes_max: 1 << 20 };
+            decoder.decode(payload, &mut list, &bounds).expect("a block of fields");
+        }
+        if header.stream != stream {
+            continue;
+        }
+        for field in list.fields().iter().filter(|field| !["date"].contains(&field.name)) {
+            told += &format!("{}={};", field.name, String::from_utf8_lossy(field.value));
+        }
+        match header.kind {
+            kind::DATA => told += &format!("{};", String::from_utf8_lossy(payload)),
+            kind::RST_STREAM => told += "reset;",
+            _ => {}
+        }
+        let ends = matches!(header.kind, kind::DATA | kind::HEADERS);
+        if ends && header.flags & flag::END_STREAM != 0 {
+            told += "end";
+        }
+    }
+    told
+}
+
+#[test]
+fn routes_answer_side_by_side_each_on_its_stream() {
+    let routes = Router::new()
+        .route("/", get(|uri: http::Uri| async move { uri.to_string() }))
+        .route("/version", get(|version: http::Version| async move { format!("{version:?}") }))
+        .route("/body", post(|body: Bytes| async move { body }));
+    let mut stage = serving(routes);
+    stage.send(&beginning());
+    stage.send(&headers(1, "POST", "/body", false));
+    stage.send(&headers(3, "GET", "/", true));
+    stage.send(&headers(5, "GET", "/version", true));
+    stage.send(&frame(kind::DATA, 0, 1, b"wo"));
+    stage.send(&frame(kind::DATA, flag::END_STREAM, 1, b"rd"));
+    stage.send(&headers(7, "GET", "/nothing", true));
+    let received = stage.take_received();
+    for (stream, expected) in [
+        (1, ":status=200;content-type=application/octet-stream;content-length=4;word;end"),
+        (
+            3,
+            ":status=200;content-type=text/plain; charset=utf-8;content-length=17;\
+             http://a.example/;end",
+        ),
+        (5, ":status=200;content-type=text/plain; charset=utf-8;content-length=8;HTTP/2.0;end"),
+        (7, ":status=404;content-length=0;end"),
+    ] {
+        assert_eq!(told(&received, stream), expected);
+    }
+    assert!(!stage.is_ended());
+}
+
+#[test]
+fn trailers_go_both_ways_on_a_stream() {
+    let service = tower::service_fn(|request: http::Request<Body>| async {
+        let collected = request.into_body().collect().await?;
+        let trailers = collected.trailers().cloned().unwrap_or_default();
+        let frames = [Frame::data(collected.to_bytes()), Frame::trailers(trailers)];
+        let body = futures_util::stream::iter(frames.map(Ok::<_, BodyLost>));
+        Ok::<_, BodyLost>(http::Response::new(StreamBody::new(body)))
+    });
+    let mut stage = serving(service);
+    stage.send(&beginning());
+    stage.send(&headers(1, "POST", "/", false));
+    stage.send(&frame(kind::DATA, 0, 1, b"word"));
+    let trailers = block(&[("x-sum", "4")]);
+    stage.send(&frame(kind::HEADERS, flag::END_HEADERS | flag::END_STREAM, 1, &trailers));
+    assert_eq!(told(&stage.take_received(), 1), ":status=200;word;x-sum=4;end");
+}
+
+thread_local! {
+    static ALIVE: Cell<u32> = const { Cell::new(0) };
+}
+
+struct Alive;
+
+impl Drop for Alive {
+    fn drop(&mut self) {
+        ALIVE.set(ALIVE.get() - 1);
+    }
+}
+
+#[test]
+fn a_stream_that_is_reset_drops_its_future_and_no_other() {
+    let service = tower::service_fn(|_| async {
+        ALIVE.set(ALIVE.get() + 1);
+        let _alive = Alive;
+        std::future::pending::<Result<http::Response<String>, Infallible>>().await
+    });
+    let mut stage = serving(service);
+    stage.send(&beginning());
+    stage.send(&headers(1, "GET", "/", true));
+    stage.send(&headers(3, "GET", "/", true));
+    assert_eq!(ALIVE.get(), 2);
+    stage.send(&frame(kind::RST_STREAM, 0, 1, &8_u32.to_be_bytes()));
+    assert_eq!((ALIVE.get(), stage.is_ended()), (1, false));
+}

@@ -1,0 +1,84 @@
+//! A service whose loop runs on the thread of `#[tokio::main]`: within one poll of tokio's.
+#![expect(clippy::disallowed_methods, reason = "tests play the outside world: its sockets")]
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::thread;
+use std::time::Duration;
+
+use axum::Router;
+use axum::routing::get;
+use rotor_async::Tokio;
+use rotor_core::net::{ListenOptions, Listener, TcpListener};
+use rotor_core::{Config, Loop};
+use rotor_http::server::{HttpAccept, HttpSeed, ServerConfig};
+use rotor_tower::{Tower, TowerServer};
+
+/// Requests that the peer makes: more steps of tokio's things than its budget has for a task (128).
+const REQUESTS: usize = 300;
+
+async fn answer() -> String {
+    let (sender, receiver) = tokio::sync::oneshot::channel();
+    let task = tokio::spawn(async move { sender.send("ready") });
+    let said = receiver.await.unwrap_or("lost");
+    let _sent = task.await;
+    said.to_owned()
+}
+
+fn main_thread() {
+    let routes = Router::new().route("/", get(answer));
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build()
+        .expect("a runtime");
+    runtime.block_on(async {
+        let tower = Tower::new(routes).tokio(Tokio::current_or_new().expect("this one"));
+        let mut creator =
+            Loop::<HttpAccept<TowerServer<Router, axum::body::Body>, TcpListener>>::new(
+                &Config::new(),
+            )
+            .expect("a loop");
+        let mut bound = None;
+        let added = creator.add_machine_with(|scope| {
+            let address = "127.0.0.1:0".parse().expect("an address");
+            let listener =
+                TcpListener::bind(&address, &ListenOptions::new(), scope).expect("a port");
+            bound = listener.local_address();
+            let seed = HttpSeed::new(tower, ServerConfig::new());
+            rotor_http::server::listen(listener, seed, scope)
+        });
+        added.expect("there is room");
+        let mut instance = creator.instantiate(());
+        let (address, handle) = (bound.expect("it was bound"), instance.handle());
+        let peer = thread::spawn(move || {
+            let mut socket = TcpStream::connect(address).expect("it listens");
+            socket.set_read_timeout(Some(Duration::from_secs(20))).expect("a socket");
+            let answered = (0..REQUESTS).take_while(|_| ask(&mut socket)).count();
+            handle.stop();
+            answered
+        });
+        instance.run().expect("it runs");
+        assert_eq!(peer.join().expect("no panic"), REQUESTS);
+    });
+}
+
+fn ask(socket: &mut TcpStream) -> bool {
+    if write!(socket, "GET / HTTP/1.1\r\nHost: a\r\n\r\n").is_err() {
+        return false;
+    }
+    let mut answer = Vec::new();
+    let mut piece = [0; 1024];
+    while !answer.ends_with(b"ready") {
+        match socket.read(&mut piece) {
+            Ok(count @ 1..) => answer.extend_from_slice(&piece[..count]),
+            _ => return false,
+        }
+    }
+    true
+}
+
+#[test]
+fn the_budget_of_the_task_around_the_loop_does_not_run_out() {
+    main_thread();
+}
