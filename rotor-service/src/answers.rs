@@ -1,0 +1,16 @@
+//! What this crate says, as answers of async handlers.
+
+use rotor_async::http::Answer;
+
+use crate::refused::Refused;
+
+/// The answer that [`Refused::reply`] gives, so that async handlers have `?`.
+impl From<Refused> for Answer {
+    fn from(refused: Refused) -> Answer {
+        let answer = Answer::new(refused.status()).body("application/json", refused.to_json());
+        match refused.allow() {
+            Some(allow) => answer.field("Allow", allow),
+            None => answer,
+        }
+    }
+}

@@ -1,0 +1,221 @@
+//! `Cookies`, `SetCookie`: what browsers keep for a service (RFC 6265), by the package `cookie`.
+
+use std::fmt;
+use std::time::Duration;
+
+use cookie::time::Duration as Seconds;
+use percent_encoding::percent_decode_str;
+
+/// Cookies that are read at most: more than browsers keep for a host. Further ones are skipped.
+pub const COOKIES_MAX: usize = 200;
+
+/// The cookies of a request, in order. They are the peer's to invent: what counts is signed, or a
+/// number that nobody guesses.
+///
+/// ```
+/// use rotor_service::Cookies;
+///
+/// let cookies = Cookies::read([("Cookie", &b"session=0a1b; theme=dark"[..])]);
+/// assert_eq!(cookies.get("theme"), Some("dark"));
+/// assert_eq!(cookies.get("none"), None);
+/// ```
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct Cookies(Vec<(String, String)>);
+
+impl Cookies {
+    /// Reads them from a request's fields, as names and values: `request.fields()` of an async
+    /// handler, `head.fields().iter().map(|field| (field.name, field.value))`. Those that are
+    /// malformed or not UTF-8 are skipped, as is what comes behind 200 of them.
+    pub fn read<'r>(fields: impl IntoIterator<Item = (&'r str, &'r [u8])>) -> Cookies {
+        let lines = fields.into_iter().filter(|(name, _)| name.eq_ignore_ascii_case("Cookie"));
+        let lines = lines.filter_map(|(_, value)| std::str::from_utf8(value).ok());
+        let cookies = lines.flat_map(cookie::Cookie::split_parse).filter_map(Result::ok);
+        // A name stays as it was sent: an encoded `__Host-` is none that a browser has kept to.
+        let pairs = cookies.map(|cookie| (cookie.name().to_owned(), decode(cookie.value())));
+        Cookies(pairs.take(COOKIES_MAX).collect())
+    }
+
+    /// Returns the first value of this name, its percent-encoding taken off: of the longest path,
+    /// as browsers sort them.
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.iter().find(|(own, _)| *own == name).map(|(_, value)| value)
+    }
+
+    /// Returns all, in order.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()))
+    }
+}
+
+/// As it is where it is not UTF-8 then: others encode otherwise.
+fn decode(value: &str) -> String {
+    percent_decode_str(value).decode_utf8().map_or_else(|_| value.to_owned(), Into::into)
+}
+
+/// Names alone: values are secret.
+impl fmt::Debug for Cookies {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.iter().map(|(name, _)| name)).finish()
+    }
+}
+
+/// With which requests of other sites a browser sends a cookie along.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SameSite {
+    /// With none.
+    Strict,
+    /// With those that a link leads to.
+    Lax,
+    /// With all; [`secure`](SetCookie::secure) has to be said as well.
+    None,
+}
+
+/// A cookie that a browser is to keep: the value of a field `Set-Cookie`.
+///
+/// Default: for all paths of this host, until the browser is closed, not for scripts (`HttpOnly`),
+/// and not with what other sites send (`SameSite=Lax`). Where the service is encrypted, add
+/// [`secure`](SetCookie::secure).
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use rotor_service::SetCookie;
+///
+/// let cookie = SetCookie::new("session", "0a1b").secure().max_age(Duration::from_secs(3600));
+/// assert_eq!(
+///     cookie.value(),
+///     "session=0a1b; HttpOnly; SameSite=Lax; Secure; Path=/; Max-Age=3600",
+/// );
+/// ```
+#[derive(Clone)]
+pub struct SetCookie(cookie::Cookie<'static>);
+
+impl SetCookie {
+    /// This value, whatever is in it: it is percent-encoded. The name is a token, as that of a
+    /// field.
+    pub fn new(name: impl Into<String>, value: impl Into<String>) -> SetCookie {
+        let cookie = cookie::Cookie::build((name.into(), value.into()));
+        SetCookie(cookie.path("/").http_only(true).same_site(cookie::SameSite::Lax).build())
+    }
+
+    /// Has the browser forget the one of this name; of the same path and domain.
+    pub fn removal(name: impl Into<String>) -> SetCookie {
+        SetCookie::new(name, "").max_age(Duration::ZERO)
+    }
+
+    fn change(mut self, change: impl FnOnce(&mut cookie::Cookie<'static>)) -> SetCookie {
+        change(&mut self.0);
+        self
+    }
+
+    /// Only over connections that are encrypted.
+    pub fn secure(self) -> SetCookie {
+        self.change(|cookie| cookie.set_secure(true))
+    }
+
+    /// For how long the browser keeps it, in whole seconds.
+    pub fn max_age(self, time: Duration) -> SetCookie {
+        let seconds = i64::try_from(time.as_secs()).unwrap_or(i64::MAX);
+        self.change(|cookie| cookie.set_max_age(Seconds::seconds(seconds)))
+    }
+
+    /// For this path and those below. It is the program's own: what a peer sends has no place in it.
+    pub fn path(self, path: impl Into<String>) -> SetCookie {
+        let path = path.into();
+        self.change(|cookie| cookie.set_path(path))
+    }
+
+    /// For the hosts of this domain as well, instead of this one alone. It is the program's own, as
+    /// the [path](SetCookie::path) is.
+    pub fn domain(self, domain: impl Into<String>) -> SetCookie {
+        let domain = domain.into();
+        self.change(|cookie| cookie.set_domain(domain))
+    }
+
+    /// Whether other sites' requests have it.
+    pub fn same_site(self, same_site: SameSite) -> SetCookie {
+        self.change(|cookie| {
+            cookie.set_same_site(match same_site {
+                SameSite::Strict => cookie::SameSite::Strict,
+                SameSite::Lax => cookie::SameSite::Lax,
+                SameSite::None => cookie::SameSite::None,
+            });
+        })
+    }
+
+    /// Scripts of the page may read it.
+    pub fn for_scripts(self) -> SetCookie {
+        self.change(|cookie| cookie.set_http_only(false))
+    }
+
+    /// Returns the value of the field `Set-Cookie`, one field for each cookie.
+    pub fn value(&self) -> String {
+        self.0.encoded().to_string()
+    }
+}
+
+/// The name alone: the value is secret.
+impl fmt::Debug for SetCookie {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("SetCookie").field(&self.0.name()).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(lines: &[&[u8]]) -> Vec<(String, String)> {
+        let mut fields: Vec<(&str, &[u8])> = vec![("X-Other", b"no=1")];
+        fields.extend(lines.iter().map(|line| ("cookie", *line)));
+        let cookies = Cookies::read(fields);
+        cookies.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
+    }
+
+    #[test]
+    fn cookies_are_read_and_what_is_malformed_is_skipped() {
+        for (lines, expected) in [
+            (&[][..], &[][..]),
+            (&[&b""[..]], &[]),
+            (&[b"a=1; b=2"], &[("a", "1"), ("b", "2")]),
+            // HTTP/2 may send one in each field (RFC 9113 §8.2.3).
+            (&[b"a=1", b"b=2;c=3"], &[("a", "1"), ("b", "2"), ("c", "3")]),
+            (&[b"a; =1; b=2;;"], &[("b", "2")]),
+            (&[b"a=b=c; d="], &[("a", "b=c"), ("d", "")]),
+            (&[b"a=%3B%C3%A4; b=%ff; c=%"], &[("a", ";\u{e4}"), ("b", "%ff"), ("c", "%")]),
+            (&[b"%5F_Host-a=1"], &[("%5F_Host-a", "1")]),
+            (&[b"a=\xff", b"b=2"], &[("b", "2")]),
+        ] {
+            let expected: Vec<_> =
+                expected.iter().map(|&(name, value)| (name.to_owned(), value.to_owned())).collect();
+            assert_eq!(read(lines), expected, "{:?}", lines.concat().escape_ascii().to_string());
+        }
+        for (count, left) in [(199, 199), (200, 200), (201, 200)] {
+            assert_eq!(read(&["a=1;".repeat(count).as_bytes()]).len(), left);
+        }
+        let twice = Cookies::read([("Cookie", &b"a=1; a=2"[..])]);
+        assert_eq!((twice.get("a"), format!("{twice:?}")), (Some("1"), r#"["a", "a"]"#.to_owned()));
+    }
+
+    #[test]
+    fn a_value_comes_back_as_it_was_whatever_is_in_it() {
+        for value in ["", "plain", "a; Domain=evil.example", "a\r\nSet-Cookie: b=c", "\"ä, €%41\""]
+        {
+            let field = SetCookie::new("a", value).value();
+            let (pair, attributes) = field.split_once("; ").expect("attributes");
+            assert_eq!(attributes, "HttpOnly; SameSite=Lax; Path=/", "{field:?}");
+            assert!(field.bytes().all(|byte| (0x20..0x7f).contains(&byte)), "{field:?}");
+            assert_eq!(read(&[pair.as_bytes()]), [("a".to_owned(), value.to_owned())]);
+        }
+    }
+
+    #[test]
+    fn attributes_are_said() {
+        let cookie = SetCookie::new("a", "b").path("/x").domain("a.example").for_scripts();
+        let cookie = cookie.same_site(SameSite::None).secure();
+        assert_eq!(cookie.value(), "a=b; SameSite=None; Secure; Path=/x; Domain=a.example");
+        let removal = SetCookie::removal("a").same_site(SameSite::Strict).value();
+        assert_eq!(removal, "a=; HttpOnly; SameSite=Strict; Path=/; Max-Age=0");
+        assert_eq!(format!("{cookie:?}"), r#"SetCookie("a")"#);
+    }
+}

@@ -1,0 +1,252 @@
+//! `Cors`: which pages of other origins may ask, and read what they are told.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rotor_http::server::{Reply, Response};
+use rotor_http::{Method, Status};
+
+/// Who of other origins may ask a service: the CORS protocol (Fetch Standard §3.3).
+///
+/// Browsers keep to it for the sake of their users; it keeps nobody else out. An origin that may not
+/// is answered like any other, only that its browser does not show the page what came.
+///
+/// A request is [checked](Cors::check) before it is handled; a layer of async handlers is
+/// `Cors::layer`, with the feature `async`. Default: pages may send GET, HEAD, POST, PUT, PATCH and
+/// DELETE with a `Content-Type` of any kind, and without cookies.
+///
+/// # Examples
+///
+/// ```
+/// use rotor_http::server::{Head, Reply, Response, Scope};
+/// use rotor_http::Status;
+/// use rotor_service::Cors;
+///
+/// fn hello(head: &Head<'_>, response: &mut Response<'_>, cors: &mut Scope<'_, Cors>) -> Reply {
+///     let crossing = cors.check(head.method(), |name| head.field(name));
+///     if crossing.is_preflight() {
+///         return crossing.reply(response);
+///     }
+///     response.reply_with(Status::OK, &crossing.fields(), "text/plain", b"Hello!")
+/// }
+///
+/// # let _ = hello;
+/// let cors = Cors::of(["https://app.example"]).credentials();
+/// ```
+#[derive(Clone)]
+pub struct Cors(Arc<Policy>);
+
+#[derive(Clone)]
+struct Policy {
+    /// Absent: any.
+    origins: Option<Vec<String>>,
+    methods: String,
+    request_fields: String,
+    exposed_fields: String,
+    has_credentials: bool,
+    max_age: Option<String>,
+}
+
+impl Cors {
+    /// Pages of any origin: for what is public, whoever asks.
+    pub fn any() -> Cors {
+        Cors::with(None)
+    }
+
+    /// Pages of these origins, each as browsers say it: `https://app.example`, with the port where
+    /// that is not the scheme's own, and nothing behind.
+    pub fn of<O: Into<String>>(origins: impl IntoIterator<Item = O>) -> Cors {
+        Cors::with(Some(origins.into_iter().map(O::into).collect()))
+    }
+
+    fn with(origins: Option<Vec<String>>) -> Cors {
+        Cors(Arc::new(Policy {
+            origins,
+            methods: "GET, HEAD, POST, PUT, PATCH, DELETE".to_owned(),
+            request_fields: "Content-Type".to_owned(),
+            exposed_fields: String::new(),
+            has_credentials: false,
+            max_age: None,
+        }))
+    }
+
+    fn change(mut self, change: impl FnOnce(&mut Policy)) -> Cors {
+        change(Arc::make_mut(&mut self.0));
+        self
+    }
+
+    /// Which methods a page may use.
+    pub fn methods(self, methods: &[Method<'_>]) -> Cors {
+        let names: Vec<&str> = methods.iter().map(Method::as_str).collect();
+        self.change(|policy| policy.methods = names.join(", "))
+    }
+
+    /// Which fields of a request a page may set, beside those that any may.
+    pub fn request_fields(self, names: &[&str]) -> Cors {
+        self.change(|policy| policy.request_fields = names.join(", "))
+    }
+
+    /// Which fields of an answer a page may read, beside those that any may: `Location`, say.
+    pub fn exposed_fields(self, names: &[&str]) -> Cors {
+        self.change(|policy| policy.exposed_fields = names.join(", "))
+    }
+
+    /// Pages may ask with the cookies of their user, and read what that user is told. Only for
+    /// origins that are [named](Cors::of): of [any](Cors::any) it changes nothing.
+    pub fn credentials(self) -> Cors {
+        self.change(|policy| policy.has_credentials = policy.origins.is_some())
+    }
+
+    /// For how long a browser need not ask again whether it may, in whole seconds. Default: unsaid,
+    /// which is 5 s; browsers take some hours at most.
+    pub fn max_age(self, time: Duration) -> Cors {
+        self.change(|policy| policy.max_age = Some(time.as_secs().to_string()))
+    }
+
+    /// Says what is to be answered to a request of this method, `field` being its
+    /// [`Head::field`](rotor_http::server::Head::field).
+    pub fn check<'r>(
+        &self,
+        method: Method<'_>,
+        field: impl Fn(&str) -> Option<&'r [u8]>,
+    ) -> Crossing {
+        let policy = &*self.0;
+        let origin = field("Origin");
+        let is_preflight = matches!(method, Method::Options)
+            && origin.is_some()
+            && field("Access-Control-Request-Method").is_some();
+        let mut crossing = Crossing { is_preflight, fields: Vec::new() };
+        match (&policy.origins, origin) {
+            (None, _) => crossing.add("Access-Control-Allow-Origin", "*"),
+            (Some(origins), origin) => {
+                // Said without an origin too: a cache is to keep none of these for another one.
+                crossing.add("Vary", "Origin");
+                let known = origins.iter().find(|known| Some(known.as_bytes()) == origin);
+                let Some(known) = known else { return crossing };
+                crossing.add("Access-Control-Allow-Origin", known);
+            }
+        }
+        if policy.has_credentials {
+            crossing.add("Access-Control-Allow-Credentials", "true");
+        }
+        if is_preflight {
+            crossing.add("Access-Control-Allow-Methods", &policy.methods);
+            crossing.add("Access-Control-Allow-Headers", &policy.request_fields);
+            crossing.add("Access-Control-Max-Age", policy.max_age.as_deref().unwrap_or_default());
+        } else {
+            crossing.add("Access-Control-Expose-Headers", &policy.exposed_fields);
+        }
+        crossing
+    }
+}
+
+/// What [`Cors::check`] says of a request: which fields go with its answer, whatever that is, and
+/// whether it was only to ask.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Crossing {
+    is_preflight: bool,
+    fields: Vec<(&'static str, String)>,
+}
+
+impl Crossing {
+    fn add(&mut self, name: &'static str, value: &str) {
+        if !value.is_empty() {
+            self.fields.push((name, value.to_owned()));
+        }
+    }
+
+    /// Returns whether a browser asks before the request itself: [`reply`](Crossing::reply) then,
+    /// and no handler is concerned.
+    pub fn is_preflight(&self) -> bool {
+        self.is_preflight
+    }
+
+    /// Returns the fields of the answer. A `Vary` of the answer's own stands beside that one.
+    pub fn fields(&self) -> Vec<(&str, &[u8])> {
+        self.fields.iter().map(|(name, value)| (*name, value.as_bytes())).collect()
+    }
+
+    /// Answers a preflight: 204.
+    pub fn reply(&self, response: &mut Response<'_>) -> Reply {
+        response.reply_with(Status::NO_CONTENT, &self.fields(), "", b"")
+    }
+}
+
+impl fmt::Debug for Cors {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Cors").field("origins", &self.0.origins).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    type Sent<'a> = &'a [(&'a str, &'a str)];
+
+    /// What is answered, as text.
+    fn checked(cors: &Cors, method: Method<'_>, sent: Sent<'_>) -> (bool, String) {
+        let field = |name: &str| {
+            let of = |(own, _): &&(&str, &str)| own.eq_ignore_ascii_case(name);
+            sent.iter().find(of).map(|(_, value)| value.as_bytes())
+        };
+        let crossing = cors.check(method, field);
+        let short = |name: &str| name.replace("Access-Control-", "");
+        let fields = crossing.fields.iter().map(|(name, value)| format!("{}={value}", short(name)));
+        (crossing.is_preflight(), fields.collect::<Vec<_>>().join("; "))
+    }
+
+    const APP: (&str, &str) = ("Origin", "https://app.example");
+    const ASKS: (&str, &str) = ("Access-Control-Request-Method", "PATCH");
+
+    #[test]
+    fn any_origin_may_ask_without_cookies() {
+        let cors = Cors::any().credentials().exposed_fields(&["Location"]);
+        let plain = "Allow-Origin=*; Expose-Headers=Location";
+        let asked = "Allow-Origin=*; Allow-Methods=GET, HEAD, POST, PUT, PATCH, DELETE; \
+                     Allow-Headers=Content-Type";
+        for (method, sent, expected) in [
+            (Method::Get, &[][..], (false, plain)),
+            (Method::Get, &[APP][..], (false, plain)),
+            (Method::Get, &[APP, ASKS][..], (false, plain)),
+            (Method::Options, &[APP, ASKS][..], (true, asked)),
+            // No preflight: for the handler.
+            (Method::Options, &[APP][..], (false, plain)),
+            (Method::Options, &[ASKS][..], (false, plain)),
+        ] {
+            let (is_preflight, fields) = checked(&cors, method, sent);
+            assert_eq!((is_preflight, fields.as_str()), expected, "{method} {sent:?}");
+        }
+    }
+
+    #[test]
+    fn an_origin_that_is_named_may_and_no_other() {
+        let cors = Cors::of(["https://app.example", "http://localhost:8000"]).credentials();
+        let cors = cors.methods(&[Method::Get, Method::Patch]).request_fields(&["X-A", "X-B"]);
+        let cors = cors.max_age(Duration::from_secs(600));
+        let asked = "Vary=Origin; Allow-Origin=https://app.example; Allow-Credentials=true; \
+                     Allow-Methods=GET, PATCH; Allow-Headers=X-A, X-B; Max-Age=600";
+        assert_eq!(checked(&cors, Method::Options, &[APP, ASKS]), (true, asked.to_owned()));
+        for (origin, may) in [
+            ("https://app.example", true),
+            ("http://localhost:8000", true),
+            ("http://app.example", false),
+            ("https://app.example.evil.example", false),
+            ("https://evil.example/https://app.example", false),
+            ("https://app.example:8443", false),
+            ("HTTPS://APP.EXAMPLE", false),
+            ("null", false),
+            ("*", false),
+            ("", false),
+        ] {
+            let (_, fields) = checked(&cors, Method::Get, &[("Origin", origin)]);
+            let allowed = format!("Vary=Origin; Allow-Origin={origin}; Allow-Credentials=true");
+            assert_eq!(fields, if may { &allowed } else { "Vary=Origin" }, "{origin}");
+            let (is_preflight, fields) =
+                checked(&cors, Method::Options, &[("Origin", origin), ASKS]);
+            assert!(is_preflight && fields.contains("Allow-Methods") == may, "{origin}");
+        }
+        assert_eq!(checked(&cors, Method::Get, &[]), (false, "Vary=Origin".to_owned()));
+    }
+}

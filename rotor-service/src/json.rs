@@ -1,0 +1,135 @@
+//! JSON in and out, by serde_json.
+
+#[cfg(feature = "async")]
+use rotor_async::http::Answer;
+use rotor_http::Status;
+use rotor_http::server::{Reply, Response};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::error::Category;
+
+use crate::refused::Refused;
+
+/// Reads a body that is JSON.
+///
+/// # Errors
+///
+/// The peer's fault, each with what is wrong and where:
+///
+/// | | |
+/// |--|--|
+/// | no JSON, not UTF-8, cut short, more behind it; deeper than 128 arrays and objects, where `T` is that deep | 400 |
+/// | more octets than `octets_max` | 413 |
+/// | JSON of another shape than `T` has | 422 |
+///
+/// # Examples
+///
+/// ```
+/// use rotor_http::Status;
+/// use rotor_service::json;
+///
+/// let pair: (u32, String) = json::read(br#"[1, "one"]"#, 100)?;
+/// assert_eq!(pair, (1, "one".to_owned()));
+/// let refused = json::read::<(u32, String)>(b"[1]", 100).expect_err("one is missing");
+/// assert_eq!(refused.status(), Status::UNPROCESSABLE_CONTENT);
+/// # Ok::<(), rotor_service::Refused>(())
+/// ```
+pub fn read<T: DeserializeOwned>(body: &[u8], octets_max: usize) -> Result<T, Refused> {
+    if body.len() > octets_max {
+        return Err(Refused::new(
+            Status::CONTENT_TOO_LARGE,
+            format!("more than {octets_max} octets"),
+        ));
+    }
+    serde_json::from_slice(body).map_err(|error| {
+        let status = match error.classify() {
+            Category::Data => Status::UNPROCESSABLE_CONTENT,
+            // `Io` is not met in a slice.
+            Category::Syntax | Category::Eof | Category::Io => Status::BAD_REQUEST,
+        };
+        Refused::new(status, error)
+    })
+}
+
+/// Answers with a value as JSON. One that JSON cannot say (a map whose keys are no strings) is a
+/// mistake of the caller's: it is logged, and the peer gets 500.
+pub fn reply(response: &mut Response<'_>, status: Status, value: &impl Serialize) -> Reply {
+    match serde_json::to_vec(value) {
+        Ok(body) => response.reply(status, "application/json", &body),
+        Err(error) => unsaid(&error).reply(response),
+    }
+}
+
+/// The same as a value: the answer of an async handler.
+///
+/// # Errors
+///
+/// 500: JSON cannot say it; see [`reply`].
+#[cfg(feature = "async")]
+pub fn answer(status: Status, value: &impl Serialize) -> Result<Answer, Refused> {
+    match serde_json::to_vec(value) {
+        Ok(body) => Ok(Answer::new(status).body("application/json", body)),
+        Err(error) => Err(unsaid(&error)),
+    }
+}
+
+/// The caller's mistake, which is not for the peer to read.
+fn unsaid(error: &serde_json::Error) -> Refused {
+    log::error!("a value cannot be said in JSON: {error}");
+    Refused::new(Status::INTERNAL_SERVER_ERROR, "internal error")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(serde::Deserialize, Debug, PartialEq)]
+    struct Pair {
+        name: String,
+        count: u8,
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_body_has_a_status_of_its_own() {
+        let deep = |levels: usize| "[".repeat(levels) + &"]".repeat(levels);
+        let shape = Status::UNPROCESSABLE_CONTENT;
+        let cases: [(&[u8], Status); 12] = [
+            (b"", Status::BAD_REQUEST),
+            (b"{", Status::BAD_REQUEST),
+            (br#"{"name":"a","count":1"#, Status::BAD_REQUEST),
+            (br#"{"name":"a","count":1} x"#, Status::BAD_REQUEST),
+            (br#"{name:"a","count":1}"#, Status::BAD_REQUEST),
+            (b"{\"name\":\"\xff\",\"count\":1}", Status::BAD_REQUEST),
+            (b"{\"name\":\"\\ud800\",\"count\":1}", Status::BAD_REQUEST),
+            (br#"{"name":"a"}"#, shape),
+            (br#"{"name":"a","count":256}"#, shape),
+            (br#"{"name":"a","count":1.5}"#, shape),
+            (br#"{"name":7,"count":1}"#, shape),
+            (br#"{"name":"a","count":1,"count":2}"#, shape),
+        ];
+        for (body, status) in cases {
+            let refused = read::<Pair>(body, 1000).expect_err("it is wrong");
+            assert_eq!(refused.status(), status, "{}: {refused}", body.escape_ascii());
+        }
+        let value = |text: &str| read::<serde_json::Value>(text.as_bytes(), 1 << 20);
+        assert!(value(&deep(127)).is_ok());
+        assert_eq!(value(&deep(128)).expect_err("too deep").status(), Status::BAD_REQUEST);
+        assert!(value(&deep(100_000)).is_err());
+    }
+
+    #[test]
+    fn a_body_has_a_longest_length() {
+        for (length, is_read) in [(9, true), (10, true), (11, false)] {
+            let body = format!("\"{}\"", "x".repeat(length - 2));
+            let read = read::<String>(body.as_bytes(), 10);
+            let status = read.as_ref().err().map(Refused::status);
+            assert_eq!(status, (!is_read).then_some(Status::CONTENT_TOO_LARGE), "{length}");
+        }
+    }
+
+    #[test]
+    fn a_good_body_is_a_value() {
+        let pair = read::<Pair>(b" {\"count\":1,\"name\":\"\\u00e4\"} \n", 100);
+        assert_eq!(pair, Ok(Pair { name: "ä".to_owned(), count: 1 }));
+    }
+}

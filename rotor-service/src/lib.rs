@@ -1,0 +1,130 @@
+//! What a service of small requests needs around rotor's HTTP servers: routes, JSON, queries and forms.
+//!
+//! **Each is a function from what has come to a value of yours, or to a [`Refused`] that says to the
+//! peer, in JSON, what is wrong with it.** None of them knows connections: they serve handlers of any
+//! kind, async ones too.
+//!
+//! # A program
+//!
+//! Whole in a function; with a body it is a `Server` or an async handler. The example `rest_service`
+//! has SQLite behind it.
+//!
+//! ```
+//! # #[cfg(all(feature = "json", feature = "pairs", feature = "routes"))] mod program {
+//! use rotor_http::server::{Head, Reply, Response, Scope};
+//! use rotor_http::{Method, Status};
+//! use rotor_service::{Pairs, Refused, Routes, json};
+//!
+//! #[derive(Clone, Copy)]
+//! enum Wish {
+//!     Greet,
+//!     Add,
+//! }
+//!
+//! fn routes() -> Result<Routes<Wish>, rotor_service::RouteError> {
+//!     let mut routes = Routes::new();
+//!     routes.add(Method::Get, "/hello/{name}", Wish::Greet)?;
+//!     routes.add(Method::Get, "/sum", Wish::Add)?;
+//!     Ok(routes)
+//! }
+//!
+//! fn text(routes: &Routes<Wish>, head: &Head<'_>) -> Result<String, Refused> {
+//!     let (wish, parameters) = routes.find(head.method(), head.path())?;
+//!     match wish {
+//!         Wish::Greet => Ok(format!("Hello, {}!", parameters.text("name")?)),
+//!         Wish::Add => {
+//!             let pairs = Pairs::read(head.query().unwrap_or_default())?;
+//!             let numbers = (pairs.parse::<u32>("a")?, pairs.parse::<u32>("b")?);
+//!             Ok((u64::from(numbers.0.unwrap_or(0)) + u64::from(numbers.1.unwrap_or(0))).to_string())
+//!         }
+//!     }
+//! }
+//!
+//! fn answer(
+//!     head: &Head<'_>,
+//!     response: &mut Response<'_>,
+//!     routes: &mut Scope<'_, Routes<Wish>>,
+//! ) -> Reply {
+//!     match text(routes, head) {
+//!         Ok(text) => json::reply(response, Status::OK, &text),
+//!         Err(refused) => refused.reply(response),
+//!     }
+//! }
+//! # }
+//! ```
+//!
+//! # Where things are
+//!
+//! | | |
+//! |--|--|
+//! | [`Refused`] | why a request is not served: status, reason, `Allow` |
+//! | `Routes`, `Parameters`, `RouteError` | method and path to a value of yours; 404, 405 |
+//! | `json` | bodies that are JSON: 400, 413, 422 |
+//! | `Pairs` | queries and forms: 400, 413 |
+//! | `Cookies`, `SetCookie`, `SameSite` | what browsers keep |
+//! | `Cors`, `Crossing`, `CorsLayer` | which pages of other origins may ask |
+//!
+//! # Limits
+//!
+//! JSON is read up to 128 arrays and objects deep, and as long as its reader is told; a query or form
+//! has at most 1,000 pairs, and 200 cookies are read. How long targets and bodies may be at all are limits of the connection
+//! ([`rotor_http::Limits`]). Not here: compression,
+//! multipart.
+//!
+//! # Versions and features
+//!
+//! Rust 1.88 or later, on Unix with 64-bit pointers (Linux is what the tests run on). None is on by
+//! itself.
+//!
+//! * `cookies`: cookies, by the package `cookie`.
+//! * `cors`: pages of other origins.
+//! * `async`: for the async handlers of rotor-async: `Refused` as an answer, CORS as a layer.
+//! * `json`: bodies that are JSON, by serde and serde_json.
+//! * `pairs`: queries and forms.
+//! * `routes`: tables of routes, by matchit.
+//!
+//! # The book
+//!
+//! * [A service](https://github.com/rotor-rs/rotor/blob/main/doc/guide/service.md)
+//! * [An HTTP server](https://github.com/rotor-rs/rotor/blob/main/doc/guide/http-server.md)
+//! * [All chapters](https://github.com/rotor-rs/rotor/blob/main/doc/README.md)
+#![forbid(unsafe_code)]
+
+#[cfg(feature = "async")]
+mod answers;
+#[cfg(feature = "cookies")]
+mod cookies;
+#[cfg(feature = "cors")]
+mod cors;
+#[cfg(feature = "async")]
+mod cors_layer;
+#[cfg(feature = "json")]
+pub mod json;
+#[cfg(feature = "pairs")]
+mod pairs;
+/// The programs of the book's chapter are tests.
+#[cfg(all(
+    doctest,
+    feature = "async",
+    feature = "cookies",
+    feature = "json",
+    feature = "pairs",
+    feature = "routes"
+))]
+#[doc = include_str!("../../doc/guide/service.md")]
+mod guide {}
+mod refused;
+#[cfg(feature = "routes")]
+mod routes;
+
+#[cfg(feature = "cookies")]
+pub use self::cookies::{COOKIES_MAX, Cookies, SameSite, SetCookie};
+#[cfg(feature = "cors")]
+pub use self::cors::{Cors, Crossing};
+#[cfg(feature = "async")]
+pub use self::cors_layer::CorsLayer;
+#[cfg(feature = "pairs")]
+pub use self::pairs::{PAIRS_MAX, Pairs};
+pub use self::refused::{REASON_CHARS_MAX, Refused};
+#[cfg(feature = "routes")]
+pub use self::routes::{Parameters, RouteError, Routes};

@@ -1,0 +1,105 @@
+//! `Refused`: why a request is not served, as its peer is told.
+
+use std::fmt;
+
+use rotor_http::Status;
+use rotor_http::server::{Reply, Response};
+
+/// Characters of a reason that the peer is told at most: it may quote what the peer has sent.
+pub const REASON_CHARS_MAX: usize = 200;
+
+/// A request that is not served, through its peer's fault: a status and a reason, which are sent as
+/// JSON, `{"error":".."}`.
+///
+/// What fails for this side's reasons is none of it: log that, and answer with 500.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Refused {
+    status: Status,
+    reason: String,
+    allow: Option<String>,
+}
+
+impl Refused {
+    /// Refuses with this status. The reason is cut to 200 characters.
+    pub fn new(status: Status, reason: impl fmt::Display) -> Refused {
+        let reason = reason.to_string().chars().take(REASON_CHARS_MAX).collect();
+        Refused { status, reason, allow: None }
+    }
+
+    /// 404.
+    pub fn not_found() -> Refused {
+        Refused::new(Status::NOT_FOUND, "there is nothing of this name")
+    }
+
+    /// 405, with the methods that there are, for `Allow` (RFC 9110 §15.5.6).
+    pub fn not_allowed(allow: impl Into<String>) -> Refused {
+        let refused = Refused::new(Status::METHOD_NOT_ALLOWED, "not with this method");
+        Refused { allow: Some(allow.into()), ..refused }
+    }
+
+    /// Returns the status.
+    pub fn status(&self) -> Status {
+        self.status
+    }
+
+    /// Returns the reason.
+    pub fn reason(&self) -> &str {
+        &self.reason
+    }
+
+    /// Returns what `Allow` says.
+    pub fn allow(&self) -> Option<&str> {
+        self.allow.as_deref()
+    }
+
+    /// Returns the body of the answer.
+    pub fn to_json(&self) -> String {
+        let mut text = String::from("{\"error\":\"");
+        for character in self.reason.chars() {
+            match character {
+                '"' => text.push_str("\\\""),
+                '\\' => text.push_str("\\\\"),
+                // RFC 8259 §7.
+                '\0'..='\x1f' => text.push_str(&format!("\\u{:04x}", u32::from(character))),
+                _ => text.push(character),
+            }
+        }
+        text + "\"}"
+    }
+
+    /// Answers so.
+    pub fn reply(&self, response: &mut Response<'_>) -> Reply {
+        let allow = self.allow.as_ref().map(|allow| ("Allow", allow.as_bytes()));
+        let fields: Vec<(&str, &[u8])> = allow.into_iter().collect();
+        response.reply_with(self.status, &fields, "application/json", self.to_json().as_bytes())
+    }
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.status, self.reason)
+    }
+}
+
+impl std::error::Error for Refused {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reason_is_one_string_of_json_whatever_is_in_it_and_not_long() {
+        for (reason, expected) in [
+            ("plain", r#"{"error":"plain"}"#),
+            ("a \"b\" \\ c", r#"{"error":"a \"b\" \\ c"}"#),
+            ("a\nb\u{1}", r#"{"error":"a\u000ab\u0001"}"#),
+            ("ä€", r#"{"error":"ä€"}"#),
+        ] {
+            assert_eq!(Refused::new(Status::BAD_REQUEST, reason).to_json(), expected);
+        }
+        for (count, left) in [(199, 199), (200, 200), (201, 200)] {
+            let refused = Refused::new(Status::BAD_REQUEST, "€".repeat(count));
+            assert_eq!(refused.reason().chars().count(), left);
+        }
+    }
+}

@@ -1,0 +1,270 @@
+//! `Routes`: from method and path to what handles them, by matchit.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use percent_encoding::percent_decode_str;
+use rotor_http::{Method, Status};
+
+use crate::refused::Refused;
+
+/// A table of routes: which of your values stands for a method and a path.
+///
+/// The values are yours: functions, or the variants of an enum on which a handler matches. A path may
+/// have parameters, `/todos/{id}`, and end with the rest of it, `/files/{*rest}`; of two routes that fit
+/// the one with fewer parameters wins. Looking one up allocates nothing. A slash at the end is a part of the
+/// path.
+///
+/// # Examples
+///
+/// ```
+/// use rotor_http::Method;
+/// use rotor_service::Routes;
+///
+/// #[derive(Clone, Copy, PartialEq, Debug)]
+/// enum Wish {
+///     List,
+///     Add,
+///     Show,
+/// }
+///
+/// let mut routes = Routes::new();
+/// routes.add(Method::Get, "/todos", Wish::List)?;
+/// routes.add(Method::Post, "/todos", Wish::Add)?;
+/// routes.add(Method::Get, "/todos/{id}", Wish::Show)?;
+///
+/// let (wish, parameters) = routes.find(Method::Get, "/todos/7")?;
+/// assert_eq!((*wish, parameters.parse::<u32>("id")?), (Wish::Show, 7));
+/// let refused = routes.find(Method::Put, "/todos").expect_err("there is no such route");
+/// assert_eq!(refused.allow(), Some("GET, HEAD, POST"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[doc(alias = "Router")]
+#[derive(Clone)]
+pub struct Routes<T> {
+    /// Which of the paths.
+    finder: matchit::Router<usize>,
+    paths: Vec<Path<T>>,
+}
+
+/// What there is of one path.
+#[derive(Clone)]
+struct Path<T> {
+    said: String,
+    methods: Vec<(String, T)>,
+}
+
+impl<T> Routes<T> {
+    /// No route.
+    pub fn new() -> Routes<T> {
+        Routes { finder: matchit::Router::new(), paths: Vec::new() }
+    }
+
+    /// Adds a route. One for GET serves HEAD too, unless that has its own.
+    ///
+    /// # Errors
+    ///
+    /// The caller's mistake: the path is malformed, or cannot be told from one before; the table is as
+    /// it was. That of the same method and path is replaced.
+    pub fn add(&mut self, method: Method<'_>, path: &str, value: T) -> Result<(), RouteError> {
+        let at = match self.paths.iter().position(|known| known.said == path) {
+            Some(at) => at,
+            None => {
+                let inserted = self.finder.insert(path, self.paths.len());
+                let said = path.to_owned();
+                inserted.map_err(|why| RouteError { path: said.clone(), why: why.to_string() })?;
+                self.paths.push(Path { said, methods: Vec::new() });
+                self.paths.len() - 1
+            }
+        };
+        let methods = &mut self.paths[at].methods;
+        methods.retain(|(own, _)| own != method.as_str());
+        methods.push((method.as_str().to_owned(), value));
+        Ok(())
+    }
+
+    /// Finds the route of a request; `path` as it was sent ([`Head::path`](rotor_http::server::Head::path)).
+    ///
+    /// # Errors
+    ///
+    /// 404: no route has this path. 405, with `Allow`: those that have it are for other methods.
+    pub fn find<'t, 'p>(
+        &'t self,
+        method: Method<'_>,
+        path: &'p str,
+    ) -> Result<(&'t T, Parameters<'t, 'p>), Refused> {
+        let found = self.finder.at(path).map_err(|_| Refused::not_found())?;
+        let methods = &self.paths[*found.value].methods;
+        let of = |name: &str| methods.iter().find(|(own, _)| own == name);
+        let route = of(method.as_str()).or_else(|| match method {
+            Method::Head => of("GET"),
+            _ => None,
+        });
+        match route {
+            Some((_, value)) => Ok((value, Parameters(found.params))),
+            None => Err(Refused::not_allowed(allow(methods))),
+        }
+    }
+}
+
+/// The methods, in order, with HEAD where there is GET.
+fn allow<T>(methods: &[(String, T)]) -> String {
+    let mut names: Vec<&str> = methods.iter().map(|(name, _)| name.as_str()).collect();
+    if names.contains(&"GET") {
+        names.push("HEAD");
+    }
+    names.sort_unstable();
+    names.dedup();
+    names.join(", ")
+}
+
+impl<T> Default for Routes<T> {
+    fn default() -> Routes<T> {
+        Routes::new()
+    }
+}
+
+impl<T> fmt::Debug for Routes<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.paths.iter().map(|path| &path.said)).finish()
+    }
+}
+
+/// What the parameters of a route's path are.
+#[derive(Debug)]
+pub struct Parameters<'t, 'p>(matchit::Params<'t, 'p>);
+
+impl<'p> Parameters<'_, 'p> {
+    /// Returns a parameter as it was sent.
+    pub fn raw(&self, name: &str) -> Option<&'p str> {
+        self.0.iter().find(|(own, _)| *own == name).map(|(_, value)| value)
+    }
+
+    /// Returns a parameter, its percent-encoding (RFC 3986 §2.1) taken off.
+    ///
+    /// # Errors
+    ///
+    /// 400: it is not UTF-8 then. 404: the route has none of this name.
+    pub fn text(&self, name: &str) -> Result<Cow<'p, str>, Refused> {
+        let raw = self.raw(name).ok_or_else(Refused::not_found)?;
+        let decoded = percent_decode_str(raw).decode_utf8();
+        decoded.map_err(|_| Refused::new(Status::BAD_REQUEST, "the path is not UTF-8"))
+    }
+
+    /// Returns a parameter as a number, say.
+    ///
+    /// # Errors
+    ///
+    /// 404: it is none, so there is nothing of this name; or the route has none of it.
+    pub fn parse<N: std::str::FromStr>(&self, name: &str) -> Result<N, Refused> {
+        self.raw(name).and_then(|raw| raw.parse().ok()).ok_or_else(Refused::not_found)
+    }
+}
+
+/// A route that cannot be added: the program's mistake.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct RouteError {
+    path: String,
+    why: String,
+}
+
+impl fmt::Display for RouteError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the route {:?} cannot be added: {}", self.path, self.why)
+    }
+}
+
+impl std::error::Error for RouteError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn table() -> Routes<&'static str> {
+        let mut routes = Routes::new();
+        for (method, path, value) in [
+            (Method::Get, "/", "home"),
+            (Method::Get, "/todos", "list"),
+            (Method::Post, "/todos", "add"),
+            (Method::Get, "/todos/{id}", "show"),
+            (Method::Delete, "/todos/{id}", "remove"),
+            (Method::Get, "/todos/new", "form"),
+            (Method::Get, "/files/{*rest}", "file"),
+            (Method::Put, "/only", "put"),
+        ] {
+            routes.add(method, path, value).expect("a route");
+        }
+        routes
+    }
+
+    #[test]
+    fn a_method_and_a_path_lead_to_one_route_or_to_a_refusal() {
+        let routes = table();
+        for (method, path, expected) in [
+            (Method::Get, "/", "home"),
+            (Method::Get, "/todos", "list"),
+            (Method::Head, "/todos", "list"),
+            (Method::Post, "/todos", "add"),
+            (Method::Get, "/todos/7", "show"),
+            (Method::Get, "/todos/new", "form"),
+            (Method::Get, "/files/a/b", "file"),
+            (Method::Put, "/todos", "405 GET, HEAD, POST"),
+            (Method::Delete, "/todos/new", "405 GET, HEAD"),
+            (Method::Head, "/only", "405 PUT"),
+            (Method::Extension("GETT"), "/", "405 GET, HEAD"),
+            (Method::Get, "/todos/", "404 "),
+            (Method::Get, "/todos/7/8", "404 "),
+            (Method::Get, "", "404 "),
+            (Method::Options, "*", "404 "),
+            (Method::Get, "/TODOS", "404 "),
+            (Method::Get, "/todos%2F7", "404 "),
+        ] {
+            let found = match routes.find(method, path) {
+                Ok((value, _)) => (*value).to_owned(),
+                Err(refused) => {
+                    format!("{} {}", refused.status().code(), refused.allow().unwrap_or_default())
+                }
+            };
+            assert_eq!(found, expected, "{method} {path}");
+        }
+    }
+
+    #[test]
+    fn parameters_are_as_they_were_sent_or_decoded() {
+        let routes = table();
+        let text = |path| {
+            let (_, parameters) = routes.find(Method::Get, path).expect("a route");
+            parameters.text("id").map(Cow::into_owned).map_err(|refused| refused.status())
+        };
+        assert_eq!(text("/todos/a%20b"), Ok("a b".to_owned()));
+        assert_eq!(
+            text("/todos/%2F..%2F"),
+            Ok("/../".to_owned()),
+            "one segment, whatever is in it"
+        );
+        assert_eq!(text("/todos/%zz"), Ok("%zz".to_owned()));
+        assert_eq!(text("/todos/%ff"), Err(Status::BAD_REQUEST));
+        assert_eq!(text("/"), Err(Status::NOT_FOUND));
+        let (_, parameters) = routes.find(Method::Get, "/todos/7").expect("a route");
+        assert_eq!((parameters.parse("id"), parameters.raw("id")), (Ok(7), Some("7")));
+        for path in ["/todos/x", "/todos/-1", "/todos/99999999999999999999"] {
+            let (_, parameters) = routes.find(Method::Get, path).expect("a route");
+            let status = parameters.parse::<u64>("id").map_err(|refused| refused.status());
+            assert_eq!(status, Err(Status::NOT_FOUND), "{path}");
+        }
+    }
+
+    #[test]
+    fn a_route_that_cannot_be_told_from_others_is_refused_and_the_last_of_two_equal_ones_counts() {
+        let mut routes = table();
+        for path in ["/todos/{other}", "/files/{*all}", "/{", "/a/{*b}/c"] {
+            let error = routes.add(Method::Get, path, "x").expect_err("it is ambiguous");
+            assert!(error.to_string().contains(path), "{error}");
+        }
+        routes.add(Method::Get, "/todos/{id}", "new").expect("it replaces");
+        routes.add(Method::Patch, "/todos/{id}", "patch").expect("beside it");
+        assert_eq!(*routes.find(Method::Get, "/todos/7").expect("a route").0, "new");
+        assert_eq!(*routes.find(Method::Delete, "/todos/7").expect("a route").0, "remove");
+        assert_eq!(*routes.find(Method::Patch, "/todos/7").expect("a route").0, "patch");
+    }
+}
