@@ -46,6 +46,11 @@ chapters! {
     everything: "../doc/guide/everything.md",
 }
 
+#[cfg(feature = "proxy-protocol")]
+chapters! {
+    scaling_out: "../doc/guide/scaling-out.md",
+}
+
 #[cfg(feature = "tls")]
 chapters! {
     tls: "../doc/guide/tls.md",

@@ -75,17 +75,18 @@
 //! | [`rotor_compose!`], [`Compose2`], [`BoxMachine`] | several protocols in one loop |
 //! | [`net`] | sockets, and the traits that machines ask for instead |
 //! | [`stream`] | byte-stream protocols: buffers, expectations, accepting, reconnecting |
-//! | [`http`] | HTTP/1.1, and HTTP/2 for servers |
+//! | [`http`] | HTTP/1.1, and with the feature `http2` HTTP/2: servers and clients |
 //! | `dns` | finding hosts by name; with the feature `dns` |
 //! | `body` | bodies of any size, in memory or in files; with the feature `body` |
 //! | `tls` | TLS around any socket, for servers and clients; with the feature `tls` |
+//! | `proxy_protocol` | the real peers behind a balancer; with the feature `proxy-protocol` |
 //! | `websocket` | WebSockets, of HTTP servers and clients; with the feature `websocket` |
 //! | [`threads`], [`signals`] | several loops; ending well when the system asks |
 //! | [`foreign`] | descriptors and sources of others |
 //! | [`backend`] | what a loop waits with, and how to bring another one |
 //!
-//! Everything but `stream`, `http`, `dns`, `body`, `tls` and `websocket` comes from the crate
-//! `rotor-core`, which can be used alone; so can each of these.
+//! Everything but `stream`, `http`, `dns`, `body`, `tls`, `proxy_protocol` and `websocket` comes from
+//! the crate `rotor-core`, which can be used alone; so can each of these.
 //!
 //! # Limits
 //!
@@ -96,16 +97,18 @@
 //!
 //! # Versions and features
 //!
-//! Rust 1.88 or later, on Unix with 64-bit pointers (Linux is what the tests run on). Three
+//! Rust 1.88 or later, on Unix with 64-bit pointers (Linux is what the tests run on). Its
 //! features, off by default:
 //!
 //! * `dns`: the module `dns`, a resolver. It brings a codec for DNS messages, which takes longer to
 //!   build than all the rest.
 //! * `body`: the module `body`, and the handlers of `http` get bodies that were spooled to files.
+//! * `http2`: HTTP/2 on the connections of `http`'s server.
 //! * `tls`: the module `tls`. It brings rustls, and the cryptography of ring, which is C and
 //!   assembly.
 //! * `tls-webpki-roots`: Mozilla's list of whom clients of TLS may trust.
 //! * `tls-platform-roots`: the system's list of them.
+//! * `proxy-protocol`: the module `proxy_protocol`.
 //! * `websocket`: the module `websocket`. It brings a compressor for messages.
 //!
 //! # The book
@@ -130,6 +133,9 @@ pub use rotor_body as body;
 pub use rotor_dns as dns;
 #[doc(inline)]
 pub use rotor_http as http;
+#[cfg(feature = "proxy-protocol")]
+#[doc(inline)]
+pub use rotor_proxy_protocol as proxy_protocol;
 #[doc(inline)]
 pub use rotor_stream as stream;
 #[cfg(feature = "tls")]

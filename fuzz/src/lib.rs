@@ -8,6 +8,8 @@ mod body;
 mod dns;
 #[path = "../../rotor-http/tests/fuzz_bodies/mod.rs"]
 mod http;
+#[path = "../../rotor-proxy-protocol/tests/fuzz_bodies/mod.rs"]
+mod proxy_protocol;
 #[path = "../../rotor-tls/tests/fuzz_bodies/mod.rs"]
 mod tls;
 #[path = "../../rotor-websocket/tests/fuzz_bodies/mod.rs"]
@@ -20,7 +22,7 @@ mod websocket;
 /// If there is none, and if the body finds something.
 pub fn run(name: &str, data: &[u8]) {
     let targets = http::TARGETS.iter().chain(&dns::TARGETS).chain(&body::TARGETS);
-    let mut targets = targets.chain(&tls::TARGETS).chain(&websocket::TARGETS);
+    let mut targets = targets.chain(&tls::TARGETS).chain(&websocket::TARGETS).chain(&proxy_protocol::TARGETS);
     let (_, body) = targets.find(|(target, _)| *target == name).expect("a target of this name");
     body(data);
 }
