@@ -20,9 +20,7 @@ use std::net::SocketAddr;
 use std::process::ExitCode;
 
 use machine::{Bounds, Crawler, Site};
-use rotor::http::client::{
-    ByAddress, ClientConfig, ClientError, Fetch, Fetched, Pool, PoolConfig, PoolMachine,
-};
+use rotor::http::client::{ByAddress, ClientError, Fetch, Fetched, Pool, PoolConfig, PoolMachine};
 use rotor::net::TcpStream;
 use rotor::tls::{MaybeTls, MaybeTlsTarget};
 use rotor::{BoxError, Config, Loop, LoopHandle, rotor_compose};
@@ -76,11 +74,12 @@ fn main() -> ExitCode {
 fn crawl() -> Result<(), BoxError> {
     let url = program::argument(1, Url::local())?;
     let at_once = program::argument(2, 4usize)?.max(1);
-    let server = url.server_at(url.resolve()?)?;
+    let server = url.http2_server_at(url.resolve()?)?;
+    let client = url.client_config();
     let mut creator = Loop::<Machines>::new(&Config::new())?;
     let pool = creator.add_part(Machines::Pool, |scope| {
         let config = PoolConfig::new().connections_per_origin_max(at_once);
-        Ok(PoolMachine::new(config, ClientConfig::new(), scope))
+        Ok(PoolMachine::new(config, client.clone(), scope))
     })?;
     creator.add_machine_with(|scope| {
         let bounds = Bounds { at_once, pages: 10_000, page_bytes: 1 << 20 };

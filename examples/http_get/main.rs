@@ -10,6 +10,9 @@
 //! 200 OK, 734003200 octets
 //! ```
 //!
+//! HTTP/2 is spoken with `https://` servers that do, and with `h2c://HOST:PORT/`, which is no scheme of
+//! the web: it says that a server is known to speak it without TLS.
+//!
 //! The head of the answer goes to standard error, its body to standard output, or to FILE; then
 //! standard error shows how far it is. The host may be a name: /etc/hosts and the name servers of
 //! /etc/resolv.conf are asked. An `https://` server must have a certificate for that name, from an
@@ -29,7 +32,7 @@ use std::sync::Arc;
 use machine::{Download, Get, Once, Receives};
 use rotor::dns::{Dns, Resolver, ResolverConfig};
 use rotor::http::Status;
-use rotor::http::client::{ClientConfig, ClientError, ConnectionSeed, Head};
+use rotor::http::client::{ClientError, ConnectionSeed, Head};
 use rotor::net::{Inet, TcpStream};
 use rotor::stream::{AddressService, Connect, HasResolver, Host};
 use rotor::tls::{MaybeTls, MaybeTlsTarget};
@@ -108,7 +111,8 @@ fn main() -> ExitCode {
 fn http_get() -> Result<(), BoxError> {
     let url = program::argument(1, Url::local())?;
     let file = std::env::args_os().nth(2);
-    let server = url.server_at(url.host()?)?;
+    let server = url.http2_server_at(url.host()?)?;
+    let config = url.client_config();
     let output: Box<dyn Write> = match &file {
         Some(name) => {
             let file = File::create(name);
@@ -132,7 +136,7 @@ fn http_get() -> Result<(), BoxError> {
     };
     let mut instance = creator.instantiate(console);
     instance.add_machine_with(|scope| {
-        let seed = ConnectionSeed::new(feed, Arc::new(ClientConfig::new()));
+        let seed = ConnectionSeed::new(feed, Arc::new(config));
         Connect::new(&server, seed, scope).wrap(Machines::Get)
     })?;
     instance.run()?;

@@ -1,4 +1,4 @@
-//! An HTTPS server: HTTP/1.1 over TLS 1.2 and 1.3, whose certificates are read again at SIGHUP.
+//! An HTTPS server: HTTP/2 and HTTP/1.1 over TLS 1.2 and 1.3, whose certificates are read again at SIGHUP.
 //!
 //! ```text
 //! cargo run --release -p rotor-examples --example https_server [CHAIN.pem KEY.pem] [ADDRESS:PORT]
@@ -43,7 +43,7 @@ fn https() -> Result<(), BoxError> {
     let address = SocketAddr::from(([127, 0, 0, 1], 3443));
     let mut address = program::argument(if has_files { 3 } else { 1 }, address)?;
     let files = if has_files { Files::given() } else { Files::make()? };
-    let tls = TlsServer::new(TlsServerConfig::new(files.read()?).alpn(&[b"http/1.1"]))?;
+    let tls = TlsServer::new(TlsServerConfig::new(files.read()?).alpn(&[b"h2", b"http/1.1"]))?;
     let mut creator = Loop::<HttpAccept<Hello, TlsListener<TcpListener>>>::new(&Config::new())?;
     creator.add_machine_with(|scope| {
         Response::attempt(|| {

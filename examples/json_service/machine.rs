@@ -4,11 +4,10 @@ use std::time::Duration;
 
 use rotor::http::server::{Head, Next, NoUpgrade, RecvMode, Response, Scope, Server};
 use rotor::http::{MessageError, Method, Status};
-use rotor::{Future, Outcome};
 use serde_json::{Value, json};
 
 use super::city;
-use super::desk::{Answer, LOOKUP_TIME_MAX, Weather};
+use super::desk::{LOOKUP_TIME_MAX, Weather};
 use super::store::Notes;
 
 /// The longest note, in octets.
@@ -18,13 +17,9 @@ const NOTE_BYTES_MAX: usize = 4 << 10;
 /// ours.
 const ANSWER_TIME_MAX: Duration = LOOKUP_TIME_MAX.saturating_add(Duration::from_secs(1));
 
-/// A request that cannot be answered at once.
-pub(crate) enum Front {
-    /// The desk was asked.
-    Weather(Future<Answer>),
-    /// A note is being sent.
-    Note,
-}
+/// A request whose body, a note, is being sent. All others are answered by what their head says, at
+/// once or when the desk has answered.
+pub(crate) struct Front;
 
 /// What a path stands for.
 enum Page<'a> {
@@ -69,7 +64,12 @@ impl Server for Front {
                 };
                 match weather.ask(city.into(), scope) {
                     Ok(answer) => {
-                        Next::go_on(Front::Weather(answer)).deadline(scope.now() + ANSWER_TIME_MAX)
+                        let limit = scope.now() + ANSWER_TIME_MAX;
+                        Next::wait(answer, limit, |answer, response, _| match answer {
+                            Ok(Ok(page)) => finish(response.send(Status::OK, JSON, &page)),
+                            Ok(Err(status)) => refuse(status, response),
+                            Err(_desk_is_gone) => refuse(Status::SERVICE_UNAVAILABLE, response),
+                        })
                     }
                     Err(_full_or_gone) => refuse(Status::SERVICE_UNAVAILABLE, response),
                 }
@@ -81,7 +81,7 @@ impl Server for Front {
                 }
             }
             (Method::Post, Page::Notes) => {
-                Next::recv(Front::Note, RecvMode::Buffered(NOTE_BYTES_MAX)).keep_deadline()
+                Next::recv(Front, RecvMode::Buffered(NOTE_BYTES_MAX)).keep_deadline()
             }
             (_, page) => {
                 let status = Status::METHOD_NOT_ALLOWED;
@@ -110,16 +110,6 @@ impl Server for Front {
         let (location, page) = (format!("/notes/{number}"), json!({ "id": number }).to_string());
         let fields = [("Location", location.as_bytes())];
         finish(response.send_with(Status::CREATED, &fields, JSON, page.as_bytes()))
-    }
-
-    fn wakeup(self, response: &mut Response<'_>, _: &mut Scope<'_, Notes>) -> Next<Self> {
-        let Front::Weather(answer) = self else { return Next::go_on(self).keep_deadline() };
-        match answer.take() {
-            Outcome::Pending(answer) => Next::go_on(Front::Weather(answer)).keep_deadline(),
-            Outcome::Value(Ok(page)) => finish(response.send(Status::OK, JSON, &page)),
-            Outcome::Value(Err(status)) => refuse(status, response),
-            Outcome::Lost(_desk_is_gone) => refuse(Status::SERVICE_UNAVAILABLE, response),
-        }
     }
 
     fn emit_error_page(status: Status, response: &mut Response<'_>) {

@@ -20,7 +20,7 @@ use std::io;
 use std::time::Duration;
 
 use rotor::net::Listener;
-use rotor::{Event, Idle, Interest, Machine, Response, Scope, Time};
+use rotor::{Description, Event, Idle, Interest, Machine, Response, Scope, Time};
 
 /// How long to wait when the process cannot take a connection (no descriptor left, as a rule). The
 /// system tells nobody when that changes; a tenth of a second is soon enough for the peer and costs
@@ -91,6 +91,13 @@ impl<M: Machine<Seed = L::Socket>, L: Listener> Machine for Server<M, L> {
         match self {
             Server::Listening(_) => None,
             Server::Connection(connection) => connection.idle(),
+        }
+    }
+
+    fn describe(&self, to: &mut Description) {
+        match self {
+            Server::Listening(_) => to.set_state("listening"),
+            Server::Connection(connection) => connection.describe(to),
         }
     }
 

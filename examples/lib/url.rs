@@ -1,4 +1,4 @@
-//! `Url`: where an `http://` or `https://` URL points to.
+//! `Url`: where an `http://`, `https://` or `h2c://` URL points to.
 
 use std::fmt;
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -6,15 +6,19 @@ use std::str::FromStr;
 
 use rotor::BoxError;
 use rotor::http::Authority;
+use rotor::http::client::{ClientConfig, Http2Config};
 use rotor::net::Either;
 use rotor::stream::Host;
 use rotor::tls::{MaybeTlsTarget, Roots, TlsClient, TlsClientConfig};
 
-/// An `http://` or `https://` URL, taken apart. There is no user information here.
+/// An `http://`, `https://` or `h2c://` URL, taken apart. The last is no scheme of the web: it says that
+/// the server is known to speak HTTP/2 without TLS. There is no user information here.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Url {
     /// Whether it is `https://`.
     pub is_https: bool,
+    /// Whether it is `h2c://`.
+    pub is_h2c: bool,
     /// Host and port as they stand in the URL: what `Host` says.
     pub authority: String,
     /// Path and query; `/` at least.
@@ -24,7 +28,12 @@ pub struct Url {
 impl Url {
     /// Where the servers of this package listen, if nothing else is said.
     pub fn local() -> Url {
-        Url { is_https: false, authority: "127.0.0.1:8080".into(), target: "/".into() }
+        Url {
+            is_https: false,
+            is_h2c: false,
+            authority: "127.0.0.1:8080".into(),
+            target: "/".into(),
+        }
     }
 
     /// Whom to connect to: a name, or an address, and the port.
@@ -49,11 +58,25 @@ impl Url {
     ///
     /// With [`host`](Url::host) for the address, the context's resolver finds it.
     pub fn server_at<A>(&self, address: A) -> Result<MaybeTlsTarget<A>, BoxError> {
+        self.server_of(address, &[b"http/1.1"])
+    }
+
+    /// The same of a server that is asked in HTTP/2 if it speaks that.
+    pub fn http2_server_at<A>(&self, address: A) -> Result<MaybeTlsTarget<A>, BoxError> {
+        self.server_of(address, &[b"h2", b"http/1.1"])
+    }
+
+    /// How such a server is asked: `h2c://` in HTTP/2 from the first octet.
+    pub fn client_config(&self) -> ClientConfig {
+        ClientConfig::new().http2(Http2Config::new().prior_knowledge(self.is_h2c))
+    }
+
+    fn server_of<A>(&self, address: A, protocols: &[&[u8]]) -> Result<MaybeTlsTarget<A>, BoxError> {
         if !self.is_https {
             return Ok(Either::B(address));
         }
         // Read when they are needed: where there are none, `http://` does without.
-        let config = TlsClientConfig::new(Roots::none().platform()?).alpn(&[b"http/1.1"]);
+        let config = TlsClientConfig::new(Roots::none().platform()?).alpn(protocols);
         Ok(Either::A(TlsClient::new(config)?.to(address, &self.host()?.name)?))
     }
 }
@@ -62,9 +85,11 @@ impl FromStr for Url {
     type Err = BoxError;
 
     fn from_str(text: &str) -> Result<Url, BoxError> {
-        let (is_https, rest) = match text.split_once("://") {
-            Some(("http", rest)) => (false, rest),
-            Some(("https", rest)) => (true, rest),
+        let (scheme, rest) = text.split_once("://").unwrap_or_default();
+        let (is_https, is_h2c) = match scheme {
+            "http" => (false, false),
+            "https" => (true, false),
+            "h2c" => (false, true),
             _ => return Err("a URL begins with http:// or https://".into()),
         };
         let rest = rest.split_once('#').map_or(rest, |(rest, _)| rest);
@@ -72,13 +97,18 @@ impl FromStr for Url {
         let (authority, target) = rest.split_at(end);
         Authority::parse(authority.as_bytes()).ok_or("the URL has no host, or a bad port")?;
         let slash = if target.starts_with('/') { "" } else { "/" };
-        Ok(Url { is_https, authority: authority.to_owned(), target: format!("{slash}{target}") })
+        let target = format!("{slash}{target}");
+        Ok(Url { is_https, is_h2c, authority: authority.to_owned(), target })
     }
 }
 
 impl fmt::Display for Url {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let scheme = if self.is_https { "https" } else { "http" };
+        let scheme = match (self.is_https, self.is_h2c) {
+            (true, _) => "https",
+            (false, true) => "h2c",
+            (false, false) => "http",
+        };
         write!(f, "{scheme}://{}{}", self.authority, self.target)
     }
 }

@@ -1,15 +1,18 @@
 //! A chat of lines: what one client says, all others hear.
 //!
-//! Each client is a protocol on a stream of its own. What they share, the [`Room`], is in the
-//! context: for each client a queue of what it is still to hear, and its notifier. A line is one
-//! shared block, whatever the number of those who hear it.
+//! Each client is a protocol on a stream of its own, with an outbox: what it is still to hear. What
+//! they share, the [`Room`], is in the context: the senders to all outboxes. A line is one shared
+//! block, whatever the number of those who hear it.
 
-use std::collections::{BTreeMap, VecDeque};
-use std::io::{Error, ErrorKind};
+use std::collections::BTreeMap;
+use std::fmt;
 use std::time::Duration;
 
-use rotor::stream::{Block, Exception, Fatal, Intent, Matched, Protocol, Transport};
-use rotor::{Notifier, Scope, Time, Token};
+use rotor::stream::{
+    Block, Exception, HasOutbox, Intent, Matched, Outbox, OutboxConfig, OutboxFull, OutboxSender,
+    Protocol, Transport,
+};
+use rotor::{AtEnd, Scope, Time, Token};
 
 /// The longest line, in bytes with its end. Longer ones end their sender: a chat is not for files.
 pub(crate) const LINE_BYTES_MAX: usize = 1_024;
@@ -18,8 +21,8 @@ pub(crate) const LINE_BYTES_MAX: usize = 1_024;
 /// nothing may stay.
 pub(crate) const LINE_TIME_MAX: Duration = Duration::from_secs(30);
 
-/// How much a client may leave unread, in bytes. Beyond that it is dropped: the others do not wait
-/// for it, and it does not fill the memory.
+/// How much may wait for a client that does not read, in bytes, beside what the kernel and its output
+/// have. Beyond that it is dropped: the others do not wait for it, and it does not fill the memory.
 pub(crate) const UNREAD_BYTES_MAX: usize = 256 * 1_024;
 
 /// The part of the context that this protocol needs.
@@ -30,52 +33,49 @@ pub(crate) trait HasRoom {
 /// Everybody who is in the chat.
 #[derive(Debug, Default)]
 pub(crate) struct Room {
-    members: BTreeMap<Token, Member>,
+    members: BTreeMap<Token, OutboxSender>,
     joined: u64,
 }
 
-#[derive(Debug)]
-struct Member {
-    notifier: Notifier,
-    unheard: VecDeque<Block>,
-    unheard_bytes: usize,
+/// What a member is known by: to the others by its number, to the room by its token.
+#[derive(Clone, Copy, Debug)]
+struct Seat {
+    token: Token,
+    number: u64,
 }
 
 impl Room {
-    fn join(&mut self, notifier: Notifier) -> u64 {
+    fn join(&mut self, sender: OutboxSender) -> Seat {
         self.joined += 1;
-        let member =
-            Member { notifier: notifier.clone(), unheard: VecDeque::new(), unheard_bytes: 0 };
-        self.members.insert(notifier.token(), member);
-        self.joined
+        let token = sender.token();
+        self.members.insert(token, sender);
+        Seat { token, number: self.joined }
     }
 
-    /// Has everybody but the speaker hear a line. Those who are gone, however they went, are
-    /// forgotten here.
+    /// Takes a member out again, and says so to the others.
+    fn leave(&mut self, gone: Seat) {
+        // First: who leaves does not hear of it.
+        self.members.remove(&gone.token);
+        self.say(gone.token, &Block::from(format!("* {} left\n", gone.number).into_bytes()));
+    }
+
+    /// Has everybody but the speaker hear a line.
     fn say(&mut self, speaker: Token, line: &Block) {
-        self.members.retain(|token, member| {
-            if *token == speaker {
-                return true;
-            }
-            // One who lags that far behind is dropped when it is woken, and need not hear any more.
-            if member.unheard_bytes <= UNREAD_BYTES_MAX {
-                member.unheard_bytes += line.len();
-                member.unheard.push_back(line.clone());
-            }
-            // Also one that lags: it is dropped by its own wake-up.
-            member.notifier.wakeup()
-        });
+        for (_, member) in self.members.iter().filter(|(token, _)| **token != speaker) {
+            // One who is behind ends by itself, one who is gone leaves: nobody else has to act.
+            let _not_heard = member.send(line.clone());
+        }
     }
 
-    fn hear(&mut self, listener: Token) -> VecDeque<Block> {
-        let Some(member) = self.members.get_mut(&listener) else { return VecDeque::new() };
-        member.unheard_bytes = 0;
-        std::mem::take(&mut member.unheard)
-    }
-
-    /// How many clients there are, or were when the last line was said.
+    /// How many clients there are.
     pub(crate) fn len(&self) -> usize {
         self.members.len()
+    }
+}
+
+impl fmt::Display for Room {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} clients came, {} are there", self.joined, self.len())
     }
 }
 
@@ -86,23 +86,16 @@ impl Room {
 ///   Silent ────────▶ Speaking(until) ─────────▶ Silent
 ///                        └── too long, too slow ──▶ end
 /// ```
-pub(crate) struct Client<C> {
-    number: u64,
-    context: std::marker::PhantomData<fn(C)>,
+pub(crate) struct Client<C: 'static> {
+    /// Whatever ends the client, a panic included, it leaves the room.
+    seat: AtEnd<Seat, C>,
+    outbox: Outbox,
 }
 
 impl<C: HasRoom> Client<C> {
     /// Waits for somebody to say something: the client, or others.
     fn silent(self) -> Intent<Self> {
         Intent::of(self).bytes(1).no_deadline()
-    }
-
-    fn leaves(&self, scope: &mut Scope<'_, C>) {
-        let (token, number) = (scope.token(), self.number);
-        let room = scope.room();
-        // First: who leaves does not hear of it.
-        room.members.remove(&token);
-        room.say(token, &Block::from(format!("* {number} left\n").into_bytes()));
     }
 }
 
@@ -111,12 +104,15 @@ impl<C: HasRoom> Protocol for Client<C> {
     type Seed = ();
 
     fn create((): (), transport: &mut Transport<'_>, scope: &mut Scope<'_, C>) -> Intent<Self> {
-        let (token, notifier) = (scope.token(), scope.notifier());
+        let config = OutboxConfig::new().bytes_max(UNREAD_BYTES_MAX).when_full(OutboxFull::End);
+        let outbox = Outbox::new(config, scope);
         let room = scope.room();
-        let number = room.join(notifier);
-        room.say(token, &Block::from(format!("* {number} joined\n").into_bytes()));
+        let seat = room.join(outbox.sender());
+        let number = seat.number;
+        room.say(seat.token, &Block::from(format!("* {number} joined\n").into_bytes()));
+        let seat = scope.at_end(seat, |context: &mut C, seat| context.room().leave(seat));
         match transport.output.push_block(format!("* you are {number}\n").into_bytes()) {
-            Ok(()) => Client { number, context: std::marker::PhantomData }.silent(),
+            Ok(()) => Client { seat, outbox }.silent(),
             Err(error) => Intent::error(error),
         }
     }
@@ -133,7 +129,7 @@ impl<C: HasRoom> Protocol for Client<C> {
                 .delimiter(b"\n", LINE_BYTES_MAX)
                 .deadline(scope.now() + LINE_TIME_MAX);
         }
-        let mut line = format!("{}: ", self.number).into_bytes();
+        let mut line = format!("{}: ", self.seat.number).into_bytes();
         // Control bytes would be commands to the terminals of the others.
         let said = transport.input[..matched.len()].iter();
         line.extend(said.filter(|byte| !byte.is_ascii_control() || **byte == b'\n'));
@@ -143,43 +139,21 @@ impl<C: HasRoom> Protocol for Client<C> {
         self.silent()
     }
 
-    fn wakeup(self, transport: &mut Transport<'_>, scope: &mut Scope<'_, C>) -> Intent<Self> {
-        let token = scope.token();
-        for line in scope.room().hear(token) {
-            if let Err(error) = transport.output.push_block(line) {
-                return Intent::error(error);
-            }
-        }
-        if transport.output.len() > UNREAD_BYTES_MAX {
-            self.leaves(scope);
-            return Intent::error(Error::new(
-                ErrorKind::TimedOut,
-                "a client does not read what it is told",
-            ));
-        }
-        Intent::of(self).keep().keep_deadline()
-    }
-
-    fn exception(
-        self,
-        _: Exception,
-        _: &mut Transport<'_>,
-        scope: &mut Scope<'_, C>,
-    ) -> Intent<Self> {
-        self.leaves(scope);
+    fn exception(self, _: Exception, _: &mut Transport<'_>, _: &mut Scope<'_, C>) -> Intent<Self> {
         Intent::done()
     }
 
-    fn fatal(self, _: Fatal, scope: &mut Scope<'_, C>) {
-        self.leaves(scope);
-    }
-
-    fn timeout(self, _: &mut Transport<'_>, scope: &mut Scope<'_, C>) -> Intent<Self> {
-        self.leaves(scope);
+    fn timeout(self, _: &mut Transport<'_>, _: &mut Scope<'_, C>) -> Intent<Self> {
         Intent::done()
     }
 
     fn draining(self, _: Time, _: &mut Transport<'_>, _: &mut Scope<'_, C>) -> Intent<Self> {
         Intent::done()
+    }
+}
+
+impl<C: HasRoom> HasOutbox for Client<C> {
+    fn outbox(&mut self) -> &mut Outbox {
+        &mut self.outbox
     }
 }

@@ -18,7 +18,7 @@ use std::process::ExitCode;
 
 use machine::{Client, HasRoom, Room};
 use rotor::net::{ListenOptions, Listener, TcpListener, TcpStream};
-use rotor::stream::{Accept, AcceptConfig, Stream};
+use rotor::stream::{Accept, AcceptConfig, Stream, WithOutbox};
 use rotor::{BoxError, Config, Loop, Response};
 use rotor_examples::program;
 use rotor_examples::serve::serve;
@@ -35,7 +35,7 @@ impl HasRoom for Chat {
     }
 }
 
-type Machine = Accept<Stream<Client<Chat>, TcpStream>, TcpListener>;
+type Machine = Accept<Stream<WithOutbox<Client<Chat>>, TcpStream>, TcpListener>;
 
 fn main() -> ExitCode {
     program::run(chat)
@@ -54,6 +54,6 @@ fn chat() -> Result<(), BoxError> {
     let mut instance = creator.instantiate(Chat::default());
     let try_this = format!("try, in two terminals: nc {} {}", address.ip(), address.port());
     serve(&mut instance, &[format!("listening on {address}"), try_this])?;
-    program::print(&[format!("{} clients were there at the end", instance.context().room.len())])?;
+    program::print(&[format!("at the end: {}", instance.context().room)])?;
     Ok(())
 }

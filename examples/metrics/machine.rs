@@ -2,10 +2,10 @@
 
 use std::fmt::Write;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
-use std::sync::atomic::Ordering::Relaxed;
 
-use rotor::http::server::{Counters, Head, Next, NoUpgrade, Reply, Response, Scope, Server};
+use rotor::http::server::{
+    Counters, Head, LostLines, Next, NoUpgrade, Reply, Response, Scope, Server,
+};
 use rotor::http::{Method, Status};
 
 /// What all requests share. Cloned for each: one count.
@@ -16,11 +16,11 @@ pub(crate) struct Shared {
 
 struct Shown {
     counters: Arc<Counters>,
-    log_lines_lost: Arc<AtomicU64>,
+    log_lines_lost: LostLines,
 }
 
 impl Shared {
-    pub(crate) fn new(counters: Arc<Counters>, log_lines_lost: Arc<AtomicU64>) -> Shared {
+    pub(crate) fn new(counters: Arc<Counters>, log_lines_lost: LostLines) -> Shared {
         Shared { shown: Arc::new(Shown { counters, log_lines_lost }) }
     }
 }
@@ -28,7 +28,7 @@ impl Shared {
 impl Shown {
     fn page(&self) -> String {
         let mut page = String::new();
-        let lost = ("access_log_lines_lost", self.log_lines_lost.load(Relaxed));
+        let lost = ("access_log_lines_lost", self.log_lines_lost.count());
         for (name, count) in self.counters.iter().chain([lost]) {
             let _ = write!(
                 page,

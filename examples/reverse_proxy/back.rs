@@ -3,12 +3,12 @@
 use std::marker::PhantomData;
 
 use rotor::http::client::{Client, Head, Next, RecvMode, Request, Scope};
-use rotor::http::{MessageError, Method, ResponseHeadError, Status, Trailers};
+use rotor::http::{MessageError, Method, ResponseHeadError, Status, Trailers, Version};
 use rotor::stream::Block;
 use rotor::{Mailbox, Sender};
 
 use super::fields;
-use super::message::{Answer, Lines, MESSAGES_MAX, Message};
+use super::message::{Answer, Lines, MESSAGES_MAX, Message, borrowed};
 use super::tunnel::Tunnel;
 
 /// A request as it goes to the upstream, and the way back to the client.
@@ -18,6 +18,8 @@ pub(crate) struct Back<C> {
     pub(crate) fields: Lines,
     pub(crate) body: BodyKind,
     pub(crate) expects_continue: bool,
+    /// The client can take trailers; so the upstream may send some.
+    pub(crate) takes_trailers: bool,
     pub(crate) offers_websocket: bool,
     pub(crate) front: Sender<Message>,
     /// What the client's side says, once there is a connection.
@@ -43,6 +45,10 @@ impl<C> Back<C> {
         for (name, value) in &self.fields {
             request.add_header(name, value)?;
         }
+        // In HTTP/1.1 it would have to be named in `Connection`.
+        if self.takes_trailers && request.version() == Version::Http2 {
+            request.add_header("TE", "trailers")?;
+        }
         if self.offers_websocket {
             request.add_header("Upgrade", "websocket")?;
         }
@@ -58,6 +64,16 @@ impl<C> Back<C> {
             request.expect_continue();
         }
         request.done_headers()
+    }
+
+    /// Ends the request, with trailers where its body has no length: others have none.
+    fn end(&self, trailers: &Lines, request: &mut Request<'_>) -> Result<(), MessageError> {
+        match self.body {
+            BodyKind::Unknown if !trailers.is_empty() => {
+                request.done_with_trailers(&borrowed(trailers))
+            }
+            _ => request.done(),
+        }
     }
 
     /// Says that the body may come.
@@ -81,7 +97,7 @@ impl<C> Back<C> {
                     self.owes_more = true;
                     request.write_block(piece)
                 }
-                Message::End => request.done(),
+                Message::End(trailers) => self.end(&trailers, request),
                 Message::More => {
                     wants_more = true;
                     Ok(())
@@ -210,8 +226,13 @@ impl<C> Client for Back<C> {
         Next::hold(self).keep_deadline()
     }
 
-    fn response_end(self, _: &Trailers, _: &mut Request<'_>, _: &mut Scope<'_, C>) -> Next<Self> {
-        self.say(Message::End);
+    fn response_end(
+        self,
+        trailers: &Trailers,
+        _: &mut Request<'_>,
+        _: &mut Scope<'_, C>,
+    ) -> Next<Self> {
+        self.say(Message::End(fields::trailers_of(trailers)));
         Next::finished(())
     }
 }

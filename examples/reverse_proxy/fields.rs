@@ -1,7 +1,7 @@
 //! Which fields pass a proxy, and which do not (RFC 9110 §7.6).
 
 use rotor::http::server::Head;
-use rotor::http::{Fields, Method, Nominated, list_has_token};
+use rotor::http::{Fields, Method, Nominated, Trailers, list_has_token};
 
 use super::message::Lines;
 
@@ -142,6 +142,22 @@ pub(crate) fn end_to_end(fields: Fields<'_>, is_kept: impl Fn(&str) -> bool) -> 
         })
         .map(|field| (field.name.to_owned(), field.value.to_owned()))
         .collect()
+}
+
+/// Whether the client says that it takes trailers (RFC 9110 §10.1.4).
+pub(crate) fn takes_trailers(head: &Head<'_>) -> bool {
+    head.fields().list("TE").any(|coding| coding.eq_ignore_ascii_case(b"trailers"))
+}
+
+/// Trailer fields, as they are passed on: none of those that are a proxy's to say.
+pub(crate) fn trailers_of(trailers: &Trailers) -> Lines {
+    let mut name = String::new();
+    let mut is_passed = |own: &str| {
+        fold(own, &mut name);
+        !HOP_BY_HOP.contains(&name.as_str()) && !proxies_say(&name)
+    };
+    let kept = trailers.iter().filter(|field| is_passed(field.name));
+    kept.map(|field| (field.name.to_owned(), field.value.to_owned())).collect()
 }
 
 /// The name as those see it who find fields as variables: CGI (RFC 3875 §4.1.18) makes

@@ -22,7 +22,7 @@ use rotor::{Future, Mailbox, Outcome, SendError, Sender, Time, with_causes};
 
 use super::back::{Back, BodyKind};
 use super::fields;
-use super::message::{Answer, MESSAGES_MAX, Message};
+use super::message::{Answer, Lines, MESSAGES_MAX, Message, borrowed};
 use super::tunnel::Tunnel;
 use super::warnings::Warnings;
 
@@ -55,6 +55,9 @@ pub(crate) struct Front<C: Upstream> {
     back: Option<Sender<Message>>,
     has_body: bool,
     expects_continue: bool,
+    /// The client can take trailers, and the answer can have some.
+    takes_trailers: bool,
+    has_no_length: bool,
     /// The upstream's side waits to be asked for more.
     owes_more: bool,
     is_switched: bool,
@@ -99,6 +102,7 @@ impl<C: Upstream> Front<C> {
             fields: lines,
             body,
             expects_continue: head.expects_continue(),
+            takes_trailers: fields::takes_trailers(head),
             offers_websocket: head.wants_upgrade() && fields::names_websocket(head.fields()),
             front,
             messages: None,
@@ -144,9 +148,9 @@ impl<C: Upstream> Front<C> {
                     asks_for_body = true;
                     Ok(())
                 }
-                Message::End => {
+                Message::End(trailers) => {
                     self.has_ended = true;
-                    response.done()
+                    self.end(&trailers, response)
                 }
                 // Only tunnels say so, which this is none of yet.
                 Message::Broken => return fail(Status::BAD_GATEWAY, response),
@@ -208,9 +212,20 @@ impl<C: Upstream> Front<C> {
             _ if has_no_length => {}
             Some(length) => response.add_length(length)?,
             None if status == Status::NOT_MODIFIED => {}
-            None => response.add_chunked()?,
+            None => {
+                self.has_no_length = true;
+                response.add_chunked()?;
+            }
         }
         response.done_headers()
+    }
+
+    /// Ends the answer, with trailers where they have a place.
+    fn end(&self, trailers: &Lines, response: &mut Response<'_>) -> Result<(), MessageError> {
+        match self.has_no_length && self.takes_trailers && !trailers.is_empty() {
+            true => response.done_with_trailers(&borrowed(trailers)),
+            false => response.done(),
+        }
     }
 
     /// The upstream's side may be gone; its outcome then says so.
@@ -306,6 +321,8 @@ impl<C: Upstream> Server for Front<C> {
             back: None,
             has_body: head.has_body(),
             expects_continue: head.expects_continue(),
+            takes_trailers: fields::takes_trailers(head),
+            has_no_length: false,
             owes_more: false,
             is_switched: false,
             has_ended: false,
@@ -330,8 +347,13 @@ impl<C: Upstream> Server for Front<C> {
         }
     }
 
-    fn request_end(self, _: &Trailers, _: &mut Response<'_>, _: &mut Scope<'_, C>) -> Next<Self> {
-        self.say(Message::End);
+    fn request_end(
+        self,
+        trailers: &Trailers,
+        _: &mut Response<'_>,
+        _: &mut Scope<'_, C>,
+    ) -> Next<Self> {
+        self.say(Message::End(fields::trailers_of(trailers)));
         Next::go_on(self).keep_deadline()
     }
 

@@ -8,11 +8,15 @@
 //! Both sides may be encrypted: an `https://` upstream must have a certificate for the host of its URL,
 //! from an issuer that the system trusts, or of the file that the environment names as
 //! `SSL_CERT_FILE`; and where it names two files as `TLS_CERTIFICATE` and `TLS_KEY`, clients are served
-//! with TLS:
+//! with TLS, and with HTTP/2 where they speak it:
 //!
 //! ```text
 //! TLS_CERTIFICATE=site.crt TLS_KEY=site.key reverse_proxy https://10.0.0.7/ 0.0.0.0:443
 //! ```
+//!
+//! Both sides may speak HTTP/2, whatever the other one does: by the handshake of TLS, or without TLS,
+//! where a client begins in it, and where the upstream is named as `h2c://10.0.0.7:8080/`. Trailers
+//! are passed on between the two, which is what gRPC needs; WebSockets are for HTTP/1.1 on both sides.
 //!
 //! Bodies go both ways at the pace of the slower side and are never held whole. Framing is written
 //! anew, and fields that are for one connection stay there. Three kinds of fields do not pass from
@@ -46,7 +50,7 @@ use std::process::ExitCode;
 
 use back::Back;
 use machine::{Front, Upstream};
-use rotor::http::client::{self, ByAddress, Pool, PoolConfig, PoolMachine};
+use rotor::http::client::{ByAddress, Pool, PoolConfig, PoolMachine};
 use rotor::http::server::{self, HttpAccept, HttpSeed};
 use rotor::net::{Either, ListenOptions, Listener, TcpListener, TcpStream};
 use rotor::tls::{MaybeTls, MaybeTlsTarget, TlsListener};
@@ -101,13 +105,14 @@ fn main() -> ExitCode {
 fn proxy() -> Result<(), BoxError> {
     let url = program::argument(1, Url::local())?;
     let address = program::argument(2, SocketAddr::from(([127, 0, 0, 1], 3000)))?;
-    let upstream = url.server_at(url.resolve()?)?;
-    let tls = tls_server(&[b"http/1.1"])?;
+    let upstream = url.http2_server_at(url.resolve()?)?;
+    let tls = tls_server(&[b"h2", b"http/1.1"])?;
+    let client = url.client_config();
     let scheme = if tls.is_some() { "https" } else { "http" };
     let mut creator = Loop::<Machines>::new(&Config::new().events_max(EVENTS_MAX))?;
     let pool = creator.add_part(Machines::Pool, |scope| {
         let config = PoolConfig::new().connections_per_origin_max(256);
-        Ok(PoolMachine::new(config, client::ClientConfig::new(), scope))
+        Ok(PoolMachine::new(config, client.clone(), scope))
     })?;
     let address = creator.add_part(Machines::Accept, |scope| {
         let listener = TcpListener::bind(&address, &ListenOptions::new(), scope)?;
@@ -116,7 +121,10 @@ fn proxy() -> Result<(), BoxError> {
             Some(tls) => Either::A(tls.over(listener)),
             None => Either::B(listener),
         };
-        let seed = HttpSeed::<Front<Gateway>>::new(upstream, server::ServerConfig::new());
+        // Clients that are told so, as gRPC's are, begin in HTTP/2 without TLS.
+        let http2 = server::Http2Config::new().prior_knowledge(true);
+        let config = server::ServerConfig::new().http2(http2);
+        let seed = HttpSeed::<Front<Gateway>>::new(upstream, config);
         Ok((address, server::listen(listener, seed, scope)))
     })?;
     let mut instance = creator.instantiate(Gateway {

@@ -23,14 +23,19 @@ pub(crate) enum Message {
     Piece(Block),
     /// The last piece or interim answer was taken: there is room for another.
     More,
-    /// The body has ended, or this direction of the other protocol.
-    End,
+    /// The body has ended, with these trailer fields, or this direction of the other protocol.
+    End(Lines),
     /// The other protocol broke off: not in order, or its connection was lost.
     Broken,
 }
 
 /// Field lines.
 pub(crate) type Lines = Vec<(String, Vec<u8>)>;
+
+/// Field lines as writers take them.
+pub(crate) fn borrowed(lines: &[(String, Vec<u8>)]) -> Vec<(&str, &[u8])> {
+    lines.iter().map(|(name, value)| (name.as_str(), value.as_slice())).collect()
+}
 
 /// The head of an answer, as it is passed on.
 pub(crate) struct Answer {

@@ -36,7 +36,7 @@ impl<C> Tunnel<C> {
                     self.owes_more = true;
                 }
                 Message::More => self.is_held = false,
-                Message::End => {
+                Message::End(_) => {
                     self.is_told = true;
                     transport.shutdown_write();
                 }
@@ -113,7 +113,7 @@ impl<C> Protocol for Tunnel<C> {
     ) -> Intent<Self> {
         let Exception::EndOfStream = exception else { return Intent::error(exception) };
         self.has_ended = true;
-        let _other_end_is_gone = self.to.send(Message::End);
+        let _other_end_is_gone = self.to.send(Message::End(Vec::new()));
         self.go_on(transport)
     }
 }

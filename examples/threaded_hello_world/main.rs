@@ -11,6 +11,8 @@
 //! With `ANNOUNCE=SECONDS` it goes on for so long after it was asked to end, and says in each response that the
 //! connection closes: for a balancer that hears late of it.
 //!
+//! With `HEALTH=ADDRESS:PORT` it answers probes there, `/livez` and `/readyz`, by a thread of their own.
+//!
 //! There are as many threads as processors unless `THREADS` says otherwise. Then try
 //! `wrk -t2 -c400 -d10 http://127.0.0.1:3000/`. Ctrl-C lets the requests that are under way finish.
 #![forbid(unsafe_code)]
@@ -21,8 +23,9 @@ mod hello;
 use std::thread::available_parallelism;
 use std::time::Duration;
 
+use rotor::http::health::{Health, HealthPort};
 use rotor::http::server::Serve;
-use rotor::{BoxError, Drain};
+use rotor::{BoxError, Drain, Pulses};
 
 /// How long requests under way may take once it ends.
 const DRAIN_TIME_MAX: Duration = Duration::from_secs(10);
@@ -36,7 +39,18 @@ fn main() -> Result<(), BoxError> {
     if let Some(announce) = announce()? {
         server = server.drain(Drain::new(DRAIN_TIME_MAX).announce(announce));
     }
-    Ok(server.run_fn(hello::hello, || ())?)
+    let health = Health::new(Pulses::new());
+    // Kept until all has ended.
+    let _port = health_port(&health)?;
+    Ok(server.health(health).run_fn(hello::hello, || ())?)
+}
+
+/// Where `HEALTH` says, if it says anything.
+fn health_port(health: &Health) -> Result<Option<HealthPort>, BoxError> {
+    let Ok(address) = std::env::var("HEALTH") else { return Ok(None) };
+    let address = address.parse();
+    let address = address.map_err(|_| "HEALTH is to be like 127.0.0.1:8081")?;
+    Ok(Some(health.serve_at(address)?))
 }
 
 /// What `ANNOUNCE` says, in seconds.

@@ -5,6 +5,7 @@ use std::marker::PhantomData;
 
 use rotor::http::server::{self, Head, Next, NoUpgrade, RecvMode, Response, Scope, Server};
 use rotor::http::{MessageError, Method, Status};
+use rotor_service::{Cors, Crossing};
 use serde_json::Value;
 
 use crate::todos::{Refused, Todos};
@@ -15,6 +16,10 @@ const BODY_MAX: usize = 16 << 10;
 /// One request. The list is somewhere in the context, which belongs to the application.
 pub(crate) struct TodoBackend<C> {
     wish: Wish,
+    /// What its browser is told beside.
+    crossing: Crossing,
+    /// Where the things are found: a URL, up to the number.
+    base: String,
     context: PhantomData<fn(C)>,
 }
 
@@ -58,16 +63,16 @@ impl Wish {
         }
     }
 
-    fn fulfil(self, body: &[u8], todos: &mut Todos) -> Reply {
+    fn fulfil(self, body: &[u8], todos: &mut Todos, base: &str) -> Reply {
         let sent = || serde_json::from_slice(body).map_err(|_| Refused::Malformed);
         let done = match self {
-            Wish::List => Ok(Reply::Json(Status::OK, todos.list())),
-            Wish::Show(id) => todos.get(id).map(|todo| Reply::Json(Status::OK, todo)),
+            Wish::List => Ok(Reply::Json(Status::OK, todos.list(base))),
+            Wish::Show(id) => todos.get(id, base).map(|todo| Reply::Json(Status::OK, todo)),
             Wish::Add => sent()
-                .and_then(|sent| todos.add(&sent))
+                .and_then(|sent| todos.add(&sent, base))
                 .map(|todo| Reply::Json(Status::CREATED, todo)),
             Wish::Change(id) => sent()
-                .and_then(|sent| todos.change(id, &sent))
+                .and_then(|sent| todos.change(id, &sent, base))
                 .map(|todo| Reply::Json(Status::OK, todo)),
             Wish::Remove(id) => todos.remove(id).map(|()| Reply::Empty),
             Wish::Clear => {
@@ -86,36 +91,25 @@ impl Wish {
 }
 
 impl Reply {
-    fn write(self, response: &mut Response<'_>) -> Result<(), MessageError> {
+    fn write(self, crossing: &Crossing, response: &mut Response<'_>) -> Result<(), MessageError> {
+        let mut fields = crossing.fields();
         match self {
             Reply::Json(status, value) => {
-                let body = value.to_string();
-                response.status(status)?;
                 // RFC 9110 §10.2.2: on 201 it names what was made; on 200 it would mean nothing.
-                if let Some(url) = value["url"].as_str().filter(|_| status == Status::CREATED) {
-                    response.add_header("Location", url)?;
-                }
-                response.add_header("Content-Type", "application/json")?;
-                response.add_length(body.len() as u64)?;
-                response.done_headers()?;
-                response.write_body(body)?;
-                response.done()
+                let made = value["url"].as_str().filter(|_| status == Status::CREATED);
+                fields.extend(made.map(|url| ("Location", url.as_bytes())));
+                let body = value.to_string();
+                response.send_with(status, &fields, "application/json", body.as_bytes())
             }
-            Reply::Empty => {
-                response.status(Status::NO_CONTENT)?;
-                response.done_headers()?;
-                response.done()
-            }
+            Reply::Empty => response.send_with(Status::NO_CONTENT, &fields, "", b""),
             Reply::NotAllowed(allow) => {
-                response.status(Status::METHOD_NOT_ALLOWED)?;
-                response.add_header("Allow", allow)?;
-                response.add_length(0)?;
-                response.done_headers()?;
-                response.done()
+                fields.push(("Allow", allow.as_bytes()));
+                let status = Status::METHOD_NOT_ALLOWED;
+                response.send_with(status, &fields, "text/plain", b"405 Method Not Allowed\n")
             }
             Reply::Error(status) => {
                 let line = format!("{} {}\n", status.code(), status.reason());
-                response.send(status, "text/plain", line.as_bytes())
+                response.send_with(status, &fields, "text/plain", line.as_bytes())
             }
         }
     }
@@ -123,23 +117,28 @@ impl Reply {
 
 impl<C: BorrowMut<Todos>> Server for TodoBackend<C> {
     type Context = C;
-    type Seed = ();
+    type Seed = Cors;
     type Upgrade = NoUpgrade<C>;
 
     fn headers_received(
-        (): (),
+        cors: Cors,
         head: &Head<'_>,
         response: &mut Response<'_>,
         _: &mut Scope<'_, C>,
     ) -> Next<Self> {
+        let crossing = cors.check(head.method(), |name| head.field(name));
+        if crossing.is_preflight() {
+            return crossing.reply(response).into();
+        }
         match Wish::of(head) {
             // A body that is not wanted counts as well: nothing is changed before it has turned out
             // to be whole.
             Ok(wish) => {
-                let backend = TodoBackend { wish, context: PhantomData };
+                let base = base_of(head);
+                let backend = TodoBackend { wish, crossing, base, context: PhantomData };
                 Next::recv(backend, RecvMode::Buffered(BODY_MAX)).keep_deadline()
             }
-            Err(reply) => server::Reply::from(reply.write(response)).into(),
+            Err(reply) => server::Reply::from(reply.write(&crossing, response)).into(),
         }
     }
 
@@ -150,6 +149,16 @@ impl<C: BorrowMut<Todos>> Server for TodoBackend<C> {
         scope: &mut Scope<'_, C>,
     ) -> Next<Self> {
         let context: &mut C = scope;
-        server::Reply::from(self.wish.fulfil(body, context.borrow_mut()).write(response)).into()
+        let reply = self.wish.fulfil(body, context.borrow_mut(), &self.base);
+        server::Reply::from(reply.write(&self.crossing, response)).into()
+    }
+}
+
+/// As the peer calls this server, so that what it is told can be asked for as it is.
+fn base_of(head: &Head<'_>) -> String {
+    match head.authority() {
+        Some(host) if head.is_secure() => format!("https://{host}/todos/"),
+        Some(host) => format!("http://{host}/todos/"),
+        None => "/todos/".to_owned(),
     }
 }

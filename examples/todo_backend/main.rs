@@ -7,7 +7,7 @@
 //! `GET /todos` lists them, `POST /todos` adds one (`{"title": ".."}`), `DELETE /todos` removes
 //! all; `GET`, `PATCH` (`{"completed": true}`) and `DELETE` of `/todos/ID` are about one. The list
 //! is the context of the loop: all connections share it, without a lock, because a loop calls one
-//! handler at a time.
+//! handler at a time. Pages of any origin may ask, as those of <https://todobackend.com> do.
 //!
 //! It listens on 127.0.0.1:3000 unless told otherwise. SIGINT or SIGTERM lets the requests that are
 //! under way finish.
@@ -25,6 +25,7 @@ use rotor::net::{ListenOptions, Listener, TcpListener};
 use rotor::{BoxError, Config, Loop, Response};
 use rotor_examples::program;
 use rotor_examples::serve::serve;
+use rotor_service::Cors;
 use todos::Todos;
 
 fn main() -> ExitCode {
@@ -38,7 +39,7 @@ fn todo_backend() -> Result<(), BoxError> {
         Response::attempt(|| {
             let listener = TcpListener::bind(&address, &ListenOptions::new(), scope)?;
             address = listener.local_address().unwrap_or(address);
-            Ok(server::listen(listener, HttpSeed::new((), ServerConfig::new()), scope))
+            Ok(server::listen(listener, HttpSeed::new(Cors::any(), ServerConfig::new()), scope))
         })
     })?;
     let try_this =

@@ -20,6 +20,8 @@ pub(crate) struct Todos {
 struct Todo {
     title: String,
     completed: bool,
+    /// Where the page shows it.
+    order: Option<i64>,
 }
 
 /// Why a change was not made.
@@ -37,34 +39,35 @@ impl Todos {
         Todos::default()
     }
 
-    pub(crate) fn list(&self) -> Value {
-        self.todos.iter().map(|(id, todo)| todo.show(*id)).collect()
+    /// Lists them. `base` is where they are found, in this and the others: a URL, up to the number.
+    pub(crate) fn list(&self, base: &str) -> Value {
+        self.todos.iter().map(|(id, todo)| todo.show(*id, base)).collect()
     }
 
-    pub(crate) fn get(&self, id: u64) -> Result<Value, Refused> {
-        self.todos.get(&id).map(|todo| todo.show(id)).ok_or(Refused::Unknown)
+    pub(crate) fn get(&self, id: u64, base: &str) -> Result<Value, Refused> {
+        self.todos.get(&id).map(|todo| todo.show(id, base)).ok_or(Refused::Unknown)
     }
 
     /// Adds one and shows it, with its number.
-    pub(crate) fn add(&mut self, wanted: &Value) -> Result<Value, Refused> {
+    pub(crate) fn add(&mut self, wanted: &Value, base: &str) -> Result<Value, Refused> {
         if self.todos.len() >= TODOS_MAX {
             return Err(Refused::Full);
         }
-        let mut todo = Todo { title: String::new(), completed: false };
+        let mut todo = Todo { title: String::new(), completed: false, order: None };
         todo.change(wanted)?;
         if todo.title.is_empty() {
             return Err(Refused::Malformed);
         }
         self.last += 1;
-        let shown = todo.show(self.last);
+        let shown = todo.show(self.last, base);
         self.todos.insert(self.last, todo);
         Ok(shown)
     }
 
-    pub(crate) fn change(&mut self, id: u64, wanted: &Value) -> Result<Value, Refused> {
+    pub(crate) fn change(&mut self, id: u64, wanted: &Value, base: &str) -> Result<Value, Refused> {
         let todo = self.todos.get_mut(&id).ok_or(Refused::Unknown)?;
         todo.change(wanted)?;
-        Ok(todo.show(id))
+        Ok(todo.show(id, base))
     }
 
     pub(crate) fn remove(&mut self, id: u64) -> Result<(), Refused> {
@@ -77,8 +80,14 @@ impl Todos {
 }
 
 impl Todo {
-    fn show(&self, id: u64) -> Value {
-        json!({ "id": id, "title": self.title, "completed": self.completed, "url": format!("/todos/{id}") })
+    fn show(&self, id: u64, base: &str) -> Value {
+        let url = format!("{base}{id}");
+        let mut shown =
+            json!({ "id": id, "title": self.title, "completed": self.completed, "url": url });
+        if let Some(order) = self.order {
+            shown["order"] = order.into();
+        }
+        shown
     }
 
     /// Makes the change whole or not at all.
@@ -98,10 +107,15 @@ impl Todo {
             Some(Value::Bool(completed)) => Some(*completed),
             Some(_) => return Err(Refused::Malformed),
         };
+        let order = match wanted.get("order") {
+            None => None,
+            Some(order) => Some(order.as_i64().ok_or(Refused::Malformed)?),
+        };
         if let Some(title) = title {
             self.title.clone_from(title);
         }
         self.completed = completed.unwrap_or(self.completed);
+        self.order = order.or(self.order);
         Ok(())
     }
 }

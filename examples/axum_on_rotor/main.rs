@@ -1,0 +1,43 @@
+//! The routes of axum, with layers of tower-http, served by rotor.
+//!
+//! ```text
+//! cargo run --release -p rotor-examples --example axum_on_rotor [ADDRESS [DIRECTORY]]
+//! ```
+//!
+//! `routes.rs` names nothing of rotor: what is there serves under hyper as it is, by
+//! `axum::serve(listener, routes)`. Here `Tower::run` stands in that line's place. A list of things to
+//! do (`/todos`), a stream of events (`/events`), an upload that is counted as it comes (`/count`),
+//! the files of a directory (`/files/`), all compressed where the client can take it; over HTTP/1.1
+//! and HTTP/2. The futures run on rotor's loop; a tokio runtime on a thread beside has the timers.
+//!
+//! It listens on 127.0.0.1:3000 and has the files of the current directory unless told otherwise.
+//! SIGINT or SIGTERM lets the requests that are under way finish.
+#![forbid(unsafe_code)]
+
+mod routes;
+
+use std::net::SocketAddr;
+use std::process::ExitCode;
+
+use axum::extract::ConnectInfo;
+use rotor::BoxError;
+use rotor::http::server::{Http2Config, Serve, ServerConfig};
+use rotor_examples::program;
+use rotor_tower::Tower;
+
+fn main() -> ExitCode {
+    program::run(axum_on_rotor)
+}
+
+fn axum_on_rotor() -> Result<(), BoxError> {
+    let address = program::argument(1, SocketAddr::from(([127, 0, 0, 1], 3000)))?;
+    let directory = program::argument(2, ".".to_owned())?;
+    let config = || ServerConfig::new().http2(Http2Config::new().prior_knowledge(true));
+    Tower::new(routes::routes(&directory))
+        .extend(|head, extensions| {
+            if let Some(address) = head.peer_address() {
+                extensions.insert(ConnectInfo(address));
+            }
+        })
+        .run(Serve::new(address).config(config))
+}

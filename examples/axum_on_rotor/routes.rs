@@ -1,0 +1,128 @@
+//! The routes: axum and tower-http alone.
+
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::extract::{ConnectInfo, Path, Query, State};
+use axum::http::StatusCode;
+use axum::response::sse::{Event, KeepAlive, Sse};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, patch, post};
+use axum::{Json, Router};
+use futures_util::{Stream, StreamExt, stream};
+use serde::{Deserialize, Serialize};
+use tower_http::compression::CompressionLayer;
+use tower_http::services::ServeDir;
+
+/// Things that there may be to do at a time.
+const TODOS_MAX: usize = 10_000;
+
+/// How often an event is sent.
+const PACE: Duration = Duration::from_millis(50);
+
+pub(crate) fn routes(directory: &str) -> Router {
+    Router::new()
+        .route("/", get(hello))
+        .route("/todos", get(list).post(add))
+        .route("/todos/{id}", patch(change).delete(remove))
+        .route("/events", get(events))
+        .route("/count", post(count))
+        .nest_service("/files", ServeDir::new(directory))
+        .with_state(Todos::default())
+        .layer(CompressionLayer::new())
+}
+
+async fn hello(ConnectInfo(peer): ConnectInfo<SocketAddr>) -> String {
+    format!("Hello, {}!\n", peer.ip())
+}
+
+#[derive(Clone, Default)]
+struct Todos(Arc<RwLock<BTreeMap<u64, Todo>>>);
+
+#[derive(Clone, Serialize)]
+struct Todo {
+    id: u64,
+    text: String,
+    completed: bool,
+}
+
+#[derive(Deserialize)]
+struct Window {
+    offset: Option<usize>,
+    limit: Option<usize>,
+}
+
+async fn list(Query(window): Query<Window>, State(todos): State<Todos>) -> impl IntoResponse {
+    let todos = todos.0.read().unwrap_or_else(PoisonError::into_inner);
+    let (skipped, taken) = (window.offset.unwrap_or(0), window.limit.unwrap_or(usize::MAX));
+    Json(todos.values().skip(skipped).take(taken).cloned().collect::<Vec<_>>())
+}
+
+#[derive(Deserialize)]
+struct NewTodo {
+    text: String,
+}
+
+async fn add(State(todos): State<Todos>, Json(new): Json<NewTodo>) -> Response {
+    let mut todos = todos.0.write().unwrap_or_else(PoisonError::into_inner);
+    if todos.len() >= TODOS_MAX {
+        return StatusCode::INSUFFICIENT_STORAGE.into_response();
+    }
+    let id = todos.last_key_value().map_or(1, |(id, _)| id + 1);
+    let todo = Todo { id, text: new.text, completed: false };
+    todos.insert(id, todo.clone());
+    (StatusCode::CREATED, Json(todo)).into_response()
+}
+
+#[derive(Deserialize)]
+struct Change {
+    text: Option<String>,
+    completed: Option<bool>,
+}
+
+async fn change(
+    Path(id): Path<u64>,
+    State(todos): State<Todos>,
+    Json(change): Json<Change>,
+) -> Result<Json<Todo>, StatusCode> {
+    let mut todos = todos.0.write().unwrap_or_else(PoisonError::into_inner);
+    let todo = todos.get_mut(&id).ok_or(StatusCode::NOT_FOUND)?;
+    if let Some(text) = change.text {
+        todo.text = text;
+    }
+    if let Some(completed) = change.completed {
+        todo.completed = completed;
+    }
+    Ok(Json(todo.clone()))
+}
+
+async fn remove(Path(id): Path<u64>, State(todos): State<Todos>) -> StatusCode {
+    let mut todos = todos.0.write().unwrap_or_else(PoisonError::into_inner);
+    match todos.remove(&id) {
+        Some(_) => StatusCode::NO_CONTENT,
+        None => StatusCode::NOT_FOUND,
+    }
+}
+
+/// A number every so often, for as long as somebody listens.
+async fn events() -> Sse<impl Stream<Item = Result<Event, Infallible>>> {
+    let numbers = stream::unfold(0_u64, |number| async move {
+        tokio::time::sleep(PACE).await;
+        Some((Ok(Event::default().data(number.to_string())), number + 1))
+    });
+    Sse::new(numbers).keep_alive(KeepAlive::default())
+}
+
+/// How many octets the body has, which is not kept.
+async fn count(body: Body) -> Result<String, StatusCode> {
+    let mut pieces = body.into_data_stream();
+    let mut count = 0;
+    while let Some(piece) = pieces.next().await {
+        count += piece.map_err(|_| StatusCode::BAD_REQUEST)?.len();
+    }
+    Ok(format!("{count}\n"))
+}

@@ -1,0 +1,68 @@
+//! An HTTP server with a page that shows what its loop does, and `GET /metrics` beside it.
+//!
+//! ```text
+//! cargo run --release -p rotor-examples --example inspected [ADDRESS]
+//! ```
+//!
+//! `/` answers, `/wait` never does, `/metrics` has the numbers for Prometheus. The page, whose address
+//! it prints, shows the loop, its machines and the last failures, and may end connections.
+//!
+//! It listens on 127.0.0.1:3000 unless told otherwise. SIGINT or SIGTERM lets the requests that are
+//! under way finish.
+#![forbid(unsafe_code)]
+
+mod app;
+
+use std::net::SocketAddr;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use rotor::http::server::{HttpAccept, HttpSeed, ServerConfig};
+use rotor::net::{ListenOptions, Listener, TcpListener};
+use rotor::{BoxError, Config, Loop, Response};
+use rotor_examples::program;
+use rotor_examples::serve::serve;
+use rotor_inspect::{Failures, Inspector};
+use rotor_metrics::RotorCollector;
+use rotor_metrics::prometheus_client::registry::Registry;
+
+use app::Site;
+
+fn main() -> ExitCode {
+    program::run(inspected)
+}
+
+fn inspected() -> Result<(), BoxError> {
+    let mut address = program::argument(1, SocketAddr::from(([127, 0, 0, 1], 3000)))?;
+    let failures = Failures::new();
+    let config = Config::new().machines_max(200_000).keep_ages(true).observer(failures.observer());
+    let mut creator = Loop::<HttpAccept<Site, TcpListener>>::new(&config)?;
+    let config = ServerConfig::new();
+    let counters = config.counters();
+    let mut registry = Registry::default();
+    RotorCollector::new()
+        .event_loop("main", creator.stats())
+        .server("site", counters.clone())
+        .register(&mut registry);
+    let seed = HttpSeed::new(Arc::new(registry), config);
+    creator.add_machine_with(|scope| {
+        Response::attempt(|| {
+            let listener = TcpListener::bind(&address, &ListenOptions::new(), scope)?;
+            address = listener.local_address().unwrap_or(address);
+            let config = rotor::stream::AcceptConfig::new().connections_max(150_000);
+            Ok(rotor::stream::Accept::listen(listener, seed, config, scope))
+        })
+    })?;
+    let mut instance = creator.instantiate(());
+    let inspecting = Inspector::new()
+        .watch("main", &instance)
+        .server("site", counters)
+        .failures(&failures)
+        .allow_changes(true)
+        .start(([127, 0, 0, 1], 0).into())?;
+    let page = inspecting.address().ok_or("a socket has an address")?;
+    let lines = [format!("listening on http://{address}/"), format!("look at http://{page}/")];
+    serve(&mut instance, &lines)?;
+    inspecting.stop();
+    Ok(())
+}
