@@ -157,7 +157,12 @@ fn what_is_composed_wrong_is_said_in_the_words_of_the_macro_or_at_the_part() {
 #[test]
 fn a_wrong_program_is_told_what_is_missing_and_what_to_do() {
     const FROM_STD: &str = "which `from_std` makes of the standard library's";
-    let cases: [(&str, &str, &str); 18] = [
+    let cases: [(&str, &str, &str); 19] = [
+        (
+            "fn f() -> Intent<Foo> { Intent::of(Foo).bytes(1) }",
+            "mismatched types",
+            "found `NeedsDeadline<Foo>`",
+        ),
         (
             "run::<Foo>();",
             "`Foo` is not a machine",

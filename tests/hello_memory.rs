@@ -30,7 +30,7 @@ impl<F: Fn(&Head<'_>, &mut Response<'_>, &mut Scope<'_, ()>) -> Reply + Clone> F
 const REQUEST: &[u8] = b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n";
 const BODY: &[u8] = b"Hello, World!";
 
-fn serve<F: Function>(function: F) -> (LoopInstance<Server<F>>, SocketAddr) {
+fn serve<F: Function + 'static>(function: F) -> (LoopInstance<Server<F>>, SocketAddr) {
     let mut address = SocketAddr::from(([127, 0, 0, 1], 0));
     let mut creator = Loop::<Server<F>>::new(&Config::new().machines_max(2_000)).expect("a loop");
     creator

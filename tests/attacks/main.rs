@@ -5,4 +5,6 @@
 #![forbid(unsafe_code)]
 #![expect(clippy::disallowed_methods, reason = "attackers with plain sockets, outside of any loop")]
 
+mod http2_floods;
+mod http2_peers;
 mod prediction;

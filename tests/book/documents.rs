@@ -74,7 +74,8 @@ fn every_document_is_a_chapter_of_the_book() {
             assert!(is_listed, "doc/SUMMARY.md does not list {path}: add `* [ITS TITLE]({path})`");
         }
     }
-    for path in files("doc/images", ".svg") {
+    let pictures = [files("doc/images", ".svg"), files("doc/images", ".png")].concat();
+    for path in pictures {
         let name = format!("images/{})", path.file_name().expect("it has a name").display());
         let is_shown = files("doc", ".md").iter().any(|document| read(document).contains(&name));
         assert!(is_shown, "no document shows {}", path.display());
@@ -111,7 +112,15 @@ fn every_chapter_begins_with_the_question_that_leads_to_it() {
 
 #[test]
 fn every_program_in_the_book_is_compiled() {
-    let compiled = read("src/guide.rs") + &read("rotor-sim/src/lib.rs");
+    let compiled = [
+        "src/guide.rs",
+        "rotor-sim/src/lib.rs",
+        "rotor-tower/src/lib.rs",
+        "rotor-uring/src/lib.rs",
+        "rotor-service/src/lib.rs",
+    ]
+    .map(read)
+    .concat();
     for path in files("doc", ".md") {
         let text = read(&path);
         let (_, fences) = prose_and_fences(&text);
@@ -126,7 +135,11 @@ fn every_program_in_the_book_is_compiled() {
             );
         }
         if fences.iter().any(|fence| fence.starts_with("rust")) {
-            let is_compiled = compiled.contains(&format!("{}\"", path.display()));
+            let name = format!("{}\"", path.display());
+            // The crate that the chapter is about does it itself.
+            let is_compiled = [&compiled, &read("rotor-inspect/src/lib.rs")]
+                .iter()
+                .any(|compiled| compiled.contains(&name));
             assert!(is_compiled, "nothing compiles the programs in {}", path.display());
         }
     }

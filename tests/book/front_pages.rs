@@ -3,7 +3,7 @@
 use crate::documents::{has_file_of_repository, read};
 use crate::links::targets;
 
-const CRATES: [&str; 10] = [
+const CRATES: [&str; 17] = [
     ".",
     "rotor-core",
     "rotor-stream",
@@ -12,7 +12,14 @@ const CRATES: [&str; 10] = [
     "rotor-websocket",
     "rotor-dns",
     "rotor-tls",
+    "rotor-proxy-protocol",
+    "rotor-async",
+    "rotor-tower",
+    "rotor-service",
+    "rotor-metrics",
+    "rotor-inspect",
     "rotor-sim",
+    "rotor-uring",
     "benches/runner",
 ];
 

@@ -195,6 +195,9 @@ fn each_name_in_the_glossary_is_in_the_sources() {
         "rotor-websocket",
         "rotor-dns",
         "rotor-tls",
+        "rotor-proxy-protocol",
+        "rotor-async",
+        "rotor-tower",
         "rotor-sim",
     ]);
     for Entry { words, meaning, .. } in entries() {

@@ -11,17 +11,19 @@ use rotor::dns::{
 };
 use rotor::hand_over::{ANSWER_TIME, PATH_BYTES_MAX, READY_WITHIN};
 use rotor::http::Limits;
-use rotor::http::client::{ClientConfig, PoolConfig};
+use rotor::http::client::{self, ClientConfig, PoolConfig};
 use rotor::http::files::FilesConfig;
-use rotor::http::server::{Http2Config, ServerConfig};
+use rotor::http::server::{AccessLogConfig, Http2Config, ServerConfig};
 use rotor::net::ListenOptions;
-use rotor::stream::{AcceptConfig, PersistentConfig, StreamConfig};
+use rotor::proxy_protocol::{LINE_BYTES_MAX, ProxyProtocolConfig};
+use rotor::stream::{AcceptConfig, OutboxConfig, PersistentConfig, StreamConfig};
 use rotor::tls::{
     EMPTY_BYTES_MAX, HELLO_BYTES_MAX, Identity, Roots, TICKET_KEYS_MAX, TlsClientConfig,
     TlsServerConfig,
 };
 use rotor::websocket::{Deflate, RoomConfig, WebSocketConfig};
 use rotor::{Blocking, Config, Drain, EVENTS_LIMIT, Grace, MACHINES_LIMIT, OffloadPool, TICK};
+use rotor_uring::UringConfig;
 
 use crate::documents::read;
 
@@ -34,8 +36,14 @@ const CHOICES: &[&str] = &[
     "time_handlers",
     "observer",
     "notes_calls",
+    "notes_all_calls",
+    "sample_mask",
+    "keep_ages",
     "offload",
     "blocking",
+    // AccessLogConfig
+    "path",
+    "format",
     // StreamConfig
     "nodelay",
     "keepalive",
@@ -43,9 +51,20 @@ const CHOICES: &[&str] = &[
     "receive_buffer",
     "unsent_max",
     "on_abort",
+    "octets",
     "held",
+    // AcceptConfig
+    "per_peer",
+    // ProxyProtocolConfig
+    "trusted",
+    "trusts_unix",
+    "untrusted",
+    // OutboxConfig
+    "when_full",
+    "counters",
     // ListenOptions
     "reuse_port",
+    "unix_mode",
     // FilesConfig
     "root",
     "index",
@@ -80,6 +99,9 @@ const CHOICES: &[&str] = &[
     "takes_over",
     // RoomConfig
     "slow",
+    // AccessLogConfig
+    "path",
+    "format",
     // Both: whom to ask
     "servers",
     // TlsServerConfig
@@ -141,6 +163,9 @@ fn coded(config: &impl Debug) -> Limit {
 
 /// A number or a duration, as `Debug` prints it.
 fn printed_amount(value: &str) -> u128 {
+    if value == format!("{:?}", Duration::MAX) {
+        return u128::from(u64::MAX);
+    }
     let digits = value.trim_end_matches(char::is_alphabetic);
     let number: u128 = digits.parse().unwrap_or_else(|_| {
         panic!("{value:?} is no whole number: a limit without one, or one of CHOICES?")
@@ -158,17 +183,21 @@ fn printed_amount(value: &str) -> u128 {
 fn the_page_of_limits_says_what_the_code_does() {
     let page = read("doc/limits.md");
     let files = FilesConfig::new("/");
-    let configs: [(&str, Limit); 18] = [
+    let configs: [(&str, Limit); 23] = [
         ("`rotor::Config`", coded(&Config::new())),
         ("`rotor::Blocking`", coded(&Blocking::new())),
         ("`rotor::stream::AcceptConfig`", coded(&AcceptConfig::new())),
         ("`rotor::net::ListenOptions`", coded(&ListenOptions::new())),
         ("`rotor::stream::StreamConfig`", coded(&StreamConfig::new())),
+        ("`rotor::stream::OutboxConfig`", coded(&OutboxConfig::new())),
         ("`rotor::tls::TlsServerConfig`", coded(&tls_server())),
         ("`rotor::tls::TlsClientConfig`", coded(&TlsClientConfig::new(Roots::none()))),
+        ("`rotor::proxy_protocol::ProxyProtocolConfig`", coded(&ProxyProtocolConfig::new([]))),
         ("`rotor::stream::PersistentConfig`", coded(&PersistentConfig::new())),
         ("`rotor::http::Limits`", coded(&Limits::new())),
         ("`rotor::http::server::Http2Config`", coded(&Http2Config::new())),
+        ("`rotor::http::client::Http2Config`", coded(&client::Http2Config::new())),
+        ("`rotor::http::server::AccessLogConfig`", coded(&AccessLogConfig::file("access.log"))),
         ("`rotor::http::client::PoolConfig`", coded(&PoolConfig::new())),
         ("`rotor::http::files::FilesConfig`", coded(&files)),
         ("`rotor::body::SpoolConfig`", coded(&SpoolConfig::new("/"))),
@@ -177,6 +206,7 @@ fn the_page_of_limits_says_what_the_code_does() {
         ("`rotor::websocket::RoomConfig`", coded(&RoomConfig::new())),
         ("`rotor::dns::ResolverConfig`", coded(&ResolverConfig::new(ResolvConf::default()))),
         ("`rotor::dns::ResolvConf`", coded(&ResolvConf::default())),
+        ("`rotor_uring::UringConfig`", coded(&UringConfig::new())),
     ];
     for (heading, coded) in configs {
         assert_eq!(documented(&page, heading), coded, "{heading}: left the page, right the code");
@@ -223,6 +253,9 @@ fn the_pool_the_totals_and_the_constants_are_as_the_page_says() {
         ("TICKET_KEYS_MAX", TICKET_KEYS_MAX),
     ];
     assert_eq!(constants, coded.map(|(name, value)| (name.to_string(), value as u128)).into());
+    let constants = documented(&page, "Constants of `rotor::proxy_protocol`");
+    let coded = [("LINE_BYTES_MAX".to_string(), LINE_BYTES_MAX as u128)];
+    assert_eq!(constants, coded.into());
     let constants = documented(&page, "Constants of `rotor::dns`");
     let coded = [
         ("CHAIN_MAX", CHAIN_MAX),
@@ -231,6 +264,24 @@ fn the_pool_the_totals_and_the_constants_are_as_the_page_says() {
         ("ADDRESSES_MAX", ADDRESSES_MAX),
     ];
     assert_eq!(constants, coded.map(|(name, value)| (name.to_string(), value as u128)).into());
+}
+
+#[test]
+fn the_constants_of_the_crates_for_services_are_as_the_page_says() {
+    let page = read("doc/limits.md");
+    let tower =
+        [("HELD_BYTES_MAX", rotor_tower::HELD_BYTES_MAX), ("FRAMES_MAX", rotor_tower::FRAMES_MAX)];
+    let service = [
+        ("PAIRS_MAX", rotor_service::PAIRS_MAX),
+        ("COOKIES_MAX", rotor_service::COOKIES_MAX),
+        ("REASON_CHARS_MAX", rotor_service::REASON_CHARS_MAX),
+    ];
+    for (heading, coded) in
+        [("Constants of `rotor_tower`", &tower[..]), ("Constants of `rotor_service`", &service)]
+    {
+        let coded = coded.iter().map(|(name, value)| (name.to_string(), *value as u128));
+        assert_eq!(documented(&page, heading), coded.collect::<Limit>(), "{heading}");
+    }
 }
 
 /// The defaults, with a certificate, which there must be.

@@ -5,7 +5,7 @@ use std::net::{TcpListener, UdpSocket};
 use crate::support::run_example;
 
 /// Programs whose first argument is an address in numbers.
-const PROGRAMS: [&str; 17] = [
+const PROGRAMS: [&str; 18] = [
     "tcp_echo_server",
     "udp_echo_server",
     "udp_sessions",
@@ -16,6 +16,7 @@ const PROGRAMS: [&str; 17] = [
     "tcp_proxy",
     "redis_client",
     "http_echo",
+    "inspected",
     "metrics",
     "static_files",
     "streaming",
@@ -87,7 +88,7 @@ fn an_address_in_use_is_named() {
     let udp = UdpSocket::bind("127.0.0.1:0").expect("a free port");
     let tcp_address = tcp.local_addr().expect("it is bound").to_string();
     let udp_address = udp.local_addr().expect("it is bound").to_string();
-    let cases: [(&str, &[&str]); 21] = [
+    let cases: [(&str, &[&str]); 22] = [
         ("hello_world_server", &[&tcp_address]),
         ("threaded_hello_world", &[&tcp_address]),
         ("tcp_echo_server", &[&tcp_address]),
@@ -103,6 +104,7 @@ fn an_address_in_use_is_named() {
         ("everything", &["1", &tcp_address]),
         ("everything", &["1", "127.0.0.1:0", &udp_address]),
         ("http_echo", &[&tcp_address]),
+        ("inspected", &[&tcp_address]),
         ("metrics", &[&tcp_address]),
         ("static_files", &[&tcp_address]),
         ("streaming", &[&tcp_address]),

@@ -113,7 +113,7 @@ fn a_client_that_does_not_read_is_dropped_and_the_others_go_on() {
 }
 
 #[test]
-fn sigterm_ends_it_in_order_and_it_says_how_many_were_there() {
+fn sigterm_ends_it_in_order_and_it_says_how_many_came_and_that_all_have_left() {
     let server = start_example("line_chat");
     let address = server.address();
     let try_this = server.next_line(PATIENCE).unwrap_or_default();
@@ -121,7 +121,10 @@ fn sigterm_ends_it_in_order_and_it_says_how_many_were_there() {
     let mut first = Client::join(address, 1, &mut []);
     let mut second = Client::join(address, 2, &mut [&mut first]);
     terminate(&server);
-    assert_eq!(server.next_line(PATIENCE).as_deref(), Some("2 clients were there at the end"));
+    assert_eq!(
+        server.next_line(PATIENCE).as_deref(),
+        Some("at the end: 2 clients came, 0 are there")
+    );
     assert_eq!((first.hear(), second.hear()), (String::new(), String::new()));
 }
 

@@ -8,16 +8,20 @@
     reason = "clients with plain blocking sockets, outside of any loop"
 )]
 
+mod axum_on_rotor;
 mod blocking_route;
 #[path = "../certificates.rs"]
 mod certificates;
 mod client;
 mod everything;
+mod grpc_greeter;
 mod http_echo;
 mod http_get;
 mod https_server;
+mod inspected;
 mod json_service;
 mod metrics;
+mod rest_service;
 mod reverse_proxy;
 mod streaming;
 mod tls;
@@ -27,3 +31,4 @@ mod upload;
 mod upload_to_disk;
 mod upstream;
 mod websockets;
+mod which_loop;

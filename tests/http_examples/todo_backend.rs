@@ -16,12 +16,16 @@ fn a_list_is_kept() {
     let nothing = &Value::Null;
     assert_eq!(send("GET /todos", nothing).1, json!([]));
     let (status, todo, head) = send("POST /todos", &json!({ "title": "water \"the\" plants" }));
-    assert_eq!((status.as_str(), field(&head, "Location")), ("201", Some("/todos/1")));
+    let url = todo["url"].as_str().expect("it has one").to_owned();
+    assert!(url.starts_with("http://") && url.ends_with("/todos/1"), "{url}");
+    assert_eq!((status.as_str(), field(&head, "Location")), ("201", Some(url.as_str())));
     assert_eq!(
         todo,
-        json!({ "id": 1, "title": "water \"the\" plants", "completed": false, "url": "/todos/1" })
+        json!({ "id": 1, "title": "water \"the\" plants", "completed": false, "url": url })
     );
-    send("POST /todos", &json!({ "title": "sleep" }));
+    let ordered = send("POST /todos", &json!({ "title": "sleep", "order": 523 }));
+    assert_eq!(ordered.1["order"], 523);
+    assert_eq!(send("PATCH /todos/2", &json!({ "order": 95 })).1["order"], 95);
     assert_eq!(send("PATCH /todos/1", &json!({ "completed": true })).1["completed"], true);
     assert_eq!(send("GET /todos/1", nothing).1["completed"], true);
     assert_eq!(send("DELETE /todos/1", nothing).0, "204");
@@ -34,6 +38,7 @@ fn a_list_is_kept() {
         ("POST /todos", json!({ "title": "x".repeat(2000) }), "400"),
         ("POST /todos", json!("x".repeat(20_000)), "413"),
         ("PATCH /todos/2", json!([]), "400"),
+        ("PATCH /todos/2", json!({ "order": "first" }), "400"),
         ("PATCH /todos/9", json!({}), "404"),
         ("GET /todos/x", Value::Null, "404"),
         ("GET /", Value::Null, "404"),
@@ -43,4 +48,22 @@ fn a_list_is_kept() {
     }
     assert_eq!(send("DELETE /todos", nothing).0, "204");
     assert_eq!(send("GET /todos", nothing).1, json!([]));
+}
+
+#[test]
+fn pages_of_other_origins_may_ask() {
+    let server = start("todo_backend");
+    let origin = "Origin: https://www.todobackend.com\r\n";
+    for (start, fields, status) in [
+        ("OPTIONS /todos/1", "Access-Control-Request-Method: PATCH\r\n", "204"),
+        ("GET /todos", "", "200"),
+        ("GET /todos/1", "", "404"),
+        ("PUT /todos", "", "405"),
+    ] {
+        let (head, _) = ask(&server, start, &format!("{origin}{fields}"), "");
+        assert_eq!(&head[9..12], status, "{start}");
+        assert_eq!(field(&head, "Access-Control-Allow-Origin"), Some("*"), "{start}");
+        let methods = field(&head, "Access-Control-Allow-Methods");
+        assert_eq!(methods.is_some_and(|all| all.contains("PATCH")), status == "204", "{start}");
+    }
 }

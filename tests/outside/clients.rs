@@ -12,10 +12,10 @@ use crate::nginx::Nginx;
 use crate::support::{example, program, run, text};
 
 /// A directory of files to be served; removed when it is dropped.
-struct Site(PathBuf);
+pub(crate) struct Site(PathBuf);
 
 impl Site {
-    fn new(name: &str) -> Site {
+    pub(crate) fn new(name: &str) -> Site {
         let site =
             Site(std::env::temp_dir().join(format!("rotor-site-{name}-{}", std::process::id())));
         fs::create_dir_all(&site.0).expect("a directory");
@@ -30,6 +30,10 @@ impl Site {
         fs::write(site.0.join("big.bin"), octets).expect("a file");
         fs::write(site.0.join("empty.bin"), "").expect("a file");
         site
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.0
     }
 }
 
@@ -71,12 +75,12 @@ impl Drop for Python {
 }
 
 /// Gets files of all sizes, one that is not there, and all pages of the site.
-fn check(url: &str, site: &Site) {
+pub(crate) fn check(url: &str, site: &Site) {
     check_by(url, site, example);
 }
 
 /// The same, with clients that are started so.
-fn check_by(url: &str, site: &Site, example: impl Fn(&str) -> Command) {
+pub(crate) fn check_by(url: &str, site: &Site, example: impl Fn(&str) -> Command) {
     for name in ["big.bin", "empty.bin", "index.html"] {
         let output = run(example("http_get").arg(format!("{url}{name}")));
         let expected = fs::read(site.0.join(name)).expect("it was written");

@@ -49,15 +49,21 @@ impl Drop for Https {
 fn curl_trusts_the_certificate_and_gets_the_page_by_tls_1_2_and_1_3() {
     let Some(curl) = program("curl") else { return };
     let https = Https::start("outside-curl");
-    for version in [&["--tlsv1.2", "--tls-max", "1.2"][..], &["--tlsv1.3"]] {
+    for (version, http) in [
+        (&["--tlsv1.2", "--tls-max", "1.2"][..], "--http1.1"),
+        (&["--tlsv1.2", "--tls-max", "1.2"], "--http2"),
+        (&["--tlsv1.3"], "--http1.1"),
+        (&["--tlsv1.3"], "--http2"),
+    ] {
         let mut command = Command::new(&curl);
-        command.args(["-q", "--noproxy", "*", "-sS", "-v", "--ipv4"]).args(version);
+        command.args(["-q", "--noproxy", "*", "-sS", "-v", "--ipv4", http]).args(version);
         let output =
             run(command.arg("--cacert").arg(https.chain()).args([https.url(), https.url()]));
         let text = text(&output);
         assert_eq!(output.stdout, b"Hello, World!Hello, World!", "{text}");
         assert!(text.contains("SSL certificate verify ok"), "{text}");
-        assert!(text.contains("server accepted http/1.1"), "{text}");
+        let agreed = if http == "--http2" { "h2" } else { "http/1.1" };
+        assert!(text.contains(&format!("server accepted {agreed}")), "{text}");
     }
 }
 

@@ -14,3 +14,13 @@ fn no_request_fails_when_a_server_is_started_anew() {
     command.arg(script).args(["--short", "--restarts", "3", "--server"]).arg(server.get_program());
     run(&mut command);
 }
+
+#[test]
+fn no_request_fails_when_servers_behind_haproxy_are_restarted_one_after_the_other() {
+    let (Some(python), Some(_)) = (program("python3"), program("haproxy")) else { return };
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("long/rolling");
+    let server = example("threaded_hello_world");
+    let mut command = Command::new(python);
+    command.arg(script).args(["--short", "--server"]).arg(server.get_program());
+    run(&mut command);
+}

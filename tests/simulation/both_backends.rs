@@ -1,15 +1,16 @@
-//! The same machines and the same scripts on the kernel's sockets and on simulated ones: the
-//! transcripts are equal, but for dates.
+//! The same machines and the same scripts on the kernel's sockets, through mio and through io_uring,
+//! and on simulated ones: the transcripts are equal, but for dates.
 
 use std::net::SocketAddr;
 use std::time::Duration;
 
 use rotor::http::server::HttpAccept;
 use rotor::net::{Inet, ListenOptions, Listener, Net, StreamSocket};
-use rotor::stream::{Accept, AcceptConfig, Stream};
+use rotor::stream::{Accept, AcceptConfig, Stream, WithOutbox};
 use rotor::{BoxError, Compose2, Config, Loop, LoopInstance, Machine, Response, Scope};
 use rotor_sim::net::SimNet;
 use rotor_sim::{Host, Script, ScriptClient, Sim, SimBackend, Transcript, TranscriptHandle};
+use rotor_uring::{Uring, UringConfig, UringInet};
 
 use crate::chat::Chat;
 use crate::echo::Total;
@@ -34,6 +35,7 @@ trait Addressed:
 
 impl Addressed for Inet {}
 impl Addressed for SimNet {}
+impl Addressed for UringInet {}
 
 /// A loop, on whatever backend, with its machines.
 trait Rig<M: Machine> {
@@ -46,7 +48,7 @@ trait Rig<M: Machine> {
     fn run_until(&mut self, is_done: impl Fn() -> bool) -> Result<(), BoxError>;
 }
 
-impl<M: Machine> Rig<M> for LoopInstance<M> {
+impl<M: Machine, B: rotor::Backend> Rig<M> for LoopInstance<M, B> {
     fn add<R>(
         &mut self,
         make: impl FnOnce(&mut Scope<'_, M::Context>) -> (Response<M>, R),
@@ -93,8 +95,21 @@ fn add<M: Machine, B: rotor::Backend, R>(
     beside.ok_or_else(|| "it was not made".into())
 }
 
-fn on_kernel<M: Machine<Context: Default>>() -> Result<LoopInstance<M>, BoxError> {
+fn on_kernel<M: Machine<Context: Default> + 'static>() -> Result<LoopInstance<M>, BoxError> {
     Ok(Loop::new(&Config::new())?.instantiate(M::Context::default()))
+}
+
+/// `None` where the kernel refuses.
+fn on_uring<M: Machine<Context: Default> + 'static>()
+-> Result<Option<LoopInstance<M, Uring>>, BoxError> {
+    let uring = match Uring::open(&UringConfig::new()) {
+        Ok(uring) => uring,
+        Err(refused) => {
+            eprintln!("skipped: {refused}");
+            return Ok(None);
+        }
+    };
+    Ok(Some(Loop::with_backend(uring, &Config::new())?.instantiate(M::Context::default())))
 }
 
 fn on_simulation<M: Machine<Context: Default> + 'static>() -> Result<(Sim, Host<M>), BoxError> {
@@ -196,7 +211,11 @@ fn echo<N: Addressed>(rig: &mut impl Rig<Echoing<N>>) -> Result<Vec<Transcript>,
 
 #[test]
 fn echoes_are_equal() -> Result<(), BoxError> {
-    assert_equal(&echo::<Inet>(&mut on_kernel()?)?, &echo::<SimNet>(&mut on_simulation()?)?);
+    let kernel = echo::<Inet>(&mut on_kernel()?)?;
+    assert_equal(&kernel, &echo::<SimNet>(&mut on_simulation()?)?);
+    if let Some(mut rig) = on_uring()? {
+        assert_equal(&kernel, &echo::<UringInet>(&mut rig)?);
+    }
     Ok(())
 }
 
@@ -230,10 +249,11 @@ fn lines<N: Addressed>(
 
 #[test]
 fn lines_are_equal() -> Result<(), BoxError> {
-    assert_equal(
-        &lines::<Inet>(&mut on_kernel()?, false)?,
-        &lines::<SimNet>(&mut on_simulation()?, false)?,
-    );
+    let kernel = lines::<Inet>(&mut on_kernel()?, false)?;
+    assert_equal(&kernel, &lines::<SimNet>(&mut on_simulation()?, false)?);
+    if let Some(mut rig) = on_uring()? {
+        assert_equal(&kernel, &lines::<UringInet>(&mut rig, false)?);
+    }
     Ok(())
 }
 
@@ -241,13 +261,16 @@ fn lines_are_equal() -> Result<(), BoxError> {
 fn lines_through_the_proxy_are_equal() -> Result<(), BoxError> {
     let kernel = lines::<Inet>(&mut on_kernel()?, true)?;
     assert_equal(&kernel, &lines::<SimNet>(&mut on_simulation()?, true)?);
+    if let Some(mut rig) = on_uring()? {
+        assert_equal(&kernel, &lines::<UringInet>(&mut rig, true)?);
+    }
     // And nobody sees that there is a proxy.
     assert_equal(&kernel, &lines::<SimNet>(&mut on_simulation()?, false)?);
     Ok(())
 }
 
 type Chatting<N> = Compose2<
-    Accept<Stream<Client<Chat>, <N as Net>::Stream>, <N as Net>::Listener>,
+    Accept<Stream<WithOutbox<Client<Chat>>, <N as Net>::Stream>, <N as Net>::Listener>,
     ScriptClient<<N as Net>::Stream, Chat>,
 >;
 
@@ -275,7 +298,11 @@ fn chat<N: Addressed>(rig: &mut impl Rig<Chatting<N>>) -> Result<Vec<Transcript>
 
 #[test]
 fn chats_are_equal() -> Result<(), BoxError> {
-    assert_equal(&chat::<Inet>(&mut on_kernel()?)?, &chat::<SimNet>(&mut on_simulation()?)?);
+    let kernel = chat::<Inet>(&mut on_kernel()?)?;
+    assert_equal(&kernel, &chat::<SimNet>(&mut on_simulation()?)?);
+    if let Some(mut rig) = on_uring()? {
+        assert_equal(&kernel, &chat::<UringInet>(&mut rig)?);
+    }
     Ok(())
 }
 
@@ -310,6 +337,10 @@ fn without_dates(received: &[u8]) -> Result<Vec<u8>, BoxError> {
 
 #[test]
 fn greetings_are_equal() -> Result<(), BoxError> {
-    assert_equal(&greet::<Inet>(&mut on_kernel()?)?, &greet::<SimNet>(&mut on_simulation()?)?);
+    let kernel = greet::<Inet>(&mut on_kernel()?)?;
+    assert_equal(&kernel, &greet::<SimNet>(&mut on_simulation()?)?);
+    if let Some(mut rig) = on_uring()? {
+        assert_equal(&kernel, &greet::<UringInet>(&mut rig)?);
+    }
     Ok(())
 }

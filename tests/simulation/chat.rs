@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use rotor::BoxError;
-use rotor::stream::{Accept, Stream};
+use rotor::stream::{Accept, Stream, WithOutbox};
 use rotor_sim::net::{SimTcpListener, SimTcpStream};
 use rotor_sim::{Script, Sim};
 
@@ -24,7 +24,7 @@ impl HasRoom for Chat {
     }
 }
 
-type Server = Accept<Stream<Client<Chat>, SimTcpStream>, SimTcpListener>;
+type Server = Accept<Stream<WithOutbox<Client<Chat>>, SimTcpStream>, SimTcpListener>;
 
 const LINES: u32 = 6;
 /// What nobody but the crier says.

@@ -229,8 +229,9 @@ type Machines<S> = Compose2<PoolMachine<Fetch<World<S>>, ByAddress<S>>, Asker<S>
 fn asking<S: Asks>(
     sim: &mut Sim,
     log: &Arc<Mutex<Log>>,
-    connections: usize,
+    demands: &Demands,
 ) -> Result<Host<Machines<S>>, BoxError> {
+    let (connections, client) = (demands.connections, demands.client.clone());
     let faults = sim.faults();
     sim.set_faults(faults.clone().set(Fault::SmallSlab, 0.0));
     let log = log.clone();
@@ -238,9 +239,7 @@ fn asking<S: Asks>(
         let mut creator: Loop<Machines<S>, _> = boot.new_loop()?;
         let pool = creator.add_part(Compose2::A, |scope| {
             let config = PoolConfig::new().connections_per_origin_max(connections);
-            let stream = StreamConfig::new().handshake_timeout(Duration::from_secs(60));
-            let client = ClientConfig::new().stream(&stream).limits(limits());
-            Ok(PoolMachine::new(config, client, scope))
+            Ok(PoolMachine::new(config, client.clone(), scope))
         })?;
         Ok(creator.instantiate(World { pool, log: log.clone() }))
     })?;
@@ -279,12 +278,21 @@ pub(crate) fn serving_over<L: Listener>(
     ledger: &Ledger,
     over: impl Fn(SimTcpListener) -> L + 'static,
 ) -> Result<Host<HttpAccept<Serves, L>>, BoxError> {
+    serving_with(sim, ledger, || server::ServerConfig::new().limits(limits()), over)
+}
+
+/// The same, as this says.
+pub(crate) fn serving_with<L: Listener>(
+    sim: &mut Sim,
+    ledger: &Ledger,
+    config: impl Fn() -> server::ServerConfig + 'static,
+    over: impl Fn(SimTcpListener) -> L + 'static,
+) -> Result<Host<HttpAccept<Serves, L>>, BoxError> {
     let ledger = ledger.clone();
     Ok(sim.host("server", move |boot| {
         let mut creator: Loop<HttpAccept<Serves, L>, _> = boot.new_loop()?;
         let address = SocketAddr::new(boot.address(), PORT);
-        let seed =
-            HttpSeed::<Serves>::new(ledger.clone(), server::ServerConfig::new().limits(limits()));
+        let seed = HttpSeed::<Serves>::new(ledger.clone(), config());
         creator.add_machine_with(|scope| {
             Response::attempt(|| {
                 let listener = SimTcpListener::bind(&address, &ListenOptions::new(), scope)?;
@@ -302,6 +310,14 @@ pub(crate) struct Demands {
     pub(crate) repeats_max: u32,
     /// Connections over which is asked.
     pub(crate) connections: usize,
+    /// How is asked.
+    pub(crate) client: ClientConfig,
+}
+
+/// How is asked as a rule.
+pub(crate) fn client() -> ClientConfig {
+    let stream = StreamConfig::new().handshake_timeout(Duration::from_secs(60));
+    ClientConfig::new().stream(&stream).limits(limits())
 }
 
 /// Asks at an address while things go wrong, and again when all is well.
@@ -325,7 +341,7 @@ pub(crate) fn ask_both<S: Asks>(
     heal: impl FnOnce(&mut Sim) -> Result<(), BoxError>,
 ) -> Result<(), BoxError> {
     let log = Arc::new(Mutex::new(Log::default()));
-    let clients = asking::<S>(sim, &log, demands.connections)?;
+    let clients = asking::<S>(sim, &log, demands)?;
     add_asker(sim, clients, first.clone(), "a", 40);
     add_asker(sim, clients, second, "b", 40);
     sim.run_for(FAULTY)?;
@@ -370,7 +386,7 @@ fn each_request_has_one_outcome_its_own_before_its_deadline_and_no_post_is_serve
         let ledger = Ledger::default();
         let server = serving(sim, &ledger)?;
         let address = SocketAddr::new(sim.address(server), PORT);
-        let demands = Demands { repeats_max: 1, connections: 3 };
+        let demands = Demands { repeats_max: 1, connections: 3, client: client() };
         ask::<SimTcpStream>(sim, address, &ledger, &demands, |sim| stage::heal(sim, server))
     });
 }

@@ -4,6 +4,7 @@
 //! `ROTOR_SIM_SEEDS` says under how many seeds each scenario runs (CI: 200); a failure prints the
 //! seed, the step, and the command that shows it again. `tests/long/simulation` runs ten thousand.
 
+mod async_handlers;
 mod both_backends;
 mod chat;
 mod connecting;
@@ -14,8 +15,10 @@ mod echo_of_the_book;
 mod everything;
 mod examples;
 mod hello;
+mod http2_pool;
 mod http_pool;
 mod lines;
+mod proxied;
 mod proxy;
 mod records;
 mod requests;

@@ -61,7 +61,7 @@ fn scenario(sim: &mut Sim, resumed: &AtomicU64) -> Result<(), BoxError> {
     let server = serving(sim, &tls, &secure, &clear)?;
     let at = |port| SocketAddr::new(sim.address(server), port);
     let servers = [Either::A(client.to(at(PORT), "server")?), Either::B(at(CLEAR_PORT))];
-    let demands = Demands { repeats_max: 1, connections: 3 };
+    let demands = Demands { repeats_max: 1, connections: 3, client: http_pool::client() };
     let heal = |sim: &mut Sim| stage::heal(sim, server);
     http_pool::ask_both::<MaybeTls<SimTcpStream>>(sim, servers, &secure, &demands, heal)?;
     for (ledger, prefixes) in [(&secure, "ac"), (&clear, "b")] {

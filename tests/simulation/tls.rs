@@ -42,7 +42,7 @@ fn scenario(sim: &mut Sim) -> Result<(), BoxError> {
     let server = http_pool::serving_over(sim, &ledger, move |listener| tls.over(listener))?;
     let address = SocketAddr::new(sim.address(server), PORT);
     let target = client.to(address, "server")?;
-    let demands = Demands { repeats_max: 1, connections: 3 };
+    let demands = Demands { repeats_max: 1, connections: 3, client: http_pool::client() };
     let heal = |sim: &mut Sim| stage::heal(sim, server);
     http_pool::ask::<TlsStream<SimTcpStream>>(sim, target, &ledger, &demands, heal)?;
     // A fault of the network may break a record no more than it may a request.

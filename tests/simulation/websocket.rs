@@ -85,6 +85,9 @@ impl Talks {
                 _ => out.text(std::str::from_utf8(&bytes).expect("it is ASCII")),
             };
             sent.expect("there is room for the few that are under way");
+            // Between messages, and often: what is cut within a frame is mostly within a message.
+            let part = &bytes[..bytes.len().min(125)];
+            out.ping(part).expect("there is room beside the few that are under way");
             self.next += 1;
             self.rests = self.next.is_multiple_of(BREATH);
             self.under_way.push_back(bytes);

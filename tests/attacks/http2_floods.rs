@@ -1,0 +1,311 @@
+//! The floods that HTTP/2 is known for, each beside an honest client of the same server.
+//!
+//! The attacker sends 16 KiB of it at a time and reads nothing; after each the honest client asks
+//! for something. He must be ended with the right code before he has sent 2 MiB, his connection must
+//! never hold as much, and she must have her answer within three turns of the loop, each of which
+//! gives him no more than a read's budget.
+
+use std::time::Duration;
+
+use rotor::stream::testing::Peer;
+
+use crate::http2_peers::{
+    END_HEADERS, END_STREAM, Stage, beginning, block, frame, frames, get, goaway, kind, post,
+};
+
+/// What he may send, and what his connection may hold.
+const BYTES_MAX: usize = 2 << 20;
+/// What he sends at a time.
+const BATCH: usize = 16 << 10;
+/// Turns until she has her answer.
+const TURNS_MAX: usize = 3;
+
+const NO_ERROR: u32 = 0;
+const PROTOCOL_ERROR: u32 = 1;
+const FLOW_CONTROL_ERROR: u32 = 3;
+const STREAM_CLOSED: u32 = 5;
+const COMPRESSION_ERROR: u32 = 9;
+const ENHANCE_YOUR_CALM: u32 = 11;
+
+struct Attack {
+    name: &'static str,
+    /// What he sends once.
+    first: fn() -> Vec<u8>,
+    /// What he then sends again and again, by the number of the round.
+    again: fn(u32) -> Vec<u8>,
+    code: u32,
+}
+
+/// The stream of a round.
+fn odd(round: u32) -> u32 {
+    2 * round + 1
+}
+
+fn nothing() -> Vec<u8> {
+    Vec::new()
+}
+
+fn window(stream: u32, more: u32) -> Vec<u8> {
+    frame(kind::WINDOW_UPDATE, 0, stream, &more.to_be_bytes())
+}
+
+fn reset(stream: u32) -> Vec<u8> {
+    frame(kind::RST_STREAM, 0, stream, &8u32.to_be_bytes())
+}
+
+const fn attack(
+    name: &'static str,
+    first: fn() -> Vec<u8>,
+    again: fn(u32) -> Vec<u8>,
+    code: u32,
+) -> Attack {
+    Attack { name, first, again, code }
+}
+
+/// Of streams, and of blocks of fields.
+const OF_STREAMS: &[Attack] = &[
+    attack(
+        "rapid reset",
+        nothing,
+        |n| [get(odd(n), "/wait"), reset(odd(n))].concat(),
+        ENHANCE_YOUR_CALM,
+    ),
+    attack(
+        "made you reset, by a window of nothing",
+        nothing,
+        |n| [post(odd(n), "/wait"), window(odd(n), 0)].concat(),
+        ENHANCE_YOUR_CALM,
+    ),
+    attack(
+        "made you reset, by a window beyond its bound",
+        nothing,
+        |n| [post(odd(n), "/wait"), window(odd(n), (1 << 31) - 1)].concat(),
+        ENHANCE_YOUR_CALM,
+    ),
+    attack(
+        "made you reset, by a priority that depends on itself",
+        nothing,
+        |n| {
+            let itself = [&odd(n).to_be_bytes()[..], &[0]].concat();
+            [post(odd(n), "/wait"), frame(kind::PRIORITY, 0, odd(n), &itself)].concat()
+        },
+        ENHANCE_YOUR_CALM,
+    ),
+    attack("more streams than there may be", nothing, |n| get(odd(n), "/wait"), ENHANCE_YOUR_CALM),
+    attack(
+        "CONTINUATION of nothing, without end",
+        || frame(kind::HEADERS, 0, 1, &block(0x82, "/")),
+        |_| frame(kind::CONTINUATION, 0, 1, &[]),
+        ENHANCE_YOUR_CALM,
+    ),
+    attack(
+        "CONTINUATION of fields, without end",
+        || frame(kind::HEADERS, 0, 1, &block(0x82, "/")),
+        |_| frame(kind::CONTINUATION, 0, 1, &[0x82; 1000]),
+        ENHANCE_YOUR_CALM,
+    ),
+    attack(
+        "HEADERS of nothing",
+        nothing,
+        |n| frame(kind::HEADERS, END_HEADERS | END_STREAM, odd(n), &[]),
+        ENHANCE_YOUR_CALM,
+    ),
+    attack(
+        "a field that is in the table, a thousand times",
+        nothing,
+        |n| {
+            let mut bomb = block(0x82, "/");
+            bomb.extend([0x40, 1, b'a', 0x7f, 0xa1, 0x1e]);
+            bomb.extend([b'x'; 4000]);
+            bomb.extend([0xbe; 8000]);
+            frame(kind::HEADERS, END_HEADERS | END_STREAM, odd(n), &bomb)
+        },
+        ENHANCE_YOUR_CALM,
+    ),
+    attack(
+        "sizes of the table, up and down",
+        nothing,
+        |n| frame(kind::HEADERS, END_HEADERS | END_STREAM, odd(n), &[0x20; 100]),
+        COMPRESSION_ERROR,
+    ),
+    attack("HEADERS on a stream that is over", || get(1, "/"), |_| get(1, "/"), STREAM_CLOSED),
+];
+
+/// Of frames that are no requests.
+const OF_FRAMES: &[Attack] = &[
+    attack("PING", nothing, |_| frame(kind::PING, 0, 0, &[7; 8]), ENHANCE_YOUR_CALM),
+    attack("SETTINGS", nothing, |_| frame(kind::SETTINGS, 0, 0, &[]), ENHANCE_YOUR_CALM),
+    attack(
+        "SETTINGS that change the table of fields",
+        nothing,
+        |n| frame(kind::SETTINGS, 0, 0, &[0, 1, 0, 0, 16 * (n % 2) as u8, 0]),
+        ENHANCE_YOUR_CALM,
+    ),
+    attack(
+        "SETTINGS that change every window",
+        || (0..100).flat_map(|n| get(odd(n), "/wait")).collect(),
+        |n| frame(kind::SETTINGS, 0, 0, &[0, 4, 0, 0, (n % 2) as u8, 0]),
+        ENHANCE_YOUR_CALM,
+    ),
+    attack(
+        "priorities of old",
+        nothing,
+        |n| frame(kind::PRIORITY, 0, odd(n), &[0, 0, 0, 0, 1]),
+        ENHANCE_YOUR_CALM,
+    ),
+    attack(
+        "priorities",
+        || (0..100).flat_map(|n| get(odd(n), "/stream")).collect(),
+        |n| {
+            let stream = odd(n % 100).to_be_bytes();
+            let urgency = [b'u', b'=', b'0' + (n / 100 % 8) as u8];
+            frame(kind::PRIORITY_UPDATE, 0, 0, &[&stream[..], &urgency].concat())
+        },
+        ENHANCE_YOUR_CALM,
+    ),
+    attack("windows by one octet", nothing, |_| window(0, 1), ENHANCE_YOUR_CALM),
+    attack(
+        "windows of a stream by one octet",
+        || get(1, "/stream"),
+        |_| window(1, 1),
+        ENHANCE_YOUR_CALM,
+    ),
+    attack("windows beyond their bound", nothing, |_| window(0, (1 << 31) - 1), FLOW_CONTROL_ERROR),
+    attack("windows of nothing", nothing, |_| window(0, 0), PROTOCOL_ERROR),
+    attack("resets of what is over", || get(1, "/"), |_| reset(1), ENHANCE_YOUR_CALM),
+    attack(
+        "DATA of nothing",
+        || post(1, "/upload"),
+        |_| frame(kind::DATA, 0, 1, &[]),
+        ENHANCE_YOUR_CALM,
+    ),
+    attack(
+        "DATA of padding",
+        || post(1, "/upload"),
+        |_| frame(kind::DATA, 8, 1, &[7, 0, 0, 0, 0, 0, 0, 0]),
+        ENHANCE_YOUR_CALM,
+    ),
+    attack(
+        "DATA of one octet",
+        || post(1, "/upload"),
+        |_| frame(kind::DATA, 0, 1, b"x"),
+        ENHANCE_YOUR_CALM,
+    ),
+    attack("frames of no kind", nothing, |_| frame(0xbb, 0, 0, b"what?"), ENHANCE_YOUR_CALM),
+    attack("GOAWAY", nothing, |_| frame(kind::GOAWAY, 0, 0, &[0; 8]), ENHANCE_YOUR_CALM),
+];
+
+/// She asks for something; panics unless she has it within as many turns as it may take.
+fn ask(stage: &mut Stage, honest: &Peer, stream: u32, what: &str) {
+    honest.send(&get(stream, "/"));
+    let mut received = Vec::new();
+    for _ in 0..TURNS_MAX {
+        stage.test.turn();
+        received.extend(honest.take_received());
+        let is_whole = |(kind, flags, own, payload): &(u8, u8, u32, Vec<u8>)| {
+            (*kind, flags & END_STREAM, *own, &payload[..])
+                == (kind::DATA, END_STREAM, stream, b"hello")
+        };
+        if frames(&received).iter().any(is_whole) {
+            return;
+        }
+    }
+    panic!("{what}: no answer on stream {stream} within {TURNS_MAX} turns: {received:?}");
+}
+
+/// Sends until the attacker is ended; returns what he was told.
+fn run(attack: &Attack) -> Vec<u8> {
+    let name = attack.name;
+    let mut stage = Stage::new();
+    let (honest, attacker) = (stage.connect(65_535), stage.connect(65_535));
+    let (mut told, mut sent, mut round, mut stream) = (Vec::new(), 0, 0, 1);
+    let mut batch = (attack.first)();
+    while !attacker.is_ended() {
+        while batch.len() < BATCH {
+            batch.extend((attack.again)(round));
+            round += 1;
+        }
+        attacker.send(&batch);
+        sent += batch.len();
+        assert!(sent <= BYTES_MAX, "{name}: {sent} octets, and he goes on");
+        batch.clear();
+        ask(&mut stage, &honest, stream, name);
+        stream += 2;
+        let held = stage.held.bytes();
+        assert!(held <= BYTES_MAX, "{name}: {held} bytes are held");
+        told.extend(attacker.take_received());
+    }
+    ask(&mut stage, &honest, stream, name);
+    assert_eq!(stage.counters.protocol_errors(), 1, "{name}");
+    told
+}
+
+#[test]
+fn whoever_floods_a_server_with_streams_is_ended_and_nobody_else_hears_of_it() {
+    for attack in OF_STREAMS {
+        assert_eq!(goaway(&run(attack)), Some(attack.code), "{}", attack.name);
+    }
+}
+
+#[test]
+fn whoever_floods_a_server_with_frames_is_ended_and_nobody_else_hears_of_it() {
+    for attack in OF_FRAMES {
+        assert_eq!(goaway(&run(attack)), Some(attack.code), "{}", attack.name);
+    }
+}
+
+/// He asks for a hundred responses without end, and takes nothing: by a window of nothing, by not
+/// reading, or both.
+#[test]
+fn whoever_takes_no_response_is_ended_and_holds_no_more_than_he_may() {
+    for (window, reads) in [(0, true), (0, false), (1 << 30, false)] {
+        let mut stage = Stage::new();
+        let honest = stage.connect(65_535);
+        let attacker = stage.connect(window);
+        if !reads {
+            attacker.limit_room(0);
+        }
+        attacker.send(&self::window(0, 1 << 30));
+        for round in 0..100 {
+            attacker.send(&get(odd(round), "/stream"));
+        }
+        let mut told = Vec::new();
+        for second in 0..120 {
+            ask(&mut stage, &honest, odd(second), "slow reading");
+            let held = stage.held.bytes();
+            assert!(held <= BYTES_MAX, "window {window}, reads {reads}: {held} bytes are held");
+            told.extend(attacker.take_received());
+            if attacker.is_dropped() || attacker.is_ended() {
+                break;
+            }
+            stage.test.advance(Duration::from_secs(1));
+        }
+        assert!(attacker.is_ended(), "window {window}, reads {reads}: he goes on");
+        assert!(stage.counters.response_timeouts() > 0);
+        // One who reads nothing cannot be told.
+        let resets = frames(&told).iter().filter(|(kind, ..)| *kind == kind::RST_STREAM).count();
+        let expected = if reads { (100, Some(NO_ERROR)) } else { (0, None) };
+        assert_eq!((resets, goaway(&told)), expected, "window {window}, reads {reads}");
+        assert_eq!(stage.held.bytes(), 0);
+    }
+}
+
+/// He opens connections and says no more than half of a preface, or nothing behind it.
+#[test]
+fn whoever_begins_and_says_nothing_is_ended_in_time() {
+    let whole = beginning(65_535);
+    for len in [1, 3, 12, 23, 24, 30, whole.len() - 9] {
+        let mut stage = Stage::new();
+        let honest = stage.connect(65_535);
+        let attacker = stage.silent();
+        attacker.send(&whole[..len]);
+        for second in 0..20 {
+            ask(&mut stage, &honest, odd(second), "half a preface");
+            stage.test.advance(Duration::from_secs(1));
+        }
+        assert!(attacker.is_ended(), "after {len} octets");
+        let (heads, settings) =
+            (stage.counters.head_timeouts(), stage.counters.settings_timeouts());
+        assert_eq!(heads + settings, 1, "after {len} octets: {:?}", stage.counters);
+    }
+}

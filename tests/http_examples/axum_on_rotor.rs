@@ -1,0 +1,83 @@
+//! `axum_on_rotor`: routes and layers that were not made for rotor.
+
+use std::io::Write;
+
+use rotor_bench::server::Server;
+use serde_json::{Value, json};
+
+use crate::client::{ask, command, connect, field, read_until, start, start_command};
+
+fn start_with_files() -> Server {
+    // The address is the last argument that is given to it, so the directory is where it runs.
+    let mut command = command("axum_on_rotor");
+    command.current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/axum_on_rotor"));
+    start_command(command)
+}
+
+#[test]
+fn a_list_is_kept_and_the_extractors_of_axum_refuse_what_they_refuse() {
+    let server = start("axum_on_rotor");
+    let send = |start: &str, body: &Value| {
+        let body = if body.is_null() { String::new() } else { body.to_string() };
+        let (head, body) = ask(&server, start, "Content-Type: application/json\r\n", &body);
+        (head[9..12].to_owned(), serde_json::from_str::<Value>(&body).unwrap_or(Value::Null))
+    };
+    let nothing = &Value::Null;
+    assert_eq!(send("GET /todos", nothing).1, json!([]));
+    let (status, todo) = send("POST /todos", &json!({ "text": "water the plants" }));
+    let expected = json!({ "id": 1, "text": "water the plants", "completed": false });
+    assert_eq!((status.as_str(), todo), ("201", expected));
+    assert_eq!(send("PATCH /todos/1", &json!({ "completed": true })).1["completed"], true);
+    send("POST /todos", &json!({ "text": "sleep" }));
+    let window = send("GET /todos?offset=1&limit=5", nothing).1;
+    assert_eq!((window.as_array().map(Vec::len), &window[0]["text"]), (Some(1), &json!("sleep")));
+    assert_eq!(send("DELETE /todos/1", nothing).0, "204");
+    for (start, body, status) in [
+        ("DELETE /todos/1", Value::Null, "404"),
+        ("PATCH /todos/x", json!({}), "400"),
+        ("POST /todos", json!({ "title": "of another service" }), "422"),
+        ("POST /todos", json!("x".repeat(3 << 20)), "413"),
+        ("PUT /todos", json!({}), "405"),
+        ("GET /nothing", Value::Null, "404"),
+    ] {
+        assert_eq!(send(start, &body).0, status, "{start}");
+    }
+    let (head, body) = ask(&server, "GET /", "", "");
+    assert_eq!((&head[9..12], body.as_str()), ("200", "Hello, 127.0.0.1!\n"));
+}
+
+#[test]
+fn events_come_as_they_happen() {
+    let server = start("axum_on_rotor");
+    let mut client = connect(&server);
+    client.write_all(b"GET /events HTTP/1.1\r\nHost: a\r\n\r\n").expect("it reads");
+    let got = read_until(&mut client, |got| got.windows(7).any(|window| window == b"data: 3"));
+    let text = String::from_utf8(got).expect("text");
+    assert!(text.contains("text/event-stream") && text.contains("data: 0\n\n"), "{text}");
+}
+
+#[test]
+fn files_and_compression_are_those_of_tower_http() {
+    let server = start_with_files();
+    let source = include_str!("../../examples/axum_on_rotor/routes.rs");
+    let (head, body) = ask(&server, "GET /files/routes.rs", "", "");
+    assert_eq!((&head[9..12], body.as_str()), ("200", source));
+    let length = source.len().to_string();
+    assert_eq!(field(&head, "Content-Length"), Some(length.as_str()));
+    let (head, body) = ask(&server, "GET /files/routes.rs", "Range: bytes=0-2\r\n", "");
+    assert_eq!((&head[9..12], body.as_str()), ("206", "//!"));
+    let (head, body) = ask(&server, "HEAD /files/routes.rs", "", "");
+    assert_eq!((field(&head, "Content-Length"), body.as_str()), (Some(length.as_str()), ""));
+    let (head, body) = ask(&server, "GET /files/routes.rs", "Accept-Encoding: gzip\r\n", "");
+    assert_eq!(field(&head, "Content-Encoding"), Some("gzip"), "{head}");
+    assert!(body.len() < source.len());
+    let (head, _) = ask(&server, "GET /files/../main.rs", "", "");
+    assert_eq!(&head[9..12], "404");
+}
+
+#[test]
+fn an_upload_is_counted_as_it_comes() {
+    let server = start("axum_on_rotor");
+    let (head, body) = ask(&server, "POST /count", "", &"x".repeat(5 << 20));
+    assert_eq!((&head[9..12], body.as_str()), ("200", "5242880\n"));
+}

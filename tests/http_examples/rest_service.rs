@@ -1,0 +1,92 @@
+//! `rest_service`: JSON over SQLite.
+
+use std::path::PathBuf;
+use std::{env, fs, process};
+
+use rotor_bench::server::Server;
+use serde_json::{Value, json};
+
+use crate::client::{ask, command, field, start_command};
+
+/// A directory of its own for a test, which goes with it.
+struct Directory(PathBuf);
+
+impl Directory {
+    fn new(name: &str) -> Directory {
+        let path = env::temp_dir().join(format!("rotor-{name}-{}", process::id()));
+        fs::create_dir_all(&path).expect("a directory");
+        Directory(path)
+    }
+
+    /// The address is the last argument, so the file is where the program runs.
+    fn start(&self) -> Server {
+        let mut command = command("rest_service");
+        command.current_dir(&self.0);
+        start_command(command)
+    }
+}
+
+impl Drop for Directory {
+    fn drop(&mut self) {
+        let _best_effort = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Status, body and head of an answer, which is JSON or nothing.
+fn send(server: &Server, start: &str, body: &str) -> (String, Value, String) {
+    let (head, body) = ask(server, start, "", body);
+    let value = match body.is_empty() {
+        true => Value::Null,
+        false => serde_json::from_str(&body).unwrap_or_else(|error| panic!("{error}: {body}")),
+    };
+    (head[9..12].to_owned(), value, head)
+}
+
+#[test]
+fn notes_are_kept_and_outlive_the_program() {
+    let directory = Directory::new("notes");
+    let server = directory.start();
+    assert_eq!(send(&server, "GET /notes", "").1, json!([]));
+    let (status, note, head) = send(&server, "POST /notes", r#"{"text": "water \"the\" plants"}"#);
+    assert_eq!((status.as_str(), field(&head, "Location")), ("201", Some("/notes/1")));
+    assert_eq!(note, json!({ "id": 1, "text": "water \"the\" plants" }));
+    send(&server, "POST /notes", r#"{"text": "sleep"}"#);
+    assert_eq!(send(&server, "GET /notes/2", "").1["text"], "sleep");
+    assert_eq!(send(&server, "GET /notes?limit=1", "").1.as_array().map(Vec::len), Some(1));
+    assert_eq!(send(&server, "DELETE /notes/1", "").0, "204");
+    assert_eq!(send(&server, "DELETE /notes/1", "").0, "404");
+    drop(server);
+    let server = directory.start();
+    assert_eq!(send(&server, "GET /notes", "").1, json!([{ "id": 2, "text": "sleep" }]));
+}
+
+#[test]
+fn every_refusal_has_its_status_and_says_why_in_json() {
+    let directory = Directory::new("refusals");
+    let server = directory.start();
+    let deep = "[".repeat(1_000);
+    let (long, longer) = ("x".repeat(20_000), format!("\"{}\"", "x".repeat(2 << 20)));
+    for (start, body, status) in [
+        ("POST /notes", "{", "400"),
+        ("POST /notes", deep.as_str(), "422"),
+        ("POST /notes", "{}", "422"),
+        ("POST /notes", r#"{"text": 7}"#, "422"),
+        ("POST /notes", r#"{"text": "a", "more": 1}"#, "422"),
+        ("POST /notes", long.as_str(), "413"),
+        ("GET /notes?limit=x", "", "400"),
+        ("GET /notes?limit=%ff", "", "400"),
+        ("GET /notes/x", "", "404"),
+        ("GET /notes/7", "", "404"),
+        ("GET /", "", "404"),
+        ("PUT /notes", "", "405"),
+    ] {
+        let (found, error, head) = send(&server, start, body);
+        assert_eq!(found, status, "{start}");
+        assert!(error["error"].is_string(), "{start}: {error}");
+        let allow = (status == "405").then_some("GET, HEAD, POST");
+        assert_eq!(field(&head, "Allow"), allow, "{start}");
+    }
+    // Beyond the limit of the connection, which refuses by its own page.
+    let (head, _) = ask(&server, "POST /notes", "", &longer);
+    assert_eq!(&head[9..12], "413");
+}

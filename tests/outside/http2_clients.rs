@@ -1,0 +1,131 @@
+//! Our clients of HTTP/2 against servers that others wrote, nginx and nghttpd; straight, and through
+//! `reverse_proxy` from either version to either.
+#![expect(clippy::disallowed_methods, reason = "a test that waits for the port of another program")]
+
+use std::net::{TcpListener, TcpStream};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use rotor_bench::server::Server;
+
+use crate::certificates::Certificates;
+use crate::clients::{Site, check, check_by};
+use crate::nginx::Nginx;
+use crate::support::{PATIENCE, example, program, run, text};
+
+/// nghttpd in clear; killed when it is dropped.
+struct Nghttpd {
+    process: Child,
+    port: u16,
+}
+
+impl Nghttpd {
+    fn serve(program: &Path, site: &Site) -> Nghttpd {
+        // It does not say which port it was given, so it gets one that was free a moment ago.
+        let free = TcpListener::bind(("127.0.0.1", 0)).expect("a free port");
+        let port = free.local_addr().expect("it is bound").port();
+        drop(free);
+        let process = Command::new(program)
+            .args(["--no-tls", "-a", "127.0.0.1", "-d"])
+            .arg(site.path())
+            .arg(port.to_string())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("nghttpd starts");
+        let server = Nghttpd { process, port };
+        let end = Instant::now() + PATIENCE;
+        while TcpStream::connect(("127.0.0.1", port)).is_err() {
+            assert!(Instant::now() < end, "nghttpd does not listen");
+            std::thread::park_timeout(Duration::from_millis(10));
+        }
+        server
+    }
+}
+
+impl Drop for Nghttpd {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// An nginx that speaks HTTP/2, in clear or with what `listen` and `settings` say.
+fn nginx(program: &Path, site: &Site, listen: &str, settings: &str) -> Nginx {
+    let root = site.path().display();
+    Nginx::start(
+        program,
+        &format!(
+            "types {{ text/html html; }}
+             {settings}
+             server {{ listen 127.0.0.1:PORT {listen} http2; root {root}; }}"
+        ),
+    )
+}
+
+fn says_http2(url: &str) {
+    let output = run(example("http_get").arg(url));
+    assert!(text(&output).contains("HTTP/2 200"), "{}", text(&output));
+}
+
+#[test]
+fn nghttpd_serves_our_clients() {
+    let Some(nghttpd) = program("nghttpd") else { return };
+    let site = Site::new("nghttpd");
+    let server = Nghttpd::serve(&nghttpd, &site);
+    let url = format!("h2c://127.0.0.1:{}/", server.port);
+    says_http2(&url);
+    check(&url, &site);
+}
+
+#[test]
+fn nginx_serves_our_clients_also_when_it_goes_away_after_each_second_request() {
+    let Some(program) = program("nginx") else { return };
+    let site = Site::new("nginx-h2");
+    for requests in [2, 1000] {
+        let server = nginx(&program, &site, "", &format!("keepalive_requests {requests};"));
+        let url = format!("h2c://127.0.0.1:{}/", server.port);
+        says_http2(&url);
+        check(&url, &site);
+    }
+}
+
+#[test]
+fn nginx_serves_our_clients_over_tls_by_what_the_handshake_agrees_on() {
+    let Some(program) = program("nginx") else { return };
+    let site = Site::new("nginx-h2-tls");
+    let ours = Certificates::for_names(&["localhost", "127.0.0.1"]);
+    let settings = format!(
+        "ssl_certificate {}; ssl_certificate_key {};",
+        ours.path("site.crt").display(),
+        ours.path("site.key").display()
+    );
+    let server = nginx(&program, &site, "ssl", &settings);
+    let url = format!("https://localhost:{}/", server.port);
+    let output = run(ours.trusted_by(example("http_get")).arg(&url));
+    assert!(text(&output).contains("HTTP/2 200"), "{}", text(&output));
+    check_by(&url, &site, |name| ours.trusted_by(example(name)));
+}
+
+#[test]
+fn the_proxy_passes_on_from_either_version_to_either() {
+    let Some(program) = program("nginx") else { return };
+    let site = Site::new("nginx-h2-proxied");
+    let http2 = nginx(&program, &site, "", "");
+    let root = site.path().display();
+    let http1 = Nginx::start(
+        &program,
+        &format!("types {{ text/html html; }} server {{ listen 127.0.0.1:PORT; root {root}; }}"),
+    );
+    for upstream in
+        [format!("h2c://127.0.0.1:{}/", http2.port), format!("http://127.0.0.1:{}/", http1.port)]
+    {
+        let mut proxy = example("reverse_proxy");
+        proxy.arg(&upstream);
+        let proxy = Server::start(proxy, PATIENCE).unwrap_or_else(|e| panic!("the proxy: {e}"));
+        for scheme in ["http", "h2c"] {
+            check(&format!("{scheme}://{}/", proxy.address()), &site);
+        }
+    }
+}

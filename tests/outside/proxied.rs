@@ -1,0 +1,148 @@
+//! haproxy and curl, which send a header of the PROXY protocol, before a server that says who its
+//! peer is.
+
+#![expect(clippy::disallowed_methods, reason = "a test that waits for the port of another program")]
+
+use std::fs;
+use std::net::{SocketAddr, TcpListener as StdListener, TcpStream};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rotor::http::Status;
+use rotor::http::server::{
+    Head, HttpAccept, HttpSeed, Reply, Response, Scope, ServerConfig, ServerFn, listen,
+};
+use rotor::net::{ListenOptions, Listener, TcpListener};
+use rotor::proxy_protocol::{ProxyCounters, ProxyListener, ProxyProtocol, ProxyProtocolConfig};
+use rotor::{Config, Loop, LoopHandle};
+
+use crate::support::{PATIENCE, curl, program, text};
+
+fn who_am_i(head: &Head<'_>, response: &mut Response<'_>, _: &mut Scope<'_, ()>) -> Reply {
+    let peer = head.peer_address().map(|peer| peer.ip().to_string()).unwrap_or_default();
+    response.reply(Status::OK, "text/plain", peer.as_bytes())
+}
+
+type WhoAmI = ServerFn<fn(&Head<'_>, &mut Response<'_>, &mut Scope<'_, ()>) -> Reply, ()>;
+
+/// A server that believes what comes from this machine; stopped when it is dropped.
+struct Served {
+    address: SocketAddr,
+    behind: ProxyProtocol,
+    handle: LoopHandle,
+}
+
+impl Served {
+    fn start() -> Served {
+        let trusted = "127.0.0.0/8".parse().expect("a network");
+        let behind = ProxyProtocol::new(ProxyProtocolConfig::new([trusted]));
+        let (tell, told) = mpsc::channel();
+        let wrap = behind.clone();
+        thread::spawn(move || {
+            type Machine = HttpAccept<WhoAmI, ProxyListener<TcpListener>>;
+            let mut creator = Loop::<Machine>::new(&Config::new()).expect("a loop");
+            let mut address = None;
+            let made = creator.add_machine_with(|scope| {
+                rotor::Response::attempt(|| {
+                    let any = wrap.at(SocketAddr::from(([127, 0, 0, 1], 0)));
+                    let listener = ProxyListener::bind(&any, &ListenOptions::new(), scope)?;
+                    address = listener.local_address();
+                    let seed = HttpSeed::<WhoAmI>::new(who_am_i, ServerConfig::new());
+                    Ok(listen(listener, seed, scope))
+                })
+            });
+            made.expect("it listens");
+            let address = address.expect("it is bound");
+            tell.send((address, creator.handle())).expect("it is awaited");
+            creator.instantiate(()).run().expect("it runs");
+        });
+        let (address, handle) = told.recv().expect("it is told");
+        Served { address, behind, handle }
+    }
+
+    fn counters(&self) -> &ProxyCounters {
+        self.behind.counters()
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        self.handle.stop();
+    }
+}
+
+#[test]
+fn curl_s_header_says_who_the_peer_is() {
+    let Some(curl_program) = program("curl") else { return };
+    let served = Served::start();
+    let url = format!("http://{}/", served.address);
+    let answer = curl(&curl_program, &["--haproxy-protocol", &url]);
+    assert_eq!(text(&answer), "127.0.0.1");
+    let plain = Command::new(&curl_program)
+        .args(["-q", "--silent", "--max-time", "30", "--noproxy", "*", &url])
+        .output()
+        .expect("curl starts");
+    assert!(!plain.status.success(), "without a header");
+    let counters = served.counters();
+    assert_eq!((counters.proxied(), counters.no_header()), (1, 1), "{counters:?}");
+}
+
+/// haproxy with a configuration of its own; killed when it is dropped.
+struct Haproxy {
+    process: Child,
+    directory: PathBuf,
+}
+
+impl Drop for Haproxy {
+    fn drop(&mut self) {
+        // Should it be gone already, that is what was wanted.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+        let _ = fs::remove_dir_all(&self.directory);
+    }
+}
+
+#[test]
+fn haproxy_s_headers_of_both_versions_say_who_the_peer_is_and_its_checks_are_its_own() {
+    let (Some(haproxy), Some(curl_program)) = (program("haproxy"), program("curl")) else { return };
+    for send in ["send-proxy", "send-proxy-v2", "send-proxy-v2 proxy-v2-options crc32c,unique-id"] {
+        let served = Served::start();
+        let free = StdListener::bind(("127.0.0.1", 0)).expect("a free port");
+        let port = free.local_addr().expect("it is bound").port();
+        drop(free);
+        let name = format!("rotor-haproxy-{}-{port}", std::process::id());
+        let directory = std::env::temp_dir().join(name);
+        fs::create_dir_all(&directory).expect("a temporary directory");
+        let file = directory.join("haproxy.cfg");
+        let configuration = format!(
+            "defaults\n  mode tcp\n  timeout connect 5s\n  timeout client 30s\n  timeout server 30s\n\
+             frontend f\n  bind 127.0.0.1:{port}\n  unique-id-format %[rand]\n  default_backend b\n\
+             backend b\n  server s {} {send} check check-send-proxy inter 100ms\n",
+            served.address
+        );
+        fs::write(&file, configuration).expect("a temporary file");
+        let process = Command::new(&haproxy)
+            .args(["-db", "-q", "-f"])
+            .arg(&file)
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("haproxy starts");
+        let _haproxy = Haproxy { process, directory };
+        let end = Instant::now() + PATIENCE;
+        // In version 1 nothing says that a connection is its own.
+        let has_checked = || served.counters().local() > 0 || send == "send-proxy";
+        while TcpStream::connect(("127.0.0.1", port)).is_err() || !has_checked() {
+            assert!(Instant::now() < end, "{send}: {:?}", served.counters());
+            thread::park_timeout(Duration::from_millis(10));
+        }
+        // The client's own address is another one than that of haproxy's connection.
+        let url = format!("http://127.0.0.1:{port}/");
+        let answer = curl(&curl_program, &["--interface", "127.0.0.7", &url]);
+        assert_eq!(text(&answer), "127.0.0.7", "{send}");
+        let counters = served.counters();
+        assert_eq!((counters.broken(), counters.checksums(), counters.no_header()), (0, 0, 0));
+    }
+}

@@ -1,0 +1,50 @@
+//! HTTP behind a balancer, a pool of connections that send a header each, under all faults: what
+//! holds without it holds here, and no fault of the network makes a header a wrong one.
+
+use std::net::SocketAddr;
+
+use rotor::BoxError;
+use rotor::proxy_protocol::{
+    ProxyHeader, ProxyProtocol, ProxyProtocolConfig, ProxyStream, ProxyTarget, Version,
+};
+use rotor_sim::net::SimTcpStream;
+use rotor_sim::{Check, Sim};
+
+use crate::http_pool::{self, Demands, Ledger};
+use crate::stage::{self, PORT};
+
+fn scenario(sim: &mut Sim) -> Result<(), BoxError> {
+    let ledger = Ledger::default();
+    let config = ProxyProtocolConfig::new(["0.0.0.0/0".parse()?, "::/0".parse()?]);
+    let behind = ProxyProtocol::new(config);
+    let counters = behind.counters().clone();
+    let server = http_pool::serving_over(sim, &ledger, move |listener| behind.over(listener))?;
+    let address = SocketAddr::new(sim.address(server), PORT);
+    let (source, destination) = (([192, 0, 2, 1], 5).into(), ([198, 51, 100, 1], 443).into());
+    let header = ProxyHeader::proxied(Version::V2, source, destination);
+    let first = ProxyTarget::new(address, header.with_checksum()?);
+    let second = ProxyTarget::new(address, ProxyHeader::proxied(Version::V1, source, destination));
+    let demands = Demands { repeats_max: 1, connections: 3, client: http_pool::client() };
+    let heal = |sim: &mut Sim| stage::heal(sim, server);
+    http_pool::ask_both::<ProxyStream<SimTcpStream>>(
+        sim,
+        [first, second],
+        &ledger,
+        &demands,
+        heal,
+    )?;
+    // A fault of the network may cut a header, no more.
+    let wrong = counters
+        .iter()
+        .filter(|(name, count)| *count > 0 && !matches!(*name, "proxied" | "abandoned" | "late"));
+    let wrong: Vec<_> = wrong.collect();
+    if !wrong.is_empty() || counters.proxied() == 0 {
+        return Err(format!("{wrong:?} of {counters:?}").into());
+    }
+    Ok(())
+}
+
+#[test]
+fn each_request_behind_a_header_has_one_outcome_and_no_header_is_taken_for_another() {
+    Check::new().seeds(30).twice().run(scenario);
+}
