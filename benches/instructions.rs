@@ -128,7 +128,11 @@ impl Machine for Woken {
 }
 
 /// Turns of a loop in which so many machines are woken, one call each.
-fn dispatch<M: Machine<Context = u64>>(make: fn(Woken) -> M, machines: usize, turns: u64) {
+fn dispatch<M: Machine<Context = u64> + 'static>(
+    make: fn(Woken) -> M,
+    machines: usize,
+    turns: u64,
+) {
     let mut test = TestLoop::<M>::new(0);
     let mut notifiers: Vec<Notifier> = Vec::new();
     for _ in 0..machines {
