@@ -33,6 +33,9 @@ rotor_compose! {
 /// The suites send messages of 16 MiB.
 const MESSAGE_MAX: usize = 64 << 20;
 
+/// And one of 4 MiB by 64 bytes.
+const FRAGMENTS_MAX: u32 = 1 << 17;
+
 fn main() -> ExitCode {
     program::run(ws_client)
 }
@@ -41,7 +44,11 @@ fn ws_client() -> Result<(), BoxError> {
     let url = program::argument(1, Url { authority: "127.0.0.1:3000".into(), ..Url::local() })?;
     let greeting = std::env::args().nth(2);
     let server = url.server_at(url.resolve()?)?;
-    let config = WebSocketConfig::new().message_max(MESSAGE_MAX).deflate(Deflate::new()).share();
+    let config = WebSocketConfig::new()
+        .message_max(MESSAGE_MAX)
+        .fragments_max(FRAGMENTS_MAX)
+        .deflate(Deflate::new())
+        .share();
     let mut creator = Loop::<Machines>::new(&Config::new())?;
     let pool = creator.add_part(Machines::Pool, |scope| {
         Ok(PoolMachine::new(PoolConfig::new(), ClientConfig::new(), scope))

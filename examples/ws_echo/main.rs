@@ -26,6 +26,9 @@ use rotor_examples::serve::serve;
 /// The suites send messages of 16 MiB.
 const MESSAGE_MAX: usize = 64 << 20;
 
+/// And one of 4 MiB by 64 bytes.
+const FRAGMENTS_MAX: u32 = 1 << 17;
+
 fn main() -> ExitCode {
     program::run(ws_echo)
 }
@@ -34,6 +37,7 @@ fn ws_echo() -> Result<(), BoxError> {
     let mut address = program::argument(1, SocketAddr::from(([127, 0, 0, 1], 3000)))?;
     let config = WebSocketConfig::new()
         .message_max(MESSAGE_MAX)
+        .fragments_max(FRAGMENTS_MAX)
         .deflate(Deflate::new())
         // There is nothing to be had here with somebody else's cookies.
         .origins(Origins::Any)
