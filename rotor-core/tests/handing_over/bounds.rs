@@ -87,7 +87,9 @@ fn permits_bound_sections_and_refuse_at_once() {
 
 #[test]
 fn sections_of_a_type_that_were_short_cost_no_hand_over() {
-    let blocking = Blocking::new().patience_declared(Duration::from_secs(1_000));
+    // Nor by the watchdog, for a thread that got no CPU in its section: it hardly ever looks.
+    let long = Duration::from_secs(1_000);
+    let blocking = Blocking::new().patience_declared(long).patience(long);
     let mut rig = Rig::new(&Config::new().blocking(blocking));
     let mut left = 10;
     rig.add(move |_, scope| {
@@ -128,5 +130,7 @@ fn one_that_was_to_be_short_and_is_not_is_handed_over_all_the_same() {
     });
     let (_, said, stats) = rig.run();
     assert_eq!(said, ["back"]);
-    assert_eq!((stats.handed_over, stats.handed_quick), (2, 1));
+    // The second is of no matter: a thread that got no CPU in it was slow as well.
+    assert!(stats.handed_over >= 2, "{stats:?}");
+    assert_eq!(stats.handed_over + stats.handed_quick, 3);
 }
