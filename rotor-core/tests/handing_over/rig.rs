@@ -155,4 +155,4 @@ pub(crate) fn start(rig: Rig) -> Running {
 }
 
 /// A test that waits for so long has failed.
-pub(crate) const NEVER: Duration = Duration::from_secs(10);
+pub(crate) const NEVER: Duration = Duration::from_secs(100);
