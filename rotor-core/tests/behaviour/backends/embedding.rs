@@ -1,5 +1,6 @@
 //! A loop inside of another one, which watches its descriptor and gives it turns.
 
+use std::io;
 use std::os::fd::{AsFd, AsRawFd};
 use std::thread;
 use std::time::Duration;
@@ -46,13 +47,21 @@ impl Outer {
 
     /// Blocks until the descriptor is readable.
     fn wait(&mut self) {
-        self.poll.poll(&mut self.events, None).expect("it can wait");
+        self.poll(None);
         assert!(!self.events.is_empty());
     }
 
     fn is_readable(&mut self) -> bool {
-        self.poll.poll(&mut self.events, Some(Duration::ZERO)).expect("it can wait");
+        self.poll(Some(Duration::ZERO));
         !self.events.is_empty()
+    }
+
+    /// Polls once more where the process was stopped meanwhile, and went on: that interrupts
+    /// (signal(7)).
+    fn poll(&mut self, time: Option<Duration>) {
+        while let Err(error) = self.poll.poll(&mut self.events, time) {
+            assert_eq!(error.kind(), io::ErrorKind::Interrupted);
+        }
     }
 }
 
