@@ -7,17 +7,19 @@ use rotor_core::EarlyScope;
 use rotor_core::net::{ListenOptions, Listener, StreamSocket, TcpListener, TcpStream};
 
 use super::wrapped::Wrapped;
-use super::{local, with_scope};
+use super::{closed, local, with_scope};
 
 /// Connects to where nobody listens, and says how that ends.
 fn refused<S: StreamSocket<Target = SocketAddr>>(scope: &EarlyScope<'_>) -> io::Error {
-    // A port that was free a moment ago.
-    let nobody = std::net::TcpListener::bind(local()).and_then(|listener| listener.local_addr());
-    let mut socket =
-        S::connect(&nobody.expect("a port is free"), scope).expect("it only begins to connect");
+    let (_port, nobody) = closed();
+    let mut socket = S::connect(&nobody, scope).expect("it only begins to connect");
     // Loopback refuses before `connect` comes back, or nearly.
-    let failure = (0..100_000).find_map(|_| socket.has_connected().err());
-    failure.expect("it is known to be over")
+    loop {
+        match socket.has_connected() {
+            Ok(is_connected) => assert!(!is_connected, "nobody listens"),
+            Err(failure) => return failure,
+        }
+    }
 }
 
 /// Asks an attempt to connect that hangs, since its listener has no room for it, a few times.

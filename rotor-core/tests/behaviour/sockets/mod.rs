@@ -18,6 +18,7 @@ use std::sync::atomic::Ordering::SeqCst;
 
 use rotor_core::net::Listener;
 use rotor_core::{Config, EarlyScope, Loop, Response};
+use socket2::{Domain, Socket, Type};
 
 use crate::actor::{Actor, idle};
 
@@ -67,6 +68,14 @@ fn with_scope<T>(ask: impl FnOnce(&mut EarlyScope<'_>) -> T) -> T {
     });
     made.expect("there is room");
     answer.expect("the closure ran")
+}
+
+/// An address where nobody listens, and what keeps its port from others, who might.
+fn closed() -> (Socket, SocketAddr) {
+    let socket = Socket::new(Domain::IPV4, Type::STREAM, None).expect("descriptors are left");
+    socket.bind(&local().into()).expect("a port is free");
+    let address = socket.local_addr().ok().and_then(|address| address.as_socket());
+    (socket, address.expect("it is bound"))
 }
 
 /// The next connection of a listener that somebody is connecting to.
