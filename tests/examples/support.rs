@@ -49,13 +49,18 @@ pub(crate) fn connect(address: SocketAddr) -> TcpStream {
     socket
 }
 
-/// The next datagram, within the socket's time limit. A process that was stopped meanwhile, and went
-/// on, is told to ask again (signal(7)).
-pub(crate) fn receive(socket: &UdpSocket, buffer: &mut [u8]) -> io::Result<usize> {
+/// What a socket says within its time limit. A process that was stopped meanwhile, and went on, is
+/// told to ask again (signal(7)).
+pub(crate) fn again<T>(mut ask: impl FnMut() -> io::Result<T>) -> io::Result<T> {
     loop {
-        match socket.recv(buffer) {
+        match ask() {
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
-            received => return received,
+            said => return said,
         }
     }
+}
+
+/// The next datagram.
+pub(crate) fn receive(socket: &UdpSocket, buffer: &mut [u8]) -> io::Result<usize> {
+    again(|| socket.recv(buffer))
 }

@@ -10,7 +10,7 @@ use rotor_bench::process::resident_bytes;
 use rotor_bench::server::Server;
 
 use crate::certificates::Certificates;
-use crate::support::{PATIENCE, connect, example};
+use crate::support::{PATIENCE, again, connect, example};
 
 /// Bytes in which every gap and every swap shows.
 fn pattern(seed: usize, len: usize) -> Vec<u8> {
@@ -143,7 +143,7 @@ fn a_side_that_does_not_read_stops_the_other_and_fills_no_memory() {
     client.set_write_timeout(Some(Duration::from_millis(300))).expect("not zero");
     let mut taken = 0;
     loop {
-        match client.write(&bytes[taken..]) {
+        match again(|| client.write(&bytes[taken..])) {
             Ok(count) => taken += count,
             Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
                 break;
@@ -178,7 +178,7 @@ fn a_client_hears_of_an_upstream_that_refuses_and_the_next_is_tried_anew() {
     let proxy = start_proxy(taken.local_addr().expect("it is bound"));
     for _ in 0..3 {
         let mut client = connect(proxy.address());
-        assert_eq!(client.read(&mut [0]).expect("an end, in order"), 0);
+        assert_eq!(again(|| client.read(&mut [0])).expect("an end, in order"), 0);
     }
     assert!(proxy.terminate(PATIENCE).expect("it ends").success());
 }
@@ -193,14 +193,14 @@ fn a_side_that_is_gone_ends_the_other() {
     let (client, mut upstream) = proxied.connect();
     // Closed with something unread, a connection is reset.
     upstream.write_all(b"unread").expect("the proxy takes it");
-    client.peek(&mut [0]).expect("it arrives");
+    again(|| client.peek(&mut [0])).expect("it arrives");
     drop(client);
-    gone(upstream.read(&mut [0]));
+    gone(again(|| upstream.read(&mut [0])));
     let (mut client, upstream) = proxied.connect();
     client.write_all(b"unread").expect("the proxy takes it");
-    upstream.peek(&mut [0]).expect("it arrives");
+    again(|| upstream.peek(&mut [0])).expect("it arrives");
     drop(upstream);
-    gone(client.read(&mut [0]));
+    gone(again(|| client.read(&mut [0])));
     // The others are not touched.
     let (mut client, mut upstream) = proxied.connect();
     assert_carries(&mut client, &mut upstream, b"still here");
@@ -227,5 +227,5 @@ fn tls_is_put_on_and_taken_off_and_nobody_sees_that_it_was_there() {
     let proxy = start_proxy_with(&tls, |command| others.trusted_by(command));
     let mut client = connect(proxy.address());
     client.write_all(b"a secret").expect("it is taken");
-    assert!(matches!(client.read(&mut [0; 1]), Ok(0) | Err(_)));
+    assert!(matches!(again(|| client.read(&mut [0; 1])), Ok(0) | Err(_)));
 }

@@ -1,7 +1,7 @@
 //! Starting an example, and a plain client.
 
 use std::env;
-use std::io::{Read, Write};
+use std::io::{self, ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::process::Command;
 use std::time::Duration;
@@ -65,12 +65,23 @@ pub(crate) fn ask(server: &Server, start: &str, fields: &str, body: &str) -> (St
     (head.to_owned(), body.to_owned())
 }
 
+/// What a socket says within its time limit. A process that was stopped meanwhile, and went on, is
+/// told to ask again (signal(7)).
+pub(crate) fn again<T>(mut ask: impl FnMut() -> io::Result<T>) -> io::Result<T> {
+    loop {
+        match ask() {
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            said => return said,
+        }
+    }
+}
+
 /// Reads until `enough` has been read, and answers all of it.
 pub(crate) fn read_until(client: &mut TcpStream, enough: impl Fn(&[u8]) -> bool) -> Vec<u8> {
     let mut got = Vec::new();
     let mut chunk = [0; 64 << 10];
     while !enough(&got) {
-        let count = client.read(&mut chunk).expect("the server writes");
+        let count = again(|| client.read(&mut chunk)).expect("the server writes");
         assert!(count > 0, "the end after {}", got.escape_ascii());
         got.extend_from_slice(&chunk[..count]);
     }

@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use rotor_bench::server::Server;
 
-use crate::client::{PATIENCE, ask, command, connect, exchange, start, start_command};
+use crate::client::{PATIENCE, again, ask, command, connect, exchange, start, start_command};
 
 /// The application, which reports each second, and where it counts.
 fn everything() -> (Server, SocketAddr) {
@@ -61,7 +61,7 @@ fn says(
         for client in listener.incoming() {
             let Ok(mut client) = client else { return };
             let mut request = [0; 4096];
-            let count = client.read(&mut request).unwrap_or(0);
+            let count = again(|| client.read(&mut request)).unwrap_or(0);
             let _test_is_over = heads.send(String::from_utf8_lossy(&request[..count]).into_owned());
             let _test_is_over = may.recv();
             let _ended_early = client.write_all(&bytes);

@@ -6,7 +6,7 @@ use std::net::{SocketAddr, TcpListener};
 use std::process::Output;
 use std::thread;
 
-use crate::client::{command, start, start_command};
+use crate::client::{again, command, start, start_command};
 
 fn run(example: &str, arguments: &[&str]) -> Output {
     command(example)
@@ -27,7 +27,7 @@ fn says(bytes: &'static [u8]) -> SocketAddr {
         for client in listener.incoming() {
             let Ok(mut client) = client else { return };
             let mut request = [0; 4096];
-            let _ended_early = client.read(&mut request);
+            let _ended_early = again(|| client.read(&mut request));
             let _ended_early = client.write_all(bytes);
         }
     });

@@ -14,7 +14,7 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 
-use crate::client::{PATIENCE, command, connect, exchange, start_command};
+use crate::client::{PATIENCE, again, command, connect, exchange, start_command};
 
 /// The server, with a certificate of ours, in a directory of its own.
 struct Https {
@@ -81,7 +81,7 @@ fn ask(client: &mut (impl Read + Write), target: &str) -> String {
                 return body.to_owned();
             }
         }
-        let count = client.read(&mut chunk).expect("the server answers");
+        let count = again(|| client.read(&mut chunk)).expect("the server answers");
         assert!(count > 0, "the end after {}", got.escape_ascii());
         got.extend(&chunk[..count]);
     }

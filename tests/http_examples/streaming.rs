@@ -2,7 +2,7 @@
 
 use std::io::{Read, Write};
 
-use crate::client::{PATIENCE, ask, connect, field, read_until, start};
+use crate::client::{PATIENCE, again, ask, connect, field, read_until, start};
 
 const GET_EVENTS: &[u8] = b"GET /events HTTP/1.1\r\nHost: a\r\n\r\n";
 
@@ -19,7 +19,7 @@ fn a_large_body_comes_whole_while_memory_stays_small() {
     let mut count = head.len() - at;
     let mut chunk = vec![0; 256 << 10];
     loop {
-        match client.read(&mut chunk).expect("the server writes") {
+        match again(|| client.read(&mut chunk)).expect("the server writes") {
             0 => break,
             read => count += read,
         }

@@ -14,7 +14,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
 
 use crate::certificates::Certificates;
-use crate::client::{PATIENCE, ask, command, start, start_command};
+use crate::client::{PATIENCE, again, ask, command, start, start_command};
 
 fn output(mut command: Command) -> Output {
     command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"))
@@ -198,7 +198,7 @@ fn serves(shown: &Certificates, connections: Vec<Says>) -> SocketAddr {
 fn reads_request(client: &mut StreamOwned<ServerConnection, TcpStream>) -> bool {
     let (mut head, mut octet) = (Vec::new(), [0]);
     while !head.ends_with(b"\r\n\r\n") {
-        if !matches!(client.read(&mut octet), Ok(1)) {
+        if !matches!(again(|| client.read(&mut octet)), Ok(1)) {
             return false;
         }
         head.push(octet[0]);

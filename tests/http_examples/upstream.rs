@@ -29,9 +29,9 @@ pub(crate) fn upstream(
 fn converse(mut client: TcpStream, heads: &Sender<String>, answer: &dyn Fn(&mut TcpStream, &str)) {
     client.set_read_timeout(Some(PATIENCE)).expect("not zero");
     let mut head = Vec::new();
-    let mut octet = [0];
-    while let Ok(1) = client.read(&mut octet) {
-        head.push(octet[0]);
+    // By an iterator, which reads on where the process was stopped and went on (signal(7)).
+    while let Some(Ok(octet)) = Read::by_ref(&mut client).bytes().next() {
+        head.push(octet);
         if head.ends_with(b"\r\n\r\n") {
             let text = String::from_utf8(std::mem::take(&mut head)).expect("ASCII");
             let _test_is_over = heads.send(text.clone());

@@ -13,7 +13,7 @@ use std::thread;
 use rotor_bench::server::Server;
 
 use crate::client::{
-    PATIENCE, ask, command, connect, exchange, field, read_until, start, start_command,
+    PATIENCE, again, ask, command, connect, exchange, field, read_until, start, start_command,
 };
 use crate::upstream::{says, upstream};
 
@@ -218,7 +218,7 @@ fn a_websocket_passes_and_no_other_upgrade() {
             b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: upgrade\r\n\r\nfirst";
         client.write_all(switch).expect("the proxy reads");
         let mut chunk = [0; 1 << 16];
-        while let Ok(count @ 1..) = client.read(&mut chunk) {
+        while let Ok(count @ 1..) = again(|| client.read(&mut chunk)) {
             chunk[..count].make_ascii_uppercase();
             client.write_all(&chunk[..count]).expect("the proxy reads");
         }
@@ -247,7 +247,7 @@ fn a_websocket_passes_and_no_other_upgrade() {
         assert!(got.len() == much.len() && got.iter().all(|octet| *octet == b'X'));
     });
     client.shutdown(std::net::Shutdown::Write).expect("it is open");
-    assert_eq!(client.read(&mut [0]).expect("the end is passed on, and comes back"), 0);
+    assert_eq!(again(|| client.read(&mut [0])).expect("the end is passed on, and comes back"), 0);
 
     let (head, body) = ask(&proxy, "GET /", "Connection: upgrade, close\r\nUpgrade: h2c\r\n", "");
     assert!(head.starts_with("HTTP/1.1 200 ") && body == "hi", "{head}");
@@ -341,7 +341,7 @@ fn large_bodies_pass_both_ways_while_memory_stays_flat() {
         let mut left = COUNT;
         let mut chunk = vec![0; 256 << 10];
         while left > 0 {
-            let count = client.read(&mut chunk).expect("the proxy writes");
+            let count = again(|| client.read(&mut chunk)).expect("the proxy writes");
             assert!(count > 0 && chunk[..count].iter().all(|octet| *octet == b'u'));
             left -= count;
         }
@@ -371,7 +371,7 @@ fn drain(client: &mut TcpStream) -> usize {
     let mut chunk = vec![0; 256 << 10];
     let mut total = 0;
     loop {
-        match client.read(&mut chunk).expect("the proxy writes") {
+        match again(|| client.read(&mut chunk)).expect("the proxy writes") {
             0 => return total,
             count => total += count,
         }
