@@ -2,8 +2,8 @@
 //! keeps what it is given. Handlers wait for reports, never for time.
 
 use std::hint;
-use std::sync::atomic::AtomicBool;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::Ordering::{Relaxed, SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicUsize};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::Duration;
 
@@ -31,10 +31,32 @@ impl Log for Keep {
     fn flush(&self) {}
 }
 
-/// One test at a time, since they share the log.
+/// Is owned by each hook, which the watchdog's thread drops as it ends: that is some time after the
+/// loop, and until then it may have something to log.
+struct Hooked;
+
+static HOOKS: AtomicUsize = AtomicUsize::new(0);
+
+impl Hooked {
+    fn new() -> Hooked {
+        HOOKS.fetch_add(1, SeqCst);
+        Hooked
+    }
+}
+
+impl Drop for Hooked {
+    fn drop(&mut self) {
+        HOOKS.fetch_sub(1, SeqCst);
+    }
+}
+
+/// One test at a time, since they share the log; and no watchdog of the one before.
 fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
     let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    while HOOKS.load(SeqCst) > 0 {
+        std::thread::yield_now();
+    }
     let _ = log::set_logger(&KEEP);
     log::set_max_level(LevelFilter::Warn);
     logged();
@@ -91,8 +113,9 @@ fn blocking_loop(config: &Config, block: impl FnMut() + 'static) -> (LoopInstanc
 /// Watches with a patience of 1 ms, and sends each report.
 fn impatient() -> (Config, mpsc::Receiver<Report>) {
     let (sender, reports) = mpsc::channel();
-    let sender = Mutex::new(sender);
+    let (sender, hooked) = (Mutex::new(sender), Hooked::new());
     let blocking = Blocking::new().patience(Duration::from_millis(1)).on_stuck(move |stuck| {
+        let _owned = &hooked;
         let _ = sender.lock().expect("nobody panics").send(Report::from(stuck));
     });
     (Config::new().blocking(blocking), reports)
@@ -142,8 +165,9 @@ fn a_handler_that_computes_is_said_to() {
     let is_told = Arc::new(AtomicBool::new(false));
     let reports = Arc::new(Mutex::new(Vec::new()));
     let blocking = Blocking::new().patience(Duration::from_millis(1)).on_stuck({
-        let (is_told, reports) = (is_told.clone(), reports.clone());
+        let (is_told, reports, hooked) = (is_told.clone(), reports.clone(), Hooked::new());
         move |stuck| {
+            let _owned = &hooked;
             reports.lock().expect("nobody panics").push(stuck.thread);
             is_told.store(true, Relaxed);
         }
@@ -165,8 +189,9 @@ fn a_handler_that_computes_is_said_to() {
 fn a_hook_that_panics_costs_nothing_but_that_call() {
     let _alone = alone();
     let (sender, reports) = mpsc::channel();
-    let sender = Mutex::new(sender);
+    let (sender, hooked) = (Mutex::new(sender), Hooked::new());
     let blocking = Blocking::new().patience(Duration::from_millis(1)).on_stuck(move |_| {
+        let _owned = &hooked;
         let _ = sender.lock().unwrap_or_else(PoisonError::into_inner).send(());
         panic!("a bug in the hook");
     });
@@ -224,7 +249,9 @@ fn loops_that_are_made_from_one_config_share_a_watchdog_and_are_told_apart() {
     let (sender, reports) = mpsc::channel();
     let (release, released) = mpsc::channel::<()>();
     let (sender, released) = (Mutex::new(sender), Arc::new(Mutex::new(released)));
+    let hooked = Hooked::new();
     let blocking = Blocking::new().patience(Duration::from_millis(1)).on_stuck(move |stuck| {
+        let _owned = &hooked;
         let name = std::thread::current().name().map(str::to_owned);
         let told = (stuck.loop_name.to_owned(), name, std::thread::current().id());
         let _ = sender.lock().expect("nobody panics").send(told);
