@@ -89,9 +89,12 @@ fn a_connected_datagram_socket_sends_to_its_peer_and_hears_nobody_else() {
 #[test]
 fn a_connected_datagram_socket_hears_that_nobody_takes_what_it_sends() {
     with_scope(|scope| {
-        let closed = UdpSocket::bind(&local(), scope).and_then(|socket| socket.local_address());
+        // Its port is taken, and it hears nobody but itself.
+        let mut deaf = UdpSocket::bind(&local(), scope).expect("a port is free");
+        let closed = deaf.local_address().expect("it is bound");
+        deaf.connect(&closed).expect("nothing is sent");
         let mut socket = UdpSocket::bind(&local(), scope).expect("a port is free");
-        socket.connect(&closed.expect("a port was free")).expect("nothing is sent");
+        socket.connect(&closed).expect("nothing is sent");
         socket.send(TEXT).expect("it can be sent");
         let error = receive(&mut socket, &mut [0; 9]).expect_err("nobody answers");
         assert_eq!(error.kind(), io::ErrorKind::ConnectionRefused);
