@@ -91,7 +91,9 @@ where
             return JobEnd::Cancelled;
         }
         let queued_for = begun.queued_for();
-        if queued_for > self.begin_before.within {
+        // A thread takes the end of its last job for the begin of the next one, which may have come
+        // since: it has waited for nothing then, and may be too late all the same.
+        if queued_for >= self.begin_before.within {
             self.port.lose(Lost::Late);
             return JobEnd::Late;
         }

@@ -4,8 +4,8 @@ use std::thread;
 use std::time::Duration;
 
 use rotor_core::{
-    Arrived, Barrier, Bell, Config, EventSet, ExitPolicy, Future, Held, Lock, LoopInstance, Lost,
-    Outcome, Permit, Permits, ReceiveError, Response, Scope, SendError, Token,
+    Arrived, Barrier, Bell, Config, EventSet, ExitPolicy, Future, Held, Job, Lock, LoopInstance,
+    Lost, Outcome, Permit, Permits, ReceiveError, Response, Scope, SendError, Token,
 };
 
 use crate::actor::{Actor, Call, actor};
@@ -211,6 +211,20 @@ fn a_backend_that_makes_a_job_twice_has_one_that_does_nothing() {
     assert!(loops.woken().is_empty() && !given.is_ready());
     loops.manual.run_jobs();
     assert_eq!((loops.woken(), value(given)), (vec![gives], 7));
+}
+
+#[test]
+fn a_job_whose_time_has_come_is_too_late_though_it_waited_for_nothing() {
+    let mut loops = Loops::new();
+    loops.manual.make_jobs_twice();
+    for (left, is_late) in [(Duration::ZERO, true), (Duration::from_nanos(1), false)] {
+        let (_, given) = loops.ask(|scope| {
+            let job = scope.job(|_: &Job<'_>| 7).begin_before(scope.now() + left);
+            job.start().expect("it is taken")
+        });
+        loops.manual.run_jobs();
+        assert_eq!(matches!(given.take(), Outcome::Lost(Lost::Late)), is_late, "{left:?}");
+    }
 }
 
 #[test]
