@@ -21,18 +21,22 @@ chapters! {
     datagrams: "../doc/guide/datagrams.md",
     streams: "../doc/guide/streams.md",
     connections: "../doc/guide/connections.md",
+    hostile_peers: "../doc/guide/hostile-peers.md",
+    embedding: "../doc/guide/embedding.md",
+    from_mio: "../doc/guide/from-mio.md",
+    from_async: "../doc/guide/from-async.md",
+    from_rotor_2016: "../doc/guide/from-rotor-2016.md",
+}
+
+#[cfg(feature = "http")]
+chapters! {
     testing: "../doc/guide/testing.md",
     http_server: "../doc/guide/http-server.md",
     http_bodies: "../doc/guide/http-bodies.md",
     http2: "../doc/guide/http2.md",
     http_client: "../doc/guide/http-client.md",
     threads: "../doc/guide/threads.md",
-    hostile_peers: "../doc/guide/hostile-peers.md",
     draining: "../doc/guide/draining.md",
-    embedding: "../doc/guide/embedding.md",
-    from_mio: "../doc/guide/from-mio.md",
-    from_async: "../doc/guide/from-async.md",
-    from_rotor_2016: "../doc/guide/from-rotor-2016.md",
 }
 
 #[cfg(feature = "websocket")]

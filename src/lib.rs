@@ -75,7 +75,7 @@
 //! | [`rotor_compose!`], [`Compose2`], [`BoxMachine`] | several protocols in one loop |
 //! | [`net`] | sockets, and the traits that machines ask for instead |
 //! | [`stream`] | byte-stream protocols: buffers, expectations, accepting, reconnecting |
-//! | [`http`] | HTTP/1.1, and with the feature `http2` HTTP/2: servers and clients |
+//! | `http` | HTTP/1.1, and with the feature `http2` HTTP/2: servers and clients; with the feature `http`, on by default |
 //! | `dns` | finding hosts by name; with the feature `dns` |
 //! | `body` | bodies of any size, in memory or in files; with the feature `body` |
 //! | `tls` | TLS around any socket, for servers and clients; with the feature `tls` |
@@ -86,7 +86,17 @@
 //! | [`backend`] | what a loop waits with, and how to bring another one |
 //!
 //! Everything but `stream`, `http`, `dns`, `body`, `tls`, `proxy_protocol` and `websocket` comes from
-//! the crate `rotor-core`, which can be used alone; so can each of these.
+//! the crate `rotor-core`, which can be used alone; so can each of these. Crates beside this one:
+//!
+//! | | |
+//! |--|--|
+//! | [`rotor-sim`](https://docs.rs/rotor-sim) | the simulated main loop, for tests: virtual time, a virtual network, seeded faults |
+//! | [`rotor-async`](https://docs.rs/rotor-async) | futures in machines: async libraries, tokio beside the loop |
+//! | [`rotor-tower`](https://docs.rs/rotor-tower) | tower services, axum's routers among them |
+//! | [`rotor-service`](https://docs.rs/rotor-service) | routes, JSON, queries and forms, CORS, cookies |
+//! | [`rotor-metrics`](https://docs.rs/rotor-metrics) | what loops and servers count, for Prometheus |
+//! | [`rotor-inspect`](https://docs.rs/rotor-inspect) | a page that shows what loops do |
+//! | [`rotor-uring`](https://docs.rs/rotor-uring) | a main loop on Linux' io_uring |
 //!
 //! # Limits
 //!
@@ -97,13 +107,20 @@
 //!
 //! # Versions and features
 //!
-//! Rust 1.88 or later, on Unix with 64-bit pointers (Linux is what the tests run on). Its
-//! features, off by default:
+//! ```toml
+//! rotor = { git = "https://github.com/rotor-rs/rotor" }
+//! ```
 //!
+//! Rust 1.88 or later, on Unix with 64-bit pointers (Linux is what the tests run on). Its
+//! features, of which the first one is on by default:
+//!
+//! * `default`: `http`. A crate that brings a protocol of its own says `default-features = false`, so
+//!   that nobody compiles HTTP for it: the core and `stream` are always there.
+//! * `http`: the module `http`, HTTP/1.1.
 //! * `dns`: the module `dns`, a resolver. It brings a codec for DNS messages, which takes longer to
 //!   build than all the rest.
 //! * `body`: the module `body`, and the handlers of `http` get bodies that were spooled to files.
-//! * `http2`: HTTP/2 on the connections of `http`'s server.
+//! * `http2`: HTTP/2 on the connections of `http`'s servers and clients.
 //! * `tls`: the module `tls`. It brings rustls, and the cryptography of ring, which is C and
 //!   assembly.
 //! * `tls-webpki-roots`: Mozilla's list of whom clients of TLS may trust.
@@ -131,6 +148,7 @@ pub use rotor_body as body;
 #[cfg(feature = "dns")]
 #[doc(inline)]
 pub use rotor_dns as dns;
+#[cfg(feature = "http")]
 #[doc(inline)]
 pub use rotor_http as http;
 #[cfg(feature = "proxy-protocol")]
@@ -149,6 +167,6 @@ pub use rotor_websocket as websocket;
 mod guide;
 
 /// The program in the README is compiled like an example here.
-#[cfg(doctest)]
+#[cfg(all(doctest, feature = "http"))]
 #[doc = include_str!("../README.md")]
 struct Readme;
