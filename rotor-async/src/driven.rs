@@ -31,10 +31,11 @@ use crate::poller::Poller;
 /// A machine that asks for a number, and ends with it:
 ///
 /// ```
+/// # use rotor_core as rotor;
 /// use std::task::Poll;
 ///
 /// use rotor_async::Driven;
-/// use rotor_core::{Config, Infallible, Loop, Machine, Response, Scope};
+/// use rotor::{Config, Infallible, Loop, Machine, Response, Scope};
 ///
 /// struct Sum(Driven<u32>);
 ///

@@ -11,10 +11,11 @@
 //! Two lines, one a tenth of a second after the other:
 //!
 //! ```
+//! # use rotor_core as rotor;
 //! use std::time::Duration;
 //!
 //! use rotor_async::Task;
-//! use rotor_core::{Config, Loop};
+//! use rotor::{Config, Loop};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let mut creator = Loop::<Task<()>>::new(&Config::new())?;
@@ -50,6 +51,12 @@
 //! There is no reading and writing of rotor's sockets in a future: that is what machines are for.
 //!
 //! # Versions and features
+//!
+//! It stands beside `rotor`, as which examples here know the core, streams and HTTP:
+//!
+//! ```toml
+//! rotor-async = { git = "https://github.com/rotor-rs/rotor" }
+//! ```
 //!
 //! Rust 1.88 or later, on Unix with 64-bit pointers (Linux is what the tests run on).
 //!

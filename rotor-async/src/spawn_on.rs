@@ -18,8 +18,9 @@ pub trait SpawnOn {
     /// # Examples
     ///
     /// ```
+    /// # use rotor_core as rotor;
     /// use rotor_async::{SpawnOn, Tokio};
-    /// use rotor_core::{Future, Scope};
+    /// use rotor::{Future, Scope};
     ///
     /// fn ask<C>(tokio: &Tokio, scope: &Scope<'_, C>) -> Future<u32> {
     ///     scope.spawn_on(tokio.handle(), async { 21 * 2 })

@@ -19,10 +19,11 @@ use crate::driven::Driven;
 /// # Examples
 ///
 /// ```
+/// # use rotor_core as rotor;
 /// use std::time::Duration;
 ///
 /// use rotor_async::Task;
-/// use rotor_core::{Config, Exit, Loop};
+/// use rotor::{Config, Exit, Loop};
 ///
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let mut creator = Loop::<Task<()>>::new(&Config::new())?;

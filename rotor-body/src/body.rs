@@ -18,7 +18,8 @@ use crate::body_file::BodyFile;
 /// blocks: that is work for [`Scope::offload`](rotor_core::Scope::offload).
 ///
 /// ```
-/// use rotor_body::Body;
+/// # mod rotor { pub use rotor_body as body; }
+/// use rotor::body::Body;
 ///
 /// let body = Body::from(b"0123456789".to_vec());
 /// let part = body.slice(3..6);

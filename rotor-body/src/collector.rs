@@ -52,9 +52,10 @@ pub enum Progress {
 /// Servers and clients of HTTP have one inside; this is for other protocols.
 ///
 /// ```no_run
-/// use rotor_body::{Body, Collector, Expected, Progress, Spool, SpoolError};
-/// use rotor_core::Scope;
-/// use rotor_stream::{Block, BytesHeld};
+/// # mod rotor { pub use rotor_core::*; pub use rotor_stream as stream; pub use rotor_body as body; }
+/// use rotor::body::{Body, Collector, Expected, Progress, Spool, SpoolError};
+/// use rotor::Scope;
+/// use rotor::stream::{Block, BytesHeld};
 ///
 /// fn begin<C>(spool: &Spool, scope: &Scope<'_, C>) -> Result<Collector, SpoolError> {
 ///     let memory = BytesHeld::new(64 << 20);

@@ -21,7 +21,8 @@ pub enum SyncData {
 /// The limits of a spool, and where its files are.
 ///
 /// ```
-/// use rotor_body::SpoolConfig;
+/// # mod rotor { pub use rotor_body as body; }
+/// use rotor::body::SpoolConfig;
 ///
 /// # fn main() -> std::io::Result<()> {
 /// let spool = SpoolConfig::new(std::env::temp_dir()).all_bytes_max(1 << 30).open()?;

@@ -7,7 +7,8 @@
 //! # A program
 //!
 //! ```
-//! use rotor_body::Body;
+//! # mod rotor { pub use rotor_body as body; }
+//! use rotor::body::Body;
 //! use std::io::Read;
 //!
 //! let body = Body::from("Hello, World!");
@@ -36,6 +37,13 @@
 //! btrfs, tmpfs), a file can be kept under a name without being copied.
 //!
 //! # Versions and features
+//!
+//! With the feature `body` of `rotor` it is `rotor::body`, and examples here call it so. Who
+//! depends on this crate alone writes `rotor_body` instead:
+//!
+//! ```toml
+//! rotor-body = { git = "https://github.com/rotor-rs/rotor" }
+//! ```
 //!
 //! Rust 1.88 or later, on Unix with 64-bit pointers (Linux is what the tests run on). There are no
 //! features to choose.

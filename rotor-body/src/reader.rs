@@ -11,7 +11,8 @@ use crate::body::Body;
 /// thread, as a rule.
 ///
 /// ```
-/// use rotor_body::Body;
+/// # mod rotor { pub use rotor_body as body; }
+/// use rotor::body::Body;
 /// use std::io::BufRead;
 ///
 /// let body = Body::from("one\ntwo\n");

@@ -48,7 +48,8 @@ pub enum How {
 /// [`run`](StoreJob::run).
 ///
 /// ```
-/// use rotor_body::{Body, Dir, How};
+/// # mod rotor { pub use rotor_body as body; }
+/// use rotor::body::{Body, Dir, How};
 ///
 /// # fn main() -> std::io::Result<()> {
 /// # let path = std::env::temp_dir().join(format!("rotor-body-doc-{}", std::process::id()));

@@ -42,7 +42,8 @@ pub(crate) type AnyEndQueue<C> = Arc<dyn EndQueue<C>>;
 /// # Examples
 ///
 /// ```
-/// use rotor_core::{AtEnd, Machine, Response, Scope};
+/// # use rotor_core as rotor;
+/// use rotor::{AtEnd, Machine, Response, Scope};
 ///
 /// #[derive(Default)]
 /// struct Room {
@@ -82,7 +83,7 @@ pub(crate) type AnyEndQueue<C> = Arc<dyn EndQueue<C>>;
 /// }
 ///
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// let creator = rotor_core::Loop::<Guest>::new(&rotor_core::Config::new())?;
+/// let creator = rotor::Loop::<Guest>::new(&rotor::Config::new())?;
 /// let mut instance = creator.instantiate(Room::default());
 /// instance.spawn("Alice".to_owned()).unwrap();
 /// instance.spawn("Mallory".to_owned()).unwrap();

@@ -17,8 +17,9 @@ use crate::scope::Scope;
 /// box. It spawns machines of its inner type, boxed as well.
 ///
 /// ```
-/// use rotor_core::{BoxMachine, Config, Loop, Response};
-/// # use rotor_core::{Machine, Infallible};
+/// # use rotor_core as rotor;
+/// use rotor::{BoxMachine, Config, Loop, Response};
+/// # use rotor::{Machine, Infallible};
 /// # struct Plugin;
 /// # impl Machine for Plugin {
 /// #     type Context = ();

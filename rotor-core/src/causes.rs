@@ -10,7 +10,8 @@ use std::fmt;
 /// where an error is shown to somebody, and leave it out where errors are handed on.
 ///
 /// ```
-/// use rotor_core::with_causes;
+/// # use rotor_core as rotor;
+/// use rotor::with_causes;
 ///
 /// let error = std::io::Error::other("out of luck");
 /// assert_eq!(with_causes(&error).to_string(), "out of luck");

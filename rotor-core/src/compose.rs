@@ -11,7 +11,8 @@ pub const fn check_part<M: Machine<Context = C>, C>() {}
 /// Makes a machine that is one of several named machines of one context.
 ///
 /// ```
-/// use rotor_core::{rotor_compose, Machine, Response, Infallible};
+/// # use rotor_core as rotor;
+/// use rotor::{rotor_compose, Machine, Response, Infallible};
 ///
 /// struct Shared;
 ///
@@ -33,7 +34,7 @@ pub const fn check_part<M: Machine<Context = C>, C>() {}
 /// }
 ///
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// let mut creator = rotor_core::Loop::<App>::new(&rotor_core::Config::new())?;
+/// let mut creator = rotor::Loop::<App>::new(&rotor::Config::new())?;
 /// creator.add_machine_with(|_scope| Response::ok(App::Echo(Echo)))?;
 /// creator.add_machine_with(|_scope| Response::ok(App::Clock(Clock)))?;
 /// # Ok(())

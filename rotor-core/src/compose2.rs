@@ -16,7 +16,8 @@ use crate::scope::Scope;
 /// Compose2<B, C>>`.
 ///
 /// ```
-/// use rotor_core::{Compose2, Machine};
+/// # use rotor_core as rotor;
+/// use rotor::{Compose2, Machine};
 ///
 /// fn both<A, B>(a: A) -> Compose2<A, B>
 /// where

@@ -12,7 +12,8 @@ use crate::token::MACHINES_LIMIT;
 /// Every limit and choice of a loop, each with its unit, default and reason.
 ///
 /// ```
-/// use rotor_core::{Config, ExitPolicy};
+/// # use rotor_core as rotor;
+/// use rotor::{Config, ExitPolicy};
 ///
 /// let config = Config::new().machines_max(10_000).exit(ExitPolicy::OnRequest);
 /// ```

@@ -20,7 +20,8 @@ use std::time::Duration;
 /// 3. The loop ends when no machine is left; what is left when the time is over is dropped.
 ///
 /// ```
-/// use rotor_core::{Drain, Grace};
+/// # use rotor_core as rotor;
+/// use rotor::{Drain, Grace};
 /// use std::time::Duration;
 ///
 /// // Under Kubernetes, where an endpoint is asked for some time after it was told to end.

@@ -7,9 +7,10 @@
 //! A descriptor of something else, say a timer of the system's, as a source of a machine:
 //!
 //! ```
-//! use rotor_core::foreign::MioSource;
-//! use rotor_core::foreign::mio::unix::SourceFd;
-//! use rotor_core::{Interest, Scope};
+//! # use rotor_core as rotor;
+//! use rotor::foreign::MioSource;
+//! use rotor::foreign::mio::unix::SourceFd;
+//! use rotor::{Interest, Scope};
 //! use std::os::fd::RawFd;
 //!
 //! fn watch<C>(descriptor: RawFd, scope: &Scope<'_, C>) -> std::io::Result<()> {

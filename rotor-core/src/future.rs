@@ -27,7 +27,8 @@ use crate::sync::{Mutex, MutexGuard};
 /// Where both are wanted, the trait of async code is named by its path:
 ///
 /// ```
-/// use rotor_core::{Future, Outcome};
+/// # use rotor_core as rotor;
+/// use rotor::{Future, Outcome};
 ///
 /// fn is_there(future: Future<u32>) -> bool {
 ///     matches!(future.take(), Outcome::Value(_))

@@ -12,8 +12,9 @@
 //! A machine that answers datagrams with themselves, until a deadline:
 //!
 //! ```
-//! use rotor_core::net::{DatagramSocket, UdpSocket};
-//! use rotor_core::{Config, EventSet, Interest, Loop, Machine, Response, Scope, Infallible};
+//! # use rotor_core as rotor;
+//! use rotor::net::{DatagramSocket, UdpSocket};
+//! use rotor::{Config, EventSet, Interest, Loop, Machine, Response, Scope, Infallible};
 //! use std::io::ErrorKind;
 //! use std::time::Duration;
 //!
@@ -92,6 +93,13 @@
 //! bits are needed.
 //!
 //! # Versions and features
+//!
+//! All of it is at the top of `rotor`, and examples here call it so. Who depends on this crate
+//! alone writes `rotor_core` instead:
+//!
+//! ```toml
+//! rotor-core = { git = "https://github.com/rotor-rs/rotor" }
+//! ```
 //!
 //! Rust 1.88 or later, on Unix with 64-bit pointers (Linux is what the tests run on). There are no
 //! features to choose.

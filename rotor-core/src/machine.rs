@@ -55,7 +55,8 @@ use crate::time::Time;
 /// A machine that counts its wake-ups and ends at the third:
 ///
 /// ```
-/// use rotor_core::{Machine, Response, Scope, Infallible};
+/// # use rotor_core as rotor;
+/// use rotor::{Machine, Response, Scope, Infallible};
 ///
 /// struct Countdown(u32);
 ///
@@ -73,13 +74,13 @@ use crate::time::Time;
 /// }
 ///
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// let mut creator = rotor_core::Loop::new(&rotor_core::Config::new())?;
+/// let mut creator = rotor::Loop::new(&rotor::Config::new())?;
 /// creator.add_machine_with(|scope| {
 ///     scope.wake_self();
 ///     Response::ok(Countdown(2))
 /// })?;
 /// let ended = creator.instantiate(()).run()?;
-/// assert_eq!(ended, rotor_core::Exit::Empty);
+/// assert_eq!(ended, rotor::Exit::Empty);
 /// # Ok(())
 /// # }
 /// ```
@@ -114,7 +115,8 @@ pub trait Machine: Sized {
     /// no `create`. Any other that has none does not compile, where it is put into a loop:
     ///
     /// ```compile_fail,E0080
-    /// use rotor_core::{Config, Loop, Machine};
+    /// # use rotor_core as rotor;
+    /// use rotor::{Config, Loop, Machine};
     ///
     /// struct Counter;
     ///

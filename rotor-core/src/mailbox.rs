@@ -342,7 +342,8 @@ impl<V: Send + 'static> Sender<V> {
     /// room. Dropping it leaves the line.
     ///
     /// ```
-    /// use rotor_core::{Future, Outcome, Reserved, Scope, SendError, Sender};
+    /// # use rotor_core as rotor;
+    /// use rotor::{Future, Outcome, Reserved, Scope, SendError, Sender};
     ///
     /// enum Line {
     ///     Sent,

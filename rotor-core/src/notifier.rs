@@ -87,10 +87,11 @@ impl Notifier {
     /// nothing.
     ///
     /// ```
+    /// # use rotor_core as rotor;
     /// use std::pin::Pin;
     /// use std::task::{Context, Poll};
     ///
-    /// use rotor_core::{Infallible, Machine, Response, Scope};
+    /// use rotor::{Infallible, Machine, Response, Scope};
     ///
     /// /// A future as a machine that ends when it does. (`rotor-async` has more.)
     /// struct Task(Pin<Box<dyn Future<Output = ()>>>);

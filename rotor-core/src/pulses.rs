@@ -19,8 +19,9 @@ use crate::time::Time;
 /// that stays so is to be started again. It is read from any thread, one of the loops among them.
 ///
 /// ```
-/// use rotor_core::{Config, Loop, Pulses, Time};
-/// # use rotor_core::{Infallible, Machine};
+/// # use rotor_core as rotor;
+/// use rotor::{Config, Loop, Pulses, Time};
+/// # use rotor::{Infallible, Machine};
 /// # struct Idle;
 /// # impl Machine for Idle { type Context = (); type Seed = Infallible; }
 /// use std::time::Duration;

@@ -29,7 +29,8 @@ use crate::sync::thread;
 /// A machine that adds, and one that asks it:
 ///
 /// ```
-/// use rotor_core::{Calls, Config, Future, Loop, Machine, Outcome, Response, Scope, Service, Infallible};
+/// # use rotor_core as rotor;
+/// use rotor::{Calls, Config, Future, Loop, Machine, Outcome, Response, Scope, Service, Infallible};
 ///
 /// struct Context {
 ///     adder: Service<(u32, u32), u32>,

@@ -2,14 +2,15 @@
 //! does (sd_notify(3)).
 //!
 //! ```no_run
-//! use rotor_core::service_manager::ServiceManager;
-//! use rotor_core::{Drain, Pulses};
-//! # use rotor_core::threads::LoopGroup;
+//! # use rotor_core as rotor;
+//! use rotor::service_manager::ServiceManager;
+//! use rotor::{Drain, Pulses};
+//! # use rotor::threads::LoopGroup;
 //! # fn serve(group: &LoopGroup, pulses: &Pulses) -> std::io::Result<()> {
 //! use std::time::Duration;
 //!
 //! let drain = Drain::new(Duration::from_secs(30));
-//! rotor_core::signals::drain_on_termination_with(group.handle(), drain)?;
+//! rotor::signals::drain_on_termination_with(group.handle(), drain)?;
 //! if let Some(manager) = ServiceManager::from_env()? {
 //!     manager.attend(group.handle(), pulses.clone(), drain)?;
 //! }

@@ -11,8 +11,9 @@ use crate::histogram::{Histogram, bucket_of};
 /// its requests, say.
 ///
 /// ```
+/// # use rotor_core as rotor;
 /// use std::time::Duration;
-/// use rotor_core::SharedHistogram;
+/// use rotor::SharedHistogram;
 ///
 /// let times = SharedHistogram::new();
 /// times.note(Duration::from_millis(3));

@@ -36,12 +36,13 @@ pub fn drain_on_termination(loops: impl Into<GroupHandle>, time: Duration) -> io
 /// [`drain_on_termination`].
 ///
 /// ```no_run
-/// # use rotor_core::Drain;
+/// # use rotor_core as rotor;
+/// # use rotor::Drain;
 /// # use std::time::Duration;
-/// # fn with(group: rotor_core::threads::GroupHandle) -> std::io::Result<()> {
+/// # fn with(group: rotor::threads::GroupHandle) -> std::io::Result<()> {
 /// // Under Kubernetes: for five seconds the endpoint is still found by those who look for it.
 /// let drain = Drain::new(Duration::from_secs(20)).announce(Duration::from_secs(5));
-/// rotor_core::signals::drain_on_termination_with(group, drain)
+/// rotor::signals::drain_on_termination_with(group, drain)
 /// # }
 /// ```
 ///

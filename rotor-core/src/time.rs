@@ -19,7 +19,8 @@ use std::time::Duration;
 /// # Examples
 ///
 /// ```
-/// use rotor_core::Time;
+/// # use rotor_core as rotor;
+/// use rotor::Time;
 /// use std::time::Duration;
 ///
 /// let now = Time::from_nanos(5_000_000_000);

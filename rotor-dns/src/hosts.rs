@@ -8,12 +8,13 @@ use crate::name::Name;
 /// The addresses of a hosts file, by name.
 ///
 /// ```
-/// use rotor_dns::Hosts;
+/// # mod rotor { pub use rotor_dns as dns; }
+/// use rotor::dns::Hosts;
 ///
 /// let hosts = Hosts::parse("127.0.0.1 localhost  # this machine\n::1 localhost\n");
 /// let name = "localhost".parse()?;
 /// assert_eq!(hosts.addresses(&name).len(), 2);
-/// # Ok::<(), rotor_dns::NameError>(())
+/// # Ok::<(), rotor::dns::NameError>(())
 /// ```
 #[derive(Clone, Default, Debug)]
 pub struct Hosts {

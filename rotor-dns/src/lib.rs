@@ -9,9 +9,10 @@
 //! # A program
 //!
 //! ```no_run
-//! use rotor_core::net::Inet;
-//! use rotor_core::{Config, Loop};
-//! use rotor_dns::{Kind, Question, Resolver, ResolverConfig};
+//! # mod rotor { pub use rotor_core::*; pub use rotor_dns as dns; }
+//! use rotor::net::Inet;
+//! use rotor::{Config, Loop};
+//! use rotor::dns::{Kind, Question, Resolver, ResolverConfig};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let mut creator = Loop::<Resolver<Inet, ()>>::new(&Config::new())?;
@@ -56,6 +57,13 @@
 //!   passed over.
 //!
 //! # Versions and features
+//!
+//! With the feature `dns` of `rotor` it is `rotor::dns`, and examples here call it so. Who depends
+//! on this crate alone writes `rotor_dns` instead:
+//!
+//! ```toml
+//! rotor-dns = { git = "https://github.com/rotor-rs/rotor" }
+//! ```
 //!
 //! Rust 1.88 or later, on Unix with 64-bit pointers (Linux is what the tests run on). There are no
 //! features to choose.

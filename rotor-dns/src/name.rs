@@ -19,12 +19,13 @@ const LABEL_MAX: usize = 63;
 /// as RFC 1035 §5.1 does (`\.`, `\007`).
 ///
 /// ```
-/// use rotor_dns::Name;
+/// # mod rotor { pub use rotor_dns as dns; }
+/// use rotor::dns::Name;
 ///
 /// let name: Name = "WWW.Example.org.".parse()?;
 /// assert_eq!(name.as_str(), "www.example.org");
 /// assert!("two..dots".parse::<Name>().is_err());
-/// # Ok::<(), rotor_dns::NameError>(())
+/// # Ok::<(), rotor::dns::NameError>(())
 /// ```
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Name(Arc<str>);

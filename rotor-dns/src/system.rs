@@ -24,8 +24,9 @@ const JOBS_MAX: usize = 64;
 /// system's answer tells them apart by its text only. On a simulated loop the real system is asked.
 ///
 /// ```no_run
-/// use rotor_core::{Config, Loop};
-/// use rotor_dns::SystemResolver;
+/// # mod rotor { pub use rotor_core::*; pub use rotor_dns as dns; }
+/// use rotor::{Config, Loop};
+/// use rotor::dns::SystemResolver;
 ///
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let mut creator = Loop::<SystemResolver<()>>::new(&Config::new())?;

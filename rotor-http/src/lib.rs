@@ -10,10 +10,11 @@
 //! A server that says what it was asked for:
 //!
 //! ```
-//! use rotor_core::net::TcpListener;
-//! use rotor_core::{Config, Loop};
-//! use rotor_http::Status;
-//! use rotor_http::server::{
+//! # mod rotor { pub use rotor_core::*; pub use rotor_http as http; }
+//! use rotor::net::TcpListener;
+//! use rotor::{Config, Loop};
+//! use rotor::http::Status;
+//! use rotor::http::server::{
 //!     self, Head, HttpAccept, HttpSeed, Next, NoUpgrade, Response, Scope, Server, ServerConfig,
 //! };
 //!
@@ -66,6 +67,13 @@
 //! [`StreamSocket`](rotor_core::net::StreamSocket), wrappers included.
 //!
 //! # Versions and features
+//!
+//! It is `rotor::http`, and examples here call it so. Who depends on this crate alone writes
+//! `rotor_http` instead:
+//!
+//! ```toml
+//! rotor-http = { git = "https://github.com/rotor-rs/rotor" }
+//! ```
 //!
 //! Rust 1.88 or later, on Unix with 64-bit pointers (Linux is what the tests run on). Two features,
 //! off by default:

@@ -10,7 +10,8 @@ macro_rules! limits {
         /// The limits and deadlines of a connection, each with a default that fits a public server.
         ///
         /// ```
-        /// use rotor_http::Limits;
+        /// # mod rotor { pub use rotor_http as http; }
+        /// use rotor::http::Limits;
         ///
         /// let limits = Limits::new().buffered_body_bytes_max(16 << 20).fields_max(50);
         /// ```

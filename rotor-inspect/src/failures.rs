@@ -17,8 +17,9 @@ const TEXT_MAX: usize = 1_000;
 /// [`Config::observer`](rotor_core::Config::observer) it is.
 ///
 /// ```
+/// # use rotor_core as rotor;
 /// let failures = rotor_inspect::Failures::new();
-/// let config = rotor_core::Config::new().observer(failures.observer());
+/// let config = rotor::Config::new().observer(failures.observer());
 /// ```
 #[derive(Clone, Default)]
 pub struct Failures {

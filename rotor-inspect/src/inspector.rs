@@ -27,7 +27,8 @@ const TOKEN_BYTES_MIN: usize = 16;
 /// What is looked at, and who may look.
 ///
 /// ```no_run
-/// use rotor_core::{Config, Infallible, Loop, Machine};
+/// # use rotor_core as rotor;
+/// use rotor::{Config, Infallible, Loop, Machine};
 /// use rotor_inspect::Inspector;
 ///
 /// # struct App;

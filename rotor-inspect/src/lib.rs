@@ -15,7 +15,8 @@
 //! # A program
 //!
 //! ```no_run
-//! use rotor_core::{Config, Infallible, Loop, Machine};
+//! # use rotor_core as rotor;
+//! use rotor::{Config, Infallible, Loop, Machine};
 //! use rotor_inspect::{Failures, Inspector};
 //!
 //! # struct App;
@@ -59,6 +60,12 @@
 //! without asking; a turn counts as blocked after 100 ms.
 //!
 //! # Versions and features
+//!
+//! It stands beside `rotor`, as which examples here know the core, streams and HTTP:
+//!
+//! ```toml
+//! rotor-inspect = { git = "https://github.com/rotor-rs/rotor" }
+//! ```
 //!
 //! Rust 1.88 or later. There are no features to choose.
 //!

@@ -19,8 +19,9 @@ use crate::{http, loops, pools};
 /// encoded. Two things of one kind need two names, or their rows are one.
 ///
 /// ```
+/// # mod rotor { pub use rotor_http as http; }
 /// use prometheus_client::registry::Registry;
-/// use rotor_http::server::ServerConfig;
+/// use rotor::http::server::ServerConfig;
 /// use rotor_metrics::RotorCollector;
 ///
 /// let config = ServerConfig::new();

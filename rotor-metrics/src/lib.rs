@@ -6,15 +6,16 @@
 //! # A program
 //!
 //! ```
+//! # mod rotor { pub use rotor_core::*; pub use rotor_http as http; }
 //! use std::sync::Arc;
 //! use prometheus_client::registry::Registry;
-//! use rotor_core::{Config, Loop};
-//! use rotor_http::server::{HttpAccept, HttpSeed, ServerConfig, bind};
+//! use rotor::{Config, Loop};
+//! use rotor::http::server::{HttpAccept, HttpSeed, ServerConfig, bind};
 //! use rotor_metrics::{Metrics, RotorCollector};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let config = ServerConfig::new();
-//! let mut creator = Loop::<HttpAccept<Metrics, rotor_core::net::TcpListener>>::new(&Config::new())?;
+//! let mut creator = Loop::<HttpAccept<Metrics, rotor::net::TcpListener>>::new(&Config::new())?;
 //! let mut registry = Registry::default();
 //! RotorCollector::new()
 //!     .event_loop("metrics", creator.stats())
@@ -41,6 +42,12 @@
 //! it, some 100 µs for each hundred rows. Types of machines are as many as a program has.
 //!
 //! # Versions and features
+//!
+//! It stands beside `rotor`, as which examples here know the core, streams and HTTP:
+//!
+//! ```toml
+//! rotor-metrics = { git = "https://github.com/rotor-rs/rotor" }
+//! ```
 //!
 //! Rust 1.88 or later. There are no features to choose. `prometheus-client` 0.25 is shown: its registry
 //! is yours.

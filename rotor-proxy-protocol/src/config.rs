@@ -12,7 +12,8 @@ use crate::version::Version;
 /// and reason.
 ///
 /// ```
-/// use rotor_proxy_protocol::{ProxyProtocol, ProxyProtocolConfig};
+/// # mod rotor { pub use rotor_proxy_protocol as proxy_protocol; }
+/// use rotor::proxy_protocol::{ProxyProtocol, ProxyProtocolConfig};
 ///
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let config = ProxyProtocolConfig::new(["10.1.0.0/16".parse()?, "::1".parse()?]);

@@ -13,10 +13,11 @@
 //! a balancer by the type of its listener and by its address:
 //!
 //! ```no_run
-//! use rotor_core::net::{ListenOptions, TcpListener, TcpStream};
-//! use rotor_core::{Config, Loop, Scope};
-//! use rotor_proxy_protocol::{ProxyListener, ProxyProtocol, ProxyProtocolConfig, ProxyStream};
-//! use rotor_stream::{Accept, AcceptConfig, Intent, Matched, Protocol, Stream, Transport};
+//! # mod rotor { pub use rotor_core::*; pub use rotor_stream as stream; pub use rotor_proxy_protocol as proxy_protocol; }
+//! use rotor::net::{ListenOptions, TcpListener, TcpStream};
+//! use rotor::{Config, Loop, Scope};
+//! use rotor::proxy_protocol::{ProxyListener, ProxyProtocol, ProxyProtocolConfig, ProxyStream};
+//! use rotor::stream::{Accept, AcceptConfig, Intent, Matched, Protocol, Stream, Transport};
 //! use std::io::Write;
 //! use std::net::SocketAddr;
 //! use std::time::Duration;
@@ -77,6 +78,13 @@
 //! mean.
 //!
 //! # Versions and features
+//!
+//! With the feature `proxy-protocol` of `rotor` it is `rotor::proxy_protocol`, and examples here
+//! call it so. Who depends on this crate alone writes `rotor_proxy_protocol` instead:
+//!
+//! ```toml
+//! rotor-proxy-protocol = { git = "https://github.com/rotor-rs/rotor" }
+//! ```
 //!
 //! Rust 1.88 or later, on Unix with 64-bit pointers (Linux is what the tests run on). There are no
 //! features. [The specification](https://www.haproxy.org/download/2.6/doc/proxy-protocol.txt) is

@@ -11,7 +11,8 @@ use quick_error::quick_error;
 /// `127.0.0.1`.
 ///
 /// ```
-/// use rotor_proxy_protocol::Network;
+/// # mod rotor { pub use rotor_proxy_protocol as proxy_protocol; }
+/// use rotor::proxy_protocol::Network;
 ///
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let network: Network = "10.0.0.0/8".parse()?;

@@ -33,9 +33,10 @@ impl ProxyHeader {
     /// The answer is the same however much is there of what follows the header.
     ///
     /// ```
-    /// use rotor_proxy_protocol::ProxyHeader;
+    /// # mod rotor { pub use rotor_proxy_protocol as proxy_protocol; }
+    /// use rotor::proxy_protocol::ProxyHeader;
     ///
-    /// # fn main() -> Result<(), rotor_proxy_protocol::ProxyError> {
+    /// # fn main() -> Result<(), rotor::proxy_protocol::ProxyError> {
     /// let line = b"PROXY TCP4 192.0.2.1 198.51.100.1 50000 443\r\nGET / HTTP/1.1\r\n";
     /// let (header, len) = ProxyHeader::parse(line, 1_024)?.expect("it is whole");
     /// assert_eq!(header.source(), Some(([192, 0, 2, 1], 50_000).into()));

@@ -11,8 +11,9 @@ use crate::header::ProxyHeader;
 /// header are: what was opened for one client is never used for another.
 ///
 /// ```
-/// use rotor_proxy_protocol::{ProxyHeader, ProxyTarget, Version};
-/// use rotor_stream::{Host, Transport};
+/// # mod rotor { pub use rotor_stream as stream; pub use rotor_proxy_protocol as proxy_protocol; }
+/// use rotor::proxy_protocol::{ProxyHeader, ProxyTarget, Version};
+/// use rotor::stream::{Host, Transport};
 ///
 /// /// Tells the server who its client is, as far as there are addresses.
 /// fn target(server: Host, client: &Transport<'_>) -> ProxyTarget<Host> {

@@ -19,8 +19,9 @@ use rotor_http::{Method, Status};
 /// # Examples
 ///
 /// ```
-/// use rotor_http::server::{Head, Reply, Response, Scope};
-/// use rotor_http::Status;
+/// # mod rotor { pub use rotor_http as http; }
+/// use rotor::http::server::{Head, Reply, Response, Scope};
+/// use rotor::http::Status;
 /// use rotor_service::Cors;
 ///
 /// fn hello(head: &Head<'_>, response: &mut Response<'_>, cors: &mut Scope<'_, Cors>) -> Reply {

@@ -14,6 +14,7 @@ impl Cors {
     /// that panics) go out without them.
     ///
     /// ```no_run
+    /// # mod rotor { pub use rotor_http as http; }
     /// use rotor_async::http::{Answer, Request, serve};
     /// use rotor_service::Cors;
     ///
@@ -21,7 +22,7 @@ impl Cors {
     ///     Answer::from("Hello!")
     /// }
     ///
-    /// fn main() -> Result<(), rotor_http::server::ServeError> {
+    /// fn main() -> Result<(), rotor::http::server::ServeError> {
     ///     serve("127.0.0.1:3000", Cors::any().layer(hello))
     /// }
     /// ```

@@ -25,7 +25,8 @@ use crate::refused::Refused;
 /// # Examples
 ///
 /// ```
-/// use rotor_http::Status;
+/// # mod rotor { pub use rotor_http as http; }
+/// use rotor::http::Status;
 /// use rotor_service::json;
 ///
 /// let pair: (u32, String) = json::read(br#"[1, "one"]"#, 100)?;

@@ -10,9 +10,10 @@
 //! has SQLite behind it.
 //!
 //! ```
+//! # mod rotor { pub use rotor_http as http; }
 //! # #[cfg(all(feature = "json", feature = "pairs", feature = "routes"))] mod program {
-//! use rotor_http::server::{Head, Reply, Response, Scope};
-//! use rotor_http::{Method, Status};
+//! use rotor::http::server::{Head, Reply, Response, Scope};
+//! use rotor::http::{Method, Status};
 //! use rotor_service::{Pairs, Refused, Routes, json};
 //!
 //! #[derive(Clone, Copy)]
@@ -72,6 +73,12 @@
 //! multipart.
 //!
 //! # Versions and features
+//!
+//! It stands beside `rotor`, as which examples here know the core, streams and HTTP:
+//!
+//! ```toml
+//! rotor-service = { git = "https://github.com/rotor-rs/rotor" }
+//! ```
 //!
 //! Rust 1.88 or later, on Unix with 64-bit pointers (Linux is what the tests run on). None is on by
 //! itself.

@@ -18,7 +18,8 @@ use crate::refused::Refused;
 /// # Examples
 ///
 /// ```
-/// use rotor_http::Method;
+/// # mod rotor { pub use rotor_http as http; }
+/// use rotor::http::Method;
 /// use rotor_service::Routes;
 ///
 /// #[derive(Clone, Copy, PartialEq, Debug)]

@@ -12,11 +12,12 @@
 //! A test: a server that greets, clients that want to hear it, and twenty seeds.
 //!
 //! ```
+//! # use rotor_core as rotor;
 //! use std::net::SocketAddr;
 //! use std::time::Duration;
 //!
-//! use rotor_core::net::{ListenOptions, Listener};
-//! use rotor_core::{EventSet, Interest, Machine, Response, Scope, Infallible};
+//! use rotor::net::{ListenOptions, Listener};
+//! use rotor::{EventSet, Interest, Machine, Response, Scope, Infallible};
 //! use rotor_sim::Script;
 //! use rotor_sim::net::{SimTcpListener, SimTcpStream};
 //!
@@ -99,6 +100,13 @@
 //!   numbers or walks a hash map by itself is not ([`Check::twice`] finds it).
 //!
 //! # Versions and features
+//!
+//! It stands beside `rotor`, as which examples here know the core, and is for tests:
+//!
+//! ```toml
+//! [dev-dependencies]
+//! rotor-sim = { git = "https://github.com/rotor-rs/rotor" }
+//! ```
 //!
 //! Rust 1.88 or later, on Unix with 64-bit pointers (Linux is what the tests run on). There are no
 //! features to choose. It goes among the `[dev-dependencies]`.

@@ -26,9 +26,10 @@ pub(crate) type Always = Box<dyn FnMut(&mut Sim) -> Result<(), String>>;
 /// One simulation: made from a seed, run by the test, the same each time.
 ///
 /// ```
+/// # use rotor_core as rotor;
 /// use std::time::Duration;
 ///
-/// use rotor_core::{Machine, Response, Scope, Infallible};
+/// use rotor::{Machine, Response, Scope, Infallible};
 /// use rotor_sim::{Failure, Sim};
 ///
 /// /// Counts the minutes in its context.

@@ -24,7 +24,8 @@ const SHRINK_PART_MIN: usize = 8;
 /// nothing, and one that works allocates nothing.
 ///
 /// ```
-/// use rotor_stream::Buf;
+/// # mod rotor { pub use rotor_stream as stream; }
+/// use rotor::stream::Buf;
 /// use std::io::Write;
 ///
 /// # fn main() -> std::io::Result<()> {

@@ -18,7 +18,8 @@ use crate::sync::atomic::Ordering::Relaxed;
 /// It can be read from any thread, for a page of metrics, say.
 ///
 /// ```
-/// use rotor_stream::{BytesHeld, Share};
+/// # mod rotor { pub use rotor_stream as stream; }
+/// use rotor::stream::{BytesHeld, Share};
 ///
 /// let total = BytesHeld::new(1_000);
 /// let (mut one, mut other) = (Share::NONE, Share::NONE);

@@ -13,8 +13,9 @@ use crate::frame::{FrameHead, FrameLength};
 /// and until when.
 ///
 /// ```
-/// use rotor_core::Time;
-/// use rotor_stream::Intent;
+/// # mod rotor { pub use rotor_core::*; pub use rotor_stream as stream; }
+/// use rotor::Time;
+/// use rotor::stream::Intent;
 /// use std::time::Duration;
 ///
 /// let now = Time::ZERO;
@@ -222,8 +223,9 @@ impl<P> Undecided<P> {
     /// is, and `max` bounds that.
     ///
     /// ```
-    /// # use rotor_stream::Intent;
-    /// use rotor_stream::FrameLength;
+    /// # mod rotor { pub use rotor_stream as stream; }
+    /// # use rotor::stream::Intent;
+    /// use rotor::stream::FrameLength;
     ///
     /// /// Two bytes, most significant first, say how many follow.
     /// fn length(input: &[u8]) -> FrameLength {

@@ -13,7 +13,8 @@ use rotor_core::Time;
 /// hour of silence at a kilobyte a second.
 ///
 /// ```
-/// use rotor_stream::LeastRate;
+/// # mod rotor { pub use rotor_stream as stream; }
+/// use rotor::stream::LeastRate;
 /// use std::time::Duration;
 ///
 /// // 1 KiB in each second; five seconds without a byte are forgiven, at the beginning and later.
@@ -49,8 +50,9 @@ impl LeastRate {
 /// does not ask for it.
 ///
 /// ```
-/// use rotor_core::Time;
-/// use rotor_stream::{LeastRate, RateWatch};
+/// # mod rotor { pub use rotor_core::*; pub use rotor_stream as stream; }
+/// use rotor::Time;
+/// use rotor::stream::{LeastRate, RateWatch};
 /// use std::time::Duration;
 ///
 /// let second = |number| Time::ZERO + Duration::from_secs(number);

@@ -11,9 +11,10 @@
 //! A server that sends each line back, and gives its peers a minute for one:
 //!
 //! ```no_run
-//! use rotor_core::net::{ListenOptions, TcpListener, TcpStream};
-//! use rotor_core::{Config, Loop, Scope};
-//! use rotor_stream::{Accept, AcceptConfig, Exception, Intent, Matched, Protocol, Stream, Transport};
+//! # mod rotor { pub use rotor_core::*; pub use rotor_stream as stream; }
+//! use rotor::net::{ListenOptions, TcpListener, TcpStream};
+//! use rotor::{Config, Loop, Scope};
+//! use rotor::stream::{Accept, AcceptConfig, Exception, Intent, Matched, Protocol, Stream, Transport};
 //! use std::io::Write;
 //! use std::time::Duration;
 //!
@@ -91,6 +92,13 @@
 //! [`flush_timeout`](StreamConfig::flush_timeout) while it reads.
 //!
 //! # Versions and features
+//!
+//! It is `rotor::stream`, and examples here call it so. Who depends on this crate alone writes
+//! `rotor_stream` instead:
+//!
+//! ```toml
+//! rotor-stream = { git = "https://github.com/rotor-rs/rotor" }
+//! ```
 //!
 //! Rust 1.88 or later, on Unix with 64-bit pointers (Linux is what the tests run on). There are no
 //! features to choose.

@@ -14,7 +14,8 @@ use crate::octet_counts::OctetCounts;
 /// streams that use it.
 ///
 /// ```
-/// use rotor_stream::StreamConfig;
+/// # mod rotor { pub use rotor_stream as stream; }
+/// use rotor::stream::StreamConfig;
 /// use std::time::Duration;
 ///
 /// let config = StreamConfig::new().input_max(1024 * 1024).flush_timeout(Duration::from_secs(10)).share();

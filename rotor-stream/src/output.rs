@@ -31,7 +31,8 @@ const SLICES_MAX: usize = 16;
 /// kind, against [`StreamConfig::output_high_water`](crate::StreamConfig::output_high_water).
 ///
 /// ```
-/// use rotor_stream::Output;
+/// # mod rotor { pub use rotor_stream as stream; }
+/// use rotor::stream::Output;
 /// use std::io::Write;
 ///
 /// # fn main() -> std::io::Result<()> {

@@ -22,7 +22,8 @@ use crate::sync::{Mutex, MutexGuard};
 /// doing when it is met is too low.
 ///
 /// ```
-/// use rotor_stream::PeerConnections;
+/// # mod rotor { pub use rotor_stream as stream; }
+/// use rotor::stream::PeerConnections;
 ///
 /// # fn main() -> Result<(), std::net::AddrParseError> {
 /// let connections = PeerConnections::new(1).share();

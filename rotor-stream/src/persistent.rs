@@ -56,8 +56,9 @@ struct Plan<P: Protocol, T> {
 /// What a persistent connection is made from.
 ///
 /// ```
-/// # use rotor_core::Scope;
-/// # use rotor_stream::{Intent, Matched, Protocol, Transport};
+/// # mod rotor { pub use rotor_core::*; pub use rotor_stream as stream; }
+/// # use rotor::Scope;
+/// # use rotor::stream::{Intent, Matched, Protocol, Transport};
 /// # struct Echo;
 /// # impl Protocol for Echo {
 /// #     type Context = ();
@@ -65,7 +66,7 @@ struct Plan<P: Protocol, T> {
 /// #     fn create(_: (), _: &mut Transport<'_>, _: &mut Scope<'_, ()>) -> Intent<Self> { Intent::done() }
 /// #     fn bytes_read(self, _: Matched, _: &mut Transport<'_>, _: &mut Scope<'_, ()>) -> Intent<Self> { Intent::done() }
 /// # }
-/// use rotor_stream::{Host, Link, PersistentConfig, PersistentSeed};
+/// use rotor::stream::{Host, Link, PersistentConfig, PersistentSeed};
 /// use std::time::Duration;
 ///
 /// let link = Link::new();

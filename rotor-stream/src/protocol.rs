@@ -33,8 +33,9 @@ use crate::transport::Transport;
 /// A server that sends each line back, and closes connections that take over a minute for one:
 ///
 /// ```
-/// use rotor_core::Scope;
-/// use rotor_stream::{Exception, Intent, Matched, Protocol, Transport};
+/// # mod rotor { pub use rotor_core::*; pub use rotor_stream as stream; }
+/// use rotor::Scope;
+/// use rotor::stream::{Exception, Intent, Matched, Protocol, Transport};
 /// use std::io::Write;
 /// use std::time::Duration;
 ///

@@ -26,7 +26,8 @@ pub type AddressService = Service<HostName, ResolveResult>;
 /// A context whose loop can find addresses.
 ///
 /// ```
-/// use rotor_stream::{AddressService, HasResolver};
+/// # mod rotor { pub use rotor_stream as stream; }
+/// use rotor::stream::{AddressService, HasResolver};
 ///
 /// struct Context {
 ///     addresses: AddressService,

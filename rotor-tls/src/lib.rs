@@ -12,10 +12,11 @@
 //! listener and by its address:
 //!
 //! ```no_run
-//! use rotor_core::net::{ListenOptions, TcpListener, TcpStream};
-//! use rotor_core::{Config, Loop, Scope};
-//! use rotor_stream::{Accept, AcceptConfig, Intent, Matched, Protocol, Stream, Transport};
-//! use rotor_tls::{Identity, TlsListener, TlsServer, TlsServerConfig, TlsStream};
+//! # mod rotor { pub use rotor_core::*; pub use rotor_stream as stream; pub use rotor_tls as tls; }
+//! use rotor::net::{ListenOptions, TcpListener, TcpStream};
+//! use rotor::{Config, Loop, Scope};
+//! use rotor::stream::{Accept, AcceptConfig, Intent, Matched, Protocol, Stream, Transport};
+//! use rotor::tls::{Identity, TlsListener, TlsServer, TlsServerConfig, TlsStream};
 //! use std::io::Write;
 //! use std::net::SocketAddr;
 //! use std::time::Duration;
@@ -84,6 +85,13 @@
 //! Certificates are not looked up in lists of revoked ones, and kernel TLS is not used.
 //!
 //! # Versions and features
+//!
+//! With the feature `tls` of `rotor` it is `rotor::tls`, and examples here call it so. Who depends
+//! on this crate alone writes `rotor_tls` instead:
+//!
+//! ```toml
+//! rotor-tls = { git = "https://github.com/rotor-rs/rotor" }
+//! ```
 //!
 //! Rust 1.88 or later, on Unix with 64-bit pointers (Linux is what the tests run on). The features
 //! say where the cryptography comes from:

@@ -11,11 +11,12 @@
 //! The routes of axum, and the one line that serves them:
 //!
 //! ```no_run
+//! # use rotor_core as rotor;
 //! use axum::Router;
 //! use axum::extract::Path;
 //! use axum::routing::get;
 //!
-//! fn main() -> Result<(), rotor_core::BoxError> {
+//! fn main() -> Result<(), rotor::BoxError> {
 //!     let routes = Router::new()
 //!         .route("/", get(|| async { "Hello, World!" }))
 //!         .route("/{name}", get(|Path(name): Path<String>| async move { format!("Hello, {name}!") }));
@@ -61,6 +62,12 @@
 //! ([`FRAMES_MAX`]) in an event.
 //!
 //! # Versions and features
+//!
+//! It stands beside `rotor`, as which examples here know the core, streams and HTTP:
+//!
+//! ```toml
+//! rotor-tower = { git = "https://github.com/rotor-rs/rotor" }
+//! ```
 //!
 //! Rust 1.88 or later, on Unix with 64-bit pointers (Linux is what the tests run on). There are no
 //! features to choose.

@@ -9,9 +9,9 @@
 //! ```no_run
 //! use std::io::Write;
 //!
-//! use rotor_core::net::{IpNet, ListenOptions};
-//! use rotor_core::{Backend, BoxError, Config, Loop, Scope};
-//! use rotor_stream::{Accept, AcceptConfig, Intent, Matched, Protocol, Stream, Transport};
+//! use rotor::net::{IpNet, ListenOptions};
+//! use rotor::{Backend, BoxError, Config, Loop, Scope};
+//! use rotor::stream::{Accept, AcceptConfig, Intent, Matched, Protocol, Stream, Transport};
 //! use rotor_uring::{Choice, OnAnyLoop, UringConfig, choose};
 //!
 //! struct Echo;
@@ -98,6 +98,12 @@
 //! kernel has any: 64 KiB; under way: as many. Memory that is kept to be sent from: 1 MiB.
 //!
 //! # Versions and features
+//!
+//! It stands beside `rotor`, as which examples here know the core, streams and HTTP:
+//!
+//! ```toml
+//! rotor-uring = { git = "https://github.com/rotor-rs/rotor" }
+//! ```
 //!
 //! Rust 1.88 or later; empty on systems other than Linux. There are no features to choose.
 //!

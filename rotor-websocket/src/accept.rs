@@ -26,12 +26,13 @@ use crate::refusal::Refusal;
 /// # Examples
 ///
 /// ```
+/// # mod rotor { pub use rotor_core::*; pub use rotor_http as http; pub use rotor_websocket as websocket; }
 /// use std::sync::Arc;
 ///
-/// use rotor_core::Scope;
-/// use rotor_http::server::{Head, Next, Response, Server};
-/// use rotor_websocket::{self as websocket, Handler, WebSocket, WebSocketConfig};
-/// # use rotor_websocket::{Message, Sender};
+/// use rotor::Scope;
+/// use rotor::http::server::{Head, Next, Response, Server};
+/// use rotor::websocket::{self as websocket, Handler, WebSocket, WebSocketConfig};
+/// # use rotor::websocket::{Message, Sender};
 /// #
 /// # struct Chat;
 /// # impl Handler for Chat {

@@ -12,7 +12,8 @@ use crate::origins::Origins;
 /// handshake asks for.
 ///
 /// ```
-/// use rotor_websocket::WebSocketConfig;
+/// # mod rotor { pub use rotor_websocket as websocket; }
+/// use rotor::websocket::WebSocketConfig;
 ///
 /// let config = WebSocketConfig::new().message_max(64 << 10).subprotocols(&["chat.v1"]).share();
 /// ```

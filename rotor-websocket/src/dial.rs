@@ -104,10 +104,11 @@ fn check_answer(head: &Head<'_>, key: &str, config: &WebSocketConfig) -> Result<
 /// goes on by itself, with its handler; it takes no place of the pool any more.
 ///
 /// ```
-/// use rotor_core::Scope;
-/// use rotor_core::net::TcpStream;
-/// use rotor_http::client::{ByAddress, PoolMachine};
-/// use rotor_websocket::{Dial, Handler, Message, Next, Sender, WebSocketConfig};
+/// # mod rotor { pub use rotor_core::*; pub use rotor_http as http; pub use rotor_websocket as websocket; }
+/// use rotor::Scope;
+/// use rotor::net::TcpStream;
+/// use rotor::http::client::{ByAddress, PoolMachine};
+/// use rotor::websocket::{Dial, Handler, Message, Next, Sender, WebSocketConfig};
 ///
 /// struct Listens;
 ///

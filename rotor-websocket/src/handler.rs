@@ -26,8 +26,9 @@ use crate::sender::Sender;
 /// A server that sends each message back:
 ///
 /// ```
-/// use rotor_core::Scope;
-/// use rotor_websocket::{Handler, Message, Next, SendError, Sender};
+/// # mod rotor { pub use rotor_core::*; pub use rotor_websocket as websocket; }
+/// use rotor::Scope;
+/// use rotor::websocket::{Handler, Message, Next, SendError, Sender};
 ///
 /// struct Echo;
 ///

@@ -10,12 +10,13 @@
 //! A server that sends each message back:
 //!
 //! ```
+//! # mod rotor { pub use rotor_core::*; pub use rotor_http as http; pub use rotor_websocket as websocket; }
 //! use std::sync::Arc;
 //!
-//! use rotor_core::net::TcpListener;
-//! use rotor_core::{Config, Loop};
-//! use rotor_http::server::{self, Head, HttpAccept, HttpSeed, Response, Scope, Server, ServerConfig};
-//! use rotor_websocket::{self as websocket, Handler, Message, Next, Sender, WebSocket, WebSocketConfig};
+//! use rotor::net::TcpListener;
+//! use rotor::{Config, Loop};
+//! use rotor::http::server::{self, Head, HttpAccept, HttpSeed, Response, Scope, Server, ServerConfig};
+//! use rotor::websocket::{self as websocket, Handler, Message, Next, Sender, WebSocket, WebSocketConfig};
 //!
 //! struct Echo;
 //!
@@ -90,6 +91,13 @@
 //! HTTP/2 (RFC 8441), extensions but `permessage-deflate`.
 //!
 //! # Versions and features
+//!
+//! With the feature `websocket` of `rotor` it is `rotor::websocket`, and examples here call it so.
+//! Who depends on this crate alone writes `rotor_websocket` instead:
+//!
+//! ```toml
+//! rotor-websocket = { git = "https://github.com/rotor-rs/rotor" }
+//! ```
 //!
 //! Rust 1.88 or later, on Unix with 64-bit pointers (Linux is what the tests run on). There are no
 //! features to choose.

@@ -16,7 +16,8 @@ use crate::outgoing::{Outgoing, opcode_of};
 /// peer it is masked and copied. Cloning shares it, also with other threads.
 ///
 /// ```
-/// use rotor_websocket::{Prepared, SendError, Sender};
+/// # mod rotor { pub use rotor_websocket as websocket; }
+/// use rotor::websocket::{Prepared, SendError, Sender};
 ///
 /// fn tell_all(peers: &mut [Sender<'_>], text: &str) {
 ///     let message = Prepared::text(text);

@@ -24,8 +24,9 @@ use crate::sender::Sender;
 /// A handler whose messages all others in its room hear:
 ///
 /// ```
-/// use rotor_core::Scope;
-/// use rotor_websocket::{
+/// # mod rotor { pub use rotor_core::*; pub use rotor_websocket as websocket; }
+/// use rotor::Scope;
+/// use rotor::websocket::{
 ///     Closed, Code, Delivery, Handler, Member, Message, Next, Prepared, Room, Sender,
 /// };
 ///

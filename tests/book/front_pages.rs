@@ -3,7 +3,7 @@
 use crate::documents::{has_file_of_repository, read};
 use crate::links::targets;
 
-const CRATES: [&str; 17] = [
+pub(crate) const CRATES: [&str; 17] = [
     ".",
     "rotor-core",
     "rotor-stream",
@@ -53,6 +53,15 @@ fn every_front_page_has_a_program_limits_versions_and_a_way_to_the_book() {
             assert!(page.contains(part), "{directory}: its front page lacks {part:?}");
         }
         assert!(page.contains(&version), "{directory}: its front page does not say {version:?}");
+        if directory.starts_with("rotor") {
+            // `.ci/release-tree` makes a version of the address.
+            let line =
+                format!("\n{directory} = {{ git = \"https://github.com/rotor-rs/rotor\" }}\n");
+            assert!(
+                page.contains(&line),
+                "{directory}: its front page does not say how to depend on it"
+            );
+        }
         let manifest = read(format!("{directory}/Cargo.toml"));
         let features = features(&manifest);
         let is_said_to_have_none = page.contains("There are no features to choose.");

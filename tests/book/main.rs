@@ -5,6 +5,7 @@
 
 mod documents;
 mod examples;
+mod examples_import_rotor;
 mod front_pages;
 mod gateway;
 mod glossary;

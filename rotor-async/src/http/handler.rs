@@ -44,9 +44,10 @@ where
 /// of the context. The future itself has neither: other handlers run while it waits.
 ///
 /// ```
+/// # mod rotor { pub use rotor_core::*; pub use rotor_http as http; }
 /// use rotor_async::http::{Answer, Request, run, with_scope};
-/// use rotor_core::Scope;
-/// use rotor_http::Status;
+/// use rotor::Scope;
+/// use rotor::http::Status;
 ///
 /// fn sum(request: Request, scope: &mut Scope<'_, ()>) -> impl Future<Output = Answer> + use<> {
 ///     let sum = scope.offload(move || request.body().iter().map(|&byte| u64::from(byte)).sum::<u64>());
@@ -59,9 +60,9 @@ where
 ///     }
 /// }
 ///
-/// # fn main() -> Result<(), rotor_http::server::ServeError> {
+/// # fn main() -> Result<(), rotor::http::server::ServeError> {
 /// # if false {
-/// run(rotor_http::server::Serve::new("127.0.0.1:3000"), with_scope(sum), || ())?;
+/// run(rotor::http::server::Serve::new("127.0.0.1:3000"), with_scope(sum), || ())?;
 /// # }
 /// # Ok(())
 /// # }

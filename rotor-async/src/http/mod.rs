@@ -4,17 +4,18 @@
 //! first, limits and times it, polls the future on the loop, writes the answer. A program:
 //!
 //! ```no_run
+//! # mod rotor { pub use rotor_http as http; }
 //! use std::time::Duration;
 //!
 //! use rotor_async::http::{Answer, Request, serve};
-//! use rotor_http::Status;
+//! use rotor::http::Status;
 //!
 //! async fn hello(request: Request) -> Answer {
 //!     rotor_async::sleep(Duration::from_millis(10)).await;
 //!     Answer::text(Status::OK, format!("{} {}\n", request.method(), request.path()))
 //! }
 //!
-//! fn main() -> Result<(), rotor_http::server::ServeError> {
+//! fn main() -> Result<(), rotor::http::server::ServeError> {
 //!     serve("127.0.0.1:3000", hello)
 //! }
 //! ```

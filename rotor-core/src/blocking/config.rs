@@ -18,8 +18,9 @@ use super::watchdog::{Watch, Watchdog};
 /// [`starved`](crate::Stats::starved), [`lag_max`](crate::Stats::lag_max).
 ///
 /// ```
+/// # use rotor_core as rotor;
 /// use std::time::Duration;
-/// use rotor_core::{Blocking, Config};
+/// use rotor::{Blocking, Config};
 ///
 /// let blocking = Blocking::new()
 ///     .patience(Duration::from_millis(20))

@@ -11,8 +11,9 @@ use std::sync::Arc;
 /// `Clone`.
 ///
 /// ```
+/// # use rotor_core as rotor;
 /// use std::sync::{Arc, Mutex};
-/// use rotor_core::SharedContext;
+/// use rotor::SharedContext;
 ///
 /// #[derive(Clone, Default)]
 /// struct Shared {

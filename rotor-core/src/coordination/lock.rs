@@ -19,7 +19,8 @@ use crate::sync::{Mutex, MutexGuard};
 /// what is needed within one event only is better in the context, or in a `Mutex` of std.
 ///
 /// ```
-/// use rotor_core::Lock;
+/// # use rotor_core as rotor;
+/// use rotor::Lock;
 ///
 /// let ledger = Lock::new(vec![1, 2]);
 /// let mut held = ledger.try_take().expect("nobody holds it");

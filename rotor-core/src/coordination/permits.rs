@@ -22,8 +22,9 @@ use crate::time::Time;
 /// itself back when it is dropped, to the first who waits.
 ///
 /// ```
-/// use rotor_core::{Future, Outcome, Permit, Permits, Response, Scope};
-/// # use rotor_core::{Machine, Infallible};
+/// # use rotor_core as rotor;
+/// use rotor::{Future, Outcome, Permit, Permits, Response, Scope};
+/// # use rotor::{Machine, Infallible};
 ///
 /// enum Writer {
 ///     Waits(Future<Permit>),

@@ -62,8 +62,9 @@ use crate::wake_queue::WakeQueue;
 /// A loop that is being set up: it takes machines, but has no context yet.
 ///
 /// ```
-/// use rotor_core::{Config, Exit, Loop, Response};
-/// # use rotor_core::{Machine, Scope, Infallible};
+/// # use rotor_core as rotor;
+/// use rotor::{Config, Exit, Loop, Response};
+/// # use rotor::{Machine, Scope, Infallible};
 /// # struct Once;
 /// # impl Machine for Once {
 /// #     type Context = u32;
@@ -194,7 +195,8 @@ impl<M: Machine, B: Backend> Loop<M, B> {
     /// context, which they are put into:
     ///
     /// ```
-    /// use rotor_core::{Config, Loop, Machine, Mailbox, Response, Scope, Sender, Infallible, rotor_compose};
+    /// # use rotor_core as rotor;
+    /// use rotor::{Config, Loop, Machine, Mailbox, Response, Scope, Sender, Infallible, rotor_compose};
     ///
     /// struct Shared {
     ///     log: Sender<&'static str>,
@@ -308,8 +310,9 @@ impl<M: Machine, B: Backend> LoopInstance<M, B> {
     /// changes nothing.
     ///
     /// ```
+    /// # use rotor_core as rotor;
     /// use std::time::Duration;
-    /// use rotor_core::{Config, Infallible, Loop, Machine, Response, Scope};
+    /// use rotor::{Config, Infallible, Loop, Machine, Response, Scope};
     ///
     /// /// Looks something up where that takes long.
     /// struct Lookup(u32);

@@ -43,8 +43,9 @@ impl<M: Machine, B: Backend> LoopInstance<M, B> {
     /// `handing_over` before or after it, changes nothing: the first counts.
     ///
     /// ```
+    /// # use rotor_core as rotor;
     /// use std::sync::{Arc, Mutex, mpsc};
-    /// use rotor_core::{Config, Infallible, Loop, Machine, Response, Scope, SharedContext};
+    /// use rotor::{Config, Infallible, Loop, Machine, Response, Scope, SharedContext};
     ///
     /// #[derive(Clone, Default)]
     /// struct Shared(Arc<Mutex<Vec<&'static str>>>);

@@ -12,10 +12,11 @@ impl<V> Port<V> {
     /// Nobody is woken when the machine ends and its future lives on elsewhere.
     ///
     /// ```
+    /// # use rotor_core as rotor;
     /// use std::pin::Pin;
     /// use std::task::Poll;
     ///
-    /// use rotor_core::Port;
+    /// use rotor::Port;
     ///
     /// /// Works on the value until it is there, or nobody wants it any more.
     /// async fn answer<V>(port: Port<V>, mut work: Pin<Box<dyn Future<Output = V> + Send>>) {

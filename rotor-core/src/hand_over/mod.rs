@@ -7,11 +7,12 @@
 //! never closed, and what waited in their queues is served by whoever accepts it.
 //!
 //! ```no_run
-//! use rotor_core::hand_over::HandOver;
-//! use rotor_core::net::{ListenOptions, TcpListener};
-//! use rotor_core::threads::LoopGroup;
+//! # use rotor_core as rotor;
+//! use rotor::hand_over::HandOver;
+//! use rotor::net::{ListenOptions, TcpListener};
+//! use rotor::threads::LoopGroup;
 //! use std::time::Duration;
-//! # use rotor_core::{BoxError, Config, Infallible, Loop, Machine, Response};
+//! # use rotor::{BoxError, Config, Infallible, Loop, Machine, Response};
 //! # struct Accepting(TcpListener);
 //! # impl Machine for Accepting { type Context = (); type Seed = Infallible; }
 //!
@@ -28,7 +29,7 @@
 //!     }
 //!     Ok(creator.instantiate(()))
 //! })?;
-//! rotor_core::signals::drain_on_termination(group.handle(), Duration::from_secs(30))?;
+//! rotor::signals::drain_on_termination(group.handle(), Duration::from_secs(30))?;
 //! // This one serves: the other may go. From here on it waits for its own successor.
 //! hand_over.ready(group.handle(), Duration::from_secs(60))?;
 //! group.join();

@@ -27,8 +27,9 @@ pub trait Net: 'static {
 /// [`Inet`](super::Inet) is one, and the simulated network; every `Net` that can be is, by itself.
 ///
 /// ```
-/// use rotor_core::net::{IpNet, Listener, ListenOptions};
-/// use rotor_core::Scope;
+/// # use rotor_core as rotor;
+/// use rotor::net::{IpNet, Listener, ListenOptions};
+/// use rotor::Scope;
 /// use std::net::SocketAddr;
 ///
 /// fn listen<N: IpNet, C>(address: SocketAddr, scope: &Scope<'_, C>) -> std::io::Result<N::Listener> {

@@ -10,7 +10,8 @@ use crate::notifier::Notifier;
 /// and the batch was dropped, so that there are no more.
 ///
 /// ```
-/// use rotor_core::{Future, Job, OffloadPool, Scope};
+/// # use rotor_core as rotor;
+/// use rotor::{Future, Job, OffloadPool, Scope};
 ///
 /// fn squares<C>(numbers: Vec<u64>, scope: &Scope<'_, C>) -> Vec<Future<u64>> {
 ///     let batch = scope.create_batch();

@@ -36,9 +36,10 @@ pub struct OffloadFull<F>(pub F);
 /// Makes an [`OffloadPool`]; each setting has a default.
 ///
 /// ```
-/// use rotor_core::{OffloadPool, WhenFull};
+/// # use rotor_core as rotor;
+/// use rotor::{OffloadPool, WhenFull};
 ///
-/// # fn main() -> Result<(), rotor_core::PoolError> {
+/// # fn main() -> Result<(), rotor::PoolError> {
 /// let disk = OffloadPool::builder()
 ///     .name("disk")
 ///     .threads_max(2)

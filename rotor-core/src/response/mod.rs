@@ -21,7 +21,8 @@ pub type BoxError = Box<dyn Error + Send + Sync>;
 /// for one that may not.
 ///
 /// ```
-/// use rotor_core::{Response, Time};
+/// # use rotor_core as rotor;
+/// use rotor::{Response, Time};
 /// use std::time::Duration;
 ///
 /// let now = Time::ZERO;
@@ -108,7 +109,8 @@ impl<M, N> Response<M, N> {
     /// Runs `handler`, in which `?` may be used, and turns an early error into [`Response::error`].
     ///
     /// ```
-    /// use rotor_core::Response;
+    /// # use rotor_core as rotor;
+    /// use rotor::Response;
     ///
     /// fn parse(input: &str) -> Response<u32> {
     ///     Response::attempt(|| Ok(Response::ok(input.parse()?)))
@@ -201,7 +203,8 @@ impl<M, N> Response<M, N> {
     /// machine of the program:
     ///
     /// ```
-    /// use rotor_core::Response;
+    /// # use rotor_core as rotor;
+    /// use rotor::Response;
     ///
     /// # struct Listening(u16);
     /// # enum App { Listening(Listening) }

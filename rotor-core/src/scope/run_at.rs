@@ -42,7 +42,8 @@ impl<C> Scope<'_, C> {
     /// Runs work where `place` says, now or on another thread.
     ///
     /// ```
-    /// use rotor_core::{Future, Place, Ran, Scope};
+    /// # use rotor_core as rotor;
+    /// use rotor::{Future, Place, Ran, Scope};
     ///
     /// enum Lookup {
     ///     Found(u32),

@@ -13,8 +13,9 @@ use crate::recv_mode::INPUT_BYTES_MAX;
 /// What the connections of a client share: every limit, how to connect, the counters.
 ///
 /// ```
-/// use rotor_http::client::ClientConfig;
-/// use rotor_http::Limits;
+/// # mod rotor { pub use rotor_http as http; }
+/// use rotor::http::client::ClientConfig;
+/// use rotor::http::Limits;
 /// use std::time::Duration;
 ///
 /// let config = ClientConfig::new().limits(Limits::new().response_timeout(Duration::from_secs(5)));

@@ -19,7 +19,8 @@ use crate::semantics::status::Status;
 /// [stored](Fetch::stored) instead): it writes what it was told and finishes with a [`Fetched`].
 ///
 /// ```
-/// use rotor_http::client::Fetch;
+/// # mod rotor { pub use rotor_http as http; }
+/// use rotor::http::client::Fetch;
 ///
 /// let fetch: Fetch<()> = Fetch::post("/notes", "a note").host("example.com").header("Content-Type", "text/plain");
 /// ```
@@ -115,7 +116,8 @@ impl<C> Fetch<C> {
     /// said counts. With the feature `body`.
     ///
     /// ```
-    /// use rotor_http::client::Fetch;
+    /// # mod rotor { pub use rotor_http as http; }
+    /// use rotor::http::client::Fetch;
     ///
     /// let fetch: Fetch<()> = Fetch::get("/archive.tar").host("example.com").stored(64 << 10, 1 << 30);
     /// ```

@@ -55,8 +55,9 @@ use crate::semantics::trailers::Trailers;
 /// Asking for the length of a page:
 ///
 /// ```
-/// use rotor_http::client::{Client, Head, Next, NoUpgrade, RecvMode, Request, Scope};
-/// use rotor_http::{MessageError, Method};
+/// # mod rotor { pub use rotor_http as http; }
+/// use rotor::http::client::{Client, Head, Next, NoUpgrade, RecvMode, Request, Scope};
+/// use rotor::http::{MessageError, Method};
 ///
 /// struct Length;
 ///

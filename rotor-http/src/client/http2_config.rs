@@ -12,7 +12,8 @@ use crate::h2::{FloodLimits, Rate};
 /// HTTP/1.1 has no use for.
 ///
 /// ```
-/// use rotor_http::client::{ClientConfig, Http2Config};
+/// # mod rotor { pub use rotor_http as http; }
+/// use rotor::http::client::{ClientConfig, Http2Config};
 ///
 /// let config = ClientConfig::new().http2(Http2Config::new().prior_knowledge(true));
 /// ```

@@ -9,11 +9,12 @@
 //! from any machine:
 //!
 //! ```
-//! use rotor_core::{Config, Future, Loop, Machine, Outcome, Response, Scope, Time};
-//! use rotor_core::net::TcpStream;
-//! use rotor_http::client::{ByAddress, Fetch, Fetched, Pool, PoolConfig, PoolMachine};
-//! use rotor_http::client::{ClientResult, ClientConfig};
-//! use rotor_core::rotor_compose;
+//! # mod rotor { pub use rotor_core::*; pub use rotor_http as http; }
+//! use rotor::{Config, Future, Loop, Machine, Outcome, Response, Scope, Time};
+//! use rotor::net::TcpStream;
+//! use rotor::http::client::{ByAddress, Fetch, Fetched, Pool, PoolConfig, PoolMachine};
+//! use rotor::http::client::{ClientResult, ClientConfig};
+//! use rotor::rotor_compose;
 //!
 //! struct Context {
 //!     pool: Pool<Fetch<Context>>,
@@ -29,7 +30,7 @@
 //!
 //! impl Machine for Asks {
 //!     type Context = Context;
-//!     type Seed = rotor_core::Infallible;
+//!     type Seed = rotor::Infallible;
 //!
 //!     fn timeout(self, scope: &mut Scope<'_, Context>) -> Response<Self, Self::Seed> {
 //!         let server = "127.0.0.1:80".parse().expect("an address");

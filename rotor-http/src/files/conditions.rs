@@ -14,8 +14,9 @@ use crate::semantics::fields::Fields;
 /// response would not be 2xx without them does not look at them (RFC 9110 §13.2.1).
 ///
 /// ```
-/// use rotor_http::files::{Conditions, EntityTag, Validators, Evaluation};
-/// use rotor_http::server::Head;
+/// # mod rotor { pub use rotor_http as http; }
+/// use rotor::http::files::{Conditions, EntityTag, Validators, Evaluation};
+/// use rotor::http::server::Head;
 ///
 /// fn is_known_to_the_peer(head: &Head<'_>, tag: &EntityTag, now: i64) -> bool {
 ///     let validators = Validators { tag: Some(tag), modified: None, modified_is_strong: false };

@@ -13,7 +13,8 @@ use super::tag_key::TagKey;
 /// What is served, and how.
 ///
 /// ```no_run
-/// use rotor_http::files::FilesConfig;
+/// # mod rotor { pub use rotor_http as http; }
+/// use rotor::http::files::FilesConfig;
 ///
 /// # fn main() -> std::io::Result<()> {
 /// let files = FilesConfig::new("/srv/www").cache_control("max-age=3600").open()?;
@@ -81,7 +82,8 @@ impl FilesConfig {
     /// changes nothing.
     ///
     /// ```no_run
-    /// use rotor_http::files::FilesConfig;
+    /// # mod rotor { pub use rotor_http as http; }
+    /// use rotor::http::files::FilesConfig;
     ///
     /// # fn main() -> std::io::Result<()> {
     /// let files = FilesConfig::new("/srv/app/assets").mounted_at("/static").open()?;
@@ -174,7 +176,8 @@ impl FilesConfig {
     /// set it in each process. Who gets to know it can find inodes again, no more.
     ///
     /// ```no_run
-    /// use rotor_http::files::FilesConfig;
+    /// # mod rotor { pub use rotor_http as http; }
+    /// use rotor::http::files::FilesConfig;
     ///
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let key: [u8; 16] = std::fs::read("/etc/my-service/tag-key")?.as_slice().try_into()?;

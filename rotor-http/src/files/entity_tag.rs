@@ -7,7 +7,8 @@ use super::tag_key::TagKey;
 /// A validator of one version of a representation: an opaque text, and whether it is weak.
 ///
 /// ```
-/// use rotor_http::files::EntityTag;
+/// # mod rotor { pub use rotor_http as http; }
+/// use rotor::http::files::EntityTag;
 ///
 /// let tag = EntityTag::new_weak("v1").expect("no quote in it");
 /// assert_eq!(tag.as_str(), "W/\"v1\"");

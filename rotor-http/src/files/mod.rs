@@ -4,10 +4,11 @@
 //! no way leads out of the directory, and neither a FIFO nor a device in it is ever opened.
 //!
 //! ```no_run
-//! use rotor_core::net::{ListenOptions, Listener, TcpListener};
-//! use rotor_core::{Config, Loop, Response};
-//! use rotor_http::files::{FilesConfig, StaticFiles};
-//! use rotor_http::server::{self, HttpAccept, HttpSeed, ServerConfig};
+//! # mod rotor { pub use rotor_core::*; pub use rotor_http as http; }
+//! use rotor::net::{ListenOptions, Listener, TcpListener};
+//! use rotor::{Config, Loop, Response};
+//! use rotor::http::files::{FilesConfig, StaticFiles};
+//! use rotor::http::server::{self, HttpAccept, HttpSeed, ServerConfig};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let files = FilesConfig::new("/srv/www").open()?;

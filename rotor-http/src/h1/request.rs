@@ -12,7 +12,8 @@ use crate::semantics::target::{Form, Target};
 /// is an error and does nothing.
 ///
 /// ```
-/// use rotor_http::h1::{Method, RequestState};
+/// # mod rotor { pub use rotor_http as http; }
+/// use rotor::http::h1::{Method, RequestState};
 ///
 /// let mut out = Vec::new();
 /// let mut request = RequestState::new();
@@ -21,7 +22,7 @@ use crate::semantics::target::{Form, Target};
 /// request.done_headers(&mut out)?;
 /// request.done(&mut out)?;
 /// assert_eq!(out, b"GET / HTTP/1.1\r\nHost: example.com\r\n\r\n");
-/// # Ok::<(), rotor_http::h1::MessageError>(())
+/// # Ok::<(), rotor::http::h1::MessageError>(())
 /// ```
 #[derive(Debug, Clone, Copy)]
 pub struct RequestState {

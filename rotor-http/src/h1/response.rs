@@ -65,7 +65,8 @@ pub enum Ending {
 /// nothing of which has been sent.
 ///
 /// ```
-/// use rotor_http::h1::{DateCache, Ending, ReplyTo, ResponseState, Status};
+/// # mod rotor { pub use rotor_http as http; }
+/// use rotor::http::h1::{DateCache, Ending, ReplyTo, ResponseState, Status};
 ///
 /// let mut out = Vec::new();
 /// let mut response = ResponseState::new(ReplyTo { keep_alive: true, ..ReplyTo::unreadable() });
@@ -77,7 +78,7 @@ pub enum Ending {
 /// response.done(&mut out)?;
 /// assert_eq!(response.ending(), Ending::KeepAlive);
 /// assert!(out.starts_with(b"HTTP/1.1 200 OK\r\n") && out.ends_with(b"\r\n\r\nhi"));
-/// # Ok::<(), rotor_http::h1::MessageError>(())
+/// # Ok::<(), rotor::http::h1::MessageError>(())
 /// ```
 #[derive(Debug, Clone, Copy)]
 pub struct ResponseState {

@@ -18,7 +18,8 @@ impl Priority {
     /// Reads the value of a field. What is malformed or unknown in it is ignored: it is only a wish.
     ///
     /// ```
-    /// use rotor_http::h2::Priority;
+    /// # mod rotor { pub use rotor_http as http; }
+    /// use rotor::http::h2::Priority;
     ///
     /// assert_eq!(Priority::read(b"u=5, i"), Priority { urgency: 5, is_incremental: true });
     /// assert_eq!(Priority::read(b"u=9, x=\"y\""), Priority::DEFAULT);

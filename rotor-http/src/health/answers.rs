@@ -81,9 +81,10 @@ impl Health {
     /// written.
     ///
     /// ```
-    /// use rotor_http::Status;
-    /// use rotor_http::health::Health;
-    /// use rotor_http::server::{Head, Reply, Response, Scope};
+    /// # mod rotor { pub use rotor_http as http; }
+    /// use rotor::http::Status;
+    /// use rotor::http::health::Health;
+    /// use rotor::http::server::{Head, Reply, Response, Scope};
     ///
     /// fn serve(health: &Health, head: &Head<'_>, response: &mut Response<'_>, scope: &mut Scope<'_, ()>) -> Reply {
     ///     if let Some(reply) = health.answer(head, response, scope) {

@@ -12,10 +12,11 @@
 //! when all loops are held up, and however many connections there are.
 //!
 //! ```no_run
-//! use rotor_core::threads::LoopGroup;
-//! use rotor_core::{Drain, Pulses, signals};
-//! use rotor_http::health::Health;
-//! # use rotor_core::{BoxError, Config, Infallible, Loop, Machine};
+//! # mod rotor { pub use rotor_core::*; pub use rotor_http as http; }
+//! use rotor::threads::LoopGroup;
+//! use rotor::{Drain, Pulses, signals};
+//! use rotor::http::health::Health;
+//! # use rotor::{BoxError, Config, Infallible, Loop, Machine};
 //! # struct App; impl Machine for App { type Context = (); type Seed = Infallible; }
 //! use std::time::Duration;
 //!

@@ -27,8 +27,9 @@ use crate::semantics::date::DateCache;
 /// nothing.
 ///
 /// ```
-/// use rotor_http::server::ServerConfig;
-/// use rotor_http::Limits;
+/// # mod rotor { pub use rotor_http as http; }
+/// use rotor::http::server::ServerConfig;
+/// use rotor::http::Limits;
 ///
 /// let config = ServerConfig::new().limits(Limits::new().head_bytes_max(8 << 10)).server("example");
 /// ```

@@ -39,8 +39,9 @@ use crate::semantics::trailers::Trailers;
 /// Echoing a body of at most 1 MiB:
 ///
 /// ```
-/// use rotor_http::Status;
-/// use rotor_http::server::{Head, Next, NoUpgrade, RecvMode, Response, Scope, Server};
+/// # mod rotor { pub use rotor_http as http; }
+/// use rotor::http::Status;
+/// use rotor::http::server::{Head, Next, NoUpgrade, RecvMode, Response, Scope, Server};
 ///
 /// struct Echo;
 ///

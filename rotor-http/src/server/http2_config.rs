@@ -12,7 +12,8 @@ use crate::h2::{FloodLimits, Rate};
 /// those that HTTP/1.1 has no use for.
 ///
 /// ```
-/// use rotor_http::server::{Http2Config, ServerConfig};
+/// # mod rotor { pub use rotor_http as http; }
+/// use rotor::http::server::{Http2Config, ServerConfig};
 ///
 /// let config = ServerConfig::new().http2(Http2Config::new().prior_knowledge(true));
 /// ```

@@ -126,8 +126,9 @@ impl<S: Server> Next<S> {
     /// # Examples
     ///
     /// ```
-    /// use rotor_http::Status;
-    /// use rotor_http::server::{Head, Next, NoUpgrade, Response, Scope, Server};
+    /// # mod rotor { pub use rotor_http as http; }
+    /// use rotor::http::Status;
+    /// use rotor::http::server::{Head, Next, NoUpgrade, Response, Scope, Server};
     /// use std::time::Duration;
     ///
     /// struct Sum;

@@ -24,10 +24,11 @@ pub type HttpAccept<S, L> = Accept<HttpStream<S, <L as Listener>::Socket>, L>;
 /// # Examples
 ///
 /// ```
-/// use rotor_core::net::TcpListener;
-/// use rotor_core::{Config, Loop};
-/// use rotor_http::Status;
-/// use rotor_http::server::{
+/// # mod rotor { pub use rotor_core::*; pub use rotor_http as http; }
+/// use rotor::net::TcpListener;
+/// use rotor::{Config, Loop};
+/// use rotor::http::Status;
+/// use rotor::http::server::{
 ///     self, Head, HttpAccept, HttpSeed, Next, NoUpgrade, Response, Scope, Server, ServerConfig,
 /// };
 ///

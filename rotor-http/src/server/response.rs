@@ -247,8 +247,9 @@ impl<'a> Response<'a> {
     /// # Examples
     ///
     /// ```
-    /// use rotor_http::Status;
-    /// use rotor_http::server::{Head, Reply, Response, Scope};
+    /// # mod rotor { pub use rotor_http as http; }
+    /// use rotor::http::Status;
+    /// use rotor::http::server::{Head, Reply, Response, Scope};
     ///
     /// fn hello(head: &Head<'_>, response: &mut Response<'_>, _: &mut Scope<'_, ()>) -> Reply {
     ///     match head.path() {
@@ -312,8 +313,9 @@ impl<'a> Response<'a> {
     /// # Examples
     ///
     /// ```
-    /// use rotor_http::{MessageError, Status};
-    /// use rotor_http::server::Response;
+    /// # mod rotor { pub use rotor_http as http; }
+    /// use rotor::http::{MessageError, Status};
+    /// use rotor::http::server::Response;
     ///
     /// fn not_allowed(response: &mut Response<'_>) -> Result<(), MessageError> {
     ///     let allow: &[(&str, &[u8])] = &[("Allow", b"GET, HEAD")];

@@ -48,9 +48,10 @@ pub trait Route: 'static {
 /// An application beside the files that belong to it:
 ///
 /// ```
-/// use rotor_http::files::{Files, FilesConfig, StaticFiles};
-/// use rotor_http::Status;
-/// use rotor_http::server::{
+/// # mod rotor { pub use rotor_stream as stream; pub use rotor_http as http; }
+/// use rotor::http::files::{Files, FilesConfig, StaticFiles};
+/// use rotor::http::Status;
+/// use rotor::http::server::{
 ///     Head, HttpSeed, Next, NoUpgrade, RecvMode, Response, Route, Routed, Scope, Server, ServerConfig,
 /// };
 ///
@@ -101,8 +102,8 @@ pub trait Route: 'static {
 /// }
 ///
 /// # fn main() -> std::io::Result<()> {
-/// # use rotor_stream::testing::Driver;
-/// # use rotor_http::server::Connection;
+/// # use rotor::stream::testing::Driver;
+/// # use rotor::http::server::Connection;
 /// # let root = concat!(env!("CARGO_MANIFEST_DIR"), "/src");
 /// let files: Files = FilesConfig::new(root).open()?;
 /// let seed = HttpSeed::<Routed<Site>>::new(((), files), ServerConfig::new());

@@ -43,8 +43,9 @@ const DRAIN_TIME_MAX: Duration = Duration::from_secs(10);
 /// # Examples
 ///
 /// ```no_run
-/// use rotor_http::Status;
-/// use rotor_http::server::{Head, Reply, Response, Scope, ServeError, serve};
+/// # mod rotor { pub use rotor_http as http; }
+/// use rotor::http::Status;
+/// use rotor::http::server::{Head, Reply, Response, Scope, ServeError, serve};
 ///
 /// fn hello(_: &Head<'_>, response: &mut Response<'_>, _: &mut Scope<'_, ()>) -> Reply {
 ///     response.reply(Status::OK, "text/plain", b"Hello, World!")
@@ -75,8 +76,9 @@ where
 /// A count of requests for each of two threads, in its loop's context:
 ///
 /// ```no_run
-/// use rotor_http::Status;
-/// use rotor_http::server::{Head, Reply, Response, Scope, Serve, ServeError};
+/// # mod rotor { pub use rotor_http as http; }
+/// use rotor::http::Status;
+/// use rotor::http::server::{Head, Reply, Response, Scope, Serve, ServeError};
 ///
 /// fn count(_: &Head<'_>, response: &mut Response<'_>, requests: &mut Scope<'_, u64>) -> Reply {
 ///     **requests += 1;

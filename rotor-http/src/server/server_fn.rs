@@ -26,10 +26,11 @@ use crate::no_upgrade::NoUpgrade;
 /// Where [`serve`](super::serve) does not fit, a pointer to a function gives the machine a name:
 ///
 /// ```
-/// use rotor_core::net::TcpListener;
-/// use rotor_core::{Config, Loop};
-/// use rotor_http::Status;
-/// use rotor_http::server::{
+/// # mod rotor { pub use rotor_core::*; pub use rotor_http as http; }
+/// use rotor::net::TcpListener;
+/// use rotor::{Config, Loop};
+/// use rotor::http::Status;
+/// use rotor::http::server::{
 ///     self, Head, HttpAccept, HttpSeed, Reply, Response, Scope, ServerConfig, ServerFn,
 /// };
 ///

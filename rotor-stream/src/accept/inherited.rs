@@ -14,9 +14,10 @@ use rotor_core::net::{TcpListener, UnixListener};
 /// sockets and says in `LISTEN_FDS` how many there are.
 ///
 /// ```no_run
-/// use rotor_core::net::{ListenOptions, Listener, TcpListener};
-/// use rotor_core::Scope;
-/// use rotor_stream::InheritedListeners;
+/// # mod rotor { pub use rotor_core::*; pub use rotor_stream as stream; }
+/// use rotor::net::{ListenOptions, Listener, TcpListener};
+/// use rotor::Scope;
+/// use rotor::stream::InheritedListeners;
 /// use std::io;
 ///
 /// fn listener<C>(scope: &Scope<'_, C>) -> io::Result<TcpListener> {
@@ -75,8 +76,9 @@ impl InheritedListeners {
     /// them.
     ///
     /// ```no_run
-    /// use rotor_core::net::{ListenOptions, TcpListeners};
-    /// use rotor_stream::InheritedListeners;
+    /// # mod rotor { pub use rotor_core::*; pub use rotor_stream as stream; }
+    /// use rotor::net::{ListenOptions, TcpListeners};
+    /// use rotor::stream::InheritedListeners;
     /// use std::io;
     ///
     /// fn listeners(loops: usize) -> io::Result<TcpListeners> {

@@ -30,8 +30,9 @@ use crate::error::StreamError;
 /// share a loop.
 ///
 /// ```no_run
-/// # use rotor_core::Scope;
-/// # use rotor_stream::{Intent, Matched, Protocol, Transport};
+/// # mod rotor { pub use rotor_core::*; pub use rotor_stream as stream; }
+/// # use rotor::Scope;
+/// # use rotor::stream::{Intent, Matched, Protocol, Transport};
 /// # struct Echo;
 /// # impl Protocol for Echo {
 /// #     type Context = ();
@@ -39,9 +40,9 @@ use crate::error::StreamError;
 /// #     fn create(_: (), _: &mut Transport<'_>, _: &mut Scope<'_, ()>) -> Intent<Self> { Intent::done() }
 /// #     fn bytes_read(self, _: Matched, _: &mut Transport<'_>, _: &mut Scope<'_, ()>) -> Intent<Self> { Intent::done() }
 /// # }
-/// use rotor_core::net::{ListenOptions, TcpListener, TcpStream};
-/// use rotor_core::{Config, Loop};
-/// use rotor_stream::{Accept, AcceptConfig, Stream};
+/// use rotor::net::{ListenOptions, TcpListener, TcpStream};
+/// use rotor::{Config, Loop};
+/// use rotor::stream::{Accept, AcceptConfig, Stream};
 ///
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// type Server = Accept<Stream<Echo, TcpStream>, TcpListener>;

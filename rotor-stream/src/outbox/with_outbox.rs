@@ -37,9 +37,10 @@ pub trait HasOutbox: Protocol {
 /// Whoever connects hears what is said from then on:
 ///
 /// ```
-/// use rotor_core::Scope;
-/// use rotor_stream::testing::Driver;
-/// use rotor_stream::{HasOutbox, Intent, Matched, Outbox, OutboxConfig, OutboxSender, Protocol, Transport, WithOutbox};
+/// # mod rotor { pub use rotor_core::*; pub use rotor_stream as stream; }
+/// use rotor::Scope;
+/// use rotor::stream::testing::Driver;
+/// use rotor::stream::{HasOutbox, Intent, Matched, Outbox, OutboxConfig, OutboxSender, Protocol, Transport, WithOutbox};
 ///
 /// struct Listener(Outbox);
 ///

@@ -32,10 +32,11 @@ pub struct TestLoop<M: Machine> {
 /// [`Peer`], the other end, for all that is to happen *before* the next turn.
 ///
 /// ```
-/// # use rotor_core::Scope;
-/// # use rotor_stream::{Exception, Intent, Matched, Protocol, Transport};
+/// # mod rotor { pub use rotor_core::*; pub use rotor_stream as stream; }
+/// # use rotor::Scope;
+/// # use rotor::stream::{Exception, Intent, Matched, Protocol, Transport};
 /// # use std::io::Write;
-/// use rotor_stream::testing::Driver;
+/// use rotor::stream::testing::Driver;
 /// use std::time::Duration;
 ///
 /// # struct Upper;

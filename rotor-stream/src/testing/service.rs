@@ -31,8 +31,9 @@ pub struct ScriptedCalls<Q, R> {
 /// # Examples
 ///
 /// ```
-/// use rotor_core::{Future, Machine, Outcome, Response, Scope, Service, Infallible};
-/// use rotor_stream::testing::{TestLoop, service};
+/// # mod rotor { pub use rotor_core::*; pub use rotor_stream as stream; }
+/// use rotor::{Future, Machine, Outcome, Response, Scope, Service, Infallible};
+/// use rotor::stream::testing::{TestLoop, service};
 ///
 /// /// Asks for the double of a number, and notes it.
 /// struct Asker(Future<u32>);

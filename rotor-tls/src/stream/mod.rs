@@ -56,9 +56,10 @@ pub type MaybeTls<S> = Either<TlsStream<S>, S>;
 /// Where such a connection goes to: an address, or a [`Host`](rotor_stream::Host).
 ///
 /// ```
-/// use rotor_core::net::Either;
-/// use rotor_stream::Host;
-/// use rotor_tls::{MaybeTlsTarget, NameError, TlsClient};
+/// # mod rotor { pub use rotor_core::*; pub use rotor_stream as stream; pub use rotor_tls as tls; }
+/// use rotor::net::Either;
+/// use rotor::stream::Host;
+/// use rotor::tls::{MaybeTlsTarget, NameError, TlsClient};
 ///
 /// fn target(tls: &TlsClient, is_https: bool, name: &str) -> Result<MaybeTlsTarget<Host>, NameError> {
 ///     match is_https {

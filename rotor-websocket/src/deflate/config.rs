@@ -12,7 +12,8 @@
 /// length (RFC 7692 §9 leads to BREACH): do not mix the two.
 ///
 /// ```
-/// use rotor_websocket::{Deflate, WebSocketConfig};
+/// # mod rotor { pub use rotor_websocket as websocket; }
+/// use rotor::websocket::{Deflate, WebSocketConfig};
 ///
 /// let config = WebSocketConfig::new().deflate(Deflate::new().compress_min(1_000)).share();
 /// ```

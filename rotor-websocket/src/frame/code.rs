@@ -9,7 +9,8 @@ use std::fmt;
 /// [`Closed`](crate::Closed) and refused by [`new`](Code::new).
 ///
 /// ```
-/// use rotor_websocket::Code;
+/// # mod rotor { pub use rotor_websocket as websocket; }
+/// use rotor::websocket::Code;
 ///
 /// assert_eq!(Code::new(1000), Some(Code::NORMAL));
 /// assert_eq!(Code::new(4321).map(Code::number), Some(4321)); // one of an application's own

@@ -5,7 +5,8 @@ use std::time::Duration;
 /// How many connections and requests a pool holds, and how long.
 ///
 /// ```
-/// use rotor_http::client::PoolConfig;
+/// # mod rotor { pub use rotor_http as http; }
+/// use rotor::http::client::PoolConfig;
 /// use std::time::Duration;
 ///
 /// let config = PoolConfig::new().connections_per_origin_max(4).request_timeout(Duration::from_secs(10));

@@ -35,14 +35,15 @@ const BYTES_MAX: usize = 16 << 20;
 /// What an access log is like.
 ///
 /// ```no_run
-/// use rotor_http::server::{AccessLog, AccessLogConfig, LogFormat, ServerConfig};
+/// # mod rotor { pub use rotor_core::*; pub use rotor_http as http; }
+/// use rotor::http::server::{AccessLog, AccessLogConfig, LogFormat, ServerConfig};
 ///
 /// # fn main() -> std::io::Result<()> {
 /// let log = AccessLogConfig::file("/var/log/api/access.log").format(LogFormat::Combined).start()?;
 /// let config = ServerConfig::new().access_log(&log);
 /// // logrotate sends SIGHUP once it has renamed the file.
 /// let again = log.reopener();
-/// rotor_core::signals::on_hangup(move || again.reopen())?;
+/// rotor::signals::on_hangup(move || again.reopen())?;
 /// # Ok(())
 /// # }
 /// ```
