@@ -11,6 +11,7 @@ mod gateway;
 mod glossary;
 mod limits;
 mod links;
+mod packages;
 mod threats;
 #[path = "../structure/tokens.rs"]
 mod tokens;

@@ -1,0 +1,135 @@
+//! The packages that are published: that each brings what crates.io and docs.rs show of it.
+
+use crate::documents::{read, root};
+use crate::front_pages::CRATES;
+
+/// Beyond these crates.io refuses a package, when it is published and not before.
+const KEYWORDS_MAX: usize = 5;
+const KEYWORD_BYTES_MAX: usize = 20;
+const CATEGORIES_MAX: usize = 5;
+
+/// Of the list at <https://crates.io/category_slugs>, which refuses others: those that we use.
+const CATEGORIES: [&str; 12] = [
+    "asynchronous",
+    "cryptography",
+    "development-tools::debugging",
+    "development-tools::profiling",
+    "development-tools::testing",
+    "network-programming",
+    "os::linux-apis",
+    "simulation",
+    "web-programming",
+    "web-programming::http-client",
+    "web-programming::http-server",
+    "web-programming::websocket",
+];
+
+/// The directories of the members of the workspace that are published, as its manifest lists them.
+fn published() -> Vec<String> {
+    let workspace = read("Cargo.toml");
+    let (_, members) = workspace.split_once("members = [").expect("the workspace has members");
+    let (members, _) = members.split_once(']').expect("their list ends");
+    let directories = members.split('"').skip(1).step_by(2).map(str::to_string);
+    directories
+        .filter(|directory| {
+            !read(format!("{directory}/Cargo.toml")).contains("\npublish = false\n")
+        })
+        .collect()
+}
+
+/// What stands behind a key at the beginning of a line, up to the end of that.
+fn value<'a>(manifest: &'a str, key: &str) -> Option<&'a str> {
+    manifest.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(" = "))
+}
+
+/// The strings of a list in one line.
+fn list<'a>(manifest: &'a str, key: &str) -> Vec<&'a str> {
+    value(manifest, key).map_or(Vec::new(), |list| list.split('"').skip(1).step_by(2).collect())
+}
+
+/// Whether crates.io takes it.
+fn is_keyword(word: &str) -> bool {
+    word.len() <= KEYWORD_BYTES_MAX
+        && word.starts_with(|first: char| first.is_ascii_alphanumeric())
+        && word.chars().all(|c| c.is_ascii_alphanumeric() || "-_+".contains(c))
+}
+
+#[test]
+fn every_package_has_what_the_registry_shows() {
+    let packages = published();
+    assert!(packages.len() >= 16, "some of {packages:?} were not found");
+    for directory in packages {
+        let manifest = read(format!("{directory}/Cargo.toml"));
+        for inherited in ["version", "edition", "rust-version", "license", "repository"] {
+            let line = format!("\n{inherited}.workspace = true\n");
+            assert!(manifest.contains(&line), "{directory}: {inherited} is not the workspace's");
+        }
+        let description = value(&manifest, "description").expect("a package says what it is");
+        assert!((20..=120).contains(&description.len()), "{directory}: {description}");
+        let keywords = list(&manifest, "keywords");
+        assert!((3..=KEYWORDS_MAX).contains(&keywords.len()), "{directory}: {keywords:?}");
+        assert!(keywords.iter().all(|word| is_keyword(word)), "{directory}: {keywords:?}");
+        let categories = list(&manifest, "categories");
+        assert!((1..=CATEGORIES_MAX).contains(&categories.len()), "{directory}: {categories:?}");
+        assert!(
+            categories.iter().all(|slug| CATEGORIES.contains(slug)),
+            "{directory}: {categories:?}"
+        );
+        // Else docs.rs leaves out what a feature adds.
+        let pages = "\n[package.metadata.docs.rs]\nall-features = true\n";
+        assert!(manifest.contains(pages), "{directory}: docs.rs is not told to turn features on");
+    }
+}
+
+#[test]
+fn every_package_is_listed_where_packages_are() {
+    let (readme, workspace) = (read("README.md"), read("Cargo.toml"));
+    for directory in published() {
+        assert!(
+            CRATES.contains(&&*directory),
+            "tests/book/front_pages.rs does not know {directory}"
+        );
+        let name = if directory == "." { "rotor" } else { &directory };
+        let row = if directory == "." {
+            "\n| `rotor` |".into()
+        } else {
+            format!("\n| [`{name}`]({name}/) |")
+        };
+        assert!(readme.contains(&row), "the README's table of parts lacks {name}");
+        let path = format!("path = \"{directory}\"");
+        // With a version, without which none that depends on it can be published.
+        let is_named = workspace.lines().any(|line| {
+            line.starts_with(&format!("{name} = {{ version = \"")) && line.contains(&path)
+        });
+        assert!(
+            is_named,
+            "[workspace.dependencies] does not name {name} with a version and {path}"
+        );
+        let api = root().join(format!("api/{name}.txt"));
+        assert!(
+            api.exists(),
+            "{name}: its public API is not recorded; tests/long/public-api --write {name}"
+        );
+    }
+    for licence in ["LICENSE-APACHE", "LICENSE-MIT"] {
+        assert!(
+            root().join(licence).exists(),
+            "{licence}, which each package gets when it is published"
+        );
+    }
+}
+
+#[test]
+fn a_keyword_is_what_the_registry_takes() {
+    for (word, is_one) in [
+        ("event-loop", true),
+        ("http2", true),
+        ("state-machines-in-op", true),
+        ("state-machines-in-one", false),
+        ("two words", false),
+        ("-o", false),
+        ("", false),
+    ] {
+        assert_eq!(is_keyword(word), is_one, "{word:?}");
+    }
+}
