@@ -42,7 +42,7 @@ counters! {
         /// Blocks of fields that were far too large, or came in too many frames.
         field_floods,
         /// Too many frames that are no response: SETTINGS, PING, empty DATA and the like
-        /// ([`control_frames`](super::Http2Config::control_frames)).
+        /// (`Http2Config::control_frames`).
         frame_floods,
         /// Servers that did not acknowledge our settings in time.
         settings_timeouts,

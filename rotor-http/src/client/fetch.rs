@@ -16,7 +16,7 @@ use crate::semantics::method::Method;
 use crate::semantics::status::Status;
 
 /// A handler for requests and responses that fit into memory (the body of a response may be
-/// [stored](Fetch::stored) instead): it writes what it was told and finishes with a [`Fetched`].
+/// stored instead, by the function `stored`): it writes what it was told and finishes with a [`Fetched`].
 ///
 /// ```
 /// # mod rotor { pub use rotor_http as http; }

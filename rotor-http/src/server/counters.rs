@@ -25,13 +25,13 @@ counters! {
     /// | `idle_timeout`, `head_timeout`, `handler_timeout` | [`idle_timeouts`](Counters::idle_timeouts), [`head_timeouts`](Counters::head_timeouts), [`handler_timeouts`](Counters::handler_timeouts) |
     /// | `body_rate_min` after `body_grace` | [`body_timeouts`](Counters::body_timeouts) |
     /// | `response_rate_min` after `response_grace` | [`response_timeouts`](Counters::response_timeouts) |
-    /// | [`streams_max`](super::Http2Config::streams_max), [`responses_bytes_max`](super::Http2Config::responses_bytes_max) | [`streams_refused`](Counters::streams_refused) |
-    /// | [`collected_bytes_max`](super::Http2Config::collected_bytes_max) | [`bodies_held_back`](Counters::bodies_held_back) |
-    /// | [`continuations_max`](super::Http2Config::continuations_max), `head_bytes_max` on HTTP/2 | [`field_floods`](Counters::field_floods), [`heads_too_large`](Counters::heads_too_large) |
-    /// | [`resets`](super::Http2Config::resets), [`provoked_resets`](super::Http2Config::provoked_resets) | [`reset_floods`](Counters::reset_floods) |
-    /// | [`control_frames`](super::Http2Config::control_frames), [`small_data`](super::Http2Config::small_data) | [`frame_floods`](Counters::frame_floods) |
-    /// | [`stream_window`](super::Http2Config::stream_window), [`connection_window`](super::Http2Config::connection_window) | [`protocol_errors`](Counters::protocol_errors), [`streams_refused`](Counters::streams_refused) |
-    /// | [`settings_timeout`](super::Http2Config::settings_timeout) | [`settings_timeouts`](Counters::settings_timeouts) |
+    /// | `Http2Config::streams_max`, `Http2Config::responses_bytes_max` | [`streams_refused`](Counters::streams_refused) |
+    /// | `Http2Config::collected_bytes_max` | [`bodies_held_back`](Counters::bodies_held_back) |
+    /// | `Http2Config::continuations_max`, `head_bytes_max` on HTTP/2 | [`field_floods`](Counters::field_floods), [`heads_too_large`](Counters::heads_too_large) |
+    /// | `Http2Config::resets`, `Http2Config::provoked_resets` | [`reset_floods`](Counters::reset_floods) |
+    /// | `Http2Config::control_frames`, `Http2Config::small_data` | [`frame_floods`](Counters::frame_floods) |
+    /// | `Http2Config::stream_window`, `Http2Config::connection_window` | [`protocol_errors`](Counters::protocol_errors), [`streams_refused`](Counters::streams_refused) |
+    /// | `Http2Config::settings_timeout` | [`settings_timeouts`](Counters::settings_timeouts) |
     /// | `shutdown_timeout`, `linger_timeout`, `linger_bytes_max` | [`shutdown_timeouts`](Counters::shutdown_timeouts), [`linger_timeouts`](Counters::linger_timeouts), [`linger_overruns`](Counters::linger_overruns) |
     struct Counters {
         /// Connections that were made.
