@@ -80,7 +80,7 @@ impl Service {
                 let pairs = Pairs::read(request.query().unwrap_or_default())?;
                 Question::List(pairs.parse("limit")?.unwrap_or(20).min(LIST_MAX))
             }
-            Route::Add => Question::Add(json::read(request.body(), BODY_MAX)?),
+            Route::Add => Question::Add(json::read_body(request, BODY_MAX)?),
             Route::Show => Question::Show(parameters.parse("id")?),
             Route::Remove => Question::Remove(parameters.parse("id")?),
         })

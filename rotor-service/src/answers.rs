@@ -7,7 +7,10 @@ use crate::refused::Refused;
 /// The answer that [`Refused::reply`] gives, so that async handlers have `?`.
 impl From<Refused> for Answer {
     fn from(refused: Refused) -> Answer {
-        let answer = Answer::new(refused.status()).body("application/json", refused.to_json());
+        let answer = match refused.status() {
+            status if status.forbids_body() => Answer::new(status),
+            status => Answer::new(status).body("application/json", refused.to_json()),
+        };
         match refused.allow() {
             Some(allow) => answer.field("Allow", allow),
             None => answer,

@@ -1,7 +1,7 @@
 //! JSON in and out, by serde_json.
 
 #[cfg(feature = "async")]
-use rotor_async::http::Answer;
+use rotor_async::http::{Answer, Request};
 use rotor_http::Status;
 use rotor_http::server::{Reply, Response};
 use serde::Serialize;
@@ -10,7 +10,7 @@ use serde_json::error::Category;
 
 use crate::refused::Refused;
 
-/// Reads a body that is JSON.
+/// Reads octets that are JSON, whatever else is said of them; of a request, [`check_type`] comes first.
 ///
 /// # Errors
 ///
@@ -50,6 +50,46 @@ pub fn read<T: DeserializeOwned>(body: &[u8], octets_max: usize) -> Result<T, Re
         };
         Refused::new(status, error)
     })
+}
+
+/// Reads the body of a request that says that it is JSON: [`check_type`], then [`read`].
+///
+/// # Errors
+///
+/// Those of both; and 415 where the body is compressed, which is not undone here.
+#[cfg(feature = "async")]
+pub fn read_body<T: DeserializeOwned>(request: &Request, octets_max: usize) -> Result<T, Refused> {
+    check_type(request.field("Content-Type"))?;
+    if request.field("Content-Encoding").is_some_and(|it| !it.eq_ignore_ascii_case(b"identity")) {
+        return Err(unsupported("a body without content coding is expected"));
+    }
+    read(request.body(), octets_max)
+}
+
+/// Checks that a request's `Content-Type` is `application/json`, or `application/..+json`; what its
+/// parameters say means nothing, since JSON is UTF-8 (RFC 8259 §8.1).
+///
+/// Call it where cookies say who asks: what a page of another origin may send without asking first
+/// has no type, or one that is not JSON's.
+///
+/// # Errors
+///
+/// 415: it is another one, or none.
+pub fn check_type(content_type: Option<&[u8]>) -> Result<(), Refused> {
+    let essence = content_type.and_then(|value| value.split(|&octet| octet == b';').next());
+    let essence = essence.unwrap_or_default().trim_ascii().to_ascii_lowercase();
+    let is_json = match essence.strip_prefix(b"application/") {
+        Some(subtype) => subtype == b"json" || subtype.ends_with(b"+json"),
+        None => false,
+    };
+    match is_json {
+        true => Ok(()),
+        false => Err(unsupported("a body of the type application/json is expected")),
+    }
+}
+
+fn unsupported(reason: &str) -> Refused {
+    Refused::new(Status::UNSUPPORTED_MEDIA_TYPE, reason)
 }
 
 /// Answers with a value as JSON. One that JSON cannot say (a map whose keys are no strings) is a

@@ -9,7 +9,8 @@ use rotor_http::server::{Reply, Response};
 pub const REASON_CHARS_MAX: usize = 200;
 
 /// A request that is not served, through its peer's fault: a status and a reason, which are sent as
-/// JSON, `{"error":".."}`.
+/// JSON, `{"error":".."}`. One for OPTIONS is told here as well what there is, since its way to the
+/// peer is the same: past the handler.
 ///
 /// What fails for this side's reasons is none of it: log that, and answer with 500.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -37,6 +38,11 @@ impl Refused {
         Refused { allow: Some(allow.into()), ..refused }
     }
 
+    /// 204, with the methods that there are: what OPTIONS asks for (RFC 9110 §9.3.7).
+    pub fn options(allow: impl Into<String>) -> Refused {
+        Refused { allow: Some(allow.into()), ..Refused::new(Status::NO_CONTENT, "") }
+    }
+
     /// Returns the status.
     pub fn status(&self) -> Status {
         self.status
@@ -52,7 +58,7 @@ impl Refused {
         self.allow.as_deref()
     }
 
-    /// Returns the body of the answer.
+    /// Returns the body of the answer; 204 goes without.
     pub fn to_json(&self) -> String {
         let mut text = String::from("{\"error\":\"");
         for character in self.reason.chars() {
@@ -71,6 +77,9 @@ impl Refused {
     pub fn reply(&self, response: &mut Response<'_>) -> Reply {
         let allow = self.allow.as_ref().map(|allow| ("Allow", allow.as_bytes()));
         let fields: Vec<(&str, &[u8])> = allow.into_iter().collect();
+        if self.status.forbids_body() {
+            return response.reply_with(self.status, &fields, "", b"");
+        }
         response.reply_with(self.status, &fields, "application/json", self.to_json().as_bytes())
     }
 }

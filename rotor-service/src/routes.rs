@@ -13,7 +13,8 @@ use crate::refused::Refused;
 /// The values are yours: functions, or the variants of an enum on which a handler matches. A path may
 /// have parameters, `/todos/{id}`, and end with the rest of it, `/files/{*rest}`; of two routes that fit
 /// the one with fewer parameters wins. Looking one up allocates nothing. A slash at the end is a part of the
-/// path.
+/// path. HEAD is served by the route for GET, and OPTIONS is answered by the table, unless they have their
+/// own.
 ///
 /// # Examples
 ///
@@ -37,7 +38,7 @@ use crate::refused::Refused;
 /// let (wish, parameters) = routes.find(Method::Get, "/todos/7")?;
 /// assert_eq!((*wish, parameters.parse::<u32>("id")?), (Wish::Show, 7));
 /// let refused = routes.find(Method::Put, "/todos").expect_err("there is no such route");
-/// assert_eq!(refused.allow(), Some("GET, HEAD, POST"));
+/// assert_eq!(refused.allow(), Some("GET, HEAD, OPTIONS, POST"));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[doc(alias = "Router")]
@@ -88,13 +89,19 @@ impl<T> Routes<T> {
     ///
     /// # Errors
     ///
-    /// 404: no route has this path. 405, with `Allow`: those that have it are for other methods.
+    /// 404: no route has this path. 405, with `Allow`: those that have it are for other methods. 204, with
+    /// `Allow`, which is no error: OPTIONS asked for nothing else (RFC 9110 §9.3.7), of this path or,
+    /// as `*`, of all.
     pub fn find<'t, 'p>(
         &'t self,
         method: Method<'_>,
         path: &'p str,
     ) -> Result<(&'t T, Parameters<'t, 'p>), Refused> {
-        let found = self.finder.at(path).map_err(|_| Refused::not_found())?;
+        let found = match self.finder.at(path) {
+            Ok(found) => found,
+            Err(_) if method == Method::Options && path == "*" => return Err(self.options()),
+            Err(_) => return Err(Refused::not_found()),
+        };
         let methods = &self.paths[*found.value].methods;
         let of = |name: &str| methods.iter().find(|(own, _)| own == name);
         let route = of(method.as_str()).or_else(|| match method {
@@ -103,17 +110,24 @@ impl<T> Routes<T> {
         });
         match route {
             Some((_, value)) => Ok((value, Parameters(found.params))),
+            None if method == Method::Options => Err(Refused::options(allow(methods))),
             None => Err(Refused::not_allowed(allow(methods))),
         }
     }
+
+    /// What all of the table's paths are asked for.
+    fn options(&self) -> Refused {
+        Refused::options(allow(self.paths.iter().flat_map(|path| &path.methods)))
+    }
 }
 
-/// The methods, in order, with HEAD where there is GET.
-fn allow<T>(methods: &[(String, T)]) -> String {
-    let mut names: Vec<&str> = methods.iter().map(|(name, _)| name.as_str()).collect();
+/// The methods, in order, with HEAD where there is GET, and OPTIONS.
+fn allow<'t, T: 't>(methods: impl IntoIterator<Item = &'t (String, T)>) -> String {
+    let mut names: Vec<&str> = methods.into_iter().map(|(name, _)| name.as_str()).collect();
     if names.contains(&"GET") {
         names.push("HEAD");
     }
+    names.push("OPTIONS");
     names.sort_unstable();
     names.dedup();
     names.join(", ")
@@ -209,14 +223,18 @@ mod tests {
             (Method::Get, "/todos/7", "show"),
             (Method::Get, "/todos/new", "form"),
             (Method::Get, "/files/a/b", "file"),
-            (Method::Put, "/todos", "405 GET, HEAD, POST"),
-            (Method::Delete, "/todos/new", "405 GET, HEAD"),
-            (Method::Head, "/only", "405 PUT"),
-            (Method::Extension("GETT"), "/", "405 GET, HEAD"),
+            (Method::Put, "/todos", "405 GET, HEAD, OPTIONS, POST"),
+            (Method::Delete, "/todos/new", "405 GET, HEAD, OPTIONS"),
+            (Method::Head, "/only", "405 OPTIONS, PUT"),
+            (Method::Extension("GETT"), "/", "405 GET, HEAD, OPTIONS"),
             (Method::Get, "/todos/", "404 "),
             (Method::Get, "/todos/7/8", "404 "),
             (Method::Get, "", "404 "),
-            (Method::Options, "*", "404 "),
+            (Method::Options, "/todos", "204 GET, HEAD, OPTIONS, POST"),
+            (Method::Options, "/only", "204 OPTIONS, PUT"),
+            (Method::Options, "*", "204 DELETE, GET, HEAD, OPTIONS, POST, PUT"),
+            (Method::Options, "/none", "404 "),
+            (Method::Get, "*", "404 "),
             (Method::Get, "/TODOS", "404 "),
             (Method::Get, "/todos%2F7", "404 "),
         ] {
@@ -228,6 +246,15 @@ mod tests {
             };
             assert_eq!(found, expected, "{method} {path}");
         }
+    }
+
+    #[test]
+    fn options_has_a_route_of_its_own_where_that_is_added() {
+        let mut routes = table();
+        routes.add(Method::Options, "/only", "options").expect("a route");
+        assert_eq!(*routes.find(Method::Options, "/only").expect("a route").0, "options");
+        let refused = routes.find(Method::Get, "/only").expect_err("it is for others");
+        assert_eq!(refused.allow(), Some("OPTIONS, PUT"));
     }
 
     #[test]

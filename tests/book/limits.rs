@@ -23,6 +23,7 @@ use rotor::tls::{
 };
 use rotor::websocket::{Deflate, RoomConfig, WebSocketConfig};
 use rotor::{Blocking, Config, Drain, EVENTS_LIMIT, Grace, MACHINES_LIMIT, OffloadPool, TICK};
+use rotor_service::MultipartConfig;
 use rotor_uring::UringConfig;
 
 use crate::documents::read;
@@ -183,7 +184,7 @@ fn printed_amount(value: &str) -> u128 {
 fn the_page_of_limits_says_what_the_code_does() {
     let page = read("doc/limits.md");
     let files = FilesConfig::new("/");
-    let configs: [(&str, Limit); 23] = [
+    let configs: [(&str, Limit); 24] = [
         ("`rotor::Config`", coded(&Config::new())),
         ("`rotor::Blocking`", coded(&Blocking::new())),
         ("`rotor::stream::AcceptConfig`", coded(&AcceptConfig::new())),
@@ -207,6 +208,7 @@ fn the_page_of_limits_says_what_the_code_does() {
         ("`rotor::dns::ResolverConfig`", coded(&ResolverConfig::new(ResolvConf::default()))),
         ("`rotor::dns::ResolvConf`", coded(&ResolvConf::default())),
         ("`rotor_uring::UringConfig`", coded(&UringConfig::new())),
+        ("`rotor_service::MultipartConfig`", coded(&MultipartConfig::new())),
     ];
     for (heading, coded) in configs {
         assert_eq!(documented(&page, heading), coded, "{heading}: left the page, right the code");
@@ -275,6 +277,9 @@ fn the_constants_of_the_crates_for_services_are_as_the_page_says() {
         ("PAIRS_MAX", rotor_service::PAIRS_MAX),
         ("COOKIES_MAX", rotor_service::COOKIES_MAX),
         ("REASON_CHARS_MAX", rotor_service::REASON_CHARS_MAX),
+        ("COMPRESSED_BYTES_MIN", rotor_service::COMPRESSED_BYTES_MIN),
+        ("WHOLE_BYTES_MAX", rotor_service::WHOLE_BYTES_MAX),
+        ("ENCODER_BYTES_MAX", rotor_service::ENCODER_BYTES_MAX),
     ];
     for (heading, coded) in
         [("Constants of `rotor_tower`", &tower[..]), ("Constants of `rotor_service`", &service)]

@@ -34,7 +34,7 @@ impl Drop for Directory {
 
 /// Status, body and head of an answer, which is JSON or nothing.
 fn send(server: &Server, start: &str, body: &str) -> (String, Value, String) {
-    let (head, body) = ask(server, start, "", body);
+    let (head, body) = ask(server, start, "Content-Type: application/json\r\n", body);
     let value = match body.is_empty() {
         true => Value::Null,
         false => serde_json::from_str(&body).unwrap_or_else(|error| panic!("{error}: {body}")),
@@ -83,9 +83,15 @@ fn every_refusal_has_its_status_and_says_why_in_json() {
         let (found, error, head) = send(&server, start, body);
         assert_eq!(found, status, "{start}");
         assert!(error["error"].is_string(), "{start}: {error}");
-        let allow = (status == "405").then_some("GET, HEAD, POST");
+        let allow = (status == "405").then_some("GET, HEAD, OPTIONS, POST");
         assert_eq!(field(&head, "Allow"), allow, "{start}");
     }
+    let (head, why) =
+        ask(&server, "POST /notes", "Content-Type: text/plain\r\n", r#"{"text": "a"}"#);
+    assert!(head.starts_with("HTTP/1.1 415 ") && why.starts_with("{\"error\":"), "{head}");
+    let (head, _) = ask(&server, "OPTIONS /notes/1", "", "");
+    assert!(head.starts_with("HTTP/1.1 204 "), "{head}");
+    assert_eq!(field(&head, "Allow"), Some("DELETE, GET, HEAD, OPTIONS"));
     // Beyond the limit of the connection, which refuses by its own page.
     let (head, _) = ask(&server, "POST /notes", "", &longer);
     assert_eq!(&head[9..12], "413");

@@ -40,9 +40,30 @@ impl Answer {
         self
     }
 
+    /// Without the fields of this name, in any case; `Content-Type` goes with the body.
+    pub fn without(mut self, name: &str) -> Answer {
+        self.fields.retain(|(own, _)| !own.eq_ignore_ascii_case(name));
+        self
+    }
+
     /// Returns the status.
     pub fn status(&self) -> Status {
         self.status
+    }
+
+    /// Returns the type of the body; absent where there is none.
+    pub fn content_type(&self) -> Option<&str> {
+        self.content_type.as_deref()
+    }
+
+    /// Returns the fields, in order, without `Content-Type`.
+    pub fn fields(&self) -> impl Iterator<Item = (&str, &[u8])> {
+        self.fields.iter().map(|(name, value)| (name.as_str(), value.as_slice()))
+    }
+
+    /// Returns the octets of the body.
+    pub fn content(&self) -> &[u8] {
+        &self.body
     }
 
     pub(super) fn write(self, response: &mut Response<'_>) -> Result<(), MessageError> {

@@ -1,0 +1,84 @@
+//! `CompressionLayer`: compression around an async handler.
+
+use rotor_async::http::{Answer, Handler, Request};
+use rotor_http::server::Scope;
+
+use super::Compression;
+
+/// Fields that say that an answer is coded, is a part, or is to stay as it is.
+const LEFT_ALONE: &[&str] = &["Content-Encoding", "Content-Range"];
+
+impl Compression {
+    /// Puts this around an async handler. An answer that is coded already, or whose `Cache-Control`
+    /// says `no-transform`, stays as it is; the `ETag` of one that is coded here becomes weak.
+    ///
+    /// ```no_run
+    /// use rotor_async::http::{Answer, Request, serve};
+    /// use rotor_service::Compression;
+    ///
+    /// async fn page(_: Request) -> Answer {
+    ///     Answer::from("All work and no play. ".repeat(1_000))
+    /// }
+    ///
+    /// fn main() -> Result<(), rotor_http::server::ServeError> {
+    ///     serve("127.0.0.1:3000", Compression::new().layer(page))
+    /// }
+    /// ```
+    pub fn layer<H>(self, handler: H) -> CompressionLayer<H> {
+        CompressionLayer { compression: self, handler }
+    }
+}
+
+/// What [`Compression::layer`] makes.
+#[derive(Clone, Debug)]
+pub struct CompressionLayer<H> {
+    compression: Compression,
+    handler: H,
+}
+
+impl<C, H: Handler<C>> Handler<C> for CompressionLayer<H> {
+    type Answer = Answer;
+
+    fn handle(
+        &self,
+        request: Request,
+        scope: &mut Scope<'_, C>,
+    ) -> impl Future<Output = Answer> + 'static {
+        let taken = self.compression.check(request.fields());
+        let handled = self.handler.handle(request, scope);
+        async move {
+            let answer = handled.await.into();
+            if is_left_alone(&answer) {
+                return answer;
+            }
+            let Some(content_type) = answer.content_type() else { return answer };
+            let (encoding, body) = taken.whole(answer.status(), content_type, answer.content());
+            let (content_type, body) = (content_type.to_owned(), body.into_owned());
+            let mut answer = answer;
+            if encoding.coding().is_some() {
+                answer = weak(answer).without("Accept-Ranges").body(content_type, body);
+            }
+            let fields = encoding.fields().iter();
+            fields.fold(answer, |answer, (name, value)| answer.field(*name, *value))
+        }
+    }
+}
+
+fn is_left_alone(answer: &Answer) -> bool {
+    answer.fields().any(|(name, value)| {
+        LEFT_ALONE.iter().any(|left| name.eq_ignore_ascii_case(left))
+            || (name.eq_ignore_ascii_case("Cache-Control")
+                && value.to_ascii_lowercase().windows(12).any(|part| part == b"no-transform"))
+    })
+}
+
+/// Coded it is equivalent to what the tag was made of, no longer the same octets (RFC 9110 §8.8.1).
+fn weak(answer: Answer) -> Answer {
+    let tag = answer.fields().find(|(name, _)| name.eq_ignore_ascii_case("ETag"));
+    match tag.map(|(_, value)| value.to_vec()) {
+        Some(tag) if !tag.starts_with(b"W/") => {
+            answer.without("ETag").field("ETag", [b"W/", tag.as_slice()].concat())
+        }
+        _ => answer,
+    }
+}

@@ -1,0 +1,231 @@
+//! `Compression`: which answers are made smaller, and for whom.
+
+mod coding;
+mod encoder;
+#[cfg(feature = "async")]
+mod layer;
+#[cfg(test)]
+mod tests;
+#[cfg(feature = "zstd")]
+mod zstd;
+
+use std::borrow::Cow;
+
+use rotor_http::Status;
+use rotor_http::server::{Reply, Response};
+
+pub use self::coding::Coding;
+pub use self::encoder::{ENCODER_BYTES_MAX, Encoder};
+#[cfg(feature = "async")]
+pub use self::layer::CompressionLayer;
+
+/// Octets of a body from which compression is worth it: what is shorter fits a packet as it is.
+pub const COMPRESSED_BYTES_MIN: usize = 1 << 10;
+
+/// Octets of a body that is compressed whole, on the loop, at most: some 20 ms. A longer one is sent
+/// as it is, or in pieces by an [`Encoder`].
+pub const WHOLE_BYTES_MAX: usize = 1 << 20;
+
+/// Compression of answers: gzip, and zstd with the feature of that name, for clients that take them
+/// (RFC 9110 §12.5.3).
+///
+/// What is compressed: text, JSON, XML, scripts and the like, from 1 KiB, answered with a body to a request
+/// for no range. `Vary: Accept-Encoding` goes with each answer that would be another one for other
+/// clients. A client that refuses all but codings that are not here gets the answer as it is.
+///
+/// An answer that has both a secret and something that its requester has chosen tells, by its
+/// length, whether they resemble each other, encrypted or not (the attack is named BREACH): such answers
+/// are better sent as they are.
+///
+/// # Examples
+///
+/// A whole answer; a layer of async handlers is `Compression::layer`, with the feature `async`:
+///
+/// ```
+/// use rotor_http::Status;
+/// use rotor_http::server::{Head, Reply, Response, Scope};
+/// use rotor_service::Compression;
+///
+/// fn page(head: &Head<'_>, response: &mut Response<'_>, _: &mut Scope<'_, ()>) -> Reply {
+///     let fields = head.fields().iter().map(|field| (field.name, field.value));
+///     let taken = Compression::new().check(fields);
+///     let body = "All work and no play. ".repeat(1_000);
+///     taken.reply(response, Status::OK, &[], "text/plain", body.as_bytes())
+/// }
+/// # let _ = page;
+/// ```
+///
+/// A stream: its head goes with [`Encoding::fields`], its pieces through an [`Encoder`]:
+///
+/// ```
+/// use rotor_http::Status;
+/// use rotor_service::Compression;
+///
+/// let taken = Compression::new().check([("Accept-Encoding", &b"gzip;q=0.8"[..])]);
+/// let encoding = taken.encoding(Status::OK, "text/csv", None);
+/// assert_eq!(encoding.fields().len(), 2, "`Content-Encoding` and `Vary`");
+/// let mut encoder = encoding.encoder().expect("it is a stream of text");
+/// let first = encoder.write(b"a,b,c\n")?.to_vec();
+/// # let _ = first;
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct Compression {
+    bytes_min: usize,
+}
+
+impl Compression {
+    /// All codings that are here, for bodies from 1 KiB.
+    pub fn new() -> Compression {
+        Compression { bytes_min: COMPRESSED_BYTES_MIN }
+    }
+
+    /// From how many octets a body is compressed. Default: 1 KiB.
+    pub fn bytes_min(self, bytes_min: usize) -> Compression {
+        Compression { bytes_min }
+    }
+
+    /// Reads what a client takes from its request's fields: `request.fields()` of an async handler,
+    /// `head.fields().iter().map(|field| (field.name, field.value))`.
+    pub fn check<'r>(&self, fields: impl IntoIterator<Item = (&'r str, &'r [u8])>) -> Taken {
+        let mut is_range = false;
+        let lines = fields.into_iter().filter_map(|(name, value)| {
+            is_range |= name.eq_ignore_ascii_case("Range");
+            name.eq_ignore_ascii_case("Accept-Encoding").then_some(value)
+        });
+        let coding = coding::best(lines.collect::<Vec<_>>().into_iter());
+        Taken { coding, is_range, bytes_min: self.bytes_min }
+    }
+}
+
+impl Default for Compression {
+    fn default() -> Compression {
+        Compression::new()
+    }
+}
+
+/// What a client takes: what [`Compression::check`] says of a request.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Taken {
+    coding: Option<Coding>,
+    /// The request is for a part: what it gets, be it whole, may be put beside what it has.
+    is_range: bool,
+    bytes_min: usize,
+}
+
+impl Taken {
+    /// Says how an answer goes out: one with this status, of this type and, where it is known, this
+    /// length. What is coded by itself already is not to be asked for.
+    pub fn encoding(&self, status: Status, content_type: &str, length: Option<u64>) -> Encoding {
+        let is_long = length.is_none_or(|length| length >= self.bytes_min as u64);
+        let has_whole_body = !status.forbids_body()
+            && !matches!(status, Status::PARTIAL_CONTENT | Status::RANGE_NOT_SATISFIABLE);
+        let varies = has_whole_body && !self.is_range && is_long && is_compressible(content_type);
+        Encoding { coding: self.coding.filter(|_| varies), varies }
+    }
+
+    /// Answers, compressed where that is right.
+    pub fn reply(
+        &self,
+        response: &mut Response<'_>,
+        status: Status,
+        fields: &[(&str, &[u8])],
+        content_type: &str,
+        body: &[u8],
+    ) -> Reply {
+        let (encoding, body) = self.whole(status, content_type, body);
+        let fields = [fields, encoding.fields()].concat();
+        response.reply_with(status, &fields, content_type, &body)
+    }
+
+    /// The whole of a body as it goes out, and which fields say so.
+    fn whole<'b>(
+        &self,
+        status: Status,
+        content_type: &str,
+        body: &'b [u8],
+    ) -> (Encoding, Cow<'b, [u8]>) {
+        let encoding = match body.len() <= WHOLE_BYTES_MAX {
+            true => self.encoding(status, content_type, Some(body.len() as u64)),
+            // The same for everybody.
+            false => Encoding { coding: None, varies: false },
+        };
+        match encoding.whole(body) {
+            Some(coded) => (encoding, Cow::Owned(coded)),
+            None => (Encoding { coding: None, ..encoding }, Cow::Borrowed(body)),
+        }
+    }
+}
+
+/// How an answer goes out.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Encoding {
+    coding: Option<Coding>,
+    /// It would be another one for other clients.
+    varies: bool,
+}
+
+impl Encoding {
+    /// Returns how it is coded; absent: not at all.
+    pub fn coding(&self) -> Option<Coding> {
+        self.coding
+    }
+
+    /// Returns the fields of the answer. One that is coded has no length before its end is there, no ranges
+    /// (`Accept-Ranges`), and an `ETag` that is weak, if any.
+    pub fn fields(&self) -> &'static [(&'static str, &'static [u8])] {
+        const VARY: (&str, &[u8]) = ("Vary", b"Accept-Encoding");
+        match (self.coding, self.varies) {
+            (Some(Coding::Gzip), _) => &[("Content-Encoding", b"gzip"), VARY],
+            (Some(Coding::Zstd), _) => &[("Content-Encoding", b"zstd"), VARY],
+            (None, true) => &[VARY],
+            (None, false) => &[],
+        }
+    }
+
+    /// Returns what codes the pieces of the body; absent where they go out as they are.
+    pub fn encoder(&self) -> Option<Encoder> {
+        // Those that are not here are not taken.
+        self.coding.and_then(|coding| Encoder::new(coding).ok())
+    }
+
+    /// The whole, where it is coded and shorter so.
+    fn whole(&self, body: &[u8]) -> Option<Vec<u8>> {
+        let mut encoder = self.encoder()?;
+        let mut coded = encoder.write(body).ok()?.to_vec();
+        coded.extend(encoder.finish().ok()?);
+        (coded.len() < body.len()).then_some(coded)
+    }
+}
+
+/// Whether a body of this type becomes smaller: what is no picture, sound or archive, which are
+/// compressed by themselves. A stream of events is not, since it would wait in the encoder.
+fn is_compressible(content_type: &str) -> bool {
+    let essence = content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    let Some((kind, subtype)) = essence.split_once('/') else { return false };
+    match kind {
+        "text" => subtype != "event-stream",
+        "font" => matches!(subtype, "ttf" | "otf" | "sfnt" | "collection"),
+        _ if subtype.ends_with("+json") || subtype.ends_with("+xml") => true,
+        "image" => matches!(subtype, "bmp" | "x-icon" | "vnd.microsoft.icon"),
+        "application" => matches!(
+            subtype,
+            "json"
+                | "javascript"
+                | "ecmascript"
+                | "xml"
+                | "xml-dtd"
+                | "wasm"
+                | "x-ndjson"
+                | "jsonl"
+                | "json-seq"
+                | "graphql"
+                | "rtf"
+                | "sql"
+                | "yaml"
+                | "toml"
+                | "x-www-form-urlencoded"
+        ),
+        _ => false,
+    }
+}

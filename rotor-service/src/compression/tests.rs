@@ -1,0 +1,185 @@
+//! What is compressed, for whom, and that it comes back; how much memory that takes.
+
+use std::io::Read;
+
+use super::*;
+
+const ALL: &[Coding] = &[
+    Coding::Gzip,
+    #[cfg(feature = "zstd")]
+    Coding::Zstd,
+];
+
+fn decoded(coding: Coding, coded: &[u8]) -> Vec<u8> {
+    let mut plain = Vec::new();
+    match coding {
+        Coding::Gzip => {
+            let mut reader = flate2::read::GzDecoder::new(coded);
+            reader.read_to_end(&mut plain).expect("it is whole");
+        }
+        #[cfg(feature = "zstd")]
+        Coding::Zstd => {
+            plain = Vec::with_capacity(1 << 22);
+            let count = zstd_safe::decompress(&mut plain, coded).expect("it is whole");
+            plain.truncate(count);
+        }
+        #[cfg(not(feature = "zstd"))]
+        Coding::Zstd => unreachable!("it is not here"),
+    }
+    plain
+}
+
+/// Octets of which nothing can be left out, the same ones each time.
+fn noise(count: usize) -> Vec<u8> {
+    let mut state = 1_u64;
+    let step = |_| {
+        state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 56) as u8
+    };
+    (0..count).map(step).collect()
+}
+
+#[test]
+fn what_is_compressed_depends_on_status_type_and_length() {
+    let taken = Compression::new().check([("accept-encoding", &b"gzip"[..])]);
+    let (ok, text) = (Status::OK, "text/html; charset=utf-8");
+    let yes = (Some(Coding::Gzip), true);
+    let no = (None, false);
+    for (status, content_type, length, expected) in [
+        (ok, text, None, yes),
+        (ok, text, Some(1_023), no),
+        (ok, text, Some(1_024), yes),
+        (ok, text, Some(1_025), yes),
+        (Status::NOT_FOUND, text, Some(5_000), yes),
+        (Status::NO_CONTENT, text, None, no),
+        (Status::NOT_MODIFIED, text, None, no),
+        (Status::PARTIAL_CONTENT, text, Some(5_000), no),
+        (Status::RANGE_NOT_SATISFIABLE, text, Some(5_000), no),
+        (ok, "application/json", None, yes),
+        (ok, "Application/Problem+JSON", None, yes),
+        (ok, "image/svg+xml", None, yes),
+        (ok, "application/wasm", None, yes),
+        (ok, "font/ttf", None, yes),
+        (ok, "text/event-stream", None, no),
+        (ok, "image/png", None, no),
+        (ok, "font/woff2", None, no),
+        (ok, "video/mp4", None, no),
+        (ok, "application/zip", None, no),
+        (ok, "application/octet-stream", None, no),
+        (ok, "application/json-but-not", None, no),
+        (ok, "json", None, no),
+        (ok, "", None, no),
+    ] {
+        let encoding = taken.encoding(status, content_type, length);
+        let said = (encoding.coding(), encoding.varies);
+        assert_eq!(said, expected, "{status} {content_type:?} {length:?}");
+    }
+    let small = Compression::new().bytes_min(10).check([("Accept-Encoding", &b"gzip"[..])]);
+    for (length, expected) in [(9, no), (10, yes)] {
+        let encoding = small.encoding(ok, text, Some(length));
+        assert_eq!((encoding.coding(), encoding.varies), expected, "{length}");
+    }
+}
+
+#[test]
+fn the_fields_say_how_it_is_coded_and_that_others_get_it_otherwise() {
+    for (fields, said) in [
+        (&[][..], "Vary: Accept-Encoding;"),
+        (&[("Accept-Encoding", &b"gzip;q=0"[..])], "Vary: Accept-Encoding;"),
+        (&[("Accept-Encoding", b"gzip")], "Content-Encoding: gzip;Vary: Accept-Encoding;"),
+        (
+            &[("Accept-Encoding", b"br"), ("ACCEPT-ENCODING", b"gzip")],
+            "Content-Encoding: gzip;Vary: Accept-Encoding;",
+        ),
+        // What is asked for in parts is never coded.
+        (&[("Accept-Encoding", b"gzip"), ("Range", b"bytes=0-")], ""),
+        (&[("range", b"bytes=0-"), ("Accept-Encoding", b"gzip")], ""),
+    ] {
+        let encoding =
+            Compression::new().check(fields.iter().copied()).encoding(Status::OK, "text/css", None);
+        let text: String = encoding
+            .fields()
+            .iter()
+            .map(|(name, value)| format!("{name}: {};", value.escape_ascii()))
+            .collect();
+        assert_eq!(text, said, "{fields:?}");
+        assert_eq!(encoding.encoder().is_some(), encoding.coding().is_some());
+    }
+}
+
+#[test]
+fn whatever_goes_in_comes_back_however_it_is_cut() {
+    let text = b"All work and no play. ".repeat(4_000);
+    for body in [Vec::new(), b"a".to_vec(), text, noise(70_000)] {
+        for &coding in ALL {
+            for piece in [1_usize, 7, 4_096, usize::MAX] {
+                let mut encoder = Encoder::new(coding).expect("it is here");
+                let mut coded = Vec::new();
+                // Octet by octet through the first hundreds is enough.
+                let body = if piece < 100 { &body[..body.len().min(600)] } else { &body };
+                for (at, piece) in body.chunks(piece.min(body.len().max(1))).enumerate() {
+                    coded.extend(encoder.write(piece).expect("there is memory"));
+                    if at % 5 == 0 {
+                        coded.extend(encoder.flush().expect("there is memory"));
+                    }
+                }
+                coded.extend(encoder.finish().expect("there is memory"));
+                assert_eq!(decoded(coding, &coded), body, "{coding:?} in pieces of {piece}");
+            }
+        }
+    }
+}
+
+#[test]
+fn what_was_flushed_can_be_read_before_the_end() {
+    let mut encoder = Encoder::new(Coding::Gzip).expect("it is here");
+    let mut coded = encoder.write(b"the first line\n").expect("there is memory").to_vec();
+    coded.extend(encoder.flush().expect("there is memory"));
+    let mut first = [0; 15];
+    flate2::read::GzDecoder::new(coded.as_slice()).read_exact(&mut first).expect("it is there");
+    assert_eq!(&first, b"the first line\n");
+}
+
+#[test]
+fn a_whole_body_is_compressed_up_to_a_length_and_where_it_becomes_shorter() {
+    let taken = Compression::new().check([("Accept-Encoding", &b"gzip"[..])]);
+    let text = "text/plain";
+    for (body, is_coded, varies) in [
+        (vec![b'a'; WHOLE_BYTES_MAX], true, true),
+        (vec![b'a'; WHOLE_BYTES_MAX + 1], false, false),
+        (noise(2_000), false, true),
+        (vec![b'a'; 1_023], false, false),
+    ] {
+        let (encoding, sent) = taken.whole(Status::OK, text, &body);
+        let length = body.len();
+        assert_eq!((encoding.coding().is_some(), encoding.varies), (is_coded, varies), "{length}");
+        assert_eq!(sent.len() < length, is_coded, "{length}");
+        if is_coded {
+            assert_eq!(decoded(Coding::Gzip, &sent), body);
+        }
+    }
+}
+
+#[cfg(feature = "zstd")]
+#[test]
+fn an_encoder_of_zstd_holds_no_more_than_it_says() {
+    let mut encoder = zstd::Zstd::new().expect("there is memory");
+    let piece = noise(64 << 10);
+    for _ in 0..16 {
+        encoder.write(&piece).expect("there is memory");
+        encoder.flush().expect("there is memory");
+        let held = encoder.held();
+        assert!(held <= ENCODER_BYTES_MAX, "{held}");
+    }
+}
+
+#[cfg(feature = "zstd")]
+#[test]
+fn zstd_goes_before_gzip_where_a_client_likes_both() {
+    let taken = Compression::new().check([("Accept-Encoding", &b"gzip, zstd"[..])]);
+    let encoding = taken.encoding(Status::OK, "text/css", None);
+    assert_eq!(encoding.fields()[0], ("Content-Encoding", &b"zstd"[..]));
+    let coded = encoding.whole(&[b'a'; 5_000]).expect("it is shorter");
+    assert_eq!(decoded(Coding::Zstd, &coded), [b'a'; 5_000]);
+}

@@ -1,0 +1,49 @@
+//! `MultipartConfig`: how much a form may be.
+
+/// How much a form may be. How long its body may be at all is a limit of the connection
+/// ([`rotor_http::Limits`]).
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct MultipartConfig {
+    pub(super) parts_max: usize,
+    pub(super) part_bytes_max: u64,
+    pub(super) head_bytes_max: usize,
+    pub(super) name_bytes_max: usize,
+}
+
+impl MultipartConfig {
+    /// The defaults.
+    pub fn new() -> MultipartConfig {
+        MultipartConfig {
+            parts_max: 100,
+            part_bytes_max: 8 << 20,
+            head_bytes_max: 4 << 10,
+            name_bytes_max: 255,
+        }
+    }
+
+    /// Parts at most. Default: 100. Beyond: 413.
+    pub fn parts_max(self, parts_max: usize) -> MultipartConfig {
+        MultipartConfig { parts_max, ..self }
+    }
+
+    /// Octets of one part's data at most. Default: 8 MiB. Beyond: 413.
+    pub fn part_bytes_max(self, part_bytes_max: u64) -> MultipartConfig {
+        MultipartConfig { part_bytes_max, ..self }
+    }
+
+    /// Octets of one part's head at most. Default: 4 KiB. Beyond: 413.
+    pub fn head_bytes_max(self, head_bytes_max: usize) -> MultipartConfig {
+        MultipartConfig { head_bytes_max, ..self }
+    }
+
+    /// Octets of the name of a part, and of that of its file, at most. Default: 255. Beyond: 413.
+    pub fn name_bytes_max(self, name_bytes_max: usize) -> MultipartConfig {
+        MultipartConfig { name_bytes_max, ..self }
+    }
+}
+
+impl Default for MultipartConfig {
+    fn default() -> MultipartConfig {
+        MultipartConfig::new()
+    }
+}

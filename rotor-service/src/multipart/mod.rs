@@ -1,0 +1,415 @@
+//! `Multipart`: forms with files (RFC 7578), read as they come.
+
+mod config;
+mod parameters;
+mod part_head;
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+
+use memchr::memmem::Finder;
+use memchr::memrchr;
+use rotor_http::Status;
+
+pub use self::config::MultipartConfig;
+use self::parameters::Parameters;
+pub use self::part_head::PartHead;
+use crate::refused::Refused;
+
+/// Octets in front of the first part at most, which mean nothing (RFC 2046 §5.1.1): browsers send
+/// none.
+const PREAMBLE_BYTES_MAX: u64 = 1 << 10;
+
+/// Octets of a boundary at most (RFC 2046 §5.1.1).
+const BOUNDARY_BYTES_MAX: usize = 70;
+
+/// Reads a form, `multipart/form-data`, piece by piece: of a body of any length it keeps the head of one
+/// part.
+///
+/// ```text
+///            boundary               empty line        boundary
+///  preamble ──────────▶ delimited ─────▶ head ─────▶ data ─────▶ delimited ──"--"──▶ the end
+/// ```
+///
+/// # Examples
+///
+/// As it comes, in a handler that takes its body in blocks; the parts of one that is whole are
+/// [`Multipart::read`].
+///
+/// ```
+/// use rotor_service::{Multipart, MultipartConfig, Piece};
+///
+/// let content_type = Some(&b"multipart/form-data; boundary=x"[..]);
+/// let mut form = Multipart::new(content_type, &MultipartConfig::new())?;
+/// let mut length = 0;
+/// for block in [&b"--x\r\nContent-Disposition: form-data; name=a; filename=b.txt\r\n\r\nHel"[..], b"lo!\r\n--x--\r\n"] {
+///     let mut input = block;
+///     while let Some(piece) = form.next(&mut input)? {
+///         match piece {
+///             Piece::Begin(head) => assert_eq!((head.name(), head.file_name()), ("a", Some("b.txt"))),
+///             Piece::Data(octets) => length += octets.len(),
+///             Piece::End => {}
+///         }
+///     }
+/// }
+/// form.finish()?;
+/// assert_eq!(length, 6);
+/// # Ok::<(), rotor_service::Refused>(())
+/// ```
+pub struct Multipart {
+    config: MultipartConfig,
+    /// CR, LF, two dashes and the boundary. A CR is at its beginning only, so what has matched so far
+    /// and then does not holds no other beginning.
+    delimiter: Finder<'static>,
+    state: State,
+    /// Octets of the delimiter that have come.
+    matched: usize,
+    /// Octets of those that have only been assumed: the line's end in front.
+    assumed: usize,
+    head: Vec<u8>,
+    parts: usize,
+    /// Octets of the part, or of the preamble.
+    count: u64,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum State {
+    Preamble,
+    /// Behind a delimiter: what follows on its line.
+    Delimited(Tail),
+    Head,
+    Data,
+    /// Behind the last delimiter; what else there is means nothing.
+    Ended,
+    /// It was refused.
+    Broken,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Tail {
+    Nothing,
+    Dash,
+    /// Spaces that a gateway has added (RFC 2046 §5.1.1).
+    Padding,
+    LineEnd,
+}
+
+/// What a form consists of, in this order for each part.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Piece<'a> {
+    /// A part begins.
+    Begin(PartHead),
+    /// The next octets of its data; a part without any has none.
+    Data(&'a [u8]),
+    /// The part is whole.
+    End,
+}
+
+/// A part that is whole.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Part {
+    head: PartHead,
+    data: Vec<u8>,
+}
+
+impl Multipart {
+    /// Begins to read the body of a request with this `Content-Type`.
+    ///
+    /// # Errors
+    ///
+    /// 415: it is not `multipart/form-data`. 400: it has no boundary, or a malformed one.
+    pub fn new(
+        content_type: Option<&[u8]>,
+        config: &MultipartConfig,
+    ) -> Result<Multipart, Refused> {
+        let boundary = boundary_of(content_type.unwrap_or_default())?;
+        let delimiter = [b"\r\n--", boundary.as_slice()].concat();
+        Ok(Multipart {
+            config: config.clone(),
+            delimiter: Finder::new(&delimiter).into_owned(),
+            state: State::Preamble,
+            // The first delimiter stands at the beginning of a line.
+            matched: 2,
+            assumed: 2,
+            head: Vec::new(),
+            parts: 0,
+            count: 0,
+        })
+    }
+
+    /// Reads a body that is whole.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`new`](Multipart::new), [`next`](Multipart::next) and [`finish`](Multipart::finish).
+    pub fn read(
+        content_type: Option<&[u8]>,
+        body: &[u8],
+        config: &MultipartConfig,
+    ) -> Result<Vec<Part>, Refused> {
+        let mut reader = Multipart::new(content_type, config)?;
+        let (mut parts, mut input) = (Vec::<Part>::new(), body);
+        while let Some(piece) = reader.next(&mut input)? {
+            match (piece, parts.last_mut()) {
+                (Piece::Begin(head), _) => parts.push(Part { head, data: Vec::new() }),
+                (Piece::Data(octets), Some(part)) => part.data.extend_from_slice(octets),
+                (Piece::Data(_) | Piece::End, _) => {}
+            }
+        }
+        reader.finish()?;
+        Ok(parts)
+    }
+
+    /// Takes the next piece off the front of `input`; `None` once all of that is taken. However a body
+    /// is cut into inputs, the pieces are the same, but for the cuts in data.
+    ///
+    /// # Errors
+    ///
+    /// The peer's fault, and nothing can be read any more. 400: a part without a name, or with two;
+    /// names that are not UTF-8 or have control characters; forms within forms (`multipart/mixed`),
+    /// `Content-Transfer-Encoding`: none of which browsers send (RFC 7578 §4). 413: more than the
+    /// config's limits.
+    pub fn next<'a, 'b: 'a>(
+        &'a mut self,
+        input: &mut &'b [u8],
+    ) -> Result<Option<Piece<'a>>, Refused> {
+        // Whatever step fails leaves it so.
+        let state = std::mem::replace(&mut self.state, State::Broken);
+        let (state, found) = self.steps(state, input)?;
+        self.state = state;
+        Ok(found.map(|found| match found {
+            Found::Begin(head) => Piece::Begin(head),
+            Found::Input(octets) => Piece::Data(octets),
+            Found::Delimiter(from, to) => Piece::Data(&self.delimiter.needle()[from..to]),
+            Found::End => Piece::End,
+        }))
+    }
+
+    /// The body has come to its end.
+    ///
+    /// # Errors
+    ///
+    /// 400: the form has not.
+    pub fn finish(self) -> Result<(), Refused> {
+        match self.state {
+            State::Ended => Ok(()),
+            _ => Err(malformed("the form is cut short")),
+        }
+    }
+
+    /// Goes on until a piece is found, or all of the input is taken.
+    fn steps<'b>(
+        &mut self,
+        mut state: State,
+        input: &mut &'b [u8],
+    ) -> Result<(State, Option<Found<'b>>), Refused> {
+        while !input.is_empty() {
+            match state {
+                State::Preamble => match self.data(input) {
+                    Scanned::Delimiter => state = State::Delimited(Tail::Nothing),
+                    Scanned::Data(data) => self.count_octets(&data, PREAMBLE_BYTES_MAX)?,
+                    Scanned::Taken => {}
+                },
+                State::Delimited(tail) => {
+                    state = delimited(tail, input[0])?;
+                    *input = &input[1..];
+                }
+                State::Head => {
+                    if let Some(head) = self.take_head(input)? {
+                        return Ok((State::Data, Some(Found::Begin(head))));
+                    }
+                }
+                State::Data => match self.data(input) {
+                    Scanned::Delimiter => {
+                        return Ok((State::Delimited(Tail::Nothing), Some(Found::End)));
+                    }
+                    Scanned::Data(data) => {
+                        self.count_octets(&data, self.config.part_bytes_max)?;
+                        return Ok((State::Data, Some(data)));
+                    }
+                    Scanned::Taken => {}
+                },
+                State::Ended => *input = &[],
+                State::Broken => return Err(malformed("the form is broken")),
+            }
+        }
+        Ok((state, None))
+    }
+
+    /// Takes octets up to the next delimiter, or that itself.
+    fn data<'b>(&mut self, input: &mut &'b [u8]) -> Scanned<'b> {
+        let delimiter = self.delimiter.needle();
+        if self.matched > 0 {
+            let more = input.iter().zip(&delimiter[self.matched..]);
+            let count = more.take_while(|(own, its)| own == its).count();
+            *input = &input[count..];
+            self.matched += count;
+            if self.matched == delimiter.len() {
+                (self.matched, self.assumed) = (0, 0);
+                return Scanned::Delimiter;
+            }
+            if input.is_empty() {
+                return Scanned::Taken;
+            }
+            // It was none: data, as far as it has come.
+            let found = Found::Delimiter(self.assumed, self.matched);
+            let is_nothing = self.assumed == self.matched;
+            (self.matched, self.assumed) = (0, 0);
+            return if is_nothing { Scanned::Taken } else { Scanned::Data(found) };
+        }
+        let (count, is_delimiter) = match self.delimiter.find(input) {
+            Some(0) => {
+                *input = &input[delimiter.len()..];
+                return Scanned::Delimiter;
+            }
+            Some(at) => (at, false),
+            None => (input.len() - begun_at_the_end_of(input, delimiter), true),
+        };
+        let (data, rest) = input.split_at(count);
+        *input = rest;
+        if is_delimiter && !rest.is_empty() {
+            // It may go on in the next input.
+            self.matched = rest.len();
+            *input = &[];
+        }
+        if data.is_empty() { Scanned::Taken } else { Scanned::Data(Found::Input(data)) }
+    }
+
+    fn count_octets(&mut self, data: &Found<'_>, max: u64) -> Result<(), Refused> {
+        self.count += match data {
+            Found::Input(octets) => octets.len() as u64,
+            Found::Delimiter(from, to) => (to - from) as u64,
+            Found::Begin(_) | Found::End => 0,
+        };
+        if self.count > max {
+            return Err(too_large(format!("more than {max} octets in a part of the form")));
+        }
+        Ok(())
+    }
+
+    /// Collects the head of a part, and reads it once it is whole.
+    fn take_head(&mut self, input: &mut &[u8]) -> Result<Option<PartHead>, Refused> {
+        let line = memchr::memchr(b'\n', input).map_or(input.len(), |at| at + 1);
+        if self.head.len() + line > self.config.head_bytes_max {
+            return Err(too_large("the head of a part is too long"));
+        }
+        self.head.extend_from_slice(&input[..line]);
+        *input = &input[line..];
+        if self.head != b"\r\n" && !self.head.ends_with(b"\r\n\r\n") {
+            return Ok(None);
+        }
+        if self.parts == self.config.parts_max {
+            return Err(too_large(format!("more than {} parts", self.config.parts_max)));
+        }
+        let head = PartHead::read(&self.head, self.config.name_bytes_max)?;
+        self.head.clear();
+        self.parts += 1;
+        self.count = 0;
+        // A part may be without data, and the end of its head's last line that of the delimiter's
+        // (RFC 2046 §5.1.1, `body-part`).
+        (self.matched, self.assumed) = (2, 2);
+        Ok(Some(head))
+    }
+}
+
+/// What was found, without a borrow of the reader.
+enum Found<'b> {
+    Begin(PartHead),
+    Input(&'b [u8]),
+    /// Octets that were taken for a part of the delimiter.
+    Delimiter(usize, usize),
+    End,
+}
+
+enum Scanned<'b> {
+    Data(Found<'b>),
+    Delimiter,
+    /// Nothing so far.
+    Taken,
+}
+
+/// Octets at the end of `input` with which the delimiter, which is not in it, may begin.
+fn begun_at_the_end_of(input: &[u8], delimiter: &[u8]) -> usize {
+    let tail = &input[input.len().saturating_sub(delimiter.len() - 1)..];
+    match memrchr(b'\r', tail) {
+        Some(at) if delimiter.starts_with(&tail[at..]) => tail.len() - at,
+        _ => 0,
+    }
+}
+
+fn delimited(tail: Tail, octet: u8) -> Result<State, Refused> {
+    Ok(match (tail, octet) {
+        (Tail::Nothing, b'-') => State::Delimited(Tail::Dash),
+        (Tail::Dash, b'-') => State::Ended,
+        (Tail::Nothing | Tail::Padding, b' ' | b'\t') => State::Delimited(Tail::Padding),
+        (Tail::Nothing | Tail::Padding, b'\r') => State::Delimited(Tail::LineEnd),
+        (Tail::LineEnd, b'\n') => State::Head,
+        _ => return Err(malformed("the boundary is a part of another line")),
+    })
+}
+
+fn boundary_of(content_type: &[u8]) -> Result<Vec<u8>, Refused> {
+    let Some(parameters) = Parameters::read(content_type) else {
+        return Err(malformed("Content-Type is malformed"));
+    };
+    if !parameters.kind.eq_ignore_ascii_case(b"multipart/form-data") {
+        let status = Status::UNSUPPORTED_MEDIA_TYPE;
+        return Err(Refused::new(status, "a form of the type multipart/form-data is expected"));
+    }
+    let boundary = parameters.take(b"boundary").filter(|boundary| {
+        (1..=BOUNDARY_BYTES_MAX).contains(&boundary.len())
+            && boundary.last() != Some(&b' ')
+            && boundary
+                .iter()
+                .all(|&octet| octet.is_ascii_alphanumeric() || b"'()+_,-./:=? ".contains(&octet))
+    });
+    boundary.ok_or_else(|| malformed("the form has no boundary that can be one"))
+}
+
+fn malformed(reason: impl fmt::Display) -> Refused {
+    Refused::new(Status::BAD_REQUEST, reason)
+}
+
+fn too_large(reason: impl fmt::Display) -> Refused {
+    Refused::new(Status::CONTENT_TOO_LARGE, reason)
+}
+
+impl Part {
+    /// Returns what is said of it.
+    pub fn head(&self) -> &PartHead {
+        &self.head
+    }
+
+    /// Returns its octets.
+    pub fn data(&self) -> &[u8] {
+        &self.data
+    }
+
+    /// Returns them as text.
+    ///
+    /// # Errors
+    ///
+    /// 400, naming the part: they are not UTF-8.
+    pub fn text(&self) -> Result<&str, Refused> {
+        let name = self.head.name();
+        str::from_utf8(&self.data).map_err(|_| malformed(format!("{name:?} is not UTF-8")))
+    }
+}
+
+/// Without the data, which may be secret.
+impl fmt::Debug for Part {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Part").field("head", &self.head).field("data", &self.data.len()).finish()
+    }
+}
+
+impl fmt::Debug for Multipart {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Multipart { state, parts, .. } = self;
+        f.debug_struct("Multipart")
+            .field("state", state)
+            .field("parts", parts)
+            .finish_non_exhaustive()
+    }
+}

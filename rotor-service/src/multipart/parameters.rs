@@ -1,0 +1,73 @@
+//! `Parameters`: a value with its parameters, as of `Content-Type` and `Content-Disposition`.
+
+/// A value, and the names and values behind its semicolons.
+pub(super) struct Parameters<'a> {
+    pub(super) kind: &'a [u8],
+    pairs: Vec<(&'a [u8], Vec<u8>)>,
+}
+
+impl<'a> Parameters<'a> {
+    /// Reads them; absent: they are malformed, or one is there twice.
+    pub(super) fn read(value: &'a [u8]) -> Option<Parameters<'a>> {
+        let end = value.iter().position(|&octet| octet == b';').unwrap_or(value.len());
+        let (kind, mut rest) = (value[..end].trim_ascii(), &value[end..]);
+        let mut pairs: Vec<(&[u8], Vec<u8>)> = Vec::new();
+        while let [b';', more @ ..] = rest {
+            let more = more.trim_ascii_start();
+            // RFC 9110 §5.6.6 allows empty ones.
+            if more.is_empty() || more[0] == b';' {
+                rest = more;
+                continue;
+            }
+            let equals = more.iter().position(|&octet| octet == b'=')?;
+            let (name, (value, after)) = (&more[..equals], value_of(&more[equals + 1..])?);
+            let is_twice = pairs.iter().any(|(own, _)| own.eq_ignore_ascii_case(name));
+            if !is_token(name) || is_twice {
+                return None;
+            }
+            pairs.push((name, value));
+            rest = after.trim_ascii_start();
+        }
+        rest.is_empty().then_some(Parameters { kind, pairs })
+    }
+
+    pub(super) fn take(mut self, name: &[u8]) -> Option<Vec<u8>> {
+        self.remove(name)
+    }
+
+    pub(super) fn remove(&mut self, name: &[u8]) -> Option<Vec<u8>> {
+        let at = self.pairs.iter().position(|(own, _)| own.eq_ignore_ascii_case(name))?;
+        Some(self.pairs.swap_remove(at).1)
+    }
+}
+
+/// A value, quoted or not, and what follows.
+fn value_of(text: &[u8]) -> Option<(Vec<u8>, &[u8])> {
+    let [b'"', quoted @ ..] = text else {
+        let end = text.iter().position(|&octet| octet == b';').unwrap_or(text.len());
+        let value = text[..end].trim_ascii_end();
+        return (!value.is_empty()).then(|| (value.to_vec(), &text[end..]));
+    };
+    let (mut value, mut rest) = (Vec::new(), quoted);
+    loop {
+        match rest {
+            [] => return None,
+            [b'"', after @ ..] => return Some((value, after)),
+            // Some clients quote so, others send what is between `C:\` and the name as it is.
+            [b'\\', octet @ (b'"' | b'\\'), after @ ..] => {
+                value.push(*octet);
+                rest = after;
+            }
+            [octet, after @ ..] => {
+                value.push(*octet);
+                rest = after;
+            }
+        }
+    }
+}
+
+/// RFC 9110 §5.6.2.
+pub(super) fn is_token(text: &[u8]) -> bool {
+    let is_one = |octet: &u8| octet.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(octet);
+    !text.is_empty() && text.iter().all(is_one)
+}

@@ -1,0 +1,114 @@
+//! `PartHead`: what is said of a part.
+
+use std::fmt;
+
+use super::parameters::{Parameters, is_token};
+use super::{malformed, too_large};
+use crate::refused::Refused;
+
+/// What is said of a part: all of it is the peer's to invent.
+#[derive(Clone, PartialEq, Eq)]
+pub struct PartHead {
+    name: String,
+    file_name: Option<String>,
+    content_type: Option<String>,
+}
+
+impl PartHead {
+    /// Reads the lines of a head, up to the empty one.
+    pub(super) fn read(head: &[u8], name_bytes_max: usize) -> Result<PartHead, Refused> {
+        let (mut disposition, mut content_type) = (None, None);
+        let lines = head.split(|&octet| octet == b'\n').take_while(|line| *line != b"\r");
+        for line in lines.filter(|line| !line.is_empty()) {
+            let (name, value) =
+                field(line).ok_or_else(|| malformed("a part has a malformed head"))?;
+            let place = match name {
+                name if name.eq_ignore_ascii_case(b"Content-Disposition") => &mut disposition,
+                name if name.eq_ignore_ascii_case(b"Content-Type") => &mut content_type,
+                name if name.eq_ignore_ascii_case(b"Content-Transfer-Encoding") => {
+                    match [&b"7bit"[..], b"8bit", b"binary"]
+                        .iter()
+                        .any(|known| value.eq_ignore_ascii_case(known))
+                    {
+                        true => continue,
+                        false => return Err(malformed("a part is in a transfer encoding")),
+                    }
+                }
+                // RFC 7578 §4.8: others mean nothing.
+                _ => continue,
+            };
+            if place.replace(value).is_some() {
+                return Err(malformed("a part has two fields of one name"));
+            }
+        }
+        let content_type = content_type.map(text_of).transpose()?;
+        if content_type.as_ref().is_some_and(|kind| is_form(kind)) {
+            return Err(malformed("a form within a form"));
+        }
+        let mut parameters = disposition
+            .and_then(Parameters::read)
+            .filter(|parameters| parameters.kind.eq_ignore_ascii_case(b"form-data"))
+            .ok_or_else(|| malformed("a part has no Content-Disposition of form-data"))?;
+        let name = parameters.remove(b"name").ok_or_else(|| malformed("a part has no name"))?;
+        let file_name = parameters.remove(b"filename");
+        let longest = name.len().max(file_name.as_ref().map_or(0, Vec::len));
+        if longest > name_bytes_max {
+            return Err(too_large("the name of a part is too long"));
+        }
+        let file_name = file_name.map(|name| text_of(&name)).transpose()?;
+        Ok(PartHead { name: text_of(&name)?, file_name, content_type })
+    }
+
+    /// Returns the name of the field.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Returns whether the part is a file; one that was left out has no name, and no data.
+    pub fn is_file(&self) -> bool {
+        self.file_name.is_some()
+    }
+
+    /// Returns the name of the file, without folders: what is behind the last `/` or `\`. Absent where
+    /// nothing is left of it, or dots alone. Still a peer's: another file may be called so.
+    pub fn file_name(&self) -> Option<&str> {
+        let name = self.file_name.as_deref()?.rsplit(['/', '\\']).next()?;
+        (!matches!(name, "" | "." | "..")).then_some(name)
+    }
+
+    /// Returns the type that the peer gives it.
+    pub fn content_type(&self) -> Option<&str> {
+        self.content_type.as_deref()
+    }
+}
+
+fn is_form(content_type: &str) -> bool {
+    let kind = content_type.as_bytes().get(..10);
+    kind.is_some_and(|kind| kind.eq_ignore_ascii_case(b"multipart/"))
+}
+
+/// Name and value of a line, which ends with CR; absent: it is malformed, or continues another.
+fn field(line: &[u8]) -> Option<(&[u8], &[u8])> {
+    let line = line.strip_suffix(b"\r")?;
+    let colon = line.iter().position(|&octet| octet == b':')?;
+    is_token(&line[..colon]).then(|| (&line[..colon], line[colon + 1..].trim_ascii()))
+}
+
+/// Text without control characters.
+fn text_of(octets: &[u8]) -> Result<String, Refused> {
+    let text = str::from_utf8(octets).map_err(|_| malformed("the head of a part is not UTF-8"))?;
+    match text.chars().any(char::is_control) {
+        true => Err(malformed("a name has a control character")),
+        false => Ok(text.to_owned()),
+    }
+}
+
+impl fmt::Debug for PartHead {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PartHead")
+            .field("name", &self.name)
+            .field("file_name", &self.file_name)
+            .field("content_type", &self.content_type)
+            .finish()
+    }
+}

@@ -1,0 +1,152 @@
+//! Layers around async handlers, and refusals, on a connection.
+
+use rotor_async::http::{Answer, AsyncServer, Handler, Request};
+use rotor_http::server::{Connection, HttpSeed, ServerConfig};
+use rotor_http::{Method, Status};
+use rotor_service::{Compression, Cors, Refused, Routes, json};
+use rotor_stream::testing::Driver;
+
+/// Head, in one line, and body.
+fn ask<H: Handler<()>>(handler: H, start: &str, fields: &str, body: &str) -> (String, Vec<u8>) {
+    type Server<H> = Connection<AsyncServer<H, ()>>;
+    let mut driver: Driver<Server<H>> =
+        Driver::new(HttpSeed::new(handler, ServerConfig::new()), ());
+    let length = body.len();
+    let request =
+        format!("{start} HTTP/1.1\r\nHost: a\r\n{fields}Content-Length: {length}\r\n\r\n{body}");
+    driver.send(request.as_bytes());
+    let received = driver.take_received();
+    let end = received.windows(4).position(|octets| octets == b"\r\n\r\n").expect("a head");
+    let head = String::from_utf8_lossy(&received[..end]).into_owned();
+    let head = head.replace("\r\nDate: Thu, 01 Jan 1970 00:00:01 GMT", "").replace("\r\n", "|");
+    (head, received[end + 4..].to_vec())
+}
+
+fn page() -> Answer {
+    Answer::from("All work and no play. ".repeat(1_000))
+}
+
+/// Octets of the `Content-Length` of a head.
+fn length(head: &str) -> Option<usize> {
+    let (_, rest) = head.split_once("|Content-Length: ")?;
+    rest.split('|').next()?.parse().ok()
+}
+
+const GZIP: &str = "Accept-Encoding: gzip\r\n";
+
+#[test]
+fn an_answer_is_compressed_for_those_who_take_it() {
+    let layered = Compression::new().layer(|_: Request| async { page() });
+    for (fields, said) in [
+        (GZIP, "|Content-Encoding: gzip|Vary: Accept-Encoding|"),
+        ("", "|Vary: Accept-Encoding|"),
+        ("Accept-Encoding: gzip;q=0, *;q=0\r\n", "|Vary: Accept-Encoding|"),
+    ] {
+        let (head, body) = ask(layered.clone(), "GET /", fields, "");
+        assert!(format!("{head}|").contains(said), "{fields:?}: {head}");
+        let is_coded = said.contains("gzip");
+        assert_eq!((body.starts_with(&[0x1f, 0x8b]), body.len() < 1_000), (is_coded, is_coded));
+        assert_eq!(head.contains("Content-Encoding"), is_coded, "{head}");
+        assert_eq!(length(&head), Some(body.len()), "{head}");
+        // HEAD says what GET has.
+        let (same, none) = ask(layered.clone(), "HEAD /", fields, "");
+        assert_eq!((same, none.len()), (head, 0));
+    }
+    let (head, body) = ask(layered, "GET /", &format!("{GZIP}Range: bytes=0-5\r\n"), "");
+    assert!(!head.contains("Vary") && !head.contains("Encoding") && body.len() == 22_000, "{head}");
+}
+
+#[test]
+fn an_answer_says_itself_what_is_left_alone() {
+    type Make = fn() -> Answer;
+    let cases: [(Make, &str); 7] = [
+        (|| page().field("Content-Encoding", "br"), "Content-Encoding: br"),
+        (|| page().field("Content-Range", "bytes 0-1/5"), "Content-Range: bytes 0-1/5"),
+        (|| page().field("Cache-Control", "private, no-transform"), "Cache-Control"),
+        (|| Answer::new(Status::OK).body("image/png", vec![0; 5_000]), "image/png"),
+        (|| Answer::text(Status::OK, "short"), "text/plain"),
+        (|| Answer::new(Status::NO_CONTENT), "204"),
+        (|| Answer::new(Status::NOT_MODIFIED).field("ETag", "\"a\""), "ETag: \"a\""),
+    ];
+    for (answer, said) in cases {
+        let (head, body) = ask(
+            Compression::new().layer(move |_: Request| async move { answer() }),
+            "GET /",
+            GZIP,
+            "",
+        );
+        assert!(head.contains(said) && !head.contains("gzip") && !head.contains("Vary"), "{head}");
+        assert!(!body.starts_with(&[0x1f, 0x8b]));
+    }
+}
+
+#[test]
+fn what_speaks_of_octets_is_changed_with_them() {
+    for (tag, said) in [("\"a\"", "|ETag: W/\"a\""), ("W/\"a\"", "|ETag: W/\"a\"")] {
+        let answer = move |_: Request| async move {
+            page().field("ETag", tag).field("Accept-Ranges", "bytes").field("Vary", "Origin")
+        };
+        let (head, _) = ask(Compression::new().layer(answer), "GET /", GZIP, "");
+        assert!(head.contains(said) && !head.contains("Accept-Ranges"), "{head}");
+        assert!(
+            head.contains("|Vary: Origin") && head.contains("|Vary: Accept-Encoding"),
+            "{head}"
+        );
+        let (plain, _) = ask(Compression::new().layer(answer), "GET /", "", "");
+        assert!(plain.contains(&format!("|ETag: {tag}")) && plain.contains("Accept-Ranges"));
+    }
+}
+
+/// A service as users write it.
+async fn service(request: Request) -> Result<Answer, Refused> {
+    let mut routes = Routes::new();
+    routes.add(Method::Post, "/notes", ()).expect("a route");
+    routes.add(Method::Get, "/notes", ()).expect("a route");
+    routes.find(request.method(), request.path())?;
+    let number: u32 = json::read_body(&request, 10)?;
+    json::answer(Status::OK, &number)
+}
+
+#[test]
+fn options_is_answered_with_what_there_is_behind_cors_too() {
+    let (head, body) = ask(service, "OPTIONS /notes", "", "");
+    assert_eq!(head, "HTTP/1.1 204 No Content|Allow: GET, HEAD, OPTIONS, POST");
+    assert!(body.is_empty());
+    assert!(ask(service, "OPTIONS /none", "", "").0.starts_with("HTTP/1.1 404 "));
+    let (head, _) = ask(service, "OPTIONS *", "", "");
+    assert_eq!(head, "HTTP/1.1 204 No Content|Allow: GET, HEAD, OPTIONS, POST");
+    let (head, _) = ask(Cors::any().layer(service), "OPTIONS /notes", "Origin: http://b\r\n", "");
+    assert!(head.contains("|Allow: GET") && head.contains("|Access-Control-Allow-Origin: *"));
+}
+
+#[test]
+fn a_body_that_is_not_json_has_its_status_and_says_so_in_json() {
+    let deep = "[".repeat(9);
+    for (fields, body, status) in [
+        ("Content-Type: application/json\r\n", "7", "200"),
+        ("Content-Type: Application/JSON ; charset=utf-8\r\n", " 7 ", "200"),
+        ("Content-Type: application/vnd.api+json\r\n", "7", "200"),
+        ("Content-Type: application/json\r\n", "7 x", "400"),
+        ("Content-Type: application/json\r\n", "", "400"),
+        // A number is wanted, so what is in it is not looked at.
+        ("Content-Type: application/json\r\n", deep.as_str(), "422"),
+        ("Content-Type: application/json\r\n", "\"x\"", "422"),
+        ("Content-Type: application/json\r\n", "12345678901", "413"),
+        ("Content-Type: text/plain\r\n", "7", "415"),
+        ("Content-Type: application/x-www-form-urlencoded\r\n", "7", "415"),
+        ("Content-Type: application/jsonp\r\n", "7", "415"),
+        ("Content-Type: text/html+json\r\n", "7", "415"),
+        ("Content-Type: \r\n", "7", "415"),
+        ("", "7", "415"),
+        ("Content-Type: application/json\r\nContent-Encoding: gzip\r\n", "7", "415"),
+        ("Content-Type: application/json\r\nContent-Encoding: identity\r\n", "7", "200"),
+    ] {
+        let (head, answered) = ask(service, "POST /notes", fields, body);
+        assert!(head.starts_with(&format!("HTTP/1.1 {status} ")), "{fields:?} {body:?}: {head}");
+        if status != "200" {
+            let text = String::from_utf8(answered).expect("text");
+            assert!(head.contains("|Content-Type: application/json"), "{head}");
+            assert!(text.starts_with("{\"error\":\"") && text.ends_with("\"}"), "{text}");
+        }
+    }
+}
