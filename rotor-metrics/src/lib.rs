@@ -58,6 +58,7 @@
 //! [Seeing what it does](https://github.com/rotor-rs/rotor/blob/main/doc/guide/observing.md).
 #![forbid(unsafe_code)]
 
+mod accept;
 mod classic;
 mod collector;
 mod families;

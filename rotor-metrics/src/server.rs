@@ -8,20 +8,20 @@ use prometheus_client::registry::Registry;
 use rotor_http::server::{Head, Next, NoUpgrade, Response, Scope, Server};
 use rotor_http::{Method, Status};
 
+use crate::accept::wants_open_metrics;
 use crate::classic::classic;
 
 /// The page of a registry, as a server: on a port of its own, or beside others by
 /// [`Routed`](rotor_http::server::Routed). Whatever the path, GET and HEAD are answered.
 ///
-/// A scraper that accepts OpenMetrics gets it; all others get the classic text format.
+/// A scraper that accepts OpenMetrics, and likes it no less, gets it; all others get the classic text
+/// format.
 ///
 /// The page is made on the loop that serves it: some 100 µs for each hundred rows. Where a few
 /// thousand rows are scraped, let a loop of its own do that.
 pub struct Metrics<C = ()> {
     context: PhantomData<fn(C)>,
 }
-
-const OPEN_METRICS: &str = "application/openmetrics-text";
 
 impl<C: 'static> Server for Metrics<C> {
     type Context = C;
@@ -44,13 +44,13 @@ impl<C: 'static> Server for Metrics<C> {
             // Only a collector of the program's says so: a string takes all.
             return Next::fail(Status::INTERNAL_SERVER_ERROR);
         }
-        let accepts = head.field("Accept").and_then(|accept| str::from_utf8(accept).ok());
-        if accepts.is_some_and(|accept| accept.contains(OPEN_METRICS)) {
-            let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-            return response.reply(Status::OK, kind, page.as_bytes()).into();
-        }
-        let page = classic(&page);
-        response.reply(Status::OK, "text/plain; version=0.0.4", page.as_bytes()).into()
+        let lines = head.fields().iter().filter(|field| field.name.eq_ignore_ascii_case("Accept"));
+        let (kind, page) = match wants_open_metrics(lines.map(|field| field.value)) {
+            true => ("application/openmetrics-text; version=1.0.0; charset=utf-8", page),
+            false => ("text/plain; version=0.0.4", classic(&page)),
+        };
+        // A cache is to keep neither for those who want the other.
+        response.reply_with(Status::OK, &[("Vary", b"Accept")], kind, page.as_bytes()).into()
     }
 }
 

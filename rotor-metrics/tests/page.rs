@@ -150,7 +150,12 @@ fn both_formats_keep_their_rules_and_say_what_was_counted() {
     let accept = "GET / HTTP/1.1\r\nAccept: application/openmetrics-text;version=1.0.0\r\n";
     let (head, page) = served.ask(accept);
     assert!(head.contains("application/openmetrics-text; version=1.0.0"), "{head}");
+    assert!(head.contains("\r\nVary: Accept\r\n"), "{head}");
     assert!(page.ends_with("# EOF\n"));
+    let refused = "GET / HTTP/1.1\r\nAccept: application/openmetrics-text;q=0, */*\r\n";
+    let (head, _) = served.ask(refused);
+    assert!(head.contains("text/plain; version=0.0.4"), "{head}");
+    assert!(head.contains("\r\nVary: Accept\r\n"), "{head}");
     assert_eq!(samples(&page, true).len() / 10, classic.len() / 10, "they say the same");
 }
 
