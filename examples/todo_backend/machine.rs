@@ -38,7 +38,8 @@ enum Wish {
 enum Reply {
     Json(Status, Value),
     Empty,
-    NotAllowed(&'static str),
+    /// Which methods there are: with 204 where OPTIONS asks, else with 405.
+    Allow(Status, &'static str),
     Error(Status),
 }
 
@@ -58,8 +59,16 @@ impl Wish {
             (Method::Get | Method::Head, Some(id)) => Ok(Wish::Show(id)),
             (Method::Patch, Some(id)) => Ok(Wish::Change(id)),
             (Method::Delete, Some(id)) => Ok(Wish::Remove(id)),
-            (_, None) => Err(Reply::NotAllowed("GET, HEAD, POST, DELETE")),
-            (_, Some(_)) => Err(Reply::NotAllowed("GET, HEAD, PATCH, DELETE")),
+            (method, id) => Err(Reply::Allow(
+                match method {
+                    Method::Options => Status::NO_CONTENT,
+                    _ => Status::METHOD_NOT_ALLOWED,
+                },
+                match id {
+                    None => "GET, HEAD, POST, DELETE, OPTIONS",
+                    Some(_) => "GET, HEAD, PATCH, DELETE, OPTIONS",
+                },
+            )),
         }
     }
 
@@ -102,10 +111,13 @@ impl Reply {
                 response.send_with(status, &fields, "application/json", body.as_bytes())
             }
             Reply::Empty => response.send_with(Status::NO_CONTENT, &fields, "", b""),
-            Reply::NotAllowed(allow) => {
+            Reply::Allow(status, allow) => {
                 fields.push(("Allow", allow.as_bytes()));
-                let status = Status::METHOD_NOT_ALLOWED;
-                response.send_with(status, &fields, "text/plain", b"405 Method Not Allowed\n")
+                let body: &[u8] = match status {
+                    Status::NO_CONTENT => b"",
+                    _ => b"405 Method Not Allowed\n",
+                };
+                response.send_with(status, &fields, "text/plain", body)
             }
             Reply::Error(status) => {
                 let line = format!("{} {}\n", status.code(), status.reason());

@@ -56,6 +56,7 @@ fn pages_of_other_origins_may_ask() {
     let origin = "Origin: https://www.todobackend.com\r\n";
     for (start, fields, status) in [
         ("OPTIONS /todos/1", "Access-Control-Request-Method: PATCH\r\n", "204"),
+        ("OPTIONS /todos", "", "204"),
         ("GET /todos", "", "200"),
         ("GET /todos/1", "", "404"),
         ("PUT /todos", "", "405"),
@@ -64,6 +65,9 @@ fn pages_of_other_origins_may_ask() {
         assert_eq!(&head[9..12], status, "{start}");
         assert_eq!(field(&head, "Access-Control-Allow-Origin"), Some("*"), "{start}");
         let methods = field(&head, "Access-Control-Allow-Methods");
-        assert_eq!(methods.is_some_and(|all| all.contains("PATCH")), status == "204", "{start}");
+        let is_preflight = !fields.is_empty();
+        assert_eq!(methods.is_some_and(|all| all.contains("PATCH")), is_preflight, "{start}");
+        let allow = field(&head, "Allow").is_some_and(|all| all.contains("OPTIONS"));
+        assert_eq!(allow, !is_preflight && !start.starts_with("GET"), "{start}");
     }
 }
