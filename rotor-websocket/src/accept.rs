@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use rotor_http::server::{Head, Response};
-use rotor_http::{MessageError, Method, Status, list_has_token};
+use rotor_http::{MessageError, Method, Status, Version, list_has_token};
 
 use crate::accepted::Accepted;
 use crate::config::WebSocketConfig;
@@ -18,6 +18,9 @@ use crate::refusal::Refusal;
 /// It is looked at whether the request is one for a WebSocket, its version (13, else 426), key and
 /// [origin](WebSocketConfig::origins). Of the subprotocols the first of ours that the client offers
 /// is chosen, or none; compression if both want it.
+///
+/// A request that comes by HTTP/2 (RFC 8441) looks the same here, but for the key, which it does not
+/// have; the WebSocket then runs on its stream, beside other requests of the connection.
 ///
 /// # Errors
 ///
@@ -84,8 +87,8 @@ pub fn accept(
     Err(refused)
 }
 
-/// Looks whether a request asks for a WebSocket as it must; returns its key.
-fn check<'a>(head: &Head<'a>, config: &WebSocketConfig) -> Result<&'a [u8], Refusal> {
+/// Looks whether a request asks for a WebSocket as it must; returns its key, if it is to have one.
+fn check<'a>(head: &Head<'a>, config: &WebSocketConfig) -> Result<Option<&'a [u8]>, Refusal> {
     let names_it = head.fields().get_all("Upgrade").any(|value| list_has_token(value, "websocket"));
     if head.method() != Method::Get || !head.wants_upgrade() || !names_it || head.has_body() {
         return Err(Refusal::NoWebSocket);
@@ -98,7 +101,11 @@ fn check<'a>(head: &Head<'a>, config: &WebSocketConfig) -> Result<&'a [u8], Refu
     if one("Sec-WebSocket-Version") != Some(VERSION.as_bytes()) {
         return Err(Refusal::Version);
     }
-    let key = one("Sec-WebSocket-Key").filter(|key| is_key(key)).ok_or(Refusal::Key)?;
+    let key = match head.version() {
+        // RFC 8441 §5.1: what it shows, that the server has understood, `:protocol` shows.
+        Version::Http2 => None,
+        _ => Some(one("Sec-WebSocket-Key").filter(|key| is_key(key)).ok_or(Refusal::Key)?),
+    };
     if !config.origins.allow(head.field("Origin"), head.authority()) {
         return Err(Refusal::Origin);
     }
@@ -107,7 +114,7 @@ fn check<'a>(head: &Head<'a>, config: &WebSocketConfig) -> Result<&'a [u8], Refu
 
 /// Writes the response that agrees.
 fn agree(
-    key: &[u8],
+    key: Option<&[u8]>,
     head: &Head<'_>,
     response: &mut Response<'_>,
     config: &Arc<WebSocketConfig>,
@@ -122,7 +129,9 @@ fn agree(
     });
     response.status(Status::SWITCHING_PROTOCOLS)?;
     response.add_header("Upgrade", "websocket")?;
-    response.add_header("Sec-WebSocket-Accept", proof(key))?;
+    if let Some(key) = key {
+        response.add_header("Sec-WebSocket-Accept", proof(key))?;
+    }
     if let Some(chosen) = subprotocol {
         response.add_header("Sec-WebSocket-Protocol", &config.subprotocols[chosen])?;
     }
@@ -146,6 +155,10 @@ fn refuse(
     let (status, fields): (Status, &[(&str, &[u8])]) = match refusal {
         Refusal::NoWebSocket if head.method() != Method::Get => {
             (Status::METHOD_NOT_ALLOWED, &[("Allow", b"GET")])
+        }
+        // 426 says in `Upgrade` to what, and HTTP/2 has no such field.
+        Refusal::NoWebSocket | Refusal::Version if head.version() == Version::Http2 => {
+            (Status::BAD_REQUEST, &ASK_SO[1..])
         }
         Refusal::NoWebSocket | Refusal::Version => (Status::UPGRADE_REQUIRED, ASK_SO),
         Refusal::Origin => (Status::FORBIDDEN, &[]),

@@ -85,10 +85,10 @@
 //! # Limits
 //!
 //! Every limit and time is a setting of [`WebSocketConfig`], with unit, default and reason; its
-//! [`Counters`] count how often each was met. A connection is carried by HTTP/1.1, and has the
-//! limits of that connection's stream besides: a peer that takes nothing of what waits for it is
-//! dropped after [`response_grace`](rotor_http::Limits::response_grace). Not spoken: WebSockets over
-//! HTTP/2 (RFC 8441), extensions but `permessage-deflate`.
+//! [`Counters`] count how often each was met. A connection is carried by HTTP/1.1, or by a stream of
+//! HTTP/2 (RFC 8441), and has the limits of its stream besides: a peer that takes nothing of what
+//! waits for it is dropped after [`response_grace`](rotor_http::Limits::response_grace). Not spoken:
+//! extensions but `permessage-deflate`.
 //!
 //! # Versions and features
 //!

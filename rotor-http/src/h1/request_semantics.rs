@@ -99,16 +99,17 @@ impl<'a> RequestSemantics<'a> {
         authority: Authority<'a>,
         body: Body,
         expects_continue: bool,
+        wants_upgrade: bool,
     ) -> RequestSemantics<'a> {
         RequestSemantics {
             body,
             keep_alive: true,
             expects_continue: expects_continue && body != Body::Empty,
-            wants_upgrade: false,
+            wants_upgrade,
             authority: Some(authority),
             version: head.version(),
             is_head: head.method() == Method::Head,
-            is_connect: false,
+            is_connect: head.method() == Method::Connect,
         }
     }
 

@@ -37,6 +37,19 @@ pub struct CheckedRequest {
     pub expects_continue: bool,
     /// Its wish for the order of responses.
     pub priority: Priority,
+    /// What its stream is to become.
+    pub asks: Asks,
+}
+
+/// What the stream of a request is to become.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Asks {
+    /// It ends with the response.
+    Response,
+    /// A tunnel: CONNECT (RFC 9113 §8.5).
+    Tunnel,
+    /// It goes on in another protocol: extended CONNECT (RFC 8441 §4).
+    Protocol,
 }
 
 /// The fields whose names begin with a colon.
@@ -46,6 +59,7 @@ struct Pseudo {
     scheme: Option<Range<usize>>,
     authority: Option<Range<usize>>,
     path: Option<Range<usize>>,
+    protocol: Option<Range<usize>>,
 }
 
 /// What the other fields say that the connection has to know.
@@ -59,13 +73,21 @@ struct Said {
 
 impl CheckedRequest {
     /// Checks the fields, and leaves in the list those of the request alone, its cookies in one
-    /// (RFC 9113 §8.2.3).
+    /// (RFC 9113 §8.2.3). `offers_protocols`: the peer was told that it may ask for other protocols
+    /// (RFC 8441 §3).
+    ///
+    /// One that asks for a protocol becomes what it would be in HTTP/1.1: GET with the protocol in
+    /// `upgrade`, which no request of HTTP/2 has of itself.
     ///
     /// # Errors
     ///
     /// The peer's fault; the stream ends, the others go on.
-    pub fn check(list: &mut FieldList, limits: &Limits) -> Result<CheckedRequest, Refusal> {
-        let (pseudo, count) = Pseudo::gather(list)?;
+    pub fn check(
+        list: &mut FieldList,
+        limits: &Limits,
+        offers_protocols: bool,
+    ) -> Result<CheckedRequest, Refusal> {
+        let (pseudo, count) = Pseudo::gather(list, offers_protocols)?;
         let said = Said::gather(list, count)?;
         list.spans.drain(..count);
         if said.cookies > 1 {
@@ -74,27 +96,37 @@ impl CheckedRequest {
         if list.is_over() || has_long_field(list, limits) {
             return Err(Refusal::Status(Status::REQUEST_HEADER_FIELDS_TOO_LARGE));
         }
-        let method = pseudo.method.ok_or(Refusal::Malformed("there is no :method"))?;
+        let method = pseudo.method.clone().ok_or(Refusal::Malformed("there is no :method"))?;
         let octets = &list.octets;
         let method_text = text(octets, &method);
-        match Method::new(method_text).ok_or(Refusal::Malformed(":method is no token"))? {
-            // Tunnels are not offered here, nor other protocols within (RFC 8441).
-            Method::Connect => return Err(Refusal::Status(Status::NOT_IMPLEMENTED)),
-            _ if method_text.len() > Method::OCTETS_MAX => {
-                return Err(Refusal::Status(Status::NOT_IMPLEMENTED));
-            }
-            _ => {}
+        let asks =
+            match Method::new(method_text).ok_or(Refusal::Malformed(":method is no token"))? {
+                Method::Connect if pseudo.protocol.is_some() => Asks::Protocol,
+                Method::Connect => Asks::Tunnel,
+                // RFC 8441 §4: the field stands in requests of this one method.
+                _ if pseudo.protocol.is_some() => {
+                    return Err(Refusal::Malformed(":protocol without CONNECT"));
+                }
+                _ if method_text.len() > Method::OCTETS_MAX => {
+                    return Err(Refusal::Status(Status::NOT_IMPLEMENTED));
+                }
+                _ => Asks::Response,
+            };
+        if asks != Asks::Response && said.length.is_some() {
+            // RFC 9110 §9.3.6: it has no content, and what comes on its stream is not its body.
+            return Err(Refusal::Malformed("content-length of CONNECT"));
         }
-        let scheme = pseudo.scheme.ok_or(Refusal::Malformed("there is no :scheme"))?;
-        if !matches!(&octets[scheme], b"http" | b"https") {
-            return Err(Refusal::Malformed(":scheme is of no web server"));
-        }
-        let target = pseudo.path.ok_or(Refusal::Malformed("there is no :path"))?;
-        if target.len() > limits.target_bytes_max {
-            return Err(Refusal::Status(Status::URI_TOO_LONG));
-        }
-        check_target(Method::from_token(method_text), &octets[target.clone()])?;
+        let target = match asks {
+            Asks::Tunnel => pseudo.tunnel_target()?,
+            _ => pseudo.checked_target(method_text, asks, octets, limits)?,
+        };
         let authority = authority_of(pseudo.authority, said.host, octets)?;
+        if asks == Asks::Tunnel && Target::parse(Method::Connect, text(octets, &target)).is_none() {
+            return Err(Refusal::Malformed(":authority names no host and port"));
+        }
+        if let Some(protocol) = pseudo.protocol {
+            list.push_named(b"upgrade", protocol);
+        }
         Ok(CheckedRequest {
             method,
             target,
@@ -102,12 +134,16 @@ impl CheckedRequest {
             length: said.length,
             expects_continue: said.expects_continue,
             priority: said.priority,
+            asks,
         })
     }
 
-    /// The method.
+    /// The method; of one that asks for another protocol, that of HTTP/1.1's upgrades.
     pub fn method<'a>(&self, list: &'a FieldList) -> Method<'a> {
-        Method::from_token(text(&list.octets, &self.method))
+        match self.asks {
+            Asks::Protocol => Method::Get,
+            _ => Method::from_token(text(&list.octets, &self.method)),
+        }
     }
 
     /// The target. It was checked, so it is there.
@@ -128,7 +164,7 @@ pub fn is_head(list: &FieldList) -> bool {
 
 impl Pseudo {
     /// Takes those that stand before the other fields; returns how many they are.
-    fn gather(list: &FieldList) -> Result<(Pseudo, usize), Refusal> {
+    fn gather(list: &FieldList, offers_protocols: bool) -> Result<(Pseudo, usize), Refusal> {
         let mut pseudo = Pseudo::default();
         let mut count = 0;
         let fields = Fields::new(&list.octets, &list.spans);
@@ -144,6 +180,8 @@ impl Pseudo {
                 b":scheme" => &mut pseudo.scheme,
                 b":authority" => &mut pseudo.authority,
                 b":path" => &mut pseudo.path,
+                // RFC 8441 §3: not before it was offered.
+                b":protocol" if offers_protocols => &mut pseudo.protocol,
                 _ => return Err(Refusal::Malformed("a pseudo-field that requests do not have")),
             };
             if place.replace(span.value_range()).is_some() {
@@ -153,6 +191,50 @@ impl Pseudo {
         }
         Ok((pseudo, count))
     }
+
+    /// RFC 9113 §8.5: of a tunnel, "the `:scheme` and `:path` pseudo-header fields MUST be omitted".
+    fn tunnel_target(&self) -> Result<Range<usize>, Refusal> {
+        if self.scheme.is_some() || self.path.is_some() {
+            return Err(Refusal::Malformed("CONNECT with :scheme or :path"));
+        }
+        // `host` does not stand in for it: the tunnel leads to where this says.
+        self.authority.clone().ok_or(Refusal::Malformed("CONNECT without :authority"))
+    }
+
+    /// The path of any other request, which has a scheme as well.
+    fn checked_target(
+        &self,
+        method: &str,
+        asks: Asks,
+        octets: &[u8],
+        limits: &Limits,
+    ) -> Result<Range<usize>, Refusal> {
+        let scheme = self.scheme.clone().ok_or(Refusal::Malformed("there is no :scheme"))?;
+        if !matches!(&octets[scheme], b"http" | b"https") {
+            return Err(Refusal::Malformed(":scheme is of no web server"));
+        }
+        let target = self.path.clone().ok_or(Refusal::Malformed("there is no :path"))?;
+        if target.len() > limits.target_bytes_max {
+            return Err(Refusal::Status(Status::URI_TOO_LONG));
+        }
+        let method = match asks {
+            Asks::Protocol => Method::Get,
+            _ => Method::from_token(method),
+        };
+        check_target(method, &octets[target.clone()])?;
+        if let Some(protocol) = &self.protocol
+            && !is_protocol(&octets[protocol.clone()])
+        {
+            return Err(Refusal::Malformed(":protocol is none"));
+        }
+        Ok(target)
+    }
+}
+
+/// RFC 9110 §7.8: `protocol-name ["/" protocol-version]`, both of them tokens; one, not a list.
+fn is_protocol(octets: &[u8]) -> bool {
+    let mut parts = octets.splitn(2, |octet| *octet == b'/');
+    parts.all(grammar::is_token)
 }
 
 impl Said {

@@ -30,6 +30,8 @@ pub struct PeerSettings {
     pub frame_bytes_max: u32,
     /// Streams that may be under way, of those that this side begins.
     pub streams_max: u32,
+    /// Whether it may be asked for other protocols on a stream (RFC 8441 §3).
+    pub connect_protocol: bool,
 }
 
 impl PeerSettings {
@@ -59,6 +61,15 @@ impl PeerSettings {
                     return Err(Violation::protocol("MAX_FRAME_SIZE is not within its bounds"));
                 }
                 setting::MAX_FRAME_SIZE => self.frame_bytes_max = value,
+                // RFC 8441 §3: 0 or 1, and not 0 again behind 1.
+                setting::ENABLE_CONNECT_PROTOCOL
+                    if value > 1 || (value == 0 && self.connect_protocol) =>
+                {
+                    return Err(Violation::protocol(
+                        "ENABLE_CONNECT_PROTOCOL is none or taken back",
+                    ));
+                }
+                setting::ENABLE_CONNECT_PROTOCOL => self.connect_protocol = value == 1,
                 _ => {}
             }
         }
@@ -74,6 +85,7 @@ impl Default for PeerSettings {
             frame_bytes_max: PAYLOAD_BYTES_MAX as u32,
             // RFC 9113 §6.5.2: "there is no limit to this value" initially.
             streams_max: u32::MAX,
+            connect_protocol: false,
         }
     }
 }
@@ -102,6 +114,7 @@ mod tests {
             (&[(1, 0)], PeerSettings { header_table_size: 0, ..defaults }, 0),
             (&[(2, 0), (2, 1), (6, 0), (0xff, 7)], defaults, 0),
             (&[(3, 9), (3, 0)], PeerSettings { streams_max: 0, ..defaults }, 0),
+            (&[(8, 0), (8, 1), (8, 1)], PeerSettings { connect_protocol: true, ..defaults }, 0),
             (&[(4, 0)], PeerSettings { initial_window: 0, ..defaults }, -65_535),
             (&[(4, 1), (4, 65_536)], PeerSettings { initial_window: 65_536, ..defaults }, 1),
             (
@@ -120,10 +133,12 @@ mod tests {
             ((2, 2), ErrorCode::ProtocolError),
             ((4, 1 << 31), ErrorCode::FlowControlError),
             ((5, 16_383), ErrorCode::ProtocolError),
+            ((8, 2), ErrorCode::ProtocolError),
             ((5, 1 << 24), ErrorCode::ProtocolError),
         ] {
             assert_eq!(applied(&[pair]), Err(code), "{pair:?}");
         }
         assert!(applied(&[(4, U31_MAX)]).is_ok());
+        assert_eq!(applied(&[(8, 1), (8, 0)]), Err(ErrorCode::ProtocolError), "taken back");
     }
 }

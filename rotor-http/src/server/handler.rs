@@ -83,8 +83,8 @@ pub trait Server: Sized {
     /// What all requests of a server share; cloned once a request.
     type Seed: Clone;
 
-    /// The protocol that a connection may go on with after a request;
-    /// [`NoUpgrade`](super::NoUpgrade) where there is none.
+    /// The protocol that a connection may go on with after a request, or a stream of HTTP/2 (RFC
+    /// 8441); [`NoUpgrade`](super::NoUpgrade) where there is none: then none is offered.
     type Upgrade: Protocol<Context = Self::Context>;
 
     /// Returns whether requests of this method come to the handler; others are answered with 501. A

@@ -99,6 +99,10 @@ impl<'a> Head<'a> {
 
     /// Returns whether the peer offers to go on in a protocol that `Upgrade` names, as the rules
     /// ask. False: ignore `Upgrade`.
+    ///
+    /// The same of an extended CONNECT of HTTP/2 (RFC 8441), which is shown as GET with its
+    /// `:protocol` in `Upgrade`. Whoever agrees answers with 101 in either version; a page (2xx)
+    /// instead reaches a peer of HTTP/1.1 alone, one of HTTP/2 gets 501.
     pub fn wants_upgrade(&self) -> bool {
         self.terms.wants_upgrade
     }

@@ -3,7 +3,7 @@
 
 use rotor_http::Limits;
 use rotor_http::h2::hpack::{Bounds, FieldList, HpackDecoder, HpackEncoder};
-use rotor_http::h2::request::CheckedRequest;
+use rotor_http::h2::request::{Asks, CheckedRequest};
 
 use super::input::Input;
 
@@ -27,7 +27,7 @@ pub(super) fn run(data: &[u8]) {
         assert!(size <= bounds.list_bytes_max.min(bounds.decoded_bytes_max));
         assert!(list.len() <= bounds.fields_max);
         again(&list);
-        if let Ok(request) = CheckedRequest::check(&mut list, &Limits::new()) {
+        if let Ok(request) = CheckedRequest::check(&mut list, &Limits::new(), true) {
             check(&request, &list);
         }
     }
@@ -59,6 +59,8 @@ fn check(request: &CheckedRequest, list: &FieldList) {
         assert!(!field.value.iter().copied().any(is_control), "{field:?}");
         assert!(!field.name.is_empty() && !field.name.starts_with(':'), "{field:?}");
         assert!(!field.name.bytes().any(|byte| byte.is_ascii_uppercase()), "{field:?}");
-        assert!(!["connection", "transfer-encoding", "upgrade"].contains(&field.name));
+        assert!(!["connection", "transfer-encoding"].contains(&field.name));
+        // Of itself no request has it: it is what the peer asks for by `:protocol`.
+        assert!(field.name != "upgrade" || request.asks == Asks::Protocol);
     }
 }

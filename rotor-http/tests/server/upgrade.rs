@@ -12,7 +12,9 @@ use rotor_stream::{Exception, Intent, Matched, Protocol, StreamConfig, Transport
 use crate::probe::{Seen, probe, request, seconds};
 use crate::wire::transcript;
 
-/// Sends every byte back, in brackets, and waits for ever.
+/// Sends every byte back, in brackets, and waits for ever. Some bytes ask for more: `!` for a panic,
+/// `F` for a failure, `Q` for its end, `E` for the end of its output alone, `T` for a deadline in ten
+/// seconds, `W` for a wake-up, `B` for a megabyte.
 pub(crate) struct Relay;
 
 impl Protocol for Relay {
@@ -28,13 +30,49 @@ impl Protocol for Relay {
         self,
         _: Matched,
         transport: &mut Transport<'_>,
-        _: &mut Scope<'_, Seen>,
+        scope: &mut Scope<'_, Seen>,
     ) -> Intent<Self> {
         for byte in transport.input.iter() {
-            transport.output.write_all(&[b'<', *byte, b'>']).expect("an open output");
+            let _ended = transport.output.write_all(&[b'<', *byte, b'>']);
         }
+        let last = transport.input.last().copied();
         transport.input.clear();
+        let intent = Intent::of(self);
+        match last {
+            Some(b'!') => panic!("as asked"),
+            Some(b'F') => return Intent::error(std::io::Error::other("as asked")),
+            Some(b'Q') => return Intent::done(),
+            Some(b'E') => transport.shutdown_write(),
+            Some(b'T') => return intent.keep().deadline(scope.now() + seconds(10)),
+            Some(b'W') => scope.notifier = Some(scope.notifier()),
+            Some(b'B') => transport.output.write_all(&[b'b'; 1 << 20]).expect("an open output"),
+            _ => {}
+        }
+        intent.keep().keep_deadline()
+    }
+
+    fn wakeup(self, transport: &mut Transport<'_>, scope: &mut Scope<'_, Seen>) -> Intent<Self> {
+        transport.output.write_all(scope.words.as_bytes()).expect("an open output");
         Intent::of(self).keep().keep_deadline()
+    }
+
+    fn timeout(self, transport: &mut Transport<'_>, _: &mut Scope<'_, Seen>) -> Intent<Self> {
+        transport.output.write_all(b"late").expect("an open output");
+        Intent::of(self).keep().no_deadline()
+    }
+
+    fn draining(
+        self,
+        _: rotor_core::Time,
+        transport: &mut Transport<'_>,
+        _: &mut Scope<'_, Seen>,
+    ) -> Intent<Self> {
+        transport.output.write_all(b"bye").expect("an open output");
+        Intent::done()
+    }
+
+    fn fatal(self, error: rotor_stream::Fatal, scope: &mut Scope<'_, Seen>) {
+        scope.events.push(format!("relay: {error}"));
     }
 
     fn exception(

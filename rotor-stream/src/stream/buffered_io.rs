@@ -137,6 +137,12 @@ impl<S: StreamSocket> BufferedIo<S> {
         is_below && !self.status.flags.has(Flags::IS_GATED) || self.takes_input_again()
     }
 
+    /// Whether it takes none in before more of the output is taken.
+    pub(super) fn is_gated(&self) -> bool {
+        self.status.flags.has(Flags::IS_GATED)
+            || self.output.len() > self.status.config.output_high_water
+    }
+
     /// The same where the output is above the mark, or was: half of the mark is where input is
     /// welcome again, so that each few bytes that leave do not bring an answer more.
     #[cold]

@@ -95,6 +95,13 @@ impl<P: Protocol> Layered<P> {
         self.io.status.config.input_max.saturating_sub(self.io.input.len())
     }
 
+    /// Whether input that came would be handed out: the protocol waits for some, and its output is
+    /// not above the mark. Where it is not, what comes is left where it is, and a window that is
+    /// opened for it only moves the wait here.
+    pub fn wants_input(&self) -> bool {
+        self.open.as_ref().is_some_and(Open::waits_for_input) && !self.io.is_gated()
+    }
+
     /// What goes out, to be taken from the front: [`Output::move_to`]. Nothing more comes once it
     /// [is ended](Output::is_ended) or the protocol is done.
     pub fn output(&mut self) -> &mut Output {

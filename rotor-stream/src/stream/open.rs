@@ -336,6 +336,11 @@ impl<P: Protocol> Open<P> {
         io.settle().then(|| self.deadline.min(io.taking.until()))
     }
 
+    /// Whether the protocol waits for input of any kind.
+    pub(super) fn waits_for_input(&self) -> bool {
+        self.wait.input != Input::Nothing
+    }
+
     /// Since when the connection is idle, as its protocol sees it.
     pub(super) fn idle<S>(&self, io: &BufferedIo<S>) -> Option<Time> {
         self.protocol.as_ref()?.idle(&io.input)

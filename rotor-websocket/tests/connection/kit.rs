@@ -211,8 +211,12 @@ pub(crate) type Server_ = Driver<Connection<Site>>;
 
 /// A server before any request.
 pub(crate) fn server(config: WebSocketConfig) -> (Server_, Arc<Counters>) {
+    server_with(config, ServerConfig::new())
+}
+
+pub(crate) fn server_with(config: WebSocketConfig, http: ServerConfig) -> (Server_, Arc<Counters>) {
     let counters = config.counters().clone();
-    let seed = HttpSeed::new(config.share(), ServerConfig::new());
+    let seed = HttpSeed::new(config.share(), http);
     (Driver::new(seed, Seen::default()), counters)
 }
 

@@ -7,6 +7,7 @@ mod closing;
 mod deflate;
 mod faults;
 mod handshake;
+mod http2;
 mod kit;
 mod limits;
 mod messages;

@@ -51,6 +51,13 @@ impl FieldList {
         Fields::new(&self.octets, &self.spans)
     }
 
+    /// Adds a field of this name, whose value stands in the list already.
+    pub(crate) fn push_named(&mut self, name: &[u8], value: Range<usize>) {
+        let start = self.octets.len();
+        self.octets.extend_from_slice(name);
+        self.push(start..self.octets.len(), value);
+    }
+
     pub(crate) fn push(&mut self, name: Range<usize>, value: Range<usize>) {
         self.spans.push(Span::new(name, value));
     }

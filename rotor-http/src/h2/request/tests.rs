@@ -23,7 +23,7 @@ fn list(fields: &[(&str, &str)]) -> FieldList {
 
 fn check(fields: &[(&str, &str)]) -> Result<(CheckedRequest, FieldList), Refusal> {
     let mut list = list(fields);
-    CheckedRequest::check(&mut list, &Limits::new()).map(|request| (request, list))
+    CheckedRequest::check(&mut list, &Limits::new(), true).map(|request| (request, list))
 }
 
 fn with<'a>(more: &[(&'a str, &'a str)]) -> Vec<(&'a str, &'a str)> {
@@ -157,12 +157,49 @@ fn requests_that_are_answered_and_not_handed_over() {
             vec![(":method", "GET"), (":scheme", "http"), (":path", &path), (":authority", "a")],
             Status::URI_TOO_LONG,
         ),
-        (vec![(":method", "CONNECT"), (":authority", "a:443")], Status::NOT_IMPLEMENTED),
     ] {
         assert_eq!(check(&fields).map(|_| ()), Err(Refusal::Status(status)));
     }
     let mut over = list(GET);
     over.is_over = true;
-    let refusal = CheckedRequest::check(&mut over, &Limits::new()).map(|_| ());
+    let refusal = CheckedRequest::check(&mut over, &Limits::new(), true).map(|_| ());
     assert_eq!(refusal, Err(Refusal::Status(Status::REQUEST_HEADER_FIELDS_TOO_LARGE)));
+}
+
+#[test]
+fn who_asks_for_a_protocol_asks_as_in_http1() {
+    let fields = [
+        (":method", "CONNECT"),
+        (":protocol", "websocket"),
+        (":scheme", "https"),
+        (":path", "/chat"),
+        (":authority", "a"),
+        ("x", "y"),
+    ];
+    let (request, mut list) = check(&fields).expect("it is well-formed");
+    assert_eq!((request.asks, request.method(&list)), (Asks::Protocol, Method::Get));
+    assert_eq!(request.target(&list).map(|target| target.path().to_owned()), Some("/chat".into()));
+    let all: Vec<_> = list.fields().iter().map(|field| (field.name, field.value)).collect();
+    assert_eq!(all, [("x", &b"y"[..]), ("upgrade", b"websocket")]);
+    // Where nobody has offered it, there is no such field.
+    list = self::list(&fields);
+    let refusal = CheckedRequest::check(&mut list, &Limits::new(), false).map(|_| ());
+    assert!(matches!(refusal, Err(Refusal::Malformed(_))), "{refusal:?}");
+}
+
+#[test]
+fn a_tunnel_has_an_authority_and_nothing_else() {
+    let fields = [(":method", "CONNECT"), (":authority", "a:443"), ("x", "y")];
+    let (request, list) = check(&fields).expect("it is well-formed");
+    assert_eq!((request.asks, request.method(&list)), (Asks::Tunnel, Method::Connect));
+    assert_eq!(
+        request.target(&list).map(|target| target.as_str().to_owned()),
+        Some("a:443".into())
+    );
+    for more in [(":scheme", "http"), (":path", "/"), ("host", "b:443"), ("content-length", "0")] {
+        let mut fields = fields.to_vec();
+        fields.insert(2, more);
+        let refusal = check(&fields).map(|_| ());
+        assert!(matches!(refusal, Err(Refusal::Malformed(_))), "{more:?}: {refusal:?}");
+    }
 }

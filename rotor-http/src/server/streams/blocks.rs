@@ -2,6 +2,7 @@
 
 use super::{Streams, Taken, list_bytes_max};
 use crate::h2::hpack::{Bounds, HpackError};
+use crate::h2::request::Asks;
 use crate::h2::{ErrorCode, StreamEvent, Violation};
 use crate::server::config::ServerConfig;
 use crate::server::counters::Counters;
@@ -78,6 +79,10 @@ impl<S: Server> Streams<S> {
         let child = &mut self.children[at];
         let stream = child.id;
         let of_stream = |code| Violation::Stream(stream, code);
+        if child.asks != Asks::Response {
+            // RFC 9113 §8.5: a tunnel has DATA, and nothing but DATA.
+            return Err(of_stream(ErrorCode::ProtocolError));
+        }
         child.state = child.state.after(StreamEvent::Received { is_end }).map_err(of_stream)?;
         let is_short = child.length.is_some_and(|length| length != child.received);
         if !is_end || is_short || self.list.is_over() {

@@ -48,9 +48,13 @@ impl<S: Server> Streams<S> {
         if is_wrong {
             return Err(of_stream(ErrorCode::ProtocolError));
         }
-        let nuisance = Nuisance::of_data(data.len(), is_end);
-        let is_dropped = child.exchange.is_none();
-        if !is_dropped {
+        let mut nuisance = Nuisance::of_data(data.len(), is_end);
+        let is_dropped = child.is_answered();
+        if let Some(tunnel) = &mut child.tunnel {
+            // How it is cut into pieces is another protocol's to say, as on a connection of its own.
+            nuisance = nuisance.filter(|nuisance| *nuisance != Nuisance::SmallData);
+            tunnel.extend(data);
+        } else if !is_dropped {
             child.input.extend(data);
         }
         input.consume(FRAME_HEADER_BYTES + header.len);
@@ -59,6 +63,11 @@ impl<S: Server> Streams<S> {
         }
         if is_dropped {
             self.dropped(at, io);
+        } else if self.children[at].tunnel.is_some() {
+            self.run_tunnel(at, io, |layered, scope| match is_end {
+                true => layered.input_ended(false, scope),
+                false => layered.pass(scope),
+            });
         } else if is_end {
             self.body_ended(at, Trailers::default(), io);
         } else {

@@ -5,10 +5,13 @@ use std::time::Duration;
 use rotor_core::{Deadline, Scope, Time};
 use rotor_stream::{Buf, Output, RateWatch, Transport};
 
+use super::tunnel::Tunnel;
 use crate::flow::Wait;
 use crate::h1::response::{Ending, ResponseState};
-use crate::h2::{Priority, ReceiveWindow, SendWindow, StreamState};
+use crate::h2::request::Asks;
+use crate::h2::{ErrorCode, Priority, ReceiveWindow, SendWindow, StreamState};
 use crate::limits::Limits;
+use crate::semantics::status::Status;
 use crate::server::config::ServerConfig;
 use crate::server::exchange::Exchange;
 use crate::server::handler::Server;
@@ -20,6 +23,12 @@ pub(super) struct Child<S: Server> {
     pub(super) state: StreamState,
     /// Absent once the handler is done: what is left is to be sent.
     pub(super) exchange: Option<Box<Exchange<S>>>,
+    /// What the stream goes on in, once it has switched.
+    pub(super) tunnel: Option<Box<Tunnel<S>>>,
+    /// What the request asked for.
+    pub(super) asks: Asks,
+    /// Why the stream is reset where nobody goes on with it.
+    pub(super) code: ErrorCode,
     /// The response, once the handler is done.
     pub(super) response: ResponseState,
     /// Octets of the body that have come and were not taken.
@@ -76,9 +85,34 @@ impl<S: Server> Child<S> {
         self.exchange.as_ref().map_or(&self.response, |exchange| &exchange.outgoing.state)
     }
 
-    /// Whether the response is written to its end.
-    pub(super) fn is_complete(&self) -> bool {
+    /// Whether what is sent is written to its end.
+    pub(super) fn is_complete(&mut self) -> bool {
+        if let Some(tunnel) = &mut self.tunnel {
+            return tunnel.has_ended_output();
+        }
         matches!(self.response().ending(), Ending::KeepAlive | Ending::Close)
+    }
+
+    /// Whether nobody wants what comes any more.
+    pub(super) fn is_answered(&self) -> bool {
+        self.exchange.is_none() && self.tunnel.as_ref().is_none_or(|tunnel| tunnel.is_done())
+    }
+
+    /// Whether a handler answers as if it had been asked for a page, where another protocol was asked
+    /// for: the peer would take that for the protocol's beginning.
+    pub(super) fn is_mistaken(&self) -> bool {
+        let is_success = |status: Status| status.is_success();
+        self.asks == Asks::Protocol
+            && self.exchange.is_some()
+            && self.response().final_status().is_some_and(is_success)
+    }
+
+    /// Octets of the input that still count against the windows.
+    pub(super) fn untaken(&mut self) -> usize {
+        match &mut self.tunnel {
+            Some(tunnel) => tunnel.untaken(),
+            None => self.input.len(),
+        }
     }
 
     /// Octets of the input that are to count against the window of the connection: of a body that
@@ -102,11 +136,22 @@ impl<S: Server> Child<S> {
     }
 
     /// Octets of body that wait, behind the head.
-    pub(super) fn body_left(&self) -> usize {
+    pub(super) fn body_left(&mut self) -> usize {
         if !self.has_sent_head {
             return 0;
         }
+        if let Some(tunnel) = &mut self.tunnel {
+            return tunnel.output().len();
+        }
         self.output.len().saturating_sub(self.response().trailers_len())
+    }
+
+    /// Where what follows the head waits.
+    pub(super) fn body(&mut self) -> &mut Output {
+        match &mut self.tunnel {
+            Some(tunnel) => tunnel.output(),
+            None => &mut self.output,
+        }
     }
 
     /// Whether we have sent END_STREAM.

@@ -28,6 +28,10 @@ impl<S: Server> Streams<S> {
     ) -> Streamed<S> {
         self.announce_end(io);
         for at in (0..self.children.len()).rev() {
+            if self.children[at].tunnel.is_some() {
+                self.run_tunnel(at, io, |layered, scope| layered.draining(until, scope));
+                continue;
+            }
             self.step(at, io, |exchange, io| {
                 exchange
                     .call(io, |handler, response, scope| handler.draining(until, response, scope))
@@ -93,6 +97,7 @@ impl<S: Server> Streams<S> {
                 exchange.lost(io.scope, io.config);
                 exchange.outgoing.end(io.scope, io.config);
             });
+            child.lose_tunnel(scope, std::io::ErrorKind::ConnectionAborted);
         }
     }
 }

@@ -1,7 +1,7 @@
 //! What happens to the connection besides that frames come: room to write, deadlines, wake-ups.
 
 use rotor_core::{Description, Time};
-use rotor_stream::RateWatch;
+use rotor_stream::{Layered, RateWatch};
 
 use super::{Going, Phase, Streamed, Streams};
 use crate::body_watch::rate;
@@ -25,7 +25,10 @@ impl<S: Server> Streams<S> {
     pub(in crate::server) fn wakeup(&mut self, io: &mut Io<'_, '_, '_, S::Context>) -> Streamed<S> {
         for stream in io.scope.woken_parts() {
             // One that is over may be woken still.
-            if let Some(at) = self.find(stream) {
+            let Some(at) = self.find(stream) else { continue };
+            if self.children[at].tunnel.is_some() {
+                self.run_tunnel(at, io, Layered::wakeup);
+            } else {
                 self.step(at, io, |exchange, io| exchange.wakeup(io));
             }
         }
@@ -122,6 +125,8 @@ impl<S: Server> Streams<S> {
             if child.taking != RateWatch::NONE && is_late(child.taking.until()) {
                 Counters::add(&io.config.count().response_timeouts);
                 self.reset(stream, ErrorCode::Cancel, io);
+            } else if child.tunnel.is_some() && !(child.is_answered() && child.has_ended()) {
+                self.tunnel_is_due(at, io);
             } else if child.exchange.is_some() {
                 self.excuse_body(at, io);
                 self.step(at, io, |exchange, io| exchange.timeout(io));
@@ -141,7 +146,9 @@ impl<S: Server> Streams<S> {
     ) -> Streamed<S> {
         self.is_read_closed = true;
         for at in (0..self.children.len()).rev() {
-            if self.children[at].state.is_receiving() {
+            if self.children[at].tunnel.is_some() && self.children[at].state.is_receiving() {
+                self.run_tunnel(at, io, |layered, scope| layered.input_ended(true, scope));
+            } else if self.children[at].state.is_receiving() {
                 self.step(at, io, |exchange, io| exchange.fail(BodyError::Truncated, io));
             }
         }
@@ -162,6 +169,9 @@ impl<S: Server> Streams<S> {
         to.add_messages(u64::from(self.last.div_ceil(2)));
         for child in &self.children {
             to.add_held(child.input.capacity() + child.output.held_bytes());
+            if let Some(tunnel) = &child.tunnel {
+                tunnel.layered().describe(to);
+            }
         }
     }
 }

@@ -14,6 +14,9 @@ pub(super) struct Encoded {
     pub(super) is_interim: bool,
 }
 
+/// 101, which no response of HTTP/2 has.
+const SWITCHING: u16 = 101;
+
 /// Octets before the code, and of the code, in `HTTP/1.1 200 OK`.
 const CODE: std::ops::Range<usize> = 9..12;
 
@@ -28,6 +31,8 @@ pub(super) fn encode(
 ) -> Option<Encoded> {
     block.clear();
     let code = text.get(CODE)?.iter().fold(0, |code, digit| code * 10 + u16::from(digit & 0xf));
+    // RFC 8441 §5: what is agreed to by 101 in HTTP/1.1 is here by 200.
+    let code = if code == SWITCHING { 200 } else { code };
     let mut at = memchr(b'\n', text)? + 1;
     encoder.begin(block);
     encoder.status(code, block);
@@ -67,6 +72,15 @@ mod tests {
         assert_eq!(encoded, Some(Encoded { len: text.len() - 4, is_interim: false }));
         assert_eq!(block[0], 0x20, "the acknowledgement is not lost to heads that were not whole");
         assert_eq!(fields(&block), ":status=426\nx-a=b: c\ne=\n");
+    }
+
+    #[test]
+    fn a_head_that_switches_is_no_interim_one() {
+        let (mut encoder, mut block) = (HpackEncoder::new(), Vec::new());
+        let text = b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nA: b\r\n\r\n";
+        let encoded = encode(text, &mut encoder, &mut block);
+        assert_eq!(encoded, Some(Encoded { len: text.len(), is_interim: false }));
+        assert_eq!(fields(&block), ":status=200\na=b\n");
     }
 
     #[test]

@@ -24,6 +24,7 @@ mod nuisances;
 mod outlet;
 mod requests;
 mod steps;
+mod tunnel;
 mod windows;
 mod wishes;
 
@@ -33,6 +34,7 @@ use rotor_core::{Deadline, Time};
 use rotor_stream::{Output, RateWatch, Share};
 
 use self::child::Child;
+use self::tunnel::has_protocols;
 use super::age::Age;
 use super::config::ServerConfig;
 use super::counters::Counters;
@@ -156,15 +158,16 @@ impl<S: Server> Streams<S> {
         Counters::add(&io.config.count().http2_connections);
         let (config, now) = (io.config.http2_ref(), io.scope.now());
         let mut settings = Vec::new();
-        frame_writer::settings(
-            &[
-                (setting::MAX_CONCURRENT_STREAMS, config.streams_max),
-                (setting::INITIAL_WINDOW_SIZE, config.stream_window),
-                (setting::MAX_HEADER_LIST_SIZE, list_bytes_max(io.config) as u32),
-                (setting::NO_RFC7540_PRIORITIES, 1),
-            ],
-            &mut settings,
-        );
+        let pairs = [
+            (setting::MAX_CONCURRENT_STREAMS, config.streams_max),
+            (setting::INITIAL_WINDOW_SIZE, config.stream_window),
+            (setting::MAX_HEADER_LIST_SIZE, list_bytes_max(io.config) as u32),
+            (setting::NO_RFC7540_PRIORITIES, 1),
+            (setting::ENABLE_CONNECT_PROTOCOL, 1),
+        ];
+        // The last only where there is a protocol.
+        let count = pairs.len() - usize::from(!has_protocols::<S>());
+        frame_writer::settings(&pairs[..count], &mut settings);
         let mut streams = Streams {
             seed,
             phase: Phase::Preface,

@@ -1,7 +1,7 @@
 //! What goes out: frame by frame, the most urgent stream first, never more than the output's mark,
 //! so that the frames of the peer are read at all times.
 
-use rotor_stream::Output;
+use rotor_stream::{Layered, Output};
 
 use super::head_text::encode;
 use super::steps::rate;
@@ -27,7 +27,9 @@ impl<S: Server> Streams<S> {
                 self.waits_for_room = true;
                 break;
             }
-            if self.children[at].is_flushed() {
+            if self.children[at].tunnel.is_some() {
+                self.run_tunnel(at, io, Layered::pass);
+            } else if self.children[at].is_flushed() {
                 self.step(at, io, |exchange, io| exchange.call(io, S::response_flushed));
             } else {
                 self.settle(at, io);
@@ -80,7 +82,10 @@ impl<S: Server> Streams<S> {
             }
             child.output.discard(head.len);
             child.has_sent_head = !head.is_interim;
-            let is_end = child.has_sent_head && is_complete && child.output.is_empty();
+            let is_end = child.has_sent_head
+                && is_complete
+                && child.output.is_empty()
+                && child.body_left() == 0;
             put_block(&self.sent_block, stream, is_end, self.peer.frame_bytes_max, io);
             self.sent(at, is_end, true, io);
             return true;
@@ -115,7 +120,7 @@ impl<S: Server> Streams<S> {
         let is_end = is_complete && count == left && trailers == 0;
         let flags = if is_end { flag::END_STREAM } else { 0 };
         put(io, &frame_header(count, kind::DATA, flags, stream));
-        let moved = child.output.move_to(io.transport.output, count);
+        let moved = child.body().move_to(io.transport.output, count);
         debug_assert!(moved.is_ok_and(|moved| moved == count), "as many as there are");
         child.outbound.take(count);
         self.outbound.take(count);

@@ -6,13 +6,14 @@ use rotor_core::{Panicked, Phase, Time};
 use rotor_stream::{Buf, Output, RateWatch};
 
 use super::child::Child;
+use super::tunnel::has_protocols;
 use super::{Going, Streams};
 use crate::flow::{Flow, Wait};
 use crate::h1::framing::Body;
 use crate::h1::head::RequestHead;
 use crate::h1::request_semantics::RequestSemantics;
 use crate::h1::response::{Ending, ReplyTo, ResponseState};
-use crate::h2::request::{CheckedRequest, Refusal, is_head};
+use crate::h2::request::{Asks, CheckedRequest, Refusal, is_head};
 use crate::h2::{ErrorCode, Nuisance, Priority, ReceiveWindow, SendWindow, StreamState, Violation};
 use crate::semantics::status::Status;
 use crate::semantics::version::Version;
@@ -32,6 +33,7 @@ struct Begun {
     is_end: bool,
     length: Option<u64>,
     priority: Priority,
+    asks: Asks,
 }
 
 impl<S: Server> Streams<S> {
@@ -62,7 +64,11 @@ impl<S: Server> Streams<S> {
         }
         let wish = self.take_wish(stream);
         let is_head = is_head(&self.list);
-        let request = match CheckedRequest::check(&mut self.list, io.config.limits_ref()) {
+        let request = match CheckedRequest::check(
+            &mut self.list,
+            io.config.limits_ref(),
+            has_protocols::<S>(),
+        ) {
             Ok(request) => request,
             Err(Refusal::Malformed(why)) => {
                 log::debug!("machine {} refuses a request: {why}", io.scope.token());
@@ -70,7 +76,8 @@ impl<S: Server> Streams<S> {
                 return Err(Violation::Stream(stream, ErrorCode::ProtocolError));
             }
             Err(Refusal::Status(status)) => {
-                let begun = Begun { stream, is_end, length: None, priority: Priority::DEFAULT };
+                let (priority, asks) = (Priority::DEFAULT, Asks::Response);
+                let begun = Begun { stream, is_end, length: None, priority, asks };
                 self.refuse_with(status, is_head, begun, io);
                 return Ok(());
             }
@@ -81,7 +88,8 @@ impl<S: Server> Streams<S> {
         }
         self.may_be_followed(io);
         let priority = wish.unwrap_or(request.priority);
-        self.call(request, Begun { stream, is_end, length: None, priority }, io);
+        let asks = request.asks;
+        self.call(request, Begun { stream, is_end, length: None, priority, asks }, io);
         Ok(())
     }
 
@@ -118,13 +126,22 @@ impl<S: Server> Streams<S> {
             return;
         };
         let body = match (begun.is_end, begun.length) {
+            // What comes on a tunnel is no body.
+            _ if begun.asks != Asks::Response => Body::Empty,
             (true, _) => Body::Empty,
             (false, Some(length)) if length > 0 => Body::Length(length),
             // Frames say where it ends.
             (false, _) => Body::UntilClose,
         };
         let head = RequestHead::framed(request.method(list), target, list.fields());
-        let terms = RequestSemantics::framed(&head, authority, body, request.expects_continue);
+        let wants_upgrade = begun.asks == Asks::Protocol;
+        let terms = RequestSemantics::framed(
+            &head,
+            authority,
+            body,
+            request.expects_continue,
+            wants_upgrade,
+        );
         config.renew_date(scope);
         let reply = terms.reply_to();
         let mut state = ResponseState::new(reply);
@@ -146,6 +163,7 @@ impl<S: Server> Streams<S> {
         if matches!(next, Ok(Some(Next { step: Step::Finished, .. })))
             && state.ending() == Ending::KeepAlive
             && begun.is_end
+            && begun.asks == Asks::Response
             && !config.is_logged()
             && self.send_at_once(begun.stream, &state, begun.priority, io)
         {
@@ -214,6 +232,9 @@ impl<S: Server> Streams<S> {
             id: begun.stream,
             state: StreamState::of_request(begun.is_end),
             exchange: Some(Box::new(exchange)),
+            tunnel: None,
+            asks: begun.asks,
+            code: ErrorCode::InternalError,
             response,
             input: Buf::new(),
             output,

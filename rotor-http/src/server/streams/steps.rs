@@ -1,6 +1,7 @@
 //! A step of one child: its exchange is called, and what that led to is put in order.
 
 use std::any::type_name;
+use std::io::ErrorKind;
 
 use rotor_core::Time;
 use rotor_stream::{LeastRate, RateWatch};
@@ -13,7 +14,7 @@ use crate::limits::Limits;
 use crate::semantics::status::Status;
 use crate::server::counters::Counters;
 use crate::server::exchange::{Exchange, Exchanged};
-use crate::server::handler::Server;
+use crate::server::handler::{Server, UpgradeSeed};
 use crate::server::io::Io;
 
 impl<S: Server> Streams<S> {
@@ -30,11 +31,16 @@ impl<S: Server> Streams<S> {
             first(exchange, io).and_again(|| Flow::batch(|| exchange.receive(io)))
         });
         let child = &mut self.children[at];
+        let flow = match child.is_mistaken() {
+            // RFC 8441 §5: 2xx would say that the protocol has begun.
+            true => Some(Flow::Fail(Status::NOT_IMPLEMENTED)),
+            false => flow,
+        };
         match flow {
             Some(Flow::Wait(wait)) => child.set_wait(wait),
             // The rest behind the others: its time has come at once.
             Some(Flow::Again) => child.until = io.scope.now(),
-            Some(Flow::Done(upgrade)) => self.finish(at, upgrade.is_some(), io),
+            Some(Flow::Done(upgrade)) => self.finish(at, upgrade, io),
             Some(Flow::Fail(status)) => self.fail_child(at, status, io),
             None => {}
         }
@@ -42,10 +48,21 @@ impl<S: Server> Streams<S> {
     }
 
     /// The handler is done: was its response complete?
-    fn finish(&mut self, at: usize, upgrades: bool, io: &mut Io<'_, '_, '_, S::Context>) {
+    fn finish(
+        &mut self,
+        at: usize,
+        upgrade: Option<UpgradeSeed<S>>,
+        io: &mut Io<'_, '_, '_, S::Context>,
+    ) {
         let child = &mut self.children[at];
-        match child.response().ending() {
-            Ending::KeepAlive | Ending::Close if !upgrades => {}
+        match (child.response().ending(), upgrade) {
+            (Ending::KeepAlive | Ending::Close, None) => {}
+            (Ending::Switch, Some(seed)) => {
+                child.step(io.scope, io.config, |exchange, io| {
+                    exchange.outgoing.end(io.scope, io.config);
+                });
+                return self.switch(at, seed, io);
+            }
             _ => {
                 Counters::add(&io.config.count().unfinished);
                 log::error!("{} finished without a complete response", type_name::<S>());
@@ -99,11 +116,12 @@ impl<S: Server> Streams<S> {
         let stream = child.id;
         if child.exchange.is_none() {
             child.input.clear();
-            if !child.is_complete() {
-                return self.reset(stream, ErrorCode::InternalError, io);
+            if child.tunnel.is_none() && !child.is_complete() {
+                let code = child.code;
+                return self.reset(stream, code, io);
             }
         }
-        let taken = child.held - child.input.len().min(child.held);
+        let taken = child.held - child.untaken().min(child.held);
         child.held -= taken;
         child.inbound.release(taken);
         let shared = child.held_of_all();
@@ -121,7 +139,7 @@ impl<S: Server> Streams<S> {
         child.held_output = held;
         self.open_window(at, io);
         let child = &mut self.children[at];
-        if child.exchange.is_none() && child.has_ended() {
+        if child.is_answered() && child.has_ended() {
             if !child.state.is_receiving() || self.is_read_closed {
                 return self.remove(at, now);
             }
@@ -141,7 +159,10 @@ impl<S: Server> Streams<S> {
         let child = &mut self.children[at];
         let left = child.body_left();
         let step = limits.response_step();
-        let is_held_up = left > 0 && child.outbound.octets().min(outbound) < left.min(step.max(1));
+        // Another protocol times its peer itself.
+        let is_held_up = left > 0
+            && child.tunnel.is_none()
+            && child.outbound.octets().min(outbound) < left.min(step.max(1));
         if !is_held_up {
             child.taking = RateWatch::NONE;
         } else if child.taking == RateWatch::NONE {
@@ -168,6 +189,7 @@ impl<S: Server> Streams<S> {
             exchange.lost(io.scope, io.config);
             exchange.outgoing.end(io.scope, io.config);
         });
+        child.lose_tunnel(io.scope, ErrorKind::ConnectionReset);
         child.state = child.state.after(StreamEvent::Reset).unwrap_or(child.state);
         self.remove(at, io.scope.now());
     }

@@ -46,6 +46,8 @@ pub(crate) struct Client {
     pub(crate) pongs: usize,
     pub(crate) pings: Vec<[u8; 8]>,
     pub(crate) settings_acks: usize,
+    /// The server's settings, as they came.
+    pub(crate) settings: Vec<(u16, u32)>,
     /// What we may send: on the connection (0) and on each stream.
     pub(crate) windows: BTreeMap<u32, i64>,
     stream_window: i64,
@@ -121,6 +123,7 @@ impl Client {
             pongs: 0,
             pings: Vec::new(),
             settings_acks: 0,
+            settings: Vec::new(),
             windows: BTreeMap::from([(0, 65_535)]),
             stream_window: 65_535,
             block: Vec::new(),
@@ -205,9 +208,13 @@ impl Client {
         match header.kind {
             kind::SETTINGS if header.flags & flag::ACK != 0 => self.settings_acks += 1,
             kind::SETTINGS => {
-                for pair in payload.chunks(6).filter(|pair| pair[..2] == [0, 4]) {
+                for pair in payload.chunks(6) {
+                    let name = u16::from_be_bytes([pair[0], pair[1]]);
                     let value = u32::from_be_bytes(pair[2..].try_into().expect("four octets"));
-                    self.stream_window = i64::from(value);
+                    self.settings.push((name, value));
+                    if name == 4 {
+                        self.stream_window = i64::from(value);
+                    }
                 }
             }
             kind::PING if header.flags & flag::ACK != 0 => self.pongs += 1,

@@ -18,9 +18,9 @@ fn where_both_are_spoken_the_first_octets_decide() {
         (&b"GET /authority HTTP/1.1\r\nHost: a\r\n\r\n"[..], &b"HTTP/1.1 200 "[..]),
         (b"PUT / HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n", b"HTTP/1.1 200 "),
         (b"PRO / HTTP/1.1\r\n", b"HTTP/1.1 "),
-        (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", &[0, 0, 24, 4, 0]),
+        (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", &[0, 0, 30, 4, 0]),
         // A preface that goes wrong late.
-        (b"PRI * HTTP/2.0\r\n\r\nSN\r\n\r\n", &[0, 0, 24, 4, 0]),
+        (b"PRI * HTTP/2.0\r\n\r\nSN\r\n\r\n", &[0, 0, 30, 4, 0]),
     ] {
         for pieces in [1, 1000] {
             let mut driver = probe(config());

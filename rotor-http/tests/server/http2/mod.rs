@@ -5,4 +5,5 @@ mod ends;
 mod exchanges;
 mod floods;
 mod same;
+mod tunnels;
 mod windows;

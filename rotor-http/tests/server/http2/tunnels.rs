@@ -1,0 +1,352 @@
+//! Other protocols on a stream (RFC 8441), and tunnels (RFC 9113 §8.5).
+
+use rotor_http::Status;
+use rotor_http::h2::frame_writer::window_update;
+use rotor_http::server::{Connection, Head, HttpSeed, Next, NoUpgrade, Response, Scope, Server};
+use rotor_stream::testing::Driver;
+
+use super::client::{Client, beginning, block, config, data, frame, headers};
+use crate::probe::seconds;
+
+const HEADERS: u8 = 1;
+const RESET: u8 = 3;
+
+/// HEADERS that ask for a protocol.
+fn ask(stream: u32, path: &str, fields: &[(&str, &str)]) -> Vec<u8> {
+    let mut all = vec![
+        (":method", "CONNECT"),
+        (":protocol", "relay"),
+        (":scheme", "http"),
+        (":path", path),
+        (":authority", "a"),
+    ];
+    all.extend_from_slice(fields);
+    frame(HEADERS, 4, stream, &block(&all))
+}
+
+fn connect(stream: u32, authority: &str) -> Vec<u8> {
+    frame(HEADERS, 4, stream, &block(&[(":method", "CONNECT"), (":authority", authority)]))
+}
+
+/// One with a relay on stream 1, which has greeted.
+fn relayed() -> Client {
+    let mut client = Client::new(config());
+    client.send(&ask(1, "/up", &[]));
+    assert_eq!(client.outcome(1), "200 cut");
+    assert_eq!(client.answer(1).text(), "hello");
+    client
+}
+
+/// The others go on.
+fn is_well(client: &mut Client) {
+    client.get(99, "/authority");
+    assert_eq!(client.outcome(99), "200 a");
+    assert!(client.driver.is_alive() && client.goaways.is_empty());
+}
+
+/// It has no other protocol.
+struct Plain;
+
+impl Server for Plain {
+    type Context = ();
+    type Seed = ();
+    type Upgrade = NoUpgrade<()>;
+
+    fn headers_received(
+        _: (),
+        _: &Head<'_>,
+        response: &mut Response<'_>,
+        _: &mut Scope<'_, ()>,
+    ) -> Next<Self> {
+        response.reply(Status::OK, "text/plain", b"hello").into()
+    }
+}
+
+#[test]
+fn who_has_another_protocol_says_so_and_who_has_none_does_not() {
+    let client = Client::new(config());
+    assert!(client.settings.contains(&(8, 1)), "{:?}", client.settings);
+    let seed = HttpSeed::new((), config());
+    let mut driver = Driver::<Connection<Plain>>::new(seed, ());
+    driver.send(&beginning(&[]));
+    let received = driver.take_received();
+    assert_eq!(received[..5], [0, 0, 24, 4, 0], "four settings");
+    // Whom it was not offered may not ask for it (RFC 8441 §3).
+    driver.send(&ask(1, "/", &[]));
+    assert!(
+        driver
+            .take_received()
+            .windows(13)
+            .any(|reset| reset == [0, 0, 4, 3, 0, 0, 0, 0, 1, 0, 0, 0, 1])
+    );
+}
+
+#[test]
+fn a_protocol_runs_on_a_stream_as_on_a_connection() {
+    for pieces in [1, 7, usize::MAX] {
+        let mut client = Client::silent(config());
+        let mut bytes = beginning(&[]);
+        bytes.extend(ask(1, "/up", &[]));
+        // Before the answer can have come.
+        bytes.extend(data(1, b"ab", false));
+        bytes.extend(headers(3, "GET", "/authority", &[], true));
+        bytes.extend(data(1, b"c", false));
+        bytes.chunks(pieces).for_each(|piece| client.send(piece));
+        let answer = client.answer(1);
+        assert_eq!((answer.status, answer.text()), (200, "hello<a><b><c>"), "{pieces}");
+        assert_eq!(answer.field("content-length"), None);
+        assert_eq!(client.outcome(3), "200 a");
+        // The deadlines of HTTP are gone.
+        client.driver.advance(seconds(1000));
+        client.send(&data(1, b"", true));
+        assert!(client.answer(1).is_whole, "its end is answered by the protocol's");
+        assert_eq!(client.answer(1).reset, None);
+        assert_eq!(client.driver.failures(), [""; 0]);
+    }
+}
+
+#[test]
+fn one_that_has_ended_before_it_begins_gets_what_the_protocol_says() {
+    let mut client = Client::new(config());
+    let mut request = ask(1, "/up", &[]);
+    request[4] |= 1;
+    client.send(&request);
+    assert_eq!(client.outcome(1), "200 hello");
+    is_well(&mut client);
+}
+
+#[test]
+fn a_tunnel_is_made_where_one_is_offered() {
+    let mut client = Client::new(config());
+    client.send(&connect(1, "open:1"));
+    client.send(&data(1, b"a", false));
+    client.send(&connect(3, "other:1"));
+    assert_eq!(client.answer(1).text(), "hello<a>");
+    assert_eq!(client.answer(3).status, 405);
+    assert_eq!(client.driver.context().events, ["CONNECT ", "CONNECT "]);
+    is_well(&mut client);
+}
+
+#[test]
+fn a_page_for_who_asks_for_a_protocol_is_none() {
+    // 2xx would say that the protocol has begun.
+    for path in ["/authority", "/chunked", "/big", "/stream", "/status/204", "/wait"] {
+        let mut client = Client::new(config());
+        client.send(&ask(1, path, &[]));
+        if let Some(notifier) = client.driver.context().notifier.clone() {
+            client.driver.context_mut().words = "woken".to_owned();
+            notifier.wakeup();
+            client.driver.settle();
+            client.read();
+        }
+        assert_eq!(client.answer(1).status, 501, "{path}");
+        assert!(client.answer(1).is_whole);
+        is_well(&mut client);
+    }
+    for (path, status) in [("/status/304", 304), ("/fail", 502), ("/panic", 500)] {
+        let mut client = Client::new(config());
+        client.send(&ask(1, path, &[]));
+        assert_eq!(client.answer(1).status, status, "{path}");
+        is_well(&mut client);
+    }
+}
+
+#[test]
+fn what_is_malformed_costs_its_stream() {
+    let usual = [
+        (":method", "CONNECT"),
+        (":protocol", "relay"),
+        (":scheme", "http"),
+        (":path", "/up"),
+        (":authority", "a"),
+    ];
+    let without =
+        |name: &str| -> Vec<_> { usual.iter().copied().filter(|field| field.0 != name).collect() };
+    let with = |name, value| [&usual[..], &[(name, value)]].concat();
+    let instead = |name: &'static str, value: &'static str| -> Vec<_> {
+        usual.iter().map(|field| if field.0 == name { (name, value) } else { *field }).collect()
+    };
+    for fields in [
+        without(":scheme"),
+        without(":path"),
+        without(":authority"),
+        without(":method"),
+        without(":protocol"),
+        instead(":method", "GET"),
+        instead(":protocol", ""),
+        instead(":protocol", "a, b"),
+        instead(":protocol", "a/"),
+        instead(":path", "*"),
+        with(":protocol", "relay"),
+        with("content-length", "0"),
+        with("upgrade", "relay"),
+        vec![(":method", "CONNECT"), (":authority", "open")],
+        vec![(":method", "CONNECT"), ("host", "open:1")],
+        vec![(":method", "CONNECT"), (":authority", "open:1"), ("content-length", "1")],
+    ] {
+        let mut client = Client::new(config());
+        client.send(&frame(HEADERS, 4, 1, &block(&fields)));
+        assert_eq!(client.outcome(1), "0 reset 1", "{fields:?}");
+        assert_eq!(client.driver.context().events, [""; 0], "{fields:?}");
+        is_well(&mut client);
+    }
+}
+
+#[test]
+fn fields_on_a_tunnel_cost_its_stream() {
+    let mut client = relayed();
+    client.send(&frame(HEADERS, 5, 1, &block(&[("x", "y")])));
+    assert_eq!(client.outcome(1), "200 reset 1");
+    assert_eq!(client.driver.context().events[1..], ["relay: the connection is gone"]);
+    is_well(&mut client);
+}
+
+#[test]
+fn the_ends_of_a_protocol_are_those_of_its_stream() {
+    for (bytes, outcome) in
+        [("Q", "200 hello<Q>"), ("!", "200 reset 2"), ("F", "200 reset 8"), ("E", "200 hello<E>")]
+    {
+        let mut client = relayed();
+        client.send(&data(1, bytes.as_bytes(), false));
+        assert_eq!(client.outcome(1), outcome, "{bytes}");
+        // What is on its way is no breach.
+        client.send(&data(1, b"x", true));
+        is_well(&mut client);
+    }
+}
+
+#[test]
+fn who_ended_its_output_still_reads() {
+    let mut client = relayed();
+    client.send(&data(1, b"E", false));
+    assert!(client.answer(1).is_whole);
+    client.send(&data(1, b"W", false));
+    assert!(client.driver.context().notifier.is_some(), "it was heard");
+}
+
+#[test]
+fn a_reset_is_told_to_the_protocol() {
+    let mut client = relayed();
+    client.send(&frame(RESET, 0, 1, &[0, 0, 0, 8]));
+    assert_eq!(client.driver.context().events[1..], ["relay: the connection is gone"]);
+    is_well(&mut client);
+}
+
+#[test]
+fn so_is_the_end_of_the_connection() {
+    let mut client = relayed();
+    client.driver.reset();
+    client.driver.settle();
+    assert_eq!(client.driver.context().events.len(), 2, "{:?}", client.driver.context().events);
+    let mut client = relayed();
+    client.send(&frame(HEADERS, 4, 2, &block(&[("x", "y")])));
+    assert_eq!(client.end(), Some(1), "a stream of an even number");
+    assert_eq!(client.driver.context().events.len(), 2, "{:?}", client.driver.context().events);
+}
+
+#[test]
+fn wake_ups_and_deadlines_are_the_streams_own() {
+    let mut client = relayed();
+    client.send(&ask(3, "/up", &[]));
+    client.send(&data(3, b"W", false));
+    client.send(&data(1, b"T", false));
+    client.driver.context_mut().words = "woken".to_owned();
+    let notifier = client.driver.context().notifier.clone().expect("it was made");
+    assert_eq!(notifier.part(), 3);
+    notifier.wakeup();
+    client.driver.settle();
+    client.read();
+    client.driver.advance(seconds(9));
+    client.read();
+    assert_eq!((client.answer(1).text(), client.answer(3).text()), ("hello<T>", "hello<W>woken"));
+    client.driver.advance(seconds(1));
+    client.read();
+    assert_eq!(client.answer(1).text(), "hello<T>late");
+}
+
+#[test]
+fn a_drain_is_told_to_the_protocol() {
+    let mut client = relayed();
+    client.driver.drain(seconds(30));
+    client.read();
+    assert_eq!(client.outcome(1), "200 hellobye");
+    client.send(&data(1, b"", true));
+    client.driver.advance(seconds(2));
+    assert!(client.end().is_some());
+}
+
+#[test]
+fn what_goes_out_waits_for_both_windows_and_the_protocol_for_what_goes_out() {
+    let mut client = Client::silent(config());
+    client.send(&beginning(&[(4, 3)]));
+    client.send(&ask(1, "/up", &[]));
+    assert_eq!(client.answer(1).text(), "hel");
+    client.send(&window_update(1, 100));
+    assert_eq!(client.answer(1).text(), "hello");
+    client.send(&data(1, b"B", false));
+    assert_eq!(client.body_len(1), 103);
+    // Above its mark it is handed nothing, so the peer is stopped by the window.
+    let mut sent = 0;
+    while client.upload(1, 10_000, 0, false) {
+        sent += 10_000;
+        assert!(sent < 1 << 20, "nothing holds it back");
+    }
+    assert!(sent > 50_000, "{sent}");
+    client.get(3, "/authority");
+    assert_eq!(client.answer(3).status, 200, "and nobody else");
+    // Now it takes all: what was read is answered, and windows open again.
+    client.send(&window_update(0, 1 << 24));
+    client.send(&window_update(1, 1 << 24));
+    assert_eq!(client.body_len(1), 5 + 3 + (1 << 20) + 3 * sent);
+    assert!(client.upload(1, 10_000, 0, false));
+}
+
+#[test]
+fn a_peer_that_gives_no_window_for_a_protocol_is_late() {
+    let mut client = Client::silent(config());
+    client.send(&beginning(&[(4, 3)]));
+    client.send(&ask(1, "/up", &[]));
+    client.driver.advance(seconds(9));
+    client.read();
+    assert_eq!(client.answer(1).reset, None);
+    client.driver.advance(seconds(1));
+    client.read();
+    assert_eq!(client.outcome(1), "200 reset 8");
+    assert!(client.driver.context().events[1].starts_with("relay: "), "it is told");
+}
+
+#[test]
+fn small_pieces_on_a_tunnel_are_no_flood() {
+    let mut client = relayed();
+    client.send(&window_update(0, 1 << 24));
+    client.send(&window_update(1, 1 << 24));
+    for _ in 0..2_000 {
+        let ten: Vec<u8> = (0..10).flat_map(|_| data(1, b"x", false)).collect();
+        client.send(&ten);
+    }
+    assert_eq!(client.body_len(1), 5 + 60_000);
+    // Pieces of nothing are.
+    for _ in 0..10_000 {
+        client.send(&data(1, b"", false));
+        if client.end().is_some() {
+            break;
+        }
+    }
+    assert_eq!(client.end(), Some(11));
+}
+
+#[test]
+fn a_protocol_that_waits_for_more_than_the_window_gets_it() {
+    // Beside it, others whose bodies nobody asks for hold the connection's window.
+    let mut client = Client::new(config());
+    client.send(&ask(1, "/up", &[]));
+    client.send(&headers(3, "POST", "/wait", &[], false));
+    while client.upload(3, 10_000, 0, false) {}
+    let mut sent = 0;
+    for _ in 0..300 {
+        client.send(&window_update(1, 3 * 10_000));
+        client.send(&window_update(0, 3 * 10_000));
+        assert!(client.upload(1, 10_000, 200, false), "after {sent}");
+        sent += 10_000;
+    }
+}
