@@ -118,6 +118,8 @@ pub mod server;
 #[cfg(feature = "body")]
 mod storing;
 mod sync;
+#[cfg(feature = "http2")]
+mod tunnel;
 mod writer;
 
 pub use self::limits::Limits;

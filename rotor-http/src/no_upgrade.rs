@@ -13,6 +13,16 @@ pub struct NoUpgrade<C> {
     context: PhantomData<fn(C)>,
 }
 
+/// Whether there can be such a protocol: [`NoUpgrade`] is made from what cannot be, and where there
+/// is no such value there is none to keep in an `Option` either.
+#[cfg(feature = "http2")]
+pub(crate) const fn is_possible<P: Protocol>() -> bool {
+    size_of::<Option<P::Seed>>() > 0
+}
+
+#[cfg(feature = "http2")]
+const _: () = assert!(!is_possible::<NoUpgrade<()>>(), "who has no upgrade would offer one");
+
 impl<C> Protocol for NoUpgrade<C> {
     type Context = C;
     type Seed = Infallible;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use rotor_core::Scope;
 use rotor_http::client::{Client, ClientError, Head, Next, Request};
-use rotor_http::{MessageError, Method, Status, list_has_token};
+use rotor_http::{MessageError, Method, Status, Version, list_has_token};
 
 use crate::accepted::Accepted;
 use crate::config::WebSocketConfig;
@@ -19,7 +19,8 @@ use crate::websocket::WebSocket;
 /// A request for a WebSocket, of which the answer is yet to come: for clients of one's own; most
 /// need no more than [`Dial`].
 pub struct Asked {
-    key: String,
+    /// Absent on HTTP/2, where `:protocol` shows that the server has understood (RFC 8441 §5.1).
+    key: Option<String>,
     config: Arc<WebSocketConfig>,
 }
 
@@ -36,10 +37,15 @@ pub fn request<C>(
     config: &Arc<WebSocketConfig>,
     scope: &Scope<'_, C>,
 ) -> Result<Asked, MessageError> {
-    let key = base64(&scope.secure_random::<16>());
+    let key = match request.version() {
+        Version::Http2 => None,
+        _ => Some(base64(&scope.secure_random::<16>())),
+    };
     request.add_header("Upgrade", "websocket")?;
     request.add_header("Sec-WebSocket-Version", VERSION)?;
-    request.add_header("Sec-WebSocket-Key", &key)?;
+    if let Some(key) = &key {
+        request.add_header("Sec-WebSocket-Key", key)?;
+    }
     if !config.subprotocols.is_empty() {
         request.add_header("Sec-WebSocket-Protocol", config.subprotocols.join(", "))?;
     }
@@ -57,7 +63,7 @@ pub fn request<C>(
 /// it is to be ended.
 pub fn check(head: &Head<'_>, asked: Asked) -> Result<Accepted, Refusal> {
     let Asked { key, config } = asked;
-    let checked = check_answer(head, &key, &config);
+    let checked = check_answer(head, key.as_deref(), &config);
     if checked.is_err() {
         config.counters.add(Count::refused);
     }
@@ -67,14 +73,21 @@ pub fn check(head: &Head<'_>, asked: Asked) -> Result<Accepted, Refusal> {
 
 type Chosen = (Option<params::Agreed>, Option<usize>);
 
-fn check_answer(head: &Head<'_>, key: &str, config: &WebSocketConfig) -> Result<Chosen, Refusal> {
+fn check_answer(
+    head: &Head<'_>,
+    key: Option<&str>,
+    config: &WebSocketConfig,
+) -> Result<Chosen, Refusal> {
     if head.status() != Status::SWITCHING_PROTOCOLS {
         return Err(Refusal::Status(head.status()));
     }
     let fields = head.fields();
-    let names_it = fields.get_all("Upgrade").any(|value| list_has_token(value, "websocket"));
-    if !names_it || head.field("Sec-WebSocket-Accept") != Some(proof(key.as_bytes()).as_bytes()) {
-        return Err(Refusal::Answer);
+    if let Some(key) = key {
+        let names_it = fields.get_all("Upgrade").any(|value| list_has_token(value, "websocket"));
+        let proof = proof(key.as_bytes());
+        if !names_it || head.field("Sec-WebSocket-Accept") != Some(proof.as_bytes()) {
+            return Err(Refusal::Answer);
+        }
     }
     let subprotocol = match head.field("Sec-WebSocket-Protocol") {
         None => None,
@@ -101,7 +114,9 @@ fn check_answer(head: &Head<'_>, key: &str, config: &WebSocketConfig) -> Result<
 /// [`Job`](rotor_http::client::Job).
 ///
 /// Whoever asked is told how the handshake went: [`Opened`], or the [`Refusal`]. The WebSocket then
-/// goes on by itself, with its handler; it takes no place of the pool any more.
+/// goes on by itself, with its handler; it takes no place of the pool any more. On a connection of
+/// HTTP/2 it is a stream among others (RFC 8441), and one of those that the connection may have; a
+/// server that does not offer that answers as to any GET: [`Refusal::Status`].
 ///
 /// ```
 /// # mod rotor { pub use rotor_core::*; pub use rotor_http as http; pub use rotor_websocket as websocket; }

@@ -71,6 +71,15 @@ impl CheckedResponse {
     }
 }
 
+impl CheckedResponse {
+    /// It agrees to go on in another protocol (RFC 8441 §5): what HTTP/1.1 says by 101, whose DATA
+    /// is no body.
+    pub fn switch(&mut self) {
+        self.status = Status::SWITCHING_PROTOCOLS;
+        (self.terms.body, self.length) = (Body::Empty, None);
+    }
+}
+
 /// Takes the only pseudo-field of a response out of the list.
 fn take_status(list: &mut FieldList) -> Result<Status, HeadError> {
     let fields = list.fields();

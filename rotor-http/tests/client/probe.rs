@@ -377,6 +377,11 @@ impl Protocol for Shout {
         let loud = transport.input.to_ascii_uppercase();
         transport.input.consume(loud.len());
         std::io::Write::write_all(transport.output, &loud).expect("the output is open");
+        match loud.last() {
+            Some(b'!') => panic!("told to"),
+            Some(b'.') => return Intent::done(),
+            _ => {}
+        }
         let waits_for = if loud.ends_with(b"?") { 101 } else { 1 };
         Intent::of(self).bytes(waits_for).no_deadline()
     }
@@ -392,6 +397,20 @@ impl Protocol for Shout {
             _ => "shouted".into(),
         });
         Intent::done()
+    }
+
+    fn draining(
+        self,
+        _: rotor_core::Time,
+        transport: &mut Transport<'_>,
+        _: Sc<'_, '_>,
+    ) -> Intent<Self> {
+        std::io::Write::write_all(transport.output, b"BYE").expect("the output is open");
+        Intent::done()
+    }
+
+    fn fatal(self, error: rotor_stream::Fatal, scope: Sc<'_, '_>) {
+        scope.events.push(format!("shout: {error}"));
     }
 
     fn describe(&self, to: &mut Description) {

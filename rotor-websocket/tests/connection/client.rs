@@ -2,15 +2,17 @@
 
 use rotor_core::{Future, Scope, Time};
 use rotor_http::client::{
-    ClientConfig, ClientResult, Connection, ConnectionSeed, Feed, Job, Offer,
+    self, ClientConfig, ClientResult, Connection, ConnectionSeed, Feed, Job, Offer,
 };
+use rotor_http::server::{Http2Config, ServerConfig};
 use rotor_stream::Fatal;
 use rotor_stream::testing::Driver;
 use rotor_websocket::{Code, Deflate, Dial, WebSocketConfig};
 use std::sync::Arc;
 
 use crate::kit::{
-    CLOSE, PING, Probe, Seen, Server_, TEXT, closing, frame, plain, seconds, server, told,
+    CLOSE, PING, Probe, Seen, Server_, TEXT, closing, frame, plain, seconds, server, server_with,
+    told,
 };
 
 /// A feed of one request.
@@ -31,9 +33,17 @@ impl Feed<Dial<Probe>> for Once {
 type Client = Driver<Connection<Dial<Probe>, Once>>;
 
 fn dial(config: WebSocketConfig, seed: &str) -> (Client, Arc<rotor_websocket::Counters>) {
+    dial_with(config, ClientConfig::new(), seed)
+}
+
+fn dial_with(
+    config: WebSocketConfig,
+    http: ClientConfig,
+    seed: &str,
+) -> (Client, Arc<rotor_websocket::Counters>) {
     let counters = config.counters().clone();
     let dial = Dial::new("/", "a.example", seed.to_string(), config.share());
-    let seed = ConnectionSeed::new(Once(Some(dial), None), Arc::new(ClientConfig::new()));
+    let seed = ConnectionSeed::new(Once(Some(dial), None), Arc::new(http));
     (Driver::new(seed, Seen::default()), counters)
 }
 
@@ -41,6 +51,17 @@ fn dial(config: WebSocketConfig, seed: &str) -> (Client, Arc<rotor_websocket::Co
 fn connected(config: impl Fn() -> WebSocketConfig, seed: &str) -> (Client, Server_) {
     let (client, _) = dial(config(), seed);
     let (server, _) = server(config());
+    let mut pair = (client, server);
+    relay(&mut pair);
+    (pair.0, pair.1)
+}
+
+/// The same on a stream of HTTP/2.
+fn connected_http2(config: impl Fn() -> WebSocketConfig, seed: &str) -> (Client, Server_) {
+    let http = ClientConfig::new().http2(client::Http2Config::new().prior_knowledge(true));
+    let (client, _) = dial_with(config(), http, seed);
+    let http = ServerConfig::new().http2(Http2Config::new().prior_knowledge(true));
+    let (server, _) = server_with(config(), http);
     let mut pair = (client, server);
     relay(&mut pair);
     (pair.0, pair.1)
@@ -64,12 +85,13 @@ fn a_client_and_a_server_talk() {
         // Any of what is sent both send back for ever: so a word that is an order to the server.
         let text = format!("/fragments+{}", "long+".repeat(200));
         let config = || WebSocketConfig::new().deflate(deflate);
-        let (client, server) = connected(config, &text);
-        let events = &client.context().events;
-        assert!(events[0].starts_with("opened "), "{events:?}");
-        let heard = &server.context().events;
-        assert_eq!(heard[0], "opened /", "{heard:?}");
-        assert!(heard[1].starts_with("text longlong"), "{heard:?}");
+        for (client, server) in [connected(config, &text), connected_http2(config, &text)] {
+            let events = &client.context().events;
+            assert!(events[0].starts_with("opened "), "{events:?}");
+            let heard = &server.context().events;
+            assert_eq!(heard[0], "opened /", "{heard:?}");
+            assert!(heard[1].starts_with("text longlong"), "{heard:?}");
+        }
     }
 }
 

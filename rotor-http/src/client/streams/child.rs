@@ -9,6 +9,7 @@ use crate::client::handler::Client;
 use crate::client::io::Io;
 use crate::flow::Wait;
 use crate::h2::{ErrorCode, ReceiveWindow, SendWindow, StreamState};
+use crate::tunnel::Tunnel;
 
 /// A stream. What goes on in it is an exchange as on HTTP/1.1, on an input and an output of its own.
 pub(super) struct Child<K: Client> {
@@ -19,6 +20,10 @@ pub(super) struct Child<K: Client> {
     pub(super) state: StreamState,
     /// Absent once the handler is done.
     pub(super) exchange: Option<Box<Exchange<K>>>,
+    /// What the stream goes on in, once the server has agreed.
+    pub(super) tunnel: Option<Box<Tunnel<K::Upgrade>>>,
+    /// It was asked to go on in another protocol, and the server has not said no: our side stays open.
+    pub(super) asks_protocol: bool,
     /// Octets of the body that have come and were not taken.
     pub(super) input: Buf,
     /// The request, as text as far as it is fields: they are encoded when they are sent.
@@ -56,6 +61,8 @@ impl<K: Client> Child<K> {
             stream: None,
             state: StreamState::Open,
             exchange: Some(exchange),
+            tunnel: None,
+            asks_protocol: false,
             input: Buf::new(),
             output: Output::new(),
             is_scheduled: false,
@@ -86,14 +93,26 @@ impl<K: Client> Child<K> {
         Some(step(exchange, &mut io))
     }
 
-    /// Whether the request is written to its end.
-    pub(super) fn is_complete(&self) -> bool {
-        self.exchange.as_ref().is_some_and(|exchange| exchange.request().is_done())
+    /// Whether what is sent is written to its end.
+    pub(super) fn is_complete(&mut self) -> bool {
+        if let Some(tunnel) = &mut self.tunnel {
+            return tunnel.has_ended_output();
+        }
+        !self.asks_protocol
+            && self.exchange.as_ref().is_some_and(|exchange| exchange.request().is_done())
     }
 
     /// Whether the head of the request is written.
     pub(super) fn is_head_done(&self) -> bool {
         self.exchange.as_ref().is_some_and(|exchange| exchange.request().is_head_done())
+    }
+
+    /// Whether it asks for another protocol, if the server allows that: a GET alone, as in HTTP/1.1.
+    pub(super) fn offers_upgrade(&self) -> bool {
+        self.exchange.as_ref().is_some_and(|exchange| {
+            let request = exchange.request();
+            request.offers_upgrade() && request.is_done() && request.is_idempotent()
+        })
     }
 
     /// Octets of trailer fields, behind the body, in the output.
@@ -102,11 +121,30 @@ impl<K: Client> Child<K> {
     }
 
     /// Octets of body that wait, behind the head.
-    pub(super) fn body_left(&self) -> usize {
+    pub(super) fn body_left(&mut self) -> usize {
         if self.stream.is_none() {
             return 0;
         }
+        if let Some(tunnel) = &mut self.tunnel {
+            return tunnel.output().len();
+        }
         self.output.len().saturating_sub(self.trailers_len())
+    }
+
+    /// Where what follows the head waits.
+    pub(super) fn body(&mut self) -> &mut Output {
+        match &mut self.tunnel {
+            Some(tunnel) => tunnel.output(),
+            None => &mut self.output,
+        }
+    }
+
+    /// Octets of the input that still count against the windows.
+    pub(super) fn untaken(&mut self) -> usize {
+        match &mut self.tunnel {
+            Some(tunnel) => tunnel.untaken(),
+            None => self.input.len(),
+        }
     }
 
     /// Whether we have sent END_STREAM, or nothing more may be sent.

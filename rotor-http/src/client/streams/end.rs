@@ -1,5 +1,7 @@
 //! The end of a connection, and what becomes of the requests that are under way.
 
+use std::io::ErrorKind;
+
 use rotor_core::{Scope, Time};
 use rotor_stream::{Exception, Fatal};
 
@@ -14,11 +16,15 @@ use crate::client::io::Io;
 use crate::client::requests::Made;
 use crate::flow::Flow;
 use crate::h2::{ErrorCode, Violation, frame_writer};
+use crate::tunnel::Event;
 
 impl<K: Client, F: Feed<K>> Streams<K, F> {
     /// The loop is to end: so does the connection, after what is under way.
     pub(in crate::client) fn drain(&mut self, io: &mut Io<'_, '_, '_, K::Context>) -> Made<K> {
         self.end_after_these();
+        if let Some(until) = io.scope.draining_until() {
+            self.drain_tunnels(until, io);
+        }
         self.advance(io)
     }
 
@@ -72,6 +78,7 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
         for mut child in std::mem::take(&mut self.children) {
             child
                 .step(io.scope, io.config, |exchange, io| exchange.fail(ClientError::Protocol, io));
+            child.lose_tunnel(ErrorKind::ConnectionAborted, io.scope);
         }
         Flow::Done(None)
     }
@@ -104,6 +111,7 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
         scope: &mut Scope<'_, K::Context>,
     ) {
         for mut child in std::mem::take(&mut self.children) {
+            child.lose_tunnel(ErrorKind::ConnectionReset, scope);
             let Some(exchange) = child.exchange.take() else { continue };
             let mut part = scope.part(child.key);
             if let Some(job) = exchange.lost(copy_of(error), config, &mut part) {
@@ -123,7 +131,9 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
         // What it owed cannot come any more, and what has come whole is not to be lost to that.
         (self.settings_until, self.ping_until) = (Time::NEVER, Time::NEVER);
         for at in (0..self.children.len()).rev() {
-            if self.children[at].state.is_receiving() {
+            if self.children[at].tunnel.is_some() && self.children[at].state.is_receiving() {
+                self.run_tunnel(at, Event::InputEnded { is_truncated: true }, io);
+            } else if self.children[at].state.is_receiving() {
                 self.step(at, io, |exchange, io| exchange.cut(exception, io));
             }
         }

@@ -13,6 +13,7 @@ use crate::client::io::Io;
 use crate::client::requests::Made;
 use crate::h2::frame::{FrameHeader, kind};
 use crate::h2::{ErrorCode, Violation};
+use crate::tunnel::Event;
 
 impl<K: Client, F: Feed<K>> Streams<K, F> {
     /// The output has gone down as far as was waited for.
@@ -25,9 +26,13 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
         for key in io.scope.woken_parts() {
             if key == 0 {
                 self.looks_for_work = true;
-            } else if let Some(at) = self.find(key) {
-                // One that is over may be woken still.
-                self.step(at, io, |exchange, io| exchange.wakeup(io));
+                continue;
+            }
+            // One that is over may be woken still.
+            let Some(at) = self.find(key) else { continue };
+            match self.children[at].tunnel.is_some() {
+                true => self.run_tunnel(at, Event::Wakeup, io),
+                false => self.step(at, io, |exchange, io| exchange.wakeup(io)),
             }
         }
         self.go_on(io)
@@ -94,6 +99,8 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
             let child = &self.children[at];
             if child.taking != RateWatch::NONE && child.taking.until() <= now {
                 self.cut(at, ClientError::Lost(Fatal::FlushTimeout), ErrorCode::Cancel, io);
+            } else if child.until <= now && child.tunnel.is_some() {
+                self.tunnel_is_due(at, io);
             } else if child.until <= now {
                 self.excuse_body(at, io);
                 self.step(at, io, |exchange, io| exchange.timeout(io));
@@ -135,6 +142,9 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
         to.add_messages(self.served);
         for child in &self.children {
             to.add_held(child.input.capacity() + child.output.held_bytes());
+            if let Some(tunnel) = &child.tunnel {
+                tunnel.layered().describe(to);
+            }
         }
     }
 }

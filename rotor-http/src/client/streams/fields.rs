@@ -76,6 +76,10 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
             return Err(Violation::Connection(ErrorCode::StreamClosed, why));
         };
         let child = &mut self.children[at];
+        if child.tunnel.is_some() {
+            // RFC 9113 §8.5: a tunnel has DATA, and nothing but DATA.
+            return Err(Violation::Stream(stream, ErrorCode::ProtocolError));
+        }
         child.state = child
             .state
             .after(StreamEvent::Received { is_end })
@@ -96,13 +100,19 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
         let child = &mut self.children[at];
         let Some(exchange) = &child.exchange else { return Ok(()) };
         let method = exchange.request().framing_method();
-        let response = match CheckedResponse::check(list, method, is_end, &io.config.limits) {
+        let mut response = match CheckedResponse::check(list, method, is_end, &io.config.limits) {
             Ok(response) => response,
             Err(error) => {
                 self.cut(at, ClientError::Head(error), ErrorCode::ProtocolError, io);
                 return self.count(Nuisance::ProvokedReset, io);
             }
         };
+        if child.asks_protocol && response.status.is_success() {
+            response.switch();
+        } else if !response.terms.is_interim {
+            // It is an exchange like any other.
+            child.asks_protocol = false;
+        }
         child.length = response.length;
         let connection = io.transport.connection();
         let is_over = is_end && !response.terms.is_interim;

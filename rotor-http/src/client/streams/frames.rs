@@ -13,6 +13,7 @@ use crate::h2::frame::{FRAME_HEADER_BYTES, Frame, FrameHeader, kind};
 use crate::h2::settings::setting;
 use crate::h2::{ErrorCode, Nuisance, StreamEvent, Violation, frame_writer};
 use crate::semantics::trailers::Trailers;
+use crate::tunnel::Event;
 
 /// Windows that grow by less are counted with what no honest server does often.
 const SMALL_UPDATE: u32 = 1024;
@@ -102,8 +103,8 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
                     return Err(Violation::protocol("a server that wants to be pushed to"));
                 }
                 let change = self.peer.apply(payload)?;
-                self.phase = Phase::Open;
-                self.settings_changed(change, io)
+                let is_first = std::mem::replace(&mut self.phase, Phase::Open) == Phase::Settings;
+                self.settings_changed(change, is_first, io)
             }
             Frame::SettingsAck => {
                 self.settings_until = Time::NEVER;
@@ -160,7 +161,7 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
         let input = &mut *io.transport.input;
         let payload = &input[FRAME_HEADER_BYTES..FRAME_HEADER_BYTES + header.len];
         let Frame::Data { data, is_end } = Frame::read(header, payload)? else { return Ok(()) };
-        let nuisance = Nuisance::of_data(data.len(), is_end);
+        let mut nuisance = Nuisance::of_data(data.len(), is_end);
         let Some(at) = self.find_stream(stream) else {
             self.inbound.release(header.len);
             if !self.forgotten.data(stream, header.len, is_end) {
@@ -179,7 +180,8 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
             .state
             .after(StreamEvent::Received { is_end })
             .map_err(|code| Violation::Connection(code, "DATA behind the end of a stream"))?;
-        if child.exchange.as_ref().is_none_or(|exchange| exchange.is_expected()) {
+        let is_early = child.exchange.as_ref().is_none_or(|exchange| exchange.is_expected());
+        if is_early && child.tunnel.is_none() {
             return Err(of_stream(ErrorCode::ProtocolError));
         }
         child.received += data.len() as u64;
@@ -190,12 +192,24 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
         if is_wrong {
             return Err(of_stream(ErrorCode::ProtocolError));
         }
-        child.input.extend(data);
+        if let Some(tunnel) = &mut child.tunnel {
+            // How it is cut into pieces is another protocol's to say, as on a connection of its own.
+            nuisance = nuisance.filter(|nuisance| *nuisance != Nuisance::SmallData);
+            tunnel.extend(data);
+        } else {
+            child.input.extend(data);
+        }
         input.consume(FRAME_HEADER_BYTES + header.len);
         if let Some(nuisance) = nuisance {
             self.count(nuisance, io)?;
         }
-        if is_end {
+        if self.children[at].tunnel.is_some() {
+            let event = match is_end {
+                true => Event::InputEnded { is_truncated: false },
+                false => Event::Pass,
+            };
+            self.run_tunnel(at, event, io);
+        } else if is_end {
             self.body_ended(at, Trailers::default(), io);
         } else {
             self.step(at, io, |exchange, io| exchange.receive(io));
@@ -218,7 +232,7 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
         let child = &mut self.children[at];
         let is_answered = !child.state.is_receiving();
         child.state = child.state.after(StreamEvent::Reset).unwrap_or(child.state);
-        if is_answered {
+        if is_answered && child.tunnel.is_none() {
             // RFC 9113 §8.1: "Clients MUST NOT discard responses as a result of receiving such a
             // RST_STREAM": the server only takes no more of the request.
             self.settle(at, io);
@@ -234,12 +248,18 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
         Ok(())
     }
 
-    fn settings_changed(&mut self, change: i64, io: &mut Io<'_, '_, '_, K::Context>) -> Taken {
+    fn settings_changed(
+        &mut self,
+        change: i64,
+        is_first: bool,
+        io: &mut Io<'_, '_, '_, K::Context>,
+    ) -> Taken {
         self.count(Nuisance::ControlFrame, io)?;
         self.looks_for_work = true;
         self.encoder.set_table_max(self.peer.header_table_size as usize);
         put(io, &frame_writer::settings_ack());
-        if change == 0 {
+        // One that asks for another protocol has waited for the first.
+        if change == 0 && !is_first {
             return Ok(());
         }
         for child in &mut self.children {

@@ -5,14 +5,21 @@ use memchr::memchr;
 use crate::h2::field_text::{next_line, put_field};
 use crate::h2::hpack::HpackEncoder;
 
+/// Whether the head in the text names one protocol in `Upgrade`: that can be asked for on a stream, a
+/// choice of several cannot.
+pub(super) fn names_one_protocol(text: &[u8]) -> bool {
+    find(text, b"upgrade:").is_some_and(|value| !value.is_empty() && !value.contains(&b','))
+}
+
 /// Encodes the head that the text begins with, and returns how long that is; `None` where it is not
-/// there whole.
+/// there whole. With `asks_protocol` its `Upgrade` becomes an extended CONNECT (RFC 8441 §4).
 ///
 /// The text is what our own writer wrote, and so well-formed: its target is a path or an asterisk,
 /// there is one Host, no line is empty but the last, and no value holds CR or LF.
 pub(super) fn encode(
     text: &[u8],
     is_secure: bool,
+    asks_protocol: bool,
     encoder: &mut HpackEncoder,
     block: &mut Vec<u8>,
 ) -> Option<usize> {
@@ -21,10 +28,15 @@ pub(super) fn encode(
     let method_end = memchr(b' ', first)?;
     let target_end = method_end + 1 + memchr(b' ', first.get(method_end + 1..)?)?;
     let fields_at = first.len() + 2;
-    let authority = find_host(text, fields_at)?;
+    let authority = find(text, b"host:")?;
     encoder.begin(block);
     let (method, target) = (&first[..method_end], &first[method_end + 1..target_end]);
+    let protocol = find(text, b"upgrade:").filter(|_| asks_protocol);
+    let method = if protocol.is_some() { b"CONNECT" } else { method };
     encoder.request(method, is_secure, authority, target, block);
+    if let Some(protocol) = protocol {
+        encoder.field(b":protocol", protocol, block);
+    }
     let mut at = fields_at;
     while let Some(line) = next_line(text, at) {
         at += line.len() + 2;
@@ -51,11 +63,13 @@ fn is_sent(line: &[u8]) -> bool {
     }
 }
 
-fn find_host(text: &[u8], mut at: usize) -> Option<&[u8]> {
-    while let Some(line) = next_line(text, at) {
+/// The value of the first field whose name, with its colon, is this.
+fn find<'a>(text: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
+    let mut at = next_line(text, 0)?.len() + 2;
+    while let Some(line) = next_line(text, at).filter(|line| !line.is_empty()) {
         at += line.len() + 2;
-        if let Some((name, value)) = line.split_at_checked(5)
-            && name.eq_ignore_ascii_case(b"host:")
+        if let Some((own, value)) = line.split_at_checked(name.len())
+            && own.eq_ignore_ascii_case(name)
         {
             return Some(value.trim_ascii());
         }
@@ -83,12 +97,29 @@ mod tests {
         let (mut encoder, mut block) = (HpackEncoder::new(), Vec::new());
         encoder.set_table_max(0);
         for len in 0..text.len() - 4 {
-            assert_eq!(encode(&text[..len], true, &mut encoder, &mut block), None, "{len}");
+            assert_eq!(encode(&text[..len], true, false, &mut encoder, &mut block), None, "{len}");
         }
-        let encoded = encode(text, true, &mut encoder, &mut block);
+        let encoded = encode(text, true, false, &mut encoder, &mut block);
         assert_eq!(encoded, Some(text.len() - 4));
         assert_eq!(block[0], 0x20, "the acknowledgement is not lost to heads that were not whole");
         let head = ":method=GET\n:scheme=https\n:authority=h:1\n:path=/a?b\n";
         assert_eq!(fields(&block), format!("{head}x-a=b: c\ne=\nte=trailers\n"));
+    }
+
+    #[test]
+    fn one_that_asks_for_a_protocol_is_a_connect() {
+        let text = b"GET /a HTTP/1.1\r\nHost: h\r\nUpgrade: x/1\r\nConnection: upgrade\r\n\r\n";
+        assert!(names_one_protocol(text));
+        let (mut encoder, mut block) = (HpackEncoder::new(), Vec::new());
+        assert_eq!(encode(text, false, true, &mut encoder, &mut block), Some(text.len()));
+        let head = ":method=CONNECT\n:scheme=http\n:authority=h\n:path=/a\n:protocol=x/1\n";
+        assert_eq!(fields(&block), head);
+        for text in [
+            &b"GET / HTTP/1.1\r\nHost: h\r\n\r\nUpgrade: x\r\n\r\n"[..],
+            b"GET / HTTP/1.1\r\nHost: h\r\nUpgrade: x, y\r\n\r\n",
+            b"GET / HTTP/1.1\r\nHost: h\r\nUpgrade:\r\n\r\n",
+        ] {
+            assert!(!names_one_protocol(text));
+        }
     }
 }

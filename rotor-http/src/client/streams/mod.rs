@@ -22,6 +22,7 @@ mod frames;
 mod head_text;
 mod outlet;
 mod steps;
+mod tunnels;
 
 use std::fmt;
 

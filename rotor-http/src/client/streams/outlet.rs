@@ -3,9 +3,9 @@
 
 use rotor_stream::Output;
 
-use super::head_text::encode;
+use super::head_text::{encode, names_one_protocol};
 use super::steps::{PRIORITY, taking_rate};
-use super::{Streams, put};
+use super::{Phase, Streams, put};
 use crate::client::exchange::Exchange;
 use crate::client::feed::Feed;
 use crate::client::handler::Client;
@@ -14,6 +14,7 @@ use crate::h2::StreamEvent;
 use crate::h2::field_text::encode_trailers;
 use crate::h2::frame::{FRAME_HEADER_BYTES, PAYLOAD_BYTES_MAX, flag, kind};
 use crate::h2::frame_writer::frame_header;
+use crate::tunnel::Event;
 
 /// A frame of fewer octets is not made only because there is no room for more.
 const CUT_MIN: usize = 1024;
@@ -28,7 +29,9 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
                 self.waits_for_room = true;
                 break;
             }
-            if self.children[at].is_flushed() {
+            if self.children[at].tunnel.is_some() {
+                self.run_tunnel(at, Event::Pass, io);
+            } else if self.children[at].is_flushed() {
                 self.step(at, io, Exchange::flushed);
             } else {
                 self.settle(at, io);
@@ -43,7 +46,8 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
         let may_send = if child.has_ended() {
             false
         } else if child.stream.is_none() {
-            child.is_head_done()
+            // Whether the server allows other protocols, its settings say (RFC 8441 §3).
+            child.is_head_done() && (self.phase == Phase::Open || !child.offers_upgrade())
         } else if child.body_left() > 0 {
             child.outbound.octets().min(outbound) > 0
         } else {
@@ -63,7 +67,7 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
     /// Sends one frame of a child (of a head, all its frames); false where there is no room.
     fn send(&mut self, at: usize, io: &mut Io<'_, '_, '_, K::Context>) -> bool {
         let room = room(io.transport.output, io.config.limits.output_high_water);
-        let child = &self.children[at];
+        let child = &mut self.children[at];
         let Some(stream) = child.stream else { return self.send_head(at, room, io) };
         let (left, trailers) = (child.body_left(), child.trailers_len());
         if left > 0 {
@@ -89,8 +93,12 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
     fn send_head(&mut self, at: usize, room: usize, io: &mut Io<'_, '_, '_, K::Context>) -> bool {
         let is_secure = io.transport.is_secure();
         let child = &mut self.children[at];
+        let may_ask = self.peer.connect_protocol && child.offers_upgrade();
         let text = child.output.front();
-        let Some(len) = encode(text, is_secure, &mut self.encoder, &mut self.sent_block) else {
+        let asks_protocol = may_ask && names_one_protocol(text);
+        let Some(len) =
+            encode(text, is_secure, asks_protocol, &mut self.encoder, &mut self.sent_block)
+        else {
             debug_assert!(false, "a head that is written is whole");
             return true;
         };
@@ -99,6 +107,7 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
             return false;
         }
         child.output.discard(len);
+        child.asks_protocol = asks_protocol;
         let is_end = child.is_complete() && child.output.is_empty();
         let stream = self.next_stream;
         self.next_stream += 2;
@@ -133,7 +142,7 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
         let is_end = is_complete && count == left && trailers == 0;
         let flags = if is_end { flag::END_STREAM } else { 0 };
         put(io, &frame_header(count, kind::DATA, flags, stream));
-        let moved = child.output.move_to(io.transport.output, count);
+        let moved = child.body().move_to(io.transport.output, count);
         debug_assert!(moved.is_ok_and(|moved| moved == count), "as many as there are");
         child.outbound.take(count);
         self.outbound.take(count);

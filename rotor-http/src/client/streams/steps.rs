@@ -1,5 +1,7 @@
 //! A step of one child: its exchange is called, and what that led to is put in order.
 
+use std::io::ErrorKind;
+
 use rotor_core::Time;
 use rotor_stream::{LeastRate, RateWatch};
 
@@ -33,6 +35,9 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
             Some(Flow::Wait(wait)) => child.set_wait(wait),
             // The rest behind the others: its time has come at once.
             Some(Flow::Again) => child.until = io.scope.now(),
+            Some(Flow::Done(End::Upgrade(seed))) if child.asks_protocol => {
+                return self.switch(at, seed, io);
+            }
             Some(Flow::Done(end)) => {
                 self.done(at, end, io);
                 return self.drop_exchange(at, io);
@@ -77,7 +82,8 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
 
     /// The child goes, and its stream with it: reset, unless both sides have ended it.
     pub(super) fn drop_exchange(&mut self, at: usize, io: &mut Io<'_, '_, '_, K::Context>) {
-        let child = self.children.remove(at);
+        let mut child = self.children.remove(at);
+        child.lose_tunnel(ErrorKind::ConnectionReset, io.scope);
         if child.is_scheduled {
             self.schedule.remove(child.key, PRIORITY);
         }
@@ -110,7 +116,7 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
             // What is written yet, the server has no use for.
             child.output.truncate(0);
         }
-        let taken = child.held - child.input.len().min(child.held);
+        let taken = child.held - child.untaken().min(child.held);
         child.held -= taken;
         child.inbound.release(taken);
         // Also where nothing was taken now: what the server may still send has become less.
@@ -136,7 +142,10 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
         let child = &mut self.children[at];
         let left = child.body_left();
         let step = limits.response_step();
-        let is_held_up = left > 0 && child.outbound.octets().min(outbound) < left.min(step.max(1));
+        // Another protocol times its server itself.
+        let is_held_up = left > 0
+            && child.tunnel.is_none()
+            && child.outbound.octets().min(outbound) < left.min(step.max(1));
         if !is_held_up {
             child.taking = RateWatch::NONE;
         } else if child.taking == RateWatch::NONE {

@@ -6,6 +6,7 @@ use crate::h2::{ErrorCode, Nuisance, StreamEvent, Violation};
 use crate::semantics::trailers::Trailers;
 use crate::server::handler::Server;
 use crate::server::io::Io;
+use crate::tunnel::Event;
 
 impl<S: Server> Streams<S> {
     pub(super) fn data(
@@ -64,10 +65,11 @@ impl<S: Server> Streams<S> {
         if is_dropped {
             self.dropped(at, io);
         } else if self.children[at].tunnel.is_some() {
-            self.run_tunnel(at, io, |layered, scope| match is_end {
-                true => layered.input_ended(false, scope),
-                false => layered.pass(scope),
-            });
+            let event = match is_end {
+                true => Event::InputEnded { is_truncated: false },
+                false => Event::Pass,
+            };
+            self.run_tunnel(at, event, io);
         } else if is_end {
             self.body_ended(at, Trailers::default(), io);
         } else {

@@ -5,7 +5,6 @@ use std::time::Duration;
 use rotor_core::{Deadline, Scope, Time};
 use rotor_stream::{Buf, Output, RateWatch, Transport};
 
-use super::tunnel::Tunnel;
 use crate::flow::Wait;
 use crate::h1::response::{Ending, ResponseState};
 use crate::h2::request::Asks;
@@ -16,6 +15,7 @@ use crate::server::config::ServerConfig;
 use crate::server::exchange::Exchange;
 use crate::server::handler::Server;
 use crate::server::io::Io;
+use crate::tunnel::Tunnel;
 
 /// A stream. What goes on in it is an exchange as on HTTP/1.1, on an input and an output of its own.
 pub(super) struct Child<S: Server> {
@@ -24,7 +24,7 @@ pub(super) struct Child<S: Server> {
     /// Absent once the handler is done: what is left is to be sent.
     pub(super) exchange: Option<Box<Exchange<S>>>,
     /// What the stream goes on in, once it has switched.
-    pub(super) tunnel: Option<Box<Tunnel<S>>>,
+    pub(super) tunnel: Option<Box<Tunnel<S::Upgrade>>>,
     /// What the request asked for.
     pub(super) asks: Asks,
     /// Why the stream is reset where nobody goes on with it.

@@ -1,6 +1,7 @@
 //! The end of a connection: in two steps where it is graceful, at once where the peer broke the
 //! protocol.
 
+use std::io::ErrorKind;
 use std::time::Duration;
 
 use rotor_core::{Scope, Time};
@@ -12,6 +13,7 @@ use crate::server::config::ServerConfig;
 use crate::server::counters::Counters;
 use crate::server::handler::Server;
 use crate::server::io::Io;
+use crate::tunnel::Event;
 
 /// How long is waited for the peer to say that it has heard of the end.
 const HEARD_WITHIN: Duration = Duration::from_secs(1);
@@ -29,7 +31,7 @@ impl<S: Server> Streams<S> {
         self.announce_end(io);
         for at in (0..self.children.len()).rev() {
             if self.children[at].tunnel.is_some() {
-                self.run_tunnel(at, io, |layered, scope| layered.draining(until, scope));
+                self.run_tunnel(at, Event::Draining(until), io);
                 continue;
             }
             self.step(at, io, |exchange, io| {
@@ -97,7 +99,7 @@ impl<S: Server> Streams<S> {
                 exchange.lost(io.scope, io.config);
                 exchange.outgoing.end(io.scope, io.config);
             });
-            child.lose_tunnel(scope, std::io::ErrorKind::ConnectionAborted);
+            child.lose_tunnel(ErrorKind::ConnectionAborted, scope);
         }
     }
 }

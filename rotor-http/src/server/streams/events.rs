@@ -1,7 +1,7 @@
 //! What happens to the connection besides that frames come: room to write, deadlines, wake-ups.
 
 use rotor_core::{Description, Time};
-use rotor_stream::{Layered, RateWatch};
+use rotor_stream::RateWatch;
 
 use super::{Going, Phase, Streamed, Streams};
 use crate::body_watch::rate;
@@ -11,6 +11,7 @@ use crate::semantics::error::BodyError;
 use crate::server::counters::Counters;
 use crate::server::handler::Server;
 use crate::server::io::Io;
+use crate::tunnel::Event;
 
 impl<S: Server> Streams<S> {
     /// The output has gone down as far as was waited for.
@@ -27,7 +28,7 @@ impl<S: Server> Streams<S> {
             // One that is over may be woken still.
             let Some(at) = self.find(stream) else { continue };
             if self.children[at].tunnel.is_some() {
-                self.run_tunnel(at, io, Layered::wakeup);
+                self.run_tunnel(at, Event::Wakeup, io);
             } else {
                 self.step(at, io, |exchange, io| exchange.wakeup(io));
             }
@@ -126,7 +127,7 @@ impl<S: Server> Streams<S> {
                 Counters::add(&io.config.count().response_timeouts);
                 self.reset(stream, ErrorCode::Cancel, io);
             } else if child.tunnel.is_some() && !(child.is_answered() && child.has_ended()) {
-                self.tunnel_is_due(at, io);
+                self.run_tunnel(at, Event::Due, io);
             } else if child.exchange.is_some() {
                 self.excuse_body(at, io);
                 self.step(at, io, |exchange, io| exchange.timeout(io));
@@ -147,7 +148,7 @@ impl<S: Server> Streams<S> {
         self.is_read_closed = true;
         for at in (0..self.children.len()).rev() {
             if self.children[at].tunnel.is_some() && self.children[at].state.is_receiving() {
-                self.run_tunnel(at, io, |layered, scope| layered.input_ended(true, scope));
+                self.run_tunnel(at, Event::InputEnded { is_truncated: true }, io);
             } else if self.children[at].state.is_receiving() {
                 self.step(at, io, |exchange, io| exchange.fail(BodyError::Truncated, io));
             }

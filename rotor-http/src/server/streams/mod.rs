@@ -24,7 +24,7 @@ mod nuisances;
 mod outlet;
 mod requests;
 mod steps;
-mod tunnel;
+mod tunnels;
 mod windows;
 mod wishes;
 
@@ -34,7 +34,6 @@ use rotor_core::{Deadline, Time};
 use rotor_stream::{Output, RateWatch, Share};
 
 use self::child::Child;
-use self::tunnel::has_protocols;
 use super::age::Age;
 use super::config::ServerConfig;
 use super::counters::Counters;
@@ -50,6 +49,7 @@ use crate::h2::{
     ErrorCode, Floods, Forgotten, PeerSettings, Priority, ReceiveWindow, Schedule, SendWindow,
     Violation, frame_writer,
 };
+use crate::no_upgrade::is_possible;
 
 /// How a step ends: the connection is over. It never goes on in another protocol.
 pub(super) type Streamed<S> = Flow<Option<UpgradeSeed<S>>>;
@@ -166,7 +166,7 @@ impl<S: Server> Streams<S> {
             (setting::ENABLE_CONNECT_PROTOCOL, 1),
         ];
         // The last only where there is a protocol.
-        let count = pairs.len() - usize::from(!has_protocols::<S>());
+        let count = pairs.len() - usize::from(!is_possible::<S::Upgrade>());
         frame_writer::settings(&pairs[..count], &mut settings);
         let mut streams = Streams {
             seed,

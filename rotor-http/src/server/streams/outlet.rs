@@ -1,7 +1,7 @@
 //! What goes out: frame by frame, the most urgent stream first, never more than the output's mark,
 //! so that the frames of the peer are read at all times.
 
-use rotor_stream::{Layered, Output};
+use rotor_stream::Output;
 
 use super::head_text::encode;
 use super::steps::rate;
@@ -13,6 +13,7 @@ use crate::h2::frame_writer::frame_header;
 use crate::h2::{Priority, StreamEvent};
 use crate::server::handler::Server;
 use crate::server::io::Io;
+use crate::tunnel::Event;
 
 /// A frame of fewer octets is not made only because there is no room for more.
 const CUT_MIN: usize = 1024;
@@ -28,7 +29,7 @@ impl<S: Server> Streams<S> {
                 break;
             }
             if self.children[at].tunnel.is_some() {
-                self.run_tunnel(at, io, Layered::pass);
+                self.run_tunnel(at, Event::Pass, io);
             } else if self.children[at].is_flushed() {
                 self.step(at, io, |exchange, io| exchange.call(io, S::response_flushed));
             } else {

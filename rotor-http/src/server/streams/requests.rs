@@ -6,7 +6,6 @@ use rotor_core::{Panicked, Phase, Time};
 use rotor_stream::{Buf, Output, RateWatch};
 
 use super::child::Child;
-use super::tunnel::has_protocols;
 use super::{Going, Streams};
 use crate::flow::{Flow, Wait};
 use crate::h1::framing::Body;
@@ -15,6 +14,7 @@ use crate::h1::request_semantics::RequestSemantics;
 use crate::h1::response::{Ending, ReplyTo, ResponseState};
 use crate::h2::request::{Asks, CheckedRequest, Refusal, is_head};
 use crate::h2::{ErrorCode, Nuisance, Priority, ReceiveWindow, SendWindow, StreamState, Violation};
+use crate::no_upgrade::is_possible;
 use crate::semantics::status::Status;
 use crate::semantics::version::Version;
 use crate::server::counters::Counters;
@@ -67,7 +67,7 @@ impl<S: Server> Streams<S> {
         let request = match CheckedRequest::check(
             &mut self.list,
             io.config.limits_ref(),
-            has_protocols::<S>(),
+            is_possible::<S::Upgrade>(),
         ) {
             Ok(request) => request,
             Err(Refusal::Malformed(why)) => {

@@ -189,7 +189,7 @@ impl<S: Server> Streams<S> {
             exchange.lost(io.scope, io.config);
             exchange.outgoing.end(io.scope, io.config);
         });
-        child.lose_tunnel(io.scope, ErrorKind::ConnectionReset);
+        child.lose_tunnel(ErrorKind::ConnectionReset, io.scope);
         child.state = child.state.after(StreamEvent::Reset).unwrap_or(child.state);
         self.remove(at, io.scope.now());
     }

@@ -6,4 +6,5 @@ mod floods;
 mod misbehaving;
 mod same;
 pub(crate) mod server;
+mod tunnels;
 mod windows;

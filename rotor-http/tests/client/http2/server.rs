@@ -43,6 +43,8 @@ pub(crate) struct Server {
     pub(crate) granted: BTreeMap<u32, i64>,
     pub(crate) initial: i64,
     pub(crate) outcomes: Vec<Option<String>>,
+    /// It has said that it may be asked for other protocols.
+    pub(crate) offers_protocols: bool,
 }
 
 pub(crate) fn http2() -> Http2Config {
@@ -110,6 +112,7 @@ impl Server {
         for pair in pairs.iter().filter(|(name, _)| *name == 4) {
             server.initial = i64::from(pair.1);
         }
+        server.offers_protocols = pairs.contains(&(8, 1));
         let begins = [settings(pairs), frame_writer::settings_ack().to_vec()].concat();
         server.send(&begins);
         server
@@ -132,6 +135,7 @@ impl Server {
             granted: BTreeMap::from([(0, 65_535)]),
             initial: 65_535,
             outcomes: Vec::new(),
+            offers_protocols: false,
         };
         server.read();
         server
@@ -297,6 +301,9 @@ impl Server {
         let own = |at: usize| fields[at].1.as_str();
         let line = format!("{} {} {} {}", own(0), own(1), own(2), own(3));
         fields.drain(..4);
+        let is_protocol = fields.first().is_some_and(|(name, _)| name == ":protocol");
+        assert_eq!(is_protocol, line.starts_with("CONNECT"), "{line}");
+        assert!(!is_protocol || self.offers_protocols, "it was not offered");
         for (name, _) in &fields {
             assert!(!["connection", "upgrade", "transfer-encoding", "host"].contains(&&**name));
         }

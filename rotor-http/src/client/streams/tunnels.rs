@@ -1,0 +1,107 @@
+//! Streams that go on in another protocol.
+
+use std::io::ErrorKind;
+
+use rotor_core::{Scope, Time};
+
+use super::Streams;
+use super::child::Child;
+use crate::client::counters::Counters;
+use crate::client::exchange::UpgradeSeed;
+use crate::client::feed::Feed;
+use crate::client::handler::Client;
+use crate::client::io::Io;
+use crate::h2::ErrorCode;
+use crate::tunnel::{Event, Tunnel};
+
+impl<K: Client> Child<K> {
+    /// Tells the protocol that its stream is over, if there is one.
+    pub(super) fn lose_tunnel(&mut self, kind: ErrorKind, scope: &mut Scope<'_, K::Context>) {
+        if let Some(tunnel) = self.tunnel.take() {
+            tunnel.lost(kind, &mut scope.part(self.key));
+        }
+    }
+
+    /// The protocol is done, and the server has heard all of it.
+    fn has_said_all(&self) -> bool {
+        self.has_ended() && self.tunnel.as_ref().is_some_and(|tunnel| tunnel.is_done())
+    }
+}
+
+impl<K: Client, F: Feed<K>> Streams<K, F> {
+    /// The server has agreed, and so has the handler: the protocol begins, with what has come for it.
+    pub(super) fn switch(
+        &mut self,
+        at: usize,
+        seed: UpgradeSeed<K>,
+        io: &mut Io<'_, '_, '_, K::Context>,
+    ) {
+        let child = &mut self.children[at];
+        child.exchange = None;
+        let input = std::mem::take(&mut child.input);
+        let (is_secure, within) = (io.transport.is_secure(), io.config.stream_config());
+        let mut part = io.scope.part(child.key);
+        match Tunnel::begin(seed, input, is_secure, &within, &mut part) {
+            Ok(tunnel) => child.tunnel = Some(tunnel),
+            Err(code) => return self.end_tunnel(at, code, io),
+        }
+        let event = match child.state.is_receiving() {
+            true => Event::Pass,
+            false => Event::InputEnded { is_truncated: false },
+        };
+        self.run_tunnel(at, event, io);
+    }
+
+    /// Tells the protocol of a stream, which is there, and puts in order what that led to. The child
+    /// may be gone afterwards.
+    pub(super) fn run_tunnel(
+        &mut self,
+        at: usize,
+        event: Event,
+        io: &mut Io<'_, '_, '_, K::Context>,
+    ) {
+        let child = &mut self.children[at];
+        let has_ended = child.has_ended();
+        let Some(tunnel) = &mut child.tunnel else { return };
+        match tunnel.tell(event, &mut io.scope.part(child.key)) {
+            Ok(()) if tunnel.is_done() && has_ended => {
+                if !child.state.is_receiving() {
+                    return self.drop_exchange(at, io);
+                }
+                // What the server still sends is read and dropped, for so long.
+                child.until = child.until.min(io.scope.now() + io.config.limits.shutdown_timeout);
+            }
+            Ok(()) => child.until = tunnel.until(io.scope.now()),
+            Err(code) => {
+                child.tunnel = None;
+                return self.end_tunnel(at, code, io);
+            }
+        }
+        self.settle(at, io);
+    }
+
+    /// What the protocol waited for has come, or its server is not to be waited for any more.
+    pub(super) fn tunnel_is_due(&mut self, at: usize, io: &mut Io<'_, '_, '_, K::Context>) {
+        match self.children[at].has_said_all() {
+            true => self.drop_exchange(at, io),
+            false => self.run_tunnel(at, Event::Due, io),
+        }
+    }
+
+    /// The loop is to end: so are they.
+    pub(super) fn drain_tunnels(&mut self, until: Time, io: &mut Io<'_, '_, '_, K::Context>) {
+        for at in (0..self.children.len()).rev() {
+            if self.children[at].tunnel.is_some() {
+                self.run_tunnel(at, Event::Draining(until), io);
+            }
+        }
+    }
+
+    fn end_tunnel(&mut self, at: usize, code: ErrorCode, io: &mut Io<'_, '_, '_, K::Context>) {
+        if code == ErrorCode::InternalError {
+            Counters::add(&io.config.count().panics);
+        }
+        self.children[at].code = code;
+        self.drop_exchange(at, io);
+    }
+}

@@ -1,0 +1,75 @@
+//! Streams that go on in another protocol.
+
+use std::io::ErrorKind;
+
+use rotor_core::Scope;
+
+use super::Streams;
+use super::child::Child;
+use crate::h2::StreamState;
+use crate::server::counters::Counters;
+use crate::server::handler::{Server, UpgradeSeed};
+use crate::server::io::Io;
+use crate::tunnel::{Event, Tunnel};
+
+impl<S: Server> Child<S> {
+    /// Tells the protocol that its stream is over, if there is one.
+    pub(super) fn lose_tunnel(&mut self, kind: ErrorKind, scope: &mut Scope<'_, S::Context>) {
+        if let Some(tunnel) = self.tunnel.take() {
+            tunnel.lost(kind, &mut scope.part(self.id));
+        }
+    }
+}
+
+impl<S: Server> Streams<S> {
+    /// The response has switched: the protocol begins, with what has come for it.
+    pub(super) fn switch(
+        &mut self,
+        at: usize,
+        seed: UpgradeSeed<S>,
+        io: &mut Io<'_, '_, '_, S::Context>,
+    ) {
+        let child = &mut self.children[at];
+        child.end_exchange();
+        let input = std::mem::take(&mut child.input);
+        let (is_secure, within) = (io.transport.is_secure(), io.config.stream());
+        let mut part = io.scope.part(child.id);
+        match Tunnel::begin(seed, input, is_secure, &within, &mut part) {
+            Ok(tunnel) => child.tunnel = Some(tunnel),
+            Err(code) => child.code = code,
+        }
+        let event = match child.state.is_receiving() {
+            true => Event::Pass,
+            false => Event::InputEnded { is_truncated: false },
+        };
+        self.tell_tunnel(at, event, io);
+    }
+
+    /// Tells the protocol of a stream, if it is there, and puts in order what that led to. The child
+    /// may be gone afterwards.
+    pub(super) fn run_tunnel(
+        &mut self,
+        at: usize,
+        event: Event,
+        io: &mut Io<'_, '_, '_, S::Context>,
+    ) {
+        self.tell_tunnel(at, event, io);
+        self.settle(at, io);
+    }
+
+    fn tell_tunnel(&mut self, at: usize, event: Event, io: &mut Io<'_, '_, '_, S::Context>) {
+        let child = &mut self.children[at];
+        let Some(tunnel) = &mut child.tunnel else { return };
+        match tunnel.tell(event, &mut io.scope.part(child.id)) {
+            // The peer has all of it: from here on it is timed as behind a response.
+            Ok(()) if tunnel.is_done() && child.state == StreamState::HalfClosedLocal => {}
+            Ok(()) => child.until = tunnel.until(io.scope.now()),
+            Err(code) => {
+                (child.tunnel, child.code) = (None, code);
+                if code == crate::h2::ErrorCode::InternalError {
+                    Counters::add(&io.config.count().panics);
+                }
+            }
+        }
+    }
+}

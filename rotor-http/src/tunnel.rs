@@ -1,0 +1,166 @@
+//! A stream that goes on in another protocol (RFC 8441), or as a tunnel (RFC 9113 §8.5): what is
+//! a connection's upgrade in HTTP/1.1, on the two buffers of a stream. Of servers and of clients.
+//!
+//! ```text
+//!   agreed on ─▶ Waits ◀──▶ Again ─▶ Done ─▶ all sent, then END_STREAM ─▶ (none)
+//!                   │                            the peer still sends: dropped, as behind a response
+//!                   └─ RST_STREAM, failed, panicked, late: RST_STREAM(CANCEL | INTERNAL_ERROR)
+//! ```
+
+use std::any::type_name;
+use std::io::ErrorKind;
+use std::sync::Arc;
+
+use rotor_core::{BoxError, Panicked, Scope, Time, with_causes};
+use rotor_stream::{Buf, Fatal, Layered, Output, Protocol, Ran, StreamConfig};
+
+use crate::h2::ErrorCode;
+
+/// Another protocol on a stream.
+pub(crate) struct Tunnel<P> {
+    layered: Layered<P>,
+    progress: Progress,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Progress {
+    /// It waits for something to happen.
+    Waits,
+    /// There is more to do once others had their turn.
+    Again,
+    /// What is left is to be sent.
+    Done,
+}
+
+/// What is told to a protocol.
+pub(crate) enum Event {
+    /// More has come, or more was taken.
+    Pass,
+    /// The peer sends no more.
+    InputEnded {
+        /// It did not end its stream.
+        is_truncated: bool,
+    },
+    Wakeup,
+    /// The loop drains, until then.
+    Draining(Time),
+    /// The time that it has [said](Tunnel::until) has come.
+    Due,
+}
+
+impl<P: Protocol> Tunnel<P> {
+    /// Begins, in the scope of the stream's part, with what has come by now.
+    ///
+    /// # Errors
+    ///
+    /// With what the stream is to be reset.
+    pub(crate) fn begin(
+        seed: P::Seed,
+        input: Buf,
+        is_secure: bool,
+        within: &Arc<StreamConfig>,
+        scope: &mut Scope<'_, P::Context>,
+    ) -> Result<Box<Tunnel<P>>, ErrorCode> {
+        let begun = scope.guard(|scope| Layered::begin(seed, input, is_secure, within, scope));
+        let (layered, ran) = begun.map_err(|panicked| note_panic::<P>(&panicked))?;
+        let mut tunnel = Box::new(Tunnel { layered, progress: Progress::Waits });
+        tunnel.follow(ran, scope)?;
+        Ok(tunnel)
+    }
+
+    /// Tells the protocol of an event, in the scope of the stream's part.
+    ///
+    /// # Errors
+    ///
+    /// It is over: with what the stream is to be reset. The tunnel is to be dropped.
+    pub(crate) fn tell(
+        &mut self,
+        event: Event,
+        scope: &mut Scope<'_, P::Context>,
+    ) -> Result<(), ErrorCode> {
+        let (layered, is_again) = (&mut self.layered, self.progress == Progress::Again);
+        let ran = scope.guard(|scope| match event {
+            Event::Pass => layered.pass(scope),
+            Event::InputEnded { is_truncated } => layered.input_ended(is_truncated, scope),
+            Event::Wakeup => layered.wakeup(scope),
+            Event::Draining(until) => layered.draining(until, scope),
+            Event::Due if is_again => layered.pass(scope),
+            Event::Due => layered.timeout(scope),
+        });
+        let ran = ran.map_err(|panicked| note_panic::<P>(&panicked))?;
+        self.follow(ran, scope)
+    }
+
+    /// The stream is over: the last call, in the scope of its part.
+    pub(crate) fn lost(self, kind: ErrorKind, scope: &mut Scope<'_, P::Context>) {
+        let lost = scope.guard(|scope| self.layered.lost(Fatal::Reset(kind.into()), scope));
+        if let Err(panicked) = lost {
+            note_panic::<P>(&panicked);
+        }
+    }
+
+    fn follow(&mut self, ran: Ran, scope: &Scope<'_, P::Context>) -> Result<(), ErrorCode> {
+        self.progress = match ran {
+            Ran::Waits => Progress::Waits,
+            Ran::Again => Progress::Again,
+            Ran::Done => Progress::Done,
+            Ran::Failed(error) => {
+                note_failure(error, scope);
+                // RFC 8441 §5: in the place of what resets a connection of TCP.
+                return Err(ErrorCode::Cancel);
+            }
+        };
+        Ok(())
+    }
+
+    /// When it is to be told that it is due.
+    pub(crate) fn until(&self, now: Time) -> Time {
+        if self.progress == Progress::Again { now } else { self.layered.deadline() }
+    }
+
+    /// The protocol itself, to be described.
+    pub(crate) fn layered(&self) -> &Layered<P> {
+        &self.layered
+    }
+
+    /// What waits to be sent.
+    pub(crate) fn output(&mut self) -> &mut Output {
+        self.layered.output()
+    }
+
+    /// More has come; to be followed by [`Event::Pass`] or the end.
+    pub(crate) fn extend(&mut self, data: &[u8]) {
+        // Else nobody would read it.
+        if !self.is_done() {
+            self.layered.input().extend(data);
+        }
+    }
+
+    /// The protocol has nothing more to say or to hear.
+    pub(crate) fn is_done(&self) -> bool {
+        self.progress == Progress::Done
+    }
+
+    /// Nothing will follow what waits to be sent.
+    pub(crate) fn has_ended_output(&mut self) -> bool {
+        self.is_done() || self.layered.output().is_ended()
+    }
+
+    /// Octets that have come and are to stay counted against the windows: none, where the protocol
+    /// waits for more, however much that is. Its own limit bounds them then.
+    pub(crate) fn untaken(&mut self) -> usize {
+        if self.layered.wants_input() { 0 } else { self.layered.input().len() }
+    }
+}
+
+fn note_panic<P>(panicked: &Panicked) -> ErrorCode {
+    log::error!("the protocol {} on a stream {panicked}", type_name::<P>());
+    ErrorCode::InternalError
+}
+
+fn note_failure<C>(error: Option<BoxError>, scope: &Scope<'_, C>) {
+    if let Some(error) = error {
+        let error = with_causes(&*error);
+        log::error!("machine {}: a protocol on a stream has failed: {error}", scope.token());
+    }
+}
