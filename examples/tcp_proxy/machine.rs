@@ -16,6 +16,7 @@
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr};
+use std::sync::Arc;
 use std::time::Duration;
 
 use rotor::net::StreamSocket;
@@ -37,16 +38,38 @@ const CHUNK_BYTES: usize = 16 * 1024;
 /// How many chunks a direction may pass on in one event, before the other machines have their turn.
 const CHUNKS_PER_EVENT: u32 = 8;
 
-/// A client and its upstream.
-pub(crate) struct Proxy<S, C> {
+/// A client and its upstream, whose sockets may be of two kinds: what is said first to the upstream is
+/// for its socket to say.
+pub(crate) struct Proxy<S, U, C> {
     client: S,
-    upstream: S,
+    upstream: U,
     /// How far each of them is.
     client_stage: Stage,
     upstream_stage: Stage,
     to_upstream: Direction,
     to_client: Direction,
     context: std::marker::PhantomData<fn(C)>,
+}
+
+/// Where clients are passed on to.
+pub(crate) struct Route<T>(Arc<Chooses<T>>);
+
+/// Finds the target for a client at the first address, which has connected to the second, as far as
+/// there are addresses.
+type Chooses<T> = dyn Fn(Option<SocketAddr>, Option<SocketAddr>) -> T + Send + Sync;
+
+impl<T> Route<T> {
+    pub(crate) fn new(
+        choose: impl Fn(Option<SocketAddr>, Option<SocketAddr>) -> T + Send + Sync + 'static,
+    ) -> Route<T> {
+        Route(Arc::new(choose))
+    }
+}
+
+impl<T> Clone for Route<T> {
+    fn clone(&self) -> Self {
+        Route(self.0.clone())
+    }
 }
 
 /// How far a socket is.
@@ -171,9 +194,9 @@ fn to_would_block<T>(result: io::Result<T>) -> io::Result<Option<T>> {
     }
 }
 
-impl<S: StreamSocket, C> Proxy<S, C> {
-    fn connect(client: S, target: &S::Target, scope: &Scope<'_, C>) -> io::Result<Self> {
-        let upstream = S::connect(target, scope)?;
+impl<S: StreamSocket, U: StreamSocket, C> Proxy<S, U, C> {
+    fn connect(client: S, target: &U::Target, scope: &Scope<'_, C>) -> io::Result<Self> {
+        let upstream = U::connect(target, scope)?;
         let (to_upstream, to_client) = Default::default();
         let mut proxy = Proxy {
             client,
@@ -244,7 +267,7 @@ impl<S: StreamSocket, C> Proxy<S, C> {
     }
 }
 
-impl<S: StreamSocket, C> Machine for Proxy<S, C> {
+impl<S: StreamSocket, U: StreamSocket, C> Machine for Proxy<S, U, C> {
     type Context = C;
     type Seed = Infallible;
 
@@ -268,19 +291,16 @@ impl<S: StreamSocket, C> Machine for Proxy<S, C> {
     }
 }
 
-impl<S: StreamSocket, C> Accepted<S> for Proxy<S, C>
-where
-    S::Target: Clone,
-{
-    /// Where everything is passed on to.
-    type Shared = S::Target;
+impl<S: StreamSocket, U: StreamSocket, C> Accepted<S> for Proxy<S, U, C> {
+    type Shared = Route<U::Target>;
 
     fn accepted(
         client: S,
-        _: Option<SocketAddr>,
-        target: S::Target,
+        from: Option<SocketAddr>,
+        route: Route<U::Target>,
         scope: &mut Scope<'_, C>,
     ) -> Response<Self> {
+        let target = (route.0)(from, client.local_address());
         match Proxy::connect(client, &target, scope) {
             Ok(proxy) => Response::ok(proxy).deadline(scope.now() + CONNECT_TIME_MAX),
             Err(error) => Response::error(error),

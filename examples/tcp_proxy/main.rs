@@ -1,7 +1,8 @@
 //! Passes connections on to another address, both ways.
 //!
 //! ```text
-//! cargo run --release -p rotor-examples --example tcp_proxy [LISTEN [UPSTREAM]]        # 127.0.0.1:7000 127.0.0.1:7001
+//! cargo run --release -p rotor-examples --example tcp_proxy [LISTEN [UPSTREAM [HEADER]]]
+//! # 127.0.0.1:7000 127.0.0.1:7001 none
 //! listening on 127.0.0.1:7000
 //! passing on to 127.0.0.1:7001
 //! try: nc -l 127.0.0.1 7001, then nc 127.0.0.1 7000
@@ -17,6 +18,13 @@
 //! tcp_proxy 127.0.0.1:7000 tls://db.example.com:5433
 //! ```
 //!
+//! `HEADER` tells the upstream who the client is, by the PROXY protocol: `send-proxy` is version 1, a line,
+//! `send-proxy-v2` version 2, as in haproxy. It comes before TLS.
+//!
+//! ```text
+//! tcp_proxy 127.0.0.1:7000 127.0.0.1:7001 send-proxy-v2
+//! ```
+//!
 //! A `tls://` upstream must have a certificate for that name, from an issuer that the system trusts,
 //! or of the file that the environment names as `SSL_CERT_FILE`. Ctrl-C lets connections finish for ten seconds.
 #![forbid(unsafe_code)]
@@ -28,8 +36,9 @@ use std::net::{SocketAddr, ToSocketAddrs};
 use std::process::ExitCode;
 use std::str::FromStr;
 
-use machine::Proxy;
+use machine::{Proxy, Route};
 use rotor::net::{Either, ListenOptions, Listener, TcpListener, TcpStream};
+use rotor::proxy_protocol::{ProxyHeader, ProxyStream, ProxyTarget, Version};
 use rotor::stream::{Accept, AcceptConfig};
 use rotor::tls::{MaybeTls, MaybeTlsTarget, Roots, TlsClient, TlsClientConfig, TlsListener};
 use rotor::{BoxError, Config, Loop, Response};
@@ -37,8 +46,14 @@ use rotor_examples::identity::tls_server;
 use rotor_examples::program;
 use rotor_examples::serve::serve;
 
-/// A listener that shakes hands or does not; its sockets are of one kind with those that connect.
+/// A listener that shakes hands or does not.
 type Listens = Either<TlsListener<TcpListener>, TcpListener>;
+
+/// An upstream's socket: it says who the client is or does not, then shakes hands or does not.
+type Connects = MaybeTls<Either<ProxyStream<TcpStream>, TcpStream>>;
+
+/// An upstream's address, with the header that its socket sends first, if any.
+type Address = Either<ProxyTarget<SocketAddr>, SocketAddr>;
 
 /// Where everything is passed on to: `ADDRESS:PORT`, or `tls://NAME:PORT`.
 #[derive(Clone)]
@@ -49,9 +64,14 @@ enum Upstream {
 
 impl Upstream {
     /// Asks the system where that is, which may take its time.
-    fn resolve(&self) -> Result<MaybeTlsTarget<SocketAddr>, BoxError> {
+    fn resolve(&self, header: Header) -> Result<Route<MaybeTlsTarget<Address>>, BoxError> {
         let (name, port) = match self {
-            Upstream::Clear(address) => return Ok(Either::B(*address)),
+            Upstream::Clear(address) => {
+                let address = *address;
+                return Ok(Route::new(move |client, here| {
+                    Either::B(header.before(address, client, here))
+                }));
+            }
             Upstream::Tls(name, port) => (name, *port),
         };
         let bare = name.trim_start_matches('[').trim_end_matches(']');
@@ -59,7 +79,10 @@ impl Upstream {
         let mut addresses = addresses.map_err(|error| format!("cannot resolve {name}: {error}"))?;
         let address = addresses.next().ok_or_else(|| format!("{name} has no address"))?;
         let tls = TlsClient::new(TlsClientConfig::new(Roots::none().platform()?))?;
-        Ok(Either::A(tls.to(address, name)?))
+        let target = tls.to(address, name)?;
+        Ok(Route::new(move |client, here| {
+            Either::A(target.with_address(header.before(address, client, here)))
+        }))
     }
 }
 
@@ -84,6 +107,53 @@ impl fmt::Display for Upstream {
     }
 }
 
+/// What the upstream is told of the client.
+#[derive(Clone, Copy)]
+enum Header {
+    Nothing,
+    Proxy(Version),
+}
+
+impl Header {
+    /// The address with what is said there first: who the client is, and where it has connected to.
+    fn before(
+        self,
+        address: SocketAddr,
+        client: Option<SocketAddr>,
+        here: Option<SocketAddr>,
+    ) -> Address {
+        let Header::Proxy(version) = self else { return Either::B(address) };
+        let header = match (client, here) {
+            (Some(client), Some(here)) => ProxyHeader::proxied(version, client, here),
+            _ => ProxyHeader::unknown(version),
+        };
+        Either::A(ProxyTarget::new(address, header))
+    }
+}
+
+impl FromStr for Header {
+    type Err = BoxError;
+
+    fn from_str(text: &str) -> Result<Header, BoxError> {
+        match text {
+            "none" => Ok(Header::Nothing),
+            "send-proxy" => Ok(Header::Proxy(Version::V1)),
+            "send-proxy-v2" => Ok(Header::Proxy(Version::V2)),
+            _ => Err("there is no such header".into()),
+        }
+    }
+}
+
+impl fmt::Display for Header {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Header::Nothing => "none",
+            Header::Proxy(Version::V1) => "send-proxy",
+            Header::Proxy(Version::V2) => "send-proxy-v2",
+        })
+    }
+}
+
 fn main() -> ExitCode {
     program::run(proxy)
 }
@@ -92,9 +162,15 @@ fn proxy() -> Result<(), BoxError> {
     let mut address = program::argument(1, SocketAddr::from(([127, 0, 0, 1], 7000)))?;
     let nowhere = Upstream::Clear(SocketAddr::from(([127, 0, 0, 1], 7001)));
     let upstream = program::argument(2, nowhere)?;
-    let target = upstream.resolve()?;
+    // What an example of one is, where the argument is none.
+    let header = match std::env::args_os().nth(3) {
+        Some(_) => program::argument(3, Header::Proxy(Version::V2))?,
+        None => Header::Nothing,
+    };
+    let route = upstream.resolve(header)?;
     let tls = tls_server(&[])?;
-    let mut creator = Loop::<Accept<Proxy<MaybeTls<TcpStream>, ()>, Listens>>::new(&Config::new())?;
+    let mut creator =
+        Loop::<Accept<Proxy<MaybeTls<TcpStream>, Connects, ()>, Listens>>::new(&Config::new())?;
     creator.add_machine_with(|scope| {
         Response::attempt(|| {
             let listener = TcpListener::bind(&address, &ListenOptions::new(), scope)?;
@@ -103,7 +179,7 @@ fn proxy() -> Result<(), BoxError> {
                 Some(tls) => Either::A(tls.over(listener)),
                 None => Either::B(listener),
             };
-            Ok(Accept::listen(listener, target, AcceptConfig::new(), scope))
+            Ok(Accept::listen(listener, route, AcceptConfig::new(), scope))
         })
     })?;
     let mut instance = creator.instantiate(());

@@ -61,6 +61,8 @@ fn an_address_that_is_none_is_refused_with_an_example_of_one() {
     }
     let message = refusal("tcp_proxy", &["127.0.0.1:0", "upstream"]);
     assert!(message.contains("\"upstream\" should be like 127.0.0.1:7001"), "{message}");
+    let message = refusal("tcp_proxy", &["127.0.0.1:0", "127.0.0.1:1", "v3"]);
+    assert!(message.contains("\"v3\" should be like send-proxy-v2"), "{message}");
     let message = refusal("everything", &["1", "nonsense"]);
     assert!(message.contains("\"nonsense\" should be like 127.0.0.1:3000"), "{message}");
     assert!(refusal("everything", &["soon"]).contains("\"soon\" should be like 10"));

@@ -22,10 +22,14 @@ fn start_proxy(upstream: SocketAddr) -> Server {
 }
 
 fn start_proxy_with(upstream: &str, change: impl FnOnce(Command) -> Command) -> Server {
+    start_telling(upstream, "none", change)
+}
+
+fn start_telling(upstream: &str, header: &str, change: impl FnOnce(Command) -> Command) -> Server {
     let mut command = Command::new("sh");
     // Where it is to listen comes last when it is started, and first for the program.
-    command.args(["-c", "exec \"$0\" \"$2\" \"$1\""]);
-    command.arg(example("tcp_proxy").get_program()).arg(upstream);
+    command.args(["-c", "exec \"$0\" \"$3\" \"$1\" \"$2\""]);
+    command.arg(example("tcp_proxy").get_program()).args([upstream, header]);
     Server::start(change(command), PATIENCE).expect("it starts")
 }
 
@@ -228,4 +232,66 @@ fn tls_is_put_on_and_taken_off_and_nobody_sees_that_it_was_there() {
     let mut client = connect(proxy.address());
     client.write_all(b"a secret").expect("it is taken");
     assert!(matches!(again(|| client.read(&mut [0; 1])), Ok(0) | Err(_)));
+}
+
+/// What a proxy that was told to send a header says first of this client, in version 1.
+fn line(client: &TcpStream) -> String {
+    let (from, to) = (client.local_addr().expect("it has one"), client.peer_addr().expect("here"));
+    format!("PROXY TCP4 {} {} {} {}\r\n", from.ip(), to.ip(), from.port(), to.port())
+}
+
+/// The same in version 2: the signature, PROXY over TCP and IPv4, 12 octets of addresses.
+fn binary(client: &TcpStream) -> Vec<u8> {
+    let (from, to) = (client.local_addr().expect("it has one"), client.peer_addr().expect("here"));
+    let mut header = b"\r\n\r\n\0\r\nQUIT\n\x21\x11\0\x0c\x7f\0\0\x01\x7f\0\0\x01".to_vec();
+    header.extend(from.port().to_be_bytes());
+    header.extend(to.port().to_be_bytes());
+    header
+}
+
+#[test]
+fn the_upstream_is_told_who_the_client_is_before_all_else() {
+    for header in ["send-proxy", "send-proxy-v2"] {
+        let upstream = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let address = upstream.local_addr().expect("it is bound").to_string();
+        let proxied =
+            Proxied { proxy: start_telling(&address, header, |command| command), upstream };
+        // Whose bytes come first makes no difference.
+        for client_is_first in [false, true] {
+            let (mut client, mut upstream) = proxied.connect();
+            if client_is_first {
+                client.write_all(b"hello").expect("it is taken");
+            }
+            let expected = match header {
+                "send-proxy" => line(&client).into_bytes(),
+                _ => binary(&client),
+            };
+            let mut said = vec![0; expected.len()];
+            upstream.read_exact(&mut said).expect("a header");
+            assert_eq!(said, expected, "{header}");
+            if client_is_first {
+                let mut said = [0; 5];
+                upstream.read_exact(&mut said).expect("what comes behind it");
+                assert_eq!(&said, b"hello");
+            }
+            assert_carries(&mut upstream, &mut client, &pattern(2, 100_000));
+            assert_carries(&mut client, &mut upstream, &pattern(1, 100_000));
+        }
+    }
+}
+
+/// The one who takes TLS off has a listener that knows no header, so it is looked for here: it comes
+/// before the first record.
+#[test]
+fn the_header_comes_before_tls() {
+    let ours = Certificates::for_names(&["localhost"]);
+    let upstream = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let tls = format!("tls://localhost:{}", upstream.local_addr().expect("it is bound").port());
+    let proxy = start_telling(&tls, "send-proxy", |command| ours.trusted_by(command));
+    let proxied = Proxied { proxy, upstream };
+    let (client, mut upstream) = proxied.connect();
+    let expected = line(&client);
+    let mut said = vec![0; expected.len() + 1];
+    upstream.read_exact(&mut said).expect("a header, and the type of a record");
+    assert_eq!(said, [expected.as_bytes(), &[22]].concat(), "a handshake's record behind it");
 }

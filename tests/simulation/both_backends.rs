@@ -16,7 +16,7 @@ use crate::chat::Chat;
 use crate::echo::Total;
 use crate::examples::line_chat::Client;
 use crate::examples::tcp_echo_server::EchoServer;
-use crate::examples::tcp_proxy::Proxy;
+use crate::examples::tcp_proxy::{Proxy, Route};
 use crate::hello;
 use crate::hello::Hello;
 use crate::lines::{self, Lines};
@@ -223,7 +223,7 @@ type LineServer<N> = Accept<Stream<Lines, <N as Net>::Stream>, <N as Net>::Liste
 type Talking<N> = Compose2<
     LineServer<N>,
     Compose2<
-        Accept<Proxy<<N as Net>::Stream, ()>, <N as Net>::Listener>,
+        Accept<Proxy<<N as Net>::Stream, <N as Net>::Stream, ()>, <N as Net>::Listener>,
         ScriptClient<<N as Net>::Stream, ()>,
     >,
 >;
@@ -237,7 +237,7 @@ fn lines<N: Addressed>(
     })?;
     if is_proxied {
         address = listen::<_, N::Listener>(rig, |listener, scope| {
-            Accept::listen(listener, address, AcceptConfig::new(), scope)
+            Accept::listen(listener, Route::new(move |_, _| address), AcceptConfig::new(), scope)
                 .wrap(|proxy| Compose2::B(Compose2::A(proxy)))
         })?;
     }

@@ -7,14 +7,16 @@ use rotor::stream::Accept;
 use rotor_sim::net::{SimTcpListener, SimTcpStream};
 use rotor_sim::{Host, Script, Sim, Watched};
 
-use crate::examples::tcp_proxy::Proxy;
+use crate::examples::tcp_proxy::{Proxy, Route};
 use crate::lines;
 use crate::stage::{self, Clients, PORT};
 
-type Proxies = Accept<Proxy<SimTcpStream, ()>, SimTcpListener>;
+type Proxies = Accept<Proxy<SimTcpStream, SimTcpStream, ()>, SimTcpListener>;
 
 fn serve(sim: &mut Sim, upstream: SocketAddr) -> Result<Host<Watched<Proxies>>, BoxError> {
-    stage::serve(sim, "proxy", move |address, scope| stage::accept(&address, upstream, scope))
+    stage::serve(sim, "proxy", move |address, scope| {
+        stage::accept(&address, Route::new(move |_, _| upstream), scope)
+    })
 }
 
 /// That many clients, each of which plays the script for its number.

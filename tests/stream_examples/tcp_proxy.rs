@@ -7,7 +7,7 @@ use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use machine::{CONNECT_TIME_MAX, Proxy, SILENCE_MAX};
+use machine::{CONNECT_TIME_MAX, Proxy, Route, SILENCE_MAX};
 use rotor::stream::testing::{
     Door, Peer, ScriptedListener, ScriptedSocket, Target, TestLoop, listener,
 };
@@ -15,7 +15,7 @@ use rotor::stream::{Accept, AcceptConfig};
 
 use crate::cuts;
 
-type Test = TestLoop<Accept<Proxy<ScriptedSocket, ()>, ScriptedListener>>;
+type Test = TestLoop<Accept<Proxy<ScriptedSocket, ScriptedSocket, ()>, ScriptedListener>>;
 
 const UPSTREAM: ([u8; 4], u16) = ([10, 0, 0, 1], 80);
 
@@ -24,7 +24,8 @@ fn proxy(target: Target) -> (Test, Door) {
     let upstream = SocketAddr::from(UPSTREAM);
     test.world().target(upstream, target);
     let (listener, door) = listener(test.world());
-    test.add(|scope| Accept::listen(listener, upstream, AcceptConfig::new(), scope));
+    let route = Route::new(move |_, _| upstream);
+    test.add(|scope| Accept::listen(listener, route, AcceptConfig::new(), scope));
     (test, door)
 }
 

@@ -104,8 +104,9 @@ impl<A> TlsTarget<A> {
         &self.name.text
     }
 
-    /// The same server, at this address.
-    pub(crate) fn with_address<B>(&self, address: B) -> TlsTarget<B> {
+    /// The same server, which must have the same name, at this address: of another kind, say, or one of
+    /// those that the name has.
+    pub fn with_address<B>(&self, address: B) -> TlsTarget<B> {
         TlsTarget { client: self.client.clone(), address, name: self.name.clone() }
     }
 
