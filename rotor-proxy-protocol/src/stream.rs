@@ -165,6 +165,10 @@ impl<S: StreamSocket> StreamSocket for ProxyStream<S> {
         Ok(())
     }
 
+    fn cancel_handshake(&mut self) -> bool {
+        self.inner.cancel_handshake()
+    }
+
     fn shutdown(&mut self, how: Shutdown) -> io::Result<()> {
         self.inner.shutdown(how)
     }

@@ -261,7 +261,8 @@ impl StreamConfig {
         self
     }
 
-    /// How long the handshake of a wrapping socket may take, all of it. Default 10 s.
+    /// How long the handshake of a wrapping socket may take, all of it. Default 10 s. A peer that
+    /// has begun with it is told (TLS: `close_notify`), and the end lingers.
     pub fn handshake_timeout(mut self, time: Duration) -> StreamConfig {
         self.handshake_timeout = time;
         self

@@ -398,7 +398,7 @@ fn a_handshake_has_its_own_deadline_and_may_fail() {
     }
     test.advance(Duration::from_secs(2));
     assert_eq!(*test.context(), ["not connected: the handshake took too long"]);
-    assert!(peer.is_dropped());
+    assert!(peer.is_ended());
 
     let mut test = Test::new(Log::new());
     let peer = server(&mut test);
@@ -448,6 +448,33 @@ fn a_peer_that_does_not_end_after_a_failed_handshake_is_dropped_in_time() {
         assert!(!peer.is_dropped());
         test.advance(Duration::from_millis(200));
         assert!(peer.is_dropped(), "room {room}");
+    }
+}
+
+#[test]
+fn who_is_late_with_a_handshake_that_it_has_begun_hears_of_it() {
+    for (sent, room) in [(0, usize::MAX), (1, usize::MAX), (1, 3)] {
+        let mut test = Test::new(Log::new());
+        let peer = server(&mut test);
+        peer.limit_room(room);
+        peer.send(&encode(Kind::Hello, b"plain", 0x55)[..sent]);
+        test.advance(Duration::from_millis(9_900));
+        assert!(test.context().is_empty() && !peer.is_ended());
+        test.advance(Duration::from_millis(200));
+        assert_eq!(*test.context(), ["not connected: the handshake took too long"]);
+        assert_eq!(peer.is_dropped(), sent == 0, "nobody waits for who has said nothing");
+        if sent == 0 {
+            assert_eq!(peer.take_received(), b"");
+            continue;
+        }
+        assert_eq!(peer.is_ended(), room == usize::MAX, "not before the alert");
+        peer.make_room(1000);
+        test.settle();
+        assert_eq!(peer.take_received(), encode(Kind::Alert, b"late", 0x55));
+        assert!(peer.is_ended() && !peer.is_dropped());
+        test.advance(Duration::from_millis(2_100));
+        assert!(peer.is_dropped(), "as long as it lingers, and no longer");
+        assert_eq!(test.context().len(), 1, "told once");
     }
 }
 

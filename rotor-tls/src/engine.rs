@@ -17,7 +17,9 @@ use rustls::unbuffered::{
     ConnectionState, EncodeError, EncodeTlsData, EncryptError, UnbufferedConnectionCommon,
     UnbufferedStatus, WriteTraffic,
 };
-use rustls::{ClientConfig, CommonState, ServerConfig};
+use rustls::{ClientConfig, CommonState, HandshakeKind, ProtocolVersion, ServerConfig};
+
+use crate::last_words::CLOSE_NOTIFY;
 
 /// What a record holds at most, in bytes of plaintext (RFC 8446 §5.1).
 const FRAGMENT_BYTES_MAX: usize = 16 * 1024;
@@ -137,6 +139,33 @@ impl Engine {
             if is_over {
                 return;
             }
+        }
+    }
+
+    /// Appends `close_notify` to `out` in the midst of a handshake: in clear or encrypted, as the
+    /// peer expects it by then. Returns whether it could.
+    ///
+    /// rustls encrypts one only where application data might be sent as well, which a server of TLS
+    /// 1.3 does behind its flight unless it asks for a certificate. In the few other places the peer
+    /// meets an end without one, since in clear it would be taken for a broken record there.
+    pub(crate) fn cancel(&mut self, records: &mut Buf, out: &mut Buf) -> bool {
+        if self.speaks_in_clear() {
+            out.extend(&CLOSE_NOTIFY);
+            return true;
+        }
+        self.close(records, &mut |_| {}, out).is_ok()
+    }
+
+    /// Whether nothing that was sent in this handshake is encrypted, as far as that can be known.
+    fn speaks_in_clear(&self) -> bool {
+        let common = self.common();
+        match (self, common.protocol_version()) {
+            (_, None) => true,
+            // Its Finished is the last message of all, but for one who comes back (RFC 5246 §7.3).
+            (Engine::Server(_), Some(ProtocolVersion::TLSv1_2)) => {
+                common.handshake_kind() == Some(HandshakeKind::Full)
+            }
+            _ => false,
         }
     }
 

@@ -54,6 +54,11 @@ pub(crate) enum Greeting {
 }
 
 impl HelloReader {
+    /// Whether these bytes, of which `look` has said nothing bad, begin with a record.
+    pub(crate) fn is_tls(&self, bytes: &[u8]) -> bool {
+        bytes.first() == Some(&TYPE_HANDSHAKE)
+    }
+
     /// Looks at all that has come so far: the same bytes as before, and more.
     pub(crate) fn look(&mut self, bytes: &[u8]) -> Greeting {
         match bytes.first() {

@@ -23,6 +23,10 @@ impl Alert {
     }
 }
 
+/// The end of our side of a handshake that takes too long, in clear: a warning, no error (RFC 8446
+/// §6.1).
+pub(crate) const CLOSE_NOTIFY: [u8; 7] = [21, 3, 3, 0, 2, 1, 0];
+
 const PLAIN_HTTP_TEXT: &str =
     "This port speaks HTTPS. Ask again with https:// in front of the address.\n";
 

@@ -336,6 +336,18 @@ impl Live {
         self.flush(inner)
     }
 
+    /// Gives the handshake up. Returns what is still to be sent, with `close_notify` behind it;
+    /// nothing where that cannot be said.
+    #[cold]
+    pub(crate) fn cancel(self: Box<Self>) -> Buf {
+        let Live { mut session, mut incoming, mut outgoing, .. } = *self;
+        if session.engine.cancel(&mut incoming.bytes, &mut outgoing) {
+            outgoing
+        } else {
+            Buf::new()
+        }
+    }
+
     /// Whether there is something to read of which no event of the socket inside will tell.
     pub(crate) fn holds_input(&self) -> bool {
         !self.plain.is_empty() || self.incoming.has_record() || self.read_side != ReadSide::Open

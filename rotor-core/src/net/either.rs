@@ -119,6 +119,10 @@ impl<A: StreamSocket, B: StreamSocket> StreamSocket for Either<A, B> {
         both!(self, socket => socket.handshake(scope))
     }
 
+    fn cancel_handshake(&mut self) -> bool {
+        both!(self, socket => socket.cancel_handshake())
+    }
+
     fn negotiated(&self) -> Option<&[u8]> {
         both!(self, socket => socket.negotiated())
     }

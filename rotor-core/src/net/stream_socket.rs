@@ -133,6 +133,17 @@ pub trait StreamSocket: Read + Write + Source + Sized + 'static {
         Ok(())
     }
 
+    /// Gives up a handshake whose time is over. Returns whether the peer is to hear of it: what the
+    /// wrapper then holds for it (an alert) is sent, and the connection closed in order, as after a
+    /// handshake that has failed. Else it is dropped at once: by default, and wherever the peer has
+    /// not said yet what it is, so that it could not understand a word.
+    ///
+    /// Called at most once, while [`handshake`](StreamSocket::handshake) says `WouldBlock`, which is
+    /// not called any more behind this.
+    fn cancel_handshake(&mut self) -> bool {
+        false
+    }
+
     /// Returns the name of the protocol that the two ends agreed on in their handshake; `None`
     /// where that is not done.
     #[doc(alias = "ALPN")]

@@ -28,7 +28,7 @@ use self::buffered_io::BufferedIo;
 use self::closing::{abort, after, flush_and_close, linger, make_room};
 use self::flow::Flow;
 pub use self::layered::{Layered, Ran};
-use self::opening::{begin, connecting, handshake, tell_of_drain};
+use self::opening::{begin, connecting, give_up, handshake, tell_of_drain};
 use self::phase::Phase;
 use crate::accept::Accepted;
 use crate::error::{Fatal, StreamError};
@@ -296,7 +296,7 @@ impl<P: Protocol, S: StreamSocket> Stream<P, S> {
             }
             Phase::Handshaking { seed, until } if until <= now => {
                 P::not_connected(seed, Fatal::HandshakeTimeout, scope);
-                Flow::Fail(None)
+                give_up(io, scope)
             }
             // Before the protocol's own deadline: what it would write then finds no taker either.
             Phase::Open(mut open) if io.taking.until() <= now => {

@@ -62,6 +62,16 @@ pub(super) fn handshake<P: Protocol, S: StreamSocket>(
     }
 }
 
+/// The time for the handshake is over. Who has said nothing of account is told nothing, and keeps
+/// its slot no longer: there is no byte of the peer's either whose reset could overtake an answer.
+#[cold]
+pub(super) fn give_up<P: Protocol, S: StreamSocket>(
+    io: &mut BufferedIo<S>,
+    scope: &Scope<'_, P::Context>,
+) -> Flow<Phase<P>> {
+    if io.socket.cancel_handshake() { say_why(io, scope) } else { Flow::Fail(None) }
+}
+
 /// Has a wrapping socket tell its peer why the handshake has failed, and closes the connection so
 /// that it arrives.
 #[cold]

@@ -13,7 +13,8 @@ use crate::protocol::Protocol;
 ///      ▼                     ▼                      ▼              ▼                    ▼ late
 ///     end                   end                    end            end                  end
 ///
-/// A handshake that has failed goes on to Flushing, so that the peer hears why.
+/// A handshake that has failed goes on to Flushing, so that the peer hears why; so does one that is
+/// late, where the peer has begun with it.
 /// ```
 pub(super) enum Phase<P: Protocol> {
     /// Waits for the socket to be connected.

@@ -356,6 +356,14 @@ impl<S: StreamSocket> StreamSocket for Record<S> {
         }
     }
 
+    fn cancel_handshake(&mut self) -> bool {
+        let has_begun = !self.encoded.is_empty();
+        if has_begun {
+            let _says_why = self.fail("late");
+        }
+        has_begun
+    }
+
     fn negotiated(&self) -> Option<&[u8]> {
         matches!(self.shake, Shake::Done).then_some(&self.session.protocol)
     }

@@ -187,6 +187,9 @@ impl TlsServerConfig {
         };
         let mut config = builder.with_cert_resolver(names);
         config.alpn_protocols.clone_from(&self.protocols);
+        // Not for data, of which none is sent in a handshake: else rustls could not encrypt the
+        // `close_notify` of one that takes too long.
+        config.send_half_rtt_data = true;
         // Sessions are in their tickets alone: what loops would share is a lock.
         config.session_storage = Arc::new(NoServerSessionStorage {});
         self.tickets.apply(self.client_certificates.digest(), &mut config)?;

@@ -138,6 +138,11 @@ impl Greets {
         Ok(Live::new(engine, name, incoming, shaking))
     }
 
+    /// Whether what the client has said so far is TLS.
+    pub(crate) fn is_tls(&self) -> bool {
+        self.reader.is_tls(&self.incoming.bytes)
+    }
+
     pub(crate) fn held_bytes(&self) -> usize {
         self.incoming.bytes.capacity()
     }

@@ -205,6 +205,22 @@ impl<S: StreamSocket> StreamSocket for TlsStream<S> {
         result
     }
 
+    /// Says `close_notify` to a peer that has begun with a handshake: RFC 8446 §6.1 wants it of
+    /// whoever ends its side without having told of an error, and being slow is none.
+    fn cancel_handshake(&mut self) -> bool {
+        let outgoing = match mem::replace(&mut self.state, State::Failed(Buf::new())) {
+            State::Opening(opening) => opening.cancel(),
+            open_or_failed => {
+                self.state = open_or_failed;
+                return false;
+            }
+        };
+        let is_for_the_peer = !outgoing.is_empty();
+        self.state = State::Failed(outgoing);
+        // Where nobody has begun here, the socket inside may not have shaken hands itself.
+        is_for_the_peer || self.inner.cancel_handshake()
+    }
+
     /// Ends our side by `close_notify`, then that of the socket inside.
     fn shutdown(&mut self, how: Shutdown) -> io::Result<()> {
         if how != Shutdown::Read {

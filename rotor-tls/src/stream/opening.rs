@@ -23,7 +23,7 @@ use crate::clock;
 use crate::counters::{TlsCounters, UnderWay};
 use crate::engine::At;
 use crate::error::TlsError;
-use crate::last_words::Alert;
+use crate::last_words::{Alert, CLOSE_NOTIFY};
 use crate::live::{Live, flush, is_for_later};
 use crate::server::{Greeted, Greets};
 
@@ -114,6 +114,24 @@ impl Opening {
                 }
             }
         }
+    }
+}
+
+impl Opening {
+    /// Gives it up, since its time is over. Returns what the peer is to be told: nothing where it
+    /// has not said a word of TLS.
+    #[cold]
+    pub(super) fn cancel(self) -> Buf {
+        let mut outgoing = Buf::new();
+        match self {
+            Opening::Greets(greets) if greets.is_tls() => outgoing.extend(&CLOSE_NOTIFY),
+            // A port may be looked at by whom it may; and a client always says something.
+            Opening::Greets(_) | Opening::Starts(_) => {}
+            Opening::Shakes(live) => outgoing = live.cancel(),
+            // The engine is away, and signs; no record is encrypted before that is done.
+            Opening::Elsewhere(_) => outgoing.extend(&CLOSE_NOTIFY),
+        }
+        outgoing
     }
 }
 

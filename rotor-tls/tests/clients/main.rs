@@ -342,7 +342,7 @@ fn a_server_that_is_silent_or_goes_away_fails_the_handshake() {
     test.settle();
     test.advance(Duration::from_secs(11));
     assert_eq!(*test.context(), ["the handshake took too long"]);
-    assert!(peer.is_dropped());
+    assert!(peer.is_ended());
     assert_eq!(tls.counters().late(), 1);
 
     let mut test = Test::new(Log::new());

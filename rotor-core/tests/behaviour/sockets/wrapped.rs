@@ -65,6 +65,7 @@ fn a_wrapper_has_safe_defaults() {
         assert!(wrapped.holds_input() && !wrapped.short_read_drains());
         assert!(!wrapped.wants_read() && !wrapped.wants_write() && !wrapped.is_connected());
         assert!(!wrapped.is_secure() && wrapped.session().is_none());
+        assert!(!wrapped.cancel_handshake(), "nobody is to be told anything");
         assert!(wrapped.take_error().expect("nothing to ask").is_none());
         wrapped
             .set_nodelay(true)

@@ -1,0 +1,157 @@
+//! Handshakes whose time is over: who has begun with one is told of the end, and it arrives.
+
+mod kit;
+
+use std::time::Duration;
+
+use kit::{Issuer, Log, RawClient, Test, ask, serve};
+use rotor_stream::testing::Peer;
+use rotor_tls::ClientCertificates;
+
+/// `close_notify` in clear, a warning (RFC 8446 §6).
+const CLOSE_NOTIFY: [u8; 7] = [21, 3, 3, 0, 2, 1, 0];
+
+const LATE: Duration = Duration::from_secs(11);
+
+/// Our side has ended, and waits for the other one to have read that.
+fn assert_lingers(test: &mut Test, peer: &Peer) {
+    assert!(peer.is_ended() && !peer.is_dropped());
+    peer.send(b"what was on its way");
+    test.settle();
+    assert_eq!(peer.unread_len(), 0, "or a reset might overtake the alert");
+    peer.end();
+    test.settle();
+    assert!(peer.is_dropped());
+}
+
+#[test]
+fn a_client_that_has_begun_is_told_that_it_is_too_late() {
+    let issuer = Issuer::new();
+    let hello = RawClient::new(issuer.raw_config(), "localhost").take_records();
+    for sent in [1, 5, 6, 100, hello.len() - 1] {
+        let server = issuer.server();
+        let mut test = Test::new(Log::new());
+        let peer = serve(&mut test, &server);
+        peer.send(&hello[..sent]);
+        test.advance(LATE);
+        assert_eq!(peer.take_received(), CLOSE_NOTIFY, "{sent} bytes of a hello");
+        assert_eq!(*test.context(), ["the handshake took too long"]);
+        assert_eq!((server.counters().late(), server.counters().handshakes_now()), (1, 0));
+        assert_lingers(&mut test, &peer);
+        assert_eq!(server.counters().late(), 1, "counted once");
+    }
+}
+
+#[test]
+fn whoever_has_said_no_word_of_tls_is_told_nothing_and_keeps_no_slot() {
+    let issuer = Issuer::new();
+    for said in [&b""[..], b"G", b"POST"] {
+        let server = issuer.server();
+        let mut test = Test::new(Log::new());
+        let peer = serve(&mut test, &server);
+        peer.send(said);
+        test.advance(LATE);
+        assert!(peer.is_dropped());
+        assert_eq!(peer.take_received(), b"");
+        assert_eq!(server.counters().late(), 1);
+    }
+}
+
+#[test]
+fn behind_the_servers_flight_the_end_is_as_the_client_expects_it_by_then() {
+    let issuer = Issuer::new();
+    for version in [&rustls::version::TLS13, &rustls::version::TLS12] {
+        let server = issuer.server();
+        let mut test = Test::new(Log::new());
+        let peer = serve(&mut test, &server);
+        let mut client = RawClient::new(issuer.raw_config_of(&[version]), "localhost");
+        peer.send(&client.take_records());
+        test.settle();
+        let flight = peer.take_received();
+        client.receive(&flight);
+        assert!(!client.is_closed && flight.len() > 300);
+        // What the client answers is lost on its way.
+        test.advance(LATE);
+        let last = peer.take_received();
+        client.receive(&last);
+        assert!(client.failure.is_none(), "{:?}", client.failure);
+        let is_old = version.version == rustls::ProtocolVersion::TLSv1_2;
+        assert_eq!(last == CLOSE_NOTIFY, is_old, "in clear");
+        // A client of rustls believes no more of what is in clear than that it is a warning.
+        assert_eq!(client.is_closed, !is_old);
+        assert_eq!(server.counters().late(), 1);
+        assert_lingers(&mut test, &peer);
+    }
+}
+
+#[test]
+fn an_alert_behind_a_flight_that_is_not_taken_waits_for_it() {
+    let issuer = Issuer::new();
+    let server = issuer.server();
+    let mut test = Test::new(Log::new());
+    let peer = serve(&mut test, &server);
+    let mut client = RawClient::new(issuer.raw_config(), "localhost");
+    peer.limit_room(100);
+    peer.send(&client.take_records());
+    test.advance(LATE);
+    assert!(!peer.is_ended());
+    for _ in 0..20 {
+        peer.make_room(100);
+        test.settle();
+    }
+    client.receive(&peer.take_received());
+    assert!(client.is_closed, "{:?}", client.failure);
+    assert_lingers(&mut test, &peer);
+}
+
+#[test]
+fn who_waits_for_a_place_is_told_as_well() {
+    let issuer = Issuer::new();
+    let server = issuer.server_with(|config| config.handshakes_max(1));
+    let mut test = Test::new(Log::new());
+    let peers = [(); 2].map(|()| {
+        let peer = serve(&mut test, &server);
+        peer.send(&RawClient::new(issuer.raw_config(), "localhost").take_records());
+        test.settle();
+        peer
+    });
+    assert_eq!(peers[1].received_len(), 0);
+    test.advance(LATE);
+    assert_eq!(peers[1].take_received(), CLOSE_NOTIFY);
+    assert_eq!(server.counters().late(), 2);
+}
+
+#[test]
+fn a_client_tells_a_server_that_does_not_answer() {
+    let issuer = Issuer::new();
+    let tls = issuer.client();
+    for answered in [&b""[..], b"\x16\x03\x03\0\x7a\x02"] {
+        let mut test = Test::new(Log::new());
+        let peer = ask(&mut test, &tls, "localhost", 1);
+        test.settle();
+        let hello = peer.take_received();
+        assert_eq!(hello[0], 22);
+        peer.send(answered);
+        test.advance(LATE);
+        assert_eq!(*test.context(), ["the handshake took too long"]);
+        assert_eq!(peer.take_received(), CLOSE_NOTIFY);
+        assert_lingers(&mut test, &peer);
+    }
+    assert_eq!(tls.counters().late(), 2);
+}
+
+#[test]
+fn where_the_end_cannot_be_encrypted_nothing_is_said_in_clear() {
+    let issuer = Issuer::new();
+    let asks = ClientCertificates::Required(issuer.roots());
+    let server = issuer.server_with(|config| config.client_certificates(asks));
+    let mut test = Test::new(Log::new());
+    let peer = serve(&mut test, &server);
+    peer.send(&RawClient::new(issuer.raw_config(), "localhost").take_records());
+    test.settle();
+    assert!(peer.take_received().len() > 500);
+    test.advance(LATE);
+    assert!(peer.is_dropped());
+    assert_eq!(peer.take_received(), b"");
+    assert_eq!(server.counters().late(), 1);
+}
