@@ -7,6 +7,7 @@
 //! payload (`process_new_packets` and `next_payload`), and appends records to a buffer of the
 //! caller's (`write_tls`).
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use rotor_stream::Buf;
@@ -82,6 +83,20 @@ impl Engine {
             Engine::Server(connection) => take(&mut **connection, records, plain, out),
             Engine::Client(connection) => take(&mut **connection, records, plain, out),
         }
+    }
+
+    /// The same behind `close_notify`, which rustls counts as our last word: an alert about what
+    /// cannot be read would be another, and it asserts that there is none, in builds that assert. It
+    /// is the peer's fault there, too, and no panic.
+    #[cold]
+    pub(crate) fn take_behind_close(
+        &mut self,
+        records: &mut Buf,
+        plain: &mut dyn FnMut(&[u8]),
+        out: &mut Buf,
+    ) -> Result<At, rustls::Error> {
+        let take = AssertUnwindSafe(|| self.take(records, plain, out));
+        catch_unwind(take).unwrap_or(Err(rustls::Error::DecryptError))
     }
 
     /// Appends the records of some plaintext to `out`, all of it. Records that have come meanwhile

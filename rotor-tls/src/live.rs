@@ -130,7 +130,7 @@ impl Live {
     #[inline]
     fn decode(&mut self, buffer: &mut [u8]) -> Result<(usize, At), TlsError> {
         self.set_clock();
-        let Live { session, incoming, plain, outgoing, .. } = self;
+        let Live { session, incoming, plain, outgoing, close_sent, .. } = self;
         let mut filled = 0;
         let mut keep = |payload: &[u8]| {
             let count = payload.len().min(buffer.len() - filled);
@@ -141,7 +141,10 @@ impl Live {
                 plain.extend(later);
             }
         };
-        let taken = session.engine.take(&mut incoming.bytes, &mut keep, outgoing);
+        let taken = match cfg!(debug_assertions) && *close_sent {
+            true => session.engine.take_behind_close(&mut incoming.bytes, &mut keep, outgoing),
+            false => session.engine.take(&mut incoming.bytes, &mut keep, outgoing),
+        };
         match taken {
             Ok(at) => Ok((filled, at)),
             Err(error) => {

@@ -401,3 +401,21 @@ fn the_loud_type_shows_where_settings_are_printed() {
     let error = TlsError::PlainHttpServer;
     assert!(error.certificate_fault().is_none());
 }
+
+#[test]
+fn what_cannot_be_read_behind_our_own_end_ends_the_connection_and_is_no_panic() {
+    let issuer = Issuer::new();
+    let (chain, key) = issuer.pem_for(&["localhost"]);
+    for version in [&rustls::version::TLS13, &rustls::version::TLS12] {
+        let mut test = Test::new(Log::new());
+        let peer = ask(&mut test, &issuer.client(), "localhost", 1);
+        RawServer::new(&[version], &chain, &key).talk(&mut test, &peer);
+        assert!(peer.is_ended() && !peer.is_dropped(), "it waits for the other end");
+        peer.send(&[&[23, 3, 3, 0, 40][..], &[7; 40]].concat());
+        test.settle();
+        peer.end();
+        test.settle();
+        assert!(peer.is_dropped());
+        assert_eq!(test.failures(), [""; 0]);
+    }
+}

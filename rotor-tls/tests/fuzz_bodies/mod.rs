@@ -66,7 +66,7 @@ fn with_client(test: &mut Test, peer: &Peer, mode: u8, data: &[u8]) {
         client.talk(test, peer);
         assert!(!client.tls.is_handshaking(), "{:?}", client.failure);
     }
-    let mut is_changed = false;
+    let (mut is_changed, mut has_closed) = (false, false);
     let mut expected = Vec::new();
     let mut data = data.iter().copied();
     while let Some(byte) = data.next() {
@@ -93,6 +93,8 @@ fn with_client(test: &mut Test, peer: &Peer, mode: u8, data: &[u8]) {
             }
             // What the server sends is lost on the way.
             4 if amount == 31 => is_changed |= !peer.take_received().is_empty(),
+            // Behind its own end rustls asserts, in builds that assert, that nothing is wrong.
+            4 if has_closed && is_changed => {}
             4 => client.receive(&peer.take_received()),
             5 if !client.tls.is_handshaking() && mode & 4 == 0 => {
                 // More of them than a few in a row are too many.
@@ -103,7 +105,7 @@ fn with_client(test: &mut Test, peer: &Peer, mode: u8, data: &[u8]) {
             }
             6 if amount == 31 => {
                 client.tls.send_close_notify();
-                is_changed = true;
+                has_closed = true;
             }
             6 => {
                 peer.limit_room(amount * 10);
@@ -117,7 +119,7 @@ fn with_client(test: &mut Test, peer: &Peer, mode: u8, data: &[u8]) {
             break;
         }
     }
-    if is_changed {
+    if is_changed || has_closed {
         return;
     }
     client.talk(test, peer);
