@@ -132,6 +132,8 @@ fn no_wake_up_of_eight_threads_is_lost() {
     let stored: Vec<AtomicU64> = (0..64).map(|_| AtomicU64::new(0)).collect();
     let running = AtomicUsize::new(THREADS as usize);
     let mut seen = [0u64; 64];
+    // The first thread meets it asleep, also if all have ended before this one looks.
+    assert!(queue.try_sleep());
     thread::scope(|scope| {
         for seed in 0..THREADS {
             let (queue, stored, running) = (&queue, &stored, &running);
