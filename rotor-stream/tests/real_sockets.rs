@@ -378,8 +378,10 @@ fn a_client_connects_and_talks() -> io::Result<()> {
 
 #[test]
 fn a_refused_connection_is_told() -> io::Result<()> {
-    let (listener, address) = listen()?;
-    drop(listener);
+    // Bound, so that nobody else listens there, and not listening.
+    let closed = Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None)?;
+    closed.bind(&SocketAddr::from(([127, 0, 0, 1], 0)).into())?;
+    let address = closed.local_addr()?.as_socket().expect("it is IPv4");
     let mut instance = client(address, StreamConfig::new())?;
     assert_eq!(instance.run()?, rotor_core::Exit::Empty);
     assert_eq!(instance.context().len(), 1);

@@ -154,10 +154,11 @@ fn what_a_thread_asks_wrongly_is_its_own_fault_and_a_server_that_is_not_there_th
     let _settings = with_server(PoolConfig::new(), |pool, address| {
         let fault = |origin, fetch| get(pool, origin, fetch).expect_err("it cannot be").fault();
         assert_eq!(fault(address, Fetch::get("/")), rotor_http::client::Fault::Caller, "no host");
-        let nobody = {
-            let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
-            listener.local_addr().expect("it is bound")
-        };
+        // The port of a socket that is connected elsewhere: it is taken, and nobody listens there.
+        let elsewhere = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let taken = elsewhere.local_addr().and_then(std::net::TcpStream::connect);
+        let taken = taken.expect("it listens");
+        let nobody = taken.local_addr().expect("it is bound");
         assert_eq!(fault(nobody, Fetch::get("/").host("h")), rotor_http::client::Fault::Network);
         let head =
             get(pool, address, Fetch::new("HEAD", "/").host("h")).expect("the server is well");
