@@ -22,6 +22,11 @@ struct Nghttpd {
 
 impl Nghttpd {
     fn serve(program: &Path, site: &Site) -> Nghttpd {
+        // Where another process has taken the port since, nghttpd ends.
+        (0..5).find_map(|_| Nghttpd::serve_once(program, site)).expect("a port is free")
+    }
+
+    fn serve_once(program: &Path, site: &Site) -> Option<Nghttpd> {
         // It does not say which port it was given, so it gets one that was free a moment ago.
         let free = TcpListener::bind(("127.0.0.1", 0)).expect("a free port");
         let port = free.local_addr().expect("it is bound").port();
@@ -34,13 +39,16 @@ impl Nghttpd {
             .stderr(Stdio::null())
             .spawn()
             .expect("nghttpd starts");
-        let server = Nghttpd { process, port };
+        let mut server = Nghttpd { process, port };
         let end = Instant::now() + PATIENCE;
         while TcpStream::connect(("127.0.0.1", port)).is_err() {
             assert!(Instant::now() < end, "nghttpd does not listen");
+            if server.process.try_wait().expect("it is our child").is_some() {
+                return None;
+            }
             std::thread::park_timeout(Duration::from_millis(10));
         }
-        server
+        Some(server)
     }
 }
 

@@ -10,6 +10,9 @@ use std::time::{Duration, Instant};
 
 use crate::support::PATIENCE;
 
+/// How many ports are tried.
+const PORTS_TRIED: usize = 5;
+
 /// nginx, running in the foreground with a configuration of its own; killed when it is dropped.
 pub(crate) struct Nginx {
     directory: PathBuf,
@@ -20,6 +23,18 @@ pub(crate) struct Nginx {
 impl Nginx {
     /// `blocks` stands in the block `http`, where `PORT` is the port to listen on.
     pub(crate) fn start(program: &Path, blocks: &str) -> Nginx {
+        // Where another process has taken the port since, nginx ends.
+        let mut why = String::new();
+        for _ in 0..PORTS_TRIED {
+            match Nginx::start_once(program, blocks) {
+                Ok(nginx) => return nginx,
+                Err(ended) => why = ended,
+            }
+        }
+        panic!("nginx ended: {why}");
+    }
+
+    fn start_once(program: &Path, blocks: &str) -> Result<Nginx, String> {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let name = format!("rotor-nginx-{}-{}", std::process::id(), NUMBER.fetch_add(1, Relaxed));
         let directory = std::env::temp_dir().join(name);
@@ -39,20 +54,21 @@ impl Nginx {
             .spawn()
             .expect("nginx starts");
         let mut nginx = Nginx { directory, process, port };
-        nginx.wait_until_it_listens();
-        nginx
+        nginx.wait_until_it_listens()?;
+        Ok(nginx)
     }
 
-    fn wait_until_it_listens(&mut self) {
+    fn wait_until_it_listens(&mut self) -> Result<(), String> {
         let end = Instant::now() + PATIENCE;
         while std::net::TcpStream::connect(("127.0.0.1", self.port)).is_err() {
             assert!(Instant::now() < end, "nginx does not listen");
             if let Some(status) = self.process.try_wait().expect("it is our child") {
                 let log = fs::read_to_string(self.directory.join("error.log")).unwrap_or_default();
-                panic!("nginx ended: {status}\n{log}");
+                return Err(format!("{status}\n{log}"));
             }
             std::thread::park_timeout(Duration::from_millis(10));
         }
+        Ok(())
     }
 }
 
