@@ -2,7 +2,7 @@
 //! errors is JSON.
 
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpStream};
 use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use crate::client::{
     PATIENCE, again, ask, command, connect, exchange, field, read_until, start_command,
 };
-use crate::upstream::{says, upstream};
+use crate::upstream::{nobody, says, upstream};
 
 const SUNNY: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 14\r\n\r\n{\"sky\":\"blue\"}";
 
@@ -21,12 +21,6 @@ fn service_of(upstream: SocketAddr) -> Server {
     let mut service = command("json_service");
     service.arg(format!("http://{upstream}/now"));
     start_command(service)
-}
-
-fn nobody() -> SocketAddr {
-    TcpListener::bind("127.0.0.1:0")
-        .and_then(|listener| listener.local_addr())
-        .expect("a free port")
 }
 
 /// The status, the page and the head of an answer, which is JSON.

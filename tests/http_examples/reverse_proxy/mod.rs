@@ -5,7 +5,7 @@ mod endings;
 mod framing;
 
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::{Sender, channel};
 use std::thread;
@@ -15,7 +15,7 @@ use rotor_bench::server::Server;
 use crate::client::{
     PATIENCE, again, ask, command, connect, exchange, field, read_until, start, start_command,
 };
-use crate::upstream::{says, upstream};
+use crate::upstream::{nobody, says, upstream};
 
 fn proxy_to(upstream: SocketAddr) -> Server {
     let mut proxy = command("reverse_proxy");
@@ -125,9 +125,7 @@ fn as_many_fields_as_a_head_can_nominate_are_left_out_and_the_others_pass() {
 #[test]
 fn requests_that_fail_are_not_logged_one_by_one() {
     const REQUESTS: usize = 50;
-    let nobody = TcpListener::bind("127.0.0.1:0")
-        .and_then(|listener| listener.local_addr())
-        .expect("a free port");
+    let nobody = nobody();
     let mut proxy = command("reverse_proxy");
     let (mut log, stderr) = std::io::pipe().expect("there are descriptors");
     proxy.arg(format!("http://{nobody}/")).stderr(stderr);
@@ -181,10 +179,7 @@ fn framing_is_written_anew_on_both_sides() {
 
 #[test]
 fn an_upstream_that_is_not_there_or_makes_no_sense_is_502_and_a_cut_answer_is_cut() {
-    let nobody = TcpListener::bind("127.0.0.1:0")
-        .and_then(|listener| listener.local_addr())
-        .expect("a free port");
-    let (head, _) = ask(&proxy_to(nobody), "GET /", "", "");
+    let (head, _) = ask(&proxy_to(nobody()), "GET /", "", "");
     assert!(head.starts_with("HTTP/1.1 502 "), "{head}");
     let answers: [&'static [u8]; 4] = [
         b"nonsense\r\n\r\n",
