@@ -30,6 +30,7 @@ chapters! {
 
 #[cfg(feature = "http")]
 chapters! {
+    first_page: "../doc/README.md",
     testing: "../doc/guide/testing.md",
     http_server: "../doc/guide/http-server.md",
     http_bodies: "../doc/guide/http-bodies.md",

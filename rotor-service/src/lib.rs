@@ -11,8 +11,8 @@
 //! has SQLite behind it.
 //!
 //! ```
-//! # mod rotor { pub use rotor_http as http; }
 //! # #[cfg(all(feature = "json", feature = "pairs", feature = "routes"))] mod program {
+//! # mod rotor { pub use rotor_http as http; }
 //! use rotor::http::server::{Head, Reply, Response, Scope};
 //! use rotor::http::{Method, Status};
 //! use rotor_service::{Pairs, Refused, Routes, json};
