@@ -169,6 +169,12 @@ impl BodyReceiver {
         !self.is_held && matches!(self.state, State::Whole(_) | State::Decoding(..))
     }
 
+    /// Whether all of it has come, by a connection of its own: what else comes there is another
+    /// request, or the peer's end.
+    pub(crate) fn is_behind(&self) -> bool {
+        matches!(self.state, State::Ended) && !self.is_framed()
+    }
+
     /// Whether the handler has asked for it.
     #[cfg(feature = "body")]
     pub(crate) fn is_asked(&self) -> bool {

@@ -45,11 +45,11 @@
 //! * [`handler_timeout`](rotor_http::Limits::handler_timeout), 60 s unless set, holds until the head
 //!   of the response is there, and anew from each piece of the request's body: 503. A body of a
 //!   response may then take as long as it wants, as a stream of events does.
-//! * Where hyper ends a connection whose peer has ended its side, the response goes on here: the
-//!   peer may still read. One that is gone is found when something is sent, so a stream of events
-//!   that may be silent for long says something now and then (`KeepAlive` of axum's `Sse`), or the
-//!   system probes its peers
-//!   ([`StreamConfig::keepalive`](rotor_stream::StreamConfig::keepalive)).
+//! * Where hyper ends a connection whose peer has ended its side, the response goes on here, since the
+//!   peer may still read; until it is silent for 10 s ([`Tower::half_close_timeout`]). Then the peer is
+//!   taken for gone, and the body is dropped. One that is reset, or whose network is, is found as
+//!   with hyper: at once, or when something is sent (`KeepAlive` of axum's `Sse`,
+//!   [`StreamConfig::keepalive`](rotor_stream::StreamConfig::keepalive)).
 //! * `hyper::upgrade` is not there: a 101 without [`Upgrade`] is answered with 501, and so are axum's
 //!   WebSockets. CONNECT is answered with 501.
 //! * `ConnectInfo` of axum: [`Tower::extend`].
@@ -98,5 +98,5 @@ pub use self::inbound::HELD_BYTES_MAX;
 pub use self::outbound::FRAMES_MAX;
 pub use self::serve::serve;
 pub use self::server::TowerServer;
-pub use self::tower::Tower;
+pub use self::tower::{HALF_CLOSE_TIMEOUT, Tower};
 pub use self::upgrade::Upgrade;

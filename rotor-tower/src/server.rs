@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::task::Poll;
 
 use rotor_async::Poller;
-use rotor_core::{BoxError, Scope};
+use rotor_core::{BoxError, Scope, Time};
 use rotor_http::server::{Head, Next, NoUpgrade, RecvMode, Response, Server};
 use rotor_http::{BodyError, Method, Status, Trailers, Version};
 use rotor_stream::{Block, Protocol};
@@ -44,6 +44,10 @@ pub struct TowerServer<S, B, C = (), U = NoUpgrade<C>> {
     wants_room: bool,
     /// What is polled waits for a part of the request's body that has come.
     is_due: bool,
+    /// The peer sends no more: it may be gone.
+    has_peer_ended: bool,
+    /// Until when the body of the response may be silent then; `NEVER` while it is not.
+    silent_until: Time,
     /// Octets of the body that are still to come, where the end is known to come with the last.
     to_come: Option<u64>,
     types: PhantomData<fn(S, C, U)>,
@@ -144,11 +148,19 @@ where
         scope: &mut Scope<'_, C>,
     ) -> Next<Self> {
         let around = &self.around;
+        let before = response.unsent();
         let pumped = self.poller.poll(scope, |context| {
             around.enter(|| outbound::pump(body.as_mut(), context, response))
         });
         self.wants_room = matches!(pumped, Pumped::Full);
+        if response.unsent() > before {
+            self.silent_until = Time::NEVER;
+        }
         match pumped {
+            Pumped::Waits if self.is_given_up(scope.now()) => {
+                self.around.enter(|| drop(body));
+                return failed(&"its peer is gone, or reads what is silent".into());
+            }
             Pumped::Waits | Pumped::Full => {}
             Pumped::More => self.poller.waker().wake_by_ref(),
             Pumped::Done => {
@@ -162,6 +174,14 @@ where
         }
         self.stage = Stage::Sending(body);
         self.go_on()
+    }
+
+    /// Whether the body has been silent for too long, for a peer that has ended its side.
+    fn is_given_up(&mut self, now: Time) -> bool {
+        if self.has_peer_ended && self.silent_until == Time::NEVER {
+            self.silent_until = now + self.around.half_close_timeout;
+        }
+        self.silent_until <= now
     }
 
     /// A part of the request's body has come. There may be room by now, and then this is the call
@@ -183,7 +203,8 @@ where
         };
         let lifts = matches!(self.stage, Stage::Sending(_)) && !self.is_unlimited;
         let is_changed = lifts || receiving != self.receiving;
-        let sleeps = self.poller.deadline();
+        let silent = Some(self.silent_until).filter(|time| *time != Time::NEVER);
+        let sleeps = self.poller.deadline().into_iter().chain(silent).min();
         if let (Some(time), false) = (sleeps, is_changed) {
             return Next::wake_at(self, time);
         }
@@ -271,6 +292,8 @@ where
             is_unlimited: false,
             wants_room: false,
             is_due: false,
+            silent_until: Time::NEVER,
+            has_peer_ended: false,
             to_come,
             types: PhantomData,
         };
@@ -305,6 +328,14 @@ where
             self.is_due |= inbound.end(trailers_of(trailers));
         }
         self.after_input(response, scope)
+    }
+
+    const HEARS_END: bool = true;
+
+    /// The service is polled now, and at the latest when it has been silent for too long.
+    fn peer_ended(mut self, response: &mut Response<'_>, scope: &mut Scope<'_, C>) -> Next<Self> {
+        self.has_peer_ended = true;
+        self.advance(response, scope)
     }
 
     fn response_flushed(self, response: &mut Response<'_>, scope: &mut Scope<'_, C>) -> Next<Self> {

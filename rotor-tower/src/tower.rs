@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use http::Extensions;
 use rotor_async::Tokio;
@@ -17,10 +18,15 @@ pub struct Tower<S> {
     pub(crate) around: Arc<Around>,
 }
 
+/// For how long a response may be silent that a peer reads who has ended its own side, unless said
+/// otherwise: longer than the next part of a file takes, or an answer of a database.
+pub const HALF_CLOSE_TIMEOUT: Duration = Duration::from_secs(10);
+
 /// What is the same for all requests.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub(crate) struct Around {
     pub(crate) tokio: Option<Tokio>,
+    pub(crate) half_close_timeout: Duration,
     extend: Option<Arc<Extend>>,
 }
 
@@ -30,13 +36,23 @@ impl<S> Tower<S> {
     /// The service as it is: its futures are polled outside of any tokio runtime, unless
     /// [one is said](Tower::tokio).
     pub fn new(service: S) -> Tower<S> {
-        Tower { service, around: Arc::default() }
+        let around = Around { tokio: None, half_close_timeout: HALF_CLOSE_TIMEOUT, extend: None };
+        Tower { service, around: Arc::new(around) }
     }
 
     /// Has tokio's timers, sockets and tasks work in the service's futures and bodies, which are
     /// polled on the loops all the same.
     pub fn tokio(mut self, tokio: Tokio) -> Tower<S> {
         Arc::make_mut(&mut self.around).tokio = Some(tokio);
+        self
+    }
+
+    /// For how long the body of a response may be silent once its peer has ended its own side: that one
+    /// may still read, or be gone, which would be found at the next write only. Then the connection is
+    /// closed, and the body dropped. Default: 10 s; zero is what hyper does, unless it is told to
+    /// allow half-closed connections.
+    pub fn half_close_timeout(mut self, time: Duration) -> Tower<S> {
+        Arc::make_mut(&mut self.around).half_close_timeout = time;
         self
     }
 

@@ -56,6 +56,15 @@ pub(super) struct Shared {
     known: Mutex<Cache<Arc<Known>>>,
 }
 
+impl Files {
+    /// Returns whether a path, as it was sent, is the one that these are
+    /// [mounted at](FilesConfig::mounted_at) or below it, be there a file or not.
+    pub fn are_at(&self, path: &str) -> bool {
+        let rest = path.strip_prefix(self.shared.config.mount.as_str());
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    }
+}
+
 impl FilesConfig {
     /// Serves what is in this directory, with the defaults.
     pub fn new(root: impl AsRef<Path>) -> FilesConfig {

@@ -44,6 +44,8 @@ pub(super) struct Exchange<S: Server> {
     was_gated: bool,
     /// Its peer may send no more of it for now, for the bodies of others.
     pub(super) is_held_back: bool,
+    /// The handler is still to hear of the peer's end.
+    hears_end: bool,
     deadline: HandlerDeadline,
     /// When the handler is to be woken, within its deadline; `Time::NEVER`: not by the time.
     wake_at: Time,
@@ -95,6 +97,7 @@ impl<S: Server> Exchange<S> {
             body,
             was_gated: false,
             is_held_back: false,
+            hears_end: S::HEARS_END,
             deadline,
             wake_at: Time::NEVER,
             counters: None,
@@ -285,6 +288,24 @@ impl<S: Server> Exchange<S> {
                 .and_again(|| self.call_waiting(io, |later, r, s| later.wakeup(r, s), S::wakeup));
         }
         self.call_waiting(io, |later, response, scope| later.wakeup(response, scope), S::wakeup)
+    }
+
+    /// Whether the peer's end is waited for beside all else: the whole request has come, and nothing
+    /// behind it.
+    #[inline]
+    pub(super) fn awaits_end(&self, unread: usize) -> bool {
+        self.hears_end && unread == 0 && self.body.is_behind()
+    }
+
+    /// The peer sends no more, behind a whole request.
+    #[cold]
+    pub(super) fn peer_ended(&mut self, io: &mut Io<'_, '_, '_, S::Context>) -> Exchanged<S> {
+        // Once: an end that was read is there in each read that follows.
+        let is_told = std::mem::replace(&mut self.hears_end, false);
+        match self.handler {
+            Some(Handler::Own(_)) if is_told => self.call(io, S::peer_ended),
+            _ => Flow::Again,
+        }
     }
 
     /// The body cannot be had: the handler hears of it and is gone.

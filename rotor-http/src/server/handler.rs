@@ -87,6 +87,11 @@ pub trait Server: Sized {
     /// 8441); [`NoUpgrade`](super::NoUpgrade) where there is none: then none is offered.
     type Upgrade: Protocol<Context = Self::Context>;
 
+    /// Whether the handler hears that its peer has ended its side ([`peer_ended`](Server::peer_ended)).
+    ///
+    /// Default: it does not, and nothing is read that nobody waits for.
+    const HEARS_END: bool = false;
+
     /// Returns whether requests of this method come to the handler; others are answered with 501. A
     /// panic here is one of the handler: 500.
     ///
@@ -245,6 +250,22 @@ pub trait Server: Sized {
         scope: &mut Scope<'_, Self::Context>,
     ) -> Next<Self> {
         let _ = (until, response, scope);
+        Next::go_on(self).keep_deadline()
+    }
+
+    /// The peer sends no more, behind a whole request: it may still read the response, or be gone.
+    /// Called once at most, where [`HEARS_END`](Server::HEARS_END) says so. Not called where the peer
+    /// had sent more behind its request, a part of the next one, nor on an orderly stream of HTTP/2
+    /// whose connection goes on.
+    ///
+    /// Default: goes on.
+    #[doc(alias = "half-close")]
+    fn peer_ended(
+        self,
+        response: &mut Response<'_>,
+        scope: &mut Scope<'_, Self::Context>,
+    ) -> Next<Self> {
+        let _ = (response, scope);
         Next::go_on(self).keep_deadline()
     }
 

@@ -34,6 +34,19 @@ pub trait Route: 'static {
     /// Returns whether this request is for the first one. Called once a request, before either
     /// handler.
     fn is_first(head: &Head<'_>) -> bool;
+
+    /// The same where what the two are made of has a say: a path that is configured, for one. Called
+    /// instead of `is_first`.
+    ///
+    /// Default: what that says.
+    fn is_first_of(
+        head: &Head<'_>,
+        first: &SeedOf<Self::First>,
+        second: &SeedOf<Self::Second>,
+    ) -> bool {
+        let _ = (first, second);
+        Self::is_first(head)
+    }
 }
 
 /// A server made of two: a handler of either, by what [`Route`] says of the head.
@@ -140,6 +153,8 @@ impl<R: Route> Server for Routed<R> {
     type Seed = (SeedOf<R::First>, SeedOf<R::Second>);
     type Upgrade = <R::First as Server>::Upgrade;
 
+    const HEARS_END: bool = R::First::HEARS_END || R::Second::HEARS_END;
+
     /// Returns whether either server takes it; where it comes to one that does not, it is 501 too.
     fn supports(method: Method<'_>) -> bool {
         R::First::supports(method) || R::Second::supports(method)
@@ -151,7 +166,7 @@ impl<R: Route> Server for Routed<R> {
         response: &mut Response<'_>,
         scope: Sc<'_, '_, R>,
     ) -> Next<Self> {
-        let is_first = R::is_first(head);
+        let is_first = R::is_first_of(head, &first, &second);
         let is_supported = match is_first {
             true => R::First::supports(head.method()),
             false => R::Second::supports(head.method()),
@@ -236,6 +251,10 @@ impl<R: Route> Server for Routed<R> {
         scope: Sc<'_, '_, R>,
     ) -> Next<Self> {
         either!(self, handler => handler.draining(until, response, scope))
+    }
+
+    fn peer_ended(self, response: &mut Response<'_>, scope: Sc<'_, '_, R>) -> Next<Self> {
+        either!(self, handler => handler.peer_ended(response, scope))
     }
 
     fn describe(&self, to: &mut Description) {

@@ -108,6 +108,13 @@ impl<const N: u8> Server for Noting<N> {
         Self::answer("draining", response, scope)
     }
 
+    /// Only the second: the pair asks for both of them.
+    const HEARS_END: bool = N == 2;
+
+    fn peer_ended(self, response: &mut Response<'_>, scope: Sc<'_, '_>) -> Next<Self> {
+        Self::answer("peer ended", response, scope)
+    }
+
     fn bad_request(self, error: BodyError, scope: Sc<'_, '_>) {
         scope.push(format!("{N} bad {error:?}"));
     }
@@ -176,6 +183,25 @@ fn a_handler_of_either_server_gets_every_call() {
         );
         check(number, "whole", |driver| driver.end(), &["bad Truncated"], "400 close");
     }
+}
+
+#[test]
+fn the_end_of_a_peer_behind_its_request_is_heard_once() {
+    for number in [1, 2] {
+        let mut driver = both();
+        driver.send(&get(&format!("/{number}wait")));
+        driver.end();
+        assert_eq!(transcript(&driver.take_received()), "200 peer ended", "{number}");
+        assert_eq!(driver.context()[1..], [format!("{number} peer ended")]);
+        assert_eq!((driver.is_ended(), driver.failures()), (true, vec![]), "{number}");
+    }
+    // Behind more than the request it is not looked for, and that is answered in its turn.
+    let mut driver = both();
+    driver.send(&[get("/1wait"), get("/2wait")].concat());
+    driver.end();
+    assert_eq!(transcript(&driver.take_received()), "");
+    driver.wakeup();
+    assert_eq!(transcript(&driver.take_received()), "200 wakeup | 200 peer ended");
 }
 
 #[test]

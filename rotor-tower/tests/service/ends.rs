@@ -210,6 +210,81 @@ fn a_stream_of_events_outlives_the_time_of_a_handler() {
     assert!(stage.is_dropped());
 }
 
+/// A body that says a word at each of these times, in seconds from one to the next, and never ends.
+fn words(pauses: &'static [u64]) -> impl http_body::Body<Data = Bytes, Error = Infallible> {
+    ALIVE.set(ALIVE.get() + 1);
+    let words = futures_util::stream::unfold((pauses, Alive), |(pauses, alive)| async move {
+        let Some((first, rest)) = pauses.split_first() else { return std::future::pending().await };
+        rotor_async::sleep(Duration::from_secs(*first)).await;
+        Some((Ok(Frame::data(Bytes::from_static(b"word"))), (rest, alive)))
+    });
+    Box::pin(StreamBody::new(words))
+}
+
+fn talkative(
+    pauses: &'static [u64],
+) -> impl Fn(http::Request<Body>) -> std::future::Ready<Result<http::Response<TalkBody>, Infallible>>
++ Clone {
+    move |_| {
+        let body: TalkBody = Box::pin(words(pauses));
+        std::future::ready(Ok(http::Response::new(body)))
+    }
+}
+
+type TalkBody = Pin<Box<dyn http_body::Body<Data = Bytes, Error = Infallible>>>;
+
+#[test]
+fn the_body_of_a_peer_that_has_ended_is_dropped_once_it_has_been_silent() {
+    let seconds = Duration::from_secs;
+    let mut stage = serving(tower::service_fn(talkative(&[9, 9, 9])));
+    stage.send(&request("GET /", "", ""));
+    stage.end();
+    // It may still read: what is said in time is sent.
+    for _ in 0..3 {
+        stage.take_received();
+        stage.advance(seconds(9));
+        assert!(stage.take_received().ends_with(b"\r\nword\r\n"));
+    }
+    stage.advance(seconds(10) - Duration::from_millis(1));
+    assert_eq!((ALIVE.get(), stage.is_ended()), (1, false));
+    stage.advance(Duration::from_millis(1));
+    assert_eq!((ALIVE.get(), stage.is_ended()), (0, true));
+    assert_eq!(stage.take_received(), b"", "it does not look whole");
+    // One that has not ended is waited for.
+    let mut stage = serving(tower::service_fn(talkative(&[])));
+    stage.send(&request("GET /", "", ""));
+    stage.advance(seconds(10_000));
+    assert_eq!(ALIVE.get(), 1);
+    // It may end then, and have sent the beginning of another request before.
+    stage.end();
+    stage.advance(seconds(10));
+    assert_eq!(ALIVE.get(), 0);
+}
+
+#[test]
+fn how_long_is_for_the_tower_to_say() {
+    let tower = Tower::new(tower::service_fn(talkative(&[]))).half_close_timeout(Duration::ZERO);
+    let mut stage = serving_as(tower);
+    stage.send(&request("GET /", "", ""));
+    assert_eq!(ALIVE.get(), 1);
+    stage.end();
+    stage.settle();
+    assert_eq!((ALIVE.get(), stage.is_ended()), (0, true));
+}
+
+#[test]
+fn a_service_that_has_still_to_answer_a_peer_that_has_ended_is_let() {
+    let service = tower::service_fn(|_| async {
+        rotor_async::sleep(Duration::from_secs(30)).await;
+        Ok::<_, Infallible>(http::Response::new("late".to_owned()))
+    });
+    let mut stage = serving(service);
+    stage.send(&request("GET /", "", ""));
+    stage.end();
+    stage.advance(Duration::from_secs(30));
+    assert_eq!(exchange(&stage.take_received()), "200 late");
+}
+
 #[test]
 fn a_body_of_empty_frames_leaves_others_their_turn() {
     let service = tower::service_fn(failing);

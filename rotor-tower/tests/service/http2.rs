@@ -146,3 +146,21 @@ fn a_stream_that_is_reset_drops_its_future_and_no_other() {
     stage.send(&frame(kind::RST_STREAM, 0, 1, &8_u32.to_be_bytes()));
     assert_eq!((ALIVE.get(), stage.is_ended()), (1, false));
 }
+
+#[test]
+fn the_body_of_a_stream_whose_connection_has_ended_is_dropped_once_it_has_been_silent() {
+    use std::time::Duration;
+
+    let silent = get(|| async {
+        let events = futures_util::stream::pending::<Result<Frame<Bytes>, Infallible>>();
+        axum::body::Body::new(StreamBody::new(events))
+    });
+    let mut stage = serving(Router::new().route("/", silent));
+    stage.send(&[beginning(), headers(1, "GET", "/", true)].concat());
+    assert!(told(&stage.take_received(), 1).starts_with(":status=200;"));
+    stage.end();
+    stage.advance(Duration::from_secs(9));
+    assert!(!stage.is_ended());
+    stage.advance(Duration::from_secs(1));
+    assert!(stage.is_ended());
+}

@@ -22,6 +22,8 @@ impl<S: Server> Exchange<S> {
             // fill.
             _ => Some(0),
         };
+        // An octet or the end: the first means that there is no end so far, and neither is looked for.
+        let input = input.or_else(|| self.awaits_end(io.unread()).then_some(1));
         Wait::input(input, self.next_deadline(io)).or_flush(flush)
     }
 

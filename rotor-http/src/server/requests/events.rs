@@ -140,10 +140,18 @@ impl<S: Server> Requests<S> {
     ) -> Served<S> {
         match &mut self.state {
             State::Exchange(exchange) => {
-                // Only a handler that still waits for input gets here: a peer may close its side
-                // behind a whole request, and has its response.
-                let flow = exchange.fail(BodyError::Truncated, io);
-                self.follow_on(flow, io)
+                // Only a handler that still waits for input gets here, or for this: a peer may close
+                // its side behind a whole request, and has its response.
+                if !exchange.awaits_end(io.unread()) {
+                    let flow = exchange.fail(BodyError::Truncated, io);
+                    return self.follow_on(flow, io);
+                }
+                let flow = exchange.peer_ended(io);
+                match self.follow(flow, io) {
+                    // It has answered, and no other request can come.
+                    Flow::Again if matches!(self.state, State::Head(_)) => Flow::Done(None),
+                    flow => flow.and_again(|| self.advance(io)),
+                }
             }
             // A head that was cut short gets no response: nobody waits for one.
             State::Head(_) | State::Unwanted(_) => Flow::Done(None),

@@ -151,6 +151,8 @@ impl<S: Server> Streams<S> {
                 self.run_tunnel(at, Event::InputEnded { is_truncated: true }, io);
             } else if self.children[at].state.is_receiving() {
                 self.step(at, io, |exchange, io| exchange.fail(BodyError::Truncated, io));
+            } else if S::HEARS_END {
+                self.step(at, io, |exchange, io| exchange.peer_ended(io));
             }
         }
         self.go_on(io)
