@@ -1,26 +1,32 @@
 //! A pool whose connections speak HTTP/2 against a server of ours, under all faults, by prior
 //! knowledge and by the handshake of TLS: what holds on HTTP/1.1 holds here, and both ledgers of the
-//! windows agree: neither side sends beyond what the other allows, and none waits for room that it was
-//! given.
+//! windows agree: neither side sends beyond what the other allows, none waits for room that it was
+//! given, and where nothing is on its way both know the same.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rotor::BoxError;
 use rotor::http::client::{self, ClientConfig};
-use rotor::http::server::{self, ServerConfig};
+use rotor::http::h2::Ledger;
+use rotor::http::server::{self, HttpAccept, ServerConfig};
+use rotor::net::Listener;
 use rotor::tls::{Roots, TlsClient, TlsClientConfig, TlsServer, TlsServerConfig, TlsStream};
+use rotor::{BoxError, Compose2};
 use rotor_sim::net::SimTcpStream;
-use rotor_sim::{Check, Sim};
+use rotor_sim::{Check, Host, Sim};
 
-use crate::http_pool::{self, Demands, Ledger};
+use crate::http_pool::{self, Asks, Demands, Machines, Serves};
 use crate::stage::{self, PORT};
 use crate::tls::identity;
 
 /// On a network that passes 64 octets in a fifth of a second, an acknowledgement may wait for so long
 /// behind the pages of others.
 const SLOW: Duration = Duration::from_secs(100);
+
+/// Requests that are held while the windows of both sides are compared.
+const HELD: u32 = 8;
 
 /// The smallest windows of connections, so that all of them are given again and again.
 const WINDOW: u32 = 65_535;
@@ -38,7 +44,8 @@ fn configs(
         .connection_window(WINDOW)
         .streams_max(7)
         .settings_timeout(SLOW);
-    let limits = http_pool::limits();
+    // What is held while windows are compared is nobody's fault.
+    let limits = http_pool::limits().response_grace(SLOW);
     let counters = Arc::new(server::Counters::default());
     let counted = counters.clone();
     let config = move || {
@@ -46,7 +53,7 @@ fn configs(
         ServerConfig::new().limits(limits).http2(server.clone()).count_with(counted.clone())
     };
     // The head of a response may wait as long behind the bodies of others.
-    let patient = http_pool::limits().response_timeout(3 * SLOW);
+    let patient = http_pool::limits().response_timeout(3 * SLOW).response_grace(SLOW);
     (http_pool::client().limits(patient).http2(client), counters, config)
 }
 
@@ -64,20 +71,51 @@ fn check(client: &client::Counters, server: &server::Counters) -> Result<(), Box
     Ok(())
 }
 
+/// Where nothing is on its way, what one side may send is what the other lets in, on connections and on
+/// streams, of which some are open: their bodies are held.
+fn ledgers_agree<S: Asks, L: Listener>(
+    sim: &mut Sim,
+    clients: Host<Machines<S>>,
+    server: Host<HttpAccept<Serves, L>>,
+    target: S::Target,
+) -> Result<(), BoxError> {
+    http_pool::hold(sim, clients, target, HELD);
+    // A network may pass 64 octets in a fifth of a second; what is on it then has arrived.
+    sim.run_for(SLOW.mul_f32(0.9))?;
+    let asked = sim.machines(clients, |_, machine| match machine {
+        Compose2::A(pooled) => pooled.ledger(),
+        Compose2::B(_) => None,
+    });
+    let served = sim.machines(server, |_, machine| {
+        let stream = machine.connection()?;
+        Some((stream.peer_address()?, stream.protocol()?.ledger()?))
+    });
+    let of_clients: BTreeMap<SocketAddr, Ledger> = asked.into_iter().flatten().collect();
+    let of_server: BTreeMap<SocketAddr, Ledger> =
+        served.into_iter().flatten().map(|(peer, own)| (peer, own.mirrored())).collect();
+    let streams: usize = of_clients.values().map(|ledger| ledger.sends.len() - 1).sum();
+    if of_clients != of_server || streams != HELD as usize {
+        return Err(format!("windows differ:\n{of_clients:?}\n{of_server:?}").into());
+    }
+    Ok(())
+}
+
 fn plain(sim: &mut Sim) -> Result<(), BoxError> {
-    let ledger = Ledger::default();
+    let ledger = http_pool::Ledger::default();
     let (client, served, config) = configs(true);
     let counters = (client.counters(), served);
     let server = http_pool::serving_with(sim, &ledger, config, |listener| listener)?;
     let address = SocketAddr::new(sim.address(server), PORT);
     let demands = Demands { repeats_max: 1, connections: 3, client };
     let heal = |sim: &mut Sim| stage::heal(sim, server);
-    http_pool::ask::<SimTcpStream>(sim, address, &ledger, &demands, heal)?;
+    let look = |sim: &mut Sim, clients| ledgers_agree(sim, clients, server, address);
+    let both = [address, address];
+    http_pool::ask_both::<SimTcpStream>(sim, both, &ledger, &demands, heal, &look)?;
     check(&counters.0, &counters.1)
 }
 
 fn over_tls(sim: &mut Sim) -> Result<(), BoxError> {
-    let ledger = Ledger::default();
+    let ledger = http_pool::Ledger::default();
     let (client, served, config) = configs(false);
     let counters = (client.counters(), served);
     let (identity, certificate) = identity();
@@ -91,7 +129,9 @@ fn over_tls(sim: &mut Sim) -> Result<(), BoxError> {
     let target = tls_client.to(address, "server")?;
     let demands = Demands { repeats_max: 1, connections: 3, client };
     let heal = |sim: &mut Sim| stage::heal(sim, server);
-    http_pool::ask::<TlsStream<SimTcpStream>>(sim, target, &ledger, &demands, heal)?;
+    let look = |sim: &mut Sim, clients| ledgers_agree(sim, clients, server, target.clone());
+    let both = [target.clone(), target.clone()];
+    http_pool::ask_both::<TlsStream<SimTcpStream>>(sim, both, &ledger, &demands, heal, &look)?;
     check(&counters.0, &counters.1)
 }
 

@@ -33,6 +33,10 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// What the tags of requests begin with that are held: their bodies are not taken, and they get no
+/// answer.
+pub(crate) const HELD: &str = "h";
+
 /// Notes the tag of its request and sends the body back; an answer to a tag that ends in 7 has no
 /// length, and one that ends in 3 closes.
 pub(crate) struct Serves {
@@ -52,6 +56,9 @@ impl Server for Serves {
         _: &mut Scope<'_, ()>,
     ) -> Next<Self> {
         let tag = head.path().trim_start_matches('/').to_owned();
+        if tag.starts_with(HELD) {
+            return Next::go_on(Serves { ledger, tag }).no_deadline();
+        }
         Next::recv(Serves { ledger, tag }, RecvMode::Buffered(1 << 20)).keep_deadline()
     }
 
@@ -100,13 +107,13 @@ struct Log {
     lateness: Duration,
 }
 
-struct World<S: StreamSocket> {
+pub(crate) struct World<S: StreamSocket> {
     pool: Pool<Fetch<World<S>>, S::Target>,
     log: Arc<Mutex<Log>>,
 }
 
 /// Asks again and again, of all kinds, and takes what becomes of it.
-struct Asker<S: Asks> {
+pub(crate) struct Asker<S: Asks> {
     server: S::Target,
     prefix: &'static str,
     left: u32,
@@ -222,7 +229,7 @@ pub(crate) trait Asks: StreamSocket<Target: Clone + Ord + Debug + Send> {}
 
 impl<S: StreamSocket<Target: Clone + Ord + Debug + Send>> Asks for S {}
 
-type Machines<S> = Compose2<PoolMachine<Fetch<World<S>>, ByAddress<S>>, Asker<S>>;
+pub(crate) type Machines<S> = Compose2<PoolMachine<Fetch<World<S>>, ByAddress<S>>, Asker<S>>;
 
 /// A host that asks. It is no part of what is tested: nothing there crashes or panics, and there is
 /// room.
@@ -320,6 +327,14 @@ pub(crate) fn client() -> ClientConfig {
     ClientConfig::new().stream(&stream).limits(limits())
 }
 
+/// Looks at both sides when all was answered and all is well; it may [hold](hold) some requests first.
+pub(crate) type Look<'a, S> = &'a dyn Fn(&mut Sim, Host<Machines<S>>) -> Result<(), BoxError>;
+
+/// Asks for what is held.
+pub(crate) fn hold<S: Asks>(sim: &mut Sim, host: Host<Machines<S>>, server: S::Target, count: u32) {
+    add_asker(sim, host, server, HELD, count);
+}
+
 /// Asks at an address while things go wrong, and again when all is well.
 pub(crate) fn ask<S: Asks>(
     sim: &mut Sim,
@@ -328,7 +343,7 @@ pub(crate) fn ask<S: Asks>(
     demands: &Demands,
     heal: impl FnOnce(&mut Sim) -> Result<(), BoxError>,
 ) -> Result<(), BoxError> {
-    ask_both::<S>(sim, [address.clone(), address], ledger, demands, heal)
+    ask_both::<S>(sim, [address.clone(), address], ledger, demands, heal, &|_, _| Ok(()))
 }
 
 /// Asks at two addresses over one pool: for what is tagged `a` and `c` at the first, for `b` at the
@@ -339,6 +354,7 @@ pub(crate) fn ask_both<S: Asks>(
     ledger: &Ledger,
     demands: &Demands,
     heal: impl FnOnce(&mut Sim) -> Result<(), BoxError>,
+    look: Look<'_, S>,
 ) -> Result<(), BoxError> {
     let log = Arc::new(Mutex::new(Log::default()));
     let clients = asking::<S>(sim, &log, demands)?;
@@ -359,6 +375,7 @@ pub(crate) fn ask_both<S: Asks>(
     sim.run_for(Duration::from_secs(180))?;
     add_asker(sim, clients, first, "c", 20);
     sim.eventually(Duration::from_secs(700), move |_| is_over(100))?;
+    look(sim, clients)?;
     let log = lock(&log);
     if !log.wrong.is_empty() {
         return Err(log.wrong.join(", ").into());

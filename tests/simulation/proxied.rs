@@ -32,6 +32,7 @@ fn scenario(sim: &mut Sim) -> Result<(), BoxError> {
         &ledger,
         &demands,
         heal,
+        &|_, _| Ok(()),
     )?;
     // A fault of the network may cut a header, no more.
     let wrong = counters

@@ -63,7 +63,14 @@ fn scenario(sim: &mut Sim, resumed: &AtomicU64) -> Result<(), BoxError> {
     let servers = [Either::A(client.to(at(PORT), "server")?), Either::B(at(CLEAR_PORT))];
     let demands = Demands { repeats_max: 1, connections: 3, client: http_pool::client() };
     let heal = |sim: &mut Sim| stage::heal(sim, server);
-    http_pool::ask_both::<MaybeTls<SimTcpStream>>(sim, servers, &secure, &demands, heal)?;
+    http_pool::ask_both::<MaybeTls<SimTcpStream>>(
+        sim,
+        servers,
+        &secure,
+        &demands,
+        heal,
+        &|_, _| Ok(()),
+    )?;
     for (ledger, prefixes) in [(&secure, "ac"), (&clear, "b")] {
         let ledger = http_pool::lock(ledger);
         if let Some(tag) = ledger.keys().find(|tag| !tag.starts_with(|of| prefixes.contains(of))) {

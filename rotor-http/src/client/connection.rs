@@ -60,6 +60,17 @@ impl<F> ConnectionSeed<F> {
 }
 
 impl<K: Client, F: Feed<K>> Connection<K, F> {
+    /// The windows of a connection that speaks HTTP/2, as this side knows them. Hidden, and no part
+    /// of what the crate promises: for tests that compare both sides.
+    #[cfg(feature = "http2")]
+    #[doc(hidden)]
+    pub fn ledger(&self) -> Option<crate::h2::Ledger> {
+        match &self.state {
+            State::Http2(streams) => Some(streams.ledger()),
+            _ => None,
+        }
+    }
+
     /// Does one step of HTTP, or hands the call to the protocol that the connection was upgraded
     /// to.
     fn step(

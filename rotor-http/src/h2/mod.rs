@@ -15,6 +15,7 @@
 //! | `field_text` | fields as our own writers wrote them, into a block |
 //! | `priority`, `schedule` | which response goes first |
 //! | `forgotten` | streams that were reset, and what of them is on its way |
+//! | `ledger` | the windows of one side, for tests that compare both |
 //! | `floods` | what no honest peer does so often |
 
 pub(crate) mod error;
@@ -24,6 +25,7 @@ pub(crate) mod forgotten;
 pub mod frame;
 pub mod frame_writer;
 pub mod hpack;
+pub(crate) mod ledger;
 pub(crate) mod priority;
 pub mod request;
 pub mod response;
@@ -36,6 +38,7 @@ pub(crate) mod window;
 pub use self::error::{ErrorCode, Violation};
 pub use self::floods::{Bucket, FloodLimits, Floods, Nuisance, Rate};
 pub use self::forgotten::Forgotten;
+pub use self::ledger::Ledger;
 pub use self::priority::Priority;
 pub use self::schedule::Schedule;
 pub use self::settings::PeerSettings;

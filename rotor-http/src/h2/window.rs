@@ -19,6 +19,11 @@ impl SendWindow {
         usize::try_from(self.0).unwrap_or(0)
     }
 
+    /// The same, where it may be below zero.
+    pub fn balance(self) -> i64 {
+        self.0
+    }
+
     /// So many were sent, no more than there were.
     #[inline]
     pub fn take(&mut self, octets: usize) {

@@ -55,6 +55,17 @@ enum State<S: Server> {
 }
 
 impl<S: Server> Connection<S> {
+    /// The windows of a connection that speaks HTTP/2, as this side knows them. Hidden, and no part
+    /// of what the crate promises: for tests that compare both sides.
+    #[cfg(feature = "http2")]
+    #[doc(hidden)]
+    pub fn ledger(&self) -> Option<crate::h2::Ledger> {
+        match &self.state {
+            State::Http2(streams) => Some(streams.ledger()),
+            _ => None,
+        }
+    }
+
     /// Does one step of HTTP, or hands the call to the protocol that the connection was upgraded
     /// to.
     #[inline]

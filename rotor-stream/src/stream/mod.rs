@@ -107,6 +107,16 @@ impl<P: Protocol, S: StreamSocket> Stream<P, S> {
         let io = BufferedIo::new(socket, P::config(&seed));
         Stream { io, phase: Phase::Connecting { seed, until } }
     }
+
+    /// The socket's own address, if it has one. It costs a system call.
+    pub fn local_address(&self) -> Option<SocketAddr> {
+        self.io.socket.local_address()
+    }
+
+    /// The peer's address, if the socket has one. It costs a system call.
+    pub fn peer_address(&self) -> Option<SocketAddr> {
+        self.io.socket.peer_address()
+    }
 }
 
 impl<P: Protocol, S> Stream<P, S> {
@@ -124,6 +134,13 @@ impl<P: Protocol, S> Stream<P, S> {
     /// Whether the protocol is at work: connected, and not yet done.
     pub fn is_open(&self) -> bool {
         matches!(self.phase, Phase::Open(_))
+    }
+
+    /// The protocol, for a look from outside, between turns; nothing before it is connected and once
+    /// it is done.
+    pub fn protocol(&self) -> Option<&P> {
+        let Phase::Open(open) = &self.phase else { return None };
+        open.protocol()
     }
 
     /// How many bytes were read and not yet consumed, for scans that look for whoever holds much.

@@ -336,6 +336,10 @@ impl<P: Protocol> Open<P> {
         io.settle().then(|| self.deadline.min(io.taking.until()))
     }
 
+    pub(super) fn protocol(&self) -> Option<&P> {
+        self.protocol.as_ref()
+    }
+
     /// Whether the protocol waits for input of any kind.
     pub(super) fn waits_for_input(&self) -> bool {
         self.wait.input != Input::Nothing

@@ -1,9 +1,13 @@
 //! `PoolMachine`: the machines of a pool, its manager and its connections, as one type.
 
 use std::fmt;
+#[cfg(feature = "http2")]
+use std::net::SocketAddr;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 
+#[cfg(feature = "http2")]
+use rotor_core::net::StreamSocket;
 use rotor_core::{Description, Event, Idle, InPlace, Machine, Response, Scope};
 
 use super::config::PoolConfig;
@@ -15,6 +19,8 @@ use super::seed::PoolSeed;
 use super::shared::Shared;
 use crate::client::config::ClientConfig;
 use crate::client::connection::Connection;
+#[cfg(feature = "http2")]
+use crate::client::connector::ByAddress;
 use crate::client::connector::Connector;
 use crate::client::handler::Client;
 
@@ -86,6 +92,21 @@ impl<K: Client, N: Connector<K::Context>> PoolMachine<K, N> {
             Decision::Spawn(seed) => Response::spawn(machine, seed).deadline(deadline),
             Decision::Done => Response::done(),
         }
+    }
+}
+
+#[cfg(feature = "http2")]
+impl<K, S> PoolMachine<K, ByAddress<S>>
+where
+    K: Client,
+    S: StreamSocket<Target: Clone + Ord + fmt::Debug>,
+{
+    /// The windows of a connection that speaks HTTP/2, as this side knows them, and its own address.
+    /// Hidden, and no part of what the crate promises: for tests that compare both sides.
+    #[doc(hidden)]
+    pub fn ledger(&self) -> Option<(SocketAddr, crate::h2::Ledger)> {
+        let Kind::Connection(stream) = &self.kind else { return None };
+        Some((stream.local_address()?, stream.protocol()?.ledger()?))
     }
 }
 

@@ -42,7 +42,8 @@ use crate::h2::frame::{FRAME_HEADER_BYTES, FrameHeader, PREFACE};
 use crate::h2::hpack::{FieldList, HpackDecoder, HpackEncoder};
 use crate::h2::settings::{WINDOW_DEFAULT, setting};
 use crate::h2::{
-    Floods, Forgotten, PeerSettings, ReceiveWindow, Schedule, SendWindow, Violation, frame_writer,
+    Floods, Forgotten, Ledger, PeerSettings, ReceiveWindow, Schedule, SendWindow, Violation,
+    frame_writer,
 };
 
 /// Frames that are taken in a row before what they led to is sent.
@@ -253,6 +254,19 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
         } else {
             until
         }
+    }
+
+    /// The windows as this side knows them.
+    pub(super) fn ledger(&self) -> Ledger {
+        let mut ledger = Ledger::default();
+        ledger.sends.insert(0, self.outbound.balance());
+        ledger.receives.insert(0, self.inbound.left().into());
+        for child in &self.children {
+            let Some(stream) = child.stream else { continue };
+            ledger.sends.insert(stream, child.outbound.balance());
+            ledger.receives.insert(stream, child.inbound.left().into());
+        }
+        ledger
     }
 
     /// Where the child of this key is.

@@ -46,8 +46,8 @@ use crate::h2::frame::{FRAME_HEADER_BYTES, FrameHeader, PREFACE, U31_MAX};
 use crate::h2::hpack::{FieldList, HpackDecoder, HpackEncoder};
 use crate::h2::settings::{WINDOW_DEFAULT, setting};
 use crate::h2::{
-    ErrorCode, Floods, Forgotten, PeerSettings, Priority, ReceiveWindow, Schedule, SendWindow,
-    Violation, frame_writer,
+    ErrorCode, Floods, Forgotten, Ledger, PeerSettings, Priority, ReceiveWindow, Schedule,
+    SendWindow, Violation, frame_writer,
 };
 use crate::no_upgrade::is_possible;
 
@@ -285,6 +285,18 @@ impl<S: Server> Streams<S> {
             until = until.min(self.since + limits.idle_timeout);
         }
         until
+    }
+
+    /// The windows as this side knows them.
+    pub(super) fn ledger(&self) -> Ledger {
+        let mut ledger = Ledger::default();
+        ledger.sends.insert(0, self.outbound.balance());
+        ledger.receives.insert(0, self.inbound.left().into());
+        for child in &self.children {
+            ledger.sends.insert(child.id, child.outbound.balance());
+            ledger.receives.insert(child.id, child.inbound.left().into());
+        }
+        ledger
     }
 
     /// Where the child of a stream is.
