@@ -57,7 +57,7 @@
 //! | [`server`] | connections and their handlers: [`Server`](server::Server), [`Response`](server::Response), [`Next`](server::Next), [`ServerConfig`](server::ServerConfig) |
 //! | [`client`] | the same for those who ask: [`Client`](client::Client), [`Fetch`](client::Fetch), a [`Pool`](client::Pool) of connections |
 //! | [`files`] | a handler that sends the files of a directory |
-//! | the root | what both say: [`Method`], [`Status`], [`Fields`], [`Trailers`], errors; [`Limits`] |
+//! | the root | what both say: [`Method`], [`Status`], [`Fields`], [`Trailers`], [`TraceContext`], errors; [`Limits`] |
 //!
 //! # Limits
 //!
@@ -133,5 +133,6 @@ pub use self::semantics::method::Method;
 pub use self::semantics::nominated::Nominated;
 pub use self::semantics::status::Status;
 pub use self::semantics::token_list::{list_elements, list_has_token};
+pub use self::semantics::trace_context::TraceContext;
 pub use self::semantics::trailers::Trailers;
 pub use self::semantics::version::Version;

@@ -14,6 +14,7 @@ use crate::recv_mode::RecvMode;
 use crate::semantics::error::MessageError;
 use crate::semantics::method::Method;
 use crate::semantics::status::Status;
+use crate::semantics::trace_context::TraceContext;
 
 /// A handler for requests and responses that fit into memory (the body of a response may be
 /// stored instead, by the function `stored`): it writes what it was told and finishes with a [`Fetched`].
@@ -91,6 +92,17 @@ impl<C> Fetch<C> {
     pub fn header(mut self, name: impl Into<String>, value: impl Into<Vec<u8>>) -> Fetch<C> {
         self.fields.push((name.into(), value.into()));
         self
+    }
+
+    /// Says which trace the request is a part of.
+    #[must_use]
+    #[doc(alias = "traceparent")]
+    pub fn trace(self, context: &TraceContext) -> Fetch<C> {
+        let fetch = self.header("traceparent", context.traceparent());
+        match context.tracestate() {
+            "" => fetch,
+            state => fetch.header("tracestate", state),
+        }
     }
 
     /// The body.

@@ -9,6 +9,7 @@ use rotor_stream::{Block, Output};
 use crate::h1::request::RequestState;
 use crate::semantics::error::MessageError;
 use crate::semantics::method::Method;
+use crate::semantics::trace_context::TraceContext;
 use crate::semantics::version::Version;
 use crate::writer::Writer;
 
@@ -59,6 +60,20 @@ impl<'a> Request<'a> {
     #[doc(alias = "header injection")]
     pub fn add_header(&mut self, name: &str, value: impl AsRef<[u8]>) -> Result<(), MessageError> {
         self.state.add_header(&mut Writer(self.output), name, value.as_ref())
+    }
+
+    /// Writes the fields that say which trace the request is a part of.
+    ///
+    /// # Errors
+    ///
+    /// `StartLineMissing`, `FieldTooLate`, `AlreadyDone`.
+    #[doc(alias = "traceparent")]
+    pub fn add_trace(&mut self, context: &TraceContext) -> Result<(), MessageError> {
+        self.add_header("traceparent", context.traceparent())?;
+        match context.tracestate() {
+            "" => Ok(()),
+            state => self.add_header("tracestate", state),
+        }
     }
 
     /// Announces the length of the body, in octets.

@@ -5,6 +5,7 @@
 //! |--|--|
 //! | `method`, `target`, `authority`, `version`, `status` | the parts of a start line |
 //! | `fields`, `token_list`, `nominated`, `trailers`, `date` | the fields, and what stands in them |
+//! | `trace_context` | which trace a request is a part of |
 //! | `calendar` | days since 1970, and dates |
 //! | `error` | every error of messages that are read or written |
 //! | `grammar`, `swar` | the byte classes, and how many bytes at the beginning are of one |
@@ -21,5 +22,6 @@ pub(crate) mod status;
 pub(crate) mod swar;
 pub(crate) mod target;
 pub(crate) mod token_list;
+pub(crate) mod trace_context;
 pub(crate) mod trailers;
 pub(crate) mod version;

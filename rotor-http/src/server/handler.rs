@@ -426,6 +426,14 @@ impl<S: Server> Next<S> {
         Next { step: Step::Fail(status), deadline: Deadline::Never }
     }
 
+    /// Returns the status of an answer that is [`fail`](Next::fail).
+    pub fn failure(&self) -> Option<Status> {
+        match self.step {
+            Step::Fail(status) => Some(status),
+            _ => None,
+        }
+    }
+
     /// The response is complete, with status 101 (or 2xx to CONNECT): from here on the connection
     /// speaks the protocol that is made from `seed`, beginning with the bytes that were read
     /// already.
@@ -439,7 +447,7 @@ impl<S: Server> Next<S> {
 
     /// The same answer around another handler and another upgrade: what a handler does with the
     /// answer of one that it wraps. See [`Routed`](super::Routed) for two handlers beside each
-    /// other.
+    /// other, and [`around`](Next::around) for what stands around all calls.
     #[doc(alias = "middleware")]
     #[inline]
     pub fn map<T: Server<Context = S::Context>>(

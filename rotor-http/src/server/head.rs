@@ -10,6 +10,7 @@ use crate::h1::head::RequestHead;
 use crate::h1::request_semantics::RequestSemantics;
 use crate::semantics::fields::Fields;
 use crate::semantics::method::Method;
+use crate::semantics::trace_context::TraceContext;
 use crate::semantics::version::Version;
 
 /// The head of a request. It borrows from the connection's input: what a handler needs later, it
@@ -105,6 +106,13 @@ impl<'a> Head<'a> {
     /// instead reaches a peer of HTTP/1.1 alone, one of HTTP/2 gets 501.
     pub fn wants_upgrade(&self) -> bool {
         self.terms.wants_upgrade
+    }
+
+    /// Returns which trace the request is a part of, if it says so, and well. A look through the
+    /// fields.
+    #[doc(alias = "traceparent")]
+    pub fn trace_context(&self) -> Option<TraceContext> {
+        TraceContext::of(self.fields())
     }
 
     /// Returns where the request comes from, if the socket has addresses. It costs a system call.

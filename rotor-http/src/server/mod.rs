@@ -27,6 +27,7 @@
 
 mod access_log;
 mod age;
+mod around;
 mod config;
 mod connection;
 mod counters;
@@ -63,6 +64,7 @@ mod unwanted;
 pub use rotor_core::Scope;
 
 pub use self::access_log::{AccessLog, AccessLogConfig, LogFormat, LogReopener, LostLines};
+pub use self::around::Around;
 pub use self::config::ServerConfig;
 pub use self::connection::{Connection, HttpSeed, HttpStream};
 pub use self::counters::Counters;

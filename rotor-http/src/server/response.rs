@@ -383,6 +383,11 @@ impl<'a> Response<'a> {
         self.state.ending() != Ending::Unstarted
     }
 
+    /// Returns the status, once it has been written.
+    pub fn final_status(&self) -> Option<Status> {
+        self.state.final_status()
+    }
+
     /// Returns whether the response is complete.
     pub fn is_complete(&self) -> bool {
         !matches!(self.state.ending(), Ending::Unstarted | Ending::Unfinished)

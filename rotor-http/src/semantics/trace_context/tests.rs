@@ -1,0 +1,239 @@
+use std::num::NonZero;
+
+use super::{MEMBERS_MAX, STATE_BYTES_MAX, TraceContext, state_of};
+use crate::semantics::fields::{Fields, Span};
+
+const TRACE: &str = "12345678901234567890123456789012";
+const PARENT: &str = "1234567890123456";
+
+fn parse(text: &str) -> Option<String> {
+    TraceContext::parse(text.as_bytes()).map(|context| context.traceparent())
+}
+
+/// What the specification calls valid, with what is passed on of it.
+#[test]
+fn a_good_parent_is_taken() {
+    let good = [
+        (format!("00-{TRACE}-{PARENT}-01"), "01"),
+        (format!("00-{TRACE}-{PARENT}-00"), "00"),
+        // Level 2's flag goes on; what other bits mean is not known.
+        (format!("00-{TRACE}-{PARENT}-03"), "03"),
+        (format!("00-{TRACE}-{PARENT}-ff"), "03"),
+        // A version to come is read as this one as far as it goes.
+        (format!("cc-{TRACE}-{PARENT}-01"), "01"),
+        (format!("cc-{TRACE}-{PARENT}-01-what-the-future-will-be-like"), "01"),
+        (format!("fe-{TRACE}-{PARENT}-05-"), "01"),
+    ];
+    for (text, flags) in good {
+        assert_eq!(parse(&text), Some(format!("00-{TRACE}-{PARENT}-{flags}")), "{text}");
+    }
+}
+
+/// The bad values of the specification and of its suite of tests.
+#[test]
+fn a_bad_parent_is_none() {
+    let zeros = |len| "0".repeat(len);
+    let bad = [
+        String::new(),
+        // Versions.
+        format!("ff-{TRACE}-{PARENT}-01"),
+        format!(".0-{TRACE}-{PARENT}-01"),
+        format!("0.-{TRACE}-{PARENT}-01"),
+        format!("0-{TRACE}-{PARENT}-01"),
+        format!("000-{TRACE}-{PARENT}-01"),
+        format!("0000-{TRACE}-{PARENT}-01"),
+        format!("CC-{TRACE}-{PARENT}-01"),
+        // This one is no longer than it is.
+        format!("00-{TRACE}-{PARENT}-01."),
+        format!("00-{TRACE}-{PARENT}-01-"),
+        format!("00-{TRACE}-{PARENT}-01-what-the-future-will-be-like"),
+        format!("cc-{TRACE}-{PARENT}-01.what-the-future-will-not-be-like"),
+        // Traces.
+        format!("00-{}-{PARENT}-01", zeros(32)),
+        format!("00-.{}-{PARENT}-01", &TRACE[1..]),
+        format!("00-{}.-{PARENT}-01", &TRACE[1..]),
+        format!("00-{}A-{PARENT}-01", &TRACE[1..]),
+        format!("00-{}-{PARENT}-01", &TRACE[1..]),
+        format!("00-{TRACE}0-{PARENT}-01"),
+        // Parents.
+        format!("00-{TRACE}-{}-01", zeros(16)),
+        format!("00-{TRACE}-.{}-01", &PARENT[1..]),
+        format!("00-{TRACE}-{}F-01", &PARENT[1..]),
+        format!("00-{TRACE}-{}-01", &PARENT[1..]),
+        format!("00-{TRACE}-{PARENT}0-01"),
+        // Flags.
+        format!("00-{TRACE}-{PARENT}-.0"),
+        format!("00-{TRACE}-{PARENT}-0."),
+        format!("00-{TRACE}-{PARENT}-0A"),
+        format!("00-{TRACE}-{PARENT}-1"),
+        format!("00-{TRACE}-{PARENT}-001"),
+        format!("00-{TRACE}-{PARENT}-"),
+        format!("00-{TRACE}-{PARENT}"),
+        // Other characters in the places of dashes.
+        format!("00_{TRACE}-{PARENT}-01"),
+        format!("00-{TRACE}_{PARENT}-01"),
+        format!("00-{TRACE}-{PARENT}_01"),
+        format!("+0-{TRACE}-{PARENT}-01"),
+    ];
+    for text in bad {
+        assert_eq!(parse(&text), None, "{text:?}");
+    }
+    assert_eq!(TraceContext::parse(&[0xff; 55]), None);
+}
+
+#[test]
+fn a_parent_that_is_cut_anywhere_is_none() {
+    let whole = format!("00-{TRACE}-{PARENT}-01");
+    for cut in 0..whole.len() {
+        assert_eq!(parse(&whole[..cut]), None, "{cut}");
+    }
+}
+
+fn state(lines: &[&str]) -> Option<String> {
+    state_of(lines.iter().map(|line| line.as_bytes())).map(String::from)
+}
+
+#[test]
+fn a_good_state_is_one_list_in_the_order_in_which_it_came() {
+    let key = "z".repeat(256);
+    let tenant = format!("{}@{}", "t".repeat(241), "v".repeat(14));
+    let good = [
+        (vec!["foo=1"], "foo=1".to_owned()),
+        (vec!["foo=1,bar=2", "rojo=1,congo=2", "baz=3"], "foo=1,bar=2,rojo=1,congo=2,baz=3".into()),
+        (vec!["foo=1 \t , \t bar=2, \t baz=3"], "foo=1,bar=2,baz=3".into()),
+        (vec!["", "foo=1", "", " ,, ,bar=2"], "foo=1,bar=2".into()),
+        (vec![""], String::new()),
+        // Which of two is meant, those know who wrote them.
+        (vec!["foo=1,foo=1"], "foo=1,foo=1".into()),
+        (vec!["a_-*/0=a b!\"~"], "a_-*/0=a b!\"~".into()),
+        (vec!["0t@v=1"], "0t@v=1".into()),
+        (vec!["foo= 1"], "foo= 1".into()),
+    ];
+    for (lines, expected) in good {
+        assert_eq!(state(&lines), Some(expected), "{lines:?}");
+    }
+    assert_eq!(state(&[&format!("{key}=1")]), Some(format!("{key}=1")));
+    assert_eq!(state(&[&format!("{tenant}=1")]), Some(format!("{tenant}=1")));
+    let value = "v".repeat(256);
+    assert_eq!(state(&[&format!("a={value}")]), Some(format!("a={value}")));
+}
+
+#[test]
+fn one_bad_member_costs_the_whole_state() {
+    let long_key = format!("{}=1", "z".repeat(257));
+    let long_tenant = format!("{}@v=1", "t".repeat(242));
+    let long_system = format!("t@{}=1", "v".repeat(15));
+    let long_value = format!("a={}", "v".repeat(257));
+    let bad = [
+        "foo",
+        "foo=",
+        "foo= ",
+        "=1",
+        "foo =1",
+        "FOO=1",
+        "foo.bar=1",
+        "foo@=1,bar=2",
+        "@foo=1,bar=2",
+        "foo@@bar=1,bar=2",
+        "foo@bar@baz=1,bar=2",
+        "foo@0=1",
+        "0foo=1",
+        "foo=bar=baz",
+        "foo=,bar=3",
+        "foo=\u{7f}",
+        "foo=a\tb",
+        "foo=ä",
+        &long_key,
+        &long_tenant,
+        &long_system,
+        &long_value,
+    ];
+    for line in bad {
+        assert_eq!(state(&[line]), None, "{line:?}");
+        assert_eq!(state(&["good=1", line]), None, "{line:?}");
+    }
+}
+
+#[test]
+fn there_are_so_many_members_and_no_more() {
+    let members = |count: usize| {
+        let members: Vec<_> =
+            (0..count).map(|number| format!("bar{number:02}={number:02}")).collect();
+        members.join(",")
+    };
+    for count in [MEMBERS_MAX - 1, MEMBERS_MAX] {
+        assert_eq!(state(&[&members(count)]), Some(members(count)));
+    }
+    assert_eq!(state(&[&members(MEMBERS_MAX + 1)]), None);
+    // Empty ones are none.
+    assert!(state(&[&",".repeat(100), &members(MEMBERS_MAX)]).is_some());
+}
+
+#[test]
+fn where_there_is_no_room_the_large_members_go_first_and_then_the_last() {
+    let large = format!("large={}", "v".repeat(123));
+    let at_the_mark = format!("mark={}", "v".repeat(123));
+    assert_eq!((large.len(), at_the_mark.len()), (129, 128));
+    // With room, everything stays: 129 + 3 * 128 is one too many.
+    let lines = [&large[..], &at_the_mark, &at_the_mark];
+    assert_eq!(state(&lines), Some(lines.join(",")));
+    let lines = [&large[..], &at_the_mark, &at_the_mark, &at_the_mark];
+    assert_eq!(state(&lines), Some(lines[1..].join(",")));
+    // n - 1, n, n + 1, of members none of which is large.
+    for (last, is_kept) in [("a=23456789", true), ("a=234567890", true), ("a=2345678901", false)] {
+        let hundred = format!("b={}", "v".repeat(98));
+        let mut members = vec![&hundred[..]; 4];
+        let padding = format!("c={}", "v".repeat(STATE_BYTES_MAX - 4 * 101 - 12 - 2));
+        members.push(&padding);
+        let before = members.join(",");
+        members.push(last);
+        let whole = members.join(",");
+        assert_eq!(whole.len() <= STATE_BYTES_MAX, is_kept, "{}", whole.len());
+        assert_eq!(state(&members), Some(if is_kept { whole } else { before }));
+    }
+}
+
+/// The fields of a head.
+fn of(fields: &[(&str, &str)]) -> Option<TraceContext> {
+    let (mut head, mut spans) = (Vec::new(), Vec::new());
+    for (name, value) in fields {
+        let at = head.len();
+        head.extend(format!("{name}: {value}\r\n").bytes());
+        let value_at = at + name.len() + 2;
+        spans.push(Span::new(at..at + name.len(), value_at..value_at + value.len()));
+    }
+    TraceContext::of(Fields::new(&head, &spans))
+}
+
+#[test]
+fn a_state_goes_with_one_good_parent_only() {
+    let parent = format!("00-{TRACE}-{PARENT}-01");
+    let context = of(&[("tracestate", "a=1"), ("TraceParent", &parent), ("TRACESTATE", "b=2")]);
+    assert_eq!(context.expect("a good one").tracestate(), "a=1,b=2");
+    let context = of(&[("traceparent", &parent), ("tracestate", "a=1"), ("tracestate", "B=2")]);
+    assert_eq!(context.expect("a good parent").tracestate(), "");
+    assert_eq!(of(&[("tracestate", "a=1")]), None);
+    assert_eq!(of(&[("traceparent", &parent), ("traceparent", &parent)]), None);
+    assert_eq!(of(&[("traceparent", "00"), ("traceparent", &parent)]), None);
+    assert_eq!(of(&[("trace-parent", &parent)]), None);
+    assert_eq!(of(&[]), None);
+}
+
+#[test]
+fn a_child_is_of_the_same_trace_and_a_new_trace_says_that_it_is_random() {
+    let (trace, here) =
+        (NonZero::new(0xa).expect("not zero"), NonZero::new(0xb).expect("not zero"));
+    let begun = TraceContext::begin(trace, here, true);
+    let expected = "00-0000000000000000000000000000000a-000000000000000b-03";
+    assert_eq!(begun.traceparent(), expected);
+    assert_eq!(TraceContext::parse(expected.as_bytes()), Some(begun.clone()));
+    let silent = begun.sampled(false);
+    assert!(!silent.is_sampled() && silent.clone().sampled(true).is_sampled());
+    assert!(silent.traceparent().ends_with("-02"));
+    let parent = format!("00-{TRACE}-{PARENT}-01");
+    let came = of(&[("traceparent", &parent), ("tracestate", "a=1")]).expect("a good one");
+    let child = came.child(here);
+    assert_eq!(child.traceparent(), format!("00-{TRACE}-000000000000000b-01"));
+    assert_eq!((child.tracestate(), child.trace_id()), ("a=1", came.trace_id()));
+    assert_eq!(format!("{:016x}", came.parent_id()), PARENT);
+}

@@ -1,0 +1,132 @@
+//! `Around`: what stands around every call of a handler.
+
+use rotor_core::Scope;
+
+use super::handler::{Later, Next, Server, Step};
+use super::response::Response;
+
+/// What stands around every call of a handler `S`, those included that are made when the handler has
+/// left and something [waits in its place](Next::wait): a span, a clock, a count.
+///
+/// A server that wraps another one runs the calls of the inner handler through
+/// [`call`](Around::call) and hands the answer to [`Next::around`], which keeps this with what goes
+/// on. Where a wrapper does nothing around calls, [`Next::wrap`] is enough.
+///
+/// ```
+/// use rotor_http::server::{Around, Head, Next, NoUpgrade, Response, Scope, Server};
+///
+/// /// Counts the calls of one request.
+/// struct Counted<S>(S, u32);
+///
+/// struct Calls(u32);
+///
+/// impl<S: Server<Upgrade = NoUpgrade<<S as Server>::Context>> + 'static> Around<S> for Calls {
+///     type Outer = Counted<S>;
+///
+///     fn call(
+///         &mut self,
+///         response: &mut Response<'_>,
+///         scope: &mut Scope<'_, S::Context>,
+///         call: impl FnOnce(&mut Response<'_>, &mut Scope<'_, S::Context>) -> Next<S>,
+///     ) -> Next<S> {
+///         self.0 += 1;
+///         call(response, scope)
+///     }
+///
+///     fn outer(self, handler: S) -> Counted<S> {
+///         Counted(handler, self.0)
+///     }
+/// }
+///
+/// impl<S: Server<Upgrade = NoUpgrade<<S as Server>::Context>> + 'static> Server for Counted<S> {
+///     type Context = S::Context;
+///     type Seed = S::Seed;
+///     type Upgrade = S::Upgrade;
+///
+///     fn headers_received(
+///         seed: S::Seed,
+///         head: &Head<'_>,
+///         response: &mut Response<'_>,
+///         scope: &mut Scope<'_, S::Context>,
+///     ) -> Next<Self> {
+///         let mut calls = Calls(0);
+///         let next = calls.call(response, scope, |response, scope| {
+///             S::headers_received(seed, head, response, scope)
+///         });
+///         next.around(calls)
+///     }
+///     // The others in the same way.
+/// }
+/// ```
+#[doc(alias = "middleware")]
+#[doc(alias = "layer")]
+pub trait Around<S: Server>: Send + Sized + 'static {
+    /// The server around the inner one.
+    type Outer: Server<Context = S::Context, Upgrade = S::Upgrade>;
+
+    /// Makes a call of the handler, with what is to be before it and behind it. To call `call` is
+    /// this one's task; `call` returns what the handler says.
+    fn call(
+        &mut self,
+        response: &mut Response<'_>,
+        scope: &mut Scope<'_, S::Context>,
+        call: impl FnOnce(&mut Response<'_>, &mut Scope<'_, S::Context>) -> Next<S>,
+    ) -> Next<S>;
+
+    /// Makes the outer handler of the inner one, which goes on.
+    fn outer(self, handler: S) -> Self::Outer;
+}
+
+/// Waits in the place of a handler that has something around it.
+struct Surrounded<S: Server, A> {
+    inner: Box<dyn Later<S>>,
+    around: A,
+}
+
+impl<S: Server + 'static> Next<S> {
+    /// The same answer around another handler, which `around` makes; what waits in the place of the
+    /// inner one is called through it. It is dropped where the request has come to its end.
+    pub fn around<A: Around<S>>(self, around: A) -> Next<A::Outer> {
+        let step = match self.step {
+            Step::Receive(state, mode) => Step::Receive(around.outer(state), mode),
+            Step::Hold(state) => Step::Hold(around.outer(state)),
+            Step::GoOn(state) => Step::GoOn(around.outer(state)),
+            Step::WakeAt(state, time) => Step::WakeAt(around.outer(state), time),
+            Step::Finished => Step::Finished,
+            Step::Fail(status) => Step::Fail(status),
+            Step::Upgrade(seed) => Step::Upgrade(seed),
+            Step::Later(inner) => Step::Later(Box::new(Surrounded { inner, around })),
+        };
+        Next { step, deadline: self.deadline }
+    }
+}
+
+impl<S: Server + 'static, A: Around<S>> Later<A::Outer> for Surrounded<S, A> {
+    fn is_ready(&self) -> bool {
+        self.inner.is_ready()
+    }
+
+    fn wakeup(
+        self: Box<Self>,
+        response: &mut Response<'_>,
+        scope: &mut Scope<'_, S::Context>,
+    ) -> Next<A::Outer> {
+        let Surrounded { inner, mut around } = *self;
+        // A wake-up that was for something else is no call of the handler's.
+        if !inner.is_ready() {
+            return inner.wakeup(response, scope).around(around);
+        }
+        let next = around.call(response, scope, |response, scope| inner.wakeup(response, scope));
+        next.around(around)
+    }
+
+    fn timeout(
+        self: Box<Self>,
+        response: &mut Response<'_>,
+        scope: &mut Scope<'_, S::Context>,
+    ) -> Next<A::Outer> {
+        let Surrounded { inner, mut around } = *self;
+        let next = around.call(response, scope, |response, scope| inner.timeout(response, scope));
+        next.around(around)
+    }
+}
