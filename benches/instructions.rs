@@ -23,6 +23,8 @@ use rotor::http::server::{
 };
 use rotor::stream::testing::{Driver, TestLoop};
 use rotor::{Compose2, Infallible, Machine, Notifier, Response, Scope};
+use rotor_tracing::tracing::info_span;
+use rotor_tracing::{InSpan, Traced};
 
 /// How often each part runs when no count is given.
 const COUNT: u64 = 100;
@@ -50,7 +52,7 @@ const ANSWER_BYTES: usize = 17 + 26 + 20 + 37 + 2 + BODY.len();
 /// A part, by name, and what does it so many times.
 type Part = (&'static str, fn(u64));
 
-const PARTS: [Part; 9] = [
+const PARTS: [Part; 12] = [
     ("parse", |count| parse(HELLO, count)),
     ("parse-browser", |count| parse(BROWSER, count)),
     ("write", write),
@@ -58,8 +60,11 @@ const PARTS: [Part; 9] = [
     ("dispatch-16", |count| dispatch(|woken| woken, 16, count.div_ceil(16))),
     ("composed-16", |count| dispatch(Composed::B, 16, count.div_ceil(16))),
     ("guarded-16", |count| dispatch(Guarded, 16, count.div_ceil(16))),
-    ("request", |count| requests(1, count)),
-    ("request-16", |count| requests(16, count.div_ceil(16))),
+    ("in-span-16", |count| dispatch(in_no_span, 16, count.div_ceil(16))),
+    ("request", |count| requests::<Hello>(1, count)),
+    ("request-16", |count| requests::<Hello>(16, count.div_ceil(16))),
+    ("traced", |count| requests::<Traced<Hello>>(1, count)),
+    ("traced-16", |count| requests::<Traced<Hello>>(16, count.div_ceil(16))),
 ];
 
 fn main() {
@@ -168,6 +173,11 @@ impl Machine for Guarded {
     }
 }
 
+/// A machine in a span that nobody wants.
+fn in_no_span(woken: Woken) -> InSpan<Woken> {
+    InSpan::new(woken, info_span!("nobody wants it"))
+}
+
 struct Hello;
 
 impl Server for Hello {
@@ -190,9 +200,11 @@ impl Server for Hello {
 
 /// Whole requests, so many at a time, through loop, stream and connection on a scripted socket.
 /// What the script costs is in the figure, and the same on both sides of a comparison.
-fn requests(depth: usize, batches: u64) {
-    let mut driver =
-        Driver::<Connection<Hello>, true>::new(HttpSeed::new((), ServerConfig::new()), ());
+fn requests<S>(depth: usize, batches: u64)
+where
+    S: Server<Context = (), Seed = (), Upgrade = NoUpgrade<()>> + 'static,
+{
+    let mut driver = Driver::<Connection<S>, true>::new(HttpSeed::new((), ServerConfig::new()), ());
     let batch = HELLO.repeat(depth);
     for _ in 0..batches {
         driver.send(&batch);

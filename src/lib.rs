@@ -81,12 +81,13 @@
 //! | `tls` | TLS around any socket, for servers and clients; with the feature `tls` |
 //! | `proxy_protocol` | the real peers behind a balancer; with the feature `proxy-protocol` |
 //! | `websocket` | WebSockets, of HTTP servers and clients; with the feature `websocket` |
+//! | `tracing` | spans around requests and machines; with the feature `tracing` |
 //! | [`threads`], [`signals`] | several loops; ending well when the system asks |
 //! | [`foreign`] | descriptors and sources of others |
 //! | [`backend`] | what a loop waits with, and how to bring another one |
 //!
-//! Everything but `stream`, `http`, `dns`, `body`, `tls`, `proxy_protocol` and `websocket` comes from
-//! the crate `rotor-core`, which can be used alone; so can each of these. Crates beside this one:
+//! Everything but `stream`, `http`, `dns`, `body`, `tls`, `proxy_protocol`, `websocket` and `tracing`
+//! comes from the crate `rotor-core`, which can be used alone; so can each of these. Crates beside this one:
 //!
 //! | | |
 //! |--|--|
@@ -126,6 +127,7 @@
 //! * `tls-webpki-roots`: Mozilla's list of whom clients of TLS may trust.
 //! * `tls-platform-roots`: the system's list of them.
 //! * `proxy-protocol`: the module `proxy_protocol`.
+//! * `tracing`: the module `tracing`. It brings the crate of that name.
 //! * `websocket`: the module `websocket`. It brings a compressor for messages.
 //!
 //! # The book
@@ -159,6 +161,9 @@ pub use rotor_stream as stream;
 #[cfg(feature = "tls")]
 #[doc(inline)]
 pub use rotor_tls as tls;
+#[cfg(feature = "tracing")]
+#[doc(inline)]
+pub use rotor_tracing as tracing;
 #[cfg(feature = "websocket")]
 #[doc(inline)]
 pub use rotor_websocket as websocket;

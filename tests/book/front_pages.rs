@@ -3,7 +3,7 @@
 use crate::documents::{has_file_of_repository, read};
 use crate::links::targets;
 
-pub(crate) const CRATES: [&str; 17] = [
+pub(crate) const CRATES: [&str; 18] = [
     ".",
     "rotor-core",
     "rotor-stream",
@@ -17,6 +17,7 @@ pub(crate) const CRATES: [&str; 17] = [
     "rotor-tower",
     "rotor-service",
     "rotor-metrics",
+    "rotor-tracing",
     "rotor-inspect",
     "rotor-sim",
     "rotor-uring",

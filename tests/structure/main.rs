@@ -23,7 +23,7 @@ use self::circles::{Circle, circles};
 use self::modules::Crate;
 use self::tokens::{Token, tokens};
 
-const CRATES: [&str; 15] = [
+const CRATES: [&str; 16] = [
     "rotor-core",
     "rotor-stream",
     "rotor-body",
@@ -37,13 +37,14 @@ const CRATES: [&str; 15] = [
     "rotor-service",
     "rotor-sim",
     "rotor-metrics",
+    "rotor-tracing",
     "rotor-inspect",
     "rotor-uring",
 ];
 
 /// The files in which a package of others may be named, and in each of which it is: below `src` of
 /// a crate, a whole folder where a slash ends it.
-const PLACES: [(&str, &str, &[&str]); 5] = [
+const PLACES: [(&str, &str, &[&str]); 6] = [
     // Its types stay in its backend, below the sockets, and in the one module that shows them to
     // users.
     ("mio", "rotor-core", &["mio_backend.rs", "foreign.rs", "net/kernel/", "net/registered.rs"]),
@@ -55,6 +56,7 @@ const PLACES: [(&str, &str, &[&str]); 5] = [
     ),
     // Its users write to its registry: it is shown, and nothing of it below.
     ("prometheus_client", "rotor-metrics", &["collector.rs", "families.rs", "server.rs", "lib.rs"]),
+    ("tracing", "rotor-tracing", &["lib.rs", "machine.rs", "spans.rs", "trace.rs"]),
     ("io_uring", "rotor-uring", &["ring/"]),
     // A bench compares our buffers with its; nothing uses it.
     ("netbuf", "rotor-stream", &[]),

@@ -1,0 +1,104 @@
+//! Spans of [`tracing`] around the requests and the machines of rotor, and the trace that a request
+//! is a part of.
+//!
+//! **A handler is called and returns; so a span is entered when it is called and left when it
+//! returns, and nothing that runs in between is taken for its own. Nothing of this is in the loop or
+//! in HTTP: who does not wrap a server pays nothing, and who does, a few instructions as long as
+//! nobody subscribes.**
+//!
+//! # A program
+//!
+//! ```
+//! use rotor_core::net::TcpListener;
+//! use rotor_core::{Config, Loop};
+//! use rotor_http::Status;
+//! use rotor_http::client::Fetch;
+//! use rotor_http::server::{
+//!     self, Head, HttpAccept, HttpSeed, Next, NoUpgrade, Response, Scope, Server, ServerConfig,
+//! };
+//! use rotor_tracing::Traced;
+//!
+//! struct Prices;
+//!
+//! impl Server for Prices {
+//!     type Context = ();
+//!     type Seed = ();
+//!     type Upgrade = NoUpgrade<()>;
+//!
+//!     fn headers_received(
+//!         _: (),
+//!         head: &Head<'_>,
+//!         response: &mut Response<'_>,
+//!         _: &mut Scope<'_, ()>,
+//!     ) -> Next<Self> {
+//!         tracing::info!(path = head.path(), "looks it up"); // in the request's span
+//!         let mut fetch = Fetch::<()>::get("/price").host("stock.example.com");
+//!         if let Some(context) = rotor_tracing::current() {
+//!             fetch = fetch.trace(&context); // the next server's span is below this one's
+//!         }
+//!         // .. `scope.pool.ask(stock, fetch, scope)` ..
+//!         # drop(fetch);
+//!         response.reply(Status::OK, "text/plain", b"12\n").into()
+//!     }
+//! }
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! // tracing_subscriber::fmt::init();
+//! let mut creator = Loop::<HttpAccept<Traced<Prices>, TcpListener>>::new(&Config::new())?;
+//! let address = "127.0.0.1:0".parse()?;
+//! creator.add_machine_with(|scope| {
+//!     server::bind(&address, HttpSeed::new((), ServerConfig::new()), scope)
+//! })?;
+//! // creator.instantiate(()).run()?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Where things are
+//!
+//! | | |
+//! |--|--|
+//! | [`Traced`] | a server around a server: a span for each request |
+//! | [`Spans`], [`HttpSpans`] | how such a span is made and what is written into it |
+//! | [`current`] | the trace that what runs now is a part of, to be passed on |
+//! | [`InSpan`] | a machine around a machine: a span for its life |
+//!
+//! # What a span of a request has
+//!
+//! Named `request`, of the target `rotor::http` and the level INFO, with the fields that OpenTelemetry
+//! names: `otel.kind`, `http.request.method`, `url.path`, `network.protocol.version`,
+//! `http.response.status_code`, `error.type` (a status from 500, or `unanswered`), and the ids as the
+//! W3C writes them: `trace_id`, `span_id`, `parent_span_id`. It begins with the head of the request and
+//! ends with the handler, before the response has left.
+//!
+//! What a peer chose stands in them: a subscriber that prints has to escape it, as that of
+//! `tracing-subscriber` does.
+//!
+//! # Limits
+//!
+//! One span a request, one a machine. What is kept of a peer's `tracestate` is at most 512 octets. No
+//! span: requests that are refused before a handler has them, and what a connection goes on as after an
+//! upgrade. What a handler starts on other threads is in no span of its own accord: take
+//! `tracing::Span::current()` there.
+//!
+//! # Versions and features
+//!
+//! Rust 1.88 or later. There are no features to choose. `tracing` 0.1 is shown. The lines that rotor itself writes
+//! go to `log`; `tracing-log` makes events of them.
+//!
+//! # The book
+//!
+//! [Seeing what it does](https://github.com/rotor-rs/rotor/blob/main/doc/guide/observing.md).
+#![forbid(unsafe_code)]
+
+mod current;
+mod machine;
+mod spans;
+mod trace;
+mod traced;
+
+pub use current::current;
+pub use machine::InSpan;
+pub use spans::{HttpSpans, Spans};
+pub use traced::Traced;
+pub use tracing;

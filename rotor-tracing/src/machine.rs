@@ -1,0 +1,151 @@
+//! `InSpan`: a machine around a machine, with a span for its life.
+
+use std::fmt;
+use std::net::SocketAddr;
+
+use rotor_core::{Description, Event, Idle, InPlace, Machine, Response, Scope};
+use rotor_stream::Accepted;
+use tracing::field::Empty;
+use tracing::{Level, Span};
+
+/// A machine in a span of its own, which is entered around each of its events and closed when the
+/// machine ends. Spans of requests that a connection has are below it.
+///
+/// It has the inner machine's context, seed and name: `InSpan<Stream<Lines, TcpStream>>` stands where
+/// the stream does, in an [`Accept`](rotor_stream::Accept) too. Those that a loop makes, or a listener,
+/// get a span named `machine`, of the target `rotor::machine` and the level INFO, with `type`, `token`
+/// and, of a connection, `peer`; [`new`](InSpan::new) takes one of yours.
+///
+/// As long as nobody wants the span, an event costs a look at whether there is one, and what it takes to
+/// hand a machine through a layer.
+pub struct InSpan<M> {
+    machine: M,
+    /// Beside it, so that the machine stays small; nothing where nobody wants it.
+    span: Option<Box<Span>>,
+}
+
+impl<M> InSpan<M> {
+    /// The machine in this span.
+    ///
+    /// ```
+    /// # use rotor_core::{Infallible, Machine};
+    /// use rotor_core::{Config, Loop, Response};
+    /// use rotor_tracing::InSpan;
+    /// use rotor_tracing::tracing::info_span;
+    /// # struct Ticker;
+    /// # impl Machine for Ticker {
+    /// #     type Context = ();
+    /// #     type Seed = Infallible;
+    /// # }
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let mut creator = Loop::<InSpan<Ticker>>::new(&Config::new())?;
+    /// creator.add_machine_with(|_| Response::ok(InSpan::new(Ticker, info_span!("ticker"))))?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn new(machine: M, span: Span) -> InSpan<M> {
+        InSpan { machine, span: kept(span) }
+    }
+
+    /// Returns the machine.
+    pub fn machine(&self) -> &M {
+        &self.machine
+    }
+
+    /// Returns its span, where somebody wants it.
+    pub fn span(&self) -> Option<&Span> {
+        self.span.as_deref()
+    }
+}
+
+fn kept(span: Span) -> Option<Box<Span>> {
+    (!span.is_disabled()).then(|| Box::new(span))
+}
+
+/// The span of a machine that is made.
+fn span_of<M, C>(peer: Option<SocketAddr>, scope: &Scope<'_, C>) -> Span {
+    let span = tracing::span!(
+        target: "rotor::machine",
+        Level::INFO,
+        "machine",
+        r#type = std::any::type_name::<M>(),
+        token = %scope.token(),
+        peer = Empty,
+    );
+    if let Some(peer) = peer {
+        span.record("peer", tracing::field::display(peer));
+    }
+    span
+}
+
+impl<M: Machine> Machine for InSpan<M> {
+    type Context = M::Context;
+    type Seed = M::Seed;
+
+    fn create(seed: M::Seed, scope: &mut Scope<'_, M::Context>) -> Response<Self> {
+        let span = span_of::<M, _>(None, scope);
+        let response = span.in_scope(|| M::create(seed, scope));
+        response.wrap(|machine| InSpan { machine, span: kept(span) })
+    }
+
+    #[inline]
+    fn handle(
+        self,
+        event: Event<M::Seed>,
+        scope: &mut Scope<'_, M::Context>,
+    ) -> Response<Self, M::Seed> {
+        let InSpan { machine, span } = self;
+        let response = match &span {
+            None => machine.handle(event, scope),
+            Some(span) => span.in_scope(|| machine.handle(event, scope)),
+        };
+        response.map(|machine| InSpan { machine, span }, |seed| seed)
+    }
+
+    #[inline]
+    fn handle_in_place(
+        &mut self,
+        event: Event<M::Seed>,
+        scope: &mut Scope<'_, M::Context>,
+    ) -> InPlace<M::Seed> {
+        let InSpan { machine, span } = self;
+        match span {
+            None => machine.handle_in_place(event, scope),
+            Some(span) => span.in_scope(|| machine.handle_in_place(event, scope)),
+        }
+    }
+
+    fn idle(&self) -> Option<Idle> {
+        self.machine.idle()
+    }
+
+    fn describe(&self, to: &mut Description) {
+        self.machine.describe(to);
+    }
+
+    fn type_name(&self) -> &'static str {
+        self.machine.type_name()
+    }
+}
+
+impl<S, M: Accepted<S>> Accepted<S> for InSpan<M> {
+    type Shared = M::Shared;
+
+    fn accepted(
+        socket: S,
+        peer: Option<SocketAddr>,
+        shared: M::Shared,
+        scope: &mut Scope<'_, M::Context>,
+    ) -> Response<Self> {
+        let span = span_of::<M, _>(peer, scope);
+        let response = span.in_scope(|| M::accepted(socket, peer, shared, scope));
+        response.wrap(|machine| InSpan { machine, span: kept(span) })
+    }
+}
+
+impl<M: fmt::Debug> fmt::Debug for InSpan<M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.machine.fmt(f)
+    }
+}

@@ -1,0 +1,208 @@
+//! `Traced`: a server around a server, with a span for each request.
+
+use std::fmt;
+
+use rotor_body::Body;
+use rotor_core::{Description, Scope, Time};
+use rotor_http::server::{Around, Head, Next, Response, Server};
+use rotor_http::{BodyError, Method, Status, Trailers};
+use rotor_stream::Block;
+
+use crate::spans::{HttpSpans, Spans};
+use crate::trace::Trace;
+
+/// A server around another one: each request has a span, which is entered around every call of its
+/// handler, those included that are made when something [waits in its place](Next::wait).
+///
+/// It has the inner server's context, seed and upgrade, so `Traced<Hello>` stands wherever `Hello`
+/// does; around a [`Routed`](rotor_http::server::Routed) it traces all, below one, those of its route.
+/// Async handlers and services of tower are polled in the span.
+///
+/// A request that says which trace it is a part of (`traceparent`) is a part of that; else a trace
+/// begins with it. [`current`](crate::current) is what others are told of it.
+///
+/// As long as nobody wants the spans, a request costs a look at an atomic value, nothing is read of it,
+/// and nothing allocated. Where somebody does: an allocation for the span and what it takes itself.
+#[doc(alias = "TraceLayer")]
+#[doc(alias = "instrument")]
+pub struct Traced<S, P: Spans = HttpSpans> {
+    handler: S,
+    within: Within<P>,
+}
+
+/// What stands around the handler: a span, where there is one.
+struct Within<P: Spans>(Option<Box<Trace<P>>>);
+
+impl<S, P> Around<S> for Within<P>
+where
+    S: Server + 'static,
+    P: Spans,
+{
+    type Outer = Traced<S, P>;
+
+    #[inline]
+    fn call(
+        &mut self,
+        response: &mut Response<'_>,
+        scope: &mut Scope<'_, S::Context>,
+        call: impl FnOnce(&mut Response<'_>, &mut Scope<'_, S::Context>) -> Next<S>,
+    ) -> Next<S> {
+        let Some(trace) = &mut self.0 else { return call(response, scope) };
+        let next = {
+            let _running = trace.enter();
+            call(response, scope)
+        };
+        if let Some(status) = response.final_status().or(next.failure()) {
+            trace.answered(status);
+        }
+        next
+    }
+
+    #[inline]
+    fn outer(self, handler: S) -> Traced<S, P> {
+        Traced { handler, within: self }
+    }
+}
+
+impl<S: Server + 'static, P: Spans> Traced<S, P> {
+    #[inline]
+    fn call(
+        self,
+        response: &mut Response<'_>,
+        scope: &mut Scope<'_, S::Context>,
+        call: impl FnOnce(S, &mut Response<'_>, &mut Scope<'_, S::Context>) -> Next<S>,
+    ) -> Next<Self> {
+        let Traced { handler, mut within } = self;
+        let next = within.call(response, scope, |response, scope| call(handler, response, scope));
+        next.around(within)
+    }
+}
+
+type Sc<'a, 'b, S> = &'a mut Scope<'b, <S as Server>::Context>;
+
+impl<S: Server + 'static, P: Spans> Server for Traced<S, P> {
+    type Context = S::Context;
+    type Seed = S::Seed;
+    type Upgrade = S::Upgrade;
+
+    #[inline]
+    fn supports(method: Method<'_>) -> bool {
+        S::supports(method)
+    }
+
+    #[inline]
+    fn headers_received(
+        seed: S::Seed,
+        head: &Head<'_>,
+        response: &mut Response<'_>,
+        scope: Sc<'_, '_, S>,
+    ) -> Next<Self> {
+        let trace = if P::are_wanted() { Trace::begin(head, scope) } else { None };
+        let mut within = Within(trace);
+        let next = within.call(response, scope, |response, scope| {
+            S::headers_received(seed, head, response, scope)
+        });
+        next.around(within)
+    }
+
+    fn request_received(
+        self,
+        body: &[u8],
+        response: &mut Response<'_>,
+        scope: Sc<'_, '_, S>,
+    ) -> Next<Self> {
+        self.call(response, scope, |handler, response, scope| {
+            handler.request_received(body, response, scope)
+        })
+    }
+
+    fn request_chunk(
+        self,
+        chunk: &[u8],
+        response: &mut Response<'_>,
+        scope: Sc<'_, '_, S>,
+    ) -> Next<Self> {
+        self.call(response, scope, |handler, response, scope| {
+            handler.request_chunk(chunk, response, scope)
+        })
+    }
+
+    fn request_block(
+        self,
+        block: Block,
+        response: &mut Response<'_>,
+        scope: Sc<'_, '_, S>,
+    ) -> Next<Self> {
+        self.call(response, scope, |handler, response, scope| {
+            handler.request_block(block, response, scope)
+        })
+    }
+
+    fn request_end(
+        self,
+        trailers: &Trailers,
+        response: &mut Response<'_>,
+        scope: Sc<'_, '_, S>,
+    ) -> Next<Self> {
+        self.call(response, scope, |handler, response, scope| {
+            handler.request_end(trailers, response, scope)
+        })
+    }
+
+    fn request_stored(
+        self,
+        body: Body,
+        response: &mut Response<'_>,
+        scope: Sc<'_, '_, S>,
+    ) -> Next<Self> {
+        self.call(response, scope, |handler, response, scope| {
+            handler.request_stored(body, response, scope)
+        })
+    }
+
+    fn response_flushed(self, response: &mut Response<'_>, scope: Sc<'_, '_, S>) -> Next<Self> {
+        self.call(response, scope, S::response_flushed)
+    }
+
+    fn timeout(self, response: &mut Response<'_>, scope: Sc<'_, '_, S>) -> Next<Self> {
+        self.call(response, scope, S::timeout)
+    }
+
+    fn wakeup(self, response: &mut Response<'_>, scope: Sc<'_, '_, S>) -> Next<Self> {
+        self.call(response, scope, S::wakeup)
+    }
+
+    fn draining(
+        self,
+        until: Time,
+        response: &mut Response<'_>,
+        scope: Sc<'_, '_, S>,
+    ) -> Next<Self> {
+        self.call(response, scope, |handler, response, scope| {
+            handler.draining(until, response, scope)
+        })
+    }
+
+    fn describe(&self, to: &mut Description) {
+        self.handler.describe(to);
+    }
+
+    fn bad_request(self, error: BodyError, scope: Sc<'_, '_, S>) {
+        let Traced { handler, within } = self;
+        let _running = within.0.as_ref().map(|trace| trace.enter());
+        handler.bad_request(error, scope);
+    }
+
+    fn emit_error_page(status: Status, response: &mut Response<'_>) {
+        S::emit_error_page(status, response);
+    }
+}
+
+impl<S, P: Spans> fmt::Debug for Traced<S, P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self.within.0 {
+            Some(_) => "Traced(in a span)",
+            None => "Traced(without a span)",
+        })
+    }
+}

@@ -1,0 +1,87 @@
+//! A subscriber that writes down what it is told.
+
+use std::collections::BTreeMap;
+use std::fmt::Debug;
+use std::sync::{Arc, Mutex};
+
+use tracing_subscriber::Registry;
+use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
+use tracing_subscriber::registry::LookupSpan;
+
+use rotor_tracing::tracing::field::{Field, Visit};
+use rotor_tracing::tracing::span::{Attributes, Id, Record};
+use rotor_tracing::tracing::{Event, Subscriber, subscriber};
+
+/// What was told, in order: `+ span`, `> span`, `< span`, `- span {fields}` and `span: event`.
+#[derive(Clone, Default)]
+pub(crate) struct Notes(Arc<Mutex<Vec<String>>>);
+
+impl Notes {
+    /// Does something while this is the subscriber of the thread.
+    pub(crate) fn of(act: impl FnOnce(&Notes)) {
+        let notes = Notes::default();
+        let subscriber = Registry::default().with(notes.clone());
+        subscriber::with_default(subscriber, || act(&notes));
+    }
+
+    /// What was told since the last time.
+    pub(crate) fn take(&self) -> Vec<String> {
+        std::mem::take(&mut self.0.lock().expect("nobody panics with it"))
+    }
+
+    fn note(&self, line: String) {
+        self.0.lock().expect("nobody panics with it").push(line);
+    }
+}
+
+/// The fields of a span, in the order of their names.
+#[derive(Default)]
+struct Fields(BTreeMap<&'static str, String>);
+
+impl Visit for Fields {
+    fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
+        // Each once: a second value would be a second line somewhere.
+        let before = self.0.insert(field.name(), format!("{value:?}"));
+        assert_eq!(before, None, "{field} twice");
+    }
+}
+
+impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Notes {
+    fn on_new_span(&self, attributes: &Attributes<'_>, id: &Id, context: Context<'_, S>) {
+        let span = context.span(id).expect("it is there");
+        let mut fields = Fields::default();
+        attributes.record(&mut fields);
+        span.extensions_mut().insert(fields);
+        self.note(format!("+ {}", span.name()));
+    }
+
+    fn on_record(&self, id: &Id, values: &Record<'_>, context: Context<'_, S>) {
+        let span = context.span(id).expect("it is there");
+        let mut extensions = span.extensions_mut();
+        values.record(extensions.get_mut::<Fields>().expect("put there when it was made"));
+    }
+
+    fn on_event(&self, event: &Event<'_>, context: Context<'_, S>) {
+        let mut fields = Fields::default();
+        event.record(&mut fields);
+        let scope = context.event_scope(event).into_iter().flatten();
+        let spans: Vec<_> = scope.map(|span| span.name()).collect();
+        self.note(format!("{}: {}", spans.join(" in "), fields.0["message"]));
+    }
+
+    fn on_enter(&self, id: &Id, context: Context<'_, S>) {
+        self.note(format!("> {}", context.span(id).expect("it is there").name()));
+    }
+
+    fn on_exit(&self, id: &Id, context: Context<'_, S>) {
+        self.note(format!("< {}", context.span(id).expect("it is there").name()));
+    }
+
+    fn on_close(&self, id: Id, context: Context<'_, S>) {
+        let span = context.span(&id).expect("it is there");
+        let extensions = span.extensions();
+        let fields = &extensions.get::<Fields>().expect("put there when it was made").0;
+        let fields: Vec<_> = fields.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        self.note(format!("- {} {}", span.name(), fields.join(" ")));
+    }
+}

@@ -1,0 +1,268 @@
+//! Spans of requests.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use rotor_core::{Port, Scope};
+use rotor_http::server::{
+    Connection, Head, HttpSeed, Next, NoUpgrade, RecvMode, Response, Server, ServerConfig,
+};
+use rotor_http::{Status, TraceContext};
+use rotor_stream::testing::Driver;
+use rotor_tracing::tracing::{Level, Span, info, span, span_enabled};
+use rotor_tracing::{Spans, Traced, current};
+
+use crate::notes::Notes;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+const CAME: &str = "00-12345678901234567890123456789012-1234567890123456-01";
+
+/// What the handlers saw, and what the test gives them.
+#[derive(Default)]
+struct Shared {
+    contexts: Vec<Option<Arc<TraceContext>>>,
+    port: Option<Port<()>>,
+}
+
+/// Does what its path says.
+struct Paths;
+
+impl Server for Paths {
+    type Context = Shared;
+    type Seed = ();
+    type Upgrade = NoUpgrade<Shared>;
+
+    fn headers_received(
+        (): (),
+        head: &Head<'_>,
+        response: &mut Response<'_>,
+        scope: &mut Scope<'_, Shared>,
+    ) -> Next<Self> {
+        info!("head");
+        scope.contexts.push(current());
+        match head.path() {
+            "/wait" => Next::go_on(Paths).keep_deadline(),
+            "/body" => Next::recv(Paths, RecvMode::Buffered(9)).keep_deadline(),
+            "/panic" => panic!("as asked"),
+            "/forget" => Next::finished(),
+            "/fail" => Next::fail(Status::BAD_GATEWAY),
+            "/later" => {
+                let (port, future) = scope.create_future();
+                scope.port = Some(port);
+                Next::wait(
+                    future,
+                    scope.now() + SECOND,
+                    |came, response, scope: &mut Scope<'_, Shared>| {
+                        info!("later {}", came.is_ok());
+                        scope.contexts.push(current());
+                        response.reply(Status::OK, "text/plain", b"later")
+                    },
+                )
+            }
+            "/after" => Next::after(scope.now() + SECOND, |response, _| {
+                info!("after");
+                response.reply(Status::ACCEPTED, "text/plain", b"after")
+            }),
+            _ => response.reply(Status::OK, "text/plain", b"now").into(),
+        }
+    }
+
+    fn request_received(
+        self,
+        _: &[u8],
+        response: &mut Response<'_>,
+        scope: &mut Scope<'_, Shared>,
+    ) -> Next<Self> {
+        info!("body");
+        scope.contexts.push(current());
+        response.reply(Status::CREATED, "text/plain", b"made").into()
+    }
+}
+
+type Test<P> = Driver<Connection<Traced<Paths, P>>>;
+
+fn driver<P: Spans>() -> Test<P> {
+    Driver::new(HttpSeed::new((), ServerConfig::new()), Shared::default())
+}
+
+fn request(path: &str, fields: &str) -> Vec<u8> {
+    format!("GET {path} HTTP/1.1\r\nHost: a\r\n{fields}\r\n").into_bytes()
+}
+
+/// The value of a field in the last note, which is of a span that is closed.
+fn field<'n>(notes: &'n [String], name: &str) -> Option<&'n str> {
+    let last = notes.last().filter(|note| note.starts_with("- request "))?;
+    last.split(' ').find_map(|word| word.strip_prefix(name)?.strip_prefix('='))
+}
+
+/// Without what is in the span.
+fn short(notes: &[String]) -> Vec<&str> {
+    notes.iter().map(|note| note.split_inclusive("- request").next().unwrap_or(note)).collect()
+}
+
+#[test]
+fn a_request_is_a_span_of_the_trace_that_it_came_with() {
+    Notes::of(|notes| {
+        let mut driver = driver::<rotor_tracing::HttpSpans>();
+        let fields = format!("traceparent: {CAME}\r\ntracestate: a=1\r\nContent-Length: 2\r\n");
+        driver.send(&request("/body", &fields));
+        assert_eq!(notes.take(), ["+ request", "> request", "request: head", "< request"]);
+        driver.send(b"hi");
+        let told = notes.take();
+        assert_eq!(short(&told), ["> request", "request: body", "< request", "- request"]);
+        let contexts = &driver.context().contexts;
+        let context = contexts[0].clone().expect("the handler is in a trace");
+        assert_eq!(contexts[1].as_ref(), Some(&context), "the same in each call");
+        assert_eq!(current(), None, "and in nothing else");
+        let expected = [
+            ("http.request.method", "\"GET\"".to_owned()),
+            ("http.response.status_code", "201".into()),
+            ("network.protocol.version", "1.1".into()),
+            ("otel.kind", "\"server\"".into()),
+            ("parent_span_id", "1234567890123456".into()),
+            ("span_id", format!("{:016x}", context.parent_id())),
+            ("trace_id", "12345678901234567890123456789012".into()),
+            ("url.path", "\"/body\"".into()),
+        ];
+        for (name, value) in &expected {
+            assert_eq!(field(&told, name), Some(&value[..]), "{name} in {told:?}");
+        }
+        assert_eq!(told[3].split(' ').count() - 2, expected.len(), "and nothing else: {told:?}");
+        // What others are told: the same trace, called by this span.
+        let here = format!("{:016x}", context.parent_id());
+        assert_ne!(here, "1234567890123456");
+        assert_eq!(
+            (context.traceparent(), context.tracestate()),
+            (CAME.replace("1234567890123456-01", &format!("{here}-01")), "a=1")
+        );
+    });
+}
+
+#[test]
+fn without_a_good_parent_a_trace_begins() {
+    Notes::of(|notes| {
+        let mut driver = driver::<rotor_tracing::HttpSpans>();
+        for fields in ["", "traceparent: 00-1-2-3\r\ntracestate: a=1\r\n", "tracestate: a=1\r\n"] {
+            driver.send(&request("/", fields));
+            let told = notes.take();
+            assert_eq!(field(&told, "parent_span_id"), None, "{told:?}");
+            assert_eq!(field(&told, "http.response.status_code"), Some("200"));
+        }
+        let contexts: Vec<_> = driver.context().contexts.iter().flatten().collect();
+        assert_eq!(contexts.len(), 3);
+        assert!(contexts.iter().all(|one| one.is_sampled() && one.tracestate().is_empty()));
+        assert_ne!(contexts[0].trace_id(), contexts[1].trace_id());
+        assert_ne!(contexts[0].parent_id(), contexts[1].parent_id());
+    });
+}
+
+#[test]
+fn what_waits_in_the_handlers_place_runs_in_its_span() {
+    Notes::of(|notes| {
+        let mut driver = driver::<rotor_tracing::HttpSpans>();
+        driver.send(&request("/later", ""));
+        notes.take();
+        driver.wakeup();
+        assert_eq!(notes.take(), [""; 0], "a spurious wake-up is no call");
+        driver.context_mut().port.take().expect("it waits").set(()).expect("it is there");
+        driver.settle();
+        let told = notes.take();
+        assert_eq!(short(&told), ["> request", "request: later true", "< request", "- request"]);
+        assert_eq!(field(&told, "http.response.status_code"), Some("200"));
+        let contexts = &driver.context().contexts;
+        assert!(contexts[0].is_some() && contexts[0] == contexts[1]);
+        driver.send(&request("/after", ""));
+        notes.take();
+        driver.advance(SECOND);
+        let told = notes.take();
+        assert_eq!(short(&told), ["> request", "request: after", "< request", "- request"]);
+        assert_eq!(field(&told, "http.response.status_code"), Some("202"));
+        // Late: nobody's reply runs, and the connection's 503 is the status.
+        driver.send(&request("/later", ""));
+        notes.take();
+        driver.advance(SECOND);
+        let told = notes.take();
+        assert_eq!(short(&told), ["> request", "< request", "- request"]);
+        assert_eq!(field(&told, "http.response.status_code"), Some("503"));
+        assert_eq!(field(&told, "error.type"), Some("503"));
+    });
+}
+
+#[test]
+fn a_span_ends_with_its_handler_however_that_ends() {
+    let ends: [(&str, fn(&mut Test<rotor_tracing::HttpSpans>), _, _); 6] = [
+        ("/panic", |_| {}, None, "\"unanswered\""),
+        ("/forget", |_| {}, None, "\"unanswered\""),
+        ("/fail", |_| {}, Some("502"), "502"),
+        ("/wait", |driver| driver.reset(), None, "\"unanswered\""),
+        ("/later", |driver| driver.reset(), None, "\"unanswered\""),
+        ("/wait", |driver| driver.advance(100 * SECOND), Some("503"), "503"),
+    ];
+    for (path, end, status, error) in ends {
+        Notes::of(|notes| {
+            let mut driver = driver();
+            driver.send(&request(path, ""));
+            end(&mut driver);
+            let told = notes.take();
+            assert_eq!(field(&told, "http.response.status_code"), status, "{path}: {told:?}");
+            assert_eq!(field(&told, "error.type"), Some(error), "{path}: {told:?}");
+            let count = |sign: &str| told.iter().filter(|note| note.starts_with(sign)).count();
+            assert_eq!((count("+"), count("-")), (1, 1), "{path}: {told:?}");
+            assert_eq!(count("> "), count("< "), "{path}: {told:?}");
+            assert_eq!(current(), None, "{path}");
+        });
+    }
+}
+
+#[test]
+fn where_nobody_subscribes_the_answers_are_the_same_and_nothing_is_traced() {
+    let mut driver = driver::<rotor_tracing::HttpSpans>();
+    driver.send(&request("/", &format!("traceparent: {CAME}\r\n")));
+    assert!(driver.take_received().ends_with(b"now"));
+    driver.send(&request("/later", ""));
+    driver.context_mut().port.take().expect("it waits").set(()).expect("it is there");
+    driver.settle();
+    assert!(driver.take_received().ends_with(b"later"));
+    assert_eq!(driver.context().contexts, [None, None, None]);
+}
+
+/// Spans of one path only.
+enum OfOnePath {}
+
+impl Spans for OfOnePath {
+    fn are_wanted() -> bool {
+        span_enabled!(Level::INFO)
+    }
+
+    fn request(head: &Head<'_>, context: &TraceContext, came: Option<&TraceContext>) -> Span {
+        assert_eq!(came.map(TraceContext::trace_id), came.map(|_| context.trace_id()));
+        match head.path() {
+            "/wait" => span!(Level::INFO, "mine"),
+            _ => Span::none(),
+        }
+    }
+
+    fn answered(_: &Span, status: Status) {
+        info!("answered {status}");
+    }
+
+    fn unanswered(_: &Span) {
+        info!("unanswered");
+    }
+}
+
+#[test]
+fn spans_may_be_of_ones_own_making_and_for_some_requests_only() {
+    Notes::of(|notes| {
+        let mut driver = driver::<OfOnePath>();
+        driver.send(&request("/", &format!("traceparent: {CAME}\r\n")));
+        assert_eq!(notes.take(), [": head"]);
+        driver.send(&request("/wait", &format!("traceparent: {CAME}\r\n")));
+        assert_eq!(notes.take(), ["+ mine", "> mine", "mine: head", "< mine"]);
+        driver.reset();
+        // What it is told of that is in the span too.
+        assert_eq!(notes.take(), ["> mine", "< mine", ": unanswered", "- mine "]);
+        assert_eq!(driver.context().contexts.iter().flatten().count(), 1);
+    });
+}
