@@ -8,6 +8,7 @@ import signal
 import subprocess
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+TARGET = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
 MIB = 1 << 20
 
 
@@ -39,7 +40,7 @@ class Server:
 
     @classmethod
     def example(cls, name, *arguments):
-        return cls([ROOT / "target/release/examples" / name, "127.0.0.1:0", *map(str, arguments)])
+        return cls([TARGET / "release/examples" / name, "127.0.0.1:0", *map(str, arguments)])
 
     def __enter__(self):
         return self
