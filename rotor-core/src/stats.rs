@@ -51,7 +51,8 @@ pub struct Stats {
     /// Offloaded jobs whose result nobody was there to take: the future was dropped, or its machine
     /// had ended. Those that were not even begun are among them.
     pub unclaimed: u64,
-    /// Reports that the loop had not polled its backend for too long: only under
+    /// Handlers that were found to hold up the loop for too long, and rows of them that did so together,
+    /// each once however long it lasts ([`Stuck`](crate::Stuck)): only under
     /// [`Config::blocking`](crate::Config::blocking), as the next two. All three are counted while
     /// the handler runs, not at the end of the turn.
     pub stuck: u64,
@@ -71,12 +72,14 @@ pub struct Stats {
     /// Sections that held up their loop: it does not hand over, or cannot at that place, or there
     /// was no thread.
     pub blocked_inline: u64,
-    /// Those of them, and of stuck handlers, that would have been handed over if there had been a thread
-    /// ([`Blocking::threads_max`](crate::Blocking::threads_max), or the system's limit).
+    /// Times in which a thread was wanted to go on with the loop, and there was none
+    /// ([`Blocking::threads_max`](crate::Blocking::threads_max), or the system's limit): once for each of
+    /// the sections above; for a stuck handler each time that the loop was to be taken from it, which
+    /// is tried once a [patience](crate::Blocking::patience). So it may be more than those handlers.
     pub no_thread: u64,
     /// Handlers that had not said that they block, and from which the loop was taken because they
-    /// did: only where it [takes over](crate::LoopInstance::taking_over). Those for which there was
-    /// no thread are among [`no_thread`](Stats::no_thread).
+    /// did: only where it [takes over](crate::LoopInstance::taking_over). Each try for which there was
+    /// no thread is among [`no_thread`](Stats::no_thread).
     pub taken_over: u64,
     /// Those of them that have answered, or panicked, since.
     pub late_answers: u64,

@@ -2,7 +2,7 @@
 //! handlers that are stuck are not taken from. Alone in its process, whose limit it lowers.
 #![cfg(target_os = "linux")]
 
-use std::sync::{Mutex, mpsc};
+use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
 use rotor_core::{
@@ -45,12 +45,15 @@ fn mapped() -> u64 {
 #[test]
 fn a_loop_goes_on_where_it_is() {
     let (reports, reported) = mpsc::channel();
-    let reports = Mutex::new(reports);
-    // Longer than it takes until the limit is lower: before that there is a thread to take the loop.
-    let patience = Duration::from_millis(100);
-    let blocking = Blocking::new().patience(patience).on_stuck(move |stuck| {
+    let reports = Arc::new(Mutex::new(reports));
+    let hook = move |stuck: &rotor_core::Stuck<'_>| {
         let _ = reports.lock().expect("no panic").send(stuck.outcome);
-    });
+    };
+    // Longer than it takes until the limit is lower: before that there is a thread to take the loop.
+    let blocking = Blocking::new()
+        .patience(Duration::from_millis(100))
+        .on_stuck(hook.clone())
+        .on_still_stuck(hook);
     let config = Config::new().blocking(blocking.patience_declared(Duration::ZERO));
     let mut creator = Loop::new(&config).expect("descriptors are left");
     let made = creator.add_machine_with(|scope| {

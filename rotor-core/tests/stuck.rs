@@ -113,11 +113,13 @@ fn blocking_loop(config: &Config, block: impl FnMut() + 'static) -> (LoopInstanc
 /// Watches with a patience of 1 ms, and sends each report.
 fn impatient() -> (Config, mpsc::Receiver<Report>) {
     let (sender, reports) = mpsc::channel();
-    let (sender, hooked) = (Mutex::new(sender), Hooked::new());
-    let blocking = Blocking::new().patience(Duration::from_millis(1)).on_stuck(move |stuck| {
+    let (told, hooked) = (Arc::new(Mutex::new(sender)), Arc::new(Hooked::new()));
+    let hook = move |stuck: &Stuck<'_>| {
         let _owned = &hooked;
-        let _ = sender.lock().expect("nobody panics").send(Report::from(stuck));
-    });
+        let _ = told.lock().expect("nobody panics").send(Report::from(stuck));
+    };
+    let blocking = Blocking::new().patience(Duration::from_millis(1));
+    let blocking = blocking.on_stuck(hook.clone()).on_still_stuck(hook);
     (Config::new().blocking(blocking), reports)
 }
 
@@ -150,13 +152,58 @@ fn a_handler_that_waits_is_named_while_it_waits_at_one_and_ten_times_the_patienc
     }
     assert!(seen[0].time >= Duration::from_millis(1), "{seen:?}");
     assert!(seen[1].time >= Duration::from_millis(10), "{seen:?}");
-    assert!(stats.stuck >= 2 && stats.lag_max >= seen[1].time, "{stats:?}");
+    assert!(stats.lag_max >= seen[1].time, "{stats:?}");
     let logged = logged();
     assert!(logged.len() >= 2, "{logged:?}");
+    let again = logged.iter().filter(|(_, text)| text.starts_with("still: ")).count();
+    assert!(again > 0, "{logged:?}");
+    assert_eq!(stats.stuck, (logged.len() - again) as u64, "counted once: {logged:?}");
     for (level, text) in &logged {
         assert_eq!(*level, Level::Warn);
         assert!(text.contains(&format!("in machine {token} (stuck::Blocks)")), "{text}");
     }
+}
+
+/// The second handler waits for the end of the first one's stall: it is told of whether or not the loop
+/// has polled in between.
+#[test]
+fn a_stall_has_one_beginning_and_one_end() {
+    let _alone = alone();
+    let (sender, told) = mpsc::channel();
+    let begin = Mutex::new(sender.clone());
+    let end = Mutex::new(sender);
+    let blocking = Blocking::new().patience(Duration::from_millis(1));
+    let blocking = blocking
+        .on_stuck(move |stuck| {
+            let told = ("begins", stuck.token, stuck.calls);
+            let _ = begin.lock().expect("nobody panics").send(told);
+        })
+        .on_unstuck(move |over| {
+            let told = ("is over", over.token, over.calls);
+            let _ = end.lock().expect("nobody panics").send(told);
+        });
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let mut calls = 0;
+    let (mut instance, _) = blocking_loop(&Config::new().blocking(blocking), {
+        let seen = seen.clone();
+        move || {
+            calls += 1;
+            let wanted = if calls == 1 { "begins" } else { "is over" };
+            let mut seen = seen.lock().expect("nobody panics");
+            while !seen.iter().any(|(what, _, calls)| (*what, *calls) == (wanted, 1)) {
+                seen.push(told.recv_timeout(Duration::from_secs(60)).expect("it is told"));
+            }
+        }
+    });
+    let second = instance.add_machine_with(|scope| Response::ok(Blocks).deadline(scope.now()));
+    second.expect("a slot");
+    run(instance);
+    let seen = seen.lock().expect("nobody panics");
+    // What many calls took together, on a machine with much to do, is another stall.
+    let mut of_first = seen.iter().filter(|(.., calls)| *calls == 1);
+    let (what, first, _) = of_first.next().expect("it is told");
+    let then = of_first.filter(|(_, token, _)| token == first).map(|(what, ..)| *what);
+    assert_eq!((*what, then.collect::<Vec<_>>()), ("begins", vec!["is over"]), "{seen:?}");
 }
 
 #[test]
@@ -189,19 +236,21 @@ fn a_handler_that_computes_is_said_to() {
 fn a_hook_that_panics_costs_nothing_but_that_call() {
     let _alone = alone();
     let (sender, reports) = mpsc::channel();
-    let (sender, hooked) = (Mutex::new(sender), Hooked::new());
-    let blocking = Blocking::new().patience(Duration::from_millis(1)).on_stuck(move |_| {
+    let (sender, hooked) = (Arc::new(Mutex::new(sender)), Arc::new(Hooked::new()));
+    let hook = move |_: &Stuck<'_>| {
         let _owned = &hooked;
         let _ = sender.lock().unwrap_or_else(PoisonError::into_inner).send(());
         panic!("a bug in the hook");
-    });
+    };
+    let blocking = Blocking::new().patience(Duration::from_millis(1));
+    let blocking = blocking.on_stuck(hook.clone()).on_still_stuck(hook);
     let (instance, _) = blocking_loop(&Config::new().blocking(blocking), move || {
         for _ in 0..2 {
             // A watchdog that has ended with its hook would never send the second.
             reports.recv_timeout(Duration::from_secs(60)).expect("it is told again");
         }
     });
-    assert!(run(instance).stuck >= 2);
+    assert!(run(instance).stuck >= 1);
     let errors = logged().into_iter().filter(|(level, _)| *level == Level::Error);
     let errors: Vec<String> = errors.map(|(_, text)| text).collect();
     // The second call may still be on its way to the log.

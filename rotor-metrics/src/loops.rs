@@ -34,7 +34,9 @@ const COUNTERS: [Counter; 17] = [
     }),
     ("handed_quick", "Blocking sections too short for another thread.", |stats| stats.handed_quick),
     ("blocked_inline", "Blocking sections that held up their loop.", |stats| stats.blocked_inline),
-    ("no_thread", "Those of them for which there was no thread.", |stats| stats.no_thread),
+    ("no_thread", "Times in which a thread was wanted for that and there was none.", |stats| {
+        stats.no_thread
+    }),
 ];
 
 const GAUGES: [Counter; 4] = [

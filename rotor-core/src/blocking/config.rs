@@ -12,9 +12,10 @@ use super::watchdog::{Watch, Watchdog};
 ///
 /// A watchdog thread notices a loop that has not polled its backend for longer than its
 /// [patience](Blocking::patience), and says so while it is going on: machine, token, and what the
-/// loop's thread does ([`Stuck`]), as a warning in the log, at one, 10 and 100 times the patience,
-/// and to a [hook](Blocking::on_stuck). Once the loop polls again it says that, too, to the log and to
-/// [another](Blocking::on_unstuck). It counts as well: [`Stats::stuck`](crate::Stats::stuck),
+/// loop's thread does ([`Stuck`]), as a warning in the log and to a [hook](Blocking::on_stuck), once
+/// when it begins; once it is over it says that, too, to the log and to
+/// [another](Blocking::on_unstuck). In between, what lasts for 10 and for 100 times the patience is
+/// logged again, for [a third one](Blocking::on_still_stuck). It counts as well: [`Stats::stuck`](crate::Stats::stuck),
 /// [`starved`](crate::Stats::starved), [`lag_max`](crate::Stats::lag_max).
 ///
 /// ```
@@ -62,7 +63,13 @@ pub struct Blocking {
 impl Blocking {
     /// Returns the defaults, with a watchdog of its own.
     pub fn new() -> Blocking {
-        let watch = Watch { patience: PATIENCE, behind: BEHIND, on_stuck: None, on_unstuck: None };
+        let watch = Watch {
+            patience: PATIENCE,
+            behind: BEHIND,
+            on_stuck: None,
+            on_still_stuck: None,
+            on_unstuck: None,
+        };
         Blocking {
             watch,
             watchdog: Arc::default(),
@@ -130,7 +137,8 @@ impl Blocking {
         self
     }
 
-    /// Sets what is called with each report, after it was logged and counted. Default: none.
+    /// Sets what is called when a handler, or a loop, is found to be stuck, once each, after it was
+    /// logged and counted. Default: none.
     ///
     /// It runs on the watchdog's thread. While it blocks, no loop is watched, and a declared section
     /// that was to be short ([`patience_declared`](Blocking::patience_declared)) holds up its loop
@@ -141,9 +149,17 @@ impl Blocking {
         self
     }
 
-    /// Sets what is called once a loop that was reported polls its backend again; that is logged as
-    /// well, as information. Default: none. It runs where [`on_stuck`](Blocking::on_stuck) does, and
-    /// the same holds for it.
+    /// Sets what is called when something that was reported goes on for 10 times the patience, and for
+    /// 100 times: to end the process for a core, say. Default: none. It runs where
+    /// [`on_stuck`](Blocking::on_stuck) does, and the same holds for it.
+    pub fn on_still_stuck(mut self, hook: impl Fn(&Stuck<'_>) + Send + Sync + 'static) -> Blocking {
+        self.watch.on_still_stuck = Some(Arc::new(hook));
+        self
+    }
+
+    /// Sets what is called once something that was reported is over: the handler has returned, or the
+    /// loop has polled its backend. That is logged as well, as information. Default: none. It runs
+    /// where [`on_stuck`](Blocking::on_stuck) does, and the same holds for it.
     pub fn on_unstuck(mut self, hook: impl Fn(&Unstuck<'_>) + Send + Sync + 'static) -> Blocking {
         self.watch.on_unstuck = Some(Arc::new(hook));
         self

@@ -11,6 +11,10 @@
 //!                                                     └─ less than half of what passed ──▶ starved
 //! ```
 //!
+//! What is reported is a handler, or many that took long together: a stall. It begins with its first
+//! report, and is over when the handler has returned, or the loop has polled. At 10 and 100 times the
+//! patience it is reported again.
+//!
 //! Time in which other threads had the CPU is not the handler's: on a machine with too much to do
 //! every loop is late, and no handler is to blame.
 
@@ -43,11 +47,24 @@ pub(super) struct Patience {
     call: Stretch,
     /// What the thread was like when it was last asked, and when that was.
     thread: Option<(Time, Asked)>,
-    /// The reading that was reported last, since the loop has polled.
-    reported: Option<Reading>,
-    /// What was reported and is over, until it is taken.
-    over: Option<Over>,
+    /// The stalls that were reported and go on: the handler's, the loop's.
+    stalls: [Option<Stall>; 2],
+    /// Those that are over, until they are taken.
+    over: [Option<Over>; 2],
 }
+
+/// A stall that was reported.
+#[derive(Clone, Copy)]
+struct Stall {
+    /// When it was reported last.
+    reading: Reading,
+    since: Time,
+    calls: u64,
+}
+
+/// Whose stall it is, by its place.
+const OF_CALL: usize = 0;
+const OF_LOOP: usize = 1;
 
 /// A time that was reported, and is over.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -56,6 +73,8 @@ pub(super) struct Over {
     pub(super) reading: Reading,
     /// How long it was, as far as was seen.
     pub(super) time: Duration,
+    /// How many calls it was when it was reported last.
+    pub(super) calls: u64,
 }
 
 /// What a thread answered.
@@ -91,6 +110,8 @@ pub(super) enum Finding {
         time: Duration,
         calls: u64,
         thread: ThreadState,
+        /// It was reported before.
+        is_again: bool,
     },
 }
 
@@ -103,8 +124,8 @@ impl Patience {
             poll: stretch(),
             call: stretch(),
             thread: None,
-            reported: None,
-            over: None,
+            stalls: [None; 2],
+            over: [None; 2],
         }
     }
 
@@ -118,15 +139,17 @@ impl Patience {
     ) -> Finding {
         let last = self.last.replace(reading);
         if reading.is_asleep() || last.is_none_or(|last| last.looks != reading.looks) {
-            let since = self.poll.since;
-            let reported = self.reported.take();
-            self.over = reported.map(|reading| Over { reading, time: now - since });
+            self.end(OF_CALL, now);
+            self.end(OF_LOOP, now);
             self.poll = Stretch::new(now, reading.calls());
             self.call = Stretch::new(now, reading.calls());
             self.thread = None;
             return Finding::Nothing;
         }
         let is_same_call = last == Some(reading);
+        if !is_same_call {
+            self.end(OF_CALL, now);
+        }
         if is_same_call && self.is_early(now) {
             return Finding::Nothing;
         }
@@ -138,16 +161,19 @@ impl Patience {
         } else {
             self.call = Stretch::new(now, reading.calls());
         }
-        let found = self.find(now, reading, asked.sample);
-        if let Finding::Stuck { .. } = found {
-            self.reported = Some(reading);
-        }
-        found
+        self.find(now, reading, asked.sample)
     }
 
-    /// Takes what was reported and is over, if the last tick has found that: each once.
-    pub(super) fn take_over(&mut self) -> Option<Over> {
-        self.over.take()
+    /// A stall is over, if there is one.
+    fn end(&mut self, whose: usize, now: Time) {
+        if let Some(Stall { reading, since, calls }) = self.stalls[whose].take() {
+            self.over[whose] = Some(Over { reading, time: now - since, calls });
+        }
+    }
+
+    /// Takes the stalls that the last tick has found to be over: each once.
+    pub(super) fn take_over(&mut self) -> impl Iterator<Item = Over> + use<> {
+        std::mem::take(&mut self.over).into_iter().flatten()
     }
 
     /// For how long the loop has not polled, as far as was seen.
@@ -194,17 +220,21 @@ impl Patience {
     fn find(&mut self, now: Time, reading: Reading, thread: ThreadSample) -> Finding {
         let call_level = self.level(self.call.own);
         let poll_level = self.level(self.poll.own);
-        let told = if call_level > self.call.level {
-            &self.call
-        } else if poll_level > self.poll.level {
-            &self.poll
+        let (told, whose) = if call_level > self.call.level {
+            (&self.call, OF_CALL)
+        // Where one handler has had most of the time it is that one's stall, in a moment.
+        } else if poll_level > self.poll.level && self.call.own <= self.poll.own / 2 {
+            (&self.poll, OF_LOOP)
         } else {
             return self.find_starved();
         };
+        let (since, calls) = (told.since, reading.calls_since(told.first_call) + 1);
+        let before = self.stalls[whose].replace(Stall { reading, since, calls });
         let found = Finding::Stuck {
-            time: now - told.since,
-            calls: reading.calls_since(told.first_call) + 1,
+            time: now - since,
+            calls,
             thread: told.state(thread),
+            is_again: before.is_some(),
         };
         self.call.level = self.call.level.max(call_level);
         self.poll.level = self.poll.level.max(poll_level).max(call_level);

@@ -8,7 +8,9 @@ use crate::token::Token;
 /// A loop that has not polled its backend for longer than
 /// [`Blocking::patience`](crate::Blocking::patience), and the machine whose handler runs meanwhile.
 ///
-/// Shown to [`Blocking::on_stuck`](crate::Blocking::on_stuck), and logged as a warning.
+/// Shown to [`Blocking::on_stuck`](crate::Blocking::on_stuck) when it is noticed, and to
+/// [`on_still_stuck`](crate::Blocking::on_still_stuck) at 10 and 100 times the patience; logged as a
+/// warning each time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct Stuck<'a> {
@@ -34,9 +36,12 @@ pub struct Stuck<'a> {
     pub outcome: StuckOutcome,
 }
 
-/// A loop that was [`Stuck`], and has polled its backend again.
+/// What was [`Stuck`], and is over: the handler has returned, or of many the loop has polled its backend
+/// again.
 ///
-/// Shown to [`Blocking::on_unstuck`](crate::Blocking::on_unstuck), and logged as information.
+/// Shown to [`Blocking::on_unstuck`](crate::Blocking::on_unstuck), once for each that
+/// [`on_stuck`](crate::Blocking::on_stuck) was shown of a loop that held still, and logged as
+/// information.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct Unstuck<'a> {
@@ -46,18 +51,25 @@ pub struct Unstuck<'a> {
     pub token: Option<Token>,
     /// Its type, or what closure it is.
     pub machine: &'static str,
-    /// How long the loop had not polled, as far as was seen: exact to half of the patience.
+    /// How long it was, as far as was seen: exact to half of the patience.
     pub time: Duration,
+    /// How many handlers and closures it was, when it was last reported. 1: one handler, which has
+    /// returned.
+    pub calls: u64,
 }
 
 impl fmt::Display for Unstuck<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Unstuck { loop_name, token, machine, time } = self;
-        write!(f, "loop {loop_name:?} polls again, after {time:?}; it was in ")?;
+        let Unstuck { loop_name, token, machine, time, calls } = self;
+        write!(f, "loop {loop_name:?} goes on, after {time:?}; it was in ")?;
         match token {
-            Some(token) => write!(f, "machine {token} ({machine})"),
-            None => write!(f, "{machine}"),
+            Some(token) => write!(f, "machine {token} ({machine})")?,
+            None => write!(f, "{machine}")?,
         }
+        if *calls > 1 {
+            write!(f, " and {} calls before it", calls - 1)?;
+        }
+        Ok(())
     }
 }
 

@@ -26,6 +26,7 @@ pub(crate) struct Watch {
     /// How long a handler may run in a loop that is behind and may be taken.
     pub(super) behind: Duration,
     pub(super) on_stuck: Option<Arc<OnStuck>>,
+    pub(super) on_still_stuck: Option<Arc<OnStuck>>,
     pub(super) on_unstuck: Option<Arc<OnUnstuck>>,
 }
 
@@ -240,15 +241,15 @@ impl Subject {
             Finding::Starved => self.counters.starved(),
             found @ Finding::Stuck { .. } => self.report(reading, found, taking),
         }
-        if let Some(over) = patience.take_over() {
+        for over in patience.take_over() {
             self.tell_over(over);
         }
         !reading.is_asleep() || is_section_left
     }
 
-    fn tell_over(&self, Over { reading, time }: Over) {
+    fn tell_over(&self, Over { reading, time, calls }: Over) {
         let (loop_name, machine) = (&self.loop_name, self.beat.name(reading));
-        let unstuck = Unstuck { loop_name, token: reading.token(), machine, time };
+        let unstuck = Unstuck { loop_name, token: reading.token(), machine, time, calls };
         log_guarded!(info, "{unstuck}");
         let Some(hook) = &self.watch.on_unstuck else { return };
         if let Err(panicked) = guard(|| hook(&unstuck)) {
@@ -266,7 +267,8 @@ impl Subject {
         drop(handing);
         if let Some(Overlong { token, machine, is_declared, time }) = overlong {
             let handed = StuckOutcome::HandedOver;
-            self.tell(&Stuck {
+            // One that was taken was reported before that.
+            let stuck = Stuck {
                 loop_name: &self.loop_name,
                 token: Some(token),
                 machine,
@@ -274,7 +276,8 @@ impl Subject {
                 calls: 1,
                 thread: ThreadState::Unknown,
                 outcome: if is_declared { handed } else { StuckOutcome::TakenOver },
-            });
+            };
+            self.tell(&stuck, !is_declared);
         }
         is_any_left
     }
@@ -297,8 +300,8 @@ impl Subject {
     }
 
     fn report(&self, reading: Reading, found: Finding, taking: Taking) {
-        let Finding::Stuck { time, calls, thread } = found else { return };
-        self.tell(&Stuck {
+        let Finding::Stuck { time, calls, thread, is_again } = found else { return };
+        let stuck = Stuck {
             loop_name: &self.loop_name,
             token: reading.token(),
             machine: self.beat.name(reading),
@@ -310,13 +313,20 @@ impl Subject {
                 Taking::NoThread => StuckOutcome::NoThread,
                 Taking::Not => StuckOutcome::Watched,
             },
-        });
+        };
+        self.tell(&stuck, is_again);
     }
 
-    fn tell(&self, stuck: &Stuck<'_>) {
-        self.counters.stuck();
-        log_guarded!(warn, "{stuck}");
-        let Some(hook) = &self.watch.on_stuck else { return };
+    fn tell(&self, stuck: &Stuck<'_>, is_again: bool) {
+        let hook = if is_again {
+            log_guarded!(warn, "still: {stuck}");
+            &self.watch.on_still_stuck
+        } else {
+            self.counters.stuck();
+            log_guarded!(warn, "{stuck}");
+            &self.watch.on_stuck
+        };
+        let Some(hook) = hook else { return };
         if let Err(panicked) = guard(|| hook(stuck)) {
             log_guarded!(error, "the hook for loops that are stuck {panicked}");
         }

@@ -1,7 +1,7 @@
 //! What is said of sections, of those who come back, and of their time.
 
-use std::sync::Mutex;
 use std::sync::mpsc;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use rotor_core::{Blocking, Config, Response};
@@ -11,12 +11,16 @@ use crate::rig::{NEVER, Rig, config, gate, section, start};
 #[test]
 fn a_section_that_does_not_end_is_reported() {
     let (reports, reported) = mpsc::channel();
-    let reports = Mutex::new(reports);
-    let blocking = Blocking::new().patience(Duration::from_millis(1)).on_stuck(move |stuck| {
+    let reports = Arc::new(Mutex::new(reports));
+    let hook = move |stuck: &rotor_core::Stuck<'_>| {
         if stuck.outcome == rotor_core::StuckOutcome::HandedOver {
             let _ = reports.lock().expect("no panic").send(stuck.to_string());
         }
-    });
+    };
+    let blocking = Blocking::new()
+        .patience(Duration::from_millis(1))
+        .on_stuck(hook.clone())
+        .on_still_stuck(hook);
     let mut rig = Rig::new(&Config::new().blocking(blocking));
     rig.add(move |_, scope| {
         let report = scope.blocking(|| reported.recv().expect("the watchdog looks"));
@@ -32,11 +36,13 @@ fn a_section_that_does_not_end_is_reported() {
 #[test]
 fn one_that_is_stuck_after_it_came_back_is_named_itself() {
     let (reports, reported) = mpsc::channel();
-    let reports = Mutex::new(reports);
+    let reports = Arc::new(Mutex::new(reports));
     let blocking = Blocking::new().patience_declared(Duration::ZERO);
-    let blocking = blocking.patience(Duration::from_millis(1)).on_stuck(move |stuck| {
+    let hook = move |stuck: &rotor_core::Stuck<'_>| {
         let _ = reports.lock().expect("no panic").send(stuck.token);
-    });
+    };
+    let blocking =
+        blocking.patience(Duration::from_millis(1)).on_stuck(hook.clone()).on_still_stuck(hook);
     let mut rig = Rig::new(&Config::new().blocking(blocking));
     let ((began, begins), (end, ends)) = (gate(), gate());
     rig.add(move |_, scope| {

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::SeqCst;
-use std::sync::{Mutex, mpsc};
+use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
 use rotor_core::{
@@ -14,10 +14,11 @@ use crate::rig::{Rig, blocking};
 #[test]
 fn without_a_thread_it_is_said_and_the_loop_goes_on_afterwards() {
     let (reports, reported) = mpsc::channel();
-    let reports = Mutex::new(reports);
-    let blocking = blocking().threads_max(0).on_stuck(move |stuck| {
+    let reports = Arc::new(Mutex::new(reports));
+    let hook = move |stuck: &rotor_core::Stuck<'_>| {
         let _ = reports.lock().expect("no panic").send(stuck.outcome);
-    });
+    };
+    let blocking = blocking().threads_max(0).on_stuck(hook.clone()).on_still_stuck(hook);
     let mut rig = Rig::new(&Config::new().blocking(blocking));
     rig.add(move |_, scope| {
         while reported.recv().expect("the watchdog looks") != StuckOutcome::NoThread {}
@@ -33,12 +34,13 @@ fn without_a_thread_it_is_said_and_the_loop_goes_on_afterwards() {
 #[test]
 fn one_for_which_there_is_no_thread_is_one_call_however_often_that_is_tried() {
     let (reports, reported) = mpsc::channel();
-    let reports = Mutex::new(reports);
+    let reports = Arc::new(Mutex::new(reports));
     let patience = Duration::from_millis(5);
     let blocking = Blocking::new().patience(patience).threads_max(0);
-    let blocking = blocking.on_stuck(move |stuck| {
+    let hook = move |stuck: &rotor_core::Stuck<'_>| {
         let _ = reports.lock().expect("no panic").send((stuck.calls, stuck.outcome, stuck.time));
-    });
+    };
+    let blocking = blocking.on_stuck(hook.clone()).on_still_stuck(hook);
     let mut rig = Rig::new(&Config::new().blocking(blocking));
     rig.add(move |_, scope| {
         // What was said before, of a loop that got no CPU, is of no matter.
@@ -87,10 +89,11 @@ impl Machine for Stuck {
 #[test]
 fn a_context_whose_clone_panics_is_not_handed_to_another_thread() {
     let (reports, reported) = mpsc::channel();
-    let reports = Mutex::new(reports);
-    let blocking = blocking().on_stuck(move |stuck| {
+    let reports = Arc::new(Mutex::new(reports));
+    let hook = move |stuck: &rotor_core::Stuck<'_>| {
         let _ = reports.lock().expect("no panic").send(stuck.outcome);
-    });
+    };
+    let blocking = blocking().on_stuck(hook.clone()).on_still_stuck(hook);
     let mut creator = Loop::new(&Config::new().blocking(blocking)).expect("descriptors are left");
     let made = creator.add_machine_with(|scope| {
         scope.wake_self();

@@ -191,12 +191,13 @@ fn one_that_is_stuck_may_spawn_and_hears_of_it() {
 #[test]
 fn it_is_reported_that_the_loop_was_taken() {
     let (reports, reported) = mpsc::channel();
-    let reports = Mutex::new(reports);
-    let blocking = blocking().on_stuck(move |stuck| {
+    let reports = Arc::new(Mutex::new(reports));
+    let hook = move |stuck: &rotor_core::Stuck<'_>| {
         if stuck.outcome == StuckOutcome::TakenOver {
             let _ = reports.lock().expect("no panic").send((stuck.token, stuck.to_string()));
         }
-    });
+    };
+    let blocking = blocking().on_stuck(hook.clone()).on_still_stuck(hook);
     let mut rig = Rig::new(&Config::new().blocking(blocking));
     rig.add(move |_, scope| {
         let (token, text) = reported.recv().expect("the watchdog looks");

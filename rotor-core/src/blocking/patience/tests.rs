@@ -72,6 +72,10 @@ impl Bench {
         (self.changes, self.ran) = (self.changes + 1, ran);
     }
 
+    fn over(&mut self) -> Vec<Over> {
+        self.patience.take_over().collect()
+    }
+
     /// The findings of so many ticks, each with its number from 1.
     fn ticks(&mut self, count: u32, did: Did) -> Vec<(u32, Finding)> {
         let found = (1..=count).map(|tick| (tick, self.tick(did)));
@@ -80,7 +84,11 @@ impl Bench {
 }
 
 fn stuck(millis: u64, calls: u64, thread: ThreadState) -> Finding {
-    Finding::Stuck { time: Duration::from_millis(millis), calls, thread }
+    Finding::Stuck { time: Duration::from_millis(millis), calls, thread, is_again: false }
+}
+
+fn still(millis: u64, calls: u64, thread: ThreadState) -> Finding {
+    Finding::Stuck { time: Duration::from_millis(millis), calls, thread, is_again: true }
 }
 
 const WAITING: ThreadState = ThreadState::Waiting { syscall: Some(202) };
@@ -89,11 +97,11 @@ const WAITING: ThreadState = ThreadState::Waiting { syscall: Some(202) };
 fn a_handler_that_waits_is_reported_at_one_ten_and_a_hundred_times_the_patience() {
     let mut bench = Bench::new();
     let found = bench.ticks(1_000, Did::Waited);
-    let expected = [(6, stuck(50, 1, WAITING)), (42, stuck(410, 1, WAITING))];
+    let expected = [(6, stuck(50, 1, WAITING)), (42, still(410, 1, WAITING))];
     assert_eq!(found[..2], expected);
     let (tick, last) = found[2];
     assert!((402..=440).contains(&tick), "{found:?}");
-    assert_eq!(last, stuck(u64::from(tick - 1) * 10, 1, WAITING));
+    assert_eq!(last, still(u64::from(tick - 1) * 10, 1, WAITING));
     assert_eq!(found.len(), 3);
 }
 
@@ -237,16 +245,65 @@ fn the_end_of_what_was_reported_is_told_once_and_no_other() {
     assert!(bench.ticks(3, Did::Ran(10)).is_empty());
     bench.polls();
     bench.tick(Did::Ran(10));
-    assert_eq!(bench.patience.take_over(), None, "it was not reported");
+    assert_eq!(bench.over(), [], "it was not reported");
     assert_eq!(bench.ticks(8, Did::Ran(10)).len(), 1);
-    assert_eq!(bench.patience.take_over(), None, "it goes on");
+    assert_eq!(bench.over(), [], "it goes on");
     let reading = bench.reading;
     bench.polls();
     bench.calls();
     bench.tick(Did::Ran(10));
-    let over = bench.patience.take_over().expect("it is over");
-    assert_eq!((over.reading, over.time), (reading, Duration::from_millis(90)));
+    assert_eq!(bench.over(), [Over { reading, time: Duration::from_millis(90), calls: 1 }]);
     bench.polls();
     bench.tick(Did::Ran(10));
-    assert_eq!(bench.patience.take_over(), None);
+    assert_eq!(bench.over(), []);
+}
+
+#[test]
+fn what_is_reported_again_has_one_beginning_and_one_end() {
+    let mut bench = Bench::new();
+    let found = bench.ticks(1_000, Did::Waited);
+    let again =
+        found.iter().map(|(_, finding)| matches!(finding, Finding::Stuck { is_again: true, .. }));
+    assert_eq!(again.collect::<Vec<_>>(), [false, true, true]);
+    bench.polls();
+    bench.tick(Did::Waited);
+    assert_eq!(bench.over().len(), 1);
+}
+
+#[test]
+fn a_handler_s_stall_is_over_when_another_is_called_before_a_poll() {
+    let mut bench = Bench::new();
+    assert_eq!(bench.ticks(6, Did::Waited), [(6, stuck(50, 1, WAITING))]);
+    let first = bench.reading;
+    bench.calls();
+    assert_eq!(bench.tick(Did::Waited), Finding::Nothing);
+    assert_eq!(bench.over(), [Over { reading: first, time: Duration::from_millis(60), calls: 1 }]);
+    assert_eq!(bench.ticks(5, Did::Waited), [(4, stuck(40, 1, WAITING))], "one of its own");
+    assert_eq!(bench.over(), []);
+    bench.polls();
+    bench.tick(Did::Waited);
+    assert_eq!(bench.over().len(), 1);
+}
+
+#[test]
+fn what_many_take_together_is_a_stall_of_the_loop_beside_that_of_one_of_them() {
+    let mut bench = Bench::new();
+    assert_eq!(bench.ticks(6, Did::Waited), [(6, stuck(50, 1, WAITING))]);
+    // Short ones follow, without a poll: at 10 times the patience it is the loop's.
+    let mut found = Vec::new();
+    for _ in 0..60 {
+        bench.calls();
+        found.push(bench.tick(Did::Waited));
+        bench.over();
+    }
+    found.retain(|finding| *finding != Finding::Nothing);
+    let [Finding::Stuck { calls, is_again: false, .. }] = found[..] else { panic!("{found:?}") };
+    assert!(calls > 30, "{calls}");
+    // And one that is stuck at the end of them: both are over with the poll.
+    bench.calls();
+    assert_eq!(bench.ticks(7, Did::Waited), [(5, stuck(40, 1, WAITING))]);
+    bench.polls();
+    bench.tick(Did::Waited);
+    let over: Vec<u64> = bench.over().iter().map(|over| over.calls).collect();
+    assert_eq!(over, [1, calls]);
 }
