@@ -96,6 +96,14 @@ fn why(refusal: Refusal) -> &'static str {
 }
 
 impl Client {
+    /// Waits for a line; in a drain for the grace alone: one may be on its way, whose sender does not
+    /// know of the end.
+    fn idle(mut self, scope: &Scope<'_, Shared>) -> Intent<Client> {
+        self.state = State::Idle;
+        let until = scope.grace_until().unwrap_or(scope.now() + IDLE_TIME_MAX);
+        Intent::of(self).bytes(1).deadline(until)
+    }
+
     /// Waits for the next line; in a drain, only if it has come or begun.
     fn next_line(mut self, transport: &Transport<'_>, scope: &Scope<'_, Shared>) -> Intent<Client> {
         if !transport.input.is_empty() {
@@ -107,8 +115,7 @@ impl Client {
         if scope.draining_until().is_some() {
             return Intent::done();
         }
-        self.state = State::Idle;
-        Intent::of(self).bytes(1).deadline(scope.now() + IDLE_TIME_MAX)
+        self.idle(scope)
     }
 
     /// Says the next piece of a listing.
@@ -173,7 +180,7 @@ impl Protocol for Client {
         scope: &mut Scope<'_, Shared>,
     ) -> Intent<Client> {
         if let Some(place) = scope.places.take() {
-            return Client { state: State::Idle, _place: place }.next_line(transport, scope);
+            return Client { state: State::Idle, _place: place }.idle(scope);
         }
         scope.counts.refused += 1;
         match transport.output.write_all(b"ERR too many clients\n") {
@@ -231,6 +238,9 @@ impl Protocol for Client {
             // says.
             return Intent::of(self).keep().deadline(scope.now() + LINE_TIME_MAX);
         }
+        if matches!(self.state, State::Idle) && scope.draining_until().is_some() {
+            return Intent::done();
+        }
         scope.counts.late += 1;
         // For whoever debugs a client; nobody is waited for to read it.
         let _ended = transport.output.write_all(b"ERR too late\n");
@@ -254,11 +264,11 @@ impl Protocol for Client {
         self,
         _: Time,
         transport: &mut Transport<'_>,
-        _: &mut Scope<'_, Shared>,
+        scope: &mut Scope<'_, Shared>,
     ) -> Intent<Client> {
         match self.state {
             // A line that has begun is waited for: its sender believes that it will be obeyed.
-            State::Idle if transport.input.is_empty() => Intent::done(),
+            State::Idle if transport.input.is_empty() => self.idle(scope),
             _ => Intent::of(self).keep().keep_deadline(),
         }
     }

@@ -25,8 +25,10 @@ pub(crate) const IDLE_TIME_MAX: Duration = Duration::from_secs(600);
 pub(crate) struct LineEcho<C>(PhantomData<fn(C)>);
 
 impl<C> LineEcho<C> {
+    /// Waits for a line; in a drain for the grace alone, as one may be on its way.
     fn idle(self, scope: &Scope<'_, C>) -> Intent<Self> {
-        Intent::of(self).bytes(1).deadline(scope.now() + IDLE_TIME_MAX)
+        let until = scope.grace_until().unwrap_or(scope.now() + IDLE_TIME_MAX);
+        Intent::of(self).bytes(1).deadline(until)
     }
 }
 
@@ -70,15 +72,15 @@ impl<C> Protocol for LineEcho<C> {
     }
 
     /// Lines that have come are still sent back: they wait in the input while the peer does not
-    /// read.
+    /// read. So is one that comes within the grace: its sender does not know of the end.
     fn draining(
         self,
         _: Time,
         transport: &mut Transport<'_>,
-        _: &mut Scope<'_, C>,
+        scope: &mut Scope<'_, C>,
     ) -> Intent<Self> {
         if transport.input.is_empty() {
-            return Intent::done();
+            return self.idle(scope);
         }
         Intent::of(self).keep().keep_deadline()
     }

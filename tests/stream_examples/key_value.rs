@@ -210,10 +210,22 @@ fn lines_and_silence_have_their_time_and_slow_readers_are_not_late() {
 }
 
 #[test]
-fn draining_answers_what_has_come() {
+fn draining_answers_what_has_come_and_what_comes_within_the_grace() {
     let mut idle = client();
     idle.drain(Duration::from_secs(10));
-    assert!(idle.peer().is_ended());
+    idle.advance(Duration::from_millis(999));
+    assert!(!idle.peer().is_ended());
+    idle.advance(Duration::from_millis(1));
+    assert!(idle.peer().is_ended() && idle.take_received().is_empty());
+    assert_eq!(idle.context().counts.late, 0);
+    let mut late = client();
+    late.drain(Duration::from_secs(10));
+    late.advance(Duration::from_millis(999));
+    late.send(b"SET");
+    late.advance(Duration::from_secs(1));
+    late.send(b" a 1\n");
+    assert_eq!(late.take_received(), b"OK\n");
+    assert!(late.peer().is_ended() && late.failures().is_empty());
     let mut busy = client();
     busy.send(b"SET a 1\nGET");
     busy.drain(Duration::from_secs(10));

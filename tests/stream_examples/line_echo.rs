@@ -55,10 +55,22 @@ fn drips_do_not_put_off_the_end_of_a_lines_time() {
 }
 
 #[test]
-fn draining_lets_go_of_who_is_silent_and_sends_back_what_has_come() {
+fn draining_lets_go_of_who_is_silent_for_a_grace_and_sends_back_what_has_come() {
     let mut silent = echo();
     silent.drain(Duration::from_secs(10));
+    silent.advance(Duration::from_millis(999));
+    assert!(!silent.peer().is_ended());
+    silent.advance(Duration::from_millis(1));
     assert!(silent.peer().is_ended());
+    // Its line was on the way when the drain began.
+    let mut late = echo();
+    late.drain(Duration::from_secs(10));
+    late.advance(Duration::from_millis(999));
+    late.send(b"la");
+    late.advance(Duration::from_secs(1));
+    late.send(b"te\n");
+    assert_eq!(late.take_received(), b"late\n");
+    assert!(late.peer().is_ended() && late.failures().is_empty());
     // So many more than the output holds (64 KiB) as one block of the input takes (16 KiB).
     let lines = [&[b'x'; 999][..], b"\n"].concat().repeat(80);
     let mut slow = echo();
