@@ -41,7 +41,9 @@ fn fields_of_one_connection_stay_there_and_forwarding_fields_are_ours() {
                   Content_Length: 66\r\nTransfer_Encoding: anything\r\n\
                   X-Original-URL: /6.6.6.6\r\nX-Rewrite_URL: /6.6.6.6\r\nX-Host: 6.6.6.6\r\n\
                   X-HTTP-Method-Override: anything\r\nRemote-User: anything\r\n\
-                  Cookie: c=d\r\nX-Kept: 1\r\n";
+                  Cookie: c=d\r\nX-Kept: 1\r\n\
+                  traceparent: 00-12345678901234567890123456789012-1234567890123456-01\r\n\
+                  tracestate: a=1,b=2\r\n";
     let answer =
         exchange(&proxy, format!("GET /a?b=c HTTP/1.1\r\nHost: example.org:81\r\n{fields}\r\n"));
     let sent = heads.recv_timeout(PATIENCE).expect("it was passed on");
@@ -54,6 +56,9 @@ fn fields_of_one_connection_stay_there_and_forwarding_fields_are_ours() {
         ("Via", "1.1 rotor"),
         ("Cookie", "c=d"),
         ("X-Kept", "1"),
+        // It has no part of its own in the trace, so that it is passed on as it is.
+        ("traceparent", "00-12345678901234567890123456789012-1234567890123456-01"),
+        ("tracestate", "a=1,b=2"),
     ] {
         assert_eq!(field(&sent, name), Some(value), "{name} in {sent}");
         assert_eq!(
