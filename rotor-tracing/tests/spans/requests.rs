@@ -191,7 +191,8 @@ fn what_waits_in_the_handlers_place_runs_in_its_span() {
 
 #[test]
 fn a_span_ends_with_its_handler_however_that_ends() {
-    let ends: [(&str, fn(&mut Test<rotor_tracing::HttpSpans>), _, _); 6] = [
+    type Ends = fn(&mut Test<rotor_tracing::HttpSpans>);
+    let ends: [(&str, Ends, _, _); 6] = [
         ("/panic", |_| {}, None, "\"unanswered\""),
         ("/forget", |_| {}, None, "\"unanswered\""),
         ("/fail", |_| {}, Some("502"), "502"),
