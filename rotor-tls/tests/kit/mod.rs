@@ -266,7 +266,10 @@ pub(crate) struct RawClient {
 impl RawClient {
     pub(crate) fn new(config: rustls::ClientConfig, name: &str) -> RawClient {
         let name = ServerName::try_from(name).expect("it is a name").to_owned();
-        let tls = rustls::ClientConnection::new(Arc::new(config), name).expect("it is well made");
+        let mut tls =
+            rustls::ClientConnection::new(Arc::new(config), name).expect("it is well made");
+        // However much it writes before it sends.
+        tls.set_buffer_limit(None);
         RawClient { tls, plain: Vec::new(), failure: None, is_closed: false }
     }
 

@@ -72,7 +72,8 @@ pub(crate) enum Read {
 
 /// Reads a header as far as it has come: what is wrong is found with the byte that is.
 pub(crate) fn read(input: &[u8]) -> Result<Read, Fault> {
-    let Some(&first) = input.first() else { return Ok(Read::Needs(2)) };
+    // Not two: however they come, the first one is judged alone.
+    let Some(&first) = input.first() else { return Ok(Read::Needs(1)) };
     let (is_final, is_compressed) = (first & FINAL != 0, first & COMPRESSED != 0);
     if first & OTHER_RESERVED != 0 {
         return Err(Fault::ReservedBits);
@@ -188,6 +189,16 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn one_byte_is_all_that_a_frame_is_waited_for_with() {
+        assert_eq!(
+            read(b""),
+            Ok(Read::Needs(1)),
+            "so the first is judged alone, however they come"
+        );
+        assert_eq!(read(b"\x81"), Ok(Read::Needs(2)));
     }
 
     #[test]
