@@ -488,6 +488,34 @@ fn much_that_comes_at_once_is_read_in_few_calls_and_little_in_a_small_block() ->
 }
 
 #[test]
+fn messages_of_a_block_and_a_header_are_each_read_at_once_but_for_the_first() -> io::Result<()> {
+    if !is_plain::<UnixStream>() {
+        return Ok(());
+    }
+    const MESSAGE: usize = BLOCK_BYTES + 8;
+    let path = unix_path("messages");
+    let calls = Rc::new(RefCell::new(Vec::new()));
+    let noted = calls.clone();
+    let seed = seed(StreamConfig::new(), move |me, event, transport, _| {
+        if let Event::Read(_) = event {
+            noted.borrow_mut().push(transport.input.len());
+            if transport.input.len() < MESSAGE {
+                return Intent::of(me).bytes(MESSAGE).no_deadline();
+            }
+            transport.input.clear();
+        }
+        Intent::of(me).bytes(1).no_deadline()
+    });
+    let (mut instance, mut client) = serve_unix(&path, seed)?;
+    for expected in [&[BLOCK_BYTES, MESSAGE][..], &[MESSAGE], &[MESSAGE]] {
+        client.write_all(&[b'x'; MESSAGE])?;
+        turn_until(&mut instance, |_| calls.borrow().last() == Some(&MESSAGE));
+        assert_eq!(calls.take(), expected);
+    }
+    std::fs::remove_file(&path)
+}
+
+#[test]
 fn unix_sockets_are_served_and_connected_to() -> io::Result<()> {
     let path = unix_path("echo");
     let (mut instance, mut client) = serve_unix(&path, seed(StreamConfig::new(), echo_lines))?;

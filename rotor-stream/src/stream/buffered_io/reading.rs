@@ -14,8 +14,8 @@ use crate::stream::pass::Pass;
 /// worth a system call.
 const READ_BYTES_MIN: usize = 4 * 1024;
 
-/// The room offered to a read where the one before was filled and all of that was consumed, in
-/// bytes: four blocks, so that a long body takes few system calls.
+/// The room offered to a read where the one before filled a block and all of that was consumed, in
+/// bytes: four blocks, so that a long body, or long messages, take few system calls.
 const READ_BYTES_LARGE: usize = 4 * BLOCK_BYTES;
 
 /// What became of a read.
@@ -91,7 +91,10 @@ impl<S: StreamSocket> BufferedIo<S> {
                         self.status.readable = false;
                     }
                     pass.read += filled.count;
-                    self.status.flags.set(Flags::WAS_FILLED, !is_short);
+                    // So it was, too, where a rest has followed at once: messages of a block and a
+                    // header are each read in one go, once one of them was not.
+                    let was_filled = !is_short || self.input.len() >= BLOCK_BYTES;
+                    self.status.flags.set(Flags::WAS_FILLED, was_filled);
                     return ReadResult::Some;
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
