@@ -16,6 +16,7 @@ mod descriptors;
 mod key_value;
 mod line_chat;
 mod line_echo;
+mod mqtt_broker;
 mod redis_client;
 mod support;
 mod tcp_echo_server;

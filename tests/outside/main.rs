@@ -21,6 +21,7 @@ mod http2;
 mod http2_clients;
 mod http_echo;
 mod https;
+mod mqtt;
 mod nginx;
 mod proxied;
 mod proxy;

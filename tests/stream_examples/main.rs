@@ -6,6 +6,7 @@ mod cuts;
 mod key_value;
 mod line_chat;
 mod line_echo;
+mod mqtt_broker;
 mod redis_client;
 // The Redis client's machine finds it here, as it does in the example.
 #[path = "../../examples/redis_client/resp.rs"]

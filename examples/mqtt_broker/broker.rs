@@ -1,0 +1,254 @@
+//! The broker: what all connections share. It is the context of the loop, or a part of it.
+
+use std::collections::BTreeMap;
+
+use rotor::Token;
+use rotor::stream::OutboxConfig;
+
+use super::answer::{Accepted, Message, REFUSED};
+use super::limits::{CLIENT_BYTES_MAX, Counts, Limits, OUTBOX_BYTES_MAX, OUTBOX_MESSAGES_MAX};
+use super::packet::{Connect, LEVEL, Publish, Qos};
+use super::retained::Retained;
+use super::session::{Link, Session, SessionId};
+use super::topic::LEVELS_MAX;
+use super::tree::Tree;
+
+/// The part of the context that connections need.
+pub(crate) trait HasBroker {
+    fn broker(&mut self) -> &mut Broker;
+}
+
+#[derive(Debug)]
+pub(crate) struct Broker {
+    limits: Limits,
+    outbox: OutboxConfig,
+    sessions: BTreeMap<SessionId, Session>,
+    by_client: BTreeMap<Box<str>, SessionId>,
+    /// Those whose clients are away, in the order in which these went.
+    away: BTreeMap<u64, SessionId>,
+    /// The last number that was given to a session, or to a place among those that are away.
+    last: u64,
+    tree: Tree,
+    retained: Retained,
+    /// Empty between two messages: only its memory is kept.
+    found: Vec<(SessionId, Qos)>,
+    pub(crate) counts: Counts,
+}
+
+/// What a connection has, and leaves at its end, whatever that is.
+#[derive(Debug)]
+pub(crate) struct Seat {
+    pub(crate) session: SessionId,
+    pub(crate) token: Token,
+    /// What is published then, unless the client takes leave.
+    pub(crate) will: Option<Will>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Will {
+    topic: Box<str>,
+    message: Message,
+    retain: bool,
+    is_empty: bool,
+}
+
+impl Will {
+    fn of(will: &Publish<'_>) -> Will {
+        Will {
+            topic: will.topic.into(),
+            message: Message::of(will),
+            retain: will.retain,
+            is_empty: will.payload.is_empty(),
+        }
+    }
+}
+
+impl Broker {
+    pub(crate) fn new(limits: Limits) -> Broker {
+        Broker {
+            limits,
+            outbox: OutboxConfig::new()
+                .bytes_max(OUTBOX_BYTES_MAX)
+                .messages_max(OUTBOX_MESSAGES_MAX),
+            sessions: BTreeMap::new(),
+            by_client: BTreeMap::new(),
+            away: BTreeMap::new(),
+            last: 0,
+            tree: Tree::default(),
+            retained: Retained::default(),
+            found: Vec::new(),
+            counts: Counts::default(),
+        }
+    }
+
+    /// What the outboxes of connections are made with.
+    pub(crate) fn outbox_config(&self) -> OutboxConfig {
+        self.outbox.clone()
+    }
+
+    /// A client has said who it is. Says whether it is known.
+    ///
+    /// # Errors
+    ///
+    /// Why it may not go on, for the client.
+    pub(crate) fn connect(
+        &mut self,
+        connect: &Connect<'_>,
+        link: Link,
+    ) -> Result<(Seat, bool), Accepted> {
+        if connect.level != LEVEL {
+            return Err(Accepted::WrongVersion);
+        }
+        let is_nameless = connect.client.is_empty();
+        if connect.client.len() > CLIENT_BYTES_MAX || is_nameless && !connect.is_clean {
+            return Err(Accepted::NoSuchClient);
+        }
+        let token = link.notifier.token();
+        let known = self.by_client.get(connect.client).copied();
+        let known = known.and_then(|id| self.take_over(id, connect.is_clean));
+        let session = match known {
+            Some(id) => id,
+            None => {
+                self.make_room()?;
+                self.last += 1;
+                SessionId(self.last)
+            }
+        };
+        let of_client = || (!is_nameless).then(|| connect.client.into());
+        let entry = self.sessions.entry(session);
+        let entry =
+            entry.or_insert_with(|| Session::new(of_client(), connect.is_clean, link.clone()));
+        entry.link = Some(link);
+        if let Some(client) = of_client() {
+            self.by_client.insert(client, session);
+        }
+        self.counts.connected += 1;
+        let will = connect.will.as_ref().map(Will::of);
+        Ok((Seat { session, token, will }, known.is_some()))
+    }
+
+    /// The session that a client has, if it may go on with it. A connection that it has is told to
+    /// end (§3.1.4).
+    fn take_over(&mut self, id: SessionId, is_clean: bool) -> Option<SessionId> {
+        let session = self.sessions.get_mut(&id)?;
+        if let Some(before) = session.unlink() {
+            before.notifier.wakeup();
+        }
+        if is_clean || session.is_clean {
+            self.forget(id);
+            return None;
+        }
+        if let Some(place) = session.away.take() {
+            self.away.remove(&place);
+        }
+        Some(id)
+    }
+
+    fn make_room(&mut self) -> Result<(), Accepted> {
+        if self.sessions.len() < self.limits.sessions_max {
+            return Ok(());
+        }
+        let longest = self.away.first_key_value().map(|(_, id)| *id);
+        longest.map(|id| self.forget(id)).ok_or(Accepted::Unavailable)
+    }
+
+    fn forget(&mut self, id: SessionId) {
+        let Some(session) = self.sessions.remove(&id) else { return };
+        for filter in session.subscriptions.keys() {
+            self.tree.remove(filter, id);
+        }
+        if let Some(client) = session.client {
+            self.by_client.remove(&client);
+        }
+        if let Some(place) = session.away {
+            self.away.remove(&place);
+        }
+    }
+
+    /// A connection is gone.
+    pub(crate) fn leave(&mut self, seat: Seat) {
+        self.last += 1;
+        let place = self.last;
+        // The client may have another by now.
+        if let Some(session) = self.session(&seat) {
+            session.unlink();
+            if session.is_clean {
+                self.forget(seat.session);
+            } else {
+                session.away = Some(place);
+                self.away.insert(place, seat.session);
+            }
+        }
+        if let Some(will) = seat.will {
+            self.counts.wills += 1;
+            self.tell(&will.topic, &will.message, will.retain, will.is_empty);
+        }
+    }
+
+    /// The session of a connection, while it is its.
+    pub(crate) fn session(&mut self, seat: &Seat) -> Option<&mut Session> {
+        self.sessions.get_mut(&seat.session).filter(|session| session.is_linked_to(seat.token))
+    }
+
+    pub(crate) fn publish(&mut self, publish: &Publish<'_>) {
+        let message = Message::of(publish);
+        self.tell(publish.topic, &message, publish.retain, publish.payload.is_empty());
+    }
+
+    /// Has all who listen get a message.
+    fn tell(&mut self, topic: &str, message: &Message, retain: bool, is_empty: bool) {
+        self.counts.published += 1;
+        if retain && !self.retained.set(topic, message, is_empty, self.limits.retained_max) {
+            self.counts.dropped += 1;
+        }
+        let mut found = std::mem::take(&mut self.found);
+        self.tree.find(topic, &mut found);
+        for (id, qos) in found.drain(..) {
+            if let Some(session) = self.sessions.get_mut(&id) {
+                let qos = qos.min(message.qos);
+                session.deliver(message, qos, &self.limits, &mut self.counts);
+            }
+        }
+        self.found = found;
+    }
+
+    /// What answers a subscription: its QoS, or that it is refused.
+    pub(crate) fn subscribe(&mut self, seat: &Seat, filter: &str, qos: Qos) -> u8 {
+        let Some(session) = self.sessions.get_mut(&seat.session) else { return REFUSED };
+        let has_room = session.subscriptions.len() < self.limits.subscriptions_max;
+        let is_known = session.subscriptions.contains_key(filter);
+        if self.limits.refused.iter().any(|refused| refused == filter)
+            || filter.split('/').count() > LEVELS_MAX
+            || !has_room && !is_known
+        {
+            return REFUSED;
+        }
+        session.subscriptions.insert(filter.into(), qos);
+        session.replay(filter, qos);
+        self.tree.insert(filter, seat.session, qos);
+        qos as u8
+    }
+
+    pub(crate) fn unsubscribe(&mut self, seat: &Seat, filter: &str) {
+        if let Some(session) = self.sessions.get_mut(&seat.session) {
+            session.subscriptions.remove(filter);
+            session.forget_replay(filter);
+            self.tree.remove(filter, seat.session);
+        }
+    }
+
+    /// Sends what there is room for. False where the session has another connection by now.
+    pub(crate) fn go_on(&mut self, seat: &Seat) -> bool {
+        let Some(session) = self.sessions.get_mut(&seat.session) else { return false };
+        if !session.is_linked_to(seat.token) {
+            return false;
+        }
+        session.go_on(&self.retained, &mut self.counts);
+        true
+    }
+
+    /// How much there is: sessions, those of them that are away, retained messages.
+    pub(crate) fn len(&self) -> (usize, usize, usize) {
+        (self.sessions.len(), self.away.len(), self.retained.len())
+    }
+}

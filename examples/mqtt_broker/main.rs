@@ -1,0 +1,129 @@
+//! An MQTT broker: what a client publishes, all hear who have subscribed to it.
+//!
+//! ```text
+//! cargo run --release -p rotor-examples --example mqtt_broker [ADDRESS:PORT [TLS_ADDRESS:PORT]]    # 127.0.0.1:1883 127.0.0.1:8883
+//! listening on 127.0.0.1:1883
+//! try: mosquitto_sub -h 127.0.0.1 -p 1883 -v -t '#'
+//! try: mosquitto_pub -h 127.0.0.1 -p 1883 -t rooms/kitchen -m 21.5
+//! ```
+//!
+//! It speaks MQTT 3.1.1 (OASIS, 2014): QoS 0, 1 and 2, wildcards, retained messages, wills, keep-alive,
+//! and sessions that outlive their connections, though not the broker. Clients of other versions are
+//! told so. Whoever reaches it may use it: names and passwords are not looked at.
+//!
+//! Where the environment names a certificate, it listens for MQTT over TLS as well:
+//!
+//! ```text
+//! TLS_CERTIFICATE=broker.crt TLS_KEY=broker.key mqtt_broker
+//! listening on 127.0.0.1:1883
+//! listening with TLS on 127.0.0.1:8883
+//! ```
+//!
+//! A packet has at most 256 KiB. There are at most 10,000 clients, away or there, with 100 filters
+//! each and 1,000 messages that wait; `limits.rs` has all limits. A client that is too slow loses
+//! messages, and nobody waits for it. No filter that the environment lists in `REFUSED_FILTERS`, with
+//! spaces between them, can be subscribed to.
+//!
+//! Ctrl-C ends all connections, and says how many there were.
+#![forbid(unsafe_code)]
+
+mod answer;
+mod broker;
+mod limits;
+mod machine;
+mod packet;
+mod reader;
+mod retained;
+mod session;
+mod topic;
+mod tree;
+
+use std::convert::identity;
+use std::env;
+use std::net::SocketAddr;
+use std::process::ExitCode;
+
+use broker::{Broker, HasBroker};
+use limits::Limits;
+use machine::{Client, stream_config};
+use rotor::net::{ListenOptions, Listener, TcpListener};
+use rotor::stream::{Accept, AcceptConfig, Stream, WithOutbox};
+use rotor::tls::TlsListener;
+use rotor::{BoxError, Config, EarlyScope, Loop, Response, rotor_compose};
+use rotor_examples::identity::tls_server;
+use rotor_examples::program;
+use rotor_examples::serve::serve;
+
+/// How many connections each port has. One more waits until another one ends.
+const CONNECTIONS_MAX: usize = 10_000;
+
+rotor_compose! {
+    /// What lives in the loop: a port and its connections, in clear and with TLS.
+    enum App <Shared> {
+        Clear(Server<TcpListener>),
+        Tls(Server<TlsListener<TcpListener>>),
+    }
+}
+
+/// The same protocol, whatever the sockets are.
+type Server<L> = Accept<Stream<WithOutbox<Client<Shared>>, <L as Listener>::Socket>, L>;
+
+/// The context: what all machines of the loop share.
+struct Shared {
+    broker: Broker,
+}
+
+impl HasBroker for Shared {
+    fn broker(&mut self) -> &mut Broker {
+        &mut self.broker
+    }
+}
+
+fn main() -> ExitCode {
+    program::run(mqtt)
+}
+
+fn mqtt() -> Result<(), BoxError> {
+    let clear = program::argument(1, SocketAddr::from(([127, 0, 0, 1], 1883)))?;
+    // Where one address is given the other port is the system's choice.
+    let port = if env::args_os().nth(1).is_none() { 8883 } else { 0 };
+    let encrypted = program::argument(2, SocketAddr::from(([127, 0, 0, 1], port)))?;
+    let tls = tls_server(&[b"mqtt"])?;
+    let mut creator = Loop::<App>::new(&Config::new())?;
+    let address = creator.add_part(App::Clear, |scope| listen(clear, identity, scope))?;
+    let mut lines = vec![format!("listening on {address}")];
+    if let Some(tls) = tls {
+        let address = creator
+            .add_part(App::Tls, |scope| listen(encrypted, |listener| tls.over(listener), scope))?;
+        lines.push(format!("listening with TLS on {address}"));
+    }
+    let (ip, port) = (address.ip(), address.port());
+    lines.push(format!("try: mosquitto_sub -h {ip} -p {port} -v -t '#'"));
+    lines.push(format!("try: mosquitto_pub -h {ip} -p {port} -t rooms/kitchen -m 21.5"));
+    let mut instance = creator.instantiate(Shared { broker: Broker::new(limits()) });
+    serve(&mut instance, &lines)?;
+    let broker = &instance.context().broker;
+    let (sessions, away, retained) = broker.len();
+    program::print(&[
+        format!("at the end: {}", broker.counts),
+        format!("{} clients, {away} clients away, {retained} retained", sessions - away),
+    ])?;
+    Ok(())
+}
+
+fn limits() -> Limits {
+    let refused = env::var("REFUSED_FILTERS").unwrap_or_default();
+    Limits { refused: refused.split_whitespace().map(str::to_owned).collect(), ..Limits::default() }
+}
+
+/// A port, and where it is; `over` puts on the socket what goes over it.
+fn listen<L: Listener>(
+    address: SocketAddr,
+    over: impl FnOnce(TcpListener) -> L,
+    scope: &mut EarlyScope<'_>,
+) -> Result<(SocketAddr, Response<Server<L>>), BoxError> {
+    let listener = TcpListener::bind(&address, &ListenOptions::new(), scope)?;
+    let bound = listener.local_address().unwrap_or(address);
+    let config = AcceptConfig::new().connections_max(CONNECTIONS_MAX);
+    Ok((bound, Accept::listen(over(listener), stream_config(), config, scope)))
+}

@@ -1,0 +1,294 @@
+//! What is known of a client, and what it is still to get, connected or not.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use rotor::stream::{Block, OutboxError, OutboxSender};
+use rotor::{Notifier, Token};
+
+use super::answer::{Message, pubrel};
+use super::limits::{Counts, LOOKED_AT_MAX, Limits, RECEIVED_MAX, UNANSWERED_MAX};
+use super::packet::Qos;
+use super::reader::Malformed;
+use super::retained::{Replay, Retained};
+use super::topic::matches;
+
+/// Which session it is. No two of a broker have the same, one after the other neither.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) struct SessionId(pub(crate) u64);
+
+/// The way to a client that is connected.
+#[derive(Clone, Debug)]
+pub(crate) struct Link {
+    pub(crate) outbox: OutboxSender,
+    /// Of its connection.
+    pub(crate) notifier: Notifier,
+}
+
+#[derive(Debug)]
+pub(crate) struct Session {
+    /// `None`: a client that did not say who it is, and so cannot come back.
+    pub(crate) client: Option<Box<str>>,
+    /// It ends with its connection.
+    pub(crate) is_clean: bool,
+    pub(crate) link: Option<Link>,
+    /// Its place among those that are away.
+    pub(crate) away: Option<u64>,
+    pub(crate) subscriptions: BTreeMap<Box<str>, Qos>,
+    /// What it is to answer, in the order of sending.
+    unanswered: VecDeque<Unanswered>,
+    /// What it is to get after that.
+    waiting: VecDeque<Delivery>,
+    waiting_bytes: usize,
+    replays: VecDeque<Replay>,
+    /// What it has published at QoS 2 and may send again, until it lets go of the number (§4.3.3).
+    received: BTreeSet<u16>,
+    last_id: u16,
+}
+
+/// ```text
+///              PUBACK
+///   Message ───────────▶ gone          QoS 1
+///   Message ──▶ Released ──▶ gone      QoS 2
+///          PUBREC      PUBCOMP
+/// ```
+#[derive(Debug)]
+struct Unanswered {
+    id: u16,
+    stage: Stage,
+    /// On this connection.
+    is_sent: bool,
+    /// It was sent on an earlier one.
+    again: bool,
+}
+
+#[derive(Debug)]
+enum Stage {
+    Message(Delivery),
+    Released,
+}
+
+#[derive(Debug)]
+struct Delivery {
+    message: Message,
+    qos: Qos,
+    retain: bool,
+}
+
+impl Session {
+    pub(crate) fn new(client: Option<Box<str>>, is_clean: bool, link: Link) -> Session {
+        Session {
+            client,
+            is_clean,
+            link: Some(link),
+            away: None,
+            subscriptions: BTreeMap::new(),
+            unanswered: VecDeque::new(),
+            waiting: VecDeque::new(),
+            waiting_bytes: 0,
+            replays: VecDeque::new(),
+            received: BTreeSet::new(),
+            last_id: 0,
+        }
+    }
+
+    /// Whether this is the connection that it has.
+    pub(crate) fn is_linked_to(&self, token: Token) -> bool {
+        self.link.as_ref().is_some_and(|link| link.notifier.token() == token)
+    }
+
+    /// Its connection is gone: what is not answered will be sent again on the next one.
+    pub(crate) fn unlink(&mut self) -> Option<Link> {
+        for unanswered in &mut self.unanswered {
+            unanswered.again |= std::mem::take(&mut unanswered.is_sent);
+        }
+        self.link.take()
+    }
+
+    /// Has it get a message, now or later. What it is too slow for is dropped: the newest.
+    pub(crate) fn deliver(
+        &mut self,
+        message: &Message,
+        qos: Qos,
+        limits: &Limits,
+        counts: &mut Counts,
+    ) {
+        if qos == Qos::Zero {
+            // Who is not there does not hear it (§3.1.2.4 lets us choose).
+            if let Some(link) = &self.link {
+                let is_sent = link.outbox.send(message.once(false)).is_ok();
+                *(if is_sent { &mut counts.delivered } else { &mut counts.dropped }) += 1;
+            }
+            return;
+        }
+        let bytes = self.waiting_bytes + message.len();
+        if self.waiting.len() >= limits.waiting_max || bytes > limits.waiting_bytes_max {
+            counts.dropped += 1;
+            return;
+        }
+        self.wait(message.clone(), qos, false);
+        self.send(counts);
+    }
+
+    /// It is to get what is retained for a filter, from the beginning.
+    pub(crate) fn replay(&mut self, filter: &str, qos: Qos) {
+        self.forget_replay(filter);
+        self.replays.push_back(Replay { filter: filter.into(), qos, after: None });
+    }
+
+    pub(crate) fn forget_replay(&mut self, filter: &str) {
+        self.replays.retain(|replay| &*replay.filter != filter);
+    }
+
+    /// Goes on with what it is to get, as far as there is room.
+    pub(crate) fn go_on(&mut self, retained: &Retained, counts: &mut Counts) {
+        self.send(counts);
+        if !self.replays.is_empty() {
+            self.say_retained(retained, counts);
+            self.send(counts);
+        }
+    }
+
+    fn wait(&mut self, message: Message, qos: Qos, retain: bool) {
+        self.waiting_bytes += message.len();
+        self.waiting.push_back(Delivery { message, qos, retain });
+    }
+
+    /// Sends what is not sent on this connection, and then what waits, while there are not too many
+    /// without an answer.
+    fn send(&mut self, counts: &mut Counts) {
+        let Some(link) = &self.link else { return };
+        let mut next = 0;
+        loop {
+            if next == self.unanswered.len() {
+                if next >= UNANSWERED_MAX {
+                    return;
+                }
+                let Some(delivery) = self.waiting.pop_front() else { return };
+                self.waiting_bytes -= delivery.message.len();
+                let id = free_id(&mut self.last_id, &self.unanswered);
+                let stage = Stage::Message(delivery);
+                self.unanswered.push_back(Unanswered { id, stage, is_sent: false, again: false });
+            }
+            let unanswered = &mut self.unanswered[next];
+            next += 1;
+            if !unanswered.is_sent {
+                if !link.send(unanswered.packet()) {
+                    return;
+                }
+                unanswered.is_sent = true;
+                if let Stage::Message(_) = unanswered.stage {
+                    counts.delivered += 1;
+                }
+            }
+        }
+    }
+
+    /// Says some of what is retained, and has itself woken for the rest.
+    fn say_retained(&mut self, retained: &Retained, counts: &mut Counts) {
+        let Some(link) = self.link.clone() else { return };
+        let mut looked_at = 0;
+        while let Some(mut replay) = self.replays.pop_front() {
+            for (name, message) in retained.rest(&replay) {
+                if looked_at == LOOKED_AT_MAX {
+                    // In the next turn, behind the others.
+                    link.notifier.wakeup();
+                    return self.replays.push_front(replay);
+                }
+                looked_at += 1;
+                if matches(&replay.filter, name) {
+                    let qos = replay.qos.min(message.qos);
+                    if qos == Qos::Zero && link.send(message.once(true)) {
+                        counts.delivered += 1;
+                    } else if qos > Qos::Zero && self.waiting.len() < UNANSWERED_MAX {
+                        self.wait(message.clone(), qos, true);
+                    } else {
+                        // Room, or an answer, wakes us.
+                        return self.replays.push_front(replay);
+                    }
+                }
+                replay.after = Some(name.clone());
+            }
+        }
+    }
+
+    /// PUBACK: a message of QoS 1 has come.
+    pub(crate) fn acknowledged(&mut self, id: u16) {
+        self.unanswered.retain(|unanswered| !unanswered.is_answered_by(id, Qos::One));
+    }
+
+    /// PUBREC: one of QoS 2 has come.
+    pub(crate) fn received(&mut self, id: u16) {
+        for unanswered in &mut self.unanswered {
+            if unanswered.is_answered_by(id, Qos::Two) {
+                unanswered.stage = Stage::Released;
+            }
+        }
+    }
+
+    /// PUBCOMP: the client has let go of the number.
+    pub(crate) fn completed(&mut self, id: u16) {
+        self.unanswered.retain(|unanswered| {
+            unanswered.id != id || !matches!(unanswered.stage, Stage::Released)
+        });
+    }
+
+    /// Whether a message of QoS 2 that the client has sent is a new one.
+    ///
+    /// # Errors
+    ///
+    /// Too many numbers are taken.
+    pub(crate) fn is_new(&mut self, id: u16) -> Result<bool, Malformed> {
+        if self.received.len() >= RECEIVED_MAX && !self.received.contains(&id) {
+            return Err(Malformed("too many messages that are not released"));
+        }
+        Ok(self.received.insert(id))
+    }
+
+    /// PUBREL: the next message with this number is another one.
+    pub(crate) fn released(&mut self, id: u16) {
+        self.received.remove(&id);
+    }
+}
+
+impl Unanswered {
+    /// Whether it is the message with this number, of this QoS, and the client may have it.
+    fn is_answered_by(&self, id: u16, qos: Qos) -> bool {
+        self.id == id
+            && (self.is_sent || self.again)
+            && matches!(&self.stage, Stage::Message(sent) if sent.qos == qos)
+    }
+
+    fn packet(&self) -> Block {
+        match &self.stage {
+            Stage::Message(Delivery { message, qos, retain }) => {
+                message.packet(*qos, self.id, self.again, *retain)
+            }
+            Stage::Released => pubrel(self.id).to_vec().into(),
+        }
+    }
+}
+
+impl Link {
+    /// False where there is no room, or nobody. Its machine is woken once there is.
+    fn send(&self, packet: Block) -> bool {
+        match self.outbox.send(packet) {
+            Ok(()) => return true,
+            // There may be room by now, of which nobody would tell.
+            Err(OutboxError::Full(_)) if !self.outbox.wake_when_room(&self.notifier) => {
+                self.notifier.wakeup();
+            }
+            Err(_) => {}
+        }
+        false
+    }
+}
+
+/// The next number that no unanswered message has; there are far fewer of these than numbers.
+fn free_id(last: &mut u16, unanswered: &VecDeque<Unanswered>) -> u16 {
+    loop {
+        *last = last.wrapping_add(1).max(1);
+        if unanswered.iter().all(|unanswered| unanswered.id != *last) {
+            return *last;
+        }
+    }
+}

@@ -1,0 +1,241 @@
+//! What there is at most, and what becomes of one more.
+
+use rotor::stream::testing::Peer;
+
+use super::limits::{
+    LOOKED_AT_MAX, Limits, OUTBOX_BYTES_MAX, PACKET_BYTES_MAX, RECEIVED_MAX, UNANSWERED_MAX,
+};
+use super::retained::Max;
+use super::talk::{
+    CLEAN, PING, Talk, answer, connect, hear, publish, subscribe, unsubscribe, words,
+};
+use super::topic::LEVELS_MAX;
+
+fn limits() -> Limits {
+    Limits::default()
+}
+
+#[test]
+fn the_longest_packet_is_heard_and_one_byte_more_ends_its_sender() {
+    for (more, is_heard) in [(0, true), (1, false)] {
+        let mut talk = Talk::new(limits());
+        let hearer = talk.client("hearer");
+        talk.say(&hearer, &subscribe(1, &[("a", 0)]));
+        let speaker = talk.client("speaker");
+        let head = publish("a", &"x".repeat(20_000), 0, 0).len() - 20_000;
+        let packet = publish("a", &"x".repeat(PACKET_BYTES_MAX - head + more), 0, 0);
+        assert_eq!(packet.len(), PACKET_BYTES_MAX + more);
+        talk.say(&speaker, &packet);
+        assert!(hearer.take_received() == if is_heard { packet } else { Vec::new() });
+        assert_eq!((speaker.is_ended(), talk.counts().malformed), (!is_heard, more as u64));
+    }
+}
+
+#[test]
+fn for_one_client_too_many_the_one_that_is_away_longest_is_forgotten() {
+    let mut talk = Talk::new(Limits { sessions_max: 3, ..limits() });
+    for name in ["first", "second"] {
+        let (peer, _) = talk.lasting(name);
+        peer.end();
+        talk.test.settle();
+    }
+    // Back, and away again: now the second is away longest.
+    let (first, answers) = talk.lasting("first");
+    assert_eq!(answers, ["CONNACK 0 known"]);
+    first.end();
+    talk.test.settle();
+    let (_third, _) = talk.lasting("third");
+    let (_fourth, answers) = talk.lasting("fourth");
+    assert_eq!(answers, ["CONNACK 0"]);
+    assert_eq!(talk.test.context().0.len(), (3, 1, 0));
+    let (_first, answers) = talk.lasting("first");
+    assert_eq!(answers, ["CONNACK 0 known"]);
+    let (refused, answers) = talk.lasting("second");
+    assert_eq!(answers, ["CONNACK 3"]);
+    assert!(refused.is_ended());
+}
+
+#[test]
+fn a_filter_too_many_or_too_deep_or_refused_is_not_had() {
+    let refused = vec!["secret/#".to_owned()];
+    let mut talk = Talk::new(Limits { subscriptions_max: 2, refused, ..limits() });
+    let peer = talk.client("me");
+    let deep = |levels: usize| vec!["a"; levels].join("/");
+    let (within, beyond) = (deep(LEVELS_MAX), deep(LEVELS_MAX + 1));
+    let filters = [("secret/#", 0), (&*beyond, 0), ("a", 0), (&*within, 1), ("b", 1), ("a", 2)];
+    let answers = talk.say(&peer, &subscribe(1, &filters));
+    assert_eq!(answers, ["SUBACK #1 [80, 80, 0, 1, 80, 2]"]);
+    talk.say(&peer, &unsubscribe(2, &["a", "not had"]));
+    assert_eq!(talk.say(&peer, &subscribe(3, &[("b", 1)])), ["SUBACK #3 [1]"]);
+    // A name may be deeper than all filters.
+    talk.say(&peer, &publish(&deep(30_000), "x", 0, 0));
+    talk.say(&peer, &subscribe(4, &[("b", 0)]));
+    assert_eq!(talk.say(&peer, &PING), ["PINGRESP"]);
+}
+
+#[test]
+fn retained_messages_find_no_room_beyond_their_limits() {
+    let retained_max = Max { messages: 2, bytes: 30 };
+    let mut talk = Talk::new(Limits { retained_max, ..limits() });
+    let peer = talk.client("me");
+    let retain = |talk: &mut Talk, topic: &str, payload: &str| {
+        talk.say(&peer, &publish(topic, payload, 1, 0));
+        (talk.test.context().0.len().2, talk.counts().dropped)
+    };
+    // Six bytes each, with what they are packed in.
+    assert_eq!(retain(&mut talk, "a", "x"), (1, 0));
+    assert_eq!(retain(&mut talk, "b", "x"), (2, 0));
+    assert_eq!(retain(&mut talk, "c", "x"), (2, 1), "a third");
+    assert_eq!(retain(&mut talk, "a", &"x".repeat(19)), (2, 1), "30 bytes");
+    assert_eq!(retain(&mut talk, "a", &"x".repeat(20)), (1, 2), "31 bytes");
+    assert_eq!(retain(&mut talk, "b", ""), (0, 2));
+    assert_eq!(retain(&mut talk, "b", &"x".repeat(25)), (1, 2), "30 bytes");
+}
+
+#[test]
+fn who_does_not_answer_is_sent_no_more_and_what_waits_is_bounded() {
+    for (waiting_max, waiting_bytes_max, kept) in [(3, usize::MAX, 3), (1_000, 5 * 6 + 5, 5)] {
+        let mut talk = Talk::new(Limits { waiting_max, waiting_bytes_max, ..limits() });
+        let hearer = talk.client("hearer");
+        talk.say(&hearer, &subscribe(1, &[("a", 1)]));
+        let speaker = talk.client("speaker");
+        let sent = UNANSWERED_MAX + kept + 4;
+        for _ in 0..sent {
+            talk.say(&speaker, &publish("a", "x", 2, 1));
+        }
+        assert_eq!(hear(&hearer).len(), UNANSWERED_MAX);
+        assert_eq!(talk.counts().dropped, 4);
+        let mut heard = UNANSWERED_MAX;
+        for id in 1..=sent as u16 {
+            heard += talk.say(&hearer, &answer(4, id)).len();
+        }
+        assert_eq!(heard, UNANSWERED_MAX + kept);
+    }
+}
+
+#[test]
+fn numbers_that_are_never_released_end_who_takes_too_many() {
+    let mut talk = Talk::new(limits());
+    let peer = talk.client("me");
+    for id in 1..=RECEIVED_MAX as u16 {
+        assert_eq!(talk.say(&peer, &publish("a", "x", 4, id)), [format!("PUBREC #{id}")]);
+    }
+    assert_eq!(talk.say(&peer, &publish("a", "x", 4, 1)), ["PUBREC #1"], "again");
+    talk.say(&peer, &publish("a", "x", 4, RECEIVED_MAX as u16 + 1));
+    assert!(peer.is_ended());
+    assert_eq!(talk.counts().malformed, 1);
+}
+
+/// One who does not read, and one who does.
+fn slow_and_quick(talk: &mut Talk, qos: u8) -> [Peer; 2] {
+    ["slow", "quick"].map(|name| {
+        let peer = talk.client(name);
+        talk.say(&peer, &subscribe(1, &[("#", qos)]));
+        peer
+    })
+}
+
+#[test]
+fn who_does_not_read_loses_messages_and_nobody_else_does() {
+    let mut talk = Talk::new(limits());
+    let [slow, quick] = slow_and_quick(&mut talk, 0);
+    slow.limit_room(0);
+    let speaker = talk.client("speaker");
+    let message = publish("a", &"x".repeat(10_000), 0, 0);
+    let sent = 2 * OUTBOX_BYTES_MAX / message.len();
+    for _ in 0..sent {
+        talk.say(&speaker, &message);
+        assert!(quick.take_received() == message);
+    }
+    let lost = talk.counts().dropped as usize;
+    assert!((sent / 3..sent).contains(&lost), "{lost} of {sent}");
+    slow.make_room(usize::MAX);
+    talk.test.settle();
+    assert_eq!(words(&slow.take_received()).len(), sent - lost, "the rest, whole");
+    talk.say(&speaker, &message);
+    assert!(slow.take_received() == message, "and it hears again");
+}
+
+#[test]
+fn what_is_to_be_answered_waits_for_room_and_is_not_lost() {
+    let mut talk = Talk::new(limits());
+    let [slow, _quick] = slow_and_quick(&mut talk, 1);
+    slow.limit_room(0);
+    let speaker = talk.client("speaker");
+    // More at a time than its outbox takes.
+    let payload = "x".repeat(PACKET_BYTES_MAX - 100);
+    for _ in 0..UNANSWERED_MAX {
+        let answers = talk.say(&speaker, &publish("a", &payload, 2, 1));
+        assert_eq!(answers, ["PUBACK #1"]);
+    }
+    slow.make_room(usize::MAX);
+    talk.test.settle();
+    let heard = words(&slow.take_received());
+    // Of what waits, a megabyte is kept.
+    assert!(heard.len() > 6 && talk.counts().dropped as usize <= UNANSWERED_MAX - heard.len());
+    for (number, heard) in heard.iter().enumerate() {
+        assert!(heard.ends_with(&format!(" #{}", number + 1)), "in order, once");
+    }
+}
+
+#[test]
+fn all_that_is_retained_comes_however_much_and_however_slow_its_reader() {
+    let count = LOOKED_AT_MAX * 2 + 1;
+    for (qos, room) in [(0, usize::MAX), (0, 5_000), (1, usize::MAX)] {
+        let mut talk = Talk::new(limits());
+        let speaker = talk.client("speaker");
+        for number in 0..count {
+            talk.say(&speaker, &publish(&format!("a/{number:05}"), &"x".repeat(600), 3, 1));
+        }
+        let hearer = talk.client("hearer");
+        hearer.limit_room(room);
+        hearer.send(&subscribe(1, &[("a/#", qos)]));
+        talk.test.settle();
+        let mut heard = Vec::new();
+        loop {
+            let came = hearer.take_received();
+            if came.is_empty() {
+                break;
+            }
+            heard.extend(came);
+            if room < usize::MAX {
+                hearer.make_room(room);
+            }
+            if qos > 0 {
+                for id in 1..=count as u16 {
+                    hearer.send(&answer(4, id));
+                }
+            }
+            talk.test.settle();
+        }
+        let heard = words(&heard);
+        assert_eq!(heard.len(), 1 + count, "QoS {qos}, {room} bytes");
+        for (number, heard) in heard[1..].iter().enumerate() {
+            assert!(heard.starts_with(&format!("a/{number:05}=")), "{number}: {heard:.20}");
+        }
+        assert_eq!(talk.counts().dropped, 0);
+    }
+}
+
+#[test]
+fn one_turn_looks_at_a_bounded_number_of_retained_messages() {
+    let mut talk = Talk::new(limits());
+    let speaker = talk.client("speaker");
+    for number in 0..LOOKED_AT_MAX * 3 {
+        talk.say(&speaker, &publish(&format!("a/{number}"), "x", 1, 1));
+    }
+    let hearer = talk.client("hearer");
+    hearer.send(&subscribe(1, &[("+/none", 0)]));
+    let mut turns = 0;
+    while talk.test.turn() {
+        turns += 1;
+    }
+    assert!(turns >= 3, "{turns} turns");
+    // Others are answered in between; and one that has gone leaves nothing behind.
+    hearer.send(&subscribe(2, &[("+/none", 0)]));
+    talk.test.turn();
+    hearer.reset();
+    assert_eq!(talk.say(&speaker, &PING), ["PINGRESP"]);
+    let (_peer, answers) = talk.connect(&connect("hearer", CLEAN, 0));
+    assert_eq!(answers, ["CONNACK 0"]);
+}

@@ -1,0 +1,135 @@
+//! What a client has that comes back.
+
+use rotor::stream::testing::Peer;
+
+use super::limits::Limits;
+use super::talk::{CLEAN, DISCONNECT, Talk, answer, connect, hear, publish, subscribe};
+
+fn leave(talk: &mut Talk, peer: &Peer) {
+    peer.reset();
+    talk.test.settle();
+}
+
+/// A client that has subscribed to all at QoS 2 and is away, and one that is there.
+fn away(talk: &mut Talk) -> Peer {
+    let (peer, answers) = talk.lasting("sub");
+    assert_eq!(answers, ["CONNACK 0"]);
+    assert_eq!(talk.say(&peer, &subscribe(1, &[("#", 2)])), ["SUBACK #1 [2]"]);
+    talk.say(&peer, &DISCONNECT);
+    talk.client("pub")
+}
+
+#[test]
+fn what_came_while_a_client_was_away_waits_for_it_but_for_qos_0() {
+    let mut talk = Talk::new(Limits::default());
+    let speaker = away(&mut talk);
+    for (payload, flags) in [("none", 0), ("one", 2), ("two", 4)] {
+        talk.say(&speaker, &publish("a", payload, flags, 1));
+    }
+    assert_eq!(talk.test.context().0.len(), (2, 1, 0));
+    let (_peer, answers) = talk.lasting("sub");
+    assert_eq!(answers, ["CONNACK 0 known", "a=one qos1 #1", "a=two qos2 #2"]);
+    assert_eq!(talk.test.context().0.len(), (2, 0, 0));
+}
+
+#[test]
+fn what_was_not_answered_is_sent_again_in_order_from_where_it_was() {
+    let mut talk = Talk::new(Limits::default());
+    let speaker = away(&mut talk);
+    let (peer, _) = talk.lasting("sub");
+    for (id, payload, flags) in [(1, "one", 2), (2, "two", 4), (3, "three", 4), (4, "four", 2)] {
+        talk.say(&speaker, &publish("a", payload, flags, id));
+    }
+    assert_eq!(hear(&peer).len(), 4);
+    // Of two the message has come, of three it is unknown; one is answered.
+    assert_eq!(talk.say(&peer, &answer(5, 2)), ["PUBREL #2"]);
+    talk.say(&peer, &answer(4, 1));
+    leave(&mut talk, &peer);
+    let (peer, answers) = talk.lasting("sub");
+    let again = ["CONNACK 0 known", "PUBREL #2", "a=three qos2 #3 again", "a=four qos1 #4 again"];
+    assert_eq!(answers, again);
+    leave(&mut talk, &peer);
+    let (peer, answers) = talk.lasting("sub");
+    assert_eq!(answers, again, "once more");
+    for (kind, id, answered) in
+        [(7, 2, None), (5, 3, Some("PUBREL #3")), (7, 3, None), (4, 4, None)]
+    {
+        assert_eq!(talk.say(&peer, &answer(kind, id)), answered.as_slice());
+    }
+    leave(&mut talk, &peer);
+    assert_eq!(talk.lasting("sub").1, ["CONNACK 0 known"]);
+}
+
+#[test]
+fn answers_of_the_wrong_kind_or_number_are_no_answers() {
+    let mut talk = Talk::new(Limits::default());
+    let speaker = away(&mut talk);
+    let (peer, _) = talk.lasting("sub");
+    talk.say(&speaker, &publish("a", "one", 2, 1));
+    talk.say(&speaker, &publish("a", "two", 4, 1));
+    hear(&peer);
+    for (kind, id) in [(4, 2), (4, 9), (7, 1), (7, 2), (6, 2)] {
+        talk.say(&peer, &answer(kind, id));
+    }
+    // It waits for this, whether it is known here or not.
+    assert_eq!(talk.say(&peer, &answer(5, 9)), ["PUBREL #9"]);
+    leave(&mut talk, &peer);
+    let (_, answers) = talk.lasting("sub");
+    assert_eq!(answers[1..], ["a=one qos1 #1 again", "a=two qos2 #2 again"]);
+}
+
+#[test]
+fn what_a_client_sends_twice_at_qos_2_is_published_once_until_it_is_released() {
+    let mut talk = Talk::new(Limits::default());
+    let hearer = talk.client("hearer");
+    talk.say(&hearer, &subscribe(1, &[("#", 0)]));
+    let (peer, _) = talk.lasting("pub");
+    assert_eq!(talk.say(&peer, &publish("a", "x", 4, 7)), ["PUBREC #7"]);
+    assert_eq!(talk.say(&peer, &publish("a", "x", 4 | 8, 7)), ["PUBREC #7"]);
+    leave(&mut talk, &peer);
+    let (peer, _) = talk.lasting("pub");
+    assert_eq!(talk.say(&peer, &publish("a", "x", 4 | 8, 7)), ["PUBREC #7"]);
+    assert_eq!(talk.say(&peer, &answer(6, 7)), ["PUBCOMP #7"]);
+    assert_eq!(talk.say(&peer, &answer(6, 7)), ["PUBCOMP #7"]);
+    assert_eq!(hear(&hearer), ["a=x qos0"]);
+    assert_eq!(talk.say(&peer, &publish("a", "y", 4, 7)), ["PUBREC #7"]);
+    assert_eq!(hear(&hearer), ["a=y qos0"]);
+}
+
+#[test]
+fn a_second_connection_of_a_client_ends_the_first_and_has_its_session() {
+    let mut talk = Talk::new(Limits::default());
+    let speaker = away(&mut talk);
+    let (first, _) = talk.lasting("sub");
+    talk.say(&speaker, &publish("a", "one", 2, 1));
+    assert_eq!(hear(&first), ["a=one qos1 #1"]);
+    let (second, answers) = talk.lasting("sub");
+    assert!(first.is_ended());
+    assert_eq!(answers, ["CONNACK 0 known", "a=one qos1 #1 again"]);
+    talk.say(&speaker, &publish("a", "two", 2, 1));
+    assert_eq!((hear(&first).len(), hear(&second)), (0, vec!["a=two qos1 #2".to_owned()]));
+    // Its end is none of the session.
+    first.end();
+    talk.test.settle();
+    talk.say(&speaker, &publish("a", "three", 0, 0));
+    assert_eq!(hear(&second), ["a=three qos0"]);
+}
+
+#[test]
+fn a_clean_session_forgets_what_was_and_leaves_nothing() {
+    let mut talk = Talk::new(Limits::default());
+    let speaker = away(&mut talk);
+    talk.say(&speaker, &publish("a", "one", 2, 1));
+    let (peer, answers) = talk.connect(&connect("sub", CLEAN, 0));
+    assert_eq!(answers, ["CONNACK 0"]);
+    talk.say(&speaker, &publish("a", "two", 2, 1));
+    assert_eq!(hear(&peer).len(), 0, "its subscriptions are gone");
+    talk.say(&peer, &subscribe(1, &[("#", 2)]));
+    leave(&mut talk, &peer);
+    assert_eq!(talk.test.context().0.len(), (1, 0, 0));
+    assert_eq!(talk.lasting("sub").1, ["CONNACK 0"]);
+    // Nor does a lasting one go on with what a clean one had.
+    let (peer, _) = talk.connect(&connect("other", CLEAN, 0));
+    talk.say(&peer, &subscribe(1, &[("#", 2)]));
+    assert_eq!(talk.lasting("other").1, ["CONNACK 0"]);
+}
