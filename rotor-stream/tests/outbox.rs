@@ -20,10 +20,12 @@ struct Shared {
 }
 
 /// Answers each line with the same; `list` with a thousand bytes in pieces, `quit` with its end;
-/// `hush` is the last that it answers.
+/// `hush` is the last that it answers. Of those that say how many bytes may be left, it says when
+/// there are no more.
 struct Lines {
     outbox: Outbox,
     left: usize,
+    awaited: Option<usize>,
 }
 
 impl Lines {
@@ -53,7 +55,7 @@ impl Protocol for Lines {
         let outbox = Outbox::new(config, scope);
         scope.sender = Some(outbox.sender());
         scope.notifier = Some(scope.notifier());
-        Lines { outbox, left: 0 }.next_line()
+        Lines { outbox, left: 0, awaited: None }.next_line()
     }
 
     fn bytes_read(
@@ -73,6 +75,13 @@ impl Protocol for Lines {
                 transport.output.write_all(b"bye\n").expect("an open output");
                 Intent::done()
             }
+            b"0\n" | b"1\n" | b"4\n" | b"5\n" | b"50\n" => {
+                let left = std::str::from_utf8(&text).expect("ASCII").trim().parse();
+                self.awaited = left.ok();
+                transport.output.write_all(&[b'.'; 60]).expect("an open output");
+                let left = self.awaited.expect("a number");
+                Intent::of(self).flush(left).no_deadline()
+            }
             b"hush\n" => {
                 transport.shutdown_write();
                 Intent::of(self).keep().keep_deadline()
@@ -85,10 +94,15 @@ impl Protocol for Lines {
     }
 
     fn bytes_flushed(
-        self,
+        mut self,
         transport: &mut Transport<'_>,
         _: &mut Scope<'_, Shared>,
     ) -> Intent<Self> {
+        if let Some(left) = self.awaited.take() {
+            assert!(transport.output.len() <= left, "{} of {left}", transport.output.len());
+            transport.output.write_all(b"!").expect("an open output");
+            return self.next_line();
+        }
         assert!(transport.output.len() <= 50, "called with {} bytes", transport.output.len());
         self.list(transport)
     }
@@ -278,6 +292,98 @@ fn what_the_protocol_sends_by_itself_in_pieces_goes_on_beside_messages() {
     driver.send(b"still here\n");
     assert_eq!(driver.take_received(), b"still here\n");
     assert!(driver.failures().is_empty());
+}
+
+/// However many others send, or one just as it is heard, and however few bytes it waits for: it
+/// waits for one output of them at most, and they for what it wrote.
+#[test]
+fn a_protocol_that_waits_for_its_output_is_not_kept_waiting_by_those_who_send() {
+    for (left, write_max, bytes_between) in ["0\n", "1\n", "4\n", "5\n", "50\n"]
+        .into_iter()
+        .flat_map(|left| [1, 7, usize::MAX].map(|write_max| (left, write_max)))
+        .flat_map(|(left, write_max)| [0, 5].map(|between| (left, write_max, between)))
+    {
+        let (mut driver, sender) = driver(&small());
+        driver.limit_writes(write_max);
+        driver.limit_room(0);
+        let (mut received, mut number) = (Vec::new(), 0);
+        // Twice: what was held back for the first is not held back for ever.
+        for _ in 0..2 {
+            driver.send(left.as_bytes());
+            let until = received.len() + 120;
+            while !received.ends_with(b"!") {
+                assert!(received.len() < until, "{left:?}: {received:?}");
+                // Either as much as may wait, or just what there is room for in the output.
+                let heard = 120 - (until - received.len());
+                let sends = bytes_between == 0 || heard > 50 && heard % bytes_between == 0;
+                while sends && sender.send(message(number)).is_ok() {
+                    number += 1;
+                    if bytes_between > 0 {
+                        break;
+                    }
+                }
+                driver.make_room(1);
+                received.extend(driver.take_received());
+            }
+            for _ in 0..30 {
+                driver.make_room(1);
+            }
+            received.extend(driver.take_received());
+        }
+        driver.make_room(usize::MAX);
+        received.extend(driver.take_received());
+        let rest: Vec<u8> = received.into_iter().filter(|byte| !b".!".contains(byte)).collect();
+        assert_eq!(numbers(&rest), (0..number).collect::<Vec<_>>(), "{left:?}");
+    }
+}
+
+/// Sends itself messages, and ends, before it has begun.
+struct Brief;
+
+impl Protocol for Brief {
+    type Context = Shared;
+    type Seed = bool;
+
+    fn create(
+        fails: bool,
+        transport: &mut Transport<'_>,
+        scope: &mut Scope<'_, Shared>,
+    ) -> Intent<Self> {
+        let outbox = Outbox::new(small(), scope);
+        let sender = outbox.sender();
+        sender.send("first ").expect("there is room");
+        transport.output.write_all(b"hello ").expect("an open output");
+        sender.send("last\n").expect("there is room");
+        scope.sender = Some(sender);
+        if fails { Intent::error("it is not to be") } else { Intent::done() }
+    }
+
+    fn bytes_read(
+        self,
+        _: Matched,
+        _: &mut Transport<'_>,
+        _: &mut Scope<'_, Shared>,
+    ) -> Intent<Self> {
+        Intent::done()
+    }
+}
+
+impl HasOutbox for Brief {
+    fn outbox(&mut self) -> &mut Outbox {
+        unreachable!("it ends before anybody asks")
+    }
+}
+
+#[test]
+fn what_waits_when_a_protocol_is_done_in_its_create_is_still_sent() {
+    for (fails, expected) in [(false, &b"hello first last\n"[..]), (true, b"")] {
+        let mut driver = Driver::<WithOutbox<Brief>>::new(fails, Shared::default());
+        assert_eq!(driver.take_received(), expected);
+        assert!(driver.is_ended() || driver.is_dropped());
+        driver.settle();
+        let sender = driver.context().sender.clone().expect("it was made in `create`");
+        assert!(matches!(sender.send("more"), Err(OutboxError::Closed(_))));
+    }
 }
 
 #[test]

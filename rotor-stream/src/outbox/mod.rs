@@ -1,21 +1,21 @@
 //! `Outbox`: what others have for the peer of a connection, unasked.
 
 mod config;
+mod making;
 mod queue;
+mod shared;
 mod with_outbox;
 
 use std::fmt;
-use std::io;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use rotor_core::{Notifier, Scope};
 
 pub use self::config::{OutboxConfig, OutboxCounters, OutboxFull};
-use self::queue::{Pushed, Queue};
+use self::queue::Pushed;
+use self::shared::Shared;
 pub use self::with_outbox::{HasOutbox, WithOutbox};
 use crate::block::Block;
-use crate::output::Output;
-use crate::sync::Mutex;
 
 /// The messages that others have for the peer of one connection. The protocol owns it, and runs in a
 /// [`WithOutbox`], which sends them; the others have [senders](Outbox::sender). Without that they wait
@@ -52,27 +52,15 @@ pub enum OutboxError {
     Closed(Block),
 }
 
-struct Shared {
-    queue: Mutex<Queue>,
-    config: OutboxConfig,
-    /// Of the machine that has the protocol.
-    notifier: Notifier,
-}
-
-/// What is left after some was put into the output.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Left {
-    Nothing,
-    Some,
-    /// The peer is behind, and the connection is to end.
-    Behind,
-}
-
 impl Outbox {
     /// An empty outbox of the machine whose scope this is.
     pub fn new<C>(config: OutboxConfig, scope: &Scope<'_, C>) -> Outbox {
         let notifier = scope.notifier();
-        Outbox { shared: Arc::new(Shared { queue: Mutex::default(), config, notifier }) }
+        let shared = Arc::new(Shared::new(config, notifier));
+        if making::was_made(&shared) {
+            shared.with(|queue, _| queue.is_attended = true);
+        }
+        Outbox { shared }
     }
 
     /// What others send by.
@@ -139,52 +127,6 @@ impl OutboxSender {
     /// The name of the machine that has the connection.
     pub fn token(&self) -> rotor_core::Token {
         self.shared.notifier.token()
-    }
-}
-
-impl Shared {
-    /// Nothing is woken and nothing of others is called under the lock.
-    fn with<R>(&self, f: impl FnOnce(&mut Queue, &OutboxConfig) -> R) -> R {
-        f(&mut self.queue.lock().unwrap_or_else(PoisonError::into_inner), &self.config)
-    }
-
-    /// Puts as much into the output as may be there.
-    fn fill(&self, output: &mut Output) -> io::Result<Left> {
-        let left = self.with(|queue, config| {
-            if queue.is_behind {
-                return Ok(Left::Behind);
-            }
-            if output.is_ended() {
-                queue.clear();
-                // Or senders would be told that it goes out, for ever.
-                queue.is_closed = true;
-            }
-            while output.len() < config.output_max {
-                let Some(message) = queue.pop() else { break };
-                output.push_block(message)?;
-            }
-            Ok(if queue.len() == 0 { Left::Nothing } else { Left::Some })
-        });
-        self.tell_of_room();
-        left
-    }
-
-    /// Puts all into the output, after the last call of the protocol.
-    fn empty(&self, output: &mut Output) {
-        self.with(|queue, _| {
-            while let Some(message) = queue.pop() {
-                // It fails where our side was ended: then nobody is to hear any more.
-                if output.push_block(message).is_err() {
-                    return queue.clear();
-                }
-            }
-        });
-    }
-
-    fn tell_of_room(&self) {
-        for notifier in self.with(|queue, config| queue.take_waiting(config)) {
-            notifier.wakeup();
-        }
     }
 }
 

@@ -6,7 +6,9 @@ use std::sync::Arc;
 
 use rotor_core::{Description, Scope, Time};
 
-use super::{Left as Unsent, Outbox, Shared};
+use super::Outbox;
+use super::making::outbox_of;
+use super::shared::{Left as Unsent, Shared};
 use crate::error::{Exception, Fatal, StreamError};
 use crate::intent::{Expected, Intent, Left, Next};
 use crate::limits::StreamConfig;
@@ -27,7 +29,9 @@ pub trait HasOutbox: Protocol {
 /// [`output_max`](super::OutboxConfig::output_max); then it waits for room beside what the protocol
 /// waits for, and goes on. The protocol has nothing to do with that: it writes its own answers as
 /// ever, and they come behind what is in the output. A new message wakes the protocol, so
-/// [`wakeup`](Protocol::wakeup) may be spurious.
+/// [`wakeup`](Protocol::wakeup) may be spurious. Where the protocol waits for its output
+/// ([`Flush`](crate::Expectation::Flush)), down to less than half of what messages may fill,
+/// one output of messages goes before, and the others wait until that has come.
 ///
 /// A peer that takes nothing meets [`flush_timeout`](StreamConfig::flush_timeout); what waits
 /// meanwhile is bounded by the [config](super::OutboxConfig).
@@ -76,40 +80,52 @@ pub struct WithOutbox<P> {
     shared: Arc<Shared>,
     /// What the inner protocol waits for.
     wait: Expected,
-    /// It waits for room, too, or for more of it, since messages wait.
-    waits_for_room: bool,
+    /// It waits for less output than there may be of messages: none are put there until that has
+    /// come, or those who send would keep it waiting for ever.
+    is_held: bool,
 }
 
 impl<P> fmt::Debug for WithOutbox<P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("WithOutbox")
             .field("protocol", &type_name::<P>())
-            .field("waits_for_room", &self.waits_for_room)
+            .field("is_held", &self.is_held)
             .finish_non_exhaustive()
     }
 }
 
 impl<P: HasOutbox> WithOutbox<P> {
-    /// The first intent, from which on there is an outbox.
-    fn begin(intent: Intent<P>, transport: &mut Transport<'_>) -> Intent<Self> {
+    /// The first intent, from which on there is an outbox; where it is the last one, too, that
+    /// which was made.
+    fn begin(
+        intent: Intent<P>,
+        made: Option<Arc<Shared>>,
+        transport: &mut Transport<'_>,
+    ) -> Intent<Self> {
         match intent.next {
             Next::Wait(mut inner, wait, deadline) => {
                 let shared = inner.outbox().shared.clone();
                 shared.with(|queue, _| queue.is_attended = true);
                 let next = Next::Wait(inner, wait, deadline);
-                WithOutbox::settle(Intent { next }, shared, Expected::NOTHING, transport)
+                WithOutbox::settle(Intent { next }, shared, Expected::NOTHING, false, transport)
             }
-            Next::Done => Intent::done(),
+            Next::Done => {
+                if let Some(shared) = made {
+                    shared.empty(transport.output);
+                }
+                Intent::done()
+            }
             Next::Fail(error) => Intent { next: Next::Fail(error) },
         }
     }
 
     /// Sends what may be sent, and has both waited for: what the inner protocol wants, and room for
-    /// what is left.
+    /// what is left. `is_held`: it has waited for its output before, and was not called for that.
     fn settle(
         intent: Intent<P>,
         shared: Arc<Shared>,
         before: Expected,
+        is_held: bool,
         transport: &mut Transport<'_>,
     ) -> Intent<Self> {
         let (inner, wait, deadline) = match intent.next {
@@ -120,20 +136,18 @@ impl<P: HasOutbox> WithOutbox<P> {
             }
             Next::Fail(error) => return Intent { next: Next::Fail(error) },
         };
+        // Half of what there may be of messages: with so few, more are put there.
+        let half = Left::of(shared.config.output_max / 2);
+        let waits_for_fewer = wait.flush.is_some_and(|left| left.bytes() < half.bytes());
         let mut both = wait;
-        let waits_for_room = match shared.fill(transport.output) {
-            Ok(Unsent::Nothing) => false,
-            Ok(Unsent::Some) => {
-                let half = Left::of(shared.config.output_max / 2);
-                // The one that comes first.
-                let more = wait.flush.filter(|left| left.bytes() >= half.bytes());
-                both.flush = Some(more.unwrap_or(half));
-                true
-            }
+        match shared.fill(transport.output, is_held && waits_for_fewer) {
+            Ok(Unsent::Nothing) => {}
+            // What the inner protocol waits for comes first, or is as good.
+            Ok(Unsent::Some) => both.flush = Some(wait.flush.unwrap_or(half)),
             Ok(Unsent::Behind) => return Intent::error(StreamError::Behind(type_name::<P>())),
             Err(error) => return Intent::error(error),
-        };
-        let this = WithOutbox { inner, shared, wait, waits_for_room };
+        }
+        let this = WithOutbox { inner, shared, wait, is_held: waits_for_fewer };
         Intent { next: Next::Wait(this, Some(both), deadline) }
     }
 
@@ -143,20 +157,9 @@ impl<P: HasOutbox> WithOutbox<P> {
         transport: &mut Transport<'_>,
         call: impl FnOnce(P, &mut Transport<'_>) -> Intent<P>,
     ) -> Intent<Self> {
-        let WithOutbox { inner, shared, wait, .. } = self;
+        let WithOutbox { inner, shared, wait, is_held } = self;
         let intent = call(inner, transport);
-        WithOutbox::settle(intent, shared, wait, transport)
-    }
-
-    /// Whether so little is left to be written as the inner protocol waits for.
-    fn is_flushed(&self, transport: &Transport<'_>) -> bool {
-        match self.wait.flush {
-            // None left: while messages wait there is some, and what a socket holds is not seen
-            // here.
-            Some(left) if left.bytes() == 0 => !self.waits_for_room,
-            Some(left) => transport.output.len() <= left.bytes(),
-            None => false,
-        }
+        WithOutbox::settle(intent, shared, wait, is_held, transport)
     }
 }
 
@@ -173,7 +176,8 @@ impl<P: HasOutbox> Protocol for WithOutbox<P> {
         transport: &mut Transport<'_>,
         scope: &mut Scope<'_, P::Context>,
     ) -> Intent<Self> {
-        WithOutbox::begin(P::create(seed, transport, scope), transport)
+        let (intent, made) = outbox_of(|| P::create(seed, transport, scope));
+        WithOutbox::begin(intent, made, transport)
     }
 
     fn bytes_read(
@@ -186,11 +190,13 @@ impl<P: HasOutbox> Protocol for WithOutbox<P> {
     }
 
     fn bytes_flushed(
-        self,
+        mut self,
         transport: &mut Transport<'_>,
         scope: &mut Scope<'_, P::Context>,
     ) -> Intent<Self> {
-        if self.is_flushed(transport) {
+        // If it waits for its output, nothing else is waited for there.
+        if self.wait.flush.is_some() {
+            self.is_held = false;
             return self.call(transport, |inner, transport| inner.bytes_flushed(transport, scope));
         }
         self.call(transport, |inner, _| Intent::of(inner).keep().keep_deadline())

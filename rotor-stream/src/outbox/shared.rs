@@ -1,0 +1,79 @@
+//! `Shared`: what an outbox and its senders have in common.
+
+use std::io;
+use std::sync::PoisonError;
+
+use rotor_core::Notifier;
+
+use super::config::OutboxConfig;
+use super::queue::Queue;
+use crate::output::Output;
+use crate::sync::Mutex;
+
+/// The messages of one outbox, for its owner and for those who send.
+pub(super) struct Shared {
+    queue: Mutex<Queue>,
+    pub(super) config: OutboxConfig,
+    /// Of the machine that has the protocol.
+    pub(super) notifier: Notifier,
+}
+
+/// What is left after some was put into the output.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Left {
+    Nothing,
+    Some,
+    /// The peer is behind, and the connection is to end.
+    Behind,
+}
+
+impl Shared {
+    pub(super) fn new(config: OutboxConfig, notifier: Notifier) -> Shared {
+        Shared { queue: Mutex::default(), config, notifier }
+    }
+
+    /// Nothing is woken and nothing of others is called under the lock.
+    pub(super) fn with<R>(&self, f: impl FnOnce(&mut Queue, &OutboxConfig) -> R) -> R {
+        f(&mut self.queue.lock().unwrap_or_else(PoisonError::into_inner), &self.config)
+    }
+
+    /// Puts as much into the output as may be there; where the protocol waits to be rid of what is
+    /// there, nothing.
+    pub(super) fn fill(&self, output: &mut Output, is_held: bool) -> io::Result<Left> {
+        let left = self.with(|queue, config| {
+            if queue.is_behind {
+                return Ok(Left::Behind);
+            }
+            if output.is_ended() {
+                queue.clear();
+                // Or senders would be told that it goes out, for ever.
+                queue.is_closed = true;
+            }
+            while !is_held && output.len() < config.output_max {
+                let Some(message) = queue.pop() else { break };
+                output.push_block(message)?;
+            }
+            Ok(if queue.len() == 0 { Left::Nothing } else { Left::Some })
+        });
+        self.tell_of_room();
+        left
+    }
+
+    /// Puts all into the output, after the last call of the protocol.
+    pub(super) fn empty(&self, output: &mut Output) {
+        self.with(|queue, _| {
+            while let Some(message) = queue.pop() {
+                // It fails where our side was ended: then nobody is to hear any more.
+                if output.push_block(message).is_err() {
+                    return queue.clear();
+                }
+            }
+        });
+    }
+
+    pub(super) fn tell_of_room(&self) {
+        for notifier in self.with(|queue, config| queue.take_waiting(config)) {
+            notifier.wakeup();
+        }
+    }
+}
