@@ -28,10 +28,10 @@ pub(crate) fn upstream(
 
 fn converse(mut client: TcpStream, heads: &Sender<String>, answer: &dyn Fn(&mut TcpStream, &str)) {
     client.set_read_timeout(Some(PATIENCE)).expect("not zero");
-    let mut head = Vec::new();
-    // By an iterator, which reads on where the process was stopped and went on (signal(7)).
-    while let Some(Ok(octet)) = Read::by_ref(&mut client).bytes().next() {
-        head.push(octet);
+    let (mut head, mut octet) = (Vec::new(), [0]);
+    // `read_exact` goes on where the process was stopped and went on (signal(7)).
+    while client.read_exact(&mut octet).is_ok() {
+        head.extend_from_slice(&octet);
         if head.ends_with(b"\r\n\r\n") {
             let text = String::from_utf8(std::mem::take(&mut head)).expect("ASCII");
             let _test_is_over = heads.send(text.clone());
