@@ -1,37 +1,50 @@
 //! Streams that we have reset, and what of them may still be on its way.
 
-use std::collections::VecDeque;
+use std::collections::BTreeMap;
 
 /// As many streams are remembered: a peer whose own were reset faster than it hears of that is a flood.
 const FORGOTTEN_MAX: usize = 1024;
 
 /// Streams that we have reset: what was on its way to them is no breach of the protocol (RFC 9113
 /// §5.4.2). No more can be than their window allowed, and then the trailers.
+///
+/// Found by their numbers: each frame for one of them is looked up, and a peer that sends nothing else
+/// would have all of them looked at each time.
 #[derive(Debug, Default)]
 pub struct Forgotten {
-    /// With the octets of DATA that the peer could send; the oldest first.
-    streams: VecDeque<(u32, u32)>,
+    streams: BTreeMap<u32, OnItsWay>,
+    /// How many were remembered so far.
+    count: u64,
+}
+
+/// What may still come of a stream.
+#[derive(Debug)]
+struct OnItsWay {
+    /// Octets of DATA.
+    octets: u32,
+    /// How many were remembered before it.
+    place: u64,
 }
 
 impl Forgotten {
     /// This stream was reset, on which so many octets may still come.
     pub fn remember(&mut self, stream: u32, octets: u32) {
-        self.take(stream);
-        if self.streams.len() == FORGOTTEN_MAX {
-            self.streams.pop_front();
+        self.streams.insert(stream, OnItsWay { octets, place: self.count });
+        self.count += 1;
+        if self.streams.len() > FORGOTTEN_MAX
+            && let Some((&oldest, _)) = self.streams.iter().min_by_key(|(_, own)| own.place)
+        {
+            self.streams.remove(&oldest);
         }
-        self.streams.push_back((stream, octets));
     }
 
     /// DATA has come on a stream that is over; returns whether it can have been on its way.
     pub fn data(&mut self, stream: u32, octets: usize, is_end: bool) -> bool {
-        let Some((_, left)) = self.streams.iter_mut().find(|(own, _)| *own == stream) else {
-            return false;
-        };
-        let after = u32::try_from(octets).ok().and_then(|octets| left.checked_sub(octets));
-        *left = after.unwrap_or(0);
+        let Some(own) = self.streams.get_mut(&stream) else { return false };
+        let after = u32::try_from(octets).ok().and_then(|octets| own.octets.checked_sub(octets));
+        own.octets = after.unwrap_or(0);
         if is_end {
-            self.take(stream);
+            self.streams.remove(&stream);
         }
         after.is_some()
     }
@@ -39,14 +52,9 @@ impl Forgotten {
     /// The same of fields. Those that end their stream nothing can follow.
     pub fn fields(&mut self, stream: u32, is_end: bool) -> bool {
         match is_end {
-            true => self.take(stream),
-            false => self.streams.iter().any(|(own, _)| *own == stream),
+            true => self.streams.remove(&stream).is_some(),
+            false => self.streams.contains_key(&stream),
         }
-    }
-
-    fn take(&mut self, stream: u32) -> bool {
-        let at = self.streams.iter().position(|(own, _)| *own == stream);
-        at.and_then(|at| self.streams.remove(at)).is_some()
     }
 }
 
