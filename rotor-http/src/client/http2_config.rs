@@ -27,6 +27,7 @@ pub struct Http2Config {
     pub(super) continuations_max: u32,
     pub(super) settings_timeout: Duration,
     pub(super) ping_after: Duration,
+    pub(super) ping_again_after: Duration,
     pub(super) ping_timeout: Duration,
     pub(super) floods: FloodLimits,
 }
@@ -42,6 +43,7 @@ impl Http2Config {
             continuations_max: 8,
             settings_timeout: Duration::from_secs(10),
             ping_after: Duration::from_secs(10),
+            ping_again_after: Duration::from_secs(310),
             ping_timeout: Duration::from_secs(5),
             floods: FloodLimits {
                 resets: Rate { burst: 0, per_second: 0 },
@@ -106,14 +108,25 @@ impl Http2Config {
 
     /// How long nothing may come, not an octet, while requests are under way, until the server is
     /// asked whether it is still there (PING). Default 10 s: shorter than a handler's patience, longer
-    /// than most answers take.
-    ///
-    /// Servers of gRPC count each PING that comes less than five minutes after another, while they send
-    /// nothing, and end the connection soon (ENHANCE_YOUR_CALM, `too_many_pings`), unless they are told
-    /// otherwise. For calls that stay silent for longer than half a minute, say five minutes here.
+    /// than most answers take. Once it has said so, it is asked anew when a response has gone on since
+    /// (HEADERS or DATA), or after [`ping_again_after`](Http2Config::ping_again_after).
     #[doc(alias = "keep-alive")]
     pub fn ping_after(mut self, time: Duration) -> Http2Config {
         self.ping_after = time;
+        self
+    }
+
+    /// How long after a PING the next may be sent to a server of whose responses nothing has come
+    /// since. Default 310 s: servers of gRPC ask for five minutes (grpc-go, grpc-java, grpc-core), and a
+    /// PING may be late on its way, and the next not. Of those that come sooner they bear two, and at the
+    /// third the connection ends (ENHANCE_YOUR_CALM, `too_many_pings`); any HEADERS or DATA of theirs
+    /// wipes the slate. One of the two is used here, for a request that begins after a PING: it may be
+    /// asked after sooner as well.
+    ///
+    /// So a server that dies behind a call that is silent for long is found out after this, by the time
+    /// of the call, or by the next request. For servers that are known to bear more, say less.
+    pub fn ping_again_after(mut self, time: Duration) -> Http2Config {
+        self.ping_again_after = time;
         self
     }
 
@@ -166,6 +179,7 @@ impl fmt::Debug for Http2Config {
             .field("continuations_max", &self.continuations_max)
             .field("settings_timeout", &self.settings_timeout)
             .field("ping_after", &self.ping_after)
+            .field("ping_again_after", &self.ping_again_after)
             .field("ping_timeout", &self.ping_timeout)
             .field("provoked_resets", &self.floods.provoked_resets.burst)
             .field("control_frames", &self.floods.control_frames.burst)

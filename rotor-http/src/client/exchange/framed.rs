@@ -107,6 +107,17 @@ impl<K: Client> Exchange<K> {
         Flow::Fail(ClientError::Closed)
     }
 
+    /// Nothing of the request was sent: returns it to be made again, whatever its method; `None` where
+    /// that cannot be, and it is as it was.
+    pub(in crate::client) fn take_back(&mut self, config: &ClientConfig) -> Option<Box<Job<K>>> {
+        // What was written in parts is gone with them.
+        if self.refusals >= REFUSALS_MAX || !self.was_written_at_once {
+            return None;
+        }
+        self.refusals += 1;
+        self.repeat(config.count())
+    }
+
     /// The server has said that it did not look at the request: returns it to be made again, or
     /// fails it.
     pub(in crate::client) fn refused(

@@ -3,6 +3,7 @@
 use rotor_core::Time;
 
 use super::child::Child;
+use super::end::give_back_unsent;
 use super::{Phase, Streams, put};
 use crate::client::exchange::Exchange;
 use crate::client::feed::{Feed, Offer, Room};
@@ -68,6 +69,11 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
             self.heard = io.scope.now();
             self.ping_until = Time::NEVER;
         }
+        let soon = io.scope.now() + io.config.http2_ref().ping_after;
+        if self.next_ping > soon && std::mem::take(&mut self.has_spare_ping) {
+            // What the server said before tells nothing of now, and it bears one that comes early.
+            self.next_ping = soon;
+        }
         let key = self.next_key;
         self.next_key += 1;
         self.begun += 1;
@@ -79,9 +85,40 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
         self.step(self.children.len() - 1, io, |exchange, io| exchange.begin(io));
     }
 
+    /// Whether the server takes another stream beside those that are open (RFC 9113 §5.1.2): it may have
+    /// made them fewer after their requests were taken.
+    pub(super) fn takes_another(&self) -> bool {
+        self.streams.len() < self.peer.streams_max as usize
+    }
+
+    /// A stream has ended, or the server takes more: those that wait for one have their turn.
+    pub(super) fn begin_those_that_wait(&mut self, io: &mut Io<'_, '_, '_, K::Context>) {
+        if self.waits_for_stream && self.takes_another() {
+            self.waits_for_stream = false;
+            self.look_at_all(io);
+        }
+    }
+
+    /// The server takes fewer than have been taken for it: what was not begun is made elsewhere, if
+    /// that can be.
+    pub(super) fn give_back_excess(&mut self, io: &mut Io<'_, '_, '_, K::Context>) {
+        let left = (self.peer.streams_max as usize).saturating_sub(self.streams.len());
+        let excess = self.children.iter().filter(|child| child.stream.is_none()).skip(left);
+        let excess: Vec<u32> = excess.map(|child| child.key).collect();
+        for key in excess {
+            let Some(at) = self.find(key) else { continue };
+            let child = &mut self.children[at];
+            if give_back_unsent(child, &mut self.feed, io.config, io.scope) {
+                self.drop_exchange(at, io);
+            }
+        }
+    }
+
     /// Asks the server whether it is still there.
     pub(super) fn ping(&mut self, io: &mut Io<'_, '_, '_, K::Context>) {
-        self.ping_until = io.scope.now() + io.config.http2_ref().ping_timeout;
+        let (now, config) = (io.scope.now(), io.config.http2_ref());
+        self.ping_until = now + config.ping_timeout;
+        self.next_ping = now + config.ping_again_after;
         put(io, &frame_writer::ping(*b"are you?", false));
     }
 }

@@ -76,6 +76,9 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
         Counters::add(&io.config.count().protocol_errors);
         put(io, &frame_writer::go_away(0, code));
         for mut child in std::mem::take(&mut self.children) {
+            if give_back_unsent(&mut child, &mut self.feed, io.config, io.scope) {
+                continue;
+            }
             child
                 .step(io.scope, io.config, |exchange, io| exchange.fail(ClientError::Protocol, io));
             child.lose_tunnel(ErrorKind::ConnectionAborted, io.scope);
@@ -112,6 +115,12 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
     ) {
         for mut child in std::mem::take(&mut self.children) {
             child.lose_tunnel(ErrorKind::ConnectionReset, scope);
+            // Where there was no room there is none for another connection.
+            if !matches!(error, Fatal::NoRoom)
+                && give_back_unsent(&mut child, &mut self.feed, config, scope)
+            {
+                continue;
+            }
             let Some(exchange) = child.exchange.take() else { continue };
             let mut part = scope.part(child.key);
             if let Some(job) = exchange.lost(copy_of(error), config, &mut part) {
@@ -133,12 +142,33 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
         for at in (0..self.children.len()).rev() {
             if self.children[at].tunnel.is_some() && self.children[at].state.is_receiving() {
                 self.run_tunnel(at, Event::InputEnded { is_truncated: true }, io);
+                continue;
+            }
+            let child = &mut self.children[at];
+            if give_back_unsent(child, &mut self.feed, io.config, io.scope) {
+                self.drop_exchange(at, io);
             } else if self.children[at].state.is_receiving() {
                 self.step(at, io, |exchange, io| exchange.cut(exception, io));
             }
         }
         self.go_on(io)
     }
+}
+
+/// Whether nothing of the request was sent, and another connection is to make it.
+pub(super) fn give_back_unsent<K: Client>(
+    child: &mut Child<K>,
+    feed: &mut impl Feed<K>,
+    config: &ClientConfig,
+    scope: &mut Scope<'_, K::Context>,
+) -> bool {
+    if child.stream.is_some() {
+        return false;
+    }
+    let job = child.exchange.as_mut().and_then(|exchange| exchange.take_back(config));
+    let Some(job) = job else { return false };
+    feed.give_back(*job, scope);
+    true
 }
 
 /// The same for each of the requests: what the system said is told by its kind.

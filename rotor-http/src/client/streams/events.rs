@@ -67,7 +67,7 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
                 self.end_after_these();
             }
         } else if self.ping_until == Time::NEVER
-            && self.heard + io.config.http2_ref().ping_after <= now
+            && self.ping_at(io.config) <= now
             && !self.is_read_closed
         {
             self.ping(io);

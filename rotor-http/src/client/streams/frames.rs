@@ -66,6 +66,10 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
             }
             frame => frame?,
         };
+        if matches!(frame, Frame::Data { .. } | Frame::Headers { .. }) {
+            // Who responds bears another PING.
+            (self.next_ping, self.has_spare_ping) = (Time::ZERO, true);
+        }
         match frame {
             Frame::Data { .. } => self.data(header, io),
             Frame::Headers { fragment, is_whole: true, is_end } => {
@@ -258,6 +262,7 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
         self.looks_for_work = true;
         self.encoder.set_table_max(self.peer.header_table_size as usize);
         put(io, &frame_writer::settings_ack());
+        self.give_back_excess(io);
         // One that asks for another protocol has waited for the first.
         if change == 0 && !is_first {
             return Ok(());

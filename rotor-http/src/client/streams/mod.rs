@@ -99,6 +99,12 @@ pub(super) struct Streams<K: Client, F> {
     begun_frame: usize,
     /// Until when a PING is to be answered; `NEVER` where none is under way.
     ping_until: Time,
+    /// When the next may be sent, at the earliest: servers that send nothing bear few.
+    next_ping: Time,
+    /// Whether one may be sent sooner, for a request that has begun since.
+    has_spare_ping: bool,
+    /// A request could begin, but for how many the server takes at a time.
+    waits_for_stream: bool,
     share: Share,
     /// How fast the bodies come, all together.
     bodies: RateWatch,
@@ -171,6 +177,9 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
             heard: now,
             begun_frame: 0,
             ping_until: Time::NEVER,
+            next_ping: now,
+            has_spare_ping: true,
+            waits_for_stream: false,
             share: Share::NONE,
             bodies: RateWatch::new(rate(&io.config.limits), now),
             counted: 0,
@@ -213,6 +222,7 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
     /// Begins and sends what can be, and waits for what is next.
     fn go_on(&mut self, io: &mut Io<'_, '_, '_, K::Context>) -> Made<K> {
         loop {
+            self.begin_those_that_wait(io);
             self.look_for_work(io);
             self.give_window(io);
             self.pump(io);
@@ -226,7 +236,9 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
             self.lose_all(&rotor_stream::Fatal::NoRoom, io.config, io.scope);
             return self.close(io);
         }
-        if self.children.is_empty() && (self.is_last || self.is_read_closed) {
+        // One that takes no requests at all is of no use, and has a place of its origin's.
+        let takes_none = self.phase == Phase::Open && self.peer.streams_max == 0;
+        if self.children.is_empty() && (self.is_last || self.is_read_closed || takes_none) {
             return self.close(io);
         }
         Flow::Wait(self.wait(io))
@@ -250,10 +262,15 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
         if self.children.is_empty() {
             until.min(self.since + config.limits.unused_timeout)
         } else if self.ping_until == Time::NEVER && !self.is_read_closed {
-            until.min(self.heard + config.http2_ref().ping_after)
+            until.min(self.ping_at(config))
         } else {
             until
         }
+    }
+
+    /// When the server is to be asked whether it is still there, unless it says something.
+    fn ping_at(&self, config: &ClientConfig) -> Time {
+        self.next_ping.max(self.heard + config.http2_ref().ping_after)
     }
 
     /// The windows as this side knows them.

@@ -41,13 +41,16 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
 
     /// Adds a child to the schedule if it has something that may be sent, else removes it.
     pub(super) fn schedule_child(&mut self, at: usize) {
-        let outbound = self.outbound.octets();
+        let (outbound, takes_another) = (self.outbound.octets(), self.takes_another());
         let child = &mut self.children[at];
         let may_send = if child.has_ended() {
             false
         } else if child.stream.is_none() {
             // Whether the server allows other protocols, its settings say (RFC 8441 §3).
-            child.is_head_done() && (self.phase == Phase::Open || !child.offers_upgrade())
+            let is_ready =
+                child.is_head_done() && (self.phase == Phase::Open || !child.offers_upgrade());
+            self.waits_for_stream |= is_ready && !takes_another;
+            is_ready && takes_another
         } else if child.body_left() > 0 {
             child.outbound.octets().min(outbound) > 0
         } else {
@@ -68,7 +71,10 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
     fn send(&mut self, at: usize, io: &mut Io<'_, '_, '_, K::Context>) -> bool {
         let room = room(io.transport.output, io.config.limits.output_high_water);
         let child = &mut self.children[at];
-        let Some(stream) = child.stream else { return self.send_head(at, room, io) };
+        let Some(stream) = child.stream else {
+            // Another was before it: the schedule has it again once there is room.
+            return !self.takes_another() || self.send_head(at, room, io);
+        };
         let (left, trailers) = (child.body_left(), child.trailers_len());
         if left > 0 {
             return self.send_body(at, stream, left, room, io);

@@ -189,20 +189,117 @@ fn a_request_that_asks_to_close_is_the_last() {
     assert_eq!((server.outcome(1).as_str(), server.end()), ("200 too", Some(0)));
 }
 
+fn patient(plans: impl IntoIterator<Item = Probe>) -> Server {
+    Server::with_limits(Limits::new().response_timeout(seconds(100_000)), plans)
+}
+
+/// Answers the pings from this one on.
+fn answer_pings(server: &mut Server, from: usize) {
+    for ping in server.pings.clone().drain(from..) {
+        server.send(&super::server::frame(6, 1, 0, &ping));
+    }
+}
+
+#[test]
+fn servers_of_grpc_bear_the_pings_of_a_silent_connection() {
+    // As they count: one that comes less than five minutes after another, while they send nothing, is
+    // a strike, and the third is one too many.
+    let asks = || Probe { deadline: seconds(100_000), ..Probe::get("/") };
+    let mut server = patient([asks()]);
+    let (mut last, mut strikes) = (None, 0);
+    for second in 0..7_200 {
+        let before = server.pings.len();
+        if second % 90 == 0 {
+            server.asks(asks());
+        }
+        server.driver.advance(seconds(1));
+        server.read();
+        if server.pings.len() > before {
+            answer_pings(&mut server, before);
+            strikes += u32::from(last.is_some_and(|last| second - last < 300));
+            last = Some(second);
+        }
+    }
+    assert_eq!(strikes, 1, "of {} pings", server.pings.len());
+    assert!(server.pings.len() > 20 && server.goaways.is_empty());
+}
+
+/// One that takes nothing: the first request fills the output, and the others are not begun.
+fn crowded(others: impl IntoIterator<Item = Probe>) -> Server {
+    let much: &'static str = Box::leak("x".repeat(70_000).into_boxed_str());
+    let mut server = Server::new([]);
+    server.driver.limit_room(0);
+    server.asks(Probe::post(Sends::Whole(much)));
+    others.into_iter().for_each(|probe| server.asks(probe));
+    server
+}
+
+fn some() -> [Probe; 3] {
+    [Probe::post(Sends::Whole("x")), Probe::post(Sends::Later("later")), Probe::get("/")]
+}
+
+#[test]
+fn what_was_never_sent_is_made_again_whatever_its_method() {
+    for how in ["reset", "end", "breach"] {
+        let mut server = crowded(some());
+        match how {
+            "reset" => server.driver.reset(),
+            "end" => server.driver.end(),
+            _ => server.send(&data(2, b"x", false)),
+        }
+        assert_eq!(given_back(&server), 2, "{how}");
+        assert!(!server.outcome(0).starts_with("nothing"), "{how}");
+        assert!(!server.outcome(2).starts_with("nothing"), "a part of it is not at hand: {how}");
+    }
+}
+
+#[test]
+fn a_server_that_takes_fewer_than_before_is_sent_no_more_than_it_takes() {
+    let mut server = crowded(some());
+    server.send(&settings(&[(3, 1)]));
+    assert_eq!(given_back(&server), 2, "others may have room");
+    server.driver.make_room(1 << 20);
+    server.read();
+    assert_eq!(server.lines().len(), 1);
+    server.grant(0, 1 << 20);
+    server.grant(1, 1 << 20);
+    assert_eq!(server.lines().len(), 1, "the other has to wait for it");
+    server.send(&page(1, "one"));
+    assert_eq!(server.lines().len(), 2);
+    assert!(server.driver.is_alive());
+}
+
+#[test]
+fn a_server_that_takes_none_is_left() {
+    for refuses in [false, true] {
+        let mut server =
+            Server::of(ClientConfig::new().http2(http2()), &[(3, 0)], ["/1", "/2"].map(Probe::get));
+        assert_eq!((server.lines().len(), server.end()), (1, None));
+        server.send(&if refuses { reset(1, 7) } else { page(1, "all the same") });
+        assert_eq!((given_back(&server), server.end()), (usize::from(refuses), Some(0)));
+    }
+}
+
 #[test]
 fn a_server_that_says_nothing_is_asked_whether_it_is_there() {
-    let mut server = Server::new([Probe::get("/")]);
-    server.driver.advance(seconds(10));
-    server.read();
-    let ping = server.pings.first().copied().expect("it was asked");
-    let mut ack = super::server::frame(6, 1, 0, &ping);
-    server.send(&ack);
-    server.driver.advance(seconds(9));
-    assert_eq!((server.outcome(0).as_str(), server.pings.len()), ("nothing yet", 1));
-    server.driver.advance(seconds(2));
-    server.read();
-    assert_eq!(server.pings.len(), 2);
-    ack.truncate(0);
+    let mut server = patient([Probe::get("/"), Probe::get("/2")]);
+    let pings_after = |server: &mut Server, time| {
+        server.driver.advance(seconds(time));
+        server.read();
+        server.pings.len()
+    };
+    assert_eq!((pings_after(&mut server, 9), pings_after(&mut server, 1)), (0, 1));
+    answer_pings(&mut server, 0);
+    // Other frames say that it is there, and do not wipe the slate of a server of gRPC.
+    for _ in 0..15 {
+        server.grant(0, 1 << 16);
+        assert_eq!(pings_after(&mut server, 20), 1);
+    }
+    assert_eq!((server.outcome(0).as_str(), pings_after(&mut server, 11)), ("nothing yet", 2));
+    answer_pings(&mut server, 1);
+    // A response does.
+    server.send(&page(3, ""));
+    assert_eq!((pings_after(&mut server, 9), pings_after(&mut server, 1)), (2, 3));
     server.driver.advance(seconds(5));
     assert!(server.outcome(0).contains("TimedOut"), "{}", server.outcome(0));
     assert!(server.driver.is_ended());
