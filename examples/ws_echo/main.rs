@@ -16,7 +16,7 @@ use std::net::SocketAddr;
 use std::process::ExitCode;
 
 use machine::Site;
-use rotor::http::server::{self, HttpAccept, HttpSeed, ServerConfig};
+use rotor::http::server::{self, Http2Config, HttpAccept, HttpSeed, ServerConfig};
 use rotor::net::{ListenOptions, Listener, TcpListener};
 use rotor::websocket::{Deflate, Origins, WebSocketConfig};
 use rotor::{BoxError, Config, Loop, Response};
@@ -42,12 +42,14 @@ fn ws_echo() -> Result<(), BoxError> {
         // There is nothing to be had here with somebody else's cookies.
         .origins(Origins::Any)
         .share();
+    // WebSockets on streams of HTTP/2, for clients that begin in it (RFC 8441).
+    let http = ServerConfig::new().http2(Http2Config::new().prior_knowledge(true));
     let mut creator = Loop::<HttpAccept<Site<()>, TcpListener>>::new(&Config::new())?;
     creator.add_machine_with(|scope| {
         Response::attempt(|| {
             let listener = TcpListener::bind(&address, &ListenOptions::new(), scope)?;
             address = listener.local_address().unwrap_or(address);
-            Ok(server::listen(listener, HttpSeed::new(config, ServerConfig::new()), scope))
+            Ok(server::listen(listener, HttpSeed::new(config, http), scope))
         })
     })?;
     let try_this = format!("try: python3 -m websockets ws://{address}/");

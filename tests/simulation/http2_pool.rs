@@ -44,8 +44,7 @@ fn configs(
         .connection_window(WINDOW)
         .streams_max(7)
         .settings_timeout(SLOW);
-    // What is held while windows are compared is nobody's fault.
-    let limits = http_pool::limits().response_grace(SLOW);
+    let limits = http_pool::limits();
     let counters = Arc::new(server::Counters::default());
     let counted = counters.clone();
     let config = move || {
@@ -53,7 +52,7 @@ fn configs(
         ServerConfig::new().limits(limits).http2(server.clone()).count_with(counted.clone())
     };
     // The head of a response may wait as long behind the bodies of others.
-    let patient = http_pool::limits().response_timeout(3 * SLOW).response_grace(SLOW);
+    let patient = http_pool::limits().response_timeout(3 * SLOW);
     (http_pool::client().limits(patient).http2(client), counters, config)
 }
 

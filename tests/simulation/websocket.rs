@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use rotor::http::client::{
-    ByAddress, ClientConfig, ClientError, ClientResult, Pool, PoolConfig, PoolMachine,
+    self, ByAddress, ClientConfig, ClientError, ClientResult, Pool, PoolConfig, PoolMachine,
 };
 use rotor::http::server::{self, HttpAccept, HttpSeed, ServerConfig};
 use rotor::net::{ListenOptions, Listener};
@@ -227,12 +227,18 @@ rotor_compose! {
     }
 }
 
-fn converse(sim: &mut Sim) -> Result<(), BoxError> {
-    let server = sim.host("server", |boot| {
+/// How long an acknowledgement may take on a network that passes 64 octets in a fifth of a second.
+const SLOW: Duration = Duration::from_secs(100);
+
+/// Over HTTP/1.1, or on streams of HTTP/2.
+fn converse(sim: &mut Sim, http2: bool) -> Result<(), BoxError> {
+    let server = sim.host("server", move |boot| {
         let mut creator: Loop<HttpAccept<Site<()>, SimTcpListener>, _> = boot.new_loop()?;
         let address = SocketAddr::new(boot.address(), PORT);
         let config = WebSocketConfig::new().deflate(Deflate::new()).share();
-        let seed = HttpSeed::<Site<()>>::new(config, ServerConfig::new().limits(limits()));
+        let of_http2 = server::Http2Config::new().prior_knowledge(true).settings_timeout(SLOW);
+        let http = ServerConfig::new().limits(limits()).http2(of_http2);
+        let seed = HttpSeed::<Site<()>>::new(config, http);
         creator.add_machine_with(|scope| {
             Response::attempt(|| {
                 let listener = SimTcpListener::bind(&address, &ListenOptions::new(), scope)?;
@@ -250,7 +256,12 @@ fn converse(sim: &mut Sim) -> Result<(), BoxError> {
     let clients = sim.host("clients", move |boot| {
         let mut creator: Loop<Machines, _> = boot.new_loop()?;
         let pool = creator.add_part(Machines::Pool, |scope| {
-            Ok(PoolMachine::new(PoolConfig::new(), ClientConfig::new().limits(limits()), scope))
+            let of_http2 = client::Http2Config::new()
+                .prior_knowledge(http2)
+                .settings_timeout(SLOW)
+                .ping_timeout(SLOW);
+            let http = ClientConfig::new().limits(limits()).http2(of_http2);
+            Ok(PoolMachine::new(PoolConfig::new(), http, scope))
         })?;
         Ok(creator.instantiate(World { pool, log: shared.clone() }))
     })?;
@@ -283,5 +294,10 @@ fn converse(sim: &mut Sim) -> Result<(), BoxError> {
 
 #[test]
 fn messages_come_back_whole_in_order_and_at_most_once() {
-    stage::check(converse);
+    stage::check(|sim| converse(sim, false));
+}
+
+#[test]
+fn on_streams_of_http2_they_do_as_well() {
+    stage::check(|sim| converse(sim, true));
 }
