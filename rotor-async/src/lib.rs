@@ -39,6 +39,7 @@
 //! | [`Driven`], [`Poller`] | a future inside a machine; what polls anything else there |
 //! | [`Task`], [`TaskSeed`] | a machine that drives one future |
 //! | [`sleep`], [`sleep_until`], [`wait`] | the loop's time, and values to the machine, awaited |
+//! | [`offload`], [`Offload`], [`Unworked`] | work for another thread, awaited |
 //! | `http` | async handlers for rotor-http |
 //! | `Tokio`, `Compat` | a tokio runtime beside the loops, for futures that are polled on them |
 //! | `SpawnOn` | work for a tokio runtime, whose value comes back |
@@ -73,6 +74,7 @@
 mod driven;
 #[cfg(feature = "http")]
 pub mod http;
+mod offload;
 mod poller;
 mod sleep;
 #[cfg(feature = "tokio")]
@@ -83,6 +85,7 @@ mod tokio_runtime;
 mod wait;
 
 pub use self::driven::Driven;
+pub use self::offload::{Offload, Unworked, offload};
 pub use self::poller::Poller;
 pub use self::sleep::{Sleep, sleep, sleep_until};
 #[cfg(feature = "tokio")]

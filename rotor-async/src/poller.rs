@@ -7,6 +7,8 @@ use std::task::{Context, Waker};
 
 use rotor_core::{Scope, Time};
 
+use crate::offload::Start;
+
 /// What a machine polls futures with: a waker that wakes the machine, and the loop's time for the
 /// [sleeps](crate::sleep) in them.
 ///
@@ -24,6 +26,8 @@ type Sleeps = BTreeMap<(Time, u64), Waker>;
 struct Current {
     now: Time,
     sleeps: Sleeps,
+    /// What is done behind it, with the scope.
+    starts: Vec<Start>,
 }
 
 thread_local! {
@@ -47,12 +51,18 @@ impl Poller {
     ) -> R {
         let now = scope.now();
         self.wake_sleepers(now);
-        let current = Current { now, sleeps: std::mem::take(&mut self.sleeps) };
+        let sleeps = std::mem::take(&mut self.sleeps);
+        let current = Current { now, sleeps, starts: Vec::new() };
         let outer = CURRENT.replace(Some(current));
         // Whatever happens in the poll: a panic leaves no poll under way.
         let within = Within { outer, sleeps: &mut self.sleeps };
         let polled = poll(&mut Context::from_waker(&self.waker));
+        let starts = CURRENT
+            .with_borrow_mut(|current| current.as_mut().map(|it| std::mem::take(&mut it.starts)));
         drop(within);
+        for start in starts.into_iter().flatten() {
+            start(scope);
+        }
         polled
     }
 
@@ -98,6 +108,17 @@ impl Drop for Within<'_> {
 /// The loop's time, in a poll.
 pub(crate) fn now() -> Option<Time> {
     CURRENT.with_borrow(|current| current.as_ref().map(|current| current.now))
+}
+
+/// To be done behind the poll. Returns whether there is one.
+pub(crate) fn start(start: Start) -> bool {
+    CURRENT.with_borrow_mut(|current| match current {
+        Some(current) => {
+            current.starts.push(start);
+            true
+        }
+        None => false,
+    })
 }
 
 /// The sleeper of this number is to be woken then. Nothing outside of a poll.

@@ -30,7 +30,9 @@
 //!   function is called; answers are whole. What streams is a [`Server`](rotor_http::server::Server)
 //!   of its own, or a tower service (`rotor-tower`).
 //! * **The context** of the loop is at hand where the future is made, not in it:
-//!   [`with_scope`].
+//!   [`with_scope`]. Time, other threads and other machines are at hand in it as well
+//!   ([`sleep`](crate::sleep), [`offload`](crate::offload), [`wait`](crate::wait)).
+//! * **Files** beside a function: [`run_with_files`].
 
 mod answer;
 mod handler;
@@ -40,4 +42,4 @@ mod server;
 pub use self::answer::Answer;
 pub use self::handler::{Handler, WithScope, with_scope};
 pub use self::request::Request;
-pub use self::server::{AsyncServer, run, serve};
+pub use self::server::{AsyncServer, run, run_with_files, serve};

@@ -5,7 +5,10 @@ use std::marker::PhantomData;
 use std::task::Poll;
 
 use rotor_core::Scope;
-use rotor_http::server::{Head, Next, NoUpgrade, RecvMode, Response, Serve, ServeError, Server};
+use rotor_http::files::{Files, StaticFiles};
+use rotor_http::server::{
+    Head, Next, NoUpgrade, RecvMode, Response, Route, Routed, Serve, ServeError, Server,
+};
 
 use super::answer::Answer;
 use super::handler::Handler;
@@ -57,6 +60,56 @@ where
     C: 'static,
 {
     serve.run::<AsyncServer<H, C>>(move || (handler.clone(), context()))
+}
+
+/// The same, where what is below a path is files: that at which they are
+/// [mounted](rotor_http::files::FilesConfig::mounted_at). All other requests are for the function.
+///
+/// ```no_run
+/// use rotor_async::http::{Answer, Request, run_with_files};
+/// use rotor_http::files::FilesConfig;
+/// use rotor_http::server::Serve;
+///
+/// async fn hello(_: Request) -> Answer {
+///     Answer::from("Hello!")
+/// }
+///
+/// fn main() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+///     let files = FilesConfig::new("public").mounted_at("/static").open()?;
+///     Ok(run_with_files(Serve::new("127.0.0.1:3000"), hello, files, || ())?)
+/// }
+/// ```
+///
+/// # Errors
+///
+/// As [`Serve::run`].
+pub fn run_with_files<H, C>(
+    serve: Serve,
+    handler: H,
+    files: Files,
+    context: impl Fn() -> C + Clone + Send + 'static,
+) -> Result<(), ServeError>
+where
+    H: Handler<C> + Send,
+    C: 'static,
+{
+    serve.run::<Routed<BesideFiles<H, C>>>(move || ((handler.clone(), files.clone()), context()))
+}
+
+/// Files where they are mounted, the function for all else.
+struct BesideFiles<H, C>(PhantomData<fn(H, C)>);
+
+impl<H: Handler<C>, C: 'static> Route for BesideFiles<H, C> {
+    type First = AsyncServer<H, C>;
+    type Second = StaticFiles<C>;
+
+    fn is_first(_: &Head<'_>) -> bool {
+        true
+    }
+
+    fn is_first_of(head: &Head<'_>, _: &H, files: &Files) -> bool {
+        !files.are_at(head.path())
+    }
 }
 
 impl<H: Handler<C>, C> AsyncServer<H, C> {

@@ -1,0 +1,229 @@
+//! `offload`: work for another thread, asked for within a future.
+
+use std::error::Error;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+
+use rotor_core::{Future as Value, Lost, Outcome, Scope};
+
+use crate::poller;
+
+/// Has a thread of the loop's pool do `work`, and gives what comes of it: as
+/// [`Scope::offload`](rotor_core::Scope::offload) does, for a future, which has no scope.
+///
+/// The work is offered once the poll in which this is polled first has returned. Dropped before the
+/// work has begun, it is not done; what has begun goes on, and its value is dropped. In a simulation
+/// that decides when it is done.
+///
+/// # Errors
+///
+/// [`Unworked`]: the pool is full, or the work has panicked.
+///
+/// # Panics
+///
+/// When it is polled by anybody but a [`Poller`](crate::Poller), as [`sleep`](crate::sleep) does.
+///
+/// # Examples
+///
+/// ```
+/// # fn heavy() -> u32 { 42 }
+/// async fn answer() -> String {
+///     match rotor_async::offload(heavy).await {
+///         Ok(number) => number.to_string(),
+///         Err(unworked) => unworked.to_string(),
+///     }
+/// }
+/// # let _ = answer;
+/// ```
+#[doc(alias = "spawn_blocking")]
+pub fn offload<T, F>(work: F) -> Offload<T>
+where
+    T: Send + 'static,
+    F: FnOnce() -> T + Send + 'static,
+{
+    Offload { stage: Stage::New(Box::new(work)) }
+}
+
+/// The future of [`offload`].
+#[must_use = "a future does nothing unless it is awaited"]
+pub struct Offload<T> {
+    stage: Stage<T>,
+}
+
+enum Stage<T> {
+    New(Box<dyn FnOnce() -> T + Send>),
+    Asked(Arc<Shared<T>>),
+    Over,
+}
+
+// Nothing of it is ever borrowed from itself.
+impl<T> Unpin for Offload<T> {}
+
+/// What the future, the poll's end and the thread that works share.
+struct Shared<T>(Mutex<State<T>>);
+
+struct State<T> {
+    job: Job,
+    value: Option<T>,
+    waker: Waker,
+}
+
+enum Job {
+    /// The poll has not returned yet.
+    Unoffered,
+    Full,
+    Offered(Value<()>),
+    /// Nobody waits any more.
+    Cancelled,
+}
+
+impl<T> Shared<T> {
+    fn lock(&self) -> MutexGuard<'_, State<T>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Who gives work to other threads: a scope, whatever its context.
+pub(crate) trait Pool {
+    /// Absent: it is full.
+    fn give(&self, job: Box<dyn FnOnce() + Send>) -> Option<Value<()>>;
+}
+
+impl<C> Pool for Scope<'_, C> {
+    fn give(&self, job: Box<dyn FnOnce() + Send>) -> Option<Value<()>> {
+        self.offload(job).ok()
+    }
+}
+
+/// What is done once a poll has returned.
+pub(crate) type Start = Box<dyn FnOnce(&dyn Pool)>;
+
+fn start<T: Send + 'static>(shared: Arc<Shared<T>>, work: Box<dyn FnOnce() -> T + Send>) -> Start {
+    Box::new(move |pool| {
+        if matches!(shared.lock().job, Job::Cancelled) {
+            return;
+        }
+        let told = shared.clone();
+        let given = pool.give(Box::new(move || {
+            let value = work();
+            let mut state = told.lock();
+            state.value = Some(value);
+            let waker = state.waker.clone();
+            drop(state);
+            // Besides the machine: the future may be in a set that polls whom its wakers name.
+            waker.wake();
+        }));
+        let mut state = shared.lock();
+        state.job = given.map_or(Job::Full, Job::Offered);
+        if let Job::Full = state.job {
+            let waker = state.waker.clone();
+            drop(state);
+            waker.wake();
+        }
+    })
+}
+
+impl<T: Send + 'static> Future for Offload<T> {
+    type Output = Result<T, Unworked>;
+
+    fn poll(
+        mut self: std::pin::Pin<&mut Offload<T>>,
+        context: &mut Context<'_>,
+    ) -> Poll<Result<T, Unworked>> {
+        let shared = match std::mem::replace(&mut self.stage, Stage::Over) {
+            Stage::New(work) => {
+                let waker = context.waker().clone();
+                let state = State { job: Job::Unoffered, value: None, waker };
+                let shared = Arc::new(Shared(Mutex::new(state)));
+                let is_begun = poller::start(start(shared.clone(), work));
+                assert!(is_begun, "`offload` is polled where a loop drives it; see its docs");
+                self.stage = Stage::Asked(shared);
+                return Poll::Pending;
+            }
+            Stage::Asked(shared) => shared,
+            Stage::Over => return Poll::Pending,
+        };
+        let ended = shared.lock().ended(context.waker());
+        if ended.is_pending() {
+            self.stage = Stage::Asked(shared);
+        }
+        ended
+    }
+}
+
+impl<T> State<T> {
+    fn ended(&mut self, waker: &Waker) -> Poll<Result<T, Unworked>> {
+        self.waker.clone_from(waker);
+        // Before a look at the value, which is there once the job is done.
+        let is_lost = match std::mem::replace(&mut self.job, Job::Cancelled) {
+            Job::Unoffered => {
+                self.job = Job::Unoffered;
+                None
+            }
+            Job::Full => Some(Unworked::Full),
+            Job::Offered(job) => match job.take() {
+                Outcome::Pending(job) => {
+                    self.job = Job::Offered(job);
+                    None
+                }
+                Outcome::Value(()) => Some(Unworked::Lost(Lost::Dropped)),
+                Outcome::Lost(lost) => Some(Unworked::Lost(lost)),
+            },
+            Job::Cancelled => Some(Unworked::Lost(Lost::Dropped)),
+        };
+        match (self.value.take(), is_lost) {
+            (Some(value), _) => Poll::Ready(Ok(value)),
+            (None, Some(lost)) => Poll::Ready(Err(lost)),
+            (None, None) => Poll::Pending,
+        }
+    }
+}
+
+/// What has not begun need not be done. The work itself holds the other end.
+impl<T> Drop for Offload<T> {
+    fn drop(&mut self) {
+        if let Stage::Asked(shared) = &self.stage {
+            let job = std::mem::replace(&mut shared.lock().job, Job::Cancelled);
+            drop(job);
+        }
+    }
+}
+
+impl<T> fmt::Debug for Offload<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let stage = match self.stage {
+            Stage::New(_) => "new",
+            Stage::Asked(_) => "asked",
+            Stage::Over => "over",
+        };
+        f.debug_struct("Offload").field("stage", &stage).finish()
+    }
+}
+
+/// Why work for another thread came to nothing.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Unworked {
+    /// More waits already than the pool takes: nobody's fault. Say "busy", or try again later.
+    Full,
+    /// It was begun, or waited for that, and has no value: it panicked, as a rule.
+    Lost(Lost),
+}
+
+impl fmt::Display for Unworked {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Unworked::Full => f.write_str("the pool for other work is full"),
+            Unworked::Lost(_) => f.write_str("work on another thread came to nothing"),
+        }
+    }
+}
+
+impl Error for Unworked {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            Unworked::Full => None,
+            Unworked::Lost(lost) => Some(lost),
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! Work for other threads, asked for within futures, on a loop as programs have it.
+
+use std::future::{Future, poll_fn};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::mpsc;
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread;
+
+use rotor_async::{Task, Unworked, offload};
+use rotor_core::{Config, Exit, Loop, Lost, OffloadPool};
+use rotor_stream::testing::TestLoop;
+
+/// Runs a loop until this future ends, and returns what that gives.
+fn drive<T: 'static>(config: Config, future: impl Future<Output = T> + 'static) -> T {
+    let (told, heard) = mpsc::channel();
+    let mut creator = Loop::<Task<()>>::new(&config).expect("a loop");
+    let started = creator.add_machine_with(|scope| {
+        let telling = async move { told.send(future.await).expect("the test waits") };
+        Task::start(telling, scope)
+    });
+    started.expect("there is room");
+    assert_eq!(creator.instantiate(()).run().expect("it runs"), Exit::Empty);
+    heard.try_recv().expect("the loop has ended with the task")
+}
+
+#[test]
+fn work_is_done_on_another_thread_and_its_value_comes_back() {
+    let here = thread::current().id();
+    let sum = drive(Config::new(), async move {
+        let elsewhere = offload(|| thread::current().id()).await;
+        assert_ne!(elsewhere.expect("it is done"), here);
+        let (a, b) = (offload(|| 20), offload(|| 22));
+        a.await.expect("it is done") + b.await.expect("it is done")
+    });
+    assert_eq!(sum, 42);
+}
+
+#[test]
+fn work_that_panics_says_so_and_costs_nothing_else() {
+    let done = drive(Config::new(), async {
+        (offload(|| -> u32 { panic!("as asked") }).await, offload(|| 1).await)
+    });
+    assert_eq!(done, (Err(Unworked::Lost(Lost::Panicked)), Ok(1)));
+}
+
+struct Inner(AtomicBool, Waker);
+
+impl Wake for Inner {
+    fn wake(self: Arc<Inner>) {
+        self.0.store(true, Ordering::SeqCst);
+        self.1.wake_by_ref();
+    }
+}
+
+/// In a set with wakers of its own a future is polled where those are woken, and only then.
+#[test]
+fn the_value_wakes_the_future_that_waits_for_it() {
+    let mut work = Box::pin(offload(|| 5));
+    let mut inner: Option<Arc<Inner>> = None;
+    let done = drive(
+        Config::new(),
+        poll_fn(move |context| {
+            let inner =
+                inner.get_or_insert_with(|| Arc::new(Inner(true.into(), context.waker().clone())));
+            if !inner.0.swap(false, Ordering::SeqCst) {
+                return Poll::Pending;
+            }
+            let waker = Waker::from(inner.clone());
+            work.as_mut().poll(&mut Context::from_waker(&waker))
+        }),
+    );
+    assert_eq!(done, Ok(5));
+}
+
+#[test]
+fn work_that_nobody_waits_for_is_not_begun() {
+    static BEGUN: AtomicU32 = AtomicU32::new(0);
+    let begin = || offload(|| BEGUN.fetch_add(1, Ordering::SeqCst));
+    let pool = OffloadPool::builder().threads_max(1).build().expect("a pool");
+    let (begun, has_begun) = mpsc::channel();
+    let (end, ends) = mpsc::channel::<()>();
+    drive(Config::new().offload_pool(pool), async move {
+        let mut noop = Context::from_waker(Waker::noop());
+        // Dropped in the poll in which it was asked for.
+        assert!(Box::pin(begin()).as_mut().poll(&mut noop).is_pending());
+        // Dropped behind another one, on a pool of one thread.
+        let mut first = Box::pin(offload(move || {
+            begun.send(()).expect("the test waits");
+            ends.recv().is_err()
+        }));
+        let mut second = Some(Box::pin(begin()));
+        let mut end = Some(end);
+        poll_fn(move |context| {
+            let polled = first.as_mut().poll(context);
+            if let Some(waiting) = &mut second {
+                assert!(waiting.as_mut().poll(context).is_pending());
+            }
+            if has_begun.try_recv().is_ok() {
+                drop((second.take(), end.take()));
+            } else if end.is_some() {
+                context.waker().wake_by_ref();
+            }
+            polled
+        })
+        .await
+        .expect("it is done");
+    });
+    assert_eq!(BEGUN.load(Ordering::SeqCst), 0);
+}
+
+#[test]
+fn where_there_is_no_room_the_future_hears_of_it() {
+    // A loop in memory has no pool.
+    let mut test = TestLoop::<Task<Option<Unworked>>>::new(None);
+    let (told, heard) = mpsc::channel();
+    test.add(|scope| {
+        let telling = async move { told.send(offload(|| 1).await).expect("the test waits") };
+        Task::start(telling, scope)
+    });
+    test.settle();
+    assert_eq!(heard.try_recv(), Ok(Err(Unworked::Full)));
+}
