@@ -1,28 +1,32 @@
-//! A REST service over SQLite: routes, JSON in and out, a database that blocks on other threads.
+//! A REST service over SQLite: routes, JSON in and out, static files, a database that blocks on other
+//! threads.
 //!
 //! ```text
-//! cargo run --release -p rotor-examples --example rest_service [ADDRESS [FILE]]
+//! cargo run --release -p rotor-examples --example rest_service [ADDRESS [FILE [DIRECTORY]]]
 //! ```
 //!
 //! `GET /notes?limit=20` lists them, `POST /notes` adds one (`{"text": ".."}`), `GET` and `DELETE` of
-//! `/notes/ID` are about one; every refusal is JSON too. Handlers are async functions: each hands its
-//! question to a thread of the pool (`Scope::offload`), which has a connection of its own, and waits for
-//! the answer.
+//! `/notes/ID` are about one; `GET /later` answers after a tenth of a second; below `/static` are the
+//! files of a directory. Every refusal is JSON too. Handlers are async functions; each asks the
+//! database on a thread of the pool, which has a connection of its own, and waits for the answer.
 //!
-//! It listens on 127.0.0.1:3000 and keeps the notes in `notes.sqlite` unless told otherwise. SIGINT or
-//! SIGTERM lets the requests that are under way finish.
+//! It listens on 127.0.0.1:3000, keeps the notes in `notes.sqlite` and has the files of the current
+//! directory unless told otherwise. SIGINT or SIGTERM lets the requests that are under way finish.
+//!
+//! The same on axum is `benches/peers/rest-axum`; `tests/long/first-service` compares them.
 #![forbid(unsafe_code)]
 
 mod notes;
 mod service;
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Arc;
 
+use rotor::BoxError;
+use rotor::http::files::FilesConfig;
 use rotor::http::server::Serve;
-use rotor::{BoxError, Scope};
-use rotor_async::http::{run, with_scope};
+use rotor_async::http::run_with_files;
 use rotor_examples::program;
 
 fn main() -> ExitCode {
@@ -31,10 +35,10 @@ fn main() -> ExitCode {
 
 fn rest_service() -> Result<(), BoxError> {
     let address = program::argument(1, SocketAddr::from(([127, 0, 0, 1], 3000)))?;
-    let file = PathBuf::from(program::argument(2, "notes.sqlite".to_owned())?);
-    notes::create(&file)?;
-    let service = service::Service::new(file)?;
-    let answer =
-        with_scope(move |request, scope: &mut Scope<'_, ()>| service.answer(request, scope));
-    Ok(run(Serve::new(address), answer, || ())?)
+    let notes = notes::open(program::argument(2, "notes.sqlite".to_owned())?)?;
+    let files = FilesConfig::new(program::argument(3, ".".to_owned())?);
+    let files = files.mounted_at("/static").open()?;
+    let routes = Arc::new(service::routes()?);
+    let answer = move |request| service::answer(request, routes.clone(), notes.clone());
+    Ok(run_with_files(Serve::new(address), answer, files, || ())?)
 }

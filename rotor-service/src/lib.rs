@@ -65,6 +65,7 @@
 //! | `Pairs` | queries and forms: 400, 413 |
 //! | `Multipart`, `MultipartConfig`, `Piece`, `Part`, `PartHead` | forms with files, whole or as they come: 400, 413, 415 |
 //! | `Compression`, `Taken`, `Encoding`, `Encoder`, `Coding`, `CompressionLayer` | answers made smaller |
+//! | `PerThread` | a database that blocks, with a connection for each thread |
 //! | `Cookies`, `SetCookie`, `SameSite` | what browsers keep |
 //! | `Cors`, `Crossing`, `CorsLayer` | which pages of other origins may ask |
 //!
@@ -94,6 +95,7 @@
 //! * `json`: bodies that are JSON, by serde and serde_json.
 //! * `multipart`: forms with files.
 //! * `pairs`: queries and forms.
+//! * `per-thread`: what blocks, one for each thread of the pool.
 //! * `routes`: tables of routes, by matchit.
 //! * `zstd`: answers as zstd too. It compiles C.
 //!
@@ -129,10 +131,13 @@ mod pairs;
     feature = "json",
     feature = "multipart",
     feature = "pairs",
+    feature = "per-thread",
     feature = "routes"
 ))]
 #[doc = include_str!("../../doc/guide/service.md")]
 mod guide {}
+#[cfg(feature = "per-thread")]
+mod per_thread;
 mod refused;
 #[cfg(feature = "routes")]
 mod routes;
@@ -154,6 +159,8 @@ pub use self::cors_layer::CorsLayer;
 pub use self::multipart::{Multipart, MultipartConfig, Part, PartHead, Piece};
 #[cfg(feature = "pairs")]
 pub use self::pairs::{PAIRS_MAX, Pairs};
+#[cfg(feature = "per-thread")]
+pub use self::per_thread::PerThread;
 pub use self::refused::{REASON_CHARS_MAX, Refused};
 #[cfg(feature = "routes")]
 pub use self::routes::{Parameters, RouteError, Routes};

@@ -281,11 +281,17 @@ fn the_constants_of_the_crates_for_services_are_as_the_page_says() {
         ("WHOLE_BYTES_MAX", rotor_service::WHOLE_BYTES_MAX),
         ("ENCODER_BYTES_MAX", rotor_service::ENCODER_BYTES_MAX),
     ];
-    for (heading, coded) in
-        [("Constants of `rotor_tower`", &tower[..]), ("Constants of `rotor_service`", &service)]
-    {
+    for (heading, coded, times) in [
+        (
+            "Constants of `rotor_tower`",
+            &tower[..],
+            &[("HALF_CLOSE_TIMEOUT", rotor_tower::HALF_CLOSE_TIMEOUT)][..],
+        ),
+        ("Constants of `rotor_service`", &service, &[]),
+    ] {
         let coded = coded.iter().map(|(name, value)| (name.to_string(), *value as u128));
-        assert_eq!(documented(&page, heading), coded.collect::<Limit>(), "{heading}");
+        let times = times.iter().map(|(name, value)| (name.to_string(), value.as_nanos()));
+        assert_eq!(documented(&page, heading), coded.chain(times).collect::<Limit>(), "{heading}");
     }
 }
 

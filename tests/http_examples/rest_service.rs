@@ -61,6 +61,20 @@ fn notes_are_kept_and_outlive_the_program() {
 }
 
 #[test]
+fn a_delay_and_files_stand_beside_the_notes() {
+    let directory = Directory::new("beside");
+    fs::write(directory.0.join("page.html"), "<p>a page\n").expect("a file");
+    let server = directory.start();
+    let (head, body) = ask(&server, "GET /static/page.html", "", "");
+    assert!(head.starts_with("HTTP/1.1 200 ") && body == "<p>a page\n", "{head}");
+    for start in ["GET /static/none", "GET /static/../notes.sqlite", "GET /page.html"] {
+        assert_eq!(&ask(&server, start, "", "").0[9..12], "404", "{start}");
+    }
+    let (head, body) = ask(&server, "GET /later", "", "");
+    assert_eq!((&head[9..12], body.as_str()), ("200", "later\n"));
+}
+
+#[test]
 fn every_refusal_has_its_status_and_says_why_in_json() {
     let directory = Directory::new("refusals");
     let server = directory.start();
