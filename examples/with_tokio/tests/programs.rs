@@ -1,0 +1,125 @@
+//! The programs as processes, against servers of rotor's on a thread beside.
+
+// Of the example `grpc_greeter`, its server's half.
+#[path = "../../grpc_greeter/greeter.rs"]
+mod greeter;
+#[path = "../../grpc_greeter/wire.rs"]
+mod wire;
+
+use std::net::SocketAddr;
+use std::process::Command;
+use std::sync::mpsc;
+use std::thread::{self, JoinHandle};
+
+use rotor::http::Status;
+use rotor::http::server::{
+    self, Head, Http2Config, HttpAccept, HttpSeed, Next, NoUpgrade, Response, Server, ServerConfig,
+};
+use rotor::net::{ListenOptions, Listener, TcpListener};
+use rotor::{Config, Loop, LoopHandle, Scope};
+
+/// A loop that serves, until it is dropped.
+struct Served {
+    address: SocketAddr,
+    handle: LoopHandle,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Served {
+    fn start<S: Server<Context = (), Seed = ()> + 'static>() -> Served {
+        let (told, heard) = mpsc::channel();
+        let thread = thread::spawn(move || {
+            let mut creator =
+                Loop::<HttpAccept<S, TcpListener>>::new(&Config::new()).expect("a loop");
+            let mut bound = None;
+            let added = creator.add_machine_with(|scope| {
+                let any = SocketAddr::from(([127, 0, 0, 1], 0));
+                let listener =
+                    TcpListener::bind(&any, &ListenOptions::new(), scope).expect("a port");
+                bound = listener.local_address();
+                let http2 = Http2Config::new().prior_knowledge(true);
+                let seed = HttpSeed::new((), ServerConfig::new().http2(http2));
+                server::listen(listener, seed, scope)
+            });
+            added.expect("there is room");
+            let mut instance = creator.instantiate(());
+            told.send((bound.expect("it was bound"), instance.handle())).expect("the test waits");
+            instance.run().expect("it runs");
+        });
+        let (address, handle) = heard.recv().expect("it listens");
+        Served { address, handle, thread: Some(thread) }
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        self.handle.stop();
+        let ended = self.thread.take().map(JoinHandle::join);
+        assert!(thread::panicking() || matches!(ended, Some(Ok(()))));
+    }
+}
+
+/// Says hello, and 404 to all else.
+struct Hello;
+
+impl Server for Hello {
+    type Context = ();
+    type Seed = ();
+    type Upgrade = NoUpgrade<()>;
+
+    fn headers_received(
+        _: (),
+        head: &Head<'_>,
+        response: &mut Response<'_>,
+        _: &mut Scope<'_, ()>,
+    ) -> Next<Self> {
+        let (status, body) = match head.path() {
+            "/" => (Status::OK, "Hello!\n"),
+            _ => (Status::NOT_FOUND, "nothing\n"),
+        };
+        response.reply(status, "text/plain", body.as_bytes()).into()
+    }
+}
+
+/// Whether it ended well, and what it said.
+fn run(program: &str, arguments: &[&str]) -> (bool, String) {
+    let output = Command::new(program).args(arguments).output().expect("it starts");
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    (output.status.success(), said)
+}
+
+#[test]
+fn reqwest_asks_from_a_machine() {
+    let served = Served::start::<Hello>();
+    let program = env!("CARGO_BIN_EXE_with_reqwest");
+    let url = format!("http://{}/", served.address);
+    assert_eq!(run(program, &[&url]), (true, "Hello!\n".to_owned()));
+    assert_eq!(run(program, &[&format!("{url}none")]), (false, String::new()));
+}
+
+#[test]
+fn sqlx_asks_from_a_machine() {
+    let file = std::env::temp_dir().join(format!("rotor-sqlx-{}.sqlite", std::process::id()));
+    let name = file.to_string_lossy().into_owned();
+    let program = env!("CARGO_BIN_EXE_with_sqlx");
+    for count in 1..=3 {
+        assert_eq!(run(program, &[&name]), (true, format!("run {count} times\n")));
+    }
+    assert_eq!(run(program, &["/nowhere/there.sqlite"]), (false, String::new()));
+    for end in ["", "-shm", "-wal"] {
+        let _best_effort = std::fs::remove_file(format!("{name}{end}"));
+    }
+}
+
+#[test]
+fn tonic_asks_from_a_machine() {
+    let served = Served::start::<greeter::Greeter>();
+    let program = env!("CARGO_BIN_EXE_with_tonic");
+    let url = format!("http://{}", served.address);
+    let said = "Hello, Ann!\nHello, Ann! (1 of 3)\nHello, Ann! (2 of 3)\nHello, Ann! (3 of 3)\n";
+    assert_eq!(run(program, &[&url, "Ann"]), (true, said.to_owned()));
+    // One that speaks no gRPC.
+    let other = Served::start::<Hello>();
+    let url = format!("http://{}", other.address);
+    assert_eq!(run(program, &[&url, "Ann"]), (false, String::new()));
+}
