@@ -1,15 +1,17 @@
 //! Layers around async handlers, and refusals, on a connection.
 
 use rotor_async::http::{Answer, AsyncServer, Handler, Request};
-use rotor_http::server::{Connection, HttpSeed, ServerConfig};
+use rotor_core::Scope;
+use rotor_http::server::{
+    Connection, Head, HttpSeed, Next, NoUpgrade, Response, Server, ServerConfig,
+};
 use rotor_http::{Method, Status};
-use rotor_service::{Compression, Cors, Refused, Routes, json};
+use rotor_service::{Compression, Cors, Encoder, Refused, Routes, json};
 use rotor_stream::testing::Driver;
 
 /// Head, in one line, and body.
 fn ask<H: Handler<()>>(handler: H, start: &str, fields: &str, body: &str) -> (String, Vec<u8>) {
-    type Server<H> = Connection<AsyncServer<H, ()>>;
-    let mut driver: Driver<Server<H>> =
+    let mut driver: Driver<Connection<AsyncServer<H, ()>>> =
         Driver::new(HttpSeed::new(handler, ServerConfig::new()), ());
     let length = body.len();
     let request =
@@ -149,4 +151,88 @@ fn a_body_that_is_not_json_has_its_status_and_says_so_in_json() {
             assert!(text.starts_with("{\"error\":\"") && text.ends_with("\"}"), "{text}");
         }
     }
+}
+
+/// Lines, as many as there are, each once there is room for it.
+struct Lines {
+    encoder: Option<Encoder>,
+    left: u32,
+}
+
+impl Lines {
+    fn pump(mut self, response: &mut Response<'_>) -> Next<Self> {
+        while self.left > 0 && response.room() > 0 {
+            self.left -= 1;
+            let line = format!("line {} of many, all alike\n", self.left);
+            let written = match &mut self.encoder {
+                Some(encoder) => {
+                    response.write_body(encoder.write(line.as_bytes()).expect("memory"))
+                }
+                None => response.write_body(line),
+            };
+            written.expect("an open body");
+        }
+        if self.left > 0 {
+            return Next::go_on(self).keep_deadline();
+        }
+        if let Some(encoder) = self.encoder.take() {
+            response.write_body(encoder.finish().expect("memory")).expect("an open body");
+        }
+        response.done().expect("an open body");
+        Next::finished()
+    }
+}
+
+impl Server for Lines {
+    type Context = ();
+    type Seed = ();
+    type Upgrade = NoUpgrade<()>;
+
+    fn headers_received(
+        _: (),
+        head: &Head<'_>,
+        response: &mut Response<'_>,
+        _: &mut Scope<'_, ()>,
+    ) -> Next<Self> {
+        let fields = head.fields().iter().map(|field| (field.name, field.value));
+        let encoding = Compression::new().check(fields).encoding(Status::OK, "text/plain", None);
+        response.status(Status::OK).expect("first");
+        for (name, value) in encoding.fields() {
+            response.add_header(name, value).expect("a field");
+        }
+        response.add_chunked().and_then(|()| response.done_headers()).expect("a head");
+        Lines { encoder: encoding.encoder(), left: 20_000 }.pump(response)
+    }
+
+    fn response_flushed(self, response: &mut Response<'_>, _: &mut Scope<'_, ()>) -> Next<Self> {
+        self.pump(response)
+    }
+}
+
+#[test]
+fn a_stream_is_compressed_as_it_is_written() {
+    use std::io::Read;
+
+    let asked = |fields: &str| {
+        let mut driver: Driver<Connection<Lines>> =
+            Driver::new(HttpSeed::new((), ServerConfig::new()), ());
+        driver.send(format!("GET / HTTP/1.1\r\nHost: a\r\n{fields}\r\n").as_bytes());
+        let received = driver.take_received();
+        let end = received.windows(4).position(|octets| octets == b"\r\n\r\n").expect("a head");
+        let (mut body, mut rest) = (Vec::new(), &received[end + 4..]);
+        while let Some(line) = rest.windows(2).position(|octets| octets == b"\r\n") {
+            let size = str::from_utf8(&rest[..line]).expect("a size");
+            let size = usize::from_str_radix(size, 16).expect("a size");
+            body.extend_from_slice(&rest[line + 2..line + 2 + size]);
+            rest = &rest[line + 2 + size + 2..];
+        }
+        (String::from_utf8_lossy(&received[..end]).into_owned(), body)
+    };
+    let (head, plain) = asked("");
+    assert!(!head.contains("Content-Encoding") && head.contains("Vary: Accept-Encoding"), "{head}");
+    let (head, coded) = asked(GZIP);
+    assert!(head.contains("Content-Encoding: gzip") && coded.len() < plain.len() / 4, "{head}");
+    let mut decoded = Vec::new();
+    flate2::read::GzDecoder::new(&coded[..]).read_to_end(&mut decoded).expect("it is whole");
+    assert!(decoded == plain && plain.starts_with(b"line 19999 "));
 }

@@ -28,7 +28,7 @@
 //!
 //! | | |
 //! |--|--|
-//! | [`serve`], [`Tower::run`] | a whole program: listening, threads, signals, draining |
+//! | [`serve`], [`serve_on`], [`Tower::run`] | a whole program: listening, threads, signals, draining |
 //! | [`Tower`] | a service, and what it is served with: a seed of `rotor_http`'s servers |
 //! | [`TowerServer`] | the server: one request that a service answers |
 //! | [`Body`], [`BodyLost`] | the body of a request, as services are given it |
@@ -96,7 +96,7 @@ pub use self::body::Body;
 pub use self::body_lost::BodyLost;
 pub use self::inbound::HELD_BYTES_MAX;
 pub use self::outbound::FRAMES_MAX;
-pub use self::serve::serve;
+pub use self::serve::{serve, serve_on};
 pub use self::server::TowerServer;
 pub use self::tower::{HALF_CLOSE_TIMEOUT, Tower};
 pub use self::upgrade::Upgrade;

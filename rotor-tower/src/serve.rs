@@ -29,6 +29,21 @@ where
     Tower::new(service).run(Serve::new(address))
 }
 
+/// The same on a listener that is open, as `axum::serve` has it: `listener.into_std()?` of tokio's.
+///
+/// # Errors
+///
+/// As [`Tower::run`].
+pub fn serve_on<S, B>(listener: std::net::TcpListener, service: S) -> Result<(), BoxError>
+where
+    S: Service<http::Request<Body>, Response = http::Response<B>> + Clone + Send + 'static,
+    S::Error: Into<BoxError>,
+    B: http_body::Body + 'static,
+    B::Error: Into<BoxError>,
+{
+    Tower::new(service).run(Serve::on(listener))
+}
+
 impl<S> Tower<S> {
     /// Serves as `serve` says, until the process is asked to end.
     ///

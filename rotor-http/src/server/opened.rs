@@ -25,11 +25,22 @@ pub(super) fn open(
     options: &ListenOptions,
     threads: usize,
 ) -> Result<(Opened, Following), BoxError> {
-    let listeners =
-        first_of(addresses, |address| Ok(TcpListeners::bind(*address, options, threads)?))?;
+    let bind = |address: &SocketAddr| Ok(TcpListeners::bind(*address, options, threads)?);
+    Ok(one_for_each(first_of(addresses, bind)?))
+}
+
+/// One that is open already, for so many threads.
+pub(super) fn share(
+    listener: &std::net::TcpListener,
+    threads: usize,
+) -> Result<(Opened, Following), BoxError> {
+    Ok(one_for_each(TcpListeners::from_std(listener.try_clone()?, threads)?))
+}
+
+fn one_for_each(listeners: TcpListeners) -> (Opened, Following) {
     let address = listeners.local_address();
     let queues = listeners.map(|listener| vec![listener]).collect();
-    Ok((Opened { queues, address }, Box::new(|_| Ok(()))))
+    (Opened { queues, address }, Box::new(|_| Ok(())))
 }
 
 /// Takes the listeners of the process that serves at the path; without one, opens them. That one

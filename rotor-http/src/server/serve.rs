@@ -20,7 +20,7 @@ use super::connection::HttpSeed;
 use super::handler::Server;
 use super::head::Head;
 use super::listen::HttpAccept;
-use super::opened::{Opened, first_of, follow, open};
+use super::opened::{Opened, first_of, follow, open, share};
 use super::reply::Reply;
 use super::response::Response;
 use super::serve_error::ServeError;
@@ -93,6 +93,8 @@ where
 #[must_use = "nothing is served before `run`"]
 pub struct Serve {
     address: String,
+    /// One that listens already, in place of the address.
+    listener: Option<Arc<std::net::TcpListener>>,
     threads: usize,
     listen: ListenOptions,
     accept: AcceptConfig,
@@ -113,6 +115,7 @@ impl Serve {
     pub fn new(address: impl fmt::Display) -> Serve {
         Serve {
             address: address.to_string(),
+            listener: None,
             threads: 1,
             listen: ListenOptions::new(),
             accept: AcceptConfig::new(),
@@ -122,6 +125,14 @@ impl Serve {
             hand_over: None,
             health: None,
         }
+    }
+
+    /// The same on a listener that was opened elsewhere: by a runtime, or by who started the process.
+    /// Its [options](Serve::listen_options) are its own, and several [threads](Serve::threads) share
+    /// its queue. It is not [handed over](Serve::hand_over): [`run`](Serve::run) refuses that.
+    pub fn on(listener: std::net::TcpListener) -> Serve {
+        let address = listener.local_addr().map_or_else(|_| String::new(), |own| own.to_string());
+        Serve { listener: Some(Arc::new(listener)), ..Serve::new(address) }
     }
 
     /// Serves on so many threads, each with a loop, a listener and a context of its own; the system
@@ -234,6 +245,10 @@ impl Serve {
         parts: impl Fn() -> (S::Seed, S::Context) + Clone + Send + 'static,
     ) -> Result<(), ServeError> {
         let address = self.address.clone();
+        if self.listener.is_some() && self.hand_over.is_some() {
+            let cause = "a listener that was given is not handed over".into();
+            return Err(ServeError { address, cause });
+        }
         let served = self.addresses().and_then(|addresses| match self.threads {
             1 if self.hand_over.is_none() => self.run_here::<S>(&addresses, parts),
             _ => self.run_group::<S>(&addresses, parts),
@@ -259,9 +274,12 @@ impl Serve {
     ) -> Result<(), BoxError> {
         let mut bound = None;
         let mut instance = self.make::<S>(&parts, |scope| {
-            let listener = first_of(addresses, |address| {
-                Ok(TcpListener::bind(address, &self.listen, scope)?)
-            })?;
+            let listener = match &self.listener {
+                Some(given) => TcpListener::from_std(given.try_clone()?, scope)?,
+                None => first_of(addresses, |address| {
+                    Ok(TcpListener::bind(address, &self.listen, scope)?)
+                })?,
+            };
             bound = listener.local_address();
             Ok(vec![listener])
         })?;
@@ -279,9 +297,10 @@ impl Serve {
         parts: impl Fn() -> (S::Seed, S::Context) + Clone + Send + 'static,
     ) -> Result<(), BoxError> {
         let (threads, drain, health) = (self.threads, self.drain, self.health.clone());
-        let (opened, following) = match self.hand_over.as_deref() {
-            Some(path) => follow(path, addresses, &self.listen, threads, drain.time())?,
-            None => open(addresses, &self.listen, threads)?,
+        let (opened, following) = match (self.hand_over.as_deref(), &self.listener) {
+            (Some(path), _) => follow(path, addresses, &self.listen, threads, drain.time())?,
+            (None, Some(given)) => share(given, threads)?,
+            (None, None) => open(addresses, &self.listen, threads)?,
         };
         let Opened { queues, address } = opened;
         let group = LoopGroup::start(queues, move |listeners, _| {
