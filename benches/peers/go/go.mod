@@ -2,7 +2,10 @@ module rotor.example/peers
 
 go 1.26
 
-require github.com/valyala/fasthttp v1.74.0
+require (
+	github.com/gorilla/websocket v1.5.3
+	github.com/valyala/fasthttp v1.74.0
+)
 
 require (
 	github.com/klauspost/compress v1.20.0 // indirect

@@ -1,4 +1,4 @@
-//! hyper 1 on tokio-rustls with ring, on the current thread: `Hello, World!` over TLS, as
+//! hyper 1 on tokio-rustls with ring, on the current thread: `Hello, World!` and a body of 1 MiB over TLS, as
 //! `https_server` answers `GET /`.
 //!
 //! `CHAIN` and `KEY` name the files in PEM. Tickets as rustls' examples have them: its own
@@ -50,20 +50,29 @@ async fn serve() -> io::Result<()> {
     let listener = TcpListener::bind(contract::address()?).await?;
     println!("listening on https://{}/", listener.local_addr()?);
     let http = http1::Builder::new();
+    let large = Bytes::from(contract::body_1m());
     loop {
         let (socket, _) = listener.accept().await?;
-        let (acceptor, http) = (acceptor.clone(), http.clone());
+        let (acceptor, http, large) = (acceptor.clone(), http.clone(), large.clone());
         tokio::task::spawn(async move {
             // Errors end this connection only.
             socket.set_nodelay(true).ok()?;
             let socket = acceptor.accept(socket).await.ok()?;
-            http.serve_connection(TokioIo::new(socket), service_fn(answer)).await.ok()
+            let answer = service_fn(|request| answer(request, large.clone()));
+            http.serve_connection(TokioIo::new(socket), answer).await.ok()
         });
     }
 }
 
-async fn answer(_: Request<Incoming>) -> Result<Response<Full<Bytes>>, Infallible> {
-    let mut response = Response::new(Full::new(Bytes::from_static(b"Hello, World!")));
+async fn answer(
+    request: Request<Incoming>,
+    large: Bytes,
+) -> Result<Response<Full<Bytes>>, Infallible> {
+    let body = match request.uri().path() {
+        "/1m" => large,
+        _ => Bytes::from_static(b"Hello, World!"),
+    };
+    let mut response = Response::new(Full::new(body));
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/plain"));
     Ok(response)
 }

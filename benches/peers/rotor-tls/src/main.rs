@@ -1,0 +1,94 @@
+//! rotor with TLS, one loop: `Hello, World!` and a body of 1 MiB, set up as `https_server` is, every limit the default.
+//!
+//! `CHAIN` and `KEY` name the files in PEM. `PLAIN` is an address where the same loop serves the same in clear: what its
+//! clients feel of the handshakes of others is measured there. `OFFLOAD=never` keeps the signatures of RSA in the loop.
+#![forbid(unsafe_code)]
+
+use std::env;
+use std::error::Error;
+use std::net::SocketAddr;
+
+use rotor::http::server::{
+    self, Head, HttpAccept, HttpSeed, Next, NoUpgrade, Response as HttpResponse, Server,
+    ServerConfig,
+};
+use rotor::http::{MessageError, Method, Status};
+use rotor::net::{ListenOptions, Listener, TcpListener};
+use rotor::stream::Block;
+use rotor::tls::{Identity, Offload, TlsListener, TlsServer, TlsServerConfig};
+use rotor::{Config, Loop, Response, Scope, rotor_compose};
+
+rotor_compose! {
+    enum Ports <()> {
+        Https(HttpAccept<Site, TlsListener<TcpListener>>),
+        Http(HttpAccept<Site, TcpListener>),
+    }
+}
+
+struct Site;
+
+impl Server for Site {
+    type Context = ();
+    type Seed = Block;
+    type Upgrade = NoUpgrade<()>;
+
+    fn headers_received(
+        body_1m: Block,
+        head: &Head<'_>,
+        response: &mut HttpResponse<'_>,
+        _: &mut Scope<'_, ()>,
+    ) -> Next<Self> {
+        // An error would be a misuse of the writer, and the connection answers with 500 by itself.
+        let _written = match (head.method(), head.path()) {
+            (Method::Get, "/") => {
+                response.send(Status::OK, "text/plain", contract::HELLO.as_bytes())
+            }
+            (Method::Get, "/1m") => large(body_1m, response),
+            _ => response.send(Status::NOT_FOUND, "text/plain", b"404 Not Found\n"),
+        };
+        Next::finished()
+    }
+}
+
+fn large(body: Block, response: &mut HttpResponse<'_>) -> Result<(), MessageError> {
+    response.status(Status::OK)?;
+    response.add_header("Content-Type", "text/plain")?;
+    response.add_length(body.len() as u64)?;
+    response.done_headers()?;
+    response.write_block(body)?;
+    response.done()
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let identity = Identity::from_pem_files(env::var("CHAIN")?, env::var("KEY")?)?;
+    let offload = match env::var("OFFLOAD").as_deref() {
+        Ok("never") => Offload::Never,
+        _ => Offload::SlowKeys,
+    };
+    let config = TlsServerConfig::new(identity).alpn(&[b"http/1.1"]).offload(offload);
+    let tls = TlsServer::new(config)?;
+    let body_1m: Block = contract::body_1m().into_bytes().into();
+    let options = ListenOptions::new().backlog(contract::BACKLOG.into());
+    let mut address = contract::address()?;
+    let mut creator = Loop::<Ports>::new(&Config::new())?;
+    let seed = || HttpSeed::new(body_1m.clone(), ServerConfig::new());
+    creator.add_machine_with(|scope| {
+        Response::attempt(|| {
+            let listener = TlsListener::bind(&tls.at(address), &options, scope)?;
+            address = listener.local_address().unwrap_or(address);
+            Ok(server::listen(listener, seed(), scope).wrap(Ports::Https))
+        })
+    })?;
+    if let Ok(plain) = env::var("PLAIN") {
+        let plain: SocketAddr = plain.parse()?;
+        creator.add_machine_with(|scope| {
+            Response::attempt(|| {
+                let listener = TcpListener::bind(&plain, &options, scope)?;
+                Ok(server::listen(listener, seed(), scope).wrap(Ports::Http))
+            })
+        })?;
+    }
+    contract::announce(address)?;
+    creator.instantiate(()).run()?;
+    Ok(())
+}

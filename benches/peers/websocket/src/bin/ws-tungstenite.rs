@@ -1,0 +1,57 @@
+//! tungstenite on tokio, on the current thread, as its own examples are: each message back, or with `MODE=broadcast` to all, by
+//! tokio's channel for that.
+#![forbid(unsafe_code)]
+
+use std::env;
+use std::io;
+
+use futures_util::{SinkExt, StreamExt, TryStreamExt, future};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::runtime::Builder;
+use tokio::sync::broadcast;
+use tokio_tungstenite::tungstenite::{Error, Message};
+
+fn main() -> io::Result<()> {
+    Builder::new_current_thread().enable_io().build()?.block_on(serve())
+}
+
+async fn serve() -> io::Result<()> {
+    let listener = TcpListener::bind(contract::address()?).await?;
+    contract::announce(listener.local_addr()?)?;
+    let broadcasts = env::var("MODE").is_ok_and(|mode| mode == "broadcast");
+    let (said, _) = broadcast::channel(64);
+    loop {
+        let (socket, _) = listener.accept().await?;
+        socket.set_nodelay(true)?;
+        let said = said.clone();
+        tokio::task::spawn(async move {
+            // Errors end this connection only.
+            if broadcasts { talk(socket, said).await } else { echo(socket).await }
+        });
+    }
+}
+
+async fn echo(socket: TcpStream) -> Result<(), Error> {
+    let (write, read) = tokio_tungstenite::accept_async(socket).await?.split();
+    read.try_filter(|message| future::ready(message.is_text() || message.is_binary()))
+        .forward(write)
+        .await
+}
+
+async fn talk(socket: TcpStream, said: broadcast::Sender<Message>) -> Result<(), Error> {
+    let (mut write, mut read) = tokio_tungstenite::accept_async(socket).await?.split();
+    let mut heard = said.subscribe();
+    tokio::task::spawn(async move {
+        while let Ok(message) = heard.recv().await {
+            write.send(message).await?;
+        }
+        Ok::<(), Error>(())
+    });
+    while let Some(message) = read.next().await {
+        let message = message?;
+        if message.is_text() || message.is_binary() {
+            let _nobody_left = said.send(message);
+        }
+    }
+    Ok(())
+}
