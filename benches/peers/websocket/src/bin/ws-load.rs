@@ -50,8 +50,22 @@ fn payload(bytes: usize) -> Vec<u8> {
     (0..bytes).map(|at| (at * 7 + at / 251) as u8).collect()
 }
 
-/// Connects, and becomes a WebSocket.
-fn dial(address: SocketAddr) -> Outcome<StdStream> {
+/// How many connections are made at a time: waiting for each by itself would take longer than servers wait for a word.
+const AT_A_TIME: usize = 200;
+
+/// Connects, and becomes a WebSocket, so many times.
+fn dial(address: SocketAddr, count: usize) -> Outcome<Vec<StdStream>> {
+    let mut all = Vec::new();
+    while all.len() < count {
+        let more = AT_A_TIME.min(count - all.len());
+        let mut begun = (0..more).map(|_| ask(address)).collect::<Outcome<Vec<_>>>()?;
+        begun.iter_mut().try_for_each(is_accepted)?;
+        all.append(&mut begun);
+    }
+    Ok(all)
+}
+
+fn ask(address: SocketAddr) -> Outcome<StdStream> {
     let mut socket = StdStream::connect(address)?;
     socket.set_nodelay(true)?;
     socket.set_read_timeout(Some(Duration::from_secs(60)))?;
@@ -60,6 +74,10 @@ fn dial(address: SocketAddr) -> Outcome<StdStream> {
          Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
     );
     socket.write_all(request.as_bytes())?;
+    Ok(socket)
+}
+
+fn is_accepted(socket: &mut StdStream) -> Outcome<()> {
     let mut head = Vec::new();
     let mut byte = [0];
     while !head.ends_with(b"\r\n\r\n") {
@@ -67,7 +85,7 @@ fn dial(address: SocketAddr) -> Outcome<StdStream> {
         head.push(byte[0]);
     }
     match head.starts_with(b"HTTP/1.1 101 ") {
-        true => Ok(socket),
+        true => Ok(()),
         false => Err(String::from_utf8_lossy(&head).into()),
     }
 }
@@ -211,13 +229,9 @@ fn main() -> Outcome<()> {
     let what = text(0)?;
     let bytes = if what == "hold" { 64 } else { number(3)? };
     let payload = payload(bytes);
-    let mut sockets = Vec::new();
-    for _ in 0..number(2)? {
-        let mut socket = dial(address)?;
-        if what != "broadcast" {
-            check(&mut socket, &payload)?;
-        }
-        sockets.push(socket);
+    let mut sockets = dial(address, number(2)?)?;
+    if what != "broadcast" {
+        sockets.iter_mut().try_for_each(|socket| check(socket, &payload))?;
     }
     println!("ready");
     io::stdout().flush()?;
