@@ -19,6 +19,8 @@ struct Section {
     is_declared: bool,
     /// When the watchdog saw it first.
     since: Option<Time>,
+    /// It was reported before it was taken.
+    is_known: bool,
     is_reported: bool,
 }
 
@@ -28,13 +30,24 @@ pub(super) struct Overlong {
     pub(super) token: Token,
     pub(super) machine: &'static str,
     pub(super) is_declared: bool,
+    /// It was reported before.
+    pub(super) is_again: bool,
     pub(super) time: Duration,
 }
 
 impl Sections {
     pub(crate) fn begin(&self, token: Token, machine: &'static str, is_declared: bool) {
-        let section = Section { token, machine, is_declared, since: None, is_reported: false };
+        let (since, is_known, is_reported) = (None, false, false);
+        let section = Section { token, machine, is_declared, since, is_known, is_reported };
         self.0.lock().unwrap_or_else(PoisonError::into_inner).push(section);
+    }
+
+    /// The handler that was taken was reported before that.
+    pub(super) fn note_known(&self, token: Token) {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(section) = all.iter_mut().find(|section| section.token == token) {
+            section.is_known = true;
+        }
     }
 
     pub(crate) fn end(&self, token: Token) {
@@ -53,8 +66,9 @@ impl Sections {
             let lasted = now - *section.since.get_or_insert(now);
             if !section.is_reported && found.is_none() && lasted >= time {
                 section.is_reported = true;
-                let Section { token, machine, is_declared, .. } = *section;
-                found = Some(Overlong { token, machine, is_declared, time: lasted });
+                let Section { token, machine, is_declared, is_known, .. } = *section;
+                let is_again = is_known;
+                found = Some(Overlong { token, machine, is_declared, is_again, time: lasted });
             }
             is_any_left |= !section.is_reported;
         }
@@ -71,12 +85,14 @@ mod tests {
         let (sections, token) = (Sections::default(), Token::new(1, 2));
         sections.begin(token, "a", true);
         sections.begin(Token::new(2, 2), "b", false);
+        sections.note_known(Token::new(2, 2));
         let (second, at) =
             (Duration::from_secs(1), |secs: u64| Time::from_nanos(secs * 1_000_000_000));
         assert_eq!(sections.look(at(5), second), (None, true));
         let found = |token, machine, secs| {
             let time = Duration::from_secs(secs);
-            Some(Overlong { token, machine, is_declared: machine == "a", time })
+            let is_declared = machine == "a";
+            Some(Overlong { token, machine, is_declared, is_again: !is_declared, time })
         };
         assert_eq!(sections.look(at(6), second), (found(token, "a", 1), true));
         assert_eq!(sections.look(at(7), second), (found(Token::new(2, 2), "b", 2), false));

@@ -184,6 +184,11 @@ impl Patience {
         }
     }
 
+    /// Whether the stall of the call that runs was found, at this tick or before.
+    pub(super) fn is_call_reported(&self) -> bool {
+        self.stalls[OF_CALL].is_some()
+    }
+
     /// How much time of its own the call that runs has had, as far as was seen.
     pub(super) fn call_time(&self) -> Duration {
         self.call.own

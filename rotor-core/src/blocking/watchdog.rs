@@ -236,6 +236,10 @@ impl Subject {
         } else if haste.is_refused(reading.call) {
             taking = Taking::NoThread;
         }
+        // Of one that is taken in haste nothing may have been said yet.
+        if taking == Taking::Taken && patience.is_call_reported() {
+            self.note_known(reading);
+        }
         match finding {
             Finding::Nothing => {}
             Finding::Starved => self.counters.starved(),
@@ -245,6 +249,13 @@ impl Subject {
             self.tell_over(over);
         }
         !reading.is_asleep() || is_section_left
+    }
+
+    fn note_known(&self, reading: Reading) {
+        let handing = self.handing.lock().unwrap_or_else(PoisonError::into_inner);
+        if let (Some(Handing { sections, .. }), Some(token)) = (&*handing, reading.token()) {
+            sections.note_known(token);
+        }
     }
 
     fn tell_over(&self, Over { reading, time, calls }: Over) {
@@ -265,9 +276,8 @@ impl Subject {
         *seen = rescue(*seen);
         let (overlong, is_any_left) = sections.look(now, self.watch.patience * OVERLONG);
         drop(handing);
-        if let Some(Overlong { token, machine, is_declared, time }) = overlong {
+        if let Some(Overlong { token, machine, is_declared, is_again, time }) = overlong {
             let handed = StuckOutcome::HandedOver;
-            // One that was taken was reported before that.
             let stuck = Stuck {
                 loop_name: &self.loop_name,
                 token: Some(token),
@@ -277,7 +287,7 @@ impl Subject {
                 thread: ThreadState::Unknown,
                 outcome: if is_declared { handed } else { StuckOutcome::TakenOver },
             };
-            self.tell(&stuck, !is_declared);
+            self.tell(&stuck, is_again);
         }
         is_any_left
     }
