@@ -91,14 +91,16 @@ mod tests {
         assert_eq!(sections.look(at(5), second), (None, true));
         let found = |token, machine, secs| {
             let time = Duration::from_secs(secs);
-            let is_declared = machine == "a";
-            Some(Overlong { token, machine, is_declared, is_again: !is_declared, time })
+            let (is_declared, is_again) = (machine == "a", machine == "b");
+            Some(Overlong { token, machine, is_declared, is_again, time })
         };
         assert_eq!(sections.look(at(6), second), (found(token, "a", 1), true));
         assert_eq!(sections.look(at(7), second), (found(Token::new(2, 2), "b", 2), false));
         assert_eq!(sections.look(at(9), second), (None, false));
         sections.end(token);
-        sections.begin(token, "a", true);
+        // Taken in haste: nothing was said of it.
+        sections.begin(token, "c", false);
         assert_eq!(sections.look(at(9), second), (None, true));
+        assert_eq!(sections.look(at(10), second), (found(token, "c", 1), false));
     }
 }
