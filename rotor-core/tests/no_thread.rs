@@ -51,7 +51,7 @@ fn a_loop_goes_on_where_it_is() {
     };
     // Longer than it takes until the limit is lower: before that there is a thread to take the loop.
     let blocking = Blocking::new()
-        .patience(Duration::from_millis(100))
+        .patience(Duration::from_millis(500))
         .on_stuck(hook.clone())
         .on_still_stuck(hook);
     let config = Config::new().blocking(blocking.patience_declared(Duration::ZERO));
