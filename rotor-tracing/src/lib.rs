@@ -9,11 +9,12 @@
 //! # A program
 //!
 //! ```
-//! use rotor_core::net::TcpListener;
-//! use rotor_core::{Config, Loop};
-//! use rotor_http::Status;
-//! use rotor_http::client::Fetch;
-//! use rotor_http::server::{
+//! # mod rotor { pub use rotor_core::*; pub use rotor_http as http; }
+//! use rotor::net::TcpListener;
+//! use rotor::{Config, Loop};
+//! use rotor::http::Status;
+//! use rotor::http::client::Fetch;
+//! use rotor::http::server::{
 //!     self, Head, HttpAccept, HttpSeed, Next, NoUpgrade, Response, Scope, Server, ServerConfig,
 //! };
 //! use rotor_tracing::Traced;
@@ -82,6 +83,13 @@
 //! `tracing::Span::current()` there.
 //!
 //! # Versions and features
+//!
+//! With the feature `tracing` of `rotor` it is `rotor::tracing`. It can be depended on beside `rotor`,
+//! too, as examples here do:
+//!
+//! ```toml
+//! rotor-tracing = { git = "https://github.com/rotor-rs/rotor" }
+//! ```
 //!
 //! Rust 1.88 or later. There are no features to choose. `tracing` 0.1 is shown. The lines that rotor itself writes
 //! go to `log`; `tracing-log` makes events of them.

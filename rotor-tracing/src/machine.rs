@@ -28,8 +28,9 @@ impl<M> InSpan<M> {
     /// The machine in this span.
     ///
     /// ```
-    /// # use rotor_core::{Infallible, Machine};
-    /// use rotor_core::{Config, Loop, Response};
+    /// # use rotor_core as rotor;
+    /// # use rotor::{Infallible, Machine};
+    /// use rotor::{Config, Loop, Response};
     /// use rotor_tracing::InSpan;
     /// use rotor_tracing::tracing::info_span;
     /// # struct Ticker;

@@ -12,8 +12,9 @@ const TARGET: &str = "rotor::http";
 /// own, that makes children of what `tracing-opentelemetry` extracts, say.
 ///
 /// ```
-/// use rotor_http::server::Head;
-/// use rotor_http::TraceContext;
+/// # mod rotor { pub use rotor_http as http; }
+/// use rotor::http::server::Head;
+/// use rotor::http::TraceContext;
 /// use rotor_tracing::Spans;
 /// use rotor_tracing::tracing::{Level, Span, span, span_enabled};
 ///

@@ -15,10 +15,11 @@ use super::fields::Fields;
 /// anybody, else as a [`child`](TraceContext::child).
 ///
 /// ```
+/// # mod rotor { pub use rotor_http as http; }
 /// use std::num::NonZero;
 ///
-/// use rotor_http::TraceContext;
-/// use rotor_http::client::Fetch;
+/// use rotor::http::TraceContext;
+/// use rotor::http::client::Fetch;
 ///
 /// fn ask(came: Option<TraceContext>, trace: NonZero<u128>, here: NonZero<u64>) -> Fetch<()> {
 ///     let context = match came {

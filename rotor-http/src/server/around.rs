@@ -13,7 +13,8 @@ use super::response::Response;
 /// on. Where a wrapper does nothing around calls, [`Next::wrap`] is enough.
 ///
 /// ```
-/// use rotor_http::server::{Around, Head, Next, NoUpgrade, Response, Scope, Server};
+/// # mod rotor { pub use rotor_http as http; }
+/// use rotor::http::server::{Around, Head, Next, NoUpgrade, Response, Scope, Server};
 ///
 /// /// Counts the calls of one request.
 /// struct Counted<S>(S, u32);

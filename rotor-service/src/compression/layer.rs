@@ -13,6 +13,7 @@ impl Compression {
     /// says `no-transform`, stays as it is; the `ETag` of one that is coded here becomes weak.
     ///
     /// ```no_run
+    /// # mod rotor { pub use rotor_http as http; }
     /// use rotor_async::http::{Answer, Request, serve};
     /// use rotor_service::Compression;
     ///
@@ -20,7 +21,7 @@ impl Compression {
     ///     Answer::from("All work and no play. ".repeat(1_000))
     /// }
     ///
-    /// fn main() -> Result<(), rotor_http::server::ServeError> {
+    /// fn main() -> Result<(), rotor::http::server::ServeError> {
     ///     serve("127.0.0.1:3000", Compression::new().layer(page))
     /// }
     /// ```

@@ -42,8 +42,9 @@ pub const WHOLE_BYTES_MAX: usize = 1 << 20;
 /// A whole answer; a layer of async handlers is `Compression::layer`, with the feature `async`:
 ///
 /// ```
-/// use rotor_http::Status;
-/// use rotor_http::server::{Head, Reply, Response, Scope};
+/// # mod rotor { pub use rotor_http as http; }
+/// use rotor::http::Status;
+/// use rotor::http::server::{Head, Reply, Response, Scope};
 /// use rotor_service::Compression;
 ///
 /// fn page(head: &Head<'_>, response: &mut Response<'_>, _: &mut Scope<'_, ()>) -> Reply {
@@ -58,7 +59,8 @@ pub const WHOLE_BYTES_MAX: usize = 1 << 20;
 /// A stream: its head goes with [`Encoding::fields`], its pieces through an [`Encoder`]:
 ///
 /// ```
-/// use rotor_http::Status;
+/// # mod rotor { pub use rotor_http as http; }
+/// use rotor::http::Status;
 /// use rotor_service::Compression;
 ///
 /// let taken = Compression::new().check([("Accept-Encoding", &b"gzip;q=0.8"[..])]);
