@@ -14,7 +14,8 @@ use crate::wire::transcript;
 
 /// Sends every byte back, in brackets, and waits for ever. Some bytes ask for more: `!` for a panic,
 /// `F` for a failure, `Q` for its end, `E` for the end of its output alone, `T` for a deadline in ten
-/// seconds, `W` for a wake-up, `B` for a megabyte.
+/// seconds, `W` for a wake-up, `N` for the next 65,000
+/// bytes at once, `B` for a megabyte.
 pub(crate) struct Relay;
 
 impl Protocol for Relay {
@@ -45,6 +46,7 @@ impl Protocol for Relay {
             Some(b'E') => transport.shutdown_write(),
             Some(b'T') => return intent.keep().deadline(scope.now() + seconds(10)),
             Some(b'W') => scope.notifier = Some(scope.notifier()),
+            Some(b'N') => return intent.bytes(65_000).keep_deadline(),
             Some(b'B') => transport.output.write_all(&[b'b'; 1 << 20]).expect("an open output"),
             _ => {}
         }
