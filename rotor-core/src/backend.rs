@@ -22,6 +22,7 @@
 //! before a deadline.
 
 use std::any::Any;
+use std::fmt;
 use std::io;
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -151,6 +152,12 @@ pub trait BackendHandle: Any {
     fn offload_job(&self, order: &JobOrder<'_>, make: &mut dyn FnMut() -> OffloadJob) -> bool {
         let _ = order;
         self.offload(make)
+    }
+
+    /// Hears what a machine says of itself ([`Scope::note_in_trace`](crate::Scope::note_in_trace)), for who reads a
+    /// trace. By default nobody does.
+    fn note(&self, machine: Token, what: fmt::Arguments<'_>) {
+        let _ = (machine, what);
     }
 }
 

@@ -108,6 +108,14 @@ impl BackendHandle for SimHandle {
         Ok(())
     }
 
+    fn note(&self, machine: Token, what: fmt::Arguments<'_>) {
+        // Before the world is borrowed: what is formatted is a user's.
+        let text = format!("machine {machine}: {what}");
+        let mut world = self.world.borrow_mut();
+        let number = world.trace.note(text);
+        world.record(self.host, What::Note(number));
+    }
+
     fn offload(&self, make: &mut dyn FnMut() -> OffloadJob) -> bool {
         {
             let mut world = self.world.borrow_mut();

@@ -2,6 +2,7 @@
 
 use std::env;
 use std::fmt::Write as _;
+use std::io::Write as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use rotor_core::BoxError;
@@ -34,8 +35,12 @@ pub fn check(scenario: impl Fn(&mut Sim) -> Result<(), BoxError>) {
     Check::new().run(scenario);
 }
 
+/// From how many seeds on a run says how far it is.
+const LONG: u64 = 500;
+
 /// How a scenario is run under many seeds. At the end of a run it prints how often each fault
-/// [struck](Strikes), and how often while clients were busy.
+/// [struck](Strikes), and how often while clients were busy. One that is asked for at least 500
+/// seeds, and for more than the test says, tells how far it is after each tenth of them.
 ///
 /// | environment | |
 /// |--|--|
@@ -109,6 +114,7 @@ impl Check {
         }
         let seeds = number("ROTOR_SIM_SEEDS").unwrap_or(self.seeds);
         for seed in self.first..self.first + seeds {
+            self.show_progress(seed - self.first, seeds);
             self.run_seed(seed, false, &scenario, &mut strikes)
                 .unwrap_or_else(|report| panic!("{report}"));
         }
@@ -131,6 +137,18 @@ impl Check {
             );
         }
         seeds
+    }
+
+    /// Of a run that is longer than the test's own: how far it is, by tenths. To the terminal itself,
+    /// since the test harness keeps what is printed to the end, which may be hours away.
+    fn show_progress(&self, done: u64, seeds: u64) {
+        let tenth = seeds.div_ceil(10).max(1);
+        if seeds > self.seeds && seeds >= LONG && done > 0 && done.is_multiple_of(tenth) {
+            let thread = std::thread::current();
+            let test = thread.name().unwrap_or_default();
+            // Where nobody can be told, nobody need be.
+            let _ = writeln!(std::io::stderr(), "{test}: {done} of {seeds} seeds");
+        }
     }
 
     /// The first seed under which the scenario fails, and its failure; `None` if there is none. For

@@ -1,7 +1,9 @@
 //! `Watched`: a machine that is looked at from both sides of each handler.
 
+use std::net::SocketAddr;
 use std::panic::resume_unwind;
 
+use rotor_core::net::Accepted;
 use rotor_core::{
     Answer, Deadline, Description, Event, Idle, InPlace, Machine, Response, Scope, Time, Token,
 };
@@ -19,6 +21,8 @@ use crate::world::Shared;
 /// It checks [`NO_DEADLINE_EARLY`](property::NO_DEADLINE_EARLY),
 /// [`NO_MACHINE_LOST`](property::NO_MACHINE_LOST) (if all machines of the loop are watched),
 /// [`SPAWN_IS_ANSWERED`](property::SPAWN_IS_ANSWERED) and [`DRAINED_ONCE`](property::DRAINED_ONCE).
+/// A listener's connections may be watched without it: `Accept<Watched<Stream<P, S>>, L>`.
+///
 /// It has the inner machine's context, seed and name, and on other backends it does nothing but
 /// forward; so a loop's type can name it everywhere.
 #[derive(Debug)]
@@ -93,6 +97,23 @@ impl<M: Machine> Machine for Watched<M> {
 
     fn type_name(&self) -> &'static str {
         self.machine.type_name()
+    }
+}
+
+/// `Accept<Watched<Stream<P, S>>, L>`, instead of `Watched<Accept<..>>`: a panic that is injected costs
+/// a connection, and never the listener, which is not watched then.
+impl<S, M: Accepted<S>> Accepted<S> for Watched<M> {
+    type Shared = M::Shared;
+
+    fn accepted(
+        socket: S,
+        peer: Option<SocketAddr>,
+        shared: M::Shared,
+        scope: &mut Scope<'_, M::Context>,
+    ) -> Response<Self> {
+        let ticket = Ticket::new(scope);
+        let response = M::accepted(socket, peer, shared, scope);
+        ticket.created(response, scope.token())
     }
 }
 

@@ -18,6 +18,7 @@ mod hello;
 mod http2_pool;
 mod http_pool;
 mod lines;
+mod mqtt;
 mod proxied;
 mod proxy;
 mod records;

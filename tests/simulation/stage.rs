@@ -119,6 +119,11 @@ impl<S: StreamSocket<Target = SocketAddr>> Clients<S> {
         transcript
     }
 
+    /// Nothing passes between them and the server from now on.
+    pub(crate) fn cut_off<M>(&self, sim: &mut Sim, server: Host<M>) {
+        sim.partition(self.host, server);
+    }
+
     /// Ends the faults and waits until all scripts are played, to their end.
     pub(crate) fn come_right(&self, sim: &mut Sim) -> Result<(), BoxError> {
         let have_ended = |_: &mut Sim| self.transcripts.iter().all(TranscriptHandle::has_ended);

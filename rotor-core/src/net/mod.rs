@@ -11,8 +11,9 @@
 //! | [`DatagramSocket`] | [`UdpSocket`], [`UnixDatagram`] | datagrams |
 //! | [`Net`], [`IpNet`] | [`Inet`], [`Unix`] | a family of the three, as one type parameter |
 //!
-//! [`Either`] joins two kinds of socket; [`TcpListeners`] opens one address for several loops.
+//! [`Accepted`] is what a machine is that can be made of a connection that was accepted. [`Either`] joins two kinds of socket; [`TcpListeners`] opens one address for several loops.
 
+mod accepted;
 mod cannot_listen;
 mod datagram_socket;
 mod either;
@@ -26,6 +27,7 @@ mod registered;
 mod sigpipe;
 mod stream_socket;
 
+pub use self::accepted::Accepted;
 pub use self::datagram_socket::DatagramSocket;
 pub use self::either::Either;
 pub use self::family::{IpNet, Net};

@@ -162,6 +162,28 @@ impl<'a, C> Scope<'a, C> {
         &self.environment.handle
     }
 
+    /// Says in the trace of a simulation what this machine has come to, where its answers do not
+    /// show it: which of its deadlines has passed, say. On other backends nobody reads it, and the
+    /// arguments are not formatted.
+    ///
+    /// ```
+    /// # use rotor_core::{Machine, Response, Scope};
+    /// # struct Patient;
+    /// # impl Machine for Patient {
+    /// #     type Context = ();
+    /// #     type Seed = ();
+    /// #     fn create(_: (), _: &mut Scope<'_, ()>) -> Response<Self> { Response::ok(Patient) }
+    /// fn timeout(self, scope: &mut Scope<'_, ()>) -> Response<Self> {
+    ///     scope.note_in_trace(format_args!("nobody answered"));
+    ///     Response::done()
+    /// }
+    /// # }
+    /// ```
+    #[doc(alias = "trace")]
+    pub fn note_in_trace(&self, what: fmt::Arguments<'_>) {
+        self.backend().note(self.token(), what);
+    }
+
     /// A handle that wakes this machine (or this part of it) from anywhere.
     ///
     /// Woken by itself in a handler, a machine hears of it in the next turn, behind the others;

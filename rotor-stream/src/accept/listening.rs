@@ -7,11 +7,11 @@ use std::time::Duration;
 use rotor_core::net::Listener;
 use rotor_core::{Event, Notifier, Response, Room, Scope, SpawnCause, SpawnError, Time};
 
-use super::accepted::Accepted;
 use super::config::AcceptConfig;
 use super::connections::{Connections, Counted};
 use super::failure::{is_out_of_descriptors, is_past};
 use super::seed::{AcceptSeed, Origin};
+use rotor_core::net::Accepted;
 
 /// The least time between two warnings of one listener.
 const WARNINGS_EVERY: Duration = Duration::from_secs(1);

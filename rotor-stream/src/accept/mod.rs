@@ -1,9 +1,8 @@
 //! `Accept`: the machine that takes connections and makes a machine of each.
 //!
-//! `listening` is what it does while it listens, `accepted` and `seed` what it makes machines of,
+//! `listening` is what it does while it listens, `seed` what it makes machines of,
 //! `connections` the count of what it made.
 
-mod accepted;
 mod config;
 mod connections;
 mod failure;
@@ -14,10 +13,10 @@ mod seed;
 use std::fmt;
 use std::net::SocketAddr;
 
+pub use rotor_core::net::Accepted;
 use rotor_core::net::{ListenOptions, Listener};
 use rotor_core::{Description, Event, Idle, InPlace, Interest, Machine, Response, Scope};
 
-pub use self::accepted::Accepted;
 pub use self::config::AcceptConfig;
 use self::connections::Counted;
 pub use self::inherited::InheritedListeners;

@@ -4,9 +4,8 @@ use std::fmt;
 use std::net::SocketAddr;
 
 use rotor_core::Panicked;
-use rotor_core::net::Listener;
+use rotor_core::net::{Accepted, Listener};
 
-use super::accepted::Accepted;
 use super::connections::Counted;
 
 /// What a machine is made from that is a listener's connection, or was spawned by one.

@@ -28,7 +28,7 @@ use self::buffered_io::BufferedIo;
 use self::closing::{abort, after, flush_and_close, linger, make_room};
 use self::flow::Flow;
 pub use self::layered::{Layered, Ran};
-use self::opening::{begin, connecting, give_up, handshake, tell_of_drain};
+use self::opening::{begin, connecting, give_up, handshake, not_connected, tell_of_drain};
 use self::phase::Phase;
 use crate::accept::Accepted;
 use crate::error::{Fatal, StreamError};
@@ -308,11 +308,11 @@ impl<P: Protocol, S: StreamSocket> Stream<P, S> {
         let now = scope.now();
         self.step(|phase, io| match phase {
             Phase::Connecting { seed, until } if until <= now => {
-                P::not_connected(seed, Fatal::ConnectTimeout, scope);
+                not_connected::<P>(seed, Fatal::ConnectTimeout, scope);
                 Flow::Fail(None)
             }
             Phase::Handshaking { seed, until } if until <= now => {
-                P::not_connected(seed, Fatal::HandshakeTimeout, scope);
+                not_connected::<P>(seed, Fatal::HandshakeTimeout, scope);
                 give_up(io, scope)
             }
             // Before the protocol's own deadline: what it would write then finds no taker either.

@@ -359,6 +359,7 @@ impl<P: Protocol> Open<P> {
     /// Tells the protocol that the connection is gone.
     pub(super) fn fatal(&mut self, error: Fatal, scope: &mut Scope<'_, P::Context>) {
         if let Some(protocol) = self.protocol.take() {
+            scope.note_in_trace(format_args!("{error:?}"));
             protocol.fatal(error, scope);
         }
     }

@@ -50,13 +50,13 @@ pub(super) fn handshake<P: Protocol, S: StreamSocket>(
             if io.settle() {
                 return Flow::Wait(Phase::Handshaking { seed, until });
             }
-            P::not_connected(seed, Fatal::NoRoom, scope);
+            not_connected::<P>(seed, Fatal::NoRoom, scope);
             Flow::Fail(None)
         }
         Err(error) => {
             // Nobody is left who could be told why.
             let is_over = is_gone(&error) || error.kind() == io::ErrorKind::UnexpectedEof;
-            P::not_connected(seed, Fatal::Handshake(error), scope);
+            not_connected::<P>(seed, Fatal::Handshake(error), scope);
             if is_over { Flow::Fail(None) } else { say_why(io, scope) }
         }
     }
@@ -121,8 +121,18 @@ pub(super) fn connecting<P: Protocol, S: StreamSocket>(
         // A spurious event.
         Ok(false) => Flow::Wait(Phase::Connecting { seed, until }),
         Err(error) => {
-            P::not_connected(seed, Fatal::Connect(error), scope);
+            not_connected::<P>(seed, Fatal::Connect(error), scope);
             Flow::Fail(None)
         }
     }
+}
+
+/// Tells the protocol that there will be no connection.
+pub(super) fn not_connected<P: Protocol>(
+    seed: P::Seed,
+    error: Fatal,
+    scope: &mut Scope<'_, P::Context>,
+) {
+    scope.note_in_trace(format_args!("{error:?}"));
+    P::not_connected(seed, error, scope);
 }

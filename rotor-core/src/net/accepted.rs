@@ -2,7 +2,9 @@
 
 use std::net::SocketAddr;
 
-use rotor_core::{Machine, Response, Scope};
+use crate::machine::Machine;
+use crate::response::Response;
+use crate::scope::Scope;
 
 /// A machine that can be made from an accepted socket.
 #[diagnostic::on_unimplemented(
