@@ -14,6 +14,7 @@ mod driving;
 mod fairness;
 mod full_slab;
 mod loop_group;
+mod pools;
 mod sockets;
 #[path = "../../examples/udp_echo_server/machine.rs"]
 mod udp_echo;
