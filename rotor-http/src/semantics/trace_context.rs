@@ -28,7 +28,7 @@ use super::fields::Fields;
 ///     };
 ///     Fetch::get("/price").host("example.com").trace(&context)
 /// }
-/// # let _ = ask(None, NonZero::MIN, NonZero::MIN);
+/// # let _ = ask(None, NonZero::<u128>::MIN, NonZero::<u64>::MIN);
 /// ```
 ///
 /// What came is checked as the specification says, and what is wrong is not passed on: without a
