@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use rotor::Description;
 use rotor::http::server::{Head, Next, NoUpgrade, Response, Scope, Server};
 use rotor::http::{Method, Status};
+use rotor::{Description, Infallible, Machine};
 use rotor_metrics::Metrics;
 use rotor_metrics::prometheus_client::registry::Registry;
 
@@ -43,5 +43,17 @@ impl Server for Site {
             Site::Waits => "waits for ever",
             Site::Metrics(_) => "writes numbers",
         });
+    }
+}
+
+/// A machine that waits for nothing.
+pub(crate) struct Asleep;
+
+impl Machine for Asleep {
+    type Context = ();
+    type Seed = Infallible;
+
+    fn describe(&self, to: &mut Description) {
+        to.set_state("asleep");
     }
 }

@@ -1,11 +1,13 @@
 //! An HTTP server with a page that shows what its loop does, and `GET /metrics` beside it.
 //!
 //! ```text
-//! cargo run --release -p rotor-examples --example inspected [ADDRESS]
+//! cargo run --release -p rotor-examples --example inspected [ADDRESS [ASLEEP]]
 //! ```
 //!
 //! `/` answers, `/wait` never does, `/metrics` has the numbers for Prometheus. The page, whose address
 //! it prints, shows the loop, its machines and the last failures, and may end connections.
+//!
+//! `ASLEEP` is how many machines that do nothing are there as well, to see what a page of very many costs; none by default.
 //!
 //! It listens on 127.0.0.1:3000 unless told otherwise. SIGINT or SIGTERM lets the requests that are
 //! under way finish.
@@ -19,14 +21,16 @@ use std::sync::Arc;
 
 use rotor::http::server::{HttpAccept, HttpSeed, ServerConfig};
 use rotor::net::{ListenOptions, Listener, TcpListener};
-use rotor::{BoxError, Config, Loop, Response};
+use rotor::{BoxError, Compose2, Config, Loop, Response};
 use rotor_examples::program;
 use rotor_examples::serve::serve;
 use rotor_inspect::{Failures, Inspector};
 use rotor_metrics::RotorCollector;
 use rotor_metrics::prometheus_client::registry::Registry;
 
-use app::Site;
+use app::{Asleep, Site};
+
+type App = Compose2<HttpAccept<Site, TcpListener>, Asleep>;
 
 fn main() -> ExitCode {
     program::run(inspected)
@@ -34,9 +38,10 @@ fn main() -> ExitCode {
 
 fn inspected() -> Result<(), BoxError> {
     let mut address = program::argument(1, SocketAddr::from(([127, 0, 0, 1], 3000)))?;
+    let asleep = program::argument(2, 0_usize)?;
     let failures = Failures::new();
     let config = Config::new().machines_max(200_000).keep_ages(true).observer(failures.observer());
-    let mut creator = Loop::<HttpAccept<Site, TcpListener>>::new(&config)?;
+    let mut creator = Loop::<App>::new(&config)?;
     let config = ServerConfig::new();
     let counters = config.counters();
     let mut registry = Registry::default();
@@ -50,9 +55,12 @@ fn inspected() -> Result<(), BoxError> {
             let listener = TcpListener::bind(&address, &ListenOptions::new(), scope)?;
             address = listener.local_address().unwrap_or(address);
             let config = rotor::stream::AcceptConfig::new().connections_max(150_000);
-            Ok(rotor::stream::Accept::listen(listener, seed, config, scope))
+            Ok(rotor::stream::Accept::listen(listener, seed, config, scope).wrap(Compose2::A))
         })
     })?;
+    for _ in 0..asleep {
+        creator.add_machine_with(|_| Response::ok(Compose2::B(Asleep)))?;
+    }
     let mut instance = creator.instantiate(());
     let inspecting = Inspector::new()
         .watch("main", &instance)

@@ -50,7 +50,7 @@ pub struct Inspector {
 }
 
 quick_error! {
-    /// Why an inspector was not started. All but the last two are the caller's to mend.
+    /// Why an inspector was not started. All but the last are the caller's to mend.
     #[derive(Debug)]
     #[non_exhaustive]
     pub enum InspectError {
@@ -62,6 +62,10 @@ quick_error! {
         /// The token is shorter than 16 octets.
         Token {
             display("the token is shorter than {} octets", TOKEN_BYTES_MIN)
+        }
+        /// Two loops that are watched have this name, so that nobody could ask for the second.
+        SameName(name: String) {
+            display("two loops are watched as {name:?}")
         }
         /// Its loop was not made: the address is in use, say.
         Start(error: StartError) {
@@ -77,7 +81,7 @@ impl Inspector {
         Inspector::default()
     }
 
-    /// Looks at a loop. Two need two names.
+    /// Looks at a loop. Two need two names: [`InspectError::SameName`].
     pub fn watch<M: Machine + 'static, B: Backend>(
         mut self,
         name: impl Into<String>,
@@ -142,6 +146,12 @@ impl Inspector {
     fn start_at(self, at: Either<SocketAddr, PathBuf>) -> Result<Inspecting, InspectError> {
         if self.is_token_short {
             return Err(InspectError::Token);
+        }
+        let loops = &self.inspected.loops;
+        for (number, watched) in loops.iter().enumerate() {
+            if loops[..number].iter().any(|other| other.name == watched.name) {
+                return Err(InspectError::SameName(watched.name.clone()));
+            }
         }
         let inspected = Arc::new(self.inspected);
         let (tell, bound) = std::sync::mpsc::channel();

@@ -314,6 +314,26 @@ fn others_than_the_loopback_need_a_token_and_it_is_asked_for() {
 }
 
 #[test]
+fn two_loops_of_one_name_are_refused_and_named() {
+    let idle =
+        || Loop::<rotor_core::BoxMachine<()>>::new(&Config::new()).expect("a loop").instantiate(());
+    let (one, other) = (idle(), idle());
+    let start = |names: [&str; 3]| {
+        let watched = Inspector::new().watch(names[0], &one).watch(names[1], &other);
+        watched.watch(names[2], &one).start(SocketAddr::from(([127, 0, 0, 1], 0)))
+    };
+    for names in [["a", "b", "a"], ["a", "a", "b"], ["b", "a", "a"]] {
+        let refused = start(names);
+        assert!(
+            matches!(&refused, Err(InspectError::SameName(name)) if name == "a"),
+            "{refused:?}"
+        );
+    }
+    // One loop may be watched as two.
+    assert!(start(["a", "b", "A"]).is_ok());
+}
+
+#[test]
 fn the_last_failures_are_shown_as_text_that_no_script_takes_for_its_own() {
     use rotor_core::{Infallible, Machine, Scope};
 
