@@ -82,22 +82,24 @@ async fn echo(socket: UpgradeFut) -> Result<(), WebSocketError> {
 async fn talk(socket: UpgradeFut, said: Said) -> Result<(), WebSocketError> {
     let (mut read, mut write) = socket.await?.split(tokio::io::split);
     let mut heard = said.subscribe();
-    tokio::task::spawn(async move {
+    let writer = tokio::task::spawn(async move {
         while let Ok(bytes) = heard.recv().await {
             write.write_frame(Frame::binary(Payload::Borrowed(&bytes))).await?;
         }
         Ok::<(), WebSocketError>(())
     });
-    loop {
-        // Nobody is sent a ping here that would have to be answered.
-        let mut ignore = async |_: Frame<'_>| Ok::<(), WebSocketError>(());
-        let frame = read.read_frame(&mut ignore).await?;
+    // Nobody is sent a ping here that would have to be answered.
+    let mut ignore = async |_: Frame<'_>| Ok::<(), WebSocketError>(());
+    while let Ok(frame) = read.read_frame(&mut ignore).await {
         match frame.opcode {
-            OpCode::Close => return Ok(()),
+            OpCode::Close => break,
             OpCode::Text | OpCode::Binary => {
                 let _nobody_left = said.send(Bytes::copy_from_slice(&frame.payload));
             }
             _ => {}
         }
     }
+    // It holds the socket.
+    writer.abort();
+    Ok(())
 }

@@ -41,17 +41,18 @@ async fn echo(socket: TcpStream) -> Result<(), Error> {
 async fn talk(socket: TcpStream, said: broadcast::Sender<Message>) -> Result<(), Error> {
     let (mut write, mut read) = tokio_tungstenite::accept_async(socket).await?.split();
     let mut heard = said.subscribe();
-    tokio::task::spawn(async move {
+    let writer = tokio::task::spawn(async move {
         while let Ok(message) = heard.recv().await {
             write.send(message).await?;
         }
         Ok::<(), Error>(())
     });
-    while let Some(message) = read.next().await {
-        let message = message?;
+    while let Some(Ok(message)) = read.next().await {
         if message.is_text() || message.is_binary() {
             let _nobody_left = said.send(message);
         }
     }
+    // It holds the socket.
+    writer.abort();
     Ok(())
 }
