@@ -7,7 +7,7 @@ use std::process::Command;
 use rotor_bench::server::Server;
 
 use crate::certificates::Certificates;
-use crate::support::{PATIENCE, connect, example};
+use crate::support::{PATIENCE, again, connect, example};
 
 /// A client of short packets.
 struct Client(TcpStream);
@@ -35,7 +35,7 @@ impl Client {
     /// The next packet; nothing at the end.
     fn hear(&mut self) -> Vec<u8> {
         let mut head = [0; 2];
-        match self.0.read(&mut head[..1]).expect("a packet, or a good end") {
+        match again(|| self.0.read(&mut head[..1])).expect("a packet, or a good end") {
             0 => return Vec::new(),
             _ => self.0.read_exact(&mut head[1..]).expect("a length"),
         }
