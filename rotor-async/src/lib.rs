@@ -79,6 +79,7 @@ mod poller;
 mod sleep;
 #[cfg(feature = "tokio")]
 mod spawn_on;
+mod start;
 mod task;
 #[cfg(feature = "tokio")]
 mod tokio_runtime;

@@ -5,9 +5,10 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
-use rotor_core::{Future as Value, Lost, Outcome, Scope};
+use rotor_core::{Future as Value, Lost, Outcome};
 
 use crate::poller;
+use crate::start::Start;
 
 /// Has a thread of the loop's pool do `work`, and gives what comes of it: as
 /// [`Scope::offload`](rotor_core::Scope::offload) does, for a future, which has no scope.
@@ -83,21 +84,6 @@ impl<T> Shared<T> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
-
-/// Who gives work to other threads: a scope, whatever its context.
-pub(crate) trait Pool {
-    /// Absent: it is full.
-    fn give(&self, job: Box<dyn FnOnce() + Send>) -> Option<Value<()>>;
-}
-
-impl<C> Pool for Scope<'_, C> {
-    fn give(&self, job: Box<dyn FnOnce() + Send>) -> Option<Value<()>> {
-        self.offload(job).ok()
-    }
-}
-
-/// What is done once a poll has returned.
-pub(crate) type Start = Box<dyn FnOnce(&dyn Pool)>;
 
 fn start<T: Send + 'static>(shared: Arc<Shared<T>>, work: Box<dyn FnOnce() -> T + Send>) -> Start {
     Box::new(move |pool| {

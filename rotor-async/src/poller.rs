@@ -7,7 +7,7 @@ use std::task::{Context, Waker};
 
 use rotor_core::{Scope, Time};
 
-use crate::offload::Start;
+use crate::start::Start;
 
 /// What a machine polls futures with: a waker that wakes the machine, and the loop's time for the
 /// [sleeps](crate::sleep) in them.

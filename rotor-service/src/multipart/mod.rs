@@ -3,6 +3,7 @@
 mod config;
 mod parameters;
 mod part_head;
+mod refusals;
 #[cfg(test)]
 mod tests;
 
@@ -15,6 +16,7 @@ use rotor_http::Status;
 pub use self::config::MultipartConfig;
 use self::parameters::Parameters;
 pub use self::part_head::PartHead;
+use self::refusals::{malformed, too_large};
 use crate::refused::Refused;
 
 /// Octets in front of the first part at most, which mean nothing (RFC 2046 §5.1.1): browsers send
@@ -365,14 +367,6 @@ fn boundary_of(content_type: &[u8]) -> Result<Vec<u8>, Refused> {
                 .all(|&octet| octet.is_ascii_alphanumeric() || b"'()+_,-./:=? ".contains(&octet))
     });
     boundary.ok_or_else(|| malformed("the form has no boundary that can be one"))
-}
-
-fn malformed(reason: impl fmt::Display) -> Refused {
-    Refused::new(Status::BAD_REQUEST, reason)
-}
-
-fn too_large(reason: impl fmt::Display) -> Refused {
-    Refused::new(Status::CONTENT_TOO_LARGE, reason)
 }
 
 impl Part {

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::parameters::{Parameters, is_token};
-use super::{malformed, too_large};
+use super::refusals::{malformed, too_large};
 use crate::refused::Refused;
 
 /// What is said of a part: all of it is the peer's to invent.

@@ -1,0 +1,15 @@
+//! What the peer is told of a form that is not taken.
+
+use std::fmt;
+
+use rotor_http::Status;
+
+use crate::refused::Refused;
+
+pub(super) fn malformed(reason: impl fmt::Display) -> Refused {
+    Refused::new(Status::BAD_REQUEST, reason)
+}
+
+pub(super) fn too_large(reason: impl fmt::Display) -> Refused {
+    Refused::new(Status::CONTENT_TOO_LARGE, reason)
+}
