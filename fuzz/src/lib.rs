@@ -10,6 +10,8 @@ mod dns;
 mod http;
 #[path = "../../rotor-proxy-protocol/tests/fuzz_bodies/mod.rs"]
 mod proxy_protocol;
+#[path = "../../rotor-smoltcp/tests/fuzz_bodies/mod.rs"]
+mod smoltcp_device;
 #[path = "../../rotor-tls/tests/fuzz_bodies/mod.rs"]
 mod tls;
 #[path = "../../rotor-websocket/tests/fuzz_bodies/mod.rs"]
@@ -22,7 +24,8 @@ mod websocket;
 /// If there is none, and if the body finds something.
 pub fn run(name: &str, data: &[u8]) {
     let targets = http::TARGETS.iter().chain(&dns::TARGETS).chain(&body::TARGETS);
-    let mut targets = targets.chain(&tls::TARGETS).chain(&websocket::TARGETS).chain(&proxy_protocol::TARGETS);
+    let targets = targets.chain(&tls::TARGETS).chain(&websocket::TARGETS).chain(&proxy_protocol::TARGETS);
+    let mut targets = targets.chain(&smoltcp_device::TARGETS);
     let (_, body) = targets.find(|(target, _)| *target == name).expect("a target of this name");
     body(data);
 }

@@ -3,7 +3,7 @@
 use crate::documents::{has_file_of_repository, read};
 use crate::links::targets;
 
-pub(crate) const CRATES: [&str; 18] = [
+pub(crate) const CRATES: [&str; 19] = [
     ".",
     "rotor-core",
     "rotor-stream",
@@ -21,6 +21,7 @@ pub(crate) const CRATES: [&str; 18] = [
     "rotor-inspect",
     "rotor-sim",
     "rotor-uring",
+    "rotor-smoltcp",
     "benches/runner",
 ];
 
@@ -31,17 +32,20 @@ fn front_page(directory: &str) -> String {
     page.map(|line| line.trim_start().to_string() + "\n").collect()
 }
 
-/// The oldest Rust that the packages name.
-fn rust_version() -> String {
-    let manifest = read("Cargo.toml");
-    let version = manifest.lines().find_map(|line| line.strip_prefix("rust-version = "));
-    version.expect("the workspace says it").trim_matches('"').to_string()
+/// The oldest Rust that a package names: that of all, or one of its own.
+fn rust_version(directory: &str) -> String {
+    let named = |manifest: String| {
+        let version = manifest.lines().find_map(|line| line.strip_prefix("rust-version = "));
+        version.map(|version| version.trim_matches('"').to_string())
+    };
+    let own = named(read(format!("{directory}/Cargo.toml")));
+    own.or_else(|| named(read("Cargo.toml"))).expect("the workspace says it")
 }
 
 #[test]
 fn every_front_page_has_a_program_limits_versions_and_a_way_to_the_book() {
-    let version = format!("Rust {} or later", rust_version());
     for directory in CRATES {
+        let version = format!("Rust {} or later", rust_version(directory));
         let page = front_page(directory);
         for part in [
             "# A program\n",
@@ -74,6 +78,7 @@ fn every_front_page_has_a_program_limits_versions_and_a_way_to_the_book() {
             );
         }
     }
+    let version = format!("Rust {} or later", rust_version("."));
     assert!(read("README.md").contains(&version), "the README does not say {version:?}");
 }
 

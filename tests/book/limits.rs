@@ -24,6 +24,7 @@ use rotor::tls::{
 use rotor::websocket::{Deflate, RoomConfig, WebSocketConfig};
 use rotor::{Blocking, Config, Drain, EVENTS_LIMIT, Grace, MACHINES_LIMIT, OffloadPool, TICK};
 use rotor_service::MultipartConfig;
+use rotor_smoltcp::StackConfig;
 use rotor_uring::UringConfig;
 
 use crate::documents::read;
@@ -115,6 +116,12 @@ const CHOICES: &[&str] = &[
     // TlsClientConfig
     "trust",
     "identity",
+    // StackConfig
+    "addresses",
+    "routes",
+    "hardware_address",
+    "congestion",
+    "verify_checksums",
 ];
 
 /// Limits by their names; a number, or nanoseconds.
@@ -184,7 +191,7 @@ fn printed_amount(value: &str) -> u128 {
 fn the_page_of_limits_says_what_the_code_does() {
     let page = read("doc/limits.md");
     let files = FilesConfig::new("/");
-    let configs: [(&str, Limit); 24] = [
+    let configs: [(&str, Limit); 25] = [
         ("`rotor::Config`", coded(&Config::new())),
         ("`rotor::Blocking`", coded(&Blocking::new())),
         ("`rotor::stream::AcceptConfig`", coded(&AcceptConfig::new())),
@@ -209,6 +216,7 @@ fn the_page_of_limits_says_what_the_code_does() {
         ("`rotor::dns::ResolvConf`", coded(&ResolvConf::default())),
         ("`rotor_uring::UringConfig`", coded(&UringConfig::new())),
         ("`rotor_service::MultipartConfig`", coded(&MultipartConfig::new())),
+        ("`rotor_smoltcp::StackConfig`", coded(&StackConfig::new())),
     ];
     for (heading, coded) in configs {
         assert_eq!(documented(&page, heading), coded, "{heading}: left the page, right the code");

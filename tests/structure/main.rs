@@ -23,7 +23,7 @@ use self::circles::{Circle, circles};
 use self::modules::Crate;
 use self::tokens::{Token, tokens};
 
-const CRATES: [&str; 16] = [
+const CRATES: [&str; 17] = [
     "rotor-core",
     "rotor-stream",
     "rotor-body",
@@ -40,6 +40,7 @@ const CRATES: [&str; 16] = [
     "rotor-tracing",
     "rotor-inspect",
     "rotor-uring",
+    "rotor-smoltcp",
 ];
 
 /// The files in which a package of others may be named, and in each of which it is: below `src` of
@@ -58,6 +59,8 @@ const PLACES: [(&str, &str, &[&str]); 6] = [
     ("prometheus_client", "rotor-metrics", &["collector.rs", "families.rs", "server.rs", "lib.rs"]),
     ("tracing", "rotor-tracing", &["lib.rs", "machine.rs", "spans.rs", "trace.rs"]),
     ("io_uring", "rotor-uring", &["ring/"]),
+    // Its types stay in the stack; a device of the kernel is opened by it.
+    ("smoltcp", "rotor-smoltcp", &["stack/", "device/kernel.rs"]),
     // A bench compares our buffers with its; nothing uses it.
     ("netbuf", "rotor-stream", &[]),
 ];

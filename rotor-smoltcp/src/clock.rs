@@ -1,0 +1,173 @@
+//! `LoopClock`: the time of a loop, the system's or one that a test moves.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, SystemTime};
+
+use rotor_core::Time;
+use rotor_core::backend::Clock;
+
+/// A clock that stands still until it is moved, for loops that run in virtual time.
+///
+/// Loops and [memory devices](crate::MemoryDevice) that have the same clock tell it when there is
+/// something to do next; [`step`](ManualClock::step) goes there. Give each loop a turn
+/// (`turn(None)`, which then never waits), step, and so on: minutes of lost packets pass in
+/// milliseconds, and two runs from one seed are the same.
+#[derive(Clone, Debug)]
+pub struct ManualClock(Arc<Mutex<Moments>>);
+
+#[derive(Debug)]
+struct Moments {
+    now: Time,
+    alarms: Vec<Due>,
+}
+
+/// When one of those who use a clock has something to do.
+#[derive(Clone, Copy, Default, Debug)]
+struct Due {
+    at: Option<Time>,
+    /// The clock has stood still for it once.
+    was_waited_for: bool,
+}
+
+/// Where one of the users of a clock says when it has something to do.
+#[derive(Clone, Debug)]
+pub(crate) struct Alarm {
+    clock: ManualClock,
+    number: usize,
+}
+
+/// The clock of a loop.
+#[derive(Clone, Debug)]
+pub(crate) enum LoopClock {
+    Real(Clock),
+    Manual(ManualClock),
+}
+
+impl ManualClock {
+    /// Returns a clock that shows the beginning of time.
+    #[expect(clippy::new_without_default, reason = "a clock is made by name, as the loop's is")]
+    pub fn new() -> ManualClock {
+        ManualClock(Arc::new(Mutex::new(Moments { now: Time::ZERO, alarms: Vec::new() })))
+    }
+
+    /// Returns the time that it shows.
+    pub fn now(&self) -> Time {
+        self.moments().now
+    }
+
+    /// Moves it on by as much.
+    pub fn advance(&self, by: Duration) {
+        let mut moments = self.moments();
+        moments.now += by;
+    }
+
+    /// Moves it to where one of its users has something to do next, and returns whether one has:
+    /// where none has, nothing will ever happen. It stays where it is while there is something now,
+    /// but not twice for the same: what nobody does (packets for a device that nobody reads) holds
+    /// nothing up.
+    pub fn step(&self) -> bool {
+        self.step_until(Time::NEVER)
+    }
+
+    /// Does the same, and goes no further than to `limit`.
+    pub fn step_until(&self, limit: Time) -> bool {
+        let mut moments = self.moments();
+        let now = moments.now;
+        let mut is_due = false;
+        let mut next = None;
+        for due in &mut moments.alarms {
+            match due.at {
+                Some(at) if at > now => next = Some(next.unwrap_or(at).min(at)),
+                Some(_) => is_due |= !std::mem::replace(&mut due.was_waited_for, true),
+                None => {}
+            }
+        }
+        if !is_due && let Some(next) = next {
+            moments.now = next.min(limit).max(now);
+        }
+        is_due || next.is_some()
+    }
+
+    pub(crate) fn alarm(&self) -> Alarm {
+        let mut moments = self.moments();
+        moments.alarms.push(Due::default());
+        Alarm { clock: self.clone(), number: moments.alarms.len() - 1 }
+    }
+
+    fn moments(&self) -> MutexGuard<'_, Moments> {
+        // What is in it is right after each assignment.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Alarm {
+    pub(crate) fn set(&self, at: Option<Time>) {
+        self.clock.moments().alarms[self.number] = Due { at, was_waited_for: false };
+    }
+
+    /// There is something to do at once.
+    pub(crate) fn ring(&self) {
+        self.set(Some(Time::ZERO));
+    }
+}
+
+impl LoopClock {
+    pub(crate) fn now(&self) -> Time {
+        match self {
+            LoopClock::Real(clock) => clock.now(),
+            LoopClock::Manual(clock) => clock.now(),
+        }
+    }
+
+    pub(crate) fn coarse_now(&self) -> Time {
+        match self {
+            LoopClock::Real(clock) => clock.coarse_now(),
+            LoopClock::Manual(clock) => clock.now(),
+        }
+    }
+
+    /// The wall clock; in virtual time the first second of 2026, and what has passed since.
+    pub(crate) fn wall_time(&self) -> SystemTime {
+        const START: Duration = Duration::from_secs(1_767_225_600);
+        match self {
+            LoopClock::Real(clock) => clock.wall_time(),
+            LoopClock::Manual(clock) => SystemTime::UNIX_EPOCH + START + (clock.now() - Time::ZERO),
+        }
+    }
+
+    pub(crate) fn alarm(&self) -> Option<Alarm> {
+        match self {
+            LoopClock::Real(_) => None,
+            LoopClock::Manual(clock) => Some(clock.alarm()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clock_steps_to_the_first_alarm_and_never_back() {
+        let clock = ManualClock::new();
+        assert!(!clock.step(), "nobody waits for anything");
+        let (one, two) = (clock.alarm(), clock.alarm());
+        let at = |seconds| Time::ZERO + Duration::from_secs(seconds);
+        one.set(Some(at(5)));
+        two.set(Some(at(3)));
+        assert!(clock.step_until(at(2)));
+        assert_eq!(clock.now(), at(2));
+        assert!(clock.step());
+        assert_eq!(clock.now(), at(3));
+        two.ring();
+        assert!(clock.step());
+        assert_eq!(clock.now(), at(3), "there is something to do now");
+        assert!(clock.step());
+        assert_eq!(clock.now(), at(5), "which nobody has done");
+        one.set(Some(at(6)));
+        clock.advance(Duration::from_secs(2));
+        assert!(clock.step());
+        assert_eq!(clock.now(), at(7), "what was due before is due now");
+        assert!(!clock.step());
+    }
+}

@@ -1,0 +1,145 @@
+//! `KernelDevice`: devices of the Linux kernel, opened by smoltcp and read and written here.
+
+use std::fmt;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+
+use rustix::process::{PidfdFlags, PidfdGetfdFlags, getpid, pidfd_getfd, pidfd_open};
+use smoltcp::phy;
+
+use super::{Device, ETHERNET_HEADER, Medium};
+
+/// A device of the Linux kernel: TUN, TAP, or the packet socket of an interface.
+///
+/// Opening one needs the capability `CAP_NET_ADMIN` (TUN and TAP, unless the device is persistent
+/// and the user's) or `CAP_NET_RAW` (packet sockets), and Linux 5.6.
+pub struct KernelDevice {
+    name: String,
+    fd: OwnedFd,
+    medium: Medium,
+    mtu: usize,
+}
+
+/// The longest name of an interface, in bytes (`IFNAMSIZ`, less the zero behind it).
+const NAME_BYTES_MAX: usize = 15;
+
+impl KernelDevice {
+    /// Opens the TUN device of this name, and makes it if there is none: IP packets that the
+    /// kernel routes there come to the loop. Its addresses, routes and MTU are set as those of any
+    /// interface (`ip address add 10.1.0.1/24 dev NAME`), and it has to be up.
+    ///
+    /// # Errors
+    ///
+    /// `InvalidInput` where the name is empty or longer than 15 bytes; else what the system says:
+    /// no permission, the name is in use, no `/dev/net/tun`.
+    #[cfg(feature = "tun")]
+    pub fn tun(name: &str) -> io::Result<KernelDevice> {
+        check(name)?;
+        let opened = phy::TunTapInterface::new(name, phy::Medium::Ip)?;
+        KernelDevice::of(&opened, name)
+    }
+
+    /// Opens the TAP device of this name, and makes it if there is none: as
+    /// [`tun`](KernelDevice::tun), with Ethernet frames.
+    ///
+    /// # Errors
+    ///
+    /// As for [`tun`](KernelDevice::tun).
+    #[cfg(feature = "tun")]
+    pub fn tap(name: &str) -> io::Result<KernelDevice> {
+        check(name)?;
+        let opened = phy::TunTapInterface::new(name, phy::Medium::Ethernet)?;
+        KernelDevice::of(&opened, name)
+    }
+
+    /// Opens a packet socket on the Ethernet interface of this name (`AF_PACKET`; packet(7)).
+    ///
+    /// The kernel goes on to see what comes there, so the stack must have addresses that the kernel
+    /// has not. Frames of the same machine (a veth pair) have no checksums yet:
+    /// [`StackConfig::verify_checksums`](crate::StackConfig::verify_checksums) takes them.
+    ///
+    /// # Errors
+    ///
+    /// As for [`tun`](KernelDevice::tun); `ENODEV` where there is no such interface.
+    #[cfg(feature = "packet-socket")]
+    pub fn packet_socket(interface: &str) -> io::Result<KernelDevice> {
+        check(interface)?;
+        let opened = phy::RawSocket::new(interface, phy::Medium::Ethernet)?;
+        KernelDevice::of(&opened, interface)
+    }
+
+    /// Takes over what smoltcp has opened. Its own reads and writes panic when the device is gone,
+    /// or down, and allocate for each packet; and it lends no descriptor that has an owner. The
+    /// kernel makes a second one of the number, which needs no unsafe code.
+    fn of<D: phy::Device + AsRawFd>(opened: &D, name: &str) -> io::Result<KernelDevice> {
+        let own = pidfd_open(getpid(), PidfdFlags::empty())?;
+        let fd = pidfd_getfd(own, opened.as_raw_fd(), PidfdGetfdFlags::empty())?;
+        let capabilities = opened.capabilities();
+        let (medium, around) = match capabilities.medium {
+            phy::Medium::Ethernet => (Medium::Ethernet, ETHERNET_HEADER),
+            phy::Medium::Ip => (Medium::Ip, 0),
+        };
+        let mtu = capabilities.max_transmission_unit.saturating_sub(around);
+        Ok(KernelDevice { name: name.into(), fd, medium, mtu })
+    }
+}
+
+/// smoltcp does not look at how long a name is.
+fn check(name: &str) -> io::Result<()> {
+    if (1..=NAME_BYTES_MAX).contains(&name.len()) && !name.contains('\0') {
+        return Ok(());
+    }
+    let message = format!("{name:?} is not the name of an interface: 1 to {NAME_BYTES_MAX} bytes");
+    Err(io::Error::new(io::ErrorKind::InvalidInput, message))
+}
+
+impl Device for KernelDevice {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn medium(&self) -> Medium {
+        self.medium
+    }
+
+    fn mtu(&self) -> usize {
+        self.mtu
+    }
+
+    fn receive(&mut self, packet: &mut [u8]) -> io::Result<usize> {
+        Ok(rustix::io::read(&self.fd, packet)?)
+    }
+
+    fn send(&mut self, packet: &[u8]) -> io::Result<()> {
+        rustix::io::write(&self.fd, packet)?;
+        Ok(())
+    }
+
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.fd.as_fd())
+    }
+}
+
+impl fmt::Debug for KernelDevice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "KernelDevice({}, {:?} of {} bytes)", self.name, self.medium, self.mtu)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_as_long_as_the_kernel_takes() {
+        for (name, is_one) in [
+            ("", false),
+            ("a", true),
+            ("sixteen-bytes-15", false),
+            ("fifteen-bytes15", true),
+            ("a\0", false),
+        ] {
+            assert_eq!(check(name).is_ok(), is_one, "{name:?}");
+        }
+    }
+}

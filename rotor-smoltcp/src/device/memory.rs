@@ -1,0 +1,387 @@
+//! `MemoryDevice`: a cable in memory, with whatever a network does to packets.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::io::{self, ErrorKind, Read, Write};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::UnixStream;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use rotor_core::Time;
+use rotor_core::backend::Clock;
+
+use super::{Device, Medium};
+use crate::clock::{Alarm, LoopClock, ManualClock};
+
+/// How a cable in memory treats what is sent.
+///
+/// Chances are of a thousand packets; by default each arrives at once, once, in order and as it
+/// was.
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct MemoryConfig {
+    medium: Medium,
+    mtu: usize,
+    packets_max: usize,
+    latency: Duration,
+    lost: u16,
+    doubled: u16,
+    delayed: u16,
+    delay: Duration,
+    corrupted: u16,
+    seed: u64,
+    clock: LoopClock,
+}
+
+/// One end of a cable in memory; the other end may be with another loop, on any thread.
+///
+/// What is sent when the other end was dropped is lost.
+pub struct MemoryDevice {
+    name: &'static str,
+    medium: Medium,
+    mtu: usize,
+    incoming: Arc<Lane>,
+    outgoing: Arc<Lane>,
+    /// Readable while the lane says so.
+    bell: UnixStream,
+    clock: LoopClock,
+}
+
+/// What has become of the packets that were sent to one end.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct MemoryStats {
+    /// Packets that were sent.
+    pub sent: u64,
+    /// Of these, lost by chance.
+    pub lost: u64,
+    /// Of these, lost since the cable was full.
+    pub overflowed: u64,
+    /// Of these, longer than the cable takes, and lost.
+    pub oversized: u64,
+    /// Of these, sent on twice.
+    pub doubled: u64,
+    /// Of these, overtaken by later ones, or so it was meant.
+    pub delayed: u64,
+    /// Of these, changed by a bit.
+    pub corrupted: u64,
+}
+
+/// One direction of a cable.
+struct Lane {
+    traffic: Mutex<Traffic>,
+    /// The other side of the receiver's bell.
+    bell: UnixStream,
+    rules: MemoryConfig,
+}
+
+struct Traffic {
+    /// By the time at which each arrives, and the order in which they were sent.
+    packets: BTreeMap<(Time, u64), Vec<u8>>,
+    number: u64,
+    /// The receiver's bell has rung, and it has not looked since.
+    has_rung: bool,
+    is_unplugged: bool,
+    random: fastrand::Rng,
+    alarm: Option<Alarm>,
+    stats: MemoryStats,
+}
+
+impl MemoryConfig {
+    /// Returns a cable that does nothing to packets.
+    pub fn new() -> MemoryConfig {
+        MemoryConfig {
+            medium: Medium::Ip,
+            mtu: 1_500,
+            packets_max: 1_024,
+            latency: Duration::ZERO,
+            lost: 0,
+            doubled: 0,
+            delayed: 0,
+            delay: Duration::from_millis(2),
+            corrupted: 0,
+            seed: 0,
+            clock: LoopClock::Real(Clock::new()),
+        }
+    }
+
+    /// Sets what packets are like. Default: [`Medium::Ip`].
+    pub fn medium(mut self, medium: Medium) -> MemoryConfig {
+        self.medium = medium;
+        self
+    }
+
+    /// Sets how long an IP packet may be, in bytes. Default 1,500; 576 to 65,535.
+    pub fn mtu(mut self, bytes: usize) -> MemoryConfig {
+        self.mtu = bytes.clamp(576, 65_535);
+        self
+    }
+
+    /// Sets how many packets may be on their way in each direction; what is more is lost. Default
+    /// 1,024; at least 1.
+    pub fn packets_max(mut self, packets: usize) -> MemoryConfig {
+        self.packets_max = packets.max(1);
+        self
+    }
+
+    /// Sets how long a packet is on its way. Default: no time.
+    pub fn latency(mut self, time: Duration) -> MemoryConfig {
+        self.latency = time;
+        self
+    }
+
+    /// Sets how many of a thousand packets are lost. Default 0.
+    pub fn lost(mut self, of_thousand: u16) -> MemoryConfig {
+        self.lost = of_thousand;
+        self
+    }
+
+    /// Sets how many of a thousand packets come twice. Default 0.
+    pub fn doubled(mut self, of_thousand: u16) -> MemoryConfig {
+        self.doubled = of_thousand;
+        self
+    }
+
+    /// Sets how many of a thousand packets take up to so much longer, so that others overtake them.
+    /// Default 0, and 2 ms.
+    pub fn delayed(mut self, of_thousand: u16, up_to: Duration) -> MemoryConfig {
+        self.delayed = of_thousand;
+        self.delay = up_to;
+        self
+    }
+
+    /// Sets in how many of a thousand packets one bit is another. Default 0.
+    pub fn corrupted(mut self, of_thousand: u16) -> MemoryConfig {
+        self.corrupted = of_thousand;
+        self
+    }
+
+    /// Sets what chance is drawn from. Default 0; the same seed, the same chances.
+    pub fn seed(mut self, seed: u64) -> MemoryConfig {
+        self.seed = seed;
+        self
+    }
+
+    /// Has packets travel in virtual time. Default: in the system's.
+    pub fn clock(mut self, clock: &ManualClock) -> MemoryConfig {
+        self.clock = LoopClock::Manual(clock.clone());
+        self
+    }
+}
+
+impl Default for MemoryConfig {
+    fn default() -> MemoryConfig {
+        MemoryConfig::new()
+    }
+}
+
+impl MemoryDevice {
+    /// Makes both ends of a cable.
+    ///
+    /// # Errors
+    ///
+    /// No descriptor is left: each end has a pair of sockets, by which it is woken.
+    pub fn pair(config: &MemoryConfig) -> io::Result<(MemoryDevice, MemoryDevice)> {
+        let (to_left, left_bell) = Lane::new(config, 0)?;
+        let (to_right, right_bell) = Lane::new(config, 1)?;
+        let end = |name, incoming: &Arc<Lane>, outgoing: &Arc<Lane>, bell| MemoryDevice {
+            name,
+            medium: config.medium,
+            mtu: config.mtu,
+            incoming: incoming.clone(),
+            outgoing: outgoing.clone(),
+            bell,
+            clock: config.clock.clone(),
+        };
+        let left = end("the left end", &to_left, &to_right, left_bell);
+        Ok((left, end("the right end", &to_right, &to_left, right_bell)))
+    }
+
+    /// Makes a cable with one end: what is sent comes back, so a loop can talk to itself.
+    ///
+    /// # Errors
+    ///
+    /// No descriptor is left.
+    pub fn loopback(config: &MemoryConfig) -> io::Result<MemoryDevice> {
+        let (lane, bell) = Lane::new(config, 0)?;
+        Ok(MemoryDevice {
+            name: "the loopback",
+            medium: config.medium,
+            mtu: config.mtu,
+            incoming: lane.clone(),
+            outgoing: lane,
+            bell,
+            clock: config.clock.clone(),
+        })
+    }
+
+    /// Pulls the cable out of the other end: the loop there ends with an error that says so.
+    pub fn unplug(&self) {
+        let mut traffic = self.outgoing.traffic();
+        traffic.is_unplugged = true;
+        self.outgoing.ring(&mut traffic);
+    }
+
+    /// Returns what has become of the packets that were sent to this end.
+    pub fn stats(&self) -> MemoryStats {
+        self.incoming.traffic().stats
+    }
+}
+
+impl Device for MemoryDevice {
+    fn name(&self) -> &str {
+        self.name
+    }
+
+    fn medium(&self) -> Medium {
+        self.medium
+    }
+
+    fn mtu(&self) -> usize {
+        self.mtu
+    }
+
+    fn receive(&mut self, packet: &mut [u8]) -> io::Result<usize> {
+        let mut traffic = self.incoming.traffic();
+        if traffic.is_unplugged {
+            return Err(io::Error::new(ErrorKind::NotConnected, "the cable was pulled out"));
+        }
+        let now = self.clock.now();
+        let arrived = traffic.packets.first_entry().filter(|first| first.key().0 <= now);
+        let Some(first) = arrived else {
+            // Only now that nothing is left: whoever sends from here on rings again.
+            if std::mem::take(&mut traffic.has_rung) {
+                self.bell.read_exact(&mut [0])?;
+            }
+            return Err(ErrorKind::WouldBlock.into());
+        };
+        let bytes = first.remove();
+        traffic.set_alarm();
+        let len = bytes.len().min(packet.len());
+        packet[..len].copy_from_slice(&bytes[..len]);
+        Ok(len)
+    }
+
+    fn send(&mut self, packet: &[u8]) -> io::Result<()> {
+        self.outgoing.send(packet, self.clock.now());
+        Ok(())
+    }
+
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.bell.as_fd())
+    }
+
+    fn next_arrival(&self) -> Option<Time> {
+        self.incoming.traffic().next_arrival()
+    }
+}
+
+impl Lane {
+    fn new(rules: &MemoryConfig, direction: u64) -> io::Result<(Arc<Lane>, UnixStream)> {
+        let (rings, hears) = UnixStream::pair()?;
+        rings.set_nonblocking(true)?;
+        hears.set_nonblocking(true)?;
+        let alarm = rules.clock.alarm();
+        let traffic = Traffic {
+            packets: BTreeMap::new(),
+            number: 0,
+            has_rung: false,
+            is_unplugged: false,
+            random: fastrand::Rng::with_seed(rules.seed ^ direction),
+            alarm,
+            stats: MemoryStats::default(),
+        };
+        let lane = Lane { traffic: Mutex::new(traffic), bell: rings, rules: rules.clone() };
+        Ok((Arc::new(lane), hears))
+    }
+
+    fn traffic(&self) -> MutexGuard<'_, Traffic> {
+        // A packet is in it or not; there is nothing in between.
+        self.traffic.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn send(&self, packet: &[u8], now: Time) {
+        let rules = &self.rules;
+        let mut guard = self.traffic();
+        let traffic = &mut *guard;
+        traffic.stats.sent += 1;
+        let longest =
+            rules.mtu + if rules.medium == Medium::Ethernet { super::ETHERNET_HEADER } else { 0 };
+        if packet.len() > longest {
+            traffic.stats.oversized += 1;
+            return;
+        }
+        if traffic.hits(rules.lost) {
+            traffic.stats.lost += 1;
+            return;
+        }
+        let copies = if traffic.hits(rules.doubled) { 2 } else { 1 };
+        traffic.stats.doubled += copies - 1;
+        for _ in 0..copies {
+            traffic.put(packet, now, rules);
+        }
+        self.ring(traffic);
+    }
+
+    /// Wakes the loop at the other end, if it has not been since it last looked.
+    fn ring(&self, traffic: &mut Traffic) {
+        if std::mem::replace(&mut traffic.has_rung, true) {
+            return;
+        }
+        // There is room for a byte: it is read before there is a second one. Where the other end is
+        // gone, nobody is to be woken.
+        if let Err(error) = (&self.bell).write(&[1]) {
+            log::debug!("the other end of a cable is not woken: {error}");
+        }
+    }
+}
+
+impl Traffic {
+    fn hits(&mut self, of_thousand: u16) -> bool {
+        of_thousand > 0 && self.random.u16(0..1_000) < of_thousand
+    }
+
+    fn put(&mut self, packet: &[u8], now: Time, rules: &MemoryConfig) {
+        if self.packets.len() >= rules.packets_max {
+            self.stats.overflowed += 1;
+            return;
+        }
+        let mut bytes = packet.to_vec();
+        if self.hits(rules.corrupted) {
+            self.stats.corrupted += 1;
+            let bit = self.random.usize(0..bytes.len().max(1) * 8);
+            if let Some(byte) = bytes.get_mut(bit / 8) {
+                *byte ^= 1 << (bit % 8);
+            }
+        }
+        let mut at = now + rules.latency;
+        if self.hits(rules.delayed) {
+            self.stats.delayed += 1;
+            let longest = u64::try_from(rules.delay.as_nanos()).unwrap_or(u64::MAX);
+            at += Duration::from_nanos(self.random.u64(0..=longest));
+        }
+        self.number += 1;
+        self.packets.insert((at, self.number), bytes);
+        self.set_alarm();
+    }
+
+    fn next_arrival(&self) -> Option<Time> {
+        self.packets.keys().next().map(|(at, _)| *at)
+    }
+
+    fn set_alarm(&self) {
+        if let Some(alarm) = &self.alarm {
+            alarm.set(self.next_arrival());
+        }
+    }
+}
+
+impl fmt::Debug for MemoryDevice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "MemoryDevice({}, {:?} of {} bytes)", self.name, self.medium, self.mtu)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,138 @@
+//! A main loop for rotor with a TCP/IP stack of its own, smoltcp, and its sockets: the same machines, and the
+//! kernel sees packets only.
+//!
+//! **A loop takes packets from a device and has TCP, UDP and IP in its own thread. A machine that is generic over
+//! its sockets ([`IpNet`](rotor_core::net::IpNet)) does not change. Whatever packets come, a connection ends at
+//! most, and what is thrown away is counted.**
+//!
+//! # A program
+//!
+//! A server that sends back what it gets, on one end of a cable in memory. With the feature `tun`,
+//! `KernelDevice::tun("rotor0")` in its place serves the kernel's clients:
+//!
+//! ```no_run
+//! use std::io::Write;
+//!
+//! use rotor_core::net::ListenOptions;
+//! use rotor_core::{BoxError, Config, Loop, Scope};
+//! use rotor_smoltcp::{MemoryConfig, MemoryDevice, Smoltcp, SmoltcpTcpListener, SmoltcpTcpStream, StackConfig};
+//! use rotor_stream::{Accept, AcceptConfig, Intent, Matched, Protocol, Stream, Transport};
+//!
+//! struct Echo;
+//!
+//! impl Protocol for Echo {
+//!     type Context = ();
+//!     type Seed = ();
+//!
+//!     fn create((): (), _: &mut Transport<'_>, _: &mut Scope<'_, ()>) -> Intent<Self> {
+//!         Intent::of(Echo).bytes(1).no_deadline()
+//!     }
+//!
+//!     fn bytes_read(self, _: Matched, transport: &mut Transport<'_>, _: &mut Scope<'_, ()>) -> Intent<Self> {
+//!         if let Err(error) = transport.output.write_all(&transport.input[..]) {
+//!             return Intent::error(error);
+//!         }
+//!         transport.input.clear();
+//!         Intent::of(self).keep().no_deadline()
+//!     }
+//! }
+//!
+//! fn main() -> Result<(), BoxError> {
+//!     let (device, _other_end) = MemoryDevice::pair(&MemoryConfig::new())?;
+//!     let config = StackConfig::new().address("10.90.0.2".parse()?, 24);
+//!     let backend = Smoltcp::open(device, &config)?;
+//!     let mut creator =
+//!         Loop::<Accept<Stream<Echo, SmoltcpTcpStream>, SmoltcpTcpListener>, _>::with_backend(backend, &Config::new())?;
+//!     let address = "10.90.0.2:7007".parse()?;
+//!     creator.add_machine_with(|scope| {
+//!         Accept::bind(&address, &ListenOptions::new(), (), AcceptConfig::new(), scope)
+//!     })?;
+//!     creator.instantiate(()).run()?;
+//!     Ok(())
+//! }
+//! ```
+//!
+//! # Where things are
+//!
+//! | | |
+//! |--|--|
+//! | [`Smoltcp`], [`StackConfig`], [`Congestion`] | the backend; its addresses, routes, buffers and limits |
+//! | [`Device`], [`Medium`] | where packets come from, and what they are like |
+//! | [`MemoryDevice`], [`MemoryConfig`], [`MemoryStats`] | a cable in memory, with faults by a seed |
+//! | `KernelDevice` | TUN and TAP, packet sockets; with the features `tun` and `packet-socket` |
+//! | [`ManualClock`] | virtual time, for loops and cables |
+//! | [`SmoltcpInet`] | the sockets, as a family |
+//! | [`SmoltcpTcpStream`], [`SmoltcpTcpListener`], [`SmoltcpUdpSocket`] | the sockets |
+//! | [`SmoltcpHandle`], [`StackStats`] | what the stack has done |
+//!
+//! # How it reads and writes
+//!
+//! ```text
+//!  device ──packet──▶ whose is it? ──a map──▶ the connection's buffer ──read──▶ the machine     no call
+//!                        │ nobody's: a listener's backlog, a reset, ARP, a ping
+//!
+//!  the machine ──write──▶ the connection's buffer ──the turn ends──▶ packets ──▶ device         a call each
+//! ```
+//!
+//! # Where it differs from the kernel's sockets
+//!
+//! * Addresses are the stack's own: nobody else on the machine has them, and a loop reaches itself only on a
+//!   [loopback](MemoryDevice::loopback).
+//! * `write` takes what is sent when the turn ends, and a stream that was dropped goes on sending what it had taken,
+//!   for [`linger`](StackConfig::linger).
+//! * Buffers are as the configuration says, for each connection from its first packet on; `set_send_buffer` and such
+//!   do nothing.
+//! * `[::]` listens for IPv6 alone. Addresses are not shared (`reuse_port`): each loop has a stack, and addresses,
+//!   of its own.
+//! * A socket of datagrams is not told that nobody takes them. Nothing is fragmented, and fragments are thrown away.
+//! * The numbers of connections begin with a generator that is seeded once, not with a keyed hash of the two ends
+//!   (RFC 6528): whoever sees many of them may guess the next. Use TLS where packets may be forged.
+//! * An outer loop has no descriptor to wait with ([`AsFd`](std::os::fd::AsFd)): the stack has times of its own.
+//!
+//! # Limits
+//!
+//! [`StackConfig`] has every number and its default, [`StackStats`] counts what they hold up. A connection takes
+//! some 1.2 KiB and its two buffers: that is virtual memory until it is written to, so one that has exchanged a
+//! request and waits has 2 to 4 of its pages resident; decision 74 has figures. Segmentation and checksums
+//! are the loop's work: large bodies cost several times what the kernel takes for them, the less the larger the
+//! device's packets are.
+//!
+//! # Versions and features
+//!
+//! Rust 1.91 or later, which smoltcp asks for, on Unix; devices of the kernel on Linux 5.6 or later.
+//!
+//! * `tun`: `KernelDevice::tun` and `KernelDevice::tap`.
+//! * `packet-socket`: `KernelDevice::packet_socket`.
+//!
+//! # The book
+//!
+//! * [Which loop?](https://github.com/rotor-rs/rotor/blob/main/doc/guide/which-loop.md)
+//! * [All chapters](https://github.com/rotor-rs/rotor/blob/main/doc/README.md)
+#![cfg(unix)]
+
+mod backend;
+mod cannot_listen;
+mod clock;
+mod config;
+mod datagram;
+mod device;
+mod device_gone;
+mod family;
+mod listener;
+mod member;
+mod slots;
+mod stack;
+mod stats;
+mod stream;
+
+pub use backend::{Smoltcp, SmoltcpHandle};
+pub use clock::ManualClock;
+pub use config::{Congestion, StackConfig};
+pub use datagram::SmoltcpUdpSocket;
+#[cfg(all(any(feature = "tun", feature = "packet-socket"), target_os = "linux"))]
+pub use device::KernelDevice;
+pub use device::{Device, Medium, MemoryConfig, MemoryDevice, MemoryStats};
+pub use family::SmoltcpInet;
+pub use listener::SmoltcpTcpListener;
+pub use stats::StackStats;
+pub use stream::SmoltcpTcpStream;

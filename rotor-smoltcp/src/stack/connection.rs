@@ -1,0 +1,219 @@
+//! `Connection`: what the stack knows of a connection, and what its machine is to be told.
+
+use std::io;
+use std::time::Duration;
+
+use rotor_core::{EventSet, Interest, Time, Token};
+use smoltcp::iface::{SocketHandle, SocketSet};
+use smoltcp::socket::tcp::{CongestionControl, Socket, SocketBuffer, State};
+
+use super::flow::Flow;
+use super::sequence::Sequence;
+use crate::config::{Congestion, StackConfig};
+use crate::slots::Id;
+
+/// Who has a connection.
+///
+/// ```text
+///  a first packet ─▶ HalfOpen ──handshake──▶ Waiting ──accept──▶ Open ──drop──▶ Left ─▶ forgotten
+///                       │ too late, reset                          ▲
+///                       ▼                                          │ the peer answers
+///                   forgotten                  connect ─▶ Connecting
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Phase {
+    /// A listener: the peer has not completed the handshake.
+    HalfOpen(Id),
+    /// A listener: it waits to be accepted.
+    Waiting(Id),
+    /// A machine, which waits for the peer's answer.
+    Connecting,
+    /// A machine.
+    Open,
+    /// Nobody: it sends what it had taken, and ends.
+    Left,
+}
+
+pub(super) struct Connection {
+    /// A set of its own, so that nothing is looked for among all connections.
+    pub(super) set: SocketSet<'static>,
+    handle: SocketHandle,
+    pub(super) flow: Flow,
+    pub(super) sequence: Sequence,
+    pub(super) phase: Phase,
+    token: Option<Token>,
+    interest: Interest,
+    /// How many unread bytes the machine knows of.
+    told_bytes: usize,
+    told_end: bool,
+    told_failure: bool,
+    /// A write found no room; or the attempt to connect has not ended.
+    pub(super) wants_room: bool,
+    /// The machine reads no more.
+    pub(super) is_deaf: bool,
+    /// Why it ended, if not in order; until somebody has asked.
+    pub(super) failure: Option<io::ErrorKind>,
+    pub(super) has_failed: bool,
+    /// When it is looked at again, whatever comes.
+    pub(super) due: Option<Time>,
+    /// When whoever has it has waited long enough.
+    pub(super) give_up_at: Option<Time>,
+    /// When the peer has owed an answer for too long.
+    pub(super) answer_due: Option<Time>,
+    /// It is in the list of those that may have something to send.
+    pub(super) is_dirty: bool,
+    /// It is in the list of those that may have something to tell.
+    pub(super) is_changed: bool,
+    /// It is in the list of those that wait to know where their peer is.
+    pub(super) is_unresolved: bool,
+    /// It is among those that ended and are kept.
+    pub(super) is_kept: bool,
+}
+
+impl Connection {
+    pub(super) fn new(flow: Flow, phase: Phase, config: &StackConfig) -> Connection {
+        let buffer = |bytes| SocketBuffer::new(vec![0; bytes]);
+        let mut socket =
+            Socket::new(buffer(config.receive_buffer_bytes), buffer(config.send_buffer_bytes));
+        socket.set_congestion_control(match config.congestion {
+            Congestion::Cubic => CongestionControl::Cubic,
+            Congestion::Off => CongestionControl::None,
+        });
+        let mut set = SocketSet::new(Vec::with_capacity(1));
+        let handle = set.add(socket);
+        Connection {
+            set,
+            handle,
+            flow,
+            sequence: Sequence::default(),
+            phase,
+            token: None,
+            interest: Interest::Both,
+            told_bytes: 0,
+            told_end: false,
+            told_failure: false,
+            wants_room: phase == Phase::Connecting,
+            is_deaf: false,
+            failure: None,
+            has_failed: false,
+            due: None,
+            give_up_at: None,
+            answer_due: None,
+            is_dirty: false,
+            is_changed: false,
+            is_unresolved: false,
+            is_kept: false,
+        }
+    }
+
+    #[inline]
+    pub(super) fn socket(&mut self) -> &mut Socket<'static> {
+        self.set.get_mut(self.handle)
+    }
+
+    #[inline]
+    pub(super) fn state(&self) -> State {
+        self.set.get::<Socket<'_>>(self.handle).state()
+    }
+
+    /// Whether it has nothing to send any more, and nothing can come.
+    pub(super) fn is_over(&self) -> bool {
+        let socket = self.set.get::<Socket<'_>>(self.handle);
+        // It forgets the peer once that was told of an abort.
+        socket.state() == State::Closed && socket.remote_endpoint().is_none()
+    }
+
+    pub(super) fn register(&mut self, token: Token, interest: Interest) -> io::Result<()> {
+        if self.token.is_some() {
+            return Err(io::ErrorKind::AlreadyExists.into());
+        }
+        (self.token, self.interest) = (Some(token), interest);
+        // Who registers knows of nothing yet.
+        (self.told_bytes, self.told_end, self.told_failure) = (0, false, false);
+        Ok(())
+    }
+
+    pub(super) fn deregister(&mut self) -> io::Result<()> {
+        self.token.take().map(|_| ()).ok_or(io::ErrorKind::NotFound.into())
+    }
+
+    /// It is no machine's any more.
+    pub(super) fn leave(&mut self) {
+        self.token = None;
+        self.phase = Phase::Left;
+    }
+
+    /// The machine has read as far as that.
+    pub(super) fn note_read(&mut self) {
+        self.told_bytes = self.socket().recv_queue();
+    }
+
+    /// Whether it has something that its peer has not acknowledged, its first packet included.
+    pub(super) fn has_unsent(&mut self) -> bool {
+        let socket = self.socket();
+        socket.send_queue() > 0 || matches!(socket.state(), State::SynSent | State::SynReceived)
+    }
+
+    /// Notes since when its peer owes an answer, if it does: what was sent, our end, or a probe is
+    /// not acknowledged. smoltcp has such a time, and counts silence of both sides in it.
+    pub(super) fn note_debt(&mut self, now: Time, patience: Duration) {
+        let is_in_use = matches!(self.phase, Phase::Open | Phase::Waiting(_)) && !self.has_failed;
+        let socket = self.socket();
+        let has_ended = matches!(socket.state(), State::FinWait1 | State::LastAck | State::Closing);
+        let owes =
+            is_in_use && (has_ended || socket.send_queue() > 0 || socket.keep_alive().is_some());
+        let due = self.answer_due;
+        self.answer_due = if owes { Some(due.unwrap_or(now + patience)) } else { None };
+    }
+
+    /// It has ended, and not in order.
+    pub(super) fn fail(&mut self, kind: io::ErrorKind) {
+        (self.failure, self.has_failed) = (Some(kind), true);
+    }
+
+    /// Whom to tell what has changed since it was told last.
+    pub(super) fn news(&mut self) -> Option<(Token, EventSet)> {
+        let token = self.token?;
+        if self.phase == Phase::Connecting {
+            return None;
+        }
+        let mut events = EventSet::EMPTY;
+        let (has_failed, is_deaf) = (self.has_failed, self.is_deaf);
+        let socket = self.set.get::<Socket<'_>>(self.handle);
+        let unread = socket.recv_queue();
+        let has_room = socket.can_send() || !socket.may_send();
+        let has_ended = has_peer_ended(socket.state());
+        if unread > self.told_bytes && !is_deaf {
+            events |= EventSet::READABLE;
+        }
+        self.told_bytes = unread;
+        if has_ended && !std::mem::replace(&mut self.told_end, true) {
+            events |= EventSet::READABLE | EventSet::READ_CLOSED;
+        }
+        if !self.interest.is_readable() {
+            events = EventSet::EMPTY;
+        }
+        if has_room && self.interest.is_writable() && std::mem::take(&mut self.wants_room) {
+            events |= EventSet::WRITABLE;
+        }
+        if has_failed && !std::mem::replace(&mut self.told_failure, true) {
+            events |= EventSet::ERROR | EventSet::READ_CLOSED | EventSet::WRITE_CLOSED;
+        }
+        if events.is_empty() { None } else { Some((token, events)) }
+    }
+}
+
+/// Whether the peer will send no more.
+fn has_peer_ended(state: State) -> bool {
+    match state {
+        State::CloseWait | State::LastAck | State::Closing | State::TimeWait | State::Closed => {
+            true
+        }
+        State::Listen
+        | State::SynSent
+        | State::SynReceived
+        | State::Established
+        | State::FinWait1
+        | State::FinWait2 => false,
+    }
+}

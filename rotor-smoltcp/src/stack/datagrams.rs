@@ -1,0 +1,166 @@
+//! What machines do with sockets of datagrams.
+
+use std::io;
+use std::net::SocketAddr;
+
+use rotor_core::{EventSet, Token};
+use rustix::io::Errno;
+use smoltcp::iface::PollResult;
+use smoltcp::socket::udp::SendError;
+
+use super::datagram_socket::Datagrams;
+use super::flow::Flow;
+use super::listening::free_port;
+use super::{Stack, gone, instant, plain};
+use crate::slots::Id;
+
+/// The headers around a datagram, in bytes: UDP's, and IP's of each version.
+const HEADERS_V4: usize = 8 + 20;
+const HEADERS_V6: usize = 8 + 40;
+
+impl Stack {
+    pub(crate) fn bind_datagrams(&mut self, address: SocketAddr) -> io::Result<Id> {
+        let mut address = plain(address);
+        self.check_local(address)?;
+        if address.port() == 0 {
+            let Stack { random, bound_datagrams, .. } = self;
+            let with = |port| SocketAddr::new(address.ip(), port);
+            let port = free_port(random, |port| bound_datagrams.is_taken(with(port)))?;
+            address.set_port(port);
+        } else if self.bound_datagrams.is_taken(address) {
+            return Err(io::ErrorKind::AddrInUse.into());
+        }
+        let id = self.datagrams.insert(Box::new(Datagrams::new(address, &self.config)?));
+        self.bound_datagrams.insert(address, id);
+        Ok(id)
+    }
+
+    pub(crate) fn datagram_address(&self, id: Id) -> io::Result<SocketAddr> {
+        Ok(self.datagrams.get(id).ok_or_else(gone)?.local)
+    }
+
+    /// Ties a socket to a peer: what others send from now on is thrown away.
+    pub(crate) fn connect_datagrams(&mut self, id: Id, peer: SocketAddr) -> io::Result<()> {
+        self.source_for(peer.ip())?;
+        self.datagrams.get_mut(id).ok_or_else(gone)?.peer = Some(plain(peer));
+        Ok(())
+    }
+
+    pub(super) fn take_datagram(&mut self, flow: Flow, packet: &[u8]) {
+        let now = instant(self.now());
+        let Some(id) = self.bound_datagrams.find(flow.local) else { return self.answer(packet) };
+        let Some(socket) = self.datagrams.get_mut(id) else { return };
+        if socket.peer.is_some_and(|peer| peer != flow.remote) {
+            return;
+        }
+        self.iface.poll_ingress_single(now, &mut self.wire.with(packet), &mut socket.set);
+        // Where the packet was none after all, the machine finds that there is nothing.
+        socket.has_arrived = true;
+        self.note_datagram_change(id);
+    }
+
+    pub(super) fn note_datagram_change(&mut self, id: Id) {
+        let Some(socket) = self.datagrams.get_mut(id) else { return };
+        if !std::mem::replace(&mut socket.is_changed, true) {
+            self.changed_datagrams.push(id);
+        }
+    }
+
+    /// Takes the datagram that came first. What does not fit is lost.
+    pub(crate) fn receive_from(
+        &mut self,
+        id: Id,
+        buffer: &mut [u8],
+    ) -> io::Result<(usize, SocketAddr)> {
+        let socket = self.datagrams.get_mut(id).ok_or_else(gone)?;
+        let received = socket.socket().recv();
+        let (datagram, from) = received.map_err(|_| io::ErrorKind::WouldBlock)?;
+        let len = datagram.len().min(buffer.len());
+        buffer[..len].copy_from_slice(&datagram[..len]);
+        Ok((len, SocketAddr::new(from.endpoint.addr.into(), from.endpoint.port)))
+    }
+
+    /// Sends a datagram to a target, or to the peer that the socket is tied to.
+    pub(crate) fn send_to(
+        &mut self,
+        id: Id,
+        datagram: &[u8],
+        target: Option<SocketAddr>,
+    ) -> io::Result<usize> {
+        let socket = self.datagrams.get(id).ok_or_else(gone)?;
+        let target = target.or(socket.peer).ok_or(io::ErrorKind::NotConnected)?;
+        if target.ip().is_ipv4() != socket.local.ip().is_ipv4() {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        self.source_for(target.ip())?;
+        let headers = if target.is_ipv4() { HEADERS_V4 } else { HEADERS_V6 };
+        if datagram.len() + headers > self.wire.mtu() {
+            return Err(Errno::MSGSIZE.into());
+        }
+        let Some(socket) = self.datagrams.get_mut(id) else { return Err(gone()) };
+        match socket.socket().send_slice(datagram, plain(target)) {
+            Ok(()) => {}
+            Err(SendError::BufferFull) => {
+                socket.wants_room = true;
+                return Err(io::ErrorKind::WouldBlock.into());
+            }
+            Err(SendError::Unaddressable) => return Err(io::ErrorKind::InvalidInput.into()),
+        }
+        if !std::mem::replace(&mut socket.is_dirty, true) {
+            self.dirty_datagrams.push(id);
+            self.ring();
+        }
+        Ok(datagram.len())
+    }
+
+    /// What was sent in the turn goes out.
+    pub(super) fn send_datagrams(&mut self) {
+        let mut dirty = std::mem::take(&mut self.dirty_datagrams);
+        for id in dirty.drain(..) {
+            self.send_datagrams_of(id);
+        }
+        self.dirty_datagrams = dirty;
+    }
+
+    fn send_datagrams_of(&mut self, id: Id) {
+        let now = instant(self.now());
+        let Some(socket) = self.datagrams.get_mut(id) else { return };
+        socket.is_dirty = false;
+        // Bounded by what a socket keeps.
+        while self.iface.poll_egress(now, &mut self.wire.port(), &mut socket.set)
+            == PollResult::SocketStateChanged
+        {}
+        if socket.socket().send_queue() > 0 {
+            // Nobody knows yet where the target is.
+            self.unresolved_datagrams.push(id);
+        }
+        if self.datagrams.get(id).is_some_and(|socket| socket.wants_room) {
+            self.note_datagram_change(id);
+        }
+    }
+
+    /// Tries again what waits to know where its target is, since that may be known now.
+    pub(super) fn resolve_datagrams(&mut self) {
+        for id in std::mem::take(&mut self.unresolved_datagrams) {
+            self.send_datagrams_of(id);
+        }
+    }
+
+    pub(super) fn tell_of_datagrams(&mut self, ready: &mut Vec<(Token, EventSet)>) {
+        let mut changed = std::mem::take(&mut self.changed_datagrams);
+        for id in changed.drain(..) {
+            let Some(socket) = self.datagrams.get_mut(id) else { continue };
+            socket.is_changed = false;
+            ready.extend(socket.news());
+        }
+        self.changed_datagrams = changed;
+    }
+
+    /// What it has not sent yet is sent; its address is free.
+    pub(super) fn drop_datagrams(&mut self, id: Id) {
+        self.send_datagrams_of(id);
+        if let Some(socket) = self.datagrams.remove(id) {
+            self.bound_datagrams.remove(socket.local);
+        }
+    }
+}

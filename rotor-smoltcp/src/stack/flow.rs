@@ -1,0 +1,194 @@
+//! `Seen`: for whom a packet is, read before the stack has it.
+//!
+//! smoltcp looks for the socket of a packet among all those of a set, one by one. Each connection
+//! here is a set of its own, and the packet is read as far as says which.
+
+use std::net::{IpAddr, SocketAddr};
+
+use smoltcp::wire::{
+    EthernetFrame, EthernetProtocol, IpProtocol, IpVersion, Ipv4Packet, Ipv6ExtHeader, Ipv6Packet,
+    TcpPacket, UdpPacket,
+};
+
+use crate::device::Medium;
+
+/// The two ends of a connection.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) struct Flow {
+    pub(super) remote: SocketAddr,
+    pub(super) local: SocketAddr,
+}
+
+/// For whom a packet is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Seen {
+    /// Of a connection; `is_first` where it asks for a new one (SYN without ACK).
+    Tcp { flow: Flow, is_first: bool },
+    /// A datagram.
+    Udp { flow: Flow },
+    /// What the stack answers by itself: ARP, ICMP, and protocols that it does not have.
+    Other,
+    /// No packet of IP, or a fragment of one.
+    Refused,
+}
+
+/// Reads for whom a packet is.
+pub(super) fn read(medium: Medium, packet: &[u8]) -> Seen {
+    let read = match medium {
+        Medium::Ip => read_ip(packet),
+        Medium::Ethernet => read_frame(packet),
+    };
+    read.unwrap_or(Seen::Refused)
+}
+
+fn read_frame(frame: &[u8]) -> Option<Seen> {
+    let frame = EthernetFrame::new_checked(frame).ok()?;
+    match frame.ethertype() {
+        EthernetProtocol::Ipv4 | EthernetProtocol::Ipv6 => read_ip(frame.payload()),
+        EthernetProtocol::Arp => Some(Seen::Other),
+        EthernetProtocol::Unknown(_) => None,
+    }
+}
+
+fn read_ip(packet: &[u8]) -> Option<Seen> {
+    // smoltcp looks at the first byte, whether there is one or not.
+    packet.first()?;
+    match IpVersion::of_packet(packet).ok()? {
+        IpVersion::Ipv4 => {
+            let packet = Ipv4Packet::new_checked(packet).ok()?;
+            if packet.more_frags() || packet.frag_offset() != 0 {
+                return None;
+            }
+            let ends = (packet.src_addr().into(), packet.dst_addr().into());
+            read_ports(packet.next_header(), ends, packet.payload())
+        }
+        IpVersion::Ipv6 => {
+            let packet = Ipv6Packet::new_checked(packet).ok()?;
+            let ends = (packet.src_addr().into(), packet.dst_addr().into());
+            // The one extension header that the stack reads past.
+            if packet.next_header() == IpProtocol::HopByHop {
+                let options = Ipv6ExtHeader::new_checked(packet.payload()).ok()?;
+                let beyond = packet.payload().get(8 * (usize::from(options.header_len()) + 1)..)?;
+                return read_ports(options.next_header(), ends, beyond);
+            }
+            read_ports(packet.next_header(), ends, packet.payload())
+        }
+    }
+}
+
+fn read_ports(protocol: IpProtocol, ends: (IpAddr, IpAddr), payload: &[u8]) -> Option<Seen> {
+    let flow = |source, target| Flow {
+        remote: SocketAddr::new(ends.0, source),
+        local: SocketAddr::new(ends.1, target),
+    };
+    match protocol {
+        IpProtocol::Tcp => {
+            let packet = TcpPacket::new_checked(payload).ok()?;
+            let is_first = packet.syn() && !packet.ack() && !packet.rst();
+            Some(Seen::Tcp { flow: flow(packet.src_port(), packet.dst_port()), is_first })
+        }
+        IpProtocol::Udp => {
+            let packet = UdpPacket::new_checked(payload).ok()?;
+            Some(Seen::Udp { flow: flow(packet.src_port(), packet.dst_port()) })
+        }
+        _ => Some(Seen::Other),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An IPv4 packet: 10.0.0.1 to 10.0.0.2, of a protocol, with a payload.
+    fn v4(protocol: u8, fragment: [u8; 2], payload: &[u8]) -> Vec<u8> {
+        let len = (20 + payload.len()) as u16;
+        let mut packet = vec![0x45, 0];
+        packet.extend(len.to_be_bytes());
+        packet.extend([0, 0, fragment[0], fragment[1], 64, protocol, 0, 0]);
+        packet.extend([10, 0, 0, 1, 10, 0, 0, 2]);
+        packet.extend(payload);
+        packet
+    }
+
+    fn v6(protocol: u8, payload: &[u8]) -> Vec<u8> {
+        let mut packet = vec![0x60, 0, 0, 0];
+        packet.extend((payload.len() as u16).to_be_bytes());
+        packet.extend([protocol, 64]);
+        for last in [1, 2] {
+            packet.extend([0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, last]);
+        }
+        packet.extend(payload);
+        packet
+    }
+
+    fn tcp(flags: u8) -> Vec<u8> {
+        let mut segment = vec![0x10, 0x00, 0x00, 80, 0, 0, 0, 0, 0, 0, 0, 0, 0x50, flags];
+        segment.extend([0; 6]);
+        segment
+    }
+
+    const UDP: [u8; 9] = [0x10, 0x00, 0, 53, 0, 9, 0, 0, b'x'];
+
+    fn between(left: &str, right: &str) -> Flow {
+        let parse = |text: &str| text.parse().expect("an address");
+        Flow { remote: parse(left), local: parse(right) }
+    }
+
+    #[test]
+    fn a_packet_says_for_whom_it_is() {
+        let web = between("10.0.0.1:4096", "10.0.0.2:80");
+        let web6 = between("[fd00::1]:4096", "[fd00::2]:80");
+        let dns = between("10.0.0.1:4096", "10.0.0.2:53");
+        let mut behind_options = vec![6, 0, 1, 4, 0, 0, 0, 0];
+        behind_options.extend(tcp(0x10));
+        let table = [
+            (v4(6, [0, 0], &tcp(0x02)), Seen::Tcp { flow: web, is_first: true }),
+            (v4(6, [0x40, 0], &tcp(0x10)), Seen::Tcp { flow: web, is_first: false }),
+            (v4(6, [0, 0], &tcp(0x12)), Seen::Tcp { flow: web, is_first: false }),
+            (v4(6, [0, 0], &tcp(0x06)), Seen::Tcp { flow: web, is_first: false }),
+            (v6(6, &tcp(0x02)), Seen::Tcp { flow: web6, is_first: true }),
+            (v6(0, &behind_options), Seen::Tcp { flow: web6, is_first: false }),
+            (v4(17, [0, 0], &UDP), Seen::Udp { flow: dns }),
+            (v4(1, [0, 0], &[8, 0, 0, 0]), Seen::Other),
+            (v4(132, [0, 0], &[]), Seen::Other),
+            // Fragments: the first, a later one, the last.
+            (v4(6, [0x20, 0], &tcp(0x02)), Seen::Refused),
+            (v4(6, [0x20, 1], &tcp(0x02)), Seen::Refused),
+            (v4(6, [0, 1], &tcp(0x02)), Seen::Refused),
+            // Cut short, and what is no packet at all.
+            (v4(6, [0, 0], &tcp(0x02)[..19]), Seen::Refused),
+            (v4(17, [0, 0], &UDP[..7]), Seen::Refused),
+            (v6(0, &[6, 9, 0, 0, 0, 0, 0, 0]), Seen::Refused),
+            (Vec::new(), Seen::Refused),
+            (vec![0x50; 40], Seen::Refused),
+        ];
+        for (packet, seen) in table {
+            assert_eq!(read(Medium::Ip, &packet), seen, "{packet:x?}");
+            let mut frame = vec![2; 12];
+            let is_six = packet.first().is_some_and(|first| first >> 4 == 6);
+            frame.extend(if is_six { [0x86, 0xdd] } else { [0x08, 0x00] });
+            frame.extend(&packet);
+            assert_eq!(read(Medium::Ethernet, &frame), seen, "{frame:x?}");
+        }
+    }
+
+    #[test]
+    fn a_frame_of_another_protocol_is_refused_and_one_of_arp_is_not() {
+        for (ethertype, seen) in [([0x08, 0x06], Seen::Other), ([0x88, 0xcc], Seen::Refused)] {
+            let mut frame = vec![2; 12];
+            frame.extend(ethertype);
+            frame.extend([0; 28]);
+            assert_eq!(read(Medium::Ethernet, &frame), seen);
+        }
+        assert_eq!(read(Medium::Ethernet, &[0; 13]), Seen::Refused);
+    }
+
+    #[test]
+    fn a_packet_that_is_cut_anywhere_is_refused_and_nothing_panics() {
+        for packet in [v4(6, [0, 0], &tcp(0x02)), v6(6, &tcp(0x02)), v4(17, [0, 0], &UDP)] {
+            for len in 0..packet.len() {
+                assert_eq!(read(Medium::Ip, &packet[..len]), Seen::Refused, "{len}");
+            }
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! Listeners: who is half open, who waits, who is accepted.
+
+use std::io;
+use std::net::SocketAddr;
+
+use rotor_core::{EventSet, Token};
+
+use super::connection::{Connection, Phase};
+use super::flow::Flow;
+use super::listening::{Listening, free_port};
+use super::{Stack, gone, plain};
+use crate::slots::Id;
+
+/// The backlog of a listener is full, or the stack.
+pub(super) struct NoRoom;
+
+impl Stack {
+    /// Opens an address for connections.
+    pub(crate) fn listen(&mut self, address: SocketAddr, backlog: usize) -> io::Result<Id> {
+        let mut address = plain(address);
+        self.check_local(address)?;
+        if address.port() == 0 {
+            let Stack { random, bound_listeners, .. } = self;
+            let with = |port| SocketAddr::new(address.ip(), port);
+            let port = free_port(random, |port| bound_listeners.is_taken(with(port)))?;
+            address.set_port(port);
+        } else if self.bound_listeners.is_taken(address) {
+            return Err(io::ErrorKind::AddrInUse.into());
+        }
+        let backlog = backlog.clamp(1, self.config.backlog_max);
+        let id = self.listeners.insert(Listening::new(address, backlog));
+        self.bound_listeners.insert(address, id);
+        Ok(id)
+    }
+
+    pub(super) fn register_listener(&mut self, id: Id, token: Token) -> io::Result<()> {
+        let listener = self.listeners.get_mut(id).ok_or_else(gone)?;
+        if listener.token.is_some() {
+            return Err(io::ErrorKind::AlreadyExists.into());
+        }
+        listener.token = Some(token);
+        let has_waiting = !listener.queue.is_empty();
+        if has_waiting {
+            self.note_listener(id);
+        }
+        Ok(())
+    }
+
+    /// Somebody wants to connect: `None` where nobody listens.
+    pub(super) fn begin_half_open(&mut self, flow: Flow) -> Result<Option<Id>, NoRoom> {
+        if !self.has_address(flow.local.ip()) {
+            return Ok(None);
+        }
+        let Some(listener) = self.bound_listeners.find(flow.local) else { return Ok(None) };
+        let Some(listening) = self.listeners.get_mut(listener) else { return Ok(None) };
+        if !listening.has_room() || self.connections.len() >= self.config.connections_max {
+            return Err(NoRoom);
+        }
+        let mut connection = Connection::new(flow, Phase::HalfOpen(listener), &self.config);
+        if connection.socket().listen(flow.local).is_err() {
+            return Ok(None);
+        }
+        listening.half_open += 1;
+        self.stats.half_open += 1;
+        connection.give_up_at = Some(self.now() + self.config.half_open_timeout);
+        Ok(Some(self.insert(connection)))
+    }
+
+    /// One that was half open is forgotten.
+    pub(super) fn note_half_open_end(&mut self, listener: Id) {
+        self.stats.half_open -= 1;
+        if let Some(listening) = self.listeners.get_mut(listener) {
+            listening.half_open -= 1;
+        }
+    }
+
+    /// One that was half open has completed its handshake.
+    pub(super) fn await_accept(&mut self, listener: Id, id: Id) {
+        self.stats.accepted += 1;
+        self.note_half_open_end(listener);
+        if let Some(listening) = self.listeners.get_mut(listener) {
+            listening.queue.push_back(id);
+            self.note_listener(listener);
+        }
+    }
+
+    fn note_listener(&mut self, id: Id) {
+        let Some(listener) = self.listeners.get_mut(id) else { return };
+        if !std::mem::replace(&mut listener.is_changed, true) {
+            self.changed_listeners.push(id);
+        }
+    }
+
+    pub(super) fn tell_listeners(&mut self, ready: &mut Vec<(Token, EventSet)>) {
+        let mut changed = std::mem::take(&mut self.changed_listeners);
+        for id in changed.drain(..) {
+            let Some(listener) = self.listeners.get_mut(id) else { continue };
+            listener.is_changed = false;
+            ready.extend(listener.token.map(|token| (token, EventSet::READABLE)));
+        }
+        self.changed_listeners = changed;
+    }
+
+    /// Takes the connection that has waited longest, and returns whose it is.
+    pub(crate) fn accept(&mut self, listener: Id) -> io::Result<(Id, SocketAddr)> {
+        let listening = self.listeners.get_mut(listener).ok_or_else(gone)?;
+        while let Some(id) = listening.queue.pop_front() {
+            // Who was reset meanwhile is accepted all the same, and says so when it is read.
+            if let Some(connection) = self.connections.get_mut(id) {
+                connection.phase = Phase::Open;
+                return Ok((id, connection.flow.remote));
+            }
+        }
+        Err(io::ErrorKind::WouldBlock.into())
+    }
+
+    pub(crate) fn has_waiting(&self, listener: Id) -> bool {
+        self.listeners.get(listener).is_some_and(|listening| !listening.queue.is_empty())
+    }
+
+    pub(crate) fn listener_address(&self, listener: Id) -> Option<SocketAddr> {
+        self.listeners.get(listener).map(|listening| listening.address)
+    }
+
+    /// The address is free, and who was on its way to it is told so (a reset).
+    pub(super) fn drop_listener(&mut self, id: Id) {
+        let Some(listening) = self.listeners.get(id) else { return };
+        self.bound_listeners.remove(listening.address);
+        let of_listener =
+            |phase| matches!(phase, Phase::HalfOpen(of) | Phase::Waiting(of) if of == id);
+        let left = self.connections.iter().filter(|(_, one)| of_listener(one.phase));
+        for left in left.map(|(left, _)| left).collect::<Vec<_>>() {
+            self.abandon(left);
+        }
+        self.listeners.remove(id);
+    }
+
+    fn abandon(&mut self, id: Id) {
+        let Some(connection) = self.connections.get_mut(id) else { return };
+        let phase = connection.phase;
+        connection.socket().abort();
+        connection.leave();
+        self.mark(id);
+        if let Phase::HalfOpen(listener) = phase {
+            self.note_half_open_end(listener);
+        }
+    }
+}

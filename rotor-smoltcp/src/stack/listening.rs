@@ -1,0 +1,152 @@
+//! `Listening`: what the stack knows of a listener. And `Bound`: who has which address.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+use rotor_core::Token;
+
+use crate::slots::Id;
+
+/// A listener: a pool of connections that are half open, and those that wait.
+pub(super) struct Listening {
+    pub(super) address: SocketAddr,
+    pub(super) token: Option<Token>,
+    /// Connections that wait to be accepted, the oldest first.
+    pub(super) queue: VecDeque<Id>,
+    pub(super) half_open: usize,
+    pub(super) backlog: usize,
+    /// Its machine has something to accept that it was not told of.
+    pub(super) is_changed: bool,
+}
+
+impl Listening {
+    pub(super) fn new(address: SocketAddr, backlog: usize) -> Listening {
+        Listening {
+            address,
+            token: None,
+            queue: VecDeque::new(),
+            half_open: 0,
+            backlog,
+            is_changed: false,
+        }
+    }
+
+    /// Whether one more may come.
+    pub(super) fn has_room(&self) -> bool {
+        self.half_open + self.queue.len() < self.backlog
+    }
+}
+
+/// The addresses that listeners, or sockets of datagrams, have.
+#[derive(Default)]
+pub(super) struct Bound(BTreeMap<SocketAddr, Id>);
+
+impl Bound {
+    /// Who has this address, or all of them.
+    pub(super) fn find(&self, local: SocketAddr) -> Option<Id> {
+        let any = SocketAddr::new(any_of(local.ip()), local.port());
+        self.0.get(&local).or_else(|| self.0.get(&any)).copied()
+    }
+
+    /// Whether somebody has it, or a part of it.
+    pub(super) fn is_taken(&self, address: SocketAddr) -> bool {
+        let any = any_of(address.ip());
+        self.0.keys().any(|taken| {
+            let is_one_all = taken.ip() == any || address.ip() == any;
+            taken.port() == address.port()
+                && (taken.ip() == address.ip() || (is_one_all && any_of(taken.ip()) == any))
+        })
+    }
+
+    pub(super) fn insert(&mut self, address: SocketAddr, id: Id) {
+        self.0.insert(address, id);
+    }
+
+    pub(super) fn remove(&mut self, address: SocketAddr) {
+        self.0.remove(&address);
+    }
+}
+
+/// All addresses of the same family.
+fn any_of(address: IpAddr) -> IpAddr {
+    match address {
+        IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+        IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+    }
+}
+
+/// The first of the ports that the system gives by itself (RFC 6335, section 6).
+const FIRST_PORT: u16 = 49_152;
+
+/// Finds a port that is free, beginning anywhere: who can guess it can send forged packets.
+///
+/// # Errors
+///
+/// `AddrNotAvailable`: all are taken.
+pub(super) fn free_port(
+    random: &mut fastrand::Rng,
+    is_taken: impl Fn(u16) -> bool,
+) -> io::Result<u16> {
+    let count = u16::MAX - FIRST_PORT + 1;
+    let first = random.u16(0..count);
+    let mut ports = (0..count).map(|step| FIRST_PORT + (first + step) % count);
+    ports.find(|port| !is_taken(*port)).ok_or(io::ErrorKind::AddrNotAvailable.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::slots::Slots;
+
+    fn address(text: &str) -> SocketAddr {
+        text.parse().expect("an address")
+    }
+
+    #[test]
+    fn an_address_is_taken_by_itself_and_by_all_of_its_family() {
+        let id = Slots::new().insert(());
+        let table = [
+            ("10.0.0.1:80", "10.0.0.1:80", true),
+            ("10.0.0.1:80", "10.0.0.1:81", false),
+            ("10.0.0.1:80", "10.0.0.2:80", false),
+            ("10.0.0.1:80", "0.0.0.0:80", true),
+            ("0.0.0.0:80", "10.0.0.1:80", true),
+            ("0.0.0.0:80", "[::]:80", false),
+            ("[::]:80", "[fd00::1]:80", true),
+            ("[::]:80", "10.0.0.1:80", false),
+        ];
+        for (first, second, is_taken) in table {
+            let mut bound = Bound::default();
+            bound.insert(address(first), id);
+            assert_eq!(bound.is_taken(address(second)), is_taken, "{first} and {second}");
+            bound.remove(address(first));
+            assert!(!bound.is_taken(address(second)));
+        }
+    }
+
+    #[test]
+    fn the_one_address_is_found_before_all() {
+        let mut slots = Slots::new();
+        let (all, one, six) = (slots.insert(()), slots.insert(()), slots.insert(()));
+        let mut bound = Bound::default();
+        bound.insert(address("0.0.0.0:80"), all);
+        bound.insert(address("10.0.0.1:80"), one);
+        bound.insert(address("[::]:80"), six);
+        assert_eq!(bound.find(address("10.0.0.1:80")), Some(one));
+        assert_eq!(bound.find(address("10.0.0.2:80")), Some(all));
+        assert_eq!(bound.find(address("[fd00::1]:80")), Some(six));
+        assert_eq!(bound.find(address("10.0.0.1:81")), None);
+    }
+
+    #[test]
+    fn every_port_is_found_before_there_is_none() {
+        let mut random = fastrand::Rng::with_seed(1);
+        let last = |port| port != 50_000;
+        assert_eq!(free_port(&mut random, last).expect("one is left"), 50_000);
+        let port = free_port(&mut random, |_| false).expect("all are left");
+        assert!(port >= FIRST_PORT);
+        let none = free_port(&mut random, |_| true).expect_err("all are taken");
+        assert_eq!(none.kind(), io::ErrorKind::AddrNotAvailable);
+    }
+}

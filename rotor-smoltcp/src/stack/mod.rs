@@ -1,0 +1,217 @@
+//! `Stack`: smoltcp's interface, and the sockets of a loop around it.
+
+mod connection;
+mod datagram_socket;
+mod datagrams;
+mod flow;
+mod listeners;
+mod listening;
+mod opening;
+mod sequence;
+mod streams;
+mod turn;
+mod wire;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+
+use rotor_core::{Interest, OffloadPool, Time, Token};
+use smoltcp::iface::{Interface, SocketSet};
+use smoltcp::time::Instant;
+
+use self::connection::Connection;
+use self::datagram_socket::Datagrams;
+use self::flow::Flow;
+use self::listening::{Bound, Listening};
+pub(crate) use self::turn::Wait;
+use self::wire::Wire;
+use crate::clock::{Alarm, LoopClock};
+use crate::config::StackConfig;
+use crate::slots::{Id, Slots};
+use crate::stats::StackStats;
+
+/// A stack: packets on one side, sockets on the other.
+pub(crate) struct Stack {
+    config: StackConfig,
+    iface: Interface,
+    wire: Wire,
+    /// Without sockets: for what the interface answers by itself.
+    nobody: SocketSet<'static>,
+    clock: LoopClock,
+    /// In virtual time: where it is said when there is something to do.
+    alarm: Option<Alarm>,
+    random: fastrand::Rng,
+    connections: Slots<Box<Connection>>,
+    flows: BTreeMap<Flow, Id>,
+    listeners: Slots<Listening>,
+    bound_listeners: Bound,
+    datagrams: Slots<Box<Datagrams>>,
+    bound_datagrams: Bound,
+    /// When connections are to be looked at again.
+    due: BTreeSet<(Time, Id)>,
+    /// Those that may have something to send.
+    dirty: Vec<Id>,
+    dirty_datagrams: Vec<Id>,
+    /// Those that may have something to tell.
+    changed: Vec<Id>,
+    changed_datagrams: Vec<Id>,
+    changed_listeners: Vec<Id>,
+    /// Those that wait to know where their target is (ARP, neighbour discovery), and when they ask
+    /// again. Others may be among them, which costs a look.
+    unresolved: Vec<Id>,
+    unresolved_datagrams: Vec<Id>,
+    ask_again_at: Option<Time>,
+    /// Connections that ended and are kept, the oldest first.
+    kept: VecDeque<Id>,
+    stats: StackStats,
+    has_more: bool,
+}
+
+/// What a socket is, for those who handle all kinds alike.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Kind {
+    Stream,
+    Listener,
+    Datagram,
+}
+
+impl Stack {
+    fn now(&self) -> Time {
+        self.clock.now()
+    }
+
+    pub(crate) fn pool(&self) -> Option<OffloadPool> {
+        self.config.pool.clone()
+    }
+
+    pub(crate) fn may_have_more(&self) -> bool {
+        self.has_more
+    }
+
+    /// Fills bytes by the seed; says no where there is none.
+    pub(crate) fn seeded(&mut self, bytes: &mut [u8]) -> bool {
+        if self.config.seed.is_some() {
+            self.random.fill(bytes);
+        }
+        self.config.seed.is_some()
+    }
+
+    pub(crate) fn stats(&self) -> StackStats {
+        StackStats {
+            sent: self.wire.sent,
+            unsent: self.wire.unsent,
+            connections: self.connections.len(),
+            ..self.stats
+        }
+    }
+
+    pub(crate) fn register(
+        &mut self,
+        kind: Kind,
+        id: Id,
+        token: Token,
+        interest: Interest,
+    ) -> io::Result<()> {
+        match kind {
+            Kind::Stream => {
+                let connection = self.connections.get_mut(id).ok_or_else(gone)?;
+                connection.register(token, interest)?;
+                self.note_change(id);
+            }
+            Kind::Listener => self.register_listener(id, token)?,
+            Kind::Datagram => {
+                let socket = self.datagrams.get_mut(id).ok_or_else(gone)?;
+                socket.register(token)?;
+                self.note_datagram_change(id);
+            }
+        }
+        self.ring();
+        Ok(())
+    }
+
+    pub(crate) fn deregister(&mut self, kind: Kind, id: Id) -> io::Result<()> {
+        match kind {
+            Kind::Stream => self.connections.get_mut(id).ok_or_else(gone)?.deregister(),
+            Kind::Listener => {
+                let listener = self.listeners.get_mut(id).ok_or_else(gone)?;
+                listener.token.take().map(|_| ()).ok_or(io::ErrorKind::NotFound.into())
+            }
+            Kind::Datagram => self.datagrams.get_mut(id).ok_or_else(gone)?.deregister(),
+        }
+    }
+
+    /// Nobody has the socket any more.
+    pub(crate) fn drop_socket(&mut self, kind: Kind, id: Id) {
+        match kind {
+            Kind::Stream => self.leave(id),
+            Kind::Listener => self.drop_listener(id),
+            Kind::Datagram => self.drop_datagrams(id),
+        }
+        self.ring();
+    }
+
+    /// There is something to do at once, in virtual time.
+    fn ring(&self) {
+        if let Some(alarm) = &self.alarm {
+            alarm.ring();
+        }
+    }
+
+    /// It may have something to send.
+    fn mark(&mut self, id: Id) {
+        let Some(connection) = self.connections.get_mut(id) else { return };
+        if !std::mem::replace(&mut connection.is_dirty, true) {
+            self.dirty.push(id);
+            self.ring();
+        }
+    }
+
+    /// Its machine may be to be told something.
+    fn note_change(&mut self, id: Id) {
+        let Some(connection) = self.connections.get_mut(id) else { return };
+        if !std::mem::replace(&mut connection.is_changed, true) {
+            self.changed.push(id);
+        }
+    }
+
+    /// Whether a socket may be bound there.
+    fn check_local(&self, address: SocketAddr) -> io::Result<()> {
+        let ip = address.ip();
+        if ip.is_unspecified() || self.has_address(ip) {
+            return Ok(());
+        }
+        Err(io::ErrorKind::AddrNotAvailable.into())
+    }
+
+    fn has_address(&self, ip: IpAddr) -> bool {
+        self.config.addresses.iter().any(|(own, _)| *own == ip)
+    }
+
+    /// The address from which the stack would send there.
+    fn source_for(&self, target: IpAddr) -> io::Result<IpAddr> {
+        let of_family = |(own, _): &(IpAddr, u8)| own.is_ipv4() == target.is_ipv4();
+        if !self.config.addresses.iter().any(of_family) {
+            return Err(io::ErrorKind::NetworkUnreachable.into());
+        }
+        let source = self.iface.get_source_address(&target.into()).map(IpAddr::from);
+        // For a target nearby it may be one that the stack has not (IPv6's loopback).
+        let source = source.filter(|source| self.has_address(*source));
+        let first = self.config.addresses.iter().find(|own| of_family(own)).map(|(own, _)| *own);
+        source.or(first).ok_or(io::ErrorKind::NetworkUnreachable.into())
+    }
+}
+
+fn gone() -> io::Error {
+    io::ErrorKind::NotConnected.into()
+}
+
+/// A point in loop time as smoltcp counts, in microseconds: at most one earlier.
+fn instant(time: Time) -> Instant {
+    Instant::from_micros(i64::try_from(time.as_nanos() / 1_000).unwrap_or(i64::MAX))
+}
+
+/// An address without what an IPv6 address has beside it, which no packet has.
+fn plain(address: SocketAddr) -> SocketAddr {
+    SocketAddr::new(address.ip(), address.port())
+}

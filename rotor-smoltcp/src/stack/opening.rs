@@ -1,0 +1,193 @@
+//! How a stack is opened: what the configuration says, checked.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::io;
+use std::net::IpAddr;
+
+use rotor_core::backend::system_entropy;
+use smoltcp::iface::{Interface, Route, SocketSet};
+use smoltcp::wire::{EthernetAddress, HardwareAddress, IpAddress, IpCidr};
+
+use super::listening::Bound;
+use super::wire::Wire;
+use super::{Stack, instant};
+use crate::clock::LoopClock;
+use crate::config::{ADDRESSES_MAX, ROUTES_MAX, StackConfig};
+use crate::device::{Device, Medium};
+use crate::slots::Slots;
+use crate::stats::StackStats;
+
+/// The shortest packet that each version must be able to send, in bytes (RFC 791, RFC 8200).
+const MTU_MIN_V4: usize = 576;
+const MTU_MIN_V6: usize = 1_280;
+
+impl Stack {
+    /// Opens a stack on a device.
+    ///
+    /// # Errors
+    ///
+    /// `InvalidInput`, which says what is wrong with the configuration; else that the system gives
+    /// no random bytes.
+    pub(crate) fn open(
+        device: Box<dyn Device>,
+        config: &StackConfig,
+        clock: LoopClock,
+    ) -> io::Result<Stack> {
+        check(config, device.mtu())?;
+        let seed = match config.seed {
+            Some(seed) => seed,
+            None => system_seed()?,
+        };
+        let mut random = fastrand::Rng::with_seed(seed);
+        let mut wire = Wire::new(device, config.verify_checksums);
+        let hardware = match wire.medium {
+            Medium::Ip => HardwareAddress::Ip,
+            Medium::Ethernet => HardwareAddress::Ethernet(EthernetAddress(config.hardware_address)),
+        };
+        let mut of_interface = smoltcp::iface::Config::new(hardware);
+        of_interface.random_seed = random.u64(..);
+        let mut iface = Interface::new(of_interface, &mut wire.port(), instant(clock.now()));
+        iface.update_ip_addrs(|addresses| {
+            for (address, prefix) in &config.addresses {
+                // There is room: that was checked.
+                let _ = addresses.push(IpCidr::new((*address).into(), *prefix));
+            }
+        });
+        iface.routes_mut().update(|routes| {
+            for (network, prefix, router) in &config.routes {
+                let cidr = IpCidr::new((*network).into(), *prefix);
+                let via_router = IpAddress::from(*router);
+                let route = Route { cidr, via_router, preferred_until: None, expires_at: None };
+                let _ = routes.push(route);
+            }
+        });
+        Ok(Stack {
+            config: config.clone(),
+            iface,
+            wire,
+            nobody: SocketSet::new(Vec::new()),
+            alarm: clock.alarm(),
+            clock,
+            random,
+            connections: Slots::new(),
+            flows: BTreeMap::new(),
+            listeners: Slots::new(),
+            bound_listeners: Bound::default(),
+            datagrams: Slots::new(),
+            bound_datagrams: Bound::default(),
+            due: BTreeSet::new(),
+            dirty: Vec::new(),
+            dirty_datagrams: Vec::new(),
+            changed: Vec::new(),
+            changed_datagrams: Vec::new(),
+            changed_listeners: Vec::new(),
+            unresolved: Vec::new(),
+            unresolved_datagrams: Vec::new(),
+            ask_again_at: None,
+            kept: VecDeque::new(),
+            stats: StackStats::default(),
+            has_more: false,
+        })
+    }
+}
+
+fn system_seed() -> io::Result<u64> {
+    let mut bytes = [0; 8];
+    system_entropy(&mut bytes)?;
+    Ok(u64::from_ne_bytes(bytes))
+}
+
+/// smoltcp panics at what it cannot do with, so that is found out before.
+fn check(config: &StackConfig, mtu: usize) -> io::Result<()> {
+    let wrong = |message: String| Err(io::Error::new(io::ErrorKind::InvalidInput, message));
+    if config.addresses.is_empty() {
+        return wrong("a stack needs an address: StackConfig::address".into());
+    }
+    if config.addresses.len() > ADDRESSES_MAX {
+        return wrong(format!("a stack has at most {ADDRESSES_MAX} addresses"));
+    }
+    if config.routes.len() > ROUTES_MAX {
+        return wrong(format!("a stack has at most {ROUTES_MAX} routes"));
+    }
+    for (address, prefix) in &config.addresses {
+        if !is_of_a_host(*address) || *prefix > bits(*address) {
+            return wrong(format!("{address}/{prefix} is not the address of a host"));
+        }
+        let least = if address.is_ipv4() { MTU_MIN_V4 } else { MTU_MIN_V6 };
+        if mtu < least {
+            return wrong(format!(
+                "{address} needs packets of {least} bytes, the device has {mtu}"
+            ));
+        }
+    }
+    for (network, prefix, router) in &config.routes {
+        let is_one = network.is_ipv4() == router.is_ipv4();
+        if !is_one || *prefix > bits(*network) || !is_of_a_host(*router) {
+            return wrong(format!("{network}/{prefix} by {router} is not a route"));
+        }
+    }
+    if !EthernetAddress(config.hardware_address).is_unicast() {
+        return wrong(format!("{:x?} is not the address of a card", config.hardware_address));
+    }
+    Ok(())
+}
+
+fn is_of_a_host(address: IpAddr) -> bool {
+    let is_broadcast = matches!(address, IpAddr::V4(v4) if v4.is_broadcast());
+    !address.is_unspecified() && !address.is_multicast() && !is_broadcast
+}
+
+fn bits(address: IpAddr) -> u8 {
+    if address.is_ipv4() { 32 } else { 128 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_smoltcp_cannot_do_with_is_an_error_that_says_what() {
+        let ip = |text: &str| text.parse::<IpAddr>().expect("an address");
+        let good = || StackConfig::new().address(ip("10.0.0.1"), 24);
+        let many = |count: u8| {
+            (1..=count).fold(StackConfig::new(), |config, last| {
+                config.address(IpAddr::from([10, 0, 0, last]), 24)
+            })
+        };
+        let routes = |count| {
+            (0..count).fold(good(), |config, _| config.route(ip("10.1.0.0"), 16, ip("10.0.0.2")))
+        };
+        let table = [
+            (good(), 576, ""),
+            (good(), 575, "needs packets of 576 bytes, the device has 575"),
+            (good().address(ip("fd00::1"), 64), 1_280, ""),
+            (good().address(ip("fd00::1"), 64), 1_279, "needs packets of 1280 bytes"),
+            (StackConfig::new(), 1_500, "a stack needs an address"),
+            (many(8), 1_500, ""),
+            (many(9), 1_500, "at most 8 addresses"),
+            (routes(16), 1_500, ""),
+            (routes(17), 1_500, "at most 16 routes"),
+            (good().address(ip("224.0.0.1"), 24), 1_500, "224.0.0.1/24 is not the address"),
+            (good().address(ip("0.0.0.0"), 0), 1_500, "0.0.0.0/0 is not the address"),
+            (good().address(ip("255.255.255.255"), 0), 1_500, "255.255.255.255/0 is not"),
+            (good().address(ip("10.0.0.2"), 33), 1_500, "10.0.0.2/33 is not the address"),
+            (good().address(ip("ff02::1"), 64), 1_500, "ff02::1/64 is not the address"),
+            (good().address(ip("fd00::1"), 129), 1_500, "fd00::1/129 is not the address"),
+            (good().route(ip("0.0.0.0"), 0, ip("10.0.0.2")), 1_500, ""),
+            (good().route(ip("0.0.0.0"), 33, ip("10.0.0.2")), 1_500, "0.0.0.0/33 by 10.0.0.2"),
+            (good().route(ip("::"), 0, ip("10.0.0.2")), 1_500, "::/0 by 10.0.0.2 is not a route"),
+            (good().route(ip("::"), 0, ip("::")), 1_500, "::/0 by :: is not a route"),
+            (good().hardware_address([1, 0, 0, 0, 0, 1]), 1_500, "is not the address of a card"),
+        ];
+        for (config, mtu, message) in table {
+            match check(&config, mtu) {
+                Ok(()) => assert_eq!(message, "", "{config:?}"),
+                Err(error) => {
+                    assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
+                    let text = error.to_string();
+                    assert!(!message.is_empty() && text.contains(message), "{text}");
+                }
+            }
+        }
+    }
+}

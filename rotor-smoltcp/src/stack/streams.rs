@@ -1,0 +1,180 @@
+//! What a stream's machine does: connect, read, write, end its side.
+
+use std::io::{self, IoSlice};
+use std::net::{Shutdown, SocketAddr};
+use std::time::Duration;
+
+use smoltcp::socket::tcp::{RecvError, Socket};
+
+use super::connection::{Connection, Phase};
+use super::flow::Flow;
+use super::listening::free_port;
+use super::{Stack, gone, plain};
+use crate::slots::Id;
+
+impl Stack {
+    /// Begins to connect.
+    pub(crate) fn connect(&mut self, target: SocketAddr) -> io::Result<Id> {
+        let remote = plain(target);
+        if remote.ip().is_unspecified() || remote.port() == 0 || remote.ip().is_multicast() {
+            let message = format!("{remote} is no address to connect to");
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
+        }
+        self.check_room()?;
+        let source = self.source_for(remote.ip())?;
+        let Stack { random, flows, bound_listeners, .. } = self;
+        let local = |port| SocketAddr::new(source, port);
+        let port = free_port(random, |port| {
+            let flow = Flow { remote, local: local(port) };
+            flows.contains_key(&flow) || bound_listeners.is_taken(local(port))
+        })?;
+        let flow = Flow { remote, local: local(port) };
+        let mut connection = Connection::new(flow, Phase::Connecting, &self.config);
+        let socket = connection.socket();
+        socket.set_timeout(Some(self.config.connect_timeout.into()));
+        let begun = socket.connect(self.iface.context(), flow.remote, flow.local);
+        begun.map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
+        let id = self.insert(connection);
+        self.mark(id);
+        Ok(id)
+    }
+
+    /// Whether there may be one connection more.
+    pub(super) fn check_room(&self) -> io::Result<()> {
+        if self.connections.len() < self.config.connections_max {
+            return Ok(());
+        }
+        let message = "the stack has as many connections as it may: StackConfig::connections_max";
+        Err(io::Error::new(io::ErrorKind::OutOfMemory, message))
+    }
+
+    pub(super) fn insert(&mut self, connection: Connection) -> Id {
+        let flow = connection.flow;
+        let id = self.connections.insert(Box::new(connection));
+        self.flows.insert(flow, id);
+        id
+    }
+
+    /// Reads what has come.
+    pub(crate) fn read(&mut self, id: Id, buffer: &mut [u8]) -> io::Result<usize> {
+        let connection = self.connections.get_mut(id).ok_or_else(gone)?;
+        if connection.phase == Phase::Connecting {
+            return Err(io::ErrorKind::WouldBlock.into());
+        }
+        if connection.is_deaf {
+            return Ok(0);
+        }
+        let result = connection.socket().recv_slice(buffer);
+        connection.note_read();
+        match result {
+            Ok(0) if buffer.is_empty() => connection.failure.map_or(Ok(0), |kind| Err(kind.into())),
+            Ok(0) => Err(io::ErrorKind::WouldBlock.into()),
+            Ok(count) => {
+                // The peer may be to be told that there is room again.
+                self.mark(id);
+                Ok(count)
+            }
+            Err(RecvError::Finished) => Ok(0),
+            // Reset, or given up; or both sides have ended, and that was a while ago.
+            Err(RecvError::InvalidState) => match connection.failure.take() {
+                Some(kind) => Err(kind.into()),
+                None => Ok(0),
+            },
+        }
+    }
+
+    /// Takes bytes, to be sent when the turn ends.
+    pub(crate) fn write(&mut self, id: Id, slices: &[IoSlice<'_>]) -> io::Result<usize> {
+        let connection = self.connections.get_mut(id).ok_or_else(gone)?;
+        if connection.phase == Phase::Connecting {
+            connection.wants_room = true;
+            return Err(io::ErrorKind::WouldBlock.into());
+        }
+        if let Some(kind) = connection.failure.take() {
+            return Err(kind.into());
+        }
+        let (mut taken, mut wanted) = (0, 0);
+        for slice in slices {
+            wanted += slice.len();
+            let count = connection.socket().send_slice(slice);
+            taken += count.map_err(|_| io::Error::from(io::ErrorKind::BrokenPipe))?;
+            if taken < wanted {
+                break;
+            }
+        }
+        // Whoever could not write all of it waits for room, whether it tries again before or not.
+        connection.wants_room |= taken < wanted;
+        if taken == 0 && wanted > 0 {
+            return Err(io::ErrorKind::WouldBlock.into());
+        }
+        self.mark(id);
+        Ok(taken)
+    }
+
+    /// Ends one direction, or both: ours behind what was written.
+    pub(crate) fn shutdown(&mut self, id: Id, how: Shutdown) -> io::Result<()> {
+        let connection = self.connections.get_mut(id).ok_or_else(gone)?;
+        if connection.phase == Phase::Connecting || connection.has_failed {
+            return Err(io::ErrorKind::NotConnected.into());
+        }
+        if how != Shutdown::Write {
+            connection.is_deaf = true;
+        }
+        if how != Shutdown::Read {
+            connection.socket().close();
+            self.mark(id);
+        }
+        Ok(())
+    }
+
+    /// Nobody has the connection any more. What it had taken is still sent, for a while; where
+    /// something was not read, or it could not be, the peer is told that it was in vain (RFC 9293,
+    /// section 3.6: a reset).
+    pub(super) fn leave(&mut self, id: Id) {
+        let until = self.now() + self.config.linger;
+        let Some(connection) = self.connections.get_mut(id) else { return };
+        connection.leave();
+        if connection.socket().recv_queue() > 0 {
+            connection.socket().abort();
+        } else {
+            connection.socket().close();
+        }
+        connection.give_up_at = Some(until);
+        if connection.is_over() {
+            self.forget(id);
+        } else {
+            self.mark(id);
+        }
+    }
+
+    pub(crate) fn is_connected(&self, id: Id) -> bool {
+        self.connections.get(id).is_some_and(|connection| {
+            connection.phase == Phase::Open && !connection.has_failed && !connection.is_over()
+        })
+    }
+
+    /// The addresses of both ends, this one first.
+    pub(crate) fn addresses(&self, id: Id) -> Option<(SocketAddr, SocketAddr)> {
+        let flow = self.connections.get(id)?.flow;
+        Some((flow.local, flow.remote))
+    }
+
+    pub(crate) fn take_error(&mut self, id: Id) -> Option<io::Error> {
+        self.connections.get_mut(id)?.failure.take().map(io::Error::from)
+    }
+
+    pub(crate) fn set_nodelay(&mut self, id: Id, yes: bool) -> io::Result<()> {
+        self.with_socket(id, |socket| socket.set_nagle_enabled(!yes))
+    }
+
+    pub(crate) fn set_keepalive(&mut self, id: Id, idle: Option<Duration>) -> io::Result<()> {
+        self.with_socket(id, |socket| socket.set_keep_alive(idle.map(Into::into)))?;
+        self.mark(id);
+        Ok(())
+    }
+
+    fn with_socket(&mut self, id: Id, change: impl FnOnce(&mut Socket<'_>)) -> io::Result<()> {
+        change(self.connections.get_mut(id).ok_or_else(gone)?.socket());
+        Ok(())
+    }
+}

@@ -1,0 +1,400 @@
+//! The turn of a stack: what was written goes out, what came is handed to the sockets.
+
+use std::io;
+use std::time::Duration;
+
+use rotor_core::{EventSet, Time, Token};
+use smoltcp::iface::PollResult;
+use smoltcp::socket::tcp::State;
+
+use super::connection::{Connection, Phase};
+use super::flow::{Flow, Seen};
+use super::{Stack, flow, instant};
+use crate::device::Medium;
+use crate::device_gone::device_gone;
+use crate::slots::Id;
+
+/// How many packets one connection sends at a time; then the others have their turn. 64: as many
+/// as a window of 64 KiB has, and some.
+const BURST: usize = 64;
+
+/// How soon a connection is looked at again that wants to send at once and cannot.
+const RETRY: Duration = Duration::from_millis(1);
+
+/// How soon a datagram asks again where its target is; connections have that from smoltcp.
+const ASK_AGAIN: Duration = Duration::from_secs(1);
+
+/// By what a connection has changed its state.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum By {
+    Packet,
+    Time,
+}
+
+impl Stack {
+    /// Begins a wait: what was written in the turn before goes out, and what has come is taken.
+    /// Returns whether the loop may sleep, and until when.
+    pub(crate) fn begin_wait(&mut self, until: Option<Time>) -> io::Result<Wait> {
+        self.send_all();
+        let taken = self.take_packets()?;
+        self.has_more = taken == self.config.packets_max;
+        let has_work = taken > 0
+            || !self.dirty.is_empty()
+            || !self.dirty_datagrams.is_empty()
+            || !self.changed.is_empty()
+            || !self.changed_datagrams.is_empty()
+            || !self.changed_listeners.is_empty();
+        if has_work || until == Some(Time::ZERO) {
+            return Ok(Wait::Not);
+        }
+        match self.next_look(until) {
+            None => Ok(Wait::Forever),
+            // Zero where it has passed: subtraction of times stops there.
+            Some(next) => match next - self.now() {
+                Duration::ZERO => Ok(Wait::Not),
+                time => Ok(Wait::AtMost(time)),
+            },
+        }
+    }
+
+    /// Ends it: what has come meanwhile is taken, what is due is done, and machines are told.
+    pub(crate) fn end_wait(
+        &mut self,
+        until: Option<Time>,
+        has_slept: bool,
+        ready: &mut Vec<(Token, EventSet)>,
+    ) -> io::Result<()> {
+        if has_slept {
+            let taken = self.take_packets()?;
+            self.has_more = taken == self.config.packets_max;
+        }
+        self.fire();
+        let before = ready.len();
+        self.tell(ready);
+        if let Some(alarm) = &self.alarm {
+            let has_work =
+                self.has_more || !self.dirty.is_empty() || !self.dirty_datagrams.is_empty();
+            if has_work || ready.len() > before {
+                alarm.ring();
+            } else {
+                alarm.set(self.next_look(until));
+            }
+        }
+        Ok(())
+    }
+
+    /// When there is something to do, if nothing comes before.
+    fn next_look(&self, until: Option<Time>) -> Option<Time> {
+        let due = self.due.first().map(|(at, _)| *at);
+        [until, due, self.ask_again_at, self.wire.next_arrival()].into_iter().flatten().min()
+    }
+
+    /// Takes packets that have come, and returns how many.
+    fn take_packets(&mut self) -> io::Result<usize> {
+        let mut memory = self.wire.lend();
+        let mut taken = 0;
+        let result = loop {
+            if taken == self.config.packets_max {
+                break Ok(taken);
+            }
+            match self.wire.receive(&mut memory) {
+                Ok(0) => break Ok(taken),
+                Ok(len) => {
+                    taken += 1;
+                    self.take(&memory[..len.min(memory.len())]);
+                }
+                Err(cause) => break Err(device_gone(self.wire.name(), cause)),
+            }
+        };
+        self.wire.give_back(memory);
+        self.stats.received += taken as u64;
+        result
+    }
+
+    fn take(&mut self, packet: &[u8]) {
+        match flow::read(self.wire.medium, packet) {
+            Seen::Tcp { flow, is_first } => self.take_segment(flow, is_first, packet),
+            Seen::Udp { flow } => self.take_datagram(flow, packet),
+            Seen::Other => {
+                self.answer(packet);
+                self.resolve();
+            }
+            Seen::Refused => self.stats.refused += 1,
+        }
+    }
+
+    /// Has the interface answer by itself: ARP, pings, and what is for nobody.
+    pub(super) fn answer(&mut self, packet: &[u8]) {
+        let now = instant(self.now());
+        self.iface.poll_ingress_single(now, &mut self.wire.with(packet), &mut self.nobody);
+    }
+
+    fn take_segment(&mut self, flow: Flow, is_first: bool, packet: &[u8]) {
+        let mut known = self.flows.get(&flow).copied();
+        if is_first
+            && let Some(id) = known
+            && self.is_kept(id)
+        {
+            // Its peer has begun anew, with numbers of which it knows that they are later (RFC
+            // 9293, section 3.10.7.4).
+            self.forget(id);
+            known = None;
+        }
+        let id = match known {
+            Some(id) => id,
+            None if !is_first => return self.answer(packet),
+            None => match self.begin_half_open(flow) {
+                Ok(Some(id)) => id,
+                Ok(None) => return self.answer(packet),
+                // As if it had been lost on its way: the peer tries again.
+                Err(_) => return self.stats.backlog_overflowed += 1,
+            },
+        };
+        let now = instant(self.now());
+        let Some(connection) = self.connections.get_mut(id) else { return };
+        let before = connection.state();
+        // Whatever it is, the peer is there.
+        connection.answer_due = None;
+        let Connection { set, sequence, .. } = &mut **connection;
+        self.iface.poll_ingress_single(now, &mut self.wire.with(packet).of(sequence), set);
+        self.settle(id, before, By::Packet);
+        self.mark(id);
+    }
+
+    /// What was written goes out.
+    fn send_all(&mut self) {
+        let mut dirty = std::mem::take(&mut self.dirty);
+        for id in dirty.drain(..) {
+            self.send(id);
+        }
+        // Who is not done yet is in the new one.
+        dirty.append(&mut self.dirty);
+        self.dirty = dirty;
+        self.send_datagrams();
+    }
+
+    /// Sends what a connection has to send, and notes when it is to be looked at again.
+    pub(super) fn send(&mut self, id: Id) {
+        let time = self.now();
+        let now = instant(time);
+        let Some(connection) = self.connections.get_mut(id) else { return };
+        connection.is_dirty = false;
+        let before = connection.state();
+        let Connection { set, sequence, .. } = &mut **connection;
+        let mut port = self.wire.port().of(sequence);
+        let mut bursts = 0;
+        while bursts < BURST
+            && self.iface.poll_egress(now, &mut port, set) == PollResult::SocketStateChanged
+        {
+            bursts += 1;
+        }
+        let is_ethernet = self.wire.medium == Medium::Ethernet;
+        if bursts == 0 && is_ethernet && connection.has_unsent() && !connection.is_unresolved {
+            connection.is_unresolved = true;
+            self.unresolved.push(id);
+        }
+        let next = self.iface.poll_at(now, &connection.set);
+        let next = next.map(|next| {
+            let micros = u64::try_from(next.total_micros()).unwrap_or(0);
+            Time::from_nanos(micros.saturating_mul(1_000))
+        });
+        let is_at_once = next.is_some_and(|next| next <= time);
+        let next = if is_at_once { Some(time + RETRY) } else { next };
+        connection.note_debt(time, self.config.user_timeout);
+        let next = [next, connection.give_up_at, connection.answer_due];
+        let next = next.into_iter().flatten().min();
+        self.set_due(id, next);
+        self.settle(id, before, By::Time);
+        if bursts == BURST && is_at_once {
+            self.mark(id);
+        }
+    }
+
+    /// Something has come that may say where peers are: who waits for that tries again.
+    fn resolve(&mut self) {
+        for id in std::mem::take(&mut self.unresolved) {
+            let Some(connection) = self.connections.get_mut(id) else { continue };
+            connection.is_unresolved = false;
+            self.mark(id);
+        }
+        self.resolve_datagrams();
+    }
+
+    pub(super) fn set_due(&mut self, id: Id, at: Option<Time>) {
+        let Some(connection) = self.connections.get_mut(id) else { return };
+        let before = std::mem::replace(&mut connection.due, at);
+        if before == at {
+            return;
+        }
+        if let Some(before) = before {
+            self.due.remove(&(before, id));
+        }
+        if let Some(at) = at {
+            self.due.insert((at, id));
+        }
+    }
+
+    /// Does what is due: sends again, probes, ends.
+    fn fire(&mut self) {
+        let now = self.now();
+        if self.ask_again_at.is_some_and(|at| at <= now) {
+            self.ask_again_at = None;
+            self.resolve_datagrams();
+        }
+        if self.ask_again_at.is_none() && !self.unresolved_datagrams.is_empty() {
+            self.ask_again_at = Some(now + ASK_AGAIN);
+        }
+        while let Some((at, id)) = self.due.first().copied()
+            && at <= now
+        {
+            self.set_due(id, None);
+            let Some(connection) = self.connections.get(id) else { continue };
+            if connection.give_up_at.is_some_and(|at| at <= now) {
+                self.give_up(id);
+            } else if connection.answer_due.is_some_and(|at| at <= now) {
+                self.time_out(id);
+            } else {
+                self.send(id);
+            }
+        }
+    }
+
+    /// Whoever has the connection has waited long enough.
+    fn give_up(&mut self, id: Id) {
+        let Some(connection) = self.connections.get_mut(id) else { return };
+        connection.give_up_at = None;
+        match connection.phase {
+            Phase::HalfOpen(_) => {
+                self.stats.half_open_given_up += 1;
+                self.forget(id);
+            }
+            Phase::Left => {
+                if connection.state() != State::TimeWait {
+                    self.stats.lingered_too_long += 1;
+                }
+                connection.socket().abort();
+                self.send(id);
+                self.forget(id);
+            }
+            Phase::Waiting(_) | Phase::Connecting | Phase::Open => {}
+        }
+    }
+
+    /// The peer of a connection does not answer.
+    fn time_out(&mut self, id: Id) {
+        let Some(connection) = self.connections.get_mut(id) else { return };
+        connection.answer_due = None;
+        connection.fail(io::ErrorKind::TimedOut);
+        connection.socket().abort();
+        self.stats.timed_out += 1;
+        self.send(id);
+        self.note_change(id);
+    }
+
+    /// Draws the conclusions of what has happened to a connection.
+    fn settle(&mut self, id: Id, before: State, by: By) {
+        let Some(connection) = self.connections.get_mut(id) else { return };
+        let state = connection.state();
+        // From these an end is the end.
+        let is_in_order = matches!(before, State::LastAck | State::TimeWait | State::Closed);
+        let has_broken = state == State::Closed && !is_in_order;
+        match connection.phase {
+            Phase::HalfOpen(_) if matches!(state, State::Listen | State::Closed) => {
+                self.stats.half_open_given_up += u64::from(before == State::SynReceived);
+                return self.forget(id);
+            }
+            Phase::HalfOpen(listener) if state != State::SynReceived => {
+                connection.phase = Phase::Waiting(listener);
+                connection.give_up_at = None;
+                self.await_accept(listener, id);
+            }
+            Phase::Connecting if has_broken => {
+                let kind = match by {
+                    By::Packet => io::ErrorKind::ConnectionRefused,
+                    By::Time => io::ErrorKind::TimedOut,
+                };
+                connection.phase = Phase::Open;
+                connection.fail(kind);
+                self.stats.timed_out += u64::from(by == By::Time);
+            }
+            Phase::Connecting if !matches!(state, State::SynSent | State::SynReceived) => {
+                connection.phase = Phase::Open;
+                connection.socket().set_timeout(None);
+            }
+            Phase::Left => return self.settle_left(id),
+            _ if has_broken && by == By::Packet => {
+                connection.fail(io::ErrorKind::ConnectionReset);
+                self.stats.reset += 1;
+            }
+            _ if has_broken => {
+                connection.fail(io::ErrorKind::TimedOut);
+                self.stats.timed_out += 1;
+            }
+            _ => {}
+        }
+        self.note_change(id);
+    }
+
+    /// Of a connection that nobody has: what comes is answered by a reset, and its end is its end.
+    fn settle_left(&mut self, id: Id) {
+        let Some(connection) = self.connections.get_mut(id) else { return };
+        if connection.is_over() {
+            return self.forget(id);
+        }
+        if connection.socket().recv_queue() > 0 && connection.state() != State::Closed {
+            connection.socket().abort();
+            return self.mark(id);
+        }
+        if connection.state() == State::TimeWait
+            && !std::mem::replace(&mut connection.is_kept, true)
+        {
+            connection.give_up_at = None;
+            self.stats.time_wait += 1;
+            self.kept.push_back(id);
+            while self.stats.time_wait > self.config.time_wait_max {
+                let Some(oldest) = self.kept.pop_front() else { break };
+                if self.is_kept(oldest) {
+                    self.stats.time_wait_overflowed += 1;
+                    self.forget(oldest);
+                }
+            }
+        }
+    }
+
+    /// Whether nobody has it, both sides have ended, and it is kept for what may still come.
+    fn is_kept(&self, id: Id) -> bool {
+        self.connections.get(id).is_some_and(|connection| connection.is_kept)
+    }
+
+    /// Forgets a connection.
+    pub(super) fn forget(&mut self, id: Id) {
+        self.set_due(id, None);
+        let Some(connection) = self.connections.remove(id) else { return };
+        self.flows.remove(&connection.flow);
+        self.stats.time_wait -= usize::from(connection.is_kept);
+        if let Phase::HalfOpen(listener) = connection.phase {
+            self.note_half_open_end(listener);
+        }
+    }
+
+    /// Tells machines what has changed.
+    fn tell(&mut self, ready: &mut Vec<(Token, EventSet)>) {
+        let mut changed = std::mem::take(&mut self.changed);
+        for id in changed.drain(..) {
+            let Some(connection) = self.connections.get_mut(id) else { continue };
+            connection.is_changed = false;
+            ready.extend(connection.news());
+        }
+        self.changed = changed;
+        self.tell_of_datagrams(ready);
+        self.tell_listeners(ready);
+    }
+}
+
+/// How long a loop may sleep.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Wait {
+    Not,
+    AtMost(Duration),
+    Forever,
+}

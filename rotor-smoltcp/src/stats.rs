@@ -1,0 +1,36 @@
+//! `StackStats`: what a stack has done.
+
+/// What a stack has done, and what it holds. All but those that say "now" are counts since it was
+/// opened.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct StackStats {
+    /// Packets that came.
+    pub received: u64,
+    /// Packets that were sent.
+    pub sent: u64,
+    /// Packets that the device did not take; TCP sends them again.
+    pub unsent: u64,
+    /// Packets that were no IP packet, or a fragment of one: thrown away.
+    pub refused: u64,
+    /// Connections that were made by others.
+    pub accepted: u64,
+    /// Attempts to connect that were thrown away, since the backlog of their listener was full.
+    pub backlog_overflowed: u64,
+    /// Attempts to connect that their peer did not complete in time, or took back.
+    pub half_open_given_up: u64,
+    /// Connections that the peer reset.
+    pub reset: u64,
+    /// Connections that were given up, since the peer did not answer.
+    pub timed_out: u64,
+    /// Connections that were dropped, and whose peer did not take all in time.
+    pub lingered_too_long: u64,
+    /// Ended connections that were forgotten before their time, since there were too many.
+    pub time_wait_overflowed: u64,
+    /// Connections now: those that nobody has any more included.
+    pub connections: usize,
+    /// Of these, half open now: the peer has not completed the handshake.
+    pub half_open: usize,
+    /// Of these, ended now, and kept for what may still come (TIME-WAIT).
+    pub time_wait: usize,
+}

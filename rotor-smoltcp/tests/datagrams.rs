@@ -1,0 +1,143 @@
+//! Datagrams between two stacks.
+#![forbid(unsafe_code)]
+
+mod rig;
+
+use std::io::ErrorKind;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use rig::{CLIENT, Host, Rig, SERVER, config, not_yet, six};
+use rotor_core::net::DatagramSocket;
+use rotor_core::{EventSet, Interest};
+use rotor_smoltcp::{Medium, MemoryConfig, SmoltcpUdpSocket};
+
+fn bind(host: &mut Host, address: SocketAddr) -> SmoltcpUdpSocket {
+    host.with(|scope| {
+        let mut socket = SmoltcpUdpSocket::bind(&address, scope).expect("it is free");
+        scope.register(&mut socket, Interest::Both).expect("of this backend");
+        socket
+    })
+}
+
+fn receive(rig: &mut Rig, socket: &mut SmoltcpUdpSocket) -> (Vec<u8>, SocketAddr) {
+    let (mut buffer, mut received) = ([0; 2_000], None);
+    rig.until(|_| {
+        received = not_yet(socket.receive_from(&mut buffer));
+        received.is_some()
+    });
+    let (len, from) = received.expect("as asked");
+    (buffer[..len].to_vec(), from)
+}
+
+#[test]
+fn a_datagram_goes_there_and_back_on_either_medium_and_in_either_version() {
+    for medium in [Medium::Ip, Medium::Ethernet] {
+        for (here, there) in [(SERVER, CLIENT), (six(1), six(2))] {
+            let mut rig = Rig::on(MemoryConfig::new().medium(medium));
+            let mut server = bind(&mut rig.server, (here, 53).into());
+            let mut client = bind(&mut rig.client, (there, 0).into());
+            let own = client.local_address().expect("it is bound");
+            assert!(own.port() >= 49_152);
+            assert_eq!(client.send_to(b"who?", &(here, 53).into()).expect("it is sent"), 4);
+            assert_eq!(receive(&mut rig, &mut server), (b"who?".to_vec(), own));
+            assert!(rig.server.told().contains(&EventSet::READABLE));
+            assert_eq!(server.send_to(b"", &own).expect("it is sent"), 0);
+            assert_eq!(receive(&mut rig, &mut client), (Vec::new(), (here, 53).into()));
+            let nothing = server.receive_from(&mut [0; 9]).expect_err("there is none");
+            assert_eq!(nothing.kind(), ErrorKind::WouldBlock);
+        }
+    }
+}
+
+#[test]
+fn what_does_not_fit_is_lost_and_what_does_not_fit_a_packet_is_refused() {
+    let mut rig = Rig::new();
+    let mut server = bind(&mut rig.server, (SERVER, 53).into());
+    let mut client = bind(&mut rig.client, (CLIENT, 0).into());
+    let target = (SERVER, 53).into();
+    client.send_to(b"first and long", &target).expect("it is sent");
+    client.send_to(b"second", &target).expect("it is sent");
+    let mut buffer = [0; 5];
+    rig.until(|_| not_yet(server.receive_from(&mut buffer)).is_some());
+    assert_eq!(&buffer, b"first");
+    assert_eq!(receive(&mut rig, &mut server).0, b"second");
+    assert_eq!(client.send_to(&[1; 1_472], &target).expect("it fits 1,500"), 1_472);
+    assert_eq!(receive(&mut rig, &mut server).0.len(), 1_472);
+    let error = client.send_to(&[1; 1_473], &target).expect_err("it does not");
+    assert_eq!(error.raw_os_error(), Some(90), "EMSGSIZE");
+    let error = client.send_to(b"x", &(six(1), 53).into()).expect_err("it is of the other version");
+    assert_eq!(error.kind(), ErrorKind::InvalidInput);
+    assert_eq!(client.send(b"x").expect_err("it has no peer").kind(), ErrorKind::NotConnected);
+}
+
+#[test]
+fn one_that_is_tied_to_a_peer_hears_nobody_else() {
+    let mut rig = Rig::new();
+    let mut server = bind(&mut rig.server, (SERVER, 53).into());
+    let mut stranger = bind(&mut rig.server, (SERVER, 54).into());
+    let mut client = bind(&mut rig.client, (CLIENT, 0).into());
+    client.connect(&(SERVER, 53).into()).expect("there is a route");
+    let own = client.local_address().expect("it is bound");
+    stranger.send_to(b"forged", &own).expect("it is sent");
+    client.send(b"who?").expect("it is sent");
+    assert_eq!(receive(&mut rig, &mut server), (b"who?".to_vec(), own));
+    server.send_to(b"me", &own).expect("it is sent");
+    assert_eq!(receive(&mut rig, &mut client).0, b"me");
+    let nothing = client.receive_from(&mut [0; 9]).expect_err("the stranger's is thrown away");
+    assert_eq!(nothing.kind(), ErrorKind::WouldBlock);
+}
+
+#[test]
+fn a_socket_keeps_so_many_and_whoever_finds_no_room_is_told_of_some() {
+    let few = |last| config(last).datagrams_max(3);
+    let mut rig = Rig::with(MemoryConfig::new(), few(1), few(2));
+    let mut server = bind(&mut rig.server, (SERVER, 53).into());
+    let mut client = bind(&mut rig.client, (CLIENT, 0).into());
+    for _ in 0..3 {
+        client.send_to(b"x", &(SERVER, 53).into()).expect("there is room");
+    }
+    let full = client.send_to(b"x", &(SERVER, 53).into()).expect_err("there is none");
+    assert_eq!(full.kind(), ErrorKind::WouldBlock);
+    rig.until(|rig| rig.client.told().iter().any(|events| events.is_writable()));
+    client.send_to(b"lost", &(SERVER, 53).into()).expect("there is room");
+    rig.pass(Duration::from_millis(10));
+    let mut buffer = [0; 9];
+    let kept = (0..9).filter_map(|_| not_yet(server.receive_from(&mut buffer))).count();
+    assert_eq!(kept, 3, "the fourth came to a full socket");
+}
+
+#[test]
+fn an_address_is_free_when_its_socket_is_dropped_and_what_it_sent_is_sent() {
+    let mut rig = Rig::new();
+    let mut server = bind(&mut rig.server, (SERVER, 53).into());
+    let mut client = bind(&mut rig.client, (CLIENT, 99).into());
+    let taken = rig
+        .client
+        .with(|scope| SmoltcpUdpSocket::bind(&([0, 0, 0, 0], 99).into(), scope).map(drop));
+    assert_eq!(taken.expect_err("it is taken").kind(), ErrorKind::AddrInUse);
+    client.send_to(b"last", &(SERVER, 53).into()).expect("there is room");
+    drop(client);
+    assert_eq!(receive(&mut rig, &mut server).0, b"last");
+    bind(&mut rig.client, (CLIENT, 99).into());
+}
+
+/// On Ethernet the first datagram waits for an answer to who has the address; where the question is
+/// lost it is asked again.
+#[test]
+fn a_datagram_waits_until_it_is_known_where_its_target_is() {
+    let cable = MemoryConfig::new().medium(Medium::Ethernet).lost(600).seed(3);
+    let mut rig = Rig::on(cable);
+    let mut server = bind(&mut rig.server, (SERVER, 53).into());
+    let mut client = bind(&mut rig.client, (CLIENT, 0).into());
+    let mut buffer = [0; 9];
+    // The datagram itself may be lost as well: then another is sent.
+    for _ in 0..20 {
+        client.send_to(b"who?", &(SERVER, 53).into()).expect("there is room");
+        rig.pass(Duration::from_secs(10));
+        if not_yet(server.receive_from(&mut buffer)).is_some() {
+            return;
+        }
+    }
+    panic!("none has come: {rig:?}");
+}

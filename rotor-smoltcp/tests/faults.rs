@@ -1,0 +1,103 @@
+//! Networks that lose, double, delay and change packets: what is read is what was written, byte for
+//! byte, and every run is a function of its seed.
+#![forbid(unsafe_code)]
+
+mod rig;
+
+use std::net::Shutdown;
+use std::time::Duration;
+
+use rig::{Rig, config, fill, not_yet, text};
+use rotor_core::net::StreamSocket;
+use rotor_smoltcp::{Medium, MemoryConfig, StackConfig};
+
+/// How much one side sends, and the other.
+const FORTH: usize = 4 << 20;
+const BACK: usize = 1 << 20;
+
+/// Sends both ways at once until both have all; how long it took, and how many packets.
+fn converse(
+    cable: MemoryConfig,
+    of_hosts: impl Fn(StackConfig) -> StackConfig,
+) -> (Duration, [u64; 2]) {
+    let mut rig = Rig::with(cable, of_hosts(config(1)), of_hosts(config(2)));
+    let (mut server, mut client) = rig.pair();
+    let (forth, back) = (text(FORTH), text(BACK));
+    let (mut sent_forth, mut sent_back) = (0, 0);
+    let (mut got_forth, mut got_back) = (Vec::new(), Vec::new());
+    let (mut ended_forth, mut ended_back) = (false, false);
+    let mut chunk = vec![0; 64 << 10];
+    rig.until(|_| {
+        for (socket, bytes, sent, got, ended) in [
+            (&mut client, &forth, &mut sent_forth, &mut got_back, &mut ended_back),
+            (&mut server, &back, &mut sent_back, &mut got_forth, &mut ended_forth),
+        ] {
+            if *sent < bytes.len() {
+                *sent += fill(socket, &bytes[*sent..]);
+                if *sent == bytes.len() {
+                    socket.shutdown(Shutdown::Write).expect("it is connected");
+                }
+            }
+            while !*ended && let Some(count) = not_yet(std::io::Read::read(socket, &mut chunk)) {
+                got.extend_from_slice(&chunk[..count]);
+                *ended = count == 0;
+            }
+        }
+        ended_forth && ended_back
+    });
+    assert!(got_forth == forth, "{} bytes of {FORTH} came, or others", got_forth.len());
+    assert!(got_back == back, "{} bytes of {BACK} came, or others", got_back.len());
+    let time = rig.clock.now() - rotor_core::Time::ZERO;
+    (time, [rig.server.stats().sent, rig.client.stats().sent])
+}
+
+fn rough(seed: u64) -> MemoryConfig {
+    MemoryConfig::new().latency(Duration::from_millis(5)).seed(seed)
+}
+
+#[test]
+fn a_tenth_of_the_packets_is_lost_and_all_bytes_arrive() {
+    converse(rough(1).lost(100), |config| config);
+}
+
+#[test]
+fn packets_overtake_each_other_and_come_twice_and_all_bytes_arrive_once_and_in_order() {
+    converse(rough(2).delayed(200, Duration::from_millis(20)).doubled(100), |config| config);
+}
+
+#[test]
+fn packets_are_changed_and_no_byte_is() {
+    converse(rough(3).corrupted(50), |config| config);
+}
+
+#[test]
+fn all_at_once_with_the_smallest_packets_on_ethernet() {
+    let cable = rough(4).lost(30).doubled(30).delayed(100, Duration::from_millis(10)).corrupted(10);
+    let four = |config: StackConfig| config;
+    converse(cable.mtu(1_280).medium(Medium::Ethernet), four);
+}
+
+#[test]
+fn an_mtu_of_576_and_one_of_65535_carry_the_same() {
+    let [small, large] = [576, 65_535].map(|mtu| {
+        let clock = rotor_smoltcp::ManualClock::new();
+        let cable = MemoryConfig::new().mtu(mtu).clock(&clock);
+        // IPv6 asks for more than 576.
+        let only_four =
+            |last| StackConfig::new().address(std::net::IpAddr::from([10, 0, 0, last]), 24).seed(1);
+        let mut rig = Rig::with(cable, only_four(1), only_four(2));
+        let (mut server, mut client) = rig.pair();
+        let sent = text(60_000);
+        assert_eq!(fill(&mut client, &sent), sent.len());
+        assert_eq!(rig.read(&mut server, Some(sent.len())), sent);
+        rig.client.stats().sent
+    });
+    assert!(small > 60_000 / 536 && large < 20, "{small} packets, {large} packets");
+}
+
+#[test]
+fn a_run_is_a_function_of_its_seed() {
+    let run = |seed| converse(rough(seed).lost(20).doubled(20), |config| config);
+    assert_eq!(run(11), run(11));
+    assert_ne!(run(11), run(12));
+}

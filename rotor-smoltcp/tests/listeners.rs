@@ -1,0 +1,249 @@
+//! Listeners: a backlog that is counted, floods, addresses.
+#![forbid(unsafe_code)]
+
+mod rig;
+
+use std::io::ErrorKind;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use rig::{CLIENT, Host, Rig, SERVER, config, not_yet, six};
+use rotor_core::net::{ListenOptions, Listener, StreamSocket};
+use rotor_core::{Interest, with_causes};
+use rotor_smoltcp::{Device, ManualClock, MemoryConfig, MemoryDevice, SmoltcpTcpListener};
+use smoltcp::phy::ChecksumCapabilities;
+use smoltcp::wire::{
+    IpProtocol, Ipv4Packet, Ipv4Repr, TcpControl, TcpPacket, TcpRepr, TcpSeqNumber,
+};
+
+/// A host, and a cable to it on which the test says what it likes.
+struct Flooded {
+    clock: ManualClock,
+    host: Host,
+    cable: MemoryDevice,
+}
+
+impl Flooded {
+    fn new(config: rotor_smoltcp::StackConfig) -> Flooded {
+        let clock = ManualClock::new();
+        let cable = MemoryConfig::new().clock(&clock).packets_max(100_000);
+        let (left, cable) = MemoryDevice::pair(&cable).expect("descriptors are left");
+        Flooded { host: Host::open(left, &config, &clock), cable, clock }
+    }
+
+    fn says(&mut self, port: u16, control: TcpControl, numbers: (i32, Option<i32>)) {
+        let segment = TcpRepr {
+            src_port: port,
+            dst_port: 80,
+            control,
+            seq_number: TcpSeqNumber(numbers.0),
+            ack_number: numbers.1.map(TcpSeqNumber),
+            window_len: 4_096,
+            window_scale: None,
+            max_seg_size: None,
+            sack_permitted: false,
+            sack_ranges: [None; 3],
+            timestamp: None,
+            payload: &[],
+        };
+        let (std::net::IpAddr::V4(from), std::net::IpAddr::V4(to)) = (CLIENT, SERVER) else {
+            unreachable!("they are of the fourth version")
+        };
+        let header = Ipv4Repr {
+            src_addr: from,
+            dst_addr: to,
+            next_header: IpProtocol::Tcp,
+            payload_len: segment.buffer_len(),
+            hop_limit: 64,
+        };
+        let sums = ChecksumCapabilities::default();
+        let mut packet = vec![0; header.buffer_len() + segment.buffer_len()];
+        header.emit(&mut Ipv4Packet::new_unchecked(&mut packet), &sums);
+        let payload = &mut packet[header.buffer_len()..];
+        segment.emit(&mut TcpPacket::new_unchecked(payload), &CLIENT.into(), &SERVER.into(), &sums);
+        self.cable.send(&packet).expect("a cable takes all");
+    }
+
+    fn turns(&mut self, count: usize) {
+        (0..count).for_each(|_| self.host.turn());
+    }
+
+    /// What the host has said since: to which port, with which flags, the number of its own.
+    fn said(&mut self) -> Vec<(u16, &'static str, i32)> {
+        let (mut said, mut packet) = (Vec::new(), [0; 2_000]);
+        while let Some(len) = not_yet(self.cable.receive(&mut packet)) {
+            let ip = Ipv4Packet::new_checked(&packet[..len]).expect("it is one");
+            let tcp = TcpPacket::new_checked(ip.payload()).expect("it is one");
+            let flags = match (tcp.syn(), tcp.rst()) {
+                (true, _) => "SYN",
+                (_, true) => "RST",
+                _ => "ACK",
+            };
+            said.push((tcp.dst_port(), flags, tcp.seq_number().0));
+        }
+        said
+    }
+}
+
+#[test]
+fn a_flood_fills_the_backlog_is_counted_and_is_given_up() {
+    for backlog in [1, 16] {
+        let mut flooded = Flooded::new(config(1).half_open_timeout(Duration::from_secs(5)));
+        let mut listener = flooded.host.listen_on((SERVER, 80).into(), backlog);
+        for port in 1..=1_000 {
+            flooded.says(port, TcpControl::Syn, (7, None));
+        }
+        flooded.turns(20);
+        let stats = flooded.host.stats();
+        assert_eq!(stats.half_open, backlog as usize);
+        assert_eq!(stats.backlog_overflowed, 1_000 - u64::from(backlog));
+        assert_eq!(not_yet(listener.accept()).map(|_| ()), None, "nobody has come");
+        assert_eq!(flooded.said().len(), backlog as usize, "the others hear nothing");
+        // They say nothing more, and make room when their time is over.
+        let end = flooded.clock.now() + Duration::from_secs(6);
+        while flooded.clock.now() < end && flooded.clock.step_until(end) {
+            flooded.host.turn();
+        }
+        let stats = flooded.host.stats();
+        assert_eq!((stats.half_open, stats.connections), (0, 0));
+        assert_eq!(stats.half_open_given_up, u64::from(backlog));
+        assert_eq!(stats.accepted, 0);
+    }
+}
+
+#[test]
+fn a_handshake_that_is_completed_waits_to_be_accepted_and_counts_in_the_backlog() {
+    let mut flooded = Flooded::new(config(1));
+    let mut listener = flooded.host.listen_on((SERVER, 80).into(), 2);
+    for port in 1..=2 {
+        flooded.says(port, TcpControl::Syn, (7, None));
+    }
+    flooded.turns(3);
+    for (port, flags, number) in flooded.said() {
+        assert_eq!(flags, "SYN");
+        flooded.says(port, TcpControl::None, (8, Some(number + 1)));
+    }
+    flooded.turns(1);
+    assert_eq!(flooded.host.stats().accepted, 2);
+    flooded.says(3, TcpControl::Syn, (7, None));
+    flooded.turns(3);
+    assert_eq!(flooded.host.stats().backlog_overflowed, 1);
+    assert!(listener.has_waiting());
+    let (first, address) = listener.accept().expect("two wait");
+    assert_eq!(address, Some((CLIENT, 1).into()));
+    flooded.says(3, TcpControl::Syn, (7, None));
+    flooded.turns(3);
+    assert_eq!(flooded.host.stats().half_open, 1, "there is room for one more");
+    drop(first);
+}
+
+#[test]
+fn a_half_open_connection_that_is_taken_back_makes_room() {
+    let mut flooded = Flooded::new(config(1));
+    let _listener = flooded.host.listen_on((SERVER, 80).into(), 1);
+    for round in 1..=10 {
+        flooded.says(round, TcpControl::Syn, (7, None));
+        flooded.turns(3);
+        assert_eq!(flooded.host.stats().half_open, 1);
+        flooded.says(round, TcpControl::Rst, (8, None));
+        flooded.turns(3);
+        assert_eq!(flooded.host.stats().half_open, 0);
+    }
+    assert_eq!(flooded.host.stats().half_open_given_up, 10);
+    assert_eq!(flooded.host.stats().backlog_overflowed, 0);
+}
+
+#[test]
+fn an_address_is_bound_once_by_whom_it_belongs_to_and_free_when_it_is_dropped() {
+    let mut rig = Rig::new();
+    let bind = |rig: &mut Rig, address: SocketAddr, options: ListenOptions| {
+        rig.server.with(|scope| SmoltcpTcpListener::bind(&address, &options, scope))
+    };
+    let options = ListenOptions::new;
+    let listener = bind(&mut rig, (SERVER, 80).into(), options()).expect("it is free");
+    for address in [(SERVER, 80).into(), SocketAddr::from(([0, 0, 0, 0], 80))] {
+        let taken = bind(&mut rig, address, options()).expect_err("it is taken");
+        assert_eq!(taken.kind(), ErrorKind::AddrInUse);
+        assert!(
+            with_causes(&taken).to_string().starts_with(&format!("cannot listen on {address}"))
+        );
+    }
+    bind(&mut rig, (six(1), 80).into(), options()).expect("the other version is free");
+    let strange = bind(&mut rig, (CLIENT, 80).into(), options()).expect_err("it is another's");
+    assert_eq!(strange.kind(), ErrorKind::AddrNotAvailable);
+    let shared = bind(&mut rig, (SERVER, 82).into(), options().reuse_port(true));
+    assert_eq!(shared.expect_err("nobody shares").kind(), ErrorKind::Unsupported);
+    drop(listener);
+    bind(&mut rig, (SERVER, 80).into(), options()).expect("it is free again");
+    let any = bind(&mut rig, (SERVER, 0).into(), options()).expect("a port is free");
+    assert!(any.local_address().is_some_and(|address| address.port() >= 49_152));
+}
+
+#[test]
+fn who_waits_when_a_listener_is_dropped_is_reset() {
+    let mut rig = Rig::new();
+    let listener = rig.server.listen_on((SERVER, 80).into(), 8);
+    let mut clients: Vec<_> = (0..3).map(|_| rig.client.connect((SERVER, 80).into())).collect();
+    rig.until(|rig| rig.server.stats().accepted == 3);
+    drop(listener);
+    for client in &mut clients {
+        rig.until(|_| client.take_error().expect("it can be asked").is_some());
+    }
+    rig.pass(Duration::from_secs(60));
+    assert_eq!(rig.server.stats().connections, 0);
+    let mut late = rig.client.connect((SERVER, 80).into());
+    rig.until(|_| late.has_connected().is_err());
+}
+
+#[test]
+fn a_listener_that_registers_late_is_told_of_who_waits() {
+    let mut rig = Rig::new();
+    let address = SocketAddr::from((SERVER, 80));
+    let mut listener = rig.server.with(|scope| {
+        SmoltcpTcpListener::bind(&address, &ListenOptions::new(), scope).expect("it is free")
+    });
+    let _client = rig.client.connect(address);
+    rig.until(|_| listener.has_waiting());
+    rig.server.told();
+    rig.server.with(|scope| scope.register(&mut listener, Interest::Readable)).expect("of this");
+    rig.turn();
+    assert!(rig.server.told().iter().any(|events| events.is_readable()));
+}
+
+#[test]
+fn a_peer_that_begins_anew_from_the_same_port_is_not_held_up_by_what_was() {
+    let mut flooded = Flooded::new(config(1));
+    let mut listener = flooded.host.listen_on((SERVER, 80).into(), 2);
+    for round in 0..3 {
+        let own = 1_000 * round;
+        flooded.says(9, TcpControl::Syn, (own, None));
+        flooded.turns(3);
+        let said = flooded.said();
+        let [(9, "SYN", number)] = said[..] else { panic!("{round}: {said:?}") };
+        flooded.says(9, TcpControl::None, (own + 1, Some(number + 1)));
+        flooded.turns(2);
+        // The host ends first, so it is the one that waits (TIME-WAIT).
+        drop(listener.accept().expect("it has come"));
+        flooded.turns(2);
+        flooded.says(9, TcpControl::Fin, (own + 1, Some(number + 2)));
+        flooded.turns(2);
+        assert_eq!(flooded.host.stats().time_wait, 1, "{round}");
+        flooded.said();
+    }
+}
+
+#[test]
+fn so_many_ended_connections_are_kept_and_no_more() {
+    let few = config(1).time_wait_max(3);
+    let mut rig = Rig::with(MemoryConfig::new(), few, config(2));
+    let mut listener = rig.server.listen_on((SERVER, 80).into(), 8);
+    for round in 1..=5 {
+        let (server, client) = rig.pair_by(&mut listener, (SERVER, 80).into());
+        drop(server);
+        rig.pass(Duration::from_millis(100));
+        drop(client);
+        rig.pass(Duration::from_millis(100));
+        assert_eq!(rig.server.stats().time_wait, round.min(3));
+    }
+    assert_eq!(rig.server.stats().time_wait_overflowed, 2);
+}

@@ -1,0 +1,299 @@
+//! Connections between two stacks: what is written is read, ends and failures are told, no edge is
+//! lost.
+#![forbid(unsafe_code)]
+
+mod rig;
+
+use std::io::{ErrorKind, IoSlice, Read, Write};
+use std::net::{Shutdown, SocketAddr};
+use std::time::Duration;
+
+use rig::{CLIENT, Rig, SERVER, config, fill, not_yet, six, text};
+use rotor_core::EventSet;
+use rotor_core::net::{Listener, StreamSocket};
+use rotor_smoltcp::{Congestion, Medium, MemoryConfig};
+
+#[test]
+fn what_is_written_is_read_on_either_medium_and_in_either_version() {
+    for medium in [Medium::Ip, Medium::Ethernet] {
+        for ip in [SERVER, six(1)] {
+            let mut rig = Rig::on(MemoryConfig::new().medium(medium));
+            let mut listener = rig.server.listen_on((ip, 80).into(), 8);
+            let (mut server, mut client) = rig.pair_by(&mut listener, (ip, 80).into());
+            assert_eq!(client.peer_address(), Some((ip, 80).into()));
+            assert_eq!(server.peer_address(), client.local_address());
+            assert_eq!(server.local_address(), Some((ip, 80).into()));
+            let slices = [IoSlice::new(b"a question"), IoSlice::new(b", in two parts")];
+            assert_eq!(client.write_vectored(&slices).expect("there is room"), 24);
+            assert_eq!(rig.read(&mut server, Some(24)), b"a question, in two parts");
+            server.write_all(b"an answer").expect("there is room");
+            assert_eq!(rig.read(&mut client, Some(9)), b"an answer");
+        }
+    }
+}
+
+#[test]
+fn a_side_that_has_ended_still_reads_and_both_ends_are_told() {
+    let mut rig = Rig::new();
+    let (mut server, mut client) = rig.pair();
+    client.write_all(b"the last words").expect("there is room");
+    client.shutdown(Shutdown::Write).expect("it is connected");
+    assert_eq!(client.write(b"more").expect_err("it has ended").kind(), ErrorKind::BrokenPipe);
+    rig.server.told();
+    assert_eq!(rig.read(&mut server, None), b"the last words");
+    let told = rig.server.told().into_iter().fold(EventSet::EMPTY, |all, events| all | events);
+    assert!(told.contains(EventSet::READABLE | EventSet::READ_CLOSED), "{told:?}");
+    server.write_all(b"an answer all the same").expect("there is room");
+    drop(server);
+    assert_eq!(rig.read(&mut client, None), b"an answer all the same");
+    drop(client);
+    rig.pass(Duration::from_secs(60));
+    let (server, client) = (rig.server.stats(), rig.client.stats());
+    assert_eq!((server.connections, client.connections), (0, 0), "TIME-WAIT is over");
+    assert_eq!((server.reset, client.reset, server.lingered_too_long), (0, 0, 0));
+}
+
+#[test]
+fn a_stream_that_was_dropped_sends_what_it_had_taken() {
+    let mut rig = Rig::on(MemoryConfig::new().latency(Duration::from_millis(10)));
+    let (server, mut client) = rig.pair();
+    let sent = text(60_000);
+    assert_eq!(fill(&mut client, &sent), sent.len());
+    drop(client);
+    let mut server = server;
+    assert_eq!(rig.read(&mut server, None), sent);
+}
+
+#[test]
+fn a_reset_is_told_once_and_what_came_before_is_read() {
+    let mut rig = Rig::new();
+    let (mut server, mut client) = rig.pair();
+    client.write_all(b"last words").expect("there is room");
+    server.write_all(b"nobody reads this").expect("there is room");
+    rig.until(|rig| rig.server.told().iter().any(|events| events.is_readable()));
+    rig.turn();
+    // With something unread: that is what a reset says.
+    drop(client);
+    rig.until(|rig| rig.server.told().iter().any(|events| events.contains(EventSet::ERROR)));
+    assert_eq!(rig.server.stats().reset, 1);
+    assert!(!server.is_connected() && server.peer_address().is_none());
+    let mut chunk = [0; 10];
+    assert_eq!(server.read(&mut chunk).expect("it came before"), 10);
+    let error = server.read(&mut chunk).expect_err("it was reset");
+    assert_eq!(error.kind(), ErrorKind::ConnectionReset);
+    assert_eq!(server.read(&mut chunk).expect("it was said"), 0);
+    assert_eq!(server.write(b"x").expect_err("nobody is there").kind(), ErrorKind::BrokenPipe);
+}
+
+#[test]
+fn a_port_that_nobody_listens_on_refuses() {
+    let mut rig = Rig::new();
+    for target in [SocketAddr::from((SERVER, 81)), (six(1), 81).into()] {
+        let mut client = rig.client.connect(target);
+        let mut refused = None;
+        rig.until(|_| {
+            refused = client.has_connected().err();
+            refused.is_some()
+        });
+        assert_eq!(refused.map(|error| error.kind()), Some(ErrorKind::ConnectionRefused));
+        let told = rig.client.told();
+        assert!(told.iter().any(|events| events.contains(EventSet::ERROR)), "{told:?}");
+    }
+}
+
+#[test]
+fn an_address_where_nobody_is_times_out_and_the_time_is_the_configurations() {
+    let patient = config(2).connect_timeout(Duration::from_secs(20));
+    let mut rig = Rig::with(MemoryConfig::new().lost(1_000), config(1), patient);
+    let mut client = rig.client.connect((SERVER, 80).into());
+    rig.pass(Duration::from_secs(19));
+    assert!(!client.has_connected().expect("it is under way"));
+    let mut failed = None;
+    rig.until(|_| {
+        failed = client.has_connected().err();
+        failed.is_some()
+    });
+    assert_eq!(failed.map(|error| error.kind()), Some(ErrorKind::TimedOut));
+    let passed = rig.clock.now() - rotor_core::Time::ZERO;
+    assert!((20..40).contains(&passed.as_secs()), "{passed:?}");
+}
+
+#[test]
+fn what_cannot_be_connected_to_is_refused_at_once() {
+    let mut rig = Rig::with(
+        MemoryConfig::new(),
+        rotor_smoltcp::StackConfig::new().address(SERVER, 24),
+        config(2).connections_max(1),
+    );
+    let mut kind = |target: SocketAddr| {
+        let connect = |scope: &mut rotor_core::Scope<'_, _>| {
+            rotor_smoltcp::SmoltcpTcpStream::connect(&target, scope).map(drop)
+        };
+        rig.server.with(connect).expect_err("it cannot be").kind()
+    };
+    assert_eq!(kind((six(2), 80).into()), ErrorKind::NetworkUnreachable);
+    assert_eq!(kind((CLIENT, 0).into()), ErrorKind::InvalidInput);
+    assert_eq!(kind(([0, 0, 0, 0], 80).into()), ErrorKind::InvalidInput);
+    assert_eq!(kind(([224, 0, 0, 1], 80).into()), ErrorKind::InvalidInput);
+    let _first = rig.client.connect((SERVER, 80).into());
+    let second = rig.client.with(|scope| {
+        rotor_smoltcp::SmoltcpTcpStream::connect(&(SERVER, 80).into(), scope).map(drop)
+    });
+    assert_eq!(second.expect_err("there is one").kind(), ErrorKind::OutOfMemory);
+}
+
+#[test]
+fn a_peer_that_falls_silent_is_given_up_when_it_owes_an_answer() {
+    for (keeps_alive, writes) in [(true, false), (false, true), (false, false)] {
+        let impatient = config(1).user_timeout(Duration::from_secs(30));
+        let mut rig = Rig::with(MemoryConfig::new(), impatient, config(2));
+        let (mut server, _client) = rig.pair();
+        rig.pass(Duration::from_secs(1));
+        if keeps_alive {
+            server.set_keepalive(Some(Duration::from_secs(5))).expect("it is connected");
+        }
+        if writes {
+            server.write_all(b"hello?").expect("there is room");
+        }
+        // The client's loop gets no turn any more.
+        let end = rig.clock.now() + Duration::from_secs(600);
+        while rig.clock.now() < end && rig.clock.step_until(end) {
+            rig.server.turn();
+        }
+        let error = server.take_error().expect("it can be asked").map(|error| error.kind());
+        let owes = keeps_alive || writes;
+        assert_eq!(error, owes.then_some(ErrorKind::TimedOut), "{keeps_alive} {writes}");
+        assert_eq!(rig.server.stats().timed_out, u64::from(owes));
+    }
+}
+
+#[test]
+fn a_peer_that_answers_probes_is_kept() {
+    let impatient = config(1).user_timeout(Duration::from_secs(30));
+    let mut rig = Rig::with(MemoryConfig::new(), impatient, config(2));
+    let (server, _client) = rig.pair();
+    server.set_keepalive(Some(Duration::from_secs(5))).expect("it is connected");
+    rig.pass(Duration::from_secs(300));
+    assert!(server.is_connected());
+    assert!(rig.server.stats().received > 30, "{:?}", rig.server.stats());
+}
+
+/// Whoever was told that it would block is told when it does not, however little is read at a time.
+#[test]
+fn no_edge_is_lost_between_a_full_writer_and_a_slow_reader() {
+    for congestion in [Congestion::Cubic, Congestion::Off] {
+        let small = |last| {
+            config(last).receive_buffer_bytes(4_096).send_buffer_bytes(4_096).congestion(congestion)
+        };
+        let mut rig = Rig::with(MemoryConfig::new(), small(1), small(2));
+        let (mut server, mut client) = rig.pair();
+        let sent = text(100_000);
+        let (mut taken, mut got) = (fill(&mut client, &sent), Vec::new());
+        rig.client.told();
+        let mut chunk = [0; 777];
+        rig.until(|rig| {
+            // By events alone.
+            if rig.client.told().iter().any(|events| events.is_writable()) {
+                taken += fill(&mut client, &sent[taken..]);
+            }
+            if rig.server.told().iter().any(|events| events.is_readable()) {
+                while let Some(count) = not_yet(server.read(&mut chunk)) {
+                    got.extend_from_slice(&chunk[..count]);
+                }
+            }
+            got.len() == sent.len()
+        });
+        assert_eq!(got, sent);
+    }
+}
+
+#[test]
+fn what_came_before_a_machine_registered_is_told_of_when_it_does() {
+    let mut rig = Rig::new();
+    let mut listener = rig.server.listen_on((SERVER, 80).into(), 8);
+    let mut client = rig.client.connect((SERVER, 80).into());
+    let mut server = None;
+    rig.until(|_| {
+        server = not_yet(listener.accept());
+        server.is_some()
+    });
+    let mut server = server.expect("as asked").0;
+    rig.until(|_| client.has_connected().expect("it is taken"));
+    client.write_all(b"early").expect("there is room");
+    client.shutdown(Shutdown::Write).expect("it is connected");
+    rig.pass(Duration::from_millis(100));
+    rig.server.told();
+    rig.server.register(&mut server);
+    rig.turn();
+    let told = rig.server.told();
+    assert!(told.iter().any(|events| events.contains(EventSet::READABLE | EventSet::READ_CLOSED)));
+    // Twice is an error, and a socket can be given to another machine.
+    let again = rig.server.with(|scope| scope.register(&mut server, rotor_core::Interest::Both));
+    assert_eq!(again.expect_err("it is registered").kind(), ErrorKind::AlreadyExists);
+    rig.server.with(|scope| scope.deregister(&mut server)).expect("it is registered");
+    rig.server.register(&mut server);
+    rig.turn();
+    assert!(!rig.server.told().is_empty(), "the other one knows of nothing");
+    // And not with another loop.
+    let error = rig.client.with(|scope| scope.register(&mut server, rotor_core::Interest::Both));
+    assert_eq!(error.expect_err("it is of another").kind(), ErrorKind::Unsupported);
+}
+
+#[test]
+fn who_reads_no_more_hears_of_nothing_and_a_dropped_one_resets_what_still_comes() {
+    let mut rig = Rig::new();
+    let (mut server, mut client) = rig.pair();
+    server.shutdown(Shutdown::Read).expect("it is connected");
+    rig.server.told();
+    client.write_all(b"in vain").expect("there is room");
+    rig.pass(Duration::from_secs(1));
+    assert_eq!(rig.server.told(), []);
+    assert_eq!(server.read(&mut [0; 9]).expect("it has ended"), 0);
+    drop(server);
+    rig.until(|_| client.take_error().expect("it can be asked").is_some());
+    assert_eq!(rig.client.stats().reset, 1);
+    // One that had nothing unread, of which the peer does not know yet that it is gone.
+    let (server, mut client) = rig.pair();
+    drop(server);
+    rig.until(|rig| rig.client.told().iter().any(|events| events.is_closing()));
+    client.write_all(b"too late").expect("there is room");
+    rig.until(|_| client.take_error().expect("it can be asked").is_some());
+}
+
+#[test]
+fn a_peer_that_takes_nothing_does_not_keep_what_was_dropped() {
+    let quick = config(1).linger(Duration::from_secs(3));
+    let mut rig = Rig::with(MemoryConfig::new(), quick, config(2));
+    let (mut server, _client) = rig.pair();
+    let sent = text(1 << 20);
+    let mut taken = 0;
+    rig.until(|rig| {
+        taken += fill(&mut server, &sent[taken..]);
+        rig.pass(Duration::from_millis(500));
+        rig.server.told().is_empty()
+    });
+    drop(server);
+    assert_eq!(rig.server.stats().connections, 1);
+    rig.pass(Duration::from_secs(5));
+    let stats = rig.server.stats();
+    assert_eq!((stats.connections, stats.lingered_too_long), (0, 1));
+    assert_eq!(rig.client.stats().reset, 1);
+}
+
+#[test]
+fn a_thousand_connections_come_and_go() {
+    let mut rig = Rig::new();
+    let mut listener = rig.server.listen_on((SERVER, 80).into(), 8);
+    for round in 0..1_000 {
+        let (mut server, mut client) = rig.pair_by(&mut listener, (SERVER, 80).into());
+        client.write_all(b"?").expect("there is room");
+        assert_eq!(rig.read(&mut server, Some(1)), b"?");
+        // Each side ends first, in turns.
+        if round % 2 == 0 { drop(server) } else { drop(client) }
+    }
+    drop(listener);
+    rig.pass(Duration::from_secs(60));
+    let (server, client) = (rig.server.stats(), rig.client.stats());
+    assert_eq!((server.connections, client.connections, server.time_wait), (0, 0, 0));
+    assert_eq!(server.accepted, 1_000);
+}
