@@ -30,5 +30,6 @@ mod upgrade_echo;
 mod upload;
 mod upload_to_disk;
 mod upstream;
+mod user_space_tcp;
 mod websockets;
 mod which_loop;

@@ -1,5 +1,5 @@
 //! The same machines and the same scripts on the kernel's sockets, through mio and through io_uring,
-//! and on simulated ones: the transcripts are equal, but for dates.
+//! on a stack in user space and on simulated ones: the transcripts are equal, but for dates.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -10,6 +10,7 @@ use rotor::stream::{Accept, AcceptConfig, Stream, WithOutbox};
 use rotor::{BoxError, Compose2, Config, Loop, LoopInstance, Machine, Response, Scope};
 use rotor_sim::net::SimNet;
 use rotor_sim::{Host, Script, ScriptClient, Sim, SimBackend, Transcript, TranscriptHandle};
+use rotor_smoltcp::{MemoryConfig, MemoryDevice, Smoltcp, SmoltcpInet, StackConfig};
 use rotor_uring::{Uring, UringConfig, UringInet};
 
 use crate::chat::Chat;
@@ -36,6 +37,7 @@ trait Addressed:
 impl Addressed for Inet {}
 impl Addressed for SimNet {}
 impl Addressed for UringInet {}
+impl Addressed for SmoltcpInet {}
 
 /// A loop, on whatever backend, with its machines.
 trait Rig<M: Machine> {
@@ -110,6 +112,15 @@ fn on_uring<M: Machine<Context: Default> + 'static>()
         }
     };
     Ok(Some(Loop::with_backend(uring, &Config::new())?.instantiate(M::Context::default())))
+}
+
+/// A loop with a stack that talks to itself.
+fn on_smoltcp<M: Machine<Context: Default> + 'static>() -> Result<LoopInstance<M, Smoltcp>, BoxError>
+{
+    let device = MemoryDevice::loopback(&MemoryConfig::new())?;
+    let config = StackConfig::new().address(any().ip(), 8);
+    let backend = Smoltcp::open(device, &config)?;
+    Ok(Loop::with_backend(backend, &Config::new())?.instantiate(M::Context::default()))
 }
 
 fn on_simulation<M: Machine<Context: Default> + 'static>() -> Result<(Sim, Host<M>), BoxError> {
@@ -213,6 +224,7 @@ fn echo<N: Addressed>(rig: &mut impl Rig<Echoing<N>>) -> Result<Vec<Transcript>,
 fn echoes_are_equal() -> Result<(), BoxError> {
     let kernel = echo::<Inet>(&mut on_kernel()?)?;
     assert_equal(&kernel, &echo::<SimNet>(&mut on_simulation()?)?);
+    assert_equal(&kernel, &echo::<SmoltcpInet>(&mut on_smoltcp()?)?);
     if let Some(mut rig) = on_uring()? {
         assert_equal(&kernel, &echo::<UringInet>(&mut rig)?);
     }
@@ -251,6 +263,7 @@ fn lines<N: Addressed>(
 fn lines_are_equal() -> Result<(), BoxError> {
     let kernel = lines::<Inet>(&mut on_kernel()?, false)?;
     assert_equal(&kernel, &lines::<SimNet>(&mut on_simulation()?, false)?);
+    assert_equal(&kernel, &lines::<SmoltcpInet>(&mut on_smoltcp()?, false)?);
     if let Some(mut rig) = on_uring()? {
         assert_equal(&kernel, &lines::<UringInet>(&mut rig, false)?);
     }
@@ -261,6 +274,7 @@ fn lines_are_equal() -> Result<(), BoxError> {
 fn lines_through_the_proxy_are_equal() -> Result<(), BoxError> {
     let kernel = lines::<Inet>(&mut on_kernel()?, true)?;
     assert_equal(&kernel, &lines::<SimNet>(&mut on_simulation()?, true)?);
+    assert_equal(&kernel, &lines::<SmoltcpInet>(&mut on_smoltcp()?, true)?);
     if let Some(mut rig) = on_uring()? {
         assert_equal(&kernel, &lines::<UringInet>(&mut rig, true)?);
     }
@@ -300,6 +314,7 @@ fn chat<N: Addressed>(rig: &mut impl Rig<Chatting<N>>) -> Result<Vec<Transcript>
 fn chats_are_equal() -> Result<(), BoxError> {
     let kernel = chat::<Inet>(&mut on_kernel()?)?;
     assert_equal(&kernel, &chat::<SimNet>(&mut on_simulation()?)?);
+    assert_equal(&kernel, &chat::<SmoltcpInet>(&mut on_smoltcp()?)?);
     if let Some(mut rig) = on_uring()? {
         assert_equal(&kernel, &chat::<UringInet>(&mut rig)?);
     }
@@ -339,6 +354,7 @@ fn without_dates(received: &[u8]) -> Result<Vec<u8>, BoxError> {
 fn greetings_are_equal() -> Result<(), BoxError> {
     let kernel = greet::<Inet>(&mut on_kernel()?)?;
     assert_equal(&kernel, &greet::<SimNet>(&mut on_simulation()?)?);
+    assert_equal(&kernel, &greet::<SmoltcpInet>(&mut on_smoltcp()?)?);
     if let Some(mut rig) = on_uring()? {
         assert_equal(&kernel, &greet::<UringInet>(&mut rig)?);
     }

@@ -1,0 +1,183 @@
+//! The hello server on a TCP stack of its own, in user space.
+//!
+//! ```text
+//! cargo run --release -p rotor-examples --example user_space_tcp
+//! 200 OK: Hello, World!
+//! ```
+//!
+//! Without arguments a server and a client, each a loop with a stack of its own, talk over a cable in
+//! memory. With a device the server takes what the kernel sends there, as root:
+//!
+//! ```text
+//! cargo build --release -p rotor-examples --example user_space_tcp
+//! sudo target/release/examples/user_space_tcp tun rotor0 10.90.0.2/24 &
+//! listening on http://10.90.0.2:3000/
+//! sudo ip address add 10.90.0.1/24 dev rotor0
+//! sudo ip link set rotor0 up
+//! curl http://10.90.0.2:3000/
+//! ```
+//!
+//! `tap` in the place of `tun` is the same with Ethernet frames, and `packet eth0 ..` a socket on an
+//! interface that is there already, with an address that the kernel has not. `kernel - ADDRESS/PREFIX` is
+//! the same server on the kernel's stack, to compare. `/large` is a page of a mebibyte.
+#![forbid(unsafe_code)]
+
+use std::env;
+use std::net::{IpAddr, SocketAddr};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use rotor::http::Status;
+use rotor::http::client::{
+    ByAddress, ClientConfig, ClientError, Fetch, Fetched, Pool, PoolConfig, PoolMachine,
+};
+use rotor::http::server::{self, Head, HttpAccept, HttpSeed, Reply, ServerConfig, ServerFn};
+use rotor::net::{Inet, IpNet};
+use rotor::{
+    Backend, BoxError, Compose2, Config, EVENTS_LIMIT, Exit, ExitPolicy, Future, Infallible, Loop,
+    LoopInstance, Machine, Mio, Outcome, Response, Scope, signals,
+};
+use rotor_examples::program;
+use rotor_smoltcp::{
+    Device, KernelDevice, MemoryConfig, MemoryDevice, Smoltcp, SmoltcpInet, SmoltcpTcpListener,
+    SmoltcpTcpStream, StackConfig,
+};
+
+type Hello = ServerFn<fn(&Head<'_>, &mut server::Response<'_>, &mut Scope<'_, ()>) -> Reply, ()>;
+
+/// A loop on a stack, with the hello server.
+type Server = LoopInstance<HttpAccept<Hello, SmoltcpTcpListener>, Smoltcp>;
+
+const PORT: u16 = 3_000;
+const LARGE: [u8; 1 << 20] = [b'x'; 1 << 20];
+
+fn hello(head: &Head<'_>, response: &mut server::Response<'_>, _: &mut Scope<'_, ()>) -> Reply {
+    match head.path() {
+        "/" => response.reply(Status::OK, "text/plain", b"Hello, World!"),
+        "/large" => response.reply(Status::OK, "text/plain", &LARGE),
+        _ => response.reply(Status::NOT_FOUND, "text/plain", b"404 Not Found\n"),
+    }
+}
+
+fn serve(device: impl Device, config: &StackConfig, ip: IpAddr) -> Result<Server, BoxError> {
+    serve_on::<SmoltcpInet, _>(Smoltcp::open(device, config)?, ip)
+}
+
+/// The server does not care what it runs on.
+fn serve_on<N: IpNet, B: Backend>(
+    backend: B,
+    ip: IpAddr,
+) -> Result<LoopInstance<HttpAccept<Hello, N::Listener>, B>, BoxError> {
+    let mut creator = Loop::with_backend(backend, &Config::new())?;
+    creator.add_machine_with(|scope| {
+        let seed = HttpSeed::<Hello>::new(hello, ServerConfig::new());
+        server::bind(&(ip, PORT).into(), seed, scope)
+    })?;
+    Ok(creator.instantiate(()))
+}
+
+/// What asks: once, and keeps the answer in the context.
+struct Asker(Future<Result<Fetched, ClientError>>);
+
+/// The answer, when it is there.
+type Answer = Option<Result<Fetched, BoxError>>;
+
+type Asking = Compose2<PoolMachine<Fetch<Answer>, ByAddress<SmoltcpTcpStream>>, Asker>;
+
+impl Machine for Asker {
+    type Context = Answer;
+    type Seed = Infallible;
+
+    fn wakeup(self, scope: &mut Scope<'_, Answer>) -> Response<Self, Infallible> {
+        **scope = match self.0.take() {
+            Outcome::Pending(future) => return Response::keep(Asker(future)),
+            Outcome::Value(fetched) => Some(fetched.map_err(Into::into)),
+            Outcome::Lost(_) => Some(Err("the pool is gone".into())),
+        };
+        Response::done()
+    }
+}
+
+fn ask(
+    device: impl Device,
+    config: &StackConfig,
+    server: SocketAddr,
+) -> Result<LoopInstance<Asking, Smoltcp>, BoxError> {
+    let backend = Smoltcp::open(device, config)?;
+    let limits = Config::new().exit(ExitPolicy::OnRequest);
+    let mut creator = Loop::<Asking, _>::with_backend(backend, &limits)?;
+    let pool: Pool<Fetch<Answer>> = creator.add_part(Compose2::A, |scope| {
+        Ok(PoolMachine::new(PoolConfig::new(), ClientConfig::new(), scope))
+    })?;
+    let mut instance = creator.instantiate(None);
+    instance.add_machine_with(|scope| {
+        Response::attempt(|| {
+            let future = pool.ask(server, Fetch::get("/").host("server"), scope);
+            Ok(Response::ok(Compose2::B(Asker(future.map_err(|_| "the pool is full")?))))
+        })
+    })?;
+    Ok(instance)
+}
+
+/// A server and a client in one process, each with a stack, on a cable in memory.
+fn in_memory() -> Result<(), BoxError> {
+    let (left, right) = MemoryDevice::pair(&MemoryConfig::new())?;
+    let [server, client] = [[10, 0, 0, 1], [10, 0, 0, 2]].map(IpAddr::from);
+    let mut serving = serve(left, &StackConfig::new().address(server, 24), server)?;
+    let mut asking = ask(right, &StackConfig::new().address(client, 24), (server, PORT).into())?;
+    // Two loops on one thread: each has a turn. On two, each would `run`.
+    while asking.context().is_none() {
+        serving.turn(Some(Duration::ZERO))?;
+        asking.turn(Some(Duration::from_millis(1)))?;
+    }
+    let fetched = asking.into_context().ok_or("there is an answer")??;
+    let body = String::from_utf8_lossy(&fetched.body);
+    program::print(&[format!("{}: {body}", fetched.status)])?;
+    Ok(())
+}
+
+/// An address of a stack, as `ip address` writes it.
+fn address(text: &str) -> Result<(IpAddr, u8), BoxError> {
+    let parsed = text
+        .split_once('/')
+        .and_then(|(address, prefix)| Some((address.parse().ok()?, prefix.parse().ok()?)));
+    parsed.ok_or_else(|| format!("{text:?} should be like 10.90.0.2/24").into())
+}
+
+fn on_device(kind: &str, name: &str, text: &str) -> Result<(), BoxError> {
+    let (ip, prefix) = address(text)?;
+    let config = StackConfig::new().address(ip, prefix);
+    let instance = match kind {
+        // No stack of ours.
+        "kernel" => return run(serve_on::<Inet, _>(Mio::new(EVENTS_LIMIT)?, ip)?, ip),
+        "tun" => serve(KernelDevice::tun(name)?, &config, ip)?,
+        "tap" => serve(KernelDevice::tap(name)?, &config, ip)?,
+        // What comes from this very machine has no checksums yet.
+        "packet" => serve(KernelDevice::packet_socket(name)?, &config.verify_checksums(false), ip)?,
+        other => return Err(format!("{other:?} is not tun, tap, packet or kernel").into()),
+    };
+    run(instance, ip)
+}
+
+fn run<M: Machine, B: Backend>(
+    mut instance: LoopInstance<M, B>,
+    ip: IpAddr,
+) -> Result<(), BoxError> {
+    signals::drain_on_termination(instance.handle(), Duration::from_secs(10))?;
+    program::print(&[format!("listening on http://{}/", SocketAddr::new(ip, PORT))])?;
+    match instance.run()? {
+        Exit::Drained { .. } | Exit::Stopped | Exit::Empty => Ok(()),
+        other => Err(format!("the loop has ended: {other:?}").into()),
+    }
+}
+
+fn main() -> ExitCode {
+    program::run(|| {
+        let arguments: Vec<String> = env::args().skip(1).collect();
+        match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+            [] => in_memory(),
+            [kind, name, address] => on_device(kind, name, address),
+            _ => Err("arguments: none, or KIND NAME ADDRESS/PREFIX".into()),
+        }
+    })
+}

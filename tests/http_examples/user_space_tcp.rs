@@ -1,0 +1,123 @@
+//! `user_space_tcp`: in memory, and with the kernel at the other end, in a network namespace of its
+//! own, which takes root; without, that is said and nothing shown.
+
+use std::process::{Command, Output};
+
+use crate::client::command;
+
+#[test]
+fn two_stacks_in_one_process_talk_over_memory() {
+    let output = command("user_space_tcp").output().expect("it runs");
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(text, "200 OK: Hello, World!\n", "{output:?}");
+}
+
+/// Starts the server on a device, waits for its line, prepares the kernel's side and talks to it;
+/// `$1` is the example. How the server ends is printed.
+const SCRIPT: &str = r#"
+set -e
+ip link set lo up
+prepare_device
+coproc SERVER { exec "$1" $kind $name 10.90.0.2/24 2>&1; }
+exec 9<&"${SERVER[0]}"
+server=$SERVER_PID
+read -r line <&9; echo "$line"
+prepare_kernel
+curl -sS --max-time 20 --noproxy '*' http://10.90.0.2:3000/; echo
+curl -sS --max-time 20 --noproxy '*' -o /dev/null -w '%{size_download} %{http_code}\n' http://10.90.0.2:3000/large
+curl -sS --max-time 20 --noproxy '*' -o /dev/null -w '%{http_code}\n' http://10.90.0.2:3000/nowhere
+code=0; curl -sS --max-time 20 --noproxy '*' http://10.90.0.2:3001/ 2>/dev/null || code=$?; echo "refused: $code"
+finish
+cat <&9
+code=0; wait $server || code=$?; echo "exit $code"
+"#;
+
+/// Runs the script with these functions in a namespace of its own; `None` where the system does not
+/// let us, or a program is missing.
+fn in_namespace(functions: &str) -> Option<String> {
+    let has = |program: &str| {
+        let found = Command::new("sh").args(["-c", &format!("command -v {program}")]).output();
+        found.is_ok_and(|output| output.status.success())
+    };
+    for program in ["bash", "curl", "ip", "unshare"] {
+        if !has(program) {
+            eprintln!("skipped: no {program}");
+            return None;
+        }
+    }
+    let mut tries = Command::new("unshare");
+    tries.args(["-n", "ip", "tuntap", "add", "dev", "a", "mode", "tun"]);
+    if !may_run(&mut tries) || !std::path::Path::new("/dev/net/tun").exists() {
+        eprintln!("skipped: no network namespace, or no /dev/net/tun");
+        return None;
+    }
+    let example = command("user_space_tcp");
+    let script = format!("{functions}\n{SCRIPT}");
+    let mut shell = Command::new("timeout");
+    shell.args(["-k", "5", "120", "unshare", "-n", "bash", "-c", &script, "bash"]);
+    let output = shell.arg(example.get_program()).output().expect("it runs");
+    Some(text_of(&output))
+}
+
+fn may_run(command: &mut Command) -> bool {
+    command.output().is_ok_and(|output| output.status.success())
+}
+
+fn text_of(output: &Output) -> String {
+    let [out, err] = [&output.stdout, &output.stderr].map(|text| String::from_utf8_lossy(text));
+    format!("{out}{err}")
+}
+
+/// What a client hears of the server, whatever the device.
+fn assert_served(text: &str) {
+    let mut lines = text.lines();
+    assert_eq!(lines.next(), Some("listening on http://10.90.0.2:3000/"), "{text}");
+    assert_eq!(lines.next(), Some("Hello, World!"), "{text}");
+    assert_eq!(lines.next(), Some("1048576 200"), "{text}");
+    assert_eq!(lines.next(), Some("404"), "{text}");
+    // CURLE_COULDNT_CONNECT: a reset, not silence.
+    assert_eq!(lines.next(), Some("refused: 7"), "{text}");
+}
+
+#[test]
+fn the_kernels_client_is_served_through_tun_and_tap() {
+    for kind in ["tun", "tap"] {
+        let functions = format!(
+            "kind={kind}; name=rotor0
+             prepare_device() {{ :; }}
+             prepare_kernel() {{ ip address add 10.90.0.1/24 dev rotor0; ip link set rotor0 up; }}
+             finish() {{ kill -TERM $server; }}"
+        );
+        let Some(text) = in_namespace(&functions) else { return };
+        assert_served(&text);
+        assert!(text.trim_end().ends_with("exit 0"), "it drains: {text}");
+    }
+}
+
+#[test]
+fn the_kernels_client_is_served_through_a_packet_socket() {
+    let functions = "kind=packet; name=right
+        prepare_device() {
+            ip link add left type veth peer name right
+            ip address add 10.90.0.1/24 dev left
+            ip link set left up
+            ip link set right up
+        }
+        prepare_kernel() { :; }
+        finish() { kill -TERM $server; }";
+    let Some(text) = in_namespace(functions) else { return };
+    assert_served(&text);
+    assert!(text.trim_end().ends_with("exit 0"), "it drains: {text}");
+}
+
+#[test]
+fn a_device_that_goes_away_ends_the_loop_with_an_error_that_names_it() {
+    let functions = "kind=tun; name=rotor0
+        prepare_device() { :; }
+        prepare_kernel() { ip address add 10.90.0.1/24 dev rotor0; ip link set rotor0 up; }
+        finish() { ip link delete rotor0; }";
+    let Some(text) = in_namespace(functions) else { return };
+    assert_served(&text);
+    assert!(text.contains("error: the device of the loop is gone: rotor0"), "{text}");
+    assert!(text.trim_end().ends_with("exit 1"), "{text}");
+}
