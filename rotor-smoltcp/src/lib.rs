@@ -13,10 +13,10 @@
 //! ```no_run
 //! use std::io::Write;
 //!
-//! use rotor_core::net::ListenOptions;
-//! use rotor_core::{BoxError, Config, Loop, Scope};
+//! use rotor::net::ListenOptions;
+//! use rotor::stream::{Accept, AcceptConfig, Intent, Matched, Protocol, Stream, Transport};
+//! use rotor::{BoxError, Config, Loop, Scope};
 //! use rotor_smoltcp::{MemoryConfig, MemoryDevice, Smoltcp, SmoltcpTcpListener, SmoltcpTcpStream, StackConfig};
-//! use rotor_stream::{Accept, AcceptConfig, Intent, Matched, Protocol, Stream, Transport};
 //!
 //! struct Echo;
 //!

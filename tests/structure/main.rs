@@ -45,7 +45,7 @@ const CRATES: [&str; 17] = [
 
 /// The files in which a package of others may be named, and in each of which it is: below `src` of
 /// a crate, a whole folder where a slash ends it.
-const PLACES: [(&str, &str, &[&str]); 6] = [
+const PLACES: [(&str, &str, &[&str]); 7] = [
     // Its types stay in its backend, below the sockets, and in the one module that shows them to
     // users.
     ("mio", "rotor-core", &["mio_backend.rs", "foreign.rs", "net/kernel/", "net/registered.rs"]),
