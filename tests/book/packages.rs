@@ -64,7 +64,10 @@ fn every_package_has_what_the_registry_shows() {
             let line = format!("\n{inherited}.workspace = true\n");
             // One that stands on a package which asks for a newer Rust says so.
             let is_newer = inherited == "rust-version" && value(&manifest, inherited).is_some();
-            assert!(is_newer || manifest.contains(&line), "{directory}: {inherited} is not the workspace's");
+            assert!(
+                is_newer || manifest.contains(&line),
+                "{directory}: {inherited} is not the workspace's"
+            );
         }
         let description = value(&manifest, "description").expect("a package says what it is");
         assert!((20..=120).contains(&description.len()), "{directory}: {description}");

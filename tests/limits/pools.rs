@@ -119,5 +119,7 @@ fn four_slow_queries_on_a_pool_of_their_own_do_not_make_a_file_wait() {
         assert!(report.ends_with("a report"), "{report}");
     }
     group.handle().drain(PATIENCE);
-    group.join().into_iter().for_each(|exit| drop(exit.expect("it drains")));
+    for exit in group.join() {
+        exit.expect("it drains");
+    }
 }
