@@ -3,7 +3,6 @@
 #![forbid(unsafe_code)]
 
 #[path = "../rotor-tls/tests/kit/mod.rs"]
-#[allow(dead_code, reason = "the kit has more than certificates")]
 mod kit;
 
 use std::fmt;
