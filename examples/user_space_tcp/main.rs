@@ -49,7 +49,7 @@ type Hello = ServerFn<fn(&Head<'_>, &mut server::Response<'_>, &mut Scope<'_, ()
 type Server = LoopInstance<HttpAccept<Hello, SmoltcpTcpListener>, Smoltcp>;
 
 const PORT: u16 = 3_000;
-const LARGE: [u8; 1 << 20] = [b'x'; 1 << 20];
+static LARGE: [u8; 1 << 20] = [b'x'; 1 << 20];
 
 fn hello(head: &Head<'_>, response: &mut server::Response<'_>, _: &mut Scope<'_, ()>) -> Reply {
     match head.path() {
