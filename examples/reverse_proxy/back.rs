@@ -20,7 +20,8 @@ pub(crate) struct Back<C> {
     pub(crate) expects_continue: bool,
     /// The client can take trailers; so the upstream may send some.
     pub(crate) takes_trailers: bool,
-    pub(crate) offers_websocket: bool,
+    /// The version in which the client asks for a WebSocket, if it does.
+    pub(crate) offers_websocket: Option<Version>,
     pub(crate) front: Sender<Message>,
     /// What the client's side says, once there is a connection.
     pub(crate) messages: Option<Mailbox<Message>>,
@@ -49,7 +50,9 @@ impl<C> Back<C> {
         if self.takes_trailers && request.version() == Version::Http2 {
             request.add_header("TE", "trailers")?;
         }
-        if self.offers_websocket {
+        // Between the versions a key would have to be made, or its proof: who asks across them is
+        // answered as to any GET.
+        if self.offers_websocket == Some(request.version()) {
             request.add_header("Upgrade", "websocket")?;
         }
         match self.body {
@@ -192,9 +195,11 @@ impl<C> Client for Back<C> {
         _: &mut Scope<'_, C>,
     ) -> Next<Self> {
         let names_websocket = fields::names_websocket(head.fields());
+        // On HTTP/2 there is no such field, and no other protocol was asked for.
+        let agrees = names_websocket || head.version() == Version::Http2;
         // The client was promised one protocol: another behind the same handshake is none of its
         // choice.
-        if head.status() == Status::SWITCHING_PROTOCOLS && !names_websocket {
+        if head.status() == Status::SWITCHING_PROTOCOLS && !agrees {
             return Next::error(ResponseHeadError::UnexpectedSwitch);
         }
         let announced =

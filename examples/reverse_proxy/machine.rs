@@ -103,7 +103,8 @@ impl<C: Upstream> Front<C> {
             body,
             expects_continue: head.expects_continue(),
             takes_trailers: fields::takes_trailers(head),
-            offers_websocket: head.wants_upgrade() && fields::names_websocket(head.fields()),
+            offers_websocket: (head.wants_upgrade() && fields::names_websocket(head.fields()))
+                .then(|| head.version()),
             front,
             messages: None,
             wants_body: false,

@@ -16,7 +16,8 @@
 //!
 //! Both sides may speak HTTP/2, whatever the other one does: by the handshake of TLS, or without TLS,
 //! where a client begins in it, and where the upstream is named as `h2c://10.0.0.7:8080/`. Trailers
-//! are passed on between the two, which is what gRPC needs; WebSockets are for HTTP/1.1 on both sides.
+//! are passed on between the two, which is what gRPC needs; WebSockets where both sides speak the same
+//! version: who asks for one across versions is answered by the upstream as to any GET.
 //!
 //! Bodies go both ways at the pace of the slower side and are never held whole. Framing is written
 //! anew, and fields that are for one connection stay there. Three kinds of fields do not pass from
