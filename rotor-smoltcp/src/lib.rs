@@ -100,6 +100,12 @@
 //!
 //! # Versions and features
 //!
+//! It stands beside `rotor`, as which the program above knows the core and streams:
+//!
+//! ```toml
+//! rotor-smoltcp = { git = "https://github.com/rotor-rs/rotor" }
+//! ```
+//!
 //! Rust 1.91 or later, which smoltcp asks for, on Unix; devices of the kernel on Linux 5.6 or later.
 //!
 //! * `tun`: `KernelDevice::tun` and `KernelDevice::tap`.
