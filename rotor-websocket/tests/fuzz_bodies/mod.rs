@@ -31,8 +31,15 @@ fn connection(data: &[u8]) {
     let step = usize::from(*cut) + 1;
     for step in [1, step] {
         let cut = answer(mode, input.chunks(step));
-        // In pieces, where they are cut is theirs to say; not what they come to.
-        assert_eq!(cut, whole, "by {step}");
+        // In pieces, where they are cut is theirs to say; not what they come to. Of a text that is
+        // no UTF-8, and cannot be decompressed behind that, either may be found first.
+        if mode == Mode::DEFLATE_PIECES {
+            assert_eq!(cut.heard, whole.heard, "by {step}");
+            let [cut, whole] = [cut, whole.clone()].map(|one| naive::without_reason(one.sent));
+            assert_eq!(cut, whole, "by {step}");
+        } else {
+            assert_eq!(cut, whole, "by {step}");
+        }
     }
     naive::assert_well_formed(&whole.sent);
     // Silence ends every connection.

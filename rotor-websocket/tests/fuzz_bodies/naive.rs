@@ -74,6 +74,22 @@ pub(super) fn assert_well_formed(mut bytes: &[u8]) {
     }
 }
 
+/// What a server sent, without the reason in a close frame at its end.
+pub(super) fn without_reason(mut bytes: Vec<u8>) -> Vec<u8> {
+    let mut at = 0;
+    while at + 4 <= bytes.len() && bytes[at] != 0x88 {
+        at += match bytes[at + 1] {
+            126 => 4 + usize::from(u16::from_be_bytes([bytes[at + 2], bytes[at + 3]])),
+            len => 2 + usize::from(len),
+        };
+    }
+    if at + 4 <= bytes.len() {
+        bytes.truncate(at + 4);
+        bytes[at + 1] = 2;
+    }
+    bytes
+}
+
 /// A compressed message, if it is one and has no more than so many bytes.
 pub(super) fn decompress(payload: &[u8], max: usize) -> Option<Vec<u8>> {
     let bytes = [payload, &[0, 0, 0xff, 0xff]].concat();
