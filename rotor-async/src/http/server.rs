@@ -66,9 +66,10 @@ where
 /// [mounted](rotor_http::files::FilesConfig::mounted_at). All other requests are for the function.
 ///
 /// ```no_run
+/// # mod rotor { pub use rotor_http as http; }
 /// use rotor_async::http::{Answer, Request, run_with_files};
-/// use rotor_http::files::FilesConfig;
-/// use rotor_http::server::Serve;
+/// use rotor::http::files::FilesConfig;
+/// use rotor::http::server::Serve;
 ///
 /// async fn hello(_: Request) -> Answer {
 ///     Answer::from("Hello!")
