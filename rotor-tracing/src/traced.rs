@@ -85,6 +85,8 @@ impl<S: Server + 'static, P: Spans> Server for Traced<S, P> {
     type Seed = S::Seed;
     type Upgrade = S::Upgrade;
 
+    const HEARS_END: bool = S::HEARS_END;
+
     #[inline]
     fn supports(method: Method<'_>) -> bool {
         S::supports(method)
@@ -181,6 +183,10 @@ impl<S: Server + 'static, P: Spans> Server for Traced<S, P> {
         self.call(response, scope, |handler, response, scope| {
             handler.draining(until, response, scope)
         })
+    }
+
+    fn peer_ended(self, response: &mut Response<'_>, scope: Sc<'_, '_, S>) -> Next<Self> {
+        self.call(response, scope, S::peer_ended)
     }
 
     fn describe(&self, to: &mut Description) {

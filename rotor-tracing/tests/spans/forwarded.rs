@@ -31,6 +31,8 @@ impl Server for Calls {
     type Seed = u8;
     type Upgrade = NoUpgrade<Context>;
 
+    const HEARS_END: bool = true;
+
     fn supports(method: Method<'_>) -> bool {
         method != Method::Patch
     }
@@ -102,6 +104,10 @@ impl Server for Calls {
         Self::answer("draining", response, scope)
     }
 
+    fn peer_ended(self, response: &mut Response<'_>, scope: Sc<'_, '_>) -> Next<Self> {
+        Self::answer("ended", response, scope)
+    }
+
     fn describe(&self, to: &mut Description) {
         to.set_state("as it says");
     }
@@ -150,6 +156,11 @@ fn a_wrapped_handler_gets_every_call() {
     check("/wait", |driver| driver.wakeup(), &["wakeup"]);
     check("/wait", |driver| driver.drain(Duration::from_secs(1)), &["draining"]);
     check("/whole", |driver| driver.end(), &["bad"]);
+    let ends_behind_it = |driver: &mut Test| {
+        driver.send(b"0\r\n\r\n");
+        driver.end();
+    };
+    check("/wait", ends_behind_it, &["ended"]);
 }
 
 #[test]
