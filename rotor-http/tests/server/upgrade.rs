@@ -33,6 +33,11 @@ impl Protocol for Relay {
         transport: &mut Transport<'_>,
         scope: &mut Scope<'_, Seen>,
     ) -> Intent<Self> {
+        if transport.input.first() == Some(&b'.') {
+            // Each of them is a message, and wants no answer.
+            transport.input.consume(1);
+            return Intent::of(self).keep().keep_deadline();
+        }
         for byte in transport.input.iter() {
             let _ended = transport.output.write_all(&[b'<', *byte, b'>']);
         }

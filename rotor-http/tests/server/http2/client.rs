@@ -50,7 +50,7 @@ pub(crate) struct Client {
     pub(crate) settings: Vec<(u16, u32)>,
     /// What we may send: on the connection (0) and on each stream.
     pub(crate) windows: BTreeMap<u32, i64>,
-    stream_window: i64,
+    pub(crate) stream_window: i64,
     block: Vec<u8>,
 }
 

@@ -352,3 +352,23 @@ fn a_protocol_that_waits_for_more_than_the_windows_gets_it() {
     }
     assert_eq!(client.body_len(3), 5 + 3 + 3 * 13 * 5_000);
 }
+
+#[test]
+fn messages_that_wait_for_their_turn_count_against_the_windows() {
+    let mut client = relayed();
+    client.send(&window_update(0, 1 << 20));
+    let frames: Vec<u8> = (0..4).flat_map(|_| data(1, &[b'.'; 16_000], false)).collect();
+    let granted = |client: &Client| client.windows.get(&1).copied().unwrap_or(client.stream_window);
+    let before = granted(&client);
+    client.driver.peer().send(&frames);
+    client.driver.test().turn();
+    client.read();
+    let at_once = granted(&client) - before;
+    // So many messages are more than one event's share.
+    assert!(at_once < 32_000, "{at_once} octets more may come beside those that wait");
+    client.driver.settle();
+    client.read();
+    assert!(granted(&client) - before > 32_000, "they had their turn");
+    client.send(&data(1, b"a", false));
+    assert_eq!(client.answer(1).text(), "hello<a>");
+}
