@@ -1,7 +1,5 @@
 //! Where the requests come from, and how many are taken.
 
-use rotor_core::Time;
-
 use super::child::Child;
 use super::end::give_back_unsent;
 use super::{Phase, Streams, put};
@@ -65,9 +63,9 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
 
     fn begin(&mut self, job: Job<K>, io: &mut Io<'_, '_, '_, K::Context>) {
         if self.children.is_empty() {
-            // What was not heard while nothing was to be said tells of nothing.
+            // What was not heard while nothing was to be said tells of nothing. A PING is waited for
+            // all the same.
             self.heard = io.scope.now();
-            self.ping_until = Time::NEVER;
         }
         let soon = io.scope.now() + io.config.http2_ref().ping_after;
         if self.next_ping > soon && std::mem::take(&mut self.has_spare_ping) {

@@ -342,3 +342,16 @@ fn settings_come_and_are_acknowledged_in_time() {
     server.driver.advance(seconds(3));
     assert_eq!((server.outcome(0).as_str(), server.end()), ("Peer: Protocol", Some(4)));
 }
+
+#[test]
+fn a_ping_is_waited_for_whatever_is_asked_meanwhile() {
+    // Each request is given up before its server can be found out by it alone.
+    let asks = || Probe { deadline: seconds(12), ..Probe::get("/") };
+    let mut server = patient([asks()]);
+    for _ in 0..3 {
+        server.driver.advance(seconds(13));
+        server.asks(asks());
+    }
+    server.read();
+    assert!(server.driver.is_ended(), "{} pings are not answered", server.pings.len());
+}
