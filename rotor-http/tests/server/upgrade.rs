@@ -22,7 +22,8 @@ impl Protocol for Relay {
     type Context = Seen;
     type Seed = ();
 
-    fn create(_: (), transport: &mut Transport<'_>, _: &mut Scope<'_, Seen>) -> Intent<Self> {
+    fn create(_: (), transport: &mut Transport<'_>, scope: &mut Scope<'_, Seen>) -> Intent<Self> {
+        assert!(scope.words != "panic", "as asked");
         transport.output.write_all(b"hello").expect("an open output");
         Intent::of(Relay).bytes(1).keep_deadline()
     }

@@ -6,7 +6,8 @@ use rotor_core::Scope;
 
 use super::Streams;
 use super::child::Child;
-use crate::h2::StreamState;
+use crate::h2::{ErrorCode, StreamState};
+use crate::server::config::ServerConfig;
 use crate::server::counters::Counters;
 use crate::server::handler::{Server, UpgradeSeed};
 use crate::server::io::Io;
@@ -17,6 +18,14 @@ impl<S: Server> Child<S> {
     pub(super) fn lose_tunnel(&mut self, kind: ErrorKind, scope: &mut Scope<'_, S::Context>) {
         if let Some(tunnel) = self.tunnel.take() {
             tunnel.lost(kind, &mut scope.part(self.id));
+        }
+    }
+
+    /// The protocol is over, or could not begin: its stream is to be reset with this.
+    fn end_tunnel(&mut self, code: ErrorCode, config: &ServerConfig) {
+        (self.tunnel, self.code) = (None, code);
+        if code == ErrorCode::InternalError {
+            Counters::add(&config.count().panics);
         }
     }
 }
@@ -36,7 +45,7 @@ impl<S: Server> Streams<S> {
         let mut part = io.scope.part(child.id);
         match Tunnel::begin(seed, input, is_secure, &within, &mut part) {
             Ok(tunnel) => child.tunnel = Some(tunnel),
-            Err(code) => child.code = code,
+            Err(code) => child.end_tunnel(code, io.config),
         }
         let event = match child.state.is_receiving() {
             true => Event::Pass,
@@ -64,12 +73,7 @@ impl<S: Server> Streams<S> {
             // The peer has all of it: from here on it is timed as behind a response.
             Ok(()) if tunnel.is_done() && child.state == StreamState::HalfClosedLocal => {}
             Ok(()) => child.until = tunnel.until(io.scope.now()),
-            Err(code) => {
-                (child.tunnel, child.code) = (None, code);
-                if code == crate::h2::ErrorCode::InternalError {
-                    Counters::add(&io.config.count().panics);
-                }
-            }
+            Err(code) => child.end_tunnel(code, io.config),
         }
     }
 }

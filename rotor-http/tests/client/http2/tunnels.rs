@@ -142,19 +142,27 @@ fn the_ends_of_a_protocol_are_those_of_its_stream() {
     server.send(&data(1, b"!", false));
     assert_eq!(server.asked[&1].reset, Some(2));
     is_well(&mut server);
-    // A reset, also behind its end.
-    for is_end in [false, true] {
-        let mut server = agreed();
-        if !is_end {
-            server.send(&reset(1, 8));
-            assert_eq!(events(&server), ["shouts", "shout: the connection is gone"]);
-        }
-        is_well(&mut server);
-    }
+    // A reset.
+    let mut server = agreed();
+    server.send(&reset(1, 8));
+    assert_eq!(events(&server), ["shouts", "shout: the connection is gone"]);
+    is_well(&mut server);
     // Fields.
     let mut server = agreed();
     server.send(&frame(1, 5, 1, &block(&[("x", "y")])));
     assert_eq!(server.asked[&1].reset, Some(1));
+    is_well(&mut server);
+}
+
+#[test]
+fn a_reset_behind_the_end_of_a_server_ends_what_still_waits() {
+    let mut server =
+        Server::of(ClientConfig::new().http2(http2()), &[(8, 1), (4, 1)], [asks("shout")]);
+    server.send(&headers(1, OK, false));
+    server.send(&data(1, b"abc", true));
+    server.send(&reset(1, 8));
+    server.grant(1, 100);
+    assert_eq!((&server.asked[&1].body[..], server.asked[&1].is_whole), (&b"A"[..], false));
     is_well(&mut server);
 }
 

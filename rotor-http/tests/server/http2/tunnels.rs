@@ -216,6 +216,28 @@ fn the_ends_of_a_protocol_are_those_of_its_stream() {
 }
 
 #[test]
+fn a_panic_costs_one_stream_and_is_counted() {
+    for is_at_once in [true, false] {
+        let config = config();
+        let counters = config.counters();
+        let mut client = Client::new(config);
+        if is_at_once {
+            client.driver.context_mut().words = "panic".to_owned();
+        }
+        client.send(&ask(1, "/up", &[]));
+        let outcome = match is_at_once {
+            true => "0 reset 2",
+            false => {
+                client.send(&data(1, b"!", false));
+                "200 reset 2"
+            }
+        };
+        assert_eq!((client.outcome(1).as_str(), counters.panics()), (outcome, 1));
+        is_well(&mut client);
+    }
+}
+
+#[test]
 fn who_ended_its_output_still_reads() {
     let mut client = relayed();
     client.send(&data(1, b"E", false));
