@@ -4,6 +4,7 @@ use std::error::Error;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
+use std::thread::panicking;
 
 use rotor_core::{Future as Value, Lost, Outcome};
 
@@ -66,7 +67,7 @@ struct Shared<T>(Mutex<State<T>>);
 
 struct State<T> {
     job: Job,
-    value: Option<T>,
+    value: Option<Result<T, Lost>>,
     waker: Waker,
 }
 
@@ -85,21 +86,36 @@ impl<T> Shared<T> {
     }
 }
 
+/// The work's end, whatever that is: without a value where it is dropped, by a panic say.
+struct End<T>(Arc<Shared<T>>);
+
+impl<T> End<T> {
+    fn tell(&self, value: Result<T, Lost>) {
+        let mut state = self.0.lock();
+        if state.value.is_some() || matches!(state.job, Job::Cancelled) {
+            return;
+        }
+        state.value = Some(value);
+        let waker = state.waker.clone();
+        drop(state);
+        // Besides the machine: the future may be in a set that polls whom its wakers name.
+        waker.wake();
+    }
+}
+
+impl<T> Drop for End<T> {
+    fn drop(&mut self) {
+        self.tell(Err(if panicking() { Lost::Panicked } else { Lost::Dropped }));
+    }
+}
+
 fn start<T: Send + 'static>(shared: Arc<Shared<T>>, work: Box<dyn FnOnce() -> T + Send>) -> Start {
     Box::new(move |pool| {
         if matches!(shared.lock().job, Job::Cancelled) {
             return;
         }
-        let told = shared.clone();
-        let given = pool.give(Box::new(move || {
-            let value = work();
-            let mut state = told.lock();
-            state.value = Some(value);
-            let waker = state.waker.clone();
-            drop(state);
-            // Besides the machine: the future may be in a set that polls whom its wakers name.
-            waker.wake();
-        }));
+        let end = End(shared.clone());
+        let given = pool.give(Box::new(move || end.tell(Ok(work()))));
         let mut state = shared.lock();
         state.job = given.map_or(Job::Full, Job::Offered);
         if let Job::Full = state.job {
@@ -159,8 +175,10 @@ impl<T> State<T> {
             Job::Cancelled => Some(Unworked::Lost(Lost::Dropped)),
         };
         match (self.value.take(), is_lost) {
-            (Some(value), _) => Poll::Ready(Ok(value)),
-            (None, Some(lost)) => Poll::Ready(Err(lost)),
+            (Some(Ok(value)), _) => Poll::Ready(Ok(value)),
+            // The pool knows better why there is none.
+            (_, Some(lost)) => Poll::Ready(Err(lost)),
+            (Some(Err(lost)), None) => Poll::Ready(Err(Unworked::Lost(lost))),
             (None, None) => Poll::Pending,
         }
     }

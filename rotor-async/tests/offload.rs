@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::mpsc;
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread;
+use std::time::Duration;
 
 use rotor_async::{Task, Unworked, offload};
 use rotor_core::{Config, Exit, Loop, Lost, OffloadPool};
@@ -53,24 +54,38 @@ impl Wake for Inner {
     }
 }
 
-/// In a set with wakers of its own a future is polled where those are woken, and only then.
+/// What a set with wakers of its own does: a future is polled where those are woken, and only then.
+fn in_a_set<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> impl Future<Output = Result<T, Unworked>> {
+    let mut work = Box::pin(offload(work));
+    let mut inner: Option<Arc<Inner>> = None;
+    poll_fn(move |context| {
+        let inner =
+            inner.get_or_insert_with(|| Arc::new(Inner(true.into(), context.waker().clone())));
+        if !inner.0.swap(false, Ordering::SeqCst) {
+            return Poll::Pending;
+        }
+        let waker = Waker::from(inner.clone());
+        work.as_mut().poll(&mut Context::from_waker(&waker))
+    })
+}
+
 #[test]
 fn the_value_wakes_the_future_that_waits_for_it() {
-    let mut work = Box::pin(offload(|| 5));
-    let mut inner: Option<Arc<Inner>> = None;
-    let done = drive(
-        Config::new(),
-        poll_fn(move |context| {
-            let inner =
-                inner.get_or_insert_with(|| Arc::new(Inner(true.into(), context.waker().clone())));
-            if !inner.0.swap(false, Ordering::SeqCst) {
-                return Poll::Pending;
-            }
-            let waker = Waker::from(inner.clone());
-            work.as_mut().poll(&mut Context::from_waker(&waker))
-        }),
-    );
-    assert_eq!(done, Ok(5));
+    assert_eq!(drive(Config::new(), in_a_set(|| 5)), Ok(5));
+}
+
+#[test]
+#[expect(clippy::disallowed_methods, reason = "a loop that waits for ever is to fail the test")]
+fn work_that_panics_wakes_the_future_that_waits_for_it() {
+    let (told, heard) = mpsc::channel();
+    thread::spawn(move || {
+        let lost = drive(Config::new(), in_a_set(|| -> u32 { panic!("as asked") }));
+        told.send(lost).expect("the test waits");
+    });
+    let lost = heard.recv_timeout(Duration::from_secs(60)).expect("it hears of the panic");
+    assert_eq!(lost, Err(Unworked::Lost(Lost::Panicked)));
 }
 
 #[test]
