@@ -11,7 +11,7 @@ use rotor_stream::testing::Driver;
 use rotor_tracing::Traced;
 use std::time::Duration;
 
-use crate::notes::Notes;
+use crate::notes::{Notes, alone};
 
 type Context = Vec<String>;
 type Sc<'a, 'b> = &'a mut Scope<'b, Context>;
@@ -147,6 +147,7 @@ fn check(path: &str, act: impl Fn(&mut Test), calls: &[&str]) {
 
 #[test]
 fn a_wrapped_handler_gets_every_call() {
+    let _alone = alone();
     let end = |driver: &mut Test| driver.send(b"0\r\n\r\n");
     check("/whole", end, &["whole"]);
     check("/pieces", end, &["chunk", "end", "flushed"]);
@@ -165,6 +166,7 @@ fn a_wrapped_handler_gets_every_call() {
 
 #[test]
 fn its_methods_its_pages_and_what_it_says_of_itself_are_its_own() {
+    let _alone = alone();
     let mut driver = Test::new(HttpSeed::new(7, ServerConfig::new()), Context::new());
     driver.send(b"PATCH / HTTP/1.1\r\nHost: a\r\n\r\n");
     assert!(driver.take_received().ends_with(b"its own page"));

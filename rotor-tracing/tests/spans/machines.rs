@@ -9,7 +9,7 @@ use rotor_stream::{Accept, AcceptConfig, Accepted};
 use rotor_tracing::InSpan;
 use rotor_tracing::tracing::{info, info_span};
 
-use crate::notes::Notes;
+use crate::notes::{Notes, alone};
 
 /// Ends with its second event; a seed says how many more are made.
 struct Two {
@@ -66,6 +66,7 @@ fn is_of_machine(note: &str) -> bool {
 
 #[test]
 fn each_event_of_a_machine_is_in_its_span_and_those_that_it_makes_have_their_own() {
+    let _alone = alone();
     Notes::of(|notes| {
         let mut test = TestLoop::<InSpan<Two>>::new(());
         test.add(|scope| {
@@ -110,6 +111,7 @@ fn each_event_of_a_machine_is_in_its_span_and_those_that_it_makes_have_their_own
 
 #[test]
 fn a_machine_in_a_span_is_shown_as_itself() {
+    let _alone = alone();
     let span = info_span!("nobody");
     let machine = InSpan::new(Two { events: 0, in_place: false }, span);
     assert_eq!(machine.type_name(), "two");
@@ -143,6 +145,7 @@ impl Accepted<ScriptedSocket> for Guest {
 
 #[test]
 fn a_connection_has_a_span_that_names_its_peer() {
+    let _alone = alone();
     Notes::of(|notes| {
         let mut test = TestLoop::<Accept<InSpan<Guest>, ScriptedListener>>::new(());
         let (listener, door) = listener(test.world());

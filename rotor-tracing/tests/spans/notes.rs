@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tracing_subscriber::Registry;
 use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
@@ -11,6 +11,13 @@ use tracing_subscriber::registry::LookupSpan;
 use rotor_tracing::tracing::field::{Field, Visit};
 use rotor_tracing::tracing::span::{Attributes, Id, Record};
 use rotor_tracing::tracing::{Event, Subscriber, subscriber};
+
+/// Has tests take turns. Whether anybody wants a span is kept for all threads of the process, and asked of
+/// the thread that comes to it first: one without a subscriber would answer for one that has one.
+pub(crate) fn alone() -> MutexGuard<'static, ()> {
+    static TURN: Mutex<()> = Mutex::new(());
+    TURN.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// What was told, in order: `+ span`, `> span`, `< span`, `- span {fields}` and `span: event`.
 #[derive(Clone, Default)]

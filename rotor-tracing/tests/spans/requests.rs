@@ -12,7 +12,7 @@ use rotor_stream::testing::Driver;
 use rotor_tracing::tracing::{Level, Span, info, span, span_enabled};
 use rotor_tracing::{Spans, Traced, current};
 
-use crate::notes::Notes;
+use crate::notes::{Notes, alone};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -103,6 +103,7 @@ fn short(notes: &[String]) -> Vec<&str> {
 
 #[test]
 fn a_request_is_a_span_of_the_trace_that_it_came_with() {
+    let _alone = alone();
     Notes::of(|notes| {
         let mut driver = driver::<rotor_tracing::HttpSpans>();
         let fields = format!("traceparent: {CAME}\r\ntracestate: a=1\r\nContent-Length: 2\r\n");
@@ -141,6 +142,7 @@ fn a_request_is_a_span_of_the_trace_that_it_came_with() {
 
 #[test]
 fn without_a_good_parent_a_trace_begins() {
+    let _alone = alone();
     Notes::of(|notes| {
         let mut driver = driver::<rotor_tracing::HttpSpans>();
         for fields in ["", "traceparent: 00-1-2-3\r\ntracestate: a=1\r\n", "tracestate: a=1\r\n"] {
@@ -159,6 +161,7 @@ fn without_a_good_parent_a_trace_begins() {
 
 #[test]
 fn what_waits_in_the_handlers_place_runs_in_its_span() {
+    let _alone = alone();
     Notes::of(|notes| {
         let mut driver = driver::<rotor_tracing::HttpSpans>();
         driver.send(&request("/later", ""));
@@ -191,6 +194,7 @@ fn what_waits_in_the_handlers_place_runs_in_its_span() {
 
 #[test]
 fn a_span_ends_with_its_handler_however_that_ends() {
+    let _alone = alone();
     type Ends = fn(&mut Test<rotor_tracing::HttpSpans>);
     let ends: [(&str, Ends, _, _); 6] = [
         ("/panic", |_| {}, None, "\"unanswered\""),
@@ -218,6 +222,7 @@ fn a_span_ends_with_its_handler_however_that_ends() {
 
 #[test]
 fn where_nobody_subscribes_the_answers_are_the_same_and_nothing_is_traced() {
+    let _alone = alone();
     let mut driver = driver::<rotor_tracing::HttpSpans>();
     driver.send(&request("/", &format!("traceparent: {CAME}\r\n")));
     assert!(driver.take_received().ends_with(b"now"));
@@ -255,6 +260,7 @@ impl Spans for OfOnePath {
 
 #[test]
 fn spans_may_be_of_ones_own_making_and_for_some_requests_only() {
+    let _alone = alone();
     Notes::of(|notes| {
         let mut driver = driver::<OfOnePath>();
         driver.send(&request("/", &format!("traceparent: {CAME}\r\n")));
