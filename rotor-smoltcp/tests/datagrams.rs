@@ -141,3 +141,19 @@ fn a_datagram_waits_until_it_is_known_where_its_target_is() {
     }
     panic!("none has come: {rig:?}");
 }
+
+#[test]
+fn a_target_that_is_nowhere_does_not_hold_up_others_for_ever() {
+    let mut rig = Rig::on(MemoryConfig::new().medium(Medium::Ethernet));
+    let mut server = bind(&mut rig.server, (SERVER, 53).into());
+    let mut client = bind(&mut rig.client, (CLIENT, 7).into());
+    for datagram in [&b"in vain"[..], b""] {
+        server.send_to(datagram, &([10, 0, 0, 77], 7).into()).expect("it is sent");
+        rig.pass(Duration::from_secs(10));
+    }
+    assert_eq!(rig.server.stats().unsent, 2);
+    server.send_to(b"to you", &(CLIENT, 7).into()).expect("it is sent");
+    assert_eq!(receive(&mut rig, &mut client).0, b"to you");
+    server.send_to(b"and more", &(CLIENT, 7).into()).expect("it is sent");
+    assert_eq!(receive(&mut rig, &mut client).0, b"and more");
+}

@@ -3,7 +3,7 @@
 use std::io;
 use std::net::SocketAddr;
 
-use rotor_core::{EventSet, Token};
+use rotor_core::{EventSet, Time, Token};
 use smoltcp::iface::{SocketHandle, SocketSet};
 use smoltcp::socket::udp::{PacketBuffer, PacketMetadata, Socket};
 use smoltcp::wire::IpListenEndpoint;
@@ -20,6 +20,10 @@ pub(super) struct Datagrams {
     pub(super) local: SocketAddr,
     pub(super) peer: Option<SocketAddr>,
     token: Option<Token>,
+    /// How many datagrams wait to be sent.
+    pub(super) unsent: u64,
+    /// Since when nobody has said where the target of the first one is.
+    pub(super) stuck_since: Option<Time>,
     pub(super) has_arrived: bool,
     pub(super) wants_room: bool,
     pub(super) is_dirty: bool,
@@ -35,8 +39,7 @@ impl Datagrams {
             PacketBuffer::new(metadata, vec![0; (count * DATAGRAM_BYTES).max(65_536)])
         };
         let mut socket = Socket::new(buffer(), buffer());
-        let ip = Some(local.ip()).filter(|ip| !ip.is_unspecified()).map(Into::into);
-        let bound = socket.bind(IpListenEndpoint { addr: ip, port: local.port() });
+        let bound = socket.bind(endpoint(local));
         bound.map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
         let mut set = SocketSet::new(Vec::with_capacity(1));
         let handle = set.add(socket);
@@ -46,6 +49,8 @@ impl Datagrams {
             local,
             peer: None,
             token: None,
+            unsent: 0,
+            stuck_since: None,
             has_arrived: false,
             wants_room: false,
             is_dirty: false,
@@ -55,6 +60,18 @@ impl Datagrams {
 
     pub(super) fn socket(&mut self) -> &mut Socket<'static> {
         self.set.get_mut(self.handle)
+    }
+
+    /// Throws away what waits to be sent, and returns how many datagrams that were. smoltcp empties
+    /// both of its buffers at once, or none.
+    pub(super) fn give_up_sending(&mut self) -> u64 {
+        let local = self.local;
+        self.socket().close();
+        if let Err(error) = self.socket().bind(endpoint(local)) {
+            log::warn!("{local} is not bound any more: {error}");
+        }
+        self.stuck_since = None;
+        std::mem::take(&mut self.unsent)
     }
 
     pub(super) fn register(&mut self, token: Token) -> io::Result<()> {
@@ -82,4 +99,9 @@ impl Datagrams {
         }
         if events.is_empty() { None } else { Some((token, events)) }
     }
+}
+
+fn endpoint(local: SocketAddr) -> IpListenEndpoint {
+    let ip = Some(local.ip()).filter(|ip| !ip.is_unspecified()).map(Into::into);
+    IpListenEndpoint { addr: ip, port: local.port() }
 }

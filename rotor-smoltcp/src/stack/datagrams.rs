@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use rotor_core::{EventSet, Token};
 use rustix::io::Errno;
@@ -17,6 +18,9 @@ use crate::slots::Id;
 /// The headers around a datagram, in bytes: UDP's, and IP's of each version.
 const HEADERS_V4: usize = 8 + 20;
 const HEADERS_V6: usize = 8 + 40;
+
+/// How long datagrams wait behind one whose target does not say where it is: three questions.
+const STUCK_MAX: Duration = Duration::from_secs(3);
 
 impl Stack {
     pub(crate) fn bind_datagrams(&mut self, address: SocketAddr) -> io::Result<Id> {
@@ -99,7 +103,7 @@ impl Stack {
         }
         let Some(socket) = self.datagrams.get_mut(id) else { return Err(gone()) };
         match socket.socket().send_slice(datagram, plain(target)) {
-            Ok(()) => {}
+            Ok(()) => socket.unsent += 1,
             Err(SendError::BufferFull) => {
                 socket.wants_room = true;
                 return Err(io::ErrorKind::WouldBlock.into());
@@ -123,16 +127,24 @@ impl Stack {
     }
 
     fn send_datagrams_of(&mut self, id: Id) {
-        let now = instant(self.now());
+        let time = self.now();
+        let now = instant(time);
         let Some(socket) = self.datagrams.get_mut(id) else { return };
         socket.is_dirty = false;
         // Bounded by what a socket keeps.
         while self.iface.poll_egress(now, &mut self.wire.port(), &mut socket.set)
             == PollResult::SocketStateChanged
-        {}
-        if socket.socket().send_queue() > 0 {
-            // Nobody knows yet where the target is.
-            self.unresolved_datagrams.push(id);
+        {
+            socket.unsent = socket.unsent.saturating_sub(1);
+            socket.stuck_since = None;
+        }
+        if socket.unsent > 0 {
+            // Nobody knows yet where the target is, and who is behind it waits as well.
+            if time - *socket.stuck_since.get_or_insert(time) < STUCK_MAX {
+                self.unresolved_datagrams.push(id);
+            } else {
+                self.wire.unsent += socket.give_up_sending();
+            }
         }
         if self.datagrams.get(id).is_some_and(|socket| socket.wants_room) {
             self.note_datagram_change(id);
