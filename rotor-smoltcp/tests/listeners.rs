@@ -10,7 +10,7 @@ use std::time::Duration;
 use rig::{CLIENT, Host, Rig, SERVER, config, not_yet, six};
 use rotor_core::net::{ListenOptions, Listener, StreamSocket};
 use rotor_core::{Interest, with_causes};
-use rotor_smoltcp::{Device, ManualClock, MemoryConfig, MemoryDevice, SmoltcpTcpListener};
+use rotor_smoltcp::{Device, ManualClock, Medium, MemoryConfig, MemoryDevice, SmoltcpTcpListener};
 use smoltcp::phy::ChecksumCapabilities;
 use smoltcp::wire::{
     IpProtocol, Ipv4Packet, Ipv4Repr, TcpControl, TcpPacket, TcpRepr, TcpSeqNumber,
@@ -193,6 +193,30 @@ fn who_waits_when_a_listener_is_dropped_is_reset() {
     assert_eq!(rig.server.stats().connections, 0);
     let mut late = rig.client.connect((SERVER, 80).into());
     rig.until(|_| late.has_connected().is_err());
+}
+
+#[test]
+fn who_waits_when_a_listener_is_dropped_and_is_nowhere_any_more_is_forgotten() {
+    let mut rig = Rig::on(MemoryConfig::new().medium(Medium::Ethernet));
+    let listener = rig.server.listen_on((SERVER, 80).into(), 8);
+    let client = rig.client.connect((SERVER, 80).into());
+    rig.until(|rig| rig.server.stats().accepted == 1);
+    // The client's loop gets no turn any more, and where it was is forgotten meanwhile.
+    let alone = |rig: &mut Rig, seconds| {
+        let end = rig.clock.now() + Duration::from_secs(seconds);
+        while rig.clock.now() < end {
+            rig.server.turn();
+            if !rig.clock.step_until(end) {
+                rig.clock.advance(end - rig.clock.now());
+            }
+        }
+    };
+    alone(&mut rig, 120);
+    assert_eq!(rig.server.stats().connections, 1);
+    drop(listener);
+    alone(&mut rig, 120);
+    assert_eq!(rig.server.stats().connections, 0);
+    drop(client);
 }
 
 #[test]

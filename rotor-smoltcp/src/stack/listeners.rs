@@ -136,10 +136,13 @@ impl Stack {
     }
 
     fn abandon(&mut self, id: Id) {
+        let until = self.now() + self.config.linger;
         let Some(connection) = self.connections.get_mut(id) else { return };
         let phase = connection.phase;
         connection.socket().abort();
         connection.leave();
+        // It cannot be told so where nobody knows any more where it is.
+        connection.give_up_at = Some(until);
         self.mark(id);
         if let Phase::HalfOpen(listener) = phase {
             self.note_half_open_end(listener);
