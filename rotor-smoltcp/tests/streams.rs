@@ -178,6 +178,23 @@ fn a_peer_that_answers_probes_is_kept() {
     assert!(rig.server.stats().received > 30, "{:?}", rig.server.stats());
 }
 
+#[test]
+fn a_connection_that_is_probed_seldom_is_kept_until_a_probe_has_no_answer() {
+    let impatient = config(1).user_timeout(Duration::from_secs(30));
+    let mut rig = Rig::with(MemoryConfig::new(), impatient, config(2));
+    let (server, client) = rig.pair();
+    server.set_keepalive(Some(Duration::from_secs(300))).expect("it is connected");
+    rig.pass(Duration::from_secs(1_000));
+    assert!(server.is_connected(), "{:?}", rig.server.stats());
+    // The client's loop gets no turn any more.
+    let end = rig.clock.now() + Duration::from_secs(400);
+    while rig.clock.now() < end && rig.clock.step_until(end) {
+        rig.server.turn();
+    }
+    assert_eq!(rig.server.stats().timed_out, 1);
+    drop(client);
+}
+
 /// Whoever was told that it would block is told when it does not, however little is read at a time.
 #[test]
 fn no_edge_is_lost_between_a_full_writer_and_a_slow_reader() {

@@ -160,10 +160,14 @@ impl Connection {
         let is_in_use = matches!(self.phase, Phase::Open | Phase::Waiting(_)) && !self.has_failed;
         let socket = self.socket();
         let has_ended = matches!(socket.state(), State::FinWait1 | State::LastAck | State::Closing);
-        let owes =
-            is_in_use && (has_ended || socket.send_queue() > 0 || socket.keep_alive().is_some());
-        let due = self.answer_due;
-        self.answer_due = if owes { Some(due.unwrap_or(now + patience)) } else { None };
+        let until = if has_ended || socket.send_queue() > 0 {
+            Some(now + patience)
+        } else {
+            // Not before it is probed.
+            socket.keep_alive().map(|idle| now + idle.into() + patience)
+        };
+        let due = self.answer_due.unwrap_or(Time::NEVER);
+        self.answer_due = until.filter(|_| is_in_use).map(|until| until.min(due));
     }
 
     /// It has ended, and not in order.
