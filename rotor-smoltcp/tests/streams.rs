@@ -195,6 +195,21 @@ fn a_connection_that_is_probed_seldom_is_kept_until_a_probe_has_no_answer() {
     drop(client);
 }
 
+#[test]
+fn times_that_are_longer_than_all_time_are_taken() {
+    let endless = config(1).connect_timeout(Duration::MAX).user_timeout(Duration::MAX);
+    let endless = endless.half_open_timeout(Duration::MAX).linger(Duration::MAX);
+    let mut rig = Rig::with(MemoryConfig::new(), endless.clone(), config(2));
+    let (server, _client) = rig.pair();
+    server.set_keepalive(Some(Duration::MAX)).expect("it is connected");
+    rig.pass(Duration::from_secs(60));
+    assert!(server.is_connected());
+    let mut rig = Rig::with(MemoryConfig::new(), config(1), endless);
+    let (_server, client) = rig.pair();
+    rig.pass(Duration::from_secs(60));
+    assert!(client.is_connected());
+}
+
 /// Whoever was told that it would block is told when it does not, however little is read at a time.
 #[test]
 fn no_edge_is_lost_between_a_full_writer_and_a_slow_reader() {

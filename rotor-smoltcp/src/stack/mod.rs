@@ -211,6 +211,13 @@ fn instant(time: Time) -> Instant {
     Instant::from_micros(i64::try_from(time.as_nanos() / 1_000).unwrap_or(i64::MAX))
 }
 
+/// A time as smoltcp counts; what is longer than it can add is a thousand years.
+fn span(time: std::time::Duration) -> smoltcp::time::Duration {
+    const LONGEST: u64 = 1_000 * 365 * 24 * 3_600 * 1_000_000;
+    let micros = u64::try_from(time.as_micros()).unwrap_or(LONGEST);
+    smoltcp::time::Duration::from_micros(micros.min(LONGEST))
+}
+
 /// An address without what an IPv6 address has beside it, which no packet has.
 fn plain(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(address.ip(), address.port())

@@ -9,7 +9,7 @@ use smoltcp::socket::tcp::{RecvError, Socket};
 use super::connection::{Connection, Phase};
 use super::flow::Flow;
 use super::listening::free_port;
-use super::{Stack, gone, plain};
+use super::{Stack, gone, plain, span};
 use crate::slots::Id;
 
 impl Stack {
@@ -31,7 +31,7 @@ impl Stack {
         let flow = Flow { remote, local: local(port) };
         let mut connection = Connection::new(flow, Phase::Connecting, &self.config);
         let socket = connection.socket();
-        socket.set_timeout(Some(self.config.connect_timeout.into()));
+        socket.set_timeout(Some(span(self.config.connect_timeout)));
         let begun = socket.connect(self.iface.context(), flow.remote, flow.local);
         begun.map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
         let id = self.insert(connection);
@@ -168,7 +168,7 @@ impl Stack {
     }
 
     pub(crate) fn set_keepalive(&mut self, id: Id, idle: Option<Duration>) -> io::Result<()> {
-        self.with_socket(id, |socket| socket.set_keep_alive(idle.map(Into::into)))?;
+        self.with_socket(id, |socket| socket.set_keep_alive(idle.map(span)))?;
         self.mark(id);
         Ok(())
     }
