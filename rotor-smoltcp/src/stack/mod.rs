@@ -222,3 +222,6 @@ fn span(time: std::time::Duration) -> smoltcp::time::Duration {
 fn plain(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(address.ip(), address.port())
 }
+
+#[cfg(test)]
+mod tests;

@@ -351,6 +351,11 @@ impl Stack {
             connection.give_up_at = None;
             self.stats.time_wait += 1;
             self.kept.push_back(id);
+            // Those whose time was over are in it still: at most as many as the others, and a few.
+            if self.kept.len() > 2 * (self.stats.time_wait + 8) {
+                let connections = &self.connections;
+                self.kept.retain(|id| connections.get(*id).is_some_and(|one| one.is_kept));
+            }
             while self.stats.time_wait > self.config.time_wait_max {
                 let Some(oldest) = self.kept.pop_front() else { break };
                 if self.is_kept(oldest) {
