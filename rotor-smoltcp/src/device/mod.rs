@@ -39,7 +39,7 @@ pub trait Device: Send + 'static {
     fn medium(&self) -> Medium;
 
     /// Returns how long an IP packet may be that it sends, in bytes, without what the medium puts
-    /// around it. Asked once.
+    /// around it; what is above 65,535 is taken as that. Asked when a stack is opened.
     fn mtu(&self) -> usize;
 
     /// Takes the next packet that has come, and returns its length.

@@ -1,13 +1,16 @@
 //! What a stack holds where no socket shows it.
 
+use std::io;
 use std::net::IpAddr;
+use std::os::fd::BorrowedFd;
 
 use rotor_core::{EventSet, Token};
 
+use super::wire::Wire;
 use super::{Kind, Stack};
 use crate::clock::{LoopClock, ManualClock};
 use crate::config::StackConfig;
-use crate::device::{MemoryConfig, MemoryDevice};
+use crate::device::{Device, Medium, MemoryConfig, MemoryDevice};
 use crate::slots::Id;
 
 /// Takes turns until it is so.
@@ -48,4 +51,39 @@ fn connections_that_have_ended_leave_nothing_behind() {
     assert_eq!(stack.stats().time_wait, 0);
     assert!(stack.kept.len() < 50, "{} of them", stack.kept.len());
     assert!(stack.due.is_empty() && stack.flows.is_empty());
+}
+
+/// A device that says that its packets may be as long as one likes.
+struct Endless;
+
+impl Device for Endless {
+    fn name(&self) -> &str {
+        "endless"
+    }
+
+    fn medium(&self) -> Medium {
+        Medium::Ethernet
+    }
+
+    fn mtu(&self) -> usize {
+        usize::MAX
+    }
+
+    fn receive(&mut self, _: &mut [u8]) -> io::Result<usize> {
+        Err(io::ErrorKind::WouldBlock.into())
+    }
+
+    fn send(&mut self, _: &[u8]) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+}
+
+#[test]
+fn no_packet_is_longer_than_ip_can_say() {
+    // `lo` has 65,536.
+    assert_eq!(Wire::new(Box::new(Endless), true).mtu(), 65_535);
 }

@@ -9,8 +9,12 @@ use smoltcp::time::Instant;
 use super::sequence::Sequence;
 use crate::device::{Device, ETHERNET_HEADER, Medium};
 
+/// The longest packet that IP can say the length of, in bytes. Some devices have more (`lo` has 65,536),
+/// and smoltcp would make it.
+const IP_BYTES_MAX: usize = 65_535;
+
 /// Room for the longest packet that there is, and what is around it, in bytes.
-const PACKET_BYTES_MAX: usize = 65_535 + ETHERNET_HEADER;
+const PACKET_BYTES_MAX: usize = IP_BYTES_MAX + ETHERNET_HEADER;
 
 /// A device, and memory for a packet of each direction.
 pub(super) struct Wire {
@@ -51,7 +55,7 @@ impl Wire {
                 ETHERNET_HEADER
             }
         };
-        capabilities.max_transmission_unit = device.mtu() + around;
+        capabilities.max_transmission_unit = device.mtu().min(IP_BYTES_MAX) + around;
         if !verify_checksums {
             // Made of what is sent, not looked at in what comes.
             let sums = &mut capabilities.checksum;
