@@ -12,7 +12,9 @@ use super::{Device, ETHERNET_HEADER, Medium};
 /// A device of the Linux kernel: TUN, TAP, or the packet socket of an interface.
 ///
 /// Opening one needs the capability `CAP_NET_ADMIN` (TUN and TAP, unless the device is persistent
-/// and the user's) or `CAP_NET_RAW` (packet sockets), and Linux 5.6.
+/// and the user's) or `CAP_NET_RAW` (packet sockets), and Linux 5.6. A container may refuse
+/// `pidfd_getfd`, which it needs as well, unless it grants `CAP_SYS_PTRACE`: Docker's filter of system
+/// calls does.
 pub struct KernelDevice {
     name: String,
     fd: OwnedFd,
@@ -57,6 +59,9 @@ impl KernelDevice {
     /// The kernel goes on to see what comes there, so the stack must have addresses that the kernel
     /// has not. Frames of the same machine (a veth pair) have no checksums yet:
     /// [`StackConfig::verify_checksums`](crate::StackConfig::verify_checksums) takes them.
+    ///
+    /// An interface that is taken down ends the loop, though it may come up again: the kernel says the
+    /// same where it is gone. TUN and TAP devices go on.
     ///
     /// # Errors
     ///
