@@ -65,6 +65,10 @@ impl<P: Protocol> Tunnel<P> {
         let (layered, ran) = begun.map_err(|panicked| note_panic::<P>(&panicked))?;
         let mut tunnel = Box::new(Tunnel { layered, progress: Progress::Waits });
         tunnel.follow(ran, scope)?;
+        if let Some(until) = scope.draining_until() {
+            // It was not there when the others were told.
+            tunnel.tell(Event::Draining(until), scope)?;
+        }
         Ok(tunnel)
     }
 

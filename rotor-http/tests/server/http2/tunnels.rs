@@ -298,6 +298,15 @@ fn a_drain_is_told_to_the_protocol() {
 }
 
 #[test]
+fn a_protocol_that_begins_in_a_drain_is_told_of_it() {
+    let mut client = Client::new(config());
+    client.driver.drain(seconds(30));
+    // Until it has heard of the drain, a client may begin streams.
+    client.send(&ask(1, "/up", &[]));
+    assert_eq!(client.outcome(1), "200 hellobye");
+}
+
+#[test]
 fn what_goes_out_waits_for_both_windows_and_the_protocol_for_what_goes_out() {
     let mut client = Client::silent(config());
     client.send(&beginning(&[(4, 3)]));
