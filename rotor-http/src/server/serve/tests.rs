@@ -52,7 +52,7 @@ fn an_address_that_others_have_is_named() {
 fn a_listener_that_was_given_is_not_handed_over() {
     #[expect(clippy::disallowed_methods, reason = "it is opened elsewhere")]
     let given = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
-    let server = Serve::on(given).hand_over("/tmp/nobody-is-here");
+    let server = Serve::on(given).hand_over("nobody-is-here");
     let error = server.run_fn(hello, || ()).expect_err("one or the other");
-    assert!(error.to_string().contains("is not handed over"), "{error}");
+    assert!(format!("{error:?}").contains("is not handed over"), "{error:?}");
 }
