@@ -97,7 +97,8 @@ impl<P: Protocol> Layered<P> {
 
     /// Whether input that came would be handed out: the protocol waits for some, and its output is
     /// not above the mark. Where it is not, what comes is left where it is, and a window that is
-    /// opened for it only moves the wait here.
+    /// opened for it only moves the wait here. After [`Ran::Again`] what it waits for may be there
+    /// already, many times over: a window is to open only once that has had its turn.
     pub fn wants_input(&self) -> bool {
         self.open.as_ref().is_some_and(Open::waits_for_input) && !self.io.is_gated()
     }
