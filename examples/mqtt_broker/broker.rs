@@ -6,11 +6,13 @@ use rotor::Token;
 use rotor::stream::OutboxConfig;
 
 use super::answer::{Accepted, Message, REFUSED};
-use super::limits::{CLIENT_BYTES_MAX, Counts, Limits, OUTBOX_BYTES_MAX, OUTBOX_MESSAGES_MAX};
+use super::limits::{
+    CLIENT_BYTES_MAX, Counts, FILTER_BYTES_MAX, Limits, OUTBOX_BYTES_MAX, OUTBOX_MESSAGES_MAX,
+};
 use super::packet::{Connect, LEVEL, Publish, Qos};
 use super::retained::Retained;
 use super::session::{Link, Session, SessionId};
-use super::topic::LEVELS_MAX;
+use super::topic::{LEVELS_MAX, levels};
 use super::tree::Tree;
 
 /// The part of the context that connections need.
@@ -29,6 +31,8 @@ pub(crate) struct Broker {
     /// The last number that was given to a session, or to a place among those that are away.
     last: u64,
     tree: Tree,
+    /// Of all filters together.
+    levels: usize,
     retained: Retained,
     /// Empty between two messages: only its memory is kept.
     found: Vec<(SessionId, Qos)>,
@@ -75,6 +79,7 @@ impl Broker {
             away: BTreeMap::new(),
             last: 0,
             tree: Tree::default(),
+            levels: 0,
             retained: Retained::default(),
             found: Vec::new(),
             counts: Counts::default(),
@@ -156,6 +161,7 @@ impl Broker {
         let Some(session) = self.sessions.remove(&id) else { return };
         for filter in session.subscriptions.keys() {
             self.tree.remove(filter, id);
+            self.levels -= levels(filter);
         }
         if let Some(client) = session.client {
             self.by_client.remove(&client);
@@ -215,13 +221,19 @@ impl Broker {
     /// What answers a subscription: its QoS, or that it is refused.
     pub(crate) fn subscribe(&mut self, seat: &Seat, filter: &str, qos: Qos) -> u8 {
         let Some(session) = self.sessions.get_mut(&seat.session) else { return REFUSED };
-        let has_room = session.subscriptions.len() < self.limits.subscriptions_max;
+        let (bytes, levels) = (filter.len(), levels(filter));
+        let has_room = session.subscriptions.len() < self.limits.subscriptions_max
+            && self.levels + levels <= self.limits.levels_max;
         let is_known = session.subscriptions.contains_key(filter);
         if self.limits.refused.iter().any(|refused| refused == filter)
-            || filter.split('/').count() > LEVELS_MAX
+            || bytes > FILTER_BYTES_MAX
+            || levels > LEVELS_MAX
             || !has_room && !is_known
         {
             return REFUSED;
+        }
+        if !is_known {
+            self.levels += levels;
         }
         session.subscriptions.insert(filter.into(), qos);
         session.replay(filter, qos);
@@ -231,7 +243,9 @@ impl Broker {
 
     pub(crate) fn unsubscribe(&mut self, seat: &Seat, filter: &str) {
         if let Some(session) = self.sessions.get_mut(&seat.session) {
-            session.subscriptions.remove(filter);
+            if session.subscriptions.remove(filter).is_some() {
+                self.levels -= levels(filter);
+            }
             session.forget_replay(filter);
             self.tree.remove(filter, seat.session);
         }

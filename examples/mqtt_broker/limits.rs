@@ -20,6 +20,9 @@ pub(crate) const UNANSWERED_MAX: usize = 20;
 /// How many messages of a client, of QoS 2, may be neither released nor forgotten.
 pub(crate) const RECEIVED_MAX: usize = 1_024;
 
+/// The longest filter, in bytes. A longer one is refused.
+pub(crate) const FILTER_BYTES_MAX: usize = 1_024;
+
 /// How many retained messages are looked at in one call, so that a subscription does not hold up the
 /// others.
 pub(crate) const LOOKED_AT_MAX: usize = 1_000;
@@ -36,6 +39,8 @@ pub(crate) struct Limits {
     pub(crate) sessions_max: usize,
     /// Filters of a client.
     pub(crate) subscriptions_max: usize,
+    /// Levels of all clients' filters together, each of which may take some hundred bytes.
+    pub(crate) levels_max: usize,
     /// What waits for a client that is away or slow, of QoS 1 and 2: messages, and bytes.
     pub(crate) waiting_max: usize,
     pub(crate) waiting_bytes_max: usize,
@@ -50,6 +55,7 @@ impl Default for Limits {
         Limits {
             sessions_max: 10_000,
             subscriptions_max: 100,
+            levels_max: 1_000_000,
             waiting_max: 1_000,
             waiting_bytes_max: 1_024 * 1_024,
             retained_max: Max { messages: 10_000, bytes: 64 * 1_024 * 1_024 },

@@ -19,7 +19,7 @@
 //! listening with TLS on 127.0.0.1:8883
 //! ```
 //!
-//! A packet has at most 256 KiB. There are at most 10,000 clients, away or there, with 100 filters
+//! A packet has at most 256 KiB. There are at most 10,000 clients, away or there, with 100 filters of 1 KiB
 //! each and 1,000 messages that wait; `limits.rs` has all limits. A client that is too slow loses
 //! messages, and nobody waits for it. No filter that the environment lists in `REFUSED_FILTERS`, with
 //! spaces between them, can be subscribed to.

@@ -36,6 +36,11 @@ pub(crate) fn check_filter(filter: &str) -> Result<&str, Malformed> {
     Ok(filter)
 }
 
+/// How many levels there are.
+pub(crate) fn levels(filter: &str) -> usize {
+    filter.split('/').count()
+}
+
 /// Whether a filter is for a name.
 pub(crate) fn matches(filter: &str, name: &str) -> bool {
     if is_hidden(name) && filter.starts_with(['+', '#']) {

@@ -3,11 +3,12 @@
 use rotor::stream::testing::Peer;
 
 use super::limits::{
-    LOOKED_AT_MAX, Limits, OUTBOX_BYTES_MAX, PACKET_BYTES_MAX, RECEIVED_MAX, UNANSWERED_MAX,
+    FILTER_BYTES_MAX, LOOKED_AT_MAX, Limits, OUTBOX_BYTES_MAX, PACKET_BYTES_MAX, RECEIVED_MAX,
+    UNANSWERED_MAX,
 };
 use super::retained::Max;
 use super::talk::{
-    CLEAN, PING, Talk, answer, connect, hear, publish, subscribe, unsubscribe, words,
+    CLEAN, DISCONNECT, PING, Talk, answer, connect, hear, publish, subscribe, unsubscribe, words,
 };
 use super::topic::LEVELS_MAX;
 
@@ -71,6 +72,27 @@ fn a_filter_too_many_or_too_deep_or_refused_is_not_had() {
     talk.say(&peer, &publish(&deep(30_000), "x", 0, 0));
     talk.say(&peer, &subscribe(4, &[("b", 0)]));
     assert_eq!(talk.say(&peer, &PING), ["PINGRESP"]);
+}
+
+#[test]
+fn all_filters_together_are_bounded_however_few_clients_have_them() {
+    let mut talk = Talk::new(Limits { levels_max: 5, ..limits() });
+    let long = |bytes: usize| subscribe(1, &[(&"x".repeat(bytes), 0)]);
+    let (first, _) = talk.lasting("first");
+    assert_eq!(talk.say(&first, &long(FILTER_BYTES_MAX + 1)), ["SUBACK #1 [80]"]);
+    assert_eq!(talk.say(&first, &long(FILTER_BYTES_MAX)), ["SUBACK #1 [0]"]);
+    talk.say(&first, &unsubscribe(2, &[&"x".repeat(FILTER_BYTES_MAX), "not had"]));
+    let three = [("a/b/c", 0), ("a/b/c", 1)];
+    assert_eq!(talk.say(&first, &subscribe(3, &three)), ["SUBACK #3 [0, 1]"], "one filter");
+    let second = talk.client("second");
+    let more = [("a/b/c", 0), ("a/#", 0), ("a", 0)];
+    assert_eq!(talk.say(&second, &subscribe(1, &more)), ["SUBACK #1 [80, 0, 80]"]);
+    // What is given back, by whatever way, others may have.
+    talk.say(&second, &DISCONNECT);
+    talk.connect(&connect("first", CLEAN, 0));
+    let third = talk.client("third");
+    assert_eq!(talk.say(&third, &subscribe(1, &[("a/b/c/d/e", 0)])), ["SUBACK #1 [0]"]);
+    assert_eq!(talk.say(&third, &subscribe(2, &[("a", 0)])), ["SUBACK #2 [80]"]);
 }
 
 #[test]
