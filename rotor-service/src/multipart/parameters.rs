@@ -1,5 +1,8 @@
 //! `Parameters`: a value with its parameters, as of `Content-Type` and `Content-Disposition`.
 
+/// Parameters of a value at most: browsers send two. Each is compared with all before.
+const PARAMETERS_MAX: usize = 16;
+
 /// A value, and the names and values behind its semicolons.
 pub(super) struct Parameters<'a> {
     pub(super) kind: &'a [u8],
@@ -7,7 +10,7 @@ pub(super) struct Parameters<'a> {
 }
 
 impl<'a> Parameters<'a> {
-    /// Reads them; absent: they are malformed, or one is there twice.
+    /// Reads them; absent: they are malformed, too many, or one is there twice.
     pub(super) fn read(value: &'a [u8]) -> Option<Parameters<'a>> {
         let end = value.iter().position(|&octet| octet == b';').unwrap_or(value.len());
         let (kind, mut rest) = (value[..end].trim_ascii(), &value[end..]);
@@ -22,7 +25,7 @@ impl<'a> Parameters<'a> {
             let equals = more.iter().position(|&octet| octet == b'=')?;
             let (name, (value, after)) = (&more[..equals], value_of(&more[equals + 1..])?);
             let is_twice = pairs.iter().any(|(own, _)| own.eq_ignore_ascii_case(name));
-            if !is_token(name) || is_twice {
+            if !is_token(name) || is_twice || pairs.len() == PARAMETERS_MAX {
                 return None;
             }
             pairs.push((name, value));

@@ -206,6 +206,19 @@ fn each_limit_holds_to_the_octet() {
 }
 
 #[test]
+fn a_value_has_few_parameters() {
+    for (count, is_read) in [(15, true), (16, true), (17, false)] {
+        // Beside those that each has.
+        let more: String = (1..count).map(|number| format!(";p{number}=x")).collect();
+        let content_type = format!("multipart/form-data; boundary=a{more}");
+        let made = Multipart::new(Some(content_type.as_bytes()), &config());
+        assert_eq!(made.is_ok(), is_read, "{count} of Content-Type");
+        let told = of(part(&format!("{NAMED}{more}"), "b").as_bytes());
+        assert_eq!(told != "400", is_read, "{count} of a part");
+    }
+}
+
+#[test]
 fn the_type_of_the_body_says_where_its_parts_end() {
     let longest = format!("multipart/form-data; boundary={}", "b".repeat(70));
     let long = format!("multipart/form-data; boundary={}", "b".repeat(71));
