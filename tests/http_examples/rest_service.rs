@@ -14,6 +14,8 @@ struct Directory(PathBuf);
 impl Directory {
     fn new(name: &str) -> Directory {
         let path = env::temp_dir().join(format!("rotor-{name}-{}", process::id()));
+        // An earlier process of this number may have been killed, and its notes be there.
+        let _there_is_none = fs::remove_dir_all(&path);
         fs::create_dir_all(&path).expect("a directory");
         Directory(path)
     }
