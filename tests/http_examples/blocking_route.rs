@@ -9,6 +9,8 @@ use crate::client::{ask, command, connect, read_until, start_command};
 #[test]
 fn while_one_request_waits_for_a_file_others_are_answered() {
     let pipe = std::env::temp_dir().join(format!("rotor-blocking_route-{}", std::process::id()));
+    // Of an earlier process of this number, which was killed.
+    let _there_is_none = std::fs::remove_file(&pipe);
     let made = Command::new("mkfifo").arg(&pipe).status().expect("the system has mkfifo");
     assert!(made.success());
     let mut server = command("blocking_route");
