@@ -2,6 +2,7 @@
 //! `tests/long/first-service` asks both, and counts their lines.
 
 mod notes;
+mod refused;
 mod service;
 
 use axum::Router;

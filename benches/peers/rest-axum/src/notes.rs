@@ -8,7 +8,7 @@ use rusqlite::{Connection, OptionalExtension, Result, Row};
 use serde::{Deserialize, Serialize};
 use tokio::task::spawn_blocking;
 
-use crate::service::{Refused, failed};
+use crate::refused::{Refused, failed};
 
 #[derive(Serialize)]
 pub struct Note {

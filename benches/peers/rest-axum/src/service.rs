@@ -9,49 +9,12 @@ use axum::http::StatusCode;
 use axum::http::header::LOCATION;
 use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
-use serde_json::json;
 
 use crate::notes::{self, NewNote, Note, Notes};
+use crate::refused::{Refused, nothing};
 
 /// Notes in a list, at most.
 const LIST_MAX: u32 = 100;
-
-/// Why a request is not served, as its peer is told: in JSON.
-pub struct Refused(StatusCode, String);
-
-impl IntoResponse for Refused {
-    fn into_response(self) -> Response {
-        (self.0, Json(json!({ "error": self.1 }))).into_response()
-    }
-}
-
-impl From<JsonRejection> for Refused {
-    fn from(rejection: JsonRejection) -> Refused {
-        Refused(rejection.status(), rejection.body_text())
-    }
-}
-
-impl From<QueryRejection> for Refused {
-    fn from(rejection: QueryRejection) -> Refused {
-        Refused(rejection.status(), rejection.body_text())
-    }
-}
-
-/// A path that is no number: there is nothing of this name.
-impl From<PathRejection> for Refused {
-    fn from(_: PathRejection) -> Refused {
-        nothing()
-    }
-}
-
-pub fn failed(error: &dyn std::error::Error) -> Refused {
-    log::error!("a request failed: {error}");
-    Refused(StatusCode::INTERNAL_SERVER_ERROR, "internal error".to_owned())
-}
-
-fn nothing() -> Refused {
-    Refused(StatusCode::NOT_FOUND, "there is nothing of this name".to_owned())
-}
 
 #[derive(Deserialize)]
 pub struct Window {
