@@ -10,11 +10,11 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use kit::Issuer;
-use rotor::http::Status;
 use rotor::http::client::{ByAddress, ClientConfig, Fetch, Pool, PoolConfig, PoolMachine};
 use rotor::http::server::{
     Head, HttpAccept, HttpSeed, Reply, Response as Answer, ServerConfig, ServerFn, listen,
 };
+use rotor::http::{Limits, Status};
 use rotor::net::{ListenOptions, Listener, StreamSocket};
 use rotor::tls::{TlsClient, TlsClientConfig, TlsListener, TlsStream};
 use rotor::{
@@ -59,12 +59,18 @@ impl<O: 'static> Machine for Asker<O> {
                 Ok(fetched.body.len())
             }
             Outcome::Value(Ok(_)) => Err("another body".into()),
-            Outcome::Value(Err(error)) => Err(error.to_string()),
+            Outcome::Value(Err(error)) => Err(rotor::with_causes(&error).to_string()),
             Outcome::Lost(_) => Err("the pool is gone".into()),
         };
         scope.push(got);
         Response::done()
     }
+}
+
+/// The worst of the cables may be silent for longer than an honest peer of the internet is.
+fn patient() -> Limits {
+    let long = Duration::from_secs(300);
+    Limits::new().handshake_timeout(long).body_grace(long).response_grace(long)
 }
 
 type Serving<L> = LoopInstance<HttpAccept<Pages, L>, Smoltcp>;
@@ -81,7 +87,11 @@ fn serving<L: Listener>(
         Response::attempt(|| {
             let address = SocketAddr::from((SERVER, 80));
             let listener = SmoltcpTcpListener::bind(&address, &ListenOptions::new(), scope)?;
-            Ok(listen(over(listener), HttpSeed::<Pages>::new(page, ServerConfig::new()), scope))
+            Ok(listen(
+                over(listener),
+                HttpSeed::<Pages>::new(page, ServerConfig::new().limits(patient())),
+                scope,
+            ))
         })
     })?;
     Ok(creator.instantiate(()))
@@ -107,7 +117,7 @@ where
         Compose2<PoolMachine<Fetch<Got>, ByAddress<S>>, Asker<<S as StreamSocket>::Target>>;
     let mut creator = Loop::<Asking<S>, _>::with_backend(backend, &limits)?;
     let pool: Pool<Fetch<Got>, S::Target> = creator.add_part(Compose2::A, |scope| {
-        Ok(PoolMachine::new(PoolConfig::new(), ClientConfig::new(), scope))
+        Ok(PoolMachine::new(PoolConfig::new(), ClientConfig::new().limits(patient()), scope))
     })?;
     let mut asking = creator.instantiate(Got::new());
     for len in lengths {
