@@ -172,7 +172,7 @@ impl<'a, C> Scope<'a, C> {
     /// # impl Machine for Patient {
     /// #     type Context = ();
     /// #     type Seed = ();
-    /// #     fn create(_: (), _: &mut Scope<'_, ()>) -> Response<Self, ()> { Response::ok(Patient) }
+    /// #     fn create(_: (), _: &mut Scope<'_, ()>) -> Response<Self> { Response::ok(Patient) }
     /// fn timeout(self, scope: &mut Scope<'_, ()>) -> Response<Self, ()> {
     ///     scope.note_in_trace(format_args!("nobody answered"));
     ///     Response::done()
