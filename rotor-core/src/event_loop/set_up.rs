@@ -1,0 +1,237 @@
+//! `Loop`: the first stage, in which a loop is given its machines and has no context yet.
+
+use std::collections::TryReserveError;
+use std::convert::Infallible;
+use std::fmt;
+use std::io;
+use std::sync::Arc;
+
+use super::core::Core;
+use super::handing::{Baton, Rest};
+use super::handle::{Control, LoopHandle};
+use super::instance::{LoopInstance, set_apart};
+use super::kept::Kept;
+use crate::backend::Backend;
+use crate::config::Config;
+use crate::environment::Environment;
+use crate::machine::Machine;
+use crate::mio_backend::Mio;
+use crate::response::{BoxError, Response};
+use crate::scope::{EarlyScope, NoContext, Scope, Woken};
+use crate::spawn_error::SpawnError;
+use crate::stats::{Counters, StatsHandle};
+use crate::token::Token;
+use crate::wake_queue::WakeQueue;
+
+/// A loop that is being set up: it takes machines, but has no context yet.
+///
+/// ```
+/// # use rotor_core as rotor;
+/// use rotor::{Config, Exit, Loop, Response};
+/// # use rotor::{Machine, Scope, Infallible};
+/// # struct Once;
+/// # impl Machine for Once {
+/// #     type Context = u32;
+/// #     type Seed = Infallible;
+/// #     fn timeout(self, scope: &mut Scope<'_, u32>) -> Response<Self, Infallible> { **scope += 1; Response::done() }
+/// # }
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let mut creator = Loop::new(&Config::new())?;
+/// creator.add_machine_with(|scope| Response::ok(Once).deadline(scope.now()))?;
+/// let mut instance = creator.instantiate(41);
+/// assert_eq!(instance.run()?, Exit::Empty);
+/// assert_eq!(instance.into_context(), 42);
+/// # Ok(())
+/// # }
+/// ```
+#[doc(alias = "reactor")]
+#[doc(alias = "event loop")]
+#[doc(alias = "runtime")]
+pub struct Loop<M: Machine, B: Backend = Mio> {
+    // In any order: there is no context yet that machines could outlive.
+    environment: Arc<Environment<B::Handle>>,
+    core: Box<Core<M, B>>,
+    control: Arc<Control>,
+}
+
+impl<M: Machine> Loop<M> {
+    /// Makes a loop on the default backend.
+    ///
+    /// # Errors
+    ///
+    /// When the system has no descriptor left for the readiness queue or the waker, or gives no
+    /// random bytes (a sandbox that forbids getrandom(2)); `OutOfMemory` when there is no memory
+    /// for as many machines as [`Config::machines_max`] says: a smaller number needs less.
+    pub fn new(config: &Config) -> io::Result<Loop<M>> {
+        let backend = Mio::new(config.events_max)?.offload_pool(config.offload.clone());
+        Loop::with_backend(backend, config)
+    }
+}
+
+impl<M: Machine, B: Backend> Loop<M, B> {
+    /// Makes a loop on a backend of your choice.
+    ///
+    /// [`Config::events_max`] is to be what the backend takes in one wait, as [`Loop::new`] has it:
+    /// where there is more than one wait takes, the loop counts by it how many show all that had
+    /// come before a deadline or a drain. A backend that takes fewer shows some of that late.
+    ///
+    /// # Errors
+    ///
+    /// What the backend says of its handle, its waker and its random bytes; `OutOfMemory` when
+    /// there is no memory for as many machines as [`Config::machines_max`] says.
+    pub fn with_backend(backend: B, config: &Config) -> io::Result<Loop<M, B>> {
+        let (wakes, parts) = WakeQueue::new(config.machines_max, backend.waker()?)
+            .map_err(no_memory::<M>(config))?;
+        let wakes = Arc::new(wakes);
+        let environment = Environment::new(backend.handle()?, wakes.clone(), config)?;
+        let kept = Arc::<Kept>::default();
+        let control = Arc::new(Control::new(wakes.clone(), kept.clone()));
+        let counters = Counters::new(environment.jobs.clone(), environment.blocks.clone());
+        let now = environment.now();
+        let core = Core::new(backend, config.clone(), wakes, kept, parts, counters, now);
+        let core = core.map_err(no_memory::<M>(config))?;
+        Ok(Loop { environment: Arc::new(environment), core: Box::new(core), control })
+    }
+
+    /// Adds a machine. The closure gets the scope of the new machine, without a context;
+    /// constructors take `&Scope<'_, C>` for any `C`, so they work here as in handlers. The loop's
+    /// clock is read anew for it.
+    ///
+    /// # Errors
+    ///
+    /// When no slot is free, or the closure answered `done` or an error, or panicked. The loop is
+    /// as it was.
+    pub fn add_machine_with(
+        &mut self,
+        make: impl FnOnce(&mut EarlyScope<'_>) -> Response<M>,
+    ) -> Result<Token, SpawnError<Infallible>> {
+        let environment = &*self.environment;
+        environment.refresh_now();
+        let mut nothing = NoContext;
+        self.core.make(environment, |token| {
+            make(&mut Scope::new(&mut nothing, environment, token, Woken::default()))
+        })
+    }
+
+    /// Adds a machine that comes with something for others, and returns that: the handle of a
+    /// resolver or of a pool, the address of a listener, a notifier.
+    ///
+    /// "Part" is the part of a composed machine, one of its types; the part numbers of
+    /// [`Scope::part`](crate::Scope::part) are another thing.
+    ///
+    /// `make` gives that and the constructor's answer, or an error, for which `?` may be used;
+    /// `wrap` makes the machine one of the composed type. Handles are had before there is a
+    /// context, which they are put into:
+    ///
+    /// ```
+    /// # use rotor_core as rotor;
+    /// use rotor::{Config, Loop, Machine, Mailbox, Response, Scope, Sender, Infallible, rotor_compose};
+    ///
+    /// struct Shared {
+    ///     log: Sender<&'static str>,
+    /// }
+    ///
+    /// struct Log(Mailbox<&'static str>);
+    ///
+    /// impl Log {
+    ///     fn new<C>(lines_max: usize, scope: &Scope<'_, C>) -> (Sender<&'static str>, Response<Log>) {
+    ///         let (sender, mailbox) = scope.create_mailbox(lines_max);
+    ///         (sender, Response::ok(Log(mailbox)))
+    ///     }
+    /// }
+    /// # impl Machine for Log {
+    /// #     type Context = Shared;
+    /// #     type Seed = Infallible;
+    /// # }
+    ///
+    /// rotor_compose! {
+    ///     enum App <Shared> {
+    ///         Log(Log),
+    ///         // .. and those that write to it
+    ///     }
+    /// }
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let mut creator = Loop::new(&Config::new())?;
+    /// let log = creator.add_part(App::Log, |scope| Ok(Log::new(1_000, scope)))?;
+    /// let instance = creator.instantiate(Shared { log });
+    /// # assert!(instance.context().log.send("here").is_ok());
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As for [`add_machine_with`](Loop::add_machine_with); an error of `make` is the cause
+    /// ([`SpawnCause::Failed`](crate::SpawnCause::Failed)). The loop is as it was.
+    pub fn add_part<P, V>(
+        &mut self,
+        wrap: impl FnOnce(P) -> M,
+        make: impl FnOnce(&mut EarlyScope<'_>) -> Result<(V, Response<P>), BoxError>,
+    ) -> Result<V, SpawnError<Infallible>> {
+        let mut beside = None;
+        self.add_machine_with(|scope| set_apart(make(scope), wrap, &mut beside))?;
+        Ok(beside.expect("a machine was made, so there was no error"))
+    }
+
+    /// Ends the set-up: from now on the loop can run.
+    pub fn instantiate(self, context: M::Context) -> LoopInstance<M, B>
+    where
+        M: 'static,
+    {
+        let Loop { environment, core, control } = self;
+        environment.set_ends::<M::Context>(core.posts().clone());
+        let baton = Baton { rest: Box::new(Rest::new(*core)), context: Box::new(context) };
+        LoopInstance { baton: Some(baton), environment, control, run: None, relay: None }
+    }
+
+    /// A handle that stops or drains the loop from any thread.
+    pub fn handle(&self) -> LoopHandle {
+        LoopHandle::new(self.control.clone())
+    }
+
+    /// A handle that reads the loop's statistics from any thread: for a context that shows them.
+    pub fn stats(&self) -> StatsHandle {
+        self.core.dispatch().stats()
+    }
+}
+
+impl<M: Machine, B: Backend> fmt::Debug for Loop<M, B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Loop({} machines)", self.core.dispatch().slots().len())
+    }
+}
+
+/// Says what there is no memory for, and what to do.
+fn no_memory<M>(config: &Config) -> impl FnOnce(TryReserveError) -> io::Error {
+    let machines = config.machines_max;
+    move |_| {
+        let bytes = size_of::<M>();
+        let advice = "a smaller `Config::machines_max` needs less";
+        let message = format!("no memory for {machines} machines of {bytes} bytes each: {advice}");
+        io::Error::new(io::ErrorKind::OutOfMemory, message)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Idle;
+
+    impl Machine for Idle {
+        type Context = ();
+        type Seed = Infallible;
+    }
+
+    #[test]
+    fn the_statistics_of_a_loop_that_has_not_run_yet_tell_of_its_machines() {
+        let mut creator = Loop::new(&Config::new().machines_max(2)).expect("a descriptor is left");
+        for _ in 0..2 {
+            creator.add_machine_with(|_| Response::ok(Idle)).expect("a slot is free");
+        }
+        let stats = creator.instantiate(()).stats().read();
+        assert_eq!((stats.alive, stats.spawned, stats.turns), (2, 2, 0));
+    }
+}
