@@ -4,6 +4,6 @@
 
 fn main() {
     println!("cargo::rustc-cfg=rotor_loom");
-    println!("cargo::rustc-check-cfg=cfg(rotor_loom, rotor_pulled, rotor_taking)");
+    println!("cargo::rustc-check-cfg=cfg(rotor_loom, rotor_pulled, rotor_taking, rotor_handed)");
     println!("cargo::rerun-if-changed=build.rs");
 }

@@ -158,6 +158,35 @@ impl<T> Line<T> {
         seat.wait()
     }
 
+    /// Hands it to one who is parked, whoever waits.
+    #[cfg(rotor_handed)]
+    pub(crate) fn give_parked(&self, value: T) -> Result<(), T> {
+        let seat = self.lock().parked.pop();
+        match seat {
+            Some(seat) => {
+                seat.give(value);
+                Ok(())
+            }
+            None => Err(value),
+        }
+    }
+
+    /// From now on it is given to this one next.
+    #[cfg(rotor_handed)]
+    pub(crate) fn stand_first(&self, seat: &Arc<Seat<T>>) {
+        let mut state = self.lock();
+        state.returners.push_front(seat.clone());
+        (self.set_wanted)(true);
+    }
+
+    /// Not after all.
+    #[cfg(rotor_handed)]
+    pub(crate) fn step_out(&self, seat: &Arc<Seat<T>>) {
+        let mut state = self.lock();
+        state.returners.retain(|other| !Arc::ptr_eq(other, seat));
+        (self.set_wanted)(state.is_run && !state.returners.is_empty());
+    }
+
     /// There will be none any more: who waits, and who comes, is told so.
     pub(crate) fn close(&self) {
         let (returners, parked) = {

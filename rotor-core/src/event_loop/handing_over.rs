@@ -71,7 +71,7 @@ impl<M: Machine, B: Backend> LoopInstance<M, B> {
         M: Machine<Seed: Send, Context: Send> + Send + 'static,
         B: Backend<Handle: Send + Sync> + Send + 'static,
     {
-        if self.relay.is_some() {
+        if self.relay.is_some() && !cfg!(rotor_handed) {
             return self;
         }
         let blocking = self.core_mut().enable_blocking();

@@ -43,9 +43,15 @@ pub struct LoopInstance<M: Machine, B: Backend = Mio> {
     /// What `run` does where the loop is handed over: compiled where the bounds of that are known.
     pub(super) run: Option<Run<M, B>>,
     pub(super) relay: Option<Closes<M, B>>,
+    /// What `turn` does where each turn is to be another thread's.
+    #[cfg(rotor_handed)]
+    pub(super) turn: Option<Turn<M, B>>,
 }
 
 type Run<M, B> = fn(&mut LoopInstance<M, B>) -> io::Result<Exit>;
+
+#[cfg(rotor_handed)]
+type Turn<M, B> = fn(&mut LoopInstance<M, B>, Wait) -> io::Result<Option<Exit>>;
 
 impl<M: Machine, B: Backend> LoopInstance<M, B> {
     /// Takes turns until the loop ends, and says why it did.
@@ -96,6 +102,10 @@ impl<M: Machine, B: Backend> LoopInstance<M, B> {
     }
 
     fn one_turn(&mut self, wait: Wait) -> io::Result<Option<Exit>> {
+        #[cfg(rotor_handed)]
+        if let Some(turn) = self.turn {
+            return turn(self, wait);
+        }
         let LoopInstance { baton, environment, control, .. } = self;
         let ended = if cfg!(any(rotor_pulled, rotor_taking)) {
             let baton_now = baton.take().expect(HERE);

@@ -18,6 +18,8 @@ mod closures;
 mod core;
 mod dispatch;
 mod drain;
+#[cfg(rotor_handed)]
+mod going_round;
 mod handing;
 mod handing_over;
 mod handle;

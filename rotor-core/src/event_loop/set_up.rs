@@ -176,14 +176,41 @@ impl<M: Machine, B: Backend> Loop<M, B> {
     }
 
     /// Ends the set-up: from now on the loop can run.
+    #[cfg(not(rotor_handed))]
     pub fn instantiate(self, context: M::Context) -> LoopInstance<M, B>
+    where
+        M: 'static,
+    {
+        self.into_instance(context)
+    }
+
+    /// The same for a loop whose threads change all the time: see `handing/going_round.rs`.
+    #[cfg(rotor_handed)]
+    #[allow(missing_docs, reason = "nobody but this crate's tests sees it")]
+    pub fn instantiate(self, context: M::Context) -> LoopInstance<M, B>
+    where
+        M: Machine<Seed: Send, Context: Send> + Send + 'static,
+        B: Backend<Handle: Send + Sync> + Send + 'static,
+    {
+        self.into_instance(context).going_round()
+    }
+
+    fn into_instance(self, context: M::Context) -> LoopInstance<M, B>
     where
         M: 'static,
     {
         let Loop { environment, core, control } = self;
         environment.set_ends::<M::Context>(core.posts().clone());
         let baton = Baton { rest: Box::new(Rest::new(*core)), context: Box::new(context) };
-        LoopInstance { baton: Some(baton), environment, control, run: None, relay: None }
+        LoopInstance {
+            baton: Some(baton),
+            environment,
+            control,
+            run: None,
+            relay: None,
+            #[cfg(rotor_handed)]
+            turn: None,
+        }
     }
 
     /// A handle that stops or drains the loop from any thread.

@@ -1,4 +1,5 @@
-//! A machine whose handlers are one closure, so that a test says in one place what happens.
+//! A machine whose handlers are one closure, so that a test says in one place what happens. It may go
+//! from thread to thread, since with `--cfg rotor_handed` it does.
 
 use rotor_core::{EventSet, Machine, Response, Scope, SpawnError, Time};
 
@@ -30,13 +31,13 @@ impl<C> Call<C> {
 /// An answer; the machine itself is put back by `Actor`.
 pub(crate) type Reply<C> = Response<(), Seed<C>>;
 
-type Handler<C> = Box<dyn FnMut(Call<C>, &mut Scope<'_, C>) -> Reply<C>>;
+type Handler<C> = Box<dyn FnMut(Call<C>, &mut Scope<'_, C>) -> Reply<C> + Send>;
 
 pub(crate) struct Actor<C> {
     handler: Handler<C>,
 }
 
-type Make<C> = Box<dyn FnOnce(&mut Scope<'_, C>) -> Response<Actor<C>>>;
+type Make<C> = Box<dyn FnOnce(&mut Scope<'_, C>) -> Response<Actor<C>> + Send>;
 
 /// A name, to tell it from others, and what `create` is to do.
 pub(crate) struct Seed<C> {
@@ -53,7 +54,7 @@ impl<C> std::fmt::Debug for Seed<C> {
 impl<C> Seed<C> {
     pub(crate) fn new(
         name: &'static str,
-        make: impl FnOnce(&mut Scope<'_, C>) -> Response<Actor<C>> + 'static,
+        make: impl FnOnce(&mut Scope<'_, C>) -> Response<Actor<C>> + Send + 'static,
     ) -> Seed<C> {
         Seed { name, make: Box::new(make) }
     }
@@ -66,7 +67,7 @@ impl<C> Seed<C> {
 
 /// A machine that does what the closure says.
 pub(crate) fn actor<C>(
-    handler: impl FnMut(Call<C>, &mut Scope<'_, C>) -> Reply<C> + 'static,
+    handler: impl FnMut(Call<C>, &mut Scope<'_, C>) -> Reply<C> + Send + 'static,
 ) -> Actor<C> {
     Actor { handler: Box::new(handler) }
 }

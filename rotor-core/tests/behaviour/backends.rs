@@ -4,12 +4,10 @@
 mod capacity;
 mod embedding;
 
-use std::cell::RefCell;
 use std::convert::Infallible;
 use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
-use std::rc::Rc;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
@@ -245,12 +243,12 @@ fn what_mio_can_register_reports_to_its_machine_until_it_is_taken_back() {
 struct Noted<T> {
     inner: T,
     name: &'static str,
-    dropped: Rc<RefCell<Vec<&'static str>>>,
+    dropped: Arc<Mutex<Vec<&'static str>>>,
 }
 
 impl<T> Drop for Noted<T> {
     fn drop(&mut self) {
-        self.dropped.borrow_mut().push(self.name);
+        self.dropped.lock().expect("nobody panics with it").push(self.name);
     }
 }
 
@@ -280,7 +278,7 @@ fn a_backend_is_dropped_after_the_machines_of_its_loop() {
         type Seed = Infallible;
     }
 
-    let dropped = Rc::new(RefCell::new(Vec::new()));
+    let dropped = Arc::new(Mutex::new(Vec::new()));
     let inner = Mio::new(8).expect("there are descriptors");
     let backend = Noted { inner, name: "the backend", dropped: dropped.clone() };
     let config = Config::new();
@@ -289,5 +287,5 @@ fn a_backend_is_dropped_after_the_machines_of_its_loop() {
     let held = Noted { inner: (), name: "a machine", dropped: dropped.clone() };
     instance.add_machine_with(|_| Response::ok(Holder(held))).expect("there is room");
     drop(instance);
-    assert_eq!(*dropped.borrow(), ["a machine", "the backend"]);
+    assert_eq!(*dropped.lock().expect("nobody panics with it"), ["a machine", "the backend"]);
 }

@@ -1,16 +1,13 @@
 //! What runs between handlers: posted closures, repeated ones, and scans with their verdicts.
 
-use std::cell::RefCell;
-use std::rc::Rc;
-use std::thread;
 use std::time::Duration;
 
 use rotor_core::{
-    Config, Cursor, EventSet, Exit, ExitPolicy, Loop, LoopInstance, PostError, Response, Scope,
-    Seen, TICK, Token, Verdict,
+    Config, Cursor, EventSet, Exit, ExitPolicy, LoopInstance, PostError, Response, Scope, Seen,
+    TICK, Token, Verdict,
 };
 
-use crate::actor::{Actor, Call, Seed, actor, idle};
+use crate::actor::{Actor, Call, Seed, actor};
 use crate::manual::{Manual, settle};
 
 type Log = Vec<String>;
@@ -112,31 +109,6 @@ fn a_closure_that_posts_itself_runs_once_a_turn() {
         instance.turn(Some(Duration::ZERO)).expect("polling never fails");
         assert_eq!(instance.context().len(), turn);
     }
-}
-
-#[test]
-fn a_closure_posted_by_another_thread_wakes_a_sleeping_loop() {
-    // Not `Send`: the machines hold an `Rc`, the broadcast goes to the other thread all the same.
-    let mut creator = Loop::new(&Config::new()).expect("there are descriptors");
-    let made = creator.add_machine_with(|_| Response::ok(idle::<Rc<RefCell<u32>>>()));
-    made.expect("there is room");
-    let mut instance = creator.instantiate(Rc::new(RefCell::new(0)));
-    let broadcast = instance.broadcast();
-    thread::scope(|threads| {
-        threads.spawn(move || {
-            for _ in 0..1_000 {
-                let mut post = Err(PostError::Full(()));
-                while post.is_err() {
-                    post = broadcast
-                        .post(|_, scope| *scope.borrow_mut() += 1)
-                        .map_err(|_| PostError::Full(()));
-                }
-            }
-            broadcast.post(|_, scope| scope.stop_loop()).expect("there is room");
-        });
-        instance.run().expect("the backend can wait");
-    });
-    assert_eq!(*instance.context().borrow(), 1_000);
 }
 
 #[test]

@@ -145,7 +145,7 @@ type Instance = LoopInstance<Actor<Log>, Manual>;
 fn add(
     instance: &mut Instance,
     name: &'static str,
-    mut answer: impl FnMut(&Call<Log>, Time) -> Reply<Log> + 'static,
+    mut answer: impl FnMut(&Call<Log>, Time) -> Reply<Log> + Send + 'static,
 ) -> Token {
     let made = instance.add_machine_with(|_| {
         let mut calls = 0;

@@ -1,5 +1,8 @@
 //! How loops end: by themselves, stopped, drained.
 
+use std::sync::Arc;
+use std::sync::atomic::Ordering::SeqCst;
+use std::sync::atomic::{AtomicBool, AtomicU32};
 use std::time::Duration;
 
 use rotor_core::{
@@ -472,24 +475,21 @@ fn a_parent_that_waits_to_spawn_when_the_drain_ends_is_dropped_with_its_seed() {
 
 #[test]
 fn machines_are_dropped_before_the_context() {
-    use std::cell::Cell;
-    use std::rc::Rc;
-
     /// Drops in order: the machine sees that the context is still there.
-    struct Context(Rc<Cell<bool>>);
+    struct Context(Arc<AtomicBool>);
     impl Drop for Context {
         fn drop(&mut self) {
-            self.0.set(false);
+            self.0.store(false, SeqCst);
         }
     }
-    struct Checks(Rc<Cell<bool>>, Rc<Cell<u32>>);
+    struct Checks(Arc<AtomicBool>, Arc<AtomicU32>);
     impl Drop for Checks {
         fn drop(&mut self) {
-            assert!(self.0.get(), "the context went first");
-            self.1.set(self.1.get() + 1);
+            assert!(self.0.load(SeqCst), "the context went first");
+            self.1.fetch_add(1, SeqCst);
         }
     }
-    let (alive, dropped) = (Rc::new(Cell::new(true)), Rc::new(Cell::new(0)));
+    let (alive, dropped) = (Arc::new(AtomicBool::new(true)), Arc::new(AtomicU32::new(0)));
     let manual = Manual::new();
     let checks = Checks(alive.clone(), dropped.clone());
     let instance = manual.start(&Config::new(), Context(alive.clone()), move |_| {
@@ -499,7 +499,7 @@ fn machines_are_dropped_before_the_context() {
         }))
     });
     drop(instance);
-    assert_eq!((alive.get(), dropped.get()), (false, 1));
+    assert_eq!((alive.load(SeqCst), dropped.load(SeqCst)), (false, 1));
 }
 
 #[test]

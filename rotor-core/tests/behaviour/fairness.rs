@@ -1,5 +1,6 @@
 //! No machine holds up another, whatever it does.
 
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use rotor_core::{Config, EventSet, ExitPolicy, LoopInstance, Response, Scope, Token};
@@ -13,7 +14,7 @@ type Instance = LoopInstance<Actor<Counts>, Manual>;
 fn add(
     instance: &mut Instance,
     name: &'static str,
-    mut handler: impl FnMut(&Call<Counts>, &mut Scope<'_, Counts>) -> Reply<Counts> + 'static,
+    mut handler: impl FnMut(&Call<Counts>, &mut Scope<'_, Counts>) -> Reply<Counts> + Send + 'static,
 ) -> Token {
     let made = instance.add_machine_with(|_| {
         Response::ok(actor(move |call, scope: &mut Scope<'_, Counts>| {
@@ -91,20 +92,20 @@ fn machines_that_wake_each_other_for_ever_are_cut_off_at_the_budget() {
     let config = Config::new().exit(ExitPolicy::OnRequest).wakeups_per_turn(100);
     let mut instance = manual.creator::<Actor<Counts>>(&config).instantiate(Counts::new());
     let mut notifiers = Vec::new();
-    let slot = std::rc::Rc::new(std::cell::RefCell::new(Vec::<rotor_core::Notifier>::new()));
+    let slot = Arc::new(Mutex::new(Vec::<rotor_core::Notifier>::new()));
     for (index, name) in ["ping", "pong"].into_iter().enumerate() {
         let others = slot.clone();
         let made = instance.add_machine_with(|scope| {
             notifiers.push(scope.notifier());
             Response::ok(actor(move |_, scope: &mut Scope<'_, Counts>| {
                 *scope.entry(name).or_default() += 1;
-                others.borrow()[1 - index].wakeup();
+                others.lock().expect("nobody panics with it")[1 - index].wakeup();
                 Response::keep(())
             }))
         });
         made.expect("there is room");
     }
-    slot.borrow_mut().extend(notifiers.iter().cloned());
+    slot.lock().expect("nobody panics with it").extend(notifiers.iter().cloned());
     let modest = add(&mut instance, "modest", |_, _| Response::keep(()));
     notifiers[0].wakeup();
     for turn in 1..=50 {
@@ -197,7 +198,7 @@ fn a_machine_that_asks_to_go_on_comes_behind_the_events_of_the_next_turn() {
 fn looks_in(
     manual: &Manual,
     calls: u32,
-    mut answer: impl FnMut(&mut Scope<'_, Counts>) -> Reply<Counts> + 'static,
+    mut answer: impl FnMut(&mut Scope<'_, Counts>) -> Reply<Counts> + Send + 'static,
 ) -> usize {
     let config = Config::new().exit(ExitPolicy::OnRequest);
     let mut instance = manual.creator::<Actor<Counts>>(&config).instantiate(Counts::new());

@@ -15,12 +15,14 @@ mod adding;
 mod backends;
 mod between;
 mod channels;
+#[cfg(not(rotor_handed))] // some of their machines stay on their thread
 mod composing;
 mod coordination;
 mod deadlines;
 mod ending;
 mod ending_last;
 mod fairness;
+#[cfg(not(rotor_handed))]
 mod generic_parts;
 mod panics;
 mod phases;
@@ -33,6 +35,8 @@ mod slots;
 mod sockets;
 mod spawning;
 mod stats;
+#[cfg(not(rotor_handed))]
+mod staying;
 mod threads;
 mod times;
 mod tokens;

@@ -3,12 +3,10 @@
 //! A wait with nothing ready goes to its deadline at once; a wait without one is an error,
 //! "asleep", for then nothing would ever happen.
 
-use std::cell::{Cell, RefCell};
 use std::io;
-use std::rc::Rc;
-use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::SeqCst;
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, SystemTime};
 
 use rotor_core::backend::{Begun, OffloadJob};
@@ -20,32 +18,60 @@ use rotor_core::{
 /// The world around a loop, as the test holds it; also what the loop's sockets find.
 #[derive(Clone, Default)]
 pub(crate) struct Manual {
-    state: Rc<State>,
+    state: Arc<State>,
 }
 
 #[derive(Default)]
 struct State {
-    now: Cell<u64>,
+    now: Locked<u64>,
     /// How far the clock goes on by itself at each reading, in nanoseconds.
-    step: Cell<u64>,
-    readings: Cell<u64>,
-    ready: RefCell<Vec<(Token, EventSet)>>,
-    makes_jobs_twice: Cell<bool>,
+    step: Locked<u64>,
+    readings: Locked<u64>,
+    ready: Locked<Vec<(Token, EventSet)>>,
+    makes_jobs_twice: Locked<bool>,
     /// Jobs that were given away.
-    jobs: RefCell<Vec<OffloadJob>>,
+    jobs: Locked<Vec<OffloadJob>>,
     /// The most events that one wait reports, if that is limited.
-    events_max: Cell<Option<usize>>,
-    waits: RefCell<Vec<Option<Time>>>,
-    registered: RefCell<Vec<(Token, Interest)>>,
-    reversed: Cell<bool>,
+    events_max: Locked<Option<usize>>,
+    waits: Locked<Vec<Option<Time>>>,
+    registered: Locked<Vec<(Token, Interest)>>,
+    reversed: Locked<bool>,
     /// What loops are given for random bytes, over and over; nothing: an error.
-    entropy: Cell<Option<u8>>,
-    entropy_asked: Cell<usize>,
+    entropy: Locked<Option<u8>>,
+    entropy_asked: Locked<usize>,
     wakes: Arc<AtomicUsize>,
     /// The next wait panics, and each after it.
-    is_broken: Cell<bool>,
+    is_broken: Locked<bool>,
     /// Waits since then.
-    broken_waits: Cell<u32>,
+    broken_waits: Locked<u32>,
+}
+
+/// What the test and the loop's thread both change.
+#[derive(Default)]
+struct Locked<T>(Mutex<T>);
+
+impl<T> Locked<T> {
+    fn lock(&self) -> MutexGuard<'_, T> {
+        self.0.lock().expect("nobody panics with it")
+    }
+
+    fn get(&self) -> T
+    where
+        T: Copy,
+    {
+        *self.lock()
+    }
+
+    fn set(&self, value: T) {
+        *self.lock() = value;
+    }
+
+    fn take(&self) -> T
+    where
+        T: Default,
+    {
+        std::mem::take(&mut self.lock())
+    }
 }
 
 impl Manual {
@@ -57,7 +83,7 @@ impl Manual {
     }
 
     /// A loop on this backend, with the machine that `make` makes.
-    pub(crate) fn start<M: Machine + 'static>(
+    pub(crate) fn start<M: Machine<Seed: Send, Context: Send> + Send + 'static>(
         &self,
         config: &Config,
         context: M::Context,
@@ -91,7 +117,7 @@ impl Manual {
 
     /// Reports an event in the next wait.
     pub(crate) fn feed(&self, token: Token, events: EventSet) {
-        self.state.ready.borrow_mut().push((token, events));
+        self.state.ready.lock().push((token, events));
     }
 
     /// From now on jobs are taken, and each is made twice.
@@ -122,7 +148,7 @@ impl Manual {
     }
 
     pub(crate) fn registered(&self) -> Vec<(Token, Interest)> {
-        self.state.registered.borrow().clone()
+        self.state.registered.lock().clone()
     }
 
     /// Gives the loops that are made from now on these random bytes, or an error.
@@ -166,8 +192,8 @@ impl Backend for Manual {
             }
             panic!("a broken backend");
         }
-        self.state.waits.borrow_mut().push(until);
-        let mut fed = self.state.ready.borrow_mut();
+        self.state.waits.lock().push(until);
+        let mut fed = self.state.ready.lock();
         match until {
             Some(until) if fed.is_empty() => self.state.now.set(self.now().max(until).as_nanos()),
             None if fed.is_empty() => return Err(io::Error::other("asleep")),
@@ -183,7 +209,7 @@ impl Backend for Manual {
     }
 
     fn may_have_more(&self) -> bool {
-        !self.state.ready.borrow().is_empty()
+        !self.state.ready.lock().is_empty()
     }
 
     fn order(&mut self, same_tick: &mut [Token]) {
@@ -212,7 +238,7 @@ impl BackendHandle for Manual {
         }
         let job = make();
         drop(make());
-        self.state.jobs.borrow_mut().push(job);
+        self.state.jobs.lock().push(job);
         true
     }
 
@@ -248,12 +274,12 @@ impl Source for Socket {
         interest: Interest,
     ) -> io::Result<()> {
         let manual: &Manual = backend.expect("a manual socket")?;
-        manual.state.registered.borrow_mut().push((token, interest));
+        manual.state.registered.lock().push((token, interest));
         Ok(())
     }
 
     fn deregister(&mut self, backend: &dyn BackendHandle) -> io::Result<()> {
-        backend.expect::<Manual>("a manual socket")?.state.registered.borrow_mut().pop();
+        backend.expect::<Manual>("a manual socket")?.state.registered.lock().pop();
         Ok(())
     }
 }

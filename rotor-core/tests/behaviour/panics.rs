@@ -4,8 +4,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use rotor_core::{
-    BoxMachine, Config, Event, EventSet, Exit, ExitPolicy, FailureCause, InPlace, Infallible,
-    LoopInstance, Machine, OnPanic, Response, Scope, Token, Verdict,
+    Config, Event, EventSet, Exit, ExitPolicy, FailureCause, InPlace, Infallible, LoopInstance,
+    Machine, OnPanic, Response, Scope, Token, Verdict,
 };
 
 use crate::actor::{Actor, Call, Reply, Seed, actor, idle};
@@ -41,7 +41,7 @@ impl Seen {
 
 fn add(
     instance: &mut Instance,
-    handler: impl FnMut(Call<Log>, &mut Scope<'_, Log>) -> Reply<Log> + 'static,
+    handler: impl FnMut(Call<Log>, &mut Scope<'_, Log>) -> Reply<Log> + Send + 'static,
 ) -> (Token, rotor_core::Notifier) {
     let mut notifier = None;
     let made = instance.add_machine_with(|scope| {
@@ -449,11 +449,9 @@ impl Machine for Nameless {
 fn a_machine_whose_name_panics_is_lost_with_its_slot_given_back() {
     let (manual, seen) = (Manual::new(), Seen::default());
     let config = seen.config().machines_max(2);
-    let mut instance =
-        manual.start(&config, Log::new(), |_| Response::ok(BoxMachine::new(Nameless)));
-    let token = instance
-        .add_machine_with(|_| Response::ok(BoxMachine::new(Nameless)))
-        .expect("there is room for two");
+    let mut instance = manual.start(&config, Log::new(), |_| Response::ok(Nameless));
+    let token =
+        instance.add_machine_with(|_| Response::ok(Nameless)).expect("there is room for two");
     manual.feed(token, EventSet::READABLE);
     settle(&mut instance);
     assert_eq!((instance.machines().len(), instance.stats().read().panicked), (1, 1));
@@ -461,7 +459,7 @@ fn a_machine_whose_name_panics_is_lost_with_its_slot_given_back() {
     instance.handle().drain(Duration::ZERO);
     settle(&mut instance);
     assert_eq!(instance.machines().len(), 0);
-    let made = instance.add_machine_with(|_| Response::ok(BoxMachine::new(Nameless)));
+    let made = instance.add_machine_with(|_| Response::ok(Nameless));
     assert!(made.is_ok(), "no slot was lost");
 }
 

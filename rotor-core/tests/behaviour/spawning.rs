@@ -24,7 +24,7 @@ fn parent(manual: &Manual, config: &Config, seed: fn() -> Seed<Log>) -> (Instanc
 fn parent_with(
     manual: &Manual,
     config: &Config,
-    handler: impl FnMut(Call<Log>, &mut Scope<'_, Log>) -> Reply<Log> + 'static,
+    handler: impl FnMut(Call<Log>, &mut Scope<'_, Log>) -> Reply<Log> + Send + 'static,
 ) -> (Instance, Token) {
     let mut token = None;
     let instance = manual.start(config, Log::new(), |scope| {

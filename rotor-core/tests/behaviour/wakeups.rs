@@ -7,10 +7,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize};
 use std::thread;
 use std::time::Duration;
 
-use rotor_core::{
-    BoxMachine, BoxSeed, Compose2, Config, EventSet, Exit, ExitPolicy, Loop, Machine, Notifier,
-    Response, Scope,
-};
+use rotor_core::{Config, EventSet, Exit, ExitPolicy, Loop, Notifier, Response, Scope};
 
 use crate::actor::{Actor, Call, Seed, actor};
 use crate::manual::{Manual, settle};
@@ -342,34 +339,6 @@ fn a_part_and_a_guarded_part_of_a_handler_wake_the_machine_as_well() {
     });
     settle(&mut instance);
     assert_eq!(*instance.context(), [vec![0], vec![7], vec![3], vec![0], vec![0], vec![0, 5]]);
-}
-
-#[test]
-fn a_composed_machine_wakes_itself_through_every_layer() {
-    type Both = Compose2<BoxMachine<u32>, Yields>;
-    struct Yields(u32);
-    impl Machine for Yields {
-        type Context = u32;
-        type Seed = u32;
-        fn create(left: u32, scope: &mut Scope<'_, u32>) -> Response<Self> {
-            scope.wake_self();
-            Response::ok(Yields(left))
-        }
-        fn wakeup(self, scope: &mut Scope<'_, u32>) -> Response<Self, u32> {
-            **scope += 1;
-            if self.0 == 0 {
-                return Response::done();
-            }
-            scope.wake_self();
-            Response::ok(Yields(self.0 - 1))
-        }
-    }
-    let manual = Manual::new();
-    let mut instance = manual.creator::<Both>(&Config::new()).instantiate(0);
-    instance.spawn(Compose2::B(4)).expect("there is room");
-    instance.spawn(Compose2::A(BoxSeed::new::<Yields>(4))).expect("there is room");
-    settle(&mut instance);
-    assert_eq!(*instance.context(), 10);
 }
 
 #[test]

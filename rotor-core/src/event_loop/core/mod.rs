@@ -125,6 +125,11 @@ impl<M: Machine, B> Core<M, B> {
         self.config.blocking.get_or_insert_default().clone()
     }
 
+    #[cfg(rotor_handed)]
+    pub(in crate::event_loop) fn blocking(&self) -> Blocking {
+        self.config.blocking.clone().unwrap_or_default()
+    }
+
     pub(in crate::event_loop) fn backend(&self) -> &B {
         &self.backend
     }

@@ -40,12 +40,24 @@ pub(in crate::event_loop) struct Rest<M: Machine, B: Backend> {
     pub(in crate::event_loop) is_watched: bool,
     /// Where the loop may be taken: what the next thread has for its context.
     pub(in crate::event_loop) next_context: Option<Box<M::Context>>,
+    /// It is to take one turn.
+    #[cfg(rotor_handed)]
+    pub(in crate::event_loop) is_one_turn: bool,
 }
 
 impl<M: Machine, B: Backend> Rest<M, B> {
     pub(in crate::event_loop) fn new(core: Core<M, B>) -> Rest<M, B> {
         let (progress, sections) = (Progress::default(), SectionTimes::default());
         let (repeated, is_watched) = (Repeated::new(), false);
-        Rest { core, repeated, progress, sections, is_watched, next_context: None }
+        Rest {
+            core,
+            repeated,
+            progress,
+            sections,
+            is_watched,
+            next_context: None,
+            #[cfg(rotor_handed)]
+            is_one_turn: false,
+        }
     }
 }

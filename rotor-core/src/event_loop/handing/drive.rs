@@ -89,7 +89,13 @@ where
                     Some(there) => rest = there,
                     None => return,
                 },
+                #[cfg(not(rotor_handed))]
                 Ok(Next::Turn) => {}
+                #[cfg(rotor_handed)]
+                Ok(Next::Turn) => match self.turn_goes_round::<P>(held, rest) {
+                    Some(there) => rest = there,
+                    None => return,
+                },
                 Ok(Next::Ended(exit)) => return self.end_with(held, rest.take(), Ok(exit)),
                 Err(error) => return self.end_with(held, rest.take(), Err(error)),
             }
@@ -111,6 +117,8 @@ where
         let mut answer = None;
         let handle = |lifted: &mut Lifted<M>, terms: &Terms<M>, context: &mut Option<_>, event| {
             let hand = Hand::new(self, worker, terms, woke_itself);
+            #[cfg(rotor_handed)]
+            hand.goes_round(context);
             let lent = P::lent(context, &hand);
             let scope = &mut Scope::lent(lent, environment, terms.callee.token, terms.woken());
             hand_event(lifted, event, scope)

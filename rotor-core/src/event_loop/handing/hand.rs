@@ -16,9 +16,9 @@ use crate::time::Time;
 
 /// Gives the loop up for a section that blocks, and takes it back.
 pub(super) struct Hand<'a, M: Machine, B: Backend, P> {
-    relay: &'a Arc<Relay<M, B>>,
-    worker: &'a Worker<M, B, P>,
-    terms: &'a Terms<M>,
+    pub(super) relay: &'a Arc<Relay<M, B>>,
+    pub(super) worker: &'a Worker<M, B, P>,
+    pub(super) terms: &'a Terms<M>,
     /// When the section began.
     begun: Cell<Time>,
     /// The machine had woken itself before.
@@ -50,6 +50,12 @@ where
         let Some(mut rest) = place.take() else {
             return if P::IS_OPEN { GaveUp::Taken } else { GaveUp::Here(context) };
         };
+        #[cfg(rotor_handed)]
+        if rest.is_one_turn {
+            // Of `turn`, in which no section is handed over.
+            *place = Some(rest);
+            return GaveUp::Here(context);
+        }
         let is_own = context.is_some();
         let Some(context) = context.or_else(|| rest.next_context.take()) else {
             *place = Some(rest);

@@ -18,6 +18,8 @@ mod baton;
 mod berth;
 mod call;
 mod drive;
+#[cfg(rotor_handed)]
+mod going_round;
 mod hand;
 mod late;
 mod pulled_turn;
@@ -33,6 +35,8 @@ pub(super) use self::baton::{Baton, Rest};
 use self::berth::Berth;
 use self::berth::OpenPlace;
 pub(super) use self::berth::{Open, Own};
+#[cfg(rotor_handed)]
+pub(super) use self::going_round::OneTurn;
 use self::late::LateAnswers;
 pub(super) use self::pulled_turn::pulled_turn;
 use self::thread_count::ThreadCount;

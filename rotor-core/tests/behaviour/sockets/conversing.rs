@@ -19,7 +19,7 @@ type Received = Vec<u8>;
 type Machine = Actor<Received>;
 
 /// Echoes until the peer has ended its side, then ends its own.
-fn echo<S: StreamSocket>(mut socket: S) -> Seed<Received> {
+fn echo<S: StreamSocket + Send>(mut socket: S) -> Seed<Received> {
     Seed::new("echo", move |scope: &mut Scope<'_, Received>| {
         scope.register(&mut socket, Interest::Both).expect("it is of this backend");
         Response::ok(actor(move |call, _: &mut Scope<'_, Received>| {
@@ -41,7 +41,7 @@ fn echo<S: StreamSocket>(mut socket: S) -> Seed<Received> {
 }
 
 /// Takes one connection and ends.
-fn accepting<L: Listener>(mut listener: L) -> Machine {
+fn accepting<L: Listener<Socket: Send> + Send>(mut listener: L) -> Machine {
     actor(move |call, _: &mut Scope<'_, Received>| match call {
         Call::Ready(_) => match listener.accept() {
             Ok((socket, _)) => Response::spawn((), echo(socket)),
@@ -54,7 +54,7 @@ fn accepting<L: Listener>(mut listener: L) -> Machine {
 }
 
 /// Connects, sends the text by a gathering write, ends its side, and reads all that comes back.
-fn asking<S: StreamSocket>(mut socket: S, scope: &EarlyScope<'_>) -> Machine {
+fn asking<S: StreamSocket + Send>(mut socket: S, scope: &EarlyScope<'_>) -> Machine {
     scope.register(&mut socket, Interest::Both).expect("it is of this backend");
     let mut sent = 0;
     actor(move |call, scope: &mut Scope<'_, Received>| {
@@ -97,7 +97,7 @@ fn asking<S: StreamSocket>(mut socket: S, scope: &EarlyScope<'_>) -> Machine {
 }
 
 /// An echo of the text by machines that know nothing of the sockets but the traits.
-fn converse<L: Listener>(
+fn converse<L: Listener<Socket: Send> + Send>(
     address: &L::Address,
     target: impl FnOnce(&L) -> <L::Socket as StreamSocket>::Target,
 ) {
@@ -144,7 +144,7 @@ fn streams_of_every_kind_carry_bytes_both_ways() {
     let unix = directory.path("b");
     converse::<Both>(&Either::B(unix.clone()), |_| Either::B(unix.clone()));
     // A family as one parameter.
-    fn family<N: Net>(
+    fn family<N: Net<Listener: Send, Stream: Send>>(
         address: &<N::Listener as Listener>::Address,
         target: impl FnOnce(&N::Listener) -> <N::Stream as StreamSocket>::Target,
     ) {

@@ -13,7 +13,7 @@ use super::{Directory, TEXT, local};
 use crate::actor::{Actor, Call, actor};
 
 /// Has a machine drop a source of which there is another descriptor; then something comes there.
-fn assert_quiet_when_dropped<S: Source + 'static>(
+fn assert_quiet_when_dropped<S: Source + Send + 'static>(
     make: impl FnOnce(&Scope<'_, ()>) -> io::Result<S>,
     something_comes: impl FnOnce(),
 ) {

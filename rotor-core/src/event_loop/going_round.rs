@@ -1,0 +1,45 @@
+//! With `--cfg rotor_handed` every loop is one whose threads change all the time:
+//! `handing/going_round.rs` says how.
+
+use std::io;
+
+use super::LoopInstance;
+use super::handing::{Closes, OneTurn, Relay};
+use super::handle::Exit;
+use super::run_queue::Wait;
+use crate::backend::Backend;
+use crate::machine::Machine;
+
+impl<M, B> LoopInstance<M, B>
+where
+    M: Machine<Seed: Send, Context: Send> + Send + 'static,
+    B: Backend<Handle: Send + Sync> + Send + 'static,
+{
+    pub(super) fn going_round(mut self) -> LoopInstance<M, B> {
+        // It is watched only where that was asked for, as on one thread.
+        let blocking = self.core().blocking();
+        let relay = Relay::new(self.environment.clone(), self.control.clone(), blocking);
+        self.relay = Some(Closes(relay));
+        self.run = Some(LoopInstance::run_by_threads);
+        self.turn = Some(LoopInstance::turn_by_threads);
+        self
+    }
+
+    fn turn_by_threads(&mut self, wait: Wait) -> io::Result<Option<Exit>> {
+        self.set_one_turn(Some(wait));
+        let ended = self.run_by_threads();
+        self.set_one_turn(None);
+        match ended {
+            Ok(exit) => Ok(Some(exit)),
+            Err(error) if error.get_ref().is_some_and(|error| error.is::<OneTurn>()) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn set_one_turn(&mut self, wait: Option<Wait>) {
+        if let Some(baton) = &mut self.baton {
+            baton.rest.is_one_turn = wait.is_some();
+            baton.rest.progress.set_wait(wait.unwrap_or(Wait::AtPace));
+        }
+    }
+}
