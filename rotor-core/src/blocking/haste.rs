@@ -49,12 +49,24 @@ impl Haste {
     }
 
     /// Whether the loop is to be taken from the handler of this call, that has had `own` of time, when
-    /// the loop has not polled for `lag`.
-    pub(super) fn is_due(&self, now: Time, call: u64, own: Duration, lag: Duration) -> bool {
+    /// the loop has not polled for `lag`. In haste `unseen` counts as well: a handler that waits in the
+    /// kernel when it is first seen, for so long at the most, need not be watched once more.
+    pub(super) fn is_due(
+        &self,
+        now: Time,
+        call: u64,
+        own: Duration,
+        unseen: Duration,
+        lag: Duration,
+    ) -> bool {
         // Threads may have come back since; it is not asked at each tick whether.
         let is_refused = self.refused_at(call).is_some_and(|then| now - then < self.patience);
-        let most = if self.is_in_haste(now, lag) { self.behind } else { self.patience };
-        own >= most && !is_refused
+        let is_late = if self.is_in_haste(now, lag) {
+            own.max(unseen) >= self.behind
+        } else {
+            own >= self.patience
+        };
+        is_late && !is_refused
     }
 
     /// When there was no thread for this call, if that was so when it was last tried.
@@ -104,10 +116,25 @@ mod tests {
         for (own, lag, is_due) in
             [(9_999, 9_999, false), (10_000, 9_999, true), (99, 10_000, false), (100, 10_000, true)]
         {
-            assert_eq!(haste.is_due(at(0), 7, micros(own), micros(lag)), is_due, "{own} {lag}");
+            assert_eq!(
+                haste.is_due(at(0), 7, micros(own), Duration::ZERO, micros(lag)),
+                is_due,
+                "{own} {lag}"
+            );
         }
         assert_eq!(haste.tick(at(0), micros(9_999)), micros(2_500));
         assert_eq!(haste.tick(at(0), micros(10_000)), micros(50));
+    }
+
+    #[test]
+    fn in_haste_a_handler_that_waits_is_not_watched_twice() {
+        let haste = haste();
+        for (unseen, lag, is_due) in
+            [(99, 10_000, false), (100, 10_000, true), (100, 9_999, false), (10_000, 9_999, false)]
+        {
+            let (unseen, lag) = (micros(unseen), micros(lag));
+            assert_eq!(haste.is_due(at(0), 7, Duration::ZERO, unseen, lag), is_due);
+        }
     }
 
     #[test]
@@ -115,11 +142,14 @@ mod tests {
         let mut haste = haste();
         haste.note(at(1_000), 7, Taking::Taken);
         for (now, is_due) in [(50_999, true), (51_000, false)] {
-            assert_eq!(haste.is_due(at(now), 8, micros(100), Duration::ZERO), is_due);
+            assert_eq!(
+                haste.is_due(at(now), 8, micros(100), Duration::ZERO, Duration::ZERO),
+                is_due
+            );
             assert_eq!(haste.tick(at(now), Duration::ZERO) == micros(50), is_due);
         }
         haste.note(at(60_000), 8, Taking::Not);
-        assert!(!haste.is_due(at(60_000), 8, micros(100), Duration::ZERO));
+        assert!(!haste.is_due(at(60_000), 8, micros(100), Duration::ZERO, Duration::ZERO));
     }
 
     #[test]
@@ -127,7 +157,10 @@ mod tests {
         let mut haste = haste();
         haste.note(at(1_000), 7, Taking::NoThread);
         for (now, call, is_due) in [(10_999, 7, false), (11_000, 7, true), (1_001, 8, true)] {
-            assert_eq!(haste.is_due(at(now), call, micros(10_000), Duration::ZERO), is_due);
+            assert_eq!(
+                haste.is_due(at(now), call, micros(10_000), Duration::ZERO, Duration::ZERO),
+                is_due
+            );
         }
         assert!(haste.is_refused(7) && !haste.is_refused(8), "which is said of it in between");
     }
@@ -135,7 +168,7 @@ mod tests {
     #[test]
     fn who_is_behind_has_no_more_than_one_patience() {
         let haste = Haste::new(micros(1_000), micros(5_000));
-        assert!(haste.is_due(at(0), 7, micros(1_000), micros(2_000)));
+        assert!(haste.is_due(at(0), 7, micros(1_000), Duration::ZERO, micros(2_000)));
         assert_eq!(haste.tick(at(0), micros(2_000)), micros(250));
     }
 }

@@ -36,6 +36,10 @@ const CPU_TIME_GRAIN: Duration = Duration::from_millis(10);
 /// The reports about one handler: at the patience, 10 times and 100 times of it.
 const LEVELS: u32 = 3;
 
+/// How many calls are the first ones of a thread. Before it calls a handler it applies what came late,
+/// each of which is a call as well.
+const FIRST: u64 = 4;
+
 /// What was seen of one loop, and what was said.
 pub(super) struct Patience {
     patience: Duration,
@@ -45,6 +49,8 @@ pub(super) struct Patience {
     poll: Stretch,
     /// Since the handler was called that is running.
     call: Stretch,
+    /// How long the call that runs may have waited before it was first seen.
+    unseen: Duration,
     /// What the thread was like when it was last asked, and when that was.
     thread: Option<(Time, Asked)>,
     /// The stalls that were reported and go on: the handler's, the loop's.
@@ -82,6 +88,10 @@ pub(super) struct Over {
 pub(super) struct Asked {
     /// How often the loop had come to another thread before: the times of two say nothing together.
     pub(super) changes: u64,
+    /// When this one came.
+    pub(super) came: Time,
+    /// How many calls there were before.
+    pub(super) calls_before: u64,
     pub(super) sample: ThreadSample,
 }
 
@@ -123,6 +133,7 @@ impl Patience {
             last: None,
             poll: stretch(),
             call: stretch(),
+            unseen: Duration::ZERO,
             thread: None,
             stalls: [None; 2],
             over: [None; 2],
@@ -143,6 +154,7 @@ impl Patience {
             self.end(OF_LOOP, now);
             self.poll = Stretch::new(now, reading.calls());
             self.call = Stretch::new(now, reading.calls());
+            self.unseen = Duration::ZERO;
             self.thread = None;
             return Finding::Nothing;
         }
@@ -154,6 +166,7 @@ impl Patience {
             return Finding::Nothing;
         }
         let asked = ask();
+        self.unseen = asked.unseen(now, reading);
         let (passed, own) = self.since_asked(now, asked);
         self.poll.add(passed, own);
         if is_same_call {
@@ -192,6 +205,13 @@ impl Patience {
     /// How much time of its own the call that runs has had, as far as was seen.
     pub(super) fn call_time(&self) -> Duration {
         self.call.own
+    }
+
+    /// How long the call that runs has waited in the kernel at the most: where it is one of the first
+    /// that its thread has made since it came. Whether that waited for a CPU first is not known, so
+    /// nothing is said of a handler by this; it is for those in haste.
+    pub(super) fn unseen_time(&self) -> Duration {
+        self.unseen
     }
 
     /// Whether the call that runs was reported, and its thread was asked so lately that there is
@@ -264,6 +284,16 @@ impl Patience {
     /// How many reports a time is worth.
     fn level(&self, own: Duration) -> u32 {
         (0..LEVELS).take_while(|level| own >= self.threshold(*level)).count() as u32
+    }
+}
+
+impl Asked {
+    fn unseen(&self, now: Time, reading: Reading) -> Duration {
+        let is_of_first = (1..=FIRST).contains(&reading.calls_since(self.calls_before));
+        match self.sample {
+            ThreadSample::Waiting { .. } if is_of_first => now - self.came,
+            _ => Duration::ZERO,
+        }
     }
 }
 

@@ -67,6 +67,9 @@ struct RunBy {
     probe: ThreadProbe,
     /// How often another had come to run it.
     changes: u64,
+    /// When this one came, and how many calls there were before.
+    came: Time,
+    calls_before: u64,
 }
 
 /// A loop that is handed over, as the watchdog sees it.
@@ -113,7 +116,12 @@ impl Watch {
             watch: self.clone(),
             beat: beat.clone(),
             loop_name: thread::current().name().unwrap_or_default().to_owned(),
-            thread: Mutex::new(RunBy { probe: ThreadProbe::of_this_thread(), changes: 0 }),
+            thread: Mutex::new(RunBy {
+                probe: ThreadProbe::of_this_thread(),
+                changes: 0,
+                came: Clock::new().now(),
+                calls_before: beat.read().calls(),
+            }),
             counters,
             handing: Mutex::new(None),
         });
@@ -219,18 +227,19 @@ impl Subject {
         let reading = self.beat.read();
         let is_section_left = self.look_after_sections(now);
         let ask = || {
-            let (probe, changes) = {
+            let (probe, changes, came, calls_before) = {
                 let run_by = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
-                (run_by.probe.clone(), run_by.changes)
+                (run_by.probe.clone(), run_by.changes, run_by.came, run_by.calls_before)
             };
-            Asked { changes, sample: probe.sample() }
+            Asked { changes, came, calls_before, sample: probe.sample() }
         };
         let finding = patience.sample(now, reading, ask);
         let lag = patience.lag(now);
         // Before the hook, which may let the handler go on.
         self.counters.lag(lag);
         let mut taking = Taking::Not;
-        if !reading.is_asleep() && haste.is_due(now, reading.call, patience.call_time(), lag) {
+        let (own, unseen) = (patience.call_time(), patience.unseen_time());
+        if !reading.is_asleep() && haste.is_due(now, reading.call, own, unseen, lag) {
             taking = self.take(reading);
             haste.note(now, reading.call, taking);
         } else if haste.is_refused(reading.call) {
@@ -361,8 +370,10 @@ impl Watched {
 impl Runner {
     /// From now on it is the thread of this probe.
     pub(crate) fn is_here(&self, probe: &ThreadProbe) {
+        let (came, calls_before) = (Clock::new().now(), self.subject.beat.read().calls());
         let mut run_by = self.subject.thread.lock().unwrap_or_else(PoisonError::into_inner);
-        (run_by.probe, run_by.changes) = (probe.clone(), run_by.changes + 1);
+        let changes = run_by.changes + 1;
+        *run_by = RunBy { probe: probe.clone(), changes, came, calls_before };
     }
 }
 

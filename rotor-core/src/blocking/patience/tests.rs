@@ -25,6 +25,8 @@ struct Bench {
     ran: u64,
     queued: u64,
     changes: u64,
+    came: Time,
+    calls_before: u64,
     asked: u32,
 }
 
@@ -32,7 +34,17 @@ impl Bench {
     fn new() -> Bench {
         let reading = Reading { looks: 2, token: 1, call: 1 << 16 };
         let patience = Patience::new(PATIENCE);
-        Bench { patience, now: Time::ZERO, reading, ran: 0, queued: 0, changes: 0, asked: 0 }
+        Bench {
+            patience,
+            now: Time::ZERO,
+            reading,
+            ran: 0,
+            queued: 0,
+            changes: 0,
+            came: Time::ZERO,
+            calls_before: reading.calls(),
+            asked: 0,
+        }
     }
 
     fn polls(&mut self) {
@@ -61,15 +73,17 @@ impl Bench {
             Did::Unknown => ThreadSample::Unknown,
         };
         let (asked, changes) = (&mut self.asked, self.changes);
+        let (came, calls_before) = (self.came, self.calls_before);
         self.patience.sample(self.now, self.reading, || {
             *asked += 1;
-            Asked { changes, sample }
+            Asked { changes, came, calls_before, sample }
         })
     }
 
     /// The loop comes to another thread, which has had the CPU for so many ms since it began.
     fn comes_to(&mut self, ran: u64) {
         (self.changes, self.ran) = (self.changes + 1, ran);
+        (self.came, self.calls_before) = (self.now, self.reading.calls());
     }
 
     fn over(&mut self) -> Vec<Over> {
@@ -103,6 +117,23 @@ fn a_handler_that_waits_is_reported_at_one_ten_and_a_hundred_times_the_patience(
     assert!((402..=440).contains(&tick), "{found:?}");
     assert_eq!(last, still(u64::from(tick - 1) * 10, 1, WAITING));
     assert_eq!(found.len(), 3);
+}
+
+#[test]
+fn a_call_that_waits_has_done_so_since_its_thread_came_at_the_most() {
+    let mut bench = Bench::new();
+    bench.ticks(2, Did::Waited);
+    bench.comes_to(0);
+    let mut unseen = |calls: u32, did| {
+        (0..calls).for_each(|_| bench.calls());
+        bench.tick(did);
+        bench.patience.unseen_time().as_millis()
+    };
+    assert_eq!(unseen(0, Did::Waited), 0, "it is the call of the thread before");
+    assert_eq!(unseen(1, Did::Waited), 20);
+    assert_eq!(unseen(1, Did::Ran(10)), 0, "it computes");
+    assert_eq!(unseen(2, Did::Waited), 40);
+    assert_eq!(unseen(1, Did::Waited), 0, "it has made many");
 }
 
 #[test]
