@@ -146,7 +146,7 @@ impl Engine {
     pub(crate) fn last_words(&mut self, records: &mut Buf, out: &mut Buf) {
         // One at a time, and none too many: what is told comes before anything is taken, and to take
         // what has failed once more is an error of ours.
-        while self.common().wants_write() {
+        while self.wants_write() {
             let is_over = match self {
                 Engine::Server(connection) => tell(&mut **connection, records, out),
                 Engine::Client(connection) => tell(&mut **connection, records, out),
@@ -186,6 +186,11 @@ impl Engine {
 
     pub(crate) fn is_handshaking(&self) -> bool {
         self.common().is_handshaking()
+    }
+
+    /// Whether it has something to tell the peer by itself.
+    pub(crate) fn wants_write(&self) -> bool {
+        self.common().wants_write()
     }
 
     /// Whether this is a client that has not understood anything of the server yet.

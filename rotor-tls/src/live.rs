@@ -237,7 +237,7 @@ impl Live {
     fn decode_all<S: StreamSocket>(&mut self, inner: &mut S, buffer: &mut [u8]) -> usize {
         let mut filled = 0;
         // A record that does not fit any more is not decoded.
-        while filled < buffer.len() && self.read_side == ReadSide::Open {
+        while filled < buffer.len() && self.read_side == ReadSide::Open && self.has_work() {
             let error = match self.decode(&mut buffer[filled..]) {
                 Ok((count, At::Plain)) => {
                     filled += count;
@@ -255,6 +255,12 @@ impl Live {
             self.break_off(error, inner);
         }
         filled
+    }
+
+    /// Whether the engine is to be asked: nearly always there is one record, and nothing behind it.
+    #[inline]
+    fn has_work(&self) -> bool {
+        !self.incoming.bytes.is_empty() || self.session.engine.wants_write()
     }
 
     /// What came cannot be read, wherever that was found; the alert for it is in `outgoing`.

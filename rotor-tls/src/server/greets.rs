@@ -74,11 +74,7 @@ impl Greets {
                 }
                 Greeting::Hello { name } => {
                     self.name = name;
-                    self.place = Place::Asked(self.shared.handshakes.ask(scope));
-                    if !self.has_place() {
-                        TlsCounters::add(&self.shared.counters.waited);
-                        self.incoming.bytes.shrink();
-                    }
+                    self.take_place(scope);
                 }
                 Greeting::PlainHttp => {
                     return Ok(Greeted::Badly(TlsError::PlainHttp, plain_http_answer()));
@@ -90,6 +86,20 @@ impl Greets {
             }
         }
         if self.has_place() { Ok(Greeted::Well) } else { Err(ErrorKind::WouldBlock.into()) }
+    }
+
+    /// Takes a place, or asks for one.
+    fn take_place<C>(&mut self, scope: &Scope<'_, C>) {
+        // Nearly always there is one: no wake-up need tell of it.
+        if let Some(permit) = self.shared.handshakes.try_take() {
+            self.place = Place::Taken(Some(permit));
+            return;
+        }
+        self.place = Place::Asked(self.shared.handshakes.ask(scope));
+        if !self.has_place() {
+            TlsCounters::add(&self.shared.counters.waited);
+            self.incoming.bytes.shrink();
+        }
     }
 
     /// Whether there is a place by now.
