@@ -169,6 +169,14 @@ impl<S: StreamSocket> StreamSocket for ProxyStream<S> {
         self.inner.cancel_handshake()
     }
 
+    fn write_last(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.is_open() {
+            self.inner.write_last(bytes)
+        } else {
+            Err(ErrorKind::NotConnected.into())
+        }
+    }
+
     fn shutdown(&mut self, how: Shutdown) -> io::Result<()> {
         self.inner.shutdown(how)
     }

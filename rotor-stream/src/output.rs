@@ -299,6 +299,22 @@ impl Output {
         Ok(count)
     }
 
+    /// Writes as the last bytes of this side what waits, where that is bytes in one piece and no
+    /// more than `most` of them; `None` where it is not.
+    pub(crate) fn write_last_to<S: StreamSocket>(
+        &mut self,
+        socket: &mut S,
+        most: usize,
+    ) -> Option<io::Result<usize>> {
+        let len = self.bytes.len();
+        if self.later.is_some() || len == 0 || len > most {
+            return None;
+        }
+        let written = checked(socket.write_last(&self.bytes), len);
+        self.bytes.consume(*written.as_ref().unwrap_or(&0));
+        Some(written)
+    }
+
     #[cold]
     fn write_segments<S: StreamSocket>(
         &mut self,

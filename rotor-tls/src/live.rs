@@ -35,6 +35,8 @@ pub(crate) struct Live {
     plain: Buf,
     /// Records that the socket inside has not taken yet.
     pub(crate) outgoing: Buf,
+    /// The socket inside has not taken them when it was asked last.
+    is_refused: bool,
     /// How many bytes came since the last one of data.
     empty_bytes: usize,
     read_side: ReadSide,
@@ -85,6 +87,7 @@ impl Live {
             incoming,
             plain: Buf::new(),
             outgoing: Buf::new(),
+            is_refused: false,
             empty_bytes: 0,
             read_side: ReadSide::Open,
             failure: None,
@@ -189,7 +192,9 @@ impl Live {
     /// Writes what waits to be written.
     #[inline]
     pub(crate) fn flush<S: StreamSocket>(&mut self, inner: &mut S) -> io::Result<()> {
-        flush(&mut self.outgoing, inner)
+        let flushed = flush(&mut self.outgoing, inner);
+        self.is_refused = flushed.is_err();
+        flushed
     }
 
     /// Reads what the peer has sent, decoded.
@@ -286,8 +291,31 @@ impl Live {
         inner: &mut S,
         bytes: &[u8],
     ) -> io::Result<usize> {
-        // One write waits at most.
-        self.flush(inner)?;
+        let count = self.encrypt(inner, bytes)?;
+        self.send(inner).map(|()| count)
+    }
+
+    /// The same with the last bytes of our side: `close_notify` goes with them.
+    pub(crate) fn write_last<S: StreamSocket>(
+        &mut self,
+        inner: &mut S,
+        bytes: &[u8],
+    ) -> io::Result<usize> {
+        let count = self.encrypt(inner, bytes)?;
+        if count == bytes.len() {
+            self.append_close(inner);
+        }
+        self.send(inner).map(|()| count)
+    }
+
+    /// Appends the records of some bytes to those that are to go out. Returns how many it took.
+    #[inline]
+    fn encrypt<S: StreamSocket>(&mut self, inner: &mut S, bytes: &[u8]) -> io::Result<usize> {
+        // One write waits at most. What has not been tried yet goes with these: the tickets behind
+        // a handshake, a new key.
+        if self.is_refused {
+            self.flush(inner)?;
+        }
         // Behind an alert nothing may follow.
         if self.read_side == ReadSide::Broken {
             return Err(broken());
@@ -309,10 +337,16 @@ impl Live {
                 return Err(self.take_failure());
             }
         }
+        Ok(bytes.len())
+    }
+
+    /// Writes what waits, as far as the socket inside takes it.
+    #[inline]
+    fn send<S: StreamSocket>(&mut self, inner: &mut S) -> io::Result<()> {
         match self.flush(inner) {
             // It is taken, if not sent: an error would have the caller write it once more.
             Err(error) if !is_for_later(&error) => Err(error),
-            _ => Ok(bytes.len()),
+            _ => Ok(()),
         }
     }
 
@@ -326,6 +360,12 @@ impl Live {
 
     /// Tells the peer that no more will come.
     pub(crate) fn close<S: StreamSocket>(&mut self, inner: &mut S) -> io::Result<()> {
+        self.append_close(inner);
+        self.flush(inner)
+    }
+
+    /// Appends `close_notify` to what is to go out, once, where it may be said.
+    fn append_close<S: StreamSocket>(&mut self, inner: &mut S) {
         if !self.close_sent && self.read_side != ReadSide::Broken {
             self.set_clock();
             let Live { session, incoming, plain, outgoing, .. } = self;
@@ -342,7 +382,6 @@ impl Live {
             }
         }
         self.close_sent = true;
-        self.flush(inner)
     }
 
     /// Gives the handshake up. Returns what is still to be sent, with `close_notify` behind it;

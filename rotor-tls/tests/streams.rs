@@ -139,6 +139,35 @@ fn what_comes_with_the_last_flight_of_the_handshake_is_read() {
 }
 
 #[test]
+fn tickets_go_with_the_first_answer_and_close_notify_with_the_last() {
+    let issuer = Issuer::new();
+    let server = issuer.server();
+    for room_at_once in [usize::MAX, 100, 0] {
+        let takes_all = room_at_once == usize::MAX;
+        let mut test = Test::new(Log::new());
+        let peer = serve(&mut test, &server);
+        let config = issuer.raw_config_of(&[&rustls::version::TLS13]);
+        let mut client = RawClient::new(config, "localhost");
+        peer.send(&client.take_records());
+        test.settle();
+        client.receive(&peer.take_received());
+        let writes = peer.operations().writes;
+        peer.limit_room(room_at_once);
+        client.write(b"at once\n");
+        client.tls.send_close_notify();
+        peer.send(&client.take_records());
+        test.settle();
+        assert_eq!(peer.is_ended(), takes_all, "the end comes behind the bytes");
+        assert!(peer.operations().writes == writes + 1 || !takes_all, "it took several writes");
+        peer.make_room(1 << 20);
+        test.settle();
+        client.receive(&peer.take_received());
+        assert_eq!((&client.plain[..], client.is_closed), (&b"AT ONCE\n"[..], true));
+        assert!(peer.is_ended() && client.tls.tls13_tickets_received() == 2);
+    }
+}
+
+#[test]
 fn long_lines_pass_whole_and_in_small_pieces() {
     let line = [b"x".repeat(200_000), b"\n".to_vec()].concat();
     for (piece, room) in [(usize::MAX, usize::MAX), (1000, usize::MAX), (20_000, 5000)] {

@@ -95,6 +95,10 @@ impl<A: StreamSocket, B: StreamSocket> StreamSocket for Either<A, B> {
         both!(self, socket => socket.shutdown(how))
     }
 
+    fn write_last(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        both!(self, socket => socket.write_last(bytes))
+    }
+
     fn peer_address(&self) -> Option<SocketAddr> {
         both!(self, socket => socket.peer_address())
     }

@@ -56,6 +56,18 @@ pub trait StreamSocket: Read + Write + Source + Sized + 'static {
     #[doc(alias = "FIN")]
     fn shutdown(&mut self, how: Shutdown) -> io::Result<()>;
 
+    /// Writes the last bytes of this side: where all of them are taken, nothing follows but
+    /// [`shutdown`](StreamSocket::shutdown), which is called whatever this has done. A wrapper that
+    /// says something at its end may send it along, if it takes them all. Default: as
+    /// [`write`](Write::write) does.
+    ///
+    /// # Errors
+    ///
+    /// As for `write`.
+    fn write_last(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.write(bytes)
+    }
+
     /// Returns the address at the other end; `None` where there is none (Unix sockets) or it is not
     /// connected.
     fn peer_address(&self) -> Option<SocketAddr>;

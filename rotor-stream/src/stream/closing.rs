@@ -1,5 +1,7 @@
 //! After a protocol is done: its last bytes, the end of our side, the wait for the peer's.
 
+use std::io;
+
 use rotor_core::net::StreamSocket;
 use rotor_core::{Scope, Time};
 
@@ -60,15 +62,9 @@ fn flush<P: Protocol, S: StreamSocket>(
     pass: &mut Pass,
     scope: &Scope<'_, P::Context>,
 ) -> Flow<Phase<P>> {
-    loop {
-        match io.write(pass, || scope.now()) {
-            WriteResult::Progress => {}
-            WriteResult::Nothing => break,
-            WriteResult::Failed(error) => {
-                log::debug!("machine {} could not write its last bytes: {error}", scope.token());
-                return Flow::Fail(None);
-            }
-        }
+    if let Err(error) = write_out(io, pass, scope) {
+        log::debug!("machine {} could not write its last bytes: {error}", scope.token());
+        return Flow::Fail(None);
     }
     // Closing a socket with unread input resets the connection, and a reset may overtake our last
     // bytes at the peer: read on until it has ended, too (RFC 9112 §9.6 describes it for HTTP).
@@ -90,6 +86,22 @@ fn flush<P: Protocol, S: StreamSocket>(
         true => Flow::Again(Phase::Flushing),
         false if io.settle() => Flow::Wait(Phase::Flushing),
         false => abort(AbortReason::NoRoom, io),
+    }
+}
+
+/// Writes as much as the socket takes, and the end behind it.
+fn write_out<S: StreamSocket, C>(
+    io: &mut BufferedIo<S>,
+    pass: &mut Pass,
+    scope: &Scope<'_, C>,
+) -> io::Result<()> {
+    io.write_last(pass, || scope.now())?;
+    loop {
+        match io.write(pass, || scope.now()) {
+            WriteResult::Progress => {}
+            WriteResult::Nothing => return Ok(()),
+            WriteResult::Failed(error) => return Err(error),
+        }
     }
 }
 

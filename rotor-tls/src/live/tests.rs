@@ -1,10 +1,12 @@
 //! What a connection does beyond its socket.
 
+use std::io::{ErrorKind, Read};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use rcgen::{CertificateParams, KeyPair};
 use rotor_stream::Buf;
+use rotor_stream::testing::{World, pair};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, RootCertStore, ServerConfig, ServerConnection};
 
@@ -58,9 +60,8 @@ fn said(by: &mut ServerConnection) -> Vec<u8> {
     records
 }
 
-#[test]
-#[allow(clippy::disallowed_methods, reason = "another thread is what it is about")]
-fn a_ticket_is_taken_on_a_thread_that_has_shaken_no_hands() {
+/// A client whose handshake is over, and its server, which has not sent its tickets yet.
+fn shaken() -> (Box<Live>, ServerConnection) {
     let (client, server) = configs();
     let mut server = ServerConnection::new(Arc::new(server)).expect("it is well made");
     clock::set(SystemTime::UNIX_EPOCH + Duration::from_secs(100));
@@ -80,11 +81,34 @@ fn a_ticket_is_taken_on_a_thread_that_has_shaken_no_hands() {
     assert!(live.advance().is_ok());
     carry(&mut live.outgoing, &mut server);
     drop(live.end_shaking());
+    (live, server)
+}
 
+#[test]
+#[allow(clippy::disallowed_methods, reason = "another thread is what it is about")]
+fn a_ticket_is_taken_on_a_thread_that_has_shaken_no_hands() {
+    let (mut live, mut server) = shaken();
     live.incoming.bytes.extend(&said(&mut server));
     assert!(live.incoming.has_record(), "the tickets");
     let elsewhere =
         move || live.decode(&mut []).map(|(_, at)| at).map_err(|error| error.to_string());
     let at = std::thread::spawn(elsewhere).join().expect("it does not panic");
     assert_eq!(at, Ok(At::NeedsInput));
+}
+
+#[test]
+fn one_write_waits_at_most() {
+    let (mut live, mut server) = shaken();
+    let (mut socket, peer) = pair::<true>(&World::new());
+    peer.limit_room(0);
+    assert_eq!(live.write(&mut socket, b"one").ok(), Some(3));
+    let refused = live.write(&mut socket, b"two").expect_err("one waits already");
+    assert_eq!(refused.kind(), ErrorKind::WouldBlock);
+    peer.make_room(1000);
+    assert_eq!(live.write_last(&mut socket, b"two").ok(), Some(3));
+    live.outgoing.extend(&peer.take_received());
+    carry(&mut live.outgoing, &mut server);
+    let mut plain = Vec::new();
+    assert_eq!(server.reader().read_to_end(&mut plain).ok(), Some(6), "it is an end in order");
+    assert_eq!(plain, b"onetwo");
 }

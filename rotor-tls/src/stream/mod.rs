@@ -221,6 +221,14 @@ impl<S: StreamSocket> StreamSocket for TlsStream<S> {
         is_for_the_peer || self.inner.cancel_handshake()
     }
 
+    /// Has `close_notify` go with the last bytes.
+    fn write_last(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match &mut self.state {
+            State::Open(live) => live.write_last(&mut self.inner, bytes),
+            State::Opening(_) | State::Failed(_) => Err(ErrorKind::NotConnected.into()),
+        }
+    }
+
     /// Ends our side by `close_notify`, then that of the socket inside.
     fn shutdown(&mut self, how: Shutdown) -> io::Result<()> {
         if how != Shutdown::Read {

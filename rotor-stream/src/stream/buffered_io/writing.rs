@@ -67,6 +67,30 @@ impl<S: StreamSocket> BufferedIo<S> {
         if progress { WriteResult::Progress } else { WriteResult::Nothing }
     }
 
+    /// Writes the last bytes of this side, where that is one write: what a wrapping socket says at
+    /// its end may go with them. What is left is for [`write`](BufferedIo::write).
+    pub(in crate::stream) fn write_last(
+        &mut self,
+        pass: &mut Pass,
+        now: impl Fn() -> Time,
+    ) -> io::Result<()> {
+        if !self.status.writable || self.output.end() != End::Wanted {
+            return Ok(());
+        }
+        let unsent = self.unsent_len();
+        match self.output.write_last_to(&mut self.socket, pass.write_left) {
+            None => return Ok(()),
+            Some(Ok(count)) => pass.write_left = pass.write_left.saturating_sub(count),
+            Some(Err(error)) if error.kind() == io::ErrorKind::WouldBlock => {
+                self.status.writable = false
+            }
+            Some(Err(error)) if error.kind() == io::ErrorKind::Interrupted => {}
+            Some(Err(error)) => return Err(error),
+        }
+        self.watch(unsent.saturating_sub(self.unsent_len()), now);
+        Ok(())
+    }
+
     /// Whether something is still to be written: here, or in a wrapping socket.
     #[inline]
     pub(in crate::stream) fn has_output(&self) -> bool {
