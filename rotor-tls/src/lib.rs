@@ -78,7 +78,6 @@
 //!   part of a record, 128 KiB at most. To be written: 64 KiB of plaintext and what goes around it.
 //! * Records without data: [`EMPTY_BYTES_MAX`] in a row. Changes of key, warnings and renegotiation: as rustls
 //!   bounds them.
-//!
 //! * Servers whose sessions a client keeps, to continue them:
 //!   [`sessions_max`](TlsClientConfig::sessions_max).
 //!

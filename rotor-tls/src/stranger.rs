@@ -3,18 +3,18 @@
 use crate::error::TlsError;
 
 /// Looks at the first bytes of a server: whether they are of a record, which rustls is to judge.
-/// Nothing while that is not known.
+/// Not yet, while that is not known.
 ///
 /// # Errors
 ///
 /// `PlainHttpServer`, `NotTls`: they never will be.
-pub(crate) fn is_record(bytes: &[u8]) -> Result<Option<()>, TlsError> {
+pub(crate) fn is_record(bytes: &[u8]) -> Result<bool, TlsError> {
     const HTTP: &[u8] = b"HTTP/";
     match bytes {
         // A handshake, or an alert (RFC 8446 §5.1).
-        [] | [21 | 22, ..] => Ok(Some(())),
+        [] | [21 | 22, ..] => Ok(true),
         bytes if bytes.starts_with(HTTP) => Err(TlsError::PlainHttpServer),
-        bytes if HTTP.starts_with(bytes) => Ok(None),
+        bytes if HTTP.starts_with(bytes) => Ok(false),
         _ => Err(TlsError::NotTls),
     }
 }
