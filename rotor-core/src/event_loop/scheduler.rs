@@ -148,7 +148,14 @@ impl<M: Machine> Scheduler<M> {
         }
     }
 
-    /// The same for a machine that was called in place.
+    /// The same for a machine that was called in its slot.
+    #[inline(always)]
+    pub(super) fn stay(&mut self, environment: &AnyEnvironment, token: Token, deadline: Deadline) {
+        let state = self.slots.called(token);
+        self.settle(environment, token, state, deadline);
+    }
+
+    /// The same for a machine that was called in place, out of its slot.
     #[inline(always)]
     pub(super) fn put_back(
         &mut self,

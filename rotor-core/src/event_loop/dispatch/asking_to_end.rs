@@ -52,12 +52,11 @@ impl<M: Machine> Dispatch<M> {
     pub(super) fn draining<B: Backend>(&mut self, refs: &mut Refs<'_, M, B>, token: Token) {
         // A `Verdict::Drain` needs no drain of the loop.
         let until = refs.environment.draining().unwrap_or_else(|| refs.environment.now());
-        let mut lifted = self.scheduler.slots_mut().lift(token);
-        if lifted.is_none() {
+        if !self.scheduler.slots().can_be_called(token) {
             return self.pend_event(token, Calls::DRAINING);
         }
         self.clock.before_cheap_call(refs.backend, refs.environment);
-        self.call(refs, token, &mut lifted, || Event::Draining(until), Woken::default());
+        self.call(refs, token, || Event::Draining(until), Woken::default());
     }
 
     /// Asks a machine to end, since others need what it holds. Returns whether it did.
@@ -66,13 +65,12 @@ impl<M: Machine> Dispatch<M> {
         refs: &mut Refs<'_, M, B>,
         token: Token,
     ) -> bool {
-        let mut lifted = self.scheduler.slots_mut().lift(token);
-        if lifted.is_none() {
+        if !self.scheduler.slots().can_be_called(token) {
             // It waits to hear of its spawn.
             return false;
         }
         self.clock.before_cheap_call(refs.backend, refs.environment);
-        self.call(refs, token, &mut lifted, || Event::MakeRoom, Woken::default());
+        self.call(refs, token, || Event::MakeRoom, Woken::default());
         // Its answer was applied in `call`: the generation says what it was.
         !self.scheduler.queue().wakes().is_alive(token)
     }

@@ -3,7 +3,6 @@
 use super::{Dispatch, Refs};
 use crate::backend::Backend;
 use crate::event::Event;
-use crate::event_loop::slots::Lifted;
 use crate::machine::Machine;
 use crate::scope::Woken;
 use crate::time::Time;
@@ -11,27 +10,19 @@ use crate::token::Token;
 
 impl<M: Machine> Dispatch<M> {
     fn timeout<B: Backend>(&mut self, refs: &mut Refs<'_, M, B>, token: Token) {
-        let mut lifted = self.lift_for_timeout(refs, token);
-        if !lifted.is_none() {
-            self.call(refs, token, &mut lifted, || Event::Timeout, Woken::default());
+        if self.scheduler.slots().can_be_called(token) {
+            self.begin_timeout(refs, token);
+            self.call(refs, token, || Event::Timeout, Woken::default());
+        } else {
+            self.time_out_later(refs.environment.now(), token);
         }
     }
 
     #[inline(always)]
-    pub(super) fn lift_for_timeout<B: Backend>(
-        &mut self,
-        refs: &Refs<'_, M, B>,
-        token: Token,
-    ) -> Lifted<M> {
-        let lifted = self.scheduler.slots_mut().lift(token);
-        if lifted.is_none() {
-            self.time_out_later(refs.environment.now(), token);
-            return lifted;
-        }
+    pub(super) fn begin_timeout<B: Backend>(&mut self, refs: &Refs<'_, M, B>, token: Token) {
         self.scheduler.slots_mut().clear_deadline(token);
         self.counters.stats.timeouts += 1;
         self.clock.before_cheap_call(refs.backend, refs.environment);
-        lifted
     }
 
     /// Fires the deadline of a slot that has expired, if it still has it.

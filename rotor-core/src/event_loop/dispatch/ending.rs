@@ -6,7 +6,7 @@ use super::Dispatch;
 use super::failures::{Callee, report};
 use crate::config::{Config, OnPanic};
 use crate::event_loop::handle::Exit;
-use crate::guard::{Panicked, guard, log_guarded};
+use crate::guard::{Panicked, drop_guarded, guard, log_guarded};
 use crate::machine::Machine;
 use crate::machine_failure::FailureCause;
 use crate::scope::AnyEnvironment;
@@ -53,7 +53,8 @@ impl<M: Machine> Dispatch<M> {
         dropped
     }
 
-    /// Ends the machine whose handler has panicked: it was with the handler, so it is gone.
+    /// Ends the machine whose handler has panicked: it is gone if it was with the handler by value,
+    /// and dropped if it was called in its slot.
     pub(in crate::event_loop) fn handler_panicked(
         &mut self,
         environment: &AnyEnvironment,
@@ -63,7 +64,13 @@ impl<M: Machine> Dispatch<M> {
         // It is gone, and the next one has not woken itself.
         environment.take_woke_itself();
         match self.callee.take() {
-            Some(callee) => self.count_panic(environment, config, callee, panicked),
+            Some(callee) => {
+                if let Some(machine) = self.scheduler.slots_mut().take(callee.token) {
+                    // Its drop may panic as well.
+                    drop_guarded(machine, "a machine whose handler had panicked");
+                }
+                self.count_panic(environment, config, callee, panicked);
+            }
             None => log_guarded!(error, "what a loop was to drop between its handlers {panicked}"),
         }
     }
@@ -76,7 +83,7 @@ impl<M: Machine> Dispatch<M> {
         token: Token,
         panicked: Panicked,
     ) -> SpawnCause {
-        let callee = Callee { token, type_name: type_name::<M>() };
+        let callee = Callee::unnamed::<M>(token);
         self.count_panic(environment, config, callee, &panicked);
         SpawnCause::Panicked(panicked)
     }

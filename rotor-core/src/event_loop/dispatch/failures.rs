@@ -1,5 +1,7 @@
 //! Machines that end badly: what is told of them, and to whom.
 
+use std::any::type_name;
+
 use crate::config::Config;
 use crate::guard::{guard, log_guarded};
 use crate::machine_failure::{FailureCause, MachineFailure};
@@ -10,6 +12,15 @@ use crate::token::Token;
 pub(in crate::event_loop) struct Callee {
     pub(in crate::event_loop) token: Token,
     pub(in crate::event_loop) type_name: &'static str,
+}
+
+impl Callee {
+    /// Before the machine has said its name. It is asked for that, and may panic: then it has the
+    /// name of its type.
+    #[inline(always)]
+    pub(super) fn unnamed<M>(token: Token) -> Callee {
+        Callee { token, type_name: type_name::<M>() }
+    }
 }
 
 /// Logs, once, that a machine ended badly, and shows it to the observer.

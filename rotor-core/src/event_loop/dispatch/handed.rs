@@ -137,10 +137,11 @@ impl<M: Machine> Dispatch<M> {
         terms: &mut Terms<M>,
         token: Token,
     ) -> bool {
-        *lifted = self.lift_for_timeout(refs, token);
-        if lifted.is_none() {
+        if !self.scheduler.slots_mut().lift_into(token, lifted, |_| true) {
+            self.time_out_later(refs.environment.now(), token);
             return false;
         }
+        self.begin_timeout(refs, token);
         self.begin(refs, lifted, terms, token, What::Timeout)
     }
 

@@ -1,11 +1,11 @@
-//! Dispatch: hands events to machines. Each call takes the machine out of its slot, lends it to its
-//! handler and applies the answer.
+//! Dispatch: hands events to machines. Each call lends the machine to its handler, or takes it out of
+//! its slot for one that takes it by value, and applies the answer.
 //!
 //! ```text
-//!   event ──▶ lift() ──▶ handle_in_place(), or handle() ──▶ apply: Continue ──▶ back into its slot
-//!               │                                                  Again ─────▶ and into the run queue
-//!               ▼ it cannot be called now                          Spawn ─────▶ create(), then the next event
-//!            pending: the run queue has it called later            Done, Error ▶ its slot ends
+//!   event ──▶ handle_in_place() ──▶ take(), handle() ──▶ apply: Continue ──▶ back into its slot
+//!     │                        └── handled ───────────▶        Again ─────▶ and into the run queue
+//!     ▼ it cannot be called now                                Spawn ─────▶ create(), then the next event
+//!   pending: the run queue has it called later                 Done, Error ▶ its slot ends
 //! ```
 //!
 //! A handler that panics unwinds to the turn, which tells `handler_panicked` and goes on.
@@ -21,7 +21,6 @@ mod making;
 mod terms;
 mod turn_clock;
 
-use std::any::type_name;
 use std::fmt;
 
 use log::Level;
@@ -34,7 +33,7 @@ use self::turn_clock::TurnClock;
 use super::handle::Exit;
 use super::run_queue::{Calls, Pending, RunQueue};
 use super::scheduler::Scheduler;
-use super::slots::{Lifted, Slots};
+use super::slots::Slots;
 use crate::backend::Backend;
 use crate::blocking::Pulse;
 use crate::config::Config;
@@ -169,13 +168,12 @@ impl<M: Machine> Dispatch<M> {
     ) {
         // A machine that asked to be called again is called behind the others, once, with all that
         // came meanwhile.
-        let mut lifted = self.scheduler.slots_mut().lift_unless(token, Calls::READY);
-        if lifted.is_none() {
+        if !self.scheduler.slots().can_be_called_unless(token, Calls::READY) {
             return self.ready_later(token, events);
         }
         self.counters.stats.events += 1;
         self.clock.before_call(refs.backend, refs.environment);
-        self.call(refs, token, &mut lifted, || Event::Ready(events), Woken::default());
+        self.call(refs, token, || Event::Ready(events), Woken::default());
     }
 
     /// Keeps the events for a machine that cannot be called now.
@@ -217,8 +215,7 @@ impl<M: Machine> Dispatch<M> {
         if !whole && !self.scheduler.queue().parts().has(token) {
             return;
         }
-        let mut lifted = self.scheduler.slots_mut().lift(token);
-        if lifted.is_none() {
+        if !self.scheduler.slots().can_be_called(token) {
             return self.pend_event(token, wakeup_calls(whole));
         }
         self.counters.stats.wakeups += 1;
@@ -227,7 +224,7 @@ impl<M: Machine> Dispatch<M> {
         refs.environment.waiters.begin_wakeup(token);
         self.clock.before_cheap_call(refs.backend, refs.environment);
         let woken = Woken { whole, parts: &parts };
-        self.call(refs, token, &mut lifted, || Event::Wakeup, woken);
+        self.call(refs, token, || Event::Wakeup, woken);
         // A slot that was granted with this wake-up and not used is the next one's in line. Not
         // before the call: the handler may have used it, by spawning.
         refs.environment.waiters.end_wakeup(token, whole, &parts);
@@ -274,39 +271,41 @@ fn wakeup_calls(whole: bool) -> Calls {
     if whole { Calls::WAKEUP_WHOLE } else { Calls::WAKEUP }
 }
 
-/// One call: from the lifted machine to its answer, applied.
+/// One call: from the machine to its answer, applied.
 impl<M: Machine> Dispatch<M> {
-    /// Hands an event to a machine that was lifted out of its slot, and applies its answer.
+    /// Hands an event to a machine that can be called, and applies its answer.
     ///
-    /// A machine that can is called in place: out of its slot, as in every call, and copied nowhere
-    /// else. It is lent, since what is moved into a function that lends it on is copied there.
+    /// A machine that can is called in its slot, and copied nowhere: no handler reaches the slots,
+    /// and one that panics has its machine dropped there.
     #[inline(always)]
     fn call<B: Backend>(
         &mut self,
         refs: &mut Refs<'_, M, B>,
         token: Token,
-        lifted: &mut Lifted<M>,
         event: impl Fn() -> Event<M::Seed>,
         woken: Woken<'_>,
     ) {
         // `Again` repeats them.
         let events = if let Event::Ready(events) = event() { events } else { EventSet::EMPTY };
-        let mut in_hand = lifted.in_hand();
-        let Some(machine) = in_hand.machine() else { return in_hand.let_go() };
-        let (callee, started) = self.begin_call(refs, token, machine);
+        let Some(machine) = self.scheduler.slots_mut().callable(token) else { return };
+        // Before the call: a layer that has given its machine away does not know its name.
+        self.callee = Some(Callee::unnamed::<M>(token));
+        let callee = Callee { token, type_name: machine.type_name() };
+        self.callee = Some(callee);
+        let started = if refs.config.notes_calls { self.note_call(refs) } else { None };
         trace(callee, &event);
         let scope = &mut Scope::new(refs.context, refs.environment, token, woken);
+        let Some(machine) = self.scheduler.slots_mut().callable(token) else { return };
         let response = machine.handle_in_place(event(), scope);
-        in_hand.let_go();
-        // What nearly all say: the machine goes back with what held it, and is not taken out of
-        // that.
+        // What nearly all say: the machine stays where it is.
         if let InPlace::Handled(Response { answer: Answer::Continue(()), deadline }) = response {
+            // Nothing is in it: to drop it would be to look whether there is.
+            std::mem::forget(response);
             self.note_time(refs, callee, started);
-            self.scheduler.put_back(refs.environment, token, lifted.take(), deadline);
             self.callee = None;
-            return;
+            return self.scheduler.stay(refs.environment, token, deadline);
         }
-        let Some(machine) = lifted.take().into_machine() else { return };
+        let Some(machine) = self.scheduler.slots_mut().take(token) else { return };
         let response = match response {
             InPlace::Handled(response) => response.map(|()| machine, |seed| seed),
             InPlace::Declined(event) => machine.handle(event, scope),
@@ -322,8 +321,7 @@ impl<M: Machine> Dispatch<M> {
         token: Token,
         machine: &M,
     ) -> (Callee, Option<Time>) {
-        // The name is asked of the machine, which may panic: then it has the name of its type.
-        self.callee = Some(Callee { token, type_name: type_name::<M>() });
+        self.callee = Some(Callee::unnamed::<M>(token));
         let callee = Callee { token, type_name: machine.type_name() };
         self.callee = Some(callee);
         (callee, if refs.config.notes_calls { self.note_call(refs) } else { None })

@@ -2,15 +2,16 @@
 //!
 //! ```text
 //!            reserve()                put()
-//!  Vacant ──────────────▶ Running ───────────▶ Waiting
-//!    ▲                     │   ▲                  │
-//!    │        end()        │   │     lift()       │
+//!  Vacant ──────────────▶ Running ───────────▶ Waiting ──┐ callable()
+//!    ▲                     │   ▲                  │ ▲    │
+//!    │        end()        │   │  lift(), take()  │ └────┘
 //!    └─────────────────────┘   └──────────────────┘
 //!  end() while a wake-up is in the list: Ended, and Vacant once the list has given it up (reclaim())
 //! ```
 //!
-//! A machine is out of its slot while its handler runs. Slots never move: memory for all of them is
-//! reserved at the start, and touched only as it is used.
+//! A machine is called in its slot, if it can be; out of it where its handler takes it by value, or
+//! may give the loop away meanwhile. Slots never move: memory for all of them is reserved at the
+//! start, and touched only as it is used.
 
 mod check;
 mod lifted;
@@ -140,16 +141,52 @@ impl<M> Slots<M> {
         Some(self.token(index))
     }
 
-    /// Takes a machine out for a call; not while it waits for its spawn.
+    /// Whether a machine is in its slot and can be called: not while it waits for its spawn.
     #[inline(always)]
-    pub(super) fn lift(&mut self, token: Token) -> Lifted<M> {
-        self.lift_if(token, |state| !state.in_deferred)
+    pub(super) fn can_be_called(&self, token: Token) -> bool {
+        self.can_be_called_if(token, |_| true)
     }
 
     /// The same, unless `first` is pending, since that call comes first.
     #[inline(always)]
-    pub(super) fn lift_unless(&mut self, token: Token, first: Calls) -> Lifted<M> {
-        self.lift_if(token, |state| !state.in_deferred && !state.pending.has(first))
+    pub(super) fn can_be_called_unless(&self, token: Token, first: Calls) -> bool {
+        self.can_be_called_if(token, |state| !state.pending.has(first))
+    }
+
+    #[inline(always)]
+    fn can_be_called_if(&self, token: Token, may: impl FnOnce(&CallState) -> bool) -> bool {
+        self.names(token)
+            && matches!(
+                &self.slots[token.index() as usize],
+                Slot::Waiting { state, .. } if !state.in_deferred && may(state)
+            )
+    }
+
+    /// A machine that can be called, for a call in its slot.
+    ///
+    /// Nothing else of the loop is done meanwhile. Should it panic, it is still there, and is dropped
+    /// when its slot ends.
+    #[inline(always)]
+    pub(super) fn callable(&mut self, token: Token) -> Option<&mut M> {
+        match self.slots.get_mut(token.index() as usize)? {
+            Slot::Waiting { machine, .. } => Some(machine),
+            _ => None,
+        }
+    }
+
+    /// What is known of the calls of a machine that was called in its slot.
+    #[inline(always)]
+    pub(super) fn called(&self, token: Token) -> CallState {
+        match self.slots.get(token.index() as usize) {
+            Some(Slot::Waiting { state, .. }) => *state,
+            _ => CallState::default(),
+        }
+    }
+
+    /// Takes a machine out for a call; not while it waits for its spawn.
+    #[inline(always)]
+    pub(super) fn lift(&mut self, token: Token) -> Lifted<M> {
+        self.lift_if(token, |state| !state.in_deferred)
     }
 
     /// Takes a machine out to where a call is made of it, which has none, if `may` says so. Returns
@@ -178,7 +215,8 @@ impl<M> Slots<M> {
         false
     }
 
-    /// Takes a machine out to be dropped, whatever is pending.
+    /// Takes a machine out, whatever is pending.
+    #[inline(always)]
     pub(super) fn take(&mut self, token: Token) -> Option<M> {
         self.lift_if(token, |_| true).into_machine()
     }

@@ -66,15 +66,19 @@ fn what_comes_for_a_running_machine_is_kept() {
 }
 
 #[test]
-fn a_machine_is_lifted_unless_a_call_is_pending_that_comes_first() {
+fn a_machine_can_be_called_unless_a_call_is_pending_that_comes_first() {
     let (mut slots, _) = slots(1);
     let token = slots.reserve().expect("a slot");
     slots.put(token, 1);
     slots.state(token).expect("it is there").pending.add(Calls::READY);
-    assert!(slots.lift_unless(token, Calls::READY).is_none());
-    let lifted = slots.lift_unless(token, Calls::WAKEUP);
+    assert!(!slots.can_be_called_unless(token, Calls::READY));
+    assert!(slots.can_be_called_unless(token, Calls::WAKEUP) && slots.can_be_called(token));
+    let lifted = slots.lift(token);
     assert!(!lifted.is_none() && slots.lift(token).is_none(), "it is out of its slot");
+    assert!(!slots.can_be_called(token) && slots.callable(token).is_none());
     slots.put_back(token, lifted);
+    slots.state(token).expect("it is there").in_deferred = true;
+    assert!(!slots.can_be_called(token), "it waits for its spawn");
     assert_eq!(slots.take(token), Some(1), "to be dropped, whatever is pending");
 }
 
