@@ -2,6 +2,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::io;
+use std::mem;
 
 /// The size of a block of memory, in bytes: a read of a request seldom fills it, and a socket
 /// seldom has more at once.
@@ -21,7 +22,11 @@ const POOLED_LARGE_BYTES_MAX: usize = 2 * 1024 * 1024;
 thread_local! {
     /// Every byte of a pooled block was written at some time, so a block can be lent to the kernel
     /// as it is. What is in it is another connection's, so nobody else is lent it to read into.
-    static POOL: RefCell<BufferPool> = const { RefCell::new(BufferPool::NONE) };
+    static USUAL: UsualBlocks = const { UsualBlocks::new() };
+}
+
+thread_local! {
+    static LARGE: RefCell<LargeBlocks> = const { RefCell::new(LargeBlocks::new()) };
 }
 
 thread_local! {
@@ -29,32 +34,62 @@ thread_local! {
     static SCRATCH: Cell<Option<Scratch>> = const { Cell::new(None) };
 }
 
-/// The blocks that a thread keeps. The one that came last goes first: it is the likeliest to be in
-/// a cache.
-struct BufferPool {
-    usual: Vec<Box<[u8]>>,
-    large: Vec<Box<[u8]>>,
-    /// The bytes of all large ones.
-    large_bytes: usize,
+/// The blocks of the usual size that a thread keeps. The one that came last goes first: it is the
+/// likeliest to be in a cache.
+///
+/// Cells, and not a vector behind a `RefCell`: two blocks are lent and given back for each request.
+struct UsualBlocks {
+    len: Cell<usize>,
+    blocks: [Cell<Option<Box<[u8]>>>; POOLED_BLOCKS_MAX],
 }
 
-impl BufferPool {
-    const NONE: BufferPool = BufferPool { usual: Vec::new(), large: Vec::new(), large_bytes: 0 };
+impl UsualBlocks {
+    const fn new() -> UsualBlocks {
+        UsualBlocks { len: Cell::new(0), blocks: [const { Cell::new(None) }; POOLED_BLOCKS_MAX] }
+    }
 
-    fn take_large(&mut self, size: usize) -> Option<Box<[u8]>> {
-        let place = self.large.iter().rposition(|block| block.len() == size)?;
-        self.large_bytes -= size;
-        Some(self.large.remove(place))
+    #[inline(always)]
+    fn take(&self) -> Option<Box<[u8]>> {
+        // Of none there is no place.
+        let last = self.len.get().wrapping_sub(1);
+        let block = self.blocks.get(last)?.take();
+        self.len.set(last);
+        block
+    }
+
+    #[inline(always)]
+    fn keep(&self, block: Box<[u8]>) {
+        let len = self.len.get();
+        if let Some(place) = self.blocks.get(len) {
+            self.len.set(len + 1);
+            // Nothing was there: to drop it would be to look whether there was.
+            mem::forget(place.replace(Some(block)));
+        }
+    }
+}
+
+/// The larger blocks that a thread keeps, of which the one that came last goes first, too.
+struct LargeBlocks {
+    blocks: Vec<Box<[u8]>>,
+    /// The bytes of all of them.
+    bytes: usize,
+}
+
+impl LargeBlocks {
+    const fn new() -> LargeBlocks {
+        LargeBlocks { blocks: Vec::new(), bytes: 0 }
+    }
+
+    fn take(&mut self, size: usize) -> Option<Box<[u8]>> {
+        let place = self.blocks.iter().rposition(|block| block.len() == size)?;
+        self.bytes -= size;
+        Some(self.blocks.remove(place))
     }
 
     fn keep(&mut self, block: Box<[u8]>) {
-        if block.len() == BLOCK_BYTES {
-            if self.usual.len() < POOLED_BLOCKS_MAX {
-                self.usual.push(block);
-            }
-        } else if self.large_bytes + block.len() <= POOLED_LARGE_BYTES_MAX {
-            self.large_bytes += block.len();
-            self.large.push(block);
+        if self.bytes + block.len() <= POOLED_LARGE_BYTES_MAX {
+            self.bytes += block.len();
+            self.blocks.push(block);
         }
     }
 }
@@ -64,8 +99,10 @@ pub(crate) fn take_block(bytes: usize) -> Box<[u8]> {
     if bytes > BLOCK_BYTES {
         return take_large(bytes);
     }
-    let pooled = POOL.try_with(|pool| pool.borrow_mut().usual.pop()).ok().flatten();
-    pooled.unwrap_or_else(|| new_block(BLOCK_BYTES))
+    match USUAL.try_with(UsualBlocks::take) {
+        Ok(Some(block)) => block,
+        _ => new_block(BLOCK_BYTES),
+    }
 }
 
 #[cold]
@@ -81,7 +118,7 @@ pub(crate) fn large_size(bytes: usize) -> usize {
 
 /// A large block of this size, if the thread has one.
 pub(crate) fn pooled_large(size: usize) -> Option<Box<[u8]>> {
-    POOL.try_with(|pool| pool.borrow_mut().take_large(size)).ok().flatten()
+    LARGE.try_with(|pool| pool.borrow_mut().take(size)).ok().flatten()
 }
 
 #[cold]
@@ -91,13 +128,21 @@ fn new_block(bytes: usize) -> Box<[u8]> {
 
 /// Keeps a block for the next buffer of this thread, if there is room for one of that size.
 pub(crate) fn give_back(memory: Box<[u8]>) {
-    // Small ones are the allocator's business; the largest are too rare to be kept for anybody.
-    if memory.len() < BLOCK_BYTES || memory.len() > LARGE_BYTES_MAX {
-        return;
-    }
     // A buffer that is dropped while the thread ends finds no pool any more: the memory is
     // freed.
-    let _ = POOL.try_with(|pool| pool.borrow_mut().keep(memory));
+    if memory.len() == BLOCK_BYTES {
+        let _ = USUAL.try_with(|pool| pool.keep(memory));
+    } else if !memory.is_empty() {
+        give_back_unusual(memory);
+    }
+}
+
+#[cold]
+fn give_back_unusual(memory: Box<[u8]>) {
+    // Small ones are the allocator's business; the largest are too rare to be kept for anybody.
+    if (BLOCK_BYTES..=LARGE_BYTES_MAX).contains(&memory.len()) {
+        let _ = LARGE.try_with(|pool| pool.borrow_mut().keep(memory));
+    }
 }
 
 /// Zeros to read into: [`BLOCK_BYTES`] of them, and a few that nobody is lent.
@@ -162,10 +207,10 @@ mod tests {
     use super::*;
 
     fn large_bytes() -> usize {
-        POOL.with(|pool| {
+        LARGE.with(|pool| {
             let pool = pool.borrow();
-            assert_eq!(pool.large_bytes, pool.large.iter().map(|block| block.len()).sum::<usize>());
-            pool.large_bytes
+            assert_eq!(pool.bytes, pool.blocks.iter().map(|block| block.len()).sum::<usize>());
+            pool.bytes
         })
     }
 
@@ -178,7 +223,7 @@ mod tests {
         assert_eq!((second.as_ptr(), second.len()), (place, BLOCK_BYTES));
         let many: Vec<Box<[u8]>> = (0..POOLED_BLOCKS_MAX + 10).map(|_| take_block(1)).collect();
         many.into_iter().for_each(give_back);
-        assert_eq!(POOL.with(|pool| pool.borrow().usual.len()), POOLED_BLOCKS_MAX);
+        assert_eq!(USUAL.with(|pool| pool.len.get()), POOLED_BLOCKS_MAX);
     }
 
     #[test]
