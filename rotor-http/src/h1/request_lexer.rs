@@ -87,12 +87,17 @@ fn target(window: &[u8], at: usize, bytes_max: usize) -> Option<(&str, usize)> {
 /// Returns the version, and where the first field line begins. Other versions are rare.
 #[inline]
 fn version(window: &[u8], at: usize) -> Option<(Version, usize)> {
-    // Version and line end in one comparison.
-    let version = match window.get(at..)?.first_chunk()? {
-        b"HTTP/1.1\r\n" => Version::Http11,
-        b"HTTP/1.0\r\n" => Version::Http10,
+    let line: &[u8; Version::OCTETS + 2] = window.get(at..)?.first_chunk()?;
+    let (&name, end) = line.split_first_chunk()?;
+    // As a word: the compiler compares an array with others byte by byte.
+    let version = match u64::from_ne_bytes(name) {
+        name if name == const { u64::from_ne_bytes(*b"HTTP/1.1") } => Version::Http11,
+        name if name == const { u64::from_ne_bytes(*b"HTTP/1.0") } => Version::Http10,
         _ => return None,
     };
+    if end != b"\r\n" {
+        return None;
+    }
     Some((version, at + Version::OCTETS + 2))
 }
 
