@@ -105,6 +105,23 @@ pub trait Protocol: Sized {
         scope: &mut Scope<'_, Self::Context>,
     ) -> Intent<Self>;
 
+    /// The same for a protocol that need not be moved for it: called before
+    /// [`bytes_read`](Protocol::bytes_read), which is called unless this answers with an intent.
+    /// One that declines has done nothing.
+    ///
+    /// Worth it for large protocols that are called often: by value, they are copied on the way there
+    /// and back. Should it panic, the protocol is dropped. Default: declines.
+    #[inline(always)]
+    fn bytes_read_in_place(
+        &mut self,
+        matched: Matched,
+        transport: &mut Transport<'_>,
+        scope: &mut Scope<'_, Self::Context>,
+    ) -> Option<Intent<()>> {
+        let _ = (matched, transport, scope);
+        None
+    }
+
     /// No more bytes are left to be written than the [`Flush`](crate::Expectation::Flush) that was
     /// waited for says.
     ///

@@ -91,17 +91,37 @@ impl<S: Server> Connection<S> {
         };
         match http(requests, &mut Io { transport, scope, config: &self.config }) {
             Flow::Wait(wait) => wait.intent(self),
-            Flow::Again => {
-                let io = Io { transport, scope, config: &self.config };
-                requests.wait_for_turn(&io).intent(self)
+            rarer => {
+                let intent = self.follow_rarer(rarer, transport, scope);
+                intent.map(|()| self)
             }
+        }
+    }
+
+    /// What a step of HTTP means for the stream that is not the usual.
+    #[cold]
+    fn follow_rarer(
+        &mut self,
+        flow: Served<S>,
+        transport: &mut Transport<'_>,
+        scope: &mut Scope<'_, S::Context>,
+    ) -> Intent<()> {
+        match flow {
+            Flow::Wait(wait) => wait.intent(()),
+            Flow::Again => match &mut self.state {
+                State::Http(requests) => {
+                    let io = Io { transport, scope, config: &self.config };
+                    requests.wait_for_turn(&io).intent(())
+                }
+                // Only what reads requests is followed so.
+                _ => Intent::of(()).keep().keep_deadline(),
+            },
             Flow::Done(None) => Intent::done(),
             Flow::Done(Some(seed)) => {
-                let config = self.config;
                 transport.set_config(S::Upgrade::config(&seed));
                 // `keep` of the new protocol must not mean what HTTP waited for.
                 let intent = S::Upgrade::create(seed, transport, scope).as_first();
-                intent.map(|upgraded| Connection { config, state: State::Upgraded(upgraded) })
+                intent.map(|upgraded| self.state = State::Upgraded(upgraded))
             }
             Flow::Fail(never) => match never {},
         }
@@ -203,6 +223,26 @@ impl<S: Server> Protocol for Connection<S> {
             Streams::advance,
             |upgraded, transport, scope| upgraded.bytes_read(matched, transport, scope),
         )
+    }
+
+    #[inline(always)]
+    fn bytes_read_in_place(
+        &mut self,
+        _: Matched,
+        transport: &mut Transport<'_>,
+        scope: &mut Scope<'_, S::Context>,
+    ) -> Option<Intent<()>> {
+        // All else is taken by value: it may become another protocol.
+        let State::Http(requests) = &mut self.state else { return None };
+        #[cfg(feature = "http2")]
+        if self.config.http2_ref().may_begin_plain() && requests.is_untouched() {
+            return None;
+        }
+        let flow = requests.advance(&mut Io { transport, scope, config: &self.config });
+        Some(match flow {
+            Flow::Wait(wait) => wait.intent(()),
+            rarer => self.follow_rarer(rarer, transport, scope),
+        })
     }
 
     fn bytes_flushed(

@@ -159,13 +159,12 @@ impl<S: StreamSocket> BufferedIo<S> {
         self.input.capacity() + self.output.held_bytes() + self.socket.held_bytes()
     }
 
-    /// Whether nothing waits to be written, nothing can be read, and the protocol may be given
-    /// input: it takes an event to change that.
+    /// Whether nothing can be read, and the protocol may be given input: it takes an event to change
+    /// that.
     #[inline]
-    pub(super) fn is_at_rest(&self) -> bool {
+    pub(super) fn is_input_at_rest(&self) -> bool {
         !self.status.readable
             && !self.status.flags.has(Flags::IS_GATED)
-            && !self.has_output()
             && self.status.read_side == ReadSide::Open
     }
 

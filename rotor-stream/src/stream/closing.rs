@@ -98,7 +98,7 @@ fn write_out<S: StreamSocket, C>(
     io.write_last(pass, || scope.now())?;
     loop {
         match io.write(pass, || scope.now()) {
-            WriteResult::Progress => {}
+            WriteResult::Emptied | WriteResult::Progress => {}
             WriteResult::Nothing => return Ok(()),
             WriteResult::Failed(error) => return Err(error),
         }

@@ -36,16 +36,11 @@ pub(super) struct Open<P> {
     pub(super) deadline: Time,
 }
 
-/// What the protocol is called for.
-enum Callback {
+/// What there is to do next: the first three are calls of the protocol.
+enum Due {
     Read(Matched),
     Flushed,
     Exception(Exception),
-}
-
-/// What there is to do next.
-enum Due {
-    Call(Callback),
     /// Nothing, before an event or a deadline.
     Wait,
     /// Something, perhaps, once the others had their turn: its share of the event is spent.
@@ -66,7 +61,7 @@ impl<P: Protocol> Open<P> {
         io: &mut BufferedIo<S>,
         scope: &mut Scope<'_, P::Context>,
     ) -> Flow<()> {
-        match self.resume(intent) {
+        match self.go_on(intent) {
             None => self.pass(io, scope),
             Some(flow) => flow,
         }
@@ -84,7 +79,7 @@ impl<P: Protocol> Open<P> {
         let Some(protocol) = self.protocol.take() else { return Flow::Fail(None) };
         let intent = call(protocol, io, scope);
         self.scanned = 0;
-        match self.resume(intent) {
+        match self.go_on(intent) {
             None => self.pass(io, scope),
             Some(flow) => flow,
         }
@@ -92,10 +87,17 @@ impl<P: Protocol> Open<P> {
 
     /// Goes on as the intent says, from where it was; or says how it ends.
     #[inline(always)]
-    fn resume(&mut self, intent: Intent<P>) -> Option<Flow<()>> {
+    fn go_on(&mut self, intent: Intent<P>) -> Option<Flow<()>> {
+        let Open { protocol: place, .. } = self;
+        let intent = intent.map(|protocol| *place = Some(protocol));
+        self.wait_for(intent)
+    }
+
+    /// The same, where the protocol is in its place.
+    #[inline(always)]
+    fn wait_for(&mut self, intent: Intent<()>) -> Option<Flow<()>> {
         match intent.next {
-            Next::Wait(protocol, wait, deadline) => {
-                self.protocol = Some(protocol);
+            Next::Wait((), wait, deadline) => {
                 if let Some(wait) = wait {
                     self.wait = wait;
                 }
@@ -120,8 +122,28 @@ impl<P: Protocol> Open<P> {
         let mut pass = Pass::new(&io.status.config);
         let mut idle_calls = 0;
         loop {
-            let call = match self.due(io, &mut pass, scope) {
-                Due::Call(call) => call,
+            let due = self.due(io, &mut pass, scope);
+            let (unread, unwritten) = (io.input.len(), io.output.len());
+            let mut is_flushed = false;
+            let intent = match due {
+                Due::Read(matched) => {
+                    // Should it panic, the machine is gone with it.
+                    let Some(protocol) = &mut self.protocol else { return Flow::Fail(None) };
+                    protocol.bytes_read_in_place(matched, &mut io.transport(), scope).or_else(
+                        || {
+                            self.call_by_value(|p| {
+                                p.bytes_read(matched, &mut io.transport(), scope)
+                            })
+                        },
+                    )
+                }
+                Due::Flushed => {
+                    is_flushed = true;
+                    self.call_by_value(|p| p.bytes_flushed(&mut io.transport(), scope))
+                }
+                Due::Exception(exception) => {
+                    self.call_by_value(|p| p.exception(exception, &mut io.transport(), scope))
+                }
                 Due::Wait => {
                     pass.count_octets(&io.status.config);
                     return Flow::Wait(());
@@ -136,37 +158,40 @@ impl<P: Protocol> Open<P> {
                     return Flow::Fail(None);
                 }
             };
-            // Should it panic, the machine is gone with it.
-            let Some(protocol) = self.protocol.take() else { return Flow::Fail(None) };
+            let Some(intent) = intent else { return Flow::Fail(None) };
             pass.count_call();
-            let (unread, unwritten) = (io.input.len(), io.output.len());
-            let is_flushed = matches!(call, Callback::Flushed);
-            let mut transport = io.transport();
-            let intent = match call {
-                Callback::Read(matched) => protocol.bytes_read(matched, &mut transport, scope),
-                Callback::Flushed => protocol.bytes_flushed(&mut transport, scope),
-                Callback::Exception(exception) => {
-                    protocol.exception(exception, &mut transport, scope)
-                }
-            };
             self.scanned = 0;
             let has_read = io.input.len() != unread;
-            let has_written = io.output.len() != unwritten;
             // What it waited for is of interest only where it may be waiting for that again.
-            let did_its_part = if is_flushed { has_written } else { has_read };
-            let before = if did_its_part { None } else { Some(self.wait) };
-            if let Some(flow) = self.resume(intent) {
+            let before = if has_read && !is_flushed { None } else { Some(self.wait) };
+            if let Some(flow) = self.wait_for(intent) {
+                self.protocol = None;
                 pass.count_octets_seldom(&io.status.config);
                 return flow;
             }
+            // As nearly always: it took what it was called for.
+            let Some(before) = before else {
+                idle_calls = 0;
+                continue;
+            };
+            let has_written = io.output.len() != unwritten;
             // A protocol may go through a few states on the same bytes; without an end it would
             // take the loop with it.
             idle_calls = if has_read || has_written { 0 } else { idle_calls + 1 };
-            let stands_still = before.is_some_and(|before| self.stands_still(&before, is_flushed));
-            if stands_still || idle_calls > IDLE_CALLS_MAX {
+            let did_its_part = is_flushed && has_written;
+            if !did_its_part && self.stands_still(&before, is_flushed)
+                || idle_calls > IDLE_CALLS_MAX
+            {
                 return Flow::Fail(Some(self.no_progress(is_flushed).into()));
             }
         }
+    }
+
+    /// Calls the protocol by value. `None` after its end.
+    #[inline(always)]
+    fn call_by_value(&mut self, call: impl FnOnce(P) -> Intent<P>) -> Option<Intent<()>> {
+        let intent = call(self.protocol.take()?);
+        Some(intent.map(|protocol| self.protocol = Some(protocol)))
     }
 
     /// Whether a call that has changed nothing that it was made for would be made again, and for
@@ -217,28 +242,24 @@ impl<P: Protocol> Open<P> {
                     && io.output.len() <= left
                     && (left > 0 || !io.has_output())
                 {
-                    return Due::Call(Callback::Flushed);
+                    return Due::Flushed;
                 }
             }
             match io.write(pass, || scope.now()) {
-                WriteResult::Progress if may_call && self.is_at_rest(io) => {
+                // Nearly always: the input, which was looked at before, can bring nothing either.
+                WriteResult::Emptied
+                    if may_call && self.wait.flush.is_none() && io.is_input_at_rest() =>
+                {
                     return self.wait_due(io);
                 }
                 // Room for output may have made input welcome again, or a flush due.
-                WriteResult::Progress => {}
+                WriteResult::Emptied | WriteResult::Progress => {}
                 WriteResult::Nothing if pass.is_spent(&io.status) => return Due::Again,
                 WriteResult::Nothing => return self.wait_due(io),
                 // A reset comes as an error of writing first: the input before it is not lost.
                 WriteResult::Failed(error) => io.break_off(error),
             }
         }
-    }
-
-    /// Whether everything was written, and the input, which was looked at before, can bring
-    /// nothing: then there is no need for another look at both.
-    #[inline]
-    fn is_at_rest<S: StreamSocket>(&self, io: &BufferedIo<S>) -> bool {
-        self.wait.flush.is_none() && io.is_at_rest()
     }
 
     /// What the input, or what can be read, makes due.
@@ -261,7 +282,7 @@ impl<P: Protocol> Open<P> {
                     if io.may_hold_more() && scope.draining_until().is_some() {
                         io.read_ahead(pass);
                     }
-                    return Some(Due::Call(Callback::Read(matched)));
+                    return Some(Due::Read(matched));
                 }
                 Found::Never(limit) => Exception::Limit(limit),
                 Found::Malformed => Exception::Malformed,
@@ -278,14 +299,14 @@ impl<P: Protocol> Open<P> {
                 },
                 Found::Unpolled => match io.poll_read(pass) {
                     ReadResult::Some | ReadResult::Nothing => {
-                        return Some(Due::Call(Callback::Read(Matched::NOTHING)));
+                        return Some(Due::Read(Matched::NOTHING));
                     }
                     ReadResult::Ended => io.end_exception(),
                     ReadResult::Failed(error) => Exception::Read(error),
                     ReadResult::Gone(error) => return Some(Due::Fail(Fatal::Reset(error))),
                 },
             };
-            return Some(Due::Call(Callback::Exception(exception)));
+            return Some(Due::Exception(exception));
         }
     }
 
@@ -300,7 +321,7 @@ impl<P: Protocol> Open<P> {
                 return Due::Again;
             }
             match self.wait.input.find(&io.input, &mut self.scanned, io.status.config.input_max) {
-                Found::Match(matched) => return Due::Call(Callback::Read(matched)),
+                Found::Match(matched) => return Due::Read(matched),
                 // An end or another error adds nothing: that writing has failed is what the
                 // protocol is told.
                 Found::NotYet if matches!(io.read(pass), ReadResult::Some) => {}

@@ -101,6 +101,10 @@ impl<S: Server> Requests<S> {
                 std::mem::forget(next);
                 config.count().traffic.ended_at_once(state.final_status());
                 input.consume(len);
+                // Nearly always it was alone: what the next step would find is known.
+                if io.transport.input.is_empty() && !io.is_gated() {
+                    return self.idle(io);
+                }
                 self.begin_anew();
                 Flow::Again
             }

@@ -15,6 +15,8 @@ use crate::stream::pass::Pass;
 
 /// What became of writing.
 pub(in crate::stream) enum WriteResult {
+    /// Something was written, and nothing is left to be.
+    Emptied,
     /// Something was written, or something can now be read.
     Progress,
     Nothing,
@@ -37,11 +39,15 @@ impl<S: StreamSocket> BufferedIo<S> {
         pass: &mut Pass,
         now: impl Fn() -> Time,
     ) -> WriteResult {
-        let (had, unsent) = (self.output.len(), self.unsent_len());
+        let unsent = self.unsent_len();
+        let mut progress = false;
         // Until the socket says that it is full: only then an edge is promised.
         while self.status.writable && !self.output.is_empty() && pass.write_left > 0 {
             match self.output.write_to(&mut self.socket, pass.write_left) {
-                Ok(count) => pass.write_left = pass.write_left.saturating_sub(count),
+                Ok(count) => {
+                    pass.write_left = pass.write_left.saturating_sub(count);
+                    progress = true;
+                }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     self.status.writable = false
                 }
@@ -49,7 +55,6 @@ impl<S: StreamSocket> BufferedIo<S> {
                 Err(error) => return WriteResult::Failed(error),
             }
         }
-        let mut progress = had > self.output.len();
         // Even with nothing written: a wrapping socket may owe its peer bytes of its own (an alert,
         // a new key).
         match self.flush() {
@@ -62,6 +67,10 @@ impl<S: StreamSocket> BufferedIo<S> {
                 Ok(()) => {}
                 Err(error) => return WriteResult::Failed(error),
             }
+        }
+        if !self.has_output() {
+            self.taking = RateWatch::NONE;
+            return if progress { WriteResult::Emptied } else { WriteResult::Nothing };
         }
         self.watch(unsent.saturating_sub(self.unsent_len()), now);
         if progress { WriteResult::Progress } else { WriteResult::Nothing }
