@@ -120,6 +120,7 @@ mod storing;
 mod sync;
 #[cfg(feature = "http2")]
 mod tunnel;
+mod upgraded;
 mod writer;
 
 pub use self::limits::Limits;

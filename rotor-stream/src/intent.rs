@@ -183,6 +183,28 @@ impl<P> Intent<P> {
         Intent { next }
     }
 
+    /// Calls the protocol once more at once, unless it has ended: what a wrapper does that has two
+    /// things to tell. What the second intent keeps is what the first has said.
+    ///
+    /// ```
+    /// # use rotor_core::Time;
+    /// # use rotor_stream::Intent;
+    /// let until = Time::ZERO;
+    /// let _: Intent<&str> = Intent::of("begun").bytes(1).no_deadline()
+    ///     .and_then(|_| Intent::of("told to end").keep().deadline(until));
+    /// ```
+    pub fn and_then(self, call: impl FnOnce(P) -> Intent<P>) -> Intent<P> {
+        let Next::Wait(protocol, first_wait, first_deadline) = self.next else { return self };
+        let next = match call(protocol).next {
+            Next::Wait(protocol, wait, deadline) => {
+                let deadline = if deadline == Deadline::Keep { first_deadline } else { deadline };
+                Next::Wait(protocol, wait.or(first_wait), deadline)
+            }
+            over => over,
+        };
+        Intent { next }
+    }
+
     /// The same intent around another protocol: what a wrapper does with the intent of what it
     /// wraps.
     pub fn map<P2>(self, protocol: impl FnOnce(P) -> P2) -> Intent<P2> {
@@ -365,5 +387,40 @@ mod tests {
             assert_eq!(said(&intent), Some(deadline));
         }
         assert_eq!(said(&Intent::<()>::done()), None);
+    }
+
+    #[test]
+    fn a_second_call_keeps_what_the_first_has_said() {
+        let (one, two) = (Time::from_nanos(1), Time::from_nanos(2));
+        let first = || Intent::of('a').bytes(3).or_flush(5).deadline(one);
+        for (second, both) in [
+            (Intent::of('b').keep().keep_deadline(), first()),
+            (
+                Intent::of('b').keep().deadline(two),
+                Intent::of('b').bytes(3).or_flush(5).deadline(two),
+            ),
+            (
+                Intent::of('b').keep().no_deadline(),
+                Intent::of('b').bytes(3).or_flush(5).no_deadline(),
+            ),
+            (Intent::of('b').sleep().keep_deadline(), Intent::of('b').sleep().deadline(one)),
+            (Intent::of('b').bytes(1).deadline(two), Intent::of('b').bytes(1).deadline(two)),
+            (Intent::done(), Intent::done()),
+            (Intent::error("e"), Intent::error("e")),
+        ] {
+            let what = format!("{second:?}");
+            assert_eq!(
+                format!("{:?}", first().and_then(|_| second)),
+                format!("{both:?}"),
+                "{what}"
+            );
+        }
+        let untold = |_| -> Intent<char> { panic!("there is nobody to be called") };
+        assert!(matches!(Intent::done().and_then(untold).next, Next::Done));
+        assert!(matches!(Intent::error("e").and_then(untold).next, Next::Fail(_)));
+        // Neither has said anything: as it was before both.
+        let neither = Intent::of('a').keep().keep_deadline();
+        let neither = neither.and_then(|a| Intent::of(a).keep().keep_deadline());
+        assert!(matches!(neither.next, Next::Wait('a', None, Deadline::Keep)));
     }
 }

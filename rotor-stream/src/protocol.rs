@@ -206,7 +206,9 @@ pub trait Protocol: Sized {
     /// left are dropped.
     ///
     /// Where the connection was not there yet when the drain began (it was connecting, or shaking
-    /// hands), this follows [`create`](Protocol::create).
+    /// hands), this follows [`create`](Protocol::create). So it does where another protocol, as HTTP,
+    /// becomes this one while the loop drains; what the peer sent ahead of that need not all be read
+    /// then.
     ///
     /// Default: goes on as before. A protocol that is between two messages sets
     /// [`grace_until`](Scope::grace_until) as its deadline and ends in

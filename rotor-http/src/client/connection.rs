@@ -16,6 +16,7 @@ use super::io::Io;
 use super::requests::{Made, Requests};
 use super::streams::Streams;
 use crate::flow::Flow;
+use crate::upgraded;
 
 /// One connection of a client: it takes requests from its [`Feed`] and makes them, one at a time.
 ///
@@ -99,10 +100,8 @@ impl<K: Client, F: Feed<K>> Connection<K, F> {
                 let config = self.config;
                 // For a protocol that says nothing of it: that of HTTP has no mark.
                 transport.set_config(config.upgraded_stream_config());
-                transport.set_config(K::Upgrade::config(&seed));
-                // `keep` of the new protocol must not mean what HTTP waited for.
-                let intent = K::Upgrade::create(seed, transport, scope).as_first();
-                intent.map(|upgraded| Connection { config, state: State::Upgraded(upgraded) })
+                upgraded::begin(seed, transport, scope)
+                    .map(|upgraded| Connection { config, state: State::Upgraded(upgraded) })
             }
             Flow::Fail(never) => match never {},
         }

@@ -16,6 +16,7 @@ use super::requests::{Requests, Served};
 use super::shared::Shared;
 use super::streams::Streams;
 use crate::flow::Flow;
+use crate::upgraded;
 
 /// A connection of a server, as a machine on a socket of kind `K`.
 pub type HttpStream<S, K> = Stream<Connection<S>, K>;
@@ -118,9 +119,7 @@ impl<S: Server> Connection<S> {
             },
             Flow::Done(None) => Intent::done(),
             Flow::Done(Some(seed)) => {
-                transport.set_config(S::Upgrade::config(&seed));
-                // `keep` of the new protocol must not mean what HTTP waited for.
-                let intent = S::Upgrade::create(seed, transport, scope).as_first();
+                let intent = upgraded::begin(seed, transport, scope);
                 intent.map(|upgraded| self.state = State::Upgraded(upgraded))
             }
             Flow::Fail(never) => match never {},

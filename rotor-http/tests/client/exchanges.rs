@@ -263,6 +263,16 @@ fn a_connection_that_switches_speaks_the_other_protocol() {
 }
 
 #[test]
+fn the_other_protocol_is_told_of_a_drain_that_it_begins_in() {
+    let mut driver = one(Probe { upgrade: Some("shout"), ..Probe::get("/") });
+    driver.drain(seconds(30));
+    driver.send(b"HTTP/1.1 101 S\r\nUpgrade: shout\r\nConnection: upgrade\r\n\r\nab");
+    assert_eq!(outcome(&mut driver).as_deref(), Some("switched"));
+    assert!(sent(&driver).ends_with("BYE"));
+    assert!(driver.is_ended());
+}
+
+#[test]
 fn the_other_protocol_has_its_own_limits() {
     let mut driver = one(Probe::new("CONNECT", "h:443"));
     driver.send(b"HTTP/1.1 200 OK\r\n\r\n?");

@@ -122,6 +122,26 @@ fn rule_48_bytes_after_the_head_belong_to_the_new_protocol() {
 }
 
 #[test]
+fn a_protocol_that_begins_in_a_drain_is_told_of_it() {
+    // On the request itself, which the drain still lets in, and on a body that ends it.
+    let body = format!("{UPGRADE}Content-Length: 3\r\n");
+    for (before, after) in [
+        (Vec::new(), request("GET /up", UPGRADE, "ab")),
+        (request("POST /up", &body, "xy"), b"zab".to_vec()),
+    ] {
+        let mut driver = probe(ServerConfig::new());
+        driver.send(&before);
+        driver.drain(seconds(30));
+        assert!(!driver.is_ended());
+        driver.send(&after);
+        let (http, relay) = after_switch(&driver.take_received());
+        assert_eq!((http.as_str(), relay.as_str()), ("101", "hellobye"));
+        assert!(driver.is_ended());
+        assert_eq!(driver.failures(), [""; 0]);
+    }
+}
+
+#[test]
 fn rule_48_an_upgrade_that_is_not_asked_for_as_it_should_be_is_ignored() {
     for (start, fields) in [
         ("GET /up", "Upgrade: relay\r\n"),
