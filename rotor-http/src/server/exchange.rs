@@ -44,8 +44,7 @@ pub(super) struct Exchange<S: Server> {
     was_gated: bool,
     /// Its peer may send no more of it for now, for the bodies of others.
     pub(super) is_held_back: bool,
-    /// The handler is still to hear of the peer's end.
-    hears_end: bool,
+    peer_end: PeerEnd,
     deadline: HandlerDeadline,
     /// When the handler is to be woken, within its deadline; `Time::NEVER`: not by the time.
     wake_at: Time,
@@ -65,6 +64,18 @@ enum Handler<S: Server> {
     Own(S),
     /// It waits for one thing, and hears of nothing else.
     Later(Box<dyn Later<S>>),
+}
+
+/// What the handler is to hear of its peer's end.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum PeerEnd {
+    /// It may come.
+    Awaited,
+    /// It has come, while something else waited in the handler's place: a handler that follows is
+    /// told first.
+    Owed,
+    /// Nothing, or no more.
+    Over,
 }
 
 /// Until when the handler has to act.
@@ -97,7 +108,7 @@ impl<S: Server> Exchange<S> {
             body,
             was_gated: false,
             is_held_back: false,
-            hears_end: S::HEARS_END,
+            peer_end: if S::HEARS_END { PeerEnd::Awaited } else { PeerEnd::Over },
             deadline,
             wake_at: Time::NEVER,
             counters: None,
@@ -164,7 +175,9 @@ impl<S: Server> Exchange<S> {
         if let Some(waits) = self.handler.take_if(|handler| matches!(handler, Handler::Later(_)))
             && let Handler::Later(waits) = waits
         {
-            return self.run(Part::Nothing, io, |_, response, scope| later(waits, response, scope));
+            let flow =
+                self.run(Part::Nothing, io, |_, response, scope| later(waits, response, scope));
+            return flow.and_again(|| self.tell_owed_end(io));
         }
         self.call(io, method)
     }
@@ -294,16 +307,27 @@ impl<S: Server> Exchange<S> {
     /// behind it.
     #[inline]
     pub(super) fn awaits_end(&self, unread: usize) -> bool {
-        self.hears_end && unread == 0 && self.body.is_behind()
+        self.peer_end == PeerEnd::Awaited && unread == 0 && self.body.is_behind()
     }
 
     /// The peer sends no more, behind a whole request.
     #[cold]
     pub(super) fn peer_ended(&mut self, io: &mut Io<'_, '_, '_, S::Context>) -> Exchanged<S> {
         // Once: an end that was read is there in each read that follows.
-        let is_told = std::mem::replace(&mut self.hears_end, false);
+        if self.peer_end == PeerEnd::Awaited {
+            self.peer_end = PeerEnd::Owed;
+        }
+        self.tell_owed_end(io)
+    }
+
+    /// Tells the handler of its peer's end, if there is one to be told of and nothing waits in its
+    /// place.
+    fn tell_owed_end(&mut self, io: &mut Io<'_, '_, '_, S::Context>) -> Exchanged<S> {
         match self.handler {
-            Some(Handler::Own(_)) if is_told => self.call(io, S::peer_ended),
+            Some(Handler::Own(_)) if self.peer_end == PeerEnd::Owed => {
+                self.peer_end = PeerEnd::Over;
+                self.call(io, S::peer_ended)
+            }
             _ => Flow::Again,
         }
     }

@@ -256,7 +256,8 @@ pub trait Server: Sized {
     /// The peer sends no more, behind a whole request: it may still read the response, or be gone.
     /// Called once at most, where [`HEARS_END`](Server::HEARS_END) says so. Not called where the peer
     /// had sent more behind its request, a part of the next one, nor on an orderly stream of HTTP/2
-    /// whose connection goes on.
+    /// whose connection goes on. What came while something waited in the handler's place
+    /// ([`Next::wait`]) is told to the handler that this goes on as.
     ///
     /// Default: goes on.
     #[doc(alias = "half-close")]

@@ -300,3 +300,61 @@ fn a_peer_that_goes_first_leaves_nobody_waiting() {
         assert!(driver.context().port.as_ref().expect("it was made").is_cancelled());
     });
 }
+
+/// Waits for a second, as something else, then for its peer's end.
+struct Hears;
+
+impl Server for Hears {
+    type Context = Shared;
+    type Seed = ();
+    type Upgrade = NoUpgrade<Shared>;
+
+    const HEARS_END: bool = true;
+
+    fn headers_received(
+        (): (),
+        _: &Head<'_>,
+        _: &mut Response<'_>,
+        scope: &mut Scope<'_, Shared>,
+    ) -> Next<Self> {
+        Next::after(scope.now() + SECOND, |_, _| Next::go_on(Hears).no_deadline())
+    }
+
+    fn peer_ended(self, response: &mut Response<'_>, _: &mut Scope<'_, Shared>) -> Next<Self> {
+        response.reply(Status::OK, "text/plain", b"heard").into()
+    }
+}
+
+struct AllHear;
+
+impl Route for AllHear {
+    type First = Hears;
+    type Second = Hears;
+
+    fn is_first(_: &Head<'_>) -> bool {
+        true
+    }
+}
+
+#[test]
+fn an_end_that_came_meanwhile_is_told_to_the_handler_that_follows() {
+    fn test<S: Server<Context = Shared> + 'static>(seed: HttpSeed<S>) {
+        for ends_sooner in [true, false] {
+            let mut driver = Driver::<Connection<S>>::new(seed.clone(), Shared::default());
+            driver.send(&get("/"));
+            if ends_sooner {
+                driver.end();
+            }
+            assert_eq!(driver.take_received(), b"");
+            driver.advance(SECOND);
+            if !ends_sooner {
+                assert_eq!(driver.take_received(), b"");
+                driver.end();
+            }
+            assert!(driver.take_received().ends_with(b"\r\n\r\nheard"));
+            assert!(driver.is_ended());
+        }
+    }
+    test::<Hears>(HttpSeed::new((), ServerConfig::new()));
+    test::<Routed<AllHear>>(HttpSeed::new(((), ()), ServerConfig::new()));
+}
