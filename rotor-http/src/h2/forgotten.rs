@@ -1,8 +1,8 @@
 //! Streams that we have reset, and what of them may still be on its way.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
-/// As many streams are remembered: a peer whose own were reset faster than it hears of that is a flood.
+/// So many of the streams that were reset last are remembered: a peer whose own were reset faster than it hears of that is a flood.
 const FORGOTTEN_MAX: usize = 1024;
 
 /// Streams that we have reset: what was on its way to them is no breach of the protocol (RFC 9113
@@ -13,6 +13,9 @@ const FORGOTTEN_MAX: usize = 1024;
 #[derive(Debug, Default)]
 pub struct Forgotten {
     streams: BTreeMap<u32, OnItsWay>,
+    /// All of these by their places, and some that are over: so the oldest is found without a look at
+    /// the others.
+    order: VecDeque<(u64, u32)>,
     /// How many were remembered so far.
     count: u64,
 }
@@ -30,9 +33,12 @@ impl Forgotten {
     /// This stream was reset, on which so many octets may still come.
     pub fn remember(&mut self, stream: u32, octets: u32) {
         self.streams.insert(stream, OnItsWay { octets, place: self.count });
+        self.order.push_back((self.count, stream));
         self.count += 1;
-        if self.streams.len() > FORGOTTEN_MAX
-            && let Some((&oldest, _)) = self.streams.iter().min_by_key(|(_, own)| own.place)
+        if self.order.len() > FORGOTTEN_MAX
+            && let Some((place, oldest)) = self.order.pop_front()
+            // Else it is over, or was reset once more.
+            && self.streams.get(&oldest).is_some_and(|own| own.place == place)
         {
             self.streams.remove(&oldest);
         }
@@ -88,12 +94,19 @@ mod tests {
         let mut forgotten = Forgotten::default();
         let count = FORGOTTEN_MAX as u32;
         (0..=count).for_each(|stream| forgotten.remember(stream, 1));
-        // One that is reset again counts once.
-        forgotten.remember(1, 1);
         assert_eq!(forgotten.streams.len(), FORGOTTEN_MAX);
+        // One that is reset again is the youngest.
+        forgotten.remember(1, 1);
+        forgotten.remember(count + 1, 1);
         assert_eq!(
-            [0, 1, 2, count].map(|stream| forgotten.fields(stream, true)),
-            [false, true, true, true]
+            [0, 1, 2, 3, 4, count].map(|stream| forgotten.fields(stream, true)),
+            [false, true, false, true, true, true]
         );
+        // Those that are over take no room for ever either.
+        for stream in 0..10 * count {
+            forgotten.remember(stream, 1);
+            forgotten.fields(stream, true);
+        }
+        assert_eq!((forgotten.streams.len(), forgotten.order.len()), (0, FORGOTTEN_MAX));
     }
 }
