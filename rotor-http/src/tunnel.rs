@@ -8,11 +8,13 @@
 //! ```
 
 use std::any::type_name;
+use std::error::Error;
 use std::io::ErrorKind;
 use std::sync::Arc;
 
+use log::Level;
 use rotor_core::{BoxError, Panicked, Scope, Time, with_causes};
-use rotor_stream::{Buf, Fatal, Layered, Output, Protocol, Ran, StreamConfig};
+use rotor_stream::{Buf, Fatal, Layered, Output, Protocol, Ran, StreamConfig, StreamError};
 
 use crate::h2::ErrorCode;
 
@@ -166,7 +168,39 @@ fn note_panic<P>(panicked: &Panicked) -> ErrorCode {
 
 fn note_failure<C>(error: Option<BoxError>, scope: &Scope<'_, C>) {
     if let Some(error) = error {
-        let error = with_causes(&*error);
-        log::error!("machine {}: a protocol on a stream has failed: {error}", scope.token());
+        let (level, error) = (level_of(&*error), with_causes(&*error));
+        log::log!(level, "machine {}: a protocol on a stream has failed: {error}", scope.token());
+    }
+}
+
+/// What a client may bring about on as many streams as it likes is no error of ours.
+fn level_of(error: &(dyn Error + 'static)) -> Level {
+    match error.downcast_ref::<StreamError>() {
+        Some(error) if error.is_peers_doing() => Level::Debug,
+        _ => Level::Error,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rotor_stream::Exception;
+
+    use super::*;
+
+    #[test]
+    fn what_the_peer_has_done_is_no_error_of_ours() {
+        let socket = || std::io::Error::from(ErrorKind::Other);
+        for (error, level) in [
+            (BoxError::from(StreamError::Exception(Exception::EndOfStream)), Level::Debug),
+            (StreamError::Exception(Exception::Limit(1)).into(), Level::Debug),
+            (StreamError::Timeout("p").into(), Level::Debug),
+            (StreamError::Behind("p").into(), Level::Debug),
+            (StreamError::NoProgress("p", "bytes").into(), Level::Error),
+            (StreamError::Socket(socket()).into(), Level::Error),
+            (socket().into(), Level::Error),
+            ("as it says".into(), Level::Error),
+        ] {
+            assert_eq!(level_of(&*error), level, "{error:?}");
+        }
     }
 }

@@ -147,6 +147,17 @@ quick_error! {
     }
 }
 
+impl StreamError {
+    /// Whether it is the doing of the peer or of the network: one that ends too soon, or falls
+    /// silent. There is nothing to be mended here, so it is no error to who runs the program.
+    pub fn is_peers_doing(&self) -> bool {
+        match self {
+            StreamError::Exception(_) | StreamError::Timeout(_) | StreamError::Behind(_) => true,
+            StreamError::NoProgress(..) | StreamError::Socket(_) => false,
+        }
+    }
+}
+
 /// Whether an error of reading says that the connection itself is gone.
 pub(crate) fn is_gone(error: &io::Error) -> bool {
     // The last four are what the retransmission timer, ICMP and a link that goes down say of a
