@@ -11,7 +11,7 @@ use crate::destination::Destination;
 use crate::error::Fatal;
 use crate::happy_eyeballs::{HappyEyeballs, Progress};
 use crate::protocol::Protocol;
-use crate::stream::Stream;
+use crate::stream::{Stream, not_connected};
 
 /// The machine that connects to a [`Destination`] and then is the stream.
 ///
@@ -115,7 +115,7 @@ impl<P: Protocol, S: StreamSocket, T: Destination<S, P::Context>> Connect<P, S, 
                 Response::ok(Connect { state, destination: PhantomData }).deadline(until)
             }
             Progress::Fail(error) => {
-                P::not_connected(attempt.seed, error, scope);
+                not_connected::<P>(attempt.seed, error, scope);
                 Response::done()
             }
             // The edge that told of it may have told of input too, and is not told again.
@@ -139,7 +139,7 @@ impl<P: Protocol, S: StreamSocket, T: Destination<S, P::Context>> Connect<P, S, 
         let events = match event {
             Event::Ready(events) => events,
             Event::Timeout if attempt.until <= scope.now() => {
-                P::not_connected(attempt.seed, Fatal::ConnectTimeout, scope);
+                not_connected::<P>(attempt.seed, Fatal::ConnectTimeout, scope);
                 return Response::done();
             }
             // The next attempt is due, or the resolver has answered.

@@ -209,3 +209,19 @@ fn each_attempt_that_fails_does_so_for_a_reason_and_none_fails_once_the_network_
         },
     );
 }
+
+#[test]
+fn the_trace_says_why_there_is_no_connection_also_of_those_by_name() {
+    Check::new().seeds(1).calm().run(|sim| {
+        sim.keep_trace();
+        let callers = calling(sim, &[NOWHERE.to_owned()])?;
+        let nowhere = SocketAddr::new(NOWHERE.parse()?, PORT);
+        assert!(call_by_name(sim, callers) && call_by_address(sim, callers, nowhere));
+        sim.run_for(Duration::from_secs(200))?;
+        let trace = sim.trace();
+        let says = trace.lines().filter(|line| line.ends_with(": ConnectTimeout")).count();
+        let attempts = outcomes(sim, callers).1.len();
+        let is_right = (says, attempts) == (2, 2);
+        is_right.then_some(()).ok_or_else(|| format!("{says} times in:\n{trace}").into())
+    });
+}

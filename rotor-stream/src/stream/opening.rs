@@ -128,7 +128,7 @@ pub(super) fn connecting<P: Protocol, S: StreamSocket>(
 }
 
 /// Tells the protocol that there will be no connection.
-pub(super) fn not_connected<P: Protocol>(
+pub(crate) fn not_connected<P: Protocol>(
     seed: P::Seed,
     error: Fatal,
     scope: &mut Scope<'_, P::Context>,
