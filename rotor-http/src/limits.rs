@@ -157,6 +157,12 @@ impl Limits {
         (octets_in(self.body_rate_min, time), time)
     }
 
+    /// Returns how many octets a peer sends at least in that time, while it sends a body.
+    #[cfg_attr(not(feature = "http2"), expect(dead_code, reason = "of settings"))]
+    pub(crate) fn body_octets_in(&self, time: Duration) -> u64 {
+        octets_in(self.body_rate_min, time)
+    }
+
     /// Returns what a peer must take of a response in each `response_grace`, in octets.
     pub(crate) fn response_step(&self) -> usize {
         usize::try_from(octets_in(self.response_rate_min, self.response_grace))

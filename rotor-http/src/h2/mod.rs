@@ -14,6 +14,7 @@
 //! | `request`, `response`, `trailers` | what the fields of a block are, and whether they may be |
 //! | `field_text` | fields as our own writers wrote them, into a block |
 //! | `priority`, `schedule` | which response goes first |
+//! | `settings_watch` | until when ours are to be acknowledged |
 //! | `forgotten` | streams that were reset, and what of them is on its way |
 //! | `ledger` | the windows of one side, for tests that compare both |
 //! | `floods` | what no honest peer does so often |
@@ -31,6 +32,7 @@ pub mod request;
 pub mod response;
 pub(crate) mod schedule;
 pub mod settings;
+pub(crate) mod settings_watch;
 pub(crate) mod stream_state;
 pub(crate) mod trailers;
 pub(crate) mod window;
@@ -42,6 +44,7 @@ pub use self::ledger::Ledger;
 pub use self::priority::Priority;
 pub use self::schedule::Schedule;
 pub use self::settings::PeerSettings;
+pub use self::settings_watch::SettingsWatch;
 pub use self::stream_state::{StreamEvent, StreamState};
 pub use self::trailers::trailers_of;
 pub use self::window::{ReceiveWindow, SendWindow};

@@ -138,7 +138,8 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
         self.is_read_closed = true;
         self.looks_for_work = true;
         // What it owed cannot come any more, and what has come whole is not to be lost to that.
-        (self.settings_until, self.ping_until) = (Time::NEVER, Time::NEVER);
+        self.settings.end();
+        self.ping_until = Time::NEVER;
         for at in (0..self.children.len()).rev() {
             if self.children[at].tunnel.is_some() && self.children[at].state.is_receiving() {
                 self.run_tunnel(at, Event::InputEnded { is_truncated: true }, io);

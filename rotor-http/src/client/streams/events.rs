@@ -44,7 +44,7 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
             let why = "fields came too slowly";
             return self.fail(Violation::Connection(ErrorCode::ProtocolError, why), io);
         }
-        if self.settings_until <= now {
+        if self.is_settings_late(now, io) {
             Counters::add(&counters.settings_timeouts);
             let why = "our settings were not acknowledged in time";
             return self.fail(Violation::Connection(ErrorCode::SettingsTimeout, why), io);
@@ -73,6 +73,13 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
             self.ping(io);
         }
         self.go_on(io)
+    }
+
+    /// Whether our settings should have been acknowledged by now.
+    fn is_settings_late(&mut self, now: Time, io: &Io<'_, '_, '_, K::Context>) -> bool {
+        let time = io.config.http2_ref().settings_timeout;
+        let least = io.config.limits.body_octets_in(time);
+        self.settings.is_late(io.transport.input.len(), least, time, now)
     }
 
     /// So much of a DATA is there.

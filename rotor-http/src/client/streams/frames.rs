@@ -111,7 +111,7 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
                 self.settings_changed(change, is_first, io)
             }
             Frame::SettingsAck => {
-                self.settings_until = Time::NEVER;
+                self.settings.end();
                 self.count(Nuisance::ControlFrame, io)
             }
             Frame::PushPromise => Err(Violation::protocol("a push that was not allowed")),

@@ -42,8 +42,8 @@ use crate::h2::frame::{FRAME_HEADER_BYTES, FrameHeader, PREFACE};
 use crate::h2::hpack::{FieldList, HpackDecoder, HpackEncoder};
 use crate::h2::settings::{WINDOW_DEFAULT, setting};
 use crate::h2::{
-    Floods, Forgotten, Ledger, PeerSettings, ReceiveWindow, Schedule, SendWindow, Violation,
-    frame_writer,
+    Floods, Forgotten, Ledger, PeerSettings, ReceiveWindow, Schedule, SendWindow, SettingsWatch,
+    Violation, frame_writer,
 };
 
 /// Frames that are taken in a row before what they led to is sent.
@@ -87,8 +87,8 @@ pub(super) struct Streams<K: Client, F> {
     room: Option<Room>,
     /// Streams that we have reset.
     forgotten: Forgotten,
-    /// Until when the server has to acknowledge our settings; `NEVER` once it has.
-    settings_until: Time,
+    /// Until when the server has to acknowledge our settings.
+    settings: SettingsWatch,
     /// Since when no request is under way.
     since: Time,
     /// No child has an earlier deadline than this.
@@ -171,7 +171,7 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
             looks_for_work: true,
             room: None,
             forgotten: Forgotten::default(),
-            settings_until: now + config.settings_timeout,
+            settings: SettingsWatch::begin(config.settings_timeout, now),
             since: now,
             until: Time::NEVER,
             heard: now,
@@ -196,6 +196,7 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
     /// Takes the frames that have come, and sends what can be sent.
     pub(super) fn advance(&mut self, io: &mut Io<'_, '_, '_, K::Context>) -> Made<K> {
         self.hear(io);
+        let unread = io.transport.input.len();
         for _ in 0..FRAMES_BATCH {
             let taken = match self.take_frame(io) {
                 Err(Violation::Stream(stream, code)) => {
@@ -210,6 +211,7 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
             }
         }
         self.begun_frame = io.transport.input.len();
+        self.settings.take(unread.saturating_sub(self.begun_frame));
         self.go_on(io)
     }
 
@@ -255,7 +257,7 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
 
     /// Until when something must have happened.
     fn deadline(&self, config: &ClientConfig) -> Time {
-        let mut until = self.settings_until.min(self.until).min(self.ping_until);
+        let mut until = self.settings.until().min(self.until).min(self.ping_until);
         if let Some(block) = &self.block {
             until = until.min(block.until);
         }

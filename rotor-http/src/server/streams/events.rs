@@ -49,7 +49,7 @@ impl<S: Server> Streams<S> {
             return self
                 .fail(Violation::Connection(ErrorCode::NoError, "fields came too slowly"), io);
         }
-        if self.settings_until <= now {
+        if self.is_settings_late(now, io) {
             Counters::add(&counters.settings_timeouts);
             let why = "our settings were not acknowledged in time";
             return self.fail(Violation::Connection(ErrorCode::SettingsTimeout, why), io);
@@ -71,6 +71,13 @@ impl<S: Server> Streams<S> {
             }
         }
         self.go_on(io)
+    }
+
+    /// Whether our settings should have been acknowledged by now.
+    fn is_settings_late(&mut self, now: Time, io: &Io<'_, '_, '_, S::Context>) -> bool {
+        let time = io.config.http2_ref().settings_timeout;
+        let least = io.config.limits_ref().body_octets_in(time);
+        self.settings.is_late(io.transport.input.len(), least, time, now)
     }
 
     /// So much of a DATA is there.

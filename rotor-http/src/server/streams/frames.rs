@@ -99,7 +99,7 @@ impl<S: Server> Streams<S> {
                 self.settings_changed(change, io)
             }
             Frame::SettingsAck => {
-                self.settings_until = rotor_core::Time::NEVER;
+                self.settings.end();
                 self.count(Nuisance::ControlFrame, io)
             }
             Frame::PushPromise => Err(Violation::protocol("a client does not push")),

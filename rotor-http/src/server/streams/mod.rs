@@ -47,7 +47,7 @@ use crate::h2::hpack::{FieldList, HpackDecoder, HpackEncoder};
 use crate::h2::settings::{WINDOW_DEFAULT, setting};
 use crate::h2::{
     ErrorCode, Floods, Forgotten, Ledger, PeerSettings, Priority, ReceiveWindow, Schedule,
-    SendWindow, Violation, frame_writer,
+    SendWindow, SettingsWatch, Violation, frame_writer,
 };
 use crate::no_upgrade::is_possible;
 
@@ -96,8 +96,8 @@ pub(super) struct Streams<S: Server> {
     wishes: Vec<(u32, Priority)>,
     /// Where handlers write that may answer at once.
     scratch: Output,
-    /// Until when the peer has to acknowledge our settings; `NEVER` once it has.
-    settings_until: Time,
+    /// Until when the peer has to acknowledge our settings.
+    settings: SettingsWatch,
     /// Since when nothing is under way.
     since: Time,
     /// No child has an earlier deadline than this.
@@ -190,7 +190,7 @@ impl<S: Server> Streams<S> {
             forgotten: Forgotten::default(),
             wishes: Vec::new(),
             scratch: Output::new(),
-            settings_until: now + config.settings_timeout,
+            settings: SettingsWatch::begin(config.settings_timeout, now),
             since,
             until: Time::NEVER,
             held_output: 0,
@@ -213,6 +213,7 @@ impl<S: Server> Streams<S> {
 
     /// Takes the frames that have come, and sends what can be sent.
     pub(super) fn advance(&mut self, io: &mut Io<'_, '_, '_, S::Context>) -> Streamed<S> {
+        let unread = io.transport.input.len();
         for _ in 0..FRAMES_BATCH {
             let taken = match self.take_frame(io) {
                 Err(Violation::Stream(stream, code)) => {
@@ -226,6 +227,7 @@ impl<S: Server> Streams<S> {
                 Err(violation) => return self.fail(violation, io),
             }
         }
+        self.settings.take(unread.saturating_sub(io.transport.input.len()));
         self.go_on(io)
     }
 
@@ -272,7 +274,7 @@ impl<S: Server> Streams<S> {
     /// Until when something must have happened.
     fn deadline(&self, config: &ServerConfig) -> Time {
         let limits = config.limits_ref();
-        let mut until = self.settings_until.min(self.until);
+        let mut until = self.settings.until().min(self.until);
         if let Going::Announced(time) = self.going {
             until = until.min(time);
         }

@@ -125,6 +125,31 @@ fn idle_connections_end_and_those_under_way_do_not() {
 }
 
 #[test]
+fn an_acknowledgement_may_stand_behind_a_body_that_comes_slowly() {
+    for (octets, ends) in [(1_100, None), (900, Some(4))] {
+        let limits = Limits::new().body_grace(seconds(60));
+        let mut client = Client::silent(config().limits(limits));
+        let all = beginning(&[]);
+        let (begun, acknowledged) = all.split_at(all.len() - 9);
+        client.send(begun);
+        client.send(&headers(1, "POST", "/stop", &[], false));
+        // One frame of them, which the network passes little by little.
+        let body = data(1, &[b'x'; 16 << 10], false);
+        for piece in body.chunks(octets).take(14) {
+            client.driver.send(piece);
+            client.driver.advance(seconds(1));
+        }
+        assert_eq!(client.end(), ends, "{octets} a second");
+        if ends.is_none() {
+            client.send(&body[14 * octets..]);
+            client.send(acknowledged);
+            client.driver.advance(seconds(40));
+            assert_eq!(client.end(), None);
+        }
+    }
+}
+
+#[test]
 fn settings_must_be_acknowledged() {
     let mut client = Client::silent(config());
     let all = beginning(&[]);

@@ -1,0 +1,108 @@
+//! Until when a peer has to acknowledge our settings.
+
+use std::time::Duration;
+
+use rotor_core::Time;
+
+/// Octets that may come ahead of an acknowledgement: the first window of a connection, which is 64
+/// KiB for whoever has not seen our settings, and the fields of as many requests as are usual.
+const AHEAD_MAX: u64 = 1 << 20;
+
+/// Watches for the acknowledgement of our settings. It stands behind what the peer had written when
+/// it read them (RFC 9113 §6.5.3 wants it "immediately"; what is in a socket nothing overtakes), so
+/// that a slow network may bring it late while the peer does all that it can: who sends is waited for.
+#[derive(Debug)]
+pub struct SettingsWatch {
+    until: Time,
+    /// Octets that were taken out of the input.
+    taken: u64,
+    /// Octets that had come when the time was over last.
+    counted: u64,
+}
+
+impl SettingsWatch {
+    /// They are written now, and are to be acknowledged within `time`.
+    pub fn begin(time: Duration, now: Time) -> SettingsWatch {
+        SettingsWatch { until: now + time, taken: 0, counted: 0 }
+    }
+
+    /// Until when the peer is waited for; `NEVER` once it has acknowledged them.
+    pub fn until(&self) -> Time {
+        self.until
+    }
+
+    /// The peer has acknowledged them, or will never.
+    pub fn end(&mut self) {
+        self.until = Time::NEVER;
+    }
+
+    /// So many octets were taken out of the input.
+    #[inline]
+    pub fn take(&mut self, octets: usize) {
+        self.taken += octets as u64;
+    }
+
+    /// Whether the time is over, and the peer has not used it: with `unread` octets in the input,
+    /// fewer than `least` have come in `time`. Else it has as long again.
+    pub fn is_late(&mut self, unread: usize, least: u64, time: Duration, now: Time) -> bool {
+        if self.until > now {
+            return false;
+        }
+        let come = self.taken + unread as u64;
+        if come - self.counted < least.max(1) || come > AHEAD_MAX {
+            return true;
+        }
+        self.counted = come;
+        self.until = now + time;
+        false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TIME: Duration = Duration::from_secs(10);
+
+    /// Whether it is late after each so many times, with what has come in all by then: octets taken,
+    /// and octets in the input.
+    fn late(least: u64, come: &[(usize, usize)]) -> Vec<bool> {
+        let mut watch = SettingsWatch::begin(TIME, Time::ZERO);
+        let mut before = 0;
+        let ends = (1..).map(|times| Time::ZERO + TIME * times);
+        let looks = come.iter().zip(ends).map(|((taken, unread), now)| {
+            watch.take(taken - before);
+            before = *taken;
+            let moment = Duration::from_nanos(1);
+            assert!(!watch.is_late(*unread, least, TIME, now - moment), "before its time");
+            watch.is_late(*unread, least, TIME, now)
+        });
+        looks.collect()
+    }
+
+    #[test]
+    fn who_sends_enough_is_waited_for_and_no_longer_than_that() {
+        for (least, come, expected) in [
+            (100, &[(99, 0)][..], &[true][..]),
+            (100, &[(100, 0), (199, 0)], &[false, true]),
+            (100, &[(0, 100), (0, 199)], &[false, true]),
+            // What is taken was counted while it was unread.
+            (100, &[(0, 100), (150, 49)], &[false, true]),
+            (100, &[(0, 100), (150, 50), (300, 0)], &[false, false, false]),
+            (0, &[(0, 1), (1, 0)], &[false, true]),
+            (1, &[(1 << 20, 0)], &[false]),
+            (1, &[(1 << 20, 1)], &[true]),
+        ] {
+            assert_eq!(late(least, come), expected, "{least} {come:?}");
+        }
+    }
+
+    #[test]
+    fn what_was_acknowledged_is_not_waited_for() {
+        let mut watch = SettingsWatch::begin(TIME, Time::ZERO);
+        assert_eq!(watch.until(), Time::ZERO + TIME);
+        watch.end();
+        assert_eq!(watch.until(), Time::NEVER);
+        assert!(!watch.is_late(0, 1, TIME, Time::ZERO + TIME * 100));
+    }
+}
