@@ -42,6 +42,7 @@ mod io;
 mod later;
 mod listen;
 mod log_line;
+mod next;
 mod opened;
 mod outgoing;
 mod reply;

@@ -1,0 +1,236 @@
+//! How a `Next` is made: what a handler says, and until when it waits.
+
+use std::fmt;
+
+use rotor_core::{Deadline, Scope, Time};
+use rotor_stream::Protocol;
+
+use super::handler::{Later, Next, NextBuilder, Server, Step, UpgradeSeed};
+use super::reply::Reply;
+use super::response::Response;
+use crate::recv_mode::RecvMode;
+use crate::semantics::status::Status;
+
+impl<S: Server> Next<S> {
+    /// Go on as `state`, and see the body of the request as `mode` says. After
+    /// [`hold`](Next::hold): see more of it; the mode is what was said first.
+    ///
+    /// A peer that waits for `100 Continue` gets it now.
+    pub fn recv(state: S, mode: RecvMode) -> NextBuilder<S> {
+        NextBuilder { step: Step::Receive(state, mode) }
+    }
+
+    /// Go on as `state`, and be handed no more of the body until the handler says
+    /// [`recv`](Next::recv): what comes stays in the socket, and the peer has to wait; it is not
+    /// timed meanwhile, the handler is.
+    ///
+    /// That the body has ended is told all the same: [`request_end`](super::Server::request_end),
+    /// which hands nothing over, follows the last piece at once.
+    ///
+    /// A handler that holds the body until there is room for what it makes of it looks at
+    /// [`Response::room`] in every call; see [`response_flushed`](super::Server::response_flushed).
+    #[doc(alias = "backpressure")]
+    pub fn hold(state: S) -> NextBuilder<S> {
+        NextBuilder { step: Step::Hold(state) }
+    }
+
+    /// Go on as `state`: the handler waits for what it asked for, for room to write, for a wake-up
+    /// or its deadline.
+    pub fn go_on(state: S) -> NextBuilder<S> {
+        NextBuilder { step: Step::GoOn(state) }
+    }
+
+    /// Go on as `state`, with the deadline that it has, and hear of [`wakeup`](Server::wakeup) once
+    /// the loop's time has reached `time`: to wait within the time that it has for the request. One
+    /// time is kept: a later call of this replaces it. At the deadline, if that comes before,
+    /// [`timeout`](Server::timeout) is called instead.
+    #[doc(alias = "sleep")]
+    #[doc(alias = "timer")]
+    pub fn wake_at(state: S, time: Time) -> Next<S> {
+        Next { step: Step::WakeAt(state, time), deadline: Deadline::Keep }
+    }
+
+    /// The response is complete; nothing is left to do.
+    ///
+    /// A handler that finishes without a response, or in the middle of one, is at fault: the peer
+    /// gets 500 where nothing was sent yet, else the connection ends. What is left of the request's
+    /// body is read and dropped, up to
+    /// [`Limits::drained_body_bytes_max`](crate::Limits::drained_body_bytes_max); beyond that
+    /// the connection closes.
+    pub fn finished() -> Next<S> {
+        Next { step: Step::Finished, deadline: Deadline::Never }
+    }
+
+    /// There will be no complete response, and the handler is not to blame: what it passed on has
+    /// broken off, say. Where nothing was sent yet the peer gets the [error
+    /// page](super::Server::emit_error_page) of `status`, and the connection closes after it; else
+    /// it is cut, so that nobody takes a part for the whole.
+    ///
+    /// A response that should not cost the connection is written like any other: see
+    /// [`finished`](Next::finished).
+    pub fn fail(status: Status) -> Next<S> {
+        Next { step: Step::Fail(status), deadline: Deadline::Never }
+    }
+
+    /// Returns the status of an answer that is [`fail`](Next::fail).
+    pub fn failure(&self) -> Option<Status> {
+        match self.step {
+            Step::Fail(status) => Some(status),
+            _ => None,
+        }
+    }
+
+    /// The response is complete, with status 101 (or 2xx to CONNECT): from here on the connection
+    /// speaks the protocol that is made from `seed`, beginning with the bytes that were read
+    /// already.
+    ///
+    /// Without such a response the connection closes, and it is logged. A request with a body can
+    /// be answered with 101 once the body has come: before, the peer still speaks HTTP.
+    #[doc(alias = "websocket")]
+    pub fn upgrade(seed: <S::Upgrade as Protocol>::Seed) -> Next<S> {
+        Next { step: Step::Upgrade(seed), deadline: Deadline::Never }
+    }
+
+    /// The same answer around another handler and another upgrade: what a handler does with the
+    /// answer of one that it wraps. See [`Routed`](super::Routed) for two handlers beside each
+    /// other, and [`around`](Next::around) for what stands around all calls.
+    #[doc(alias = "middleware")]
+    #[inline]
+    pub fn map<T: Server<Context = S::Context>>(
+        self,
+        handler: impl FnOnce(S) -> T + Send + 'static,
+        upgrade: impl FnOnce(UpgradeSeed<S>) -> UpgradeSeed<T> + Send + 'static,
+    ) -> Next<T>
+    where
+        S: 'static,
+    {
+        let step = match self.step {
+            Step::Receive(state, mode) => Step::Receive(handler(state), mode),
+            Step::Hold(state) => Step::Hold(handler(state)),
+            Step::GoOn(state) => Step::GoOn(handler(state)),
+            Step::WakeAt(state, time) => Step::WakeAt(handler(state), time),
+            Step::Finished => Step::Finished,
+            Step::Fail(status) => Step::Fail(status),
+            Step::Upgrade(seed) => Step::Upgrade(upgrade(seed)),
+            Step::Later(inner) => Step::Later(Box::new(Mapped { inner, handler, upgrade })),
+        };
+        Next { step, deadline: self.deadline }
+    }
+
+    /// The same answer around another handler that upgrades to the same protocol, or to none.
+    #[doc(alias = "middleware")]
+    #[inline]
+    pub fn wrap<T>(self, handler: impl FnOnce(S) -> T + Send + 'static) -> Next<T>
+    where
+        S: 'static,
+        T: Server<Context = S::Context, Upgrade = S::Upgrade>,
+    {
+        self.map(handler, |seed| seed)
+    }
+
+    /// What is still to wait in the handler's place.
+    pub(super) fn later(waits: Box<dyn Later<S>>) -> NextBuilder<S> {
+        NextBuilder { step: Step::Later(waits) }
+    }
+}
+
+/// Waits in the place of a handler that another one has wrapped.
+struct Mapped<S: Server, H, U> {
+    inner: Box<dyn Later<S>>,
+    handler: H,
+    upgrade: U,
+}
+
+impl<S, T, H, U> Later<T> for Mapped<S, H, U>
+where
+    S: Server + 'static,
+    T: Server<Context = S::Context>,
+    H: FnOnce(S) -> T + Send + 'static,
+    U: FnOnce(UpgradeSeed<S>) -> UpgradeSeed<T> + Send + 'static,
+{
+    fn is_ready(&self) -> bool {
+        self.inner.is_ready()
+    }
+
+    fn wakeup(
+        self: Box<Self>,
+        response: &mut Response<'_>,
+        scope: &mut Scope<'_, S::Context>,
+    ) -> Next<T> {
+        let Mapped { inner, handler, upgrade } = *self;
+        inner.wakeup(response, scope).map(handler, upgrade)
+    }
+
+    fn timeout(
+        self: Box<Self>,
+        response: &mut Response<'_>,
+        scope: &mut Scope<'_, S::Context>,
+    ) -> Next<T> {
+        let Mapped { inner, handler, upgrade } = *self;
+        inner.timeout(response, scope).map(handler, upgrade)
+    }
+}
+
+impl<S: Server> From<Reply> for Next<S> {
+    #[inline]
+    fn from(_: Reply) -> Next<S> {
+        Next::finished()
+    }
+}
+
+impl<S: Server> NextBuilder<S> {
+    /// [`timeout`](Server::timeout) is called once the loop's time has reached this.
+    pub fn deadline(self, time: Time) -> Next<S> {
+        self.with(Deadline::At(time))
+    }
+
+    /// The same with a time, or as [`no_deadline`](NextBuilder::no_deadline) without one.
+    pub fn deadline_opt(self, time: Option<Time>) -> Next<S> {
+        self.with(time.map_or(Deadline::Never, Deadline::At))
+    }
+
+    /// The handler's deadline stays as it was. As long as it has said none, that is
+    /// [`Limits::handler_timeout`](crate::Limits::handler_timeout) after the request's head, or
+    /// after what it was last given of the body; while the body comes, only the peer is timed.
+    pub fn keep_deadline(self) -> Next<S> {
+        self.with(Deadline::Keep)
+    }
+
+    /// The handler has no deadline: it promises to finish by other means. The connection's own (a
+    /// slow body, a response that is not taken) stay in force.
+    pub fn no_deadline(self) -> Next<S> {
+        self.with(Deadline::Never)
+    }
+
+    /// The deadline is what was decided elsewhere.
+    pub fn with(self, deadline: Deadline) -> Next<S> {
+        Next { step: self.step, deadline }
+    }
+}
+
+impl<S: Server> fmt::Debug for Step<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Step::Receive(_, mode) => write!(f, "Receive({mode:?})"),
+            Step::Hold(_) => f.write_str("Hold"),
+            Step::GoOn(_) => f.write_str("GoOn"),
+            Step::WakeAt(_, time) => write!(f, "WakeAt({time:?})"),
+            Step::Finished => f.write_str("Finished"),
+            Step::Fail(status) => write!(f, "Fail({status})"),
+            Step::Upgrade(_) => f.write_str("Upgrade"),
+            Step::Later(_) => f.write_str("Later"),
+        }
+    }
+}
+
+impl<S: Server> fmt::Debug for Next<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Next").field("step", &self.step).field("deadline", &self.deadline).finish()
+    }
+}
+
+impl<S: Server> fmt::Debug for NextBuilder<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("NextBuilder").field(&self.step).finish()
+    }
+}
