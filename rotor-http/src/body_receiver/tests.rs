@@ -2,6 +2,10 @@
 
 use std::time::Duration;
 
+use std::sync::Arc;
+
+use rotor_stream::BytesHeld;
+
 use super::*;
 
 fn second(number: u64) -> Time {
