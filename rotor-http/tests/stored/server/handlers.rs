@@ -1,0 +1,121 @@
+//! Handlers that make mistakes with what is stored, and those behind a route.
+
+use std::fs;
+use std::sync::Arc;
+
+use rotor_body::Body;
+use rotor_http::server::{
+    Connection, Head, HttpSeed, Next, NoUpgrade, RecvMode, Response, Route, Routed, Scope, Server,
+    ServerConfig,
+};
+use rotor_http::{MessageError, Status};
+use rotor_stream::testing::Driver;
+
+use super::{Mirror, Sc, Seen, with_length};
+
+/// Asks and has no method that takes it.
+struct Forgets;
+
+impl Server for Forgets {
+    type Context = ();
+    type Seed = ();
+    type Upgrade = NoUpgrade<()>;
+
+    fn headers_received(
+        (): (),
+        _: &Head<'_>,
+        _: &mut Response<'_>,
+        _: &mut Scope<'_, ()>,
+    ) -> Next<Self> {
+        Next::recv(Forgets, RecvMode::Stored { ram_max: 100, max: 100 }).keep_deadline()
+    }
+}
+
+#[test]
+fn a_handler_that_does_not_take_what_it_asked_for_is_a_mistake_of_ours() {
+    let seed = HttpSeed::new((), ServerConfig::new());
+    let mut driver = Driver::<Connection<Forgets>>::new(seed, ());
+    driver.send(&with_length(b"x"));
+    assert!(driver.take_received().starts_with(b"HTTP/1.1 500 "));
+}
+
+/// Writes more of a file than can wait in an output, in chunks.
+struct Writes2To63;
+
+impl Writes2To63 {
+    fn answer(response: &mut Response<'_>) -> Result<(), MessageError> {
+        let file = Arc::new(fs::File::open("/dev/null").expect("it is there"));
+        response.status(Status::OK)?;
+        response.add_chunked()?;
+        response.done_headers()?;
+        response.write_body("hello")?;
+        for length in [u64::MAX, 1 << 63, (1 << 63) - 1, (1 << 63) - 100] {
+            let body = Body::from_file(file.clone(), 0..length);
+            let refused = response.write_stored(&body).expect_err("it cannot wait");
+            assert!(matches!(refused, MessageError::BodyTooLong(_)), "{refused:?}");
+            let count = usize::try_from(length).expect("as many bits");
+            let refused = response.write_file(file.clone(), 0, count).expect_err("nor can this");
+            assert!(matches!(refused, MessageError::BodyTooLong(_)), "{refused:?}");
+        }
+        response.done()
+    }
+}
+
+impl Server for Writes2To63 {
+    type Context = ();
+    type Seed = ();
+    type Upgrade = NoUpgrade<()>;
+
+    fn headers_received(
+        (): (),
+        _: &Head<'_>,
+        response: &mut Response<'_>,
+        _: &mut Scope<'_, ()>,
+    ) -> Next<Self> {
+        Writes2To63::answer(response).expect("only what is too long is refused");
+        Next::finished()
+    }
+}
+
+#[test]
+fn more_of_a_file_than_can_wait_is_refused_and_nothing_of_it_written() {
+    let seed = HttpSeed::new((), ServerConfig::new());
+    let mut driver = Driver::<Connection<Writes2To63>>::new(seed, ());
+    driver.send(b"GET / HTTP/1.1\r\nHost: h\r\n\r\n");
+    let received = driver.take_received();
+    let text = String::from_utf8_lossy(&received);
+    assert!(text.ends_with("\r\n\r\n5\r\nhello\r\n0\r\n\r\n"), "{text}");
+}
+
+/// Everything is for the second.
+struct ToSecond;
+
+/// Is never asked.
+struct Nobody;
+
+impl Server for Nobody {
+    type Context = Seen;
+    type Seed = ();
+    type Upgrade = NoUpgrade<Seen>;
+
+    fn headers_received((): (), _: &Head<'_>, _: &mut Response<'_>, _: Sc<'_, '_>) -> Next<Self> {
+        Next::fail(Status::NOT_FOUND)
+    }
+}
+
+impl Route for ToSecond {
+    type First = Nobody;
+    type Second = Mirror;
+
+    fn is_first(_: &Head<'_>) -> bool {
+        false
+    }
+}
+
+#[test]
+fn a_handler_behind_a_route_gets_its_body_too() {
+    let seed = HttpSeed::new(((), ()), ServerConfig::new());
+    let mut driver = Driver::<Connection<Routed<ToSecond>>>::new(seed, Seen::default());
+    driver.send(&with_length(b"hello"));
+    assert!(driver.take_received().ends_with(b"\r\n\r\nhello"));
+}

@@ -1,0 +1,172 @@
+//! Who waits for whom: the peer, the disk, the handler.
+
+use std::time::Duration;
+
+use rotor_http::server::ServerConfig;
+use rotor_http::{BodyError, Limits};
+
+use super::{Wish, answer, driver, driver_with, head, in_chunks, take_answer, until, with_length};
+use crate::place::{Place, SlowDisk, octets, wait_until_empty};
+
+#[test]
+fn a_peer_that_waits_is_told_to_send_when_its_file_is_open() {
+    let place = Place::new();
+    let mut disk = SlowDisk::new();
+    let spool = place.config().pool(disk.pool.clone()).open().expect("it can be written");
+    let mut driver = driver(&spool);
+    driver.send(&head("Content-Length: 10000\r\nExpect: 100-continue"));
+    assert_eq!(driver.received_len(), 0, "there may be no space for it");
+    // It is not late: the disk is.
+    driver.advance(Duration::from_secs(50));
+    assert_eq!(driver.received_len(), 0);
+    disk.let_go();
+    until(&mut driver, |driver| driver.received_len() > 0);
+    assert_eq!(driver.take_received(), b"HTTP/1.1 100 Continue\r\n\r\n");
+    driver.send(&octets(10_000));
+    assert_eq!(answer(&mut driver), (200, octets(10_000)));
+    // One that fits into memory waits for nothing.
+    disk.hold();
+    driver.send(&head("Content-Length: 1000\r\nExpect: 100-continue"));
+    assert_eq!(driver.take_received(), b"HTTP/1.1 100 Continue\r\n\r\n");
+    driver.send(&octets(1_000));
+    assert_eq!(answer(&mut driver), (200, octets(1_000)));
+}
+
+#[test]
+fn a_disk_that_is_behind_holds_the_peer_who_is_not_timed_for_it() {
+    let place = Place::new();
+    let mut disk = SlowDisk::new();
+    let spool = place.config().pool(disk.pool.clone()).open().expect("it can be written");
+    let mut driver = driver(&spool);
+    let body = octets(200_000);
+    driver.send(&with_length(&body));
+    assert_eq!(spool.unwritten_bytes(), 0, "nothing is taken before there is a file");
+    let unread = driver.peer().unread_len();
+    assert!(unread > 100_000, "{unread}");
+    for _ in 0..50 {
+        driver.advance(Duration::from_secs(1));
+    }
+    assert_eq!(driver.peer().unread_len(), unread);
+    disk.let_go();
+    until(&mut driver, |driver| driver.peer().unread_len() < unread);
+    assert_eq!(answer(&mut driver), (200, body.clone()));
+    // Nor while it writes: two pieces, and what was read with them.
+    disk.hold();
+    driver.send(&in_chunks(&body, 2_000));
+    driver.settle();
+    assert!(driver.peer().unread_len() > 100_000);
+    driver.advance(Duration::from_secs(50));
+    disk.let_go();
+    assert_eq!(answer(&mut driver), (200, body));
+    assert_eq!(driver.context().errors, []);
+}
+
+#[test]
+fn a_disk_that_does_nothing_at_all_is_the_handler_s_and_answered_with_503() {
+    let place = Place::new();
+    let mut disk = SlowDisk::new();
+    let spool = place.config().pool(disk.pool.clone()).open().expect("it can be written");
+    let limits = Limits::new().handler_timeout(Duration::from_secs(7));
+    let mut driver = driver_with(ServerConfig::new().limits(limits).spool(spool.clone()));
+    driver.send(&with_length(&octets(10_000)));
+    driver.advance(Duration::from_secs(6));
+    assert_eq!(driver.received_len(), 0);
+    driver.advance(Duration::from_secs(2));
+    assert!(driver.take_received().starts_with(b"HTTP/1.1 503 "));
+    disk.let_go();
+    wait_until_empty(&spool);
+    assert!(place.is_empty());
+}
+
+#[test]
+fn a_slow_peer_is_slow_where_the_disk_is_not() {
+    let place = Place::new();
+    let spool = place.spool();
+    let mut driver = driver(&spool);
+    driver.send(&head("Content-Length: 10000"));
+    driver.send(&octets(100));
+    until(&mut driver, |driver| driver.peer().unread_len() == 0);
+    driver.advance(Duration::from_secs(30));
+    let mut received = driver.take_received();
+    assert!(received.starts_with(b"HTTP/1.1 408 "), "{:?}", take_answer(&mut received));
+    assert_eq!(driver.context().errors, [BodyError::TooSlow]);
+    wait_until_empty(&spool);
+}
+
+#[test]
+fn a_handler_is_woken_and_may_hold_the_body_while_it_is_stored() {
+    let place = Place::new();
+    let mut disk = SlowDisk::new();
+    let spool = place.config().pool(disk.pool.clone()).open().expect("it can be written");
+    let mut driver = driver(&spool);
+    let body = octets(100_000);
+    driver.send(&head("Content-Length: 100000"));
+    disk.let_go();
+    driver.send(&body[..1]);
+    until(&mut driver, |driver| driver.peer().unread_len() == 0);
+    disk.hold();
+    driver.send(&body[1..]);
+    let unread = driver.peer().unread_len();
+    assert!(unread > 10_000, "{unread}");
+    // While the disk is behind, so that either has to let it go.
+    driver.context_mut().wish = Wish::Hold;
+    let notifier = driver.context().notifier.clone().expect("the handler is there");
+    let before = driver.context().wakeups;
+    notifier.wakeup();
+    until(&mut driver, |driver| driver.context().wakeups > before);
+    disk.let_go();
+    until(&mut driver, |_| spool.unwritten_bytes() == 0);
+    for _ in 0..100 {
+        driver.settle();
+    }
+    assert_eq!(driver.peer().unread_len(), unread, "the handler wants nothing");
+    // And the other way round: the disk is behind when the handler wants more.
+    driver.context_mut().wish = Wish::More;
+    notifier.wakeup();
+    assert_eq!(answer(&mut driver), (200, body));
+}
+
+#[test]
+fn a_peer_that_waits_is_told_to_send_when_a_handler_goes_on_that_held() {
+    let place = Place::new();
+    let mut disk = SlowDisk::new();
+    let spool = place.config().pool(disk.pool.clone()).open().expect("it can be written");
+    let mut driver = driver(&spool);
+    driver.send(&head("Content-Length: 10000\r\nExpect: 100-continue"));
+    let notifier = driver.context().notifier.clone().expect("the handler is there");
+    // It holds before the file is open.
+    driver.context_mut().wish = Wish::Hold;
+    notifier.wakeup();
+    driver.settle();
+    assert_eq!(driver.context().wakeups, 1);
+    disk.let_go();
+    // The file is open once the thread that opens it has told of it: the handler is woken again.
+    until(&mut driver, |driver| driver.context().wakeups > 1);
+    assert_eq!(driver.received_len(), 0, "the handler wants nothing");
+    driver.context_mut().wish = Wish::More;
+    notifier.wakeup();
+    driver.settle();
+    assert_eq!(driver.take_received(), b"HTTP/1.1 100 Continue\r\n\r\n");
+    driver.send(&octets(10_000));
+    assert_eq!(answer(&mut driver), (200, octets(10_000)));
+}
+
+#[test]
+fn a_request_behind_one_that_is_stored_waits_for_it() {
+    let place = Place::new();
+    let mut disk = SlowDisk::new();
+    let spool = place.config().pool(disk.pool.clone()).open().expect("it can be written");
+    let mut driver = driver(&spool);
+    let mut both = with_length(&octets(9_000));
+    both.extend(with_length(b"second"));
+    driver.send(&both);
+    assert_eq!(driver.received_len(), 0);
+    disk.let_go();
+    let mut received = Vec::new();
+    until(&mut driver, |driver| {
+        received.extend(driver.take_received());
+        received.ends_with(b"second")
+    });
+    assert_eq!(take_answer(&mut received), Some((200, octets(9_000))));
+    assert_eq!(take_answer(&mut received), Some((200, b"second".to_vec())));
+}
