@@ -23,6 +23,16 @@ pub trait Destination<S: StreamSocket, C>: 'static {
         false
     }
 
+    /// Returns the same destination, to which connections do not offer this protocol and offer
+    /// another, as [`StreamSocket::without`] of its targets. Default: none.
+    fn without(self, protocol: &[u8]) -> Option<Self>
+    where
+        Self: Sized,
+    {
+        let _ = protocol;
+        None
+    }
+
     /// Begins to find out where that is. Called for each new attempt to connect, so a name is asked
     /// for anew each time.
     #[doc(alias = "find")]
@@ -145,6 +155,13 @@ where
             Either::A(destination) => destination.may_agree_on(protocol),
             Either::B(destination) => destination.may_agree_on(protocol),
         }
+    }
+
+    fn without(self, protocol: &[u8]) -> Option<Self> {
+        Some(match self {
+            Either::A(destination) => Either::A(destination.without(protocol)?),
+            Either::B(destination) => Either::B(destination.without(protocol)?),
+        })
     }
 
     fn resolve(&self, scope: &Scope<'_, C>) -> Resolution<Either<A::Target, B::Target>> {

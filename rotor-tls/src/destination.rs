@@ -17,6 +17,10 @@ where
         self.offers(protocol)
     }
 
+    fn without(self, protocol: &[u8]) -> Option<Self> {
+        TlsTarget::without(self, protocol)
+    }
+
     fn resolve(&self, scope: &Scope<'_, C>) -> Resolution<TlsTarget<S::Target>> {
         let server = self.with_address(());
         self.address().resolve(scope).map(move |address| server.with_address(address))

@@ -115,8 +115,10 @@ fn check_answer(
 ///
 /// Whoever asked is told how the handshake went: [`Opened`], or the [`Refusal`]. The WebSocket then
 /// goes on by itself, with its handler; it takes no place of the pool any more. On a connection of
-/// HTTP/2 it is a stream among others (RFC 8441), and one of those that the connection may have; a
-/// server that does not offer that answers as to any GET: [`Refusal::Status`].
+/// HTTP/2 it is a stream among others (RFC 8441), and one of those that the connection may have. To a
+/// server that does not offer that, a pool makes a connection whose handshake offers HTTP/1.1 alone,
+/// where its own had that to offer beside `h2`; elsewhere (prior knowledge, a client that offers `h2`
+/// only) such a server answers as to any GET: [`Refusal::Status`].
 ///
 /// ```
 /// # mod rotor { pub use rotor_core::*; pub use rotor_http as http; pub use rotor_websocket as websocket; }

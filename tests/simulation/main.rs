@@ -38,3 +38,4 @@ mod unix;
 mod uploads;
 mod waiting;
 mod websocket;
+mod websocket_over_tls;

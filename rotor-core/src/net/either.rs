@@ -91,6 +91,13 @@ impl<A: StreamSocket, B: StreamSocket> StreamSocket for Either<A, B> {
         }
     }
 
+    fn without(target: Self::Target, protocol: &[u8]) -> Option<Self::Target> {
+        Some(match target {
+            Either::A(target) => Either::A(A::without(target, protocol)?),
+            Either::B(target) => Either::B(B::without(target, protocol)?),
+        })
+    }
+
     fn shutdown(&mut self, how: Shutdown) -> io::Result<()> {
         both!(self, socket => socket.shutdown(how))
     }

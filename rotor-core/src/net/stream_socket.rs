@@ -46,6 +46,14 @@ pub trait StreamSocket: Read + Write + Source + Sized + 'static {
         false
     }
 
+    /// Returns the same target, to which connections do not offer this protocol in their handshakes,
+    /// and offer another: the same each time, so that they can be shared. `None` where it is not
+    /// offered, or nothing else is. Default: none.
+    fn without(target: Self::Target, protocol: &[u8]) -> Option<Self::Target> {
+        let _ = (target, protocol);
+        None
+    }
+
     /// Ends one direction or both. `Write` tells the peer that no more will come.
     ///
     /// # Errors

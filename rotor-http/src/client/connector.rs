@@ -32,6 +32,15 @@ pub trait Connector<C>: 'static {
         false
     }
 
+    /// Returns where the same server is asked over HTTP/1.1 alone, because the handshake offers
+    /// nothing else: for a request that is to go on in another protocol, where the connections that
+    /// speak HTTP/2 have none (RFC 8441 §3). The same each time, so that connections are shared. Default: nowhere, and such a
+    /// request is made without.
+    fn without_http2(origin: &Self::Origin) -> Option<Self::Origin> {
+        let _ = origin;
+        None
+    }
+
     /// Begins to connect. An error of the answer says why connecting could not even begin.
     fn connect<P: Protocol<Context = C>>(
         origin: &Self::Origin,
@@ -55,6 +64,10 @@ where
 
     fn may_multiplex(origin: &S::Target) -> bool {
         S::may_agree_on(origin, b"h2")
+    }
+
+    fn without_http2(origin: &S::Target) -> Option<S::Target> {
+        S::without(origin.clone(), b"h2")
     }
 
     fn connect<P: Protocol<Context = C>>(
@@ -85,6 +98,10 @@ where
 
     fn may_multiplex(origin: &T) -> bool {
         origin.may_agree_on(b"h2")
+    }
+
+    fn without_http2(origin: &T) -> Option<T> {
+        origin.clone().without(b"h2")
     }
 
     fn connect<P: Protocol<Context = C>>(

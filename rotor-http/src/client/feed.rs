@@ -39,6 +39,22 @@ pub trait Feed<K: Client>: Sized {
         let _ = (room, scope);
     }
 
+    /// Whether there is a way to the same server over HTTP/1.1 alone: for a request that asks for
+    /// another protocol, where this connection speaks HTTP/2 and has none (RFC 8441 §3).
+    ///
+    /// Default: there is none, and the request is made as if it had not asked.
+    fn has_http1(&self) -> bool {
+        false
+    }
+
+    /// Such a request, nothing of which was sent, to be made there. Called where there [is
+    /// one](Feed::has_http1). The connection goes on.
+    ///
+    /// Default: [`give_back`](Feed::give_back).
+    fn give_to_http1(&mut self, job: Job<K>, scope: &mut Scope<'_, K::Context>) {
+        self.give_back(job, scope);
+    }
+
     /// There is no connection. The last call.
     fn not_connected(self, error: Fatal, scope: &mut Scope<'_, K::Context>);
 }

@@ -21,6 +21,7 @@ use crate::h2::{FloodLimits, Rate};
 #[must_use]
 pub struct Http2Config {
     pub(super) prior_knowledge: bool,
+    pub(super) connect_protocol: bool,
     pub(super) streams_max: u32,
     pub(super) stream_window: u32,
     pub(super) connection_window: u32,
@@ -37,6 +38,7 @@ impl Http2Config {
     pub const fn new() -> Http2Config {
         Http2Config {
             prior_knowledge: false,
+            connect_protocol: true,
             streams_max: 100,
             stream_window: 64 << 10,
             connection_window: 1 << 20,
@@ -52,6 +54,15 @@ impl Http2Config {
                 small_data: Rate { burst: 100_000, per_second: 100_000 },
             },
         }
+    }
+
+    /// Whether streams may go on in other protocols (RFC 8441), where there is a
+    /// [`Server::Upgrade`](super::Server::Upgrade). Default: yes. Without, clients that want one come
+    /// over HTTP/1.1: for what stands behind that knows nothing of it.
+    #[doc(alias = "SETTINGS_ENABLE_CONNECT_PROTOCOL")]
+    pub fn connect_protocol(mut self, yes: bool) -> Http2Config {
+        self.connect_protocol = yes;
+        self
     }
 
     /// Whether a connection that negotiated nothing may begin in HTTP/2 at once, by its preface
@@ -189,6 +200,7 @@ impl fmt::Debug for Http2Config {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Http2Config")
             .field("prior_knowledge", &self.prior_knowledge)
+            .field("connect_protocol", &self.connect_protocol)
             .field("streams_max", &self.streams_max)
             .field("stream_window", &self.stream_window)
             .field("connection_window", &self.connection_window)

@@ -94,6 +94,12 @@ impl<A> TlsTarget<A> {
         self.client.offers(protocol)
     }
 
+    /// The same server, asked by a client that offers all protocols but this one, if there are such.
+    pub(crate) fn without(self, protocol: &[u8]) -> Option<TlsTarget<A>> {
+        let client = self.client.without(protocol)?;
+        Some(TlsTarget { client, ..self })
+    }
+
     /// Returns the address.
     pub fn address(&self) -> &A {
         &self.address

@@ -1,7 +1,8 @@
 //! `TlsClient`: a client's settings, for all its connections.
 
+use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use rustls::ClientConfig;
 
@@ -21,6 +22,17 @@ pub struct TlsClient {
 pub(super) struct Shared {
     pub(super) config: Arc<ClientConfig>,
     counters: Arc<TlsCounters>,
+    /// The same client with fewer protocols to offer, by what those are: made once each, so that
+    /// connections to the same target can be shared.
+    with_fewer: Mutex<BTreeMap<Protocols, Arc<Shared>>>,
+}
+
+type Protocols = Vec<Vec<u8>>;
+
+impl Shared {
+    fn new(config: ClientConfig, counters: Arc<TlsCounters>) -> Arc<Shared> {
+        Arc::new(Shared { config: Arc::new(config), counters, with_fewer: Mutex::default() })
+    }
 }
 
 impl TlsClient {
@@ -29,14 +41,31 @@ impl TlsClient {
         self.shared.config.alpn_protocols.iter().any(|own| own == protocol)
     }
 
+    /// The same client, but that it offers all protocols but this one; `None` where it does not offer
+    /// this, or no other: who offers none says nothing of what it wants.
+    pub(super) fn without(&self, protocol: &[u8]) -> Option<TlsClient> {
+        let offered = &self.shared.config.alpn_protocols;
+        let left: Protocols = offered.iter().filter(|own| *own != protocol).cloned().collect();
+        if left.is_empty() || left.len() == offered.len() {
+            return None;
+        }
+        // Nothing is left half-done under the lock.
+        let mut known = self.shared.with_fewer.lock().unwrap_or_else(PoisonError::into_inner);
+        let shared = known.entry(left.clone()).or_insert_with(|| {
+            let mut config = ClientConfig::clone(&self.shared.config);
+            config.alpn_protocols = left;
+            Shared::new(config, self.shared.counters.clone())
+        });
+        Some(TlsClient { shared: shared.clone() })
+    }
+
     /// A client with these settings.
     ///
     /// # Errors
     ///
     /// What is wrong with them, and what to do about it.
     pub fn new(config: TlsClientConfig) -> Result<TlsClient, TlsConfigError> {
-        let shared = Shared { config: Arc::new(config.build()?), counters: Arc::default() };
-        Ok(TlsClient { shared: Arc::new(shared) })
+        Ok(TlsClient { shared: Shared::new(config.build()?, Arc::default()) })
     }
 
     /// Returns what all connections of this client count.

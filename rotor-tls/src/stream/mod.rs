@@ -187,6 +187,10 @@ impl<S: StreamSocket> StreamSocket for TlsStream<S> {
         target.offers(protocol)
     }
 
+    fn without(target: TlsTarget<S::Target>, protocol: &[u8]) -> Option<TlsTarget<S::Target>> {
+        target.without(protocol)
+    }
+
     fn handshake<C>(&mut self, scope: &Scope<'_, C>) -> io::Result<()> {
         self.inner.handshake(scope)?;
         let opening = match mem::replace(&mut self.state, State::Failed(Buf::new())) {

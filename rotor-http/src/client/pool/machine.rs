@@ -60,6 +60,7 @@ impl<K: Client, N: Connector<K::Context>> PoolMachine<K, N> {
             manager: scope.notifier(),
             is_given_back: AtomicBool::new(false),
             config: Arc::new(client),
+            without_http2: N::without_http2,
         });
         let manager = Manager::new(config, calls, shared);
         (Pool { service }, Response::ok(PoolMachine { kind: Kind::Manager(Box::new(manager)) }))

@@ -49,12 +49,16 @@ impl<K: Client, O: Ord + Clone> Feed<K> for Member<K, O> {
     }
 
     fn give_back(&mut self, job: Job<K>, scope: &mut Scope<'_, K::Context>) {
-        let Some((job, bytes)) = self.shared.weigh(job, scope) else { return };
-        self.shared.origins().add_repeated(self.origin.clone(), job, bytes);
-        // Its deadline may be earlier than any that the manager knows.
-        self.shared.is_given_back.store(true, Relaxed);
-        // A connection of HTTP/2 may go on.
-        self.shared.manager.wakeup();
+        self.give_to(self.origin.clone(), job, scope);
+    }
+
+    fn has_http1(&self) -> bool {
+        (self.shared.without_http2)(&self.origin).is_some()
+    }
+
+    fn give_to_http1(&mut self, job: Job<K>, scope: &mut Scope<'_, K::Context>) {
+        let origin = (self.shared.without_http2)(&self.origin);
+        self.give_to(origin.unwrap_or_else(|| self.origin.clone()), job, scope);
     }
 
     fn not_connected(self, error: Fatal, scope: &mut Scope<'_, K::Context>) {
@@ -62,6 +66,18 @@ impl<K: Client, O: Ord + Clone> Feed<K> for Member<K, O> {
         if let Some(job) = job {
             job.fail(ClientError::NotConnected(error), self.shared.config.count(), scope);
         }
+    }
+}
+
+impl<K: Client, O: Ord + Clone> Member<K, O> {
+    /// Has the request made anew, there.
+    fn give_to(&self, origin: O, job: Job<K>, scope: &mut Scope<'_, K::Context>) {
+        let Some((job, bytes)) = self.shared.weigh(job, scope) else { return };
+        self.shared.origins().add_repeated(origin, job, bytes);
+        // Its deadline may be earlier than any that the manager knows.
+        self.shared.is_given_back.store(true, Relaxed);
+        // A connection of HTTP/2 may go on.
+        self.shared.manager.wakeup();
     }
 }
 

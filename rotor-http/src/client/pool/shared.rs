@@ -18,6 +18,8 @@ pub(super) struct Shared<K: Client, O> {
     /// yet.
     pub(super) is_given_back: AtomicBool,
     pub(super) config: Arc<ClientConfig>,
+    /// Where the same server is asked over HTTP/1.1 alone.
+    pub(super) without_http2: fn(&O) -> Option<O>,
 }
 
 impl<K: Client, O> Shared<K, O> {

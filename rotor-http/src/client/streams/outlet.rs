@@ -14,6 +14,7 @@ use crate::h2::StreamEvent;
 use crate::h2::field_text::encode_trailers;
 use crate::h2::frame::{FRAME_HEADER_BYTES, PAYLOAD_BYTES_MAX, flag, kind};
 use crate::h2::frame_writer::frame_header;
+use crate::no_upgrade::is_possible;
 use crate::tunnel::Event;
 
 /// A frame of fewer octets is not made only because there is no room for more.
@@ -25,6 +26,9 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
         self.waits_for_room = false;
         while let Some(key) = self.schedule.next_stream() {
             let Some(at) = self.find(key) else { break };
+            if self.goes_by_http1(at, io) {
+                continue;
+            }
             if !self.send(at, io) {
                 self.waits_for_room = true;
                 break;
@@ -65,6 +69,25 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
         } else {
             self.schedule.remove(child.key, PRIORITY);
         }
+    }
+
+    /// Whether the request, which is about to be sent, goes another way: it asks for what cannot be
+    /// asked for here, and can be over HTTP/1.1. Then it has gone.
+    fn goes_by_http1(&mut self, at: usize, io: &mut Io<'_, '_, '_, K::Context>) -> bool {
+        let child = &mut self.children[at];
+        // First what is so for nearly none.
+        if child.stream.is_some() || !child.offers_upgrade() || !is_possible::<K::Upgrade>() {
+            return false;
+        }
+        let may_ask = self.peer.connect_protocol && names_one_protocol(child.output.front());
+        if may_ask || !self.feed.has_http1() {
+            return false;
+        }
+        let job = child.exchange.as_mut().and_then(|exchange| exchange.take_back(io.config));
+        let Some(job) = job else { return false };
+        self.feed.give_to_http1(*job, io.scope);
+        self.drop_exchange(at, io);
+        true
     }
 
     /// Sends one frame of a child (of a head, all its frames); false where there is no room.

@@ -166,7 +166,7 @@ impl<S: Server> Streams<S> {
             (setting::ENABLE_CONNECT_PROTOCOL, 1),
         ];
         // The last only where there is a protocol.
-        let count = pairs.len() - usize::from(!is_possible::<S::Upgrade>());
+        let count = pairs.len() - usize::from(!offers_protocols::<S>(io.config));
         frame_writer::settings(&pairs[..count], &mut settings);
         let mut streams = Streams {
             seed,
@@ -336,6 +336,11 @@ impl<S: Server> Streams<S> {
     fn note_deadline(&mut self, time: Time) {
         self.until = self.until.min(time);
     }
+}
+
+/// Whether streams may go on in other protocols.
+fn offers_protocols<S: Server>(config: &ServerConfig) -> bool {
+    is_possible::<S::Upgrade>() && config.http2_ref().connect_protocol
 }
 
 /// Octets of fields that a request may have, with 32 for each field.

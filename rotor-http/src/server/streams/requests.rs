@@ -6,7 +6,7 @@ use rotor_core::{Panicked, Phase, Time};
 use rotor_stream::{Buf, Output, RateWatch};
 
 use super::child::Child;
-use super::{Going, Streams};
+use super::{Going, Streams, offers_protocols};
 use crate::flow::{Flow, Wait};
 use crate::h1::framing::Body;
 use crate::h1::head::RequestHead;
@@ -14,7 +14,6 @@ use crate::h1::request_semantics::RequestSemantics;
 use crate::h1::response::{Ending, ReplyTo, ResponseState};
 use crate::h2::request::{Asks, CheckedRequest, Refusal, is_head};
 use crate::h2::{ErrorCode, Nuisance, Priority, ReceiveWindow, SendWindow, StreamState, Violation};
-use crate::no_upgrade::is_possible;
 use crate::semantics::status::Status;
 use crate::semantics::version::Version;
 use crate::server::counters::Counters;
@@ -67,7 +66,7 @@ impl<S: Server> Streams<S> {
         let request = match CheckedRequest::check(
             &mut self.list,
             io.config.limits_ref(),
-            is_possible::<S::Upgrade>(),
+            offers_protocols::<S>(io.config),
         ) {
             Ok(request) => request,
             Err(Refusal::Malformed(why)) => {
