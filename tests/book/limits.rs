@@ -87,6 +87,7 @@ const CHOICES: &[&str] = &[
     "tcp_only",
     // Http2Config
     "prior_knowledge",
+    "connect_protocol",
     "floods",
     // SpoolConfig
     "directory",
