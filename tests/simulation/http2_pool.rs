@@ -44,7 +44,9 @@ fn configs(
         .connection_window(WINDOW)
         .streams_max(7)
         .settings_timeout(SLOW);
-    let limits = http_pool::limits();
+    // The preface stands in one record of TLS with what was written behind it, of up to 16 KiB, and is
+    // not seen before that is whole.
+    let limits = http_pool::limits().head_timeout(SLOW);
     let counters = Arc::new(server::Counters::default());
     let counted = counters.clone();
     let config = move || {

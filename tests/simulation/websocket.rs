@@ -155,6 +155,7 @@ impl Handler for Talks {
 /// Has one conversation after the other, until so many have come to their end.
 struct Caller {
     server: SocketAddr,
+    patience: Duration,
     future: Option<(Future<ClientResult<Dial<Talks>>>, Busy)>,
     /// How many had ended, in whatever way, when it looked last.
     seen: u32,
@@ -163,9 +164,8 @@ struct Caller {
 
 impl Caller {
     fn call(mut self, scope: &mut Scope<'_, World>) -> Response<Self, Infallible> {
-        let config = WebSocketConfig::new().deflate(Deflate::new()).share();
-        let dial = Dial::new("/", "server", scope.notifier(), config);
-        let deadline = scope.now() + Duration::from_secs(60);
+        let dial = Dial::new("/", "server", scope.notifier(), config(self.patience));
+        let deadline = scope.now() + self.patience.max(Duration::from_secs(60));
         let asked = scope.pool.ask_until(self.server, dial, deadline, scope);
         self.future = Some((asked.expect("few are asked at a time"), Busy::new(scope)));
         Response::ok(self)
@@ -227,15 +227,23 @@ rotor_compose! {
     }
 }
 
+/// Both sides wait for so long for an answer to a ping.
+fn config(patience: Duration) -> Arc<WebSocketConfig> {
+    WebSocketConfig::new().deflate(Deflate::new()).pong_within(patience).share()
+}
+
 /// How long an acknowledgement may take on a network that passes 64 octets in a fifth of a second.
 const SLOW: Duration = Duration::from_secs(100);
 
 /// Over HTTP/1.1, or on streams of HTTP/2.
 fn converse(sim: &mut Sim, http2: bool) -> Result<(), BoxError> {
+    // A connection of HTTP/2 goes on with what was said on streams that were given up, 64 KiB of it, ahead of
+    // what is said now: who gives up as soon as on a connection of its own says nothing else any more.
+    let patience = if http2 { 3 * SLOW } else { Duration::from_secs(20) };
     let server = sim.host("server", move |boot| {
         let mut creator: Loop<HttpAccept<Site<()>, SimTcpListener>, _> = boot.new_loop()?;
         let address = SocketAddr::new(boot.address(), PORT);
-        let config = WebSocketConfig::new().deflate(Deflate::new()).share();
+        let config = config(patience);
         let of_http2 = server::Http2Config::new().prior_knowledge(true).settings_timeout(SLOW);
         let http = ServerConfig::new().limits(limits()).http2(of_http2);
         let seed = HttpSeed::<Site<()>>::new(config, http);
@@ -269,7 +277,7 @@ fn converse(sim: &mut Sim, http2: bool) -> Result<(), BoxError> {
     sim.protect(clients);
     let call = |sim: &mut Sim, wanted: u32| {
         let added = sim.with(clients, |instance| {
-            let caller = Caller { server: address, future: None, seen: 0, wanted };
+            let caller = Caller { server: address, patience, future: None, seen: 0, wanted };
             let response = |scope: &mut Scope<'_, World>| {
                 Response::ok(Machines::Caller(caller)).deadline(scope.now())
             };
@@ -284,7 +292,8 @@ fn converse(sim: &mut Sim, http2: bool) -> Result<(), BoxError> {
     let wanted = CONVERSATIONS.max(lock(&log).finished) + 2;
     call(sim, wanted);
     let seen = log.clone();
-    sim.eventually(Duration::from_secs(600), move |_| {
+    // A network that passes 64 octets in a fifth of a second is half an hour at what both say.
+    sim.eventually(Duration::from_secs(1_800), move |_| {
         let log = lock(&seen);
         log.finished >= wanted || !log.wrong.is_empty()
     })?;
