@@ -26,6 +26,8 @@ pub(crate) enum Step {
     Memory,
     /// Registering the buffers.
     Buffers,
+    /// io_uring_enter(2), with the first operation.
+    Enter,
     /// The waker's descriptor.
     Waker,
     /// An operation that the kernel does not know, by its name.
@@ -49,18 +51,21 @@ impl Refused {
             (_, Some(Errno::PERM), Some(1)) => {
                 "the sysctl kernel.io_uring_disabled is 1: only kernel.io_uring_group may use it"
             }
-            (Step::Setup, Some(Errno::PERM | Errno::ACCESS), _) => {
+            // A filter may forbid any of the three calls, and mostly forbids all.
+            (_, Some(Errno::PERM | Errno::ACCESS), _) => {
                 "a seccomp filter forbids it (that of a container, for one)"
             }
-            (Step::Setup, Some(Errno::NOSYS), _) => {
+            (_, Some(Errno::NOSYS), _) => {
                 "the kernel was built without it, or a seccomp filter hides it"
             }
             (Step::Setup, Some(Errno::INVAL), _)
             | (Step::Operation(_) | Step::Feature(_), ..)
             | (Step::Buffers, Some(Errno::INVAL), _) => "Linux 6.1 or later is needed",
-            (_, Some(Errno::NOMEM), _) => {
-                "there is no memory to lock: raise RLIMIT_MEMLOCK, or make the ring smaller"
+            // The queues are locked memory of the user's, over all rings; the buffers are not.
+            (Step::Setup | Step::Buffers, Some(Errno::NOMEM), _) => {
+                "there is no memory to lock: raise RLIMIT_MEMLOCK, or make the queues smaller"
             }
+            (_, Some(Errno::NOMEM), _) => "there is no memory: make its buffers fewer or smaller",
             (_, Some(Errno::MFILE | Errno::NFILE), _) => {
                 "no descriptor is left: raise RLIMIT_NOFILE"
             }
@@ -84,6 +89,7 @@ impl fmt::Display for Step {
             Step::Setup => f.write_str("a ring"),
             Step::Memory => f.write_str("memory for its buffers"),
             Step::Buffers => f.write_str("a ring of buffers"),
+            Step::Enter => f.write_str("a first call"),
             Step::Waker => f.write_str("a descriptor to be woken by"),
             Step::Operation(name) => write!(f, "the operation {name}"),
             Step::Feature(name) => write!(f, "the feature {name}"),
@@ -125,8 +131,11 @@ mod tests {
             (of(Step::Setup, Errno::INVAL, None), "Linux 6.1"),
             (of(Step::Setup, Errno::NOMEM, None), "RLIMIT_MEMLOCK"),
             (of(Step::Setup, Errno::MFILE, None), "RLIMIT_NOFILE"),
-            (of(Step::Memory, Errno::NOMEM, None), "RLIMIT_MEMLOCK"),
+            (of(Step::Memory, Errno::NOMEM, None), "make its buffers fewer"),
             (of(Step::Buffers, Errno::INVAL, None), "Linux 6.1"),
+            (of(Step::Buffers, Errno::PERM, Some(0)), "seccomp"),
+            (of(Step::Enter, Errno::PERM, Some(0)), "a first call: a seccomp filter"),
+            (of(Step::Enter, Errno::NOSYS, Some(0)), "hides it"),
             (of(Step::Waker, Errno::MFILE, None), "RLIMIT_NOFILE"),
             (of(Step::Operation("ACCEPT"), Errno::OPNOTSUPP, None), "the operation ACCEPT"),
             (of(Step::Feature("NODROP"), Errno::OPNOTSUPP, None), "the feature NODROP"),

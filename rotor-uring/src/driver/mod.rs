@@ -85,7 +85,7 @@ impl Driver {
         };
         driver.watch_waker();
         // Now, so that what refuses it is known at once.
-        driver.ring.enter(Wait::Poll).map_err(Refused::at(Step::Waker))?;
+        driver.ring.enter(Wait::Poll).map_err(Refused::at(Step::Enter))?;
         Ok(driver)
     }
 

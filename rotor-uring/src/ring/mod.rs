@@ -63,6 +63,8 @@ struct Held {
     sends: Slots<InFlight>,
     /// Operations that were handed over, and whose last completion was not taken.
     outstanding: usize,
+    /// The kernel has taken a call: before that it has none of our memory.
+    was_entered: bool,
     stats: UringStats,
 }
 
@@ -78,6 +80,7 @@ impl Ring {
             provided: Some(provided),
             sends: Slots::new(),
             outstanding: 0,
+            was_entered: false,
             stats: UringStats::default(),
         };
         Ring { ring, held, backlog: VecDeque::new() }
@@ -187,6 +190,7 @@ impl Ring {
             }
             let is_last = self.refill();
             let result = self.enter_once(if is_last { wait } else { Wait::Poll });
+            self.held.was_entered |= result.is_ok();
             match result {
                 Ok(()) if is_last => return Ok(()),
                 Ok(()) => {}
@@ -319,7 +323,7 @@ impl Lender for Ring {
 impl Drop for Ring {
     fn drop(&mut self) {
         self.end();
-        if self.held.outstanding > 0 {
+        if self.held.outstanding > 0 && self.held.was_entered {
             log::error!(
                 "the kernel did not let go of {} operations of a ring: their memory is not freed",
                 self.held.outstanding

@@ -1,0 +1,277 @@
+//! Systems that really refuse: a seccomp filter on the thread of the test, and limits on a process
+//! of its own. The program runs on mio, and the log has one line that says why.
+#![cfg(target_os = "linux")]
+#![forbid(unsafe_code)]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "a filter is for one thread; the other end is no machine"
+)]
+
+use std::cell::RefCell;
+use std::env;
+use std::error::Error;
+use std::fs;
+use std::io::{self, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::os::fd::AsRawFd;
+use std::process::Command;
+use std::sync::Once;
+use std::thread;
+use std::time::Duration;
+
+use rotor::net::{IpNet, ListenOptions};
+use rotor::stream::{Accept, AcceptConfig, Intent, Matched, Protocol, Stream, Transport};
+use rotor::{Backend, Config, Loop, Scope};
+use rotor_uring::{Choice, OnAnyLoop, Uring, UringConfig, choose};
+use rustix::io::Errno;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use rustix::thread::{CapabilitySet, capabilities, set_capabilities};
+use seccompiler::{BpfProgram, SeccompAction, SeccompFilter, apply_filter};
+
+/// io_uring_setup(2) and the other two, on every architecture of today.
+const SETUP: i64 = 425;
+const ENTER: i64 = 426;
+const REGISTER: i64 = 427;
+
+/// What a process is that has a limit, and which.
+const LIMITED: &str = "ROTOR_TEST_LIMITED";
+
+#[test]
+fn what_a_seccomp_filter_forbids_runs_on_mio_and_one_line_says_why() {
+    for (call, errno, cause) in [
+        (SETUP, Errno::PERM, "a ring: a seccomp filter forbids it"),
+        (SETUP, Errno::NOSYS, "or a seccomp filter hides it"),
+        (REGISTER, Errno::ACCESS, "a ring: a seccomp filter forbids it"),
+        (ENTER, Errno::PERM, "a first call: a seccomp filter forbids it"),
+        (ENTER, Errno::NOSYS, "a first call: the kernel was built without it"),
+    ] {
+        // The filter is the thread's, and ends with it.
+        let tried = thread::spawn(move || {
+            forbid(call, errno).map(|()| run(Choice::Uring, &UringConfig::new()))
+        });
+        let Some((name, lines)) = tried.join().expect("it ends in order") else { return };
+        assert_eq!(name.expect("mio is there"), "mio", "{call}");
+        // Whoever has the sysctl at 1 or 2 is told of that first.
+        if fs::read_to_string("/proc/sys/kernel/io_uring_disabled").is_ok_and(|text| text == "0\n")
+        {
+            assert!(matches!(&lines[..], [line] if line.contains(cause)), "{cause}: {lines:?}");
+        }
+        let is_one = matches!(&lines[..], [line] if line.starts_with("the loop runs on mio: io_uring refused: "));
+        assert!(is_one, "{lines:?}");
+    }
+}
+
+#[test]
+fn where_nothing_is_forbidden_it_is_as_was_chosen_and_no_line_is_logged() {
+    assert_eq!(run(Choice::Mio, &UringConfig::new()).0.expect("mio is there"), "mio");
+    let (name, lines) = run(Choice::Uring, &UringConfig::new());
+    match (name.expect("a loop is there").as_str(), &lines[..]) {
+        ("io_uring", []) => {}
+        ("mio", [line]) => eprintln!("skipped: {line}"),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn without_memory_for_its_buffers_the_program_runs_on_mio() {
+    limited("without_memory_for_its_buffers_the_program_runs_on_mio", |error| {
+        // The ring itself is made; the gigabyte of buffers is not.
+        limit(Resource::As, address_space() + (256 << 20));
+        let config = UringConfig::new().buffers(1_024, 1 << 20);
+        assert_eq!(error(&config), Some(Errno::NOMEM));
+        let (name, lines) = run(Choice::Uring, &config);
+        assert_eq!(name.expect("mio is there"), "mio");
+        assert!(matches!(&lines[..], [line] if line.contains("fewer or smaller")), "{lines:?}");
+    });
+}
+
+#[test]
+fn without_descriptors_what_was_opened_is_closed_again() {
+    limited("without_descriptors_what_was_opened_is_closed_again", |error| {
+        // Those below are in use, all of them: the lowest that is free is given out.
+        let mut fill = Vec::new();
+        while fill.last().is_none_or(|last| *last < 100) {
+            fill.push(next_descriptor(true));
+        }
+        let first = next_descriptor(false);
+        // The waker and its copy are opened, the ring is not.
+        for free in 0..3 {
+            limit(Resource::Nofile, first + free);
+            assert_eq!(error(&UringConfig::new()), Some(Errno::MFILE), "{free}");
+            limit(Resource::Nofile, first + 10);
+            assert_eq!(next_descriptor(false), first, "{free}");
+        }
+        limit(Resource::Nofile, first + 3);
+        assert_eq!(error(&UringConfig::new()), None, "three suffice");
+    });
+}
+
+#[test]
+fn without_memory_to_lock_the_program_runs_on_mio() {
+    limited("without_memory_to_lock_the_program_runs_on_mio", |error| {
+        limit(Resource::Memlock, 0);
+        // Whoever has it may lock what he likes.
+        let mut own = capabilities(None).expect("they are read");
+        own.effective.remove(CapabilitySet::IPC_LOCK);
+        set_capabilities(None, own).expect("whoever has one may lay it aside");
+        assert_eq!(error(&UringConfig::new()), Some(Errno::NOMEM));
+        let (name, lines) = run(Choice::Uring, &UringConfig::new());
+        assert_eq!(name.expect("mio is there"), "mio");
+        assert!(matches!(&lines[..], [line] if line.contains("raise RLIMIT_MEMLOCK")), "{lines:?}");
+    });
+}
+
+/// Has this thread's calls fail. `None`, and a line that says why, where that cannot be.
+fn forbid(call: i64, errno: Errno) -> Option<()> {
+    let forbidden = SeccompAction::Errno(errno.raw_os_error().unsigned_abs());
+    let install = || -> Result<(), Box<dyn Error>> {
+        let rules = [(call, Vec::new())].into_iter().collect();
+        let arch = env::consts::ARCH.try_into()?;
+        let filter = SeccompFilter::new(rules, SeccompAction::Allow, forbidden, arch)?;
+        Ok(apply_filter(&BpfProgram::try_from(filter)?)?)
+    };
+    install().map_err(|why| eprintln!("skipped: no seccomp filter: {why}")).ok()
+}
+
+/// Opens a ring; with which error the system refuses it.
+type Open = dyn Fn(&UringConfig) -> Option<Errno>;
+
+/// Runs this test once more, in a process of its own, and there what it does, with a way to ask
+/// with which error the system refuses a ring.
+fn limited(name: &str, test: fn(&Open)) {
+    let open = |config: &UringConfig| {
+        let refused = Uring::open(config).err()?;
+        Some(Errno::from_io_error(refused.error()).expect("it is the system's"))
+    };
+    if env::var_os(LIMITED).is_some() {
+        return test(&open);
+    }
+    if let Err(refused) = Uring::open(&UringConfig::new()) {
+        return eprintln!("skipped: {refused}");
+    }
+    let program = env::current_exe().expect("it runs");
+    let arguments = ["--exact", name, "--nocapture", "--test-threads", "1"];
+    let output =
+        Command::new(program).args(arguments).env(LIMITED, "1").output().expect("it starts");
+    let text = [output.stdout, output.stderr].concat();
+    let text = String::from_utf8_lossy(&text);
+    assert!(output.status.success() && text.contains("1 passed"), "{text}");
+}
+
+/// Lowers the limit that is obeyed; that of whoever may raise it stays.
+fn limit(resource: Resource, to: u64) {
+    let limits = Rlimit { current: Some(to), maximum: getrlimit(resource).maximum };
+    setrlimit(resource, limits).expect("it is lowered");
+}
+
+/// In bytes; all of it, whether it was touched or not.
+fn address_space() -> u64 {
+    let status = fs::read_to_string("/proc/self/status").expect("there is /proc");
+    let line = status.lines().find_map(|line| line.strip_prefix("VmSize:")).expect("it has one");
+    let kib = line.trim().strip_suffix(" kB").and_then(|number| number.parse::<u64>().ok());
+    kib.expect("a number") * 1024
+}
+
+/// The number of the descriptor that is given out next; whether it is kept.
+fn next_descriptor(is_kept: bool) -> u64 {
+    let file = fs::File::open("/dev/null").expect("it is there");
+    let number = u64::try_from(file.as_raw_fd()).expect("it is no error");
+    if is_kept {
+        // As long as the process, which ends with the test.
+        std::mem::forget(file);
+    }
+    number
+}
+
+/// The name of the loop that a program runs on, and what was logged of it.
+fn run(choice: Choice, config: &UringConfig) -> (io::Result<String>, Vec<String>) {
+    static INSTALLED: Once = Once::new();
+    INSTALLED.call_once(|| {
+        log::set_logger(&Lines).expect("no other was installed");
+        log::set_max_level(log::LevelFilter::Info);
+    });
+    LINES.with_borrow_mut(Vec::clear);
+    let name = choose(choice, config, OneEcho);
+    (name, LINES.take())
+}
+
+thread_local! {
+    static LINES: RefCell<Vec<String>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Keeps what a thread logs.
+struct Lines;
+
+impl log::Log for Lines {
+    fn enabled(&self, _: &log::Metadata<'_>) -> bool {
+        true
+    }
+
+    fn log(&self, record: &log::Record<'_>) {
+        if record.level() <= log::Level::Info {
+            LINES.with_borrow_mut(|lines| lines.push(record.args().to_string()));
+        }
+    }
+
+    fn flush(&self) {}
+}
+
+/// Serves one connection, which says something and hears it back; on which loop it did.
+struct OneEcho;
+
+impl OnAnyLoop for OneEcho {
+    type Output = String;
+
+    fn run<N: IpNet, B: Backend>(self, backend: B) -> String {
+        let creator = Loop::<Accept<Stream<Echo, N::Stream>, N::Listener>, B>::with_backend(
+            backend,
+            &Config::new(),
+        );
+        let mut creator = creator.expect("there is memory");
+        let any = SocketAddr::from(([127, 0, 0, 1], 0));
+        let mut name = String::new();
+        let made = creator.add_machine_with(|scope| {
+            name = scope.backend().name().into();
+            Accept::bind(&any, &ListenOptions::new(), (), AcceptConfig::new(), scope)
+        });
+        made.expect("a port is free");
+        let mut instance = creator.instantiate(());
+        let address = instance.machines().iter().find_map(|(_, machine)| machine.local_address());
+        let mut client = TcpStream::connect(address.expect("it is bound")).expect("it listens");
+        client.set_nonblocking(true).expect("it can be");
+        client.write_all(b"hello").expect("it fits");
+        let mut heard = [0; 5];
+        for _ in 0..10_000 {
+            instance.turn(Some(Duration::from_millis(1))).expect("the loop goes on");
+            if client.read(&mut heard).is_ok() {
+                break;
+            }
+        }
+        assert_eq!(&heard, b"hello", "on {name}");
+        name
+    }
+}
+
+struct Echo;
+
+impl Protocol for Echo {
+    type Context = ();
+    type Seed = ();
+
+    fn create((): (), _: &mut Transport<'_>, _: &mut Scope<'_, ()>) -> Intent<Self> {
+        Intent::of(Echo).bytes(1).no_deadline()
+    }
+
+    fn bytes_read(
+        self,
+        _: Matched,
+        transport: &mut Transport<'_>,
+        _: &mut Scope<'_, ()>,
+    ) -> Intent<Self> {
+        if let Err(error) = transport.output.write_all(&transport.input[..]) {
+            return Intent::error(error);
+        }
+        transport.input.clear();
+        Intent::of(self).keep().no_deadline()
+    }
+}
