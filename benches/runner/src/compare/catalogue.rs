@@ -62,6 +62,13 @@ pub(super) const SERVERS: &[Entry] = &[
         offers: AND_BODY_1M,
         ..entry("rotor-threads", Build::Peer("rotor-peer"), Some("THREADS"))
     },
+    // The same on another main loop. Where the system refuses io_uring it does not serve, and is
+    // left out.
+    Entry { offers: AND_BODY_1M, ..entry("rotor-uring", Build::Peer("uring-peer"), None) },
+    Entry {
+        offers: AND_BODY_1M,
+        ..entry("rotor-uring-threads", Build::Peer("uring-peer"), Some("THREADS"))
+    },
     // What people point a load generator at first: nothing but hello.
     Entry {
         offers: &[Task::Hello, Task::Close],
