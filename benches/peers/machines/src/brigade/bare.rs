@@ -2,6 +2,7 @@
 
 use std::io::{ErrorKind, Read, Write};
 
+use mio::event::Source;
 use mio::unix::pipe::{self, Receiver, Sender};
 use mio::{Events, Interest, Poll, Token};
 
@@ -10,30 +11,40 @@ use super::Brigade;
 /// As many events as one wait of a loop of ours may take.
 const EVENTS_MAX: usize = 1_024;
 
-pub(crate) struct Pipes {
+/// Members joined by pipes.
+pub(crate) type Pipes = Joined<Receiver, Sender>;
+
+/// Members, each with what it reads from and writes to.
+pub(crate) struct Joined<R, W> {
     poll: Poll,
     events: Events,
-    members: Vec<(Receiver, Sender)>,
+    members: Vec<(R, W)>,
 }
 
 impl Pipes {
     pub(crate) fn new(members: usize) -> Pipes {
+        Joined::of(ring(members))
+    }
+}
+
+impl<R: Source + Read, W: Write> Joined<R, W> {
+    pub(crate) fn of(ends: Vec<(R, W)>) -> Joined<R, W> {
         let poll = Poll::new().expect("a poll");
-        let members: Vec<_> = ring(members)
+        let members: Vec<_> = ends
             .into_iter()
             .enumerate()
             .map(|(index, (mut input, output))| {
                 let registered =
                     poll.registry().register(&mut input, Token(index), Interest::READABLE);
-                registered.expect("it is a pipe");
+                registered.expect("it can be waited for");
                 (input, output)
             })
             .collect();
-        Pipes { poll, events: Events::with_capacity(EVENTS_MAX), members }
+        Joined { poll, events: Events::with_capacity(EVENTS_MAX), members }
     }
 }
 
-impl Brigade for Pipes {
+impl<R: Source + Read, W: Write> Brigade for Joined<R, W> {
     fn hops(&mut self, hops: u64) {
         let mut left = hops;
         self.members[0].1.write_all(&[1]).expect("there is room");
@@ -41,7 +52,7 @@ impl Brigade for Pipes {
             self.poll.poll(&mut self.events, None).expect("it waits");
             for event in &self.events {
                 let (input, output) = &mut self.members[event.token().0];
-                // Read whole at once: a short read has emptied the pipe.
+                // Read whole at once: a short read has emptied it.
                 let mut bytes = [0; 8];
                 match input.read(&mut bytes) {
                     Ok(_) => {}

@@ -19,8 +19,23 @@ pub(crate) struct Ring {
 }
 
 impl Ring {
+    pub(crate) fn start_with(&mut self, first: Option<Notifier>) {
+        self.first = first;
+    }
+
+    /// Has the thing go so many hops, once the loop runs.
+    pub(crate) fn begin(&mut self, hops: u64) {
+        self.left = hops;
+        self.first.as_ref().map(Notifier::wakeup);
+    }
+
+    /// It went as far as it was told.
+    pub(crate) fn check(&self) {
+        assert_eq!(self.left, 0);
+    }
+
     /// Whether the thing is to go on.
-    fn goes_on(scope: &mut Scope<'_, Ring>) -> bool {
+    pub(crate) fn goes_on(scope: &mut Scope<'_, Ring>) -> bool {
         scope.left -= 1;
         if scope.left == 0 {
             scope.stop_loop();
@@ -132,10 +147,8 @@ fn config(members: usize) -> Config {
 
 impl<M: Machine<Context = Ring>> Brigade for OnLoop<M> {
     fn hops(&mut self, hops: u64) {
-        let ring = self.instance.context_mut();
-        ring.left = hops;
-        ring.first.as_ref().map(Notifier::wakeup);
+        self.instance.context_mut().begin(hops);
         self.instance.run().expect("it runs");
-        assert_eq!(self.instance.context().left, 0);
+        self.instance.context().check();
     }
 }

@@ -4,6 +4,7 @@
 pub(crate) mod bare;
 pub(crate) mod machines;
 pub(crate) mod one_thread;
+pub(crate) mod sockets;
 pub(crate) mod tasks;
 pub(crate) mod threads;
 
@@ -37,6 +38,20 @@ pub(crate) fn measure(bench: &mut Bench) {
             contender("threads, all on one core", hops, move |hops| threads_pinned.hops(hops)),
         ],
     );
+    let mut bare = sockets::on_bare_loop(members);
+    let mut on_mio = sockets::on_mio(members);
+    let mut contenders = vec![
+        contender("bare loop", hops, move |hops| bare.hops(hops)),
+        contender("machines", hops, move |hops| on_mio.hops(hops)),
+    ];
+    if let Some(mut on_uring) = sockets::on_uring(members) {
+        contenders.push(contender("machines, on io_uring", hops, move |hops| on_uring.hops(hops)));
+    }
+    bench.compare(
+        &format!("Bucket brigade of {members}, joined by Unix sockets"),
+        "ns a hop",
+        contenders,
+    );
     for members in [bench.pick(50_000, 5), bench.pick(250_000, 6)] {
         let hops = bench.pick(2_000_000, 100);
         let mut ours = machines::notifiers(members);
@@ -62,7 +77,7 @@ mod tests {
     /// are members, all have had it once.
     #[test]
     fn the_thing_goes_as_many_hops_as_it_is_told_and_can_go_on() {
-        let brigades: Vec<Box<dyn Brigade>> = vec![
+        let mut brigades: Vec<Box<dyn Brigade>> = vec![
             Box::new(bare::Pipes::new(7)),
             Box::new(one_thread::Pipes::new(7)),
             Box::new(machines::pipes(7)),
@@ -72,7 +87,10 @@ mod tests {
             Box::new(tasks::notifiers(one_thread(), 7)),
             Box::new(threads::Pipes::new(7, false)),
             Box::new(threads::Pipes::new(7, true)),
+            Box::new(sockets::on_bare_loop(7)),
+            Box::new(sockets::on_mio(7)),
         ];
+        brigades.extend(sockets::on_uring(7).map(|brigade| Box::new(brigade) as Box<dyn Brigade>));
         for mut brigade in brigades {
             for hops in [1, 6, 7, 8, 100] {
                 brigade.hops(hops);
