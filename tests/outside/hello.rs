@@ -13,7 +13,8 @@ use rotor_bench::server::Server;
 
 use crate::support::{PATIENCE, ask, program, run, start_example, text};
 
-const HELLO_SERVERS: [&str; 2] = ["hello_world_server", "threaded_hello_world"];
+/// The last on io_uring, where the system lets it.
+const HELLO_SERVERS: [&str; 3] = ["hello_world_server", "threaded_hello_world", "which_loop"];
 
 /// With the slash at its end, as the servers print it.
 fn url(server: &Server) -> String {

@@ -57,6 +57,8 @@ pub(crate) fn example(name: &str) -> Command {
     let mut command = Command::new(file);
     // For those that have threads: two, so that more than one is at work on every machine.
     command.env("THREADS", "2");
+    // For those that have a choice.
+    command.env("ROTOR_BACKEND", "uring");
     command
 }
 
