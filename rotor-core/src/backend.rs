@@ -147,6 +147,12 @@ pub trait BackendHandle: Any {
         false
     }
 
+    /// Returns the handle of a backend that this one stands around, whose sockets work on the loop
+    /// as well as its own. By default there is none.
+    fn within(&self) -> Option<&dyn BackendHandle> {
+        None
+    }
+
     /// Does the same for a job of [`Scope::job`](crate::Scope::job), of which more may be said. By
     /// default all of that is left aside, and it is handed over as any other.
     fn offload_job(&self, order: &JobOrder<'_>, make: &mut dyn FnMut() -> OffloadJob) -> bool {
@@ -177,14 +183,16 @@ pub trait Wake: Send + Sync {
 }
 
 impl dyn BackendHandle {
-    /// Returns the handle as the type that a source needs.
+    /// Returns the handle as the type that a source needs: this one, or one [within
+    /// it](BackendHandle::within).
     ///
     /// # Errors
     ///
     /// [`Unsupported`](io::ErrorKind::Unsupported), naming both, when the loop runs on another
     /// backend: the caller's mistake, nothing has changed.
     pub fn expect<H: BackendHandle>(&self, source: &str) -> io::Result<&H> {
-        (self as &dyn Any).downcast_ref().ok_or_else(|| {
+        let mut handles = std::iter::successors(Some(self), |handle| handle.within());
+        handles.find_map(|handle| (handle as &dyn Any).downcast_ref()).ok_or_else(|| {
             let message =
                 format!("{source} cannot be used on a loop of the {} backend", self.name());
             io::Error::new(io::ErrorKind::Unsupported, message)

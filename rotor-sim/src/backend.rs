@@ -19,6 +19,17 @@ use crate::world::{Due, Shared, SimWaker, VirtualJob};
 /// moves the time when there is nothing for any loop.
 pub struct SimBackend {
     handle: SimHandle,
+    inner: Option<Inner>,
+}
+
+/// The wait of a backend that this one is around, whatever that is.
+type Wait = dyn FnMut(Option<Time>, &mut Vec<(Token, EventSet)>) -> io::Result<()>;
+
+/// A backend that this one is around.
+struct Inner {
+    wait: Box<Wait>,
+    /// What its wait yields.
+    ready: Vec<(Token, EventSet)>,
 }
 
 /// What simulated sockets find through the scope: their simulation and their host.
@@ -26,6 +37,8 @@ pub struct SimBackend {
 pub struct SimHandle {
     world: Shared,
     host: u32,
+    /// Of the backend that the loop's own is around.
+    within: Option<Rc<dyn BackendHandle>>,
 }
 
 /// How many jobs wait for the virtual pool at most.
@@ -33,7 +46,19 @@ const JOBS_MAX: usize = 1_024;
 
 impl SimBackend {
     pub(crate) fn new(world: &Shared, host: u32) -> SimBackend {
-        SimBackend { handle: SimHandle { world: world.clone(), host } }
+        let handle = SimHandle { world: world.clone(), host, within: None };
+        SimBackend { handle, inner: None }
+    }
+
+    pub(crate) fn around<B: Backend + 'static>(
+        world: &Shared,
+        host: u32,
+        mut inner: B,
+    ) -> io::Result<SimBackend> {
+        let within: Rc<dyn BackendHandle> = Rc::new(inner.handle()?);
+        let handle = SimHandle { world: world.clone(), host, within: Some(within) };
+        let wait = Box::new(move |until, ready: &mut Vec<_>| inner.wait(until, ready));
+        Ok(SimBackend { handle, inner: Some(Inner { wait, ready: Vec::new() }) })
     }
 }
 
@@ -52,7 +77,14 @@ impl Backend for SimBackend {
         Ok(waker)
     }
 
-    fn wait(&mut self, _: Option<Time>, ready: &mut Vec<(Token, EventSet)>) -> io::Result<()> {
+    fn wait(&mut self, until: Option<Time>, ready: &mut Vec<(Token, EventSet)>) -> io::Result<()> {
+        if let Some(inner) = &mut self.inner {
+            let (world, host) = (&self.handle.world, self.handle.host);
+            world.borrow_mut().stack_begins(host);
+            // The world is not borrowed: it is somebody else's code.
+            (inner.wait)(until, &mut inner.ready)?;
+            world.borrow_mut().stack_ends(host, inner.ready.drain(..));
+        }
         self.handle.world.borrow_mut().take_ready(self.handle.host, ready);
         Ok(())
     }
@@ -85,6 +117,10 @@ impl SimHandle {
 impl BackendHandle for SimHandle {
     fn name(&self) -> &str {
         "simulation"
+    }
+
+    fn within(&self) -> Option<&dyn BackendHandle> {
+        self.within.as_deref()
     }
 
     fn now(&self) -> Time {

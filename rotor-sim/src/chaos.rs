@@ -244,6 +244,8 @@ impl Sim {
         state.incarnation += 1;
         // Tokens of the loop that is gone name other machines in the next one.
         state.ready.clear();
+        // Its stack is gone with its process: what is on its way to it meets nobody.
+        (state.port, state.stack_wants) = (None, None);
         state.paused_until = rotor_core::Time::ZERO;
         self.hosts[host as usize].wanted = None;
         self.hosts[host as usize].exit = None;

@@ -112,6 +112,17 @@ faults! {
     OffloadLost: Offload, 0.02;
     /// A job that takes up to 10 s.
     OffloadSlow: Offload, 0.1;
+    /// A [packet](crate::PacketPort) that is lost.
+    PacketLost: Packet, 0.03;
+    /// A packet that arrives twice.
+    PacketTwice: Packet, 0.03;
+    /// A packet that takes up to 50 ms longer, so that others overtake it.
+    PacketLate: Packet, 0.05;
+    /// A packet of which one bit changes on its way.
+    PacketChanged: Packet, 0.01;
+    /// A TCP segment that a box in the middle takes away, and for which it resets the connection: it
+    /// tells each end, in the name of the other.
+    MiddleBoxResets: MiddleBox, 0.000_5;
 }
 
 /// Faults that a swarm switches on and off together.
@@ -135,6 +146,8 @@ pub enum Family {
     Clock,
     Slow,
     Offload,
+    Packet,
+    MiddleBox,
 }
 
 /// Faults that happen by themselves.

@@ -6,14 +6,17 @@ use std::fmt;
 use std::io;
 use std::marker::PhantomData;
 use std::net::IpAddr;
+use std::rc::Rc;
 use std::time::Duration;
 
 use rotor_core::{
-    BoxError, Config, Exit, ExitPolicy, Loop, LoopHandle, LoopInstance, Machine, Stats, Time,
+    Backend, BoxError, Config, Exit, ExitPolicy, Loop, LoopHandle, LoopInstance, Machine, Stats,
+    Time,
 };
 
 use crate::backend::SimBackend;
 use crate::faults::Fault;
+use crate::packet_port::PacketPort;
 use crate::world::Shared;
 
 /// Names a host of a simulation; `M` is the machine type of its loop.
@@ -63,6 +66,35 @@ impl Boot {
     /// The backend, for a loop with a configuration of its own.
     pub fn backend(&self) -> SimBackend {
         SimBackend::new(&self.world, self.host)
+    }
+
+    /// The backend around another one, which has sockets of its own on the same loop: a [TCP/IP
+    /// stack](Boot::packet_port) of the host. Each wait of the loop is one of the inner backend first,
+    /// which must not block; what is ready there the loop hears with all the faults of readiness.
+    ///
+    /// `wants` says when the inner backend has something to do next, if no packet comes: it is asked
+    /// whenever no loop can run, and the host has a turn by then. The loop's time, chance, jobs and
+    /// wake-ups are the simulation's.
+    ///
+    /// # Errors
+    ///
+    /// That the inner backend has no handle.
+    pub fn backend_around<B: Backend + 'static>(
+        &self,
+        inner: B,
+        wants: impl Fn() -> Option<Time> + 'static,
+    ) -> io::Result<SimBackend> {
+        let backend = SimBackend::around(&self.world, self.host, inner)?;
+        self.world.borrow_mut().host(self.host).stack_wants = Some(Rc::new(wants));
+        Ok(backend)
+    }
+
+    /// Connects a TCP/IP stack of the host to a network that carries packets, beside the one that
+    /// carries the bytes of [`net`](crate::net): what `rotor_smoltcp::Smoltcp::in_simulation` is made
+    /// with, and any other stack. At most one for each start: a second one takes the place of the
+    /// first.
+    pub fn packet_port(&self) -> PacketPort {
+        self.world.borrow_mut().make_port(self.host)
     }
 
     /// The defaults with a seed of this simulation, 1,024 slots, and [`ExitPolicy::OnRequest`], so

@@ -86,13 +86,15 @@
 //! | [`Watched`], [`attempt_failed`], [`property`] | what is checked of machines and of runs |
 //! | [`Work`], [`WorkBounds`] | how much a loop does in a turn, and how much it may |
 //! | [`SimBackend`], [`SimHandle`] | the backend itself |
+//! | [`PacketPort`] | a network of packets, for a TCP/IP stack of a host: `rotor-smoltcp` has one |
 //!
 //! # Limits
 //!
 //! * One thread: loops take turns. Races between threads are for other tools. A job that is
 //!   offloaded runs at once when its time has come.
-//! * Segments are neither lost nor doubled inside of a connection: a partition delays them, a
-//!   latency spike as well. A connection across a partition waits for as long as that lasts; only
+//! * Segments are neither lost nor doubled inside of a connection of [`net`]: a partition delays them, a
+//!   latency spike as well. Where packets are the question, `rotor-smoltcp` has sockets for the same hosts
+//!   (its feature `simulation`). A connection across a partition waits for as long as that lasts; only
 //!   an attempt to connect times out (127 s).
 //! * A host has one address; its loopback address is that one.
 //! * `send_file` reads real files.
@@ -132,6 +134,7 @@ mod guide {}
 mod host;
 pub mod net;
 mod network;
+mod packet_port;
 pub mod property;
 mod random;
 mod script;
@@ -155,6 +158,7 @@ pub use failure::Failure;
 pub use faults::{Family, Fault, Faults};
 pub use host::{Boot, Host};
 pub use network::Network;
+pub use packet_port::PacketPort;
 pub use script::Script;
 pub use script_client::ScriptClient;
 pub use sim::Sim;

@@ -5,6 +5,10 @@ use std::time::Duration;
 
 use crate::random::seeded;
 
+/// The shortest and the longest packet that a network must carry, and that IP can say the length of.
+const MTU_MIN: usize = 576;
+const MTU_MAX: usize = 65_535;
+
 /// How the simulated network behaves when nothing goes wrong.
 #[derive(Clone, Debug)]
 #[must_use]
@@ -13,24 +17,28 @@ pub struct Network {
     pub(crate) bandwidth: Option<u64>,
     pub(crate) window: usize,
     pub(crate) draining: f64,
+    pub(crate) mtu: usize,
 }
 
 impl Network {
     /// The defaults: those of a rack.
     pub fn new() -> Network {
         let latency = Duration::from_micros(100)..Duration::from_micros(300);
-        Network { latency, bandwidth: None, window: 64 * 1024, draining: 0.0 }
+        Network { latency, bandwidth: None, window: 64 * 1024, draining: 0.0, mtu: 1_500 }
     }
 
     /// Another network for each seed: from a rack to the other side of the world, wide and narrow,
-    /// with sockets whose short reads drain, without them, and with both kinds.
+    /// with sockets whose short reads drain, without them, and with both kinds, with short packets and
+    /// long ones.
     pub fn swarm(seed: u64) -> Network {
         let mut random = seeded(seed, "network");
         let least = Duration::from_micros(10 << random.u32(0..14));
         let network = Network::new().latency(least..least * random.u32(1..5));
         let network = network.window(1 << random.u32(6..17));
         let network = network.draining([0.0, 0.5, 1.0][random.usize(..3)]);
-        if random.bool() { network.bandwidth(100_000 << random.u32(0..10)) } else { network }
+        let network =
+            if random.bool() { network.bandwidth(100_000 << random.u32(0..10)) } else { network };
+        network.mtu([576, 1_280, 1_500, 1_500, 9_000, 65_535][random.usize(..6)])
     }
 
     /// How long bytes are under way between two hosts: anything in this range. Default: 100 to 300
@@ -40,7 +48,8 @@ impl Network {
         self
     }
 
-    /// How many bytes a second each direction of a connection carries. Default: any number.
+    /// How many bytes a second each direction of a connection carries, and how many [a
+    /// host](crate::PacketPort) sends in packets. Default: any number.
     pub fn bandwidth(mut self, bytes_per_second: u64) -> Network {
         // None at all would be a partition that nothing heals.
         self.bandwidth = Some(bytes_per_second.max(1));
@@ -70,6 +79,14 @@ impl Network {
         self
     }
 
+    /// How long a [packet](crate::PacketPort) may be, in bytes; what is longer is lost. Default 1,500;
+    /// 576 (RFC 791) to 65,535. Asked by a stack when its host starts.
+    #[doc(alias = "MTU")]
+    pub fn mtu(mut self, bytes: usize) -> Network {
+        self.mtu = bytes.clamp(MTU_MIN, MTU_MAX);
+        self
+    }
+
     /// How long `bytes` keep the wire busy.
     pub(crate) fn transmission(&self, bytes: usize) -> Duration {
         match self.bandwidth {
@@ -96,5 +113,12 @@ mod tests {
         let network = Network::new().bandwidth(1_000);
         assert_eq!(network.transmission(500), Duration::from_millis(500));
         assert_eq!(Network::new().transmission(500), Duration::ZERO);
+    }
+
+    #[test]
+    fn packets_are_as_long_as_ip_has_them() {
+        for (asked, got) in [(0, 576), (575, 576), (576, 576), (65_535, 65_535), (65_536, 65_535)] {
+            assert_eq!(Network::new().mtu(asked).mtu, got);
+        }
     }
 }

@@ -212,7 +212,8 @@ impl Sim {
             if may_run && state.paused_until.max(state.ahead) <= world.now {
                 let has_cause = !state.ready.is_empty()
                     || running.wanted.is_some_and(|wanted| wanted <= world.now)
-                    || state.waker.woken.load(SeqCst);
+                    || state.waker.woken.load(SeqCst)
+                    || state.stack_due().is_some_and(|due| due <= world.now);
                 if has_cause {
                     self.round.push(index as u32);
                 }
@@ -229,12 +230,10 @@ impl Sim {
                 continue;
             }
             let is_woken = !state.ready.is_empty() || state.waker.woken.load(SeqCst);
-            let wanted = if is_woken { Some(world.now) } else { running.wanted };
+            let stack = state.stack_due().map(|due| due.max(world.now));
+            let wanted = if is_woken { Some(world.now) } else { earlier(running.wanted, stack) };
             let at = wanted.map(|wanted| wanted.max(state.paused_until).max(state.ahead));
-            next = match (next, at) {
-                (Some(a), Some(b)) => Some(a.min(b)),
-                (a, b) => a.or(b),
-            };
+            next = earlier(next, at);
         }
         next
     }
@@ -423,4 +422,8 @@ impl Sim {
         }
         Ok(())
     }
+}
+
+fn earlier(a: Option<Time>, b: Option<Time>) -> Option<Time> {
+    [a, b].into_iter().flatten().min()
 }

@@ -41,6 +41,10 @@ pub(crate) enum What {
     DatagramSent(usize),
     DatagramReceived(usize),
     DatagramRefused,
+    /// How long it is, and a sum of its bytes.
+    PacketSent(usize, u32),
+    PacketArrived(usize),
+    PacketGone(usize),
     Ordered(Token),
     Offloaded(u32),
     JobRan(u32),
@@ -177,6 +181,9 @@ impl What {
             What::Exited => (24, 0, 0),
             What::Note(number) => (25, u64::from(number), 0),
             What::DatagramRefused => (26, 0, 0),
+            What::PacketSent(bytes, sum) => (27, bytes as u64, u64::from(sum)),
+            What::PacketArrived(bytes) => (28, bytes as u64, 0),
+            What::PacketGone(bytes) => (29, bytes as u64, 0),
         }
     }
 }
@@ -227,6 +234,9 @@ impl fmt::Display for What {
             What::DatagramSent(bytes) => write!(f, "datagram of {bytes} sent"),
             What::DatagramReceived(bytes) => write!(f, "datagram of {bytes} received"),
             What::DatagramRefused => f.write_str("nobody takes its datagram"),
+            What::PacketSent(bytes, _) => write!(f, "packet of {bytes} sent"),
+            What::PacketArrived(bytes) => write!(f, "packet of {bytes} arrives"),
+            What::PacketGone(bytes) => write!(f, "packet of {bytes} gets nowhere"),
             What::Ordered(token) => write!(f, "fires among others of its tick: {token}"),
             What::Offloaded(job) => write!(f, "job {job} offloaded"),
             What::JobRan(job) => write!(f, "job {job} ran"),

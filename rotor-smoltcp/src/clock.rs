@@ -88,6 +88,19 @@ impl ManualClock {
         is_due || next.is_some()
     }
 
+    /// Shows another time, if it is a later one.
+    #[cfg(feature = "simulation")]
+    pub(crate) fn set(&self, now: Time) {
+        let mut moments = self.moments();
+        moments.now = moments.now.max(now);
+    }
+
+    /// When one of its users has something to do next, now included.
+    #[cfg(feature = "simulation")]
+    pub(crate) fn next(&self) -> Option<Time> {
+        self.moments().alarms.iter().filter_map(|due| due.at).min()
+    }
+
     pub(crate) fn alarm(&self) -> Alarm {
         let mut moments = self.moments();
         moments.alarms.push(Due::default());

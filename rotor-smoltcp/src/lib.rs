@@ -127,6 +127,8 @@ mod device_gone;
 mod family;
 mod listener;
 mod member;
+#[cfg(feature = "simulation")]
+mod simulation;
 mod slots;
 mod stack;
 mod stats;

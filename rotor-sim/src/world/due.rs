@@ -6,6 +6,7 @@ use std::io;
 use rotor_core::{EventSet, Time, Token};
 
 use super::ends::Datagram;
+use super::packets::Packet;
 use crate::table::Key;
 
 /// What will happen at some time.
@@ -25,6 +26,7 @@ pub(crate) enum Due {
     Datagram(Box<Datagram>),
     /// The sender of a datagram hears that nobody took it.
     DatagramRefused(Box<Datagram>),
+    Packet(Box<Packet>),
     Heal(u32, u32),
     /// A job is to be run; not by the world, since it is a user's code.
     Job(Key),

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr};
+use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::SeqCst;
@@ -10,6 +11,7 @@ use std::time::Duration;
 use rotor_core::{EventSet, Time, Token, Wake};
 
 use super::ledger::Ledger;
+use crate::packet_port::PacketPort;
 use crate::work::Account;
 
 /// What the network and the scheduler know of a host.
@@ -38,6 +40,12 @@ pub(crate) struct HostState {
     /// How often a connection that waits may be passed over; see `Sim::bound_waiting`.
     pub(crate) passed_over_max: Option<u64>,
     pub(crate) passed_over_most: u64,
+    /// Where its stack sends packets, if it has one.
+    pub(crate) port: Option<PacketPort>,
+    /// When its stack, or the backend around which its own is, has something to do.
+    pub(crate) stack_wants: Option<Wants>,
+    /// When the packets have left that wait for a narrow wire.
+    pub(super) wire_is_free: Time,
     pub(super) next_port: u16,
     pub(super) recent: Recent,
     pub(super) stale: Recent,
@@ -66,10 +74,26 @@ impl HostState {
             draining: None,
             passed_over_max: None,
             passed_over_most: 0,
+            port: None,
+            stack_wants: None,
+            wire_is_free: Time::ZERO,
             next_port: 0,
             recent: Recent::default(),
             stale: Recent::default(),
         }
+    }
+}
+
+/// When a backend that another one is around wants its next wait.
+pub(crate) type Wants = Rc<dyn Fn() -> Option<Time>>;
+
+impl HostState {
+    /// When the stack of the host wants a turn; at once for what came, or waits to be sent.
+    pub(crate) fn stack_due(&self) -> Option<Time> {
+        if self.port.as_ref().is_some_and(PacketPort::has_some) {
+            return Some(Time::ZERO);
+        }
+        self.stack_wants.as_ref().and_then(|wants| wants())
     }
 }
 

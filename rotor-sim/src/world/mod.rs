@@ -15,12 +15,14 @@ mod interest;
 mod ledger;
 mod link;
 mod listening;
+mod middle_box;
 mod operations;
+mod packets;
 mod place;
 mod travel;
 
 use std::cell::RefCell;
-use std::collections::BinaryHeap;
+use std::collections::{BTreeMap, BinaryHeap};
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -76,6 +78,8 @@ pub(crate) struct World {
     /// by.
     pub(crate) progress: u64,
     pub(crate) violation: Option<Violation>,
+    /// When the last packet arrives that is on its way from one host to another.
+    last_arrivals: BTreeMap<(u32, u32), Time>,
     queue: BinaryHeap<Entry>,
     serial: u32,
 }
@@ -113,6 +117,7 @@ impl World {
             partitions: Vec::new(),
             progress: 0,
             violation: None,
+            last_arrivals: BTreeMap::new(),
             queue: BinaryHeap::new(),
             serial: 0,
         }
@@ -273,6 +278,7 @@ impl World {
             }
             Due::Datagram(datagram) => self.datagram_arrives(*datagram),
             Due::DatagramRefused(datagram) => self.datagram_refused(&datagram),
+            Due::Packet(packet) => self.packet_arrives(*packet),
             Due::Heal(a, b) => self.heal_pair(a, b),
             due @ (Due::Job(_) | Due::Start(_) | Due::Chaos) => return Some(due),
         }

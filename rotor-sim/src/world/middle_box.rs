@@ -1,0 +1,149 @@
+//! What a box in the middle says that resets a connection: a segment to each end, in the name of the
+//! other, with the number that this end waits for (RFC 5961, section 3.2: no other would be
+//! believed).
+
+const TCP: u8 = 6;
+const RST: u8 = 0x04;
+const SYN: u8 = 0x02;
+const ACK: u8 = 0x10;
+
+/// The length of a TCP header without options, in bytes.
+const HEADER: usize = 20;
+
+/// The resets that a segment is answered with: on to where it was going, and back. `None` where the
+/// packet is no segment of a connection that stands.
+pub(super) fn resets(packet: &[u8]) -> Option<[Box<[u8]>; 2]> {
+    let (header_len, protocol) = match packet.first()? >> 4 {
+        4 => (usize::from(packet[0] & 15) * 4, *packet.get(9)?),
+        6 => (40, *packet.get(6)?),
+        _ => return None,
+    };
+    let segment = packet.get(header_len..).filter(|_| protocol == TCP)?;
+    let fixed: &[u8; HEADER] = segment.first_chunk()?;
+    let flags = fixed[13];
+    if flags & (RST | SYN) != 0 || flags & ACK == 0 {
+        return None;
+    }
+    let ip = &packet[..header_len];
+    let [forth, back] = [number(fixed, 4), number(fixed, 8)];
+    let ports = [&fixed[..2], &fixed[2..4]];
+    let to_target = reset(ip.to_vec(), ports, forth);
+    let to_source = reset(turned(ip)?, [ports[1], ports[0]], back);
+    Some([to_target, to_source])
+}
+
+fn number(segment: &[u8; HEADER], at: usize) -> u32 {
+    let mut bytes = [0; 4];
+    bytes.copy_from_slice(&segment[at..at + 4]);
+    u32::from_be_bytes(bytes)
+}
+
+/// The addresses of an IP header: where they begin, and how long each is.
+fn addresses(ip: &[u8]) -> (usize, usize) {
+    if ip[0] >> 4 == 4 { (12, 4) } else { (8, 16) }
+}
+
+/// A header for the way back.
+fn turned(ip: &[u8]) -> Option<Vec<u8>> {
+    let (begin, len) = addresses(ip);
+    let (source, target) = ip.get(begin..begin + 2 * len)?.split_at(len);
+    let mut turned = ip.to_vec();
+    turned[begin..begin + len].copy_from_slice(target);
+    turned[begin + len..begin + 2 * len].copy_from_slice(source);
+    Some(turned)
+}
+
+fn reset(ip: Vec<u8>, ports: [&[u8]; 2], number: u32) -> Box<[u8]> {
+    let header_len = ip.len();
+    let (begin, len) = addresses(&ip);
+    let mut packet = ip;
+    packet.extend([ports[0], ports[1], &number.to_be_bytes(), &[0; 4]].concat());
+    packet.extend([((HEADER / 4) << 4) as u8, RST, 0, 0, 0, 0, 0, 0]);
+    let pseudo = [&packet[begin..begin + 2 * len], &[0, TCP, 0, HEADER as u8]].concat();
+    let sum = checksum(&[&pseudo, &packet[header_len..]]);
+    packet[header_len + 16..header_len + 18].copy_from_slice(&sum);
+    if packet[0] >> 4 == 4 {
+        let total = ((header_len + HEADER) as u16).to_be_bytes();
+        packet[2..4].copy_from_slice(&total);
+        packet[10..12].fill(0);
+        let sum = checksum(&[&packet[..header_len]]);
+        packet[10..12].copy_from_slice(&sum);
+    } else {
+        packet[4..6].copy_from_slice(&(HEADER as u16).to_be_bytes());
+    }
+    packet.into()
+}
+
+/// The sum of the internet (RFC 1071) over parts of an even length.
+fn checksum(parts: &[&[u8]]) -> [u8; 2] {
+    let words = parts.iter().flat_map(|part| part.chunks(2));
+    let word = |pair: &[u8]| u32::from(pair[0]) << 8 | u32::from(*pair.get(1).unwrap_or(&0));
+    let mut sum: u32 = words.map(word).sum();
+    while sum > 0xffff {
+        sum = (sum & 0xffff) + (sum >> 16);
+    }
+    (!(sum as u16)).to_be_bytes()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A segment from 10.0.0.1:1000 to 10.0.0.2:80, with numbers 7 and 9 and four bytes.
+    fn segment(flags: u8) -> Vec<u8> {
+        let mut packet = vec![0x45, 0, 0, 44, 0, 0, 0x40, 0, 64, TCP, 0, 0];
+        packet.extend([10, 0, 0, 1, 10, 0, 0, 2, 3, 232, 0, 80]);
+        packet.extend([0, 0, 0, 7, 0, 0, 0, 9, 0x50, flags, 1, 0, 0, 0, 0, 0]);
+        packet.extend(b"text");
+        packet
+    }
+
+    /// The sum over a header with its sum in it is none.
+    fn is_right(packet: &[u8]) -> bool {
+        let (begin, len) = addresses(packet);
+        let header_len = if len == 4 { 20 } else { 40 };
+        let pseudo = [&packet[begin..begin + 2 * len], &[0, TCP, 0, HEADER as u8]].concat();
+        let of_ip = len == 16 || checksum(&[&packet[..header_len]]) == [0, 0];
+        of_ip && checksum(&[&pseudo, &packet[header_len..]]) == [0, 0]
+    }
+
+    #[test]
+    fn each_end_is_told_in_the_name_of_the_other_with_the_number_that_it_waits_for() {
+        let [forth, back] = resets(&segment(ACK)).expect("it is a segment");
+        assert_eq!(&forth[12..20], [10, 0, 0, 1, 10, 0, 0, 2]);
+        assert_eq!(
+            &forth[20..],
+            [&[3, 232, 0, 80, 0, 0, 0, 7, 0, 0, 0, 0, 0x50, RST][..], &forth[34..]].concat()
+        );
+        assert_eq!(&back[12..20], [10, 0, 0, 2, 10, 0, 0, 1]);
+        assert_eq!(&back[20..34], [0, 80, 3, 232, 0, 0, 0, 9, 0, 0, 0, 0, 0x50, RST]);
+        for packet in [forth, back] {
+            assert_eq!((packet.len(), &packet[2..4]), (40, &[0, 40][..]));
+            assert!(is_right(&packet));
+        }
+    }
+
+    #[test]
+    fn and_so_it_is_with_ipv6() {
+        let mut packet = vec![0x60, 0, 0, 0, 0, 24, TCP, 64];
+        packet.extend([[1; 16], [2; 16]].concat());
+        packet.extend(&segment(ACK)[20..]);
+        let [forth, back] = resets(&packet).expect("it is a segment");
+        assert!(is_right(&forth) && is_right(&back));
+        assert_eq!((&back[8..24], &back[24..40]), (&[2; 16][..], &[1; 16][..]));
+    }
+
+    #[test]
+    fn what_is_of_no_connection_that_stands_is_left_alone() {
+        for flags in [SYN, SYN | ACK, RST | ACK, RST, 0] {
+            assert!(resets(&segment(flags)).is_none(), "{flags:x}");
+        }
+        let mut datagram = segment(ACK);
+        datagram[9] = 17;
+        assert!(resets(&datagram).is_none());
+        let whole = segment(ACK);
+        for len in 0..40 {
+            assert!(resets(&whole[..len]).is_none(), "{len}");
+        }
+    }
+}
