@@ -108,6 +108,11 @@ impl Boot {
         self.world.borrow().hosts[self.host as usize].address
     }
 
+    /// A number that the seed decides, another one at each start: for what differs between hosts.
+    pub fn random_u64(&self) -> u64 {
+        self.world.borrow_mut().random.u64(..)
+    }
+
     /// How often the host has started before.
     pub fn starts_before(&self) -> u32 {
         self.starts

@@ -1,12 +1,12 @@
 //! The example `tcp_echo_server`.
 
-use rotor::Response;
 use rotor::net::{ListenOptions, Listener};
-use rotor_sim::Script;
-use rotor_sim::net::{SimTcpListener, SimTcpStream};
+use rotor::{BoxError, Response};
+use rotor_sim::{Script, Sim};
 
 use crate::examples::tcp_echo_server::{CountsEchoes, EchoServer};
-use crate::stage::{self, Clients};
+use crate::ground::{Bytes, Ground, ListenerOf, StreamOf};
+use crate::stage::{self, Clients, PORT};
 
 /// The context.
 #[derive(Default)]
@@ -34,19 +34,21 @@ fn script(number: u32) -> Script {
     script.send(b"last").shutdown().expect(b"last").expect_end()
 }
 
+pub(crate) fn scenario<G: Ground>(sim: &mut Sim) -> Result<(), BoxError> {
+    let server = stage::serve_on::<G, _>(sim, "server", |address, scope| {
+        Response::attempt(|| {
+            let listener = ListenerOf::<G>::bind(&address, &ListenOptions::new(), scope)?;
+            Ok(Response::ok(EchoServer::<Total, _>::listen(listener, scope)?))
+        })
+    })?;
+    let mut clients = Clients::<StreamOf<G>>::on::<G, _>(sim, server, PORT)?;
+    for number in 0..8 {
+        clients.add(sim, script(number));
+    }
+    stage::play(sim, server, &clients)
+}
+
 #[test]
 fn every_byte_comes_back_once_the_network_heals() {
-    stage::check(|sim| {
-        let server = stage::serve(sim, "server", |address, scope| {
-            Response::attempt(|| {
-                let listener = SimTcpListener::bind(&address, &ListenOptions::new(), scope)?;
-                Ok(Response::ok(EchoServer::<Total, _>::listen(listener, scope)?))
-            })
-        })?;
-        let mut clients = Clients::<SimTcpStream>::of(sim, server)?;
-        for number in 0..8 {
-            clients.add(sim, script(number));
-        }
-        stage::play(sim, server, &clients)
-    });
+    stage::check(scenario::<Bytes>);
 }

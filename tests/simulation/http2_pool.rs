@@ -17,6 +17,7 @@ use rotor::{BoxError, Compose2};
 use rotor_sim::net::SimTcpStream;
 use rotor_sim::{Check, Host, Sim};
 
+use crate::ground::{Bytes, Ground};
 use crate::http_pool::{self, Asks, Demands, Machines, Serves};
 use crate::stage::{self, PORT};
 use crate::tls::identity;
@@ -107,7 +108,7 @@ fn plain(sim: &mut Sim) -> Result<(), BoxError> {
     let counters = (client.counters(), served);
     let server = http_pool::serving_with(sim, &ledger, config, |listener| listener)?;
     let address = SocketAddr::new(sim.address(server), PORT);
-    let demands = Demands { repeats_max: 1, connections: 3, client };
+    let demands = Demands { repeats_max: 1, connections: 3, client, ground: Bytes::backend };
     let heal = |sim: &mut Sim| stage::heal(sim, server);
     let look = |sim: &mut Sim, clients| ledgers_agree(sim, clients, server, address);
     let both = [address, address];
@@ -128,7 +129,7 @@ fn over_tls(sim: &mut Sim) -> Result<(), BoxError> {
     let server = http_pool::serving_with(sim, &ledger, config, over)?;
     let address = SocketAddr::new(sim.address(server), PORT);
     let target = tls_client.to(address, "server")?;
-    let demands = Demands { repeats_max: 1, connections: 3, client };
+    let demands = Demands { repeats_max: 1, connections: 3, client, ground: Bytes::backend };
     let heal = |sim: &mut Sim| stage::heal(sim, server);
     let look = |sim: &mut Sim, clients| ledgers_agree(sim, clients, server, target.clone());
     let both = [target.clone(), target.clone()];

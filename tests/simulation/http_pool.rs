@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
+use std::io;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -18,9 +19,10 @@ use rotor::stream::StreamConfig;
 use rotor::{
     BoxError, Compose2, EventSet, Future, Infallible, Loop, Machine, Outcome, Response, Scope, Time,
 };
-use rotor_sim::net::{SimTcpListener, SimTcpStream};
-use rotor_sim::{Busy, Fault, Host, Sim, attempt_failed};
+use rotor_sim::net::SimTcpListener;
+use rotor_sim::{Boot, Busy, Fault, Host, Sim, SimBackend, attempt_failed};
 
+use crate::ground::{Bytes, Ground, ListenerOf, StreamOf};
 use crate::stage::{self, FAULTY, PORT};
 
 /// How late an outcome may be: a host that stands still for up to two seconds is one of the faults.
@@ -238,12 +240,13 @@ fn asking<S: Asks>(
     log: &Arc<Mutex<Log>>,
     demands: &Demands,
 ) -> Result<Host<Machines<S>>, BoxError> {
-    let (connections, client) = (demands.connections, demands.client.clone());
+    let (connections, client, ground) =
+        (demands.connections, demands.client.clone(), demands.ground);
     let faults = sim.faults();
     sim.set_faults(faults.clone().set(Fault::SmallSlab, 0.0));
     let log = log.clone();
     let host = sim.host("clients", move |boot| {
-        let mut creator: Loop<Machines<S>, _> = boot.new_loop()?;
+        let mut creator: Loop<Machines<S>, _> = Loop::with_backend(ground(boot)?, &boot.config())?;
         let pool = creator.add_part(Compose2::A, |scope| {
             let config = PoolConfig::new().connections_per_origin_max(connections);
             Ok(PoolMachine::new(config, client.clone(), scope))
@@ -288,6 +291,15 @@ pub(crate) fn serving_over<L: Listener>(
     serving_with(sim, ledger, || server::ServerConfig::new().limits(limits()), over)
 }
 
+/// The same on any ground.
+fn serving_on<G: Ground>(
+    sim: &mut Sim,
+    ledger: &Ledger,
+) -> Result<Host<HttpAccept<Serves, ListenerOf<G>>>, BoxError> {
+    let config = || server::ServerConfig::new().limits(limits());
+    serving_of::<G, _>(sim, ledger, config, |listener| listener)
+}
+
 /// The same, as this says.
 pub(crate) fn serving_with<L: Listener>(
     sim: &mut Sim,
@@ -295,14 +307,23 @@ pub(crate) fn serving_with<L: Listener>(
     config: impl Fn() -> server::ServerConfig + 'static,
     over: impl Fn(SimTcpListener) -> L + 'static,
 ) -> Result<Host<HttpAccept<Serves, L>>, BoxError> {
+    serving_of::<Bytes, L>(sim, ledger, config, over)
+}
+
+fn serving_of<G: Ground, L: Listener>(
+    sim: &mut Sim,
+    ledger: &Ledger,
+    config: impl Fn() -> server::ServerConfig + 'static,
+    over: impl Fn(ListenerOf<G>) -> L + 'static,
+) -> Result<Host<HttpAccept<Serves, L>>, BoxError> {
     let ledger = ledger.clone();
     Ok(sim.host("server", move |boot| {
-        let mut creator: Loop<HttpAccept<Serves, L>, _> = boot.new_loop()?;
+        let mut creator: Loop<HttpAccept<Serves, L>, _> = G::new_loop(boot)?;
         let address = SocketAddr::new(boot.address(), PORT);
         let seed = HttpSeed::<Serves>::new(ledger.clone(), config());
         creator.add_machine_with(|scope| {
             Response::attempt(|| {
-                let listener = SimTcpListener::bind(&address, &ListenOptions::new(), scope)?;
+                let listener = ListenerOf::<G>::bind(&address, &ListenOptions::new(), scope)?;
                 Ok(server::listen(over(listener), seed, scope))
             })
         })?;
@@ -319,6 +340,8 @@ pub(crate) struct Demands {
     pub(crate) connections: usize,
     /// How is asked.
     pub(crate) client: ClientConfig,
+    /// On what the host stands that asks.
+    pub(crate) ground: fn(&Boot) -> io::Result<SimBackend>,
 }
 
 /// How is asked as a rule.
@@ -397,13 +420,15 @@ pub(crate) fn ask_both<S: Asks>(
     Ok(())
 }
 
+pub(crate) fn scenario<G: Ground>(sim: &mut Sim) -> Result<(), BoxError> {
+    let ledger = Ledger::default();
+    let server = serving_on::<G>(sim, &ledger)?;
+    let address = SocketAddr::new(sim.address(server), PORT);
+    let demands = Demands { repeats_max: 1, connections: 3, client: client(), ground: G::backend };
+    ask::<StreamOf<G>>(sim, address, &ledger, &demands, |sim| stage::heal(sim, server))
+}
+
 #[test]
 fn each_request_has_one_outcome_its_own_before_its_deadline_and_no_post_is_served_twice() {
-    stage::check(|sim| {
-        let ledger = Ledger::default();
-        let server = serving(sim, &ledger)?;
-        let address = SocketAddr::new(sim.address(server), PORT);
-        let demands = Demands { repeats_max: 1, connections: 3, client: client() };
-        ask::<SimTcpStream>(sim, address, &ledger, &demands, |sim| stage::heal(sim, server))
-    });
+    stage::check(scenario::<Bytes>);
 }

@@ -10,13 +10,14 @@ use rotor::http::server::{HttpAccept, HttpSeed, ServerConfig};
 use rotor::net::{ListenOptions, Listener};
 use rotor::stream::Accept;
 use rotor::{BoxError, Response};
-use rotor_sim::net::{SimTcpListener, SimTcpStream};
+use rotor_sim::net::SimTcpListener;
 use rotor_sim::{Host, Script, Sim, Watched};
 
 use crate::examples::http_echo::Echo;
-use crate::stage::{self, Clients};
+use crate::ground::{Bytes, Ground, ListenerOf, StreamOf};
+use crate::stage::{self, Clients, PORT};
 
-pub(crate) type Server = HttpAccept<Echo, SimTcpListener>;
+pub(crate) type Server<L = SimTcpListener> = HttpAccept<Echo, L>;
 
 /// What a connection may hold: the limits of its input and its output as they are unless set, with
 /// what one read and one answer may pass them by.
@@ -117,8 +118,13 @@ fn script(number: u32) -> Script {
 
 /// A host that serves the example.
 pub(crate) fn serve(sim: &mut Sim) -> Result<Host<Watched<Server>>, BoxError> {
-    stage::serve::<Server>(sim, "server", |address, scope| {
-        match SimTcpListener::bind(&address, &ListenOptions::new(), scope) {
+    serve_on::<Bytes>(sim)
+}
+
+/// The same on any ground.
+fn serve_on<G: Ground>(sim: &mut Sim) -> Result<Host<Watched<Server<ListenerOf<G>>>>, BoxError> {
+    stage::serve_on::<G, Server<ListenerOf<G>>>(sim, "server", |address, scope| {
+        match ListenerOf::<G>::bind(&address, &ListenOptions::new(), scope) {
             Ok(listener) => {
                 let seed = HttpSeed::new((), ServerConfig::new());
                 Accept::listen(listener, seed, stage::patient(), scope)
@@ -128,8 +134,8 @@ pub(crate) fn serve(sim: &mut Sim) -> Result<Host<Watched<Server>>, BoxError> {
     })
 }
 
-fn scenario(sim: &mut Sim) -> Result<(), BoxError> {
-    let server = serve(sim)?;
+pub(crate) fn scenario<G: Ground>(sim: &mut Sim) -> Result<(), BoxError> {
+    let server = serve_on::<G>(sim)?;
     sim.always("buffers are bounded", move |sim| {
         let held = sim.machines(server, |_, machine| {
             machine
@@ -141,7 +147,7 @@ fn scenario(sim: &mut Sim) -> Result<(), BoxError> {
             |(input, output): &(usize, usize)| *input <= INPUT_MAX && *output <= OUTPUT_MAX;
         if held.iter().all(is_bounded) { Ok(()) } else { Err(format!("{held:?} bytes")) }
     });
-    let mut clients = Clients::<SimTcpStream>::of(sim, server)?;
+    let mut clients = Clients::<StreamOf<G>>::on::<G, _>(sim, server, PORT)?;
     for number in 0..6 {
         clients.add(sim, script(number));
     }
@@ -150,5 +156,5 @@ fn scenario(sim: &mut Sim) -> Result<(), BoxError> {
 
 #[test]
 fn each_request_gets_its_own_answer_or_its_connection_ends() {
-    stage::check(scenario);
+    stage::check(scenario::<Bytes>);
 }

@@ -15,14 +15,14 @@ use std::time::Duration;
 use rotor::dns::{
     Data, Dns, Kind, LookupError, LookupResult, Question, ResolvConf, Resolver, ResolverConfig,
 };
+use rotor::net::IpNet;
 use rotor::{
-    BoxError, EventSet, Future, Infallible, Loop, Machine, Outcome, Response, Scope, Time,
-    rotor_compose,
+    BoxError, Compose2, EventSet, Future, Infallible, Loop, Machine, Outcome, Response, Scope, Time,
 };
-use rotor_sim::net::SimNet;
 use rotor_sim::{Busy, Check, Family, Fault, Host, Sim};
 
 use self::machine::Served;
+use crate::ground::{Bytes, Ground};
 use crate::stage::{self, FAULTY};
 
 /// The slowest network takes up to 330 ms one way and 64 octets at a time: three times to and fro
@@ -178,19 +178,14 @@ impl Machine for Asker {
     }
 }
 
-rotor_compose! {
-    enum Machines / Seeds<World> {
-        Resolver(Resolver<SimNet, World>),
-        Asker(Asker),
-    }
-}
+type Machines<N> = Compose2<Resolver<N, World>, Asker>;
 
 /// A host that asks: nothing there crashes, and there is room.
-fn asking(
+fn asking<G: Ground>(
     sim: &mut Sim,
     servers: Vec<SocketAddr>,
     log: &Rc<RefCell<Log>>,
-) -> Result<Host<Machines>, BoxError> {
+) -> Result<Host<Machines<G::Net>>, BoxError> {
     let faults = sim.faults();
     sim.set_faults(faults.clone().set(Fault::SmallSlab, 0.0));
     let log = log.clone();
@@ -198,13 +193,13 @@ fn asking(
     (conf.timeout, conf.attempts, conf.rotate) = (TRY_TIMEOUT, 3, true);
     let config = ResolverConfig::new(conf).servers(servers).lookup_timeout(LOOKUP_TIMEOUT);
     let host = sim.host("clients", move |boot| {
-        let mut creator: Loop<Machines, _> = boot.new_loop()?;
+        let mut creator: Loop<Machines<G::Net>, _> = G::new_loop(boot)?;
         let mut dns = None;
         creator.add_machine_with(|scope| {
             let (handle, response) =
                 Resolver::new(config.clone().queries_max(4).cache_bytes_max(4_000), scope);
             dns = Some(handle);
-            response.wrap(Machines::Resolver)
+            response.wrap(Compose2::A)
         })?;
         Ok(creator.instantiate(World { dns: dns.expect("the closure ran"), log: log.clone() }))
     })?;
@@ -213,11 +208,11 @@ fn asking(
     Ok(host)
 }
 
-fn add_asker(sim: &mut Sim, host: Host<Machines>, left: u32) {
+fn add_asker<N: IpNet + 'static>(sim: &mut Sim, host: Host<Machines<N>>, left: u32) {
     let asker = Asker { left, open: Vec::new() };
     let added = sim.with(host, |instance| {
         instance
-            .add_machine_with(|scope| Response::ok(Machines::Asker(asker)).deadline(scope.now()))
+            .add_machine_with(|scope| Response::ok(Compose2::B(asker)).deadline(scope.now()))
             .is_ok()
     });
     assert_eq!(added, Some(true), "the clients' host is up and has room");
@@ -226,35 +221,38 @@ fn add_asker(sim: &mut Sim, host: Host<Machines>, left: u32) {
 #[test]
 fn each_lookup_has_one_outcome_its_own_before_its_time_is_over() {
     let faults = stage::faults(|family| family == Family::Datagram);
-    Check::new().seeds(stage::SEEDS).must_strike(faults).run(|sim| {
-        let served = Served::new(answers);
-        let servers = ["first", "second"].map(|name| machine::serving(sim, name, &served));
-        let [first, second] = servers;
-        let (first, second) = (first?, second?);
-        let addresses = [first, second].map(|host| SocketAddr::new(sim.address(host), 53)).to_vec();
-        let log = Rc::<RefCell<Log>>::default();
-        let clients = asking(sim, addresses, &log)?;
-        add_asker(sim, clients, 40);
-        add_asker(sim, clients, 40);
-        sim.run_for(FAULTY)?;
-        sim.heal();
-        sim.eventually(Duration::from_secs(120), |_| log.borrow().is_over(80))?;
-        sim.run_for(Duration::from_secs(10))?;
-        let failed = log.borrow().failed.len();
-        add_asker(sim, clients, 20);
-        sim.eventually(Duration::from_secs(60), |_| log.borrow().is_over(100))?;
-        let log = log.borrow();
-        if !log.wrong.is_empty() {
-            return Err(log.wrong.join(", ").into());
-        }
-        // A clock that jumps by a minute is one of the faults as well.
-        if log.lateness > LATENESS_MAX && sim.fault_count(Fault::ClockJump) == 0 {
-            return Err(format!("an outcome {:?} after its time", log.lateness).into());
-        }
-        // A server with few slots may have none for a connection; the other one has, or has not.
-        if log.failed.len() != failed && sim.fault_count(Fault::SmallSlab) == 0 {
-            return Err(format!("after the faults: {}", log.failed[failed..].join(", ")).into());
-        }
-        Ok(())
-    });
+    Check::new().seeds(stage::SEEDS).must_strike(faults).run(scenario::<Bytes>);
+}
+
+pub(crate) fn scenario<G: Ground>(sim: &mut Sim) -> Result<(), BoxError> {
+    let served = Served::new(answers);
+    let servers = ["first", "second"]
+        .map(|name| machine::serving_on::<G::Net>(sim, name, &served, G::backend));
+    let [first, second] = servers;
+    let (first, second) = (first?, second?);
+    let addresses = [first, second].map(|host| SocketAddr::new(sim.address(host), 53)).to_vec();
+    let log = Rc::<RefCell<Log>>::default();
+    let clients = asking::<G>(sim, addresses, &log)?;
+    add_asker(sim, clients, 40);
+    add_asker(sim, clients, 40);
+    sim.run_for(FAULTY)?;
+    sim.heal();
+    sim.eventually(Duration::from_secs(120), |_| log.borrow().is_over(80))?;
+    sim.run_for(Duration::from_secs(10))?;
+    let failed = log.borrow().failed.len();
+    add_asker(sim, clients, 20);
+    sim.eventually(Duration::from_secs(60), |_| log.borrow().is_over(100))?;
+    let log = log.borrow();
+    if !log.wrong.is_empty() {
+        return Err(log.wrong.join(", ").into());
+    }
+    // A clock that jumps by a minute is one of the faults as well.
+    if log.lateness > LATENESS_MAX && sim.fault_count(Fault::ClockJump) == 0 {
+        return Err(format!("an outcome {:?} after its time", log.lateness).into());
+    }
+    // A server with few slots may have none for a connection; the other one has, or has not.
+    if log.failed.len() != failed && sim.fault_count(Fault::SmallSlab) == 0 {
+        return Err(format!("after the faults: {}", log.failed[failed..].join(", ")).into());
+    }
+    Ok(())
 }

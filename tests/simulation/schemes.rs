@@ -13,6 +13,7 @@ use rotor::{BoxError, Loop, Response};
 use rotor_sim::net::{SimTcpListener, SimTcpStream};
 use rotor_sim::{Check, Host, Sim};
 
+use crate::ground::{Bytes, Ground};
 use crate::http_pool::{self, Demands, Ledger, Serves, limits};
 use crate::stage::{self, PORT};
 use crate::tls::identity;
@@ -61,7 +62,12 @@ fn scenario(sim: &mut Sim, resumed: &AtomicU64) -> Result<(), BoxError> {
     let server = serving(sim, &tls, &secure, &clear)?;
     let at = |port| SocketAddr::new(sim.address(server), port);
     let servers = [Either::A(client.to(at(PORT), "server")?), Either::B(at(CLEAR_PORT))];
-    let demands = Demands { repeats_max: 1, connections: 3, client: http_pool::client() };
+    let demands = Demands {
+        repeats_max: 1,
+        connections: 3,
+        client: http_pool::client(),
+        ground: Bytes::backend,
+    };
     let heal = |sim: &mut Sim| stage::heal(sim, server);
     http_pool::ask_both::<MaybeTls<SimTcpStream>>(
         sim,

@@ -11,6 +11,8 @@ use rotor_sim::{
     Check, Crash, Family, Fault, Host, Script, ScriptClient, Sim, TranscriptHandle, Watched,
 };
 
+use crate::ground::{Bytes, Ground};
+
 /// Seeds of each scenario unless `ROTOR_SIM_SEEDS` says otherwise.
 pub(crate) const SEEDS: u64 = 10;
 
@@ -62,8 +64,20 @@ pub(crate) fn serve<M>(
 where
     M: Machine<Context: Default> + 'static,
 {
+    serve_on::<Bytes, M>(sim, name, listen)
+}
+
+/// The same on any ground.
+pub(crate) fn serve_on<G: Ground, M>(
+    sim: &mut Sim,
+    name: &str,
+    listen: impl Fn(SocketAddr, &mut EarlyScope<'_>) -> Response<M> + Copy + 'static,
+) -> Result<Host<Watched<M>>, BoxError>
+where
+    M: Machine<Context: Default> + 'static,
+{
     let host = sim.host(name, move |boot| {
-        let mut creator = boot.new_loop()?;
+        let mut creator = G::new_loop(boot)?;
         let address = SocketAddr::new(boot.address(), PORT);
         creator.add_machine_with(|scope| Watched::make(scope, |scope| listen(address, scope)))?;
         Ok(creator.instantiate(M::Context::default()))
@@ -99,9 +113,18 @@ impl<S: StreamSocket<Target = SocketAddr>> Clients<S> {
     }
 
     pub(crate) fn at<M>(sim: &mut Sim, server: Host<M>, port: u16) -> Result<Clients<S>, BoxError> {
+        Clients::on::<Bytes, M>(sim, server, port)
+    }
+
+    /// On any ground, whose sockets they have.
+    pub(crate) fn on<G: Ground, M>(
+        sim: &mut Sim,
+        server: Host<M>,
+        port: u16,
+    ) -> Result<Clients<S>, BoxError> {
         let faults = sim.faults();
         sim.set_faults(faults.clone().set(Fault::SmallSlab, 0.0));
-        let host = sim.host("clients", |boot| Ok(boot.new_loop()?.instantiate(())))?;
+        let host = sim.host("clients", |boot| Ok(G::new_loop(boot)?.instantiate(())))?;
         sim.set_faults(faults);
         sim.protect(host);
         let target = SocketAddr::new(sim.address(server), port);

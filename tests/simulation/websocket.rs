@@ -16,12 +16,12 @@ use rotor::websocket::{
     Cause, Closed, Code, Deflate, Dial, Handler, Kind, Message, Next, Sender, WebSocketConfig,
 };
 use rotor::{
-    BoxError, Future, Infallible, Loop, Machine, Notifier, Outcome, Response, Scope, rotor_compose,
+    BoxError, Compose2, Future, Infallible, Loop, Machine, Notifier, Outcome, Response, Scope,
 };
-use rotor_sim::net::{SimTcpListener, SimTcpStream};
 use rotor_sim::{Busy, Fault, Sim, attempt_failed};
 
 use crate::examples::ws_echo::Site;
+use crate::ground::{Bytes, Ground, ListenerOf, StreamOf};
 use crate::http_pool::limits;
 use crate::stage::{self, FAULTY, PORT};
 
@@ -220,12 +220,7 @@ impl Machine for Caller {
     }
 }
 
-rotor_compose! {
-    enum Machines <World> {
-        Pool(PoolMachine<Dial<Talks>, ByAddress<SimTcpStream>>),
-        Caller(Caller),
-    }
-}
+type Machines<S> = Compose2<PoolMachine<Dial<Talks>, ByAddress<S>>, Caller>;
 
 /// Both sides wait for so long for an answer to a ping.
 fn config(patience: Duration) -> Arc<WebSocketConfig> {
@@ -236,12 +231,12 @@ fn config(patience: Duration) -> Arc<WebSocketConfig> {
 const SLOW: Duration = Duration::from_secs(100);
 
 /// Over HTTP/1.1, or on streams of HTTP/2.
-fn converse(sim: &mut Sim, http2: bool) -> Result<(), BoxError> {
+pub(crate) fn converse<G: Ground>(sim: &mut Sim, http2: bool) -> Result<(), BoxError> {
     // A connection of HTTP/2 goes on with what was said on streams that were given up, 64 KiB of it, ahead of
     // what is said now: who gives up as soon as on a connection of its own says nothing else any more.
     let patience = if http2 { 3 * SLOW } else { Duration::from_secs(20) };
     let server = sim.host("server", move |boot| {
-        let mut creator: Loop<HttpAccept<Site<()>, SimTcpListener>, _> = boot.new_loop()?;
+        let mut creator: Loop<HttpAccept<Site<()>, ListenerOf<G>>, _> = G::new_loop(boot)?;
         let address = SocketAddr::new(boot.address(), PORT);
         let config = config(patience);
         let of_http2 = server::Http2Config::new().prior_knowledge(true).settings_timeout(SLOW);
@@ -249,7 +244,7 @@ fn converse(sim: &mut Sim, http2: bool) -> Result<(), BoxError> {
         let seed = HttpSeed::<Site<()>>::new(config, http);
         creator.add_machine_with(|scope| {
             Response::attempt(|| {
-                let listener = SimTcpListener::bind(&address, &ListenOptions::new(), scope)?;
+                let listener = ListenerOf::<G>::bind(&address, &ListenOptions::new(), scope)?;
                 Ok(server::listen(listener, seed, scope))
             })
         })?;
@@ -262,8 +257,8 @@ fn converse(sim: &mut Sim, http2: bool) -> Result<(), BoxError> {
     let faults = sim.faults();
     sim.set_faults(faults.clone().set(Fault::SmallSlab, 0.0));
     let clients = sim.host("clients", move |boot| {
-        let mut creator: Loop<Machines, _> = boot.new_loop()?;
-        let pool = creator.add_part(Machines::Pool, |scope| {
+        let mut creator: Loop<Machines<StreamOf<G>>, _> = G::new_loop(boot)?;
+        let pool = creator.add_part(Compose2::A, |scope| {
             let of_http2 = client::Http2Config::new()
                 .prior_knowledge(http2)
                 .settings_timeout(SLOW)
@@ -279,7 +274,7 @@ fn converse(sim: &mut Sim, http2: bool) -> Result<(), BoxError> {
         let added = sim.with(clients, |instance| {
             let caller = Caller { server: address, patience, future: None, seen: 0, wanted };
             let response = |scope: &mut Scope<'_, World>| {
-                Response::ok(Machines::Caller(caller)).deadline(scope.now())
+                Response::ok(Compose2::B(caller)).deadline(scope.now())
             };
             instance.add_machine_with(response).is_ok()
         });
@@ -303,10 +298,10 @@ fn converse(sim: &mut Sim, http2: bool) -> Result<(), BoxError> {
 
 #[test]
 fn messages_come_back_whole_in_order_and_at_most_once() {
-    stage::check(|sim| converse(sim, false));
+    stage::check(|sim| converse::<Bytes>(sim, false));
 }
 
 #[test]
 fn on_streams_of_http2_they_do_as_well() {
-    stage::check(|sim| converse(sim, true));
+    stage::check(|sim| converse::<Bytes>(sim, true));
 }

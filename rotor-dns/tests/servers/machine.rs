@@ -2,14 +2,14 @@
 //! says.
 
 use std::cell::RefCell;
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
 use std::rc::Rc;
 
-use rotor_core::net::{DatagramSocket, ListenOptions, Listener};
-use rotor_core::{BoxError, EventSet, Interest, Machine, Response, Scope, SpawnError};
-use rotor_sim::net::{SimTcpListener, SimTcpStream, SimUdpSocket};
-use rotor_sim::{Host, Sim};
+use rotor_core::net::{DatagramSocket, IpNet, ListenOptions, Listener, Net, StreamSocket};
+use rotor_core::{BoxError, EventSet, Interest, Loop, Machine, Response, Scope, SpawnError};
+use rotor_sim::net::SimNet;
+use rotor_sim::{Boot, Host, Sim, SimBackend};
 
 /// From a query, whether it came over TCP, and a random number: the messages that are sent back, in
 /// order.
@@ -36,40 +36,51 @@ impl Served {
     }
 }
 
-pub(crate) enum NameServer {
-    Udp(SimUdpSocket),
-    Listener(SimTcpListener),
-    Connection(Connection),
+pub(crate) enum NameServer<N: Net = SimNet> {
+    Udp(N::Datagram),
+    Listener(N::Listener),
+    Connection(Connection<N::Stream>),
 }
 
 /// One query and its answers over TCP.
-pub(crate) struct Connection {
-    socket: SimTcpStream,
+pub(crate) struct Connection<S> {
+    socket: S,
     query: Vec<u8>,
     output: Vec<u8>,
     is_answered: bool,
 }
 
 /// A host that serves at port 53.
+#[allow(dead_code, reason = "one of those who take this file in has others")]
 pub(crate) fn serving(
     sim: &mut Sim,
     name: &str,
     served: &Served,
 ) -> Result<Host<NameServer>, BoxError> {
+    serving_on::<SimNet>(sim, name, served, |boot| Ok(boot.backend()))
+}
+
+/// The same on a backend of this kind.
+pub(crate) fn serving_on<N: IpNet + 'static>(
+    sim: &mut Sim,
+    name: &str,
+    served: &Served,
+    backend: fn(&Boot) -> io::Result<SimBackend>,
+) -> Result<Host<NameServer<N>>, BoxError> {
     let served = served.clone();
     Ok(sim.host(name, move |boot| {
-        let mut creator = boot.new_loop()?;
+        let mut creator = Loop::<NameServer<N>, _>::with_backend(backend(boot)?, &boot.config())?;
         let address = SocketAddr::new(boot.address(), 53);
         creator.add_machine_with(|scope| {
             Response::attempt(|| {
-                let mut socket = SimUdpSocket::bind(&address, scope)?;
+                let mut socket = N::Datagram::bind(&address, scope)?;
                 scope.register(&mut socket, Interest::Both)?;
                 Ok(Response::ok(NameServer::Udp(socket)))
             })
         })?;
         creator.add_machine_with(|scope| {
             Response::attempt(|| {
-                let mut listener = SimTcpListener::bind(&address, &ListenOptions::new(), scope)?;
+                let mut listener = N::Listener::bind(&address, &ListenOptions::new(), scope)?;
                 scope.register(&mut listener, Interest::Readable)?;
                 Ok(Response::ok(NameServer::Listener(listener)))
             })
@@ -79,7 +90,7 @@ pub(crate) fn serving(
 }
 
 /// Until the socket has nothing more; what the system has no room for is lost, as datagrams are.
-fn datagrams(socket: &mut SimUdpSocket, scope: &Scope<'_, Served>) {
+fn datagrams(socket: &mut impl DatagramSocket<Address = SocketAddr>, scope: &Scope<'_, Served>) {
     let mut buffer = [0; 512];
     loop {
         match socket.receive_from(&mut buffer) {
@@ -95,8 +106,8 @@ fn datagrams(socket: &mut SimUdpSocket, scope: &Scope<'_, Served>) {
     }
 }
 
-impl NameServer {
-    fn accept(mut self) -> Response<NameServer, SimTcpStream> {
+impl<N: IpNet> NameServer<N> {
+    fn accept(mut self) -> Response<NameServer<N>, N::Stream> {
         while let NameServer::Listener(listener) = &mut self {
             match listener.accept() {
                 Ok((socket, _)) => return Response::spawn(self, socket),
@@ -110,7 +121,7 @@ impl NameServer {
     }
 }
 
-impl Connection {
+impl<S: StreamSocket> Connection<S> {
     fn advance(&mut self, scope: &Scope<'_, Served>) -> io::Result<()> {
         let mut chunk = [0; 64];
         while !self.is_answered {
@@ -146,11 +157,11 @@ impl Connection {
     }
 }
 
-impl Machine for NameServer {
+impl<N: IpNet> Machine for NameServer<N> {
     type Context = Served;
-    type Seed = SimTcpStream;
+    type Seed = N::Stream;
 
-    fn create(mut socket: SimTcpStream, scope: &mut Scope<'_, Served>) -> Response<NameServer> {
+    fn create(mut socket: N::Stream, scope: &mut Scope<'_, Served>) -> Response<Self> {
         Response::attempt(|| {
             scope.register(&mut socket, Interest::Both)?;
             let connection =
@@ -159,11 +170,7 @@ impl Machine for NameServer {
         })
     }
 
-    fn ready(
-        mut self,
-        _: EventSet,
-        scope: &mut Scope<'_, Served>,
-    ) -> Response<NameServer, SimTcpStream> {
+    fn ready(mut self, _: EventSet, scope: &mut Scope<'_, Served>) -> Response<Self, N::Stream> {
         match &mut self {
             NameServer::Udp(socket) => datagrams(socket, scope),
             NameServer::Listener(_) => return self.accept(),
@@ -179,15 +186,15 @@ impl Machine for NameServer {
         Response::ok(self)
     }
 
-    fn spawned(self, _: &mut Scope<'_, Served>) -> Response<NameServer, SimTcpStream> {
+    fn spawned(self, _: &mut Scope<'_, Served>) -> Response<Self, N::Stream> {
         self.accept()
     }
 
     fn spawn_error(
         self,
-        _: SpawnError<SimTcpStream>,
+        _: SpawnError<N::Stream>,
         _: &mut Scope<'_, Served>,
-    ) -> Response<NameServer, SimTcpStream> {
+    ) -> Response<Self, N::Stream> {
         self.accept()
     }
 }

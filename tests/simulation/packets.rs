@@ -1,0 +1,40 @@
+//! Scenarios once more, on stacks of the hosts' own: what goes wrong among them happens to packets.
+
+use rotor::BoxError;
+use rotor_sim::{Check, Family, Sim};
+
+use crate::ground::Packets;
+use crate::{echo, http_pool, requests, resolver, stage, websocket};
+
+/// Under the swarm of each seed; packets are lost, doubled, overtaken and changed, and connections
+/// reset, while clients wait.
+#[track_caller]
+fn check(scenario: impl Fn(&mut Sim) -> Result<(), BoxError>) {
+    let faults = stage::faults(|family| matches!(family, Family::Packet | Family::MiddleBox));
+    Check::new().seeds(2 * stage::SEEDS).must_strike(faults).run(scenario);
+}
+
+#[test]
+fn every_byte_comes_back_once_the_network_heals() {
+    check(echo::scenario::<Packets>);
+}
+
+#[test]
+fn each_request_gets_its_own_answer_or_its_connection_ends() {
+    check(requests::scenario::<Packets>);
+}
+
+#[test]
+fn each_request_has_one_outcome_its_own_before_its_deadline_and_no_post_is_served_twice() {
+    check(http_pool::scenario::<Packets>);
+}
+
+#[test]
+fn each_lookup_has_one_outcome_its_own_before_its_time_is_over() {
+    check(resolver::scenario::<Packets>);
+}
+
+#[test]
+fn messages_come_back_whole_in_order_and_at_most_once() {
+    check(|sim| websocket::converse::<Packets>(sim, false));
+}
