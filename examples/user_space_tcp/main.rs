@@ -1,7 +1,7 @@
 //! The hello server on a TCP stack of its own, in user space.
 //!
 //! ```text
-//! cargo run --release -p rotor-examples --example user_space_tcp
+//! cargo run --release -p rotor-on-packets --example user_space_tcp
 //! 200 OK: Hello, World!
 //! ```
 //!
@@ -9,7 +9,7 @@
 //! memory. With a device the server takes what the kernel sends there, as root:
 //!
 //! ```text
-//! cargo build --release -p rotor-examples --example user_space_tcp
+//! cargo build --release -p rotor-on-packets --example user_space_tcp
 //! sudo target/release/examples/user_space_tcp tun rotor0 10.90.0.2/24 &
 //! listening on http://10.90.0.2:3000/
 //! sudo ip address add 10.90.0.1/24 dev rotor0
@@ -38,9 +38,11 @@ use rotor::{
     LoopInstance, Machine, Mio, Outcome, Response, Scope, signals,
 };
 use rotor_examples::program;
+#[cfg(target_os = "linux")]
+use rotor_smoltcp::KernelDevice;
 use rotor_smoltcp::{
-    Device, KernelDevice, MemoryConfig, MemoryDevice, Smoltcp, SmoltcpInet, SmoltcpTcpListener,
-    SmoltcpTcpStream, StackConfig,
+    Device, MemoryConfig, MemoryDevice, Smoltcp, SmoltcpInet, SmoltcpTcpListener, SmoltcpTcpStream,
+    StackConfig,
 };
 
 type Hello = ServerFn<fn(&Head<'_>, &mut server::Response<'_>, &mut Scope<'_, ()>) -> Reply, ()>;
@@ -150,13 +152,30 @@ fn on_device(kind: &str, name: &str, text: &str) -> Result<(), BoxError> {
     let instance = match kind {
         // No stack of ours.
         "kernel" => return run(serve_on::<Inet, _>(Mio::new(EVENTS_LIMIT)?, ip)?, ip),
-        "tun" => serve(KernelDevice::tun(name)?, &config, ip)?,
-        "tap" => serve(KernelDevice::tap(name)?, &config, ip)?,
-        // What comes from this very machine has no checksums yet.
-        "packet" => serve(KernelDevice::packet_socket(name)?, &config.verify_checksums(false), ip)?,
-        other => return Err(format!("{other:?} is not tun, tap, packet or kernel").into()),
+        kind => serve_on_device(kind, name, config, ip)?,
     };
     run(instance, ip)
+}
+
+#[cfg(target_os = "linux")]
+fn serve_on_device(
+    kind: &str,
+    name: &str,
+    config: StackConfig,
+    ip: IpAddr,
+) -> Result<Server, BoxError> {
+    match kind {
+        "tun" => serve(KernelDevice::tun(name)?, &config, ip),
+        "tap" => serve(KernelDevice::tap(name)?, &config, ip),
+        // What comes from this very machine has no checksums yet.
+        "packet" => serve(KernelDevice::packet_socket(name)?, &config.verify_checksums(false), ip),
+        other => Err(format!("{other:?} is not tun, tap, packet or kernel").into()),
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn serve_on_device(kind: &str, _: &str, _: StackConfig, _: IpAddr) -> Result<Server, BoxError> {
+    Err(format!("{kind:?}: devices of the kernel are Linux's").into())
 }
 
 fn run<M: Machine, B: Backend>(

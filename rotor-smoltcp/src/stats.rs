@@ -11,7 +11,8 @@ pub struct StackStats {
     pub sent: u64,
     /// Packets that the device did not take; TCP sends them again.
     pub unsent: u64,
-    /// Packets that were no IP packet, or a fragment of one: thrown away.
+    /// Packets that were no IP packet, or a fragment of one, or that asked for segments of less than 48
+    /// bytes: thrown away.
     pub refused: u64,
     /// Connections that were made by others.
     pub accepted: u64,

@@ -157,3 +157,25 @@ fn a_target_that_is_nowhere_does_not_hold_up_others_for_ever() {
     server.send_to(b"and more", &(CLIENT, 7).into()).expect("it is sent");
     assert_eq!(receive(&mut rig, &mut client).0, b"and more");
 }
+
+/// A query with a forged sender has its answer wait for a host that is not there; the answers to
+/// others go out meanwhile.
+#[test]
+fn a_target_that_is_nowhere_holds_up_no_other() {
+    let mut rig = Rig::on(MemoryConfig::new().medium(Medium::Ethernet));
+    let mut server = bind(&mut rig.server, (SERVER, 53).into());
+    let mut client = bind(&mut rig.client, (CLIENT, 7).into());
+    // So that each knows where the other is.
+    client.send_to(b"who?", &(SERVER, 53).into()).expect("there is room");
+    assert_eq!(receive(&mut rig, &mut server).0, b"who?");
+    for last in 70..80 {
+        server.send_to(b"in vain", &([10, 0, 0, last], 7).into()).expect("there is room");
+    }
+    server.send_to(b"me", &(CLIENT, 7).into()).expect("there is room");
+    rig.pass(Duration::from_millis(100));
+    let mut buffer = [0; 9];
+    assert_eq!(not_yet(client.receive_from(&mut buffer)).map(|(len, _)| len), Some(2));
+    assert_eq!(rig.server.stats().unsent, 0);
+    rig.pass(Duration::from_secs(10));
+    assert_eq!(rig.server.stats().unsent, 10);
+}

@@ -202,6 +202,8 @@ fn times_that_are_longer_than_all_time_are_taken() {
     let mut rig = Rig::with(MemoryConfig::new(), endless.clone(), config(2));
     let (server, _client) = rig.pair();
     server.set_keepalive(Some(Duration::MAX)).expect("it is connected");
+    let none = server.set_keepalive(Some(Duration::ZERO)).expect_err("a probe in each turn");
+    assert_eq!(none.kind(), ErrorKind::InvalidInput);
     rig.pass(Duration::from_secs(60));
     assert!(server.is_connected());
     let mut rig = Rig::with(MemoryConfig::new(), config(1), endless);

@@ -5,8 +5,7 @@ use std::io;
 
 use rotor_core::{EventSet, Time, Token};
 
-use super::ends::Datagram;
-use super::packets::Packet;
+use super::ends::{Datagram, Packet};
 use crate::table::Key;
 
 /// What will happen at some time.

@@ -46,3 +46,10 @@ pub(crate) struct Datagram {
     pub(crate) to: Place,
     pub(crate) hosts: (u32, u32),
 }
+
+/// A packet on its way.
+pub(crate) struct Packet {
+    pub(super) bytes: Box<[u8]>,
+    /// From which host, and to which.
+    pub(super) hosts: (u32, u32),
+}

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use rotor_core::{EventSet, Token};
 
+use super::ends::Packet;
 use super::middle_box;
 use super::{Due, World};
 use crate::faults::Fault;
@@ -14,13 +15,6 @@ use crate::trace::What;
 /// How long packets wait at most for a narrow wire; what comes beyond is lost, as in a router whose
 /// queue is full.
 const QUEUE_MAX: Duration = Duration::from_secs(2);
-
-/// A packet on its way.
-pub(crate) struct Packet {
-    pub(super) bytes: Box<[u8]>,
-    /// From which host, and to which.
-    pub(super) hosts: (u32, u32),
-}
 
 impl World {
     /// Makes the port of a host's stack; the one before it is connected to nothing any more.

@@ -6,11 +6,15 @@ use std::time::Duration;
 use rotor_core::{EventSet, Interest, Time, Token};
 use smoltcp::iface::{SocketHandle, SocketSet};
 use smoltcp::socket::tcp::{CongestionControl, Socket, SocketBuffer, State};
+use smoltcp::time::Instant;
 
 use super::flow::Flow;
 use super::sequence::Sequence;
 use crate::config::{Congestion, StackConfig};
 use crate::slots::Id;
+
+/// How soon a connection asks again how much its peer takes.
+const ASK_AGAIN: Duration = Duration::from_secs(1);
 
 /// Who has a connection.
 ///
@@ -58,6 +62,8 @@ pub(super) struct Connection {
     pub(super) due: Option<Time>,
     /// When whoever has it has waited long enough.
     pub(super) give_up_at: Option<Time>,
+    /// It asks how much its peer takes.
+    pub(super) asks_for_room: bool,
     /// When the peer has owed an answer for too long.
     pub(super) answer_due: Option<Time>,
     /// It is in the list of those that may have something to send.
@@ -98,6 +104,7 @@ impl Connection {
             has_failed: false,
             due: None,
             give_up_at: None,
+            asks_for_room: false,
             answer_due: None,
             is_dirty: false,
             is_changed: false,
@@ -152,6 +159,37 @@ impl Connection {
     pub(super) fn has_unsent(&mut self) -> bool {
         let socket = self.socket();
         socket.send_queue() > 0 || matches!(socket.state(), State::SynSent | State::SynReceived)
+    }
+
+    /// Has it asked how much its peer takes, where it waits to hear that and nothing would make it ask;
+    /// says whether it does.
+    ///
+    /// smoltcp takes the window of every acknowledgement, also of one that was overtaken (RFC 9293,
+    /// section 3.10.7.4, leaves those out). Where such a one says that there is no room, and the time to
+    /// send again comes, it finds that it may not, and sets no time for a probe: both sides wait for ever.
+    /// A probe of keep-alive is answered with the window, too.
+    pub(super) fn ask_for_room(&mut self, next: Option<Instant>) -> bool {
+        let is_asked = self.asks_for_room;
+        let socket = self.socket();
+        let has_begun = !matches!(
+            socket.state(),
+            State::Closed | State::Listen | State::SynSent | State::SynReceived | State::TimeWait
+        );
+        if is_asked || next.is_some() || !has_begun || socket.send_queue() == 0 {
+            return false;
+        }
+        socket.set_keep_alive(Some(ASK_AGAIN.into()));
+        self.asks_for_room = true;
+        true
+    }
+
+    /// Its peer has said something.
+    pub(super) fn note_answer(&mut self) {
+        self.answer_due = None;
+        if std::mem::take(&mut self.asks_for_room) {
+            // It had none, or it would have asked by itself.
+            self.socket().set_keep_alive(None);
+        }
     }
 
     /// Notes since when its peer owes an answer, if it does: what was sent, our end, or a probe is

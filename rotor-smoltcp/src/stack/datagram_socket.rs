@@ -3,12 +3,14 @@
 use std::io;
 use std::net::SocketAddr;
 
-use rotor_core::{EventSet, Time, Token};
+use rotor_core::{EventSet, Token};
 use smoltcp::iface::{SocketHandle, SocketSet};
 use smoltcp::socket::udp::{PacketBuffer, PacketMetadata, Socket};
 use smoltcp::wire::IpListenEndpoint;
 
+use super::outgoing::Outgoing;
 use crate::config::StackConfig;
+use crate::device::Medium;
 
 /// How many bytes a datagram has on average that a socket keeps.
 const DATAGRAM_BYTES: usize = 2 * 1024;
@@ -20,10 +22,10 @@ pub(super) struct Datagrams {
     pub(super) local: SocketAddr,
     pub(super) peer: Option<SocketAddr>,
     token: Option<Token>,
-    /// How many datagrams wait to be sent.
-    pub(super) unsent: u64,
-    /// Since when nobody has said where the target of the first one is.
-    pub(super) stuck_since: Option<Time>,
+    /// On Ethernet, what waits to be sent; else the stack's socket has it, and sends it.
+    pub(super) outgoing: Outgoing,
+    medium: Medium,
+    datagrams_max: usize,
     pub(super) has_arrived: bool,
     pub(super) wants_room: bool,
     pub(super) is_dirty: bool,
@@ -31,14 +33,20 @@ pub(super) struct Datagrams {
 }
 
 impl Datagrams {
-    pub(super) fn new(local: SocketAddr, config: &StackConfig) -> io::Result<Datagrams> {
+    pub(super) fn new(
+        local: SocketAddr,
+        medium: Medium,
+        config: &StackConfig,
+    ) -> io::Result<Datagrams> {
         let count = config.datagrams_max;
-        let buffer = || {
+        let buffer = |count: usize| {
             let metadata = vec![PacketMetadata::EMPTY; count];
             // A single one of the longest kind fits, too.
-            PacketBuffer::new(metadata, vec![0; (count * DATAGRAM_BYTES).max(65_536)])
+            let bytes = if count == 0 { 0 } else { (count * DATAGRAM_BYTES).max(65_536) };
+            PacketBuffer::new(metadata, vec![0; bytes])
         };
-        let mut socket = Socket::new(buffer(), buffer());
+        let of_its_own = if medium == Medium::Ethernet { 0 } else { count };
+        let mut socket = Socket::new(buffer(count), buffer(of_its_own));
         let bound = socket.bind(endpoint(local));
         bound.map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
         let mut set = SocketSet::new(Vec::with_capacity(1));
@@ -49,8 +57,9 @@ impl Datagrams {
             local,
             peer: None,
             token: None,
-            unsent: 0,
-            stuck_since: None,
+            outgoing: Outgoing::default(),
+            medium,
+            datagrams_max: count,
             has_arrived: false,
             wants_room: false,
             is_dirty: false,
@@ -60,18 +69,6 @@ impl Datagrams {
 
     pub(super) fn socket(&mut self) -> &mut Socket<'static> {
         self.set.get_mut(self.handle)
-    }
-
-    /// Throws away what waits to be sent, and returns how many datagrams that were. smoltcp empties
-    /// both of its buffers at once, or none.
-    pub(super) fn give_up_sending(&mut self) -> u64 {
-        let local = self.local;
-        self.socket().close();
-        if let Err(error) = self.socket().bind(endpoint(local)) {
-            log::warn!("{local} is not bound any more: {error}");
-        }
-        self.stuck_since = None;
-        std::mem::take(&mut self.unsent)
     }
 
     pub(super) fn register(&mut self, token: Token) -> io::Result<()> {
@@ -87,17 +84,56 @@ impl Datagrams {
         self.token.take().map(|_| ()).ok_or(io::ErrorKind::NotFound.into())
     }
 
+    fn has_room(&mut self) -> bool {
+        match self.medium {
+            Medium::Ethernet => self.outgoing.len() < self.datagrams_max,
+            Medium::Ip => self.socket().can_send(),
+        }
+    }
+
     pub(super) fn news(&mut self) -> Option<(Token, EventSet)> {
         let token = self.token?;
         let mut events = EventSet::EMPTY;
         if std::mem::take(&mut self.has_arrived) {
             events |= EventSet::READABLE;
         }
-        if self.wants_room && self.socket().can_send() {
+        if self.wants_room && self.has_room() {
             self.wants_room = false;
             events |= EventSet::WRITABLE;
         }
         if events.is_empty() { None } else { Some((token, events)) }
+    }
+}
+
+/// What sends the datagrams of all sockets on Ethernet, one by one: a socket of smoltcp's keeps its
+/// datagrams in their order, and one whose target does not say where it is keeps the others.
+pub(super) struct Sender {
+    pub(super) set: SocketSet<'static>,
+    handle: SocketHandle,
+}
+
+impl Sender {
+    pub(super) fn new(medium: Medium) -> Sender {
+        let (count, bytes) = if medium == Medium::Ethernet { (1, 65_536) } else { (0, 0) };
+        let buffer =
+            |count, bytes| PacketBuffer::new(vec![PacketMetadata::EMPTY; count], vec![0; bytes]);
+        let mut set = SocketSet::new(Vec::with_capacity(1));
+        let handle = set.add(Socket::new(buffer(0, 0), buffer(count, bytes)));
+        Sender { set, handle }
+    }
+
+    /// Takes a datagram to be sent next; the one before, if it was not sent, is gone. Says whether it
+    /// could be.
+    pub(super) fn load(&mut self, local: SocketAddr, target: SocketAddr, datagram: &[u8]) -> bool {
+        // By adding it anew the set forgets for whom it waited.
+        let smoltcp::socket::Socket::Udp(mut socket) = self.set.remove(self.handle) else {
+            return false;
+        };
+        socket.close();
+        let is_bound = socket.bind(endpoint(local)).is_ok();
+        let is_loaded = is_bound && socket.send_slice(datagram, target).is_ok();
+        self.handle = self.set.add(socket);
+        is_loaded
     }
 }
 

@@ -2,7 +2,6 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::time::Duration;
 
 use rotor_core::{EventSet, Token};
 use rustix::io::Errno;
@@ -13,14 +12,12 @@ use super::datagram_socket::Datagrams;
 use super::flow::Flow;
 use super::listening::free_port;
 use super::{Stack, gone, instant, plain};
+use crate::device::Medium;
 use crate::slots::Id;
 
 /// The headers around a datagram, in bytes: UDP's, and IP's of each version.
 const HEADERS_V4: usize = 8 + 20;
 const HEADERS_V6: usize = 8 + 40;
-
-/// How long datagrams wait behind one whose target does not say where it is: three questions.
-const STUCK_MAX: Duration = Duration::from_secs(3);
 
 impl Stack {
     pub(crate) fn bind_datagrams(&mut self, address: SocketAddr) -> io::Result<Id> {
@@ -34,7 +31,8 @@ impl Stack {
         } else if self.bound_datagrams.is_taken(address) {
             return Err(io::ErrorKind::AddrInUse.into());
         }
-        let id = self.datagrams.insert(Box::new(Datagrams::new(address, &self.config)?));
+        let socket = Datagrams::new(address, self.wire.medium, &self.config)?;
+        let id = self.datagrams.insert(Box::new(socket));
         self.bound_datagrams.insert(address, id);
         Ok(id)
     }
@@ -101,9 +99,20 @@ impl Stack {
         if datagram.len() + headers > self.wire.mtu() {
             return Err(Errno::MSGSIZE.into());
         }
+        let is_asked_for = self.wire.medium == Medium::Ethernet;
+        let most = self.config.datagrams_max;
         let Some(socket) = self.datagrams.get_mut(id) else { return Err(gone()) };
-        match socket.socket().send_slice(datagram, plain(target)) {
-            Ok(()) => socket.unsent += 1,
+        let taken = match is_asked_for {
+            // Who knows where it is.
+            true if socket.outgoing.len() >= most => Err(SendError::BufferFull),
+            true => {
+                socket.outgoing.push(plain(target), datagram);
+                Ok(())
+            }
+            false => socket.socket().send_slice(datagram, plain(target)),
+        };
+        match taken {
+            Ok(()) => {}
             Err(SendError::BufferFull) => {
                 socket.wants_room = true;
                 return Err(io::ErrorKind::WouldBlock.into());
@@ -129,24 +138,25 @@ impl Stack {
     fn send_datagrams_of(&mut self, id: Id) {
         let time = self.now();
         let now = instant(time);
-        let Some(socket) = self.datagrams.get_mut(id) else { return };
+        let Stack { datagrams, iface, wire, sender, .. } = self;
+        let Some(socket) = datagrams.get_mut(id) else { return };
         socket.is_dirty = false;
         // Bounded by what a socket keeps.
-        while self.iface.poll_egress(now, &mut self.wire.port(), &mut socket.set)
+        while iface.poll_egress(now, &mut wire.port(), &mut socket.set)
             == PollResult::SocketStateChanged
-        {
-            socket.unsent = socket.unsent.saturating_sub(1);
-            socket.stuck_since = None;
+        {}
+        let local = socket.local;
+        let lost = socket.outgoing.send(time, |target, datagram| {
+            sender.load(local, target, datagram)
+                && iface.poll_egress(now, &mut wire.port(), &mut sender.set)
+                    == PollResult::SocketStateChanged
+        });
+        wire.unsent += lost;
+        let (waits, wants_room) = (socket.outgoing.len() > 0, socket.wants_room);
+        if waits {
+            self.unresolved_datagrams.push(id);
         }
-        if socket.unsent > 0 {
-            // Nobody knows yet where the target is, and who is behind it waits as well.
-            if time - *socket.stuck_since.get_or_insert(time) < STUCK_MAX {
-                self.unresolved_datagrams.push(id);
-            } else {
-                self.wire.unsent += socket.give_up_sending();
-            }
-        }
-        if self.datagrams.get(id).is_some_and(|socket| socket.wants_room) {
+        if wants_room {
             self.note_datagram_change(id);
         }
     }

@@ -7,7 +7,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use smoltcp::wire::{
     EthernetFrame, EthernetProtocol, IpProtocol, IpVersion, Ipv4Packet, Ipv6ExtHeader, Ipv6Packet,
-    TcpPacket, UdpPacket,
+    TcpOption, TcpPacket, UdpPacket,
 };
 
 use crate::device::Medium;
@@ -28,7 +28,8 @@ pub(super) enum Seen {
     Udp { flow: Flow },
     /// What the stack answers by itself: ARP, ICMP, and protocols that it does not have.
     Other,
-    /// No packet of IP, or a fragment of one.
+    /// No packet of IP, or a fragment of one; or a first one that asks for segments of next to
+    /// nothing.
     Refused,
 }
 
@@ -84,6 +85,9 @@ fn read_ports(protocol: IpProtocol, ends: (IpAddr, IpAddr), payload: &[u8]) -> O
     match protocol {
         IpProtocol::Tcp => {
             let packet = TcpPacket::new_checked(payload).ok()?;
+            if packet.syn() && segment_size(&packet).is_some_and(|size| size < SEGMENT_BYTES_MIN) {
+                return None;
+            }
             let is_first = packet.syn() && !packet.ack() && !packet.rst();
             Some(Seen::Tcp { flow: flow(packet.src_port(), packet.dst_port()), is_first })
         }
@@ -93,6 +97,23 @@ fn read_ports(protocol: IpProtocol, ends: (IpAddr, IpAddr), payload: &[u8]) -> O
         }
         _ => Some(Seen::Other),
     }
+}
+
+/// The smallest segments that a peer may ask for, in bytes. Who asks for one byte a packet has us send
+/// forty for each; Linux has the same bound (`net.ipv4.tcp_min_snd_mss`).
+const SEGMENT_BYTES_MIN: u16 = 48;
+
+/// How large segments the sender of a first packet takes, if it says so.
+fn segment_size(packet: &TcpPacket<&[u8]>) -> Option<u16> {
+    let mut options = packet.options();
+    while let Ok((rest, option)) = TcpOption::parse(options) {
+        match option {
+            TcpOption::MaxSegmentSize(size) => return Some(size),
+            TcpOption::EndOfList => return None,
+            _ => options = rest,
+        }
+    }
+    None
 }
 
 #[cfg(test)]
@@ -127,6 +148,16 @@ mod tests {
         segment
     }
 
+    /// A first packet with an option before that of the size, and padding behind it.
+    fn first_with(size: u16) -> Vec<u8> {
+        let mut segment = tcp(0x02);
+        segment[12] = 0x70;
+        segment.extend([1, 2, 4]);
+        segment.extend(size.to_be_bytes());
+        segment.extend([0; 3]);
+        segment
+    }
+
     const UDP: [u8; 9] = [0x10, 0x00, 0, 53, 0, 9, 0, 0, b'x'];
 
     fn between(left: &str, right: &str) -> Flow {
@@ -151,6 +182,9 @@ mod tests {
             (v4(17, [0, 0], &UDP), Seen::Udp { flow: dns }),
             (v4(1, [0, 0], &[8, 0, 0, 0]), Seen::Other),
             (v4(132, [0, 0], &[]), Seen::Other),
+            (v4(6, [0, 0], &first_with(48)), Seen::Tcp { flow: web, is_first: true }),
+            (v4(6, [0, 0], &first_with(47)), Seen::Refused),
+            (v6(6, &first_with(0)), Seen::Refused),
             // Fragments: the first, a later one, the last.
             (v4(6, [0x20, 0], &tcp(0x02)), Seen::Refused),
             (v4(6, [0x20, 1], &tcp(0x02)), Seen::Refused),

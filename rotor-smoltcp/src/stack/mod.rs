@@ -7,6 +7,7 @@ mod flow;
 mod listeners;
 mod listening;
 mod opening;
+mod outgoing;
 mod sequence;
 mod streams;
 mod turn;
@@ -21,7 +22,7 @@ use smoltcp::iface::{Interface, SocketSet};
 use smoltcp::time::Instant;
 
 use self::connection::Connection;
-use self::datagram_socket::Datagrams;
+use self::datagram_socket::{Datagrams, Sender};
 use self::flow::Flow;
 use self::listening::{Bound, Listening};
 pub(crate) use self::turn::Wait;
@@ -48,6 +49,7 @@ pub(crate) struct Stack {
     bound_listeners: Bound,
     datagrams: Slots<Box<Datagrams>>,
     bound_datagrams: Bound,
+    sender: Sender,
     /// When connections are to be looked at again.
     due: BTreeSet<(Time, Id)>,
     /// Those that may have something to send.
@@ -62,6 +64,8 @@ pub(crate) struct Stack {
     unresolved: Vec<Id>,
     unresolved_datagrams: Vec<Id>,
     ask_again_at: Option<Time>,
+    /// Something has come that may say where their target is.
+    may_resolve: bool,
     /// Connections that ended and are kept, the oldest first.
     kept: VecDeque<Id>,
     stats: StackStats,

@@ -8,6 +8,7 @@ use rotor_core::backend::system_entropy;
 use smoltcp::iface::{Interface, Route, SocketSet};
 use smoltcp::wire::{EthernetAddress, HardwareAddress, IpAddress, IpCidr};
 
+use super::datagram_socket::Sender;
 use super::listening::Bound;
 use super::wire::Wire;
 use super::{Stack, instant};
@@ -46,6 +47,7 @@ impl Stack {
         };
         let mut of_interface = smoltcp::iface::Config::new(hardware);
         of_interface.random_seed = random.u64(..);
+        let sender = Sender::new(wire.medium);
         let mut iface = Interface::new(of_interface, &mut wire.port(), instant(clock.now()));
         iface.update_ip_addrs(|addresses| {
             for (address, prefix) in &config.addresses {
@@ -75,6 +77,7 @@ impl Stack {
             bound_listeners: Bound::default(),
             datagrams: Slots::new(),
             bound_datagrams: Bound::default(),
+            sender,
             due: BTreeSet::new(),
             dirty: Vec::new(),
             dirty_datagrams: Vec::new(),
@@ -84,6 +87,7 @@ impl Stack {
             unresolved: Vec::new(),
             unresolved_datagrams: Vec::new(),
             ask_again_at: None,
+            may_resolve: false,
             kept: VecDeque::new(),
             stats: StackStats::default(),
             has_more: false,

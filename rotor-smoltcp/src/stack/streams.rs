@@ -168,7 +168,13 @@ impl Stack {
     }
 
     pub(crate) fn set_keepalive(&mut self, id: Id, idle: Option<Duration>) -> io::Result<()> {
-        self.with_socket(id, |socket| socket.set_keep_alive(idle.map(span)))?;
+        if idle == Some(Duration::ZERO) {
+            // It would be a probe in each turn; Linux refuses it, too.
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        let connection = self.connections.get_mut(id).ok_or_else(gone)?;
+        connection.asks_for_room = false;
+        connection.socket().set_keep_alive(idle.map(span));
         self.mark(id);
         Ok(())
     }

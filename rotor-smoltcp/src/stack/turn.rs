@@ -107,6 +107,10 @@ impl Stack {
             }
         };
         self.wire.give_back(memory);
+        // Once for all that came: who waits is many, and whoever forges answers sends many.
+        if std::mem::take(&mut self.may_resolve) {
+            self.resolve();
+        }
         self.stats.received += taken as u64;
         result
     }
@@ -117,7 +121,7 @@ impl Stack {
             Seen::Udp { flow } => self.take_datagram(flow, packet),
             Seen::Other => {
                 self.answer(packet);
-                self.resolve();
+                self.may_resolve = true;
             }
             Seen::Refused => self.stats.refused += 1,
         }
@@ -154,7 +158,7 @@ impl Stack {
         let Some(connection) = self.connections.get_mut(id) else { return };
         let before = connection.state();
         // Whatever it is, the peer is there.
-        connection.answer_due = None;
+        connection.note_answer();
         let Connection { set, sequence, .. } = &mut **connection;
         self.iface.poll_ingress_single(now, &mut self.wire.with(packet).of(sequence), set);
         self.settle(id, before, By::Packet);
@@ -194,6 +198,7 @@ impl Stack {
             self.unresolved.push(id);
         }
         let next = self.iface.poll_at(now, &connection.set);
+        let next = if connection.ask_for_room(next) { Some(now) } else { next };
         let next = next.map(|next| {
             let micros = u64::try_from(next.total_micros()).unwrap_or(0);
             Time::from_nanos(micros.saturating_mul(1_000))

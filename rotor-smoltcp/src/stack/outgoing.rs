@@ -1,0 +1,120 @@
+//! `Outgoing`: datagrams that wait to be sent, by target: one whose neighbour nobody knows holds up no
+//! other.
+
+use std::collections::VecDeque;
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+use rotor_core::Time;
+
+/// How long datagrams wait for a target that does not say where it is: three questions.
+pub(super) const STUCK_MAX: Duration = Duration::from_secs(3);
+
+/// Datagrams that wait to be sent.
+#[derive(Default)]
+pub(super) struct Outgoing {
+    /// Who is asked for first comes first.
+    targets: VecDeque<Target>,
+    count: usize,
+}
+
+struct Target {
+    ip: IpAddr,
+    /// Since when nobody has said where it is.
+    stuck_since: Option<Time>,
+    datagrams: VecDeque<(SocketAddr, Box<[u8]>)>,
+}
+
+impl Outgoing {
+    pub(super) fn len(&self) -> usize {
+        self.count
+    }
+
+    pub(super) fn push(&mut self, target: SocketAddr, datagram: &[u8]) {
+        self.count += 1;
+        let entry = (target, datagram.into());
+        match self.targets.iter_mut().find(|other| other.ip == target.ip()) {
+            Some(known) => known.datagrams.push_back(entry),
+            None => self.targets.push_back(Target {
+                ip: target.ip(),
+                stuck_since: None,
+                datagrams: VecDeque::from([entry]),
+            }),
+        }
+    }
+
+    /// Sends what can be sent: `send` says whether a datagram was, and where the first to a target is
+    /// not, nor are the others. Returns how many are thrown away, whose target has not said where it is
+    /// for too long.
+    pub(super) fn send(
+        &mut self,
+        now: Time,
+        mut send: impl FnMut(SocketAddr, &[u8]) -> bool,
+    ) -> u64 {
+        let mut lost = 0;
+        for target in &mut self.targets {
+            while let Some((to, datagram)) = target.datagrams.front() {
+                if send(*to, datagram) {
+                    target.stuck_since = None;
+                    target.datagrams.pop_front();
+                    self.count -= 1;
+                } else if now - *target.stuck_since.get_or_insert(now) < STUCK_MAX {
+                    break;
+                } else {
+                    lost += target.datagrams.len();
+                    self.count -= target.datagrams.len();
+                    target.datagrams.clear();
+                }
+            }
+        }
+        self.targets.retain(|target| !target.datagrams.is_empty());
+        // The stack asks one question a second, whoever it is for: another one is the first to be asked
+        // for next.
+        if self.targets.len() > 1 {
+            self.targets.rotate_left(1);
+        }
+        lost as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn to(last: u8) -> SocketAddr {
+        SocketAddr::from(([10, 0, 0, last], 53))
+    }
+
+    /// Sends at a time to those that are known, and returns to whom it was tried, and what was lost.
+    fn send(outgoing: &mut Outgoing, seconds: u64, known: &[u8]) -> (Vec<(u8, Vec<u8>)>, u64) {
+        let mut tried = Vec::new();
+        let now = Time::ZERO + Duration::from_secs(seconds);
+        let lost = outgoing.send(now, |target, datagram| {
+            let IpAddr::V4(ip) = target.ip() else { return false };
+            tried.push((ip.octets()[3], datagram.to_vec()));
+            known.contains(&ip.octets()[3])
+        });
+        (tried, lost)
+    }
+
+    #[test]
+    fn who_is_nowhere_holds_up_nobody_else_and_is_given_up_after_three_seconds() {
+        let mut outgoing = Outgoing::default();
+        for (last, text) in [(7, "in vain"), (8, "in vain"), (1, "a"), (7, "x"), (1, "b")] {
+            outgoing.push(to(last), text.as_bytes());
+        }
+        assert_eq!(outgoing.len(), 5);
+        let (tried, lost) = send(&mut outgoing, 10, &[1]);
+        let tried: Vec<_> = tried.iter().map(|(last, _)| *last).collect();
+        assert_eq!((tried, lost, outgoing.len()), (vec![7, 8, 1, 1], 0, 3));
+        // The next question is another's.
+        let asked_for = |tried: Vec<(u8, Vec<u8>)>| tried[0].0;
+        assert_eq!(asked_for(send(&mut outgoing, 11, &[1]).0), 8);
+        assert_eq!(asked_for(send(&mut outgoing, 12, &[1]).0), 7);
+        // One that was found out goes on, from then.
+        let (tried, lost) = send(&mut outgoing, 12, &[8]);
+        assert_eq!((tried.len(), lost, outgoing.len()), (2, 0, 2));
+        assert_eq!(send(&mut outgoing, 13, &[1]).1, 2);
+        assert_eq!((outgoing.len(), send(&mut outgoing, 14, &[1])), (0, (Vec::new(), 0)));
+    }
+}

@@ -1,0 +1,233 @@
+//! Stacks on the hosts of a simulation: what is read is what was written whatever happens to packets,
+//! a connection survives what TCP survives, and whoever loses it is told so.
+#![forbid(unsafe_code)]
+
+use std::io::Write;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use rotor::net::ListenOptions;
+use rotor::stream::{
+    Accept, AcceptConfig, Intent, Matched, Protocol, Stream, StreamConfig, Transport,
+};
+use rotor::{BoxError, Loop, Scope};
+use rotor_sim::{
+    Check, Crash, Family, Fault, Faults, Host, Network, Script, ScriptClient, Sim, TranscriptHandle,
+};
+use rotor_smoltcp::{Smoltcp, SmoltcpTcpListener, SmoltcpTcpStream, StackConfig};
+
+/// Sends a long text for each line, and ends with its peer.
+struct Texts;
+
+const LEN: usize = 100_000;
+
+/// Bytes that show where they belong.
+fn text() -> Vec<u8> {
+    (0..LEN).map(|byte| (byte % 251) as u8).collect()
+}
+
+impl Protocol for Texts {
+    type Context = ();
+    type Seed = ();
+
+    /// TCP goes on for longer than a stream waits for its output, as a rule.
+    fn config((): &()) -> Arc<StreamConfig> {
+        StreamConfig::new().flush_timeout(Duration::from_secs(600)).share()
+    }
+
+    fn create((): (), _: &mut Transport<'_>, _: &mut Scope<'_, ()>) -> Intent<Self> {
+        Intent::of(Texts).delimiter(b"\n", 80).no_deadline()
+    }
+
+    fn bytes_read(
+        self,
+        line: Matched,
+        transport: &mut Transport<'_>,
+        _: &mut Scope<'_, ()>,
+    ) -> Intent<Self> {
+        line.consume(transport.input);
+        match transport.output.write_all(&text()) {
+            Ok(()) => Intent::of(self).delimiter(b"\n", 80).no_deadline(),
+            Err(error) => Intent::error(error),
+        }
+    }
+}
+
+type Server = Accept<Stream<Texts, SmoltcpTcpStream>, SmoltcpTcpListener>;
+type Client = ScriptClient<SmoltcpTcpStream, ()>;
+
+/// A server and a host of clients; small buffers, so that windows close.
+fn hosts(sim: &mut Sim) -> Result<(Host<Server>, Host<Client>), BoxError> {
+    let config = || StackConfig::new().receive_buffer_bytes(5_000).send_buffer_bytes(8_000);
+    let server = sim.host("server", move |boot| {
+        let backend = Smoltcp::in_simulation(boot, &config())?;
+        let mut creator = Loop::<Server, _>::with_backend(backend, &boot.config())?;
+        for any in ["0.0.0.0:7", "[::]:7"] {
+            let Ok(address) = any.parse() else { return Err("an address".into()) };
+            // Packets may be too short for IPv6.
+            let bound = creator.add_machine_with(|scope| {
+                Accept::bind(&address, &ListenOptions::new(), (), AcceptConfig::new(), scope)
+            });
+            bound?;
+        }
+        Ok(creator.instantiate(()))
+    })?;
+    let clients = sim.host("clients", move |boot| {
+        let backend = Smoltcp::in_simulation(boot, &config())?;
+        Ok(Loop::with_backend(backend, &boot.config())?.instantiate(()))
+    })?;
+    sim.protect(clients);
+    Ok((server, clients))
+}
+
+fn play(
+    sim: &mut Sim,
+    clients: Host<Client>,
+    target: IpAddr,
+    script: Script,
+) -> Result<TranscriptHandle, BoxError> {
+    let (client, transcript) = script.client(SocketAddr::new(target, 7));
+    let added = sim
+        .with(clients, |instance| instance.add_machine_with(|scope| client.start(scope)).is_ok());
+    if added == Some(true) { Ok(transcript) } else { Err("the clients' host has no room".into()) }
+}
+
+fn script() -> Script {
+    Script::new().send(b"first\n").expect(&text()).send(b"second\n").expect(&text())
+}
+
+const SIX: IpAddr = IpAddr::V6(std::net::Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0xa00, 1));
+
+#[test]
+fn every_byte_arrives_once_and_in_order_whatever_happens_to_packets() {
+    let rates = [
+        (Fault::PacketLost, 0.1),
+        (Fault::PacketTwice, 0.1),
+        (Fault::PacketLate, 0.2),
+        (Fault::PacketChanged, 0.05),
+    ];
+    for mtu in [576, 1_280, 65_535] {
+        let check = Check::new().seeds(4).calm().must_strike(rates.map(|(fault, _)| fault));
+        check.run(|sim| {
+            sim.set_network(Network::new().mtu(mtu));
+            sim.set_faults(
+                rates
+                    .iter()
+                    .fold(Faults::none(), |faults, (fault, rate)| faults.set(*fault, *rate)),
+            );
+            let (server, clients) = hosts(sim)?;
+            let four = sim.address(server);
+            let targets = if mtu < 1_280 { vec![four] } else { vec![four, SIX] };
+            for target in targets {
+                // One attempt: no connection is lost by this.
+                let transcript = play(sim, clients, target, script().shutdown().expect_end())?;
+                sim.run_until(Duration::from_secs(600), |_| transcript.has_ended())?;
+                assert_eq!(transcript.read().outcome, Some(Ok(())));
+            }
+            Ok(())
+        });
+    }
+}
+
+#[test]
+fn a_run_on_stacks_is_a_function_of_its_seed() {
+    Check::new().seeds(6).twice().run(|sim| {
+        let (server, clients) = hosts(sim)?;
+        let target = sim.address(server);
+        let transcript = play(sim, clients, target, script().attempts(1_000))?;
+        sim.run_for(Duration::from_secs(10))?;
+        sim.eventually(Duration::from_secs(900), |_| transcript.is_done())?;
+        Ok(())
+    });
+}
+
+#[test]
+fn a_connection_survives_a_network_that_is_gone_for_a_minute() -> Result<(), BoxError> {
+    let mut sim = Sim::new(1);
+    sim.set_network(Network::new().bandwidth(200_000));
+    let (server, clients) = hosts(&mut sim)?;
+    let target = sim.address(server);
+    let transcript = play(&mut sim, clients, target, script())?;
+    sim.run_for(Duration::from_millis(300))?;
+    let came = transcript.read().received.len();
+    assert!((1..LEN).contains(&came), "{came} bytes have come");
+    sim.partition(server, clients);
+    sim.run_for(Duration::from_secs(60))?;
+    sim.join(server, clients);
+    sim.run_until(Duration::from_secs(200), |_| transcript.is_done())?;
+    assert_eq!(transcript.read().attempts, 1);
+    Ok(())
+}
+
+/// How a client ends whose connection was lost to something that happens in the midst of it, and how
+/// many machines the server has then.
+fn lost(
+    at: Duration,
+    happens: impl Fn(&mut Sim, Host<Server>) -> Result<(), BoxError>,
+) -> Result<String, BoxError> {
+    let mut sim = Sim::new(1);
+    sim.set_network(Network::new().bandwidth(200_000));
+    let (server, clients) = hosts(&mut sim)?;
+    let target = sim.address(server);
+    let pause = Duration::from_secs(2);
+    let script = Script::new().send(b"first\n").expect(&text()).pause(pause);
+    let script = script.send(b"second\n").expect(&text());
+    let transcript = play(&mut sim, clients, target, script)?;
+    sim.run_for(at)?;
+    happens(&mut sim, server)?;
+    sim.run_until(Duration::from_secs(30), |_| transcript.has_ended())?;
+    sim.run_for(Duration::from_secs(60))?;
+    assert_eq!(sim.machines(server, |_, _| ()).len(), 2, "the listeners are left");
+    match transcript.read().outcome {
+        Some(Err(error)) => Ok(error),
+        other => Err(format!("{other:?}").into()),
+    }
+}
+
+#[test]
+fn both_ends_are_told_of_a_reset_by_a_box_in_the_middle() -> Result<(), BoxError> {
+    // In the midst of an answer.
+    let error = lost(Duration::from_millis(300), |sim, _| {
+        sim.set_faults(Faults::none().set(Fault::MiddleBoxResets, 1.0));
+        sim.run_for(Duration::from_secs(1))?;
+        sim.set_faults(Faults::none());
+        Ok(())
+    })?;
+    assert!(error.contains("reset"), "{error}");
+    Ok(())
+}
+
+#[test]
+fn who_sends_to_a_host_that_has_started_again_is_told_so() -> Result<(), BoxError> {
+    for how in [Crash::Process, Crash::Power] {
+        // Before the second question.
+        let error = lost(Duration::from_millis(1_500), |sim, server| {
+            sim.crash(server, how);
+            sim.run_for(Duration::from_millis(100))?;
+            Ok(sim.restart(server)?)
+        })?;
+        assert!(error.contains("reset"), "{error}");
+    }
+    Ok(())
+}
+
+/// All but one: the simulation does not hear which machines gave their sockets away.
+#[test]
+fn edges_come_late_twice_and_for_nothing_on_stacks_as_well() {
+    let others = [Fault::WouldBlock, Fault::UnarmedEdgeLost, Fault::StaleEdge];
+    let of_edges = |fault: &Fault| fault.family() == Family::Readiness && !others.contains(fault);
+    let faults = Fault::ALL.iter().copied().filter(of_edges);
+    Check::new().seeds(10).must_strike(faults).run(|sim| {
+        let (server, clients) = hosts(sim)?;
+        let target = sim.address(server);
+        let transcripts = (0..4)
+            .map(|_| play(sim, clients, target, script().attempts(1_000)))
+            .collect::<Result<Vec<_>, _>>()?;
+        sim.run_for(Duration::from_secs(10))?;
+        sim.eventually(Duration::from_secs(900), |_| {
+            transcripts.iter().all(TranscriptHandle::is_done)
+        })?;
+        Ok(())
+    });
+}
