@@ -1,7 +1,7 @@
 //! The hello server on a TCP stack of its own, in user space.
 //!
 //! ```text
-//! cargo run --release -p rotor-on-packets --example user_space_tcp
+//! cargo run --release -p rotor-user-space-tcp --example user_space_tcp
 //! 200 OK: Hello, World!
 //! ```
 //!
@@ -9,7 +9,7 @@
 //! memory. With a device the server takes what the kernel sends there, as root:
 //!
 //! ```text
-//! cargo build --release -p rotor-on-packets --example user_space_tcp
+//! cargo build --release -p rotor-user-space-tcp --example user_space_tcp
 //! sudo target/release/examples/user_space_tcp tun rotor0 10.90.0.2/24 &
 //! listening on http://10.90.0.2:3000/
 //! sudo ip address add 10.90.0.1/24 dev rotor0

@@ -138,3 +138,36 @@ fn a_keyword_is_what_the_registry_takes() {
         assert_eq!(is_keyword(word), is_one, "{word:?}");
     }
 }
+
+/// All members of the workspace: their directories, and what each says of itself.
+fn members() -> Vec<(String, String)> {
+    let workspace = read("Cargo.toml");
+    let (_, members) = workspace.split_once("members = [").expect("the workspace has members");
+    let (members, _) = members.split_once(']').expect("their list ends");
+    let directories = members.split('"').skip(1).step_by(2);
+    directories.map(|member| (member.to_string(), read(format!("{member}/Cargo.toml")))).collect()
+}
+
+/// A package that is built with the oldest Rust must not need one that is not. What they are named
+/// by is enough: none is renamed that asks for a newer one.
+#[test]
+fn whoever_depends_on_a_package_of_a_newer_rust_asks_for_it_as_well() {
+    let members = members();
+    let own = |manifest: &str| value(manifest, "rust-version").map(str::to_string);
+    let newer: Vec<_> = members.iter().filter(|(_, manifest)| own(manifest).is_some()).collect();
+    assert!(newer.len() >= 3, "{newer:?}");
+    for (directory, manifest) in &members {
+        for (_, needed) in &newer {
+            let name = value(needed, "name").expect("a package has a name").trim_matches('"');
+            let needs = manifest
+                .lines()
+                .filter_map(|line| line.strip_prefix(name))
+                .any(|rest| rest.starts_with([' ', '.']));
+            assert!(
+                !needs || own(manifest) >= own(needed),
+                "{directory} depends on {name}, which asks for {:?}",
+                own(needed)
+            );
+        }
+    }
+}
