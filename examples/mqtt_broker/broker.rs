@@ -28,6 +28,10 @@ pub(crate) struct Broker {
     by_client: BTreeMap<Box<str>, SessionId>,
     /// Those whose clients are away, in the order in which these went.
     away: BTreeMap<u64, SessionId>,
+    /// Those among them for whom something waits.
+    awaited: BTreeMap<u64, SessionId>,
+    /// What waits for all, or is not answered.
+    held_bytes: usize,
     /// The last number that was given to a session, or to a place among those that are away.
     last: u64,
     tree: Tree,
@@ -77,6 +81,8 @@ impl Broker {
             sessions: BTreeMap::new(),
             by_client: BTreeMap::new(),
             away: BTreeMap::new(),
+            awaited: BTreeMap::new(),
+            held_bytes: 0,
             last: 0,
             tree: Tree::default(),
             levels: 0,
@@ -145,6 +151,7 @@ impl Broker {
         }
         if let Some(place) = session.away.take() {
             self.away.remove(&place);
+            self.awaited.remove(&place);
         }
         Some(id)
     }
@@ -154,11 +161,41 @@ impl Broker {
             return Ok(());
         }
         let longest = self.away.first_key_value().map(|(_, id)| *id);
-        longest.map(|id| self.forget(id)).ok_or(Accepted::Unavailable)
+        let longest = longest.ok_or(Accepted::Unavailable)?;
+        self.counts.forgotten += 1;
+        self.forget(longest);
+        Ok(())
+    }
+
+    /// Whether a message may wait, for whom that may cost their sessions.
+    fn has_room_for(&mut self, bytes: usize) -> bool {
+        while self.held_bytes + bytes > self.limits.held_bytes_max {
+            let Some((_, longest)) = self.awaited.pop_first() else { return false };
+            self.counts.forgotten += 1;
+            self.forget(longest);
+        }
+        true
+    }
+
+    /// Does something with a session after which it may hold more, or less.
+    fn with<T>(
+        &mut self,
+        id: SessionId,
+        what: impl FnOnce(&mut Session, &mut Counts, &Retained) -> T,
+    ) -> Option<T> {
+        let session = self.sessions.get_mut(&id)?;
+        self.held_bytes -= session.held_bytes;
+        let done = what(session, &mut self.counts, &self.retained);
+        self.held_bytes += session.held_bytes;
+        if let Some(place) = session.away.filter(|_| session.held_bytes > 0) {
+            self.awaited.insert(place, id);
+        }
+        Some(done)
     }
 
     fn forget(&mut self, id: SessionId) {
         let Some(session) = self.sessions.remove(&id) else { return };
+        self.held_bytes -= session.held_bytes;
         for filter in session.subscriptions.keys() {
             self.tree.remove(filter, id);
             self.levels -= levels(filter);
@@ -168,6 +205,7 @@ impl Broker {
         }
         if let Some(place) = session.away {
             self.away.remove(&place);
+            self.awaited.remove(&place);
         }
     }
 
@@ -182,6 +220,9 @@ impl Broker {
                 self.forget(seat.session);
             } else {
                 session.away = Some(place);
+                if session.held_bytes > 0 {
+                    self.awaited.insert(place, seat.session);
+                }
                 self.away.insert(place, seat.session);
             }
         }
@@ -210,12 +251,23 @@ impl Broker {
         let mut found = std::mem::take(&mut self.found);
         self.tree.find(topic, &mut found);
         for (id, qos) in found.drain(..) {
-            if let Some(session) = self.sessions.get_mut(&id) {
-                let qos = qos.min(message.qos);
-                session.deliver(message, qos, &self.limits, &mut self.counts);
-            }
+            self.deliver(id, message, qos.min(message.qos));
         }
         self.found = found;
+    }
+
+    fn deliver(&mut self, id: SessionId, message: &Message, qos: Qos) {
+        let Some(session) = self.sessions.get_mut(&id) else { return };
+        if qos == Qos::Zero {
+            return session.deliver_once(message, &mut self.counts);
+        }
+        let has_room = session.takes(message, &self.limits) && self.has_room_for(message.len());
+        // For that it may have been forgotten itself.
+        let delivered = has_room
+            && self.with(id, |session, counts, _| session.deliver(message, qos, counts)).is_some();
+        if !delivered {
+            self.counts.dropped += 1;
+        }
     }
 
     /// What answers a subscription: its QoS, or that it is refused.
@@ -253,12 +305,19 @@ impl Broker {
 
     /// Sends what there is room for. False where the session has another connection by now.
     pub(crate) fn go_on(&mut self, seat: &Seat) -> bool {
-        let Some(session) = self.sessions.get_mut(&seat.session) else { return false };
-        if !session.is_linked_to(seat.token) {
+        if self.session(seat).is_none() {
             return false;
         }
-        session.go_on(&self.retained, &mut self.counts);
+        let bytes = self.limits.held_bytes_max.saturating_sub(self.held_bytes);
+        self.with(seat.session, |session, counts, retained| {
+            session.go_on(retained, bytes, counts);
+        });
         true
+    }
+
+    /// A client has answered a message, so that it need not be kept.
+    pub(crate) fn answered(&mut self, seat: &Seat, how: fn(&mut Session, u16), id: u16) {
+        self.with(seat.session, |session, _, _| how(session, id));
     }
 
     /// How much there is: sessions, those of them that are away, retained messages.

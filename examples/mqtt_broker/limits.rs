@@ -44,6 +44,11 @@ pub(crate) struct Limits {
     /// What waits for a client that is away or slow, of QoS 1 and 2: messages, and bytes.
     pub(crate) waiting_max: usize,
     pub(crate) waiting_bytes_max: usize,
+    /// What all clients together are still to answer or to get, in bytes: a message that is for two
+    /// counts twice. For more, those that are away are forgotten, the longest first, of whom something
+    /// waits; they hear of it when they are back, by a CONNACK without their session. If none is left,
+    /// the message is dropped for whom there is no room, and no packet of this version says so.
+    pub(crate) held_bytes_max: usize,
     /// Topics that have a retained message, and the bytes of these.
     pub(crate) retained_max: Max,
     /// Filters that nobody may have.
@@ -58,6 +63,7 @@ impl Default for Limits {
             levels_max: 1_000_000,
             waiting_max: 1_000,
             waiting_bytes_max: 1_024 * 1_024,
+            held_bytes_max: 256 * 1_024 * 1_024,
             retained_max: Max { messages: 10_000, bytes: 64 * 1_024 * 1_024 },
             refused: Vec::new(),
         }
@@ -75,8 +81,11 @@ pub(crate) struct Counts {
     pub(crate) wills: u64,
     /// Messages that were sent to a client, again or not.
     pub(crate) delivered: u64,
-    /// Messages that a client is not to get since it is too slow, and retained ones without room.
+    /// Messages that a client is not to get since it is too slow, or all together are, and retained
+    /// ones without room.
     pub(crate) dropped: u64,
+    /// Clients that were away and have no session any more, since others needed the room.
+    pub(crate) forgotten: u64,
     /// Connections that were ended since what came was no packet, or not in its place.
     pub(crate) malformed: u64,
     /// Connections that were ended since nothing came for too long.
@@ -85,12 +94,13 @@ pub(crate) struct Counts {
 
 impl fmt::Display for Counts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Counts { connected, refused, published, wills, delivered, dropped, malformed, late } =
-            self;
+        let Counts { connected, refused, malformed, late, forgotten, .. } = self;
+        let Counts { published, wills, delivered, dropped, .. } = self;
         write!(
             f,
-            "{connected} connected, {refused} refused, {malformed} malformed, {late} late; \
-             {published} published, {wills} of them wills, {delivered} delivered, {dropped} dropped"
+            "{connected} connected, {refused} refused, {malformed} malformed, {late} late, \
+             {forgotten} forgotten; {published} published, {wills} of them wills, \
+             {delivered} delivered, {dropped} dropped"
         )
     }
 }

@@ -16,7 +16,7 @@ use super::broker::{HasBroker, Seat};
 use super::limits::{CONNECT_TIME_MAX, PACKET_BYTES_MAX};
 use super::packet::{Connect, Packet, Publish, Qos, first_length, length};
 use super::reader::Malformed;
-use super::session::Link;
+use super::session::{Link, Session};
 
 /// One connection.
 ///
@@ -97,7 +97,8 @@ impl<C: HasBroker> Client<C> {
     ) -> Result<Stage<C>, End> {
         let link = Link { outbox: self.outbox.sender(), notifier: scope.notifier() };
         let (seat, is_known) = match scope.broker().connect(connect, link) {
-            Ok(seat) => seat,
+            // From here on, whatever fails, it leaves.
+            Ok((seat, is_known)) => (scope.at_end(seat, leave), is_known),
             Err(why) => {
                 scope.broker().counts.refused += 1;
                 output.write_all(&connack(why, false))?;
@@ -106,7 +107,6 @@ impl<C: HasBroker> Client<C> {
         };
         output.write_all(&connack(Accepted::New, is_known))?;
         scope.broker().go_on(&seat);
-        let seat = scope.at_end(seat, |context: &mut C, seat| context.broker().leave(seat));
         // §3.1.2.10
         let keep_alive = Duration::from_secs(connect.keep_alive.into());
         let patience = (!keep_alive.is_zero()).then(|| keep_alive * 3 / 2);
@@ -118,6 +118,10 @@ impl<C: HasBroker> Client<C> {
         log::debug!("machine {}: {why}", scope.token());
         Intent::done()
     }
+}
+
+fn leave<C: HasBroker>(context: &mut C, seat: Seat) {
+    context.broker().leave(seat);
 }
 
 /// Answers a packet of a client that has said who it is.
@@ -148,9 +152,9 @@ fn exchange<C: HasBroker>(
             output.write_all(&pubcomp(*id))?;
             return Ok(());
         }
-        Packet::PubAck(id) => session.acknowledged(*id),
+        Packet::PubAck(id) => broker.answered(seat, Session::acknowledged, *id),
         Packet::PubRec(id) => {
-            session.received(*id);
+            broker.answered(seat, Session::received, *id);
             // Of a number that is not known as well: the client knows it, and waits.
             output.write_all(&pubrel(*id))?;
         }

@@ -20,9 +20,10 @@
 //! ```
 //!
 //! A packet has at most 256 KiB. There are at most 10,000 clients, away or there, with 100 filters of 1 KiB
-//! each and 1,000 messages that wait; `limits.rs` has all limits. A client that is too slow loses
-//! messages, and nobody waits for it. No filter that the environment lists in `REFUSED_FILTERS`, with
-//! spaces between them, can be subscribed to.
+//! each and 1,000 messages that wait, 256 MiB of them for all together; `limits.rs` has all limits. A
+//! client that is too slow loses messages, and nobody waits for it; one that was away too long is told
+//! that its session is gone. No filter that the environment lists in `REFUSED_FILTERS`, with spaces
+//! between them, can be subscribed to.
 //!
 //! Ctrl-C ends all connections, and says how many there were.
 #![forbid(unsafe_code)]

@@ -39,6 +39,8 @@ pub(crate) struct Session {
     /// What it is to get after that.
     waiting: VecDeque<Delivery>,
     waiting_bytes: usize,
+    /// Of the messages that wait, and of those that are not answered.
+    pub(crate) held_bytes: usize,
     replays: VecDeque<Replay>,
     /// What it has published at QoS 2 and may send again, until it lets go of the number (§4.3.3).
     received: BTreeSet<u16>,
@@ -85,6 +87,7 @@ impl Session {
             unanswered: VecDeque::new(),
             waiting: VecDeque::new(),
             waiting_bytes: 0,
+            held_bytes: 0,
             replays: VecDeque::new(),
             received: BTreeSet::new(),
             last_id: 0,
@@ -104,27 +107,22 @@ impl Session {
         self.link.take()
     }
 
-    /// Has it get a message, now or later. What it is too slow for is dropped: the newest.
-    pub(crate) fn deliver(
-        &mut self,
-        message: &Message,
-        qos: Qos,
-        limits: &Limits,
-        counts: &mut Counts,
-    ) {
-        if qos == Qos::Zero {
-            // Who is not there does not hear it (§3.1.2.4 lets us choose).
-            if let Some(link) = &self.link {
-                let is_sent = link.outbox.send(message.once(false)).is_ok();
-                *(if is_sent { &mut counts.delivered } else { &mut counts.dropped }) += 1;
-            }
-            return;
+    /// Has it get a message of QoS 0, if it is there and has room (§3.1.2.4 lets us choose).
+    pub(crate) fn deliver_once(&mut self, message: &Message, counts: &mut Counts) {
+        if let Some(link) = &self.link {
+            let is_sent = link.outbox.send(message.once(false)).is_ok();
+            *(if is_sent { &mut counts.delivered } else { &mut counts.dropped }) += 1;
         }
-        let bytes = self.waiting_bytes + message.len();
-        if self.waiting.len() >= limits.waiting_max || bytes > limits.waiting_bytes_max {
-            counts.dropped += 1;
-            return;
-        }
+    }
+
+    /// Whether one more message may wait. What it is too slow for is dropped: the newest.
+    pub(crate) fn takes(&self, message: &Message, limits: &Limits) -> bool {
+        self.waiting.len() < limits.waiting_max
+            && self.waiting_bytes + message.len() <= limits.waiting_bytes_max
+    }
+
+    /// Has it get a message of QoS 1 or 2, now or later.
+    pub(crate) fn deliver(&mut self, message: &Message, qos: Qos, counts: &mut Counts) {
         self.wait(message.clone(), qos, false);
         self.send(counts);
     }
@@ -139,17 +137,19 @@ impl Session {
         self.replays.retain(|replay| &*replay.filter != filter);
     }
 
-    /// Goes on with what it is to get, as far as there is room.
-    pub(crate) fn go_on(&mut self, retained: &Retained, counts: &mut Counts) {
+    /// Goes on with what it is to get, as far as there is room; among all clients there is some for so
+    /// many bytes.
+    pub(crate) fn go_on(&mut self, retained: &Retained, bytes: usize, counts: &mut Counts) {
         self.send(counts);
         if !self.replays.is_empty() {
-            self.say_retained(retained, counts);
+            self.say_retained(retained, bytes, counts);
             self.send(counts);
         }
     }
 
     fn wait(&mut self, message: Message, qos: Qos, retain: bool) {
         self.waiting_bytes += message.len();
+        self.held_bytes += message.len();
         self.waiting.push_back(Delivery { message, qos, retain });
     }
 
@@ -184,8 +184,9 @@ impl Session {
     }
 
     /// Says some of what is retained, and has itself woken for the rest.
-    fn say_retained(&mut self, retained: &Retained, counts: &mut Counts) {
+    fn say_retained(&mut self, retained: &Retained, bytes: usize, counts: &mut Counts) {
         let Some(link) = self.link.clone() else { return };
+        let held_bytes_max = self.held_bytes + bytes;
         let mut looked_at = 0;
         while let Some(mut replay) = self.replays.pop_front() {
             for (name, message) in retained.rest(&replay) {
@@ -199,6 +200,9 @@ impl Session {
                     let qos = replay.qos.min(message.qos);
                     if qos == Qos::Zero && link.send(message.once(true)) {
                         counts.delivered += 1;
+                    } else if qos > Qos::Zero && self.held_bytes + message.len() > held_bytes_max {
+                        // Whose answer makes room for it would have to be asked of all.
+                        counts.dropped += 1;
                     } else if qos > Qos::Zero && self.waiting.len() < UNANSWERED_MAX {
                         self.wait(message.clone(), qos, true);
                     } else {
@@ -213,15 +217,26 @@ impl Session {
 
     /// PUBACK: a message of QoS 1 has come.
     pub(crate) fn acknowledged(&mut self, id: u16) {
-        self.unanswered.retain(|unanswered| !unanswered.is_answered_by(id, Qos::One));
+        let Some(at) = self.answered_by(id, Qos::One) else { return };
+        if let Some(Unanswered { stage, .. }) = self.unanswered.remove(at) {
+            self.let_go(&stage);
+        }
     }
 
     /// PUBREC: one of QoS 2 has come.
     pub(crate) fn received(&mut self, id: u16) {
-        for unanswered in &mut self.unanswered {
-            if unanswered.is_answered_by(id, Qos::Two) {
-                unanswered.stage = Stage::Released;
-            }
+        let Some(at) = self.answered_by(id, Qos::Two) else { return };
+        let stage = std::mem::replace(&mut self.unanswered[at].stage, Stage::Released);
+        self.let_go(&stage);
+    }
+
+    fn answered_by(&self, id: u16, qos: Qos) -> Option<usize> {
+        self.unanswered.iter().position(|unanswered| unanswered.is_answered_by(id, qos))
+    }
+
+    fn let_go(&mut self, stage: &Stage) {
+        if let Stage::Message(delivery) = stage {
+            self.held_bytes -= delivery.message.len();
         }
     }
 

@@ -104,7 +104,7 @@ fn at_the_end_it_says_how_much_there_was() {
     assert_eq!(hearer.hear(), [&[0x30, 7][..], &string("w"), b"gone"].concat());
     let signal = Command::new("kill").arg(broker.pid().to_string()).status();
     assert!(signal.expect("a Unix system").success());
-    let counts = "at the end: 2 connected, 0 refused, 1 malformed, 0 late; \
+    let counts = "at the end: 2 connected, 0 refused, 1 malformed, 0 late, 0 forgotten; \
                   2 published, 1 of them wills, 2 delivered, 0 dropped";
     assert_eq!(broker.next_line(PATIENCE).as_deref(), Some(counts));
     let rest = "0 clients, 0 clients away, 1 retained";

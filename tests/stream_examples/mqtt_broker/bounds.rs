@@ -261,3 +261,78 @@ fn one_turn_looks_at_a_bounded_number_of_retained_messages() {
     let (_peer, answers) = talk.connect(&connect("hearer", CLEAN, 0));
     assert_eq!(answers, ["CONNACK 0"]);
 }
+
+/// What a message takes that has a topic and a payload of a byte each.
+const SHORT: usize = 6;
+
+#[test]
+fn all_that_waits_together_is_bounded_and_who_is_away_longest_is_told_that_it_was_forgotten() {
+    let mut talk = Talk::new(Limits { held_bytes_max: 5 * SHORT, ..limits() });
+    for name in ["nothing", "first", "second"] {
+        let (peer, _) = talk.lasting(name);
+        talk.say(&peer, &subscribe(1, &[(["a", "none"][usize::from(name == "nothing")], 1)]));
+        talk.say(&peer, &DISCONNECT);
+    }
+    let speaker = talk.client("speaker");
+    let say = |talk: &mut Talk, times: usize| {
+        for _ in 0..times {
+            assert_eq!(talk.say(&speaker, &publish("a", "x", 2, 1)), ["PUBACK #1"]);
+        }
+        (talk.counts().forgotten, talk.counts().dropped, talk.test.context().0.len().1)
+    };
+    assert_eq!(say(&mut talk, 2), (0, 0, 3), "four of five");
+    assert_eq!(say(&mut talk, 1), (1, 0, 2), "the third of each is the first to be one too many");
+    // For whom nothing waits has nothing that others need.
+    assert_eq!(talk.lasting("nothing").1, ["CONNACK 0 known"]);
+    assert_eq!(talk.lasting("first").1, ["CONNACK 0"]);
+    let (second, answers) = talk.lasting("second");
+    assert_eq!(answers[0], "CONNACK 0 known");
+    assert_eq!(answers.len(), 1 + 3);
+    // It is there, and does not answer: it is not forgotten, but there is room for five.
+    assert_eq!(say(&mut talk, 3), (1, 1, 0));
+    assert_eq!(hear(&second).len(), 2);
+    // Every answer gives room back, at QoS 2 the first.
+    for id in 1..=5 {
+        talk.say(&second, &answer(4, id));
+    }
+    talk.say(&second, &subscribe(2, &[("a", 2)]));
+    for (id, dropped) in (1..=7).zip([1, 1, 1, 1, 1, 2, 3]) {
+        talk.say(&speaker, &publish("a", "x", 4, id));
+        assert_eq!(talk.counts().dropped, dropped, "{id}");
+    }
+    for id in 6..=10 {
+        assert_eq!(talk.say(&second, &answer(5, id)).last().unwrap(), &format!("PUBREL #{id}"));
+    }
+    assert_eq!(say(&mut talk, 5), (1, 3, 0));
+    // And its end gives all back.
+    talk.connect(&connect("second", CLEAN, 0));
+    let (third, _) = talk.lasting("third");
+    talk.say(&third, &subscribe(1, &[("a", 1)]));
+    assert_eq!(say(&mut talk, 5), (1, 3, 0));
+}
+
+#[test]
+fn a_client_for_whom_too_much_waits_may_be_the_one_that_is_forgotten() {
+    let mut talk = Talk::new(Limits { held_bytes_max: SHORT, ..limits() });
+    let (peer, _) = talk.lasting("away");
+    talk.say(&peer, &subscribe(1, &[("a", 1)]));
+    talk.say(&peer, &DISCONNECT);
+    let speaker = talk.client("speaker");
+    for (forgotten, dropped) in [(0, 0), (1, 1), (1, 1)] {
+        talk.say(&speaker, &publish("a", "x", 2, 1));
+        assert_eq!((talk.counts().forgotten, talk.counts().dropped), (forgotten, dropped));
+    }
+}
+
+#[test]
+fn what_is_retained_and_finds_no_room_among_what_waits_is_dropped_and_counted() {
+    let mut talk = Talk::new(Limits { held_bytes_max: 2 * SHORT, ..limits() });
+    let speaker = talk.client("speaker");
+    for topic in ["a", "b", "c"] {
+        talk.say(&speaker, &publish(topic, "x", 1 | 2, 1));
+    }
+    let hearer = talk.client("hearer");
+    let heard = talk.say(&hearer, &subscribe(1, &[("+", 1)]));
+    assert_eq!(heard[1..], ["a=x qos1 #1 retained", "b=x qos1 #2 retained"]);
+    assert_eq!(talk.counts().dropped, 1);
+}
