@@ -60,10 +60,21 @@ pub fn read<T: DeserializeOwned>(body: &[u8], octets_max: usize) -> Result<T, Re
 #[cfg(feature = "async")]
 pub fn read_body<T: DeserializeOwned>(request: &Request, octets_max: usize) -> Result<T, Refused> {
     check_type(request.field("Content-Type"))?;
-    if request.field("Content-Encoding").is_some_and(|it| !it.eq_ignore_ascii_case(b"identity")) {
+    let mut lines =
+        request.fields().filter(|(name, _)| name.eq_ignore_ascii_case("Content-Encoding"));
+    if lines.any(|(_, value)| !is_uncoded(value)) {
         return Err(unsupported("a body without content coding is expected"));
     }
     read(request.body(), octets_max)
+}
+
+/// Whether each of the codings of a line is none (RFC 9110 §8.4); an element may be empty (§5.6.1.2).
+#[cfg(feature = "async")]
+fn is_uncoded(codings: &[u8]) -> bool {
+    codings.split(|&octet| octet == b',').all(|coding| {
+        let coding = coding.trim_ascii();
+        coding.is_empty() || coding.eq_ignore_ascii_case(b"identity")
+    })
 }
 
 /// Checks that a request's `Content-Type` is `application/json`, or `application/..+json`; what its

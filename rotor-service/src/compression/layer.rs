@@ -1,6 +1,9 @@
 //! `CompressionLayer`: compression around an async handler.
 
+use std::borrow::Cow;
+
 use rotor_async::http::{Answer, Handler, Request};
+use rotor_http::Status;
 use rotor_http::server::Scope;
 
 use super::Compression;
@@ -52,15 +55,24 @@ impl<C, H: Handler<C>> Handler<C> for CompressionLayer<H> {
             if is_left_alone(&answer) {
                 return answer;
             }
+            if answer.status() == Status::NOT_MODIFIED && !taken.is_range {
+                // What it stands for may have been coded, and its tag weak; a weak one matches that,
+                // and the other as well (RFC 9111 §4.3.4).
+                let answer = if taken.coding.is_some() { weak(answer) } else { answer };
+                return answer.field("Vary", "Accept-Encoding");
+            }
             let Some(content_type) = answer.content_type() else { return answer };
-            let (encoding, body) = taken.whole(answer.status(), content_type, answer.content());
-            let (content_type, body) = (content_type.to_owned(), body.into_owned());
+            let whole = taken.whole(answer.status(), content_type, answer.content());
+            let (content_type, fields) = (content_type.to_owned(), whole.fields);
+            let coded = match whole.body {
+                Cow::Owned(coded) => Some(coded),
+                Cow::Borrowed(_) => None,
+            };
             let mut answer = answer;
-            if encoding.coding().is_some() {
+            if let Some(body) = coded {
                 answer = weak(answer).without("Accept-Ranges").body(content_type, body);
             }
-            let fields = encoding.fields().iter();
-            fields.fold(answer, |answer, (name, value)| answer.field(*name, *value))
+            fields.iter().fold(answer, |answer, (name, value)| answer.field(*name, *value))
         }
     }
 }

@@ -10,6 +10,7 @@ mod tests;
 mod zstd;
 
 use std::borrow::Cow;
+use std::io;
 
 use rotor_http::Status;
 use rotor_http::server::{Reply, Response};
@@ -31,7 +32,7 @@ pub const WHOLE_BYTES_MAX: usize = 1 << 20;
 ///
 /// What is compressed: text, JSON, XML, scripts and the like, from 1 KiB, answered with a body to a request
 /// for no range. `Vary: Accept-Encoding` goes with each answer that would be another one for other
-/// clients. A client that refuses all but codings that are not here gets the answer as it is.
+/// clients, and with a 304 that stands for one. A client that refuses all but codings that are not here gets the answer as it is.
 ///
 /// An answer that has both a secret and something that its requester has chosen tells, by its
 /// length, whether they resemble each other, encrypted or not (the attack is named BREACH): such answers
@@ -66,7 +67,7 @@ pub const WHOLE_BYTES_MAX: usize = 1 << 20;
 /// let taken = Compression::new().check([("Accept-Encoding", &b"gzip;q=0.8"[..])]);
 /// let encoding = taken.encoding(Status::OK, "text/csv", None);
 /// assert_eq!(encoding.fields().len(), 2, "`Content-Encoding` and `Vary`");
-/// let mut encoder = encoding.encoder().expect("it is a stream of text");
+/// let mut encoder = encoding.into_encoder().expect("it is a stream of text");
 /// let first = encoder.write(b"a,b,c\n")?.to_vec();
 /// # let _ = first;
 /// # Ok::<(), std::io::Error>(())
@@ -117,13 +118,34 @@ pub struct Taken {
 
 impl Taken {
     /// Says how an answer goes out: one with this status, of this type and, where it is known, this
-    /// length. What is coded by itself already is not to be asked for.
+    /// length. What is coded by itself already is not to be asked for; of a 304, the type is that of
+    /// the 200 that it stands for.
+    ///
+    /// The encoder is made here. Where there is no memory for one, the answer goes out as it is, and
+    /// its fields say so.
     pub fn encoding(&self, status: Status, content_type: &str, length: Option<u64>) -> Encoding {
+        self.encoding_by(Encoder::new, status, content_type, length)
+    }
+
+    fn encoding_by(
+        &self,
+        make: fn(Coding) -> io::Result<Encoder>,
+        status: Status,
+        content_type: &str,
+        length: Option<u64>,
+    ) -> Encoding {
         let is_long = length.is_none_or(|length| length >= self.bytes_min as u64);
-        let has_whole_body = !status.forbids_body()
-            && !matches!(status, Status::PARTIAL_CONTENT | Status::RANGE_NOT_SATISFIABLE);
-        let varies = has_whole_body && !self.is_range && is_long && is_compressible(content_type);
-        Encoding { coding: self.coding.filter(|_| varies), varies }
+        let is_whole = !matches!(status, Status::PARTIAL_CONTENT | Status::RANGE_NOT_SATISFIABLE);
+        // RFC 9110 §15.4.5: a 304 says `Vary` where the 200 would have.
+        let has_body = !status.forbids_body();
+        let would_have_body = has_body || status == Status::NOT_MODIFIED;
+        let varies = would_have_body
+            && is_whole
+            && !self.is_range
+            && is_long
+            && is_compressible(content_type);
+        let coding = self.coding.filter(|_| varies && has_body);
+        Encoding { encoder: coding.and_then(|coding| make(coding).ok()), varies }
     }
 
     /// Answers, compressed where that is right.
@@ -135,34 +157,42 @@ impl Taken {
         content_type: &str,
         body: &[u8],
     ) -> Reply {
-        let (encoding, body) = self.whole(status, content_type, body);
-        let fields = [fields, encoding.fields()].concat();
-        response.reply_with(status, &fields, content_type, &body)
+        let whole = self.whole(status, content_type, body);
+        let fields = [fields, whole.fields].concat();
+        response.reply_with(status, &fields, content_type, &whole.body)
     }
 
-    /// The whole of a body as it goes out, and which fields say so.
-    fn whole<'b>(
-        &self,
-        status: Status,
-        content_type: &str,
-        body: &'b [u8],
-    ) -> (Encoding, Cow<'b, [u8]>) {
-        let encoding = match body.len() <= WHOLE_BYTES_MAX {
-            true => self.encoding(status, content_type, Some(body.len() as u64)),
+    /// The whole of a body as it goes out.
+    fn whole<'b>(&self, status: Status, content_type: &str, body: &'b [u8]) -> Whole<'b> {
+        if body.len() > WHOLE_BYTES_MAX {
             // The same for everybody.
-            false => Encoding { coding: None, varies: false },
-        };
+            return Whole { fields: &[], body: Cow::Borrowed(body) };
+        }
+        let is_there = status != Status::NOT_MODIFIED;
+        let length = is_there.then_some(body.len() as u64);
+        let encoding = self.encoding(status, content_type, length);
+        let (fields, plain) = (encoding.fields(), fields_of(None, encoding.varies));
         match encoding.whole(body) {
-            Some(coded) => (encoding, Cow::Owned(coded)),
-            None => (Encoding { coding: None, ..encoding }, Cow::Borrowed(body)),
+            Some(coded) => Whole { fields, body: Cow::Owned(coded) },
+            None => Whole { fields: plain, body: Cow::Borrowed(body) },
         }
     }
 }
 
+struct Whole<'b> {
+    /// What says how it is coded.
+    fields: Fields,
+    /// Owned where it is.
+    body: Cow<'b, [u8]>,
+}
+
+type Fields = &'static [(&'static str, &'static [u8])];
+
 /// How an answer goes out.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Debug)]
 pub struct Encoding {
-    coding: Option<Coding>,
+    /// Here, so that no head promises what cannot be made when the body comes.
+    encoder: Option<Encoder>,
     /// It would be another one for other clients.
     varies: bool,
 }
@@ -170,33 +200,37 @@ pub struct Encoding {
 impl Encoding {
     /// Returns how it is coded; absent: not at all.
     pub fn coding(&self) -> Option<Coding> {
-        self.coding
+        self.encoder.as_ref().map(Encoder::coding)
     }
 
     /// Returns the fields of the answer. One that is coded has no length before its end is there, no ranges
     /// (`Accept-Ranges`), and an `ETag` that is weak, if any.
     pub fn fields(&self) -> &'static [(&'static str, &'static [u8])] {
-        const VARY: (&str, &[u8]) = ("Vary", b"Accept-Encoding");
-        match (self.coding, self.varies) {
-            (Some(Coding::Gzip), _) => &[("Content-Encoding", b"gzip"), VARY],
-            (Some(Coding::Zstd), _) => &[("Content-Encoding", b"zstd"), VARY],
-            (None, true) => &[VARY],
-            (None, false) => &[],
-        }
+        fields_of(self.coding(), self.varies)
     }
 
-    /// Returns what codes the pieces of the body; absent where they go out as they are.
-    pub fn encoder(&self) -> Option<Encoder> {
-        // Those that are not here are not taken.
-        self.coding.and_then(|coding| Encoder::new(coding).ok())
+    /// Returns what codes the pieces of the body; absent where they go out as they are, which
+    /// [`fields`](Encoding::fields) has said.
+    pub fn into_encoder(self) -> Option<Encoder> {
+        self.encoder
     }
 
     /// The whole, where it is coded and shorter so.
-    fn whole(&self, body: &[u8]) -> Option<Vec<u8>> {
-        let mut encoder = self.encoder()?;
+    fn whole(self, body: &[u8]) -> Option<Vec<u8>> {
+        let mut encoder = self.encoder?;
         let mut coded = encoder.write(body).ok()?.to_vec();
         coded.extend(encoder.finish().ok()?);
         (coded.len() < body.len()).then_some(coded)
+    }
+}
+
+fn fields_of(coding: Option<Coding>, varies: bool) -> Fields {
+    const VARY: (&str, &[u8]) = ("Vary", b"Accept-Encoding");
+    match (coding, varies) {
+        (Some(Coding::Gzip), _) => &[("Content-Encoding", b"gzip"), VARY],
+        (Some(Coding::Zstd), _) => &[("Content-Encoding", b"zstd"), VARY],
+        (None, true) => &[VARY],
+        (None, false) => &[],
     }
 }
 

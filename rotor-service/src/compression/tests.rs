@@ -53,7 +53,9 @@ fn what_is_compressed_depends_on_status_type_and_length() {
         (ok, text, Some(1_025), yes),
         (Status::NOT_FOUND, text, Some(5_000), yes),
         (Status::NO_CONTENT, text, None, no),
-        (Status::NOT_MODIFIED, text, None, no),
+        // What it stands for is another one for other clients.
+        (Status::NOT_MODIFIED, text, None, (None, true)),
+        (Status::NOT_MODIFIED, "image/png", None, no),
         (Status::PARTIAL_CONTENT, text, Some(5_000), no),
         (Status::RANGE_NOT_SATISFIABLE, text, Some(5_000), no),
         (ok, "application/json", None, yes),
@@ -104,7 +106,8 @@ fn the_fields_say_how_it_is_coded_and_that_others_get_it_otherwise() {
             .map(|(name, value)| format!("{name}: {};", value.escape_ascii()))
             .collect();
         assert_eq!(text, said, "{fields:?}");
-        assert_eq!(encoding.encoder().is_some(), encoding.coding().is_some());
+        let coding = encoding.coding();
+        assert_eq!(encoding.into_encoder().map(|encoder| encoder.coding()), coding);
     }
 }
 
@@ -151,14 +154,26 @@ fn a_whole_body_is_compressed_up_to_a_length_and_where_it_becomes_shorter() {
         (noise(2_000), false, true),
         (vec![b'a'; 1_023], false, false),
     ] {
-        let (encoding, sent) = taken.whole(Status::OK, text, &body);
+        let whole = taken.whole(Status::OK, text, &body);
         let length = body.len();
-        assert_eq!((encoding.coding().is_some(), encoding.varies), (is_coded, varies), "{length}");
-        assert_eq!(sent.len() < length, is_coded, "{length}");
+        assert_eq!(matches!(whole.body, Cow::Owned(_)), is_coded, "{length}");
+        assert_eq!(whole.fields, fields_of(is_coded.then_some(Coding::Gzip), varies), "{length}");
+        assert_eq!(whole.body.len() < length, is_coded, "{length}");
         if is_coded {
-            assert_eq!(decoded(Coding::Gzip, &sent), body);
+            assert_eq!(decoded(Coding::Gzip, &whole.body), body);
         }
     }
+    let whole = taken.whole(Status::NOT_MODIFIED, text, b"");
+    assert_eq!((whole.body.len(), whole.fields), (0, fields_of(None, true)));
+}
+
+#[test]
+fn where_there_is_no_memory_for_an_encoder_the_head_says_that_the_body_is_plain() {
+    let taken = Compression::new().check([("Accept-Encoding", &b"gzip"[..])]);
+    let refuse = |_| Err(io::Error::from(io::ErrorKind::OutOfMemory));
+    let encoding = taken.encoding_by(refuse, Status::OK, "text/plain", None);
+    assert_eq!((encoding.coding(), encoding.fields()), (None, fields_of(None, true)));
+    assert!(encoding.into_encoder().is_none());
 }
 
 #[cfg(feature = "zstd")]
