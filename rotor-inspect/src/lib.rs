@@ -54,7 +54,7 @@
 //!
 //! # Limits
 //!
-//! 500 slots are looked at in a turn, by one visitor at a time, each of whom may see the first
+//! 500 slots are looked at in a turn, or as many as half a millisecond is enough for, by one visitor at a time, each of whom may see the first
 //! 10,000 machines of an order; 100 visitors; 100 failures of 1,000 octets each. A loop that has not
 //! answered after 1 s, or after 10 s while it makes turns, is answered for (504) with what is known
 //! without asking; a turn counts as blocked after 100 ms.

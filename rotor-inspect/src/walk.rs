@@ -8,13 +8,19 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 use std::net::SocketAddr;
+use std::ops::ControlFlow;
+use std::time::Duration;
 
 use rotor_core::{
-    Broadcast, Cursor, Description, Machine, Machines, Phase, Port, Seen, Time, Token,
+    Broadcast, Cursor, Description, GlobalScope, Machine, Machines, Phase, Port, Seen, Time, Token,
 };
 
-/// Slots looked at in one turn: some 0.1 ms.
+/// Slots looked at in one turn: some 0.1 ms, where machines describe themselves as fast as ours do.
 const SLICE: usize = 500;
+
+/// How long a turn may be looked at machines, the last of which is waited for. Time is read after
+/// each, some 20 ns, since one may be as slow as it likes.
+const SLICE_TIME_MAX: Duration = Duration::from_micros(500);
 
 /// Rows of a page.
 const PAGE_ROWS: usize = 100;
@@ -101,34 +107,38 @@ pub(crate) fn begin<M: Machine + 'static>(
 ) -> bool {
     let walk = Walk { query, kinds: BTreeMap::new(), first: BinaryHeap::new(), matched: 0 };
     let again = broadcast.clone();
-    let step =
-        |machines: Machines<'_, M>, phase| go_on(walk, machines, Cursor::START, phase, port, again);
-    broadcast.post(move |machines, scope| step(machines, scope.phase())).is_ok()
+    let step = move |machines: Machines<'_, M>, scope: &mut GlobalScope<'_, M::Context>| {
+        go_on(walk, machines, Cursor::START, scope, port, again);
+    };
+    broadcast.post(step).is_ok()
 }
 
 fn go_on<M: Machine + 'static>(
     mut walk: Walk,
     mut machines: Machines<'_, M>,
     from: Cursor,
-    phase: Phase,
+    scope: &GlobalScope<'_, M::Context>,
     port: Port<Snapshot>,
     broadcast: Broadcast<M>,
 ) {
     if port.is_cancelled() {
         return;
     }
+    // Not since the turn began: posts before this one may have taken their time.
+    let until = scope.exact_now() + SLICE_TIME_MAX;
     let next = machines.scan_some(from, SLICE, |machines, token, seen| {
         walk.see(machines, token, seen);
+        if scope.exact_now() < until { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     });
     let Some(next) = next else {
         // Who asked may be gone by now.
-        let _gone = port.set(walk.end(phase));
+        let _gone = port.set(walk.end(scope.phase()));
         return;
     };
     let again = broadcast.clone();
     // A loop that takes no more drops the port, and who asked hears of that.
     let _refused = broadcast.post(move |machines, scope| {
-        go_on(walk, machines, next, scope.phase(), port, again);
+        go_on(walk, machines, next, scope, port, again);
     });
 }
 
@@ -237,7 +247,61 @@ impl Sort {
 
 #[cfg(test)]
 mod tests {
+    use rotor_core::{Config, EventSet, Infallible, Outcome, Response, Scope};
+    use rotor_stream::testing::{TestLoop, World};
+
     use super::*;
+
+    /// One that takes its time to say what it does.
+    struct Slow(World, Duration);
+
+    impl Machine for Slow {
+        type Context = ();
+        type Seed = Infallible;
+
+        fn ready(self, _: EventSet, _: &mut Scope<'_, ()>) -> Response<Self, Infallible> {
+            Response::ok(self)
+        }
+
+        fn wakeup(self, _: &mut Scope<'_, ()>) -> Response<Self, Infallible> {
+            Response::ok(self)
+        }
+
+        fn describe(&self, to: &mut Description) {
+            self.0.advance(self.1);
+            to.set_state("slow");
+        }
+    }
+
+    #[test]
+    fn a_slice_ends_after_half_a_millisecond_or_500_slots() {
+        for (micros, turns) in [(0, 3), (1, 3), (2, 5), (100, 240), (10_000, 1_200)] {
+            let mut test = TestLoop::<Slow>::with_config((), Config::new().machines_max(2_000));
+            let (world, time) = (test.world().clone(), Duration::from_micros(micros));
+            let mut asked = None;
+            for _ in 0..1_200 {
+                test.add(|scope| {
+                    asked.get_or_insert_with(|| scope.create_future());
+                    Response::ok(Slow(world.clone(), time))
+                });
+            }
+            test.settle();
+            let (port, future) = asked.expect("there is a machine");
+            assert!(begin(&test.instance().broadcast(), Query::default(), port));
+            let mut longest = Duration::ZERO;
+            let mut count = 0;
+            while !future.is_ready() {
+                let before = world.now();
+                test.turn();
+                longest = longest.max(world.now() - before);
+                count += 1;
+            }
+            assert!(longest <= SLICE_TIME_MAX.max(time), "{micros} us each: {longest:?}");
+            assert_eq!(count, turns, "{micros} us each");
+            let Outcome::Value(snapshot) = future.take() else { panic!("it is lost") };
+            assert_eq!(snapshot.matched, 1_200, "each once");
+        }
+    }
 
     fn row(token: usize, held: usize) -> Row {
         let (machine, state) = ("a", "b");

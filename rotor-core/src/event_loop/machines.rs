@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::fmt;
+use std::ops::ControlFlow;
 
 use super::dispatch::Dispatch;
 use super::run_queue::Calls;
@@ -86,20 +87,24 @@ impl<'a, M> Machines<'a, M> {
     }
 
     /// The same as [`scan`](Machines::scan), without a verdict, and for so many slots of the turn's
-    /// budget only.
+    /// budget only, or until `f` breaks off: then the next one is where to go on. With
+    /// [`exact_now`](crate::GlobalScope::exact_now) it can have a limit of time.
     pub fn scan_some(
         &mut self,
         cursor: Cursor,
         slots: usize,
-        mut f: impl FnMut(&Self, Token, Seen<'_, M>),
+        mut f: impl FnMut(&Self, Token, Seen<'_, M>) -> ControlFlow<()>,
     ) -> Option<Cursor> {
         let slots = slots.min(self.verdicts.scan_left);
         self.verdicts.scan_left -= slots;
         let end = cursor.0.saturating_add(u32::try_from(slots).unwrap_or(u32::MAX));
-        let last = end.min(self.slots.high_water());
+        let mut last = end.min(self.slots.high_water());
         for index in cursor.0..last {
-            if let Some((token, machine)) = self.slots.at(index) {
-                f(self, token, machine.map_or(Seen::Busy, Seen::Waiting));
+            let Some((token, machine)) = self.slots.at(index) else { continue };
+            if f(self, token, machine.map_or(Seen::Busy, Seen::Waiting)).is_break() {
+                last = index + 1;
+                self.verdicts.scan_left += (end - last) as usize;
+                break;
             }
         }
         (last < self.slots.high_water()).then_some(Cursor(last))

@@ -1,5 +1,6 @@
 //! What the loop says of its time, and of its machines to who looks at them.
 
+use std::ops::ControlFlow;
 use std::time::Duration;
 
 use rotor_core::{Config, Cursor, EventSet, ExitPolicy, Response, Scope, Time, Token, Verdict};
@@ -108,6 +109,7 @@ fn without_ages_none_is_known() {
     let mut seen = Vec::new();
     let next = instance.machines().scan_some(Cursor::START, 10, |machines, token, _| {
         seen.push(machines.details(token).map(|details| details.made));
+        ControlFlow::Continue(())
     });
     assert_eq!((next, seen), (None, vec![Some(None)]));
 }
@@ -122,14 +124,21 @@ fn a_slice_of_a_scan_ends_where_it_is_told_to_or_the_budget_is_spent() {
     }
     instance.turn(Some(Duration::ZERO)).expect("polling never fails");
     let mut met: Vec<Token> = Vec::new();
+    let mut meet = |token, most: usize| {
+        met.push(token);
+        if met.len() < most { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    };
     let mut machines = instance.machines();
-    let next = machines.scan_some(Cursor::START, 3, |_, token, _| met.push(token));
-    assert_eq!(met.len(), 3);
-    let next = machines.scan_some(next.expect("there are more"), 3, |_, token, _| met.push(token));
-    assert_eq!(met.len(), 5, "the budget of the turn is spent");
+    let next = machines.scan_some(Cursor::START, 2, |_, token, _| meet(token, 9));
+    // One that breaks off spends no more than it has seen.
+    let next = machines.scan_some(next.expect("there are more"), 3, |_, token, _| meet(token, 3));
+    let next = machines.scan_some(next.expect("there are more"), 3, |_, token, _| meet(token, 9));
     instance.turn(Some(Duration::ZERO)).expect("polling never fails");
-    let rest = next.expect("there are more");
-    let next = instance.machines().scan_some(rest, 3, |_, token, _| met.push(token));
+    let rest = next.expect("the budget of the turn is spent");
+    let next = instance.machines().scan_some(rest, 2, |_, token, _| meet(token, 9));
+    let rest = next.expect("five and two are seen");
+    // Nothing is behind the last, broken off or not.
+    let next = instance.machines().scan_some(rest, 3, |_, token, _| meet(token, 8));
     assert_eq!((next, met.len()), (None, 8));
     met.dedup();
     assert_eq!(met.len(), 8, "each once");
