@@ -98,16 +98,18 @@ impl<'a, M> Machines<'a, M> {
         let slots = slots.min(self.verdicts.scan_left);
         self.verdicts.scan_left -= slots;
         let end = cursor.0.saturating_add(u32::try_from(slots).unwrap_or(u32::MAX));
-        let mut last = end.min(self.slots.high_water());
-        for index in cursor.0..last {
-            let Some((token, machine)) = self.slots.at(index) else { continue };
+        let last = end.min(self.slots.high_water());
+        let mut next = cursor.0;
+        while next < last {
+            let seen = self.slots.at(next);
+            next += 1;
+            let Some((token, machine)) = seen else { continue };
             if f(self, token, machine.map_or(Seen::Busy, Seen::Waiting)).is_break() {
-                last = index + 1;
-                self.verdicts.scan_left += (end - last) as usize;
+                self.verdicts.scan_left += (end - next) as usize;
                 break;
             }
         }
-        (last < self.slots.high_water()).then_some(Cursor(last))
+        (next < self.slots.high_water()).then_some(Cursor(next))
     }
 
     /// Notes a verdict about one machine, as a scan would.
