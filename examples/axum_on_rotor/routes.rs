@@ -21,6 +21,10 @@ use tower_http::services::ServeDir;
 /// Things that there may be to do at a time.
 const TODOS_MAX: usize = 10_000;
 
+/// The longest text of one, in octets, and all together.
+const TEXT_BYTES_MAX: usize = 1_000;
+const TEXTS_BYTES_MAX: usize = 4 << 20;
+
 /// How often an event is sent.
 const PACE: Duration = Duration::from_millis(50);
 
@@ -41,7 +45,31 @@ async fn hello(ConnectInfo(peer): ConnectInfo<SocketAddr>) -> String {
 }
 
 #[derive(Clone, Default)]
-struct Todos(Arc<RwLock<BTreeMap<u64, Todo>>>);
+struct Todos(Arc<RwLock<List>>);
+
+#[derive(Default)]
+struct List {
+    todos: BTreeMap<u64, Todo>,
+    texts_bytes: usize,
+}
+
+impl List {
+    /// Puts one into its place, if its text may be as long as it is.
+    fn put(&mut self, todo: Todo) -> Result<(), StatusCode> {
+        let before = self.todos.get(&todo.id).map_or(0, |before| before.text.len());
+        let bytes = self.texts_bytes - before + todo.text.len();
+        if todo.text.len() > TEXT_BYTES_MAX {
+            return Err(StatusCode::PAYLOAD_TOO_LARGE);
+        }
+        let is_one_more = !self.todos.contains_key(&todo.id);
+        if bytes > TEXTS_BYTES_MAX || is_one_more && self.todos.len() >= TODOS_MAX {
+            return Err(StatusCode::INSUFFICIENT_STORAGE);
+        }
+        self.texts_bytes = bytes;
+        self.todos.insert(todo.id, todo);
+        Ok(())
+    }
+}
 
 #[derive(Clone, Serialize)]
 struct Todo {
@@ -57,9 +85,9 @@ struct Window {
 }
 
 async fn list(Query(window): Query<Window>, State(todos): State<Todos>) -> impl IntoResponse {
-    let todos = todos.0.read().unwrap_or_else(PoisonError::into_inner);
+    let list = todos.0.read().unwrap_or_else(PoisonError::into_inner);
     let (skipped, taken) = (window.offset.unwrap_or(0), window.limit.unwrap_or(usize::MAX));
-    Json(todos.values().skip(skipped).take(taken).cloned().collect::<Vec<_>>())
+    Json(list.todos.values().skip(skipped).take(taken).cloned().collect::<Vec<_>>())
 }
 
 #[derive(Deserialize)]
@@ -68,13 +96,12 @@ struct NewTodo {
 }
 
 async fn add(State(todos): State<Todos>, Json(new): Json<NewTodo>) -> Response {
-    let mut todos = todos.0.write().unwrap_or_else(PoisonError::into_inner);
-    if todos.len() >= TODOS_MAX {
-        return StatusCode::INSUFFICIENT_STORAGE.into_response();
-    }
-    let id = todos.last_key_value().map_or(1, |(id, _)| id + 1);
+    let mut list = todos.0.write().unwrap_or_else(PoisonError::into_inner);
+    let id = list.todos.last_key_value().map_or(1, |(id, _)| id + 1);
     let todo = Todo { id, text: new.text, completed: false };
-    todos.insert(id, todo.clone());
+    if let Err(full) = list.put(todo.clone()) {
+        return full.into_response();
+    }
     (StatusCode::CREATED, Json(todo)).into_response()
 }
 
@@ -89,23 +116,23 @@ async fn change(
     State(todos): State<Todos>,
     Json(change): Json<Change>,
 ) -> Result<Json<Todo>, StatusCode> {
-    let mut todos = todos.0.write().unwrap_or_else(PoisonError::into_inner);
-    let todo = todos.get_mut(&id).ok_or(StatusCode::NOT_FOUND)?;
+    let mut list = todos.0.write().unwrap_or_else(PoisonError::into_inner);
+    let mut todo = list.todos.get(&id).ok_or(StatusCode::NOT_FOUND)?.clone();
     if let Some(text) = change.text {
         todo.text = text;
     }
     if let Some(completed) = change.completed {
         todo.completed = completed;
     }
-    Ok(Json(todo.clone()))
+    list.put(todo.clone())?;
+    Ok(Json(todo))
 }
 
 async fn remove(Path(id): Path<u64>, State(todos): State<Todos>) -> StatusCode {
-    let mut todos = todos.0.write().unwrap_or_else(PoisonError::into_inner);
-    match todos.remove(&id) {
-        Some(_) => StatusCode::NO_CONTENT,
-        None => StatusCode::NOT_FOUND,
-    }
+    let mut list = todos.0.write().unwrap_or_else(PoisonError::into_inner);
+    let Some(todo) = list.todos.remove(&id) else { return StatusCode::NOT_FOUND };
+    list.texts_bytes -= todo.text.len();
+    StatusCode::NO_CONTENT
 }
 
 /// A number every so often, for as long as somebody listens.

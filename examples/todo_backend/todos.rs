@@ -10,10 +10,14 @@ const TODOS_MAX: usize = 10_000;
 /// Characters of a title at most.
 const TITLE_MAX: usize = 1_000;
 
+/// Octets of all titles together.
+const TITLES_BYTES_MAX: usize = 4 << 20;
+
 /// Things to do, by number.
 #[derive(Default)]
 pub(crate) struct Todos {
     todos: BTreeMap<u64, Todo>,
+    titles_bytes: usize,
     last: u64,
 }
 
@@ -31,6 +35,7 @@ pub(crate) enum Refused {
     Unknown,
     /// What was sent describes no change.
     Malformed,
+    /// There are too many, or their titles are too long together.
     Full,
 }
 
@@ -54,11 +59,13 @@ impl Todos {
             return Err(Refused::Full);
         }
         let mut todo = Todo { title: String::new(), completed: false, order: None };
-        todo.change(wanted)?;
+        let room = TITLES_BYTES_MAX - self.titles_bytes;
+        todo.change(wanted, room)?;
         if todo.title.is_empty() {
             return Err(Refused::Malformed);
         }
         self.last += 1;
+        self.titles_bytes += todo.title.len();
         let shown = todo.show(self.last, base);
         self.todos.insert(self.last, todo);
         Ok(shown)
@@ -66,16 +73,21 @@ impl Todos {
 
     pub(crate) fn change(&mut self, id: u64, wanted: &Value, base: &str) -> Result<Value, Refused> {
         let todo = self.todos.get_mut(&id).ok_or(Refused::Unknown)?;
-        todo.change(wanted)?;
+        let others = self.titles_bytes - todo.title.len();
+        todo.change(wanted, TITLES_BYTES_MAX - others)?;
+        self.titles_bytes = others + todo.title.len();
         Ok(todo.show(id, base))
     }
 
     pub(crate) fn remove(&mut self, id: u64) -> Result<(), Refused> {
-        self.todos.remove(&id).map(drop).ok_or(Refused::Unknown)
+        let todo = self.todos.remove(&id).ok_or(Refused::Unknown)?;
+        self.titles_bytes -= todo.title.len();
+        Ok(())
     }
 
     pub(crate) fn clear(&mut self) {
         self.todos.clear();
+        self.titles_bytes = 0;
     }
 }
 
@@ -90,8 +102,8 @@ impl Todo {
         shown
     }
 
-    /// Makes the change whole or not at all.
-    fn change(&mut self, wanted: &Value) -> Result<(), Refused> {
+    /// Makes the change whole or not at all. There is room for a title of so many octets.
+    fn change(&mut self, wanted: &Value, room: usize) -> Result<(), Refused> {
         let wanted = wanted.as_object().ok_or(Refused::Malformed)?;
         let title = match wanted.get("title") {
             None => None,
@@ -111,6 +123,9 @@ impl Todo {
             None => None,
             Some(order) => Some(order.as_i64().ok_or(Refused::Malformed)?),
         };
+        if title.is_some_and(|title| title.len() > room) {
+            return Err(Refused::Full);
+        }
         if let Some(title) = title {
             self.title.clone_from(title);
         }

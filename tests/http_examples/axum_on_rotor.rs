@@ -47,6 +47,37 @@ fn a_list_is_kept_and_the_extractors_of_axum_refuse_what_they_refuse() {
 }
 
 #[test]
+fn texts_are_bounded_one_by_one_and_together() {
+    let server = start("axum_on_rotor");
+    let mut client = connect(&server);
+    let mut send = |start: &str, text: &str, times: usize| {
+        let body = json!({ "text": text }).to_string();
+        let fields = "Host: a\r\nContent-Type: application/json";
+        let request =
+            format!("{start} HTTP/1.1\r\n{fields}\r\nContent-Length: {}\r\n\r\n{body}", body.len());
+        client.write_all(request.repeat(times).as_bytes()).expect("it reads");
+        let heads = |got: &[u8]| got.windows(9).filter(|octets| octets == b"HTTP/1.1 ").count();
+        // A refusal has no body; what there is of others' may come with the next ones.
+        let is_whole = |got: &[u8]| got.ends_with(b"}") || got.ends_with(b"\r\n\r\n");
+        let got = read_until(&mut client, |got| heads(got) == times && is_whole(got));
+        let at = got.windows(9).rposition(|octets| octets == b"HTTP/1.1 ").expect("an answer");
+        String::from_utf8_lossy(&got[at + 9..at + 12]).into_owned()
+    };
+    let [longest, longer] = [1_000, 1_001].map(|length| "x".repeat(length));
+    assert_eq!(send("POST /todos", "short", 1), "201");
+    assert_eq!(send("PATCH /todos/1", &longer, 1), "413");
+    assert_eq!(send("POST /todos", &longer, 1), "413");
+    let room = (4 << 20) / longest.len();
+    for _ in 0..room / 65 {
+        assert_eq!(send("POST /todos", &longest, 65), "201");
+    }
+    assert_eq!(send("POST /todos", &longest, room % 65 + 1), "507");
+    assert_eq!(send("PATCH /todos/1", &longest, 1), "507");
+    assert_eq!(send("PATCH /todos/2", "short", 1), "200");
+    assert_eq!(send("PATCH /todos/1", &longest, 1), "200");
+}
+
+#[test]
 fn events_come_as_they_happen() {
     let server = start("axum_on_rotor");
     let mut client = connect(&server);

@@ -51,6 +51,35 @@ fn a_list_is_kept() {
 }
 
 #[test]
+fn all_titles_together_are_bounded_and_what_is_removed_makes_room() {
+    let server = start("todo_backend");
+    let send = |start: &str, title: &str| {
+        let body = json!({ "title": title }).to_string();
+        ask(&server, start, "Content-Type: application/json\r\n", &body).0[9..12].to_owned()
+    };
+    // As long as one may be: a thousand characters of four octets each.
+    let long = "\u{1f980}".repeat(1_000);
+    let room = (4 << 20) / long.len();
+    for number in 0..room {
+        assert_eq!(send("POST /todos", &long), "201", "{number}");
+    }
+    assert_eq!(send("POST /todos", &long), "503");
+    assert_eq!(send("POST /todos", "short"), "201");
+    let last = format!("PATCH /todos/{}", room + 1);
+    assert_eq!((send(&last, &long), send(&last, "shorter")), ("503".into(), "200".into()));
+    assert_eq!((send("PATCH /todos/1", "short"), send(&last, &long)), ("200".into(), "200".into()));
+    assert_eq!(
+        (send("POST /todos", &long), send("DELETE /todos/2", "")),
+        ("503".into(), "204".into())
+    );
+    assert_eq!(
+        (send("POST /todos", &long), send("DELETE /todos", "")),
+        ("201".into(), "204".into())
+    );
+    assert_eq!(send("POST /todos", &long), "201");
+}
+
+#[test]
 fn pages_of_other_origins_may_ask() {
     let server = start("todo_backend");
     let origin = "Origin: https://www.todobackend.com\r\n";
