@@ -20,8 +20,11 @@ type BoxError = Box<dyn Error + Send + Sync>;
 /// pool makes one for itself when it is first asked, so there is no lock, and no more of them than
 /// [threads](rotor_async::offload).
 ///
-/// One that was in use when a panic came is dropped, and made anew; so is what a thread has when it
-/// ends.
+/// One that was in use when a panic came is dropped, and made anew. The others stay with their threads
+/// until these end, when the last clone of this is gone too: it is for what lasts as long as the
+/// program. A thread of a pool ends when it has been idle for ten seconds, unless the pool keeps it
+/// (`OffloadPool::builder`, `keep_idle` and `threads_min`): for what is slow to make, let it. Loops that share
+/// a pool share what its threads have; each further pool has its own.
 ///
 /// # Examples
 ///
