@@ -2,7 +2,7 @@
 
 use std::env;
 use std::fs::{DirBuilder, OpenOptions};
-use std::io::{self, Write};
+use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::process;
@@ -10,6 +10,9 @@ use std::process;
 use rcgen::{CertificateParams, KeyPair};
 use rotor::BoxError;
 use rotor::tls::{Identity, TlsConfigError};
+
+/// How often a directory is looked for that is not there yet.
+const NAMES_MAX: u32 = 100;
 
 /// Where they are.
 pub(crate) struct Files {
@@ -30,9 +33,7 @@ impl Files {
         let key = KeyPair::generate()?;
         let names = ["localhost".to_owned(), "127.0.0.1".to_owned(), "::1".to_owned()];
         let certificate = CertificateParams::new(names)?.self_signed(&key)?;
-        let directory = env::temp_dir().join(format!("rotor-https-{}", process::id()));
-        // Nobody else may have prepared it: it must not be there yet.
-        DirBuilder::new().mode(0o700).create(&directory)?;
+        let directory = make_directory()?;
         let files =
             Files { chain: directory.join("certificate.pem"), key: directory.join("key.pem") };
         write(&files.chain, &certificate.pem())?;
@@ -47,6 +48,22 @@ impl Files {
     /// Reads both.
     pub(crate) fn read(&self) -> Result<Identity, TlsConfigError> {
         Identity::from_pem_files(&self.chain, &self.key)
+    }
+}
+
+/// One that was not there, and that nobody else can read. An earlier program with the same number may
+/// have left its own.
+fn make_directory() -> io::Result<PathBuf> {
+    let mut number = 0;
+    loop {
+        let name = format!("rotor-https-{}-{number}", process::id());
+        let directory = env::temp_dir().join(name);
+        match DirBuilder::new().mode(0o700).create(&directory) {
+            Err(error) if error.kind() == ErrorKind::AlreadyExists && number < NAMES_MAX => {
+                number += 1
+            }
+            made => return made.map(|()| directory),
+        }
     }
 }
 

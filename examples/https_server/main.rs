@@ -3,7 +3,7 @@
 //! ```text
 //! cargo run --release -p rotor-examples --example https_server [CHAIN.pem KEY.pem] [ADDRESS:PORT]
 //! listening on https://127.0.0.1:3443/
-//! try: curl --cacert /tmp/rotor-https-4711/certificate.pem https://localhost:3443/session
+//! try: curl --cacert /tmp/rotor-https-4711-0/certificate.pem https://localhost:3443/session
 //! ```
 //!
 //! Without files it makes a certificate for `localhost` at its start, which is its own issuer, and
