@@ -83,7 +83,10 @@ impl Server for Hello {
 
 /// Whether it ended well, and what it said.
 fn run(program: &str, arguments: &[&str]) -> (bool, String) {
-    let output = Command::new(program).args(arguments).output().expect("it starts");
+    let mut command = Command::new(program);
+    // A proxy of the machine's would be asked for servers of ours.
+    let output = command.envs([("no_proxy", "*"), ("NO_PROXY", "*")]).args(arguments).output();
+    let output = output.expect("it starts");
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
     (output.status.success(), said)
 }
