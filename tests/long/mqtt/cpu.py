@@ -1,19 +1,22 @@
-"""CPU time of brokers for each delivery: cpu.py ROUNDS BATCHES OURS MOSQUITTO."""
+"""CPU time of brokers for each delivery, in clear and over TLS: cpu.py ROUNDS BATCHES DIRECTORY OURS TOKIO MOSQUITTO.
+
+TOKIO and MOSQUITTO may be empty. DIRECTORY gets a certificate.
+"""
 
 import os
-import selectors
 import socket
+import ssl
 import statistics
 import subprocess
 import sys
-import tempfile
 import time
 
 ROUNDS, BATCHES = int(sys.argv[1]), int(sys.argv[2])
-OURS, MOSQUITTO = sys.argv[3], sys.argv[4]
+DIRECTORY = sys.argv[3]
+BROKERS = {name: path for name, path in zip(("rotor", "tokio", "mosquitto"), sys.argv[4:]) if path}
+CHAIN, KEY = os.path.join(DIRECTORY, "chain.pem"), os.path.join(DIRECTORY, "key.pem")
 SUBSCRIBERS, BATCH, PAYLOAD = 10, 20, b"x" * 64
 PATIENCE = 60
-TICK = os.sysconf("SC_CLK_TCK")
 
 
 def packet(first, *parts):
@@ -26,9 +29,11 @@ def text(value):
     return len(value).to_bytes(2, "big") + value
 
 
-def connect(port, name):
+def connect(port, tls, name):
     client = socket.create_connection(("127.0.0.1", port), PATIENCE)
     client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    if tls:
+        client = tls.wrap_socket(client, server_hostname="localhost")
     client.sendall(packet(0x10, text(b"MQTT"), b"\x04\x02\0\0", text(name)))
     receive(client, 4)
     return client
@@ -44,18 +49,21 @@ def receive(client, count):
 
 
 def cpu_seconds(pid):
-    with open(f"/proc/{pid}/stat") as stat:
-        fields = stat.read().rsplit(")", 1)[1].split()
-    return (int(fields[11]) + int(fields[12])) / TICK
+    """Of its threads, as the scheduler counts them: in nanoseconds."""
+    spent = 0
+    for thread in os.listdir(f"/proc/{pid}/task"):
+        with open(f"/proc/{pid}/task/{thread}/schedstat") as stat:
+            spent += int(stat.read().split()[0])
+    return spent / 1e9
 
 
-def load(port, pid, qos):
+def load(port, tls, pid, qos):
     """Seconds of CPU for each delivery."""
-    hearers = [connect(port, b"hearer%d" % number) for number in range(SUBSCRIBERS)]
+    hearers = [connect(port, tls, b"hearer%d" % number) for number in range(SUBSCRIBERS)]
     for hearer in hearers:
         hearer.sendall(packet(0x82, b"\0\x01", text(b"load/#"), bytes([qos])))
         receive(hearer, 5)
-    speaker = connect(port, b"speaker")
+    speaker = connect(port, tls, b"speaker")
     size = len(packet(0x30, text(b"load/x"), b"\0\0" if qos else b"", PAYLOAD))
     batch = b"".join(packet(0x32, text(b"load/x"), (1 + at).to_bytes(2, "big"), PAYLOAD) for at in range(BATCH))
     before = 0
@@ -93,30 +101,52 @@ def free_port():
         return probe.getsockname()[1]
 
 
-def start(which):
-    port = free_port()
+def make_certificate():
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout", KEY,
+                    "-out", CHAIN, "-days", "30", "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"],
+                   check=True, capture_output=True)
+
+
+def start(which, is_tls):
+    """The process, and where it listens; ours has a port in clear as well."""
+    port, environment = free_port(), dict(os.environ)
+    if is_tls:
+        environment |= {"TLS_CERTIFICATE": CHAIN, "TLS_KEY": KEY}
+    command = [BROKERS[which]]
     if which == "rotor":
-        command = [OURS, f"127.0.0.1:{port}"]
+        command += ["127.0.0.1:0", f"127.0.0.1:{port}"] if is_tls else [f"127.0.0.1:{port}"]
+    elif which == "tokio":
+        command.append(f"127.0.0.1:{port}")
     else:
-        config = tempfile.NamedTemporaryFile("w", suffix=".conf", delete=False)
-        config.write(f"listener {port} 127.0.0.1\nallow_anonymous true\nset_tcp_nodelay true\nlog_type none\n")
-        config.close()
-        command = [MOSQUITTO, "-c", config.name]
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        path = os.path.join(DIRECTORY, "mosquitto.conf")
+        with open(path, "w") as config:
+            config.write(f"listener {port} 127.0.0.1\nallow_anonymous true\nset_tcp_nodelay true\nlog_type none\n")
+            config.write(f"certfile {CHAIN}\nkeyfile {KEY}\n" if is_tls else "")
+        os.chmod(KEY, 0o644)    # It gives up being root before it reads this.
+        command += ["-c", path]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment)
     return process, port_that_listens(process, port)
 
 
-for qos in (0, 1):
-    costs = {"rotor": [], "mosquitto": []}
+def compare(is_tls, qos):
+    tls = ssl.create_default_context(cafile=CHAIN) if is_tls else None
+    costs = {which: [] for which in BROKERS}
     for _ in range(ROUNDS):
         for which, seen in costs.items():
-            process, port = start(which)
+            process, port = start(which, is_tls)
             try:
-                seen.append(load(port, process.pid, qos) * 1e6)
+                seen.append(load(port, tls, process.pid, qos) * 1e6)
             finally:
                 process.terminate()
                 process.wait()
     medians = {which: statistics.median(seen) for which, seen in costs.items()}
+    way = f"{'TLS' if is_tls else 'clear':<5}  QoS {qos}"
     for which, seen in costs.items():
-        print(f"QoS {qos}  {which:<10} {medians[which]:6.2f} µs a delivery   ({min(seen):.2f} to {max(seen):.2f})")
-    print(f"QoS {qos}  rotor / mosquitto: {medians['rotor'] / medians['mosquitto']:.2f}")
+        ratio = f"   rotor / {which}: {medians['rotor'] / medians[which]:.2f}" if which != "rotor" else ""
+        print(f"{way}  {which:<10} {medians[which]:6.2f} µs a delivery   ({min(seen):.2f} to {max(seen):.2f}){ratio}", flush=True)
+
+
+make_certificate()
+for is_tls in (False, True):
+    for qos in (0, 1):
+        compare(is_tls, qos)
