@@ -94,8 +94,9 @@ impl UringConfig {
     }
 
     /// Returns how much memory a ring takes at the most, in bytes: its two queues and its buffers.
-    /// The queues are locked memory, and count for `RLIMIT_MEMLOCK` of whoever may not lock what he
-    /// likes, over all rings of the user: 200 KiB of a default ring.
+    /// Where the kernel counts the queues as locked memory, which depends on its version, they count for
+    /// `RLIMIT_MEMLOCK` of whoever may not lock what he likes, over all rings of the user: 200 KiB of a
+    /// default ring.
     ///
     /// Not in it: what streams have written and the kernel has not sent, 128 KiB for each at the
     /// most, and 1 MiB of memory that is kept for that.
