@@ -179,3 +179,22 @@ fn a_target_that_is_nowhere_holds_up_no_other() {
     rig.pass(Duration::from_secs(10));
     assert_eq!(rig.server.stats().unsent, 10);
 }
+
+/// Whoever forges a sender without a port, or answers one, is refused at once, and holds up nothing.
+#[test]
+fn who_has_no_port_or_no_address_is_refused_on_either_medium() {
+    for medium in [Medium::Ip, Medium::Ethernet] {
+        let mut rig = Rig::on(MemoryConfig::new().medium(medium));
+        let mut server = bind(&mut rig.server, (SERVER, 53).into());
+        let mut client = bind(&mut rig.client, (CLIENT, 7).into());
+        client.send_to(b"who?", &(SERVER, 53).into()).expect("there is room");
+        assert_eq!(receive(&mut rig, &mut server).0, b"who?");
+        for nowhere in [(CLIENT, 0), (std::net::Ipv4Addr::UNSPECIFIED.into(), 7)] {
+            let refused = server.send_to(b"in vain", &nowhere.into());
+            assert_eq!(refused.map_err(|error| error.kind()), Err(ErrorKind::InvalidInput));
+        }
+        server.send_to(b"me", &(CLIENT, 7).into()).expect("there is room");
+        assert_eq!(receive(&mut rig, &mut client).0, b"me");
+        assert_eq!(rig.server.stats().unsent, 0, "{medium:?}");
+    }
+}

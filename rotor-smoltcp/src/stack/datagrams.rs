@@ -94,6 +94,11 @@ impl Stack {
         if target.ip().is_ipv4() != socket.local.ip().is_ipv4() {
             return Err(io::ErrorKind::InvalidInput.into());
         }
+        // A target like that would be asked for in vain, and those behind it held up: a query without a
+        // port has its answer go there.
+        if target.port() == 0 || target.ip().is_unspecified() {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
         self.source_for(target.ip())?;
         let headers = if target.is_ipv4() { HEADERS_V4 } else { HEADERS_V6 };
         if datagram.len() + headers > self.wire.mtu() {

@@ -85,7 +85,7 @@ fn read_ports(protocol: IpProtocol, ends: (IpAddr, IpAddr), payload: &[u8]) -> O
     match protocol {
         IpProtocol::Tcp => {
             let packet = TcpPacket::new_checked(payload).ok()?;
-            if packet.syn() && segment_size(&packet).is_some_and(|size| size < SEGMENT_BYTES_MIN) {
+            if packet.syn() && asks_for_tiny_segments(&packet) {
                 return None;
             }
             let is_first = packet.syn() && !packet.ack() && !packet.rst();
@@ -103,17 +103,18 @@ fn read_ports(protocol: IpProtocol, ends: (IpAddr, IpAddr), payload: &[u8]) -> O
 /// forty for each; Linux has the same bound (`net.ipv4.tcp_min_snd_mss`).
 const SEGMENT_BYTES_MIN: u16 = 48;
 
-/// How large segments the sender of a first packet takes, if it says so.
-fn segment_size(packet: &TcpPacket<&[u8]>) -> Option<u16> {
+/// Whether the sender of a first packet takes no larger ones. Each size that it says is looked at: of
+/// several, smoltcp takes the last.
+fn asks_for_tiny_segments(packet: &TcpPacket<&[u8]>) -> bool {
     let mut options = packet.options();
     while let Ok((rest, option)) = TcpOption::parse(options) {
         match option {
-            TcpOption::MaxSegmentSize(size) => return Some(size),
-            TcpOption::EndOfList => return None,
+            TcpOption::MaxSegmentSize(size) if size < SEGMENT_BYTES_MIN => return true,
+            TcpOption::EndOfList => return false,
             _ => options = rest,
         }
     }
-    None
+    false
 }
 
 #[cfg(test)]
@@ -158,6 +159,14 @@ mod tests {
         segment
     }
 
+    /// The size twice: smoltcp takes the last one.
+    fn first_with_both(sizes: [u16; 2]) -> Vec<u8> {
+        let mut segment = tcp(0x02);
+        segment[12] = 0x70;
+        segment.extend(sizes.map(|size| [[2, 4], size.to_be_bytes()].concat()).concat());
+        segment
+    }
+
     const UDP: [u8; 9] = [0x10, 0x00, 0, 53, 0, 9, 0, 0, b'x'];
 
     fn between(left: &str, right: &str) -> Flow {
@@ -185,6 +194,7 @@ mod tests {
             (v4(6, [0, 0], &first_with(48)), Seen::Tcp { flow: web, is_first: true }),
             (v4(6, [0, 0], &first_with(47)), Seen::Refused),
             (v6(6, &first_with(0)), Seen::Refused),
+            (v4(6, [0, 0], &first_with_both([1_460, 1])), Seen::Refused),
             // Fragments: the first, a later one, the last.
             (v4(6, [0x20, 0], &tcp(0x02)), Seen::Refused),
             (v4(6, [0x20, 1], &tcp(0x02)), Seen::Refused),
