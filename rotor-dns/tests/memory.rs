@@ -5,6 +5,8 @@
 
 #[path = "servers/machine.rs"]
 mod machine;
+#[path = "servers/simulated.rs"]
+mod simulated;
 #[expect(dead_code, reason = "another test needs the rest")]
 #[path = "servers/wire.rs"]
 mod wire;
@@ -19,6 +21,7 @@ use rotor_core::BlockingReply;
 use rotor_dns::{Dns, Kind, LookupResult, Question, ResolvConf, Resolver, ResolverConfig};
 use rotor_sim::Sim;
 use rotor_sim::net::SimNet;
+use simulated::serving;
 use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
 use wire::{A, SRV, TXT, asked, found, name, record};
 
@@ -54,7 +57,7 @@ impl Stage {
     ) -> Stage {
         let mut sim = Sim::new(1);
         let served = Served::new(move |query, _, _| script(query));
-        let server = machine::serving(&mut sim, "server", &served).expect("the server starts");
+        let server = serving(&mut sim, "server", &served).expect("the server starts");
         let address = SocketAddr::new(sim.address(server), 53);
         let config = set(ResolverConfig::new(ResolvConf::parse(conf)).servers(vec![address]));
         let resolver = sim.host("resolver", move |boot| {

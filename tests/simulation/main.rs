@@ -5,13 +5,13 @@
 //! seed, the step, and the command that shows it again. `tests/long/simulation` runs ten thousand.
 
 mod async_handlers;
-mod both_backends;
 mod chat;
 mod connecting;
 mod datagrams;
 mod draining;
 mod echo;
 mod echo_of_the_book;
+mod every_loop;
 mod everything;
 mod examples;
 mod ground;

@@ -3,6 +3,8 @@
 
 #[path = "../../rotor-dns/tests/servers/machine.rs"]
 mod machine;
+#[path = "../../rotor-dns/tests/servers/simulated.rs"]
+mod simulated;
 #[expect(dead_code, reason = "another test needs the rest")]
 #[path = "../../rotor-dns/tests/servers/wire.rs"]
 mod wire;
@@ -227,7 +229,7 @@ fn each_lookup_has_one_outcome_its_own_before_its_time_is_over() {
 pub(crate) fn scenario<G: Ground>(sim: &mut Sim) -> Result<(), BoxError> {
     let served = Served::new(answers);
     let servers = ["first", "second"]
-        .map(|name| machine::serving_on::<G::Net>(sim, name, &served, G::backend));
+        .map(|name| simulated::serving_on::<G::Net>(sim, name, &served, G::backend));
     let [first, second] = servers;
     let (first, second) = (first?, second?);
     let addresses = [first, second].map(|host| SocketAddr::new(sim.address(host), 53)).to_vec();

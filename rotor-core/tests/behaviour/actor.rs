@@ -3,6 +3,8 @@
 
 use rotor_core::{EventSet, Machine, Response, Scope, SpawnError, Time};
 
+use crate::loops::MaybeSend;
+
 /// What was called, with what came along.
 #[derive(Debug)]
 pub(crate) enum Call<C> {
@@ -31,18 +33,23 @@ impl<C> Call<C> {
 /// An answer; the machine itself is put back by `Actor`.
 pub(crate) type Reply<C> = Response<(), Seed<C>>;
 
-type Handler<C> = Box<dyn FnMut(Call<C>, &mut Scope<'_, C>) -> Reply<C> + Send>;
+/// A trait of its own, since an object is of one trait only, and of those that this one asks for.
+trait Handler<C>: FnMut(Call<C>, &mut Scope<'_, C>) -> Reply<C> + MaybeSend {}
+
+impl<C, H> Handler<C> for H where H: FnMut(Call<C>, &mut Scope<'_, C>) -> Reply<C> + MaybeSend {}
 
 pub(crate) struct Actor<C> {
-    handler: Handler<C>,
+    handler: Box<dyn Handler<C>>,
 }
 
-type Make<C> = Box<dyn FnOnce(&mut Scope<'_, C>) -> Response<Actor<C>> + Send>;
+trait Make<C>: FnOnce(&mut Scope<'_, C>) -> Response<Actor<C>> + MaybeSend {}
+
+impl<C, M> Make<C> for M where M: FnOnce(&mut Scope<'_, C>) -> Response<Actor<C>> + MaybeSend {}
 
 /// A name, to tell it from others, and what `create` is to do.
 pub(crate) struct Seed<C> {
     pub(crate) name: &'static str,
-    make: Make<C>,
+    make: Box<dyn Make<C>>,
 }
 
 impl<C> std::fmt::Debug for Seed<C> {
@@ -54,7 +61,7 @@ impl<C> std::fmt::Debug for Seed<C> {
 impl<C> Seed<C> {
     pub(crate) fn new(
         name: &'static str,
-        make: impl FnOnce(&mut Scope<'_, C>) -> Response<Actor<C>> + Send + 'static,
+        make: impl FnOnce(&mut Scope<'_, C>) -> Response<Actor<C>> + MaybeSend + 'static,
     ) -> Seed<C> {
         Seed { name, make: Box::new(make) }
     }
@@ -67,7 +74,7 @@ impl<C> Seed<C> {
 
 /// A machine that does what the closure says.
 pub(crate) fn actor<C>(
-    handler: impl FnMut(Call<C>, &mut Scope<'_, C>) -> Reply<C> + Send + 'static,
+    handler: impl FnMut(Call<C>, &mut Scope<'_, C>) -> Reply<C> + MaybeSend + 'static,
 ) -> Actor<C> {
     Actor { handler: Box::new(handler) }
 }

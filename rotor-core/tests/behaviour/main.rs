@@ -9,6 +9,8 @@
 )]
 
 mod actor;
+#[path = "../../../tests/loops/on_mio.rs"]
+mod loops;
 mod manual;
 
 mod adding;
@@ -21,6 +23,7 @@ mod coordination;
 mod deadlines;
 mod ending;
 mod ending_last;
+mod every_loop;
 mod fairness;
 #[cfg(not(rotor_handed))]
 mod generic_parts;

@@ -15,6 +15,8 @@ use rotor_core::{
     Response, Source, Time, Token, Wake,
 };
 
+use crate::loops::Tested;
+
 /// The world around a loop, as the test holds it; also what the loop's sockets find.
 #[derive(Clone, Default)]
 pub(crate) struct Manual {
@@ -83,7 +85,7 @@ impl Manual {
     }
 
     /// A loop on this backend, with the machine that `make` makes.
-    pub(crate) fn start<M: Machine<Seed: Send, Context: Send> + Send + 'static>(
+    pub(crate) fn start<M: Tested>(
         &self,
         config: &Config,
         context: M::Context,

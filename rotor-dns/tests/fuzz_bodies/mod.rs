@@ -10,6 +10,8 @@
 
 #[path = "../servers/machine.rs"]
 mod machine;
+#[path = "../servers/simulated.rs"]
+mod simulated;
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -20,6 +22,7 @@ use rotor_dns::{
 };
 use rotor_sim::Sim;
 use rotor_sim::net::SimNet;
+use simulated::serving;
 
 /// A fuzz target: its name, which is that of its corpus, and its body.
 pub(super) type Target = (&'static str, fn(&[u8]));
@@ -80,7 +83,7 @@ fn ask(kind: Kind, is_tcp: bool, input: &[u8]) -> LookupResult {
     let served = Served::new(move |query, has_come_over_tcp, _| {
         vec![message(query, if is_tcp && !has_come_over_tcp { &TRUNCATED } else { &bytes })]
     });
-    let server = machine::serving(&mut sim, "server", &served).expect("the server starts");
+    let server = serving(&mut sim, "server", &served).expect("the server starts");
     let mut conf = ResolvConf::default();
     conf.attempts = 1;
     let address = SocketAddr::new(sim.address(server), 53);

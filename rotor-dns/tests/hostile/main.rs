@@ -4,11 +4,16 @@
     reason = "servers with plain blocking sockets, outside of any loop"
 )]
 
+#[path = "../../../tests/loops/on_mio.rs"]
+mod loops;
+#[path = "../servers/machine.rs"]
+mod machine;
 #[path = "../servers/scripted.rs"]
 mod scripted;
 #[path = "../servers/wire.rs"]
 mod wire;
 
+mod every_loop;
 mod failing;
 mod forging;
 

@@ -3,6 +3,8 @@
 
 #[path = "../servers/machine.rs"]
 mod machine;
+#[path = "../servers/simulated.rs"]
+mod simulated;
 #[expect(dead_code, reason = "another test needs the rest")]
 #[path = "../servers/wire.rs"]
 mod wire;
@@ -22,6 +24,7 @@ use rotor_dns::{
 use rotor_sim::net::SimNet;
 use rotor_sim::{Host, Network, Sim};
 use rotor_stream::{HasResolver, HostName, ResolveError, ResolveResult};
+use simulated::serving;
 use wire::{SOA, address, asked, found, name, record, reply};
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -30,7 +33,7 @@ const SECOND: Duration = Duration::from_secs(1);
 struct Stage {
     sim: Sim,
     servers: Vec<Served>,
-    _hosts: Vec<Host<NameServer>>,
+    _hosts: Vec<Host<NameServer<SimNet>>>,
     resolver: Host<Resolver<SimNet, Dns>>,
     dns: Dns,
 }
@@ -54,10 +57,8 @@ impl Stage {
     ) -> Stage {
         let mut sim = Sim::new(seed);
         let name = |number: usize| format!("server {number}");
-        let started = servers
-            .iter()
-            .enumerate()
-            .map(|(n, served)| machine::serving(&mut sim, &name(n), served));
+        let started =
+            servers.iter().enumerate().map(|(n, served)| serving(&mut sim, &name(n), served));
         let hosts: Vec<_> = started.collect::<Result<_, _>>().expect("the servers start");
         let addresses: Vec<_> =
             hosts.iter().map(|host| SocketAddr::new(sim.address(*host), 53)).collect();

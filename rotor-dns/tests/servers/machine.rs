@@ -1,15 +1,12 @@
-//! A name server of machines, on UDP and TCP at one address of a simulation, that answers as a test
-//! says.
+//! A name server of machines, on UDP and TCP at one address of any loop, that answers as a test says.
 
 use std::cell::RefCell;
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
 use std::rc::Rc;
 
-use rotor_core::net::{DatagramSocket, IpNet, ListenOptions, Listener, Net, StreamSocket};
-use rotor_core::{BoxError, EventSet, Interest, Loop, Machine, Response, Scope, SpawnError};
-use rotor_sim::net::SimNet;
-use rotor_sim::{Boot, Host, Sim, SimBackend};
+use rotor_core::net::{DatagramSocket, IpNet, ListenOptions, Listener, StreamSocket};
+use rotor_core::{EventSet, Interest, Machine, Response, Scope, SpawnError};
 
 /// From a query, whether it came over TCP, and a random number: the messages that are sent back, in
 /// order.
@@ -36,7 +33,7 @@ impl Served {
     }
 }
 
-pub(crate) enum NameServer<N: Net = SimNet> {
+pub(crate) enum NameServer<N: IpNet> {
     Udp(N::Datagram),
     Listener(N::Listener),
     Connection(Connection<N::Stream>),
@@ -50,47 +47,35 @@ pub(crate) struct Connection<S> {
     is_answered: bool,
 }
 
-/// A host that serves at port 53.
-#[allow(dead_code, reason = "one of those who take this file in has others")]
-pub(crate) fn serving(
-    sim: &mut Sim,
-    name: &str,
-    served: &Served,
-) -> Result<Host<NameServer>, BoxError> {
-    serving_on::<SimNet>(sim, name, served, |boot| Ok(boot.backend()))
-}
+impl<N: IpNet> NameServer<N> {
+    pub(crate) fn udp<C>(address: &SocketAddr, scope: &Scope<'_, C>) -> Response<NameServer<N>> {
+        Response::attempt(|| {
+            let mut socket = N::Datagram::bind(address, scope)?;
+            scope.register(&mut socket, Interest::Both)?;
+            Ok(Response::ok(NameServer::Udp(socket)))
+        })
+    }
 
-/// The same on a backend of this kind.
-pub(crate) fn serving_on<N: IpNet + 'static>(
-    sim: &mut Sim,
-    name: &str,
-    served: &Served,
-    backend: fn(&Boot) -> io::Result<SimBackend>,
-) -> Result<Host<NameServer<N>>, BoxError> {
-    let served = served.clone();
-    Ok(sim.host(name, move |boot| {
-        let mut creator = Loop::<NameServer<N>, _>::with_backend(backend(boot)?, &boot.config())?;
-        let address = SocketAddr::new(boot.address(), 53);
-        creator.add_machine_with(|scope| {
-            Response::attempt(|| {
-                let mut socket = N::Datagram::bind(&address, scope)?;
-                scope.register(&mut socket, Interest::Both)?;
-                Ok(Response::ok(NameServer::Udp(socket)))
-            })
-        })?;
-        creator.add_machine_with(|scope| {
-            Response::attempt(|| {
-                let mut listener = N::Listener::bind(&address, &ListenOptions::new(), scope)?;
-                scope.register(&mut listener, Interest::Readable)?;
-                Ok(Response::ok(NameServer::Listener(listener)))
-            })
-        })?;
-        Ok(creator.instantiate(served.clone()))
-    })?)
+    /// Where datagrams are served.
+    #[allow(dead_code, reason = "a simulated one is at port 53")]
+    pub(crate) fn address(&self) -> Option<SocketAddr> {
+        match self {
+            NameServer::Udp(socket) => socket.local_address().ok(),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn tcp<C>(address: &SocketAddr, scope: &Scope<'_, C>) -> Response<NameServer<N>> {
+        Response::attempt(|| {
+            let mut listener = N::Listener::bind(address, &ListenOptions::new(), scope)?;
+            scope.register(&mut listener, Interest::Readable)?;
+            Ok(Response::ok(NameServer::Listener(listener)))
+        })
+    }
 }
 
 /// Until the socket has nothing more; what the system has no room for is lost, as datagrams are.
-fn datagrams(socket: &mut impl DatagramSocket<Address = SocketAddr>, scope: &Scope<'_, Served>) {
+fn datagrams<D: DatagramSocket<Address = SocketAddr>>(socket: &mut D, scope: &Scope<'_, Served>) {
     let mut buffer = [0; 512];
     loop {
         match socket.receive_from(&mut buffer) {
@@ -161,7 +146,7 @@ impl<N: IpNet> Machine for NameServer<N> {
     type Context = Served;
     type Seed = N::Stream;
 
-    fn create(mut socket: N::Stream, scope: &mut Scope<'_, Served>) -> Response<Self> {
+    fn create(mut socket: N::Stream, scope: &mut Scope<'_, Served>) -> Response<NameServer<N>> {
         Response::attempt(|| {
             scope.register(&mut socket, Interest::Both)?;
             let connection =
@@ -170,7 +155,11 @@ impl<N: IpNet> Machine for NameServer<N> {
         })
     }
 
-    fn ready(mut self, _: EventSet, scope: &mut Scope<'_, Served>) -> Response<Self, N::Stream> {
+    fn ready(
+        mut self,
+        _: EventSet,
+        scope: &mut Scope<'_, Served>,
+    ) -> Response<NameServer<N>, N::Stream> {
         match &mut self {
             NameServer::Udp(socket) => datagrams(socket, scope),
             NameServer::Listener(_) => return self.accept(),
@@ -186,7 +175,7 @@ impl<N: IpNet> Machine for NameServer<N> {
         Response::ok(self)
     }
 
-    fn spawned(self, _: &mut Scope<'_, Served>) -> Response<Self, N::Stream> {
+    fn spawned(self, _: &mut Scope<'_, Served>) -> Response<NameServer<N>, N::Stream> {
         self.accept()
     }
 
@@ -194,7 +183,7 @@ impl<N: IpNet> Machine for NameServer<N> {
         self,
         _: SpawnError<N::Stream>,
         _: &mut Scope<'_, Served>,
-    ) -> Response<Self, N::Stream> {
+    ) -> Response<NameServer<N>, N::Stream> {
         self.accept()
     }
 }

@@ -8,9 +8,13 @@
 
 #[path = "../corpora/mod.rs"]
 mod corpora;
+mod every_loop;
 mod exchanges;
 mod hostile;
 mod http2;
+#[path = "../../../tests/loops/on_mio.rs"]
+mod loops;
+mod mirror;
 mod names;
 mod pool;
 mod probe;

@@ -10,42 +10,9 @@ use rotor_http::Status;
 use rotor_http::client::{
     Ask, ByAddress, ClientConfig, ClientError, Fetch, Fetched, Pool, PoolConfig, PoolMachine,
 };
-use rotor_http::server::{self, HttpAccept, HttpSeed, NoUpgrade, RecvMode, Scope, Server};
+use rotor_http::server::{self, HttpAccept, HttpSeed};
 
-/// Answers with the method, the target and the body of its request; every seventh answer closes.
-struct Mirror {
-    request: String,
-}
-
-impl Server for Mirror {
-    type Context = ();
-    type Seed = ();
-    type Upgrade = NoUpgrade<()>;
-
-    fn headers_received(
-        _: (),
-        head: &server::Head<'_>,
-        response: &mut server::Response<'_>,
-        _: &mut Scope<'_, ()>,
-    ) -> server::Next<Self> {
-        if head.target().ends_with('7') {
-            response.close();
-        }
-        let request = format!("{} {}", head.method(), head.target());
-        server::Next::recv(Mirror { request }, RecvMode::Buffered(1 << 20)).keep_deadline()
-    }
-
-    fn request_received(
-        self,
-        body: &[u8],
-        response: &mut server::Response<'_>,
-        _: &mut Scope<'_, ()>,
-    ) -> server::Next<Self> {
-        let text = format!("{} {}", self.request, String::from_utf8_lossy(body));
-        response.send(Status::OK, "text/plain", text.as_bytes()).expect("it is in order");
-        server::Next::finished()
-    }
-}
+use crate::mirror::Mirror;
 
 rotor_compose! {
     enum Machines <()> {

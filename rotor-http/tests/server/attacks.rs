@@ -1,7 +1,6 @@
 //! What a hostile peer can do, and that it costs little: memory stays bounded, time is linear,
 //! others are served.
 
-use std::io::Write;
 use std::time::Duration;
 
 use rotor_http::Limits;
@@ -9,8 +8,7 @@ use rotor_http::server::{self, HttpAccept, HttpSeed, ServerConfig};
 use rotor_stream::testing::{ScriptedListener, TestLoop, listener};
 
 use crate::probe::{BIG, Probe, Seen, get, probe, request, seconds};
-use crate::tcp::TcpServer;
-use crate::wire::{answers, take, transcript};
+use crate::wire::{answers, transcript};
 
 /// The most that a connection may take in before it has refused or answered: the input's mark and a
 /// block or two.
@@ -330,40 +328,4 @@ fn what_follows_a_refused_request_is_never_answered() {
         assert_eq!(transcript(&driver.take_received()), "400 close");
         assert_eq!(driver.context().events, [""; 0]);
     }
-}
-
-/// Each does something else: nothing, half a head, half a body, asks for much and reads none of it,
-/// pipelines.
-#[test]
-fn an_honest_client_is_served_beside_hundreds_of_hostile_ones() {
-    let mut server = TcpServer::new(ServerConfig::new());
-    let hostile: [Vec<u8>; 6] = [
-        Vec::new(),
-        b"GET / HTTP/1.1\r\nHost".to_vec(),
-        request("POST /", "Content-Length: 1000\r\n", "x"),
-        get("/big"),
-        get("/stream").repeat(20),
-        get("/").repeat(2_000),
-    ];
-    let mut clients = Vec::new();
-    for number in 0..300 {
-        let mut client = server.connect();
-        let _may_be_full = client.write(&hostile[number % hostile.len()]);
-        server.turn(Duration::ZERO);
-        clients.push(client);
-    }
-    let mut honest = server.connect();
-    for _ in 0..50 {
-        honest.write_all(&get("/honest")).expect("room for one request");
-        let mut got = Vec::new();
-        while take(&mut &got[..]).is_err() {
-            server.turn(Duration::from_millis(5));
-            let mut chunk = [0; 4096];
-            if let Ok(count) = std::io::Read::read(&mut honest, &mut chunk) {
-                got.extend_from_slice(&chunk[..count]);
-            }
-        }
-        assert_eq!(transcript(&got), "200 GET /honest");
-    }
-    drop(clients);
 }

@@ -1,17 +1,15 @@
 //! What handlers are told, and what becomes of their connection: bodies, wake-ups, draining,
 //! panics, the log, counters.
 
-use std::io::Write;
 use std::sync::{Arc, Mutex};
 
-use rotor_core::{Exit, LoopHandle};
+use rotor_core::LoopHandle;
 use rotor_http::Limits;
 use rotor_http::server::{HttpSeed, HttpStream, ServerConfig};
 use rotor_stream::Stream;
 use rotor_stream::testing::{Peer, ScriptedSocket, TestLoop, pair};
 
 use crate::probe::{BIG, Probe, Probed, Seen, get, line, post, probe, request, seconds};
-use crate::tcp::TcpServer;
 use crate::wire::{answers, transcript};
 
 fn events(driver: &Probed) -> Vec<&str> {
@@ -224,27 +222,6 @@ fn a_request_that_had_come_before_a_drain_is_answered_and_told_to_be_the_last() 
             );
             assert!(driver.is_ended());
         }
-    }
-}
-
-#[test]
-fn requests_that_stood_in_the_kernel_before_a_drain_are_answered() {
-    const CLIENTS: usize = 200;
-    for is_accepted in [false, true] {
-        let mut server = TcpServer::new(ServerConfig::new());
-        let mut clients: Vec<_> = (0..CLIENTS).map(|_| server.connect()).collect();
-        while is_accepted && server.instance.machines().len() <= CLIENTS {
-            server.turn(seconds(10));
-        }
-        for client in &mut clients {
-            client.write_all(&post("/order", "pay!")).expect("it fits");
-        }
-        server.instance.handle().drain(seconds(60));
-        for client in &mut clients {
-            let answer = transcript(&server.finish(client));
-            assert_eq!(answer, "200 POST /order pay! close", "accepted: {is_accepted}");
-        }
-        assert_eq!(server.instance.run().expect("it ends"), Exit::Drained { dropped: 0 });
     }
 }
 

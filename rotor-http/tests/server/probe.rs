@@ -10,7 +10,7 @@ use rotor_http::server::{
 use rotor_http::{BodyError, MessageError, Method, Status, Trailers};
 use rotor_stream::testing::Driver;
 
-use crate::upgrade::Relay;
+use crate::relay::Relay;
 
 /// What the handlers of a test share.
 #[derive(Default, Debug)]

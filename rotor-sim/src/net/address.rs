@@ -6,6 +6,11 @@ use std::path::PathBuf;
 
 use crate::world::Place;
 
+/// The error of an address that somebody else has, which it names, as the kernel's sockets do.
+pub(super) fn taken<A: Address>(address: &A) -> io::Error {
+    io::Error::new(io::ErrorKind::AddrInUse, format!("cannot listen on {}", address.text()))
+}
+
 /// What names a simulated socket: a [`SocketAddr`] or a [`PathBuf`]. Sealed: there are no others.
 pub trait Address: Clone + Sized + 'static + sealed::Address {}
 
@@ -24,6 +29,8 @@ pub(super) mod sealed {
         fn place(&self, host: u32, own: IpAddr) -> Place;
         /// The address to be bound to: of this host, with `port` in the place of none.
         fn bind(&self, host: u32, own: IpAddr, port: u16) -> io::Result<Place>;
+        /// As it is written in errors.
+        fn text(&self) -> String;
         /// An address of this kind for a socket that was not given one.
         fn unnamed(host: u32, own: IpAddr, port: u16) -> Place;
         /// The address of a place.
@@ -51,6 +58,10 @@ impl sealed::Address for SocketAddr {
         Ok(Place::Inet(SocketAddr::new(own, if self.port() == 0 { port } else { self.port() })))
     }
 
+    fn text(&self) -> String {
+        self.to_string()
+    }
+
     fn unnamed(_: u32, own: IpAddr, port: u16) -> Place {
         Place::Inet(SocketAddr::new(own, port))
     }
@@ -74,6 +85,10 @@ impl sealed::Address for PathBuf {
 
     fn bind(&self, host: u32, _: IpAddr, _: u16) -> io::Result<Place> {
         Ok(Place::Path(host, self.clone()))
+    }
+
+    fn text(&self) -> String {
+        self.display().to_string()
     }
 
     fn unnamed(host: u32, _: IpAddr, _: u16) -> Place {

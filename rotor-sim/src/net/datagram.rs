@@ -10,7 +10,7 @@ use rotor_core::backend::BackendHandle;
 use rotor_core::net::DatagramSocket;
 use rotor_core::{Interest, Scope, Source, Token};
 
-use super::address::Address;
+use super::address::{Address, taken};
 use super::belonging::{check, simulation};
 use crate::table::Key;
 use crate::world::{DatagramEnd, Shared};
@@ -61,7 +61,7 @@ impl<A: Address> DatagramSocket for SimDatagram<A> {
         let (own, port) = (world.hosts[host as usize].address, world.next_port(host));
         let place = address.bind(host, own, port)?;
         if world.datagrams.iter().any(|(_, other)| other.place == place) {
-            return Err(io::ErrorKind::AddrInUse.into());
+            return Err(taken(address));
         }
         let key = world.datagrams.insert(DatagramEnd {
             host,

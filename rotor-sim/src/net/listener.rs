@@ -10,7 +10,7 @@ use rotor_core::backend::BackendHandle;
 use rotor_core::net::{ListenOptions, Listener};
 use rotor_core::{Interest, Scope, Source, Token};
 
-use super::address::{Address, sealed};
+use super::address::{Address, sealed, taken};
 use super::belonging::{check, simulation};
 use super::stream::SimStream;
 use crate::table::Key;
@@ -70,7 +70,7 @@ impl<A: Address> Listener for SimListener<A> {
             other.place == place && !(other.reuse_port && options.is_reuse_port())
         };
         if world.listeners.iter().any(is_taken) {
-            return Err(io::ErrorKind::AddrInUse.into());
+            return Err(taken(address));
         }
         let key = world.listeners.insert(ListenerEnd {
             host,

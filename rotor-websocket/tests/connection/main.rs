@@ -5,11 +5,14 @@
 mod client;
 mod closing;
 mod deflate;
+mod every_loop;
 mod faults;
 mod handshake;
 mod http2;
 mod kit;
 mod limits;
+#[path = "../../../tests/loops/on_mio.rs"]
+mod loops;
 mod messages;
 mod pieces;
 mod rooms;

@@ -1,73 +1,11 @@
-//! How many events a wait takes, and what becomes of the others; numbers at their limits.
+//! Numbers at their limits.
 
 use std::time::Duration;
 
-use rotor_core::net::{DatagramSocket, UdpSocket};
-use rotor_core::{Config, EVENTS_LIMIT, Interest, Loop, Mio, Response, Scope};
+use rotor_core::{Config, EVENTS_LIMIT, Loop, Mio, Response, Scope};
 
-use super::LOCAL;
 use crate::actor::{Call, Seed, actor, idle};
 use crate::manual::{Manual, settle};
-
-#[test]
-fn more_events_than_one_wait_takes_come_in_the_next_ones() {
-    const SOCKETS: usize = 50;
-    let mut creator = Loop::new(&Config::new().events_max(7)).expect("there are descriptors");
-    let sender =
-        std::net::UdpSocket::bind(std::net::SocketAddr::from(LOCAL)).expect("a port is free");
-    for _ in 0..SOCKETS {
-        let made = creator.add_machine_with(|scope| {
-            let mut socket = UdpSocket::bind(&LOCAL.into(), scope).expect("a port is free");
-            scope.register(&mut socket, Interest::Readable).expect("it is of this backend");
-            sender
-                .send_to(b"x", socket.local_address().expect("it is bound"))
-                .expect("it can be sent");
-            Response::ok(actor(move |_, scope: &mut Scope<'_, usize>| {
-                match socket.receive_from(&mut [0; 8]) {
-                    Ok(_) => **scope += 1,
-                    Err(_) => return Response::keep(()),
-                }
-                Response::done()
-            }))
-        });
-        made.expect("there is room");
-    }
-    let mut instance = creator.instantiate(0);
-    assert_eq!(instance.run().expect("the backend can wait"), rotor_core::Exit::Empty);
-    assert_eq!(*instance.context(), SOCKETS);
-}
-
-#[test]
-fn a_drain_is_told_behind_the_events_of_all_sockets_also_if_they_take_several_waits() {
-    const SOCKETS: usize = 50;
-    let mut creator = Loop::new(&Config::new().events_max(7)).expect("there are descriptors");
-    let sender =
-        std::net::UdpSocket::bind(std::net::SocketAddr::from(LOCAL)).expect("a port is free");
-    let mut addresses = Vec::new();
-    for _ in 0..SOCKETS {
-        let made = creator.add_machine_with(|scope| {
-            let mut socket = UdpSocket::bind(&LOCAL.into(), scope).expect("a port is free");
-            scope.register(&mut socket, Interest::Readable).expect("it is of this backend");
-            addresses.push(socket.local_address().expect("it is bound"));
-            Response::ok(actor(move |call, scope: &mut Scope<'_, usize>| {
-                if matches!(call, Call::Draining(_)) {
-                    return Response::done();
-                }
-                **scope += usize::from(socket.receive_from(&mut [0; 8]).is_ok());
-                Response::keep(())
-            }))
-        });
-        made.expect("there is room");
-    }
-    let mut instance = creator.instantiate(0);
-    instance.turn(Some(Duration::ZERO)).expect("polling never fails");
-    for address in addresses {
-        sender.send_to(b"x", address).expect("it can be sent");
-    }
-    instance.handle().drain(Duration::from_secs(60));
-    assert_eq!(instance.run().expect("it can wait"), rotor_core::Exit::Drained { dropped: 0 });
-    assert_eq!(*instance.context(), SOCKETS);
-}
 
 #[test]
 fn a_loop_that_is_to_take_any_number_of_events_or_none_is_made_and_runs() {

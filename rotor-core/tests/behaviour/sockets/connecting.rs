@@ -4,14 +4,15 @@ use std::io;
 use std::net::SocketAddr;
 
 use rotor_core::EarlyScope;
-use rotor_core::net::{ListenOptions, Listener, StreamSocket, TcpListener, TcpStream};
+use rotor_core::net::{ListenOptions, Listener, StreamSocket};
 
+use super::with_scope;
 use super::wrapped::Wrapped;
-use super::{closed, local, with_scope};
+use crate::loops::{ListenerOn, OnKernel, OnLoop, StreamOn, local, on_kernel_loops};
 
 /// Connects to where nobody listens, and says how that ends.
-fn refused<S: StreamSocket<Target = SocketAddr>>(scope: &EarlyScope<'_>) -> io::Error {
-    let (_port, nobody) = closed();
+fn refused<L: OnKernel, S: StreamSocket<Target = SocketAddr>>(scope: &EarlyScope<'_>) -> io::Error {
+    let (_port, nobody) = L::closed();
     let mut socket = S::connect(&nobody, scope).expect("it only begins to connect");
     // Loopback refuses before `connect` comes back, or nearly.
     loop {
@@ -23,8 +24,8 @@ fn refused<S: StreamSocket<Target = SocketAddr>>(scope: &EarlyScope<'_>) -> io::
 }
 
 /// Asks an attempt to connect that hangs, since its listener has no room for it, a few times.
-fn assert_hangs<S: StreamSocket<Target = SocketAddr>>(scope: &EarlyScope<'_>) {
-    let listener = TcpListener::bind(&local(), &ListenOptions::new().backlog(0), scope)
+fn assert_hangs<L: OnKernel, S: StreamSocket<Target = SocketAddr>>(scope: &EarlyScope<'_>) {
+    let listener = ListenerOn::<L>::bind(&local(), &ListenOptions::new().backlog(0), scope)
         .expect("a port is free");
     let address = listener.local_address().expect("it is bound");
     let mut attempts: Vec<S> = Vec::new();
@@ -37,17 +38,20 @@ fn assert_hangs<S: StreamSocket<Target = SocketAddr>>(scope: &EarlyScope<'_>) {
     assert!((0..3).all(|_| !last.has_connected().expect("asking changes nothing")));
 }
 
-#[test]
-fn an_attempt_to_connect_is_under_way_until_it_succeeds_or_says_why_it_failed() {
-    with_scope(|scope| {
-        assert_eq!(refused::<TcpStream>(scope).kind(), io::ErrorKind::ConnectionRefused);
-        let of_wrapper = refused::<Wrapped<TcpStream>>(scope);
+on_kernel_loops!(
+    a_wrapper_says_how_an_attempt_to_connect_goes,
+    "a machine of the others gets no answer before the turn ends; see `every_loop`"
+);
+fn a_wrapper_says_how_an_attempt_to_connect_goes<L: OnKernel>() {
+    with_scope::<L, _>(|scope| {
+        assert_eq!(refused::<L, StreamOn<L>>(scope).kind(), io::ErrorKind::ConnectionRefused);
+        let of_wrapper = refused::<L, Wrapped<StreamOn<L>>>(scope);
         assert_eq!(
             of_wrapper.kind(),
             io::ErrorKind::ConnectionRefused,
             "though it asks for no error"
         );
-        assert_hangs::<TcpStream>(scope);
-        assert_hangs::<Wrapped<TcpStream>>(scope);
+        assert_hangs::<L, StreamOn<L>>(scope);
+        assert_hangs::<L, Wrapped<StreamOn<L>>>(scope);
     });
 }

@@ -5,21 +5,23 @@ use std::io::{self, Read};
 use std::os::unix::net as unix;
 
 use rotor_core::EarlyScope;
-use rotor_core::net::{Either, StreamSocket, TcpStream, UnixStream};
+use rotor_core::net::{Either, StreamSocket};
 
 use super::wrapped::Wrapped;
 use super::{Directory, with_scope};
+use crate::loops::{Adopt, OnKernel, StreamOn, UnixStreamOn, on_kernel_loops};
 
-#[test]
 #[cfg(target_os = "linux")]
-fn a_file_that_the_kernel_cannot_send_is_copied() {
+on_kernel_loops!(a_file_that_the_kernel_cannot_send_is_copied, "others copy all files");
+#[cfg(target_os = "linux")]
+fn a_file_that_the_kernel_cannot_send_is_copied<L: OnKernel>() {
     // The kernel has no pages of it: sendfile(2) refuses.
     let path = "/proc/self/cmdline";
     let content = std::fs::read(path).expect("every process has one");
     let file = File::open(path).expect("as above");
-    with_scope(|scope| {
+    with_scope::<L, _>(|scope| {
         let (one, mut two) = unix::UnixStream::pair().expect("there are descriptors");
-        let mut socket = UnixStream::from_std(one, scope).expect("it is of this backend");
+        let mut socket = UnixStreamOn::<L>::adopt(one, scope).expect("it is of this backend");
         assert_eq!(socket.send_file(&file, 2, 1 << 20).expect("there is room"), content.len() - 2);
         let end = content.len() as u64;
         assert_eq!(
@@ -35,14 +37,16 @@ fn a_file_that_the_kernel_cannot_send_is_copied() {
 }
 
 /// Sends a file in pieces from every interesting offset, and compares what arrives.
-fn send_file_by<S: StreamSocket>(make: impl Fn(unix::UnixStream, &EarlyScope<'_>) -> S) {
+fn send_file_by<L: OnKernel, S: StreamSocket>(
+    make: impl Fn(unix::UnixStream, &EarlyScope<'_>) -> S,
+) {
     // Larger than what is copied at a time.
     let content: Vec<u8> = (0..40_000u32).map(|byte| (byte % 251) as u8).collect();
     let directory = Directory::new();
     let path = directory.path("file");
     std::fs::write(&path, &content).expect("there is room");
     let file = File::open(&path).expect("it was written");
-    with_scope(|scope| {
+    with_scope::<L, _>(|scope| {
         for (offset, count) in
             [(0, 40_000), (1, 16_384), (1, 16_385), (39_999, 10), (20_000, 50_000), (7, 0)]
         {
@@ -70,13 +74,17 @@ fn send_file_by<S: StreamSocket>(make: impl Fn(unix::UnixStream, &EarlyScope<'_>
     std::fs::remove_file(path).expect("it is there");
 }
 
-#[test]
-fn files_are_sent_by_the_kernel_and_by_copying_alike() {
+on_kernel_loops!(files_are_sent_by_the_kernel_and_by_copying_alike, "others copy all files");
+fn files_are_sent_by_the_kernel_and_by_copying_alike<L: OnKernel>() {
     let unix = |socket, scope: &EarlyScope<'_>| {
-        UnixStream::from_std(socket, scope).expect("of this backend")
+        UnixStreamOn::<L>::adopt(socket, scope).expect("of this backend")
     };
-    send_file_by(unix);
-    send_file_by(|socket, scope| Wrapped(unix(socket, scope)));
-    send_file_by(|socket, scope| Either::<TcpStream, UnixStream>::B(unix(socket, scope)));
-    send_file_by(|socket, scope| Either::<Wrapped, TcpStream>::A(Wrapped(unix(socket, scope))));
+    send_file_by::<L, _>(unix);
+    send_file_by::<L, _>(|socket, scope| Wrapped(unix(socket, scope)));
+    send_file_by::<L, _>(|socket, scope| {
+        Either::<StreamOn<L>, UnixStreamOn<L>>::B(unix(socket, scope))
+    });
+    send_file_by::<L, _>(|socket, scope| {
+        Either::<Wrapped<UnixStreamOn<L>>, StreamOn<L>>::A(Wrapped(unix(socket, scope)))
+    });
 }

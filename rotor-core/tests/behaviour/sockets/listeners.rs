@@ -2,15 +2,18 @@
 
 use std::io;
 
-use rotor_core::net::{
-    DatagramSocket, ListenOptions, Listener, TcpListener, TcpListeners, UdpSocket, UnixDatagram,
-    UnixListener,
+use rotor_core::net::{DatagramSocket, ListenOptions, Listener, TcpListeners};
+
+use super::{Directory, with_scope};
+use crate::loops::{
+    Adopt, DatagramOn, ListenerOn, OnKernel, UnixDatagramOn, UnixListenerOn, local, on_kernel_loops,
 };
 
-use super::{Directory, local, with_scope};
-
-#[test]
-fn an_address_that_was_not_opened_is_named_with_why() {
+on_kernel_loops!(
+    an_address_that_was_not_opened_is_named_with_why,
+    "others have no error of the system to show"
+);
+fn an_address_that_was_not_opened_is_named_with_why<L: OnKernel>() {
     let directory = Directory::new();
     let path = directory.path("taken");
     let _unix = std::os::unix::net::UnixListener::bind(&path).expect("nobody else is there");
@@ -20,13 +23,13 @@ fn an_address_that_was_not_opened_is_named_with_why() {
     let udp = udp.local_addr().map(|address| (udp, address)).expect("it is bound");
     let named = std::os::unix::net::SocketAddr::from_pathname(&path).expect("it is short");
     let options = ListenOptions::new();
-    let refused = with_scope(|scope| {
+    let refused = with_scope::<L, _>(|scope| {
         [
-            (TcpListener::bind(&tcp.1, &options, scope).err(), tcp.1.to_string()),
+            (ListenerOn::<L>::bind(&tcp.1, &options, scope).err(), tcp.1.to_string()),
             (TcpListeners::bind(tcp.1, &options, 2).err(), tcp.1.to_string()),
-            (UdpSocket::bind(&udp.1, scope).err(), udp.1.to_string()),
-            (UnixListener::bind(&path, &options, scope).err(), path.display().to_string()),
-            (UnixDatagram::bind(&named, scope).err(), path.display().to_string()),
+            (DatagramOn::<L>::bind(&udp.1, scope).err(), udp.1.to_string()),
+            (UnixListenerOn::<L>::bind(&path, &options, scope).err(), path.display().to_string()),
+            (UnixDatagramOn::<L>::bind(&named, scope).err(), path.display().to_string()),
         ]
     });
     for (error, address) in refused {
@@ -43,15 +46,15 @@ fn an_address_that_was_not_opened_is_named_with_why() {
 }
 
 /// How many of the connections that are made to `listeners` each of them gets.
-fn accepted_by_each(listeners: TcpListeners, connections: usize) -> Vec<usize> {
+fn accepted_by_each<L: OnKernel>(listeners: TcpListeners, connections: usize) -> Vec<usize> {
     let address = listeners.local_address();
     let clients: Vec<_> = (0..connections)
         .map(|_| std::net::TcpStream::connect(address).expect("it listens"))
         .collect();
-    let counts = with_scope(|scope| {
+    let counts = with_scope::<L, _>(|scope| {
         let adopted = listeners
-            .map(|listener| TcpListener::from_std(listener, scope).expect("of this backend"));
-        let mut adopted: Vec<TcpListener> = adopted.collect();
+            .map(|listener| ListenerOn::<L>::adopt(listener, scope).expect("of this backend"));
+        let mut adopted: Vec<ListenerOn<L>> = adopted.collect();
         let mut counts = vec![0; adopted.len()];
         // Loopback has brought them all, or nearly: the first ones are asked again before others are.
         while counts.iter().sum::<usize>() < connections {
@@ -66,25 +69,31 @@ fn accepted_by_each(listeners: TcpListeners, connections: usize) -> Vec<usize> {
     counts
 }
 
-#[test]
-fn listeners_of_one_address_spread_its_connections_and_lose_none() {
+on_kernel_loops!(
+    listeners_of_one_address_spread_its_connections_and_lose_none,
+    "others share no address"
+);
+fn listeners_of_one_address_spread_its_connections_and_lose_none<L: OnKernel>() {
     let listeners = TcpListeners::bind(local(), &ListenOptions::new(), 3).expect("a port is free");
     assert_eq!((listeners.len(), listeners.is_empty()), (3, false));
     assert_ne!(listeners.local_address().port(), 0);
-    let counts = accepted_by_each(listeners, 90);
+    let counts = accepted_by_each::<L>(listeners, 90);
     assert_eq!(counts.iter().sum::<usize>(), 90);
     if cfg!(target_os = "linux") {
         assert!(counts.iter().all(|count| *count > 0), "each has a queue of its own: {counts:?}");
     }
 }
 
-#[test]
-fn a_shared_listener_gives_each_connection_to_whoever_accepts_first() {
+on_kernel_loops!(
+    a_shared_listener_gives_each_connection_to_whoever_accepts_first,
+    "others share no address"
+);
+fn a_shared_listener_gives_each_connection_to_whoever_accepts_first<L: OnKernel>() {
     let first = std::net::TcpListener::bind(local()).expect("a port is free");
     let address = first.local_addr().expect("it is bound");
     let listeners = TcpListeners::from_std(first, 3).expect("there are descriptors");
     assert_eq!((listeners.len(), listeners.local_address()), (3, address));
-    assert_eq!(accepted_by_each(listeners, 20), [20, 0, 0]);
+    assert_eq!(accepted_by_each::<L>(listeners, 20), [20, 0, 0]);
     for count in [0, 1] {
         let one =
             TcpListeners::bind(local(), &ListenOptions::new(), count).expect("a port is free");
@@ -92,14 +101,17 @@ fn a_shared_listener_gives_each_connection_to_whoever_accepts_first() {
     }
 }
 
-#[test]
-fn an_address_is_shared_only_by_those_who_all_ask_for_it() {
-    with_scope(|scope| {
+on_kernel_loops!(
+    an_address_is_shared_only_by_those_who_all_ask_for_it,
+    "smoltcp shares no address; those of the simulator: tests/simulation, shared_ports"
+);
+fn an_address_is_shared_only_by_those_who_all_ask_for_it<L: OnKernel>() {
+    with_scope::<L, _>(|scope| {
         let alone =
-            TcpListener::bind(&local(), &ListenOptions::new(), scope).expect("a port is free");
+            ListenerOn::<L>::bind(&local(), &ListenOptions::new(), scope).expect("a port is free");
         let address = alone.local_address().expect("it is bound");
         let options = ListenOptions::new().reuse_port(true);
-        let taken = TcpListener::bind(&address, &options, scope).expect_err("it is taken");
+        let taken = ListenerOn::<L>::bind(&address, &options, scope).err().expect("it is taken");
         assert_eq!(taken.kind(), io::ErrorKind::AddrInUse);
         assert_eq!(ListenOptions::new().backlog(7).backlog_len(), 7);
     });

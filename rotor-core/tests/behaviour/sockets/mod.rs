@@ -1,4 +1,4 @@
-//! The kernel's sockets, made through the scope by machines that are generic over them.
+//! What only the kernel's sockets have: paths, descriptors, files that the kernel sends.
 
 mod connecting;
 mod conversing;
@@ -10,23 +10,18 @@ mod properties;
 mod wrapped;
 
 use std::io;
-use std::net::SocketAddr;
 use std::os::unix::net as unix;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::SeqCst;
 
 use rotor_core::net::Listener;
-use rotor_core::{Config, EarlyScope, Loop, Response};
-use socket2::{Domain, Socket, Type};
+use rotor_core::{Config, EarlyScope, Response};
 
 use crate::actor::{Actor, idle};
+use crate::loops::{OnKernel, Tested};
 
 const TEXT: &[u8] = b"The quick brown fox jumps over the lazy dog";
-
-fn local() -> SocketAddr {
-    SocketAddr::from(([127, 0, 0, 1], 0))
-}
 
 /// A directory of one test, which is removed with all that is in it when the test ends, well or
 /// badly.
@@ -58,10 +53,10 @@ impl Drop for Directory {
     }
 }
 
-/// Runs something with the scope of a machine on the default backend.
-fn with_scope<T>(ask: impl FnOnce(&mut EarlyScope<'_>) -> T) -> T {
+/// Runs something with the scope of a machine.
+fn with_scope<L: OnKernel, T>(ask: impl FnOnce(&mut EarlyScope<'_>) -> T) -> T {
     let mut answer = None;
-    let mut creator = Loop::<Actor<()>>::new(&Config::new()).expect("there are descriptors");
+    let mut creator = new_loop::<L, Actor<()>>();
     let made = creator.add_machine_with(|scope| {
         answer = Some(ask(scope));
         Response::ok(idle())
@@ -70,12 +65,8 @@ fn with_scope<T>(ask: impl FnOnce(&mut EarlyScope<'_>) -> T) -> T {
     answer.expect("the closure ran")
 }
 
-/// An address where nobody listens, and what keeps its port from others, who might.
-fn closed() -> (Socket, SocketAddr) {
-    let socket = Socket::new(Domain::IPV4, Type::STREAM, None).expect("descriptors are left");
-    socket.bind(&local().into()).expect("a port is free");
-    let address = socket.local_addr().ok().and_then(|address| address.as_socket());
-    (socket, address.expect("it is bound"))
+fn new_loop<L: OnKernel, M: Tested>() -> rotor_core::Loop<M, <L as OnKernel>::Backend> {
+    L::new_loop(&Config::new()).expect("there are descriptors")
 }
 
 /// The next connection of a listener that somebody is connecting to.

@@ -5,31 +5,32 @@ use std::net::SocketAddr;
 use std::os::unix::net as unix;
 
 use rotor_core::EarlyScope;
-use rotor_core::net::{
-    Either, ListenOptions, Listener, StreamSocket, TcpListener, TcpStream, UnixStream, is_plain,
-    read_spare,
-};
+use rotor_core::net::{Either, ListenOptions, Listener, StreamSocket, is_plain, read_spare};
 #[cfg(target_os = "linux")]
 use socket2::{Domain, Protocol, Socket, Type};
 
 use super::wrapped::Wrapped;
-use super::{accept, local, with_scope};
+use super::{accept, with_scope};
+use crate::loops::{Adopt, ListenerOn, OnKernel, StreamOn, UnixStreamOn, local, on_kernel_loops};
 
 /// On io_uring they are not: what came is copied out of memory that the kernel had filled, and a read
 /// drains a socket by what the kernel was told, not by its kind.
-fn has_plain_sockets() -> bool {
-    assert_eq!(is_plain::<TcpStream>(), is_plain::<UnixStream>());
-    is_plain::<TcpStream>()
+fn has_plain_sockets<L: OnKernel>() -> bool {
+    assert_eq!(is_plain::<StreamOn<L>>(), is_plain::<UnixStreamOn<L>>());
+    is_plain::<StreamOn<L>>()
 }
 
-#[test]
-fn addresses_are_those_of_both_ends() {
-    with_scope(|scope| {
+on_kernel_loops!(
+    addresses_are_those_of_both_ends,
+    "others connect in later turns; their own suites ask"
+);
+fn addresses_are_those_of_both_ends<L: OnKernel>() {
+    with_scope::<L, _>(|scope| {
         let listener =
-            TcpListener::bind(&local(), &ListenOptions::new(), scope).expect("a port is free");
+            ListenerOn::<L>::bind(&local(), &ListenOptions::new(), scope).expect("a port is free");
         let mut listener = listener;
         let address = listener.local_address().expect("it is bound");
-        let client = TcpStream::connect(&address, scope).expect("it is there");
+        let client = StreamOn::<L>::connect(&address, scope).expect("it is there");
         // Loopback connects at once, or nearly: `accept` is what shows that it has.
         let (server, peer) = loop {
             match listener.accept() {
@@ -41,9 +42,12 @@ fn addresses_are_those_of_both_ends() {
         assert_eq!(server.peer_address(), client.local_address());
         assert_eq!(server.local_address(), Some(address));
         assert!(server.is_connected());
-        assert!(!is_plain::<Either<TcpStream, UnixStream>>() && !is_plain::<Wrapped>());
+        assert!(
+            !is_plain::<Either<StreamOn<L>, UnixStreamOn<L>>>()
+                && !is_plain::<Wrapped<UnixStreamOn<L>>>()
+        );
         let (one, _two) = unix::UnixStream::pair().expect("there are descriptors");
-        let one = UnixStream::from_std(one, scope).expect("it is of this backend");
+        let one = UnixStreamOn::<L>::adopt(one, scope).expect("it is of this backend");
         assert_eq!(
             (one.peer_address(), one.local_address(), one.is_connected()),
             (None, None, true)
@@ -51,14 +55,19 @@ fn addresses_are_those_of_both_ends() {
     });
 }
 
-#[test]
-fn what_a_plain_socket_has_is_read_behind_what_a_vector_has_and_no_further_than_it_has_room() {
-    if !has_plain_sockets() {
+on_kernel_loops!(
+    what_a_plain_socket_has_is_read_behind_what_a_vector_has_and_no_further_than_it_has_room,
+    "no socket of others is plain"
+);
+fn what_a_plain_socket_has_is_read_behind_what_a_vector_has_and_no_further_than_it_has_room<
+    L: OnKernel,
+>() {
+    if !has_plain_sockets::<L>() {
         return;
     }
-    with_scope(|scope| {
+    with_scope::<L, _>(|scope| {
         let (one, mut two) = unix::UnixStream::pair().expect("there are descriptors");
-        let mut one = UnixStream::from_std(one, scope).expect("it is of this backend");
+        let mut one = UnixStreamOn::<L>::adopt(one, scope).expect("it is of this backend");
         let mut bytes = Vec::with_capacity(10);
         bytes.extend_from_slice(b"abc");
         let room = bytes.capacity() - 3;
@@ -81,45 +90,53 @@ fn what_a_plain_socket_has_is_read_behind_what_a_vector_has_and_no_further_than_
 
 /// Listens with TCP or what looks like it; nothing where the system does not know that.
 #[cfg(target_os = "linux")]
-fn listen_with(protocol: Protocol, scope: &EarlyScope<'_>) -> Option<(TcpListener, SocketAddr)> {
+fn listen_with<L: OnKernel>(
+    protocol: Protocol,
+    scope: &EarlyScope<'_>,
+) -> Option<(ListenerOn<L>, SocketAddr)> {
     let socket = Socket::new(Domain::IPV4, Type::STREAM, Some(protocol)).ok()?;
     socket.bind(&local().into()).and_then(|()| socket.listen(8)).expect("a port is free");
-    let listener = TcpListener::from_std(socket.into(), scope).expect("it is of this backend");
+    let listener = ListenerOn::<L>::adopt(socket.into(), scope).expect("it is of this backend");
     let address = listener.local_address().expect("it is bound");
     Some((listener, address))
 }
 
-#[test]
 #[cfg(target_os = "linux")]
-fn a_short_read_drains_what_is_known_to_be_plain_tcp_and_nothing_else() {
-    if !has_plain_sockets() {
+on_kernel_loops!(
+    a_short_read_drains_what_is_known_to_be_plain_tcp_and_nothing_else,
+    "it is about recv(2)"
+);
+#[cfg(target_os = "linux")]
+fn a_short_read_drains_what_is_known_to_be_plain_tcp_and_nothing_else<L: OnKernel>() {
+    if !has_plain_sockets::<L>() {
         return;
     }
-    with_scope(|scope| {
+    with_scope::<L, _>(|scope| {
         let bound =
-            TcpListener::bind(&local(), &ListenOptions::new(), scope).expect("a port is free");
+            ListenerOn::<L>::bind(&local(), &ListenOptions::new(), scope).expect("a port is free");
         let bound_to = bound.local_address().expect("it is bound");
-        let given = listen_with(Protocol::TCP, scope).expect("every system has TCP");
+        let given = listen_with::<L>(Protocol::TCP, scope).expect("every system has TCP");
         for (mut listener, address) in [(bound, bound_to), given] {
-            let client = TcpStream::connect(&address, scope).expect("it is there");
+            let client = StreamOn::<L>::connect(&address, scope).expect("it is there");
             assert!(client.short_read_drains() && accept(&mut listener).short_read_drains());
             assert!(!client.holds_input());
         }
-        if let Some((mut listener, address)) = listen_with(Protocol::MPTCP, scope) {
+        if let Some((mut listener, address)) = listen_with::<L>(Protocol::MPTCP, scope) {
             let connecting =
                 Socket::new(Domain::IPV4, Type::STREAM, Some(Protocol::MPTCP)).expect("as above");
             connecting.connect(&address.into()).expect("it is there");
             let client =
-                TcpStream::from_std(connecting.into(), scope).expect("it is of this backend");
+                StreamOn::<L>::adopt(connecting.into(), scope).expect("it is of this backend");
             assert!(!client.short_read_drains() && !accept(&mut listener).short_read_drains());
         }
         let (one, two) = unix::UnixStream::pair().expect("there are descriptors");
         let [one, two] = [one, two]
-            .map(|socket| UnixStream::from_std(socket, scope).expect("it is of this backend"));
+            .map(|socket| UnixStreamOn::<L>::adopt(socket, scope).expect("it is of this backend"));
         assert!(!one.short_read_drains(), "a descriptor may come with the bytes");
         assert!(!one.holds_input());
-        let (_listener, address) = listen_with(Protocol::TCP, scope).expect("every system has TCP");
-        let tcp = TcpStream::connect(&address, scope).expect("it is there");
+        let (_listener, address) =
+            listen_with::<L>(Protocol::TCP, scope).expect("every system has TCP");
+        let tcp = StreamOn::<L>::connect(&address, scope).expect("it is there");
         let [one_kind, the_other] = [Either::A(tcp), Either::B(two)];
         assert!(one_kind.short_read_drains() && !the_other.short_read_drains(), "each for itself");
         assert!(!one_kind.holds_input() && !the_other.holds_input());

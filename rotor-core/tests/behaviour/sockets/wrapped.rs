@@ -4,13 +4,14 @@ use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr};
 use std::os::unix::net as unix;
 
-use rotor_core::net::{StreamSocket, UnixStream};
+use rotor_core::net::StreamSocket;
 use rotor_core::{BackendHandle, Interest, Scope, Source, Token};
 
 use super::with_scope;
+use crate::loops::{Adopt, OnKernel, UnixStreamOn, on_kernel_loops};
 
 /// A wrapper that leaves all it may to the defaults.
-pub(super) struct Wrapped<S = UnixStream>(pub(super) S);
+pub(super) struct Wrapped<S>(pub(super) S);
 
 impl<S: StreamSocket> Read for Wrapped<S> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
@@ -57,11 +58,12 @@ impl<S: StreamSocket> StreamSocket for Wrapped<S> {
     }
 }
 
-#[test]
-fn a_wrapper_has_safe_defaults() {
-    with_scope(|scope| {
+on_kernel_loops!(a_wrapper_has_safe_defaults, "they are those of a trait, whatever is wrapped");
+fn a_wrapper_has_safe_defaults<L: OnKernel>() {
+    with_scope::<L, _>(|scope| {
         let (one, _two) = unix::UnixStream::pair().expect("there are descriptors");
-        let mut wrapped = Wrapped(UnixStream::from_std(one, scope).expect("it is of this backend"));
+        let mut wrapped =
+            Wrapped(UnixStreamOn::<L>::adopt(one, scope).expect("it is of this backend"));
         assert!(wrapped.holds_input() && !wrapped.short_read_drains());
         assert!(!wrapped.wants_read() && !wrapped.wants_write() && !wrapped.is_connected());
         assert!(!wrapped.is_secure() && wrapped.session().is_none());

@@ -2,8 +2,8 @@
 
 use rotor_http::server::ServerConfig;
 
-use super::{fields, start};
 use crate::probe::{get, probe, request};
+use crate::rules::{fields, start};
 use crate::wire::{Answer, answers, transcript};
 
 #[test]

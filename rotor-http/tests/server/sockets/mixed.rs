@@ -3,25 +3,23 @@
 
 use rotor_http::server::ServerConfig;
 
+use super::Served;
+use crate::loops::{OnLoop, on_every_loop};
 use crate::probe::{get, post, request};
-use crate::tcp::TcpServer;
 use crate::wire::answers;
 
 /// Requests in all; `tests/long/mixed-requests` asks for a million.
 fn requests() -> usize {
-    std::env::var("ROTOR_HTTP_REQUESTS")
-        .ok()
-        .and_then(|count| count.parse().ok())
-        .unwrap_or(100_000)
+    std::env::var("ROTOR_HTTP_REQUESTS").ok().and_then(|count| count.parse().ok()).unwrap_or(20_000)
 }
 
 const AT_ONCE: usize = 20;
 
-#[test]
-fn every_good_request_is_answered_once_beside_bad_ones() {
+on_every_loop!(every_good_request_is_answered_once_beside_bad_ones);
+fn every_good_request_is_answered_once_beside_bad_ones<L: OnLoop>() {
     let config = ServerConfig::new();
     let counters = config.counters();
-    let mut server = TcpServer::new(config);
+    let mut server = Served::<L>::new(config);
     let mut state = 0x2545_f491_4f6c_dd1d_u64;
     let mut random = |below: usize| {
         state ^= state << 13;
@@ -75,11 +73,9 @@ fn every_good_request_is_answered_once_beside_bad_ones() {
             good += expected.len() as u64;
             connections += 1;
         }
-        server.instance.context_mut().events.clear();
+        server.rig.context(|seen| seen.events.clear());
     }
-    while server.instance.machines().len() > 1 {
-        server.turn(std::time::Duration::from_millis(5));
-    }
+    server.rig.until(|rig| rig.machines() == 1);
     assert_eq!((counters.connections(), counters.panics()), (connections, 0));
     assert!(counters.requests() >= good);
 }

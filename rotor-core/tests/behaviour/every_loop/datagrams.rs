@@ -1,0 +1,105 @@
+//! Datagrams there and back.
+
+use std::io;
+
+use rotor_core::net::{DatagramSocket, Either};
+
+use super::{TEXT, holding};
+use crate::actor::Actor;
+use crate::loops::{DatagramOn, OnLoop, Rig, local, not_yet, on_every_loop};
+
+/// The next datagram.
+pub(crate) fn receive<L: OnLoop, D: DatagramSocket>(
+    rig: &mut Rig<Actor<()>, L>,
+    socket: &mut D,
+    buffer: &mut [u8],
+) -> (usize, D::Address) {
+    let mut received = None;
+    rig.until(|_| {
+        received = not_yet(socket.receive_from(buffer)).expect("it is bound");
+        received.is_some()
+    });
+    received.expect("as asked")
+}
+
+/// A datagram there and back, and nothing more.
+pub(crate) fn exchange<L: OnLoop, D: DatagramSocket>(first: &D::Address, second: &D::Address) {
+    let (mut rig, [mut one, mut two]) = holding::<L, _>(|scope| {
+        [first, second].map(|address| D::bind(address, scope).expect("the address is free"))
+    });
+    let [to_one, to_two] = [&one, &two].map(|socket| socket.local_address().expect("it is bound"));
+    let mut buffer = [0; 100];
+    let nothing = one.receive_from(&mut buffer).err().expect("nothing was sent");
+    assert_eq!(nothing.kind(), io::ErrorKind::WouldBlock);
+    assert_eq!(one.send_to(TEXT, &to_two).expect("it can be sent"), TEXT.len());
+    let (len, from) = receive(&mut rig, &mut two, &mut buffer);
+    assert_eq!(&buffer[..len], TEXT);
+    assert_eq!(two.send_to(b"back", &from).expect("it can be sent"), 4);
+    let (len, _) = receive(&mut rig, &mut one, &mut buffer[..3]);
+    assert_eq!(&buffer[..len], b"bac", "what does not fit is lost");
+    assert_eq!(two.send_to(b"", &to_one).expect("it can be sent"), 0);
+    assert_eq!(receive(&mut rig, &mut one, &mut buffer).0, 0, "an empty one is one");
+}
+
+/// A socket that is tied to its peer, and a stranger.
+pub(crate) fn connected<L: OnLoop, D: DatagramSocket>(addresses: [D::Address; 3]) {
+    let (mut rig, [mut one, mut peer, mut stranger]) = holding::<L, _>(|scope| {
+        addresses.map(|address| D::bind(&address, scope).expect("the address is free"))
+    });
+    let to_one = one.local_address().expect("it is bound");
+    one.connect(&peer.local_address().expect("it is bound")).expect("it is there");
+    let mut buffer = [0; 100];
+    assert_eq!(one.send(TEXT).expect("it can be sent"), TEXT.len());
+    let (len, from) = receive(&mut rig, &mut peer, &mut buffer);
+    assert_eq!(&buffer[..len], TEXT);
+    // Kinds of socket differ in whether the stranger hears of it.
+    let _refused = stranger.send_to(b"forged", &to_one);
+    assert_eq!(peer.send_to(b"back", &from).expect("it can be sent"), 4);
+    let (len, _) = receive(&mut rig, &mut one, &mut buffer);
+    assert_eq!(&buffer[..len], b"back");
+    (0..3).for_each(|_| rig.turn());
+    let nothing = one.receive_from(&mut buffer).err().expect("a stranger's is thrown away");
+    assert_eq!(nothing.kind(), io::ErrorKind::WouldBlock);
+}
+
+on_every_loop!(datagrams_go_both_ways);
+fn datagrams_go_both_ways<L: OnLoop>() {
+    exchange::<L, DatagramOn<L>>(&local(), &local());
+    exchange::<L, Either<DatagramOn<L>, DatagramOn<L>>>(&Either::A(local()), &Either::A(local()));
+}
+
+on_every_loop!(a_connected_datagram_socket_sends_to_its_peer_and_hears_nobody_else);
+fn a_connected_datagram_socket_sends_to_its_peer_and_hears_nobody_else<L: OnLoop>() {
+    connected::<L, DatagramOn<L>>([(); 3].map(|()| local()));
+    type Both<L> = Either<DatagramOn<L>, DatagramOn<L>>;
+    connected::<L, Both<L>>([(); 3].map(|()| Either::B(local())));
+}
+
+on_every_loop!(
+    a_connected_datagram_socket_hears_that_nobody_takes_what_it_sends,
+    not smoltcp: "it is told of no error that comes by ICMP"
+);
+fn a_connected_datagram_socket_hears_that_nobody_takes_what_it_sends<L: OnLoop>() {
+    let (mut rig, [mut deaf, mut socket]) = holding::<L, _>(|scope| {
+        [(); 2].map(|()| DatagramOn::<L>::bind(&local(), scope).expect("a port is free"))
+    });
+    // Its port is taken, and it hears nobody but itself.
+    let closed = deaf.local_address().expect("it is bound");
+    deaf.connect(&closed).expect("nothing is sent");
+    socket.connect(&closed).expect("nothing is sent");
+    socket.send(TEXT).expect("it can be sent");
+    let mut told = None;
+    for _ in 0..1_000 {
+        match socket.receive_from(&mut [0; 9]) {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            received => {
+                told = Some(received.expect_err("nobody answers").kind());
+                break;
+            }
+        }
+        rig.turn();
+    }
+    assert_eq!(told, Some(io::ErrorKind::ConnectionRefused));
+    let nothing = socket.receive_from(&mut [0; 9]).expect_err("it was told once");
+    assert_eq!(nothing.kind(), io::ErrorKind::WouldBlock);
+}

@@ -1,0 +1,96 @@
+//! How many events a wait takes, what becomes of the others, and who is told of none.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use rotor_core::net::DatagramSocket;
+use rotor_core::{Config, Exit, ExitPolicy, Interest, Response, Scope};
+
+use crate::actor::{Actor, Call, actor, idle};
+use crate::loops::{DatagramOn, OnLoop, Rig, local, on_every_loop};
+
+const SOCKETS: usize = 50;
+
+/// A loop that takes seven events at a time, with machines that count what they receive, their
+/// addresses, and a socket that no machine has.
+fn counting<L: OnLoop>() -> (Rig<Actor<usize>, L>, Vec<SocketAddr>, DatagramOn<L>) {
+    let config = Config::new().events_max(7).exit(ExitPolicy::OnRequest);
+    let mut rig = Rig::<Actor<usize>, L>::new(&config, 0);
+    let (mut addresses, mut sender) = (Vec::new(), None);
+    for _ in 0..SOCKETS {
+        rig.add(|scope| {
+            let mut socket = DatagramOn::<L>::bind(&local(), scope).expect("a port is free");
+            scope.register(&mut socket, Interest::Readable).expect("it is of this backend");
+            addresses.push(socket.local_address().expect("it is bound"));
+            sender = Some(DatagramOn::<L>::bind(&local(), scope).expect("a port is free"));
+            Response::ok(actor(move |call, scope: &mut Scope<'_, usize>| {
+                if matches!(call, Call::Draining(_)) {
+                    return Response::done();
+                }
+                **scope += usize::from(socket.receive_from(&mut [0; 8]).is_ok());
+                Response::keep(())
+            }))
+        });
+    }
+    (rig, addresses, sender.expect("as asked"))
+}
+
+on_every_loop!(more_events_than_one_wait_takes_come_in_the_next_ones);
+fn more_events_than_one_wait_takes_come_in_the_next_ones<L: OnLoop>() {
+    let (mut rig, addresses, mut sender) = counting::<L>();
+    rig.turn();
+    for address in addresses {
+        sender.send_to(b"x", &address).expect("it can be sent");
+    }
+    rig.until(|rig| rig.context(|received| *received == SOCKETS));
+}
+
+on_every_loop!(
+    a_drain_is_told_behind_the_events_of_all_sockets_also_if_they_take_several_waits,
+    not simulated: "what was sent is on its way when the drain begins"
+);
+fn a_drain_is_told_behind_the_events_of_all_sockets_also_if_they_take_several_waits<L: OnLoop>() {
+    let (mut rig, addresses, mut sender) = counting::<L>();
+    rig.turn();
+    for address in addresses {
+        sender.send_to(b"x", &address).expect("it can be sent");
+    }
+    rig.with(|instance| instance.handle().drain(Duration::from_secs(60)));
+    assert_eq!(rig.run(), Exit::Drained { dropped: 0 });
+    rig.context(|received| assert_eq!(*received, SOCKETS));
+}
+
+on_every_loop!(a_dropped_socket_reports_nothing_and_a_deregistered_one_neither);
+fn a_dropped_socket_reports_nothing_and_a_deregistered_one_neither<L: OnLoop>() {
+    let mut rig = Rig::<Actor<u32>, L>::new(&Config::new(), 0);
+    let mut sender = None;
+    rig.add(|scope| {
+        sender = Some(DatagramOn::<L>::bind(&local(), scope).expect("a port is free"));
+        Response::ok(idle())
+    });
+    let mut sender = sender.expect("the closure ran");
+    for is_dropped in [true, false] {
+        rig.add(|scope| {
+            let mut socket = DatagramOn::<L>::bind(&local(), scope).expect("a port is free");
+            scope.register(&mut socket, Interest::Readable).expect("it is of this backend");
+            let address = socket.local_address().expect("it is bound");
+            sender.send_to(b"x", &address).expect("it can be sent");
+            let kept = if is_dropped {
+                drop(socket);
+                None
+            } else {
+                scope.deregister(&mut socket).expect("it is registered");
+                Some(socket)
+            };
+            Response::ok(actor(move |call, scope: &mut Scope<'_, u32>| {
+                let _kept = &kept;
+                **scope += u32::from(matches!(call, Call::Ready(_)));
+                Response::keep(())
+            }))
+        });
+    }
+    for _ in 0..20 {
+        rig.turn();
+    }
+    rig.context(|told| assert_eq!(*told, 0));
+}

@@ -1,0 +1,42 @@
+//! The sockets of every loop, made through the scope by machines that are generic over them.
+
+pub(crate) mod conversing;
+pub(crate) mod datagrams;
+mod events;
+
+use rotor_core::net::{DatagramSocket, ListenOptions, Listener};
+use rotor_core::{Config, Response, Scope};
+
+use crate::actor::{Actor, idle};
+use crate::loops::{DatagramOn, ListenerOn, OnLoop, Rig, local, on_every_loop};
+
+const TEXT: &[u8] = b"The quick brown fox jumps over the lazy dog";
+
+/// A loop with an idle machine, through whose scope the test makes something that it holds.
+fn holding<L: OnLoop, T>(make: impl FnOnce(&Scope<'_, ()>) -> T) -> (Rig<Actor<()>, L>, T) {
+    let mut rig = Rig::new(&Config::new(), ());
+    let mut made = None;
+    rig.add(|scope| {
+        made = Some(make(scope));
+        Response::ok(idle())
+    });
+    (rig, made.expect("the closure ran"))
+}
+
+on_every_loop!(an_address_that_is_taken_is_named);
+fn an_address_that_is_taken_is_named<L: OnLoop>() {
+    holding::<L, _>(|scope| {
+        let options = ListenOptions::new();
+        let first = ListenerOn::<L>::bind(&local(), &options, scope).expect("a port is free");
+        let address = first.local_address().expect("it is bound");
+        let second = ListenerOn::<L>::bind(&address, &options, scope).err();
+        let datagrams = DatagramOn::<L>::bind(&local(), scope).expect("a port is free");
+        let of_datagrams = datagrams.local_address().expect("it is bound");
+        let third = DatagramOn::<L>::bind(&of_datagrams, scope).err();
+        for (refused, address) in [(second, address), (third, of_datagrams)] {
+            let refused = refused.expect("it is taken");
+            assert_eq!(refused.kind(), std::io::ErrorKind::AddrInUse);
+            assert!(refused.to_string().contains(&address.to_string()), "{refused}");
+        }
+    });
+}

@@ -1,0 +1,89 @@
+//! `Relay`: a protocol to switch to.
+
+use std::io::Write;
+
+use rotor_core::Scope;
+use rotor_stream::{Exception, Intent, Matched, Protocol, Transport};
+
+use crate::probe::{Seen, seconds};
+
+/// Sends every byte back, in brackets, and waits for ever. Some bytes ask for more: `!` for a panic,
+/// `F` for a failure, `Q` for its end, `E` for the end of its output alone, `T` for a deadline in ten
+/// seconds, `W` for a wake-up, `N` for the next 65,000
+/// bytes at once, `B` for a megabyte.
+pub(crate) struct Relay;
+
+impl Protocol for Relay {
+    type Context = Seen;
+    type Seed = ();
+
+    fn create(_: (), transport: &mut Transport<'_>, scope: &mut Scope<'_, Seen>) -> Intent<Self> {
+        assert!(scope.words != "panic", "as asked");
+        transport.output.write_all(b"hello").expect("an open output");
+        Intent::of(Relay).bytes(1).keep_deadline()
+    }
+
+    fn bytes_read(
+        self,
+        _: Matched,
+        transport: &mut Transport<'_>,
+        scope: &mut Scope<'_, Seen>,
+    ) -> Intent<Self> {
+        if transport.input.first() == Some(&b'.') {
+            // Each of them is a message, and wants no answer.
+            transport.input.consume(1);
+            return Intent::of(self).keep().keep_deadline();
+        }
+        for byte in transport.input.iter() {
+            let _ended = transport.output.write_all(&[b'<', *byte, b'>']);
+        }
+        let last = transport.input.last().copied();
+        transport.input.clear();
+        let intent = Intent::of(self);
+        match last {
+            Some(b'!') => panic!("as asked"),
+            Some(b'F') => return Intent::error(std::io::Error::other("as asked")),
+            Some(b'Q') => return Intent::done(),
+            Some(b'E') => transport.shutdown_write(),
+            Some(b'T') => return intent.keep().deadline(scope.now() + seconds(10)),
+            Some(b'W') => scope.notifier = Some(scope.notifier()),
+            Some(b'N') => return intent.bytes(65_000).keep_deadline(),
+            Some(b'B') => transport.output.write_all(&[b'b'; 1 << 20]).expect("an open output"),
+            _ => {}
+        }
+        intent.keep().keep_deadline()
+    }
+
+    fn wakeup(self, transport: &mut Transport<'_>, scope: &mut Scope<'_, Seen>) -> Intent<Self> {
+        transport.output.write_all(scope.words.as_bytes()).expect("an open output");
+        Intent::of(self).keep().keep_deadline()
+    }
+
+    fn timeout(self, transport: &mut Transport<'_>, _: &mut Scope<'_, Seen>) -> Intent<Self> {
+        transport.output.write_all(b"late").expect("an open output");
+        Intent::of(self).keep().no_deadline()
+    }
+
+    fn draining(
+        self,
+        _: rotor_core::Time,
+        transport: &mut Transport<'_>,
+        _: &mut Scope<'_, Seen>,
+    ) -> Intent<Self> {
+        transport.output.write_all(b"bye").expect("an open output");
+        Intent::done()
+    }
+
+    fn fatal(self, error: rotor_stream::Fatal, scope: &mut Scope<'_, Seen>) {
+        scope.events.push(format!("relay: {error}"));
+    }
+
+    fn exception(
+        self,
+        _: Exception,
+        _: &mut Transport<'_>,
+        _: &mut Scope<'_, Seen>,
+    ) -> Intent<Self> {
+        Intent::done()
+    }
+}

@@ -1,0 +1,10 @@
+//! Streams and listeners on real sockets: on every loop, and what only the kernel's sockets have.
+#![expect(clippy::disallowed_methods, reason = "the other end is no machine")]
+
+#[path = "../../../tests/loops/on_mio.rs"]
+mod loops;
+#[path = "../probe/mod.rs"]
+mod probe;
+
+mod every_loop;
+mod kernel;
