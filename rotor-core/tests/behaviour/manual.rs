@@ -29,6 +29,8 @@ struct State {
     /// How far the clock goes on by itself at each reading, in nanoseconds.
     step: Locked<u64>,
     readings: Locked<u64>,
+    /// The next reading of the clock panics.
+    is_clock_broken: Locked<bool>,
     ready: Locked<Vec<(Token, EventSet)>>,
     makes_jobs_twice: Locked<bool>,
     /// Jobs that were given away.
@@ -111,6 +113,11 @@ impl Manual {
     /// From now on each reading of the clock finds it later by this much.
     pub(crate) fn step_at_each_reading(&self, step: Duration) {
         self.state.step.set(step.as_nanos() as u64);
+    }
+
+    /// Has the next reading of the clock panic, and none after it.
+    pub(crate) fn break_clock(&self) {
+        self.state.is_clock_broken.set(true);
     }
 
     pub(crate) fn readings(&self) -> u64 {
@@ -228,6 +235,9 @@ impl BackendHandle for Manual {
 
     fn now(&self) -> Time {
         let state = &self.state;
+        if state.is_clock_broken.take() {
+            panic!("a broken clock");
+        }
         state.readings.set(state.readings.get() + 1);
         state.now.set(state.now.get() + state.step.get());
         Manual::now(self)

@@ -4,8 +4,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use rotor_core::{
-    Config, Event, EventSet, Exit, ExitPolicy, FailureCause, InPlace, Infallible, LoopInstance,
-    Machine, OnPanic, Response, Scope, Token, Verdict,
+    Config, Event, EventSet, Exit, ExitPolicy, FailureCause, Held, InPlace, Infallible, Lock,
+    LoopInstance, Lost, Machine, OnPanic, Outcome, Port, Response, Scope, Token, Verdict,
 };
 
 use crate::actor::{Actor, Call, Reply, Seed, actor, idle};
@@ -492,6 +492,69 @@ impl Machine for TwiceInPlace {
         }
         "twice"
     }
+}
+
+/// Holds a value and owes an answer, and panics where it stands.
+struct Owes {
+    _held: Held<u32>,
+    _port: Port<u32>,
+}
+
+impl Machine for Owes {
+    type Context = ();
+    type Seed = Infallible;
+
+    fn handle_in_place(
+        &mut self,
+        _: Event<Infallible>,
+        _: &mut Scope<'_, ()>,
+    ) -> InPlace<Infallible> {
+        panic!("in a handler")
+    }
+}
+
+/// It is dropped while the panic unwinds: that is how what it held knows.
+#[test]
+fn what_a_machine_held_that_panics_in_place_is_told_of_the_panic() {
+    let (manual, seen, lock) = (Manual::new(), Seen::default(), Lock::new(1));
+    let held = lock.try_take().expect("nobody holds it");
+    let mut future = None;
+    let mut instance = manual.start(&seen.config(), (), |scope| {
+        let (port, answer) = scope.create_future();
+        future = Some(answer);
+        Response::again(Owes { _held: held, _port: port })
+    });
+    settle(&mut instance);
+    assert_eq!((instance.machines().len(), instance.stats().read().panicked), (0, 1));
+    let answer = future.expect("the closure ran").take();
+    assert!(matches!(answer, Outcome::Lost(Lost::Panicked)), "{answer:?}");
+    assert!(lock.try_take().expect("it is back").was_panicked());
+}
+
+/// Breaks the clock with which its handler would be timed.
+struct BreaksTheClock(Manual);
+
+impl Machine for BreaksTheClock {
+    type Context = ();
+    type Seed = Infallible;
+
+    fn type_name(&self) -> &'static str {
+        self.0.break_clock();
+        "breaks the clock"
+    }
+}
+
+#[test]
+fn a_panic_between_the_name_and_the_handler_costs_the_machine_and_no_slot() {
+    let (manual, seen) = (Manual::new(), Seen::default());
+    let config = seen.config().machines_max(1).time_handlers(true);
+    let breaks = BreaksTheClock(manual.clone());
+    let mut instance = manual.start(&config, (), |_| Response::again(breaks));
+    settle(&mut instance);
+    assert_eq!((instance.machines().len(), instance.stats().read().panicked), (0, 1));
+    assert_eq!(seen.take(), ["breaks the clock: panic a broken clock"]);
+    let breaks = BreaksTheClock(manual.clone());
+    assert!(instance.add_machine_with(|_| Response::ok(breaks)).is_ok(), "no slot was lost");
 }
 
 /// Where the panic of the drop gets out while the other one unwinds, the process ends.

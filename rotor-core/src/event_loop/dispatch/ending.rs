@@ -53,8 +53,8 @@ impl<M: Machine> Dispatch<M> {
         dropped
     }
 
-    /// Ends the machine whose handler has panicked: it is gone if it was with the handler by value,
-    /// and dropped if it was called in its slot.
+    /// Ends the machine whose handler has panicked. It is gone: it was with the handler by value, or
+    /// was dropped in its slot as the panic unwound.
     pub(in crate::event_loop) fn handler_panicked(
         &mut self,
         environment: &AnyEnvironment,
@@ -65,8 +65,8 @@ impl<M: Machine> Dispatch<M> {
         environment.take_woke_itself();
         match self.callee.take() {
             Some(callee) => {
+                // It is there if it was not its own code: the clock between its name and its handler.
                 if let Some(machine) = self.scheduler.slots_mut().take(callee.token) {
-                    // Its drop may panic as well.
                     drop_guarded(machine, "a machine whose handler had panicked");
                 }
                 self.count_panic(environment, config, callee, panicked);

@@ -287,16 +287,20 @@ impl<M: Machine> Dispatch<M> {
     ) {
         // `Again` repeats them.
         let events = if let Event::Ready(events) = event() { events } else { EventSet::EMPTY };
-        let Some(machine) = self.scheduler.slots_mut().callable(token) else { return };
+        let Some(mut in_hand) = self.scheduler.slots_mut().callable(token) else { return };
+        let Some(machine) = in_hand.machine() else { return in_hand.let_go() };
         // Before the call: a layer that has given its machine away does not know its name.
         self.callee = Some(Callee::unnamed::<M>(token));
         let callee = Callee { token, type_name: machine.type_name() };
         self.callee = Some(callee);
+        in_hand.let_go();
         let started = if refs.config.notes_calls { self.note_call(refs) } else { None };
+        let Some(mut in_hand) = self.scheduler.slots_mut().callable(token) else { return };
+        let Some(machine) = in_hand.machine() else { return in_hand.let_go() };
         trace(callee, &event);
         let scope = &mut Scope::new(refs.context, refs.environment, token, woken);
-        let Some(machine) = self.scheduler.slots_mut().callable(token) else { return };
         let response = machine.handle_in_place(event(), scope);
+        in_hand.let_go();
         // What nearly all say: the machine stays where it is.
         if let InPlace::Handled(Response { answer: Answer::Continue(()), deadline }) = response {
             // Nothing is in it: to drop it would be to look whether there is.

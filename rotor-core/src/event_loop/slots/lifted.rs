@@ -49,10 +49,11 @@ impl<M> Lifted<M> {
     }
 }
 
-/// A lifted machine, while code of its own runs. If that panics, it is dropped under a guard: its
-/// drop may panic as well, and a second panic that gets out of a drop while the first unwinds ends
-/// the process.
-pub(in crate::event_loop) struct InHand<'a, M>(&'a mut Slot<M>);
+/// A machine that was lifted, or is in its slot, while code of its own runs. If that panics, it is
+/// dropped at once: what it holds, a port or what a lock gave it, is told of the panic only while
+/// that unwinds. It is dropped under a guard: its drop may panic as well, and a second panic that
+/// gets out of a drop while the first unwinds ends the process.
+pub(in crate::event_loop) struct InHand<'a, M>(pub(super) &'a mut Slot<M>);
 
 impl<M> InHand<'_, M> {
     #[inline(always)]
@@ -72,6 +73,12 @@ impl<M> InHand<'_, M> {
 
 impl<M> Drop for InHand<'_, M> {
     fn drop(&mut self) {
-        drop_guarded(mem::replace(self.0, Slot::Ended), "a machine whose handler had panicked");
+        // In its slot it is gone as one that its handler had by value.
+        let state = match self.0 {
+            Slot::Waiting { state, .. } => *state,
+            _ => CallState::default(),
+        };
+        let gone = Slot::Running { state };
+        drop_guarded(mem::replace(self.0, gone), "a machine whose handler had panicked");
     }
 }

@@ -21,6 +21,7 @@ use std::collections::{TryReserveError, VecDeque};
 use std::mem;
 use std::sync::Arc;
 
+use self::lifted::InHand;
 pub(super) use self::lifted::Lifted;
 use self::slot::{NONE, Slot};
 use super::run_queue::{CallState, Calls};
@@ -164,12 +165,12 @@ impl<M> Slots<M> {
 
     /// A machine that can be called, for a call in its slot.
     ///
-    /// Nothing else of the loop is done meanwhile. Should it panic, it is still there, and is dropped
-    /// when its slot ends.
+    /// Nothing else of the loop is done meanwhile. Should it panic, it is dropped there, and its slot
+    /// is as if it were with its handler by value.
     #[inline(always)]
-    pub(super) fn callable(&mut self, token: Token) -> Option<&mut M> {
+    pub(super) fn callable(&mut self, token: Token) -> Option<InHand<'_, M>> {
         match self.slots.get_mut(token.index() as usize)? {
-            Slot::Waiting { machine, .. } => Some(machine),
+            slot @ Slot::Waiting { .. } => Some(InHand(slot)),
             _ => None,
         }
     }
