@@ -34,8 +34,9 @@ pub trait Connector<C>: 'static {
 
     /// Returns where the same server is asked over HTTP/1.1 alone, because the handshake offers
     /// nothing else: for a request that is to go on in another protocol, where the connections that
-    /// speak HTTP/2 have none (RFC 8441 §3). The same each time, so that connections are shared. Default: nowhere, and such a
-    /// request is made without.
+    /// speak HTTP/2 have none (RFC 8441 §3). The same each time, so that connections are shared; of
+    /// limits for each origin, it is one by itself. Default: nowhere, and such a request is made
+    /// without.
     fn without_http2(origin: &Self::Origin) -> Option<Self::Origin> {
         let _ = origin;
         None

@@ -100,10 +100,10 @@ impl Http2Config {
     }
 
     /// How long a server may take for its settings, and to acknowledge ours. Default 10 s. Then the
-    /// connection ends
-    /// with SETTINGS_TIMEOUT. What the server had written before stands ahead of that: if in this time it
-    /// has sent as much as a body needs ([`body_rate_min`](crate::Limits::body_rate_min)), it has as
-    /// long again, within the first MiB that it sends.
+    /// connection ends with SETTINGS_TIMEOUT. What the server had written before stands ahead of the
+    /// acknowledgement: if in this time it has sent as much as a body needs
+    /// ([`body_rate_min`](crate::Limits::body_rate_min)), it has as long again, within the first MiB
+    /// that it sends.
     pub fn settings_timeout(mut self, time: Duration) -> Http2Config {
         self.settings_timeout = time;
         self

@@ -48,6 +48,11 @@ impl<K: Client> Job<K> {
         self.is_repeated
     }
 
+    /// Returns whether a connection had it before.
+    pub(super) fn was_begun(&self) -> bool {
+        self.is_repeated || self.refusals > 0
+    }
+
     /// Returns what it takes while it waits, in bytes.
     pub(super) fn weight(&self) -> usize {
         size_of::<Job<K>>().saturating_add(self.handler.held_bytes())

@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-/// So many of the streams that were reset last are remembered: a peer whose own were reset faster than it hears of that is a flood.
+/// So many of the streams that were reset last are remembered: a peer whose own were reset faster
+/// than it hears of that is a flood.
 const FORGOTTEN_MAX: usize = 1024;
 
 /// Streams that we have reset: what was on its way to them is no breach of the protocol (RFC 9113

@@ -136,9 +136,9 @@ impl Http2Config {
     }
 
     /// How long a peer may take to acknowledge our settings. Default 10 s. Then the connection ends
-    /// with SETTINGS_TIMEOUT. What the peer had written before stands ahead of that: if in this time it
-    /// has sent as much as a body needs ([`body_rate_min`](crate::Limits::body_rate_min)), it has as
-    /// long again, within the first MiB that it sends.
+    /// with SETTINGS_TIMEOUT. What the peer had written before stands ahead of that: if in this time
+    /// it has sent as much as a body needs ([`body_rate_min`](crate::Limits::body_rate_min)), it has
+    /// as long again, within the first MiB that it sends.
     pub fn settings_timeout(mut self, time: Duration) -> Http2Config {
         self.settings_timeout = time;
         self

@@ -118,6 +118,17 @@ impl<K: Client> Exchange<K> {
         self.repeat(config.count())
     }
 
+    /// The same, for another way to the server, on which no connection has died under it.
+    pub(in crate::client) fn take_elsewhere(
+        &mut self,
+        config: &ClientConfig,
+    ) -> Option<Box<Job<K>>> {
+        let is_repeated = self.is_repeated;
+        let mut job = self.take_back(config)?;
+        job.is_repeated = is_repeated;
+        Some(job)
+    }
+
     /// The server has said that it did not look at the request: returns it to be made again, or
     /// fails it.
     pub(in crate::client) fn refused(

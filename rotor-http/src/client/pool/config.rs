@@ -41,7 +41,9 @@ impl PoolConfig {
 
     /// Connections to one server, those that are being made included. Default 32: enough to keep a
     /// server busy over a slow path, and few enough not to be its heaviest client. Further requests
-    /// wait.
+    /// wait. Those over HTTP/1.1 alone, beside HTTP/2, are counted by themselves
+    /// ([`Connector::without_http2`](super::super::Connector::without_http2)), as are requests that wait for
+    /// one.
     pub fn connections_per_origin_max(mut self, connections: usize) -> PoolConfig {
         // With none, every request would wait for its deadline.
         self.connections_per_origin_max = connections.max(1);

@@ -25,6 +25,8 @@ pub(super) struct Manager<K: Client, O: Ord + Clone> {
     shared: Arc<Shared<K, O>>,
     /// No request that waits has an earlier deadline.
     earliest: Time,
+    /// Requests may wait that a connection had before: if one is given up, the calls do not say so.
+    has_begun: bool,
     /// The origin of the connection that is being made.
     connecting: Option<O>,
     /// There was no slot for a connection; it is tried again when one is free.
@@ -54,6 +56,7 @@ impl<K: Client, O: Ord + Clone> Manager<K, O> {
             calls,
             shared,
             earliest: Time::NEVER,
+            has_begun: false,
             connecting: None,
             waits_for_slot: false,
             is_closed: false,
@@ -67,8 +70,18 @@ impl<K: Client, O: Ord + Clone> Manager<K, O> {
         self.connecting = None;
         let is_more = self.take_calls(scope);
         // Before `serve`: for what nobody waits for, or is too late, no connection is made.
-        if self.calls.take_cancelled() {
-            let cancelled = self.shared.origins().take_out(Job::is_cancelled);
+        let is_given_back = self.shared.is_given_back.swap(false, Relaxed);
+        self.has_begun |= is_given_back;
+        if is_given_back {
+            // Its deadline may have been forgotten while it was under way.
+            self.earliest = scope.now();
+        }
+        if self.calls.take_cancelled() || self.has_begun {
+            let mut origins = self.shared.origins();
+            let cancelled = origins.take_out(Job::is_cancelled);
+            self.has_begun =
+                self.has_begun && (origins.has_repeated() || origins.waiting().any(Job::was_begun));
+            drop(origins);
             // Outside of the lock: what a handler does when it is dropped is its own.
             drop(cancelled);
         }
@@ -123,10 +136,6 @@ impl<K: Client, O: Ord + Clone> Manager<K, O> {
     /// Ends what has waited too long.
     fn end_late(&mut self, scope: &mut Scope<'_, K::Context>) {
         let now = scope.now();
-        // The deadline of one that was given back may have been forgotten while it was under way.
-        if self.shared.is_given_back.swap(false, Relaxed) {
-            self.earliest = now;
-        }
         if self.earliest > now {
             return;
         }

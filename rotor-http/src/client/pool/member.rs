@@ -58,7 +58,20 @@ impl<K: Client, O: Ord + Clone> Feed<K> for Member<K, O> {
 
     fn give_to_http1(&mut self, job: Job<K>, scope: &mut Scope<'_, K::Context>) {
         let origin = (self.shared.without_http2)(&self.origin);
-        self.give_to(origin.unwrap_or_else(|| self.origin.clone()), job, scope);
+        let origin = origin.unwrap_or_else(|| self.origin.clone());
+        if job.is_repeated() {
+            return self.give_to(origin, job, scope);
+        }
+        // Nothing of it was sent: any connection there may serve it, and it has a place in that queue
+        // only if there is one. Else those that pass through this connection would wait there without
+        // a bound.
+        let Some((job, bytes)) = self.shared.weigh(job, scope) else { return };
+        job.port.on_cancel(self.shared.manager.clone());
+        let refused = self.shared.origins().add(origin, job, bytes).err();
+        if let Some(job) = refused {
+            return job.fail(ClientError::Full, self.shared.config.count(), scope);
+        }
+        self.tell_manager();
     }
 
     fn not_connected(self, error: Fatal, scope: &mut Scope<'_, K::Context>) {
@@ -73,7 +86,14 @@ impl<K: Client, O: Ord + Clone> Member<K, O> {
     /// Has the request made anew, there.
     fn give_to(&self, origin: O, job: Job<K>, scope: &mut Scope<'_, K::Context>) {
         let Some((job, bytes)) = self.shared.weigh(job, scope) else { return };
+        // The one that it told of that is this connection, which has it no more.
+        job.port.on_cancel(self.shared.manager.clone());
         self.shared.origins().add_repeated(origin, job, bytes);
+        self.tell_manager();
+    }
+
+    /// A request waits again.
+    fn tell_manager(&self) {
         // Its deadline may be earlier than any that the manager knows.
         self.shared.is_given_back.store(true, Relaxed);
         // A connection of HTTP/2 may go on.

@@ -259,6 +259,11 @@ impl<O: Ord + Clone, J, W: Clone> Origins<O, J, W> {
         !self.due.is_empty()
     }
 
+    /// Returns whether one waits that is to be made again.
+    pub(super) fn has_repeated(&self) -> bool {
+        self.by_name.values().any(|origin| !origin.repeated.is_empty())
+    }
+
     /// Returns those that wait.
     pub(super) fn waiting(&self) -> impl Iterator<Item = &J> {
         self.by_name

@@ -83,7 +83,7 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
         if may_ask || !self.feed.has_http1() {
             return false;
         }
-        let job = child.exchange.as_mut().and_then(|exchange| exchange.take_back(io.config));
+        let job = child.exchange.as_mut().and_then(|exchange| exchange.take_elsewhere(io.config));
         let Some(job) = job else { return false };
         self.feed.give_to_http1(*job, io.scope);
         self.drop_exchange(at, io);

@@ -3,6 +3,8 @@
 
 mod deaths;
 mod limits;
+#[cfg(feature = "http2")]
+mod other_way;
 mod room;
 
 use std::net::SocketAddr;
@@ -13,12 +15,36 @@ use rotor_core::{
     Token, Verdict, rotor_compose,
 };
 use rotor_http::Limits;
-use rotor_http::client::{ByAddress, ClientConfig, Pool, PoolConfig, PoolMachine};
+use rotor_http::client::{ClientConfig, Connector, Pool, PoolConfig, PoolMachine};
 use rotor_stream::testing::{Peer, Scripted, Target, TestLoop};
+use rotor_stream::{Protocol, Stream};
 
 use crate::probe::{Probe, Result, Seen, describe, seconds};
 
-type Pooled = PoolMachine<Probe, ByAddress<Scripted<false>>>;
+type Pooled = PoolMachine<Probe, Connects>;
+
+/// By address; the server of one of them is found over HTTP/1.1 alone at another.
+struct Connects;
+
+const HAS_OTHER_WAY: u16 = 8;
+const OTHER_WAY: u16 = 9;
+
+impl Connector<Seen> for Connects {
+    type Origin = SocketAddr;
+    type Connection<P: Protocol<Context = Seen>> = Stream<P, Scripted<false>>;
+
+    fn without_http2(origin: &SocketAddr) -> Option<SocketAddr> {
+        (origin.port() == HAS_OTHER_WAY).then(|| address(OTHER_WAY))
+    }
+
+    fn connect<P: Protocol<Context = Seen>>(
+        origin: &SocketAddr,
+        seed: P::Seed,
+        scope: &mut Scope<'_, Seen>,
+    ) -> Response<Self::Connection<P>> {
+        Stream::connect(origin, seed, scope)
+    }
+}
 
 /// Has asked for something, and notes in the context what came of it.
 pub(crate) struct Asker {
@@ -75,14 +101,17 @@ impl Test {
     }
 
     fn with(config: PoolConfig, limits: Limits, of_loop: Config) -> Test {
+        Test::of(config, ClientConfig::new().limits(limits), of_loop)
+    }
+
+    fn of(config: PoolConfig, client: ClientConfig, of_loop: Config) -> Test {
         let mut test = TestLoop::with_config(Seen::default(), of_loop);
         for port in 1..10 {
             test.world().target(address(port), Target::Accepts);
         }
         let mut pool = None;
         test.add(|scope| {
-            let (handle, response) =
-                PoolMachine::new(config, ClientConfig::new().limits(limits), scope);
+            let (handle, response) = PoolMachine::new(config, client, scope);
             pool = Some(handle);
             response.wrap(Machines::Pool)
         });
@@ -213,6 +242,21 @@ fn a_request_that_is_cancelled_gives_its_place_in_the_queue_up_at_once() {
     test.answer(0);
     test.answer(0);
     assert_eq!(test.outcomes(), ["/1: 200 hi", "/3: 200 hi"]);
+}
+
+#[test]
+fn a_request_that_is_to_be_made_again_gives_its_place_up_too() {
+    let mut test = Test::new(PoolConfig::new().waiting_max(1));
+    test.get(1, "/1");
+    test.answer(0);
+    test.test.world().target(address(1), Target::Hangs);
+    let again = test.get(1, "/2");
+    test.end(0);
+    test.get(2, "/3");
+    assert_eq!(test.outcomes(), ["/1: 200 hi", "/3: Here: Full"], "it waits");
+    cancel(&mut test, again);
+    test.get(2, "/4");
+    assert!(test.outcomes().is_empty(), "there is room for one");
 }
 
 /// Ends an asker, and with it what it waits for.
