@@ -396,3 +396,20 @@ fn how_much_responses_wait_with_is_a_setting() {
         assert_eq!((refused, counters.streams_refused()), (10 - answered, 10 - answered as u64));
     }
 }
+
+/// What is in frames by then goes out ahead of what is said later: the mark of the output, and no
+/// more.
+#[test]
+fn of_a_response_that_is_given_up_no_further_frame_is_made() {
+    const MARK: usize = 64 << 10;
+    let mut client = Client::silent(config());
+    client.send(&[beginning(&[(4, 1 << 21)]), update(0, 1 << 21)].concat());
+    client.driver.peer().limit_room(0);
+    client.get(1, "/big");
+    client.send(&[frame(3, 0, 1, &[0, 0, 0, 8]), headers(3, "GET", "/", &[], true)].concat());
+    client.driver.make_room(2 * BIG);
+    client.read();
+    assert_eq!(client.answer(3).status, 200);
+    let sent = client.body_len(1);
+    assert!((MARK / 2..=MARK).contains(&sent), "{sent} octets of the one that was given up");
+}
