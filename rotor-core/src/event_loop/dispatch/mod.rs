@@ -148,7 +148,7 @@ impl<M: Machine> Dispatch<M> {
     /// Whether the handlers of this turn are timed as a sample of all.
     #[inline]
     pub(super) fn is_sampled(&self, config: &Config) -> bool {
-        self.counters.stats.turns & config.sample_mask == 0
+        is_sampled(&self.counters, config)
     }
 
     /// Why the loop is to end at once, if a panic says so.
@@ -293,23 +293,23 @@ impl<M: Machine> Dispatch<M> {
         self.callee = Some(Callee::unnamed::<M>(token));
         let callee = Callee { token, type_name: machine.type_name() };
         self.callee = Some(callee);
-        in_hand.let_go();
-        let started = if refs.config.notes_calls { self.note_call(refs) } else { None };
-        let Some(mut in_hand) = self.scheduler.slots_mut().callable(token) else { return };
-        let Some(machine) = in_hand.machine() else { return in_hand.let_go() };
+        let started = match refs.config.notes_calls {
+            true => note_call(refs, callee, self.pulse.as_mut(), &self.counters),
+            false => None,
+        };
         trace(callee, &event);
         let scope = &mut Scope::new(refs.context, refs.environment, token, woken);
         let response = machine.handle_in_place(event(), scope);
-        in_hand.let_go();
         // What nearly all say: the machine stays where it is.
         if let InPlace::Handled(Response { answer: Answer::Continue(()), deadline }) = response {
+            in_hand.let_go();
             // Nothing is in it: to drop it would be to look whether there is.
             std::mem::forget(response);
             self.note_time(refs, callee, started);
             self.callee = None;
             return self.scheduler.stay(refs.environment, token, deadline);
         }
-        let Some(machine) = self.scheduler.slots_mut().take(token) else { return };
+        let Some(machine) = in_hand.take() else { return };
         let response = match response {
             InPlace::Handled(response) => response.map(|()| machine, |seed| seed),
             InPlace::Declined(event) => machine.handle(event, scope),
@@ -328,17 +328,11 @@ impl<M: Machine> Dispatch<M> {
         self.callee = Some(Callee::unnamed::<M>(token));
         let callee = Callee { token, type_name: machine.type_name() };
         self.callee = Some(callee);
-        (callee, if refs.config.notes_calls { self.note_call(refs) } else { None })
-    }
-
-    /// Shows the call to the watchdog, and returns when it began, as is wanted.
-    #[inline(never)]
-    fn note_call<B>(&mut self, refs: &Refs<'_, M, B>) -> Option<Time> {
-        if let (Some(pulse), Some(callee)) = (&mut self.pulse, self.callee) {
-            pulse.calls(callee.token, callee.type_name);
-        }
-        let is_timed = refs.config.time_handlers || self.is_sampled(refs.config);
-        is_timed.then(|| refs.environment.handle.now())
+        let started = match refs.config.notes_calls {
+            true => note_call(refs, callee, self.pulse.as_mut(), &self.counters),
+            false => None,
+        };
+        (callee, started)
     }
 
     #[inline(always)]
@@ -418,6 +412,25 @@ impl<M: Machine> Dispatch<M> {
             answer = self.spawn_for(refs, callee, machine, seed).into_parts();
         }
     }
+}
+
+fn is_sampled(counters: &Counters, config: &Config) -> bool {
+    counters.stats.turns & config.sample_mask == 0
+}
+
+/// Shows the call to the watchdog, and returns when it began, as is wanted.
+#[inline(never)]
+fn note_call<M: Machine, B>(
+    refs: &Refs<'_, M, B>,
+    callee: Callee,
+    pulse: Option<&mut Pulse>,
+    counters: &Counters,
+) -> Option<Time> {
+    if let Some(pulse) = pulse {
+        pulse.calls(callee.token, callee.type_name);
+    }
+    let is_timed = refs.config.time_handlers || is_sampled(counters, refs.config);
+    is_timed.then(|| refs.environment.handle.now())
 }
 
 /// One line for each event, where it is wanted: `log`'s static levels leave nothing of this in a

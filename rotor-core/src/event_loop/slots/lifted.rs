@@ -1,6 +1,6 @@
 //! `Lifted`: a machine out of its slot, on its way to a handler and back.
 
-use std::mem;
+use std::mem::{self, ManuallyDrop};
 
 use super::slot::Slot;
 use crate::event_loop::run_queue::CallState;
@@ -62,6 +62,15 @@ impl<M> InHand<'_, M> {
             Slot::Waiting { machine, .. } => Some(machine),
             _ => None,
         }
+    }
+
+    /// It has not panicked, and is wanted by value.
+    #[inline(always)]
+    pub(in crate::event_loop) fn take(self) -> Option<M> {
+        // Not by way of `drop`, which is for panics.
+        let mut in_hand = ManuallyDrop::new(self);
+        let Slot::Waiting { state, .. } = *in_hand.0 else { return None };
+        mem::replace(in_hand.0, Slot::Running { state }).into_machine()
     }
 
     /// It has not panicked: the machine stays where it is.
