@@ -65,7 +65,7 @@ impl<M: Machine> Dispatch<M> {
         environment.take_woke_itself();
         match self.callee.take() {
             Some(callee) => {
-                // It is there if it was not its own code: the clock between its name and its handler.
+                // It is there if it was not its own code: the clock, asked how long its handler took.
                 if let Some(machine) = self.scheduler.slots_mut().take(callee.token) {
                     drop_guarded(machine, "a machine whose handler had panicked");
                 }
