@@ -531,30 +531,46 @@ fn what_a_machine_held_that_panics_in_place_is_told_of_the_panic() {
     assert!(lock.try_take().expect("it is back").was_panicked());
 }
 
-/// Breaks the clock with which its handler would be timed.
-struct BreaksTheClock(Manual);
+/// Breaks the clock with which its handler is timed: before that, as it says its name, or in it.
+struct BreaksTheClock {
+    manual: Manual,
+    by_name: bool,
+}
 
 impl Machine for BreaksTheClock {
     type Context = ();
     type Seed = Infallible;
 
+    fn handle_in_place(
+        &mut self,
+        _: Event<Infallible>,
+        _: &mut Scope<'_, ()>,
+    ) -> InPlace<Infallible> {
+        self.manual.break_clock();
+        InPlace::Handled(Response::keep(()))
+    }
+
     fn type_name(&self) -> &'static str {
-        self.0.break_clock();
+        if self.by_name {
+            self.manual.break_clock();
+        }
         "breaks the clock"
     }
 }
 
 #[test]
-fn a_panic_between_the_name_and_the_handler_costs_the_machine_and_no_slot() {
-    let (manual, seen) = (Manual::new(), Seen::default());
-    let config = seen.config().machines_max(1).time_handlers(true);
-    let breaks = BreaksTheClock(manual.clone());
-    let mut instance = manual.start(&config, (), |_| Response::again(breaks));
-    settle(&mut instance);
-    assert_eq!((instance.machines().len(), instance.stats().read().panicked), (0, 1));
-    assert_eq!(seen.take(), ["breaks the clock: panic a broken clock"]);
-    let breaks = BreaksTheClock(manual.clone());
-    assert!(instance.add_machine_with(|_| Response::ok(breaks)).is_ok(), "no slot was lost");
+fn a_panic_of_the_clock_that_times_a_handler_costs_the_machine_and_no_slot() {
+    for by_name in [true, false] {
+        let (manual, seen) = (Manual::new(), Seen::default());
+        let config = seen.config().machines_max(1).time_handlers(true);
+        let breaks = || BreaksTheClock { manual: manual.clone(), by_name };
+        let mut instance = manual.start(&config, (), |_| Response::again(breaks()));
+        settle(&mut instance);
+        assert_eq!((instance.machines().len(), instance.stats().read().panicked), (0, 1));
+        assert_eq!(seen.take(), ["breaks the clock: panic a broken clock"]);
+        let made = instance.add_machine_with(|_| Response::ok(breaks()));
+        assert!(made.is_ok(), "no slot was lost");
+    }
 }
 
 /// Where the panic of the drop gets out while the other one unwinds, the process ends.
