@@ -17,6 +17,8 @@ struct Shared {
     sender: Option<OutboxSender>,
     notifier: Option<Notifier>,
     woken: u32,
+    /// Lines are answered where the protocol is.
+    in_place: bool,
 }
 
 /// Answers each line with the same; `list` with a thousand bytes in pieces, `quit` with its end;
@@ -29,41 +31,20 @@ struct Lines {
 }
 
 impl Lines {
-    fn next_line(self) -> Intent<Lines> {
-        Intent::of(self).delimiter(b"\n", 80).no_deadline()
+    fn next_line<T>(this: T) -> Intent<T> {
+        Intent::of(this).delimiter(b"\n", 80).no_deadline()
     }
 
-    fn list(mut self, transport: &mut Transport<'_>) -> Intent<Lines> {
+    fn list(&mut self, transport: &mut Transport<'_>) -> Intent<()> {
         if self.left == 0 {
-            return self.next_line();
+            return Lines::next_line(());
         }
         self.left -= 1;
         transport.output.write_all(&[b'.'; 100]).expect("an open output");
-        Intent::of(self).flush(50).no_deadline()
-    }
-}
-
-impl Protocol for Lines {
-    type Context = Shared;
-    type Seed = OutboxConfig;
-
-    fn create(
-        config: OutboxConfig,
-        _: &mut Transport<'_>,
-        scope: &mut Scope<'_, Shared>,
-    ) -> Intent<Self> {
-        let outbox = Outbox::new(config, scope);
-        scope.sender = Some(outbox.sender());
-        scope.notifier = Some(scope.notifier());
-        Lines { outbox, left: 0, awaited: None }.next_line()
+        Intent::of(()).flush(50).no_deadline()
     }
 
-    fn bytes_read(
-        mut self,
-        line: Matched,
-        transport: &mut Transport<'_>,
-        _: &mut Scope<'_, Shared>,
-    ) -> Intent<Self> {
+    fn obey(&mut self, line: Matched, transport: &mut Transport<'_>) -> Intent<()> {
         let text = transport.input[..line.len()].to_vec();
         line.consume(transport.input);
         match text.as_slice() {
@@ -80,17 +61,51 @@ impl Protocol for Lines {
                 self.awaited = left.ok();
                 transport.output.write_all(&[b'.'; 60]).expect("an open output");
                 let left = self.awaited.expect("a number");
-                Intent::of(self).flush(left).no_deadline()
+                Intent::of(()).flush(left).no_deadline()
             }
             b"hush\n" => {
                 transport.shutdown_write();
-                Intent::of(self).keep().keep_deadline()
+                Intent::of(()).keep().keep_deadline()
             }
             _ => {
                 transport.output.write_all(&text).expect("an open output");
-                Intent::of(self).keep().keep_deadline()
+                Intent::of(()).keep().keep_deadline()
             }
         }
+    }
+}
+
+impl Protocol for Lines {
+    type Context = Shared;
+    type Seed = OutboxConfig;
+
+    fn create(
+        config: OutboxConfig,
+        _: &mut Transport<'_>,
+        scope: &mut Scope<'_, Shared>,
+    ) -> Intent<Self> {
+        let outbox = Outbox::new(config, scope);
+        scope.sender = Some(outbox.sender());
+        scope.notifier = Some(scope.notifier());
+        Lines::next_line(Lines { outbox, left: 0, awaited: None })
+    }
+
+    fn bytes_read(
+        mut self,
+        line: Matched,
+        transport: &mut Transport<'_>,
+        _: &mut Scope<'_, Shared>,
+    ) -> Intent<Self> {
+        self.obey(line, transport).map(|()| self)
+    }
+
+    fn bytes_read_in_place(
+        &mut self,
+        line: Matched,
+        transport: &mut Transport<'_>,
+        scope: &mut Scope<'_, Shared>,
+    ) -> Option<Intent<()>> {
+        scope.in_place.then(|| self.obey(line, transport))
     }
 
     fn bytes_flushed(
@@ -101,10 +116,10 @@ impl Protocol for Lines {
         if let Some(left) = self.awaited.take() {
             assert!(transport.output.len() <= left, "{} of {left}", transport.output.len());
             transport.output.write_all(b"!").expect("an open output");
-            return self.next_line();
+            return Lines::next_line(self);
         }
         assert!(transport.output.len() <= 50, "called with {} bytes", transport.output.len());
-        self.list(transport)
+        self.list(transport).map(|()| self)
     }
 
     fn wakeup(self, _: &mut Transport<'_>, scope: &mut Scope<'_, Shared>) -> Intent<Self> {
@@ -135,7 +150,11 @@ impl HasOutbox for Lines {
 type Test = Driver<WithOutbox<Lines>>;
 
 fn driver(config: &OutboxConfig) -> (Test, OutboxSender) {
-    let driver = Test::new(config.clone(), Shared::default());
+    driver_that_calls(config, false)
+}
+
+fn driver_that_calls(config: &OutboxConfig, in_place: bool) -> (Test, OutboxSender) {
+    let driver = Test::new(config.clone(), Shared { in_place, ..Shared::default() });
     let sender = driver.context().sender.clone().expect("it was made in `create`");
     (driver, sender)
 }
@@ -171,16 +190,18 @@ fn messages_arrive_whole_and_in_order_however_little_the_peer_takes() {
 
 #[test]
 fn answers_come_between_messages_and_a_slow_listener_is_still_heard() {
-    let (mut driver, sender) = driver(&small());
-    driver.limit_room(0);
-    for number in 0..4 {
-        sender.send(message(number)).expect("there is room");
+    for in_place in [false, true] {
+        let (mut driver, sender) = driver_that_calls(&small(), in_place);
+        driver.limit_room(0);
+        for number in 0..4 {
+            sender.send(message(number)).expect("there is room");
+        }
+        driver.settle();
+        assert_eq!(sender.len(), 2, "as much as the output may have is there");
+        driver.send(b"hello\n");
+        driver.make_room(usize::MAX);
+        assert_eq!(driver.take_received(), b"0000\n0001\nhello\n0002\n0003\n");
     }
-    driver.settle();
-    assert_eq!(sender.len(), 2, "as much as the output may have is there");
-    driver.send(b"hello\n");
-    driver.make_room(usize::MAX);
-    assert_eq!(driver.take_received(), b"0000\n0001\nhello\n0002\n0003\n");
 }
 
 #[test]
@@ -241,17 +262,19 @@ fn a_peer_that_is_behind_ends_its_connection_where_that_is_wanted() {
 
 #[test]
 fn what_waits_when_the_protocol_is_done_is_still_sent() {
-    let (mut driver, sender) = driver(&small());
-    driver.limit_room(3);
-    for number in 0..4 {
-        sender.send(message(number)).expect("there is room");
+    for in_place in [false, true] {
+        let (mut driver, sender) = driver_that_calls(&small(), in_place);
+        driver.limit_room(3);
+        for number in 0..4 {
+            sender.send(message(number)).expect("there is room");
+        }
+        driver.settle();
+        driver.send(b"quit\n");
+        assert!(!sender.is_open());
+        driver.make_room(usize::MAX);
+        assert_eq!(driver.take_received(), b"0000\n0001\nbye\n0002\n0003\n");
+        assert!(driver.is_ended());
     }
-    driver.settle();
-    driver.send(b"quit\n");
-    assert!(!sender.is_open());
-    driver.make_room(usize::MAX);
-    assert_eq!(driver.take_received(), b"0000\n0001\nbye\n0002\n0003\n");
-    assert!(driver.is_ended());
 }
 
 #[test]
@@ -279,31 +302,35 @@ fn who_sends_to_a_peer_that_is_to_hear_no_more_is_told() {
 
 #[test]
 fn what_the_protocol_sends_by_itself_in_pieces_goes_on_beside_messages() {
-    let (mut driver, sender) = driver(&small().messages_max(100).bytes_max(10_000));
-    driver.limit_writes(7);
-    for number in 0..20 {
-        sender.send(message(number)).expect("there is room");
+    for in_place in [false, true] {
+        let (mut driver, sender) =
+            driver_that_calls(&small().messages_max(100).bytes_max(10_000), in_place);
+        driver.limit_writes(7);
+        for number in 0..20 {
+            sender.send(message(number)).expect("there is room");
+        }
+        driver.send(b"list\n");
+        let received = driver.take_received();
+        let dots = received.iter().filter(|byte| **byte == b'.').count();
+        let rest: Vec<u8> = received.into_iter().filter(|byte| *byte != b'.').collect();
+        assert_eq!((dots, numbers(&rest)), (1_000, (0..20).collect()));
+        driver.send(b"still here\n");
+        assert_eq!(driver.take_received(), b"still here\n");
+        assert!(driver.failures().is_empty());
     }
-    driver.send(b"list\n");
-    let received = driver.take_received();
-    let dots = received.iter().filter(|byte| **byte == b'.').count();
-    let rest: Vec<u8> = received.into_iter().filter(|byte| *byte != b'.').collect();
-    assert_eq!((dots, numbers(&rest)), (1_000, (0..20).collect()));
-    driver.send(b"still here\n");
-    assert_eq!(driver.take_received(), b"still here\n");
-    assert!(driver.failures().is_empty());
 }
 
 /// However many others send, or one just as it is heard, and however few bytes it waits for: it
 /// waits for one output of them at most, and they for what it wrote.
 #[test]
 fn a_protocol_that_waits_for_its_output_is_not_kept_waiting_by_those_who_send() {
-    for (left, write_max, bytes_between) in ["0\n", "1\n", "4\n", "5\n", "50\n"]
+    for (left, write_max, bytes_between, in_place) in ["0\n", "1\n", "4\n", "5\n", "50\n"]
         .into_iter()
         .flat_map(|left| [1, 7, usize::MAX].map(|write_max| (left, write_max)))
         .flat_map(|(left, write_max)| [0, 5].map(|between| (left, write_max, between)))
+        .flat_map(|(left, max, between)| [false, true].map(|place| (left, max, between, place)))
     {
-        let (mut driver, sender) = driver(&small());
+        let (mut driver, sender) = driver_that_calls(&small(), in_place);
         driver.limit_writes(write_max);
         driver.limit_room(0);
         let (mut received, mut number) = (Vec::new(), 0);

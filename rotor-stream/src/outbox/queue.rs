@@ -1,11 +1,13 @@
 //! The messages that wait: how many there may be, and who is told of room.
 
 use std::collections::VecDeque;
+use std::io;
 
 use rotor_core::Notifier;
 
 use super::config::{OutboxConfig, OutboxFull, count};
 use crate::block::Block;
+use crate::output::Output;
 
 #[derive(Default)]
 pub(super) struct Queue {
@@ -32,6 +34,15 @@ pub(super) enum Pushed {
     /// The connection is to end by it.
     Ends(Block),
     Closed(Block),
+}
+
+/// What is left after some was put into the output.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Left {
+    Nothing,
+    Some,
+    /// The peer is behind, and the connection is to end.
+    Behind,
 }
 
 impl Queue {
@@ -81,6 +92,28 @@ impl Queue {
             self.messages = VecDeque::new();
         }
         Some(message)
+    }
+
+    /// Moves as much into the output as may be there; `is_held`: nothing.
+    pub(super) fn fill(
+        &mut self,
+        output: &mut Output,
+        is_held: bool,
+        config: &OutboxConfig,
+    ) -> io::Result<Left> {
+        if self.is_behind {
+            return Ok(Left::Behind);
+        }
+        if output.is_ended() {
+            self.clear();
+            // Or senders would be told that it goes out, for ever.
+            self.is_closed = true;
+        }
+        while !is_held && output.len() < config.output_max {
+            let Some(message) = self.pop() else { break };
+            output.push_block(message)?;
+        }
+        Ok(if self.messages.is_empty() { Left::Nothing } else { Left::Some })
     }
 
     pub(super) fn clear(&mut self) {

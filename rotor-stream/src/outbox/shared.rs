@@ -6,7 +6,7 @@ use std::sync::PoisonError;
 use rotor_core::Notifier;
 
 use super::config::OutboxConfig;
-use super::queue::Queue;
+use super::queue::{Left, Queue};
 use crate::output::Output;
 use crate::sync::Mutex;
 
@@ -16,15 +16,6 @@ pub(super) struct Shared {
     pub(super) config: OutboxConfig,
     /// Of the machine that has the protocol.
     pub(super) notifier: Notifier,
-}
-
-/// What is left after some was put into the output.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Left {
-    Nothing,
-    Some,
-    /// The peer is behind, and the connection is to end.
-    Behind,
 }
 
 impl Shared {
@@ -38,24 +29,15 @@ impl Shared {
     }
 
     /// Puts as much into the output as may be there; where the protocol waits to be rid of what is
-    /// there, nothing.
+    /// there, nothing. Those who wait for room are told.
     pub(super) fn fill(&self, output: &mut Output, is_held: bool) -> io::Result<Left> {
-        let left = self.with(|queue, config| {
-            if queue.is_behind {
-                return Ok(Left::Behind);
-            }
-            if output.is_ended() {
-                queue.clear();
-                // Or senders would be told that it goes out, for ever.
-                queue.is_closed = true;
-            }
-            while !is_held && output.len() < config.output_max {
-                let Some(message) = queue.pop() else { break };
-                output.push_block(message)?;
-            }
-            Ok(if queue.len() == 0 { Left::Nothing } else { Left::Some })
+        let (left, waiting) = self.with(|queue, config| {
+            let left = queue.fill(output, is_held, config);
+            (left, queue.take_waiting(config))
         });
-        self.tell_of_room();
+        for notifier in waiting {
+            notifier.wakeup();
+        }
         left
     }
 

@@ -8,7 +8,8 @@ use rotor_core::{Description, Scope, Time};
 
 use super::Outbox;
 use super::making::outbox_of;
-use super::shared::{Left as Unsent, Shared};
+use super::queue::Left as Unsent;
+use super::shared::Shared;
 use crate::error::{Exception, Fatal, StreamError};
 use crate::intent::{Expected, Intent, Left, Next};
 use crate::limits::StreamConfig;
@@ -77,6 +78,11 @@ pub trait HasOutbox: Protocol {
 /// ```
 pub struct WithOutbox<P> {
     inner: P,
+    sending: Sending,
+}
+
+/// What stands around the protocol.
+struct Sending {
     shared: Arc<Shared>,
     /// What the inner protocol waits for.
     wait: Expected,
@@ -89,7 +95,7 @@ impl<P> fmt::Debug for WithOutbox<P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("WithOutbox")
             .field("protocol", &type_name::<P>())
-            .field("is_held", &self.is_held)
+            .field("is_held", &self.sending.is_held)
             .finish_non_exhaustive()
     }
 }
@@ -106,8 +112,9 @@ impl<P: HasOutbox> WithOutbox<P> {
             Next::Wait(mut inner, wait, deadline) => {
                 let shared = inner.outbox().shared.clone();
                 shared.with(|queue, _| queue.is_attended = true);
+                let sending = Sending { shared, wait: Expected::NOTHING, is_held: false };
                 let next = Next::Wait(inner, wait, deadline);
-                WithOutbox::settle(Intent { next }, shared, Expected::NOTHING, false, transport)
+                sending.around(Intent { next }, transport)
             }
             Next::Done => {
                 if let Some(shared) = made {
@@ -119,47 +126,60 @@ impl<P: HasOutbox> WithOutbox<P> {
         }
     }
 
-    /// Sends what may be sent, and has both waited for: what the inner protocol wants, and room for
-    /// what is left. `is_held`: it has waited for its output before, and was not called for that.
-    fn settle(
-        intent: Intent<P>,
-        shared: Arc<Shared>,
-        before: Expected,
-        is_held: bool,
-        transport: &mut Transport<'_>,
-    ) -> Intent<Self> {
-        let (inner, wait, deadline) = match intent.next {
-            Next::Wait(inner, wait, deadline) => (inner, wait.unwrap_or(before), deadline),
-            Next::Done => {
-                shared.empty(transport.output);
-                return Intent::done();
-            }
-            Next::Fail(error) => return Intent { next: Next::Fail(error) },
-        };
-        // Half of what there may be of messages: with so few, more are put there.
-        let half = Left::of(shared.config.output_max / 2);
-        let waits_for_fewer = wait.flush.is_some_and(|left| left.bytes() < half.bytes());
-        let mut both = wait;
-        match shared.fill(transport.output, is_held && waits_for_fewer) {
-            Ok(Unsent::Nothing) => {}
-            // What the inner protocol waits for comes first, or is as good.
-            Ok(Unsent::Some) => both.flush = Some(wait.flush.unwrap_or(half)),
-            Ok(Unsent::Behind) => return Intent::error(StreamError::Behind(type_name::<P>())),
-            Err(error) => return Intent::error(error),
-        }
-        let this = WithOutbox { inner, shared, wait, is_held: waits_for_fewer };
-        Intent { next: Next::Wait(this, Some(both), deadline) }
-    }
-
     /// One call of the inner protocol.
     fn call(
         self,
         transport: &mut Transport<'_>,
         call: impl FnOnce(P, &mut Transport<'_>) -> Intent<P>,
     ) -> Intent<Self> {
-        let WithOutbox { inner, shared, wait, is_held } = self;
+        let WithOutbox { inner, sending } = self;
         let intent = call(inner, transport);
-        WithOutbox::settle(intent, shared, wait, is_held, transport)
+        sending.around(intent, transport)
+    }
+}
+
+impl Sending {
+    /// Around the protocol that has answered so.
+    fn around<P>(
+        mut self,
+        intent: Intent<P>,
+        transport: &mut Transport<'_>,
+    ) -> Intent<WithOutbox<P>> {
+        let intent = self.settle(intent, type_name::<P>(), transport);
+        intent.map(|inner| WithOutbox { inner, sending: self })
+    }
+
+    /// Sends what may be sent, and has both waited for: what the protocol of this name wants, and
+    /// room for what is left.
+    fn settle<T>(
+        &mut self,
+        intent: Intent<T>,
+        name: &'static str,
+        transport: &mut Transport<'_>,
+    ) -> Intent<T> {
+        let (inner, wait, deadline) = match intent.next {
+            Next::Wait(inner, wait, deadline) => (inner, wait.unwrap_or(self.wait), deadline),
+            Next::Done => {
+                self.shared.empty(transport.output);
+                return Intent::done();
+            }
+            Next::Fail(error) => return Intent { next: Next::Fail(error) },
+        };
+        // Half of what there may be of messages: with so few, more are put there.
+        let half = Left::of(self.shared.config.output_max / 2);
+        let waits_for_fewer = wait.flush.is_some_and(|left| left.bytes() < half.bytes());
+        // One that was not called for its output goes on waiting for it.
+        let is_held = std::mem::replace(&mut self.is_held, waits_for_fewer) && waits_for_fewer;
+        self.wait = wait;
+        let mut both = wait;
+        match self.shared.fill(transport.output, is_held) {
+            Ok(Unsent::Nothing) => {}
+            // What the inner protocol waits for comes first, or is as good.
+            Ok(Unsent::Some) => both.flush = Some(wait.flush.unwrap_or(half)),
+            Ok(Unsent::Behind) => return Intent::error(StreamError::Behind(name)),
+            Err(error) => return Intent::error(error),
+        }
+        Intent { next: Next::Wait(inner, Some(both), deadline) }
     }
 }
 
@@ -189,14 +209,24 @@ impl<P: HasOutbox> Protocol for WithOutbox<P> {
         self.call(transport, |inner, transport| inner.bytes_read(matched, transport, scope))
     }
 
+    fn bytes_read_in_place(
+        &mut self,
+        matched: Matched,
+        transport: &mut Transport<'_>,
+        scope: &mut Scope<'_, P::Context>,
+    ) -> Option<Intent<()>> {
+        let intent = self.inner.bytes_read_in_place(matched, transport, scope)?;
+        Some(self.sending.settle(intent, type_name::<P>(), transport))
+    }
+
     fn bytes_flushed(
         mut self,
         transport: &mut Transport<'_>,
         scope: &mut Scope<'_, P::Context>,
     ) -> Intent<Self> {
         // If it waits for its output, nothing else is waited for there.
-        if self.wait.flush.is_some() {
-            self.is_held = false;
+        if self.sending.wait.flush.is_some() {
+            self.sending.is_held = false;
             return self.call(transport, |inner, transport| inner.bytes_flushed(transport, scope));
         }
         self.call(transport, |inner, _| Intent::of(inner).keep().keep_deadline())
@@ -246,12 +276,12 @@ impl<P: HasOutbox> Protocol for WithOutbox<P> {
 
     fn idle(&self, input: &[u8]) -> Option<Time> {
         // A message may have come that nobody was woken for yet.
-        let is_empty = self.shared.with(|queue, _| queue.len() == 0);
+        let is_empty = self.sending.shared.with(|queue, _| queue.len() == 0);
         self.inner.idle(input).filter(|_| is_empty)
     }
 
     fn describe(&self, to: &mut Description) {
-        to.add_held(self.shared.with(|queue, _| queue.bytes()));
+        to.add_held(self.sending.shared.with(|queue, _| queue.bytes()));
         self.inner.describe(to);
     }
 }
