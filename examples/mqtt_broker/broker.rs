@@ -305,14 +305,15 @@ impl Broker {
 
     /// Sends what there is room for. False where the session has another connection by now.
     pub(crate) fn go_on(&mut self, seat: &Seat) -> bool {
-        if self.session(seat).is_none() {
-            return false;
-        }
         let bytes = self.limits.held_bytes_max.saturating_sub(self.held_bytes);
-        self.with(seat.session, |session, counts, retained| {
-            session.go_on(retained, bytes, counts);
+        let went_on = self.with(seat.session, |session, counts, retained| {
+            let is_its = session.is_linked_to(seat.token);
+            if is_its {
+                session.go_on(retained, bytes, counts);
+            }
+            is_its
         });
-        true
+        went_on.unwrap_or(false)
     }
 
     /// A client has answered a message, so that it need not be kept.

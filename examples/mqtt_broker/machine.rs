@@ -59,7 +59,7 @@ pub(crate) fn stream_config() -> Arc<StreamConfig> {
 
 impl<C: HasBroker> Client<C> {
     /// Waits for the next packet; in a drain, only if it has come or begun.
-    fn next_packet(self, transport: &Transport<'_>, scope: &Scope<'_, C>) -> Intent<Self> {
+    fn next_packet(&self, transport: &Transport<'_>, scope: &Scope<'_, C>) -> Intent<()> {
         if scope.draining_until().is_some() && transport.input.is_empty() {
             return Intent::done();
         }
@@ -68,7 +68,26 @@ impl<C: HasBroker> Client<C> {
             Stage::Known { patience, .. } => (length as fn(&[u8]) -> _, *patience),
         };
         let until = patience.map(|patience| scope.now() + patience);
-        Intent::of(self).frame(length, PACKET_BYTES_MAX).deadline_opt(until)
+        Intent::of(()).frame(length, PACKET_BYTES_MAX).deadline_opt(until)
+    }
+
+    fn packet_read(
+        &mut self,
+        matched: Matched,
+        transport: &mut Transport<'_>,
+        scope: &mut Scope<'_, C>,
+    ) -> Intent<()> {
+        let obeyed = match Packet::read(&transport.input[..matched.len()]) {
+            Ok(packet) => self.obey(&packet, transport.output, scope),
+            Err(malformed) => Err(malformed.into()),
+        };
+        matched.consume(transport.input);
+        match obeyed {
+            Ok(()) => self.next_packet(transport, scope),
+            Err(End::Said) => Intent::done(),
+            Err(End::Malformed(why)) => malformed(why, scope),
+            Err(End::Output(error)) => Intent::error(error),
+        }
     }
 
     /// Does what a packet says.
@@ -112,12 +131,12 @@ impl<C: HasBroker> Client<C> {
         let patience = (!keep_alive.is_zero()).then(|| keep_alive * 3 / 2);
         Ok(Stage::Known { seat, patience })
     }
+}
 
-    fn malformed(why: impl fmt::Display, scope: &mut Scope<'_, C>) -> Intent<Self> {
-        scope.broker().counts.malformed += 1;
-        log::debug!("machine {}: {why}", scope.token());
-        Intent::done()
-    }
+fn malformed<T, C: HasBroker>(why: impl fmt::Display, scope: &mut Scope<'_, C>) -> Intent<T> {
+    scope.broker().counts.malformed += 1;
+    log::debug!("machine {}: {why}", scope.token());
+    Intent::done()
 }
 
 fn leave<C: HasBroker>(context: &mut C, seat: Seat) {
@@ -198,7 +217,8 @@ impl<C: HasBroker> Protocol for Client<C> {
     ) -> Intent<Self> {
         let config = scope.broker().outbox_config();
         let outbox = Outbox::new(config, scope);
-        Client { stage: Stage::Stranger, outbox }.next_packet(transport, scope)
+        let client = Client { stage: Stage::Stranger, outbox };
+        client.next_packet(transport, scope).map(|()| client)
     }
 
     fn bytes_read(
@@ -207,17 +227,17 @@ impl<C: HasBroker> Protocol for Client<C> {
         transport: &mut Transport<'_>,
         scope: &mut Scope<'_, C>,
     ) -> Intent<Self> {
-        let obeyed = match Packet::read(&transport.input[..matched.len()]) {
-            Ok(packet) => self.obey(&packet, transport.output, scope),
-            Err(malformed) => Err(malformed.into()),
-        };
-        matched.consume(transport.input);
-        match obeyed {
-            Ok(()) => self.next_packet(transport, scope),
-            Err(End::Said) => Intent::done(),
-            Err(End::Malformed(why)) => Client::malformed(why, scope),
-            Err(End::Output(error)) => Intent::error(error),
-        }
+        self.packet_read(matched, transport, scope).map(|()| self)
+    }
+
+    /// Packets are small and many: a client that is moved for each would cost more than they do.
+    fn bytes_read_in_place(
+        &mut self,
+        matched: Matched,
+        transport: &mut Transport<'_>,
+        scope: &mut Scope<'_, C>,
+    ) -> Option<Intent<()>> {
+        Some(self.packet_read(matched, transport, scope))
     }
 
     /// There is room for what waits, or something new; or the client has another connection.
@@ -232,7 +252,7 @@ impl<C: HasBroker> Protocol for Client<C> {
         if transport.is_input_held() {
             // Its packets may be here, and wait until it has read more. How slowly it may, the
             // stream says.
-            return self.next_packet(transport, scope);
+            return self.next_packet(transport, scope).map(|()| self);
         }
         scope.broker().counts.late += 1;
         Intent::done()
@@ -245,7 +265,7 @@ impl<C: HasBroker> Protocol for Client<C> {
         scope: &mut Scope<'_, C>,
     ) -> Intent<Self> {
         match exception {
-            Exception::Limit(_) | Exception::Malformed => Client::malformed(exception, scope),
+            Exception::Limit(_) | Exception::Malformed => malformed(exception, scope),
             // Nobody takes leave by that: what was to be said at its end is said.
             _ => Intent::done(),
         }
@@ -257,7 +277,7 @@ impl<C: HasBroker> Protocol for Client<C> {
         transport: &mut Transport<'_>,
         scope: &mut Scope<'_, C>,
     ) -> Intent<Self> {
-        self.next_packet(transport, scope)
+        self.next_packet(transport, scope).map(|()| self)
     }
 }
 

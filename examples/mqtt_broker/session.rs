@@ -36,6 +36,8 @@ pub(crate) struct Session {
     pub(crate) subscriptions: BTreeMap<Box<str>, Qos>,
     /// What it is to answer, in the order of sending.
     unanswered: VecDeque<Unanswered>,
+    /// How many of these, the first ones, were sent on this connection.
+    sent: usize,
     /// What it is to get after that.
     waiting: VecDeque<Delivery>,
     waiting_bytes: usize,
@@ -57,9 +59,7 @@ pub(crate) struct Session {
 struct Unanswered {
     id: u16,
     stage: Stage,
-    /// On this connection.
-    is_sent: bool,
-    /// It was sent on an earlier one.
+    /// It was sent on an earlier connection.
     again: bool,
 }
 
@@ -85,6 +85,7 @@ impl Session {
             away: None,
             subscriptions: BTreeMap::new(),
             unanswered: VecDeque::new(),
+            sent: 0,
             waiting: VecDeque::new(),
             waiting_bytes: 0,
             held_bytes: 0,
@@ -101,8 +102,8 @@ impl Session {
 
     /// Its connection is gone: what is not answered will be sent again on the next one.
     pub(crate) fn unlink(&mut self) -> Option<Link> {
-        for unanswered in &mut self.unanswered {
-            unanswered.again |= std::mem::take(&mut unanswered.is_sent);
+        for unanswered in self.unanswered.range_mut(..std::mem::take(&mut self.sent)) {
+            unanswered.again = true;
         }
         self.link.take()
     }
@@ -157,28 +158,24 @@ impl Session {
     /// without an answer.
     fn send(&mut self, counts: &mut Counts) {
         let Some(link) = &self.link else { return };
-        let mut next = 0;
         loop {
-            if next == self.unanswered.len() {
-                if next >= UNANSWERED_MAX {
+            if self.sent == self.unanswered.len() {
+                if self.sent >= UNANSWERED_MAX {
                     return;
                 }
                 let Some(delivery) = self.waiting.pop_front() else { return };
                 self.waiting_bytes -= delivery.message.len();
                 let id = free_id(&mut self.last_id, &self.unanswered);
                 let stage = Stage::Message(delivery);
-                self.unanswered.push_back(Unanswered { id, stage, is_sent: false, again: false });
+                self.unanswered.push_back(Unanswered { id, stage, again: false });
             }
-            let unanswered = &mut self.unanswered[next];
-            next += 1;
-            if !unanswered.is_sent {
-                if !link.send(unanswered.packet()) {
-                    return;
-                }
-                unanswered.is_sent = true;
-                if let Stage::Message(_) = unanswered.stage {
-                    counts.delivered += 1;
-                }
+            let unanswered = &self.unanswered[self.sent];
+            if !link.send(unanswered.packet()) {
+                return;
+            }
+            self.sent += 1;
+            if let Stage::Message(_) = unanswered.stage {
+                counts.delivered += 1;
             }
         }
     }
@@ -218,7 +215,7 @@ impl Session {
     /// PUBACK: a message of QoS 1 has come.
     pub(crate) fn acknowledged(&mut self, id: u16) {
         let Some(at) = self.answered_by(id, Qos::One) else { return };
-        if let Some(Unanswered { stage, .. }) = self.unanswered.remove(at) {
+        if let Some(Unanswered { stage, .. }) = self.remove(at) {
             self.let_go(&stage);
         }
     }
@@ -231,7 +228,17 @@ impl Session {
     }
 
     fn answered_by(&self, id: u16, qos: Qos) -> Option<usize> {
-        self.unanswered.iter().position(|unanswered| unanswered.is_answered_by(id, qos))
+        self.unanswered.iter().enumerate().position(|(at, unanswered)| {
+            // The client may have it.
+            let was_sent = at < self.sent || unanswered.again;
+            was_sent && unanswered.is_answered_by(id, qos)
+        })
+    }
+
+    fn remove(&mut self, at: usize) -> Option<Unanswered> {
+        let removed = self.unanswered.remove(at)?;
+        self.sent -= usize::from(at < self.sent);
+        Some(removed)
     }
 
     fn let_go(&mut self, stage: &Stage) {
@@ -242,9 +249,12 @@ impl Session {
 
     /// PUBCOMP: the client has let go of the number.
     pub(crate) fn completed(&mut self, id: u16) {
-        self.unanswered.retain(|unanswered| {
-            unanswered.id != id || !matches!(unanswered.stage, Stage::Released)
-        });
+        let is_it = |unanswered: &Unanswered| {
+            unanswered.id == id && matches!(unanswered.stage, Stage::Released)
+        };
+        if let Some(at) = self.unanswered.iter().position(is_it) {
+            self.remove(at);
+        }
     }
 
     /// Whether a message of QoS 2 that the client has sent is a new one.
@@ -266,11 +276,9 @@ impl Session {
 }
 
 impl Unanswered {
-    /// Whether it is the message with this number, of this QoS, and the client may have it.
+    /// Whether it is the message with this number, of this QoS.
     fn is_answered_by(&self, id: u16, qos: Qos) -> bool {
-        self.id == id
-            && (self.is_sent || self.again)
-            && matches!(&self.stage, Stage::Message(sent) if sent.qos == qos)
+        self.id == id && matches!(&self.stage, Stage::Message(sent) if sent.qos == qos)
     }
 
     fn packet(&self) -> Block {
