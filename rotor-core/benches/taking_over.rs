@@ -5,9 +5,9 @@
 //! cargo bench -p rotor-core --bench taking_over -- --test    each once, with little work
 //! ```
 //!
-//! `cost` is in CPU time of the process, by turns; `burst` 100 handlers that each block for 20 ms and do
-//! not say so, beside a machine with a deadline each millisecond; `many` 20 machines that each block for
-//! 2 ms, 200 times.
+//! `cost` is in CPU time of the process, by turns; `burst` 100 handlers that each block for 20 ms
+//! and do not say so, beside a machine with a deadline each millisecond; `many` 20 machines that
+//! each block for 2 ms, 200 times.
 #![expect(clippy::print_stdout, reason = "a bench prints its table")]
 #![expect(clippy::disallowed_methods, reason = "a bench has a clock of its own")]
 
@@ -141,7 +141,8 @@ fn cost(rounds: usize, events: u32) {
     }
 }
 
-/// So many machines that block so many times each, beside one that is to be called each millisecond.
+/// So many machines that block so many times each, beside one that is to be called each
+/// millisecond.
 fn blocked(name: &str, rounds: usize, machines: u32, left: u32, time: Duration) {
     let config = Config::new().blocking(Blocking::new().threads_max(128));
     let (mut times, mut lates, mut taken) = (Vec::new(), Vec::new(), Vec::new());

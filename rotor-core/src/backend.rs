@@ -78,8 +78,8 @@ pub trait Backend {
     /// is no error.
     fn wait(&mut self, until: Option<Time>, ready: &mut Vec<(Token, EventSet)>) -> io::Result<()>;
 
-    /// Returns whether more may have been ready than the last `wait` had capacity for. The loop then
-    /// polls again at once, and so does whoever embeds it: an outer loop that waits for the
+    /// Returns whether more may have been ready than the last `wait` had capacity for. The loop
+    /// then polls again at once, and so does whoever embeds it: an outer loop that waits for the
     /// descriptor's edges is not told of it a second time.
     ///
     /// Saying so without need costs a poll. The default is for a backend that reports all there is:
@@ -160,8 +160,8 @@ pub trait BackendHandle: Any {
         self.offload(make)
     }
 
-    /// Hears what a machine says of itself ([`Scope::note_in_trace`](crate::Scope::note_in_trace)), for who reads a
-    /// trace. By default nobody does.
+    /// Hears what a machine says of itself ([`Scope::note_in_trace`](crate::Scope::note_in_trace)),
+    /// for who reads a trace. By default nobody does.
     fn note(&self, machine: Token, what: fmt::Arguments<'_>) {
         let _ = (machine, what);
     }

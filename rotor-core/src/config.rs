@@ -232,9 +232,9 @@ impl Config {
     }
 
     /// Sets that the handlers of one turn in so many are timed, for
-    /// [`LoopTimes::handlers`](crate::LoopTimes::handlers). Default 64, rounded up to a power of two;
-    /// zero: none. A sampled turn costs two clock readings a handler, so the default costs next to
-    /// nothing.
+    /// [`LoopTimes::handlers`](crate::LoopTimes::handlers). Default 64, rounded up to a power of
+    /// two; zero: none. A sampled turn costs two clock readings a handler, so the default costs
+    /// next to nothing.
     pub fn sample_handlers(mut self, turns: u32) -> Config {
         // No turn has the number zero.
         let one_of = u64::from(turns).next_power_of_two();

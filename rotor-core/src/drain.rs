@@ -90,7 +90,8 @@ impl Drain {
         self
     }
 
-    /// Sets how long it drains at most, behind the announcement: what [`new`](Drain::new) was given.
+    /// Sets how long it drains at most, behind the announcement: what [`new`](Drain::new) was
+    /// given.
     pub fn time_max(mut self, time: Duration) -> Drain {
         self.time = time;
         self

@@ -101,8 +101,8 @@ impl<S> InPlace<S> {
                 InPlace::Handled(Response { answer: Answer::Continue(()), deadline })
             }
             InPlace::Handled(response) => InPlace::Handled(map_rarer(response, seed)),
-            // What every machine says that is only called by value: it is known where this becomes a
-            // part of the layer, and costs nothing there.
+            // What every machine says that is only called by value: it is known where this becomes
+            // a part of the layer, and costs nothing there.
             InPlace::Declined(event) => {
                 InPlace::Declined(event.filter_map(|unused| Some(seed(unused))))
             }

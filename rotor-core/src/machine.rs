@@ -45,8 +45,9 @@ use crate::time::Time;
 /// * A layer around other machines implements **`handle`**: what it does not decide itself it hands
 ///   down, whatever the event, those that a later version brings included. It implements
 ///   [`idle`](Machine::idle), [`describe`](Machine::describe) and `type_name` as well, which are
-///   asked for and are no events. Its own named handlers are then not called, and nobody calls those of the machine in
-///   it: calling `inner.ready(..)` bypasses its `handle`. There is one in the [guide].
+///   asked for and are no events. Its own named handlers are then not called, and nobody calls
+///   those of the machine in it: calling `inner.ready(..)` bypasses its `handle`. There is one in
+///   the [guide].
 ///
 /// [guide]: https://github.com/rotor-rs/rotor/blob/main/doc/guide/composing.md#a-layer-around-other-machines
 ///
@@ -287,8 +288,8 @@ pub trait Machine: Sized {
     /// Says what the machine is at, for people who look at the loop while it runs: its state in a
     /// word, its peer, what it holds. Default: nothing.
     ///
-    /// It may be asked of every machine of a loop in a row, so it takes no longer than reading a few
-    /// fields. A layer says what it knows itself, then has what is in it say the rest.
+    /// It may be asked of every machine of a loop in a row, so it takes no longer than reading a
+    /// few fields. A layer says what it knows itself, then has what is in it say the rest.
     fn describe(&self, to: &mut Description) {
         let _ = to;
     }

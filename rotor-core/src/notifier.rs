@@ -83,8 +83,8 @@ impl Notifier {
     /// allocation; its clones cost none.
     ///
     /// It may outlive the machine, and wakes nobody then: not the one that has its slot meanwhile
-    /// either. Where a machine polls one future after another, a waker of the one before wakes it for
-    /// nothing.
+    /// either. Where a machine polls one future after another, a waker of the one before wakes it
+    /// for nothing.
     ///
     /// ```
     /// # use rotor_core as rotor;

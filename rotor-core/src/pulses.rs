@@ -14,9 +14,10 @@ use crate::time::Time;
 /// Whether all loops of a process still make turns, and whether one of them was asked to end: what
 /// probes and a service manager ask.
 ///
-/// Each loop that is [watched](Pulses::watch) notes its time once a second, in a turn of its own. One
-/// whose last note is old is held up, by a handler that blocks or that never ends; a process in which
-/// that stays so is to be started again. It is read from any thread, one of the loops among them.
+/// Each loop that is [watched](Pulses::watch) notes its time once a second, in a turn of its own.
+/// One whose last note is old is held up, by a handler that blocks or that never ends; a process in
+/// which that stays so is to be started again. It is read from any thread, one of the loops among
+/// them.
 ///
 /// ```
 /// # use rotor_core as rotor;
@@ -74,8 +75,8 @@ impl Drop for Beats {
 }
 
 impl Pulses {
-    /// How often a loop notes its time: 1 s, so that what is held up for a few is known, and an idle
-    /// process costs nothing that anybody sees.
+    /// How often a loop notes its time: 1 s, so that what is held up for a few is known, and an
+    /// idle process costs nothing that anybody sees.
     pub const EVERY: Duration = Duration::from_secs(1);
 
     /// Without loops.

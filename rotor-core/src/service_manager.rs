@@ -161,12 +161,13 @@ impl ServiceManager {
     ///
     /// `drain` is how they end: the manager is told how long that may take. With a
     /// [watchdog](ServiceManager::watchdog) it hears that all is well as long as all loops that
-    /// `pulses` watches make turns, in a drain too; one that is held up for longer than that, and 2.5 s
-    /// at least, has the process killed by the manager.
+    /// `pulses` watches make turns, in a drain too; one that is held up for longer than that, and
+    /// 2.5 s at least, has the process killed by the manager.
     ///
     /// # Errors
     ///
-    /// When the first word cannot be sent, or no thread is left. What cannot be sent later is logged.
+    /// When the first word cannot be sent, or no thread is left. What cannot be sent later is
+    /// logged.
     pub fn attend(
         self,
         loops: impl Into<GroupHandle>,

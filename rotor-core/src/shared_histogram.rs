@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use crate::histogram::{Histogram, bucket_of};
 
-/// A [`Histogram`] that threads add to while others read it, without a lock: what a server counts of
-/// its requests, say.
+/// A [`Histogram`] that threads add to while others read it, without a lock: what a server counts
+/// of its requests, say.
 ///
 /// ```
 /// # use rotor_core as rotor;

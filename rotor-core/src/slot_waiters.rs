@@ -116,8 +116,8 @@ impl SlotWaiters {
         self.lock().called = Some(token);
     }
 
-    /// The loop was taken from the machine's handler, which goes on: if it was called with a wake-up,
-    /// it may still ask for another slot.
+    /// The loop was taken from the machine's handler, which goes on: if it was called with a
+    /// wake-up, it may still ask for another slot.
     pub(crate) fn leave_called(&self, token: Token) {
         if self.are_any() {
             let mut line = self.lock();

@@ -28,7 +28,8 @@ pub struct Stats {
     pub timeouts: u64,
     /// Machines that are alive now.
     pub alive: u64,
-    /// Slots for machines that the loop has ([`Config::machines_max`](crate::Config::machines_max)).
+    /// Slots for machines that the loop has
+    /// ([`Config::machines_max`](crate::Config::machines_max)).
     pub slots: u64,
     /// Deadlines that the loop keeps: those of its machines, and for a while those that were taken
     /// away or put off.
@@ -51,8 +52,8 @@ pub struct Stats {
     /// Offloaded jobs whose result nobody was there to take: the future was dropped, or its machine
     /// had ended. Those that were not even begun are among them.
     pub unclaimed: u64,
-    /// Handlers that were found to hold up the loop for too long, and rows of them that did so together,
-    /// each once however long it lasts ([`Stuck`](crate::Stuck)): only under
+    /// Handlers that were found to hold up the loop for too long, and rows of them that did so
+    /// together, each once however long it lasts ([`Stuck`](crate::Stuck)): only under
     /// [`Config::blocking`](crate::Config::blocking), as the next two. All three are counted while
     /// the handler runs, not at the end of the turn.
     pub stuck: u64,
@@ -73,13 +74,14 @@ pub struct Stats {
     /// was no thread.
     pub blocked_inline: u64,
     /// Times in which a thread was wanted to go on with the loop, and there was none
-    /// ([`Blocking::threads_max`](crate::Blocking::threads_max), or the system's limit): once for each of
-    /// the sections above; for a stuck handler each time that the loop was to be taken from it, which
-    /// is tried once a [patience](crate::Blocking::patience). So it may be more than those handlers.
+    /// ([`Blocking::threads_max`](crate::Blocking::threads_max), or the system's limit): once for
+    /// each of the sections above; for a stuck handler each time that the loop was to be taken from
+    /// it, which is tried once a [patience](crate::Blocking::patience). So it may be more than
+    /// those handlers.
     pub no_thread: u64,
     /// Handlers that had not said that they block, and from which the loop was taken because they
-    /// did: only where it [takes over](crate::LoopInstance::taking_over). Each try for which there was
-    /// no thread is among [`no_thread`](Stats::no_thread).
+    /// did: only where it [takes over](crate::LoopInstance::taking_over). Each try for which there
+    /// was no thread is among [`no_thread`](Stats::no_thread).
     pub taken_over: u64,
     /// Those of them that have answered, or panicked, since.
     pub late_answers: u64,
@@ -97,8 +99,8 @@ pub struct Stats {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct LongestHandler {
-    /// How long it took, without what [`Config::time_handlers`](crate::Config::time_handlers) leaves
-    /// out.
+    /// How long it took, without what [`Config::time_handlers`](crate::Config::time_handlers)
+    /// leaves out.
     pub time: Duration,
     /// Whose it was; see [`Machine::type_name`](crate::Machine::type_name).
     pub machine: &'static str,

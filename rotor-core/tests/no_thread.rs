@@ -49,7 +49,8 @@ fn a_loop_goes_on_where_it_is() {
     let hook = move |stuck: &rotor_core::Stuck<'_>| {
         let _ = reports.lock().expect("no panic").send(stuck.outcome);
     };
-    // Longer than it takes until the limit is lower: before that there is a thread to take the loop.
+    // Longer than it takes until the limit is lower: before that there is a thread to take the
+    // loop.
     let blocking = Blocking::new()
         .patience(Duration::from_millis(500))
         .on_stuck(hook.clone())

@@ -129,7 +129,8 @@ fn run(mut instance: LoopInstance<Blocks>) -> Stats {
 }
 
 /// How long a stall is waited for that was reported to be reported again, at ten and a hundred
-/// milliseconds. A watchdog that gets no CPU for so long reports it once: then there is another stall.
+/// milliseconds. A watchdog that gets no CPU for so long reports it once: then there is another
+/// stall.
 const LATE: Duration = Duration::from_secs(3);
 
 #[test]
@@ -184,8 +185,8 @@ fn a_handler_that_waits_is_named_while_it_waits_at_one_and_ten_times_the_patienc
     }
 }
 
-/// The second handler waits for the end of the first one's stall: it is told of whether or not the loop
-/// has polled in between.
+/// The second handler waits for the end of the first one's stall: it is told of whether or not the
+/// loop has polled in between.
 #[test]
 fn a_stall_has_one_beginning_and_one_end() {
     let _alone = alone();

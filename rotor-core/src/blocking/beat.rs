@@ -149,7 +149,8 @@ impl Pulse {
     #[cold]
     #[inline(never)]
     fn look_up(&mut self, name: &'static str) {
-        // Names are about a word long at least, so that the last bits of their addresses say little.
+        // Names are about a word long at least, so that the last bits of their addresses say
+        // little.
         let known = &mut self.known[(name.as_ptr() as usize >> 3) % KNOWN];
         if !ptr::eq(known.0, name) {
             *known = (name, self.beat.place_of(name));

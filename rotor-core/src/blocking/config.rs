@@ -8,15 +8,17 @@ use super::budget::ThreadBudget;
 use super::stuck::{Stuck, Unstuck};
 use super::watchdog::{Watch, Watchdog};
 
-/// Watches loops for handlers that block them: set by [`Config::blocking`](crate::Config::blocking).
+/// Watches loops for handlers that block them: set by
+/// [`Config::blocking`](crate::Config::blocking).
 ///
 /// A watchdog thread notices a loop that has not polled its backend for longer than its
 /// [patience](Blocking::patience), and says so while it is going on: machine, token, and what the
-/// loop's thread does ([`Stuck`]), as a warning in the log and to a [hook](Blocking::on_stuck), once
-/// when it begins; once it is over it says that, too, to the log and to
+/// loop's thread does ([`Stuck`]), as a warning in the log and to a [hook](Blocking::on_stuck),
+/// once when it begins; once it is over it says that, too, to the log and to
 /// [another](Blocking::on_unstuck). In between, what lasts for 10 and for 100 times the patience is
-/// logged again, for [a third one](Blocking::on_still_stuck). It counts as well: [`Stats::stuck`](crate::Stats::stuck),
-/// [`starved`](crate::Stats::starved), [`lag_max`](crate::Stats::lag_max).
+/// logged again, for [a third one](Blocking::on_still_stuck). It counts as well:
+/// [`Stats::stuck`](crate::Stats::stuck), [`starved`](crate::Stats::starved),
+/// [`lag_max`](crate::Stats::lag_max).
 ///
 /// ```
 /// # use rotor_core as rotor;
@@ -36,8 +38,9 @@ use super::watchdog::{Watch, Watchdog};
 ///
 /// # What it costs
 ///
-/// A loop that is watched: two stores an event and two a wait, some 2 ns each time; and a futex wake
-/// at most once a second. The watchdog: a few microseconds each tick. A loop without it: nothing.
+/// A loop that is watched: two stores an event and two a wait, some 2 ns each time; and a futex
+/// wake at most once a second. The watchdog: a few microseconds each tick. A loop without it:
+/// nothing.
 ///
 /// # What it cannot do
 ///
@@ -130,8 +133,8 @@ impl Blocking {
     /// 100 µs: more than handlers take, and so little that a hundred which block at once are let go
     /// within some tens of milliseconds. At least 10 µs, at most one patience.
     ///
-    /// The watchdog looks twice in that time, while the loop is behind. Of a handler that computes the
-    /// system tells the time at the timer's interrupt only, 1 to 10 ms later.
+    /// The watchdog looks twice in that time, while the loop is behind. Of a handler that computes
+    /// the system tells the time at the timer's interrupt only, 1 to 10 ms later.
     pub fn patience_behind(mut self, time: Duration) -> Blocking {
         self.watch.behind = time.max(BEHIND_MIN);
         self
@@ -140,26 +143,27 @@ impl Blocking {
     /// Sets what is called when a handler, or a loop, is found to be stuck, once each, after it was
     /// logged and counted. Default: none.
     ///
-    /// It runs on the watchdog's thread. While it blocks, no loop is watched, and a declared section
-    /// that was to be short ([`patience_declared`](Blocking::patience_declared)) holds up its loop
-    /// for as long as it lasts; so hand work that takes long to another thread. What it must not wait for is the loop itself, which waits for
-    /// its handler. If it panics, that is logged and costs the one call.
+    /// It runs on the watchdog's thread. While it blocks, no loop is watched, and a declared
+    /// section that was to be short ([`patience_declared`](Blocking::patience_declared)) holds up
+    /// its loop for as long as it lasts; so hand work that takes long to another thread. What it
+    /// must not wait for is the loop itself, which waits for its handler. If it panics, that is
+    /// logged and costs the one call.
     pub fn on_stuck(mut self, hook: impl Fn(&Stuck<'_>) + Send + Sync + 'static) -> Blocking {
         self.watch.on_stuck = Some(Arc::new(hook));
         self
     }
 
-    /// Sets what is called when something that was reported goes on for 10 times the patience, and for
-    /// 100 times: to end the process for a core, say. Default: none. It runs where
+    /// Sets what is called when something that was reported goes on for 10 times the patience, and
+    /// for 100 times: to end the process for a core, say. Default: none. It runs where
     /// [`on_stuck`](Blocking::on_stuck) does, and the same holds for it.
     pub fn on_still_stuck(mut self, hook: impl Fn(&Stuck<'_>) + Send + Sync + 'static) -> Blocking {
         self.watch.on_still_stuck = Some(Arc::new(hook));
         self
     }
 
-    /// Sets what is called once something that was reported is over: the handler has returned, or the
-    /// loop has polled its backend. That is logged as well, as information. Default: none. It runs
-    /// where [`on_stuck`](Blocking::on_stuck) does, and the same holds for it.
+    /// Sets what is called once something that was reported is over: the handler has returned, or
+    /// the loop has polled its backend. That is logged as well, as information. Default: none. It
+    /// runs where [`on_stuck`](Blocking::on_stuck) does, and the same holds for it.
     pub fn on_unstuck(mut self, hook: impl Fn(&Unstuck<'_>) + Send + Sync + 'static) -> Blocking {
         self.watch.on_unstuck = Some(Arc::new(hook));
         self

@@ -7,16 +7,18 @@
 //!      └── polled, and none taken for 50 ms ────┘
 //! ```
 //!
-//! At ease a handler has one patience. With that alone, a hundred handlers that all block would be let
-//! go one by one, one patience each; and many that block for less than it would never be noticed. So
-//! it is the loop that is late, not the one handler: while it is, each handler has a fraction of that.
+//! At ease a handler has one patience. With that alone, a hundred handlers that all block would be
+//! let go one by one, one patience each; and many that block for less than it would never be
+//! noticed. So it is the loop that is late, not the one handler: while it is, each handler has a
+//! fraction of that.
 
 use std::time::Duration;
 
 use super::patience::TICKS;
 use crate::time::Time;
 
-/// For how long a loop that was taken is watched more closely: who has blocked once is seldom alone.
+/// For how long a loop that was taken is watched more closely: who has blocked once is seldom
+/// alone.
 const CALM: Duration = Duration::from_millis(50);
 
 /// Of one loop.
@@ -48,9 +50,10 @@ impl Haste {
         lag >= self.patience || self.taken.is_some_and(|taken| now - taken < CALM)
     }
 
-    /// Whether the loop is to be taken from the handler of this call, that has had `own` of time, when
-    /// the loop has not polled for `lag`. In haste `unseen` counts as well: a handler that waits in the
-    /// kernel when it is first seen, for so long at the most, need not be watched once more.
+    /// Whether the loop is to be taken from the handler of this call, that has had `own` of time,
+    /// when the loop has not polled for `lag`. In haste `unseen` counts as well: a handler that
+    /// waits in the kernel when it is first seen, for so long at the most, need not be watched once
+    /// more.
     pub(super) fn is_due(
         &self,
         now: Time,

@@ -8,8 +8,8 @@
 //!        └──take_back()──────┘   or waits in line, and tells who has it
 //! ```
 //!
-//! There is one of what is handed on, so nobody is in line while it is lent. What it is, nobody here
-//! knows.
+//! There is one of what is handed on, so nobody is in line while it is lent. What it is, nobody
+//! here knows.
 
 use std::collections::VecDeque;
 use std::mem;
@@ -71,7 +71,8 @@ impl<T> Line<T> {
         Line { state: Mutex::new(state), set_wanted: Box::new(set_wanted) }
     }
 
-    /// Whether it is run from now on: while it is not, who waits goes on waiting, and is not told of.
+    /// Whether it is run from now on: while it is not, who waits goes on waiting, and is not told
+    /// of.
     pub(crate) fn set_run(&self, is_run: bool) {
         let mut state = self.lock();
         state.is_run = is_run;

@@ -9,8 +9,8 @@
 //!                                              haste: is the loop to be taken? ──▶ another thread
 //! ```
 //!
-//! `patience`, `haste` and `rhythm` decide and are pure: samples in, decisions out. `watchdog` is the thread
-//! that feeds them.
+//! `patience`, `haste` and `rhythm` decide and are pure: samples in, decisions out. `watchdog` is
+//! the thread that feeds them.
 
 mod alarm;
 mod away;

@@ -11,9 +11,9 @@
 //!                                                     └─ less than half of what passed ──▶ starved
 //! ```
 //!
-//! What is reported is a handler, or many that took long together: a stall. It begins with its first
-//! report, and is over when the handler has returned, or the loop has polled. At 10 and 100 times the
-//! patience it is reported again.
+//! What is reported is a handler, or many that took long together: a stall. It begins with its
+//! first report, and is over when the handler has returned, or the loop has polled. At 10 and 100
+//! times the patience it is reported again.
 //!
 //! Time in which other threads had the CPU is not the handler's: on a machine with too much to do
 //! every loop is late, and no handler is to blame.
@@ -36,8 +36,8 @@ const CPU_TIME_GRAIN: Duration = Duration::from_millis(10);
 /// The reports about one handler: at the patience, 10 times and 100 times of it.
 const LEVELS: u32 = 3;
 
-/// How many calls are the first ones of a thread. Before it calls a handler it applies what came late,
-/// each of which is a call as well.
+/// How many calls are the first ones of a thread. Before it calls a handler it applies what came
+/// late, each of which is a call as well.
 const FIRST: u64 = 4;
 
 /// What was seen of one loop, and what was said.
@@ -207,9 +207,9 @@ impl Patience {
         self.call.own
     }
 
-    /// How long the call that runs has waited in the kernel at the most: where it is one of the first
-    /// that its thread has made since it came. Whether that waited for a CPU first is not known, so
-    /// nothing is said of a handler by this; it is for those in haste.
+    /// How long the call that runs has waited in the kernel at the most: where it is one of the
+    /// first that its thread has made since it came. Whether that waited for a CPU first is not
+    /// known, so nothing is said of a handler by this; it is for those in haste.
     pub(super) fn unseen_time(&self) -> Duration {
         self.unseen
     }

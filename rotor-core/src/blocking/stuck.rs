@@ -9,8 +9,8 @@ use crate::token::Token;
 /// [`Blocking::patience`](crate::Blocking::patience), and the machine whose handler runs meanwhile.
 ///
 /// Shown to [`Blocking::on_stuck`](crate::Blocking::on_stuck) when it is noticed, and to
-/// [`on_still_stuck`](crate::Blocking::on_still_stuck) at 10 and 100 times the patience; logged as a
-/// warning each time.
+/// [`on_still_stuck`](crate::Blocking::on_still_stuck) at 10 and 100 times the patience; logged as
+/// a warning each time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct Stuck<'a> {
@@ -36,8 +36,8 @@ pub struct Stuck<'a> {
     pub outcome: StuckOutcome,
 }
 
-/// What was [`Stuck`], and is over: the handler has returned, or of many the loop has polled its backend
-/// again.
+/// What was [`Stuck`], and is over: the handler has returned, or of many the loop has polled its
+/// backend again.
 ///
 /// Shown to [`Blocking::on_unstuck`](crate::Blocking::on_unstuck), once for each that
 /// [`on_stuck`](crate::Blocking::on_stuck) was shown of a loop that held still, and logged as
@@ -102,8 +102,8 @@ pub enum StuckOutcome {
     /// is known.
     HandedOver,
     /// Another thread goes on with the loop, which was taken from the handler
-    /// ([`LoopInstance::taking_over`](crate::LoopInstance::taking_over)). Said again of one that has
-    /// lasted for 100 times the patience.
+    /// ([`LoopInstance::taking_over`](crate::LoopInstance::taking_over)). Said again of one that
+    /// has lasted for 100 times the patience.
     TakenOver,
     /// The same was wanted, and there was no thread
     /// ([`Blocking::threads_max`](crate::Blocking::threads_max), or the system's limit): it goes on

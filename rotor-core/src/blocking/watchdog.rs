@@ -195,8 +195,8 @@ impl Watchdog {
         }
     }
 
-    /// Takes the loops that there are now; what was seen of those that stay is kept. Returns whether
-    /// there is one: without, the thread ends.
+    /// Takes the loops that there are now; what was seen of those that stay is kept. Returns
+    /// whether there is one: without, the thread ends.
     fn follow(&self, subjects: &mut Subjects) -> bool {
         let mut loops = self.lock();
         if loops.all.is_empty() {

@@ -10,8 +10,8 @@ use crate::sync::{Mutex, MutexGuard};
 
 /// What machines listen to, and any machine or thread rings.
 ///
-/// Clones are the same bell. Each listens for one ring, from when it asked; a ring that nobody listens
-/// to is lost. So listen first, then look at what the bell is about, then wait.
+/// Clones are the same bell. Each listens for one ring, from when it asked; a ring that nobody
+/// listens to is lost. So listen first, then look at what the bell is about, then wait.
 #[doc(alias = "condvar")]
 #[doc(alias = "notify")]
 #[derive(Clone, Default)]

@@ -201,8 +201,8 @@ impl Permits {
 
     /// Asks for a permit that is of no use after some time: then the future says [`Lost::Late`].
     ///
-    /// It is no deadline: the machine hears of it when its turn has come, so it returns a deadline of
-    /// its own where it is to do something else then, and drops the future. What time it is, the
+    /// It is no deadline: the machine hears of it when its turn has come, so it returns a deadline
+    /// of its own where it is to do something else then, and drops the future. What time it is, the
     /// permits know from those who ask with such a time, of whatever loop.
     pub fn ask_until<C>(&self, until: Time, scope: &Scope<'_, C>) -> Future<Permit> {
         let (port, future) = scope.create_future();
@@ -239,8 +239,8 @@ impl Permits {
         }
     }
 
-    /// Sets how many permits there are. More are given to those who wait at once; if there are fewer,
-    /// those that are out stay valid, and as many are not given again when they come back.
+    /// Sets how many permits there are. More are given to those who wait at once; if there are
+    /// fewer, those that are out stay valid, and as many are not given again when they come back.
     pub fn set(&self, permits: usize) {
         let permits = permits.min(PERMITS_MAX);
         {

@@ -34,8 +34,8 @@ pub enum AddError<F> {
 impl<F> Adding<F> {
     /// Waits until the loop has made the machine, or has not.
     ///
-    /// It blocks, so it is not for a handler, and least of all for one of the same loop, which would
-    /// wait for itself.
+    /// It blocks, so it is not for a handler, and least of all for one of the same loop, which
+    /// would wait for itself.
     ///
     /// # Errors
     ///

@@ -83,8 +83,8 @@ impl<M: Machine> Broadcast<M> {
     /// }
     /// ```
     ///
-    /// What comes of it is told to the [`Adding`], if that is wanted. A machine that is added is one
-    /// like any other: a loop that would have ended for want of machines goes on.
+    /// What comes of it is told to the [`Adding`], if that is wanted. A machine that is added is
+    /// one like any other: a loop that would have ended for want of machines goes on.
     ///
     /// # Errors
     ///

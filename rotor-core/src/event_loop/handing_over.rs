@@ -9,8 +9,8 @@ use crate::backend::Backend;
 use crate::machine::Machine;
 
 impl<M: Machine, B: Backend> LoopInstance<M, B> {
-    /// Has the loop go on while a handler blocks: [`run`](LoopInstance::run) has its handlers run by
-    /// threads of its own, one at a time, and a handler that calls
+    /// Has the loop go on while a handler blocks: [`run`](LoopInstance::run) has its handlers run
+    /// by threads of its own, one at a time, and a handler that calls
     /// [`Scope::blocking`](crate::Scope::blocking) costs its machine the time, and no other.
     ///
     /// Machines, seeds, context and backend go from thread to thread, so they are `Send`; what a

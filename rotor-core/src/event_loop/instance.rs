@@ -35,8 +35,8 @@ use crate::token::Token;
 #[doc(alias = "executor")]
 #[must_use = "a loop does nothing until it is run or given turns"]
 pub struct LoopInstance<M: Machine, B: Backend = Mio> {
-    /// Behind it the machines, first, so that they are dropped while the context still lives. Absent
-    /// only while other threads run the loop.
+    /// Behind it the machines, first, so that they are dropped while the context still lives.
+    /// Absent only while other threads run the loop.
     pub(super) baton: Option<Baton<M, B>>,
     pub(super) environment: Arc<Environment<B::Handle>>,
     pub(super) control: Arc<Control>,

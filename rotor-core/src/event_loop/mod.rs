@@ -9,8 +9,8 @@
 //! `core` is the value that a turn works on, and `core/turn.rs` the order of the steps. Its parts:
 //! `slots`, where machines live; `run_queue`, what waits to be done with them; `scheduler`, both
 //! together; `dispatch`, which calls machines; `drain`, `room_search` (with `longest_idle`, what
-//! that has found) and `closures`, what else a turn does. `machines`, `broadcast` (with `adding`) and
-//! `handle` are the ways to reach a loop from outside its handlers; `invariants` is for tests.
+//! that has found) and `closures`, what else a turn does. `machines`, `broadcast` (with `adding`)
+//! and `handle` are the ways to reach a loop from outside its handlers; `invariants` is for tests.
 
 mod adding;
 mod broadcast;

@@ -82,8 +82,8 @@ impl<M: Machine> Scheduler<M> {
         None
     }
 
-    /// Leaves what is pending for a machine that is with its handler, until it has answered. Returns
-    /// whether it is there.
+    /// Leaves what is pending for a machine that is with its handler, until it has answered.
+    /// Returns whether it is there.
     pub(super) fn hold(&mut self, token: Token) -> bool {
         let Some(state) = self.slots.state(token) else { return false };
         state.in_runnable = false;

@@ -8,39 +8,40 @@ use crate::machine::Machine;
 
 impl<M: Machine, B: Backend> LoopInstance<M, B> {
     /// Has the loop go on while a handler blocks, whether or not that says so: as
-    /// [`handing_over`](LoopInstance::handing_over) where it does, and where it does not, the watchdog
-    /// takes the loop from a thread that is stuck, and has another one go on with it.
+    /// [`handing_over`](LoopInstance::handing_over) where it does, and where it does not, the
+    /// watchdog takes the loop from a thread that is stuck, and has another one go on with it.
     ///
-    /// **From then on that handler overlaps with others**, until it has answered. It keeps the context
-    /// that it was lent, and the others have a clone, which is another handle to the same things: that
-    /// is what [`SharedContext`] says. What comes for its machine meanwhile waits; its answer is
-    /// applied by whoever runs the loop then.
+    /// **From then on that handler overlaps with others**, until it has answered. It keeps the
+    /// context that it was lent, and the others have a clone, which is another handle to the same
+    /// things: that is what [`SharedContext`] says. What comes for its machine meanwhile waits; its
+    /// answer is applied by whoever runs the loop then.
     ///
-    /// A handler is stuck that runs for longer than [`Blocking::patience`](crate::Blocking::patience)
-    /// (10 ms); once the loop has not polled for so long, in one handler or in many, for longer than
-    /// [`Blocking::patience_behind`](crate::Blocking::patience_behind) (100 µs). Time in which other
-    /// threads had the CPU is not counted (on Linux).
+    /// A handler is stuck that runs for longer than
+    /// [`Blocking::patience`](crate::Blocking::patience) (10 ms); once the loop has not polled for
+    /// so long, in one handler or in many, for longer than
+    /// [`Blocking::patience_behind`](crate::Blocking::patience_behind) (100 µs). Time in which
+    /// other threads had the CPU is not counted (on Linux).
     ///
     /// # What is not taken
     ///
-    /// The loop is its own thread's while it makes a machine ([`create`](Machine::create)), asks one
-    /// for room, drops one, or calls a closure between handlers: what blocks there holds it up. So does
-    /// all that blocks where no thread is left ([`Blocking::threads_max`](crate::Blocking::threads_max)),
-    /// or the system had none for the watchdog. Statistics count what was
-    /// [taken](crate::Stats::taken_over), what has [answered](crate::Stats::late_answers) and what had
-    /// [no thread](crate::Stats::no_thread).
+    /// The loop is its own thread's while it makes a machine ([`create`](Machine::create)), asks
+    /// one for room, drops one, or calls a closure between handlers: what blocks there holds it up.
+    /// So does all that blocks where no thread is left
+    /// ([`Blocking::threads_max`](crate::Blocking::threads_max)), or the system had none for the
+    /// watchdog. Statistics count what was [taken](crate::Stats::taken_over), what has
+    /// [answered](crate::Stats::late_answers) and what had [no thread](crate::Stats::no_thread).
     ///
     /// # What else is different
     ///
-    /// [`Scope::blocking`](crate::Scope::blocking) in a handler from which the loop was taken runs its
-    /// section there, and holds up nobody. [`Scope::now`](crate::Scope::now) is in such a handler the
-    /// loop's, and goes on. When `run` returns, such handlers may still be away: of a loop that was
-    /// stopped, or drained, which counts their machines as dropped. Running it again has their answers
-    /// applied; once it is dropped, they are dropped with their machines.
+    /// [`Scope::blocking`](crate::Scope::blocking) in a handler from which the loop was taken runs
+    /// its section there, and holds up nobody. [`Scope::now`](crate::Scope::now) is in such a
+    /// handler the loop's, and goes on. When `run` returns, such handlers may still be away: of a
+    /// loop that was stopped, or drained, which counts their machines as dropped. Running it again
+    /// has their answers applied; once it is dropped, they are dropped with their machines.
     /// [`into_context`](LoopInstance::into_context) returns the handle of who ran the loop last.
     ///
-    /// Each event costs two steps of a lock that nobody else wants, some 15 ns. Asking again, or for
-    /// `handing_over` before or after it, changes nothing: the first counts.
+    /// Each event costs two steps of a lock that nobody else wants, some 15 ns. Asking again, or
+    /// for `handing_over` before or after it, changes nothing: the first counts.
     ///
     /// ```
     /// # use rotor_core as rotor;

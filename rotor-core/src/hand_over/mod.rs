@@ -52,8 +52,8 @@
 //! | the successor dies *after* it has taken the path | what it had accepted, and what waits in the queues: the other one drains already |
 //!
 //! A successor with more loops than its predecessor opens further queues in
-//! [`tcp`](HandOver::tcp). What the system puts into these waits until its loops run, and is lost with
-//! it, as with any process that dies: call `tcp` behind all that takes long.
+//! [`tcp`](HandOver::tcp). What the system puts into these waits until its loops run, and is lost
+//! with it, as with any process that dies: call `tcp` behind all that takes long.
 //!
 //! # When no process runs
 //!
@@ -63,10 +63,12 @@
 //!
 //! # The path
 //!
-//! Has 96 bytes at most and mode 0600. While a process starts where none runs, a locked file is beside
-//! it, with `.lock` behind its name: the second of two gets [`Busy`](HandOverErrorKind::Busy). It is to be in a directory that nobody else can write to.
-//! Call `at` and `ready` as the same user: a process is known by the user that it was when it called
-//! `ready` (SO_PEERCRED, unix(7)). State is not handed over: counters begin anew, connections stay where they are.
+//! Has 96 bytes at most and mode 0600. While a process starts where none runs, a locked file is
+//! beside it, with `.lock` behind its name: the second of two gets
+//! [`Busy`](HandOverErrorKind::Busy). It is to be in a directory that nobody else can write to.
+//! Call `at` and `ready` as the same user: a process is known by the user that it was when it
+//! called `ready` (SO_PEERCRED, unix(7)). State is not handed over: counters begin anew,
+//! connections stay where they are.
 //!
 //! Linux only.
 
@@ -222,8 +224,8 @@ impl HandOver {
     ///
     /// # Errors
     ///
-    /// As for [`tcp`](HandOver::tcp). The socket of a process that was killed is still at `path`: the
-    /// address is in use until the caller removes it.
+    /// As for [`tcp`](HandOver::tcp). The socket of a process that was killed is still at `path`:
+    /// the address is in use until the caller removes it.
     pub fn unix(
         &mut self,
         name: &str,
@@ -279,9 +281,9 @@ impl HandOver {
     ///
     /// See [`HandOverErrorKind`]. The loops are left as they are: they serve, and whether they go
     /// on is the caller's choice; the other process goes on as well, since it drains only once this
-    /// one has the path. [`Gone`](HandOverErrorKind::Gone) is no error here: then this process is the
-    /// only one, and [`NoPath`](HandOverErrorKind::NoPath) says that it is and that no successor will
-    /// find it: let it serve. After [`Silent`](HandOverErrorKind::Silent) and
+    /// one has the path. [`Gone`](HandOverErrorKind::Gone) is no error here: then this process is
+    /// the only one, and [`NoPath`](HandOverErrorKind::NoPath) says that it is and that no
+    /// successor will find it: let it serve. After [`Silent`](HandOverErrorKind::Silent) and
     /// [`Nonsense`](HandOverErrorKind::Nonsense) the other one may serve as well.
     pub fn ready(
         self,

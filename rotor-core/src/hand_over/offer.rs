@@ -180,8 +180,9 @@ impl Offer {
             log_guarded!(warn, "a successor has gone as it began to serve: all goes on");
             return false;
         }
-        // Not before it has the path, where nobody is to find a process that ends, and open listeners
-        // of its own beside those that were handed over; and not at all if it never gets there.
+        // Not before it has the path, where nobody is to find a process that ends, and open
+        // listeners of its own beside those that were handed over; and not at all if it never gets
+        // there.
         match hear(peer) {
             Ok(Some(TAKEN)) => {}
             // It lives, and is merely slow: it will find nobody to tell, but has all it needs.

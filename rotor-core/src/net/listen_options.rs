@@ -34,8 +34,8 @@ impl ListenOptions {
     }
 
     /// Sets who may connect to a Unix socket, by the mode of its file, less the process's umask:
-    /// `0o600` is its user alone. It has that mode from the start, so nobody else is in time. Default:
-    /// all that the umask leaves. Other listeners do not look at it.
+    /// `0o600` is its user alone. It has that mode from the start, so nobody else is in time.
+    /// Default: all that the umask leaves. Other listeners do not look at it.
     #[doc(alias = "chmod")]
     pub fn unix_mode(mut self, mode: u32) -> ListenOptions {
         self.unix_mode = Some(mode);

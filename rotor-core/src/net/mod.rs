@@ -11,7 +11,8 @@
 //! | [`DatagramSocket`] | [`UdpSocket`], [`UnixDatagram`] | datagrams |
 //! | [`Net`], [`IpNet`] | [`Inet`], [`Unix`] | a family of the three, as one type parameter |
 //!
-//! [`Accepted`] is what a machine is that can be made of a connection that was accepted. [`Either`] joins two kinds of socket; [`TcpListeners`] opens one address for several loops.
+//! [`Accepted`] is what a machine is that can be made of a connection that was accepted. [`Either`]
+//! joins two kinds of socket; [`TcpListeners`] opens one address for several loops.
 
 mod accepted;
 mod cannot_listen;

@@ -46,9 +46,9 @@ pub trait StreamSocket: Read + Write + Source + Sized + 'static {
         false
     }
 
-    /// Returns the same target, to which connections do not offer this protocol in their handshakes,
-    /// and offer another: the same each time, so that they can be shared. `None` where it is not
-    /// offered, or nothing else is. Default: none.
+    /// Returns the same target, to which connections do not offer this protocol in their
+    /// handshakes, and offer another: the same each time, so that they can be shared. `None` where
+    /// it is not offered, or nothing else is. Default: none.
     fn without(target: Self::Target, protocol: &[u8]) -> Option<Self::Target> {
         let _ = (target, protocol);
         None
@@ -141,11 +141,11 @@ pub trait StreamSocket: Read + Write + Source + Sized + 'static {
     ///
     /// # Errors
     ///
-    /// `WouldBlock` while it is under way; others end the connection. What the wrapper then holds for
-    /// the peer (an alert that says why) is flushed, `shutdown(Write)` is called, and what the peer
-    /// still sends is read and thrown away for a while, or a reset might overtake the alert. So
-    /// after such an error `read` gives what the socket inside gives, undecoded, and `shutdown` adds
-    /// nothing. After an error that says that the connection is gone, or has ended
+    /// `WouldBlock` while it is under way; others end the connection. What the wrapper then holds
+    /// for the peer (an alert that says why) is flushed, `shutdown(Write)` is called, and what the
+    /// peer still sends is read and thrown away for a while, or a reset might overtake the alert.
+    /// So after such an error `read` gives what the socket inside gives, undecoded, and `shutdown`
+    /// adds nothing. After an error that says that the connection is gone, or has ended
     /// ([`UnexpectedEof`]), it is dropped at once.
     #[doc(alias = "TLS")]
     fn handshake<C>(&mut self, scope: &Scope<'_, C>) -> io::Result<()> {
@@ -158,8 +158,8 @@ pub trait StreamSocket: Read + Write + Source + Sized + 'static {
     /// handshake that has failed. Else it is dropped at once: by default, and wherever the peer has
     /// not said yet what it is, so that it could not understand a word.
     ///
-    /// Called at most once, while [`handshake`](StreamSocket::handshake) says `WouldBlock`, which is
-    /// not called any more behind this.
+    /// Called at most once, while [`handshake`](StreamSocket::handshake) says `WouldBlock`, which
+    /// is not called any more behind this.
     fn cancel_handshake(&mut self) -> bool {
         false
     }
@@ -172,8 +172,8 @@ pub trait StreamSocket: Read + Write + Source + Sized + 'static {
     }
 
     /// Returns what a wrapper tells of its handshake, as a type of its own: the certificate of the
-    /// peer, the version, the name that was asked for. `None` where there is nothing to tell: before
-    /// the end of the handshake, and by the kernel's sockets.
+    /// peer, the version, the name that was asked for. `None` where there is nothing to tell:
+    /// before the end of the handshake, and by the kernel's sockets.
     #[doc(alias = "SSL_SESSION")]
     #[doc(alias = "peer_certificates")]
     fn session(&self) -> Option<&dyn Any> {
@@ -183,8 +183,8 @@ pub trait StreamSocket: Read + Write + Source + Sized + 'static {
     /// Returns what a wrapper tells of its handshake as this type, its own or that of a socket
     /// inside: with TLS around a socket that a balancer has told of, both can be asked for.
     ///
-    /// By default there is nothing but [`session`](StreamSocket::session). A wrapper whose own is of
-    /// another type passes the question on.
+    /// By default there is nothing but [`session`](StreamSocket::session). A wrapper whose own is
+    /// of another type passes the question on.
     fn session_of(&self, wanted: TypeId) -> Option<&dyn Any> {
         self.session().filter(|session| (**session).type_id() == wanted)
     }
@@ -286,10 +286,10 @@ pub trait StreamSocket: Read + Write + Source + Sized + 'static {
     /// and what a listener of Multipath TCP accepted, which may end a read as they like: the
     /// kernel's TLS does at each record.
     ///
-    /// A wrapper may say yes while it holds nothing to be read, decoded or not, if the read that has
-    /// just been made of it has itself read the socket inside, and that was short, and that socket
-    /// says yes. Where it only handed out what it held, it must say no: more may have come since it
-    /// read, and the event of that is over.
+    /// A wrapper may say yes while it holds nothing to be read, decoded or not, if the read that
+    /// has just been made of it has itself read the socket inside, and that was short, and that
+    /// socket says yes. Where it only handed out what it held, it must say no: more may have come
+    /// since it read, and the event of that is over.
     fn short_read_drains(&self) -> bool {
         false
     }

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use crate::future::{Together, Waiter};
 use crate::notifier::Notifier;
 
-/// Jobs of which a machine wants all results, and one wake-up: when the last of them is done, or lost,
-/// and the batch was dropped, so that there are no more.
+/// Jobs of which a machine wants all results, and one wake-up: when the last of them is done, or
+/// lost, and the batch was dropped, so that there are no more.
 ///
 /// ```
 /// # use rotor_core as rotor;
@@ -21,8 +21,8 @@ use crate::notifier::Notifier;
 /// }
 /// ```
 ///
-/// Each result is in the future of its own job, from when that is done. A machine that wants to hear
-/// of each of them makes no batch.
+/// Each result is in the future of its own job, from when that is done. A machine that wants to
+/// hear of each of them makes no batch.
 #[doc(alias = "join_all")]
 #[doc(alias = "JoinSet")]
 #[doc(alias = "WaitGroup")]

@@ -11,10 +11,10 @@ use super::pool::OffloadPool;
 /// Work of one kind that is short as a rule, or long, or now this and now that: it is run in the
 /// handler as long as its runs are short on average, else on a pool.
 ///
-/// Clones are the same: one for each kind of work, shared by the machines that do it. The average is
-/// a moving one, in which a run counts an eighth and those before it the rest; so one run of 20 ms
-/// sends the next thirty to the pool. The first is run on the pool. A simulated loop measures nothing
-/// there, so it sends all of them.
+/// Clones are the same: one for each kind of work, shared by the machines that do it. The average
+/// is a moving one, in which a run counts an eighth and those before it the rest; so one run of 20
+/// ms sends the next thirty to the pool. The first is run on the pool. A simulated loop measures
+/// nothing there, so it sends all of them.
 #[derive(Clone)]
 pub struct Measured {
     pool: OffloadPool,

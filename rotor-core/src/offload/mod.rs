@@ -9,8 +9,8 @@
 //! ```
 //!
 //! Threads are started as jobs come, up to the pool's number, and end when they have been idle for
-//! long, or with the pool. A job is run at most once: one whose future was dropped, or whose machine
-//! has ended, before a thread got to it is not run at all.
+//! long, or with the pool. A job is run at most once: one whose future was dropped, or whose
+//! machine has ended, before a thread got to it is not run at all.
 
 mod batch;
 pub(crate) mod job;

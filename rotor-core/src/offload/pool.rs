@@ -61,8 +61,9 @@ quick_error! {
     #[derive(Debug)]
     #[non_exhaustive]
     pub enum PoolError {
-        /// The caller's mistake: `threads_max` is 0. A pool that is to run nothing on threads of its
-        /// own has `jobs_max` 0 and [`WhenFull::RunOldestHere`](crate::WhenFull::RunOldestHere).
+        /// The caller's mistake: `threads_max` is 0. A pool that is to run nothing on threads of
+        /// its own has `jobs_max` 0 and
+        /// [`WhenFull::RunOldestHere`](crate::WhenFull::RunOldestHere).
         NoThreads {
             display("a pool of 0 threads runs no job (threads_max)")
         }
@@ -145,8 +146,8 @@ impl PoolBuilder {
         self
     }
 
-    /// Sets how many threads there are always, from the start. Default 0: a thread is started when a
-    /// job finds none that is idle. At most `threads_max`.
+    /// Sets how many threads there are always, from the start. Default 0: a thread is started when
+    /// a job finds none that is idle. At most `threads_max`.
     pub fn threads_min(mut self, threads: usize) -> PoolBuilder {
         self.settings.threads_min = threads;
         self
@@ -190,7 +191,8 @@ impl PoolBuilder {
         self
     }
 
-    /// Sets what each thread calls last, with its number. Default: nothing. A panic in it is logged.
+    /// Sets what each thread calls last, with its number. Default: nothing. A panic in it is
+    /// logged.
     pub fn on_thread_stop(mut self, hook: impl Fn(usize) + Send + Sync + 'static) -> PoolBuilder {
         self.settings.on_thread_stop = Some(Arc::new(hook));
         self
@@ -212,8 +214,8 @@ impl PoolBuilder {
     ///
     /// # Errors
     ///
-    /// Settings that contradict each other, each with a variant of its own; and what the system says
-    /// of a thread that cannot be started. There is no pool then, and no thread.
+    /// Settings that contradict each other, each with a variant of its own; and what the system
+    /// says of a thread that cannot be started. There is no pool then, and no thread.
     pub fn build(self) -> Result<OffloadPool, PoolError> {
         let Settings { threads_min: min, threads_max: max, .. } = self.settings;
         if max == 0 {

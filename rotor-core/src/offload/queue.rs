@@ -54,8 +54,8 @@ pub(super) struct Queue {
 }
 
 /// How many threads are on their way at a time: with one, forty would be awake only when the first
-/// jobs are long done; with many, a loop that offers short jobs would wake all for what one could do
-/// (`benches/peers/dispatch`).
+/// jobs are long done; with many, a loop that offers short jobs would wake all for what one could
+/// do (`benches/peers/dispatch`).
 const CALLED_MAX: usize = 4;
 
 /// Who is to be told of jobs, once the lock is released.

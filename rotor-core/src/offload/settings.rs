@@ -7,8 +7,8 @@ use std::time::Duration;
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub enum OnJobPanic {
-    /// Its result: it is logged, the machine hears of [`Lost::Panicked`](crate::Lost::Panicked), the
-    /// thread goes on. The default.
+    /// Its result: it is logged, the machine hears of [`Lost::Panicked`](crate::Lost::Panicked),
+    /// the thread goes on. The default.
     #[default]
     Log,
     /// The process: it is logged, then the process aborts. For jobs that share state whose halves

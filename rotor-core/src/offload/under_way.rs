@@ -51,8 +51,8 @@ impl Drop for UnderWay {
 /// processor to their threads for a moment, before it sleeps: results that come within it cost no
 /// system call, and more of them are found at once.
 ///
-/// It is where jobs are short. So a loop that has waited in vain does not again for some sleeps, for
-/// twice as many each time.
+/// It is where jobs are short. So a loop that has waited in vain does not again for some sleeps,
+/// for twice as many each time.
 #[derive(Default)]
 pub(crate) struct JobWatch {
     // Atomics, since all of the environment is lent by `&`; one thread has them.

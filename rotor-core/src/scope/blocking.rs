@@ -27,8 +27,8 @@ impl<C> Scope<'_, C> {
     /// ([`Stats::handed_over`](crate::Stats::handed_over)). [`now`](Scope::now) is read anew
     /// afterwards in any case.
     ///
-    /// Should the loop be dropped before `f` returns, the handler does not go on: it is unwound from
-    /// here, as by a panic that nobody is told of, and its machine is dropped.
+    /// Should the loop be dropped before `f` returns, the handler does not go on: it is unwound
+    /// from here, as by a panic that nobody is told of, and its machine is dropped.
     #[doc(alias = "block_in_place")]
     pub fn blocking<V>(&mut self, f: impl FnOnce() -> V) -> V {
         match self.context.give_up() {

@@ -29,9 +29,9 @@ impl<'a, C> GlobalScope<'a, C> {
         self.environment.now()
     }
 
-    /// What the loop's clock says at this moment, while [`now`](GlobalScope::now) stays as it is for the
-    /// turn: for work that is to end in time, a long walk over machines say. In a simulation no time
-    /// passes within a turn.
+    /// What the loop's clock says at this moment, while [`now`](GlobalScope::now) stays as it is
+    /// for the turn: for work that is to end in time, a long walk over machines say. In a
+    /// simulation no time passes within a turn.
     pub fn exact_now(&self) -> Time {
         self.environment.handle.now()
     }

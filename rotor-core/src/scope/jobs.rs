@@ -73,8 +73,8 @@ impl<C> Scope<'_, C> {
         self.give_away(work, |work| move |_: &Job<'_>| work(), &Terms::default())
     }
 
-    /// Begins a job for another thread: which pool, how soon, until when. `work` is told what it can
-    /// ask while it runs.
+    /// Begins a job for another thread: which pool, how soon, until when. `work` is told what it
+    /// can ask while it runs.
     ///
     /// ```
     /// # use rotor_core::{Future, Job, OffloadPool, Scope};
@@ -96,7 +96,8 @@ impl<C> Scope<'_, C> {
         JobBuilder { scope: self, f: work, terms: Terms::default() }
     }
 
-    /// Begins a batch of jobs: this machine is woken once, when all are done and the batch was dropped.
+    /// Begins a batch of jobs: this machine is woken once, when all are done and the batch was
+    /// dropped.
     pub fn create_batch(&self) -> Batch {
         Batch::new(self.notifier())
     }
@@ -156,11 +157,12 @@ impl<'a, C, F> JobBuilder<'a, C, F> {
         self
     }
 
-    /// Has the job begin only with one of these permits, which it gives back when it is done. It waits
-    /// for it in line with all others who ask for one, and blocks no thread meanwhile, but it keeps
-    /// its place among those that the pool takes, until its future is dropped. One that has become
-    /// too late ([`begin_before`](JobBuilder::begin_before)) keeps it until its turn has come. Once
-    /// the permits are closed its future says [`Lost::Cancelled`](crate::Lost::Cancelled).
+    /// Has the job begin only with one of these permits, which it gives back when it is done. It
+    /// waits for it in line with all others who ask for one, and blocks no thread meanwhile, but it
+    /// keeps its place among those that the pool takes, until its future is dropped. One that has
+    /// become too late ([`begin_before`](JobBuilder::begin_before)) keeps it until its turn has
+    /// come. Once the permits are closed its future says
+    /// [`Lost::Cancelled`](crate::Lost::Cancelled).
     ///
     /// So the jobs of several pools may share what bears few at a time, and one pool may serve
     /// several kinds of work of which none may take all of its threads.

@@ -25,7 +25,8 @@ struct Handed<'a, C> {
     hand: &'a dyn HandOver<C>,
 }
 
-/// The thread that runs the loop, as its handler needs it: it gives the loop away and takes it back.
+/// The thread that runs the loop, as its handler needs it: it gives the loop away and takes it
+/// back.
 pub(crate) trait HandOver<C> {
     /// Has another thread go on with the loop, and with the context, where that goes along.
     fn give_up(&self, context: Option<Box<C>>) -> GaveUp<C>;
@@ -117,8 +118,8 @@ impl<'a, C> Lent<'a, C> {
         Lent { own: context.as_deref_mut(), handed: Some(Handed { place: None, hand }) }
     }
 
-    // What does not return is all that is called here: so no compiler has to fear for what a handler
-    // holds, and copies nothing for it.
+    // What does not return is all that is called here: so no compiler has to fear for what a
+    // handler holds, and copies nothing for it.
     #[inline(always)]
     pub(super) fn get(&self) -> &C {
         match (&self.own, &self.handed) {

@@ -53,9 +53,9 @@ pub type EarlyScope<'a> = Scope<'a, NoContext>;
 
 /// The context of an [`EarlyScope`]: nothing.
 ///
-/// Where the compiler expected a context of yours and found this one, a function that makes a machine
-/// asks for more than there is yet: with `&mut Scope<'_, C>`, for any `C`, it can be called both
-/// before the loop has its context and from handlers.
+/// Where the compiler expected a context of yours and found this one, a function that makes a
+/// machine asks for more than there is yet: with `&mut Scope<'_, C>`, for any `C`, it can be called
+/// both before the loop has its context and from handlers.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct NoContext;
 

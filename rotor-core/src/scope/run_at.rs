@@ -18,8 +18,8 @@ pub enum Place {
     /// does nothing else. Loop time stands still with it ([`Scope::now`]), where the others that
     /// run work in the handler read the clock.
     Here,
-    /// As [`Scope::blocking`] runs it, by as many at a time as there are permits; when none is free,
-    /// it comes back.
+    /// As [`Scope::blocking`] runs it, by as many at a time as there are permits; when none is
+    /// free, it comes back.
     Handed(Permits),
     /// On the threads of a pool.
     Pool(OffloadPool),

@@ -1,5 +1,5 @@
-//! A machine whose handlers are one closure, so that a test says in one place what happens. It may go
-//! from thread to thread, since with `--cfg rotor_handed` it does.
+//! A machine whose handlers are one closure, so that a test says in one place what happens. It may
+//! go from thread to thread, since with `--cfg rotor_handed` it does.
 
 use rotor_core::{EventSet, Machine, Response, Scope, SpawnError, Time};
 

@@ -1,4 +1,5 @@
-//! Permits, locks, barriers and bells: one line, first come, first served, and whoever goes leaves it.
+//! Permits, locks, barriers and bells: one line, first come, first served, and whoever goes leaves
+//! it.
 
 use std::thread;
 use std::time::Duration;

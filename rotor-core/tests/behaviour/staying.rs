@@ -1,5 +1,5 @@
-//! Machines that stay on their thread, since they hold what cannot go to another one: those in boxes
-//! among them.
+//! Machines that stay on their thread, since they hold what cannot go to another one: those in
+//! boxes among them.
 
 use std::cell::RefCell;
 use std::rc::Rc;

@@ -1,4 +1,5 @@
-//! What async code is given: a notifier as a waker, and a port that says when nobody waits any more.
+//! What async code is given: a notifier as a waker, and a port that says when nobody waits any
+//! more.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;

@@ -48,8 +48,8 @@ fn one_for_which_there_is_no_thread_is_one_call_however_often_that_is_tried() {
             |(_, outcome, _): &(_, StuckOutcome, _)| *outcome == StuckOutcome::NoThread;
         let first = reported.iter().find(is_refused);
         assert!(first.is_some(), "the watchdog looks");
-        // A watchdog that got no CPU for a hundred times the patience has said all that it says of a
-        // stall: then there is another one.
+        // A watchdog that got no CPU for a hundred times the patience has said all that it says of
+        // a stall: then there is another one.
         let Ok((calls, outcome, time)) = reported.recv_timeout(Duration::from_secs(5)) else {
             scope.wake_self();
             return Response::keep(());

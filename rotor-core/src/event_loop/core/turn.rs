@@ -46,10 +46,10 @@ impl<M: Machine, B: Backend> Core<M, B> {
         let polled = self.wait_or_poll(environment, repeated, control, wait)?;
         let begun = environment.refresh_now();
         self.begin(begun, polled);
-        // One guard for all handlers: a machine is with its handler by value, or alone in its slot, so
-        // that only one that panicked is gone, and all else waits in queues. Under `OnPanic::StopLoop` what is left of the turn
-        // waits there for the next one; a `create` that panics has its own guard, and the turn goes
-        // on to its end.
+        // One guard for all handlers: a machine is with its handler by value, or alone in its slot,
+        // so that only one that panicked is gone, and all else waits in queues. Under
+        // `OnPanic::StopLoop` what is left of the turn waits there for the next one; a `create`
+        // that panics has its own guard, and the turn goes on to its end.
         loop {
             match guard(|| self.do_due_work(context, environment, repeated)) {
                 Ok(done) => break done?,

@@ -53,8 +53,8 @@ impl<M: Machine> Dispatch<M> {
         dropped
     }
 
-    /// Ends the machine whose handler has panicked. It is gone: it was with the handler by value, or
-    /// was dropped in its slot as the panic unwound.
+    /// Ends the machine whose handler has panicked. It is gone: it was with the handler by value,
+    /// or was dropped in its slot as the panic unwound.
     pub(in crate::event_loop) fn handler_panicked(
         &mut self,
         environment: &AnyEnvironment,
@@ -65,7 +65,7 @@ impl<M: Machine> Dispatch<M> {
         environment.take_woke_itself();
         match self.callee.take() {
             Some(callee) => {
-                // It is there if it was not its own code: the clock, asked how long its handler took.
+                // There if it was not its own code: the clock, asked how long its handler took.
                 if let Some(machine) = self.scheduler.slots_mut().take(callee.token) {
                     drop_guarded(machine, "a machine whose handler had panicked");
                 }

@@ -18,8 +18,8 @@ use crate::response::{Answer, Deadline, Response};
 use crate::time::Time;
 use crate::token::Token;
 
-/// Calls that are to be made: whether there is one. Each is what the function of the same name in the
-/// parent module makes itself.
+/// Calls that are to be made: whether there is one. Each is what the function of the same name in
+/// the parent module makes itself.
 impl<M: Machine> Dispatch<M> {
     pub(in crate::event_loop) fn ready_call<B: Backend>(
         &mut self,

@@ -1,5 +1,5 @@
-//! Dispatch: hands events to machines. Each call lends the machine to its handler, or takes it out of
-//! its slot for one that takes it by value, and applies the answer.
+//! Dispatch: hands events to machines. Each call lends the machine to its handler, or takes it out
+//! of its slot for one that takes it by value, and applies the answer.
 //!
 //! ```text
 //!   event ──▶ handle_in_place() ──▶ take(), handle() ──▶ apply: Continue ──▶ back into its slot

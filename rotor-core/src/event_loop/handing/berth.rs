@@ -13,8 +13,8 @@ use crate::sync::{Mutex, MutexGuard};
 /// What lies there.
 type Place<M, B> = Option<Box<Rest<M, B>>>;
 
-/// Where the rest of a loop is, on the thread that runs it. It is locked for the loop's own work, and
-/// free while a handler runs.
+/// Where the rest of a loop is, on the thread that runs it. It is locked for the loop's own work,
+/// and free while a handler runs.
 pub(in crate::event_loop) trait Berth<M: Machine, B: Backend>: Sized {
     type Guard<'a>: DerefMut<Target = Place<M, B>>
     where
@@ -85,8 +85,8 @@ impl<M: Machine, B: Backend> OpenPlace<M, B> {
     }
 }
 
-/// Of a loop that is taken from a handler that is stuck: each thread has a context of its own, which
-/// is another handle to the same things.
+/// Of a loop that is taken from a handler that is stuck: each thread has a context of its own,
+/// which is another handle to the same things.
 pub(in crate::event_loop) struct Open<M: Machine, B: Backend>(Arc<OpenPlace<M, B>>);
 
 impl<M: Machine, B: Backend> Berth<M, B> for Open<M, B> {

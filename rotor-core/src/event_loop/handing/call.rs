@@ -12,7 +12,8 @@ use crate::machine::Machine;
 use crate::response::{Answer, Response};
 use crate::scope::{AnyEnvironment, Scope};
 
-/// Makes a call, and those by which the machine hears of what it spawned; `handle` calls the handler.
+/// Makes a call, and those by which the machine hears of what it spawned; `handle` calls the
+/// handler.
 ///
 /// `None`: the loop is no longer here, and what was answered is in `answer`.
 #[inline(always)]

@@ -3,8 +3,8 @@
 //!
 //! * each turn is taken by another thread than the one before, those of `turn` too;
 //! * each handler, before it does anything, gives the loop to another thread and has it back: it
-//!   stands first in line before that one looks. So its machine was away, and yet no handler has run
-//!   in between: what is called, and in which order, is what it is on one thread.
+//!   stands first in line before that one looks. So its machine was away, and yet no handler has
+//!   run in between: what is called, and in which order, is what it is on one thread.
 
 use std::error::Error;
 use std::fmt;

@@ -10,9 +10,9 @@
 //! the sections that block. It goes through a [`Line`](crate::blocking::Line): to who waits for it,
 //! first come first served, else to a parked thread, else to a new one.
 //!
-//! The thread that calls `run` has no handler on its stack: it waits until the loop has ended, so it
-//! is free to say so whoever is still away. `drive` is what the others do, `hand` what a handler's
-//! scope sees of it.
+//! The thread that calls `run` has no handler on its stack: it waits until the loop has ended, so
+//! it is free to say so whoever is still away. `drive` is what the others do, `hand` what a
+//! handler's scope sees of it.
 
 mod baton;
 mod berth;

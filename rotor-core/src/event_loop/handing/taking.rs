@@ -1,5 +1,5 @@
-//! Taking over: the loop is taken from a thread that is stuck in a handler which has not said that it
-//! blocks.
+//! Taking over: the loop is taken from a thread that is stuck in a handler which has not said that
+//! it blocks.
 //!
 //! ```text
 //!   thread 1: handler ── is stuck ──────────────┬──────── answers late ──▶ parks
@@ -9,9 +9,9 @@
 //!   thread 2: (parked) ─────────────────────────┴── all others, and what thread 1 answered ──▶
 //! ```
 //!
-//! The handler keeps the context that it was lent, so each thread has one of its own, and a clone is
-//! another handle to the same things. The rest lies in an [open](super::berth::Open) place while a
-//! handler runs, and whoever finds that empty answers late.
+//! The handler keeps the context that it was lent, so each thread has one of its own, and a clone
+//! is another handle to the same things. The rest lies in an [open](super::berth::Open) place while
+//! a handler runs, and whoever finds that empty answers late.
 
 use std::sync::{Arc, PoisonError};
 

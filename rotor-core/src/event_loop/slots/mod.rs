@@ -165,8 +165,8 @@ impl<M> Slots<M> {
 
     /// A machine that can be called, for a call in its slot.
     ///
-    /// Nothing else of the loop is done meanwhile. Should it panic, it is dropped there, and its slot
-    /// is as if it were with its handler by value.
+    /// Nothing else of the loop is done meanwhile. Should it panic, it is dropped there, and its
+    /// slot is as if it were with its handler by value.
     #[inline(always)]
     pub(super) fn callable(&mut self, token: Token) -> Option<InHand<'_, M>> {
         match self.slots.get_mut(token.index() as usize)? {

@@ -126,8 +126,8 @@ fn listen_unix(path: &Path, options: &ListenOptions) -> io::Result<unix::UnixLis
     // Not std's `bind`, which listens at once with a backlog of its own.
     let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
     if let Some(mode) = options.unix_mode {
-        // Before it is bound: `bind` makes the file with this mode, less the umask (unix(7)). A change
-        // by path comes late, and would follow whatever was put there.
+        // Before it is bound: `bind` makes the file with this mode, less the umask (unix(7)). A
+        // change by path comes late, and would follow whatever was put there.
         fchmod(&socket, Mode::from_raw_mode(mode))?;
     }
     socket.bind(&SockAddr::unix(path)?)?;

@@ -56,7 +56,8 @@ fn accepted_by_each<L: OnKernel>(listeners: TcpListeners, connections: usize) ->
             .map(|listener| ListenerOn::<L>::adopt(listener, scope).expect("of this backend"));
         let mut adopted: Vec<ListenerOn<L>> = adopted.collect();
         let mut counts = vec![0; adopted.len()];
-        // Loopback has brought them all, or nearly: the first ones are asked again before others are.
+        // Loopback has brought them all, or nearly: the first ones are asked again before others
+        // are.
         while counts.iter().sum::<usize>() < connections {
             let next = adopted.iter_mut().position(|listener| listener.accept().is_ok());
             if let Some(next) = next {

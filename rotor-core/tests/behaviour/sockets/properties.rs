@@ -13,8 +13,8 @@ use super::wrapped::Wrapped;
 use super::{accept, with_scope};
 use crate::loops::{Adopt, ListenerOn, OnKernel, StreamOn, UnixStreamOn, local, on_kernel_loops};
 
-/// On io_uring they are not: what came is copied out of memory that the kernel had filled, and a read
-/// drains a socket by what the kernel was told, not by its kind.
+/// On io_uring they are not: what came is copied out of memory that the kernel had filled, and a
+/// read drains a socket by what the kernel was told, not by its kind.
 fn has_plain_sockets<L: OnKernel>() -> bool {
     assert_eq!(is_plain::<StreamOn<L>>(), is_plain::<UnixStreamOn<L>>());
     is_plain::<StreamOn<L>>()
