@@ -1,11 +1,14 @@
 //! A panic costs one machine: the loop, its slab and the other machines go on.
 
+mod dropped;
+mod in_place;
+
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use rotor_core::{
-    Config, Event, EventSet, Exit, ExitPolicy, FailureCause, Held, InPlace, Infallible, Lock,
-    LoopInstance, Lost, Machine, OnPanic, Outcome, Port, Response, Scope, Token, Verdict,
+    Config, EventSet, Exit, ExitPolicy, FailureCause, LoopInstance, OnPanic, Response, Scope,
+    Token, Verdict,
 };
 
 use crate::actor::{Actor, Call, Reply, Seed, actor, idle};
@@ -261,80 +264,6 @@ fn a_guarded_panic_costs_the_guarded_part_only() {
     assert_eq!((seen.take().len(), instance.stats().read().panicked), (0, 0));
 }
 
-/// Panics when it is dropped.
-struct Fragile(&'static str);
-
-impl Drop for Fragile {
-    fn drop(&mut self) {
-        panic!("{}", self.0);
-    }
-}
-
-fn fragile(name: &'static str) -> Actor<Log> {
-    let fragile = Fragile(name);
-    actor(move |call, _| {
-        let _kept = &fragile;
-        match call {
-            Call::Ready(_) => Response::done(),
-            _ => Response::keep(()),
-        }
-    })
-}
-
-#[test]
-fn a_machine_whose_drop_panics_costs_itself_only_however_it_ends() {
-    for how in ["done", "scan", "drain", "loop"] {
-        let (manual, seen) = (Manual::new(), Seen::default());
-        let mut instance = empty(&manual, &seen.config());
-        let mut tokens = Vec::new();
-        for name in ["one", "two", "three"] {
-            let made = instance.add_machine_with(|_| Response::ok(fragile(name)));
-            tokens.push(made.expect("there is room"));
-        }
-        match how {
-            "done" => tokens.iter().for_each(|token| manual.feed(*token, EventSet::READABLE)),
-            "scan" => {
-                let _ = instance.machines().scan(rotor_core::Cursor::START, |_, _| Verdict::End);
-            }
-            "drain" => instance.handle().drain(Duration::ZERO),
-            _ => {
-                drop(instance);
-                continue;
-            }
-        }
-        settle(&mut instance);
-        assert_eq!(instance.machines().len(), 0, "{how}");
-        assert_eq!(seen.take().len(), 3, "{how}");
-        let stats = instance.stats().read();
-        assert_eq!((stats.panicked, stats.ended), (3, 0), "{how}: each is counted once");
-    }
-}
-
-#[test]
-fn seeds_whose_drop_panics_do_not_end_the_loop() {
-    let manual = Manual::new();
-    let mut instance = empty(&manual, &Config::new().spawns_per_event(1));
-    for name in ["one", "two"] {
-        let (token, _) = add(&mut instance, move |call, _| match call {
-            Call::Ready(_) | Call::Spawned => {
-                let fragile = Fragile(name);
-                Response::spawn(
-                    (),
-                    Seed::new(name, move |_| {
-                        std::mem::forget(fragile);
-                        Response::ok(idle())
-                    }),
-                )
-            }
-            _ => Response::keep(()),
-        });
-        manual.feed(token, EventSet::READABLE);
-    }
-    instance.turn(Some(Duration::ZERO)).expect("polling never fails");
-    instance.handle().drain(Duration::ZERO);
-    assert!(matches!(instance.run().expect("it can wait"), Exit::Drained { .. }));
-}
-
 #[test]
 fn an_observer_that_panics_costs_nothing() {
     let manual = Manual::new();
@@ -352,55 +281,6 @@ fn an_observer_that_panics_costs_nothing() {
     settle(&mut instance);
     let stats = instance.stats().read();
     assert_eq!((stats.failed, stats.panicked, stats.alive), (2, 2, 0));
-}
-
-/// An error that panics when it is printed, and another when it is dropped.
-#[derive(Debug)]
-struct Unprintable;
-
-impl std::fmt::Display for Unprintable {
-    fn fmt(&self, _: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        panic!("in Display")
-    }
-}
-
-impl std::error::Error for Unprintable {}
-
-#[derive(Debug)]
-struct Undroppable;
-
-impl std::fmt::Display for Undroppable {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("undroppable")
-    }
-}
-
-impl std::error::Error for Undroppable {}
-
-impl Drop for Undroppable {
-    fn drop(&mut self) {
-        panic!("in drop");
-    }
-}
-
-#[test]
-fn an_error_that_panics_is_counted_and_observed_once() {
-    let (manual, seen) = (Manual::new(), Seen::default());
-    let mut instance = empty(&manual, &seen.config());
-    let (first, _) = add(&mut instance, |_, _| Response::error(Unprintable));
-    let (second, _) = add(&mut instance, |_, _| Response::error(Undroppable));
-    let (third, _) = add(&mut instance, |call, scope| {
-        scope.push(call.name());
-        Response::keep(())
-    });
-    for token in [first, second, third] {
-        manual.feed(token, EventSet::READABLE);
-    }
-    settle(&mut instance);
-    let stats = instance.stats().read();
-    assert_eq!((stats.failed, stats.panicked, stats.alive), (2, 0, 1));
-    assert_eq!(seen.take(), ["actor: error undroppable"]);
-    assert_eq!(*instance.context(), ["ready"]);
 }
 
 #[test]
@@ -431,194 +311,6 @@ fn posted_and_repeated_closures_that_panic_cost_themselves_only() {
     );
     assert_eq!(log.iter().filter(|entry| **entry == "other").count(), 3);
     assert_eq!((instance.machines().len(), instance.stats().read().panicked), (1, 0));
-}
-
-/// Its very name panics.
-struct Nameless;
-
-impl Machine for Nameless {
-    type Context = Log;
-    type Seed = Infallible;
-
-    fn type_name(&self) -> &'static str {
-        panic!("in type_name")
-    }
-}
-
-#[test]
-fn a_machine_whose_name_panics_is_lost_with_its_slot_given_back() {
-    let (manual, seen) = (Manual::new(), Seen::default());
-    let config = seen.config().machines_max(2);
-    let mut instance = manual.start(&config, Log::new(), |_| Response::ok(Nameless));
-    let token =
-        instance.add_machine_with(|_| Response::ok(Nameless)).expect("there is room for two");
-    manual.feed(token, EventSet::READABLE);
-    settle(&mut instance);
-    assert_eq!((instance.machines().len(), instance.stats().read().panicked), (1, 1));
-    assert_eq!(seen.take().len(), 1);
-    instance.handle().drain(Duration::ZERO);
-    settle(&mut instance);
-    assert_eq!(instance.machines().len(), 0);
-    let made = instance.add_machine_with(|_| Response::ok(Nameless));
-    assert!(made.is_ok(), "no slot was lost");
-}
-
-/// Panics in its handler, which is called where it stands, or by name, and again as it is dropped.
-struct TwiceInPlace {
-    by_name: bool,
-}
-
-impl Drop for TwiceInPlace {
-    fn drop(&mut self) {
-        panic!("in drop")
-    }
-}
-
-impl Machine for TwiceInPlace {
-    type Context = ();
-    type Seed = Infallible;
-
-    fn handle_in_place(
-        &mut self,
-        _: Event<Infallible>,
-        _: &mut Scope<'_, ()>,
-    ) -> InPlace<Infallible> {
-        panic!("in a handler")
-    }
-
-    fn type_name(&self) -> &'static str {
-        if self.by_name {
-            panic!("in type_name");
-        }
-        "twice"
-    }
-}
-
-/// Holds a value and owes an answer, and panics where it stands.
-struct Owes {
-    _held: Held<u32>,
-    _port: Port<u32>,
-}
-
-impl Machine for Owes {
-    type Context = ();
-    type Seed = Infallible;
-
-    fn handle_in_place(
-        &mut self,
-        _: Event<Infallible>,
-        _: &mut Scope<'_, ()>,
-    ) -> InPlace<Infallible> {
-        panic!("in a handler")
-    }
-}
-
-/// It is dropped while the panic unwinds: that is how what it held knows.
-#[test]
-fn what_a_machine_held_that_panics_in_place_is_told_of_the_panic() {
-    let (manual, seen, lock) = (Manual::new(), Seen::default(), Lock::new(1));
-    let held = lock.try_take().expect("nobody holds it");
-    let mut future = None;
-    let mut instance = manual.start(&seen.config(), (), |scope| {
-        let (port, answer) = scope.create_future();
-        future = Some(answer);
-        Response::again(Owes { _held: held, _port: port })
-    });
-    settle(&mut instance);
-    assert_eq!((instance.machines().len(), instance.stats().read().panicked), (0, 1));
-    let answer = future.expect("the closure ran").take();
-    assert!(matches!(answer, Outcome::Lost(Lost::Panicked)), "{answer:?}");
-    assert!(lock.try_take().expect("it is back").was_panicked());
-}
-
-/// Breaks the clock with which its handler is timed: before that, as it says its name, or in it.
-struct BreaksTheClock {
-    manual: Manual,
-    by_name: bool,
-}
-
-impl Machine for BreaksTheClock {
-    type Context = ();
-    type Seed = Infallible;
-
-    fn handle_in_place(
-        &mut self,
-        _: Event<Infallible>,
-        _: &mut Scope<'_, ()>,
-    ) -> InPlace<Infallible> {
-        self.manual.break_clock();
-        InPlace::Handled(Response::keep(()))
-    }
-
-    fn type_name(&self) -> &'static str {
-        if self.by_name {
-            self.manual.break_clock();
-        }
-        "breaks the clock"
-    }
-}
-
-#[test]
-fn a_panic_of_the_clock_that_times_a_handler_costs_the_machine_and_no_slot() {
-    for by_name in [true, false] {
-        let (manual, seen) = (Manual::new(), Seen::default());
-        let config = seen.config().machines_max(1).time_handlers(true);
-        let breaks = || BreaksTheClock { manual: manual.clone(), by_name };
-        let mut instance = manual.start(&config, (), |_| Response::again(breaks()));
-        settle(&mut instance);
-        assert_eq!((instance.machines().len(), instance.stats().read().panicked), (0, 1));
-        assert_eq!(seen.take(), ["breaks the clock: panic a broken clock"]);
-        let made = instance.add_machine_with(|_| Response::ok(breaks()));
-        assert!(made.is_ok(), "no slot was lost");
-    }
-}
-
-/// Where the panic of the drop gets out while the other one unwinds, the process ends.
-#[test]
-fn a_machine_that_panics_in_place_and_again_as_it_is_dropped_costs_itself_only() {
-    for by_name in [false, true] {
-        let (manual, seen) = (Manual::new(), Seen::default());
-        let mut instance = manual.start(&seen.config().machines_max(1), (), |_| {
-            Response::again(TwiceInPlace { by_name })
-        });
-        settle(&mut instance);
-        assert_eq!((instance.machines().len(), instance.stats().read().panicked), (0, 1));
-        let failure = match by_name {
-            true => format!("{}: panic in type_name", std::any::type_name::<TwiceInPlace>()),
-            false => "twice: panic in a handler".to_string(),
-        };
-        assert_eq!(seen.take(), [failure]);
-        let made = instance.add_machine_with(|_| Response::ok(TwiceInPlace { by_name: false }));
-        assert!(made.is_ok(), "no slot was lost");
-    }
-}
-
-#[test]
-fn messages_that_panic_as_they_are_dropped_with_their_mailbox_cost_nothing() {
-    struct Bomb;
-
-    impl Drop for Bomb {
-        fn drop(&mut self) {
-            panic!("in drop")
-        }
-    }
-
-    let (manual, seen) = (Manual::new(), Seen::default());
-    let mut sender = None;
-    let mut instance = manual.start(&seen.config(), Log::new(), |scope| {
-        let (sends, mailbox) = scope.create_mailbox(8);
-        sender = Some(sends);
-        Response::ok(actor(move |_, _: &mut Scope<'_, Log>| {
-            let _kept = &mailbox;
-            Response::done()
-        }))
-    });
-    let sender = sender.expect("the closure ran");
-    for _ in 0..3 {
-        assert!(sender.send(Bomb).is_ok());
-    }
-    settle(&mut instance);
-    assert_eq!((instance.stats().read().ended, instance.stats().read().panicked), (1, 0));
 }
 
 /// In the middle of a turn, where one that unwinds would be taken for a machine's, and the poll be

@@ -1,4 +1,5 @@
-//! The threads of a pool: how they take jobs, wait for more, and end.
+//! The threads of a pool: how jobs come to them (here), how they wait for more (`waiting`), and what
+//! they make of each (`running`).
 //!
 //! ```text
 //!   offer ─▶ a place? ─no─▶ WhenFull
@@ -12,21 +13,23 @@
 //! Whoever offers jobs wakes one thread at a time, and each thread that takes a job wakes the next
 //! one if more wait: a loop that offers a hundred jobs in a turn pays for one wake-up.
 
+mod running;
+mod waiting;
+
 use std::io;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, PoisonError};
-use std::time::Duration;
 
+use self::running::{note_begun, note_ran};
 use super::queue::{Call, Next, Queue, Seat, Waiting};
-use super::settings::{OnJobPanic, Settings, ThreadHook, WhenFull};
+use super::settings::{Settings, ThreadHook, WhenFull};
 use super::stats::PoolStats;
-use super::work::{Again, Begun, JobEnd, OffloadJob, QueueAgain};
+use super::work::OffloadJob;
 use crate::clock::Clock;
-use crate::guard::{Panicked, drop_guarded, guard, log_guarded};
+use crate::guard::{drop_guarded, guard, log_guarded};
 use crate::sync::atomic::AtomicUsize;
-use crate::sync::thread::{self, Builder};
-use crate::sync::{Mutex, MutexGuard, hint, spins};
-use crate::time::Time;
+use crate::sync::thread::Builder;
+use crate::sync::{Mutex, MutexGuard};
 
 /// What the threads of a pool share.
 pub(super) struct Shared {
@@ -38,13 +41,6 @@ pub(super) struct Shared {
     threads: AtomicUsize,
     pub(super) settings: Settings,
     clock: Clock,
-}
-
-/// What became of a job, to be counted when the lock is held anyway.
-struct Ran {
-    end: Result<JobEnd, Panicked>,
-    begun: Time,
-    ended: Time,
 }
 
 impl Shared {
@@ -294,169 +290,12 @@ impl Shared {
     }
 }
 
-/// What a thread does.
-impl Shared {
-    /// Waits for a job. Returns `None` when the thread is to end.
-    fn next(
-        self: &Arc<Self>,
-        number: usize,
-        seat: &Arc<Seat>,
-        is_called: bool,
-        ran: Option<Ran>,
-    ) -> Option<(Waiting, Time)> {
-        let mut begun = ran.as_ref().map(|ran| ran.ended);
-        let mut has_watched = false;
-        let mut queue = self.lock();
-        queue.called -= usize::from(is_called);
-        if let Some(ran) = ran {
-            note_ran(&mut queue.stats, ran);
-        }
-        loop {
-            if let Some(next) = queue.pop() {
-                self.places.fetch_sub(1, Relaxed);
-                let begun = begun.unwrap_or_else(|| self.clock.now());
-                note_begun(&mut queue.stats, &next, begun);
-                let call = queue.next_call(self.settings.threads_max);
-                drop(queue);
-                self.call(call);
-                return Some((next.waiting, begun));
-            }
-            if queue.is_closed {
-                self.leave(&mut queue, number);
-                return None;
-            }
-            begun = None;
-            // Once behind each job. All that run out of jobs do, or a loop that has short jobs for
-            // forty threads would wake all forty for each batch of them.
-            if !has_watched {
-                has_watched = true;
-                queue.watching += 1;
-                drop(queue);
-                self.watch();
-                queue = self.lock();
-                queue.watching -= 1;
-                continue;
-            }
-            queue.idle.push(seat.clone());
-            queue = match self.sleep(queue, seat) {
-                (queue, true) => queue,
-                (mut queue, false) => {
-                    self.leave(&mut queue, number);
-                    return None;
-                }
-            };
-        }
-    }
-
-    /// Sleeps until the thread is called, or the pool ends; returns `false` when it has been idle
-    /// for so long that it is to end.
-    fn sleep<'q>(
-        &'q self,
-        mut queue: MutexGuard<'q, Queue>,
-        seat: &Arc<Seat>,
-    ) -> (MutexGuard<'q, Queue>, bool) {
-        loop {
-            if seat.is_called.swap(false, Relaxed) {
-                queue.called -= 1;
-                return (queue, true);
-            }
-            if queue.is_closed {
-                return (queue, true);
-            }
-            let Some(keep_idle) = self.keep_idle(&queue) else {
-                queue = seat.called.wait(queue).unwrap_or_else(PoisonError::into_inner);
-                continue;
-            };
-            let waited = seat.called.wait_timeout(queue, keep_idle);
-            let (locked, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
-            queue = locked;
-            let is_called = seat.is_called.load(Relaxed);
-            if timeout.timed_out() && !is_called && self.keep_idle(&queue).is_some() {
-                queue.idle.retain(|idle| !Arc::ptr_eq(idle, seat));
-                return (queue, false);
-            }
-        }
-    }
-
-    /// Returns how long a thread that is idle is kept; `None` for one of those that are there
-    /// always: it would wake for nothing, over and over. There are never more of those asleep than
-    /// are to stay, since a thread is started only when none is idle.
-    fn keep_idle(&self, queue: &Queue) -> Option<Duration> {
-        (queue.threads > self.settings.threads_min).then_some(self.settings.keep_idle)
-    }
-
-    fn leave(&self, queue: &mut Queue, number: usize) {
-        queue.remove_thread(number);
-        self.threads.fetch_sub(1, Relaxed);
-    }
-
-    /// Waits for a job without sleeping, for less time than a sleep and a wake-up take: first
-    /// spinning, then leaving the processor to others.
-    fn watch(&self) {
-        for _ in 0..spins(SPINS) {
-            if self.places.load(Relaxed) > 0 {
-                return;
-            }
-            hint::spin_loop();
-        }
-        for _ in 0..spins(YIELDS) {
-            thread::yield_now();
-            if self.places.load(Relaxed) > 0 {
-                return;
-            }
-        }
-    }
-
-    fn run(self: &Arc<Self>, waiting: Waiting, begun: Time) -> Ran {
-        let Waiting { job, since } = waiting;
-        let again = RunAgain { shared: self, since };
-        let end = guard(|| job.run(&Begun::after(begun - since).on_thread(self.clock, &again)));
-        if let Err(panicked) = &end {
-            log_guarded!(error, "work that was offloaded {panicked}");
-            if self.settings.on_panic == OnJobPanic::Abort {
-                std::process::abort();
-            }
-        }
-        Ran { end, begun, ended: self.clock.now() }
-    }
-}
-
 /// A place that is given back unless a job has it.
 struct Place<'a>(&'a AtomicUsize);
 
 impl Drop for Place<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Relaxed);
-    }
-}
-
-/// What a job that cannot go on yet is queued again by.
-struct RunAgain<'a> {
-    shared: &'a Arc<Shared>,
-    since: Time,
-}
-
-impl Again for RunAgain<'_> {
-    fn queue_again(&self) -> QueueAgain {
-        self.shared.places.fetch_add(1, Relaxed);
-        let (mut kept, since) = (KeptPlace(Some(self.shared.clone())), self.since);
-        Box::new(move |job| {
-            // Queued, it has the place still.
-            if let Some(shared) = kept.0.take() {
-                shared.push_again(Waiting { job, since });
-            }
-        })
-    }
-}
-
-/// The place of a job that waits for something else than a thread.
-struct KeptPlace(Option<Arc<Shared>>);
-
-impl Drop for KeptPlace {
-    fn drop(&mut self) {
-        if let Some(shared) = &self.0 {
-            shared.places.fetch_sub(1, Relaxed);
-        }
     }
 }
 
@@ -468,43 +307,12 @@ fn tell(hook: &Option<ThreadHook>, number: usize) {
     }
 }
 
-fn note_begun(stats: &mut PoolStats, next: &Next, begun: Time) {
-    stats.running += 1;
-    // Once for each job: one that waits for a permit begins twice.
-    if !next.had_begun {
-        stats.begun += 1;
-        stats.queue_time.note(begun - next.waiting.since);
-    }
-}
-
-fn note_ran(stats: &mut PoolStats, ran: Ran) {
-    stats.running -= 1;
-    match ran.end {
-        Ok(JobEnd::Done) => stats.done += 1,
-        Ok(JobEnd::Late) => stats.late += 1,
-        Ok(JobEnd::Cancelled) => stats.cancelled += 1,
-        // It begins anew, and ends then.
-        Ok(JobEnd::Waits) => return,
-        Err(_) => stats.panicked += 1,
-    }
-    stats.run_time.note(ran.ended - ran.begun);
-}
-
-/// How often a thread looks for the next job before it leaves the processor to others: one or two
-/// microseconds. Longer makes many jobs at a time cheaper and one at a time dearer
-/// (`benches/peers/offload`).
-const SPINS: u32 = 30;
-
-/// How often it then leaves the processor to others before it sleeps: a yield costs a third of a
-/// microsecond, a sleep and a wake-up some five (`benches/peers/dispatch`).
-const YIELDS: u32 = 8;
-
 #[cfg(test)]
 mod tests {
     use std::sync::mpsc;
 
-    use super::super::OffloadPool;
     use super::*;
+    use crate::offload::OffloadPool;
 
     /// A pool for which no thread can be started, and a job that waits in it.
     fn without_threads() -> (OffloadPool, Arc<Shared>, mpsc::Receiver<()>) {

@@ -1,0 +1,160 @@
+//! What panics as it is dropped, or printed: machines, seeds, errors, messages.
+
+use std::time::Duration;
+
+use rotor_core::{Config, EventSet, Exit, Response, Scope, Verdict};
+
+use super::{Log, Seen, add, empty};
+use crate::actor::{Actor, Call, Seed, actor, idle};
+use crate::manual::{Manual, settle};
+
+/// Panics when it is dropped.
+pub(super) struct Fragile(pub(super) &'static str);
+
+impl Drop for Fragile {
+    fn drop(&mut self) {
+        panic!("{}", self.0);
+    }
+}
+
+fn fragile(name: &'static str) -> Actor<Log> {
+    let fragile = Fragile(name);
+    actor(move |call, _| {
+        let _kept = &fragile;
+        match call {
+            Call::Ready(_) => Response::done(),
+            _ => Response::keep(()),
+        }
+    })
+}
+
+#[test]
+fn a_machine_whose_drop_panics_costs_itself_only_however_it_ends() {
+    for how in ["done", "scan", "drain", "loop"] {
+        let (manual, seen) = (Manual::new(), Seen::default());
+        let mut instance = empty(&manual, &seen.config());
+        let mut tokens = Vec::new();
+        for name in ["one", "two", "three"] {
+            let made = instance.add_machine_with(|_| Response::ok(fragile(name)));
+            tokens.push(made.expect("there is room"));
+        }
+        match how {
+            "done" => tokens.iter().for_each(|token| manual.feed(*token, EventSet::READABLE)),
+            "scan" => {
+                let _ = instance.machines().scan(rotor_core::Cursor::START, |_, _| Verdict::End);
+            }
+            "drain" => instance.handle().drain(Duration::ZERO),
+            _ => {
+                drop(instance);
+                continue;
+            }
+        }
+        settle(&mut instance);
+        assert_eq!(instance.machines().len(), 0, "{how}");
+        assert_eq!(seen.take().len(), 3, "{how}");
+        let stats = instance.stats().read();
+        assert_eq!((stats.panicked, stats.ended), (3, 0), "{how}: each is counted once");
+    }
+}
+
+#[test]
+fn seeds_whose_drop_panics_do_not_end_the_loop() {
+    let manual = Manual::new();
+    let mut instance = empty(&manual, &Config::new().spawns_per_event(1));
+    for name in ["one", "two"] {
+        let (token, _) = add(&mut instance, move |call, _| match call {
+            Call::Ready(_) | Call::Spawned => {
+                let fragile = Fragile(name);
+                Response::spawn(
+                    (),
+                    Seed::new(name, move |_| {
+                        std::mem::forget(fragile);
+                        Response::ok(idle())
+                    }),
+                )
+            }
+            _ => Response::keep(()),
+        });
+        manual.feed(token, EventSet::READABLE);
+    }
+    instance.turn(Some(Duration::ZERO)).expect("polling never fails");
+    instance.handle().drain(Duration::ZERO);
+    assert!(matches!(instance.run().expect("it can wait"), Exit::Drained { .. }));
+}
+
+/// An error that panics when it is printed, and another when it is dropped.
+#[derive(Debug)]
+struct Unprintable;
+
+impl std::fmt::Display for Unprintable {
+    fn fmt(&self, _: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        panic!("in Display")
+    }
+}
+
+impl std::error::Error for Unprintable {}
+
+#[derive(Debug)]
+struct Undroppable;
+
+impl std::fmt::Display for Undroppable {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("undroppable")
+    }
+}
+
+impl std::error::Error for Undroppable {}
+
+impl Drop for Undroppable {
+    fn drop(&mut self) {
+        panic!("in drop");
+    }
+}
+
+#[test]
+fn an_error_that_panics_is_counted_and_observed_once() {
+    let (manual, seen) = (Manual::new(), Seen::default());
+    let mut instance = empty(&manual, &seen.config());
+    let (first, _) = add(&mut instance, |_, _| Response::error(Unprintable));
+    let (second, _) = add(&mut instance, |_, _| Response::error(Undroppable));
+    let (third, _) = add(&mut instance, |call, scope| {
+        scope.push(call.name());
+        Response::keep(())
+    });
+    for token in [first, second, third] {
+        manual.feed(token, EventSet::READABLE);
+    }
+    settle(&mut instance);
+    let stats = instance.stats().read();
+    assert_eq!((stats.failed, stats.panicked, stats.alive), (2, 0, 1));
+    assert_eq!(seen.take(), ["actor: error undroppable"]);
+    assert_eq!(*instance.context(), ["ready"]);
+}
+
+#[test]
+fn messages_that_panic_as_they_are_dropped_with_their_mailbox_cost_nothing() {
+    struct Bomb;
+
+    impl Drop for Bomb {
+        fn drop(&mut self) {
+            panic!("in drop")
+        }
+    }
+
+    let (manual, seen) = (Manual::new(), Seen::default());
+    let mut sender = None;
+    let mut instance = manual.start(&seen.config(), Log::new(), |scope| {
+        let (sends, mailbox) = scope.create_mailbox(8);
+        sender = Some(sends);
+        Response::ok(actor(move |_, _: &mut Scope<'_, Log>| {
+            let _kept = &mailbox;
+            Response::done()
+        }))
+    });
+    let sender = sender.expect("the closure ran");
+    for _ in 0..3 {
+        assert!(sender.send(Bomb).is_ok());
+    }
+    settle(&mut instance);
+    assert_eq!((instance.stats().read().ended, instance.stats().read().panicked), (1, 0));
+}

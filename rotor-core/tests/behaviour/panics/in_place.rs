@@ -1,0 +1,146 @@
+//! Panics of machines that are called where they stand, and of what is asked of them on the way:
+//! their name, the clock that times them.
+
+use std::time::Duration;
+
+use rotor_core::{
+    Event, EventSet, Future, InPlace, Infallible, Lock, Lost, Machine, Outcome, Response, Scope,
+};
+
+use super::dropped::Fragile;
+use super::{Log, Seen};
+use crate::manual::{Manual, settle};
+
+/// Its very name panics.
+struct Nameless;
+
+impl Machine for Nameless {
+    type Context = Log;
+    type Seed = Infallible;
+
+    fn type_name(&self) -> &'static str {
+        panic!("in type_name")
+    }
+}
+
+#[test]
+fn a_machine_whose_name_panics_is_lost_with_its_slot_given_back() {
+    let (manual, seen) = (Manual::new(), Seen::default());
+    let config = seen.config().machines_max(2);
+    let mut instance = manual.start(&config, Log::new(), |_| Response::ok(Nameless));
+    let token =
+        instance.add_machine_with(|_| Response::ok(Nameless)).expect("there is room for two");
+    manual.feed(token, EventSet::READABLE);
+    settle(&mut instance);
+    assert_eq!((instance.machines().len(), instance.stats().read().panicked), (1, 1));
+    assert_eq!(seen.take().len(), 1);
+    instance.handle().drain(Duration::ZERO);
+    settle(&mut instance);
+    assert_eq!(instance.machines().len(), 0);
+    let made = instance.add_machine_with(|_| Response::ok(Nameless));
+    assert!(made.is_ok(), "no slot was lost");
+}
+
+/// Panics in its handler, which is called where it stands; and perhaps in its name.
+struct PanicsInPlace<T> {
+    _kept: T,
+    name: fn() -> &'static str,
+}
+
+impl<T> Machine for PanicsInPlace<T> {
+    type Context = ();
+    type Seed = Infallible;
+
+    fn handle_in_place(
+        &mut self,
+        _: Event<Infallible>,
+        _: &mut Scope<'_, ()>,
+    ) -> InPlace<Infallible> {
+        panic!("in a handler")
+    }
+
+    fn type_name(&self) -> &'static str {
+        (self.name)()
+    }
+}
+
+/// It is dropped while the panic unwinds: that is how what it held knows.
+#[test]
+fn what_a_machine_held_that_panics_in_place_is_told_of_the_panic() {
+    let (manual, seen, lock) = (Manual::new(), Seen::default(), Lock::new(1));
+    let held = lock.try_take().expect("nobody holds it");
+    let mut future: Option<Future<u32>> = None;
+    let mut instance = manual.start(&seen.config(), (), |scope| {
+        let (port, answer) = scope.create_future();
+        future = Some(answer);
+        Response::again(PanicsInPlace { _kept: (held, port), name: || "owes" })
+    });
+    settle(&mut instance);
+    assert_eq!((instance.machines().len(), instance.stats().read().panicked), (0, 1));
+    let answer = future.expect("the closure ran").take();
+    assert!(matches!(answer, Outcome::Lost(Lost::Panicked)), "{answer:?}");
+    assert!(lock.try_take().expect("it is back").was_panicked());
+}
+
+/// Where the panic of the drop gets out while the other one unwinds, the process ends.
+#[test]
+fn a_machine_that_panics_in_place_and_again_as_it_is_dropped_costs_itself_only() {
+    type Twice = PanicsInPlace<Fragile>;
+    let by_name: fn() -> &'static str = || panic!("in type_name");
+    for (name, reported) in [(by_name, std::any::type_name::<Twice>()), (|| "twice", "twice")] {
+        let twice = || Twice { _kept: Fragile("in drop"), name };
+        let (manual, seen) = (Manual::new(), Seen::default());
+        let mut instance =
+            manual.start(&seen.config().machines_max(1), (), |_| Response::again(twice()));
+        settle(&mut instance);
+        assert_eq!((instance.machines().len(), instance.stats().read().panicked), (0, 1));
+        // In its handler or in its name: that is asked before by a loop that may be handed over.
+        let failures = seen.take();
+        assert!(failures[0].starts_with(&format!("{reported}: panic in ")), "{failures:?}");
+        assert_eq!(failures.len(), 1);
+        let made = instance.add_machine_with(|_| Response::ok(twice()));
+        assert!(made.is_ok(), "no slot was lost");
+    }
+}
+
+/// Breaks the clock with which its handler is timed: before that, as it says its name, or in it.
+struct BreaksTheClock {
+    manual: Manual,
+    by_name: bool,
+}
+
+impl Machine for BreaksTheClock {
+    type Context = ();
+    type Seed = Infallible;
+
+    fn handle_in_place(
+        &mut self,
+        _: Event<Infallible>,
+        _: &mut Scope<'_, ()>,
+    ) -> InPlace<Infallible> {
+        self.manual.break_clock();
+        InPlace::Handled(Response::keep(()))
+    }
+
+    fn type_name(&self) -> &'static str {
+        if self.by_name {
+            self.manual.break_clock();
+        }
+        "breaks the clock"
+    }
+}
+
+#[test]
+fn a_panic_of_the_clock_that_times_a_handler_costs_the_machine_and_no_slot() {
+    for by_name in [true, false] {
+        let (manual, seen) = (Manual::new(), Seen::default());
+        let config = seen.config().machines_max(1).time_handlers(true);
+        let breaks = || BreaksTheClock { manual: manual.clone(), by_name };
+        let mut instance = manual.start(&config, (), |_| Response::again(breaks()));
+        settle(&mut instance);
+        assert_eq!((instance.machines().len(), instance.stats().read().panicked), (0, 1));
+        assert_eq!(seen.take(), ["breaks the clock: panic a broken clock"]);
+        let made = instance.add_machine_with(|_| Response::ok(breaks()));
+        assert!(made.is_ok(), "no slot was lost");
+    }
+}

@@ -1,0 +1,99 @@
+//! Where descriptors run out: each test has a process for itself.
+
+use std::fs;
+use std::io::Read;
+use std::os::unix::net::UnixStream;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::thread::yield_now;
+
+use rotor_core::net::ListenOptions;
+use rustix::process::{Resource, Rlimit, setrlimit};
+use socket2::{Domain, SockAddr, Socket, Type};
+
+use crate::rig::{ANY, Place, at, start, until};
+
+/// Counts what the hand-over thread says of those that it could not accept.
+struct Refusals(AtomicUsize);
+
+static REFUSALS: Refusals = Refusals(AtomicUsize::new(0));
+
+impl log::Log for Refusals {
+    fn enabled(&self, _: &log::Metadata<'_>) -> bool {
+        true
+    }
+
+    fn log(&self, record: &log::Record<'_>) {
+        if record.args().to_string().contains("cannot accept") {
+            self.0.fetch_add(1, SeqCst);
+        }
+    }
+
+    fn flush(&self) {}
+}
+
+/// Tells the test program that it has the process for itself.
+const ALONE: &str = "ROTOR_TEST_HAND_OVER_ALONE";
+
+/// Returns whether this process is for this test alone; else runs the test in one.
+fn is_alone(test: &str) -> bool {
+    if std::env::var_os(ALONE).is_some() {
+        return true;
+    }
+    let mut command = std::process::Command::new(std::env::current_exe().expect("it has a path"));
+    command.args(["--exact", test]).env(ALONE, "1");
+    let output = command.output().expect("it can be started");
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && said.contains("1 passed"), "{said}");
+    false
+}
+
+fn limit_descriptors() {
+    let limit = Rlimit { current: Some(256), maximum: Some(256) };
+    setrlimit(Resource::Nofile, limit).expect("it is lower");
+}
+
+#[test]
+fn who_could_not_have_its_loops_may_ask_again_for_the_same_listeners() {
+    // Others would miss the descriptors.
+    if !is_alone("descriptors::who_could_not_have_its_loops_may_ask_again_for_the_same_listeners") {
+        return;
+    }
+    let place = Place::new("again");
+    let first = start(&place, 1, "1");
+    limit_descriptors();
+    let mut hand_over = at(&place).expect("it is answered");
+    let options = ListenOptions::new();
+    hand_over.tcp("web", ANY, &options, 300).expect_err("there are no more descriptors");
+    let again = hand_over.tcp("web", ANY, &options, 1).expect("it was handed over");
+    assert_eq!(again.local_address(), first.address);
+    first.end();
+}
+
+#[test]
+fn where_no_descriptor_is_left_it_rests_and_says_so_once() {
+    if !is_alone("descriptors::where_no_descriptor_is_left_it_rests_and_says_so_once") {
+        return;
+    }
+    log::set_logger(&REFUSALS).expect("there is no other");
+    log::set_max_level(log::LevelFilter::Warn);
+    let place = Place::new("full");
+    let first = start(&place, 1, "1");
+    let asking = Socket::new(Domain::UNIX, Type::STREAM, None).expect("descriptors are left");
+    limit_descriptors();
+    let mut taken = Vec::new();
+    while let Ok(file) = fs::File::open("/dev/null") {
+        taken.push(file);
+    }
+    asking.connect(&SockAddr::unix(place.path()).expect("it fits")).expect("it listens");
+    until("it is refused", || REFUSALS.0.load(SeqCst) > 0);
+    // As long as it takes to be refused some times more.
+    (0..10_000).for_each(|_| yield_now());
+    drop(taken);
+    let mut greeting = [0; 8];
+    UnixStream::from(std::os::fd::OwnedFd::from(asking))
+        .read_exact(&mut greeting)
+        .expect("it is accepted after all");
+    assert_eq!(&greeting, b"rotorHO1");
+    assert_eq!(REFUSALS.0.load(SeqCst), 1, "said once");
+    first.end();
+}

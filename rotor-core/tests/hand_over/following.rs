@@ -1,0 +1,192 @@
+//! One process follows the next: what it gets, and what becomes of the one before.
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::UdpSocket;
+use std::os::unix::net::UnixStream;
+use std::time::Duration;
+
+use rotor_core::Exit;
+use rotor_core::hand_over::HandOverErrorKind as Kind;
+use rotor_core::net::ListenOptions;
+
+use crate::rig::{ANY, PATIENCE, Place, SLOW, at, greeting, is_refused, make, start, until};
+
+#[test]
+fn a_successor_gets_the_listeners_and_the_one_before_drains() {
+    let place = Place::new("follows");
+    let mut processes = vec![start(&place, 2, "0")];
+    let address = processes[0].address;
+    for (number, (loops, word)) in [(1, "1"), (4, "2"), (3, "3"), (2, "4")].into_iter().enumerate()
+    {
+        let next = start(&place, loops, word);
+        assert_eq!(next.address, address, "the same port, which the system chose once");
+        processes.remove(0).has_left();
+        for _ in 0..40 {
+            assert_eq!(greeting(address), word, "hand-over {number}");
+        }
+        processes.push(next);
+    }
+    processes.remove(0).end();
+}
+
+#[test]
+fn a_successor_that_dies_before_it_is_ready_costs_nothing() {
+    let place = Place::new("dies");
+    let first = start(&place, 1, "1");
+    for _ in 0..3 {
+        let hand_over = at(&place).expect("it is answered");
+        assert!(hand_over.has_predecessor());
+        drop(hand_over);
+        assert_eq!(greeting(first.address), "1");
+    }
+    let second = start(&place, 1, "2");
+    first.has_left();
+    second.end();
+}
+
+#[test]
+fn of_two_that_start_at_once_where_none_runs_one_is_sent_away() {
+    let place = Place::new("both");
+    let mut one = at(&place).expect("nobody is there");
+    let error = at(&place).expect_err("the other one is at it");
+    assert!(matches!(error.kind(), Kind::Busy), "{error}");
+    let first = make(&mut one, 1, "1");
+    one.ready(first.group.handle(), PATIENCE).expect("it serves");
+    let second = start(&place, 1, "2");
+    first.has_left();
+    second.end();
+}
+
+#[test]
+fn one_that_is_not_ready_in_time_is_given_up_and_told_so() {
+    let place = Place::new("hangs");
+    let mut hand_over = at(&place).expect("nobody is there").ready_within(Duration::from_millis(1));
+    let first = make(&mut hand_over, 1, "1");
+    hand_over.ready(first.group.handle(), PATIENCE).expect("it serves");
+    let mut slow = at(&place).expect("it is answered");
+    let late = make(&mut slow, 1, "late");
+    until("the slow one is given up", || match at(&place) {
+        Ok(_) => true,
+        Err(error) => {
+            assert!(matches!(error.kind(), Kind::Busy), "{error}");
+            false
+        }
+    });
+    let error = slow.ready(late.group.handle(), PATIENCE).expect_err("it is too late");
+    assert!(matches!(error.kind(), Kind::Late), "{error}");
+    late.end();
+    assert_eq!(greeting(first.address), "1");
+    first.end();
+}
+
+#[test]
+fn of_two_that_come_at_once_one_is_sent_away() {
+    let place = Place::new("two");
+    let first = start(&place, 1, "1");
+    let mut one = at(&place).expect("it is answered");
+    let error = at(&place).expect_err("the other one is at it");
+    assert!(matches!(error.kind(), Kind::Busy));
+    let path = place.path();
+    let text = "another process is starting with these listeners: start one at a time";
+    assert_eq!(error.to_string(), format!("no hand-over at {}: {text}", path.display()));
+    let second = make(&mut one, 1, "2");
+    one.ready(second.group.handle(), PATIENCE).expect("it serves");
+    first.has_left();
+    assert_eq!(greeting(second.address), "2");
+    second.end();
+}
+
+#[test]
+fn an_end_by_another_reason_leaves_no_copies_behind() {
+    let place = Place::new("ends");
+    let first = start(&place, 2, "1");
+    let address = first.address;
+    first.end();
+    until("clients are refused", || is_refused(address));
+    until("the path is free", || !place.path().exists());
+    let second = start(&place, 1, "2");
+    second.end();
+}
+
+#[test]
+fn copies_are_closed_when_the_drain_begins_not_when_it_is_over() {
+    let place = Place::new("drains");
+    let first = start(&place, 2, SLOW);
+    first.group.handle().drain(PATIENCE * 100);
+    until("clients are refused", || is_refused(first.address));
+    first.group.handle().stop();
+    let still_drained = |exit: &std::io::Result<Exit>| matches!(exit, Ok(Exit::Stopped));
+    assert!(first.group.join().iter().all(still_drained));
+}
+
+#[test]
+fn a_successor_of_a_process_that_has_ended_meanwhile_serves() {
+    let place = Place::new("ended");
+    let first = start(&place, 1, "1");
+    let address = first.address;
+    let mut hand_over = at(&place).expect("it is answered");
+    let second = make(&mut hand_over, 1, "2");
+    first.end();
+    until("the path is free", || !place.path().exists());
+    hand_over.ready(second.group.handle(), PATIENCE).expect("it is the only one");
+    assert_eq!(greeting(address), "2");
+    assert!(place.path().exists());
+    second.end();
+}
+
+#[test]
+fn sockets_of_all_kinds_are_handed_over_by_their_names() {
+    let place = Place::new("kinds");
+    let unix_path = place.0.join("unix");
+    let options = ListenOptions::new();
+    let mut one = at(&place).expect("nobody is there");
+    let first = make(&mut one, 1, "1");
+    let _unix = one.unix("control", &unix_path, &options).expect("the path is free");
+    let udp = one.udp("names", ANY).expect("a port is free");
+    let gone = one.tcp("gone", ANY, &options, 1).expect("a port is free").local_address();
+    one.ready(first.group.handle(), PATIENCE).expect("it serves");
+
+    let mut two = at(&place).expect("it is answered");
+    let error = two.unix("web", &unix_path, &options).expect_err("it is none");
+    assert_eq!(error.kind(), ErrorKind::InvalidInput);
+    let text = "\"web\" is a TCP listener in the process before, and a Unix listener here";
+    assert_eq!(error.to_string(), text);
+    let second = make(&mut two, 1, "2");
+    let unix = two.unix("control", &unix_path, &options).expect("it was handed over");
+    let same = two.udp("names", ANY).expect("it was handed over");
+    assert_eq!(same.local_addr().expect("it is bound"), udp.local_addr().expect("it is bound"));
+    two.ready(second.group.handle(), PATIENCE).expect("it serves");
+    first.has_left();
+
+    let mut client = UnixStream::connect(&unix_path).expect("it listens");
+    client.write_all(b"hi").expect("there is room");
+    drop(client);
+    let mut text = String::new();
+    unix.accept().expect("one waits").0.read_to_string(&mut text).expect("it is text");
+    assert_eq!(text, "hi");
+    drop(udp);
+    let client = UdpSocket::bind(ANY).expect("a port is free");
+    client.send_to(b"who?", same.local_addr().expect("it is bound")).expect("it is sent");
+    let mut datagram = [0; 9];
+    assert_eq!(same.recv(&mut datagram).expect("it comes"), 4);
+    until("who is not asked for is closed", || is_refused(gone));
+    second.end();
+}
+
+#[test]
+fn names_are_checked() {
+    let place = Place::new("names");
+    let mut hand_over = at(&place).expect("nobody is there");
+    let options = ListenOptions::new();
+    hand_over.udp("a", ANY).expect("a port is free");
+    for (name, words) in [
+        ("a", "was asked for before"),
+        ("", "is to have 1 to 255 bytes"),
+        (&"x".repeat(256), "is to have 1 to 255 bytes"),
+    ] {
+        let error = hand_over.tcp(name, ANY, &options, 1).expect_err("it is no name");
+        assert_eq!(error.kind(), ErrorKind::InvalidInput);
+        assert!(error.to_string().contains(words), "{error}");
+    }
+    hand_over.udp(&"x".repeat(255), ANY).expect("it is as long as may be");
+}

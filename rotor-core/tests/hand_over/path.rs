@@ -1,0 +1,164 @@
+//! The path: who has it, who takes it, and what else may lie there.
+
+use std::fs;
+use std::io::{Read, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::{UnixListener, UnixStream};
+
+use rotor_core::hand_over::{HandOver, HandOverErrorKind as Kind};
+
+use crate::rig::{PATIENCE, Place, at, greeting, is_refused, make, start, until};
+
+#[test]
+fn the_socket_at_the_path_is_for_its_user_alone() {
+    let place = Place::new("mode");
+    let first = start(&place, 1, "1");
+    let mode = fs::metadata(place.path()).expect("it is there").permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    assert_eq!(fs::read_dir(&place.0).expect("it is there").count(), 1, "nothing is left beside");
+    first.end();
+}
+
+/// A successor by hand: it has the listeners, has said that it is ready, and was told to go on.
+fn told_to_go(place: &Place) -> UnixStream {
+    let mut peer = UnixStream::connect(place.path()).expect("it listens");
+    let mut byte = [0];
+    while byte != *b"." {
+        peer.read_exact(&mut byte).expect("the list comes whole");
+    }
+    peer.write_all(b"R").expect("there is room");
+    peer.read_exact(&mut byte).expect("it is answered");
+    assert_eq!(byte, *b"G");
+    peer
+}
+
+#[test]
+fn a_successor_that_never_takes_the_path_is_not_believed() {
+    let place = Place::new("untaken");
+    let first = start(&place, 1, "1");
+    for _ in 0..3 {
+        drop(told_to_go(&place));
+        // Answered by the thread that is to have seen the end by then.
+        drop(at(&place).expect("it is answered"));
+        assert_eq!(greeting(first.address), "1");
+    }
+    let second = start(&place, 1, "2");
+    first.has_left();
+    second.end();
+}
+
+#[test]
+fn a_successor_that_dies_with_the_path_leaves_it_to_the_one_before() {
+    let place = Place::new("retaken");
+    let first = start(&place, 1, "1");
+    let peer = told_to_go(&place);
+    let theirs = place.0.join("theirs");
+    drop(UnixListener::bind(&theirs).expect("the path is free"));
+    fs::rename(&theirs, place.path()).expect("it is ours");
+    drop(peer);
+    until("the path is taken back", || UnixStream::connect(place.path()).is_ok());
+    let second = start(&place, 1, "2");
+    first.has_left();
+    second.end();
+}
+
+#[test]
+fn a_successor_that_cannot_take_the_path_leaves_the_one_before_as_it_is() {
+    let place = Place::new("cannot");
+    let first = start(&place, 1, "1");
+    let mut hand_over = at(&place).expect("it is answered");
+    let second = make(&mut hand_over, 1, "2");
+    fs::remove_file(place.path()).expect("it is there");
+    fs::create_dir(place.path()).expect("there is room");
+    let error = hand_over.ready(second.group.handle(), PATIENCE).expect_err("it is a directory");
+    assert!(matches!(error.kind(), Kind::Refused { .. }), "{error}");
+    second.end();
+    assert_eq!(greeting(first.address), "1");
+    assert_eq!(fs::read_dir(&place.0).expect("it is there").count(), 1, "nothing is left beside");
+    first.end();
+}
+
+#[test]
+fn one_that_is_alone_and_cannot_take_the_path_is_told_so() {
+    let place = Place::new("alone");
+    let first = start(&place, 1, "1");
+    let mut hand_over = at(&place).expect("it is answered");
+    let second = make(&mut hand_over, 1, "2");
+    first.end();
+    until("the path is free", || !place.path().exists());
+    fs::create_dir(place.path()).expect("there is room");
+    let error = hand_over.ready(second.group.handle(), PATIENCE).expect_err("it is a directory");
+    assert!(matches!(error.kind(), Kind::NoPath(_)), "{error}");
+    assert_eq!(greeting(second.address), "2");
+    second.end();
+}
+
+#[test]
+fn one_that_gives_up_is_in_nobodys_way() {
+    let place = Place::new("gives-up");
+    drop(at(&place).expect("nobody is there"));
+    assert_eq!(fs::read_dir(&place.0).expect("it is there").count(), 0, "nothing is left");
+    // As a process leaves it that was killed.
+    fs::write(place.0.join("hand-over.lock"), "").expect("there is room");
+    let first = start(&place, 1, "1");
+    assert_eq!(fs::read_dir(&place.0).expect("it is there").count(), 1, "only the socket");
+    first.end();
+}
+
+#[test]
+fn the_path_of_another_process_is_not_taken_at_the_last_moment() {
+    let place = Place::new("last");
+    let mut late = at(&place).expect("nobody is there");
+    let _other = UnixListener::bind(place.path()).expect("the path is free");
+    let process = make(&mut late, 1, "late");
+    let error = late.ready(process.group.handle(), PATIENCE).expect_err("another one is there");
+    assert!(matches!(error.kind(), Kind::Busy), "{error}");
+    process.end();
+}
+
+#[test]
+fn one_that_ends_leaves_the_path_to_who_has_it_now() {
+    let place = Place::new("not-its");
+    let first = start(&place, 1, "1");
+    fs::remove_file(place.path()).expect("it is there");
+    let second = start(&place, 1, "2");
+    let address = first.address;
+    first.end();
+    until("the first one has closed its copies", || is_refused(address));
+    assert!(at(&place).expect("it is answered").has_predecessor());
+    second.end();
+}
+
+#[test]
+fn the_socket_of_a_process_that_was_killed_is_in_nobodys_way() {
+    let place = Place::new("stale");
+    drop(UnixListener::bind(place.path()).expect("the path is free"));
+    let first = start(&place, 1, "1");
+    let second = start(&place, 1, "2");
+    first.has_left();
+    second.end();
+}
+
+#[test]
+fn what_is_no_socket_is_left_alone() {
+    let place = Place::new("file");
+    fs::write(place.path(), "precious").expect("there is room");
+    let error = at(&place).expect_err("it is a file");
+    assert!(matches!(error.kind(), Kind::NotASocket));
+    assert!(error.to_string().ends_with("remove it, or choose another"), "{error}");
+    assert_eq!(fs::read(place.path()).expect("it is there"), b"precious");
+}
+
+#[test]
+fn a_directory_that_is_not_there_is_missed_at_once() {
+    let place = Place::new("nowhere");
+    let error = HandOver::at(place.0.join("no/hand-over")).expect_err("there is no directory");
+    assert!(error.to_string().contains("cannot find its directory: No such file"), "{error}");
+}
+
+#[test]
+fn a_path_that_is_too_long_is_said_to_be() {
+    let place = Place::new("long");
+    let error = HandOver::at(place.0.join("x".repeat(100))).expect_err("it does not fit");
+    assert!(matches!(error.kind(), Kind::PathTooLong { max: 96, .. }), "{error}");
+}

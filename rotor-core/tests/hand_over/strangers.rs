@@ -1,0 +1,119 @@
+//! Who is no process of ours: it talks nonsense, or is another user's.
+
+use std::fs;
+use std::io::{ErrorKind, Read, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::Path;
+use std::thread;
+
+use rotor_core::hand_over::{HandOver, HandOverError, HandOverErrorKind as Kind};
+
+use crate::rig::{PATIENCE, Place, at, greeting, make, start, until};
+
+#[test]
+fn who_talks_nonsense_is_sent_away_and_all_goes_on() {
+    let place = Place::new("nonsense");
+    let first = start(&place, 1, "1");
+    for nonsense in [&b"GET / HTTP/1.1\r\n\r\n"[..], b"\0", b"r"] {
+        let mut stranger = UnixStream::connect(place.path()).expect("it listens");
+        stranger.write_all(nonsense).expect("there is room");
+        let mut told = Vec::new();
+        // A copy of the list, and then the end; a reset where not all was read.
+        let _reset = stranger.read_to_end(&mut told);
+        assert_eq!(greeting(first.address), "1");
+    }
+    let second = start(&place, 1, "2");
+    first.has_left();
+    second.end();
+}
+
+/// A process at the path that says just this, and closes.
+fn impostor(place: &Place, says: &[u8]) -> HandOverError {
+    let _none = fs::remove_file(place.path());
+    let listener = UnixListener::bind(place.path()).expect("the path is free");
+    let says = says.to_owned();
+    let speaker = thread::spawn(move || {
+        let (mut peer, _) = listener.accept().expect("somebody asks");
+        let _gone = peer.write_all(&says);
+    });
+    let error = at(place).expect_err("it is no predecessor");
+    speaker.join().expect("it does not panic");
+    error
+}
+
+#[test]
+fn a_predecessor_that_talks_nonsense_is_not_believed() {
+    let place = Place::new("impostor");
+    for (says, words) in [
+        (&b"HTTP/1.1 400 Bad Request\r\n\r\n"[..], "it greets otherwise"),
+        (b"rotorHO2+.", "it greets otherwise"),
+        (b"rotorHO1?", "it greets otherwise"),
+        (b"rotorHO1+x\x01a.", "what is no kind of socket"),
+        (b"rotorHO1+t\x01a.", "a name came without its socket"),
+    ] {
+        let error = impostor(&place, says);
+        assert!(matches!(error.kind(), Kind::Nonsense(_)), "{says:?}: {error}");
+        assert!(error.to_string().contains(words), "{says:?}: {error}");
+    }
+    let whole = b"rotorHO1+";
+    for cut in 0..=whole.len() {
+        let error = impostor(&place, &whole[..cut]);
+        assert!(matches!(error.kind(), Kind::Gone), "{cut}: {error}");
+    }
+}
+
+/// Tells the test program that it is the process of another user, and where.
+const OTHER: &str = "ROTOR_TEST_HAND_OVER";
+
+#[test]
+fn a_process_of_another_user_is_not_spoken_to() {
+    use std::os::unix::process::CommandExt;
+    use std::process::{Command, Stdio};
+    if let Some(path) = std::env::var_os(OTHER) {
+        return be_the_other(Path::new(&path));
+    }
+    let place = Place::new("user");
+    let everybody = fs::Permissions::from_mode(0o777);
+    fs::set_permissions(&place.0, everybody).expect("it is ours");
+    let first = start(&place, 1, "1");
+    let mut command = Command::new(std::env::current_exe().expect("it has a path"));
+    command
+        .args(["--exact", "strangers::a_process_of_another_user_is_not_spoken_to", "--nocapture"])
+        .env(OTHER, place.0.join("theirs"))
+        .uid(65_534)
+        .gid(65_534)
+        .current_dir("/")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped());
+    // Only root may start one, and only where that user may run this file.
+    let Ok(mut other) = command.spawn() else {
+        eprintln!("not tested: this user may not start a process of another one");
+        return first.end();
+    };
+    until("the other one listens", || {
+        place.0.join("theirs").exists() || other.try_wait().is_ok_and(|ended| ended.is_some())
+    });
+    if place.0.join("theirs").exists() {
+        let error = HandOver::at(place.0.join("theirs")).expect_err("it is another user's");
+        assert!(matches!(error.kind(), Kind::OtherUser { theirs: 65_534, .. }), "{error}");
+    }
+    drop(other.stdin.take());
+    let output = other.wait_with_output().expect("it ends");
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && said.contains("1 passed"), "{said}");
+    assert_eq!(greeting(first.address), "1");
+    first.end();
+}
+
+/// Tries to take the listeners of a process that is not its user's, then offers its own.
+fn be_the_other(path: &Path) {
+    let error = HandOver::at(path.with_file_name("hand-over")).expect_err("it is another user's");
+    let Kind::Refused { cause, .. } = error.kind() else { panic!("{error}") };
+    assert_eq!(cause.kind(), ErrorKind::PermissionDenied);
+    let mut hand_over = HandOver::at(path).expect("nobody is there");
+    let process = make(&mut hand_over, 1, "theirs");
+    hand_over.ready(process.group.handle(), PATIENCE).expect("it serves");
+    std::io::stdin().read_to_end(&mut Vec::new()).expect("it is closed");
+    process.end();
+}
