@@ -6,8 +6,10 @@ mod draining;
 mod global;
 mod jobs;
 mod lent;
+mod parts;
 mod run_at;
 mod slots;
+mod waking;
 
 use std::fmt;
 use std::io;
@@ -25,7 +27,6 @@ use crate::backend::{BackendHandle, Source};
 use crate::environment::Environment;
 use crate::event_set::Interest;
 use crate::guard::Panicked;
-use crate::notifier::Notifier;
 use crate::time::Time;
 use crate::token::Token;
 
@@ -184,57 +185,12 @@ impl<'a, C> Scope<'a, C> {
         self.backend().note(self.token(), what);
     }
 
-    /// A handle that wakes this machine (or this part of it) from anywhere.
-    ///
-    /// Woken by itself in a handler, a machine hears of it in the next turn, behind the others;
-    /// woken in [`create`](crate::Machine::create), in the same turn.
-    pub fn notifier(&self) -> Notifier {
-        Notifier::new(self.environment.wakes.clone(), self.token, self.part)
-    }
-
-    /// Wakes this machine (or this part of it) as its own [notifier](Scope::notifier) would, for
-    /// less: a machine that has more to do than one event is worth, and lets the others go first.
-    ///
-    /// Called in a handler, `wakeup` comes in the next turn, once, however often this was called
-    /// and whoever else has woken the machine meanwhile; after an answer of
-    /// [`spawn`](crate::Response::spawn), when it has heard of its spawn. Called in
-    /// [`create`](crate::Machine::create), it comes in the same turn, in line. A handler that
-    /// panics or ends the machine takes it back; one that panics under [`guard`](Scope::guard) does
-    /// not.
-    ///
-    /// It is a plain write, where a notifier takes five atomic steps; in `create` it takes three of
-    /// them, and for a part all.
-    ///
-    /// A machine that has more to do with its *socket* answers
-    /// [`again`](crate::Response::again): the loop looks at the others' sockets first.
-    #[doc(alias = "yield_now")]
-    #[doc(alias = "wake_by_ref")]
-    #[inline]
-    pub fn wake_self(&self) {
-        if self.part != 0 {
-            self.wake_own_part();
-        } else if let Some(hand) = self.context.other_hand() {
-            if !hand.note_woke_itself() {
-                self.wake_own_part();
-            }
-        } else {
-            self.environment.note_woke_itself();
-        }
-    }
-
     /// Reads the clock, and sets the loop's time, unless that is another thread's.
     fn refresh_now(&self) -> Time {
         match self.context.other_hand() {
             Some(hand) => hand.refresh_now().unwrap_or_else(|| self.environment.handle.now()),
             None => self.environment.refresh_now(),
         }
-    }
-
-    /// By a notifier, since the number of the part travels in its channel. Not inlined, so that the
-    /// usual way is.
-    #[cold]
-    fn wake_own_part(&self) {
-        self.notifier().wakeup();
     }
 
     /// Asks the loop to stop after this turn, wherever its machines are; they are dropped with the
@@ -244,60 +200,6 @@ impl<'a, C> Scope<'a, C> {
     /// [`ExitPolicy::Never`](crate::ExitPolicy::Never) it is logged and ignored.
     pub fn stop_loop(&self) {
         self.environment.stop.store(true, SeqCst);
-    }
-
-    /// The context and, beside it, a scope that can do all else.
-    ///
-    /// `scope.members.insert(scope.token(), ..)` does not compile (E0502): `members` is reached
-    /// through the scope, which is borrowed until the call. What can be copied is asked for before;
-    /// for the rest there are two borrows here:
-    ///
-    /// ```
-    /// # use rotor_core::{Notifier, Scope, Token};
-    /// # use std::collections::BTreeMap;
-    /// # struct Room { members: BTreeMap<Token, Notifier>, names: BTreeMap<Token, u32> }
-    /// # fn join(scope: &mut Scope<'_, Room>) {
-    /// let token = scope.token();
-    /// scope.names.insert(token, 1);
-    ///
-    /// let (room, scope) = scope.split();
-    /// room.members.insert(scope.token(), scope.notifier());
-    /// # }
-    /// ```
-    pub fn split(&mut self) -> (&mut C, EarlyScope<'_>) {
-        // No allocation: the box of a type without size.
-        let nothing = Box::leak(Box::new(NoContext));
-        let is_others = self.context.other_hand().is_some();
-        let early = Scope {
-            context: if is_others { Lent::split_off(nothing) } else { Lent::own(nothing) },
-            environment: self.environment,
-            token: self.token,
-            part: self.part,
-            woken: self.woken,
-        };
-        (self.context.get_mut(), early)
-    }
-
-    /// The same scope for a part of this machine: notifiers, ports, mailboxes and waits for a slot
-    /// that are made there wake the machine under that part's number
-    /// ([`woken_parts`](Scope::woken_parts)).
-    ///
-    /// For a layer that runs children of its own, as the streams of a multiplexed connection; 0 is
-    /// the machine itself.
-    pub fn part(&mut self, part: u32) -> Scope<'_, C> {
-        Scope {
-            context: self.context.reborrow(),
-            environment: self.environment,
-            token: self.token,
-            part,
-            woken: self.woken,
-        }
-    }
-
-    /// In `wakeup`: the parts that were woken, in ascending order, each once; 0 for the machine
-    /// itself. Elsewhere: none.
-    pub fn woken_parts(&self) -> impl Iterator<Item = u32> + use<'a, C> {
-        self.woken.whole.then_some(0).into_iter().chain(self.woken.parts.iter().copied())
     }
 
     /// Runs a part of the handler and turns a panic in it into an error: for a layer that keeps its

@@ -1,0 +1,60 @@
+//! Parts: of the scope, beside the context; and of the machine, each with a scope of its own.
+
+use super::lent::Lent;
+use super::{EarlyScope, NoContext, Scope};
+
+impl<'a, C> Scope<'a, C> {
+    /// The context and, beside it, a scope that can do all else.
+    ///
+    /// `scope.members.insert(scope.token(), ..)` does not compile (E0502): `members` is reached
+    /// through the scope, which is borrowed until the call. What can be copied is asked for before;
+    /// for the rest there are two borrows here:
+    ///
+    /// ```
+    /// # use rotor_core::{Notifier, Scope, Token};
+    /// # use std::collections::BTreeMap;
+    /// # struct Room { members: BTreeMap<Token, Notifier>, names: BTreeMap<Token, u32> }
+    /// # fn join(scope: &mut Scope<'_, Room>) {
+    /// let token = scope.token();
+    /// scope.names.insert(token, 1);
+    ///
+    /// let (room, scope) = scope.split();
+    /// room.members.insert(scope.token(), scope.notifier());
+    /// # }
+    /// ```
+    pub fn split(&mut self) -> (&mut C, EarlyScope<'_>) {
+        // No allocation: the box of a type without size.
+        let nothing = Box::leak(Box::new(NoContext));
+        let is_others = self.context.other_hand().is_some();
+        let early = Scope {
+            context: if is_others { Lent::split_off(nothing) } else { Lent::own(nothing) },
+            environment: self.environment,
+            token: self.token,
+            part: self.part,
+            woken: self.woken,
+        };
+        (self.context.get_mut(), early)
+    }
+
+    /// The same scope for a part of this machine: notifiers, ports, mailboxes and waits for a slot
+    /// that are made there wake the machine under that part's number
+    /// ([`woken_parts`](Scope::woken_parts)).
+    ///
+    /// For a layer that runs children of its own, as the streams of a multiplexed connection; 0 is
+    /// the machine itself.
+    pub fn part(&mut self, part: u32) -> Scope<'_, C> {
+        Scope {
+            context: self.context.reborrow(),
+            environment: self.environment,
+            token: self.token,
+            part,
+            woken: self.woken,
+        }
+    }
+
+    /// In `wakeup`: the parts that were woken, in ascending order, each once; 0 for the machine
+    /// itself. Elsewhere: none.
+    pub fn woken_parts(&self) -> impl Iterator<Item = u32> + use<'a, C> {
+        self.woken.whole.then_some(0).into_iter().chain(self.woken.parts.iter().copied())
+    }
+}
