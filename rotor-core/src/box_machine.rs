@@ -1,8 +1,8 @@
 //! A boxed machine of any type: for plug-ins, and where the types of a loop are not known when it
 //! is compiled.
 
-use std::any::type_name;
 use std::fmt;
+use std::mem;
 
 use crate::description::Description;
 use crate::event::{Event, InPlace};
@@ -47,7 +47,7 @@ pub struct BoxSeed<C> {
 impl<C: 'static> BoxMachine<C> {
     /// Boxes a machine.
     pub fn new<M: Machine<Context = C> + 'static>(machine: M) -> BoxMachine<C> {
-        BoxMachine { machine: Box::new(Holder(Some(machine))) }
+        BoxMachine { machine: Box::new(Holder::Here(machine)) }
     }
 }
 
@@ -76,7 +76,11 @@ impl<C: 'static> BoxSeed<C> {
 
 /// A machine in a box that outlives its handlers: it is taken out for each call and put back with
 /// the response.
-struct Holder<M>(Option<M>);
+enum Holder<M> {
+    Here(M),
+    /// With its handler, or gone: what it was called, since it may be asked after a panic.
+    Away(&'static str),
+}
 
 /// A handler's response without the machine, which is back in its box.
 type Answered<C> = Response<(), BoxSeed<C>>;
@@ -103,7 +107,7 @@ impl<C: 'static, M: Machine<Context = C> + 'static> AnySeed<C> for SeedOf<M> {
 impl<C: 'static, M: Machine<Context = C> + 'static> AnyMachine<C> for Holder<M> {
     fn handle(&mut self, event: Event<BoxSeed<C>>, scope: &mut Scope<'_, C>) -> Answered<C> {
         // Empty only after a response that ended the machine, and then nobody calls any more.
-        let Some(machine) = &mut self.0 else { return Response::done() };
+        let Holder::Here(machine) = self else { return Response::done() };
         let event = event.filter_map(|seed| seed.downcast::<M>().ok());
         let event = match machine.handle_in_place(event, scope) {
             InPlace::Handled(response) => return response.map(|()| (), BoxSeed::new::<M>),
@@ -111,22 +115,29 @@ impl<C: 'static, M: Machine<Context = C> + 'static> AnyMachine<C> for Holder<M> 
         };
         // By value, as `handle` wants it: one that answers `done` or panics leaves nothing in the
         // box.
-        let Some(machine) = self.0.take() else { return Response::done() };
-        machine.handle(event, scope).map(|machine| self.0 = Some(machine), BoxSeed::new::<M>)
+        let away = Holder::Away(machine.type_name());
+        let Holder::Here(machine) = mem::replace(self, away) else { return Response::done() };
+        machine.handle(event, scope).map(|machine| *self = Holder::Here(machine), BoxSeed::new::<M>)
     }
 
     fn idle(&self) -> Option<Idle> {
-        self.0.as_ref()?.idle()
+        match self {
+            Holder::Here(machine) => machine.idle(),
+            Holder::Away(_) => None,
+        }
     }
 
     fn describe(&self, to: &mut Description) {
-        if let Some(machine) = &self.0 {
+        if let Holder::Here(machine) = self {
             machine.describe(to);
         }
     }
 
     fn type_name(&self) -> &'static str {
-        self.0.as_ref().map_or(type_name::<M>(), Machine::type_name)
+        match self {
+            Holder::Here(machine) => machine.type_name(),
+            Holder::Away(name) => name,
+        }
     }
 }
 

@@ -296,6 +296,10 @@ pub trait Machine: Sized {
 
     /// What the machine is called in logs and statistics. Composed machines answer with the name of
     /// the part.
+    ///
+    /// Asked where somebody wants to know it; where the machine is called
+    /// [in place](Machine::handle_in_place), after a panic as well: a layer that has given its
+    /// machine to a handler by value still knows what it was called.
     fn type_name(&self) -> &'static str {
         type_name::<Self>()
     }

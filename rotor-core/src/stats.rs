@@ -292,6 +292,13 @@ impl Counters {
         &self.cells.times
     }
 
+    /// Whether the handlers of this turn are timed as a sample of all: those of one turn in so many,
+    /// a power of two, less one.
+    #[inline]
+    pub(crate) fn is_sampled(&self, mask: u64) -> bool {
+        self.stats.turns & mask == 0
+    }
+
     /// Notes a handler of those that are timed; `all` says that each of them is.
     pub(crate) fn handler_took(&mut self, time: Duration, machine: &'static str, all: bool) {
         self.cells.times.handler_took(machine, time);

@@ -124,8 +124,21 @@ impl<M: Machine> Scheduler<M> {
         self.settle(environment, token, state, deadline);
     }
 
-    /// The same for a machine that has just been made. One that was woken in `create` has had no
-    /// call of its own yet, so that wake-up need not wait for the next turn: it stays in line.
+    /// The same for a machine that was called in place, out of its slot.
+    #[inline(always)]
+    pub(super) fn put_back(
+        &mut self,
+        environment: &AnyEnvironment,
+        token: Token,
+        lifted: Lifted<M>,
+        deadline: Deadline,
+    ) {
+        let state = self.slots.put_back(token, lifted);
+        self.settle(environment, token, state, deadline);
+    }
+
+    /// Puts a machine that has just been made into its slot. One that was woken in `create` has had
+    /// no call of its own yet, so that wake-up need not wait for the next turn: it stays in line.
     #[inline(always)]
     pub(super) fn keep_new(&mut self, now: Time, token: Token, machine: M, deadline: Deadline) {
         let state = self.slots.put(token, machine);
@@ -148,29 +161,9 @@ impl<M: Machine> Scheduler<M> {
         }
     }
 
-    /// The same for a machine that was called in its slot.
+    /// The machine is back in its slot, or was called there: what came for it meanwhile is queued.
     #[inline(always)]
-    pub(super) fn stay(&mut self, environment: &AnyEnvironment, token: Token, deadline: Deadline) {
-        let state = self.slots.called(token);
-        self.settle(environment, token, state, deadline);
-    }
-
-    /// The same for a machine that was called in place, out of its slot.
-    #[inline(always)]
-    pub(super) fn put_back(
-        &mut self,
-        environment: &AnyEnvironment,
-        token: Token,
-        lifted: Lifted<M>,
-        deadline: Deadline,
-    ) {
-        let state = self.slots.put_back(token, lifted);
-        self.settle(environment, token, state, deadline);
-    }
-
-    /// The machine is back in its slot: what came for it meanwhile is queued.
-    #[inline(always)]
-    fn settle(
+    pub(super) fn settle(
         &mut self,
         environment: &AnyEnvironment,
         token: Token,
@@ -360,7 +353,8 @@ mod tests {
         let token = scheduler.slots_mut().reserve().expect("a slot");
         scheduler.keep(&environment, token, Plain, Deadline::Never);
         assert!(next(&mut scheduler).is_none());
-        let lifted = scheduler.slots_mut().lift(token);
+        let mut lifted = Lifted::nothing();
+        assert!(scheduler.slots_mut().lift(token, &mut lifted, |_| true));
         scheduler.pend(token, Calls::DRAINING);
         scheduler.put_back(&environment, token, lifted, Deadline::Keep);
         assert!(scheduler.check(|_| false).is_ok() && scheduler.is_call_pending(token));

@@ -1,12 +1,13 @@
 //! `Compose2`, `rotor_compose!` and `BoxMachine` forward every event, and defaults change nothing.
 
 use std::any::type_name;
+use std::sync::mpsc;
 use std::time::Duration;
 
 use rotor_core::{
     BoxMachine, BoxSeed, Compose2, Config, Cursor, Description, Event, EventSet, ExitPolicy, Idle,
-    InPlace, LoopInstance, Machine, Response, Room, Scope, SpawnError, Time, Verdict,
-    rotor_compose,
+    InPlace, Infallible, LoopInstance, Machine, MachineFailure, Response, Room, Scope, SpawnError,
+    Time, Verdict, rotor_compose,
 };
 
 use crate::manual::{Manual, settle};
@@ -468,4 +469,39 @@ fn machines_are_called_by_their_type_unless_they_say_otherwise() {
     assert_eq!(BoxMachine::<()>::new(Plain).type_name(), type_name::<Plain>());
     let both: Compose2<Plain, BoxMachine<()>> = Compose2::A(Plain);
     assert_eq!(both.type_name(), type_name::<Plain>());
+}
+
+/// Panics in its handler, or fails.
+struct Fails {
+    panics: bool,
+}
+
+impl Machine for Fails {
+    type Context = ();
+    type Seed = Infallible;
+
+    fn ready(self, _: EventSet, _: &mut Scope<'_, ()>) -> Response<Self, Infallible> {
+        assert!(!self.panics, "in a handler");
+        Response::error("it has failed")
+    }
+}
+
+/// The composed machine is with its handler by then, and the box is empty.
+#[test]
+fn a_part_that_panics_or_fails_is_reported_by_its_own_name_out_of_a_box_too() {
+    let (tell, reported) = mpsc::channel();
+    let observed = move |failure: &MachineFailure<'_>| {
+        tell.send(failure.machine.to_string()).expect("the test waits");
+    };
+    let config = Config::new().exit(ExitPolicy::OnRequest).observer(observed);
+    for panics in [true, false] {
+        let part = || Compose2::<Plain, Fails>::B(Fails { panics });
+        let manual = Manual::new();
+        let mut bare = manual.start(&config, (), |_| Response::again(part()));
+        settle(&mut bare);
+        let mut boxed = manual.start(&config, (), |_| Response::again(BoxMachine::new(part())));
+        settle(&mut boxed);
+        let names: Vec<_> = reported.try_iter().collect();
+        assert_eq!(names, [type_name::<Fails>(); 2], "panics: {panics}");
+    }
 }

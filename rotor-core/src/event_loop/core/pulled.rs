@@ -204,7 +204,7 @@ impl<M: Machine, B: Backend> Core<M, B> {
                 },
                 Step::Runnable => match dispatch.queue().next_runnable() {
                     Some(token) => {
-                        let pending = dispatch.pending(refs, token);
+                        let pending = dispatch.next_pending(refs, token);
                         progress.resumes(token, pending, |pending| {
                             dispatch.pending_call(refs, lifted, terms, token, pending)
                         })
@@ -218,7 +218,7 @@ impl<M: Machine, B: Backend> Core<M, B> {
                 Step::Woken => match dispatch.queue().next_woken() {
                     Some(NextWoken::Slot(index)) => dispatch.wake_call(refs, lifted, terms, index),
                     Some(NextWoken::Fresh(token)) => {
-                        let pending = dispatch.pending(refs, token);
+                        let pending = dispatch.next_pending(refs, token);
                         progress.resumes(token, pending, |pending| {
                             dispatch.pending_call(refs, lifted, terms, token, pending)
                         })

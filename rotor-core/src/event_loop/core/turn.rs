@@ -120,8 +120,8 @@ impl<M: Machine, B: Backend> Core<M, B> {
         let counters = self.dispatch.counters();
         counters.stats.turns += 1;
         counters.times().turn_begins(begun);
-        self.config.notes_calls =
-            self.config.notes_all_calls | self.dispatch.is_sampled(&self.config);
+        let is_sampled = counters.is_sampled(self.config.sample_mask);
+        self.config.notes_calls = self.config.notes_all_calls | is_sampled;
         self.verdicts.begin_turn(self.config.scan_budget);
         let machines = self.dispatch.slots().len();
         let queue = self.dispatch.queue();

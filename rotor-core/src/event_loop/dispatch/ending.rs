@@ -1,7 +1,5 @@
 //! Machines that end without an answer: dropped between handlers, or gone with a panic.
 
-use std::any::type_name;
-
 use super::Dispatch;
 use super::failures::{Callee, report};
 use crate::config::{Config, OnPanic};
@@ -23,14 +21,13 @@ impl<M: Machine> Dispatch<M> {
     ) {
         let Some(machine) = self.scheduler.slots_mut().take(token) else { return };
         // Asked while it is there. It is code of the machine, as its drop is, and may panic.
-        let type_name = guard(|| machine.type_name()).unwrap_or_else(|_| type_name::<M>());
+        let callee = Callee::guarded(token, &machine);
         let dropped = guard(|| drop(machine));
         self.scheduler.end(environment, token);
         match dropped {
             Ok(()) => self.counters.stats.ended += 1,
             Err(panicked) => {
                 self.counters.stats.panicked += 1;
-                let callee = Callee { token, type_name };
                 report(config, callee, FailureCause::Panic(&panicked));
             }
         }

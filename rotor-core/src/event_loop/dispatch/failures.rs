@@ -4,6 +4,7 @@ use std::any::type_name;
 
 use crate::config::Config;
 use crate::guard::{guard, log_guarded};
+use crate::machine::Machine;
 use crate::machine_failure::{FailureCause, MachineFailure};
 use crate::token::Token;
 
@@ -15,8 +16,20 @@ pub(in crate::event_loop) struct Callee {
 }
 
 impl Callee {
-    /// Before the machine has said its name. It is asked for that, and may panic: then it has the
-    /// name of its type.
+    /// By the name that the machine says it has. That is code of its own, and may panic.
+    #[inline(always)]
+    pub(super) fn of<M: Machine>(token: Token, machine: &M) -> Callee {
+        Callee { token, type_name: machine.type_name() }
+    }
+
+    /// The same where that may not unwind: one whose name panics has that of its type.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn guarded<M: Machine>(token: Token, machine: &M) -> Callee {
+        guard(|| Callee::of(token, machine)).unwrap_or_else(|_| Callee::unnamed::<M>(token))
+    }
+
+    /// Before the machine has said its name.
     #[inline(always)]
     pub(super) fn unnamed<M>(token: Token) -> Callee {
         Callee { token, type_name: type_name::<M>() }

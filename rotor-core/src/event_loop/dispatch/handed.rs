@@ -3,17 +3,14 @@
 
 use std::cell::Cell;
 
-use super::failures::report;
 use super::terms::{Answered, Terms, What};
 use super::{Dispatch, Refs, trace, wakeup_calls};
 use crate::backend::Backend;
-use crate::event::Event;
 use crate::event_loop::run_queue::{Calls, Pending};
 use crate::event_loop::slots::Lifted;
 use crate::event_set::EventSet;
 use crate::guard::drop_guarded;
 use crate::machine::Machine;
-use crate::machine_failure::FailureCause;
 use crate::response::{Answer, Deadline, Response};
 use crate::time::Time;
 use crate::token::Token;
@@ -30,7 +27,7 @@ impl<M: Machine> Dispatch<M> {
         events: EventSet,
     ) -> bool {
         let slots = self.scheduler.slots_mut();
-        if !slots.lift_into(token, lifted, |state| !state.pending.has(Calls::READY)) {
+        if !slots.lift(token, lifted, |state| !state.pending.has(Calls::READY)) {
             self.ready_later(token, events);
             return false;
         }
@@ -70,7 +67,7 @@ impl<M: Machine> Dispatch<M> {
         if !whole && !self.scheduler.queue().parts().has(token) {
             return false;
         }
-        if !self.scheduler.slots_mut().lift_into(token, lifted, |_| true) {
+        if !self.scheduler.slots_mut().lift(token, lifted, |_| true) {
             self.pend_event(token, wakeup_calls(whole));
             return false;
         }
@@ -81,15 +78,6 @@ impl<M: Machine> Dispatch<M> {
         let is_begun = self.begin(refs, lifted, terms, token, What::Wakeup);
         terms.woken = Some(whole);
         is_begun
-    }
-
-    /// What is pending for a machine of the run queue, if it is there to be called.
-    pub(in crate::event_loop) fn pending<B: Backend>(
-        &mut self,
-        refs: &mut Refs<'_, M, B>,
-        token: Token,
-    ) -> Option<Pending> {
-        self.next_pending(refs, token)
     }
 
     /// The first of the calls that are pending for a machine, and takes that from `pending`.
@@ -122,7 +110,7 @@ impl<M: Machine> Dispatch<M> {
         token: Token,
     ) -> bool {
         let until = refs.environment.draining().unwrap_or_else(|| refs.environment.now());
-        if !self.scheduler.slots_mut().lift_into(token, lifted, |_| true) {
+        if !self.scheduler.slots_mut().lift(token, lifted, |_| true) {
             self.pend_event(token, Calls::DRAINING);
             return false;
         }
@@ -137,7 +125,7 @@ impl<M: Machine> Dispatch<M> {
         terms: &mut Terms<M>,
         token: Token,
     ) -> bool {
-        if !self.scheduler.slots_mut().lift_into(token, lifted, |_| true) {
+        if !self.scheduler.slots_mut().lift(token, lifted, |_| true) {
             self.time_out_later(refs.environment.now(), token);
             return false;
         }
@@ -159,9 +147,7 @@ impl<M: Machine> Dispatch<M> {
             self.drop_machine(refs.environment, refs.config, token);
             return false;
         }
-        let Some(machine) = self.scheduler.slots_mut().lift(token).into_machine() else {
-            return false;
-        };
+        let Some(machine) = self.scheduler.slots_mut().take(token) else { return false };
         let (callee, started) = self.begin_call(refs, token, &machine);
         *terms = Terms { callee, started: Cell::new(started), ..Terms::nothing() };
         self.answered(refs, lifted, terms, Answered::Whole(Response::spawn(machine, seed)))
@@ -189,7 +175,7 @@ impl<M: Machine> Dispatch<M> {
             terms.parts.clear();
         }
         terms.spawns = 0;
-        trace(callee, || terms.take_event());
+        trace(|| callee, || terms.take_event());
         true
     }
 }
@@ -220,8 +206,7 @@ impl<M: Machine> Dispatch<M> {
                 self.scheduler.keep(refs.environment, token, machine, deadline);
             }
             Answered::Whole(response) => {
-                let (answer, deadline) = response.into_parts();
-                if self.apply_rarer_answer(refs, lifted, terms, answer, deadline) {
+                if self.apply_rarer_answer(refs, lifted, terms, response) {
                     return true;
                 }
             }
@@ -263,10 +248,10 @@ impl<M: Machine> Dispatch<M> {
                 let deadline = deadline_after(is_late, refs.environment.now(), deadline);
                 self.scheduler.put_back(refs.environment, token, lifted.take(), deadline);
             }
-            Answered::Whole(response) => {
-                let (answer, deadline) = response.into_parts();
-                let deadline = deadline_after(is_late, refs.environment.now(), deadline);
-                if self.apply_rarer_answer(refs, lifted, terms, answer, deadline) {
+            Answered::Whole(mut response) => {
+                let now = refs.environment.now();
+                response.deadline = deadline_after(is_late, now, response.deadline);
+                if self.apply_rarer_answer(refs, lifted, terms, response) {
                     return true;
                 }
             }
@@ -282,49 +267,17 @@ impl<M: Machine> Dispatch<M> {
         refs: &mut Refs<'_, M, B>,
         lifted: &mut Lifted<M>,
         terms: &mut Terms<M>,
-        answer: Answer<M, M::Seed>,
-        deadline: Deadline,
+        response: Response<M, M::Seed>,
     ) -> bool {
-        let (callee, token) = (terms.callee, terms.callee.token);
-        self.scheduler.pend_if_it_woke_itself(refs.environment, token);
-        match answer {
-            Answer::Continue(machine) => {
-                self.scheduler.keep(refs.environment, token, machine, deadline);
-            }
-            Answer::Again(machine) => {
-                self.scheduler.keep(refs.environment, token, machine, deadline);
-                self.scheduler.call_again(token, terms.events);
-            }
-            Answer::Spawn(machine, seed) => {
-                self.scheduler.set_deadline(refs.environment.now(), token, deadline);
-                if terms.spawns == refs.config.spawns_per_event {
-                    self.scheduler.defer_spawn(refs.environment, token, machine, seed);
-                    return false;
-                }
-                let Refs { context, environment, backend, config } = refs;
-                self.clock.before_cheap_call(*backend, environment);
-                let made = self.create(context, environment, config, Some(token), seed);
-                let event = made.map_or_else(Event::SpawnError, |_| Event::Spawned);
-                trace(callee, || &event);
-                terms.what = What::SpawnAnswer;
-                terms.spawn_answer = Some(event);
-                terms.started.set(None);
-                terms.spawns += 1;
-                *lifted = Lifted::of(machine);
-                return true;
-            }
-            Answer::Done => {
-                self.counters.stats.ended += 1;
-                self.scheduler.end(refs.environment, token);
-            }
-            Answer::Error(error) => {
-                self.counters.stats.failed += 1;
-                self.scheduler.end(refs.environment, token);
-                report(refs.config, callee, FailureCause::Error(&error));
-                drop_guarded(error, "an error");
-            }
-        }
-        false
+        let Terms { callee, events, spawns, .. } = *terms;
+        let told = self.apply(refs, callee, events, spawns, response);
+        let Some((machine, event)) = told else { return false };
+        terms.what = What::SpawnAnswer;
+        terms.spawn_answer = Some(event);
+        terms.started.set(None);
+        terms.spawns += 1;
+        *lifted = Lifted::of(machine);
+        true
     }
 }
 

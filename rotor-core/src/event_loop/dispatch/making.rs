@@ -2,7 +2,7 @@
 
 use std::convert::Infallible;
 
-use super::{Callee, Dispatch, Refs, trace};
+use super::{Dispatch, Refs};
 use crate::backend::Backend;
 use crate::config::Config;
 use crate::event::Event;
@@ -102,24 +102,17 @@ impl<M: Machine> Dispatch<M> {
         Ok(token)
     }
 
-    /// Makes a machine for another one and tells it.
+    /// Makes a machine for another one. Returns what that is told.
     pub(super) fn spawn_for<B: Backend>(
         &mut self,
         refs: &mut Refs<'_, M, B>,
-        parent: Callee,
-        machine: M,
+        parent: Token,
         seed: M::Seed,
-    ) -> Response<M, M::Seed> {
+    ) -> Event<M::Seed> {
         let Refs { context, environment, config, .. } = refs;
         self.clock.before_cheap_call(refs.backend, environment);
-        let made = self.create(context, environment, config, Some(parent.token), seed);
-        let event = made.map_or_else(Event::SpawnError, |_| Event::Spawned);
-        trace(parent, || &event);
-        let mut scope =
-            Scope::<M::Context>::new(context, environment, parent.token, Woken::default());
-        let response = machine.handle(event, &mut scope);
-        self.scheduler.pend_if_it_woke_itself(refs.environment, parent.token);
-        response
+        let made = self.create(context, environment, config, Some(parent), seed);
+        made.map_or_else(Event::SpawnError, |_| Event::Spawned)
     }
 
     /// Goes on with a spawn of an earlier turn.
@@ -133,7 +126,7 @@ impl<M: Machine> Dispatch<M> {
         if pending.has(Calls::END) {
             return self.drop_machine(refs.environment, refs.config, token);
         }
-        if let Some(machine) = self.scheduler.slots_mut().lift(token).into_machine() {
+        if let Some(machine) = self.scheduler.slots_mut().take(token) {
             let (callee, started) = self.begin_call(refs, token, &machine);
             self.end_call(refs, callee, started, EventSet::EMPTY, Response::spawn(machine, seed));
         }

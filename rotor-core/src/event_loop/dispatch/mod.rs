@@ -42,10 +42,8 @@ use crate::event_set::EventSet;
 use crate::guard::{drop_guarded, log_guarded};
 use crate::machine::Machine;
 use crate::machine_failure::FailureCause;
-use crate::response::Response;
-use crate::response::{Answer, Deadline};
-use crate::scope::Scope;
-use crate::scope::{AnyEnvironment, Woken};
+use crate::response::{Answer, Response};
+use crate::scope::{AnyEnvironment, Scope, Woken};
 use crate::stats::{Counters, StatsHandle};
 use crate::time::Time;
 use crate::token::Token;
@@ -145,12 +143,6 @@ impl<M: Machine> Dispatch<M> {
         self.counters.handle()
     }
 
-    /// Whether the handlers of this turn are timed as a sample of all.
-    #[inline]
-    pub(super) fn is_sampled(&self, config: &Config) -> bool {
-        is_sampled(&self.counters, config)
-    }
-
     /// Why the loop is to end at once, if a panic says so.
     pub(super) fn stop_reason(&mut self) -> &mut Option<Exit> {
         &mut self.stop_reason
@@ -246,12 +238,14 @@ impl<M: Machine> Dispatch<M> {
             self.wakeup(refs, token, pending.has(Calls::WAKEUP_WHOLE));
         }
     }
-}
 
-impl<M: Machine> Dispatch<M> {
     /// Takes what is pending for a machine from the run queue, if it is there to be called.
     #[inline(always)]
-    fn next_pending<B>(&mut self, refs: &Refs<'_, M, B>, token: Token) -> Option<Pending> {
+    pub(super) fn next_pending<B>(
+        &mut self,
+        refs: &Refs<'_, M, B>,
+        token: Token,
+    ) -> Option<Pending> {
         if !self.away.is_empty() && self.hold_if_away(token) {
             return None;
         }
@@ -276,7 +270,8 @@ impl<M: Machine> Dispatch<M> {
     /// Hands an event to a machine that can be called, and applies its answer.
     ///
     /// A machine that can is called in its slot, and copied nowhere: no handler reaches the slots,
-    /// and one that panics has its machine dropped there.
+    /// and one that panics has its machine dropped there. Its name is asked where it is wanted: by
+    /// who watches, for an answer other than to go on, and for a panic while that unwinds.
     #[inline(always)]
     fn call<B: Backend>(
         &mut self,
@@ -287,29 +282,38 @@ impl<M: Machine> Dispatch<M> {
     ) {
         // `Again` repeats them.
         let events = if let Event::Ready(events) = event() { events } else { EventSet::EMPTY };
-        let Some(mut in_hand) = self.scheduler.slots_mut().callable(token) else { return };
-        let Some(machine) = in_hand.machine() else { return in_hand.let_go() };
-        // Before the call: a layer that has given its machine away does not know its name.
-        self.callee = Some(Callee::unnamed::<M>(token));
-        let callee = Callee { token, type_name: machine.type_name() };
-        self.callee = Some(callee);
-        let started = match refs.config.notes_calls {
-            true => note_call(refs, callee, self.pulse.as_mut(), &self.counters),
-            false => None,
+        let panics = |machine: &M| self.callee = Some(Callee::guarded(token, machine));
+        let Some(mut in_hand) = self.scheduler.slots_mut().callable(token, panics) else { return };
+        let Some(machine) = in_hand.machine() else {
+            in_hand.let_go();
+            return;
         };
-        trace(callee, &event);
+        let noted = refs.config.notes_calls.then(|| {
+            let callee = Callee::of(token, machine);
+            (callee, note_call(refs, callee, self.pulse.as_mut(), &self.counters))
+        });
+        trace(|| Callee::of(token, machine), &event);
         let scope = &mut Scope::new(refs.context, refs.environment, token, woken);
         let response = machine.handle_in_place(event(), scope);
         // What nearly all say: the machine stays where it is.
         if let InPlace::Handled(Response { answer: Answer::Continue(()), deadline }) = response {
-            in_hand.let_go();
+            let state = in_hand.let_go();
             // Nothing is in it: to drop it would be to look whether there is.
             std::mem::forget(response);
-            self.note_time(refs, callee, started);
-            self.callee = None;
-            return self.scheduler.stay(refs.environment, token, deadline);
+            if let Some((callee, started)) = noted {
+                self.callee = Some(callee);
+                self.note_time(refs, callee, started);
+                self.callee = None;
+            }
+            return self.scheduler.settle(refs.environment, token, state, deadline);
         }
+        let (callee, started) = noted.unwrap_or_else(|| match response {
+            InPlace::Declined(_) => (Callee::of(token, machine), None),
+            // It may have nothing left that has a name, and has answered: that counts.
+            InPlace::Handled(_) => (Callee::guarded(token, machine), None),
+        });
         let Some(machine) = in_hand.take() else { return };
+        self.callee = Some(callee);
         let response = match response {
             InPlace::Handled(response) => response.map(|()| machine, |seed| seed),
             InPlace::Declined(event) => machine.handle(event, scope),
@@ -326,7 +330,7 @@ impl<M: Machine> Dispatch<M> {
         machine: &M,
     ) -> (Callee, Option<Time>) {
         self.callee = Some(Callee::unnamed::<M>(token));
-        let callee = Callee { token, type_name: machine.type_name() };
+        let callee = Callee::of(token, machine);
         self.callee = Some(callee);
         let started = match refs.config.notes_calls {
             true => note_call(refs, callee, self.pulse.as_mut(), &self.counters),
@@ -358,12 +362,12 @@ impl<M: Machine> Dispatch<M> {
         if let Answer::Continue(machine) = response.answer {
             self.scheduler.keep(refs.environment, callee.token, machine, response.deadline);
         } else {
-            self.apply_rarer(refs, callee, events, response.into_parts());
+            self.apply_rarer(refs, callee, events, response);
         }
         self.callee = None;
     }
 
-    /// Applies any answer; those to a spawn, which another may follow.
+    /// Applies any answer; and those to spawns, each of which another may follow.
     ///
     /// Not inlined: `call` stays small where machines are called most.
     #[inline(never)]
@@ -372,50 +376,63 @@ impl<M: Machine> Dispatch<M> {
         refs: &mut Refs<'_, M, B>,
         callee: Callee,
         events: EventSet,
-        mut answer: (Answer<M, M::Seed>, Deadline),
+        mut response: Response<M, M::Seed>,
     ) {
+        let mut spawns = 0;
+        while let Some((machine, event)) = self.apply(refs, callee, events, spawns, response) {
+            spawns += 1;
+            let woken = Woken::default();
+            let scope = &mut Scope::new(refs.context, refs.environment, callee.token, woken);
+            response = machine.handle(event, scope);
+        }
+    }
+
+    /// Applies an answer. Returns the machine where it is to hear of its spawn now, and what.
+    fn apply<B: Backend>(
+        &mut self,
+        refs: &mut Refs<'_, M, B>,
+        callee: Callee,
+        events: EventSet,
+        spawns: u32,
+        Response { answer, deadline }: Response<M, M::Seed>,
+    ) -> Option<(M, Event<M::Seed>)> {
         let token = callee.token;
         // Before the answer is applied: that may make another machine, which has its own.
         self.scheduler.pend_if_it_woke_itself(refs.environment, token);
-        let mut spawns = 0;
-        loop {
-            let (machine, seed) = match answer {
-                (Answer::Continue(machine), deadline) => {
-                    return self.scheduler.keep(refs.environment, token, machine, deadline);
-                }
-                (Answer::Again(machine), deadline) => {
-                    self.scheduler.keep(refs.environment, token, machine, deadline);
-                    return self.scheduler.call_again(token, events);
-                }
-                (Answer::Spawn(machine, seed), deadline) => {
-                    // Now: if the spawn is deferred, the deadline holds meanwhile.
-                    self.scheduler.set_deadline(refs.environment.now(), token, deadline);
-                    (machine, seed)
-                }
-                (Answer::Done, _) => {
-                    self.counters.stats.ended += 1;
-                    return self.scheduler.end(refs.environment, token);
-                }
-                (Answer::Error(error), _) => {
-                    self.counters.stats.failed += 1;
-                    self.scheduler.end(refs.environment, token);
-                    report(refs.config, callee, FailureCause::Error(&error));
-                    // It is of the user's type: two panics at once would end the process.
-                    return drop_guarded(error, "an error");
-                }
-            };
-            // One that spawns at each answer must not hold up the others.
-            if spawns == refs.config.spawns_per_event {
-                return self.scheduler.defer_spawn(refs.environment, token, machine, seed);
+        match answer {
+            Answer::Continue(machine) => {
+                self.scheduler.keep(refs.environment, token, machine, deadline);
             }
-            spawns += 1;
-            answer = self.spawn_for(refs, callee, machine, seed).into_parts();
+            Answer::Again(machine) => {
+                self.scheduler.keep(refs.environment, token, machine, deadline);
+                self.scheduler.call_again(token, events);
+            }
+            Answer::Spawn(machine, seed) => {
+                // Now: if the spawn is deferred, the deadline holds meanwhile.
+                self.scheduler.set_deadline(refs.environment.now(), token, deadline);
+                // One that spawns at each answer must not hold up the others.
+                if spawns == refs.config.spawns_per_event {
+                    self.scheduler.defer_spawn(refs.environment, token, machine, seed);
+                    return None;
+                }
+                let event = self.spawn_for(refs, token, seed);
+                trace(|| callee, || &event);
+                return Some((machine, event));
+            }
+            Answer::Done => {
+                self.counters.stats.ended += 1;
+                self.scheduler.end(refs.environment, token);
+            }
+            Answer::Error(error) => {
+                self.counters.stats.failed += 1;
+                self.scheduler.end(refs.environment, token);
+                report(refs.config, callee, FailureCause::Error(&error));
+                // It is of the user's type: two panics at once would end the process.
+                drop_guarded(error, "an error");
+            }
         }
+        None
     }
-}
-
-fn is_sampled(counters: &Counters, config: &Config) -> bool {
-    counters.stats.turns & config.sample_mask == 0
 }
 
 /// Shows the call to the watchdog, and returns when it began, as is wanted.
@@ -429,7 +446,7 @@ fn note_call<M: Machine, B>(
     if let Some(pulse) = pulse {
         pulse.calls(callee.token, callee.type_name);
     }
-    let is_timed = refs.config.time_handlers || is_sampled(counters, refs.config);
+    let is_timed = refs.config.time_handlers || counters.is_sampled(refs.config.sample_mask);
     is_timed.then(|| refs.environment.handle.now())
 }
 
@@ -437,9 +454,9 @@ fn note_call<M: Machine, B>(
 /// program that never wants it. The event is asked for then: one that is shown by reference is kept
 /// in memory for all calls.
 #[inline(always)]
-fn trace<E: fmt::Debug>(callee: Callee, event: impl FnOnce() -> E) {
+fn trace<E: fmt::Debug>(callee: impl FnOnce() -> Callee, event: impl FnOnce() -> E) {
     if Level::Trace <= log::STATIC_MAX_LEVEL && Level::Trace <= log::max_level() {
-        write_trace(callee, &event());
+        write_trace(callee(), &event());
     }
 }
 

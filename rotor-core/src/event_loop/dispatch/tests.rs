@@ -7,6 +7,7 @@ use super::*;
 use crate::backend::NoWaker;
 use crate::environment::Environment;
 use crate::mio_backend::{Mio, MioHandle};
+use crate::response::Deadline;
 use crate::wake_queue::WakeQueue;
 
 /// Answers `ready` as its seed says.

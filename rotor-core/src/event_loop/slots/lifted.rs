@@ -30,8 +30,8 @@ impl<M> Lifted<M> {
 
     /// Lends the machine to its handlers.
     #[inline(always)]
-    pub(in crate::event_loop) fn in_hand(&mut self) -> InHand<'_, M> {
-        InHand(self)
+    pub(in crate::event_loop) fn in_hand(&mut self) -> InHand<'_, M, fn(&M)> {
+        InHand { slot: self, panics: |_| () }
     }
 
     /// Takes it from where it is, which has none afterwards.
@@ -53,12 +53,16 @@ impl<M> Lifted<M> {
 /// dropped at once: what it holds, a port or what a lock gave it, is told of the panic only while
 /// that unwinds. It is dropped under a guard: its drop may panic as well, and a second panic that
 /// gets out of a drop while the first unwinds ends the process.
-pub(in crate::event_loop) struct InHand<'a, M>(pub(super) &'a mut Slot<M>);
+pub(in crate::event_loop) struct InHand<'a, M, F: FnMut(&M)> {
+    pub(super) slot: &'a mut Slot<M>,
+    /// Is shown a machine that has panicked, before it is dropped. Does not panic.
+    pub(super) panics: F,
+}
 
-impl<M> InHand<'_, M> {
+impl<M, F: FnMut(&M)> InHand<'_, M, F> {
     #[inline(always)]
     pub(in crate::event_loop) fn machine(&mut self) -> Option<&mut M> {
-        match self.0 {
+        match self.slot {
             Slot::Waiting { machine, .. } => Some(machine),
             _ => None,
         }
@@ -69,25 +73,32 @@ impl<M> InHand<'_, M> {
     pub(in crate::event_loop) fn take(self) -> Option<M> {
         // Not by way of `drop`, which is for panics.
         let mut in_hand = ManuallyDrop::new(self);
-        let Slot::Waiting { state, .. } = *in_hand.0 else { return None };
-        mem::replace(in_hand.0, Slot::Running { state }).into_machine()
+        let Slot::Waiting { state, .. } = *in_hand.slot else { return None };
+        mem::replace(in_hand.slot, Slot::Running { state }).into_machine()
     }
 
-    /// It has not panicked: the machine stays where it is.
+    /// It has not panicked: the machine stays where it is. Returns what is known of its calls.
     #[inline(always)]
-    pub(in crate::event_loop) fn let_go(self) {
-        mem::forget(self);
+    pub(in crate::event_loop) fn let_go(self) -> CallState {
+        let in_hand = ManuallyDrop::new(self);
+        match *in_hand.slot {
+            Slot::Waiting { state, .. } => state,
+            _ => CallState::default(),
+        }
     }
 }
 
-impl<M> Drop for InHand<'_, M> {
+impl<M, F: FnMut(&M)> Drop for InHand<'_, M, F> {
     fn drop(&mut self) {
         // In its slot it is gone as one that its handler had by value.
-        let state = match self.0 {
-            Slot::Waiting { state, .. } => *state,
+        let state = match self.slot {
+            Slot::Waiting { state, machine } => {
+                (self.panics)(machine);
+                *state
+            }
             _ => CallState::default(),
         };
         let gone = Slot::Running { state };
-        drop_guarded(mem::replace(self.0, gone), "a machine whose handler had panicked");
+        drop_guarded(mem::replace(self.slot, gone), "a machine whose handler had panicked");
     }
 }

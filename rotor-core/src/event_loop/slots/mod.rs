@@ -165,35 +165,24 @@ impl<M> Slots<M> {
 
     /// A machine that can be called, for a call in its slot.
     ///
-    /// Nothing else of the loop is done meanwhile. Should it panic, it is dropped there, and its
-    /// slot is as if it were with its handler by value.
+    /// Nothing else of the loop is done meanwhile. Should it panic, it is shown to `panics` and
+    /// dropped there, and its slot is as if it were with its handler by value.
     #[inline(always)]
-    pub(super) fn callable(&mut self, token: Token) -> Option<InHand<'_, M>> {
+    pub(super) fn callable<F: FnMut(&M)>(
+        &mut self,
+        token: Token,
+        panics: F,
+    ) -> Option<InHand<'_, M, F>> {
         match self.slots.get_mut(token.index() as usize)? {
-            slot @ Slot::Waiting { .. } => Some(InHand(slot)),
+            slot @ Slot::Waiting { .. } => Some(InHand { slot, panics }),
             _ => None,
         }
-    }
-
-    /// What is known of the calls of a machine that was called in its slot.
-    #[inline(always)]
-    pub(super) fn called(&self, token: Token) -> CallState {
-        match self.slots.get(token.index() as usize) {
-            Some(Slot::Waiting { state, .. }) => *state,
-            _ => CallState::default(),
-        }
-    }
-
-    /// Takes a machine out for a call; not while it waits for its spawn.
-    #[inline(always)]
-    pub(super) fn lift(&mut self, token: Token) -> Lifted<M> {
-        self.lift_if(token, |state| !state.in_deferred)
     }
 
     /// Takes a machine out to where a call is made of it, which has none, if `may` says so. Returns
     /// whether it was there.
     #[inline(always)]
-    pub(super) fn lift_into(
+    pub(super) fn lift(
         &mut self,
         token: Token,
         into: &mut Lifted<M>,
@@ -219,22 +208,12 @@ impl<M> Slots<M> {
     /// Takes a machine out, whatever is pending.
     #[inline(always)]
     pub(super) fn take(&mut self, token: Token) -> Option<M> {
-        self.lift_if(token, |_| true).into_machine()
-    }
-
-    #[inline(always)]
-    fn lift_if(&mut self, token: Token, may: impl FnOnce(&CallState) -> bool) -> Lifted<M> {
-        if self.names(token) {
-            let slot = &mut self.slots[token.index() as usize];
-            if let Slot::Waiting { state, .. } = slot
-                && may(state)
-            {
-                let state = *state;
-                return mem::replace(slot, Slot::Running { state });
-            }
+        if !self.names(token) {
+            return None;
         }
-        // `Ended` stands for none here; it is never put back.
-        Slot::Ended
+        let slot = &mut self.slots[token.index() as usize];
+        let Slot::Waiting { state, .. } = *slot else { return None };
+        mem::replace(slot, Slot::Running { state }).into_machine()
     }
 
     /// Puts a machine into its running slot. Returns what is known of its calls by now.
