@@ -175,7 +175,7 @@ impl<M: Machine> Dispatch<M> {
             terms.parts.clear();
         }
         terms.spawns = 0;
-        trace(|| callee, || terms.take_event());
+        trace(callee, || terms.take_event());
         true
     }
 }

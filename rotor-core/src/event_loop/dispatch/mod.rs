@@ -282,17 +282,15 @@ impl<M: Machine> Dispatch<M> {
     ) {
         // `Again` repeats them.
         let events = if let Event::Ready(events) = event() { events } else { EventSet::EMPTY };
-        let panics = |machine: &M| self.callee = Some(Callee::guarded(token, machine));
+        let is_noted = refs.config.notes_calls || is_traced();
+        let started = if is_noted { self.note_in_slot(refs, token, event()) } else { None };
+        let callee = &mut self.callee;
+        let panics = move |machine: &M| *callee = Some(Callee::guarded(token, machine));
         let Some(mut in_hand) = self.scheduler.slots_mut().callable(token, panics) else { return };
         let Some(machine) = in_hand.machine() else {
             in_hand.let_go();
             return;
         };
-        let noted = refs.config.notes_calls.then(|| {
-            let callee = Callee::of(token, machine);
-            (callee, note_call(refs, callee, self.pulse.as_mut(), &self.counters))
-        });
-        trace(|| Callee::of(token, machine), &event);
         let scope = &mut Scope::new(refs.context, refs.environment, token, woken);
         let response = machine.handle_in_place(event(), scope);
         // What nearly all say: the machine stays where it is.
@@ -300,18 +298,16 @@ impl<M: Machine> Dispatch<M> {
             let state = in_hand.let_go();
             // Nothing is in it: to drop it would be to look whether there is.
             std::mem::forget(response);
-            if let Some((callee, started)) = noted {
-                self.callee = Some(callee);
-                self.note_time(refs, callee, started);
-                self.callee = None;
+            if is_noted {
+                self.end_noted(refs, started);
             }
             return self.scheduler.settle(refs.environment, token, state, deadline);
         }
-        let (callee, started) = noted.unwrap_or_else(|| match response {
-            InPlace::Declined(_) => (Callee::of(token, machine), None),
+        let callee = match response {
+            InPlace::Declined(_) => Callee::of(token, machine),
             // It may have nothing left that has a name, and has answered: that counts.
-            InPlace::Handled(_) => (Callee::guarded(token, machine), None),
-        });
+            InPlace::Handled(_) => Callee::guarded(token, machine),
+        };
         let Some(machine) = in_hand.take() else { return };
         self.callee = Some(callee);
         let response = match response {
@@ -319,6 +315,32 @@ impl<M: Machine> Dispatch<M> {
             InPlace::Declined(event) => machine.handle(event, scope),
         };
         self.end_call(refs, callee, started, events, response);
+    }
+
+    /// Shows the call of a machine in its slot to who watches, times or traces. Returns when it
+    /// began, if it is timed.
+    #[cold]
+    #[inline(never)]
+    fn note_in_slot<B>(
+        &mut self,
+        refs: &Refs<'_, M, B>,
+        token: Token,
+        event: Event<M::Seed>,
+    ) -> Option<Time> {
+        let (_, machine) = self.scheduler.slots().at(token.index())?;
+        let about = (&mut self.callee, self.pulse.as_mut(), &self.counters);
+        let (callee, started) = begin_call(refs, token, machine?, about);
+        trace(callee, || event);
+        started
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn end_noted<B>(&mut self, refs: &Refs<'_, M, B>, started: Option<Time>) {
+        if let Some(callee) = self.callee {
+            self.note_time(refs, callee, started);
+        }
+        self.callee = None;
     }
 
     /// Notes whose handler is to run, and when it began if that is wanted.
@@ -329,14 +351,8 @@ impl<M: Machine> Dispatch<M> {
         token: Token,
         machine: &M,
     ) -> (Callee, Option<Time>) {
-        self.callee = Some(Callee::unnamed::<M>(token));
-        let callee = Callee::of(token, machine);
-        self.callee = Some(callee);
-        let started = match refs.config.notes_calls {
-            true => note_call(refs, callee, self.pulse.as_mut(), &self.counters),
-            false => None,
-        };
-        (callee, started)
+        let about = (&mut self.callee, self.pulse.as_mut(), &self.counters);
+        begin_call(refs, token, machine, about)
     }
 
     #[inline(always)]
@@ -416,7 +432,7 @@ impl<M: Machine> Dispatch<M> {
                     return None;
                 }
                 let event = self.spawn_for(refs, token, seed);
-                trace(|| callee, || &event);
+                trace(callee, || &event);
                 return Some((machine, event));
             }
             Answer::Done => {
@@ -435,6 +451,25 @@ impl<M: Machine> Dispatch<M> {
     }
 }
 
+/// Notes whose handler is to run, and when it began if that is wanted.
+#[inline(always)]
+fn begin_call<M: Machine, B>(
+    refs: &Refs<'_, M, B>,
+    token: Token,
+    machine: &M,
+    (noted, pulse, counters): (&mut Option<Callee>, Option<&mut Pulse>, &Counters),
+) -> (Callee, Option<Time>) {
+    // It is asked for its name, and may panic.
+    *noted = Some(Callee::unnamed::<M>(token));
+    let callee = Callee::of(token, machine);
+    *noted = Some(callee);
+    let started = match refs.config.notes_calls {
+        true => note_call(refs, callee, pulse, counters),
+        false => None,
+    };
+    (callee, started)
+}
+
 /// Shows the call to the watchdog, and returns when it began, as is wanted.
 #[inline(never)]
 fn note_call<M: Machine, B>(
@@ -450,13 +485,19 @@ fn note_call<M: Machine, B>(
     is_timed.then(|| refs.environment.handle.now())
 }
 
-/// One line for each event, where it is wanted: `log`'s static levels leave nothing of this in a
-/// program that never wants it. The event is asked for then: one that is shown by reference is kept
-/// in memory for all calls.
+/// Whether there is one line for each event: `log`'s static levels leave nothing of this in a
+/// program that never wants it.
 #[inline(always)]
-fn trace<E: fmt::Debug>(callee: impl FnOnce() -> Callee, event: impl FnOnce() -> E) {
-    if Level::Trace <= log::STATIC_MAX_LEVEL && Level::Trace <= log::max_level() {
-        write_trace(callee(), &event());
+fn is_traced() -> bool {
+    Level::Trace <= log::STATIC_MAX_LEVEL && Level::Trace <= log::max_level()
+}
+
+/// The line of an event, where it is wanted. The event is asked for then: one that is shown by
+/// reference is kept in memory for all calls.
+#[inline(always)]
+fn trace<E: fmt::Debug>(callee: Callee, event: impl FnOnce() -> E) {
+    if is_traced() {
+        write_trace(callee, &event());
     }
 }
 

@@ -1,4 +1,4 @@
-//! Making a call: the machine's handler, with nothing of the loop borrowed meanwhile.
+//! A call: the machine's handler, with nothing of the loop borrowed meanwhile, and its answer.
 
 use std::cell::Cell;
 
@@ -6,47 +6,42 @@ use super::berth::Berth;
 use crate::backend::Backend;
 use crate::event::{Event, InPlace};
 use crate::event_loop::core::CallPlace;
-use crate::event_loop::dispatch::{Answered, Terms};
+use crate::event_loop::dispatch::Answered;
 use crate::event_loop::slots::Lifted;
 use crate::machine::Machine;
 use crate::response::{Answer, Response};
 use crate::scope::{AnyEnvironment, Scope};
 
-/// Makes a call, and those by which the machine hears of what it spawned; `handle` calls the
-/// handler.
-///
-/// `None`: the loop is no longer here, and what was answered is in `answer`.
+/// What became of an answer; with the rest of the loop, if that is here.
+pub(super) enum Applied<G, M: Machine> {
+    Done(G),
+    /// The machine is to hear of what it spawned: that is the next call.
+    Again(G),
+    /// The loop is no longer here: it is applied by whoever has that.
+    Late(Option<Answered<M>>),
+}
+
+/// Takes the rest of the loop from its place again, and applies the answer to a call.
 #[inline(always)]
-pub(super) fn make_call<'a, M: Machine, B: Backend, P: Berth<M, B>>(
+pub(super) fn apply_answer<'a, M: Machine, B: Backend, P: Berth<M, B>>(
     berth: &'a P,
-    mut rest: P::Guard<'a>,
     place: &mut CallPlace<'_, M>,
     context: &mut Option<Box<M::Context>>,
     (environment, woke_itself): (&AnyEnvironment, &Cell<bool>),
-    answer: &mut Option<Answered<M>>,
-    mut handle: impl FnMut(
-        &mut Lifted<M>,
-        &Terms<M>,
-        &mut Option<Box<M::Context>>,
-        Event<M::Seed>,
-    ) -> Option<Answered<M>>,
-) -> Option<P::Guard<'a>> {
-    loop {
-        let event = place.terms.take_event();
-        drop(rest);
-        let answered = handle(place.lifted, place.terms, context, event);
-        rest = berth.lock();
-        let (Some(there), Some(context)) = (rest.as_mut(), context.as_deref_mut()) else {
-            *answer = answered;
-            return None;
-        };
-        if P::IS_OPEN && woke_itself.take() {
-            environment.note_woke_itself();
-        }
-        let Some(answered) = answered else { return Some(rest) };
-        if !there.core.answered(place, context, environment, answered) {
-            return Some(rest);
-        }
+    answered: Option<Answered<M>>,
+) -> Applied<P::Guard<'a>, M> {
+    let mut rest = berth.lock();
+    let (Some(there), Some(context)) = (rest.as_mut(), context.as_deref_mut()) else {
+        return Applied::Late(answered);
+    };
+    if P::IS_OPEN && woke_itself.take() {
+        environment.note_woke_itself();
+    }
+    let Some(answered) = answered else { return Applied::Done(rest) };
+    if there.core.answered(place, context, environment, answered) {
+        Applied::Again(rest)
+    } else {
+        Applied::Done(rest)
     }
 }
 

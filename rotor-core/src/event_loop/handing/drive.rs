@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::sync::Arc;
 
 use super::berth::Berth;
-use super::call::{hand_event, make_call};
+use super::call::{Applied, apply_answer, hand_event};
 use super::hand::Hand;
 use super::worker::Worker;
 use super::{Baton, Relay, Rest};
@@ -14,7 +14,7 @@ use crate::event_loop::dispatch::Terms;
 use crate::event_loop::slots::Lifted;
 use crate::guard::{drop_guarded, guard};
 use crate::machine::Machine;
-use crate::scope::Scope;
+use crate::scope::{AnyEnvironment, Scope};
 
 /// What a thread has while it runs a loop: the rest of that lies in the worker's berth.
 pub(super) struct Held<M: Machine> {
@@ -102,33 +102,36 @@ where
         }
     }
 
-    /// Makes a call. `None`: the loop is no longer here.
+    /// Makes a call, and those by which the machine hears of what it spawned. `None`: the loop is no
+    /// longer here.
     #[inline(always)]
     pub(super) fn call<'a, P: Berth<M, B>>(
         self: &Arc<Self>,
         held: &mut Held<M>,
         worker: &'a Worker<M, B, P>,
-        rest: P::Guard<'a>,
+        mut rest: P::Guard<'a>,
     ) -> Option<P::Guard<'a>> {
         let Held { context, lifted, terms, woke_itself } = &mut *held;
-        let place = &mut CallPlace { lifted, terms };
         let environment = &*self.environment;
-        let woke_itself = &*woke_itself;
-        let mut answer = None;
-        let handle = |lifted: &mut Lifted<M>, terms: &Terms<M>, context: &mut Option<_>, event| {
+        loop {
+            let event = terms.take_event();
+            drop(rest);
             let hand = Hand::new(self, worker, terms, woke_itself);
             #[cfg(rotor_handed)]
             hand.goes_round(context);
-            let lent = P::lent(context, &hand);
-            let scope = &mut Scope::lent(lent, environment, terms.callee.token, terms.woken());
-            hand_event(lifted, event, scope)
-        };
-        let berth = &worker.berth;
-        let rest =
-            make_call(berth, rest, place, context, (environment, woke_itself), &mut answer, handle);
-        if rest.is_none() {
-            self.answered_late(held, answer);
+            let (lent, token) = (P::lent(context, &hand), terms.callee.token);
+            let scope = &mut Scope::lent(lent, environment, token, terms.woken());
+            let answered = hand_event(lifted, event, scope);
+            let place = &mut CallPlace { lifted, terms };
+            let here = (environment as &AnyEnvironment, &*woke_itself);
+            match apply_answer(&worker.berth, place, context, here, answered) {
+                Applied::Done(there) => return Some(there),
+                Applied::Again(there) => rest = there,
+                Applied::Late(answer) => {
+                    self.answered_late(held, answer);
+                    return None;
+                }
+            }
         }
-        rest
     }
 }

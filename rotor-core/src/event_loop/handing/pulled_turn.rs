@@ -7,7 +7,7 @@ use std::io;
 
 use super::baton::{Baton, Rest};
 use super::berth::Berth;
-use super::call::{hand_event, make_call};
+use super::call::{Applied, apply_answer, hand_event};
 use crate::backend::Backend;
 use crate::event_loop::core::{CallPlace, Next};
 use crate::event_loop::dispatch::Terms;
@@ -65,15 +65,21 @@ fn calls<M: Machine, B: Backend, P: Berth<M, B>>(
             Next::Turn => return Ok(None),
             Next::Ended(exit) => return Ok(Some(exit)),
         }
-        let handle = |lifted: &mut Lifted<M>, terms: &Terms<M>, context: &mut Option<_>, event| {
-            let own: &mut Box<M::Context> = context.as_mut()?;
-            let scope = &mut Scope::new(&mut **own, environment, terms.callee.token, terms.woken());
-            hand_event(lifted, event, scope)
-        };
-        match make_call(berth, rest, place, context, (environment, &woke_itself), &mut None, handle)
-        {
-            Some(there) => rest = there,
-            None => return Ok(None),
+        loop {
+            let event = place.terms.take_event();
+            drop(rest);
+            let Some(own) = context.as_deref_mut() else { return Ok(None) };
+            let (token, woken) = (place.terms.callee.token, place.terms.woken());
+            let scope = &mut Scope::new(own, environment, token, woken);
+            let answered = hand_event(place.lifted, event, scope);
+            match apply_answer(berth, place, context, (environment, &woke_itself), answered) {
+                Applied::Done(there) => {
+                    rest = there;
+                    break;
+                }
+                Applied::Again(there) => rest = there,
+                Applied::Late(_) => return Ok(None),
+            }
         }
     }
 }

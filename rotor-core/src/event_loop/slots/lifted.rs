@@ -30,7 +30,7 @@ impl<M> Lifted<M> {
 
     /// Lends the machine to its handlers.
     #[inline(always)]
-    pub(in crate::event_loop) fn in_hand(&mut self) -> InHand<'_, M, fn(&M)> {
+    pub(in crate::event_loop) fn in_hand(&mut self) -> InHand<'_, M, impl FnMut(&M)> {
         InHand { slot: self, panics: |_| () }
     }
 
@@ -90,15 +90,22 @@ impl<M, F: FnMut(&M)> InHand<'_, M, F> {
 
 impl<M, F: FnMut(&M)> Drop for InHand<'_, M, F> {
     fn drop(&mut self) {
-        // In its slot it is gone as one that its handler had by value.
-        let state = match self.slot {
-            Slot::Waiting { state, machine } => {
-                (self.panics)(machine);
-                *state
-            }
-            _ => CallState::default(),
-        };
-        let gone = Slot::Running { state };
-        drop_guarded(mem::replace(self.slot, gone), "a machine whose handler had panicked");
+        if let Slot::Waiting { machine, .. } = self.slot {
+            (self.panics)(machine);
+        }
+        drop_panicked(self.slot);
     }
+}
+
+/// Not inlined, so that calls are.
+#[cold]
+#[inline(never)]
+fn drop_panicked<M>(slot: &mut Slot<M>) {
+    // In its slot it is gone as one that its handler had by value.
+    let state = match slot {
+        Slot::Waiting { state, .. } => *state,
+        _ => CallState::default(),
+    };
+    let gone = mem::replace(slot, Slot::Running { state });
+    drop_guarded(gone, "a machine whose handler had panicked");
 }
