@@ -3,8 +3,9 @@
 
 use std::cell::Cell;
 
+use super::call::trace;
 use super::terms::{Answered, Terms, What};
-use super::{Dispatch, Refs, trace, wakeup_calls};
+use super::{Dispatch, Refs, wakeup_calls};
 use crate::backend::Backend;
 use crate::event_loop::run_queue::{Calls, Pending};
 use crate::event_loop::slots::Lifted;

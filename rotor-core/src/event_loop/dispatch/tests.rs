@@ -7,7 +7,9 @@ use super::*;
 use crate::backend::NoWaker;
 use crate::environment::Environment;
 use crate::mio_backend::{Mio, MioHandle};
-use crate::response::Deadline;
+use crate::response::{Deadline, Response};
+use crate::scope::Scope;
+use crate::time::Time;
 use crate::wake_queue::WakeQueue;
 
 /// Answers `ready` as its seed says.

@@ -1,0 +1,265 @@
+//! One call: from the machine to its answer, applied.
+
+use std::fmt;
+
+use log::Level;
+
+use super::failures::{Callee, report};
+use super::{Dispatch, Refs};
+use crate::backend::Backend;
+use crate::blocking::Pulse;
+use crate::event::{Event, InPlace};
+use crate::event_set::EventSet;
+use crate::guard::{drop_guarded, log_guarded};
+use crate::machine::Machine;
+use crate::machine_failure::FailureCause;
+use crate::response::{Answer, Response};
+use crate::scope::{Scope, Woken};
+use crate::stats::Counters;
+use crate::time::Time;
+use crate::token::Token;
+
+impl<M: Machine> Dispatch<M> {
+    /// Hands an event to a machine that can be called, and applies its answer.
+    ///
+    /// A machine that can is called in its slot, and copied nowhere: no handler reaches the slots,
+    /// and one that panics has its machine dropped there. Its name is asked where it is wanted: by
+    /// who watches, for an answer other than to go on, and for a panic while that unwinds.
+    #[inline(always)]
+    pub(super) fn call<B: Backend>(
+        &mut self,
+        refs: &mut Refs<'_, M, B>,
+        token: Token,
+        event: impl Fn() -> Event<M::Seed>,
+        woken: Woken<'_>,
+    ) {
+        // `Again` repeats them.
+        let events = if let Event::Ready(events) = event() { events } else { EventSet::EMPTY };
+        let is_noted = refs.config.notes_calls || is_traced();
+        let started = if is_noted { self.note_in_slot(refs, token, event()) } else { None };
+        let callee = &mut self.callee;
+        let panics = move |machine: &M| *callee = Some(Callee::guarded(token, machine));
+        let Some(mut in_hand) = self.scheduler.slots_mut().callable(token, panics) else { return };
+        let Some(machine) = in_hand.machine() else {
+            in_hand.let_go();
+            return;
+        };
+        let scope = &mut Scope::new(refs.context, refs.environment, token, woken);
+        let response = machine.handle_in_place(event(), scope);
+        // What nearly all say: the machine stays where it is.
+        if let InPlace::Handled(Response { answer: Answer::Continue(()), deadline }) = response {
+            let state = in_hand.let_go();
+            // Nothing is in it: to drop it would be to look whether there is.
+            std::mem::forget(response);
+            if is_noted {
+                self.end_noted(refs, started);
+            }
+            return self.scheduler.settle(refs.environment, token, state, deadline);
+        }
+        let callee = match response {
+            InPlace::Declined(_) => Callee::of(token, machine),
+            // It may have nothing left that has a name, and has answered: that counts.
+            InPlace::Handled(_) => Callee::guarded(token, machine),
+        };
+        let Some(machine) = in_hand.take() else { return };
+        self.callee = Some(callee);
+        let response = match response {
+            InPlace::Handled(response) => response.map(|()| machine, |seed| seed),
+            InPlace::Declined(event) => machine.handle(event, scope),
+        };
+        self.end_call(refs, callee, started, events, response);
+    }
+
+    /// Shows the call of a machine in its slot to who watches, times or traces. Returns when it
+    /// began, if it is timed.
+    #[cold]
+    #[inline(never)]
+    fn note_in_slot<B>(
+        &mut self,
+        refs: &Refs<'_, M, B>,
+        token: Token,
+        event: Event<M::Seed>,
+    ) -> Option<Time> {
+        let (_, machine) = self.scheduler.slots().at(token.index())?;
+        let about = (&mut self.callee, self.pulse.as_mut(), &self.counters);
+        let (callee, started) = begin_call(refs, token, machine?, about);
+        trace(callee, || event);
+        started
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn end_noted<B>(&mut self, refs: &Refs<'_, M, B>, started: Option<Time>) {
+        if let Some(callee) = self.callee {
+            self.note_time(refs, callee, started);
+        }
+        self.callee = None;
+    }
+
+    /// Notes whose handler is to run, and when it began if that is wanted.
+    #[inline(always)]
+    pub(super) fn begin_call<B>(
+        &mut self,
+        refs: &Refs<'_, M, B>,
+        token: Token,
+        machine: &M,
+    ) -> (Callee, Option<Time>) {
+        let about = (&mut self.callee, self.pulse.as_mut(), &self.counters);
+        begin_call(refs, token, machine, about)
+    }
+
+    #[inline(always)]
+    pub(super) fn note_time<B>(
+        &mut self,
+        refs: &Refs<'_, M, B>,
+        callee: Callee,
+        started: Option<Time>,
+    ) {
+        if let Some(started) = started {
+            let took = refs.environment.handle.now() - started;
+            self.counters.handler_took(took, callee.type_name, refs.config.time_handlers);
+        }
+    }
+
+    #[inline(always)]
+    pub(super) fn end_call<B: Backend>(
+        &mut self,
+        refs: &mut Refs<'_, M, B>,
+        callee: Callee,
+        started: Option<Time>,
+        events: EventSet,
+        response: Response<M, M::Seed>,
+    ) {
+        self.note_time(refs, callee, started);
+        // What nearly all answers say is inlined, so that the machine is copied as few times as may
+        // be on its way.
+        if let Answer::Continue(machine) = response.answer {
+            self.scheduler.keep(refs.environment, callee.token, machine, response.deadline);
+        } else {
+            self.apply_rarer(refs, callee, events, response);
+        }
+        self.callee = None;
+    }
+
+    /// Applies any answer; and those to spawns, each of which another may follow.
+    ///
+    /// Not inlined: `call` stays small where machines are called most.
+    #[inline(never)]
+    fn apply_rarer<B: Backend>(
+        &mut self,
+        refs: &mut Refs<'_, M, B>,
+        callee: Callee,
+        events: EventSet,
+        mut response: Response<M, M::Seed>,
+    ) {
+        let mut spawns = 0;
+        while let Some((machine, event)) = self.apply(refs, callee, events, spawns, response) {
+            spawns += 1;
+            let woken = Woken::default();
+            let scope = &mut Scope::new(refs.context, refs.environment, callee.token, woken);
+            response = machine.handle(event, scope);
+        }
+    }
+
+    /// Applies an answer. Returns the machine where it is to hear of its spawn now, and what.
+    pub(super) fn apply<B: Backend>(
+        &mut self,
+        refs: &mut Refs<'_, M, B>,
+        callee: Callee,
+        events: EventSet,
+        spawns: u32,
+        Response { answer, deadline }: Response<M, M::Seed>,
+    ) -> Option<(M, Event<M::Seed>)> {
+        let token = callee.token;
+        // Before the answer is applied: that may make another machine, which has its own.
+        self.scheduler.pend_if_it_woke_itself(refs.environment, token);
+        match answer {
+            Answer::Continue(machine) => {
+                self.scheduler.keep(refs.environment, token, machine, deadline);
+            }
+            Answer::Again(machine) => {
+                self.scheduler.keep(refs.environment, token, machine, deadline);
+                self.scheduler.call_again(token, events);
+            }
+            Answer::Spawn(machine, seed) => {
+                // Now: if the spawn is deferred, the deadline holds meanwhile.
+                self.scheduler.set_deadline(refs.environment.now(), token, deadline);
+                // One that spawns at each answer must not hold up the others.
+                if spawns == refs.config.spawns_per_event {
+                    self.scheduler.defer_spawn(refs.environment, token, machine, seed);
+                    return None;
+                }
+                let event = self.spawn_for(refs, token, seed);
+                trace(callee, || &event);
+                return Some((machine, event));
+            }
+            Answer::Done => {
+                self.counters.stats.ended += 1;
+                self.scheduler.end(refs.environment, token);
+            }
+            Answer::Error(error) => {
+                self.counters.stats.failed += 1;
+                self.scheduler.end(refs.environment, token);
+                report(refs.config, callee, FailureCause::Error(&error));
+                // It is of the user's type: two panics at once would end the process.
+                drop_guarded(error, "an error");
+            }
+        }
+        None
+    }
+}
+
+/// Notes whose handler is to run, and when it began if that is wanted.
+#[inline(always)]
+fn begin_call<M: Machine, B>(
+    refs: &Refs<'_, M, B>,
+    token: Token,
+    machine: &M,
+    (noted, pulse, counters): (&mut Option<Callee>, Option<&mut Pulse>, &Counters),
+) -> (Callee, Option<Time>) {
+    // It is asked for its name, and may panic.
+    *noted = Some(Callee::unnamed::<M>(token));
+    let callee = Callee::of(token, machine);
+    *noted = Some(callee);
+    let started = match refs.config.notes_calls {
+        true => note_call(refs, callee, pulse, counters),
+        false => None,
+    };
+    (callee, started)
+}
+
+/// Shows the call to the watchdog, and returns when it began, as is wanted.
+#[inline(never)]
+fn note_call<M: Machine, B>(
+    refs: &Refs<'_, M, B>,
+    callee: Callee,
+    pulse: Option<&mut Pulse>,
+    counters: &Counters,
+) -> Option<Time> {
+    if let Some(pulse) = pulse {
+        pulse.calls(callee.token, callee.type_name);
+    }
+    let is_timed = refs.config.time_handlers || counters.is_sampled(refs.config.sample_mask);
+    is_timed.then(|| refs.environment.handle.now())
+}
+
+/// Whether there is one line for each event: `log`'s static levels leave nothing of this in a
+/// program that never wants it.
+#[inline(always)]
+fn is_traced() -> bool {
+    Level::Trace <= log::STATIC_MAX_LEVEL && Level::Trace <= log::max_level()
+}
+
+/// The line of an event, where it is wanted. The event is asked for then: one that is shown by
+/// reference is kept in memory for all calls.
+#[inline(always)]
+pub(super) fn trace<E: fmt::Debug>(callee: Callee, event: impl FnOnce() -> E) {
+    if is_traced() {
+        write_trace(callee, &event());
+    }
+}
+
+#[cold]
+fn write_trace(Callee { token, type_name }: Callee, event: &dyn fmt::Debug) {
+    log_guarded!(trace, "machine {token} ({type_name}): {event:?}");
+}
