@@ -5,13 +5,13 @@
 mod rig;
 
 use std::io::{ErrorKind, Read, Write};
-use std::net::Shutdown;
+use std::net::{Shutdown, SocketAddr};
 use std::time::Duration;
 
-use rig::{Rig, connect, fill, not_yet, text};
-use rotor_core::net::{Listener, StreamSocket};
+use rig::{Rig, connect, fill, not_yet, send_datagram, text};
+use rotor_core::net::{DatagramSocket, Listener, StreamSocket};
 use rotor_core::{Config, EventSet, Interest, Loop};
-use rotor_uring::UringConfig;
+use rotor_uring::{UringConfig, UringUdpSocket};
 
 #[test]
 fn without_a_free_buffer_a_socket_is_asked_and_nothing_is_lost() {
@@ -227,6 +227,38 @@ fn what_came_while_a_stream_was_not_registered_is_told_when_it_is() {
     rig.register(&mut server);
     rig.until(|rig| rig.told().iter().any(|events| events.contains(EventSet::READABLE)));
     assert_eq!(rig.read(&mut server, Some(5)), b"hello");
+}
+
+#[test]
+fn a_listener_and_a_socket_of_datagrams_hear_of_what_comes_after_they_were_registered_anew() {
+    let Some(mut rig) = Rig::open(&UringConfig::new()) else { return };
+    let (mut listener, address) = rig.listen();
+    let any = SocketAddr::from(([127, 0, 0, 1], 0));
+    let mut datagrams =
+        rig.with(|scope| UringUdpSocket::bind(&any, scope)).expect("a port is free");
+    let theirs = datagrams.local_address().expect("it is bound");
+    rig.with(|scope| scope.register(&mut datagrams, Interest::Readable)).expect("of this backend");
+    rig.turns(3);
+    // In one turn: the kernel has not let go of the first poll when the second one is wanted.
+    rig.with(|scope| {
+        scope.deregister(&mut listener).expect("it is registered");
+        scope.register(&mut listener, Interest::Readable).expect("it is not");
+        scope.deregister(&mut datagrams).expect("it is registered");
+        scope.register(&mut datagrams, Interest::Readable).expect("it is not");
+    });
+    // Told for nothing, as may be: their machines find that there is none.
+    rig.turns(3);
+    assert!(not_yet(listener.accept()).is_none());
+    assert!(not_yet(datagrams.receive_from(&mut [0; 9])).is_none());
+    rig.told();
+    let _client = connect(address);
+    rig.until(|rig| rig.told().iter().any(|events| events.is_readable()));
+    drop(rig.accept(&mut listener));
+    rig.turns(3);
+    rig.told();
+    send_datagram(b"hello", theirs);
+    rig.until(|rig| rig.told().iter().any(|events| events.is_readable()));
+    assert_eq!(not_yet(datagrams.receive_from(&mut [0; 9])).map(|(len, _)| len), Some(5));
 }
 
 #[test]

@@ -85,6 +85,9 @@ impl Driver {
         if let Some(socket) = self.sockets.get_mut(id) {
             socket.intake.forget_error();
         }
+        // Where it has ended: a stream is given anew by the read that finds nothing, while who asks
+        // for connections or datagrams does not say that there were none.
+        self.give(id);
     }
 
     /// Notes what came in its state, and tells the machine.

@@ -4,7 +4,7 @@
 
 use std::convert::Infallible;
 use std::io::{self, ErrorKind, Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::{SocketAddr, TcpStream, UdpSocket};
 use std::time::Duration;
 
 use rotor_core::net::{ListenOptions, Listener};
@@ -152,6 +152,12 @@ pub(crate) fn connect(address: SocketAddr) -> TcpStream {
     let client = TcpStream::connect(address).expect("the listener listens");
     client.set_nonblocking(true).expect("it can be");
     client
+}
+
+/// Sends a datagram from anywhere.
+pub(crate) fn send_datagram(bytes: &[u8], target: SocketAddr) {
+    let sender = UdpSocket::bind(("127.0.0.1", 0)).expect("a port is free");
+    assert_eq!(sender.send_to(bytes, target).ok(), Some(bytes.len()));
 }
 
 /// Nothing where it would block.
