@@ -80,7 +80,9 @@ impl UringConfig {
         self
     }
 
-    /// Sets how long a stream that was dropped goes on sending what it had taken. Default 30 s.
+    /// Sets how long a stream that was dropped goes on sending what it had taken. Default 30 s. Not
+    /// beyond the end of the loop: then the kernel is handed all that it has room for in the stream's
+    /// buffer, and the rest, up to 128 KiB for a peer that does not read, is lost.
     pub fn linger(mut self, time: Duration) -> UringConfig {
         self.linger = time;
         self
@@ -101,8 +103,10 @@ impl UringConfig {
     /// Not in it: what streams have written and the kernel has not sent, 128 KiB for each at the
     /// most, and 1 MiB of memory that is kept for that.
     pub fn memory_bytes(&self) -> usize {
-        // io_uring_setup(2): 64 bytes for each entry to be submitted, 16 for each completion.
-        let queues = self.submissions as usize * 64 + self.completions as usize * 16;
+        // io_uring_setup(2): 64 bytes for each entry to be submitted and 4 for its place in the
+        // queue, 16 for each completion.
+        let completions = self.completions.max(self.submissions) as usize;
+        let queues = self.submissions as usize * (64 + 4) + completions * 16;
         queues + usize::from(self.buffers) * (self.buffer_bytes as usize + 16)
     }
 }
@@ -120,7 +124,10 @@ mod tests {
     #[test]
     fn settings_are_kept_in_their_bounds_and_the_memory_is_said() {
         let config = UringConfig::new();
-        assert_eq!(config.memory_bytes(), 65_536 + 131_072 + 16 * (65_536 + 16));
+        assert_eq!(config.memory_bytes(), 1_024 * 68 + 131_072 + 16 * (65_536 + 16));
+        // There are as many completions as submissions at the least.
+        let few = config.clone().submissions(4_096).completions(2).buffers(1, 256);
+        assert_eq!(few.memory_bytes(), 4_096 * 68 + 4_096 * 16 + 256 + 16);
         let config = config.submissions(0).completions(0).events_max(0);
         assert_eq!((config.submissions, config.completions), (1, 2));
         assert_eq!(config.events_max, 1);

@@ -30,8 +30,8 @@ enum End {
     None,
     /// The peer has ended its side.
     Ended,
-    /// Not told yet; then it is as if the peer had ended.
-    Failed(i32),
+    /// Not told yet; then it is as if the peer had ended. By its number, which is below 4,096.
+    Failed(u16),
 }
 
 /// What a completion of the operation says.
@@ -46,8 +46,8 @@ pub(crate) enum Came {
     Cancelled,
     /// There was no buffer for what came, which is still with the kernel.
     Exhausted,
-    /// An error of the socket.
-    Failed(i32),
+    /// An error of the socket, by its number.
+    Failed(u16),
 }
 
 /// What is to be done after a completion.
@@ -96,7 +96,7 @@ impl Came {
         match Errno::from_raw_os_error(-result) {
             Errno::INTR | Errno::AGAIN | Errno::CANCELED => Came::Cancelled,
             Errno::NOBUFS => Came::Exhausted,
-            error => Came::Failed(error.raw_os_error()),
+            error => Came::Failed(u16::try_from(error.raw_os_error()).unwrap_or(u16::MAX)),
         }
     }
 }
@@ -167,7 +167,7 @@ impl Intake {
     pub(crate) fn take_error(&mut self) -> Option<i32> {
         let End::Failed(error) = self.end else { return None };
         self.end = End::Ended;
-        Some(error)
+        Some(i32::from(error))
     }
 
     /// Whether the peer has ended its side, or the socket has failed.
@@ -203,7 +203,7 @@ impl Intake {
 mod tests {
     use super::*;
 
-    const RESET: i32 = 104;
+    const RESET: u16 = 104;
 
     fn in_state(state: State) -> Intake {
         Intake { state, end: End::None }
@@ -219,7 +219,7 @@ mod tests {
             (-11, Came::Cancelled, Came::Cancelled),
             (-125, Came::Cancelled, Came::Cancelled),
             (-105, Came::Exhausted, Came::Exhausted),
-            (-RESET, Came::Failed(RESET), Came::Failed(RESET)),
+            (-i32::from(RESET), Came::Failed(RESET), Came::Failed(RESET)),
             (-24, Came::Failed(24), Came::Failed(24)),
         ];
         for (result, bytes, connections) in cases {
@@ -281,7 +281,7 @@ mod tests {
     fn an_error_is_told_once_and_an_end_for_ever() {
         let mut intake = in_state(State::Given);
         intake.came(Came::Failed(RESET), true);
-        assert_eq!(intake.source(), Source::Error(RESET));
+        assert_eq!(intake.source(), Source::Error(i32::from(RESET)));
         assert_eq!((intake.source(), intake.source()), (Source::End, Source::End));
         assert!(!intake.give(), "there will be no more");
         intake.forget_error();

@@ -87,7 +87,8 @@
 //!   [handed over](rotor_core::LoopInstance::handing_over).
 //! * `write` takes what is sent a turn later, so an error of it comes with an event, and at the next write.
 //! * `shutdown` goes behind what was written, and `close` with the next wait: a peer sees either when the turn ends.
-//! * A stream that was dropped goes on sending what it had taken, for [`linger`](UringConfig::linger).
+//! * A stream that was dropped goes on sending what it had taken, for [`linger`](UringConfig::linger); what the
+//!   kernel has no room for when the loop ends is lost.
 //! * While much is unread the kernel says nothing of the peer's end or a reset; the read that comes to it does.
 //! * An outer loop has no descriptor to wait with ([`AsFd`](std::os::fd::AsFd)): what was written would wait, too.
 //!

@@ -17,6 +17,7 @@ pub(crate) const QUEUE_BYTES_MAX: usize = 64 * 1024;
 ///                      └──────────────────────────┘  └──┘ a part of it left
 ///                        it has left, and more was written
 /// ```
+#[derive(Default)]
 pub(crate) struct Outgo {
     /// Written, and not with the kernel.
     queue: Vec<u8>,
@@ -24,14 +25,17 @@ pub(crate) struct Outgo {
     sending: Option<Key>,
     /// Why nothing more will leave.
     error: i32,
+    /// Somebody has asked for the error.
+    was_asked: bool,
     /// Somebody was told to wait for room.
     wants_room: bool,
     end: End,
 }
 
 /// How our side of the stream ends.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 enum End {
+    #[default]
     Open,
     /// Once all that was written has left.
     Wanted,
@@ -59,8 +63,10 @@ pub(crate) enum Sent {
 }
 
 impl Outgo {
-    pub(crate) fn new() -> Outgo {
-        Outgo { queue: Vec::new(), sending: None, error: 0, wants_room: false, end: End::Open }
+    /// Whether it is as it was made: nothing is to be sent, and nothing is to be kept in mind.
+    #[inline]
+    pub(crate) fn is_fresh(&self) -> bool {
+        self.is_empty() && self.error == 0 && !self.wants_room && self.end == End::Open
     }
 
     /// Takes bytes, as many as there is room for; the first of a turn are to be sent at its end.
@@ -133,9 +139,10 @@ impl Outgo {
         self.sending
     }
 
-    /// Why nothing more leaves.
-    pub(crate) fn error(&self) -> Option<io::Error> {
-        (self.error != 0).then(|| io::Error::from_raw_os_error(self.error))
+    /// Why nothing more leaves, once; a write says so each time.
+    pub(crate) fn take_error(&mut self) -> Option<io::Error> {
+        let is_told = self.error == 0 || mem::replace(&mut self.was_asked, true);
+        (!is_told).then(|| io::Error::from_raw_os_error(self.error))
     }
 
     pub(crate) fn sending(&self) -> Option<Key> {
@@ -155,7 +162,6 @@ impl Outgo {
             Ok(count) if count < len => Sent::Rest(count),
             Ok(_) => self.all_sent(),
             Err(_) if result == -EINTR || result == -EAGAIN => Sent::Rest(0),
-            Err(_) if result == -ECANCELED => Sent::Cancelled,
             Err(_) => self.fail(-result),
         }
     }
@@ -211,7 +217,7 @@ mod tests {
 
     /// One whose first bytes are with the kernel.
     fn sending(bytes: &[u8]) -> Outgo {
-        let mut outgo = Outgo::new();
+        let mut outgo = Outgo::default();
         assert_eq!(write(&mut outgo, bytes).ok(), Some(bytes.len()));
         assert_eq!(outgo.next().as_deref(), Some(bytes));
         outgo.set_sending(Id::new(1, 2).key(Kind::Send));
@@ -230,7 +236,8 @@ mod tests {
             (0, Sent::Failed, EPIPE),
             (-EINTR, Sent::Rest(0), 0),
             (-EAGAIN, Sent::Rest(0), 0),
-            (-ECANCELED, Sent::Cancelled, 0),
+            // Not by us: what it had taken would be missing from the midst of the stream.
+            (-ECANCELED, Sent::Failed, ECANCELED),
             (-104, Sent::Failed, 104),
         ];
         for (result, then, error) in cases {
@@ -279,7 +286,7 @@ mod tests {
         outgo.set_sending(Id::new(1, 2).key(Kind::Send));
         assert_eq!(outgo.sent(1, 1), Sent::All { more: false, end: true, tell: false });
         assert!(outgo.end(), "it was told");
-        assert!(Outgo::new().end(), "with nothing to wait for it is told at once");
+        assert!(Outgo::default().end(), "with nothing to wait for it is told at once");
     }
 
     #[test]
@@ -299,6 +306,10 @@ mod tests {
         assert_eq!(write(&mut outgo, b"two").ok(), Some(3));
         assert_eq!(outgo.sent(-104, 3), Sent::Failed);
         assert!(outgo.is_empty() && outgo.next().is_none());
-        assert_eq!(outgo.check().map_err(|error| error.raw_os_error()), Err(Some(104)));
+        for told in [Some(104), None] {
+            let error = outgo.take_error().and_then(|error| error.raw_os_error());
+            assert_eq!(error, told, "it is told once");
+            assert_eq!(outgo.check().map_err(|error| error.raw_os_error()), Err(Some(104)));
+        }
     }
 }

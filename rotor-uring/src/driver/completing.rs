@@ -2,7 +2,6 @@
 
 use rotor_core::EventSet;
 
-use super::socket::What;
 use super::{Driver, Ready};
 use crate::inbox::Lender;
 use crate::intake::{Came, Then};
@@ -55,16 +54,18 @@ impl Driver {
     ) {
         let Some(socket) = self.sockets.get_mut(id) else { return };
         let came = Came::of_bytes(result);
-        if let (Carried::Piece(piece), What::Stream(inbox, _)) = (carried, &mut socket.what) {
+        if let Carried::Piece(piece) = carried {
             if socket.is_dropped || piece.len() == 0 {
                 self.ring.give_back(piece);
             } else {
+                let inbox = &mut socket.work(&mut self.spare).inbox;
                 inbox.push(piece);
+                let is_too_much = inbox.len() >= self.config.unread_bytes_max;
                 if !socket.is_noted {
                     socket.is_noted = true;
                     self.given.push(id);
                 }
-                if inbox.len() >= self.config.unread_bytes_max && socket.intake.take_back() {
+                if is_too_much && socket.intake.take_back() {
                     // Or more of it would take all buffers.
                     self.ring.cancel(id.key(Kind::Receive));
                     self.ring.stats().held_back += 1;
@@ -135,8 +136,8 @@ impl Driver {
     fn sent(&mut self, id: Id, result: i32, carried: Carried, ready: &mut Ready) {
         let Carried::Memory(memory, from) = carried else { return };
         let Some(socket) = self.sockets.get_mut(id) else { return };
-        let What::Stream(_, outgo) = &mut socket.what else { return };
-        match outgo.sent(result, memory.len() - from) {
+        let Some(work) = &mut socket.work else { return };
+        match work.outgo.sent(result, memory.len() - from) {
             Sent::Rest(count) => {
                 self.ring.stats().short_sends += 1;
                 return self.send(id, memory, from + count);
@@ -155,6 +156,7 @@ impl Driver {
             Sent::Cancelled => {}
         }
         self.spare.give(memory);
+        self.put_to_rest(id);
         if self.sockets.get(id).is_some_and(|socket| socket.is_dropped && !socket.has_unsent()) {
             self.close(id);
         }

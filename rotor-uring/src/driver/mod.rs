@@ -7,6 +7,7 @@ mod socket;
 mod spare;
 mod streams;
 mod turn;
+mod work;
 
 use std::collections::VecDeque;
 use std::io;
@@ -17,12 +18,10 @@ use rotor_core::backend::Clock;
 use rotor_core::{EventSet, Interest, OffloadPool, Time, Token};
 use rustix::event::PollFlags;
 
-use self::socket::{Socket, What};
+use self::socket::Socket;
 use self::spare::Spare;
 use crate::config::UringConfig;
-use crate::inbox::Inbox;
 use crate::key::{Id, Key, Kind};
-use crate::outgo::Outgo;
 use crate::refused::{Refused, Step};
 use crate::ring::{Completion, Ring, Wait};
 use crate::slots::Slots;
@@ -41,8 +40,6 @@ pub(crate) struct Driver {
     late: Ready,
     /// Dropped, and still sending; and until when. In order, as all have the same time.
     lingering: VecDeque<(Time, Id)>,
-    /// Which wait this is.
-    round: u32,
     completions: Vec<Completion>,
     has_more: bool,
     spare: Spare,
@@ -75,7 +72,6 @@ impl Driver {
             holding: Vec::new(),
             late: Ready::new(),
             lingering: VecDeque::new(),
-            round: 0,
             completions: Vec::new(),
             has_more: false,
             spare: Spare::new(),
@@ -113,11 +109,7 @@ impl Driver {
 
     /// Takes a socket over.
     pub(crate) fn insert(&mut self, fd: OwnedFd, made: Made) -> Id {
-        let what = match made {
-            Made::Stream | Made::Connecting => What::Stream(Inbox::default(), Outgo::new()),
-            Made::Asked => What::Asked,
-        };
-        let mut socket = Socket::new(fd, what);
+        let mut socket = Socket::new(fd, made != Made::Asked);
         socket.is_connecting = made == Made::Connecting;
         socket.awaits_room = socket.is_connecting;
         self.sockets.insert(socket)
@@ -135,10 +127,10 @@ impl Driver {
 
     pub(crate) fn register(&mut self, id: Id, token: Token, interest: Interest) -> io::Result<()> {
         let Some(socket) = self.sockets.get_mut(id) else { return Err(gone()) };
-        if socket.token.is_some() {
+        if socket.token().is_some() {
             return Err(io::ErrorKind::AlreadyExists.into());
         }
-        socket.token = Some(token);
+        socket.register(token);
         socket.note_interest(interest);
         // Of one that connects, the end is to be known in any case.
         let polls_room =
@@ -155,7 +147,9 @@ impl Driver {
 
     pub(crate) fn deregister(&mut self, id: Id) -> io::Result<()> {
         let Some(socket) = self.sockets.get_mut(id) else { return Err(gone()) };
-        socket.token.take().ok_or(io::ErrorKind::NotFound)?;
+        if !socket.deregister() {
+            return Err(io::ErrorKind::NotFound.into());
+        }
         socket.awaits_room |= socket.polls_room;
         self.take_back(id);
         Ok(())
@@ -173,7 +167,7 @@ impl Driver {
     /// Hands the operation to the kernel that gives a socket what comes.
     fn hand_over(&mut self, id: Id) {
         let Some(socket) = self.sockets.get_mut(id) else { return };
-        socket.given_in = self.ring.stats().enters;
+        socket.given_in = self.ring.stats().enters as u32;
         socket.was_given = true;
         let (Some(fd), kind) = (socket.fd(), socket.kind()) else { return };
         let key = id.key(kind);
@@ -197,7 +191,7 @@ impl Driver {
     /// The machine of a socket that is full is told when it is not.
     fn await_room(&mut self, id: Id) {
         let Some(socket) = self.sockets.get_mut(id) else { return };
-        match socket.token {
+        match socket.token() {
             Some(_) => self.poll_room(id),
             None => socket.awaits_room = true,
         }
@@ -219,15 +213,15 @@ impl Driver {
     /// Tells a socket's machine something; with what it was told in this wait, if it was.
     fn tell(&mut self, id: Id, events: EventSet, ready: &mut Ready) {
         let Some(socket) = self.sockets.get_mut(id) else { return };
-        let Some(token) = socket.token else { return };
-        if socket.told_in == self.round
-            && let Some((to, told)) = ready.get_mut(socket.told_at as usize)
+        let Some(token) = socket.token() else { return };
+        // Where it was told in another wait, what is there now is another machine's, as a rule.
+        if let Some((to, told)) = ready.get_mut(socket.told_at as usize)
             && *to == token
         {
             *told |= events;
             return;
         }
-        (socket.told_in, socket.told_at) = (self.round, ready.len() as u32);
+        socket.told_at = ready.len() as u32;
         ready.push((token, events));
     }
 
@@ -235,9 +229,9 @@ impl Driver {
     pub(crate) fn drop_socket(&mut self, id: Id) {
         let Some(socket) = self.sockets.get_mut(id) else { return };
         socket.is_dropped = true;
-        socket.token = None;
-        if let What::Stream(inbox, _) = &mut socket.what {
-            inbox.clear(&mut self.ring);
+        socket.deregister();
+        if let Some(work) = &mut socket.work {
+            work.inbox.clear(&mut self.ring);
         }
         if socket.polls_room {
             self.ring.cancel(id.key(Kind::Room));
@@ -254,7 +248,7 @@ impl Driver {
     /// Closes a socket that was dropped, and forgets it if the kernel has.
     fn close(&mut self, id: Id) {
         let Some(socket) = self.sockets.get_mut(id) else { return };
-        let is_stream = matches!(socket.what, What::Stream(..));
+        let is_stream = socket.is_stream;
         match socket.fd.take() {
             // With the others of the turn, and behind what it still has the kernel do.
             Some(fd) if is_stream && socket.was_given => self.ring.close(fd),
@@ -268,6 +262,13 @@ impl Driver {
             None => {}
         }
         self.forget(id);
+    }
+
+    /// A stream that has nothing to do keeps nothing for it.
+    fn put_to_rest(&mut self, id: Id) {
+        if let Some(work) = self.sockets.get_mut(id).and_then(Socket::rest) {
+            self.spare.give_work(work);
+        }
     }
 
     /// Frees the slot, if nobody knows the socket any more.
@@ -289,10 +290,7 @@ impl Driver {
             self.lingering.pop_front();
             let Some(socket) = self.sockets.get_mut(id) else { continue };
             self.ring.stats().lingered_too_long += 1;
-            let sending = match &mut socket.what {
-                What::Stream(_, outgo) => outgo.give_up(),
-                _ => None,
-            };
+            let sending = socket.work.as_mut().and_then(|work| work.outgo.give_up());
             match sending {
                 Some(key) => self.ring.cancel(key),
                 None => self.close(id),

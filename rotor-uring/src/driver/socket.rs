@@ -1,16 +1,18 @@
 //! `Socket`: what the ring knows of a socket, and when it may forget it.
 
 use std::io;
+use std::mem;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rotor_core::{Interest, Token};
 
-use crate::inbox::Inbox;
+use super::spare::Spare;
+use super::work::Work;
 use crate::intake::Intake;
 use crate::key::Kind;
-use crate::outgo::Outgo;
 
-/// What the ring knows of a socket.
+/// What the ring knows of a socket. Many only wait, so what a stream needs while it has something to do
+/// is apart: [`Work`].
 ///
 /// ```text
 ///  in use ──dropped──▶ lingers ──all is sent, or its time is over──▶ closed ──▶ forgotten
@@ -20,15 +22,22 @@ use crate::outgo::Outgo;
 pub(super) struct Socket {
     /// Until it is closed.
     pub(super) fd: Option<OwnedFd>,
-    pub(super) token: Option<Token>,
+    /// Of a stream: what came and was not read, and what is to be sent.
+    pub(super) work: Option<Box<Work>>,
+    /// Whose it is, if it is registered.
+    token: Token,
+    is_registered: bool,
+    /// A stream; else a listener or a socket of datagrams: that is asked for each, and the kernel tells
+    /// when.
+    pub(super) is_stream: bool,
     /// The machine wants to hear of what comes.
     pub(super) reads: bool,
     pub(super) intake: Intake,
     /// The kernel was handed an operation of it.
     pub(super) was_given: bool,
-    /// How often the kernel had been called when the operation was made that gives what comes: as
-    /// long as it is not called again, it has not heard of it.
-    pub(super) given_in: u64,
+    /// How often the kernel had been called, modulo 2³², when the operation was made that gives what
+    /// comes: as long as it is not called again, it has not heard of it.
+    pub(super) given_in: u32,
     /// A poll for room is with the kernel.
     pub(super) polls_room: bool,
     /// Its attempt to connect has not ended; or it was found full before it was registered.
@@ -37,24 +46,18 @@ pub(super) struct Socket {
     pub(super) is_dropped: bool,
     /// It is in the list of those that are looked at when the turn ends.
     pub(super) is_noted: bool,
-    /// The wait in which its machine was last told, and where among the events.
-    pub(super) told_in: u32,
+    /// Where its machine was told something last, among the events of that wait.
     pub(super) told_at: u32,
-    pub(super) what: What,
-}
-
-/// What kind of socket it is, and what that has.
-pub(super) enum What {
-    Stream(Inbox, Outgo),
-    /// A listener, or a socket of datagrams: it is asked for each, and the kernel tells when.
-    Asked,
 }
 
 impl Socket {
-    pub(super) fn new(fd: OwnedFd, what: What) -> Socket {
+    pub(super) fn new(fd: OwnedFd, is_stream: bool) -> Socket {
         Socket {
             fd: Some(fd),
-            token: None,
+            work: None,
+            token: Token::from_usize(0),
+            is_registered: false,
+            is_stream,
             reads: false,
             intake: Intake::new(),
             was_given: false,
@@ -64,10 +67,31 @@ impl Socket {
             is_connecting: false,
             is_dropped: false,
             is_noted: false,
-            told_in: 0,
             told_at: 0,
-            what,
         }
+    }
+
+    pub(super) fn token(&self) -> Option<Token> {
+        self.is_registered.then_some(self.token)
+    }
+
+    pub(super) fn register(&mut self, token: Token) {
+        (self.token, self.is_registered) = (token, true);
+    }
+
+    /// Returns whether it was registered.
+    pub(super) fn deregister(&mut self) -> bool {
+        mem::take(&mut self.is_registered)
+    }
+
+    /// What it is at; it begins with something where it was at rest.
+    pub(super) fn work(&mut self, spare: &mut Spare) -> &mut Work {
+        self.work.get_or_insert_with(|| spare.take_work())
+    }
+
+    /// What it was at, if nothing of that is left.
+    pub(super) fn rest(&mut self) -> Option<Box<Work>> {
+        self.work.take_if(|work| work.is_done())
     }
 
     pub(super) fn fd(&self) -> Option<BorrowedFd<'_>> {
@@ -76,15 +100,12 @@ impl Socket {
 
     /// What operation gives it what comes.
     pub(super) fn kind(&self) -> Kind {
-        match self.what {
-            What::Stream(..) => Kind::Receive,
-            What::Asked => Kind::Readable,
-        }
+        if self.is_stream { Kind::Receive } else { Kind::Readable }
     }
 
     /// Whether the kernel is to be told to give it what comes, now that it may be.
     pub(super) fn wants_giving(&self) -> bool {
-        self.token.is_some() && self.reads && !self.is_connecting
+        self.is_registered && self.reads && !self.is_connecting
     }
 
     pub(super) fn note_interest(&mut self, interest: Interest) {
@@ -93,34 +114,43 @@ impl Socket {
 
     /// Whether its machine has something to read that no event told it of.
     pub(super) fn holds_something(&self) -> bool {
-        self.intake.has_ended()
-            || match &self.what {
-                What::Stream(inbox, _) => !inbox.is_empty(),
-                What::Asked => false,
-            }
+        self.intake.has_ended() || self.has_unread()
+    }
+
+    /// Whether something came for it that was not read.
+    #[inline]
+    pub(super) fn has_unread(&self) -> bool {
+        self.work.as_ref().is_some_and(|work| !work.inbox.is_empty())
     }
 
     /// The error of what came or of what was sent, once.
     pub(super) fn take_error(&mut self) -> Option<io::Error> {
         let of_input = self.intake.take_error().map(io::Error::from_raw_os_error);
-        of_input.or_else(|| match &self.what {
-            What::Stream(_, outgo) => outgo.error(),
-            _ => None,
-        })
+        of_input.or_else(|| self.work.as_mut().and_then(|work| work.outgo.take_error()))
     }
 
     /// Whether it has bytes that are still to be sent.
     pub(super) fn has_unsent(&self) -> bool {
-        matches!(&self.what, What::Stream(_, outgo) if !outgo.is_empty())
+        self.work.as_ref().is_some_and(|work| !work.outgo.is_empty())
     }
 
     /// Whether nobody knows it any more, the kernel included.
     pub(super) fn is_forgotten(&self) -> bool {
-        let is_sending = matches!(&self.what, What::Stream(_, outgo) if outgo.sending().is_some());
+        let is_sending = self.work.as_ref().is_some_and(|work| work.outgo.sending().is_some());
         self.is_dropped
             && self.fd.is_none()
             && !self.intake.is_with_kernel()
             && !self.polls_room
             && !is_sending
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_socket_that_waits_takes_as_much_as_it_says_on_the_page_of_its_figures() {
+        assert!(size_of::<Option<Socket>>() <= 48, "{}", size_of::<Option<Socket>>());
     }
 }

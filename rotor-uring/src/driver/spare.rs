@@ -1,4 +1,6 @@
-//! `Spare`: memory that was sent from and will be again.
+//! `Spare`: memory that was used by a stream at work and will be by another one.
+
+use super::work::Work;
 
 /// How large memory may be that is kept, in bytes: what answers to small requests take.
 const KEPT_BYTES_MAX: usize = 4 * 1024;
@@ -7,14 +9,32 @@ const ALL_BYTES_MAX: usize = 1024 * 1024;
 /// How much is allocated where none is kept, in bytes.
 const NEW_BYTES: usize = 512;
 
+/// How many streams' [`Work`] is kept. 1,024: as many as complete in a turn, by default; some 80 KiB.
+const WORKS_MAX: usize = 1_024;
+
 pub(super) struct Spare {
     kept: Vec<Vec<u8>>,
     bytes: usize,
+    #[expect(clippy::vec_box, reason = "they are handed on as they are, without a copy")]
+    works: Vec<Box<Work>>,
 }
 
 impl Spare {
     pub(super) fn new() -> Spare {
-        Spare { kept: Vec::new(), bytes: 0 }
+        Spare { kept: Vec::new(), bytes: 0, works: Vec::new() }
+    }
+
+    /// What a stream begins its work with.
+    pub(super) fn take_work(&mut self) -> Box<Work> {
+        self.works.pop().unwrap_or_default()
+    }
+
+    /// Takes it back once it is done.
+    pub(super) fn give_work(&mut self, work: Box<Work>) {
+        debug_assert!(work.is_done());
+        if self.works.len() < WORKS_MAX {
+            self.works.push(work);
+        }
     }
 
     pub(super) fn take(&mut self) -> Vec<u8> {
@@ -36,6 +56,17 @@ impl Spare {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_work_of_so_many_streams_is_kept() {
+        let mut spare = Spare::new();
+        for _ in 0..=WORKS_MAX {
+            spare.give_work(Box::default());
+        }
+        assert_eq!(spare.works.len(), WORKS_MAX);
+        spare.take_work();
+        assert_eq!(spare.works.len(), WORKS_MAX - 1);
+    }
 
     #[test]
     fn so_much_is_kept_and_no_more() {

@@ -7,7 +7,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use rustix::io::Errno;
 use rustix::net::{self, RecvFlags, SendAncillaryBuffer, SendFlags};
 
-use super::socket::{Socket, What};
+use super::socket::Socket;
 use super::{Driver, gone};
 use crate::intake::Source;
 use crate::key::{Id, Kind};
@@ -20,15 +20,17 @@ impl Driver {
     /// Reads what came; where the kernel gives nothing, asks it.
     pub(crate) fn read(&mut self, id: Id, buffer: &mut [u8]) -> io::Result<usize> {
         let Some(socket) = self.sockets.get_mut(id) else { return Err(gone()) };
-        let What::Stream(inbox, _) = &mut socket.what else { return Err(gone()) };
-        let count = inbox.read(buffer, &mut self.ring);
-        if count > 0 {
-            return Ok(count);
+        if let Some(work) = &mut socket.work {
+            let count = work.inbox.read(buffer, &mut self.ring);
+            if count > 0 {
+                return Ok(count);
+            }
         }
         match socket.intake.source() {
             // The kernel has not heard of it yet: what comes may be taken, and came before.
             Source::Nothing
-                if socket.intake.is_given() && socket.given_in == self.ring.stats().enters =>
+                if socket.intake.is_given()
+                    && socket.given_in == self.ring.stats().enters as u32 =>
             {
                 self.ask(id, buffer)
             }
@@ -58,19 +60,18 @@ impl Driver {
 
     /// Whether what comes next will be told of, without a read that says that there is nothing.
     pub(crate) fn is_drained(&self, id: Id) -> bool {
-        self.sockets.get(id).is_some_and(|socket| {
-            let What::Stream(inbox, _) = &socket.what else { return false };
-            inbox.is_empty() && socket.intake.is_given()
-        })
+        let socket = self.sockets.get(id);
+        socket.is_some_and(|socket| !socket.has_unread() && socket.intake.is_given())
     }
 
     /// Takes bytes, to be sent when the turn ends; many of them go to the kernel at once.
     pub(crate) fn write(&mut self, id: Id, slices: &[IoSlice<'_>]) -> io::Result<usize> {
         let Some(socket) = self.sockets.get_mut(id) else { return Err(gone()) };
-        let is_registered = socket.token.is_some();
-        let What::Stream(_, outgo) = &mut socket.what else { return Err(gone()) };
-        outgo.check()?;
-        if outgo.is_empty() {
+        let is_registered = socket.token().is_some();
+        if let Some(work) = &socket.work {
+            work.outgo.check()?;
+        }
+        if !socket.has_unsent() {
             let len: usize = slices.iter().map(|slice| slice.len()).sum();
             // Unregistered, nobody would tell it that the connection is gone.
             if len == 0 || len > DIRECT_BYTES_MIN || !is_registered {
@@ -79,10 +80,8 @@ impl Driver {
             self.written.push(id);
         }
         let Driver { spare, sockets, .. } = self;
-        match sockets.get_mut(id).map(|socket| &mut socket.what) {
-            Some(What::Stream(_, outgo)) => outgo.write(slices, || spare.take()),
-            _ => Err(gone()),
-        }
+        let Some(socket) = sockets.get_mut(id) else { return Err(gone()) };
+        socket.work(spare).outgo.write(slices, || spare.take())
     }
 
     fn write_now(&mut self, id: Id, slices: &[IoSlice<'_>]) -> io::Result<usize> {
@@ -110,10 +109,11 @@ impl Driver {
         call: impl FnOnce(BorrowedFd<'_>) -> io::Result<usize>,
     ) -> io::Result<usize> {
         let Some(socket) = self.sockets.get_mut(id) else { return Err(gone()) };
-        let What::Stream(_, outgo) = &mut socket.what else { return Err(gone()) };
-        outgo.check()?;
-        if !outgo.is_empty() {
-            return Err(outgo.wait_for_room());
+        if let Some(work) = &mut socket.work {
+            work.outgo.check()?;
+            if !work.outgo.is_empty() {
+                return Err(work.outgo.wait_for_room());
+            }
         }
         self.ring.stats().direct_calls += 1;
         self.now(id, call)
@@ -122,8 +122,7 @@ impl Driver {
     /// Hands what was written to the kernel, if that has nothing of it.
     pub(super) fn send_next(&mut self, id: Id) {
         let Some(socket) = self.sockets.get_mut(id) else { return };
-        let What::Stream(_, outgo) = &mut socket.what else { return };
-        if let Some(memory) = outgo.next() {
+        if let Some(memory) = socket.work.as_mut().and_then(|work| work.outgo.next()) {
             self.send(id, memory, 0);
         }
     }
@@ -132,16 +131,15 @@ impl Driver {
         let Some(socket) = self.sockets.get_mut(id) else { return };
         let Some(fd) = &socket.fd else { return };
         let key = self.ring.send(fd.as_fd(), memory, from, id.key(Kind::Send));
-        if let What::Stream(_, outgo) = &mut socket.what {
-            outgo.set_sending(key);
+        if let Some(work) = &mut socket.work {
+            work.outgo.set_sending(key);
         }
     }
 
     /// Ends one direction, or both: ours behind what was written.
     pub(crate) fn shutdown(&mut self, id: Id, how: Shutdown) -> io::Result<()> {
         let Some(socket) = self.sockets.get_mut(id) else { return Err(gone()) };
-        let What::Stream(_, outgo) = &mut socket.what else { return Err(gone()) };
-        let is_later = how != Shutdown::Read && !outgo.end();
+        let is_later = how != Shutdown::Read && !socket.work(&mut self.spare).outgo.end();
         let how = match how {
             Shutdown::Write if is_later => return Ok(()),
             Shutdown::Both if is_later => net::Shutdown::Read,

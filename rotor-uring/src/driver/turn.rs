@@ -5,7 +5,6 @@ use std::mem;
 
 use rotor_core::{EventSet, Time};
 
-use super::socket::What;
 use super::{Driver, Ready};
 use crate::key::Id;
 use crate::ring::Wait;
@@ -19,7 +18,6 @@ impl Driver {
         self.end_turn();
         let wait = self.wait_for(until);
         self.ring.enter(wait)?;
-        self.round = self.round.wrapping_add(1);
         ready.append(&mut self.late);
         for id in mem::take(&mut self.holding) {
             self.tell(id, EventSet::READABLE, ready);
@@ -34,7 +32,6 @@ impl Driver {
     /// to the sockets at once, or a read would miss what the kernel has given already; their machines
     /// are told when the turn ends.
     pub(super) fn settle(&mut self) {
-        self.round = self.round.wrapping_add(1);
         let mut late = Ready::new();
         let settled = self.ring.enter(Wait::Again).and_then(|()| self.take_completions(&mut late));
         if let Err(error) = settled {
@@ -97,16 +94,14 @@ impl Driver {
         for id in given.drain(..) {
             let Some(socket) = self.sockets.get_mut(id) else { continue };
             socket.is_noted = false;
-            let is_too_much = match &mut socket.what {
-                What::Stream(inbox, _) if inbox.is_empty() => false,
-                What::Stream(inbox, _) => {
-                    let copied = inbox.keep(&mut self.ring);
-                    self.ring.stats().bytes_copied += copied as u64;
-                    inbox.len() >= self.config.unread_bytes_max
-                }
-                What::Asked => false,
-            };
-            if is_too_much {
+            let Some(work) = &mut socket.work else { continue };
+            if work.inbox.is_empty() {
+                self.put_to_rest(id);
+                continue;
+            }
+            let copied = work.inbox.keep(&mut self.ring);
+            self.ring.stats().bytes_copied += copied as u64;
+            if work.inbox.len() >= self.config.unread_bytes_max {
                 self.hold_back(id);
             }
         }
