@@ -30,6 +30,8 @@ pub(super) struct Datagrams {
     pub(super) wants_room: bool,
     pub(super) is_dirty: bool,
     pub(super) is_changed: bool,
+    /// It is in the list of those that wait to know where a target is.
+    pub(super) is_unresolved: bool,
 }
 
 impl Datagrams {
@@ -64,6 +66,7 @@ impl Datagrams {
             wants_room: false,
             is_dirty: false,
             is_changed: false,
+            is_unresolved: false,
         })
     }
 

@@ -157,8 +157,8 @@ impl Stack {
                     == PollResult::SocketStateChanged
         });
         wire.unsent += lost;
-        let (waits, wants_room) = (socket.outgoing.len() > 0, socket.wants_room);
-        if waits {
+        let wants_room = socket.wants_room;
+        if socket.outgoing.len() > 0 && !std::mem::replace(&mut socket.is_unresolved, true) {
             self.unresolved_datagrams.push(id);
         }
         if wants_room {
@@ -169,6 +169,8 @@ impl Stack {
     /// Tries again what waits to know where its target is, since that may be known now.
     pub(super) fn resolve_datagrams(&mut self) {
         for id in std::mem::take(&mut self.unresolved_datagrams) {
+            let Some(socket) = self.datagrams.get_mut(id) else { continue };
+            socket.is_unresolved = false;
             self.send_datagrams_of(id);
         }
     }
@@ -183,11 +185,13 @@ impl Stack {
         self.changed_datagrams = changed;
     }
 
-    /// What it has not sent yet is sent; its address is free.
+    /// What it has not sent yet is sent, but for what waits to know where its target is: that is
+    /// counted as not sent. Its address is free.
     pub(super) fn drop_datagrams(&mut self, id: Id) {
         self.send_datagrams_of(id);
         if let Some(socket) = self.datagrams.remove(id) {
             self.bound_datagrams.remove(socket.local);
+            self.wire.unsent += socket.outgoing.len() as u64;
         }
     }
 }

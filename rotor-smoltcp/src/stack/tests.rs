@@ -3,6 +3,7 @@
 use std::io;
 use std::net::IpAddr;
 use std::os::fd::BorrowedFd;
+use std::time::Duration;
 
 use rotor_core::{EventSet, Token};
 
@@ -86,4 +87,51 @@ impl Device for Endless {
 fn no_packet_is_longer_than_ip_can_say() {
     // `lo` has 65,536.
     assert_eq!(Wire::new(Box::new(Endless), true).mtu(), 65_535);
+}
+
+/// A stack on Ethernet where nobody else is.
+fn alone() -> (Stack, ManualClock) {
+    let clock = ManualClock::new();
+    let config = StackConfig::new().address(IpAddr::from([10, 0, 0, 1]), 24).seed(1);
+    let stack = Stack::open(Box::new(Endless), &config, LoopClock::Manual(clock.clone()));
+    (stack.expect("good"), clock)
+}
+
+/// A turn, and so much time.
+fn turn(stack: &mut Stack, clock: &ManualClock, time: Duration) {
+    stack.begin_wait(None).expect("the device is there");
+    stack.end_wait(None, false, &mut Vec::new()).expect("the device is there");
+    clock.advance(time);
+}
+
+#[test]
+fn who_waits_for_targets_that_are_nowhere_is_noted_once() {
+    let (mut stack, clock) = alone();
+    let id = stack.bind_datagrams(([10, 0, 0, 1], 53).into()).expect("it is free");
+    for number in 0..2_000_u32 {
+        // A new one each second, since what waits is given up after three.
+        let nowhere = ([10, 0, 0, (number / 100 + 2) as u8], 53).into();
+        let sent = stack.send_to(id, b"?", Some(nowhere)).map_err(|error| error.kind());
+        assert!(matches!(sent, Ok(1) | Err(io::ErrorKind::WouldBlock)), "{sent:?}");
+        turn(&mut stack, &clock, Duration::from_millis(10));
+        assert!(stack.unresolved_datagrams.len() <= 1, "{}", stack.unresolved_datagrams.len());
+    }
+    let (before, waits) =
+        (stack.stats().unsent, stack.datagrams.get(id).map(|one| one.outgoing.len()));
+    stack.drop_socket(Kind::Datagram, id);
+    let lost = (stack.stats().unsent - before) as usize;
+    assert!(lost > 0 && Some(lost) == waits, "{lost} of {waits:?} are counted");
+}
+
+#[test]
+fn connections_to_nowhere_that_were_given_up_leave_nothing_behind() {
+    let (mut stack, clock) = alone();
+    for number in 0..500_u32 {
+        let nowhere = ([10, 0, 0, (number % 200 + 2) as u8], 80).into();
+        let id = stack.connect(nowhere).expect("there is room");
+        turn(&mut stack, &clock, Duration::from_secs(1));
+        stack.drop_socket(Kind::Stream, id);
+        turn(&mut stack, &clock, Duration::from_secs(1));
+        assert!(stack.unresolved.len() < 100, "{} of them", stack.unresolved.len());
+    }
 }

@@ -213,6 +213,12 @@ impl Stack {
         if bursts == BURST && is_at_once {
             self.mark(id);
         }
+        // Those that have ended meanwhile are in it still where nothing has come that says where a
+        // peer is: at most as many as there are now, and a few.
+        if self.unresolved.len() > 2 * (self.connections.len() + 8) {
+            let connections = &self.connections;
+            self.unresolved.retain(|id| connections.get(*id).is_some());
+        }
     }
 
     /// Something has come that may say where peers are: who waits for that tries again.
