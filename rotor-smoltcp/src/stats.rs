@@ -9,8 +9,11 @@ pub struct StackStats {
     pub received: u64,
     /// Packets that were sent.
     pub sent: u64,
-    /// Packets that the device did not take; TCP sends them again.
+    /// Packets that the device did not take, which TCP sends again; and datagrams whose target nobody
+    /// knew when they were given up.
     pub unsent: u64,
+    /// How often the device said that its network is down, for now.
+    pub went_down: u64,
     /// Packets that were no IP packet, or a fragment of one, or that asked for segments of less than 48
     /// bytes: thrown away.
     pub refused: u64,

@@ -120,10 +120,23 @@ fn the_kernels_client_is_served_through_a_packet_socket() {
             ip link set right up
         }
         prepare_kernel() { :; }
-        finish() { kill -TERM $server; }";
-    let Some(text) = in_namespace(functions) else { return };
-    assert_served(&text);
-    assert!(text.trim_end().ends_with("exit 0"), "it drains: {text}");
+        again() { curl -sS --max-time 20 --noproxy '*' http://10.90.0.2:3000/; echo; }";
+    // It may go down and come up again, and ends when it is deleted, in either state.
+    for (finish, ending) in [
+        ("kill -TERM $server", "exit 0"),
+        ("ip link set right down; ip link set right up; again; kill -TERM $server", "exit 0"),
+        ("ip link delete right", "exit 1"),
+        ("ip link set right down; ip link delete right", "exit 1"),
+    ] {
+        let functions = format!("{functions}\nfinish() {{ {finish}; }}");
+        let Some(text) = in_namespace(&functions) else { return };
+        assert_served(&text);
+        assert!(text.trim_end().ends_with(ending), "{finish}: {text}");
+        let hellos = text.matches("Hello, World!").count();
+        assert_eq!(hellos, 1 + usize::from(finish.contains("again")), "{finish}: {text}");
+        let is_gone = text.contains("error: the device of the loop is gone: right");
+        assert_eq!(is_gone, ending == "exit 1", "{finish}: {text}");
+    }
 }
 
 #[test]

@@ -3,7 +3,12 @@
 use std::fmt;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::time::Duration;
 
+use rotor_core::Time;
+use rotor_core::backend::Clock;
+use rustix::io::Errno;
+use rustix::net::netdevice::{index_to_name, name_to_index};
 use rustix::process::{PidfdFlags, PidfdGetfdFlags, getpid, pidfd_getfd, pidfd_open};
 use smoltcp::phy;
 
@@ -20,7 +25,20 @@ pub struct KernelDevice {
     fd: OwnedFd,
     medium: Medium,
     mtu: usize,
+    /// Of a packet socket.
+    interface: Option<Interface>,
 }
+
+/// The interface that a packet socket is bound to.
+struct Interface {
+    index: u32,
+    clock: Clock,
+    /// When to look whether it is there still, since it is down.
+    look_at: Option<Time>,
+}
+
+/// How often an interface that is down is looked for.
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
 /// The longest name of an interface, in bytes (`IFNAMSIZ`, less the zero behind it).
 const NAME_BYTES_MAX: usize = 15;
@@ -60,8 +78,10 @@ impl KernelDevice {
     /// has not. Frames of the same machine (a veth pair) have no checksums yet:
     /// [`StackConfig::verify_checksums`](crate::StackConfig::verify_checksums) takes them.
     ///
-    /// An interface that is taken down ends the loop, though it may come up again: the kernel says the
-    /// same where it is gone. TUN and TAP devices go on.
+    /// An interface that is taken down is counted
+    /// ([`went_down`](crate::StackStats::went_down)) and logged; packets come again once it is up,
+    /// and connections go on if their times allow. One that is deleted ends the loop, at most a
+    /// second later where it was down before.
     ///
     /// # Errors
     ///
@@ -70,7 +90,10 @@ impl KernelDevice {
     pub fn packet_socket(interface: &str) -> io::Result<KernelDevice> {
         check(interface)?;
         let opened = phy::RawSocket::new(interface, phy::Medium::Ethernet)?;
-        KernelDevice::of(&opened, interface)
+        let mut device = KernelDevice::of(&opened, interface)?;
+        let index = name_to_index(&device.fd, interface)?;
+        device.interface = Some(Interface { index, clock: Clock::new(), look_at: None });
+        Ok(device)
     }
 
     /// Takes over what smoltcp has opened. Its own reads and writes panic when the device is gone,
@@ -85,7 +108,33 @@ impl KernelDevice {
             phy::Medium::Ip => (Medium::Ip, 0),
         };
         let mtu = capabilities.max_transmission_unit.saturating_sub(around);
-        Ok(KernelDevice { name: name.into(), fd, medium, mtu })
+        Ok(KernelDevice { name: name.into(), fd, medium, mtu, interface: None })
+    }
+}
+
+impl Interface {
+    /// Notes what a read has said. The kernel says that an interface is down once, in the same words
+    /// for one that is being deleted; it does not say that it is up again, nor that it is deleted when
+    /// it was down (packet(7), `ENETDOWN`). So it is looked for.
+    ///
+    /// # Errors
+    ///
+    /// `ENODEV`: it is gone.
+    fn note(&mut self, socket: &OwnedFd, read: Result<usize, Errno>) -> io::Result<()> {
+        match read {
+            Ok(_) => self.look_at = None,
+            Err(Errno::NETDOWN) => self.look_at = Some(Time::ZERO),
+            Err(_) => {}
+        }
+        let Some(at) = self.look_at else { return Ok(()) };
+        let now = self.clock.now();
+        if at <= now {
+            if let Err(gone @ Errno::NODEV) = index_to_name(socket, self.index) {
+                return Err(gone.into());
+            }
+            self.look_at = Some(now + LOOK_AGAIN);
+        }
+        Ok(())
     }
 }
 
@@ -112,7 +161,11 @@ impl Device for KernelDevice {
     }
 
     fn receive(&mut self, packet: &mut [u8]) -> io::Result<usize> {
-        Ok(rustix::io::read(&self.fd, packet)?)
+        let read = rustix::io::read(&self.fd, packet);
+        if let Some(interface) = &mut self.interface {
+            interface.note(&self.fd, read)?;
+        }
+        Ok(read?)
     }
 
     fn send(&mut self, packet: &[u8]) -> io::Result<()> {
@@ -122,6 +175,11 @@ impl Device for KernelDevice {
 
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         Some(self.fd.as_fd())
+    }
+
+    /// Not a packet: whether the interface is there is to be looked at then.
+    fn next_arrival(&self) -> Option<Time> {
+        self.interface.as_ref()?.look_at
     }
 }
 

@@ -46,8 +46,9 @@ pub trait Device: Send + 'static {
     ///
     /// # Errors
     ///
-    /// `WouldBlock` when there is none; `Interrupted`: it is asked again. Any other says that the
-    /// device is of no use any more, and ends the loop.
+    /// `WouldBlock` when there is none; `Interrupted`: it is asked again;
+    /// [`NetworkDown`](io::ErrorKind::NetworkDown), once each time: none will come for now, which is
+    /// counted and logged. Any other says that the device is of no use any more, and ends the loop.
     fn receive(&mut self, packet: &mut [u8]) -> io::Result<usize>;
 
     /// Sends a packet.
@@ -62,8 +63,8 @@ pub trait Device: Send + 'static {
     /// none: then the loop sees packets when it wakes for another reason.
     fn descriptor(&self) -> Option<BorrowedFd<'_>>;
 
-    /// Returns when a packet will have come that is known of already. By default none is: the
-    /// descriptor tells.
+    /// Returns when a packet will have come that is known of already, or when the device is to be asked
+    /// without one. By default never: the descriptor tells.
     fn next_arrival(&self) -> Option<Time> {
         None
     }

@@ -105,6 +105,7 @@ impl Stack {
         StackStats {
             sent: self.wire.sent,
             unsent: self.wire.unsent,
+            went_down: self.wire.downs,
             connections: self.connections.len(),
             ..self.stats
         }

@@ -25,6 +25,8 @@ pub(super) struct Wire {
     outgoing: Vec<u8>,
     pub(super) sent: u64,
     pub(super) unsent: u64,
+    /// How often the device has said that its network is down.
+    pub(super) downs: u64,
 }
 
 /// The device for one call of the stack: with the packet that came, if one did.
@@ -70,6 +72,7 @@ impl Wire {
             outgoing: Vec::new(),
             sent: 0,
             unsent: 0,
+            downs: 0,
         }
     }
 
@@ -101,6 +104,11 @@ impl Wire {
                 Ok(len) => return Ok(len),
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(0),
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == ErrorKind::NetworkDown => {
+                    self.downs += 1;
+                    log::warn!("the network of {} is down: {error}", self.device.name());
+                    return Ok(0);
+                }
                 Err(error) => return Err(error),
             }
         }
