@@ -101,3 +101,60 @@ fn a_run_is_a_function_of_its_seed() {
     assert_eq!(run(11), run(11));
     assert_ne!(run(11), run(12));
 }
+
+/// Bytes that look like chance, the same in each run.
+struct Noise(u64);
+
+impl Noise {
+    fn fill(&mut self, bytes: &mut [u8]) {
+        for eight in bytes.chunks_mut(8) {
+            // Marsaglia's xorshift.
+            self.0 ^= self.0 << 13;
+            self.0 ^= self.0 >> 7;
+            self.0 ^= self.0 << 17;
+            eight.copy_from_slice(&self.0.to_le_bytes()[..eight.len()]);
+        }
+    }
+}
+
+/// `ROTOR_TRANSFER_MIB` says how much; `tests/long/smoltcp-gigabyte` asks for a gibibyte.
+#[test]
+fn a_long_transfer_over_the_worst_of_networks_arrives_byte_for_byte() {
+    const PIECE: usize = 64 << 10;
+    let asked = std::env::var("ROTOR_TRANSFER_MIB").ok().and_then(|text| text.parse().ok());
+    let pieces = asked.unwrap_or(4) * ((1 << 20) / PIECE);
+    let cable = rough(5).mtu(576).lost(100).doubled(20).delayed(100, Duration::from_millis(10));
+    // IPv6 asks for more than 576.
+    let host = |last| StackConfig::new().address([10, 0, 0, last].into(), 24).seed(last.into());
+    let mut rig = Rig::with(cable.corrupted(5), host(1), host(2));
+    let (mut server, mut client) = rig.pair();
+    let (mut sends, mut expects) = (Noise(7), Noise(7));
+    let (mut piece, mut at, mut sent) = (vec![0; PIECE], PIECE, 0);
+    let (mut came, mut expected, mut got) = (vec![0; PIECE], vec![0; PIECE], 0);
+    while got < pieces * PIECE {
+        while sent < pieces || at < PIECE {
+            if at == PIECE {
+                sends.fill(&mut piece);
+                (at, sent) = (0, sent + 1);
+            }
+            let taken = fill(&mut client, &piece[at..]);
+            at += taken;
+            if taken == 0 {
+                break;
+            }
+        }
+        loop {
+            let from = got % PIECE;
+            let read = not_yet(std::io::Read::read(&mut server, &mut came[from..]));
+            let Some(count) = read else { break };
+            assert!(count > 0, "it ended after {got} bytes");
+            if from == 0 {
+                expects.fill(&mut expected);
+            }
+            let range = from..from + count;
+            assert!(came[range.clone()] == expected[range], "behind {got} bytes");
+            got += count;
+        }
+        assert!(rig.turn() || got == pieces * PIECE, "nothing happens any more: {rig:?}");
+    }
+}
