@@ -19,6 +19,12 @@ impl<T> Slots<T> {
         Slots { slots: Vec::new(), free: Vec::new() }
     }
 
+    /// Has address space for so many. What is not in use takes no memory, as a rule; and nothing moves
+    /// as there come to be more, which would leave holes of all the sizes before.
+    pub(crate) fn with_room_for(count: usize) -> Slots<T> {
+        Slots { slots: Vec::with_capacity(count), free: Vec::new() }
+    }
+
     pub(crate) fn insert(&mut self, value: T) -> Id {
         let index = self.free.pop().unwrap_or_else(|| {
             self.slots.push(Slot { generation: 0, value: None });
