@@ -8,7 +8,7 @@ use std::time::Duration;
 use rotor_core::Time;
 use rotor_core::backend::Clock;
 use rustix::io::Errno;
-use rustix::net::netdevice::{index_to_name, name_to_index};
+use rustix::net::netdevice;
 use rustix::process::{PidfdFlags, PidfdGetfdFlags, getpid, pidfd_getfd, pidfd_open};
 use smoltcp::phy;
 
@@ -91,7 +91,7 @@ impl KernelDevice {
         check(interface)?;
         let opened = phy::RawSocket::new(interface, phy::Medium::Ethernet)?;
         let mut device = KernelDevice::of(&opened, interface)?;
-        let index = name_to_index(&device.fd, interface)?;
+        let index = netdevice::name_to_index(&device.fd, interface)?;
         device.interface = Some(Interface { index, clock: Clock::new(), look_at: None });
         Ok(device)
     }
@@ -129,7 +129,7 @@ impl Interface {
         let Some(at) = self.look_at else { return Ok(()) };
         let now = self.clock.now();
         if at <= now {
-            if let Err(gone @ Errno::NODEV) = index_to_name(socket, self.index) {
+            if let Err(gone @ Errno::NODEV) = netdevice::index_to_name(socket, self.index) {
                 return Err(gone.into());
             }
             self.look_at = Some(now + LOOK_AGAIN);
