@@ -19,31 +19,23 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use machine::Echo;
+use rotor::BoxError;
 use rotor::http::Limits;
-use rotor::http::server::{self, Http2Config, HttpAccept, HttpSeed, ServerConfig};
-use rotor::net::{ListenOptions, Listener, TcpListener};
-use rotor::{BoxError, Config, Loop, Response};
+use rotor::http::server::{Http2Config, HttpSeed, ServerConfig};
 use rotor_examples::program;
-use rotor_examples::serve::serve;
+use rotor_examples::serve::serve_http;
 
 fn main() -> ExitCode {
     program::run(echo)
 }
 
 fn echo() -> Result<(), BoxError> {
-    let mut address = program::argument(1, SocketAddr::from(([127, 0, 0, 1], 3000)))?;
+    let address = program::argument(1, SocketAddr::from(([127, 0, 0, 1], 3000)))?;
     let config =
         ServerConfig::new().limits(limits()).http2(Http2Config::new().prior_knowledge(true));
-    let mut creator = Loop::<HttpAccept<Echo, TcpListener>>::new(&Config::new())?;
-    creator.add_machine_with(|scope| {
-        Response::attempt(|| {
-            let listener = TcpListener::bind(&address, &ListenOptions::new(), scope)?;
-            address = listener.local_address().unwrap_or(address);
-            Ok(server::listen(listener, HttpSeed::new((), config), scope))
-        })
-    })?;
-    let try_this = format!("try: curl -i http://{address}/ -d hello");
-    serve(&mut creator.instantiate(()), &[format!("listening on http://{address}/"), try_this])
+    serve_http(address, HttpSeed::<Echo>::new((), config), (), |address| {
+        format!("try: curl -i http://{address}/ -d hello")
+    })
 }
 
 fn limits() -> Limits {

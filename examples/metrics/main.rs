@@ -18,11 +18,10 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use machine::{Metrics, Shared};
-use rotor::http::server::{self, AccessLogConfig, HttpAccept, HttpSeed, ServerConfig};
-use rotor::net::{ListenOptions, Listener, TcpListener};
-use rotor::{BoxError, Config, Loop, Response};
+use rotor::BoxError;
+use rotor::http::server::{AccessLogConfig, HttpSeed, ServerConfig};
 use rotor_examples::program;
-use rotor_examples::serve::serve;
+use rotor_examples::serve::serve_http;
 
 /// How long the program waits for what reads its log, at the end. Who reads at all has what is left
 /// in far less.
@@ -33,20 +32,13 @@ fn main() -> ExitCode {
 }
 
 fn metrics() -> Result<(), BoxError> {
-    let mut address = program::argument(1, SocketAddr::from(([127, 0, 0, 1], 3000)))?;
+    let address = program::argument(1, SocketAddr::from(([127, 0, 0, 1], 3000)))?;
     let log = AccessLogConfig::standard_output().start()?;
     let config = ServerConfig::new().access_log(&log);
     let shared = Shared::new(config.counters(), log.lost());
-    let mut creator = Loop::<HttpAccept<Metrics, TcpListener>>::new(&Config::new())?;
-    creator.add_machine_with(|scope| {
-        Response::attempt(|| {
-            let listener = TcpListener::bind(&address, &ListenOptions::new(), scope)?;
-            address = listener.local_address().unwrap_or(address);
-            Ok(server::listen(listener, HttpSeed::new(shared, config), scope))
-        })
+    serve_http(address, HttpSeed::<Metrics>::new(shared, config), (), |address| {
+        format!("try: curl http://{address}/metrics")
     })?;
-    let try_this = format!("try: curl http://{address}/metrics");
-    serve(&mut creator.instantiate(()), &[format!("listening on http://{address}/"), try_this])?;
     // The loop is gone by now, and its connections with it.
     if !log.finish(FINISH_TIME_MAX) {
         log::warn!("nobody reads the access log: its last lines are lost");

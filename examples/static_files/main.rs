@@ -15,31 +15,22 @@ use std::env;
 use std::net::SocketAddr;
 use std::process::ExitCode;
 
-use machine::FileServer;
+use rotor::BoxError;
 use rotor::http::files::FilesConfig;
-use rotor::net::{ListenOptions, Listener, TcpListener};
-use rotor::{BoxError, Config, Loop, Response};
 use rotor_examples::program;
-use rotor_examples::serve::serve;
+use rotor_examples::serve::serve_http;
 
 fn main() -> ExitCode {
     program::run(static_files)
 }
 
 fn static_files() -> Result<(), BoxError> {
-    let mut address = program::argument(1, SocketAddr::from(([127, 0, 0, 1], 3000)))?;
+    let address = program::argument(1, SocketAddr::from(([127, 0, 0, 1], 3000)))?;
     let directory = env::args_os().nth(2).unwrap_or_else(|| ".".into());
     let files = FilesConfig::new(&directory)
         .open()
         .map_err(|error| format!("cannot serve {}: {error}", directory.display()))?;
-    let mut creator = Loop::<FileServer<TcpListener>>::new(&Config::new())?;
-    creator.add_machine_with(|scope| {
-        Response::attempt(|| {
-            let listener = TcpListener::bind(&address, &ListenOptions::new(), scope)?;
-            address = listener.local_address().unwrap_or(address);
-            Ok(machine::serve(listener, files, scope))
-        })
-    })?;
-    let try_this = format!("try: curl -i http://{address}/");
-    serve(&mut creator.instantiate(()), &[format!("listening on http://{address}/"), try_this])
+    serve_http(address, machine::site(files), (), |address| {
+        format!("try: curl -i http://{address}/")
+    })
 }

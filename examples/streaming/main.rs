@@ -18,26 +18,18 @@ use std::net::SocketAddr;
 use std::process::ExitCode;
 
 use machine::Streaming;
-use rotor::http::server::{self, HttpAccept, HttpSeed, ServerConfig};
-use rotor::net::{ListenOptions, Listener, TcpListener};
-use rotor::{BoxError, Config, Loop, Response};
+use rotor::BoxError;
+use rotor::http::server::{HttpSeed, ServerConfig};
 use rotor_examples::program;
-use rotor_examples::serve::serve;
+use rotor_examples::serve::serve_http;
 
 fn main() -> ExitCode {
     program::run(streaming)
 }
 
 fn streaming() -> Result<(), BoxError> {
-    let mut address = program::argument(1, SocketAddr::from(([127, 0, 0, 1], 3000)))?;
-    let mut creator = Loop::<HttpAccept<Streaming, TcpListener>>::new(&Config::new())?;
-    creator.add_machine_with(|scope| {
-        Response::attempt(|| {
-            let listener = TcpListener::bind(&address, &ListenOptions::new(), scope)?;
-            address = listener.local_address().unwrap_or(address);
-            Ok(server::listen(listener, HttpSeed::new((), ServerConfig::new()), scope))
-        })
-    })?;
-    let try_this = format!("try: curl http://{address}/events");
-    serve(&mut creator.instantiate(()), &[format!("listening on http://{address}/"), try_this])
+    let address = program::argument(1, SocketAddr::from(([127, 0, 0, 1], 3000)))?;
+    serve_http(address, HttpSeed::<Streaming>::new((), ServerConfig::new()), (), |address| {
+        format!("try: curl http://{address}/events")
+    })
 }

@@ -20,11 +20,10 @@ use std::net::SocketAddr;
 use std::process::ExitCode;
 
 use machine::TodoBackend;
-use rotor::http::server::{self, HttpAccept, HttpSeed, ServerConfig};
-use rotor::net::{ListenOptions, Listener, TcpListener};
-use rotor::{BoxError, Config, Loop, Response};
+use rotor::BoxError;
+use rotor::http::server::{HttpSeed, ServerConfig};
 use rotor_examples::program;
-use rotor_examples::serve::serve;
+use rotor_examples::serve::serve_http;
 use rotor_service::Cors;
 use todos::Todos;
 
@@ -33,19 +32,9 @@ fn main() -> ExitCode {
 }
 
 fn todo_backend() -> Result<(), BoxError> {
-    let mut address = program::argument(1, SocketAddr::from(([127, 0, 0, 1], 3000)))?;
-    let mut creator = Loop::<HttpAccept<TodoBackend<Todos>, TcpListener>>::new(&Config::new())?;
-    creator.add_machine_with(|scope| {
-        Response::attempt(|| {
-            let listener = TcpListener::bind(&address, &ListenOptions::new(), scope)?;
-            address = listener.local_address().unwrap_or(address);
-            Ok(server::listen(listener, HttpSeed::new(Cors::any(), ServerConfig::new()), scope))
-        })
-    })?;
-    let try_this =
-        format!("try: curl -i http://{address}/todos -d '{{\"title\": \"water the plants\"}}'");
-    serve(
-        &mut creator.instantiate(Todos::new()),
-        &[format!("listening on http://{address}/"), try_this],
-    )
+    let address = program::argument(1, SocketAddr::from(([127, 0, 0, 1], 3000)))?;
+    let seed = HttpSeed::<TodoBackend<Todos>>::new(Cors::any(), ServerConfig::new());
+    serve_http(address, seed, Todos::new(), |address| {
+        format!("try: curl -i http://{address}/todos -d '{{\"title\": \"water the plants\"}}'")
+    })
 }

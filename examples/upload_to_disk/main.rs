@@ -19,32 +19,22 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use machine::Keep;
+use rotor::BoxError;
 use rotor::body::{Dir, Spool, SpoolConfig};
-use rotor::http::server::{self, HttpAccept, HttpSeed, ServerConfig};
-use rotor::net::{ListenOptions, Listener, TcpListener};
-use rotor::{BoxError, Config, Loop, Response};
+use rotor::http::server::{HttpSeed, ServerConfig};
 use rotor_examples::program;
-use rotor_examples::serve::serve;
+use rotor_examples::serve::serve_http;
 
 fn main() -> ExitCode {
     program::run(upload_to_disk)
 }
 
 fn upload_to_disk() -> Result<(), BoxError> {
-    let mut address = program::argument(1, SocketAddr::from(([127, 0, 0, 1], 3000)))?;
+    let address = program::argument(1, SocketAddr::from(([127, 0, 0, 1], 3000)))?;
     let directory = std::env::args_os().nth(2).map_or_else(|| "uploads".into(), PathBuf::from);
     let (dir, spool) = open(&directory)?;
-    let mut creator = Loop::<HttpAccept<Keep, TcpListener>>::new(&Config::new())?;
-    creator.add_machine_with(|scope| {
-        Response::attempt(|| {
-            let listener = TcpListener::bind(&address, &ListenOptions::new(), scope)?;
-            address = listener.local_address().unwrap_or(address);
-            let seed = HttpSeed::new(dir, ServerConfig::new().spool(spool));
-            Ok(server::listen(listener, seed, scope))
-        })
-    })?;
-    let try_this = format!("try: curl -T some-file http://{address}/name");
-    serve(&mut creator.instantiate(()), &[format!("listening on http://{address}/"), try_this])
+    let seed = HttpSeed::<Keep>::new(dir, ServerConfig::new().spool(spool));
+    serve_http(address, seed, (), |address| format!("try: curl -T some-file http://{address}/name"))
 }
 
 /// The directory, and a spool in it: where both are on one file system, a file is given its name

@@ -16,12 +16,11 @@ use std::net::SocketAddr;
 use std::process::ExitCode;
 
 use machine::Site;
-use rotor::http::server::{self, Http2Config, HttpAccept, HttpSeed, ServerConfig};
-use rotor::net::{ListenOptions, Listener, TcpListener};
+use rotor::BoxError;
+use rotor::http::server::{Http2Config, HttpSeed, ServerConfig};
 use rotor::websocket::{Deflate, Origins, WebSocketConfig};
-use rotor::{BoxError, Config, Loop, Response};
 use rotor_examples::program;
-use rotor_examples::serve::serve;
+use rotor_examples::serve::serve_http;
 
 /// The suites send messages of 16 MiB.
 const MESSAGE_MAX: usize = 64 << 20;
@@ -34,7 +33,7 @@ fn main() -> ExitCode {
 }
 
 fn ws_echo() -> Result<(), BoxError> {
-    let mut address = program::argument(1, SocketAddr::from(([127, 0, 0, 1], 3000)))?;
+    let address = program::argument(1, SocketAddr::from(([127, 0, 0, 1], 3000)))?;
     let config = WebSocketConfig::new()
         .message_max(MESSAGE_MAX)
         .fragments_max(FRAGMENTS_MAX)
@@ -44,14 +43,7 @@ fn ws_echo() -> Result<(), BoxError> {
         .share();
     // WebSockets on streams of HTTP/2, for clients that begin in it (RFC 8441).
     let http = ServerConfig::new().http2(Http2Config::new().prior_knowledge(true));
-    let mut creator = Loop::<HttpAccept<Site<()>, TcpListener>>::new(&Config::new())?;
-    creator.add_machine_with(|scope| {
-        Response::attempt(|| {
-            let listener = TcpListener::bind(&address, &ListenOptions::new(), scope)?;
-            address = listener.local_address().unwrap_or(address);
-            Ok(server::listen(listener, HttpSeed::new(config, http), scope))
-        })
-    })?;
-    let try_this = format!("try: python3 -m websockets ws://{address}/");
-    serve(&mut creator.instantiate(()), &[format!("listening on http://{address}/"), try_this])
+    serve_http(address, HttpSeed::<Site<()>>::new(config, http), (), |address| {
+        format!("try: python3 -m websockets ws://{address}/")
+    })
 }
