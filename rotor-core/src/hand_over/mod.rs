@@ -51,6 +51,8 @@
 //! | the successor dies before it has taken the path, or cannot take it | nothing: the other process goes on |
 //! | the successor dies *after* it has taken the path | what it had accepted, and what waits in the queues: the other one drains already |
 //!
+//! Who has asked and does not serve is logged, and [counted](HandOver::sent_away).
+//!
 //! A successor with more loops than its predecessor opens further queues in
 //! [`tcp`](HandOver::tcp). What the system puts into these waits until its loops run, and is lost
 //! with it, as with any process that dies: call `tcp` behind all that takes long.
@@ -75,15 +77,17 @@
 mod control;
 mod error;
 mod inherited;
+mod names;
 mod offer;
 mod queues;
+mod sent_away;
 mod starting;
 mod wire;
 
 use std::fmt;
 use std::io;
-use std::net::{SocketAddr, TcpListener, UdpSocket};
-use std::os::fd::{AsFd, OwnedFd};
+use std::net::{SocketAddr, UdpSocket};
+use std::os::fd::OwnedFd;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc;
@@ -98,6 +102,7 @@ pub use self::error::{HandOverError, HandOverErrorKind};
 use self::inherited::Inherited;
 use self::offer::Offer;
 pub use self::queues::TcpQueues;
+pub use self::sent_away::SentAway;
 use self::starting::Starting;
 pub use self::wire::ANSWER_TIME;
 use self::wire::{Named, SocketKind, receive_sockets, say_ready, say_taken};
@@ -123,6 +128,7 @@ pub struct HandOver {
     /// Copies of what was asked for, for the next process.
     sockets: Vec<Named>,
     ready_within: Duration,
+    sent_away: SentAway,
 }
 
 impl HandOver {
@@ -165,6 +171,7 @@ impl HandOver {
             inherited,
             sockets: Vec::new(),
             ready_within: READY_WITHIN,
+            sent_away: SentAway::default(),
         })
     }
 
@@ -173,6 +180,12 @@ impl HandOver {
     pub fn ready_within(mut self, time: Duration) -> HandOver {
         self.ready_within = time;
         self
+    }
+
+    /// Returns what counts who asks for the listeners of this process, once it is
+    /// [ready](HandOver::ready), and does not follow it.
+    pub fn sent_away(&self) -> SentAway {
+        self.sent_away.clone()
     }
 
     /// Returns whether there is a process that has handed over its listeners.
@@ -295,7 +308,9 @@ impl HandOver {
     }
 
     fn follow(self, loops: GroupHandle, drain_time: Duration) -> Result<(), HandOverErrorKind> {
-        let HandOver { path, predecessor, starting, given, sockets, ready_within, .. } = self;
+        let HandOver {
+            path, predecessor, starting, given, sockets, ready_within, sent_away, ..
+        } = self;
         for Named { name, kind, .. } in &given {
             let kind = kind.name();
             log::warn!("{kind} of the process before, {name:?}, is not asked for: it is closed");
@@ -336,52 +351,16 @@ impl HandOver {
         }
         loops.keep_until_draining(ends);
         // The thread waits for nothing else.
-        let _never =
-            begin.send(Offer { path, control, sockets, loops, drain_time, ready_within, draining });
-        Ok(())
-    }
-
-    fn check_name(&self, name: &str) -> io::Result<()> {
-        let wrong = |what: &str| {
-            let message = format!("the name {name:?} of a socket to hand over {what}");
-            Err(io::Error::new(io::ErrorKind::InvalidInput, message))
-        };
-        if name.is_empty() || name.len() > usize::from(u8::MAX) {
-            return wrong("is to have 1 to 255 bytes");
-        }
-        if self.sockets.iter().any(|socket| socket.name == name) {
-            return wrong("was asked for before: each needs its own");
-        }
-        Ok(())
-    }
-
-    /// Copies of the TCP listeners that were handed over of a name.
-    fn tcp_copies(&self, name: &str) -> io::Result<Vec<TcpListener>> {
-        self.check_kind(name, SocketKind::Tcp)?;
-        let given = self.given.iter().filter(|given| given.name == name);
-        given.map(|given| given.socket.try_clone().map(TcpListener::from)).collect()
-    }
-
-    /// Takes what was handed over of a name.
-    fn take(&mut self, name: &str, kind: SocketKind) -> io::Result<Vec<OwnedFd>> {
-        self.check_kind(name, kind)?;
-        let taken = self.given.extract_if(.., |given| given.name == name);
-        Ok(taken.map(|given| given.socket).collect())
-    }
-
-    fn check_kind(&self, name: &str, kind: SocketKind) -> io::Result<()> {
-        let Some(other) = self.given.iter().find(|given| given.name == name && given.kind != kind)
-        else {
-            return Ok(());
-        };
-        let (other, kind) = (other.kind.name(), kind.name());
-        let message = format!("{name:?} is {other} in the process before, and {kind} here");
-        Err(io::Error::new(io::ErrorKind::InvalidInput, message))
-    }
-
-    /// Keeps a copy for the next process.
-    fn keep(&mut self, name: &str, kind: SocketKind, socket: &impl AsFd) -> io::Result<()> {
-        self.sockets.push(Named::copy(name, kind, socket)?);
+        let _never = begin.send(Offer {
+            path,
+            control,
+            sockets,
+            loops,
+            drain_time,
+            ready_within,
+            draining,
+            sent_away,
+        });
         Ok(())
     }
 }

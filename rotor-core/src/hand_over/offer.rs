@@ -19,6 +19,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::control::{Prepared, check_user};
 use super::error::HandOverErrorKind as Kind;
+use super::sent_away::SentAway;
 use super::wire::{GO, LATE, Named, READY, TAKEN, hear, limit_time, send_busy, send_sockets};
 use crate::clock::Clock;
 use crate::drain::{Drain, Grace};
@@ -38,6 +39,7 @@ pub(super) struct Offer {
     pub(super) ready_within: Duration,
     /// Readable once the loops have begun to drain, or are gone.
     pub(super) draining: UnixStream,
+    pub(super) sent_away: SentAway,
 }
 
 /// A process that has copies and does not serve yet.
@@ -91,15 +93,18 @@ impl Offer {
             }
             if woken.successor
                 && let Some(offered) = successor.take()
-                && self.has_followed(offered)
             {
-                return;
+                if self.has_followed(offered) {
+                    return;
+                }
+                self.sent_away.add();
             }
             let now = clock.now();
             if let Some(late) = successor.take_if(|successor| successor.until <= now) {
                 let time = self.ready_within;
                 log_guarded!(warn, "a successor was not ready within {time:?}: it was given up");
                 let _gone = (&late.peer).write_all(&[LATE]);
+                self.sent_away.add();
             }
             refused.until.take_if(|until| *until <= now);
             if woken.connects {
@@ -138,6 +143,8 @@ impl Offer {
                     if mem::replace(&mut refused.is_told, true) {
                         return;
                     }
+                } else {
+                    self.sent_away.add();
                 }
                 log_guarded!(warn, "a process that asked for the listeners gets none: {error}");
                 return;
@@ -147,6 +154,7 @@ impl Offer {
         if successor.is_some() {
             log_guarded!(warn, "a second successor was sent away");
             let _gone = send_busy(&peer);
+            self.sent_away.add();
             return;
         }
         match send_sockets(&peer, &self.sockets) {
@@ -154,7 +162,10 @@ impl Offer {
                 let until = clock.now() + self.ready_within;
                 *successor = Some(Successor { peer, until });
             }
-            Err(error) => log_guarded!(warn, "a successor has not taken the listeners: {error}"),
+            Err(error) => {
+                log_guarded!(warn, "a successor has not taken the listeners: {error}");
+                self.sent_away.add();
+            }
         }
     }
 

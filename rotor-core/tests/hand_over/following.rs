@@ -9,7 +9,9 @@ use rotor_core::Exit;
 use rotor_core::hand_over::HandOverErrorKind as Kind;
 use rotor_core::net::ListenOptions;
 
-use crate::rig::{ANY, PATIENCE, Place, SLOW, at, greeting, is_refused, make, start, until};
+use crate::rig::{
+    ANY, PATIENCE, Place, SLOW, at, greeting, is_refused, make, start, start_counting, until,
+};
 
 #[test]
 fn a_successor_gets_the_listeners_and_the_one_before_drains() {
@@ -32,12 +34,13 @@ fn a_successor_gets_the_listeners_and_the_one_before_drains() {
 #[test]
 fn a_successor_that_dies_before_it_is_ready_costs_nothing() {
     let place = Place::new("dies");
-    let first = start(&place, 1, "1");
-    for _ in 0..3 {
+    let (first, sent_away) = start_counting(&place, PATIENCE);
+    for number in 1..=3 {
         let hand_over = at(&place).expect("it is answered");
         assert!(hand_over.has_predecessor());
         drop(hand_over);
         assert_eq!(greeting(first.address), "1");
+        until("it is counted", || sent_away.count() == number);
     }
     let second = start(&place, 1, "2");
     first.has_left();
@@ -60,9 +63,7 @@ fn of_two_that_start_at_once_where_none_runs_one_is_sent_away() {
 #[test]
 fn one_that_is_not_ready_in_time_is_given_up_and_told_so() {
     let place = Place::new("hangs");
-    let mut hand_over = at(&place).expect("nobody is there").ready_within(Duration::from_millis(1));
-    let first = make(&mut hand_over, 1, "1");
-    hand_over.ready(first.group.handle(), PATIENCE).expect("it serves");
+    let (first, sent_away) = start_counting(&place, Duration::from_millis(1));
     let mut slow = at(&place).expect("it is answered");
     let late = make(&mut slow, 1, "late");
     until("the slow one is given up", || match at(&place) {
@@ -72,6 +73,7 @@ fn one_that_is_not_ready_in_time_is_given_up_and_told_so() {
             false
         }
     });
+    assert_ne!(sent_away.count(), 0);
     let error = slow.ready(late.group.handle(), PATIENCE).expect_err("it is too late");
     assert!(matches!(error.kind(), Kind::Late), "{error}");
     late.end();
@@ -82,10 +84,11 @@ fn one_that_is_not_ready_in_time_is_given_up_and_told_so() {
 #[test]
 fn of_two_that_come_at_once_one_is_sent_away() {
     let place = Place::new("two");
-    let first = start(&place, 1, "1");
+    let (first, sent_away) = start_counting(&place, PATIENCE);
     let mut one = at(&place).expect("it is answered");
     let error = at(&place).expect_err("the other one is at it");
     assert!(matches!(error.kind(), Kind::Busy));
+    until("it is counted", || sent_away.count() == 1);
     let path = place.path();
     let text = "another process is starting with these listeners: start one at a time";
     assert_eq!(error.to_string(), format!("no hand-over at {}: {text}", path.display()));

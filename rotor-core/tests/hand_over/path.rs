@@ -35,12 +35,13 @@ fn told_to_go(place: &Place) -> UnixStream {
 #[test]
 fn a_successor_that_never_takes_the_path_is_not_believed() {
     let place = Place::new("untaken");
-    let first = start(&place, 1, "1");
-    for _ in 0..3 {
+    let (first, sent_away) = start_counting(&place, PATIENCE);
+    for number in 1..=3 {
         drop(told_to_go(&place));
         // Answered by the thread that is to have seen the end by then.
         drop(at(&place).expect("it is answered"));
         assert_eq!(greeting(first.address), "1");
+        until("both are counted", || sent_away.count() == 2 * number);
     }
     let second = start(&place, 1, "2");
     first.has_left();

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::thread::yield_now;
 use std::time::{Duration, Instant};
 
-use rotor_core::hand_over::{HandOver, HandOverError};
+use rotor_core::hand_over::{HandOver, HandOverError, SentAway};
 use rotor_core::net::{ListenOptions, Listener, TcpListener};
 use rotor_core::threads::LoopGroup;
 use rotor_core::{
@@ -112,6 +112,14 @@ pub(crate) fn start(place: &Place, loops: usize, word: &'static str) -> Process 
     let process = make(&mut hand_over, loops, word);
     hand_over.ready(process.group.handle(), PATIENCE).expect("it serves");
     process
+}
+
+/// The same with one loop, and what counts those who do not follow it.
+pub(crate) fn start_counting(place: &Place, ready_within: Duration) -> (Process, SentAway) {
+    let mut hand_over = at(place).expect("nobody is in the way").ready_within(ready_within);
+    let (process, sent_away) = (make(&mut hand_over, 1, "1"), hand_over.sent_away());
+    hand_over.ready(process.group.handle(), PATIENCE).expect("it serves");
+    (process, sent_away)
 }
 
 impl Process {

@@ -9,22 +9,25 @@ use std::thread;
 
 use rotor_core::hand_over::{HandOver, HandOverError, HandOverErrorKind as Kind};
 
-use crate::rig::{PATIENCE, Place, at, greeting, make, start, until};
+use crate::rig::{PATIENCE, Place, at, greeting, make, start, start_counting, until};
 
 #[test]
-fn who_talks_nonsense_is_sent_away_and_all_goes_on() {
+fn who_talks_nonsense_is_sent_away_and_counted_and_all_goes_on() {
     let place = Place::new("nonsense");
-    let first = start(&place, 1, "1");
-    for nonsense in [&b"GET / HTTP/1.1\r\n\r\n"[..], b"\0", b"r"] {
+    let (first, sent_away) = start_counting(&place, PATIENCE);
+    let nonsense = [&b"GET / HTTP/1.1\r\n\r\n"[..], b"\0", b"r"];
+    for (number, nonsense) in (1..).zip(nonsense) {
         let mut stranger = UnixStream::connect(place.path()).expect("it listens");
         stranger.write_all(nonsense).expect("there is room");
         let mut told = Vec::new();
         // A copy of the list, and then the end; a reset where not all was read.
         let _reset = stranger.read_to_end(&mut told);
         assert_eq!(greeting(first.address), "1");
+        until("it is counted", || sent_away.count() == number);
     }
     let second = start(&place, 1, "2");
     first.has_left();
+    assert_eq!(sent_away.count(), 3, "who follows is not one of them");
     second.end();
 }
 
@@ -112,8 +115,9 @@ fn be_the_other(path: &Path) {
     let Kind::Refused { cause, .. } = error.kind() else { panic!("{error}") };
     assert_eq!(cause.kind(), ErrorKind::PermissionDenied);
     let mut hand_over = HandOver::at(path).expect("nobody is there");
-    let process = make(&mut hand_over, 1, "theirs");
+    let (process, sent_away) = (make(&mut hand_over, 1, "theirs"), hand_over.sent_away());
     hand_over.ready(process.group.handle(), PATIENCE).expect("it serves");
     std::io::stdin().read_to_end(&mut Vec::new()).expect("it is closed");
+    until("it is counted", || sent_away.count() == 1);
     process.end();
 }

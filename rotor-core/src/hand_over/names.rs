@@ -1,0 +1,59 @@
+//! What a process has and asks for, by its names.
+
+use std::io;
+use std::net::TcpListener;
+use std::os::fd::{AsFd, OwnedFd};
+
+use super::HandOver;
+use super::wire::{Named, SocketKind};
+
+impl HandOver {
+    pub(super) fn check_name(&self, name: &str) -> io::Result<()> {
+        let wrong = |what: &str| {
+            let message = format!("the name {name:?} of a socket to hand over {what}");
+            Err(io::Error::new(io::ErrorKind::InvalidInput, message))
+        };
+        if name.is_empty() || name.len() > usize::from(u8::MAX) {
+            return wrong("is to have 1 to 255 bytes");
+        }
+        if self.sockets.iter().any(|socket| socket.name == name) {
+            return wrong("was asked for before: each needs its own");
+        }
+        Ok(())
+    }
+
+    /// Copies of the TCP listeners that were handed over of a name.
+    pub(super) fn tcp_copies(&self, name: &str) -> io::Result<Vec<TcpListener>> {
+        self.check_kind(name, SocketKind::Tcp)?;
+        let given = self.given.iter().filter(|given| given.name == name);
+        given.map(|given| given.socket.try_clone().map(TcpListener::from)).collect()
+    }
+
+    /// Takes what was handed over of a name.
+    pub(super) fn take(&mut self, name: &str, kind: SocketKind) -> io::Result<Vec<OwnedFd>> {
+        self.check_kind(name, kind)?;
+        let taken = self.given.extract_if(.., |given| given.name == name);
+        Ok(taken.map(|given| given.socket).collect())
+    }
+
+    fn check_kind(&self, name: &str, kind: SocketKind) -> io::Result<()> {
+        let Some(other) = self.given.iter().find(|given| given.name == name && given.kind != kind)
+        else {
+            return Ok(());
+        };
+        let (other, kind) = (other.kind.name(), kind.name());
+        let message = format!("{name:?} is {other} in the process before, and {kind} here");
+        Err(io::Error::new(io::ErrorKind::InvalidInput, message))
+    }
+
+    /// Keeps a copy for the next process.
+    pub(super) fn keep(
+        &mut self,
+        name: &str,
+        kind: SocketKind,
+        socket: &impl AsFd,
+    ) -> io::Result<()> {
+        self.sockets.push(Named::copy(name, kind, socket)?);
+        Ok(())
+    }
+}
