@@ -1,9 +1,9 @@
 //! `Access`: who may look, and who may change something.
 //!
 //! A page on the loopback is within reach of every page that a browser has open: by a form, or by a
-//! name that its owner points at 127.0.0.1 once the page is loaded (DNS rebinding). So the host must
-//! be one that no stranger owns, and a change needs a field that no form can send and no script of
-//! another origin may.
+//! name that its owner points at 127.0.0.1 once the page is loaded (DNS rebinding). So the host
+//! must be one that no stranger owns, and a change needs a field that no form can send and no
+//! script of another origin may.
 
 use rotor_http::server::Head;
 
@@ -44,7 +44,8 @@ impl Access {
     }
 
     /// Whether a page of another origin asks, by what its browser says. It may not read what is
-    /// answered; but one walk at a time is made, and whoever looks would have to wait for its walks.
+    /// answered; but one walk at a time is made, and whoever looks would have to wait for its
+    /// walks.
     pub(crate) fn check_origin(head: &Head<'_>) -> Result<(), Refusal> {
         check_site(head.field("Sec-Fetch-Site"))
     }

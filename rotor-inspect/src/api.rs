@@ -1,6 +1,7 @@
-//! What is shown, as JSON. Times are in seconds; those of events are ages, by the inspector's clock,
-//! which all loops of a process share.
+//! What is shown, as JSON. Times are in seconds; those of events are ages, by the inspector's
+//! clock, which all loops of a process share.
 
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, SystemTime};
 
 use rotor_core::{Histogram, LoopTimes, Time};
@@ -17,6 +18,7 @@ pub(crate) fn loops(inspected: &Inspected, now: Time) -> String {
     let mut json = Json::default();
     json.object(|json| {
         json.key("changes").bool(inspected.access.allows_changes);
+        json.key("refused").count(inspected.refused.load(Relaxed));
         json.key("loops").array(|json| {
             inspected.loops.iter().for_each(|watched| one_loop(json, watched, now));
         });

@@ -1,7 +1,7 @@
 //! `Inspected`: what is looked at, and who may look.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use rotor_http::server::Counters;
 
@@ -19,6 +19,8 @@ pub(crate) struct Inspected {
     pub(crate) access: Access,
     /// A walk is under way.
     pub(crate) is_walking: Arc<AtomicBool>,
+    /// Requests of those who may not look, or not change anything.
+    pub(crate) refused: Arc<AtomicU64>,
 }
 
 impl Inspected {

@@ -4,6 +4,8 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
 
 use quick_error::quick_error;
 use rotor_core::backend::Backend;
@@ -18,8 +20,8 @@ use crate::page::Page;
 use crate::socket_file::SocketFile;
 use crate::watched::Watched;
 
-/// Machines of the inspector's own loop: its listener and its visitors.
-const MACHINES_MAX: usize = 100;
+/// Machines of the inspector's own loop: its listener and 100 visitors.
+const MACHINES_MAX: usize = 101;
 
 /// The least length of a token, in octets: nobody guesses one that was made for this.
 const TOKEN_BYTES_MIN: usize = 16;
@@ -133,8 +135,9 @@ impl Inspector {
     }
 
     /// Serves the page on a Unix socket that only this user can connect to (0600), whose file goes
-    /// when the inspector ends. A file that is at the path is not replaced, one neither that a process
-    /// left which was killed: remove that first. `curl --unix-socket PATH http://localhost/api/loops`.
+    /// when the inspector ends. A file that is at the path is not replaced, one neither that a
+    /// process left which was killed: remove that first. `curl --unix-socket PATH
+    /// http://localhost/api/loops`.
     ///
     /// # Errors
     ///
@@ -154,6 +157,7 @@ impl Inspector {
             }
         }
         let inspected = Arc::new(self.inspected);
+        let refused = inspected.refused.clone();
         let (tell, bound) = std::sync::mpsc::channel();
         let group = LoopGroup::start([(inspected, tell)], move |(inspected, tell), _| {
             let mut creator = Loop::<App>::new(&Config::new().machines_max(MACHINES_MAX))?;
@@ -173,7 +177,7 @@ impl Inspector {
         })
         .map_err(InspectError::Start)?;
         let (address, socket_file) = bound.try_recv().unwrap_or_default();
-        Ok(Inspecting { group, address, _socket_file: socket_file })
+        Ok(Inspecting { group, address, refused, _socket_file: socket_file })
     }
 }
 
@@ -185,6 +189,7 @@ type App = HttpAccept<Page, AnyListener>;
 pub struct Inspecting {
     group: LoopGroup,
     address: Option<SocketAddr>,
+    refused: Arc<AtomicU64>,
     _socket_file: Option<SocketFile>,
 }
 
@@ -192,6 +197,13 @@ impl Inspecting {
     /// Returns where the page is; `None` for a Unix socket.
     pub fn address(&self) -> Option<SocketAddr> {
         self.address
+    }
+
+    /// Returns how many requests were refused because of who asked: by a name that is not ours,
+    /// from a page of another origin, without the token or the field that changes need, or while
+    /// those are off. It is below `/api/loops` too.
+    pub fn refused(&self) -> u64 {
+        self.refused.load(Relaxed)
     }
 
     /// Ends it.

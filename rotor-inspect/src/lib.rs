@@ -9,8 +9,8 @@
 //! its age, its deadline or its messages, and the last failures. What it shows is below `/api` as
 //! JSON.
 //!
-//! What machines say of themselves is [`Machine::describe`](rotor_core::Machine::describe); rotor's own
-//! do.
+//! What machines say of themselves is [`Machine::describe`](rotor_core::Machine::describe); rotor's
+//! own do.
 //!
 //! # A program
 //!
@@ -45,19 +45,20 @@
 //!
 //! # Who may look
 //!
-//! Whoever is on this machine and can connect to its loopback; on a
-//! [Unix socket](Inspector::start_unix), this user. Elsewhere it needs a
-//! [token](Inspector::token). Pages of strangers in a browser on this machine may not: the host must
-//! be the loopback by a literal name, and what their browser says of where a request comes from is
-//! looked at. Changing anything is [off](Inspector::allow_changes) unless it is wanted, and needs a
-//! field that no form can send. What peers have sent is shown as text.
+//! Whoever is on this machine and can connect to its loopback; on a [Unix
+//! socket](Inspector::start_unix), this user. Elsewhere it needs a [token](Inspector::token). Pages
+//! of strangers in a browser on this machine may not: the host must be the loopback by a literal
+//! name, and what their browser says of where a request comes from is looked at. Changing anything
+//! is [off](Inspector::allow_changes) unless it is wanted, and needs a field that no form can send.
+//! Whoever may not is [counted](Inspecting::refused). What peers have sent is shown as text.
 //!
 //! # Limits
 //!
-//! 500 slots are looked at in a turn, or as many as half a millisecond is enough for, by one visitor at a time, each of whom may see the first
-//! 10,000 machines of an order; 100 visitors; 100 failures of 1,000 octets each. A loop that has not
-//! answered after 1 s, or after 10 s while it makes turns, is answered for (504) with what is known
-//! without asking; a turn counts as blocked after 100 ms.
+//! 500 slots are looked at in a turn, or as many as half a millisecond is enough for, by one
+//! visitor at a time, each of whom may see the first 10,000 machines of an order; 100 visitors; 100
+//! failures of 1,000 octets each. A loop that has not answered after 1 s, or after 10 s while it
+//! makes turns, is answered for (504) with what is known without asking; a turn counts as blocked
+//! after 100 ms.
 //!
 //! # Versions and features
 //!

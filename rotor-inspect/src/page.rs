@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::sync::atomic::Ordering::{Acquire, Release};
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::time::Duration;
 
 use rotor_core::{Future, Outcome, Token, Verdict};
@@ -65,13 +65,13 @@ impl Server for Page {
         scope: Sc<'_, '_>,
     ) -> Next<Self> {
         let changes = head.method() == Method::Post;
-        if let Err(refusal) = inspected.access.check(head, changes) {
-            return refuse(refusal, response).into();
-        }
+        let mut allowed = inspected.access.check(head, changes);
         // The page itself may be come to by a link from elsewhere.
-        if head.path().starts_with("/api/")
-            && let Err(refusal) = Access::check_origin(head)
-        {
+        if allowed.is_ok() && head.path().starts_with("/api/") {
+            allowed = Access::check_origin(head);
+        }
+        if let Err(refusal) = allowed {
+            inspected.refused.fetch_add(1, Relaxed);
             return refuse(refusal, response).into();
         }
         let query = head.query().unwrap_or_default();

@@ -32,7 +32,9 @@ fn decode(text: &str) -> String {
     let mut decoded = Vec::with_capacity(bytes.len());
     let mut at = 0;
     while at < bytes.len() {
-        let code = text.get(at + 1..at + 3).and_then(|code| u8::from_str_radix(code, 16).ok());
+        // A sign is a digit to nobody but `from_str_radix`.
+        let code = text.get(at + 1..at + 3).filter(|code| !code.starts_with('+'));
+        let code = code.and_then(|code| u8::from_str_radix(code, 16).ok());
         match (bytes[at], code) {
             (b'%', Some(byte)) => {
                 decoded.push(byte);
@@ -57,6 +59,7 @@ mod tests {
         assert_eq!(parameter(query, "loop").as_deref(), Some("a b"));
         assert_eq!(parameter(query, "bad").as_deref(), Some("%zz%"));
         assert_eq!(parameter(query, "none"), None);
+        assert_eq!(parameter("a=%+5%-5", "a").as_deref(), Some("%+5%-5"));
         assert_eq!(parameter("a=%e4%", "a").as_deref(), Some("\u{fffd}%"));
         let asked = query_of(query);
         assert_eq!((asked.sort, asked.page, asked.token), (Sort::Age, 3, Some(17)));

@@ -4,7 +4,8 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
-/// The file of a Unix socket: removed when this is dropped, unless somebody else has its path by then.
+/// The file of a Unix socket: removed when this is dropped, unless somebody else has its path by
+/// then.
 pub(crate) struct SocketFile {
     path: PathBuf,
     /// Device and inode.

@@ -208,6 +208,7 @@ fn a_connection_is_ended_by_who_may_and_by_no_page_of_a_stranger() {
     assert!(rest.is_empty(), "it was ended");
     let again = bed.ask(&format!("{post}Host: localhost\r\nX-Rotor-Inspect: 1\r\n"));
     assert!(again.starts_with("HTTP/1.1 404"), "it is gone: {again}");
+    assert_eq!(bed.inspecting.refused(), 3, "each of them is counted, and nobody else");
 }
 
 #[test]
@@ -219,6 +220,9 @@ fn what_is_not_allowed_is_not_done() {
     let answer = bed.ask("GET / HTTP/1.1\r\nHost: rebound.example.com\r\n");
     assert!(answer.starts_with("HTTP/1.1 403"), "{answer}");
     let _serves_still = bed.idle();
+    assert_eq!(bed.inspecting.refused(), 2);
+    let loops = bed.get("/api/loops");
+    assert!(loops.contains(r#""changes":false,"refused":2,"#), "{loops}");
 }
 
 #[test]
@@ -291,6 +295,7 @@ fn a_page_of_another_origin_may_link_to_the_page_and_not_ask_for_what_it_shows()
         assert!(answer.starts_with(&format!("HTTP/1.1 {status}")), "{target} {site} {answer}");
         assert!(answer.contains("Cross-Origin-Resource-Policy: same-origin"), "{answer}");
     }
+    assert_eq!(bed.inspecting.refused(), 2);
     let head = bed.ask("HEAD / HTTP/1.1\r\nHost: localhost\r\n");
     assert!(head.starts_with("HTTP/1.1 200") && !head.contains("<script"), "{head}");
 }
@@ -311,6 +316,7 @@ fn others_than_the_loopback_need_a_token_and_it_is_asked_for() {
     assert!(ask("").contains("WWW-Authenticate: Basic"));
     let credentials = "Authorization: Basic cm90b3I6MDEyMzQ1Njc4OWFiY2RlZg==\r\n";
     assert!(ask(credentials).starts_with("HTTP/1.1 200"));
+    assert_eq!(inspecting.expect("it runs").refused(), 1);
 }
 
 #[test]
