@@ -1,7 +1,7 @@
 //! Which of the two formats a scraper wants: `Accept`, with its weights (RFC 9110 §12.5.1).
 
-/// Returns whether a scraper with these lines of `Accept` gets OpenMetrics: it names it with a weight
-/// that is not 0, nor less than that of the classic format.
+/// Returns whether a scraper with these lines of `Accept` gets OpenMetrics: it names it with a
+/// weight that is not 0, nor less than that of the classic format.
 pub(crate) fn wants_open_metrics<'r>(lines: impl Iterator<Item = &'r [u8]>) -> bool {
     let (mut open, mut classic) = (None, None);
     for element in lines.flat_map(|line| line.split(|&octet| octet == b',')) {
@@ -29,7 +29,8 @@ impl<'r> Range<'r> {
         let mut parts = element.split(|&octet| octet == b';').map(<[u8]>::trim_ascii);
         let kind = parts.next()?;
         let mut range = Range { kind, version: None, weight: 1_000 };
-        for part in parts {
+        // One may be empty (RFC 9110 §5.6.6).
+        for part in parts.filter(|part| !part.is_empty()) {
             let equals = part.iter().position(|&octet| octet == b'=')?;
             let (name, value) = (&part[..equals], &part[equals + 1..]);
             if name.eq_ignore_ascii_case(b"q") {
@@ -85,6 +86,7 @@ mod tests {
             (&["application/openmetrics-text;q=-1"], false),
             (&["application/openmetrics-text;q=NaN"], false),
             (&["application/openmetrics-text;q"], false),
+            (&["application/openmetrics-text; version=1.0.0; ;q=0.5;,text/plain;q=0.4"], true),
             (&["application/openmetrics-textual"], false),
         ] {
             let lines_of = lines.iter().map(|line| line.as_bytes());

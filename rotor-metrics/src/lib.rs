@@ -1,7 +1,7 @@
 //! What rotor's loops, pools, servers and clients count, for Prometheus.
 //!
-//! **Nothing is counted here: what they count anyway is read when it is scraped.** So a program that
-//! is not scraped pays nothing, no figure is kept twice, and none leaks.
+//! **Nothing is counted here: what they count anyway is read when it is scraped.** So a program
+//! that is not scraped pays nothing, no figure is kept twice, and none leaks.
 //!
 //! # A program
 //!
@@ -38,8 +38,8 @@
 //!
 //! # Limits
 //!
-//! None of its own: a page has as many rows as things are watched, and is made on the loop that serves
-//! it, some 100 µs for each hundred rows. Types of machines are as many as a program has.
+//! None of its own: a page has as many rows as things are watched, and is made on the loop that
+//! serves it, some 100 µs for each hundred rows. Types of machines are as many as a program has.
 //!
 //! # Versions and features
 //!
@@ -49,8 +49,8 @@
 //! rotor-metrics = { git = "https://github.com/rotor-rs/rotor" }
 //! ```
 //!
-//! Rust 1.88 or later. There are no features to choose. `prometheus-client` 0.25 is shown: its registry
-//! is yours.
+//! Rust 1.88 or later. There are no features to choose. `prometheus-client` 0.25 is shown: its
+//! registry is yours.
 //!
 //! # The book
 //!

@@ -15,7 +15,7 @@ struct Read {
 
 type Counter = (&'static str, &'static str, fn(&Stats) -> u64);
 
-const COUNTERS: [Counter; 17] = [
+const COUNTERS: [Counter; 19] = [
     ("turns", "Turns: waits, each followed by what was due.", |stats| stats.turns),
     ("events", "Events of sources handed to machines.", |stats| stats.events),
     ("wakeups", "Wake-ups handed to machines, after coalescing.", |stats| stats.wakeups),
@@ -36,6 +36,12 @@ const COUNTERS: [Counter; 17] = [
     ("blocked_inline", "Blocking sections that held up their loop.", |stats| stats.blocked_inline),
     ("no_thread", "Times in which a thread was wanted for that and there was none.", |stats| {
         stats.no_thread
+    }),
+    ("taken_over", "Handlers from which the loop was taken, since they blocked.", |stats| {
+        stats.taken_over
+    }),
+    ("late_answers", "Those of them that have answered, or panicked, since.", |stats| {
+        stats.late_answers
     }),
 ];
 

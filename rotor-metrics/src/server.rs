@@ -14,8 +14,8 @@ use crate::classic::classic;
 /// The page of a registry, as a server: on a port of its own, or beside others by
 /// [`Routed`](rotor_http::server::Routed). Whatever the path, GET and HEAD are answered.
 ///
-/// A scraper that accepts OpenMetrics, and likes it no less, gets it; all others get the classic text
-/// format.
+/// A scraper that accepts OpenMetrics, and likes it no less, gets it; all others get the classic
+/// text format.
 ///
 /// The page is made on the loop that serves it: some 100 µs for each hundred rows. Where a few
 /// thousand rows are scraped, let a loop of its own do that.
