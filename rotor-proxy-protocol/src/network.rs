@@ -66,8 +66,8 @@ impl FromStr for Network {
     }
 }
 
-/// A network of IPv4 that is written as one of IPv6 (`::ffff:10.0.0.0/104`) is the one that it stands
-/// for, as addresses are: else it would have none at all.
+/// A network of IPv4 that is written as one of IPv6 (`::ffff:10.0.0.0/104`) is the one that it
+/// stands for, as addresses are: else it would have none at all.
 fn canonical(network: IpNet) -> IpNet {
     let IpNet::V6(network) = network else { return network };
     let mapped = network.addr().to_ipv4_mapped().zip(network.prefix_len().checked_sub(96));

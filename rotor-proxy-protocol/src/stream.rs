@@ -21,8 +21,8 @@ use crate::target::ProxyTarget;
 /// that is sent.
 ///
 /// It is a [`StreamSocket`] itself, so any [`Protocol`](rotor_stream::Protocol) runs on it, TLS
-/// too: `TlsStream<ProxyStream<TcpStream>>`, as the header comes in clear, before all else. A server
-/// gets one from a [`ProxyListener`](crate::ProxyListener), a client by connecting to a
+/// too: `TlsStream<ProxyStream<TcpStream>>`, as the header comes in clear, before all else. A
+/// server gets one from a [`ProxyListener`](crate::ProxyListener), a client by connecting to a
 /// [`ProxyTarget`].
 ///
 /// * The header is awaited, or sent, in the handshake, which
@@ -96,8 +96,13 @@ impl<S: StreamSocket> Read for ProxyStream<S> {
         {
             return Ok(read);
         }
-        // A read of no bytes asks whether the socket inside is connected.
-        self.inner.read(buffer)
+        // A read of no bytes asks whether the socket inside is connected. What else is read before
+        // the header is there would be of it.
+        if self.is_open() || buffer.is_empty() {
+            self.inner.read(buffer)
+        } else {
+            Err(ErrorKind::NotConnected.into())
+        }
     }
 }
 

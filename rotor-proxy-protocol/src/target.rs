@@ -4,11 +4,13 @@ use std::fmt;
 
 use crate::header::ProxyHeader;
 
-/// Where a [`ProxyStream`](crate::ProxyStream) connects to, and the header that it sends there first.
+/// Where a [`ProxyStream`](crate::ProxyStream) connects to, and the header that it sends there
+/// first.
 ///
-/// It is a [`Destination`](rotor_stream::Destination), so [`Connect`](rotor_stream::Connect) takes it, around an address or
-/// the name of a host. It has an order, so pools of connections do. Two are equal where address and
-/// header are: what was opened for one client is never used for another.
+/// It is a [`Destination`](rotor_stream::Destination), so [`Connect`](rotor_stream::Connect) takes
+/// it, around an address or the name of a host. It has an order, so pools of connections do. Two
+/// are equal where address and header are: what was opened for one client is never used for
+/// another.
 ///
 /// ```
 /// # mod rotor { pub use rotor_stream as stream; pub use rotor_proxy_protocol as proxy_protocol; }

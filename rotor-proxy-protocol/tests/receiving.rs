@@ -2,7 +2,7 @@
 
 mod kit;
 
-use std::io::ErrorKind;
+use std::io::{ErrorKind, Read, Write};
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -72,6 +72,21 @@ fn what_is_read_a_byte_at_a_time_comes_to_the_same() {
     peer.send(b"two\n");
     test.settle();
     assert!(peer.take_received().ends_with(b" two\n"));
+}
+
+#[test]
+fn what_comes_before_the_handshake_is_over_is_the_header_s_and_nobody_reads_it() {
+    let test = Test::new(Log::new());
+    let (socket, peer) = pair::<false>(test.world());
+    let from = "10.1.2.3:5".parse().ok();
+    let mut stream = ProxyProtocol::new(config()).wrap(socket, from);
+    peer.send(&header(Version::V2, "192.0.2.1:5"));
+    let is_early = |error: &std::io::Error| error.kind() == ErrorKind::NotConnected;
+    assert!(stream.read(&mut [0; 9]).is_err_and(|error| is_early(&error)));
+    assert!(stream.write(b"hello").is_err_and(|error| is_early(&error)));
+    // How a socket is asked whether it is connected: the one inside says.
+    assert!(!stream.read(&mut []).is_err_and(|error| is_early(&error)));
+    assert_eq!(peer.unread_len(), header(Version::V2, "192.0.2.1:5").len());
 }
 
 #[test]
