@@ -2,8 +2,8 @@
 //! is a part of.
 //!
 //! **A handler is called and returns; so a span is entered when it is called and left when it
-//! returns, and nothing that runs in between is taken for its own. Nothing of this is in the loop or
-//! in HTTP: who does not wrap a server pays nothing, and who does, a few instructions as long as
+//! returns, and nothing that runs in between is taken for its own. Nothing of this is in the loop
+//! or in HTTP: who does not wrap a server pays nothing, and who does, a few instructions as long as
 //! nobody subscribes.**
 //!
 //! # A program
@@ -66,33 +66,33 @@
 //!
 //! # What a span of a request has
 //!
-//! Named `request`, of the target `rotor::http` and the level INFO, with the fields that OpenTelemetry
-//! names: `otel.kind`, `http.request.method`, `url.path`, `network.protocol.version`,
-//! `http.response.status_code`, `error.type` (a status from 500, or `unanswered`), and the ids as the
-//! W3C writes them: `trace_id`, `span_id`, `parent_span_id`. It begins with the head of the request and
-//! ends with the handler, before the response has left.
+//! Named `request`, of the target `rotor::http` and the level INFO, with the fields that
+//! OpenTelemetry names: `otel.kind`, `http.request.method`, `url.path`, `network.protocol.version`,
+//! `http.response.status_code`, `error.type` (a status from 500, or `unanswered`), and the ids as
+//! the W3C writes them: `trace_id`, `span_id`, `parent_span_id`. It begins with the head of the
+//! request and ends with the handler, before the response has left.
 //!
 //! What a peer chose stands in them: a subscriber that prints has to escape it, as that of
 //! `tracing-subscriber` does.
 //!
 //! # Limits
 //!
-//! One span a request, one a machine. What is kept of a peer's `tracestate` is at most 512 octets. No
-//! span: requests that are refused before a handler has them, and what a connection goes on as after an
-//! upgrade. What a handler starts on other threads is in no span of its own accord: take
+//! One span a request, one a machine. What is kept of a peer's `tracestate` is at most 512 octets.
+//! No span: requests that are refused before a handler has them, and what a connection goes on as
+//! after an upgrade. What a handler starts on other threads is in no span of its own accord: take
 //! `tracing::Span::current()` there.
 //!
 //! # Versions and features
 //!
-//! With the feature `tracing` of `rotor` it is `rotor::tracing`. It can be depended on beside `rotor`,
-//! too, as examples here do:
+//! With the feature `tracing` of `rotor` it is `rotor::tracing`. It can be depended on beside
+//! `rotor`, too, as examples here do:
 //!
 //! ```toml
 //! rotor-tracing = { git = "https://github.com/rotor-rs/rotor" }
 //! ```
 //!
-//! Rust 1.88 or later. There are no features to choose. `tracing` 0.1 is shown. The lines that rotor itself writes
-//! go to `log`; `tracing-log` makes events of them.
+//! Rust 1.88 or later. There are no features to choose. `tracing` 0.1 is shown. The lines that
+//! rotor itself writes go to `log`; `tracing-log` makes events of them.
 //!
 //! # The book
 //!

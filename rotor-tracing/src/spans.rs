@@ -32,8 +32,8 @@ const TARGET: &str = "rotor::http";
 /// }
 /// ```
 pub trait Spans: 'static {
-    /// Returns whether anybody wants such spans: a look at one atomic value where nobody subscribes.
-    /// Where not, nothing else is called.
+    /// Returns whether anybody wants such spans: a look at one atomic value where nobody
+    /// subscribes. Where not, nothing else is called.
     ///
     /// Default: whether those of the target `rotor::http` and the level INFO are wanted.
     #[inline]
@@ -41,8 +41,8 @@ pub trait Spans: 'static {
         tracing::span_enabled!(target: TARGET, Level::INFO, "request")
     }
 
-    /// Makes the span of a request. `context` is what others are told of it, `came` what the request
-    /// said: of the same trace, if it said something.
+    /// Makes the span of a request. `context` is what others are told of it, `came` what the
+    /// request said: of the same trace, if it said something.
     ///
     /// Default: as the [front page](crate#what-a-span-of-a-request-has) says.
     fn request(head: &Head<'_>, context: &TraceContext, came: Option<&TraceContext>) -> Span {
@@ -66,8 +66,8 @@ pub trait Spans: 'static {
         span
     }
 
-    /// The status of the response: as the handler wrote it, or what it failed with. Once a request,
-    /// before the span is closed.
+    /// The status of the response: as the handler wrote it, what it failed with, or what a broken
+    /// body is answered with. Once a request, before the span is closed.
     ///
     /// Default: records it, from 500 on as an error.
     fn answered(span: &Span, status: Status) {
@@ -77,7 +77,8 @@ pub trait Spans: 'static {
         }
     }
 
-    /// The handler is gone without a status: it panicked, it forgot to answer, or the peer has gone.
+    /// The handler is gone without a status: it panicked, it forgot to answer, or the peer has
+    /// gone.
     ///
     /// Default: records that as an error.
     fn unanswered(span: &Span) {

@@ -15,14 +15,15 @@ use crate::trace::Trace;
 /// handler, those included that are made when something [waits in its place](Next::wait).
 ///
 /// It has the inner server's context, seed and upgrade, so `Traced<Hello>` stands wherever `Hello`
-/// does; around a [`Routed`](rotor_http::server::Routed) it traces all, below one, those of its route.
-/// Async handlers and services of tower are polled in the span.
+/// does; around a [`Routed`](rotor_http::server::Routed) it traces all, below one, those of its
+/// route. Async handlers and services of tower are polled in the span.
 ///
 /// A request that says which trace it is a part of (`traceparent`) is a part of that; else a trace
 /// begins with it. [`current`](crate::current) is what others are told of it.
 ///
-/// As long as nobody wants the spans, a request costs a look at an atomic value, nothing is read of it,
-/// and nothing allocated. Where somebody does: an allocation for the span and what it takes itself.
+/// As long as nobody wants the spans, a request costs a look at an atomic value, nothing is read of
+/// it, and nothing allocated. Where somebody does: an allocation for the span and what it takes
+/// itself.
 #[doc(alias = "TraceLayer")]
 #[doc(alias = "instrument")]
 pub struct Traced<S, P: Spans = HttpSpans> {
@@ -194,7 +195,14 @@ impl<S: Server + 'static, P: Spans> Server for Traced<S, P> {
     }
 
     fn bad_request(self, error: BodyError, scope: Sc<'_, '_, S>) {
-        let Traced { handler, within } = self;
+        let Traced { handler, mut within } = self;
+        // What the peer is told, as the handler cannot say anything; one that has gone is told
+        // nothing.
+        if let Some(trace) = &mut within.0
+            && !matches!(error, BodyError::Truncated)
+        {
+            trace.answered(error.status());
+        }
         let _running = within.0.as_ref().map(|trace| trace.enter());
         handler.bad_request(error, scope);
     }

@@ -221,6 +221,29 @@ fn a_span_ends_with_its_handler_however_that_ends() {
 }
 
 #[test]
+fn a_broken_body_is_answered_with_its_status_and_one_that_never_ends_with_none() {
+    let _alone = alone();
+    type Breaks = fn(&mut Test<rotor_tracing::HttpSpans>);
+    let breaks: [(&str, Breaks, _, _); 4] = [
+        ("the length", |driver| driver.send(b"xyz\r\n"), Some("400"), None),
+        ("too long", |driver| driver.send(b"b\r\nhello, body\r\n"), Some("413"), None),
+        ("the end", |driver| driver.end(), None, Some("\"unanswered\"")),
+        ("a reset", |driver| driver.reset(), None, Some("\"unanswered\"")),
+    ];
+    for (what, breaks, status, error) in breaks {
+        Notes::of(|notes| {
+            let mut driver = driver();
+            driver.send(&request("/body", "Transfer-Encoding: chunked\r\n"));
+            notes.take();
+            breaks(&mut driver);
+            let told = notes.take();
+            assert_eq!(field(&told, "http.response.status_code"), status, "{what}: {told:?}");
+            assert_eq!(field(&told, "error.type"), error, "{what}: {told:?}");
+        });
+    }
+}
+
+#[test]
 fn where_nobody_subscribes_the_answers_are_the_same_and_nothing_is_traced() {
     let _alone = alone();
     let mut driver = driver::<rotor_tracing::HttpSpans>();
