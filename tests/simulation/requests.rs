@@ -5,11 +5,13 @@
 //! answer the client waits for the end, so that an answer too many is seen.
 
 use std::fmt::Write;
+use std::io;
+use std::net::SocketAddr;
 
 use rotor::http::server::{HttpAccept, HttpSeed, ServerConfig};
 use rotor::net::{ListenOptions, Listener};
 use rotor::stream::Accept;
-use rotor::{BoxError, Response};
+use rotor::{BoxError, EarlyScope, Response};
 use rotor_sim::net::SimTcpListener;
 use rotor_sim::{Host, Script, Sim, Watched};
 
@@ -124,14 +126,28 @@ pub(crate) fn serve(sim: &mut Sim) -> Result<Host<Watched<Server>>, BoxError> {
 /// The same on any ground.
 fn serve_on<G: Ground>(sim: &mut Sim) -> Result<Host<Watched<Server<ListenerOf<G>>>>, BoxError> {
     stage::serve_on::<G, Server<ListenerOf<G>>>(sim, "server", |address, scope| {
-        match ListenerOf::<G>::bind(&address, &ListenOptions::new(), scope) {
-            Ok(listener) => {
-                let seed = HttpSeed::new((), ServerConfig::new());
-                Accept::listen(listener, seed, stage::patient(), scope)
-            }
-            Err(error) => Response::error(error),
-        }
+        listen(ListenerOf::<G>::bind(&address, &ListenOptions::new(), scope), scope)
     })
+}
+
+/// The same on a host of its own, with a copy of the listener that is open at this address.
+pub(crate) fn follow(
+    sim: &mut Sim,
+    address: SocketAddr,
+) -> Result<Host<Watched<Server>>, BoxError> {
+    stage::serve_on::<Bytes, Server>(sim, "successor", move |_, scope| {
+        listen(SimTcpListener::copy_of(&address, scope), scope)
+    })
+}
+
+fn listen<L: Listener>(opened: io::Result<L>, scope: &mut EarlyScope<'_>) -> Response<Server<L>> {
+    match opened {
+        Ok(listener) => {
+            let seed = HttpSeed::new((), ServerConfig::new());
+            Accept::listen(listener, seed, stage::patient(), scope)
+        }
+        Err(error) => Response::error(error),
+    }
 }
 
 pub(crate) fn scenario<G: Ground>(sim: &mut Sim) -> Result<(), BoxError> {

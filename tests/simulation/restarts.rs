@@ -1,5 +1,6 @@
 //! A server that is told to end while its clients ask: no request is lost that was sent before its
-//! connection said `Connection: close`, on connections that are kept and on new ones.
+//! connection said `Connection: close`, on connections that are kept and on new ones. And one whose
+//! successor has its listener: nobody is refused either.
 
 use std::io::Write;
 use std::net::SocketAddr;
@@ -8,10 +9,10 @@ use std::time::Duration;
 use rotor::stream::{Connect, Exception, Fatal, Intent, Matched, Protocol, Transport};
 use rotor::{BoxError, Drain, Exit, Grace, Scope};
 use rotor_sim::net::SimTcpStream;
-use rotor_sim::{Check, Fault, Host, Sim};
+use rotor_sim::{Check, Fault, Host, Sim, Watched};
 
 use crate::draining::set_faults;
-use crate::requests;
+use crate::requests::{self, Server};
 use crate::stage::PORT;
 
 const REQUEST: &[u8] =
@@ -27,6 +28,8 @@ struct Ledger {
     answered: u32,
     /// Answers that said that they were the last.
     closed: u32,
+    /// Clients that were answered once at least.
+    served: u32,
     lost: Vec<String>,
 }
 
@@ -35,6 +38,7 @@ struct Asker {
     number: u32,
     /// Requests that it still sends.
     left: u32,
+    is_served: bool,
     state: State,
 }
 
@@ -73,7 +77,7 @@ impl Protocol for Asker {
         _: &mut Transport<'_>,
         scope: &mut Scope<'_, Ledger>,
     ) -> Intent<Self> {
-        Asker { number, left, state: State::Resting }.rest(scope)
+        Asker { number, left, is_served: false, state: State::Resting }.rest(scope)
     }
 
     fn timeout(
@@ -109,6 +113,8 @@ impl Protocol for Asker {
             State::Body { is_last } => {
                 scope.answered += 1;
                 scope.closed += u32::from(is_last);
+                scope.served += u32::from(!self.is_served);
+                self.is_served = true;
                 if is_last { Intent::done() } else { self.rest(scope) }
             }
             State::Resting => {
@@ -188,11 +194,23 @@ fn scenario(sim: &mut Sim) -> Result<(), BoxError> {
     sim.note(format!("{drain:?}"));
     sim.with(server, |instance| instance.handle().drain_with(drain));
     run(sim, clients, target, before, 30)?;
+    ends(sim, server, drain)?;
+    sim.run_for(Duration::from_secs(10))?;
+    check(sim, clients)?;
+    Ok(())
+}
+
+/// The server ends within its drain, of itself.
+fn ends(sim: &mut Sim, server: Host<Watched<Server>>, drain: Drain) -> Result<(), BoxError> {
     sim.run_until(drain.in_all() + Duration::from_secs(10), |sim| sim.exit(server).is_some())?;
     if sim.exit(server) != Some(Exit::Drained { dropped: 0 }) {
         return Err(format!("the server ended by {:?}", sim.exit(server)).into());
     }
-    sim.run_for(Duration::from_secs(10))?;
+    Ok(())
+}
+
+/// Nothing was lost. Returns how many clients were answered.
+fn check(sim: &mut Sim, clients: Clients) -> Result<u32, BoxError> {
     let ledger = sim.with(clients, |instance| std::mem::take(instance.context_mut()));
     let ledger = ledger.ok_or("the clients are up")?;
     if !ledger.lost.is_empty() {
@@ -201,10 +219,47 @@ fn scenario(sim: &mut Sim) -> Result<(), BoxError> {
     if ledger.answered == 0 || ledger.closed == 0 {
         return Err(format!("{} answers, {} the last", ledger.answered, ledger.closed).into());
     }
+    Ok(ledger.served)
+}
+
+/// A successor comes, which has a copy of the listener; both accept until the one before is told to
+/// end, as it is when the successor says that it serves.
+fn hand_over(sim: &mut Sim) -> Result<(), BoxError> {
+    set_faults(sim);
+    // Whoever is not served then is the servers' fault.
+    let connects = [Fault::SmallSlab, Fault::ConnectRefused, Fault::ConnectHang];
+    sim.set_faults(connects.into_iter().fold(sim.faults(), |faults, one| faults.set(one, 0.0)));
+    let server = requests::serve(sim)?;
+    sim.protect(server);
+    let clients = clients(sim)?;
+    let target = SocketAddr::new(sim.address(server), PORT);
+    let before = 10 + (sim.random_u64() % 20) as u32;
+    run(sim, clients, target, 0, before)?;
+    let successor = requests::follow(sim, target)?;
+    sim.protect(successor);
+    run(sim, clients, target, before, 10)?;
+    if sim.random_u64().is_multiple_of(2) {
+        sim.pause(server, Duration::from_millis(100));
+    }
+    let drain = Drain::new(Duration::from_secs(60)).grace(Grace::WholeDrain);
+    sim.with(server, |instance| instance.handle().drain_with(drain));
+    run(sim, clients, target, before + 10, 30)?;
+    ends(sim, server, drain)?;
+    // As many requests as a client has, each after its pause.
+    sim.run_for(PAUSE * 50)?;
+    let served = check(sim, clients)?;
+    if served != before + 40 {
+        return Err(format!("{served} of {} clients were served", before + 40).into());
+    }
     Ok(())
 }
 
 #[test]
 fn no_request_is_lost_that_was_sent_before_its_connection_said_close() {
     Check::new().seeds(60).run(scenario);
+}
+
+#[test]
+fn who_comes_while_a_successor_takes_the_listener_is_served_and_nothing_is_lost() {
+    Check::new().seeds(60).run(hand_over);
 }

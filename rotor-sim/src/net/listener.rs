@@ -1,6 +1,5 @@
 //! `SimListener`: what takes simulated connections.
 
-use std::collections::VecDeque;
 use std::fmt;
 use std::io;
 use std::marker::PhantomData;
@@ -14,7 +13,7 @@ use super::address::{Address, sealed, taken};
 use super::belonging::{check, simulation};
 use super::stream::SimStream;
 use crate::table::Key;
-use crate::world::{ListenerEnd, Shared};
+use crate::world::{Backlog, ListenerEnd, Place, Shared};
 
 /// A simulated listener, on an address (TCP) or on a path (Unix).
 pub struct SimListener<A: Address> {
@@ -22,6 +21,43 @@ pub struct SimListener<A: Address> {
     key: Key,
     host: u32,
     address: PhantomData<A>,
+}
+
+impl SimListener<SocketAddr> {
+    /// A copy of the listener that is open at an address, of whatever host: what a process is given
+    /// by the one before it (`rotor_core::hand_over`), or by whoever holds it for both. All copies
+    /// accept from one queue; what waits there is reset with the last of them. A connection that
+    /// this one accepts is of its own host from then on.
+    ///
+    /// # Errors
+    ///
+    /// `NotFound` where no listener is open; `Unsupported` on a loop of another backend.
+    pub fn copy_of<C>(
+        address: &SocketAddr,
+        scope: &Scope<'_, C>,
+    ) -> io::Result<SimListener<SocketAddr>> {
+        let handle = simulation(scope, &Self::name())?;
+        let (shared, host) = (handle.world(), handle.host());
+        let mut world = shared.borrow_mut();
+        let place = Place::Inet(*address);
+        let is_at = |(_, other): &(Key, &ListenerEnd)| other.place == place;
+        let (_, open) = world.listeners.iter().find(is_at).ok_or(io::ErrorKind::NotFound)?;
+        let copy = ListenerEnd {
+            host,
+            place,
+            backlog: open.backlog.clone(),
+            backlog_max: open.backlog_max,
+            passed_over: 0,
+            is_told: false,
+            reuse_port: open.reuse_port,
+            registered: None,
+            is_armed: false,
+        };
+        let key = world.listeners.insert(copy);
+        world.host(host).sockets += 1;
+        drop(world);
+        Ok(SimListener { world: shared.clone(), key, host, address: PhantomData })
+    }
 }
 
 impl<A: Address> SimListener<A> {
@@ -75,7 +111,7 @@ impl<A: Address> Listener for SimListener<A> {
         let key = world.listeners.insert(ListenerEnd {
             host,
             place,
-            backlog: VecDeque::new(),
+            backlog: Backlog::default(),
             // Linux keeps one even where none is asked for.
             backlog_max: options.backlog_len().max(1) as usize,
             passed_over: 0,
@@ -106,7 +142,7 @@ impl<A: Address> Listener for SimListener<A> {
             .borrow()
             .listeners
             .get(self.key)
-            .is_some_and(|listener| !listener.backlog.is_empty())
+            .is_some_and(|listener| !listener.backlog.borrow().is_empty())
     }
 
     fn local_address(&self) -> Option<SocketAddr> {

@@ -1,17 +1,23 @@
 //! Listeners and datagram sockets, as the network knows them.
 
+use std::cell::RefCell;
 use std::collections::VecDeque;
+use std::rc::Rc;
 
 use rotor_core::{Interest, Token};
 
 use super::place::Place;
 use crate::table::Key;
 
+/// The connections that nobody has accepted, of a listener and all of its copies.
+pub(crate) type Backlog = Rc<RefCell<VecDeque<Key>>>;
+
 /// A listener as the network knows it.
 pub(crate) struct ListenerEnd {
     pub(crate) host: u32,
     pub(crate) place: Place,
-    pub(crate) backlog: VecDeque<Key>,
+    /// That of its copies, too.
+    pub(crate) backlog: Backlog,
     pub(crate) backlog_max: usize,
     /// How many connections other listeners of its host have accepted while the first of these has
     /// waited, and the loop was told of it.

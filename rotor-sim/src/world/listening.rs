@@ -1,12 +1,12 @@
 //! What listeners do: register, queue connections, accept; with the faults that they meet.
 
-use std::collections::VecDeque;
 use std::io;
+use std::rc::Rc;
 
 use rotor_core::{EventSet, Token};
 
 use super::World;
-use super::ends::ListenerEnd;
+use super::ends::{Backlog, ListenerEnd};
 use super::place::Place;
 use crate::faults::Fault;
 use crate::property;
@@ -39,14 +39,19 @@ impl World {
     pub(crate) fn has_backlog_room(&self, listener: Key) -> bool {
         self.listeners
             .get(listener)
-            .is_some_and(|listener| listener.backlog.len() < listener.backlog_max)
+            .is_some_and(|listener| listener.backlog.borrow().len() < listener.backlog_max)
     }
 
     pub(crate) fn queue_connection(&mut self, listener: Key, link: Key) {
-        if let Some(listener) = self.listeners.get_mut(listener) {
-            listener.backlog.push_back(link);
-        }
-        self.listener_edge(listener);
+        let Some(listener) = self.listeners.get(listener) else { return };
+        let backlog = listener.backlog.clone();
+        backlog.borrow_mut().push_back(link);
+        // Each copy is told: whoever comes first has it.
+        let is_copy = |(key, listener): (Key, &ListenerEnd)| {
+            Rc::ptr_eq(&listener.backlog, &backlog).then_some(key)
+        };
+        let copies: Vec<Key> = self.listeners.iter().filter_map(is_copy).collect();
+        copies.into_iter().for_each(|copy| self.listener_edge(copy));
     }
 
     pub(crate) fn listener_edge(&mut self, key: Key) {
@@ -78,7 +83,7 @@ impl World {
         let Some(listener) = self.listeners.get_mut(key) else { return Ok(()) };
         listener.registered = Some(token);
         listener.is_armed = true;
-        if !listener.backlog.is_empty() {
+        if !listener.backlog.borrow().is_empty() {
             self.listener_edge(key);
         }
         Ok(())
@@ -89,7 +94,7 @@ impl World {
             return Err(io::ErrorKind::InvalidInput.into());
         };
         let host = listener.host;
-        let first = listener.backlog.front().copied();
+        let first = listener.backlog.borrow().front().copied();
         // Whatever the answer, a kernel reports the first arrival in an empty queue.
         if first.is_none() {
             listener.is_armed = true;
@@ -106,9 +111,13 @@ impl World {
             return Err(io::ErrorKind::Interrupted.into());
         }
         if let Some(listener) = self.listeners.get_mut(key) {
-            listener.backlog.pop_front();
+            listener.backlog.borrow_mut().pop_front();
             listener.passed_over = 0;
-            listener.is_told = !listener.backlog.is_empty();
+            listener.is_told = !listener.backlog.borrow().is_empty();
+        }
+        // Of the host at whose address it came, until a copy of another one has it.
+        if let Some(link) = self.links.get_mut(link) {
+            link.ends[1].host = host;
         }
         if let Some(most) = self.hosts[host as usize].passed_over_max {
             self.pass_over(host, key, most);
@@ -129,7 +138,7 @@ impl World {
     pub(super) fn listeners_are_told(&mut self, host: u32, token: Token) {
         for listener in self.listeners.values_mut() {
             if listener.host == host && listener.registered == Some(token) {
-                listener.is_told = !listener.backlog.is_empty();
+                listener.is_told = !listener.backlog.borrow().is_empty();
             }
         }
     }
@@ -155,8 +164,11 @@ impl World {
         }
     }
 
-    /// A listener is gone: the connections that nobody has accepted are reset.
-    pub(crate) fn refuse_all(&mut self, host: u32, backlog: VecDeque<Key>) {
+    /// A listener is gone: the connections that nobody has accepted are reset, unless a copy has
+    /// them.
+    pub(crate) fn refuse_all(&mut self, host: u32, backlog: Backlog) {
+        let Some(backlog) = Rc::into_inner(backlog) else { return };
+        let backlog = backlog.into_inner();
         if !backlog.is_empty() {
             self.check_kept(host, || format!("{} connections were never accepted", backlog.len()));
         }

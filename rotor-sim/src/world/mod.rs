@@ -39,7 +39,7 @@ use crate::table::{Key, Table};
 use crate::trace::{Record, Trace, What};
 
 pub(crate) use self::due::Due;
-pub(crate) use self::ends::{DatagramEnd, ListenerEnd};
+pub(crate) use self::ends::{Backlog, DatagramEnd, ListenerEnd};
 pub(crate) use self::host_state::SimWaker;
 pub(crate) use self::link::{End, Link};
 pub use self::place::Place;
