@@ -11,7 +11,8 @@ use rotor_core::{
 };
 
 use super::memory::{Memory, World};
-use super::socket::{Peer, Scripted, pair};
+use super::peer::Peer;
+use super::socket::{Scripted, pair};
 use crate::protocol::Protocol;
 use crate::stream::Stream;
 
@@ -46,7 +47,9 @@ pub struct TestLoop<M: Machine> {
 /// #     fn create(_: (), _: &mut Transport<'_>, scope: &mut Scope<'_, ()>) -> Intent<Self> {
 /// #         Intent::of(Upper).delimiter(b"\n", 80).deadline(scope.now() + Duration::from_secs(9))
 /// #     }
-/// #     fn bytes_read(self, line: Matched, transport: &mut Transport<'_>, _: &mut Scope<'_, ()>) -> Intent<Self> {
+/// #     fn bytes_read(
+/// #         self, line: Matched, transport: &mut Transport<'_>, _: &mut Scope<'_, ()>,
+/// #     ) -> Intent<Self> {
 /// #         let upper = transport.input[..line.len()].to_ascii_uppercase();
 /// #         line.consume(transport.input);
 /// #         transport.output.write_all(&upper).unwrap();

@@ -12,7 +12,8 @@ use rotor_core::net::{ListenOptions, Listener};
 use rotor_core::{BackendHandle, EventSet, Interest, Scope, Source, Token};
 
 use super::memory::{MemoryHandle, Readiness, World};
-use super::socket::{Peer, ScriptedSocket, pair};
+use super::peer::Peer;
+use super::socket::{ScriptedSocket, pair};
 
 /// A listener in memory, whose connections come from a [`Door`].
 pub struct ScriptedListener {

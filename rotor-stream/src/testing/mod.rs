@@ -18,14 +18,18 @@
 
 mod cuts;
 mod driver;
+mod end;
 mod listener;
 mod memory;
+mod peer;
 mod service;
 mod socket;
 
 pub use cuts::{Transcript, assert_cuts_agree};
 pub use driver::{Driver, TestLoop};
+pub use end::Operations;
 pub use listener::{Door, ScriptedListener, listener};
 pub use memory::{Memory, MemoryHandle, Target, World};
+pub use peer::Peer;
 pub use service::{ScriptedCalls, service};
-pub use socket::{Operations, Peer, Scripted, ScriptedSocket, pair};
+pub use socket::{Scripted, ScriptedSocket, pair};
