@@ -1,0 +1,160 @@
+//! What the handshake chooses: a protocol that writes down what it is told.
+
+use std::io::Write;
+use std::time::Duration;
+
+use rotor_core::{Scope, Time};
+use rotor_stream::testing::{Peer, ScriptedSocket, TestLoop, pair};
+use rotor_stream::{Exception, Fatal, Intent, Matched, Protocol, Stream, Transport};
+
+use crate::record::{Kind, Record, encode};
+
+pub(crate) type Log = Vec<String>;
+
+/// What the handshake has chosen.
+pub(crate) enum Chosen {
+    /// A server: each line back, as it is or in capitals.
+    Echo { in_capitals: bool },
+    /// A server: two records, then a note when they are with the peer. It may look at its input
+    /// after the first.
+    Flushes,
+    /// A server: notes each line, and looks at nothing for a second after the first.
+    Pauses { is_first: bool },
+    /// A client: sends lines, one after the answer to the other, then ends.
+    Client { left: usize },
+}
+
+pub(crate) const LINE: &[u8] = b"a line that is longer than two records\n";
+
+impl Chosen {
+    fn send_line(left: usize, transport: &mut Transport<'_>) -> Intent<Chosen> {
+        if left == 0 {
+            return Intent::done();
+        }
+        transport.output.write_all(LINE).expect("open");
+        Intent::of(Chosen::Client { left: left - 1 }).delimiter(b"\n", 1024).keep_deadline()
+    }
+}
+
+impl Protocol for Chosen {
+    type Context = Log;
+    /// How many lines to send, for a client.
+    type Seed = Option<usize>;
+
+    fn create(
+        lines: Option<usize>,
+        transport: &mut Transport<'_>,
+        scope: &mut Scope<'_, Log>,
+    ) -> Intent<Self> {
+        let name = String::from_utf8_lossy(transport.negotiated().unwrap_or_default()).into_owned();
+        match lines {
+            Some(lines) => Chosen::send_line(lines, transport),
+            None if name == "flush" || name == "reads" => {
+                transport.output.write_all(b"two whole records, \n").expect("open");
+                let left = if name == "reads" { 10 } else { 0 };
+                Intent::of(Chosen::Flushes).flush(left).no_deadline()
+            }
+            None if name == "pause" => {
+                Intent::of(Chosen::Pauses { is_first: true }).delimiter(b"\n", 1024).no_deadline()
+            }
+            None => {
+                let in_capitals = name == "upper";
+                scope.push(format!("serves {name}"));
+                Intent::of(Chosen::Echo { in_capitals }).delimiter(b"\n", 1024).no_deadline()
+            }
+        }
+    }
+
+    fn bytes_read(
+        self,
+        line: Matched,
+        transport: &mut Transport<'_>,
+        scope: &mut Scope<'_, Log>,
+    ) -> Intent<Self> {
+        let mut text = transport.input[..line.len()].to_vec();
+        line.consume(transport.input);
+        match self {
+            Chosen::Echo { in_capitals } => {
+                if in_capitals {
+                    text.make_ascii_uppercase();
+                }
+                transport.output.write_all(&text).expect("open");
+                Intent::of(self).keep().keep_deadline()
+            }
+            Chosen::Flushes => Intent::done(),
+            Chosen::Pauses { is_first } => {
+                scope.push(String::from_utf8_lossy(&text).into_owned());
+                let next = Intent::of(Chosen::Pauses { is_first: false });
+                match is_first {
+                    true => next.sleep().deadline(scope.now() + Duration::from_secs(1)),
+                    false => next.delimiter(b"\n", 1024).no_deadline(),
+                }
+            }
+            Chosen::Client { left } => {
+                scope.push(String::from_utf8_lossy(&text).into_owned());
+                Chosen::send_line(left, transport)
+            }
+        }
+    }
+
+    fn bytes_flushed(
+        self,
+        transport: &mut Transport<'_>,
+        scope: &mut Scope<'_, Log>,
+    ) -> Intent<Self> {
+        if !transport.output.is_empty() {
+            return Intent::of(self).bytes(1).or_flush(0).no_deadline();
+        }
+        scope.push("flushed".to_string());
+        Intent::of(self).sleep().no_deadline()
+    }
+
+    fn timeout(self, _: &mut Transport<'_>, _: &mut Scope<'_, Log>) -> Intent<Self> {
+        Intent::of(self).delimiter(b"\n", 1024).no_deadline()
+    }
+
+    fn draining(self, _: Time, _: &mut Transport<'_>, scope: &mut Scope<'_, Log>) -> Intent<Self> {
+        scope.push("draining".to_string());
+        Intent::of(self).keep().keep_deadline()
+    }
+
+    fn exception(
+        self,
+        exception: Exception,
+        transport: &mut Transport<'_>,
+        scope: &mut Scope<'_, Log>,
+    ) -> Intent<Self> {
+        scope.push(format!("{exception}"));
+        if transport.input.starts_with(b"stay") {
+            transport.input.clear();
+            return Intent::of(self).keep().keep_deadline();
+        }
+        Intent::done()
+    }
+
+    fn fatal(self, error: Fatal, scope: &mut Scope<'_, Log>) {
+        scope.push(format!("fatal: {error}"));
+    }
+
+    fn not_connected(_: Option<usize>, error: Fatal, scope: &mut Scope<'_, Log>) {
+        scope.push(format!("not connected: {error}"));
+    }
+}
+
+pub(crate) type Test = TestLoop<Stream<Chosen, Record<ScriptedSocket>>>;
+
+pub(crate) fn server(test: &mut Test) -> Peer {
+    let (socket, peer) = pair(test.world());
+    test.add(|scope| Stream::connected(Record::server(socket), None, scope));
+    peer
+}
+
+/// A server with which hands are shaken, and that has nothing to say yet.
+pub(crate) fn shaken(test: &mut Test) -> Peer {
+    let peer = server(test);
+    peer.send(&encode(Kind::Hello, b"plain", 0x55));
+    test.settle();
+    test.context_mut().clear();
+    peer.take_received();
+    peer
+}

@@ -1,0 +1,206 @@
+//! Once hands are shaken: what a wrapper holds, changes of key, and the end.
+
+use std::time::Duration;
+
+use rotor_stream::Stream;
+use rotor_stream::testing::{Peer, Scripted, TestLoop, pair};
+
+use crate::chosen::{Chosen, Log, Test, server, shaken};
+use crate::record::{Kind, Record, encode};
+
+#[test]
+fn what_comes_while_a_wrapper_holds_a_record_is_read() {
+    let mut test = TestLoop::<Stream<Chosen, Record<Scripted<true>>>>::new(Log::new());
+    let (socket, peer) = pair(test.world());
+    test.add(|scope| Stream::connected(Record::server(socket).reading(64), None, scope));
+    peer.send(&encode(Kind::Hello, b"pause", 0x55));
+    test.settle();
+    // One short read brings both, of which the stream takes the first.
+    peer.send(&[&b"one\n"[..], b"two\n"].map(|line| encode(Kind::Data, line, 0x55)).concat());
+    test.settle();
+    assert_eq!(*test.context(), ["one\n"]);
+    // An edge for this, at a time at which the stream does not look.
+    peer.send(&encode(Kind::Data, b"six\n", 0x55));
+    test.advance(Duration::from_secs(2));
+    assert_eq!(*test.context(), ["one\n", "two\n", "six\n"]);
+}
+
+#[test]
+fn a_wrapper_that_holds_nothing_spares_the_read_that_would_find_nothing() {
+    let mut test = TestLoop::<Stream<Chosen, Record<Scripted<true>>>>::new(Log::new());
+    let (socket, peer) = pair(test.world());
+    test.add(|scope| Stream::connected(Record::server(socket).reading(64), None, scope));
+    peer.send(&encode(Kind::Hello, b"plain", 0x55));
+    test.settle();
+    peer.take_received();
+    // Where a read gets a record that was there already, the one behind it asks the socket.
+    for (lines, expected) in [("one\n", 1), ("two\nsix\n", 2)] {
+        let records =
+            lines.split_inclusive('\n').map(|line| encode(Kind::Data, line.as_bytes(), 0x55));
+        let reads = peer.operations().reads;
+        peer.send(&records.collect::<Vec<_>>().concat());
+        test.settle();
+        assert_eq!(peer.take_received(), encode(Kind::Data, lines.as_bytes(), 0x55));
+        assert_eq!(peer.operations().reads - reads, expected, "{lines:?}");
+    }
+    peer.send(&encode(Kind::Close, b"", 0x55));
+    peer.end();
+    test.settle();
+    assert!(peer.is_dropped(), "the end behind a short read is read");
+}
+
+#[test]
+fn a_change_of_key_is_answered_before_anything_else_is_read() {
+    let mut test = Test::new(Log::new());
+    let peer = shaken(&mut test);
+    peer.limit_room(0);
+    peer.send(&encode(Kind::NewKey, &[0x21], 0x55));
+    peer.send(&encode(Kind::Data, b"new\n", 0x21));
+    test.settle();
+    assert_eq!(peer.received_len(), 0);
+    peer.make_room(1);
+    test.settle();
+    assert_eq!(peer.take_received(), [Kind::KeyTaken as u8], "half an answer");
+    peer.make_room(1000);
+    test.settle();
+    let mut expected = vec![0];
+    expected.extend(encode(Kind::Data, b"new\n", 0x55));
+    assert_eq!(peer.take_received(), expected, "the rest of it, then what was read after it");
+}
+
+#[test]
+fn what_a_wrapper_has_read_already_is_found_when_it_has_written() {
+    let mut test = Test::new(Log::new());
+    test.world().narrow_edges();
+    let peer = shaken(&mut test);
+    peer.limit_room(0);
+    // Seven bytes, which the wrapper reads at once; then it must write, and no edge will tell of
+    // what it holds.
+    peer.send(&encode(Kind::NewKey, &[0x21], 0x55));
+    peer.send(&encode(Kind::Data, b"a\n", 0x21));
+    test.settle();
+    assert_eq!(peer.unread_len(), 0);
+    peer.make_room(1000);
+    test.settle();
+    let expected = [encode(Kind::KeyTaken, b"", 0x55), encode(Kind::Data, b"a\n", 0x55)].concat();
+    assert_eq!(peer.take_received(), expected);
+}
+
+#[test]
+fn nothing_is_flushed_before_the_wrapper_has_written_it() {
+    let mut test = Test::new(Log::new());
+    let peer = server(&mut test);
+    peer.limit_room(25);
+    peer.send(&encode(Kind::Hello, b"flush", 0x55));
+    test.settle();
+    assert!(test.context().is_empty(), "a byte of the second record is not written yet");
+    peer.make_room(1);
+    test.settle();
+    assert_eq!(*test.context(), ["flushed"]);
+}
+
+/// A server that changes its key after the first record, in a world of narrow edges.
+fn key_changer(test: &mut Test) -> Peer {
+    test.world().narrow_edges();
+    let (socket, peer) = pair(test.world());
+    test.add(|scope| Stream::connected(Record::server(socket).change_key_after(0), None, scope));
+    peer
+}
+
+#[test]
+fn writing_that_waits_for_something_to_read_goes_on_when_it_comes() {
+    let mut test = Test::new(Log::new());
+    let peer = key_changer(&mut test);
+    peer.send(&encode(Kind::Hello, b"flush", 0x55));
+    test.settle();
+    assert_eq!(peer.take_received().len(), 2 + 12 + 3, "the welcome, a record, the new key");
+    peer.send(&encode(Kind::KeyTaken, b"", 0x55));
+    test.settle();
+    assert_eq!(*test.context(), ["flushed"]);
+}
+
+#[test]
+fn writing_that_waits_for_something_to_read_goes_on_when_it_was_read_in_passing() {
+    let mut test = Test::new(Log::new());
+    let peer = key_changer(&mut test);
+    // The answer comes after the write that waits for it, and before the read in the same pass that
+    // finds it: the third read, after those of the handshake and of the write. When its edge is
+    // delivered, nothing waits for it any more.
+    peer.before_read(|peer| {
+        peer.before_read(|peer| {
+            peer.before_read(|peer| peer.send(&encode(Kind::KeyTaken, b"", 0x55)));
+        });
+    });
+    peer.send(&encode(Kind::Hello, b"reads", 0x55));
+    test.settle();
+    assert_eq!(*test.context(), ["flushed"]);
+}
+
+#[test]
+fn output_that_a_wrapper_holds_is_flushed_before_the_end() {
+    let mut test = Test::new(Log::new());
+    let peer = shaken(&mut test);
+    peer.limit_room(3);
+    peer.send(&encode(Kind::Data, b"bye\n", 0x55));
+    peer.send(&encode(Kind::Close, b"", 0x55));
+    test.settle();
+    assert_eq!(peer.received_len(), 3);
+    assert!(!peer.is_ended(), "our side ends after the last record");
+    let mut got = peer.take_received();
+    for _ in 0..4 {
+        peer.make_room(1);
+        test.settle();
+        got.extend(peer.take_received());
+        assert!(!peer.is_ended() && !peer.is_dropped());
+    }
+    peer.make_room(1);
+    test.settle();
+    got.extend(peer.take_received());
+    assert!(peer.is_dropped(), "both sides have ended");
+    let mut expected = encode(Kind::Data, b"bye\n", 0x55);
+    expected.extend(encode(Kind::Close, b"", 0x55));
+    assert_eq!(got, expected);
+}
+
+#[test]
+fn an_end_without_a_close_record_is_told_apart_from_an_end() {
+    let what_is_told = |bytes: &[u8]| {
+        let mut test = Test::new(Log::new());
+        let peer = shaken(&mut test);
+        peer.send(bytes);
+        peer.end();
+        test.settle();
+        assert!(peer.is_dropped(), "there is nothing to linger for");
+        test.context().clone()
+    };
+    let cut = "the stream has ended without the peer's saying so";
+    assert_eq!(what_is_told(b""), [cut]);
+    assert_eq!(what_is_told(&encode(Kind::Data, b"cut", 0x55)[..3]), [cut]);
+    let close = encode(Kind::Close, b"", 0x55);
+    assert_eq!(what_is_told(&close), ["the peer has ended the stream"]);
+    // It waits on, and is told once more what it was told before.
+    assert_eq!(what_is_told(&encode(Kind::Data, b"stay", 0x55)), [cut, cut]);
+}
+
+#[test]
+fn an_end_without_a_close_record_is_told_as_such_where_a_drain_has_found_it() {
+    let mut test = Test::new(Log::new());
+    let peer = shaken(&mut test);
+    // Before its event is delivered, so that it is the drain that reads.
+    peer.before_read(Peer::end);
+    test.drain(Duration::from_secs(9));
+    test.settle();
+    assert_eq!(*test.context(), ["draining", "the stream has ended without the peer's saying so"]);
+}
+
+#[test]
+fn a_peer_that_takes_nothing_of_what_a_wrapper_holds_meets_the_flush_timeout() {
+    let mut test = Test::new(Log::new());
+    let peer = shaken(&mut test);
+    peer.limit_room(1);
+    peer.send(&encode(Kind::Data, b"x\n", 0x55));
+    test.settle();
+    test.advance(Duration::from_secs(31));
+    assert_eq!(*test.context(), ["fatal: the peer does not take what is sent to it"]);
+    assert!(peer.is_dropped());
+}
