@@ -1,5 +1,5 @@
-//! HTTP/1.1 and HTTP/2 as machines on rotor: a server, static files for it, and a client with a pool of
-//! connections.
+//! HTTP/1.1 and HTTP/2 as machines on rotor: a server, static files for it, and a client
+//! with a pool of connections.
 //!
 //! **A handler decides; the connection keeps the peer and the protocol in order. A handler never
 //! sees a malformed request, and cannot send a malformed response. What could be read in two ways
@@ -63,8 +63,8 @@
 //!
 //! Every limit and deadline is a setting of [`Limits`], with unit, default and reason;
 //! [`server::Counters`] counts how often each was met. What a handler keeps is its own to bound.
-//! A server speaks HTTP/1.0, 1.1 and 2, a client 1.1 and 2, and no TLS by itself: a connection runs on any
-//! [`StreamSocket`](rotor_core::net::StreamSocket), wrappers included.
+//! A server speaks HTTP/1.0, 1.1 and 2, a client 1.1 and 2, and no TLS by itself: a connection runs
+//! on any [`StreamSocket`](rotor_core::net::StreamSocket), wrappers included.
 //!
 //! # Versions and features
 //!
@@ -78,8 +78,9 @@
 //! Rust 1.88 or later, on Unix with 64-bit pointers (Linux is what the tests run on). Two features,
 //! off by default:
 //!
-//! * `http2`: HTTP/2 on connections of servers and clients. Without it a server speaks HTTP/1.0 and 1.1, a
-//!   client 1.1, a connection that begins with HTTP/2's preface is told 505, and a program is built sooner.
+//! * `http2`: HTTP/2 on connections of servers and clients. Without it a server speaks HTTP/1.0
+//!   and 1.1, a client 1.1, a connection that begins with HTTP/2's preface is told 505, and a
+//!   program is built sooner.
 //! * `body`: `RecvMode::Stored`, bodies of any size as one value, in memory or in files.
 //!
 //! # The book
@@ -104,6 +105,8 @@ mod counters;
 #[cfg(unix)]
 pub mod files;
 mod flow;
+#[cfg(feature = "http2")]
+mod frame_output;
 #[doc(hidden)]
 pub mod h1;
 #[cfg(feature = "http2")]

@@ -67,6 +67,11 @@ impl FrameHeader {
         })
     }
 
+    /// Whether its payload is longer than we said that we take (RFC 9113 §4.2).
+    pub(crate) fn is_too_long(&self) -> bool {
+        self.len > PAYLOAD_BYTES_MAX
+    }
+
     fn has(&self, flag: u8) -> bool {
         self.flags & flag != 0
     }

@@ -3,7 +3,7 @@
 use rotor_core::Time;
 
 use super::fields::{Taken, bounds};
-use super::{Block, Phase, Streams, is_too_long, put};
+use super::{Block, Phase, Streams, put};
 use crate::client::counters::Counters;
 use crate::client::error::ClientError;
 use crate::client::feed::Feed;
@@ -29,7 +29,7 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
             // A server of HTTP/1.1 is found out by the first octets of its page.
             return Err(Violation::protocol("the first frame is not SETTINGS"));
         }
-        if is_too_long(header) {
+        if header.is_too_long() {
             return Err(Violation::size("a frame of more octets than were allowed"));
         }
         let len = FRAME_HEADER_BYTES + header.len;
@@ -189,7 +189,8 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
             return Err(of_stream(ErrorCode::ProtocolError));
         }
         child.received += data.len() as u64;
-        // RFC 9113 §8.1.1: else a client of HTTP/1.1 in front sees another response in what is over.
+        // RFC 9113 §8.1.1: else a client of HTTP/1.1 in front sees another
+        // response in what is over.
         let is_wrong = child
             .length
             .is_some_and(|length| child.received > length || (is_end && child.received < length));
@@ -197,7 +198,8 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
             return Err(of_stream(ErrorCode::ProtocolError));
         }
         if let Some(tunnel) = &mut child.tunnel {
-            // How it is cut into pieces is another protocol's to say, as on a connection of its own.
+            // How it is cut into pieces is another protocol's to say, as on a connection of its
+            // own.
             nuisance = nuisance.filter(|nuisance| *nuisance != Nuisance::SmallData);
             tunnel.extend(data);
         } else {

@@ -1,5 +1,5 @@
-//! A connection that speaks HTTP/2: many requests at once, each with an exchange as HTTP/1.1 has one
-//! at a time, and what they share: two windows, two tables of fields, one output.
+//! A connection that speaks HTTP/2: many requests at once, each with an exchange as HTTP/1.1 has
+//! one at a time, and what they share: two windows, two tables of fields, one output.
 //!
 //! ```text
 //!          next: a job            head written                 handler done, both ended
@@ -10,8 +10,8 @@
 //! ```
 //!
 //! A child is a part of the machine: a handler's notifiers wake it under its number, which is not
-//! that of its stream, since streams must begin in the order of theirs, and handlers may write their
-//! heads later.
+//! that of its stream, since streams must begin in the order of theirs, and handlers
+//! may write their heads later.
 
 mod begin;
 mod child;
@@ -38,6 +38,7 @@ use super::io::Io;
 use super::requests::Made;
 use crate::body_watch::rate;
 use crate::flow::{Flow, Wait};
+use crate::frame_output;
 use crate::h2::frame::{FRAME_HEADER_BYTES, FrameHeader, PREFACE};
 use crate::h2::hpack::{FieldList, HpackDecoder, HpackEncoder};
 use crate::h2::settings::{WINDOW_DEFAULT, setting};
@@ -327,7 +328,7 @@ fn needed(input: &[u8]) -> usize {
     match FrameHeader::read(input) {
         None => FRAME_HEADER_BYTES,
         // A length that is too large is refused as soon as it is read.
-        Some(header) if is_too_long(header) => FRAME_HEADER_BYTES,
+        Some(header) if header.is_too_long() => FRAME_HEADER_BYTES,
         Some(header) => FRAME_HEADER_BYTES + header.len,
     }
 }
@@ -337,15 +338,10 @@ fn list_bytes_max(config: &ClientConfig) -> usize {
     config.limits.head_bytes_max
 }
 
-fn is_too_long(header: FrameHeader) -> bool {
-    header.len > crate::h2::frame::PAYLOAD_BYTES_MAX
-}
-
 /// Writes a frame at once: those that answer the server's do not wait for their turn. Their number
 /// is bounded by what the server may make us send.
 fn put<C>(io: &mut Io<'_, '_, '_, C>, frame: &[u8]) {
-    let written = io.transport.output.write_pieces(&[frame]);
-    debug_assert!(written.is_ok(), "a frame was written after the end of the output");
+    frame_output::put(io.transport.output, frame);
 }
 
 impl<K: Client, F> fmt::Debug for Streams<K, F> {

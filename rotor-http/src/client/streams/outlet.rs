@@ -1,8 +1,6 @@
 //! What goes out: frame by frame, requests by turns, never more than the output's mark, so that one
 //! large body delays nobody.
 
-use rotor_stream::Output;
-
 use super::head_text::{encode, names_one_protocol};
 use super::steps::{PRIORITY, taking_rate};
 use super::{Phase, Streams, put};
@@ -10,6 +8,7 @@ use crate::client::exchange::Exchange;
 use crate::client::feed::Feed;
 use crate::client::handler::Client;
 use crate::client::io::Io;
+use crate::frame_output::{fits, put_block, room};
 use crate::h2::StreamEvent;
 use crate::h2::field_text::encode_trailers;
 use crate::h2::frame::{FRAME_HEADER_BYTES, PAYLOAD_BYTES_MAX, flag, kind};
@@ -105,12 +104,18 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
         if trailers > 0 {
             let child = &mut self.children[at];
             encode_trailers(child.output.front(), &mut self.encoder, &mut self.sent_block);
-            if !fits(self.sent_block.len(), room, io.transport.output) {
+            if !fits(&self.sent_block, room, io.transport.output) {
                 self.encoder.take_back();
                 return false;
             }
             child.output.discard(trailers);
-            put_block(&self.sent_block, stream, true, self.peer.frame_bytes_max, io);
+            put_block(
+                &self.sent_block,
+                stream,
+                true,
+                self.peer.frame_bytes_max,
+                io.transport.output,
+            );
         } else {
             put(io, &frame_header(0, kind::DATA, flag::END_STREAM, stream));
         }
@@ -131,7 +136,7 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
             debug_assert!(false, "a head that is written is whole");
             return true;
         };
-        if !fits(self.sent_block.len(), room, io.transport.output) {
+        if !fits(&self.sent_block, room, io.transport.output) {
             self.encoder.take_back();
             return false;
         }
@@ -142,7 +147,7 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
         self.next_stream += 2;
         child.stream = Some(stream);
         self.streams.push((stream, child.key));
-        put_block(&self.sent_block, stream, is_end, self.peer.frame_bytes_max, io);
+        put_block(&self.sent_block, stream, is_end, self.peer.frame_bytes_max, io.transport.output);
         self.sent(at, is_end, true, io);
         true
     }
@@ -194,37 +199,5 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
         let child = &mut self.children[at];
         // It was open: what has ended is not in the schedule.
         child.state = child.state.after(StreamEvent::Sent { is_end }).unwrap_or(child.state);
-    }
-}
-
-/// Octets that may be written now. An empty output takes one frame of any size: a mark below that
-/// must not stop everything.
-fn room(output: &Output, mark: usize) -> usize {
-    if output.is_empty() { mark.max(PAYLOAD_BYTES_MAX) } else { mark.saturating_sub(output.len()) }
-}
-
-fn fits(block: usize, room: usize, output: &Output) -> bool {
-    output.is_empty() || block + FRAME_HEADER_BYTES <= room
-}
-
-/// Writes a block of fields, in as many frames as the peer's largest makes it.
-fn put_block<C>(
-    block: &[u8],
-    stream: u32,
-    is_end: bool,
-    frame_bytes_max: u32,
-    io: &mut Io<'_, '_, '_, C>,
-) {
-    let most = frame_bytes_max as usize;
-    let ends = if is_end { flag::END_STREAM } else { 0 };
-    let (first, rest) = block.split_at(block.len().min(most));
-    let whole = if rest.is_empty() { flag::END_HEADERS } else { 0 };
-    put(io, &frame_header(first.len(), kind::HEADERS, ends | whole, stream));
-    put(io, first);
-    let mut rest = rest.chunks(most).peekable();
-    while let Some(part) = rest.next() {
-        let whole = if rest.peek().is_none() { flag::END_HEADERS } else { 0 };
-        put(io, &frame_header(part.len(), kind::CONTINUATION, whole, stream));
-        put(io, part);
     }
 }

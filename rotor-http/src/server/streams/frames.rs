@@ -2,7 +2,7 @@
 
 use super::blocks::bounds;
 use super::end::ANNOUNCED;
-use super::{Block, Going, Phase, Streams, Taken, is_too_long, put};
+use super::{Block, Going, Phase, Streams, Taken, put};
 use crate::h2::frame::{FRAME_HEADER_BYTES, Frame, FrameHeader, PREFACE, kind};
 use crate::h2::{Nuisance, Priority, Violation, frame_writer};
 use crate::server::handler::Server;
@@ -18,7 +18,7 @@ impl<S: Server> Streams<S> {
             return self.take_preface(io);
         }
         let Some(header) = FrameHeader::read(io.transport.input) else { return Ok(false) };
-        if is_too_long(header) {
+        if header.is_too_long() {
             return Err(Violation::size("a frame of more octets than were allowed"));
         }
         let len = FRAME_HEADER_BYTES + header.len;

@@ -42,6 +42,7 @@ use super::handler::UpgradeSeed;
 use super::io::Io;
 use crate::body_watch::rate;
 use crate::flow::{Flow, Wait};
+use crate::frame_output;
 use crate::h2::frame::{FRAME_HEADER_BYTES, FrameHeader, PREFACE, U31_MAX};
 use crate::h2::hpack::{FieldList, HpackDecoder, HpackEncoder};
 use crate::h2::settings::{WINDOW_DEFAULT, setting};
@@ -266,7 +267,7 @@ impl<S: Server> Streams<S> {
             (Phase::Preface, _) => PREFACE.len().min(input.len() + 1),
             (_, None) => FRAME_HEADER_BYTES,
             // A length that is too large is refused as soon as it is read.
-            (_, Some(header)) if is_too_long(header) => FRAME_HEADER_BYTES,
+            (_, Some(header)) if header.is_too_long() => FRAME_HEADER_BYTES,
             (_, Some(header)) => FRAME_HEADER_BYTES + header.len,
         }
     }
@@ -348,15 +349,10 @@ fn list_bytes_max(config: &ServerConfig) -> usize {
     config.limits_ref().head_bytes_max
 }
 
-fn is_too_long(header: FrameHeader) -> bool {
-    header.len > crate::h2::frame::PAYLOAD_BYTES_MAX
-}
-
 /// Writes a frame at once: those that answer the peer's do not wait for their turn. Their number is
 /// bounded by what the peer may make us send.
 fn put<C>(io: &mut Io<'_, '_, '_, C>, frame: &[u8]) {
-    let written = io.transport.output.write_pieces(&[frame]);
-    debug_assert!(written.is_ok(), "a frame was written after the end of the output");
+    frame_output::put(io.transport.output, frame);
 }
 
 /// The highest stream that can be: of a GOAWAY that refuses nothing yet.

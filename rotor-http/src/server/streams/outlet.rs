@@ -1,11 +1,10 @@
 //! What goes out: frame by frame, the most urgent stream first, never more than the output's mark,
 //! so that the frames of the peer are read at all times.
 
-use rotor_stream::Output;
-
 use super::head_text::encode;
 use super::steps::rate;
 use super::{Streams, put};
+use crate::frame_output::{fits, put_block, room};
 use crate::h1::response::{Ending, ResponseState};
 use crate::h2::field_text::encode_trailers;
 use crate::h2::frame::{FRAME_HEADER_BYTES, PAYLOAD_BYTES_MAX, flag, kind};
@@ -77,7 +76,7 @@ impl<S: Server> Streams<S> {
                 // Nothing of it is there: the schedule has it again once it is.
                 return true;
             };
-            if !fits(self.sent_block.len(), room, io.transport.output) {
+            if !fits(&self.sent_block, room, io.transport.output) {
                 self.encoder.take_back();
                 return false;
             }
@@ -87,7 +86,13 @@ impl<S: Server> Streams<S> {
                 && is_complete
                 && child.output.is_empty()
                 && child.body_left() == 0;
-            put_block(&self.sent_block, stream, is_end, self.peer.frame_bytes_max, io);
+            put_block(
+                &self.sent_block,
+                stream,
+                is_end,
+                self.peer.frame_bytes_max,
+                io.transport.output,
+            );
             self.sent(at, is_end, true, io);
             return true;
         }
@@ -95,12 +100,18 @@ impl<S: Server> Streams<S> {
         if left == 0 {
             if trailers > 0 {
                 encode_trailers(child.output.front(), &mut self.encoder, &mut self.sent_block);
-                if !fits(self.sent_block.len(), room, io.transport.output) {
+                if !fits(&self.sent_block, room, io.transport.output) {
                     self.encoder.take_back();
                     return false;
                 }
                 child.output.discard(trailers);
-                put_block(&self.sent_block, stream, true, self.peer.frame_bytes_max, io);
+                put_block(
+                    &self.sent_block,
+                    stream,
+                    true,
+                    self.peer.frame_bytes_max,
+                    io.transport.output,
+                );
             } else {
                 put(io, &frame_header(0, kind::DATA, flag::END_STREAM, stream));
             }
@@ -195,37 +206,5 @@ impl<S: Server> Streams<S> {
         }
         self.outbound.take(body);
         true
-    }
-}
-
-/// Octets that may be written. An output with nothing in it takes any frame: a mark that is too low
-/// must not stop everything.
-fn room(output: &Output, mark: usize) -> usize {
-    if output.is_empty() { mark.max(PAYLOAD_BYTES_MAX) } else { mark.saturating_sub(output.len()) }
-}
-
-fn fits(block: usize, room: usize, output: &Output) -> bool {
-    output.is_empty() || block + FRAME_HEADER_BYTES <= room
-}
-
-/// Writes a block of fields, in as many frames as the peer's largest makes it.
-fn put_block<C>(
-    block: &[u8],
-    stream: u32,
-    is_end: bool,
-    frame_bytes_max: u32,
-    io: &mut Io<'_, '_, '_, C>,
-) {
-    let most = frame_bytes_max as usize;
-    let ends = if is_end { flag::END_STREAM } else { 0 };
-    let (first, rest) = block.split_at(block.len().min(most));
-    let whole = if rest.is_empty() { flag::END_HEADERS } else { 0 };
-    put(io, &frame_header(first.len(), kind::HEADERS, ends | whole, stream));
-    put(io, first);
-    let mut rest = rest.chunks(most).peekable();
-    while let Some(part) = rest.next() {
-        let whole = if rest.peek().is_none() { flag::END_HEADERS } else { 0 };
-        put(io, &frame_header(part.len(), kind::CONTINUATION, whole, stream));
-        put(io, part);
     }
 }
