@@ -2,11 +2,11 @@
 
 use rotor_core::Scope;
 
-use super::handler::{Later, Next, Server, Step};
+use super::handler::{Later, Next, Server};
 use super::response::Response;
 
-/// What stands around every call of a handler `S`, those included that are made when the handler has
-/// left and something [waits in its place](Next::wait): a span, a clock, a count.
+/// What stands around every call of a handler `S`, those included that are made when the handler
+/// has left and something [waits in its place](Next::wait): a span, a clock, a count.
 ///
 /// A server that wraps another one runs the calls of the inner handler through
 /// [`call`](Around::call) and hands the answer to [`Next::around`], which keeps this with what goes
@@ -88,17 +88,12 @@ impl<S: Server + 'static> Next<S> {
     /// The same answer around another handler, which `around` makes; what waits in the place of the
     /// inner one is called through it. It is dropped where the request has come to its end.
     pub fn around<A: Around<S>>(self, around: A) -> Next<A::Outer> {
-        let step = match self.step {
-            Step::Receive(state, mode) => Step::Receive(around.outer(state), mode),
-            Step::Hold(state) => Step::Hold(around.outer(state)),
-            Step::GoOn(state) => Step::GoOn(around.outer(state)),
-            Step::WakeAt(state, time) => Step::WakeAt(around.outer(state), time),
-            Step::Finished => Step::Finished,
-            Step::Fail(status) => Step::Fail(status),
-            Step::Upgrade(seed) => Step::Upgrade(seed),
-            Step::Later(inner) => Step::Later(Box::new(Surrounded { inner, around })),
-        };
-        Next { step, deadline: self.deadline }
+        self.map_with(
+            around,
+            |around, state| around.outer(state),
+            |_, seed| seed,
+            |around, inner| Box::new(Surrounded { inner, around }),
+        )
     }
 }
 

@@ -104,17 +104,12 @@ impl<S: Server> Next<S> {
     where
         S: 'static,
     {
-        let step = match self.step {
-            Step::Receive(state, mode) => Step::Receive(handler(state), mode),
-            Step::Hold(state) => Step::Hold(handler(state)),
-            Step::GoOn(state) => Step::GoOn(handler(state)),
-            Step::WakeAt(state, time) => Step::WakeAt(handler(state), time),
-            Step::Finished => Step::Finished,
-            Step::Fail(status) => Step::Fail(status),
-            Step::Upgrade(seed) => Step::Upgrade(upgrade(seed)),
-            Step::Later(inner) => Step::Later(Box::new(Mapped { inner, handler, upgrade })),
-        };
-        Next { step, deadline: self.deadline }
+        self.map_with(
+            (handler, upgrade),
+            |(handler, _), state| handler(state),
+            |(_, upgrade), seed| upgrade(seed),
+            |(handler, upgrade), inner| Box::new(Mapped { inner, handler, upgrade }),
+        )
     }
 
     /// The same answer around another handler that upgrades to the same protocol, or to none.
@@ -126,6 +121,29 @@ impl<S: Server> Next<S> {
         T: Server<Context = S::Context, Upgrade = S::Upgrade>,
     {
         self.map(handler, |seed| seed)
+    }
+
+    /// The same answer of another handler. What makes that one is `with`, once: of the state, or of
+    /// what the connection is upgraded by, or of what waits in the handler's place.
+    #[inline]
+    pub(super) fn map_with<T: Server, W>(
+        self,
+        with: W,
+        handler: impl FnOnce(W, S) -> T,
+        upgrade: impl FnOnce(W, UpgradeSeed<S>) -> UpgradeSeed<T>,
+        later: impl FnOnce(W, Box<dyn Later<S>>) -> Box<dyn Later<T>>,
+    ) -> Next<T> {
+        let step = match self.step {
+            Step::Receive(state, mode) => Step::Receive(handler(with, state), mode),
+            Step::Hold(state) => Step::Hold(handler(with, state)),
+            Step::GoOn(state) => Step::GoOn(handler(with, state)),
+            Step::WakeAt(state, time) => Step::WakeAt(handler(with, state), time),
+            Step::Finished => Step::Finished,
+            Step::Fail(status) => Step::Fail(status),
+            Step::Upgrade(seed) => Step::Upgrade(upgrade(with, seed)),
+            Step::Later(inner) => Step::Later(later(with, inner)),
+        };
+        Next { step, deadline: self.deadline }
     }
 
     /// What is still to wait in the handler's place.
