@@ -1,27 +1,16 @@
-//! Runs the body of the fuzz target on its saved corpus: what it started from, and what fuzzing
-//! found, stays checked without a fuzzer.
+//! Runs the body of the fuzz target on its saved corpus, and on each beginning of an input.
 
 mod fuzz_bodies;
+#[path = "../../fuzz/replay.rs"]
+mod replay;
 
-use std::fs;
-use std::path::Path;
+use replay::replay;
 
 #[test]
 fn every_saved_input_passes_and_so_do_those_that_are_cut() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../fuzz/corpus");
-    for (name, body) in fuzz_bodies::TARGETS {
-        let folder = root.join(name);
-        let entries =
-            fs::read_dir(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
-        let paths: Vec<_> = entries.map(|entry| entry.expect("a readable folder").path()).collect();
-        assert!(!paths.is_empty(), "{name} has a corpus");
-        for path in paths {
-            let input = fs::read(&path).expect("a readable file");
-            // The test's output is shown only when it fails: the last line names the input.
-            eprintln!("{}", path.display());
-            (0..=input.len()).for_each(|cut| body(&input[..cut]));
-        }
-    }
+    replay(&fuzz_bodies::TARGETS, |body, input| {
+        (0..=input.len()).for_each(|cut| body(&input[..cut]));
+    });
 }
 
 #[test]
