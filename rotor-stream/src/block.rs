@@ -9,7 +9,19 @@ use crate::range::clamp;
 
 /// Bytes that many outputs can share: static, or counted.
 ///
-/// Cloning and slicing copy no bytes.
+/// Cloning and slicing copy no bytes: what many peers are told is made once, and each output or
+/// outbox gets a clone. Bytes that are borrowed for a while only have to be copied first.
+///
+/// ```
+/// # mod rotor { pub use rotor_stream as stream; }
+/// use rotor::stream::Block;
+///
+/// let news = Block::from(format!("{} says: hi\n", "Ann")); // and of a `Vec<u8>`, or what is static
+/// let for_another = news.clone();
+/// assert_eq!(&for_another[..], b"Ann says: hi\n");
+/// let borrowed: &str = &"hi".repeat(2);
+/// assert_eq!(&Block::from(borrowed.to_string())[..], b"hihi");
+/// ```
 #[derive(Clone)]
 pub struct Block {
     bytes: Shared,
@@ -117,6 +129,13 @@ impl From<Vec<u8>> for Block {
     }
 }
 
+/// The bytes stay where they are: for what `format!` makes.
+impl From<String> for Block {
+    fn from(text: String) -> Block {
+        Block::from(text.into_bytes())
+    }
+}
+
 impl fmt::Debug for Block {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Block({} bytes)", self.len())
@@ -144,12 +163,15 @@ mod tests {
             assert!(expected.is_empty() || block.as_ptr_range().contains(&slice.as_ptr()));
         }
     }
+
     #[test]
-    fn a_vector_becomes_a_block_where_it_is() {
-        let bytes = b"0123456789".to_vec();
-        let place = bytes.as_ptr();
-        let block = Block::from(bytes);
-        assert_eq!((&block[..], block.as_ptr()), (&b"0123456789"[..], place));
+    fn a_vector_and_a_string_become_blocks_where_they_are() {
+        let (bytes, text) = (b"0123456789".to_vec(), "0123456789".to_string());
+        for (place, block) in
+            [(bytes.as_ptr(), Block::from(bytes)), (text.as_ptr(), Block::from(text))]
+        {
+            assert_eq!((&block[..], block.as_ptr()), (&b"0123456789"[..], place));
+        }
     }
 
     #[test]

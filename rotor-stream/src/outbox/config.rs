@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// The limits of an [`Outbox`](crate::Outbox). Clones share their [counters](OutboxConfig::counters).
+/// The limits of an [`Outbox`](crate::Outbox). Clones share their
+/// [counters](OutboxConfig::counters).
 #[derive(Clone, Debug)]
 pub struct OutboxConfig {
     pub(super) messages_max: usize,
@@ -51,7 +52,8 @@ impl OutboxConfig {
         }
     }
 
-    /// How many messages may wait (at least 1). Default: 1,000. Each takes some 40 bytes beside its own.
+    /// How many messages may wait (at least 1). Default: 1,000. Each takes some 40 bytes beside its
+    /// own.
     pub fn messages_max(mut self, messages: usize) -> OutboxConfig {
         self.messages_max = messages.max(1);
         self

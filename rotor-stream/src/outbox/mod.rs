@@ -17,15 +17,15 @@ use self::shared::Shared;
 pub use self::with_outbox::{HasOutbox, WithOutbox};
 use crate::block::Block;
 
-/// The messages that others have for the peer of one connection. The protocol owns it, and runs in a
-/// [`WithOutbox`], which sends them; the others have [senders](Outbox::sender). Without that they wait
-/// for ever, and the log says so when it is dropped.
+/// The messages that others have for the peer of one connection. The protocol owns it, and runs in
+/// a [`WithOutbox`], which sends them; the others have [senders](Outbox::sender). Without that they
+/// wait for ever, and the log says so when it is dropped.
 ///
 /// Bounded in messages and bytes ([`OutboxConfig`]). A message goes out whole, in the order of
 /// sending, between two calls of the protocol. When the protocol ends its outbox closes: after
-/// [`Intent::done`](crate::Intent::done) what waits is sent before the connection ends. It closes as
-/// well after [`Transport::shutdown_write`](crate::Transport::shutdown_write), and what waits then is
-/// dropped.
+/// [`Intent::done`](crate::Intent::done) what waits is sent before the connection ends. It
+/// closes as well after [`Transport::shutdown_write`](crate::Transport::shutdown_write), and
+/// what waits then is dropped.
 pub struct Outbox {
     shared: Arc<Shared>,
 }
@@ -72,6 +72,8 @@ impl Outbox {
 impl OutboxSender {
     /// Has the message sent to the peer, behind those that wait. Its protocol is woken if it has to
     /// be.
+    ///
+    /// What is told to many is a [`Block`], made once, of which each gets a clone.
     ///
     /// # Errors
     ///

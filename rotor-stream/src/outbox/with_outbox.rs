@@ -45,7 +45,9 @@ pub trait HasOutbox: Protocol {
 /// # mod rotor { pub use rotor_core::*; pub use rotor_stream as stream; }
 /// use rotor::Scope;
 /// use rotor::stream::testing::Driver;
-/// use rotor::stream::{HasOutbox, Intent, Matched, Outbox, OutboxConfig, OutboxSender, Protocol, Transport, WithOutbox};
+/// use rotor::stream::{
+///     HasOutbox, Intent, Matched, Outbox, OutboxConfig, OutboxSender, Protocol, Transport, WithOutbox,
+/// };
 ///
 /// struct Listener(Outbox);
 ///
@@ -59,7 +61,12 @@ pub trait HasOutbox: Protocol {
 ///         Intent::of(Listener(outbox)).bytes(1).no_deadline()
 ///     }
 ///
-///     fn bytes_read(self, _: Matched, _: &mut Transport<'_>, _: &mut Scope<'_, Self::Context>) -> Intent<Self> {
+///     fn bytes_read(
+///         self,
+///         _: Matched,
+///         _: &mut Transport<'_>,
+///         _: &mut Scope<'_, Self::Context>,
+///     ) -> Intent<Self> {
 ///         Intent::done() // it was to listen
 ///     }
 /// }
