@@ -86,8 +86,9 @@
 //! | [`foreign`] | descriptors and sources of others |
 //! | [`backend`] | what a loop waits with, and how to bring another one |
 //!
-//! Everything but `stream`, `http`, `dns`, `body`, `tls`, `proxy_protocol`, `websocket` and `tracing`
-//! comes from the crate `rotor-core`, which can be used alone; so can each of these. Crates beside this one:
+//! Everything but `stream`, `http`, `dns`, `body`, `tls`, `proxy_protocol`, `websocket` and
+//! `tracing` comes from the crate `rotor-core`, which can be used alone; so can each of
+//! these. Crates beside this one:
 //!
 //! | | |
 //! |--|--|
@@ -115,8 +116,8 @@
 //! Rust 1.88 or later, on Unix with 64-bit pointers (Linux is what the tests run on). Its
 //! features, of which the first one is on by default:
 //!
-//! * `default`: `http`. A crate that brings a protocol of its own says `default-features = false`, so
-//!   that nobody compiles HTTP for it: the core and `stream` are always there.
+//! * `default`: `http`. A crate that brings a protocol of its own says `default-features = false`,
+//!   so that nobody compiles HTTP for it: the core and `stream` are always there.
 //! * `http`: the module `http`, HTTP/1.1.
 //! * `dns`: the module `dns`, a resolver. It brings a codec for DNS messages, which takes longer to
 //!   build than all the rest.

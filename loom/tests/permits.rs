@@ -1,5 +1,5 @@
-//! Permits and locks that a loop and threads share: nobody waits for what is free, and nothing is had
-//! by two.
+//! Permits and locks that a loop and threads share: nobody waits for what is free,
+//! and nothing is had by two.
 mod waiting;
 
 use std::sync::Arc;

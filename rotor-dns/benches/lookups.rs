@@ -1,7 +1,8 @@
 //! What a lookup costs: known already; and asked of a server on loopback that answers at once.
 //!
 //! ```text
-//! cargo bench -p rotor-dns --bench lookups [LOOKUPS]       # 100,000 of each if no number is given; 1,000 with `--test`
+//! # 100,000 of each if no number is given; 1,000 with `--test`
+//! cargo bench -p rotor-dns --bench lookups [LOOKUPS]
 //! ```
 #![forbid(unsafe_code)]
 #![expect(

@@ -16,9 +16,12 @@
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let mut creator = Loop::<Resolver<Inet, ()>>::new(&Config::new())?;
-//! // A handle, for the context or for another thread. In a program of more parts the first argument is the resolver's one.
-//! let dns = creator.add_part(|resolver| resolver, |scope| Ok(Resolver::new(ResolverConfig::system(), scope)))?;
-//! let asked = dns.records().ask_from_thread(Question { name: "_imaps._tcp.example.org".parse()?, kind: Kind::Srv })?;
+//! // A handle, for the context or for another thread. In a program of more parts the first argument
+//! // is the resolver's one.
+//! let dns = creator
+//!     .add_part(|resolver| resolver, |scope| Ok(Resolver::new(ResolverConfig::system(), scope)))?;
+//! let question = Question { name: "_imaps._tcp.example.org".parse()?, kind: Kind::Srv };
+//! let asked = dns.records().ask_from_thread(question)?;
 //! drop(dns); // without a handle the resolver ends when it has answered
 //! creator.instantiate(()).run()?;
 //! println!("{:?}", asked.wait()?);

@@ -30,7 +30,9 @@ const JOBS_MAX: usize = 64;
 ///
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let mut creator = Loop::<SystemResolver<()>>::new(&Config::new())?;
-/// let addresses = creator.add_part(|resolver| resolver, |scope| Ok(SystemResolver::new(1024, scope)))?; // for the context
+/// // For the context.
+/// let addresses =
+///     creator.add_part(|resolver| resolver, |scope| Ok(SystemResolver::new(1024, scope)))?;
 /// # drop(addresses);
 /// # Ok(())
 /// # }

@@ -1,6 +1,6 @@
 //! `BodyReceiver`: what is known of the body that a peer sends: whether the handler has asked for
-//! it, how much has come, until when more must come. Of requests and of responses. What can be handed
-//! over next is in `handing_over`.
+//! it, how much has come, until when more must come. Of requests and of responses. What can be
+//! handed over next is in `handing_over`.
 
 mod handing_over;
 

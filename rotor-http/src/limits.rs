@@ -73,9 +73,9 @@ limits! {
     /// Default unlimited. Each connection has a tenth less of it at most, by chance, so that those
     /// that were made together do not end together: behind a balancer that keeps its connections,
     /// servers that came later get their part so. The first request after that is the last: it is
-    /// answered with `Connection: close`, in HTTP/2 the end is announced (GOAWAY), and what is under
-    /// way is served. A connection that is idle then is not closed before its `idle_timeout`: the
-    /// next request may be on its way.
+    /// answered with `Connection: close`, in HTTP/2 the end is announced (GOAWAY), and what is
+    /// under way is served. A connection that is idle then is not closed before its `idle_timeout`:
+    /// the next request may be on its way.
     #[doc(alias = "max_connection_age")]
     connection_age_max: Duration = Duration::MAX;
     /// How long a connection may wait between requests. Default 75 s, longer than the 60 s of usual

@@ -16,15 +16,15 @@ pub enum RecvMode {
     /// elsewhere without being copied: for handlers that pass a body on. `request_block` of a
     /// server and `response_block` of a client are called for each; then the end.
     Blocks,
-    /// Whole, as one value that can be kept: `request_stored` of a server and `response_stored` of a
-    /// client get it. With the feature `body`.
+    /// Whole, as one value that can be kept: `request_stored` of a server and `response_stored` of
+    /// a client get it. With the feature `body`.
     ///
     /// It is in memory up to `ram_max` octets (and
     /// [`Limits::buffered_body_bytes_max`](crate::Limits::buffered_body_bytes_max)), else in a file
-    /// of the [spool](crate::server::ServerConfig::spool) from there on, or from its beginning where
-    /// it was announced to be longer. While the disk is behind, the peer has to wait, and is not
-    /// timed; the handler is, also while the last of the body is written and synced. Trailers are
-    /// dropped.
+    /// of the [spool](crate::server::ServerConfig::spool) from there on, or from its beginning
+    /// where it was announced to be longer. While the disk is behind, the peer has to wait,
+    /// and is not timed; the handler is, also while the last of the body is written and
+    /// synced. Trailers are dropped.
     ///
     /// | | |
     /// |--|--|

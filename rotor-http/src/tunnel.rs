@@ -153,8 +153,8 @@ impl<P: Protocol> Tunnel<P> {
     }
 
     /// Octets that have come and are to stay counted against the windows: none, where the protocol
-    /// waits for more, however much that is. Its own limit bounds them then. Where only its share of
-    /// the event is spent, what it waits for may be there many times over.
+    /// waits for more, however much that is. Its own limit bounds them then. Where only its share
+    /// of the event is spent, what it waits for may be there many times over.
     pub(crate) fn untaken(&mut self) -> usize {
         let waits_for_more = self.progress == Progress::Waits && self.layered.wants_input();
         if waits_for_more { 0 } else { self.layered.input().len() }

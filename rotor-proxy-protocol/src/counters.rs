@@ -39,7 +39,8 @@ counters! {
         local,
         /// Headers that say nothing of where a connection comes from.
         unknown,
-        /// Connections from elsewhere, served as they are ([`Untrusted::Direct`](crate::Untrusted)).
+        /// Connections from elsewhere, served as they are
+        /// ([`Untrusted::Direct`](crate::Untrusted)).
         direct,
         /// Connections from elsewhere, refused ([`Untrusted::Refuse`](crate::Untrusted)).
         untrusted,

@@ -1,11 +1,11 @@
 //! The PROXY protocol, versions 1 and 2: a server behind a balancer knows its real peers, and a
 //! balancer tells the next one.
 //!
-//! **A [`ProxyStream`] is a socket like any other, whose peer's address is what the balancer says it
-//! is: so whatever protocol runs on it, with TLS or without, sees the real peer, and so do its log
-//! and its limits. Headers are believed only from networks that the configuration names; they are
-//! bounded, read strictly, and cost no more than a connection that says nothing. What is wrong with
-//! one ends its own connection, and is counted.**
+//! **A [`ProxyStream`] is a socket like any other, whose peer's address is what the balancer says
+//! it is: so whatever protocol runs on it, with TLS or without, sees the real peer, and so do its
+//! log and its limits. Headers are believed only from networks that the configuration names; they
+//! are bounded, read strictly, and cost no more than a connection that says nothing. What is wrong
+//! with one ends its own connection, and is counted.**
 //!
 //! # A program
 //!
@@ -32,7 +32,12 @@
 //!         Intent::of(WhoAmI).delimiter(b"\n", 1024).deadline(scope.now() + Duration::from_secs(60))
 //!     }
 //!
-//!     fn bytes_read(self, line: Matched, transport: &mut Transport<'_>, scope: &mut Scope<'_, ()>) -> Intent<Self> {
+//!     fn bytes_read(
+//!         self,
+//!         line: Matched,
+//!         transport: &mut Transport<'_>,
+//!         scope: &mut Scope<'_, ()>,
+//!     ) -> Intent<Self> {
 //!         line.consume(transport.input);
 //!         let peer = transport.peer_address();
 //!         if let Err(error) = writeln!(transport.output, "{peer:?}") {
@@ -46,7 +51,9 @@
 //!     let behind = ProxyProtocol::new(ProxyProtocolConfig::new(["127.0.0.0/8".parse()?]));
 //!     let address = behind.at("127.0.0.1:7007".parse::<SocketAddr>()?);
 //!     let mut creator =
-//!         Loop::<Accept<Stream<WhoAmI, ProxyStream<TcpStream>>, ProxyListener<TcpListener>>>::new(&Config::new())?;
+//!         Loop::<Accept<Stream<WhoAmI, ProxyStream<TcpStream>>, ProxyListener<TcpListener>>>::new(
+//!             &Config::new(),
+//!         )?;
 //!     creator.add_machine_with(|scope| {
 //!         Accept::bind(&address, &ListenOptions::new(), (), AcceptConfig::new(), scope)
 //!     })?;

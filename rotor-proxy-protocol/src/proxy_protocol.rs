@@ -20,7 +20,8 @@ use crate::stream::ProxyStream;
 /// # use rotor_proxy_protocol::{ProxyListener, ProxyProtocol, ProxyProtocolConfig};
 /// # fn listen(address: SocketAddr, scope: &Scope<'_, ()>) -> Result<(), Box<dyn std::error::Error>> {
 /// let behind = ProxyProtocol::new(ProxyProtocolConfig::new(["10.1.0.0/16".parse()?]));
-/// let listener = ProxyListener::<TcpListener>::bind(&behind.at(address), &ListenOptions::new(), scope)?;
+/// let listener =
+///     ProxyListener::<TcpListener>::bind(&behind.at(address), &ListenOptions::new(), scope)?;
 /// # Ok(())
 /// # }
 /// ```
@@ -37,8 +38,9 @@ impl ProxyProtocol {
         ProxyProtocol { shared: Arc::new(Shared { config, counters: Arc::default() }) }
     }
 
-    /// A connection that comes from `from`, as [`Listener::accept`](rotor_core::net::Listener::accept)
-    /// says; `None` for one without an address.
+    /// A connection that comes from `from`, as
+    /// [`Listener::accept`](rotor_core::net::Listener::accept) says; `None` for one without an
+    /// address.
     #[doc(alias = "accept")]
     pub fn wrap<S>(&self, socket: S, from: Option<SocketAddr>) -> ProxyStream<S> {
         ProxyStream::awaiting(socket, Awaits::new(self.shared.clone(), from))

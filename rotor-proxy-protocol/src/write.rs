@@ -9,8 +9,8 @@ use crate::version::Version;
 use crate::wire::{SIGNATURE, family};
 
 impl ProxyHeader {
-    /// Returns what is sent: by a [`ProxyStream`](crate::ProxyStream) that connects, without further
-    /// ado.
+    /// Returns what is sent: by a [`ProxyStream`](crate::ProxyStream) that
+    /// connects, without further ado.
     #[doc(alias = "encode")]
     pub fn to_bytes(&self) -> Vec<u8> {
         match self.version {

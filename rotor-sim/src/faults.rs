@@ -120,8 +120,8 @@ faults! {
     PacketLate: Packet, 0.05;
     /// A packet of which one bit changes on its way.
     PacketChanged: Packet, 0.01;
-    /// A TCP segment that a box in the middle takes away, and for which it resets the connection: it
-    /// tells each end, in the name of the other.
+    /// A TCP segment that a box in the middle takes away, and for which it resets the connection:
+    /// it tells each end, in the name of the other.
     MiddleBoxResets: MiddleBox, 0.000_5;
 }
 

@@ -69,12 +69,13 @@ impl Boot {
     }
 
     /// The backend around another one, which has sockets of its own on the same loop: a [TCP/IP
-    /// stack](Boot::packet_port) of the host. Each wait of the loop is one of the inner backend first,
-    /// which must not block; what is ready there the loop hears with all the faults of readiness.
+    /// stack](Boot::packet_port) of the host. Each wait of the loop is one of the
+    /// inner backend first, which must not block; what is ready there the loop hears
+    /// with all the faults of readiness.
     ///
-    /// `wants` says when the inner backend has something to do next, if no packet comes: it is asked
-    /// whenever no loop can run, and the host has a turn by then. The loop's time, chance, jobs and
-    /// wake-ups are the simulation's.
+    /// `wants` says when the inner backend has something to do next, if no packet comes: it is
+    /// asked whenever no loop can run, and the host has a turn by then. The loop's time, chance,
+    /// jobs and wake-ups are the simulation's.
     ///
     /// # Errors
     ///
@@ -90,9 +91,9 @@ impl Boot {
     }
 
     /// Connects a TCP/IP stack of the host to a network that carries packets, beside the one that
-    /// carries the bytes of [`net`](crate::net): what `rotor_smoltcp::Smoltcp::in_simulation` is made
-    /// with, and any other stack. At most one for each start: a second one takes the place of the
-    /// first.
+    /// carries the bytes of [`net`](crate::net): what
+    /// `rotor_smoltcp::Smoltcp::in_simulation` is made with, and any other stack. At most
+    /// one for each start: a second one takes the place of the first.
     pub fn packet_port(&self) -> PacketPort {
         self.world.borrow_mut().make_port(self.host)
     }

@@ -35,9 +35,13 @@
 //!         loop {
 //!             match self.listener.accept() {
 //!                 Ok((mut socket, _)) => drop(socket.write(b"hello")),
-//!                 Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => return Response::ok(self),
+//!                 Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {
+//!                     return Response::ok(self);
+//!                 }
 //!                 // A pause, then on: no edge comes for what waits already.
-//!                 Err(_) => return Response::ok(self).deadline(scope.now() + Duration::from_millis(10)),
+//!                 Err(_) => {
+//!                     return Response::ok(self).deadline(scope.now() + Duration::from_millis(10));
+//!                 }
 //!             }
 //!         }
 //!     }
@@ -92,10 +96,10 @@
 //!
 //! * One thread: loops take turns. Races between threads are for other tools. A job that is
 //!   offloaded runs at once when its time has come.
-//! * Segments are neither lost nor doubled inside of a connection of [`net`]: a partition delays them, a
-//!   latency spike as well. Where packets are the question, `rotor-smoltcp` has sockets for the same hosts
-//!   (its feature `simulation`). A connection across a partition waits for as long as that lasts; only
-//!   an attempt to connect times out (127 s).
+//! * Segments are neither lost nor doubled inside of a connection of [`net`]: a partition delays
+//!   them, a latency spike as well. Where packets are the question, `rotor-smoltcp` has sockets for
+//!   the same hosts (its feature `simulation`). A connection across a partition waits for as long
+//!   as that lasts; only an attempt to connect times out (127 s).
 //! * A host has one address; its loopback address is that one.
 //! * `send_file` reads real files.
 //! * A run is deterministic as far as its machines are: one that reads a clock, draws random

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use crate::random::seeded;
 
-/// The shortest and the longest packet that a network must carry, and that IP can say the length of.
+/// The shortest and the longest packet that a network must carry, and that IP can say the length
+/// of.
 const MTU_MIN: usize = 576;
 const MTU_MAX: usize = 65_535;
 
@@ -28,8 +29,8 @@ impl Network {
     }
 
     /// Another network for each seed: from a rack to the other side of the world, wide and narrow,
-    /// with sockets whose short reads drain, without them, and with both kinds, with short packets and
-    /// long ones.
+    /// with sockets whose short reads drain, without them, and with both kinds, with
+    /// short packets and long ones.
     pub fn swarm(seed: u64) -> Network {
         let mut random = seeded(seed, "network");
         let least = Duration::from_micros(10 << random.u32(0..14));
@@ -79,8 +80,8 @@ impl Network {
         self
     }
 
-    /// How long a [packet](crate::PacketPort) may be, in bytes; what is longer is lost. Default 1,500;
-    /// 576 (RFC 791) to 65,535. Asked by a stack when its host starts.
+    /// How long a [packet](crate::PacketPort) may be, in bytes; what is longer is lost. Default
+    /// 1,500; 576 (RFC 791) to 65,535. Asked by a stack when its host starts.
     #[doc(alias = "MTU")]
     pub fn mtu(mut self, bytes: usize) -> Network {
         self.mtu = bytes.clamp(MTU_MIN, MTU_MAX);

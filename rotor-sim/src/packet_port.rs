@@ -15,11 +15,12 @@ const WAITING_MAX: usize = 1_024;
 ///
 /// The network carries what is sent to an address of another host, or of the same one: IPv4 and
 /// IPv6, one after the other unless [`Fault::PacketLate`](crate::Fault::PacketLate) says otherwise,
-/// after the [latency](crate::Network::latency) and at the [bandwidth](crate::Network::bandwidth) of
-/// the network. What comes for a host that is cut off, down, or without a stack, is lost, as is what
-/// is longer than the [MTU](crate::Network::mtu).
+/// after the [latency](crate::Network::latency) and at the [bandwidth](crate::Network::bandwidth)
+/// of the network. What comes for a host that is cut off, down, or without a stack, is lost, as is
+/// what is longer than the [MTU](crate::Network::mtu).
 ///
-/// It is `Send`, since stacks may be; a simulation is not, and leaves here what it has for the stack.
+/// It is `Send`, since stacks may be; a simulation is not, and leaves here what it has for the
+/// stack.
 #[derive(Clone)]
 pub struct PacketPort {
     queues: Arc<Mutex<Queues>>,

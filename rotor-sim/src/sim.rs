@@ -48,7 +48,9 @@ pub(crate) type Always = Box<dyn FnMut(&mut Sim) -> Result<(), String>>;
 /// let mut sim = Sim::new(1);
 /// let clock = sim.host("clock", |boot| {
 ///     let mut creator = boot.new_loop()?;
-///     creator.add_machine_with(|scope| Response::ok(Minutes).deadline(scope.now() + Duration::from_secs(60)))?;
+///     creator.add_machine_with(|scope| {
+///         Response::ok(Minutes).deadline(scope.now() + Duration::from_secs(60))
+///     })?;
 ///     Ok(creator.instantiate(0))
 /// })?;
 /// sim.run_for(Duration::from_secs(3600 + 1))?;

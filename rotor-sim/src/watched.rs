@@ -100,8 +100,8 @@ impl<M: Machine> Machine for Watched<M> {
     }
 }
 
-/// `Accept<Watched<Stream<P, S>>, L>`, instead of `Watched<Accept<..>>`: a panic that is injected costs
-/// a connection, and never the listener, which is not watched then.
+/// `Accept<Watched<Stream<P, S>>, L>`, instead of `Watched<Accept<..>>`: a panic that is injected
+/// costs a connection, and never the listener, which is not watched then.
 impl<S, M: Accepted<S>> Accepted<S> for Watched<M> {
     type Shared = M::Shared;
 

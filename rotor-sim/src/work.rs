@@ -28,8 +28,9 @@ pub struct Work {
 /// ```
 /// use rotor_sim::WorkBounds;
 ///
-/// // Of a loop with `Config::timeouts_per_turn(8)` and streams with `StreamConfig::write_budget(4096)`. Deadlines that had
-/// // passed when they were set are called beside those that fire, as many at most.
+/// // Of a loop with `Config::timeouts_per_turn(8)` and streams with
+/// // `StreamConfig::write_budget(4096)`. Deadlines that had passed when they were set are called
+/// // beside those that fire, as many at most.
 /// let bounds = WorkBounds::new().timeouts_per_turn(2 * 8).written_per_call(4_096);
 /// ```
 #[derive(Clone, Copy, Debug)]

@@ -1,4 +1,5 @@
-//! The network of packets, below a stack that is none: it sends numbered packets and keeps what comes.
+//! The network of packets, below a stack that is none: it sends numbered
+//! packets and keeps what comes.
 #![forbid(unsafe_code)]
 
 use std::cell::RefCell;

@@ -1,9 +1,9 @@
-//! A main loop for rotor with a TCP/IP stack of its own, smoltcp, and its sockets: the same machines, and the
-//! kernel sees packets only.
+//! A main loop for rotor with a TCP/IP stack of its own, smoltcp, and its sockets: the same
+//! machines, and the kernel sees packets only.
 //!
-//! **A loop takes packets from a device and has TCP, UDP and IP in its own thread. A machine that is generic over
-//! its sockets ([`IpNet`](rotor_core::net::IpNet)) does not change. Whatever packets come, a connection ends at
-//! most, and what is thrown away is counted.**
+//! **A loop takes packets from a device and has TCP, UDP and IP in its own thread. A machine that
+//! is generic over its sockets ([`IpNet`](rotor_core::net::IpNet)) does not change. Whatever
+//! packets come, a connection ends at most, and what is thrown away is counted.**
 //!
 //! # A program
 //!
@@ -16,7 +16,9 @@
 //! use rotor::net::ListenOptions;
 //! use rotor::stream::{Accept, AcceptConfig, Intent, Matched, Protocol, Stream, Transport};
 //! use rotor::{BoxError, Config, Loop, Scope};
-//! use rotor_smoltcp::{MemoryConfig, MemoryDevice, Smoltcp, SmoltcpTcpListener, SmoltcpTcpStream, StackConfig};
+//! use rotor_smoltcp::{
+//!     MemoryConfig, MemoryDevice, Smoltcp, SmoltcpTcpListener, SmoltcpTcpStream, StackConfig,
+//! };
 //!
 //! struct Echo;
 //!
@@ -28,7 +30,12 @@
 //!         Intent::of(Echo).bytes(1).no_deadline()
 //!     }
 //!
-//!     fn bytes_read(self, _: Matched, transport: &mut Transport<'_>, _: &mut Scope<'_, ()>) -> Intent<Self> {
+//!     fn bytes_read(
+//!         self,
+//!         _: Matched,
+//!         transport: &mut Transport<'_>,
+//!         _: &mut Scope<'_, ()>,
+//!     ) -> Intent<Self> {
 //!         if let Err(error) = transport.output.write_all(&transport.input[..]) {
 //!             return Intent::error(error);
 //!         }
@@ -42,7 +49,10 @@
 //!     let config = StackConfig::new().address("10.90.0.2".parse()?, 24);
 //!     let backend = Smoltcp::open(device, &config)?;
 //!     let mut creator =
-//!         Loop::<Accept<Stream<Echo, SmoltcpTcpStream>, SmoltcpTcpListener>, _>::with_backend(backend, &Config::new())?;
+//!         Loop::<Accept<Stream<Echo, SmoltcpTcpStream>, SmoltcpTcpListener>, _>::with_backend(
+//!             backend,
+//!             &Config::new(),
+//!         )?;
 //!     let address = "10.90.0.2:7007".parse()?;
 //!     creator.add_machine_with(|scope| {
 //!         Accept::bind(&address, &ListenOptions::new(), (), AcceptConfig::new(), scope)
@@ -77,27 +87,32 @@
 //!
 //! # Where it differs from the kernel's sockets
 //!
-//! * Addresses are the stack's own: nobody else on the machine has them, and a loop reaches itself only on a
-//!   [loopback](MemoryDevice::loopback).
-//! * `write` takes what is sent when the turn ends, and a stream that was dropped goes on sending what it had taken,
-//!   for [`linger`](StackConfig::linger).
-//! * Buffers are as the configuration says, for each connection from its first packet on; `set_send_buffer` and such
-//!   do nothing.
-//! * `[::]` listens for IPv6 alone. Addresses are not shared (`reuse_port`): each loop has a stack, and addresses,
-//!   of its own.
-//! * A socket of datagrams is not told that nobody takes them. Nothing is fragmented, and fragments are thrown away.
-//! * The numbers of connections begin with a generator that is seeded once, not with a keyed hash of the two ends
-//!   (RFC 6528): whoever sees many of them may guess the next. Use TLS where packets may be forged.
-//! * An outer loop has no descriptor to wait with ([`AsFd`](std::os::fd::AsFd)): the stack has times of its own.
+//! * Addresses are the stack's own: nobody else on the machine has them, and a loop reaches itself
+//!   only on a [loopback](MemoryDevice::loopback).
+//! * `write` takes what is sent when the turn ends, and a stream that was dropped goes on sending
+//!   what it had taken, for [`linger`](StackConfig::linger).
+//! * Buffers are as the configuration says, for each connection from its first packet on;
+//!   `set_send_buffer` and such do nothing.
+//! * `[::]` listens for IPv6 alone. Addresses are not shared (`reuse_port`): each loop has a stack,
+//!   and addresses, of its own.
+//! * A socket of datagrams is not told that nobody takes them. Nothing is fragmented, and
+//!   fragments are thrown away.
+//! * The numbers of connections begin with a generator that is seeded once, not with a keyed
+//!   hash of the two ends (RFC 6528): whoever sees many of them may guess the next. Use TLS
+//!   where packets may be forged.
+//! * An outer loop has no descriptor to wait with ([`AsFd`](std::os::fd::AsFd)): the
+//!   stack has times of its own.
 //!
 //! # Limits
 //!
-//! [`StackConfig`] has every number and its default, [`StackStats`] counts what they hold up. smoltcp wants both
-//! buffers of a connection as long as it lives: a connection that waits takes up to 128 KiB by default, which is
-//! the first number to change where there are many ([`receive_buffer_bytes`](StackConfig::receive_buffer_bytes),
-//! [`send_buffer_bytes`](StackConfig::send_buffer_bytes)). Segments and checksums are the loop's work: large bodies
-//! cost three times what the kernel takes for them with packets of 1,500 bytes, and half of it with packets of 64 KiB.
-//! With 4 KiB each it is 9 KiB, and no more than 4 KiB in a round trip. Decisions 74 and 87 have the figures.
+//! [`StackConfig`] has every number and its default, [`StackStats`] counts what they hold up.
+//! smoltcp wants both buffers of a connection as long as it lives: a connection that waits takes up
+//! to 128 KiB by default, which is the first number to change where there are many
+//! ([`receive_buffer_bytes`](StackConfig::receive_buffer_bytes),
+//! [`send_buffer_bytes`](StackConfig::send_buffer_bytes)). Segments and checksums are the loop's
+//! work: large bodies cost three times what the kernel takes for them with packets of 1,500 bytes,
+//! and half of it with packets of 64 KiB. With 4 KiB each it is 9 KiB, and no more than 4 KiB in a
+//! round trip. Decisions 74 and 87 have the figures.
 //!
 //! # Versions and features
 //!
@@ -107,7 +122,8 @@
 //! rotor-smoltcp = { git = "https://github.com/rotor-rs/rotor" }
 //! ```
 //!
-//! Rust 1.91 or later, which smoltcp asks for, on Unix; devices of the kernel on Linux 5.6 or later.
+//! Rust 1.91 or later, which smoltcp asks for, on Unix; devices of the kernel on Linux 5.6 or
+//! later.
 //!
 //! * `tun`: `KernelDevice::tun` and `KernelDevice::tap`.
 //! * `packet-socket`: `KernelDevice::packet_socket`.

@@ -161,8 +161,8 @@ impl Buf {
         self.end += len;
     }
 
-    /// Lends room for `bytes` bytes behind the last one, to be written in place: by whoever encrypts
-    /// or decodes, say.
+    /// Lends room for `bytes` bytes behind the last one, to be written in place: by whoever
+    /// encrypts or decodes, say.
     ///
     /// It is filled with zeros first, since its memory may have been another connection's: about
     /// 10 ns for a kilobyte. Where the bytes are at hand, [`extend`](Buf::extend) costs less, and

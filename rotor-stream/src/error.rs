@@ -31,14 +31,14 @@ quick_error! {
         Truncated {
             display("the stream has ended without the peer's saying so")
         }
-        /// What was waited for is not among so many bytes: `max` of the delimiter or of the frame, or
-        /// [`input_max`](crate::StreamConfig::input_max). The peer's fault, if the limit is as it
-        /// should be.
+        /// What was waited for is not among so many bytes: `max` of the delimiter or of the
+        /// frame, or [`input_max`](crate::StreamConfig::input_max). The peer's fault, if the
+        /// limit is as it should be.
         Limit(bytes: usize) {
             display("what was waited for is not within {bytes} bytes")
         }
-        /// What has come is not the beginning of a [frame](crate::Expectation::Frame), as who reads its length
-        /// says. It is in the input. The peer's fault.
+        /// What has come is not the beginning of a [frame](crate::Expectation::Frame), as who reads
+        /// its length says. It is in the input. The peer's fault.
         Malformed {
             display("what has come is no beginning of a frame")
         }

@@ -8,8 +8,8 @@ use std::fmt;
 pub enum FrameLength {
     /// The bytes that say so have not all come.
     Unknown,
-    /// So many bytes, with those that say so. A length of 0 is no progress, and ends the protocol as
-    /// such.
+    /// So many bytes, with those that say so. A length of 0 is no progress, and
+    /// ends the protocol as such.
     Bytes(usize),
     /// No frame begins like this: [`Exception::Malformed`](crate::Exception::Malformed).
     Malformed,

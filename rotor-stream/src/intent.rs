@@ -19,7 +19,8 @@ use crate::frame::{FrameHead, FrameLength};
 /// use std::time::Duration;
 ///
 /// let now = Time::ZERO;
-/// let _: Intent<&str> = Intent::of("head").delimiter(b"\r\n\r\n", 8192).deadline(now + Duration::from_secs(10));
+/// let _: Intent<&str> =
+///     Intent::of("head").delimiter(b"\r\n\r\n", 8192).deadline(now + Duration::from_secs(10));
 /// let _: Intent<&str> = Intent::of("relay").bytes(1).or_flush(16384).no_deadline();
 /// let _: Intent<&str> = Intent::of("not for me").keep().keep_deadline();
 /// let _: Intent<&str> = Intent::done();

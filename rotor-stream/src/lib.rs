@@ -28,7 +28,12 @@
 //!         Intent::of(Echo).delimiter(b"\n", 1024).deadline(scope.now() + Duration::from_secs(60))
 //!     }
 //!
-//!     fn bytes_read(self, line: Matched, transport: &mut Transport<'_>, scope: &mut Scope<'_, ()>) -> Intent<Self> {
+//!     fn bytes_read(
+//!         self,
+//!         line: Matched,
+//!         transport: &mut Transport<'_>,
+//!         scope: &mut Scope<'_, ()>,
+//!     ) -> Intent<Self> {
 //!         if let Err(error) = transport.output.write_all(&transport.input[..line.len()]) {
 //!             return Intent::error(error);
 //!         }

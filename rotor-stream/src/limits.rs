@@ -18,7 +18,8 @@ use crate::octet_counts::OctetCounts;
 /// use rotor::stream::StreamConfig;
 /// use std::time::Duration;
 ///
-/// let config = StreamConfig::new().input_max(1024 * 1024).flush_timeout(Duration::from_secs(10)).share();
+/// let config =
+///     StreamConfig::new().input_max(1024 * 1024).flush_timeout(Duration::from_secs(10)).share();
 /// ```
 #[derive(Clone, Debug)]
 #[must_use]
@@ -131,9 +132,9 @@ impl StreamConfig {
         Arc::new(self)
     }
 
-    /// This configuration for a stream that has had another one: what it leaves open, who is told of
-    /// an abort and which total its memory counts in, is as it was. Where it has nothing of its own
-    /// to say, it is that one.
+    /// This configuration for a stream that has had another one: what it leaves open, who is told
+    /// of an abort and which total its memory counts in, is as it was. Where it has nothing of its
+    /// own to say, it is that one.
     pub(crate) fn or_else(self: Arc<Self>, before: &Arc<StreamConfig>) -> Arc<StreamConfig> {
         if Arc::ptr_eq(&self, &StreamConfig::standard()) {
             return before.clone();

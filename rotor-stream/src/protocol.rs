@@ -53,7 +53,12 @@ use crate::transport::Transport;
 ///     fn create(_: (), _: &mut Transport<'_>, scope: &mut Scope<'_, ()>) -> Intent<Self> {
 ///         Echo.next_line(scope)
 ///     }
-///     fn bytes_read(self, line: Matched, transport: &mut Transport<'_>, scope: &mut Scope<'_, ()>) -> Intent<Self> {
+///     fn bytes_read(
+///         self,
+///         line: Matched,
+///         transport: &mut Transport<'_>,
+///         scope: &mut Scope<'_, ()>,
+///     ) -> Intent<Self> {
 ///         if transport.output.write_all(&transport.input[..line.len()]).is_err() {
 ///             return Intent::done();
 ///         }
@@ -109,8 +114,8 @@ pub trait Protocol: Sized {
     /// [`bytes_read`](Protocol::bytes_read), which is called unless this answers with an intent.
     /// One that declines has done nothing.
     ///
-    /// Worth it for large protocols that are called often: by value, they are copied on the way there
-    /// and back. Should it panic, the protocol is dropped. Default: declines.
+    /// Worth it for large protocols that are called often: by value, they are copied on the way
+    /// there and back. Should it panic, the protocol is dropped. Default: declines.
     #[inline(always)]
     fn bytes_read_in_place(
         &mut self,
@@ -206,9 +211,9 @@ pub trait Protocol: Sized {
     /// left are dropped.
     ///
     /// Where the connection was not there yet when the drain began (it was connecting, or shaking
-    /// hands), this follows [`create`](Protocol::create). So it does where another protocol, as HTTP,
-    /// becomes this one while the loop drains; what the peer sent ahead of that need not all be read
-    /// then.
+    /// hands), this follows [`create`](Protocol::create). So it does where another protocol,
+    /// as HTTP, becomes this one while the loop drains; what the peer sent ahead of that
+    /// need not all be read then.
     ///
     /// Default: goes on as before. A protocol that is between two messages sets
     /// [`grace_until`](Scope::grace_until) as its deadline and ends in

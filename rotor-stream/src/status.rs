@@ -1,5 +1,5 @@
-//! `Status`: what is known of a stream beside its bytes: its limits, what it holds of the total, and
-//! what can be done with its socket.
+//! `Status`: what is known of a stream beside its bytes: its limits, what it holds of the total,
+//! and what can be done with its socket.
 
 use std::sync::Arc;
 

@@ -24,8 +24,8 @@ pub struct Transport<'a> {
     pub input: &'a mut Buf,
     /// What is to be written: after the protocol has answered, or as soon as the socket takes it.
     ///
-    /// Another one may be put in its place until [`shutdown_write`](Transport::shutdown_write): what
-    /// that noted goes with it.
+    /// Another one may be put in its place until [`shutdown_write`](Transport::shutdown_write):
+    /// what that noted goes with it.
     pub output: &'a mut Output,
     socket: Option<&'a dyn SocketControl>,
     status: Option<&'a mut Status>,
@@ -200,13 +200,14 @@ impl<'a> Transport<'a> {
         }
     }
 
-    /// Goes on within other limits: of a protocol that this one becomes, as HTTP does on an upgrade.
+    /// Goes on within other limits: of a protocol that this one becomes, as HTTP does on an
+    /// upgrade.
     ///
     /// [`StreamConfig::standard`] changes nothing. What a configuration leaves open
-    /// ([`held`](StreamConfig::held), [`on_abort`](StreamConfig::on_abort)) is as it was, for which a
-    /// copy of it is made; where many connections are to share it, say both. The options of the
-    /// socket (`nodelay`, `keepalive`, the sizes of the system's buffers) stay as they are. Without a
-    /// stream behind the transport this does nothing.
+    /// ([`held`](StreamConfig::held), [`on_abort`](StreamConfig::on_abort)) is as it was, for which
+    /// a copy of it is made; where many connections are to share it, say both. The options of the
+    /// socket (`nodelay`, `keepalive`, the sizes of the system's buffers) stay as they are. Without
+    /// a stream behind the transport this does nothing.
     pub fn set_config(&mut self, config: Arc<StreamConfig>) {
         if let Some(status) = &mut self.status {
             status.set_config(config);

@@ -1,5 +1,5 @@
-//! What the log says of an outbox that nobody sends from. A program of its own: there is one log for
-//! a process.
+//! What the log says of an outbox that nobody sends from. A program of its own: there
+//! is one log for a process.
 
 use std::sync::Mutex;
 

@@ -10,11 +10,12 @@ use crate::error::TlsError;
 pub enum CertificateFault {
     /// None was shown. The peer's fault.
     Missing,
-    /// Neither it nor an issuer of it is among the roots: the peer's fault, which may have forgotten
-    /// to send an issuer in between, or another one than it should be answers; or the roots lack one.
+    /// Neither it nor an issuer of it is among the roots: the peer's fault, which may
+    /// have forgotten to send an issuer in between, or another one than it should be
+    /// answers; or the roots lack one.
     UnknownIssuer,
-    /// It is for other names than the one that was asked for: the peer's fault, or the caller's, who
-    /// asked the wrong one.
+    /// It is for other names than the one that was asked for: the peer's fault, or the
+    /// caller's, who asked the wrong one.
     WrongName,
     /// It was valid, until some time ago. The peer's fault, or the clock here is wrong.
     Expired,

@@ -7,8 +7,8 @@ use quick_error::quick_error;
 use crate::error::Cause;
 
 quick_error! {
-    /// What is wrong with a certificate, a key, roots or a setting, and what to do about it. Each is
-    /// for whoever runs the program; nothing was changed.
+    /// What is wrong with a certificate, a key, roots or a setting, and what to do about it. Each
+    /// is for whoever runs the program; nothing was changed.
     ///
     /// The text in it says where that was read: the path of a file, or that it was given in memory.
     #[derive(Debug)]

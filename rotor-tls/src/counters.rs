@@ -54,7 +54,8 @@ counters! {
         #[doc(alias = "slowloris")]
         #[doc(alias = "handshake_timeouts")]
         late,
-        /// Requests of HTTP in clear, answered with 400; of a client, servers that answered in clear.
+        /// Requests of HTTP in clear, answered with 400; of a client, servers that answered in
+        /// clear.
         plain_http,
         /// Peers that began with something that is neither TLS nor HTTP.
         not_tls,

@@ -1,5 +1,5 @@
-//! Where a client's connections go to by name: whatever the socket inside connects to, with TLS around
-//! it.
+//! Where a client's connections go to by name: whatever the socket inside
+//! connects to, with TLS around it.
 
 use rotor_core::Scope;
 use rotor_core::net::StreamSocket;

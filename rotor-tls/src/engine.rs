@@ -26,8 +26,8 @@ use crate::last_words::CLOSE_NOTIFY;
 const FRAGMENT_BYTES_MAX: usize = 16 * 1024;
 
 /// What a record adds to its plaintext at most, in bytes: the header, the explicit nonce of TLS 1.2
-/// or the type of TLS 1.3, the tag; with something to spare. Where it is too little, rustls says how
-/// much it needs.
+/// or the type of TLS 1.3, the tag; with something to spare. Where it is too little,
+/// rustls says how much it needs.
 const RECORD_OVERHEAD: usize = 40;
 
 /// Room for records that wait inside: a new key, an alert.
@@ -62,8 +62,8 @@ impl Engine {
         UnbufferedClientConnection::new(config, name).map(Engine::Client)
     }
 
-    /// Takes records, up to the first that has plaintext: that goes to `plain`, and what the peer is
-    /// to be told for it is appended to `out`.
+    /// Takes records, up to the first that has plaintext: that goes to `plain`, and what the peer
+    /// is to be told for it is appended to `out`.
     ///
     /// What is left of the records is to come again, with more behind it: a message may be spread
     /// over several of them.
@@ -86,8 +86,8 @@ impl Engine {
     }
 
     /// The same behind `close_notify`, which rustls counts as our last word: an alert about what
-    /// cannot be read would be another, and it asserts that there is none, in builds that assert. It
-    /// is the peer's fault there, too, and no panic.
+    /// cannot be read would be another, and it asserts that there is none, in builds that assert.
+    /// It is the peer's fault there, too, and no panic.
     #[cold]
     pub(crate) fn take_behind_close(
         &mut self,
@@ -100,8 +100,8 @@ impl Engine {
     }
 
     /// Appends the records of some plaintext to `out`, all of it. Records that have come meanwhile
-    /// may have to be taken first: their plaintext goes to `plain`. Returns whether the peer has said
-    /// meanwhile that it will send no more, which is said only once.
+    /// may have to be taken first: their plaintext goes to `plain`. Returns whether the peer has
+    /// said meanwhile that it will send no more, which is said only once.
     ///
     /// # Errors
     ///
@@ -144,8 +144,8 @@ impl Engine {
 
     /// Appends to `out` what the peer is still to be told after an error: the alert.
     pub(crate) fn last_words(&mut self, records: &mut Buf, out: &mut Buf) {
-        // One at a time, and none too many: what is told comes before anything is taken, and to take
-        // what has failed once more is an error of ours.
+        // One at a time, and none too many: what is told comes before anything is taken, and to
+        // take what has failed once more is an error of ours.
         while self.wants_write() {
             let is_over = match self {
                 Engine::Server(connection) => tell(&mut **connection, records, out),
@@ -161,8 +161,8 @@ impl Engine {
     /// peer expects it by then. Returns whether it could.
     ///
     /// rustls encrypts one only where application data might be sent as well, which a server of TLS
-    /// 1.3 does behind its flight unless it asks for a certificate. In the few other places the peer
-    /// meets an end without one, since in clear it would be taken for a broken record there.
+    /// 1.3 does behind its flight unless it asks for a certificate. In the few other places the
+    /// peer meets an end without one, since in clear it would be taken for a broken record there.
     pub(crate) fn cancel(&mut self, records: &mut Buf, out: &mut Buf) -> bool {
         if self.speaks_in_clear() {
             out.extend(&CLOSE_NOTIFY);

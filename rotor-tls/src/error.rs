@@ -25,8 +25,8 @@ quick_error! {
         PlainHttp {
             display("the peer speaks HTTP in clear, and this port is for HTTPS")
         }
-        /// The server answers in clear, with HTTP. The caller's mistake, who asked an `http://` server
-        /// as an `https://` one, or took the wrong port; or the server's.
+        /// The server answers in clear, with HTTP. The caller's mistake, who asked an `http://`
+        /// server as an `https://` one, or took the wrong port; or the server's.
         PlainHttpServer {
             display("the server speaks HTTP in clear: it may be meant to be asked without TLS, or on another port")
         }
@@ -51,7 +51,8 @@ quick_error! {
             source(&**cause)
         }
         /// The certificate of the peer is not accepted: expired, for another name, from an issuer
-        /// that is not trusted; [`certificate_fault`](TlsError::certificate_fault) says which. The peer's fault, or the roots are not what they should be.
+        /// that is not trusted; [`certificate_fault`](TlsError::certificate_fault) says which. The
+        /// peer's fault, or the roots are not what they should be.
         Certificate(cause: Cause) {
             display("the certificate of the peer is not accepted")
             source(&**cause)

@@ -61,8 +61,8 @@ impl Identity {
         Identity::new("the chain that was given", chain, "the key that was given", key)
     }
 
-    /// Takes the chain, the server's own certificate first, and the key from memory, in DER: PKCS #8,
-    /// PKCS #1 (RSA) or SEC 1 (ECDSA).
+    /// Takes the chain, the server's own certificate first, and the key from memory, in DER:
+    /// PKCS #8, PKCS #1 (RSA) or SEC 1 (ECDSA).
     ///
     /// # Errors
     ///
@@ -120,8 +120,8 @@ impl Identity {
         Ok(self.with_ocsp(response))
     }
 
-    /// Returns the names of hosts that the certificate is for, in lower case; `*.example.com` stands
-    /// for all names that have one label more than `example.com`.
+    /// Returns the names of hosts that the certificate is for, in lower case; `*.example.com`
+    /// stands for all names that have one label more than `example.com`.
     #[doc(alias = "subjectAltName")]
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.names.iter().map(|name| &**name)

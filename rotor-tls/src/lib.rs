@@ -1,9 +1,9 @@
 //! TLS around any socket of rotor, for servers and clients.
 //!
-//! **A [`TlsStream`] is a socket like any other: whatever protocol runs on the socket inside runs on
-//! it, on the kernel's sockets and on simulated ones. What a peer sends ends its own connection at
-//! most, and the error says what it was and whose fault. Where TLS leaves a choice, the safe one is
-//! made: TLS 1.2 and 1.3 with forward secrecy only, certificates checked, no early data, no
+//! **A [`TlsStream`] is a socket like any other: whatever protocol runs on the socket inside runs
+//! on it, on the kernel's sockets and on simulated ones. What a peer sends ends its own connection
+//! at most, and the error says what it was and whose fault. Where TLS leaves a choice, the safe one
+//! is made: TLS 1.2 and 1.3 with forward secrecy only, certificates checked, no early data, no
 //! renegotiation, an end that the peer has not told of reported as such.**
 //!
 //! # A program
@@ -31,7 +31,12 @@
 //!         Intent::of(Echo).delimiter(b"\n", 1024).deadline(scope.now() + Duration::from_secs(60))
 //!     }
 //!
-//!     fn bytes_read(self, line: Matched, transport: &mut Transport<'_>, scope: &mut Scope<'_, ()>) -> Intent<Self> {
+//!     fn bytes_read(
+//!         self,
+//!         line: Matched,
+//!         transport: &mut Transport<'_>,
+//!         scope: &mut Scope<'_, ()>,
+//!     ) -> Intent<Self> {
 //!         if let Err(error) = transport.output.write_all(&transport.input[..line.len()]) {
 //!             return Intent::error(error);
 //!         }
@@ -45,7 +50,9 @@
 //!     let tls = TlsServer::new(TlsServerConfig::new(identity))?;
 //!     let address = tls.at("127.0.0.1:7007".parse::<SocketAddr>()?);
 //!     let mut creator =
-//!         Loop::<Accept<Stream<Echo, TlsStream<TcpStream>>, TlsListener<TcpListener>>>::new(&Config::new())?;
+//!         Loop::<Accept<Stream<Echo, TlsStream<TcpStream>>, TlsListener<TcpListener>>>::new(
+//!             &Config::new(),
+//!         )?;
 //!     creator.add_machine_with(|scope| {
 //!         Accept::bind(&address, &ListenOptions::new(), (), AcceptConfig::new(), scope)
 //!     })?;
@@ -73,11 +80,12 @@
 //! * A hello of [`HELLO_BYTES_MAX`]; before it is whole, a connection costs what has come of it.
 //! * Handshakes under way: [`handshakes_max`](TlsServerConfig::handshakes_max); the time for one:
 //!   [`handshake_timeout`](rotor_stream::StreamConfig::handshake_timeout).
-//! * Plaintext that waits to be read: what does not fit of one record, 16 KiB at most; where a write
-//!   had to decode what came, all that one read brought. Encrypted: what one read brought behind a
-//!   part of a record, 128 KiB at most. To be written: 64 KiB of plaintext and what goes around it.
-//! * Records without data: [`EMPTY_BYTES_MAX`] in a row. Changes of key, warnings and renegotiation: as rustls
-//!   bounds them.
+//! * Plaintext that waits to be read: what does not fit of one record, 16 KiB at most; where a
+//!   write had to decode what came, all that one read brought. Encrypted: what one read
+//!   brought behind a part of a record, 128 KiB at most. To be written: 64 KiB of plaintext
+//!   and what goes around it.
+//! * Records without data: [`EMPTY_BYTES_MAX`] in a row. Changes of key, warnings and
+//!   renegotiation: as rustls bounds them.
 //! * Servers whose sessions a client keeps, to continue them:
 //!   [`sessions_max`](TlsClientConfig::sessions_max).
 //!

@@ -22,8 +22,8 @@ use crate::stranger::is_record;
 pub(crate) use self::writing::{flush, is_for_later};
 
 /// The most bytes of records without a byte of data, one after the other: 16 of the longest. Keys
-/// that change and tickets are bounded by rustls besides; what is left are records that hold nothing,
-/// or padding.
+/// that change and tickets are bounded by rustls besides; what is left are records that
+/// hold nothing, or padding.
 pub const EMPTY_BYTES_MAX: usize = 256 * 1024;
 
 /// The most bytes that wait to be written while more is read.
@@ -277,8 +277,8 @@ impl Live {
         self.failure.take().map_or_else(broken, |failure| (*failure).into())
     }
 
-    /// The peer has said that it sends no more, while something else was done than to read: what was
-    /// decoded before is still to be read.
+    /// The peer has said that it sends no more, while something else was done than to read: what
+    /// was decoded before is still to be read.
     pub(crate) fn note_peer_closed(&mut self) {
         if self.read_side == ReadSide::Open {
             self.read_side = ReadSide::Closed;
@@ -308,8 +308,8 @@ impl Live {
         self.incoming.bytes.capacity() + self.plain.capacity() + self.outgoing.capacity()
     }
 
-    /// Whether nothing is left to be read before the next event: no end either, for which there is no
-    /// event where the socket inside stays open behind it.
+    /// Whether nothing is left to be read before the next event: no end either, for which there is
+    /// no event where the socket inside stays open behind it.
     #[inline]
     pub(crate) fn has_drained<S: StreamSocket>(&self, inner: &S) -> bool {
         self.plain.is_empty()

@@ -11,8 +11,8 @@ use rustls::crypto::CryptoProvider;
 #[cfg(not(any(feature = "ring", feature = "aws-lc-rs")))]
 compile_error!("rotor-tls needs one of its features `ring` (the default) and `aws-lc-rs`");
 
-/// What all connections of the process use. The process-wide default of rustls is left alone: others
-/// in the process may set it.
+/// What all connections of the process use. The process-wide default of rustls is left alone:
+/// others in the process may set it.
 pub(crate) fn provider() -> Arc<CryptoProvider> {
     static PROVIDER: OnceLock<Arc<CryptoProvider>> = OnceLock::new();
     PROVIDER.get_or_init(|| Arc::new(chosen())).clone()

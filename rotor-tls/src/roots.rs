@@ -34,8 +34,8 @@ impl Roots {
         Roots { store: RootCertStore::empty() }
     }
 
-    /// Adds those that Mozilla trusts, as they were when the crate `webpki-roots` was published: what
-    /// it takes to ask servers of the whole web, wherever the program runs. With the feature
+    /// Adds those that Mozilla trusts, as they were when the crate `webpki-roots` was published:
+    /// what it takes to ask servers of the whole web, wherever the program runs. With the feature
     /// `webpki-roots`.
     ///
     /// They change some times a year: build anew, with a `cargo update` before.
@@ -50,8 +50,8 @@ impl Roots {
     /// `/etc/ssl` and where else OpenSSL looks, or where the environment says `SSL_CERT_FILE` or
     /// `SSL_CERT_DIR`, those alone. With the feature `platform-roots`.
     ///
-    /// It reads files, of 200 KiB as a rule, when it is called: do so before the loop runs. Those that
-    /// are no certificates of issuers are left out, and the log says how many.
+    /// It reads files, of 200 KiB as a rule, when it is called: do so before the loop runs. Those
+    /// that are no certificates of issuers are left out, and the log says how many.
     ///
     /// # Errors
     ///

@@ -1,5 +1,5 @@
-//! What peers may send instead of TLS, and in the midst of it: each ends its own connection, is told
-//! why where it would understand it, and is counted as what it was.
+//! What peers may send instead of TLS, and in the midst of it: each ends its own connection, is
+//! told why where it would understand it, and is counted as what it was.
 
 mod kit;
 

@@ -1,5 +1,5 @@
-//! What a stream may conclude from a short read: that the socket inside is empty, if it was that read
-//! that emptied it.
+//! What a stream may conclude from a short read: that the socket inside is empty, if it was
+//! that read that emptied it.
 
 mod kit;
 

@@ -13,8 +13,8 @@ thread_local! {
 /// by [`Fetch::trace`](rotor_http::client::Fetch::trace) or
 /// [`Request::add_trace`](rotor_http::client::Request::add_trace).
 ///
-/// `None` outside of a handler that is [`Traced`](crate::Traced), and where nobody wants its span. Who
-/// passes requests on has what came in
+/// `None` outside of a handler that is [`Traced`](crate::Traced), and where nobody wants its span.
+/// Who passes requests on has what came in
 /// [`Head::trace_context`](rotor_http::server::Head::trace_context) then.
 pub fn current() -> Option<Arc<TraceContext>> {
     // Nothing where the thread ends.

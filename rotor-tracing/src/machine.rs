@@ -11,13 +11,13 @@ use tracing::{Level, Span};
 /// A machine in a span of its own, which is entered around each of its events and closed when the
 /// machine ends. Spans of requests that a connection has are below it.
 ///
-/// It has the inner machine's context, seed and name: `InSpan<Stream<Lines, TcpStream>>` stands where
-/// the stream does, in an [`Accept`](rotor_stream::Accept) too. Those that a loop makes, or a listener,
-/// get a span named `machine`, of the target `rotor::machine` and the level INFO, with `type`, `token`
-/// and, of a connection, `peer`; [`new`](InSpan::new) takes one of yours.
+/// It has the inner machine's context, seed and name: `InSpan<Stream<Lines, TcpStream>>` stands
+/// where the stream does, in an [`Accept`](rotor_stream::Accept) too. Those that a loop makes, or a
+/// listener, get a span named `machine`, of the target `rotor::machine` and the level INFO, with
+/// `type`, `token` and, of a connection, `peer`; [`new`](InSpan::new) takes one of yours.
 ///
-/// As long as nobody wants the span, an event costs a look at whether there is one, and what it takes to
-/// hand a machine through a layer.
+/// As long as nobody wants the span, an event costs a look at whether there is one, and what it
+/// takes to hand a machine through a layer.
 pub struct InSpan<M> {
     machine: M,
     /// Beside it, so that the machine stays small; nothing where nobody wants it.

@@ -94,8 +94,8 @@ pub fn threads(pid: u32) -> io::Result<u64> {
 }
 
 /// CPU time of the threads that a process has now, to the nanosecond: for work that takes less than
-/// some of the clock ticks that [`cpu_times`] counts in. A thread that has ended takes its time with
-/// it.
+/// some of the clock ticks that [`cpu_times`] counts in. A thread that has
+/// ended takes its time with it.
 ///
 /// # Errors
 /// Where there is no `/proc` with `schedstat`, or no such process.

@@ -124,8 +124,8 @@ fn a_server_that_is_silent_or_never_ends_costs_its_time_and_no_more() {
     assert!(matches!(one(&endless, SHORT), Err(LookupError::Timeout)));
 }
 
-/// What comes of a question to servers of which one is silent, which costs the time that each of them
-/// has. It is so short that the thread of another one may get no CPU in it: then it is longer.
+/// What comes of a question to servers of which one is silent, which costs the time that each of
+/// them has. It is so short that the thread of another one may get no CPU in it: then it is longer.
 fn in_time(servers: [&Server; 2], is_good: impl Fn(&LookupResult) -> bool) {
     let addresses = servers.map(|server| server.address);
     for times in 0.. {

@@ -1,4 +1,5 @@
-//! A name server of machines, on UDP and TCP at one address of any loop, that answers as a test says.
+//! A name server of machines, on UDP and TCP at one address of any loop, that answers as a test
+//! says.
 
 use std::cell::RefCell;
 use std::io::{self, ErrorKind};

@@ -79,8 +79,8 @@ impl BodyReceiver {
         })
     }
 
-    /// Takes the first data of the input, which is known, and what of the body follows it there. The
-    /// memory goes along, once, however many chunks there are in it.
+    /// Takes the first data of the input, which is known, and what of the body follows it there.
+    /// The memory goes along, once, however many chunks there are in it.
     #[cfg(feature = "body")]
     fn next_blocks(&mut self, first: Range<usize>, input: &mut Buf) -> Received {
         let (mut at, mut data, mut is_end) = (first.end, first.len(), false);
@@ -204,8 +204,8 @@ impl BodyReceiver {
     }
 }
 
-/// Memory goes along with the chunks in it if no more than this part of it is framing; else they are
-/// copied.
+/// Memory goes along with the chunks in it if no more than this part of it is
+/// framing; else they are copied.
 #[cfg(feature = "body")]
 const FRAMING_PART_MIN: usize = 8;
 

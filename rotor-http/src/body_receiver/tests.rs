@@ -1,8 +1,7 @@
 //! Each mode with each kind of body, however it is cut; what is held, refused, skipped.
 
-use std::time::Duration;
-
 use std::sync::Arc;
+use std::time::Duration;
 
 use rotor_stream::BytesHeld;
 

@@ -140,8 +140,8 @@ impl ClientConfig {
     }
 
     /// Where bodies of responses go that are too long for memory, of handlers that ask for
-    /// [`RecvMode::Stored`](super::RecvMode). Others may share it. Default: none, and such a body is
-    /// too large. With the feature `body`.
+    /// [`RecvMode::Stored`](super::RecvMode). Others may share it. Default: none, and such a body
+    /// is too large. With the feature `body`.
     #[cfg(feature = "body")]
     pub fn spool(mut self, spool: rotor_body::Spool) -> ClientConfig {
         self.spool = Some(spool);

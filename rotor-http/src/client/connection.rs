@@ -289,8 +289,8 @@ impl<K: Client, F: Feed<K>> Protocol for Connection<K, F> {
     }
 }
 
-/// Whether HTTP/2 is spoken: where the handshake has agreed on it (RFC 9113 §3.2), and where nothing
-/// was negotiated if that is known of the server.
+/// Whether HTTP/2 is spoken: where the handshake has agreed on it (RFC 9113 §3.2), and where
+/// nothing was negotiated if that is known of the server.
 #[cfg(feature = "http2")]
 fn is_http2(transport: &Transport<'_>, config: &ClientConfig) -> bool {
     match transport.negotiated() {

@@ -50,14 +50,14 @@ quick_error! {
         TooManyInterim {
             display("the server sends interim responses without end")
         }
-        /// The server refused the request without looking at it (HTTP/2: REFUSED_STREAM, or a GOAWAY
-        /// that leaves it out), and it could not be made again, or was refused again.
+        /// The server refused the request without looking at it (HTTP/2: REFUSED_STREAM, or a
+        /// GOAWAY that leaves it out), and it could not be made again, or was refused again.
         Refused {
             display("the server refuses the request without looking at it")
         }
         /// The server reset the stream of the request (HTTP/2) before its response was whole; the
-        /// code says why (RFC 9113 §7). With 7 (REFUSED_STREAM) it had begun to respond before; with
-        /// 13 (HTTP_1_1_REQUIRED) it answers over HTTP/1.1 alone.
+        /// code says why (RFC 9113 §7). With 7 (REFUSED_STREAM) it had begun to respond before;
+        /// with 13 (HTTP_1_1_REQUIRED) it answers over HTTP/1.1 alone.
         Reset(code: u32) {
             display("the server gave the request up (code {})", code)
         }
@@ -92,9 +92,9 @@ quick_error! {
             display("too many requests wait for this server, or for all of them")
         }
         /// The bodies of all responses that are being collected hold as many bytes as they may:
-        /// [`bodies_bytes_max`](super::ClientConfig::bodies_bytes_max). Of those that are stored: the
-        /// files of the spool hold as much as they may, or are as many, no descriptor is left for
-        /// another, or the spool's threads have as much to do as they take.
+        /// [`bodies_bytes_max`](super::ClientConfig::bodies_bytes_max). Of those that are stored:
+        /// the files of the spool hold as much as they may, or are as many, no descriptor is left
+        /// for another, or the spool's threads have as much to do as they take.
         BodiesFull {
             display("no room for the response's body: all bodies together hold as much as they may")
         }

@@ -17,16 +17,16 @@ use super::job::Job;
 pub trait Feed<K: Client>: Sized {
     /// The connection has nothing to do: its next request, if there is one.
     ///
-    /// Of HTTP/1.1: called when the connection stands, after each exchange that left it fit for use (`is_new` is
-    /// false then), and when it is woken while it has nothing to do. A feed that returns
-    /// [`Idle`](Offer::Idle) wakes it, by a notifier from this scope, when it has something else to
-    /// say; until then the connection watches for its end.
+    /// Of HTTP/1.1: called when the connection stands, after each exchange that left it fit for use
+    /// (`is_new` is false then), and when it is woken while it has nothing to do. A feed that
+    /// returns [`Idle`](Offer::Idle) wakes it, by a notifier from this scope, when it has something
+    /// else to say; until then the connection watches for its end.
     fn next(&mut self, is_new: bool, scope: &mut Scope<'_, K::Context>) -> Offer<K>;
 
     /// A request that is to be made on another connection: this one died under it and it [may be
     /// made again](Job::is_repeated), was found unfit before the request was begun, or refused it
-    /// without looking at it (HTTP/2). The connection ends, but for the last: then it may go on with
-    /// others, if it has [`room`](Feed::room).
+    /// without looking at it (HTTP/2). The connection ends, but for the last: then it may go on
+    /// with others, if it has [`room`](Feed::room).
     fn give_back(&mut self, job: Job<K>, scope: &mut Scope<'_, K::Context>);
 
     /// The connection speaks HTTP/2, and this is what it has under way and takes beside that: told

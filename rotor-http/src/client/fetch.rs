@@ -17,13 +17,15 @@ use crate::semantics::status::Status;
 use crate::semantics::trace_context::TraceContext;
 
 /// A handler for requests and responses that fit into memory (the body of a response may be
-/// stored instead, by the function `stored`): it writes what it was told and finishes with a [`Fetched`].
+/// stored instead, by the function `stored`): it writes what it was told and
+/// finishes with a [`Fetched`].
 ///
 /// ```
 /// # mod rotor { pub use rotor_http as http; }
 /// use rotor::http::client::Fetch;
 ///
-/// let fetch: Fetch<()> = Fetch::post("/notes", "a note").host("example.com").header("Content-Type", "text/plain");
+/// let fetch: Fetch<()> =
+///     Fetch::post("/notes", "a note").host("example.com").header("Content-Type", "text/plain");
 /// ```
 pub struct Fetch<C> {
     method: String,
@@ -81,7 +83,8 @@ impl<C> Fetch<C> {
         Fetch::new("POST", target).body(body)
     }
 
-    /// The host that is asked, with its port unless it is 80, or 443 with TLS: each request needs one.
+    /// The host that is asked, with its port unless it is 80, or 443 with TLS: each request needs
+    /// one.
     #[must_use]
     pub fn host(self, host: &str) -> Fetch<C> {
         self.header("Host", host)

@@ -45,10 +45,10 @@ use crate::semantics::trailers::Trailers;
 ///
 /// # HTTP/2
 ///
-/// With the feature `http2`, a connection whose handshake has agreed on `h2` has many requests under
-/// way, each with a handler that is told what it is told on HTTP/1.1. `Host` becomes `:authority`;
-/// what governs a connection of HTTP/1.1 (`Upgrade` with it) is not sent; a body without a length
-/// needs no chunks, and CONNECT is refused, as is a target that is a URI.
+/// With the feature `http2`, a connection whose handshake has agreed on `h2` has many requests
+/// under way, each with a handler that is told what it is told on HTTP/1.1. `Host` becomes
+/// `:authority`; what governs a connection of HTTP/1.1 (`Upgrade` with it) is not sent; a body
+/// without a length needs no chunks, and CONNECT is refused, as is a target that is a URI.
 ///
 /// # Examples
 ///

@@ -65,8 +65,8 @@ impl Http2Config {
     }
 
     /// Requests that one connection has under way at most, also where its server takes more.
-    /// Default 100, the least that RFC 9113 §6.5.2 recommends servers to take. Further ones wait, or
-    /// take another connection. Before the server has said how many it takes there is one.
+    /// Default 100, the least that RFC 9113 §6.5.2 recommends servers to take. Further ones wait,
+    /// or take another connection. Before the server has said how many it takes there is one.
     #[doc(alias = "SETTINGS_MAX_CONCURRENT_STREAMS")]
     pub fn streams_max(mut self, streams: u32) -> Http2Config {
         self.streams_max = streams.max(1);
@@ -100,19 +100,20 @@ impl Http2Config {
     }
 
     /// How long a server may take for its settings, and to acknowledge ours. Default 10 s. Then the
-    /// connection ends with SETTINGS_TIMEOUT. What the server had written before stands ahead of the
-    /// acknowledgement: if in this time it has sent as much as a body needs
-    /// ([`body_rate_min`](crate::Limits::body_rate_min)), it has as long again, within the first MiB
-    /// that it sends.
+    /// connection ends with SETTINGS_TIMEOUT. What the server had written before stands ahead of
+    /// the acknowledgement: if in this time it has sent as much as a body needs
+    /// ([`body_rate_min`](crate::Limits::body_rate_min)), it has as long again, within
+    /// the first MiB that it sends.
     pub fn settings_timeout(mut self, time: Duration) -> Http2Config {
         self.settings_timeout = time;
         self
     }
 
     /// How long nothing may come, not an octet, while requests are under way, until the server is
-    /// asked whether it is still there (PING). Default 10 s: shorter than a handler's patience, longer
-    /// than most answers take. Once it has said so, it is asked anew when a response has gone on since
-    /// (HEADERS or DATA), or after [`ping_again_after`](Http2Config::ping_again_after).
+    /// asked whether it is still there (PING). Default 10 s: shorter than a handler's patience,
+    /// longer than most answers take. Once it has said so, it is asked anew when a response has
+    /// gone on since (HEADERS or DATA), or after
+    /// [`ping_again_after`](Http2Config::ping_again_after).
     #[doc(alias = "keep-alive")]
     pub fn ping_after(mut self, time: Duration) -> Http2Config {
         self.ping_after = time;
@@ -120,14 +121,14 @@ impl Http2Config {
     }
 
     /// How long after a PING the next may be sent to a server of whose responses nothing has come
-    /// since. Default 310 s: servers of gRPC ask for five minutes (grpc-go, grpc-java, grpc-core), and a
-    /// PING may be late on its way, and the next not. Of those that come sooner they bear two, and at the
-    /// third the connection ends (ENHANCE_YOUR_CALM, `too_many_pings`); any HEADERS or DATA of theirs
-    /// wipes the slate. One of the two is used here, for a request that begins after a PING: it may be
-    /// asked after sooner as well.
+    /// since. Default 310 s: servers of gRPC ask for five minutes (grpc-go, grpc-java, grpc-core),
+    /// and a PING may be late on its way, and the next not. Of those that come sooner they bear
+    /// two, and at the third the connection ends (ENHANCE_YOUR_CALM, `too_many_pings`); any HEADERS
+    /// or DATA of theirs wipes the slate. One of the two is used here, for a request that begins
+    /// after a PING: it may be asked after sooner as well.
     ///
-    /// So a server that dies behind a call that is silent for long is found out after this, by the time
-    /// of the call, or by the next request. For servers that are known to bear more, say less.
+    /// So a server that dies behind a call that is silent for long is found out after this, by the
+    /// time of the call, or by the next request. For servers that are known to bear more, say less.
     pub fn ping_again_after(mut self, time: Duration) -> Http2Config {
         self.ping_again_after = time;
         self
@@ -140,8 +141,8 @@ impl Http2Config {
         self
     }
 
-    /// Streams that a server may make us reset by breaking the protocol on them. Default 200 at once
-    /// and 10 a second. Beyond, the connection ends.
+    /// Streams that a server may make us reset by breaking the protocol on them. Default 200 at
+    /// once and 10 a second. Beyond, the connection ends.
     pub fn provoked_resets(mut self, burst: u32, per_second: u32) -> Http2Config {
         self.floods.provoked_resets = Rate { burst, per_second };
         self

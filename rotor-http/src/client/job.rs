@@ -42,8 +42,8 @@ impl<K: Client> Job<K> {
         self.port.is_cancelled()
     }
 
-    /// Returns whether this is another attempt, after a connection died under the first or its server
-    /// refused it unseen; it wants a new connection, or one of HTTP/2.
+    /// Returns whether this is another attempt, after a connection died under the first or its
+    /// server refused it unseen; it wants a new connection, or one of HTTP/2.
     pub fn is_repeated(&self) -> bool {
         self.is_repeated
     }

@@ -3,8 +3,8 @@
 //!
 //! **What comes back is a regular file inside the directory.** A FIFO, a device, a socket is never
 //! opened, not even to look at it: it is known by its type first. Where the kernel has `openat2`,
-//! it keeps the whole look-up beneath the directory ([`KernelLookup`]); elsewhere [`walk`] goes component by
-//! component.
+//! it keeps the whole look-up beneath the directory ([`KernelLookup`]); elsewhere [`walk`]
+//! goes component by component.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};

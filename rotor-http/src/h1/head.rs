@@ -111,7 +111,8 @@ impl<'a> ResponseHead<'a> {
         self.fields.get(name)
     }
 
-    /// One whose parts came apart already, and were checked: of HTTP/2, which has no reason phrases.
+    /// One whose parts came apart already, and were checked: of HTTP/2, which has no reason
+    /// phrases.
     pub(crate) fn framed(status: Status, fields: Fields<'a>) -> ResponseHead<'a> {
         ResponseHead { status, reason: "", version: Version::Http2, fields, len: 0 }
     }

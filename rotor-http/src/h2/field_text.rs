@@ -23,7 +23,8 @@ pub(crate) fn next_line(text: &[u8], at: usize) -> Option<&[u8]> {
     rest.get(..memchr(b'\n', rest)?.checked_sub(1)?)
 }
 
-/// Encodes a field line. RFC 9113 §8.2.2: what governs a connection of HTTP/1.1 does not stand in HTTP/2.
+/// Encodes a field line. RFC 9113 §8.2.2: what governs a connection of HTTP/1.1
+/// does not stand in HTTP/2.
 pub(crate) fn put_field(line: &[u8], encoder: &HpackEncoder, block: &mut Vec<u8>) {
     let Some(colon) = memchr(b':', line) else { return };
     let (name, value) = (&line[..colon], line.get(colon + 2..).unwrap_or_default());

@@ -106,7 +106,8 @@ pub enum Nuisance {
 const SMALL_DATA: usize = 256;
 
 impl Nuisance {
-    /// What a DATA of so many octets counts as, if anything. The last of a body may be of any length.
+    /// What a DATA of so many octets counts as, if anything. The last of a body may be of any
+    /// length.
     #[inline]
     pub fn of_data(octets: usize, is_end: bool) -> Option<Nuisance> {
         match octets {

@@ -9,13 +9,13 @@ const FORGOTTEN_MAX: usize = 1024;
 /// Streams that we have reset: what was on its way to them is no breach of the protocol (RFC 9113
 /// §5.4.2). No more can be than their window allowed, and then the trailers.
 ///
-/// Found by their numbers: each frame for one of them is looked up, and a peer that sends nothing else
-/// would have all of them looked at each time.
+/// Found by their numbers: each frame for one of them is looked up, and a peer that sends nothing
+/// else would have all of them looked at each time.
 #[derive(Debug, Default)]
 pub struct Forgotten {
     streams: BTreeMap<u32, OnItsWay>,
-    /// All of these by their places, and some that are over: so the oldest is found without a look at
-    /// the others.
+    /// All of these by their places, and some that are over: so the oldest is found
+    /// without a look at the others.
     order: VecDeque<(u64, u32)>,
     /// How many were remembered so far.
     count: u64,

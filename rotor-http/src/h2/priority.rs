@@ -15,7 +15,8 @@ impl Priority {
     /// What counts where nothing is said (RFC 9218 §4).
     pub const DEFAULT: Priority = Priority { urgency: 3, is_incremental: false };
 
-    /// Reads the value of a field. What is malformed or unknown in it is ignored: it is only a wish.
+    /// Reads the value of a field. What is malformed or unknown in it is
+    /// ignored: it is only a wish.
     ///
     /// ```
     /// # mod rotor { pub use rotor_http as http; }

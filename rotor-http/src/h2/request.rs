@@ -192,7 +192,8 @@ impl Pseudo {
         Ok((pseudo, count))
     }
 
-    /// RFC 9113 §8.5: of a tunnel, "the `:scheme` and `:path` pseudo-header fields MUST be omitted".
+    /// RFC 9113 §8.5: of a tunnel, "the `:scheme` and `:path` pseudo-header fields MUST be
+    /// omitted".
     fn tunnel_target(&self) -> Result<Range<usize>, Refusal> {
         if self.scheme.is_some() || self.path.is_some() {
             return Err(Refusal::Malformed("CONNECT with :scheme or :path"));

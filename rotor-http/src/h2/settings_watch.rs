@@ -10,7 +10,8 @@ const AHEAD_MAX: u64 = 1 << 20;
 
 /// Watches for the acknowledgement of our settings. It stands behind what the peer had written when
 /// it read them (RFC 9113 §6.5.3 wants it "immediately"; what is in a socket nothing overtakes), so
-/// that a slow network may bring it late while the peer does all that it can: who sends is waited for.
+/// that a slow network may bring it late while the peer does all that it can: who sends is waited
+/// for.
 #[derive(Debug)]
 pub struct SettingsWatch {
     until: Time,
@@ -64,8 +65,8 @@ mod tests {
 
     const TIME: Duration = Duration::from_secs(10);
 
-    /// Whether it is late after each so many times, with what has come in all by then: octets taken,
-    /// and octets in the input.
+    /// Whether it is late after each so many times, with what has come in all by then: octets
+    /// taken, and octets in the input.
     fn late(least: u64, come: &[(usize, usize)]) -> Vec<bool> {
         let mut watch = SettingsWatch::begin(TIME, Time::ZERO);
         let mut before = 0;

@@ -56,7 +56,8 @@ impl Health {
     /// called by each probe, on the loop that answers, so it must not block: what takes time is
     /// found out elsewhere, and looked up here.
     ///
-    /// What all processes of a service depend on is no reason to be sent no requests: if it fails, none is left.
+    /// What all processes of a service depend on is no reason to be sent no requests:
+    /// if it fails, none is left.
     #[must_use]
     pub fn check(
         mut self,
@@ -86,7 +87,12 @@ impl Health {
     /// use rotor::http::health::Health;
     /// use rotor::http::server::{Head, Reply, Response, Scope};
     ///
-    /// fn serve(health: &Health, head: &Head<'_>, response: &mut Response<'_>, scope: &mut Scope<'_, ()>) -> Reply {
+    /// fn serve(
+    ///     health: &Health,
+    ///     head: &Head<'_>,
+    ///     response: &mut Response<'_>,
+    ///     scope: &mut Scope<'_, ()>,
+    /// ) -> Reply {
     ///     if let Some(reply) = health.answer(head, response, scope) {
     ///         return reply;
     ///     }

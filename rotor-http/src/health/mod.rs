@@ -6,8 +6,8 @@
 //! | `/livez` | every loop has made a turn within 5 s | one is held up, or has ended by itself: start the process again |
 //! | `/readyz` | that, and the program has said that it is ready | before that; once a drain is announced or has begun; while a check of the program's says no: send requests elsewhere |
 //!
-//! The body is JSON, with the reasons. [`Health::answer`] is for a server that has these paths beside
-//! its own, [`HealthServer`] for one that is [`Routed`](crate::server::Routed), and
+//! The body is JSON, with the reasons. [`Health::answer`] is for a server that has these paths
+//! beside its own, [`HealthServer`] for one that is [`Routed`](crate::server::Routed), and
 //! [`Health::serve_at`] for a port of its own, on a thread of its own: there a probe is answered
 //! when all loops are held up, and however many connections there are.
 //!

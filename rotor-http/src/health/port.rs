@@ -17,7 +17,8 @@ use crate::server::{HttpAccept, HttpSeed, ServerConfig, listen};
 /// Probes under way at a time; more wait for a connection.
 const CONNECTIONS_MAX: usize = 64;
 
-/// How long a connection may wait for a request. Probes come on connections of their own, as a rule.
+/// How long a connection may wait for a request. Probes come on connections of their own, as a
+/// rule.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(15);
 
 type Port = LoopInstance<HttpAccept<HealthServer<()>, TcpListener>>;
@@ -38,8 +39,8 @@ impl Health {
     /// # Errors
     ///
     /// The address is in use, or not of this machine; no thread or descriptor is left.
-    // Inlined, as `open` is: what the server for it is made of is compiled where it is called, and not
-    // for every program that has HTTP (decision 54).
+    // Inlined, as `open` is: what the server for it is made of is compiled where it is called, and
+    // not for every program that has HTTP (decision 54).
     #[inline]
     pub fn serve_at(&self, address: SocketAddr) -> io::Result<HealthPort> {
         let (tell, told) = mpsc::channel();

@@ -214,8 +214,8 @@ quick_error! {
         /// The stream ended before the body did.
         Truncated { display("the stream ended before the body did") }
         /// The bodies of all connections together hold as much as they may: of memory, or of a
-        /// spool's bytes, files, descriptors and jobs. Nobody's fault: a server is told so much at a
-        /// time that it could not hold all of it.
+        /// spool's bytes, files, descriptors and jobs. Nobody's fault: a server is told so much at
+        /// a time that it could not hold all of it.
         NoRoom { display("all bodies together hold as much as they may") }
         /// There is no space on the disk where bodies are kept. Nobody's fault. With the feature
         /// `body`.

@@ -113,8 +113,8 @@ impl TraceContext {
         })
     }
 
-    /// The same trace as it is told to others: they are called by the part with this id, which is to be
-    /// chosen at random.
+    /// The same trace as it is told to others: they are called by the part with this id, which
+    /// is to be chosen at random.
     #[must_use]
     pub fn child(&self, parent_id: NonZero<u64>) -> TraceContext {
         TraceContext { parent_id, ..self.clone() }

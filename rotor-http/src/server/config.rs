@@ -128,8 +128,8 @@ impl ServerConfig {
     }
 
     /// Sets which fields of a request the log is told of
-    /// ([`Finished::field`](super::Finished::field)). Default: none. Each is copied for each request
-    /// that has it.
+    /// ([`Finished::field`](super::Finished::field)). Default: none. Each is copied for
+    /// each request that has it.
     pub fn log_fields(mut self, names: &[&'static str]) -> ServerConfig {
         self.log_fields = names.to_vec();
         self
@@ -210,8 +210,8 @@ impl ServerConfig {
     /// ([`RecvMode::Buffered`](super::RecvMode), and `Stored` where it was announced to be as short
     /// as that needs), where that is more than 64 KiB, which is read of any other. Default 512 KiB:
     /// most bodies are read, and handled, while the processor's caches have them, and fewer are
-    /// held at a time. While so many are read, the other connections wait: with 64 KiB they wait for
-    /// an eighth of that, eight times as often.
+    /// held at a time. While so many are read, the other connections wait: with 64 KiB they wait
+    /// for an eighth of that, eight times as often.
     pub fn collect_budget(mut self, bytes: usize) -> ServerConfig {
         self.collect_budget = bytes;
         self.stream = stream_config(&self.limits, &self.counters, &self.held, bytes);

@@ -111,7 +111,8 @@ counters! {
         /// Streams that were reset because of what the peer did on them, or because there were too
         /// many.
         streams_refused,
-        /// Bodies on HTTP/2 that had to wait for others of their connection, which were being collected.
+        /// Bodies on HTTP/2 that had to wait for others of their connection,
+        /// which were being collected.
         #[doc(alias = "backpressure")]
         bodies_held_back,
         /// Connections of HTTP/2 that ended because the peer broke the protocol or went beyond what

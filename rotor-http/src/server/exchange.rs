@@ -303,8 +303,8 @@ impl<S: Server> Exchange<S> {
         self.call_waiting(io, |later, response, scope| later.wakeup(response, scope), S::wakeup)
     }
 
-    /// Whether the peer's end is waited for beside all else: the whole request has come, and nothing
-    /// behind it.
+    /// Whether the peer's end is waited for beside all else: the whole request has
+    /// come, and nothing behind it.
     #[inline]
     pub(super) fn awaits_end(&self, unread: usize) -> bool {
         self.peer_end == PeerEnd::Awaited && unread == 0 && self.body.is_behind()

@@ -1,5 +1,5 @@
-//! `Server`: what a handler of requests does, and `Next`: what it returns, how its request goes on. How a `Next` is made
-//! is in `next`.
+//! `Server`: what a handler of requests does, and `Next`: what it returns, how its request goes on.
+//! How a `Next` is made is in `next`.
 
 use rotor_core::{Deadline, Description, Scope, Time};
 use rotor_stream::{Block, Protocol};
@@ -85,7 +85,8 @@ pub trait Server: Sized {
     /// 8441); [`NoUpgrade`](super::NoUpgrade) where there is none: then none is offered.
     type Upgrade: Protocol<Context = Self::Context>;
 
-    /// Whether the handler hears that its peer has ended its side ([`peer_ended`](Server::peer_ended)).
+    /// Whether the handler hears that its peer has ended its side
+    /// ([`peer_ended`](Server::peer_ended)).
     ///
     /// Default: it does not, and nothing is read that nobody waits for.
     const HEARS_END: bool = false;
@@ -221,9 +222,9 @@ pub trait Server: Sized {
     }
 
     /// A notifier, port or mailbox that the handler made woke its connection. May be spurious: a
-    /// wake-up for the handler of an earlier request looks the same, and so does each piece that the
-    /// disk has taken of a body that is stored (`RecvMode::Stored`), right after `request_stored`
-    /// too.
+    /// wake-up for the handler of an earlier request looks the same, and so does each
+    /// piece that the disk has taken of a body that is stored (`RecvMode::Stored`), right
+    /// after `request_stored` too.
     ///
     /// Default: waits on.
     fn wakeup(
@@ -252,9 +253,9 @@ pub trait Server: Sized {
     }
 
     /// The peer sends no more, behind a whole request: it may still read the response, or be gone.
-    /// Called once at most, where [`HEARS_END`](Server::HEARS_END) says so. Not called where the peer
-    /// had sent more behind its request, a part of the next one, nor on an orderly stream of HTTP/2
-    /// whose connection goes on. What came while something waited in the handler's place
+    /// Called once at most, where [`HEARS_END`](Server::HEARS_END) says so. Not called where the
+    /// peer had sent more behind its request, a part of the next one, nor on an orderly stream of
+    /// HTTP/2 whose connection goes on. What came while something waited in the handler's place
     /// ([`Next::wait`]) is told to the handler that this goes on as.
     ///
     /// Default: goes on.
@@ -304,8 +305,8 @@ pub trait Server: Sized {
 ///
 /// Begin with [`recv`](Next::recv) or [`go_on`](Next::go_on) and say the deadline: the builder is
 /// not a `Next` before. [`finished`](Next::finished), [`fail`](Next::fail) and
-/// [`upgrade`](Next::upgrade) need none. Who waits for one thing and then replies needs no state for
-/// that: [`wait`](Next::wait), [`offload`](Next::offload), [`after`](Next::after).
+/// [`upgrade`](Next::upgrade) need none. Who waits for one thing and then replies needs no state
+/// for that: [`wait`](Next::wait), [`offload`](Next::offload), [`after`](Next::after).
 #[must_use = "a handler whose `Next` is dropped is forgotten: return it"]
 pub struct Next<S: Server> {
     pub(super) step: Step<S>,

@@ -57,8 +57,8 @@ impl Http2Config {
     }
 
     /// Whether streams may go on in other protocols (RFC 8441), where there is a
-    /// [`Server::Upgrade`](super::Server::Upgrade). Default: yes. Without, clients that want one come
-    /// over HTTP/1.1: for what stands behind that knows nothing of it.
+    /// [`Server::Upgrade`](super::Server::Upgrade). Default: yes. Without, clients that want one
+    /// come over HTTP/1.1: for what stands behind that knows nothing of it.
     #[doc(alias = "SETTINGS_ENABLE_CONNECT_PROTOCOL")]
     pub fn connect_protocol(mut self, yes: bool) -> Http2Config {
         self.connect_protocol = yes;
@@ -84,16 +84,17 @@ impl Http2Config {
     }
 
     /// Octets of one request's body that wait for its handler at most. Default 65,536, at least
-    /// that and at most 2^31 - 1: a body that is handed over whole from where it stands has as many.
+    /// that and at most 2^31 - 1: a body that is handed over whole from where it stands has as
+    /// many.
     #[doc(alias = "SETTINGS_INITIAL_WINDOW_SIZE")]
     pub fn stream_window(mut self, octets: u32) -> Http2Config {
         self.stream_window = octets.clamp(64 << 10, crate::h2::frame::U31_MAX);
         self
     }
 
-    /// Octets of all bodies of one connection that no handler waits for, because it has not asked for
-    /// its body or holds it off, at most. Default 1 MiB, at least 65,535: sixteen such bodies stop
-    /// those of the others. What handlers wait for is bounded by
+    /// Octets of all bodies of one connection that no handler waits for, because it has not asked
+    /// for its body or holds it off, at most. Default 1 MiB, at least 65,535: sixteen such bodies
+    /// stop those of the others. What handlers wait for is bounded by
     /// [`stream_window`](Http2Config::stream_window) alone.
     pub fn connection_window(mut self, octets: u32) -> Http2Config {
         self.connection_window =
@@ -103,8 +104,8 @@ impl Http2Config {
 
     /// Octets of the bodies of one connection that are collected in memory for handlers that want
     /// them whole. Default 4 MiB: four of the longest at full speed. Beyond, the window of none is
-    /// opened further but of the one whose request came first, so that they come one after the other;
-    /// those that wait are not late. What their windows allow by then may come on top:
+    /// opened further but of the one whose request came first, so that they come one after the
+    /// other; those that wait are not late. What their windows allow by then may come on top:
     /// [`stream_window`](Http2Config::stream_window) of each.
     pub fn collected_bytes_max(mut self, octets: usize) -> Http2Config {
         self.collected_bytes_max = octets;
@@ -118,10 +119,10 @@ impl Http2Config {
         self
     }
 
-    /// Bytes of memory that responses of one connection wait with, those of handlers among them that
-    /// answer with more than there is room for. Default 8 MiB: a hundred of 64 KiB that were asked
-    /// for at once, and some. Beyond, further requests are refused (REFUSED_STREAM) until the peer
-    /// has taken some.
+    /// Bytes of memory that responses of one connection wait with, those of handlers among them
+    /// that answer with more than there is room for. Default 8 MiB: a hundred of 64 KiB that
+    /// were asked for at once, and some. Beyond, further requests are refused (REFUSED_STREAM)
+    /// until the peer has taken some.
     pub fn responses_bytes_max(mut self, bytes: usize) -> Http2Config {
         self.responses_bytes_max = bytes;
         self
@@ -136,9 +137,9 @@ impl Http2Config {
     }
 
     /// How long a peer may take to acknowledge our settings. Default 10 s. Then the connection ends
-    /// with SETTINGS_TIMEOUT. What the peer had written before stands ahead of that: if in this time
-    /// it has sent as much as a body needs ([`body_rate_min`](crate::Limits::body_rate_min)), it has
-    /// as long again, within the first MiB that it sends.
+    /// with SETTINGS_TIMEOUT. What the peer had written before stands ahead of that: if in this
+    /// time it has sent as much as a body needs ([`body_rate_min`](crate::Limits::body_rate_min)),
+    /// it has as long again, within the first MiB that it sends.
     pub fn settings_timeout(mut self, time: Duration) -> Http2Config {
         self.settings_timeout = time;
         self

@@ -119,9 +119,9 @@ impl<S: Server> Next<S> {
     /// Have another thread do `work`, and reply with what has come of it.
     ///
     /// By [`Scope::offload`]; for another pool give the future of a
-    /// [`job`](Scope::job) to [`wait`](Next::wait). After `limit` the peer gets 503, as it does where
-    /// the pool has no room; where the work has panicked, 500. In all three the connection closes.
-    /// Work that has not begun by then is cancelled.
+    /// [`job`](Scope::job) to [`wait`](Next::wait). After `limit` the peer gets 503, as it does
+    /// where the pool has no room; where the work has panicked, 500. In all three the connection
+    /// closes. Work that has not begun by then is cancelled.
     ///
     /// # Examples
     ///
@@ -178,8 +178,8 @@ impl<S: Server> Next<S> {
         })
     }
 
-    /// Reply at that time, by the loop's clock, and do nothing before: a pause that costs a deadline
-    /// and no thread.
+    /// Reply at that time, by the loop's clock, and do nothing before: a pause that costs
+    /// a deadline and no thread.
     ///
     /// ```
     /// # use rotor_core::Scope;

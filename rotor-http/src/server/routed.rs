@@ -35,8 +35,8 @@ pub trait Route: 'static {
     /// handler.
     fn is_first(head: &Head<'_>) -> bool;
 
-    /// The same where what the two are made of has a say: a path that is configured, for one. Called
-    /// instead of `is_first`.
+    /// The same where what the two are made of has a say: a path that is configured, for one.
+    /// Called instead of `is_first`.
     ///
     /// Default: what that says.
     fn is_first_of(

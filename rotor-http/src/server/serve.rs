@@ -66,10 +66,10 @@ where
 ///
 /// It opens the address, prints `listening on http://ADDRESS/` to the standard output, with the
 /// port that the system chose where 0 was asked for, and serves. SIGINT or SIGTERM drains: nothing
-/// new is accepted, requests under way finish, and so do those that are on their way ([`Drain`]); a second signal stops at once
-/// ([`signals::drain_on_termination`]). Nothing of it is out of reach for a program that needs
-/// something else: it is [`Loop`], [`Accept::listen`], [`LoopGroup`] and `signals` put together, in
-/// a page of code.
+/// new is accepted, requests under way finish, and so do those that are on their way ([`Drain`]); a
+/// second signal stops at once ([`signals::drain_on_termination`]). Nothing of it is out of reach
+/// for a program that needs something else: it is [`Loop`], [`Accept::listen`], [`LoopGroup`] and
+/// `signals` put together, in a page of code.
 ///
 /// # Examples
 ///
@@ -127,9 +127,10 @@ impl Serve {
         }
     }
 
-    /// The same on a listener that was opened elsewhere: by a runtime, or by who started the process.
-    /// Its [options](Serve::listen_options) are its own, and several [threads](Serve::threads) share
-    /// its queue. It is not [handed over](Serve::hand_over): [`run`](Serve::run) refuses that.
+    /// The same on a listener that was opened elsewhere: by a runtime, or by who started the
+    /// process. Its [options](Serve::listen_options) are its own, and several
+    /// [threads](Serve::threads) share its queue. It is not [handed over](Serve::hand_over):
+    /// [`run`](Serve::run) refuses that.
     pub fn on(listener: std::net::TcpListener) -> Serve {
         let address = listener.local_addr().map_or_else(|_| String::new(), |own| own.to_string());
         Serve { listener: Some(Arc::new(listener)), ..Serve::new(address) }
@@ -193,9 +194,9 @@ impl Serve {
     /// the next one that asks there; see `rotor_core::hand_over`. Default: neither.
     ///
     /// The process before drains, for the time of its [`drain`](Serve::drain), once this one
-    /// serves and has the path. Where this one cannot follow, `run` stops its loops and fails, and the
-    /// other one goes on; where that has ended meanwhile, this one serves, and logs what is wrong.
-    /// Their name is `http`. On Linux; elsewhere `run` fails with `Unsupported`.
+    /// serves and has the path. Where this one cannot follow, `run` stops its loops and fails, and
+    /// the other one goes on; where that has ended meanwhile, this one serves, and logs what is
+    /// wrong. Their name is `http`. On Linux; elsewhere `run` fails with `Unsupported`.
     #[doc(alias = "restart")]
     pub fn hand_over(mut self, path: impl Into<PathBuf>) -> Serve {
         self.hand_over = Some(path.into());
@@ -203,8 +204,8 @@ impl Serve {
     }
 
     /// Has its loops watched for the probes that `health` answers, elsewhere
-    /// ([`serve_at`](Health::serve_at), say), and says there that the process is ready once it listens. Default: nobody
-    /// asks.
+    /// ([`serve_at`](Health::serve_at), say), and says there that the process is ready once it
+    /// listens. Default: nobody asks.
     #[doc(alias = "readiness")]
     pub fn health(mut self, health: Health) -> Serve {
         self.health = Some(health);
@@ -238,8 +239,8 @@ impl Serve {
     ///
     /// What is given is no address, or a name that the system does not know; the address is in use
     /// or not of this machine; no thread or descriptor is left; nobody reads the standard output;
-    /// there was no [hand-over](Serve::hand_over); or a loop failed while it ran, and the others were
-    /// stopped. Nothing is left open.
+    /// there was no [hand-over](Serve::hand_over); or a loop failed while it ran, and the others
+    /// were stopped. Nothing is left open.
     pub fn run<S: Server + 'static>(
         self,
         parts: impl Fn() -> (S::Seed, S::Context) + Clone + Send + 'static,

@@ -69,7 +69,8 @@ fn with_server(
     let handle = instance.handle();
     thread::scope(|threads| {
         threads.spawn(move || {
-            // Whatever becomes of `work`: a loop that goes on after a failed assertion would hide it.
+            // Whatever becomes of `work`: a loop that goes on after a failed assertion would hide
+            // it.
             let _stop = StopWhenDropped(handle);
             work(&pool, address);
         });

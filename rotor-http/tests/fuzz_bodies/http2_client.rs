@@ -1,6 +1,6 @@
-//! A client's connection of HTTP/2 with several requests under way: whatever a server says behind its
-//! settings, however it is cut, comes to the same outcomes; each request has one; what waits stays
-//! bounded, and silence ends the connection.
+//! A client's connection of HTTP/2 with several requests under way: whatever a server says behind
+//! its settings, however it is cut, comes to the same outcomes; each request has one; what waits
+//! stays bounded, and silence ends the connection.
 
 use std::sync::Arc;
 use std::time::Duration;

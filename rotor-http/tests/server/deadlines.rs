@@ -149,8 +149,8 @@ fn a_body_is_not_late_while_we_do_not_read_it() {
 
 #[test]
 fn a_body_is_not_late_before_we_read_it_again() {
-    // More than the high-water mark waits, and then less, but more than half of it: the stream reads
-    // again when half is left, whatever the handler is called for before.
+    // More than the high-water mark waits, and then less, but more than half of it: the stream
+    // reads again when half is left, whatever the handler is called for before.
     let (mut driver, config) = with(Limits::new().response_rate_min(1));
     driver.limit_room(0);
     driver.send(&request("POST /mirror", "Content-Length: 5000\r\n", &"x".repeat(1000)));

@@ -1,5 +1,5 @@
-//! What a box in the middle says that resets a connection: a segment to each end, in the name of the
-//! other, with the number that this end waits for (RFC 5961, section 3.2: no other would be
+//! What a box in the middle says that resets a connection: a segment to each end, in the name of
+//! the other, with the number that this end waits for (RFC 5961, section 3.2: no other would be
 //! believed).
 
 const TCP: u8 = 6;

@@ -86,8 +86,8 @@ impl World {
         }
     }
 
-    /// Puts a packet on its way. It arrives behind those that were sent before, unless it is late or
-    /// they are.
+    /// Puts a packet on its way. It arrives behind those that were sent before,
+    /// unless it is late or they are.
     fn carry(&mut self, packet: Packet, late: Duration) {
         let (from, to) = packet.hosts;
         let now = self.local(from);

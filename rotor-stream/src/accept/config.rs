@@ -78,11 +78,11 @@ impl AcceptConfig {
     }
 
     /// How many connections each peer may have, on all listeners that are given the same value.
-    /// Default: any number. What is beyond it is closed as soon as it is accepted, before there is a
-    /// machine for it, and counted there; connections without an address are not limited.
+    /// Default: any number. What is beyond it is closed as soon as it is accepted, before there is
+    /// a machine for it, and counted there; connections without an address are not limited.
     ///
-    /// Behind a balancer every connection is the balancer's: there the limit is for the wrapper that
-    /// knows the real peer.
+    /// Behind a balancer every connection is the balancer's: there the limit is for the wrapper
+    /// that knows the real peer.
     #[doc(alias = "limit_conn")]
     pub fn per_peer(mut self, connections: Option<Arc<PeerConnections>>) -> AcceptConfig {
         self.per_peer = connections;

@@ -21,8 +21,8 @@ struct Counts {
     listener: Notifier,
 }
 
-/// Where a connection counts, and what is to be kept as long as it lives. Behind one pointer, as each
-/// slot of a loop has room for it.
+/// Where a connection counts, and what is to be kept as long as it lives. Behind one pointer, as
+/// each slot of a loop has room for it.
 struct Kept {
     counts: Arc<Counts>,
     _beside: Option<Box<dyn Send + Sync>>,

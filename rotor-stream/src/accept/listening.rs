@@ -225,8 +225,9 @@ impl<M: Accepted<L::Socket>, L: Listener> Listening<M, L> {
         self.wait()
     }
 
-    /// Counts a connection; `None` where its peer has as many as it may. It is closed without a word
-    /// then: whoever opens them without end is not to be told anything, and nothing is made for it.
+    /// Counts a connection; `None` where its peer has as many as it may. It is closed
+    /// without a word then: whoever opens them without end is not to be told anything,
+    /// and nothing is made for it.
     fn count(&self, peer: Option<SocketAddr>) -> Option<Counted> {
         match (&self.config.per_peer, peer) {
             (Some(connections), Some(peer)) => {

@@ -47,7 +47,9 @@ use crate::error::StreamError;
 /// type Server = Accept<Stream<Echo, TcpStream>, TcpListener>;
 /// let address = "127.0.0.1:7007".parse()?;
 /// let mut creator = Loop::<Server>::new(&Config::new())?;
-/// creator.add_machine_with(|scope| Accept::bind(&address, &ListenOptions::new(), (), AcceptConfig::new(), scope))?;
+/// creator.add_machine_with(|scope| {
+///     Accept::bind(&address, &ListenOptions::new(), (), AcceptConfig::new(), scope)
+/// })?;
 /// creator.instantiate(()).run()?;
 /// # Ok(())
 /// # }

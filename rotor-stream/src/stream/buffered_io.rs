@@ -1,5 +1,5 @@
-//! `BufferedIo`: a socket and its two buffers, and what is known about the socket. How they are used
-//! is in `reading` and `writing`.
+//! `BufferedIo`: a socket and its two buffers, and what is known about the socket. How they are
+//! used is in `reading` and `writing`.
 
 pub(super) mod reading;
 pub(super) mod writing;
@@ -159,8 +159,8 @@ impl<S: StreamSocket> BufferedIo<S> {
         self.input.capacity() + self.output.held_bytes() + self.socket.held_bytes()
     }
 
-    /// Whether nothing can be read, and the protocol may be given input: it takes an event to change
-    /// that.
+    /// Whether nothing can be read, and the protocol may be given input: it
+    /// takes an event to change that.
     #[inline]
     pub(super) fn is_input_at_rest(&self) -> bool {
         !self.status.readable

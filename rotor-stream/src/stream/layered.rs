@@ -24,15 +24,15 @@ use crate::status::ReadSide;
 /// a tunnel. It is told what it would be told on a socket, by the same rules.
 ///
 /// The layer appends what comes to [`input`](Layered::input), takes what goes out from
-/// [`output`](Layered::output), and calls [`pass`](Layered::pass) after either. It hands on wake-ups
-/// and drains, calls [`timeout`](Layered::timeout) when [`deadline`](Layered::deadline) has passed,
-/// and does what each call [returns](Ran). For a protocol's own wake-ups give it a scope of its
-/// [part](Scope::part).
+/// [`output`](Layered::output), and calls [`pass`](Layered::pass) after either. It hands on
+/// wake-ups and drains, calls [`timeout`](Layered::timeout) when [`deadline`](Layered::deadline)
+/// has passed, and does what each call [returns](Ran). For a protocol's own wake-ups give it a
+/// scope of its [part](Scope::part).
 ///
-/// The limits are those of the protocol's [`config`](Protocol::config), within the layer's: what it may wait for, the
-/// mark above which it gets no more input, and how fast its output has to be taken. A layer that
-/// holds output back, behind a flow-control window, so has slow readers found out
-/// ([`Fatal::FlushTimeout`]).
+/// The limits are those of the protocol's [`config`](Protocol::config), within the layer's: what it
+/// may wait for, the mark above which it gets no more input, and how fast its output has to be
+/// taken. A layer that holds output back, behind a flow-control window, so has slow readers found
+/// out ([`Fatal::FlushTimeout`]).
 ///
 /// The transport has no addresses and no session; what a protocol is to know of them goes into its
 /// seed.
@@ -57,8 +57,9 @@ pub enum Ran {
     /// It has ended well. What is in its output is still to be taken, before
     /// [`deadline`](Layered::deadline); then our side ends.
     Done,
-    /// It is over at once, and to be dropped; what is in its output is not to be sent. With an error
-    /// to be logged, or with none where it was told already, to the protocol or to who counts.
+    /// It is over at once, and to be dropped; what is in its output is not to be sent.
+    /// With an error to be logged, or with none where it was told already, to the
+    /// protocol or to who counts.
     Failed(Option<BoxError>),
 }
 

@@ -1,8 +1,8 @@
 //! `Stream`: the machine that runs a protocol on a socket.
 //!
-//! `buffered_io` is the socket and its buffers, `open` the protocol and the pass over it, `pass` the
-//! budget of one; `phase` says what a stream is at, `opening` and `closing` what it does before the
-//! protocol and after it, `flow` what each step comes to. Here they become a machine.
+//! `buffered_io` is the socket and its buffers, `open` the protocol and the pass over it, `pass`
+//! the budget of one; `phase` says what a stream is at, `opening` and `closing` what it does before
+//! the protocol and after it, `flow` what each step comes to. Here they become a machine.
 
 mod buffered_io;
 mod closing;
@@ -137,8 +137,8 @@ impl<P: Protocol, S> Stream<P, S> {
         matches!(self.phase, Phase::Open(_))
     }
 
-    /// The protocol, for a look from outside, between turns; nothing before it is connected and once
-    /// it is done.
+    /// The protocol, for a look from outside, between turns; nothing before it is
+    /// connected and once it is done.
     pub fn protocol(&self) -> Option<&P> {
         let Phase::Open(open) = &self.phase else { return None };
         open.protocol()
@@ -206,8 +206,8 @@ impl<P: Protocol, S: StreamSocket> Machine for Stream<P, S> {
 
     fn idle(&self) -> Option<Idle> {
         let Phase::Open(open) = &self.phase else { return None };
-        // A peer that does not take its answer is not idle: the least rate is for that. Nor is one of
-        // whose next record a part has come, however long the rest takes.
+        // A peer that does not take its answer is not idle: the least rate is for that. Nor is one
+        // of whose next record a part has come, however long the rest takes.
         if self.io.has_output() || self.io.socket.awaits_rest() {
             return None;
         }

@@ -44,8 +44,8 @@ const SESSIONS_MAX: usize = 256;
 const TICKETS_PER_SERVER: usize = 8;
 
 impl TlsClientConfig {
-    /// A client that trusts these [`Roots`](crate::Roots). The name that a server's certificate must
-    /// have is that of each [`TlsTarget`](crate::TlsTarget).
+    /// A client that trusts these [`Roots`](crate::Roots). The name that a server's certificate
+    /// must have is that of each [`TlsTarget`](crate::TlsTarget).
     pub fn new(trust: impl Into<Trust>) -> TlsClientConfig {
         TlsClientConfig {
             trust: trust.into(),
@@ -84,8 +84,9 @@ impl TlsClientConfig {
     }
 
     /// Sets of how many servers, told apart by their names, the tickets are kept with which a later
-    /// connection costs no signature; 0 for none. All clones of the client share them. Default: 256,
-    /// with up to 8 tickets and some KiB each; of more, the one that was asked first gives way.
+    /// connection costs no signature; 0 for none. All clones of the client share
+    /// them. Default: 256, with up to 8 tickets and some KiB each; of more, the one
+    /// that was asked first gives way.
     ///
     /// A session that is continued is the one that was checked: a certificate that has expired
     /// since is seen when the ticket has, after a day or what the server says.

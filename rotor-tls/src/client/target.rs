@@ -23,8 +23,8 @@ quick_error! {
     }
 }
 
-/// Where a [`TlsStream`](crate::TlsStream) connects to, and the name that the server there must show a certificate
-/// for.
+/// Where a [`TlsStream`](crate::TlsStream) connects to, and the name that the server there
+/// must show a certificate for.
 ///
 /// [`TlsClient::to`] makes one of an address, [`TlsClient::to_host`] of a name that is resolved. It
 /// is a [`Destination`](rotor_stream::Destination), so [`Connect`](rotor_stream::Connect) and
@@ -46,8 +46,8 @@ struct Name {
 }
 
 impl TlsClient {
-    /// A server at an address, which must show a certificate for this name, or for this address: what
-    /// a [`TlsStream`](crate::TlsStream) connects to.
+    /// A server at an address, which must show a certificate for this name, or for this address:
+    /// what a [`TlsStream`](crate::TlsStream) connects to.
     ///
     /// A name is taken in any case, with the dot of the root at its end or without; an address of
     /// IPv6 as it stands in a URL or bare. Only names are told to the server (RFC 6066 §3).
@@ -94,7 +94,8 @@ impl<A> TlsTarget<A> {
         self.client.offers(protocol)
     }
 
-    /// The same server, asked by a client that offers all protocols but this one, if there are such.
+    /// The same server, asked by a client that offers all protocols but this one, if there are
+    /// such.
     pub(crate) fn without(self, protocol: &[u8]) -> Option<TlsTarget<A>> {
         let client = self.client.without(protocol)?;
         Some(TlsTarget { client, ..self })
@@ -110,8 +111,8 @@ impl<A> TlsTarget<A> {
         &self.name.text
     }
 
-    /// The same server, which must have the same name, at this address: of another kind, say, or one of
-    /// those that the name has.
+    /// The same server, which must have the same name, at this address: of another kind, say, or
+    /// one of those that the name has.
     pub fn with_address<B>(&self, address: B) -> TlsTarget<B> {
         TlsTarget { client: self.client.clone(), address, name: self.name.clone() }
     }
@@ -125,8 +126,8 @@ impl<A> TlsTarget<A> {
     }
 }
 
-/// By address, name and client, so that a pool asks only over connections that were made by the same
-/// client for the same name.
+/// By address, name and client, so that a pool asks only over connections that were made by the
+/// same client for the same name.
 impl<A: Ord> Ord for TlsTarget<A> {
     fn cmp(&self, other: &Self) -> Ordering {
         let client = |target: &Self| Arc::as_ptr(&target.client.shared);

@@ -41,8 +41,8 @@ impl TlsClient {
         self.shared.config.alpn_protocols.iter().any(|own| own == protocol)
     }
 
-    /// The same client, but that it offers all protocols but this one; `None` where it does not offer
-    /// this, or no other: who offers none says nothing of what it wants.
+    /// The same client, but that it offers all protocols but this one; `None` where it does not
+    /// offer this, or no other: who offers none says nothing of what it wants.
     pub(super) fn without(&self, protocol: &[u8]) -> Option<TlsClient> {
         let offered = &self.shared.config.alpn_protocols;
         let left: Protocols = offered.iter().filter(|own| *own != protocol).cloned().collect();

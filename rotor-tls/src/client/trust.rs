@@ -23,13 +23,13 @@ pub(super) enum Trusts {
 
 /// **Dangerous: whoever sits between this client and the server can read and change everything.**
 ///
-/// A client that is made with this instead of [`Roots`] accepts any certificate, of anybody, for any
-/// name, expired or not. What is sent is encrypted, and nobody knows for whom. It is for trying out
-/// a server whose certificate cannot be had, on a network that is one's own; each client that is
-/// made with it says so in the log, as a warning.
+/// A client that is made with this instead of [`Roots`] accepts any certificate, of anybody, for
+/// any name, expired or not. What is sent is encrypted, and nobody knows for whom. It is for trying
+/// out a server whose certificate cannot be had, on a network that is one's own; each client that
+/// is made with it says so in the log, as a warning.
 ///
-/// For a server with a certificate that it has signed itself, or of an issuer of one's own, there is
-/// no need of it: [`Roots::pem_file`] takes that certificate, or that issuer's.
+/// For a server with a certificate that it has signed itself, or of an issuer of one's own, there
+/// is no need of it: [`Roots::pem_file`] takes that certificate, or that issuer's.
 ///
 /// ```
 /// # use rotor_tls::{DangerAcceptAnyCertificate, TlsClient, TlsClientConfig, TlsConfigError};
@@ -67,8 +67,8 @@ impl fmt::Debug for Trust {
     }
 }
 
-/// What rustls asks. That the server has the key of what it shows is still checked: else a handshake
-/// that was damaged on the way would pass for a good one.
+/// What rustls asks. That the server has the key of what it shows is still checked: else a
+/// handshake that was damaged on the way would pass for a good one.
 pub(super) struct AcceptsAny {
     provider: Arc<CryptoProvider>,
 }

@@ -76,8 +76,8 @@ pub enum Offload {
     /// The loop itself, always.
     Never,
     /// The loop's pool ([`Scope::offload`](rotor_core::Scope::offload)), where an RSA key signs:
-    /// that takes 0.5 to 1 ms, in which a loop could serve a hundred requests. Where the pool has no
-    /// room, the loop itself.
+    /// that takes 0.5 to 1 ms, in which a loop could serve a hundred requests. Where the pool has
+    /// no room, the loop itself.
     #[default]
     SlowKeys,
 }

@@ -15,8 +15,8 @@ pub enum UnknownName {
     /// It is shown the default identity, and decides for itself. So do most servers.
     #[default]
     ShowDefault,
-    /// It is refused, with the alert `unrecognized_name` (RFC 6066 §3): whoever scans addresses does
-    /// not learn what is served here. Clients that name no host are still shown the default.
+    /// It is refused, with the alert `unrecognized_name` (RFC 6066 §3): whoever scans addresses
+    /// does not learn what is served here. Clients that name no host are still shown the default.
     Refuse,
 }
 

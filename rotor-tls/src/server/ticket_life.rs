@@ -7,8 +7,8 @@ use rustls::server::ProducesTickets;
 
 use crate::clock;
 
-/// How long a session can be continued, in seconds, from the handshake in which the client has shown
-/// who it is: so long is a certificate taken that has expired meanwhile.
+/// How long a session can be continued, in seconds, from the handshake in which the client has
+/// shown who it is: so long is a certificate taken that has expired meanwhile.
 pub(super) const LIFETIME: u32 = 12 * 60 * 60;
 
 /// The bytes of a ticket that say when its session began.

@@ -27,8 +27,8 @@ pub enum Tickets {
     #[default]
     Fresh,
     /// With keys that others have as well: other processes of this server, on this machine and on
-    /// others, and the next one after a restart. A ticket is good for twelve hours at most, on servers
-    /// that ask for the same client certificates.
+    /// others, and the next one after a restart. A ticket is good for twelve hours at most, on
+    /// servers that ask for the same client certificates.
     Keys(TicketKeys),
 }
 

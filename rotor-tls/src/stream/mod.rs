@@ -84,8 +84,8 @@ impl<S> TlsStream<S> {
         TlsStream { inner, state: State::Opening(Opening::Greets(greets)) }
     }
 
-    /// The client's end of a connection that is there already, or of an attempt to make one: what is
-    /// said of the address in `target` is of no account.
+    /// The client's end of a connection that is there already, or of an attempt to make one: what
+    /// is said of the address in `target` is of no account.
     ///
     /// [`TlsServer::wrap`](crate::TlsServer::wrap) makes the server's end.
     #[doc(alias = "STARTTLS")]

@@ -354,8 +354,8 @@ fn a_server_that_is_silent_or_goes_away_fails_the_handshake() {
     assert_eq!(tls.counters().abandoned(), 1);
 }
 
-/// On a socket of which a short read says that it is empty, as those of the kernel, no event comes for
-/// an end that was told of inside what was read: the connection itself stays open.
+/// On a socket of which a short read says that it is empty, as those of the kernel, no event comes
+/// for an end that was told of inside what was read: the connection itself stays open.
 #[test]
 fn an_end_that_comes_with_the_last_bytes_is_told_though_the_socket_stays_open() {
     let issuer = Issuer::new();

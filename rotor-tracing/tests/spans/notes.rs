@@ -12,8 +12,9 @@ use rotor_tracing::tracing::field::{Field, Visit};
 use rotor_tracing::tracing::span::{Attributes, Id, Record};
 use rotor_tracing::tracing::{Event, Subscriber, subscriber};
 
-/// Has tests take turns. Whether anybody wants a span is kept for all threads of the process, and asked of
-/// the thread that comes to it first: one without a subscriber would answer for one that has one.
+/// Has tests take turns. Whether anybody wants a span is kept for all threads of the
+/// process, and asked of the thread that comes to it first: one without a subscriber would
+/// answer for one that has one.
 pub(crate) fn alone() -> MutexGuard<'static, ()> {
     static TURN: Mutex<()> = Mutex::new(());
     TURN.lock().unwrap_or_else(PoisonError::into_inner)

@@ -8,10 +8,10 @@
 //! ```
 //!
 //! A server of its own process sends 8 MiB in chunks of 32 KiB, from memory; sixteen requests at a
-//! time are a batch. What is measured is the client: each row is a process, of six batches behind one
-//! that is not counted, and rows take turns. Figures are medians. The ratio is that of the CPU time to
-//! the first row of the same program, the median of those of the rounds. Beats of a millisecond say
-//! how long the loop was held up, a tick of one included.
+//! time are a batch. What is measured is the client: each row is a process, of six batches behind
+//! one that is not counted, and rows take turns. Figures are medians. The ratio is that of the CPU
+//! time to the first row of the same program, the median of those of the rounds. Beats of a
+//! millisecond say how long the loop was held up, a tick of one included.
 //!
 //! On tmpfs means in a mount namespace of its own (`unshare -m`), with huge pages where the system
 //! has them; where that is not allowed it is said and left out.

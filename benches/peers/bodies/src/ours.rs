@@ -19,8 +19,8 @@ use rotor::{Config, Future, Infallible, Loop, Machine, Outcome, Response, Time, 
 
 use crate::BoxError;
 
-/// In memory as it comes; that, made one piece; written to a file by the handler; stored in a spool's
-/// file, and read by a job; stored, and read by the handler.
+/// In memory as it comes; that, made one piece; written to a file by the handler; stored in a
+/// spool's file, and read by a job; stored, and read by the handler.
 pub(crate) const WAYS: &[&str] = &["ram", "gather", "file-here", "file-pool", "file-pread-here"];
 
 #[derive(Clone, Copy, PartialEq, Eq)]

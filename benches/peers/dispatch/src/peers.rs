@@ -92,8 +92,8 @@ fn unblock(work: Work, batches: usize) -> u64 {
 
 type Job = Box<dyn FnOnce() + Send>;
 
-/// The least that a pool can be: threads that wait on one channel. Nobody is told of a result but by
-/// another.
+/// The least that a pool can be: threads that wait on one channel. Nobody is told
+/// of a result but by another.
 struct Pool {
     jobs: Sender<Job>,
 }

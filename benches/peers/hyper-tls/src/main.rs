@@ -1,5 +1,5 @@
-//! hyper 1 on tokio-rustls with ring, on the current thread: `Hello, World!` and a body of 1 MiB over TLS, as
-//! `https_server` answers `GET /`.
+//! hyper 1 on tokio-rustls with ring, on the current thread: `Hello, World!` and a body of 1 MiB
+//! over TLS, as `https_server` answers `GET /`.
 //!
 //! `CHAIN` and `KEY` name the files in PEM. Tickets as rustls' examples have them: its own
 //! ticketer.

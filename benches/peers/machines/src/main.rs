@@ -21,8 +21,8 @@
 //!
 //! Contenders take turns within each round. Figures are medians of the rounds with the lowest and
 //! the highest, and for the clock the mean with the standard deviation, by the clock and of the
-//! process's CPU time; ratios are to the first contender, of the same round. The multi-threaded runtime has as many workers as there are processors, as by
-//! default.
+//! process's CPU time; ratios are to the first contender, of the same round. The multi-threaded
+//! runtime has as many workers as there are processors, as by default.
 #![forbid(unsafe_code)]
 
 mod brigade;

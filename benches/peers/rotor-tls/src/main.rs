@@ -1,7 +1,9 @@
-//! rotor with TLS, one loop: `Hello, World!` and a body of 1 MiB, set up as `https_server` is, every limit the default.
+//! rotor with TLS, one loop: `Hello, World!` and a body of 1 MiB, set up as `https_server`
+//! is, every limit the default.
 //!
-//! `CHAIN` and `KEY` name the files in PEM. `PLAIN` is an address where the same loop serves the same in clear: what its
-//! clients feel of the handshakes of others is measured there. `OFFLOAD=never` keeps the signatures of RSA in the loop.
+//! `CHAIN` and `KEY` name the files in PEM. `PLAIN` is an address where the same loop serves the
+//! same in clear: what its clients feel of the handshakes of others is measured there.
+//! `OFFLOAD=never` keeps the signatures of RSA in the loop.
 #![forbid(unsafe_code)]
 
 use std::env;

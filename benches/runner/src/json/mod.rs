@@ -3,7 +3,8 @@
 //!
 //! The servers are those of `benches/peers/json` and `benches/peers/go/json`; the article that such
 //! services are known by is that of rkusa's `rust-async-web-bench`. Contenders take turns, round
-//! after round; ratios are of the CPU time a request, to the first server in the same way and round.
+//! after round; ratios are of the CPU time a request, to the first server in the same way and
+//! round.
 
 mod contender;
 mod options;

@@ -21,9 +21,9 @@ use crate::h2::response::CheckedResponse;
 use crate::semantics::error::BodyError;
 use crate::semantics::trailers::Trailers;
 
-/// How often a request is made again that a server refuses without looking at it. A server that goes
-/// away after each few requests leaves out some of them several times; one that refuses all of them is
-/// not asked for ever.
+/// How often a request is made again that a server refuses without looking at it. A server that
+/// goes away after each few requests leaves out some of them several times; one that refuses all of
+/// them is not asked for ever.
 const REFUSALS_MAX: u8 = 10;
 
 impl<K: Client> Exchange<K> {
@@ -107,8 +107,8 @@ impl<K: Client> Exchange<K> {
         Flow::Fail(ClientError::Closed)
     }
 
-    /// Nothing of the request was sent: returns it to be made again, whatever its method; `None` where
-    /// that cannot be, and it is as it was.
+    /// Nothing of the request was sent: returns it to be made again, whatever its method; `None`
+    /// where that cannot be, and it is as it was.
     pub(in crate::client) fn take_back(&mut self, config: &ClientConfig) -> Option<Box<Job<K>>> {
         // What was written in parts is gone with them.
         if self.refusals >= REFUSALS_MAX || !self.was_written_at_once {

@@ -194,8 +194,8 @@ impl<K: Client> Exchange<K> {
         }
         // Whatever the head said: there is no connection to be used again.
         self.keep_alive = false;
-        // RFC 9112 §9.8: without TLS's sign of the end nobody can tell that a body which lasts until
-        // close is all there.
+        // RFC 9112 §9.8: without TLS's sign of the end nobody can tell that a body which lasts
+        // until close is all there.
         if matches!(exception, Exception::Truncated) && self.body.is_incomplete() {
             return Flow::Fail(ClientError::of_body(BodyError::Truncated));
         }

@@ -9,7 +9,8 @@ use std::time::Duration;
 /// use rotor::http::client::PoolConfig;
 /// use std::time::Duration;
 ///
-/// let config = PoolConfig::new().connections_per_origin_max(4).request_timeout(Duration::from_secs(10));
+/// let config =
+///     PoolConfig::new().connections_per_origin_max(4).request_timeout(Duration::from_secs(10));
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[must_use]
@@ -42,8 +43,8 @@ impl PoolConfig {
     /// Connections to one server, those that are being made included. Default 32: enough to keep a
     /// server busy over a slow path, and few enough not to be its heaviest client. Further requests
     /// wait. Those over HTTP/1.1 alone, beside HTTP/2, are counted by themselves
-    /// ([`Connector::without_http2`](super::super::Connector::without_http2)), as are requests that wait for
-    /// one.
+    /// ([`Connector::without_http2`](super::super::Connector::without_http2)), as are
+    /// requests that wait for one.
     pub fn connections_per_origin_max(mut self, connections: usize) -> PoolConfig {
         // With none, every request would wait for its deadline.
         self.connections_per_origin_max = connections.max(1);

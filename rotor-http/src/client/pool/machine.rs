@@ -102,8 +102,8 @@ where
     K: Client,
     S: StreamSocket<Target: Clone + Ord + fmt::Debug>,
 {
-    /// The windows of a connection that speaks HTTP/2, as this side knows them, and its own address.
-    /// Hidden, and no part of what the crate promises: for tests that compare both sides.
+    /// The windows of a connection that speaks HTTP/2, as this side knows them, and its own
+    /// address. Hidden, and no part of what the crate promises: for tests that compare both sides.
     #[doc(hidden)]
     pub fn ledger(&self) -> Option<(SocketAddr, crate::h2::Ledger)> {
         let Kind::Connection(stream) = &self.kind else { return None };

@@ -62,9 +62,9 @@ impl<K: Client, O: Ord + Clone> Feed<K> for Member<K, O> {
         if job.is_repeated() {
             return self.give_to(origin, job, scope);
         }
-        // Nothing of it was sent: any connection there may serve it, and it has a place in that queue
-        // only if there is one. Else those that pass through this connection would wait there without
-        // a bound.
+        // Nothing of it was sent: any connection there may serve it, and it has a place in
+        // that queue only if there is one. Else those that pass through this connection would
+        // wait there without a bound.
         let Some((job, bytes)) = self.shared.weigh(job, scope) else { return };
         job.port.on_cancel(self.shared.manager.clone());
         let refused = self.shared.origins().add(origin, job, bytes).err();

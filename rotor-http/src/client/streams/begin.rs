@@ -12,7 +12,8 @@ use crate::h2::frame::U31_MAX;
 use crate::h2::{SendWindow, frame_writer};
 
 impl<K: Client, F: Feed<K>> Streams<K, F> {
-    /// How many requests there are, and how many more are taken, now or once the server has said so.
+    /// How many requests there are, and how many more are taken, now or once the server has said
+    /// so.
     fn count_room(&self, io: &Io<'_, '_, '_, K::Context>) -> Room {
         let is_last = self.is_last
             || self.is_read_closed
@@ -63,8 +64,8 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
 
     fn begin(&mut self, job: Job<K>, io: &mut Io<'_, '_, '_, K::Context>) {
         if self.children.is_empty() {
-            // What was not heard while nothing was to be said tells of nothing. A PING is waited for
-            // all the same.
+            // What was not heard while nothing was to be said tells of nothing. A PING
+            // is waited for all the same.
             self.heard = io.scope.now();
         }
         let soon = io.scope.now() + io.config.http2_ref().ping_after;
@@ -83,8 +84,8 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
         self.step(self.children.len() - 1, io, |exchange, io| exchange.begin(io));
     }
 
-    /// Whether the server takes another stream beside those that are open (RFC 9113 §5.1.2): it may have
-    /// made them fewer after their requests were taken.
+    /// Whether the server takes another stream beside those that are open (RFC 9113 §5.1.2): it may
+    /// have made them fewer after their requests were taken.
     pub(super) fn takes_another(&self) -> bool {
         self.streams.len() < self.peer.streams_max as usize
     }

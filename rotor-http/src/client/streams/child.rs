@@ -11,7 +11,8 @@ use crate::flow::Wait;
 use crate::h2::{ErrorCode, ReceiveWindow, SendWindow, StreamState};
 use crate::tunnel::Tunnel;
 
-/// A stream. What goes on in it is an exchange as on HTTP/1.1, on an input and an output of its own.
+/// A stream. What goes on in it is an exchange as on HTTP/1.1, on an input and an output of its
+/// own.
 pub(super) struct Child<K: Client> {
     /// Its number among the parts of the machine: streams get theirs only when they begin.
     pub(super) key: u32,
@@ -22,7 +23,8 @@ pub(super) struct Child<K: Client> {
     pub(super) exchange: Option<Box<Exchange<K>>>,
     /// What the stream goes on in, once the server has agreed.
     pub(super) tunnel: Option<Box<Tunnel<K::Upgrade>>>,
-    /// It was asked to go on in another protocol, and the server has not said no: our side stays open.
+    /// It was asked to go on in another protocol, and the server has not said no: our side stays
+    /// open.
     pub(super) asks_protocol: bool,
     /// Octets of the body that have come and were not taken.
     pub(super) input: Buf,
@@ -107,7 +109,8 @@ impl<K: Client> Child<K> {
         self.exchange.as_ref().is_some_and(|exchange| exchange.request().is_head_done())
     }
 
-    /// Whether it asks for another protocol, if the server allows that: a GET alone, as in HTTP/1.1.
+    /// Whether it asks for another protocol, if the server allows that: a GET alone, as in
+    /// HTTP/1.1.
     pub(super) fn offers_upgrade(&self) -> bool {
         self.exchange.as_ref().is_some_and(|exchange| {
             let request = exchange.request();

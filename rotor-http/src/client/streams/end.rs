@@ -42,8 +42,8 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
         let is_out = |child: &Child<K>| child.stream.is_none_or(|stream| stream > last);
         let out: Vec<u32> =
             self.children.iter().filter(|child| is_out(child)).map(|child| child.key).collect();
-        // In the order in which they began: where a server goes away after each few, the oldest have
-        // their turn next.
+        // In the order in which they began: where a server goes away after each few, the
+        // oldest have their turn next.
         for key in out {
             if let Some(at) = self.find(key) {
                 self.refused(at, io);

@@ -5,8 +5,8 @@ use memchr::memchr;
 use crate::h2::field_text::{next_line, put_field};
 use crate::h2::hpack::HpackEncoder;
 
-/// Whether the head in the text names one protocol in `Upgrade`: that can be asked for on a stream, a
-/// choice of several cannot.
+/// Whether the head in the text names one protocol in `Upgrade`: that can be asked for on a stream,
+/// a choice of several cannot.
 pub(super) fn names_one_protocol(text: &[u8]) -> bool {
     find(text, b"upgrade:").is_some_and(|value| !value.is_empty() && !value.contains(&b','))
 }

@@ -135,8 +135,8 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
         self.note_deadline(deadline);
     }
 
-    /// Times a server whose windows hold up what waits for it: the stream times only what the socket
-    /// does not take.
+    /// Times a server whose windows hold up what waits for it: the stream times only what
+    /// the socket does not take.
     pub(super) fn watch(&mut self, at: usize, limits: &Limits, now: Time) {
         let outbound = self.outbound.octets();
         let child = &mut self.children[at];

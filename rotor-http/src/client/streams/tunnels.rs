@@ -29,7 +29,8 @@ impl<K: Client> Child<K> {
 }
 
 impl<K: Client, F: Feed<K>> Streams<K, F> {
-    /// The server has agreed, and so has the handler: the protocol begins, with what has come for it.
+    /// The server has agreed, and so has the handler: the protocol begins, with what has come for
+    /// it.
     pub(super) fn switch(
         &mut self,
         at: usize,
@@ -52,8 +53,8 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
         self.run_tunnel(at, event, io);
     }
 
-    /// Tells the protocol of a stream, which is there, and puts in order what that led to. The child
-    /// may be gone afterwards.
+    /// Tells the protocol of a stream, which is there, and puts in order what that led to. The
+    /// child may be gone afterwards.
     pub(super) fn run_tunnel(
         &mut self,
         at: usize,

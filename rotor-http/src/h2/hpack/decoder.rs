@@ -1,5 +1,5 @@
-//! The decoder of field blocks (RFC 7541 §3, §6): one block after the other, into one buffer, within
-//! bounds that hold while it decodes.
+//! The decoder of field blocks (RFC 7541 §3, §6): one block after the other, into one buffer,
+//! within bounds that hold while it decodes.
 
 use super::HpackError;
 use super::dynamic_table::{DynamicTable, ENTRY_OVERHEAD};
@@ -16,8 +16,8 @@ const SIZE_UPDATES_MAX: u32 = 2;
 /// §6.5.2): so a reference of one octet counts as what it stands for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Bounds {
-    /// Octets, with 32 a field, that are kept. What is beyond is decoded, since the tables must stay
-    /// in step, and dropped.
+    /// Octets, with 32 a field, that are kept. What is beyond is decoded, since the tables must
+    /// stay in step, and dropped.
     pub list_bytes_max: usize,
     /// Fields that are kept.
     pub fields_max: usize,

@@ -29,7 +29,8 @@ use super::finished::Finished;
 /// Lines that wait for the writer at most, unless set: a second of a busy server.
 const LINES_MAX: usize = 10_000;
 
-/// Octets of the lines that wait for the writer at most, unless set: peers choose how long a line is.
+/// Octets of the lines that wait for the writer at most, unless set: peers
+/// choose how long a line is.
 const BYTES_MAX: usize = 16 << 20;
 
 /// What an access log is like.
@@ -85,9 +86,9 @@ impl AccessLogConfig {
         self
     }
 
-    /// Sets how many octets the lines that wait for the writer may have. Default 16 MiB: peers choose
-    /// targets and fields, and an octet that is escaped becomes four or six. A line beyond that is
-    /// lost, and [counted](AccessLog::lost).
+    /// Sets how many octets the lines that wait for the writer may have. Default 16 MiB: peers
+    /// choose targets and fields, and an octet that is escaped becomes four or six. A line beyond
+    /// that is lost, and [counted](AccessLog::lost).
     pub fn bytes_max(mut self, bytes: usize) -> AccessLogConfig {
         self.bytes_max = bytes;
         self
@@ -167,8 +168,9 @@ impl AccessLog {
         LogReopener { lines: Arc::downgrade(&self.lines), is_stale: self.is_stale.clone() }
     }
 
-    /// Waits until all is written, `most` at most; the servers that write to it must be gone. Returns
-    /// whether all was. Reopeners may be left, in the handler of a signal say: they do nothing more.
+    /// Waits until all is written, `most` at most; the servers that write to it must be
+    /// gone. Returns whether all was. Reopeners may be left, in the handler of a signal
+    /// say: they do nothing more.
     #[must_use = "lines may be left"]
     pub fn finish(self, most: Duration) -> bool {
         drop(self.lines);

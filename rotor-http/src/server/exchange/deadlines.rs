@@ -22,13 +22,14 @@ impl<S: Server> Exchange<S> {
             // fill.
             _ => Some(0),
         };
-        // An octet or the end: the first means that there is no end so far, and neither is looked for.
+        // An octet or the end: the first means that there is no end so far, and neither is looked
+        // for.
         let input = input.or_else(|| self.awaits_end(io.unread()).then_some(1));
         Wait::input(input, self.next_deadline(io)).or_flush(flush)
     }
 
-    /// Returns the handler's deadline, when it is to be woken, and the deadline of the body, whichever
-    /// comes first.
+    /// Returns the handler's deadline, when it is to be woken, and the deadline of the
+    /// body, whichever comes first.
     pub(in crate::server) fn next_deadline(&mut self, io: &Io<'_, '_, '_, S::Context>) -> Deadline {
         let of_body = self.body_deadline(io);
         match self.handler_deadline().min(self.wake_at).min(of_body) {

@@ -41,8 +41,8 @@ impl<S: Server> Exchange<S> {
         Ok(())
     }
 
-    /// The body was asked for. Returns whether the peer is to be told to send; `None` where the disk
-    /// has to be waited for first, and it is told when that is done.
+    /// The body was asked for. Returns whether the peer is to be told to send; `None` where the
+    /// disk has to be waited for first, and it is told when that is done.
     pub(super) fn ask_disk(&mut self, owes_continue: bool) -> Option<bool> {
         let Some(storing) = &mut self.storing else { return Some(owes_continue) };
         storing.is_held_by_handler = false;

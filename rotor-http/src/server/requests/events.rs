@@ -140,8 +140,8 @@ impl<S: Server> Requests<S> {
     ) -> Served<S> {
         match &mut self.state {
             State::Exchange(exchange) => {
-                // Only a handler that still waits for input gets here, or for this: a peer may close
-                // its side behind a whole request, and has its response.
+                // Only a handler that still waits for input gets here, or for this: a peer may
+                // close its side behind a whole request, and has its response.
                 if !exchange.awaits_end(io.unread()) {
                     let flow = exchange.fail(BodyError::Truncated, io);
                     return self.follow_on(flow, io);

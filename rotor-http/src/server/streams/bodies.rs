@@ -52,7 +52,8 @@ impl<S: Server> Streams<S> {
         let mut nuisance = Nuisance::of_data(data.len(), is_end);
         let is_dropped = child.is_answered();
         if let Some(tunnel) = &mut child.tunnel {
-            // How it is cut into pieces is another protocol's to say, as on a connection of its own.
+            // How it is cut into pieces is another protocol's to say, as on a connection of its
+            // own.
             nuisance = nuisance.filter(|nuisance| *nuisance != Nuisance::SmallData);
             tunnel.extend(data);
         } else if !is_dropped {

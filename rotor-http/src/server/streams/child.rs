@@ -17,7 +17,8 @@ use crate::server::handler::Server;
 use crate::server::io::Io;
 use crate::tunnel::Tunnel;
 
-/// A stream. What goes on in it is an exchange as on HTTP/1.1, on an input and an output of its own.
+/// A stream. What goes on in it is an exchange as on HTTP/1.1, on an input and an output of its
+/// own.
 pub(super) struct Child<S: Server> {
     pub(super) id: u32,
     pub(super) state: StreamState,
@@ -98,8 +99,8 @@ impl<S: Server> Child<S> {
         self.exchange.is_none() && self.tunnel.as_ref().is_none_or(|tunnel| tunnel.is_done())
     }
 
-    /// Whether a handler answers as if it had been asked for a page, where another protocol was asked
-    /// for: the peer would take that for the protocol's beginning.
+    /// Whether a handler answers as if it had been asked for a page, where another protocol was
+    /// asked for: the peer would take that for the protocol's beginning.
     pub(super) fn is_mistaken(&self) -> bool {
         let is_success = |status: Status| status.is_success();
         self.asks == Asks::Protocol
@@ -167,8 +168,8 @@ impl<S: Server> Child<S> {
         self.until = Time::NEVER;
     }
 
-    /// Until when its body may be late where others of its connection come up to `others`: no longer
-    /// than a handler may take, unless a part of it has come.
+    /// Until when its body may be late where others of its connection come up to `others`: no
+    /// longer than a handler may take, unless a part of it has come.
     pub(super) fn excuse(&mut self, others: Time, limits: &Limits, now: Time) -> Time {
         let (excused, since) = self.excused;
         let is_anew = self.received - since >= limits.body_step().0;

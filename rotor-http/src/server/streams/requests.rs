@@ -98,8 +98,9 @@ impl<S: Server> Streams<S> {
             Counters::add(&io.config.count().used_up);
             self.announce_end(io);
         }
-        // Nobody is told that the end of the loop is announced: so the loop is asked. With the first
-        // request, not before: a connection that is new in this phase has one answered at least.
+        // Nobody is told that the end of the loop is announced: so the loop is asked.
+        // With the first request, not before: a connection that is new in this phase
+        // has one answered at least.
         if io.scope.phase() != Phase::Serving {
             self.announce_end(io);
         }
@@ -208,8 +209,8 @@ impl<S: Server> Streams<S> {
         let output = Output::new();
         let outgoing = Outgoing::new(reply, &output, io.scope.now(), log);
         let announced = Announced { body: Body::Empty, expects_continue: false };
-        // Not counted: it costs no more than a page of a handler's, and whoever asks so may be one of
-        // many behind the peer.
+        // Not counted: it costs no more than a page of a handler's, and whoever asks so may be
+        // one of many behind the peer.
         self.begin(begun, announced, outgoing, output, io, |_, _| Flow::Fail(status));
     }
 

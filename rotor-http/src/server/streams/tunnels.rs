@@ -54,8 +54,8 @@ impl<S: Server> Streams<S> {
         self.tell_tunnel(at, event, io);
     }
 
-    /// Tells the protocol of a stream, if it is there, and puts in order what that led to. The child
-    /// may be gone afterwards.
+    /// Tells the protocol of a stream, if it is there, and puts in order what that led to. The
+    /// child may be gone afterwards.
     pub(super) fn run_tunnel(
         &mut self,
         at: usize,

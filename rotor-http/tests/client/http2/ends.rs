@@ -202,8 +202,8 @@ fn answer_pings(server: &mut Server, from: usize) {
 
 #[test]
 fn servers_of_grpc_bear_the_pings_of_a_silent_connection() {
-    // As they count: one that comes less than five minutes after another, while they send nothing, is
-    // a strike, and the third is one too many.
+    // As they count: one that comes less than five minutes after another, while they send nothing,
+    // is a strike, and the third is one too many.
     let asks = || Probe { deadline: seconds(100_000), ..Probe::get("/") };
     let mut server = patient([asks()]);
     let (mut last, mut strikes) = (None, 0);

@@ -1,7 +1,7 @@
 //! The rules of HTTP/1.1 that independent suites check, numbered 1 to 53: each is asked of the
-//! parser alone, where that decides, and of a whole server on a scripted socket (`rules_kept`) and on
-//! the sockets of every loop (`sockets`), with the bytes coming whole, one by one, and (not on real
-//! sockets) cut at every point. Where two answers are allowed, the row says which is ours.
+//! parser alone, where that decides, and of a whole server on a scripted socket (`rules_kept`) and
+//! on the sockets of every loop (`sockets`), with the bytes coming whole, one by one, and (not on
+//! real sockets) cut at every point. Where two answers are allowed, the row says which is ours.
 
 mod bodies;
 mod connections;

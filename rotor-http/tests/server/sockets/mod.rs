@@ -51,8 +51,8 @@ impl<L: OnLoop> Served<L> {
         }
     }
 
-    /// Ends the client's side and reads to the end of the server's. Who was sent more than it drains
-    /// resets behind its answer.
+    /// Ends the client's side and reads to the end of the server's. Who was sent more than it
+    /// drains resets behind its answer.
     fn finish(&mut self, end: &mut L::End) -> Vec<u8> {
         let _closed_already = end.end();
         let (got, failed) = self.rig.hear(end, None);
@@ -72,7 +72,8 @@ on_every_loop!(a_server_keeps_every_rule);
 fn a_server_keeps_every_rule<L: OnLoop>() {
     let mut served = Served::<L>::new(ServerConfig::new());
     for Rule { number, name, input, expected, .. } in rules::all() {
-        // Each octet by itself, but for those that are so many that a server would not wait for them.
+        // Each octet by itself, but for those that are so many that a server would not wait for
+        // them.
         for piece in [usize::MAX, 1 + input.len() / 4_000] {
             let bytes = served.ask(&input, piece);
             assert_eq!(transcript(&bytes), expected, "{number} {name}, {piece} octets at once");

@@ -1,5 +1,5 @@
-//! The writing: what waits, what a wrapping socket holds, the end of our side; and how long the peer
-//! may take for it.
+//! The writing: what waits, what a wrapping socket holds, the end of our side; and how long
+//! the peer may take for it.
 
 use std::io;
 use std::net::Shutdown;

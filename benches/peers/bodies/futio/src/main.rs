@@ -1,5 +1,5 @@
-//! body-image-futio's client, set up as its own bench (`benches/client.rs`): two threads of tokio's, and
-//! two more for those that block.
+//! body-image-futio's client, set up as its own bench (`benches/client.rs`): two threads of
+//! tokio's, and two more for those that block.
 #![forbid(unsafe_code)]
 
 use std::error::Error;

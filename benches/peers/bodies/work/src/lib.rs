@@ -1,8 +1,8 @@
 //! What the clients have in common: the body, what is done with it, and how a run is measured.
 //!
-//! A client is a program that is called with `run WAY ADDRESS DIRECTORY BATCHES` and prints one line
-//! of numbers, a [`Figures`]. A batch is sixteen requests at a time, each for a body of 8 MiB in
-//! chunks; of each body every 1,973rd octet is looked at, so that each page of it is touched.
+//! A client is a program that is called with `run WAY ADDRESS DIRECTORY BATCHES` and prints one
+//! line of numbers, a [`Figures`]. A batch is sixteen requests at a time, each for a body of 8 MiB
+//! in chunks; of each body every 1,973rd octet is looked at, so that each page of it is touched.
 #![forbid(unsafe_code)]
 
 use std::fmt;

@@ -1,6 +1,6 @@
-//! On axum, with tokio's multi-threaded runtime as `#[tokio::main]` makes it: as many workers as there
-//! are processors, or `THREADS=N`. The pool is the runtime's own, of as many blocking threads as
-//! `POOL` says.
+//! On axum, with tokio's multi-threaded runtime as `#[tokio::main]` makes it: as many workers
+//! as there are processors, or `THREADS=N`. The pool is the runtime's own, of as many
+//! blocking threads as `POOL` says.
 #![forbid(unsafe_code)]
 
 use std::io;

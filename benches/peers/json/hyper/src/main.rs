@@ -1,5 +1,5 @@
-//! On hyper 1 and tokio: on the current thread, or with `THREADS=N` on the multi-threaded runtime. The
-//! pool is the runtime's own, of as many blocking threads as `POOL` says.
+//! On hyper 1 and tokio: on the current thread, or with `THREADS=N` on the multi-threaded runtime.
+//! The pool is the runtime's own, of as many blocking threads as `POOL` says.
 #![forbid(unsafe_code)]
 
 use std::convert::Infallible;

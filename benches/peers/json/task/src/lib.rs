@@ -1,8 +1,8 @@
-//! A service that sums the numbers of a JSON array and takes its time: what the servers here have in
-//! common, so that each of them is only its framework and its way.
+//! A service that sums the numbers of a JSON array and takes its time: what the servers here have
+//! in common, so that each of them is only its framework and its way.
 //!
-//! **`POST /` with `[1,2,3]` is answered with `{"sum":6}`, no sooner than the delay after the body was
-//! summed.** Anything that is no array of whole numbers is answered with 400. Address and
+//! **`POST /` with `[1,2,3]` is answered with `{"sum":6}`, no sooner than the delay after the body
+//! was summed.** Anything that is no array of whole numbers is answered with 400. Address and
 //! announcement are as `contract` says. The environment says the rest:
 //!
 //! | variable | default | |

@@ -1,4 +1,5 @@
-//! Lines that store and fetch, on rotor; `tests/long/lines-and-builds` says what they have in common with those on tokio.
+//! Lines that store and fetch, on rotor; `tests/long/lines-and-builds` says what they have in
+//! common with those on tokio.
 #![forbid(unsafe_code)]
 
 use std::collections::HashMap;

@@ -1,4 +1,5 @@
-//! Lines that store and fetch, on tokio; `tests/long/lines-and-builds` says what they have in common with those on rotor.
+//! Lines that store and fetch, on tokio; `tests/long/lines-and-builds` says what they have in
+//! common with those on rotor.
 #![forbid(unsafe_code)]
 
 use std::collections::HashMap;

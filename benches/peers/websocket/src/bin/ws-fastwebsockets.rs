@@ -1,5 +1,5 @@
-//! fastwebsockets on hyper and tokio, on the current thread, as its own examples are: each message back, or with `MODE=broadcast`
-//! to all, by tokio's channel for that.
+//! fastwebsockets on hyper and tokio, on the current thread, as its own examples are: each message
+//! back, or with `MODE=broadcast` to all, by tokio's channel for that.
 #![forbid(unsafe_code)]
 
 use std::env;
@@ -70,7 +70,8 @@ async fn echo(socket: UpgradeFut) -> Result<(), WebSocketError> {
         match frame.opcode {
             OpCode::Close => return Ok(()),
             OpCode::Text | OpCode::Binary => {
-                // Written as it is, it would be masked, which a server's must not be (RFC 6455 §5.1).
+                // Written as it is, it would be masked, which a server's must not be (RFC 6455
+                // §5.1).
                 let frame = Frame::new(frame.fin, frame.opcode, None, frame.payload);
                 socket.write_frame(frame).await?;
             }

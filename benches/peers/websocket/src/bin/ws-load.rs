@@ -6,9 +6,11 @@
 //! ws-load hold ADDRESS CONNECTIONS                             keeps them until standard input ends
 //! ```
 //!
-//! It connects, has one message back on each connection (not in a broadcast), prints `ready`, and begins when standard input
-//! has a line; so the caller can look at the server's CPU time in between. At the end it prints the count and the seconds. Each byte that
-//! comes back is counted, and the first message on each connection compared: a server that answers something else ends the run.
+//! It connects, has one message back on each connection (not in a broadcast), prints `ready`,
+//! and begins when standard input has a line; so the caller can look at the server's CPU time
+//! in between. At the end it prints the count and the seconds. Each byte that comes back is
+//! counted, and the first message on each connection compared: a server that answers
+//! something else ends the run.
 #![forbid(unsafe_code)]
 
 use std::error::Error;
@@ -50,7 +52,8 @@ fn payload(bytes: usize) -> Vec<u8> {
     (0..bytes).map(|at| (at * 7 + at / 251) as u8).collect()
 }
 
-/// How many connections are made at a time: waiting for each by itself would take longer than servers wait for a word.
+/// How many connections are made at a time: waiting for each by itself would take longer
+/// than servers wait for a word.
 const AT_A_TIME: usize = 200;
 
 /// Connects, and becomes a WebSocket, so many times.

@@ -1,5 +1,5 @@
-//! Ours: an echo as `ws_echo` is, or with `MODE=broadcast` a room in which each message is for all. One loop, every limit the
-//! default.
+//! Ours: an echo as `ws_echo` is, or with `MODE=broadcast` a room in which each message is for all.
+//! One loop, every limit the default.
 #![forbid(unsafe_code)]
 
 use std::env;

@@ -1,5 +1,5 @@
-//! tungstenite on tokio, on the current thread, as its own examples are: each message back, or with `MODE=broadcast` to all, by
-//! tokio's channel for that.
+//! tungstenite on tokio, on the current thread, as its own examples are: each message back, or with
+//! `MODE=broadcast` to all, by tokio's channel for that.
 #![forbid(unsafe_code)]
 
 use std::env;
