@@ -2,13 +2,17 @@
 //!
 //! ```text
 //! cargo run --release -p rotor-examples --example axum_on_rotor [ADDRESS [DIRECTORY]]
+//! listening on http://127.0.0.1:3000/
+//! curl -H 'Content-Type: application/json' -d '{"text": "water"}' http://127.0.0.1:3000/todos
+//! curl -N http://127.0.0.1:3000/events
 //! ```
 //!
 //! `routes.rs` names nothing of rotor: what is there serves under hyper as it is, by
-//! `axum::serve(listener, routes)`. Here `Tower::run` stands in that line's place. A list of things to
-//! do (`/todos`), a stream of events (`/events`), an upload that is counted as it comes (`/count`),
-//! the files of a directory (`/files/`), all compressed where the client can take it; over HTTP/1.1
-//! and HTTP/2. The futures run on rotor's loop; a tokio runtime on a thread beside has the timers.
+//! `axum::serve(listener, routes)`. Here `Tower::run` stands in that line's place. A list of
+//! things to do (`/todos`), a stream of events (`/events`), an upload that is counted as it
+//! comes (`/count`), the files of a directory (`/files/`), all compressed where the client can
+//! take it; over HTTP/1.1 and HTTP/2. The futures run on rotor's loop; a tokio runtime on a
+//! thread beside has the timers.
 //!
 //! It listens on 127.0.0.1:3000 and has the files of the current directory unless told otherwise.
 //! SIGINT or SIGTERM lets the requests that are under way finish.

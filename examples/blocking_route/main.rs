@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! mkfifo /tmp/pipe
-//! cargo run --release -p rotor-examples --example blocking_route /tmp/pipe [ADDRESS]     # 127.0.0.1:3000
+//! cargo run --release -p rotor-examples --example blocking_route /tmp/pipe [ADDRESS]
 //! curl http://127.0.0.1:3000/file &      # waits until somebody writes into the pipe
 //! curl http://127.0.0.1:3000/            # is answered meanwhile
 //! echo hello > /tmp/pipe

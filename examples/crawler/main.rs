@@ -10,8 +10,8 @@
 //!
 //! At most AT_ONCE pages (4 if it is not given) are asked for at the same time, over as many
 //! connections; at most 10,000 pages of 1 MiB are looked at. Links to other sites are not followed.
-//! It is meant for sites of your own. An `https://` site must have a certificate for its name, from an
-//! issuer that the system trusts, or of the file that the environment names as `SSL_CERT_FILE`.
+//! It is meant for sites of your own. An `https://` site must have a certificate for its name, from
+//! an issuer that the system trusts, or of the file that the environment names as `SSL_CERT_FILE`.
 #![forbid(unsafe_code)]
 
 mod machine;

@@ -1,8 +1,9 @@
 //! gRPC without a framework: a service with the four kinds of call, and a client that makes them.
 //!
 //! ```text
-//! cargo run --release -p rotor-examples --example grpc_greeter [ADDRESS:PORT]      # 127.0.0.1:3000
+//! cargo run --release -p rotor-examples --example grpc_greeter [ADDRESS:PORT]
 //! listening on http://127.0.0.1:3000/
+//! # in another terminal:
 //! cargo run --release -p rotor-examples --example grpc_greeter h2c://127.0.0.1:3000/ Chat Ann Bob
 //! Hello, Ann!
 //! Hello, Bob!

@@ -1,7 +1,7 @@
 //! What gRPC says in bodies: messages behind a prefix of five octets, here each with one string.
 //!
-//! A program of more messages has a crate that reads and writes protocol buffers; these two have one
-//! field, `string name = 1` and `string message = 1`.
+//! A program of more messages has a crate that reads and writes protocol buffers; these two have
+//! one field, `string name = 1` and `string message = 1`.
 
 /// Octets of a message that is taken.
 const MESSAGE_BYTES_MAX: usize = 64 << 10;

@@ -1,8 +1,9 @@
 //! An HTTP server that answers `GET /` with `Hello, World!`, on one thread.
 //!
 //! ```text
-//! cargo run --release --example hello_world_server [ADDRESS:PORT]     # 127.0.0.1:3000 if there is none
+//! cargo run --release --example hello_world_server [ADDRESS:PORT]
 //! listening on http://127.0.0.1:3000/
+//! curl http://127.0.0.1:3000/
 //! ```
 //!
 //! A browser or `curl` shows `Hello, World!`; `wrk -t2 -c400 -d10 http://127.0.0.1:3000/` shows how

@@ -3,10 +3,11 @@
 //! ```text
 //! cargo run --release -p rotor-examples --example http2_hello [ADDRESS:PORT]
 //! listening on http://127.0.0.1:3000/
+//! curl --http2-prior-knowledge http://127.0.0.1:3000/
 //! ```
 //!
-//! `curl --http2-prior-knowledge http://127.0.0.1:3000/` and `nghttp http://127.0.0.1:3000/` get the
-//! page over HTTP/2, any other client over HTTP/1.1. Nothing of that shows in the function.
+//! `curl --http2-prior-knowledge http://127.0.0.1:3000/` and `nghttp http://127.0.0.1:3000/` get
+//! the page over HTTP/2, any other client over HTTP/1.1. Nothing of that shows in the function.
 #![forbid(unsafe_code)]
 
 use rotor::http::Status;

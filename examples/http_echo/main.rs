@@ -2,6 +2,8 @@
 //!
 //! ```text
 //! cargo run --release -p rotor-examples --example http_echo [ADDRESS]
+//! listening on http://127.0.0.1:3000/
+//! try: curl -i http://127.0.0.1:3000/ -d hello
 //! ```
 //!
 //! `GET /` is a page with `ETag` and `Last-Modified`, conditions honoured; `POST /` reads the whole

@@ -1,7 +1,8 @@
 //! Gets what a URL names: a small curl.
 //!
 //! ```text
-//! cargo run --release -p rotor-examples --example http_get [URL [FILE]]        # http://127.0.0.1:8080/
+//! # without a URL: http://127.0.0.1:8080/
+//! cargo run --release -p rotor-examples --example http_get [URL [FILE]]
 //! cargo run --release -p rotor-examples --example http_get http://127.0.0.1:8080/big.iso big.iso
 //! HTTP/1.1 200 OK
 //! Content-Length: 734003200
@@ -10,15 +11,15 @@
 //! 200 OK, 734003200 octets
 //! ```
 //!
-//! HTTP/2 is spoken with `https://` servers that do, and with `h2c://HOST:PORT/`, which is no scheme of
-//! the web: it says that a server is known to speak it without TLS.
+//! HTTP/2 is spoken with `https://` servers that do, and with `h2c://HOST:PORT/`, which is no
+//! scheme of the web: it says that a server is known to speak it without TLS.
 //!
 //! The head of the answer goes to standard error, its body to standard output, or to FILE; then
 //! standard error shows how far it is. The host may be a name: /etc/hosts and the name servers of
 //! /etc/resolv.conf are asked. An `https://` server must have a certificate for that name, from an
 //! issuer that the system trusts, or of the file that the environment names as `SSL_CERT_FILE`. The
-//! exit code is 0 for an answer below 400 that is whole; for any other the reason is shown. Redirects
-//! are shown, not followed.
+//! exit code is 0 for an answer below 400 that is whole; for any other the reason is shown.
+//! Redirects are shown, not followed.
 #![forbid(unsafe_code)]
 
 mod machine;

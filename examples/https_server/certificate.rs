@@ -51,8 +51,8 @@ impl Files {
     }
 }
 
-/// One that was not there, and that nobody else can read. An earlier program with the same number may
-/// have left its own.
+/// One that was not there, and that nobody else can read. An earlier program with the same
+/// number may have left its own.
 fn make_directory() -> io::Result<PathBuf> {
     let mut number = 0;
     loop {

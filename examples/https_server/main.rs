@@ -1,4 +1,5 @@
-//! An HTTPS server: HTTP/2 and HTTP/1.1 over TLS 1.2 and 1.3, whose certificates are read again at SIGHUP.
+//! An HTTPS server: HTTP/2 and HTTP/1.1 over TLS 1.2 and 1.3, whose certificates
+//! are read again at SIGHUP.
 //!
 //! ```text
 //! cargo run --release -p rotor-examples --example https_server [CHAIN.pem KEY.pem] [ADDRESS:PORT]

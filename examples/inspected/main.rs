@@ -2,12 +2,16 @@
 //!
 //! ```text
 //! cargo run --release -p rotor-examples --example inspected [ADDRESS [ASLEEP]]
+//! listening on http://127.0.0.1:3000/
+//! look at http://127.0.0.1:46017/
+//! curl http://127.0.0.1:3000/metrics
 //! ```
 //!
-//! `/` answers, `/wait` never does, `/metrics` has the numbers for Prometheus. The page, whose address
-//! it prints, shows the loop, its machines and the last failures, and may end connections.
+//! `/` answers, `/wait` never does, `/metrics` has the numbers for Prometheus. The page, whose
+//! address it prints, shows the loop, its machines and the last failures, and may end connections.
 //!
-//! `ASLEEP` is how many machines that do nothing are there as well, to see what a page of very many costs; none by default.
+//! `ASLEEP` is how many machines that do nothing are there as well, to see what a page of very
+//! many costs; none by default.
 //!
 //! It listens on 127.0.0.1:3000 unless told otherwise. SIGINT or SIGTERM lets the requests that are
 //! under way finish.

@@ -2,8 +2,9 @@
 //! everything.
 //!
 //! ```text
-//! cargo run --release -p rotor-examples --example todo_backend 127.0.0.1:8080      # any server of JSON will do as the upstream
-//! cargo run --release -p rotor-examples --example json_service http://127.0.0.1:8080/todos [LISTEN]           # 127.0.0.1:3000
+//! # the upstream: any server of JSON will do
+//! cargo run --release -p rotor-examples --example todo_backend 127.0.0.1:8080
+//! cargo run --release -p rotor-examples --example json_service http://127.0.0.1:8080/todos [LISTEN]
 //! curl -i 'http://127.0.0.1:3000/weather?city=S%C3%A3o+Paulo'
 //! curl -i http://127.0.0.1:3000/notes -d '{"text": "water the plants"}'
 //! ```

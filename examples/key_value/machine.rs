@@ -96,8 +96,8 @@ fn why(refusal: Refusal) -> &'static str {
 }
 
 impl Client {
-    /// Waits for a line; in a drain for the grace alone: one may be on its way, whose sender does not
-    /// know of the end.
+    /// Waits for a line; in a drain for the grace alone: one may be on its way, whose sender
+    /// does not know of the end.
     fn idle(mut self, scope: &Scope<'_, Shared>) -> Intent<Client> {
         self.state = State::Idle;
         let until = scope.grace_until().unwrap_or(scope.now() + IDLE_TIME_MAX);

@@ -1,7 +1,7 @@
 //! A store of keys and values, for many clients, with a second port for who runs it.
 //!
 //! ```text
-//! cargo run --release -p rotor-examples --example key_value [ADDRESS:PORT [STATS_ADDRESS:PORT]]    # 127.0.0.1:7004 127.0.0.1:7005
+//! cargo run --release -p rotor-examples --example key_value [ADDRESS:PORT [STATS_ADDRESS:PORT]]
 //! listening on 127.0.0.1:7004
 //! statistics on 127.0.0.1:7005
 //! try: printf 'SET greeting hello\nGET greeting\nQUIT\n' | nc 127.0.0.1 7004

@@ -11,8 +11,8 @@ use rotor::net::Either;
 use rotor::stream::Host;
 use rotor::tls::{MaybeTlsTarget, Roots, TlsClient, TlsClientConfig};
 
-/// An `http://`, `https://` or `h2c://` URL, taken apart. The last is no scheme of the web: it says that
-/// the server is known to speak HTTP/2 without TLS. There is no user information here.
+/// An `http://`, `https://` or `h2c://` URL, taken apart. The last is no scheme of the web: it says
+/// that the server is known to speak HTTP/2 without TLS. There is no user information here.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Url {
     /// Whether it is `https://`.

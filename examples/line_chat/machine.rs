@@ -21,8 +21,9 @@ pub(crate) const LINE_BYTES_MAX: usize = 1_024;
 /// nothing may stay.
 pub(crate) const LINE_TIME_MAX: Duration = Duration::from_secs(30);
 
-/// How much may wait for a client that does not read, in bytes, beside what the kernel and its output
-/// have. Beyond that it is dropped: the others do not wait for it, and it does not fill the memory.
+/// How much may wait for a client that does not read, in bytes, beside what the kernel
+/// and its output have. Beyond that it is dropped: the others do not wait for it, and it
+/// does not fill the memory.
 pub(crate) const UNREAD_BYTES_MAX: usize = 256 * 1_024;
 
 /// The part of the context that this protocol needs.

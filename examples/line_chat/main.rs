@@ -1,7 +1,7 @@
 //! A chat: what one client says, all others hear.
 //!
 //! ```text
-//! cargo run --release -p rotor-examples --example line_chat [ADDRESS:PORT]        # 127.0.0.1:7002 if there is none
+//! cargo run --release -p rotor-examples --example line_chat [ADDRESS:PORT]
 //! listening on 127.0.0.1:7002
 //! try, in two terminals: nc 127.0.0.1 7002
 //! ```

@@ -1,7 +1,7 @@
 //! Sends each line back.
 //!
 //! ```text
-//! cargo run --release -p rotor-examples --example line_echo [ADDRESS:PORT]        # 127.0.0.1:7003 if there is none
+//! cargo run --release -p rotor-examples --example line_echo [ADDRESS:PORT]
 //! listening on 127.0.0.1:7003
 //! try: nc 127.0.0.1 7003
 //! ```

@@ -3,6 +3,8 @@
 //!
 //! ```text
 //! cargo run --release -p rotor-examples --example metrics [ADDRESS]
+//! listening on http://127.0.0.1:3000/
+//! try: curl http://127.0.0.1:3000/metrics
 //! ```
 //!
 //! Every answer is written down in the common log format; `GET /metrics` has the counters.

@@ -23,8 +23,8 @@ pub(crate) const RECEIVED_MAX: usize = 1_024;
 /// The longest filter, in bytes. A longer one is refused.
 pub(crate) const FILTER_BYTES_MAX: usize = 1_024;
 
-/// How many retained messages are looked at in one call, so that a subscription does not hold up the
-/// others.
+/// How many retained messages are looked at in one call, so that a subscription
+/// does not hold up the others.
 pub(crate) const LOOKED_AT_MAX: usize = 1_000;
 
 /// What is on its way to a client and not yet in its output: bytes, and messages.
@@ -45,9 +45,10 @@ pub(crate) struct Limits {
     pub(crate) waiting_max: usize,
     pub(crate) waiting_bytes_max: usize,
     /// What all clients together are still to answer or to get, in bytes: a message that is for two
-    /// counts twice. For more, those that are away are forgotten, the longest first, of whom something
-    /// waits; they hear of it when they are back, by a CONNACK without their session. If none is left,
-    /// the message is dropped for whom there is no room, and no packet of this version says so.
+    /// counts twice. For more, those that are away are forgotten, the longest first, of whom
+    /// something waits; they hear of it when they are back, by a CONNACK without their
+    /// session. If none is left, the message is dropped for whom there is no room, and no
+    /// packet of this version says so.
     pub(crate) held_bytes_max: usize,
     /// Topics that have a retained message, and the bytes of these.
     pub(crate) retained_max: Max,

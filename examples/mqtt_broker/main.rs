@@ -1,15 +1,15 @@
 //! An MQTT broker: what a client publishes, all hear who have subscribed to it.
 //!
 //! ```text
-//! cargo run --release -p rotor-examples --example mqtt_broker [ADDRESS:PORT [TLS_ADDRESS:PORT]]    # 127.0.0.1:1883 127.0.0.1:8883
+//! cargo run --release -p rotor-examples --example mqtt_broker [ADDRESS:PORT [TLS_ADDRESS:PORT]]
 //! listening on 127.0.0.1:1883
 //! try: mosquitto_sub -h 127.0.0.1 -p 1883 -v -t '#'
 //! try: mosquitto_pub -h 127.0.0.1 -p 1883 -t rooms/kitchen -m 21.5
 //! ```
 //!
-//! It speaks MQTT 3.1.1 (OASIS, 2014): QoS 0, 1 and 2, wildcards, retained messages, wills, keep-alive,
-//! and sessions that outlive their connections, though not the broker. Clients of other versions are
-//! told so. Whoever reaches it may use it: names and passwords are not looked at.
+//! It speaks MQTT 3.1.1 (OASIS, 2014): QoS 0, 1 and 2, wildcards, retained messages, wills,
+//! keep-alive, and sessions that outlive their connections, though not the broker. Clients of other
+//! versions are told so. Whoever reaches it may use it: names and passwords are not looked at.
 //!
 //! Where the environment names a certificate, it listens for MQTT over TLS as well:
 //!
@@ -19,11 +19,11 @@
 //! listening with TLS on 127.0.0.1:8883
 //! ```
 //!
-//! A packet has at most 256 KiB. There are at most 10,000 clients, away or there, with 100 filters of 1 KiB
-//! each and 1,000 messages that wait, 256 MiB of them for all together; `limits.rs` has all limits. A
-//! client that is too slow loses messages, and nobody waits for it; one that was away too long is told
-//! that its session is gone. No filter that the environment lists in `REFUSED_FILTERS`, with spaces
-//! between them, can be subscribed to.
+//! A packet has at most 256 KiB. There are at most 10,000 clients, away or there, with 100 filters
+//! of 1 KiB each and 1,000 messages that wait, 256 MiB of them for all together; `limits.rs` has
+//! all limits. A client that is too slow loses messages, and nobody waits for it; one that was away
+//! too long is told that its session is gone. No filter that the environment lists in
+//! `REFUSED_FILTERS`, with spaces between them, can be subscribed to.
 //!
 //! Ctrl-C ends all connections, and says how many there were.
 #![forbid(unsafe_code)]

@@ -58,8 +58,8 @@ pub(crate) struct Publish<'a> {
 /// The version that is spoken here.
 pub(crate) const LEVEL: u8 = 4;
 
-/// How long a packet is: a byte for its kind, then up to four for the length of the rest, seven bits
-/// each, least significant first (§2.2.3).
+/// How long a packet is: a byte for its kind, then up to four for the length of the rest, seven
+/// bits each, least significant first (§2.2.3).
 pub(crate) fn length(input: &[u8]) -> FrameLength {
     let mut rest = 0;
     for at in 0..4 {
@@ -72,7 +72,8 @@ pub(crate) fn length(input: &[u8]) -> FrameLength {
     FrameLength::Malformed
 }
 
-/// The same of a first packet, which is a CONNECT: whoever speaks another protocol is not waited for.
+/// The same of a first packet, which is a CONNECT: whoever speaks another
+/// protocol is not waited for.
 pub(crate) fn first_length(input: &[u8]) -> FrameLength {
     if input.first() == Some(&0x10) { length(input) } else { FrameLength::Malformed }
 }

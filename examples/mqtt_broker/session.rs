@@ -138,8 +138,8 @@ impl Session {
         self.replays.retain(|replay| &*replay.filter != filter);
     }
 
-    /// Goes on with what it is to get, as far as there is room; among all clients there is some for so
-    /// many bytes.
+    /// Goes on with what it is to get, as far as there is room; among all clients there
+    /// is some for so many bytes.
     pub(crate) fn go_on(&mut self, retained: &Retained, bytes: usize, counts: &mut Counts) {
         self.send(counts);
         if !self.replays.is_empty() {

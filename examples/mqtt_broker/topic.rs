@@ -2,8 +2,8 @@
 
 use super::reader::Malformed;
 
-/// How many levels a filter may have: so many nodes deep is the tree of all of them. A name may have
-/// more; nothing but a `#` hears what is below.
+/// How many levels a filter may have: so many nodes deep is the tree of all of them. A name may
+/// have more; nothing but a `#` hears what is below.
 pub(crate) const LEVELS_MAX: usize = 64;
 
 /// One level, whatever it is.

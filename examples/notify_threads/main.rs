@@ -1,7 +1,8 @@
 //! Threads wake machines: by a notifier, by messages, and with one result each.
 //!
 //! ```text
-//! cargo run --release -p rotor-examples --example notify_threads [THREADS [EACH]]       # 4 threads, 100000 times each
+//! # without arguments: 4 threads, 100000 times each
+//! cargo run --release -p rotor-examples --example notify_threads [THREADS [EACH]]
 //! counted 400000 in 5136 wake-ups
 //! received 400000 messages
 //! results add up to 400000, and 1 was lost

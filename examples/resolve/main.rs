@@ -1,7 +1,8 @@
 //! Prints the addresses of a host, or its records of one kind (`A`, `AAAA`, `CNAME`, `SRV`, `TXT`).
 //!
 //! ```text
-//! cargo run -p rotor-examples --example resolve NAME [KIND] [SERVER:PORT]      # the servers of /etc/resolv.conf if none is given
+//! # without a server: those of /etc/resolv.conf
+//! cargo run -p rotor-examples --example resolve NAME [KIND] [SERVER:PORT]
 //! cargo run -p rotor-examples --example resolve localhost
 //! ::1
 //! 127.0.0.1

@@ -1,23 +1,25 @@
 //! Passes requests on to another HTTP server, and its answers back.
 //!
 //! ```text
-//! cargo run --release -p rotor-examples --example reverse_proxy [UPSTREAM [LISTEN]]        # http://127.0.0.1:8080/ 127.0.0.1:3000
+//! cargo run --release -p rotor-examples --example reverse_proxy [UPSTREAM [LISTEN]]
 //! listening on http://127.0.0.1:3000/, passing on to http://127.0.0.1:8080/
+//! curl -i http://127.0.0.1:3000/
 //! ```
 //!
-//! Both sides may be encrypted: an `https://` upstream must have a certificate for the host of its URL,
-//! from an issuer that the system trusts, or of the file that the environment names as
-//! `SSL_CERT_FILE`; and where it names two files as `TLS_CERTIFICATE` and `TLS_KEY`, clients are served
-//! with TLS, and with HTTP/2 where they speak it:
+//! Both sides may be encrypted: an `https://` upstream must have a certificate for the host of its
+//! URL, from an issuer that the system trusts, or of the file that the environment names as
+//! `SSL_CERT_FILE`; and where it names two files as `TLS_CERTIFICATE` and `TLS_KEY`, clients are
+//! served with TLS, and with HTTP/2 where they speak it:
 //!
 //! ```text
 //! TLS_CERTIFICATE=site.crt TLS_KEY=site.key reverse_proxy https://10.0.0.7/ 0.0.0.0:443
 //! ```
 //!
-//! Both sides may speak HTTP/2, whatever the other one does: by the handshake of TLS, or without TLS,
-//! where a client begins in it, and where the upstream is named as `h2c://10.0.0.7:8080/`. Trailers
-//! are passed on between the two, which is what gRPC needs; WebSockets where both sides speak the same
-//! version: who asks for one across versions is answered by the upstream as to any GET.
+//! Both sides may speak HTTP/2, whatever the other one does: by the handshake of TLS, or
+//! without TLS, where a client begins in it, and where the upstream is named as
+//! `h2c://10.0.0.7:8080/`. Trailers are passed on between the two, which is what gRPC needs;
+//! WebSockets where both sides speak the same version: who asks for one across versions is
+//! answered by the upstream as to any GET.
 //!
 //! Bodies go both ways at the pace of the slower side and are never held whole. Framing is written
 //! anew, and fields that are for one connection stay there. Three kinds of fields do not pass from

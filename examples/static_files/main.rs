@@ -2,11 +2,12 @@
 //!
 //! ```text
 //! cargo run --release -p rotor-examples --example static_files [ADDRESS] [DIRECTORY]
+//! listening on http://127.0.0.1:3000/
+//! try: curl -i http://127.0.0.1:3000/some-file
 //! ```
 //!
-//! It listens on 127.0.0.1:3000 and serves the current directory unless told otherwise; it prints
-//! the address and a line to try. Hidden files and links are not served. SIGINT or SIGTERM lets the
-//! requests that are under way finish.
+//! It listens on 127.0.0.1:3000 and serves the current directory unless told otherwise. Hidden
+//! files and links are not served. SIGINT or SIGTERM lets the requests that are under way finish.
 #![forbid(unsafe_code)]
 
 mod machine;
@@ -31,6 +32,6 @@ fn static_files() -> Result<(), BoxError> {
         .open()
         .map_err(|error| format!("cannot serve {}: {error}", directory.display()))?;
     serve_http(address, machine::site(files), (), |address| {
-        format!("try: curl -i http://{address}/")
+        format!("try: curl -i http://{address}/some-file")
     })
 }

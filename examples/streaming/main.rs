@@ -3,6 +3,8 @@
 //!
 //! ```text
 //! cargo run --release -p rotor-examples --example streaming [ADDRESS]
+//! listening on http://127.0.0.1:3000/
+//! try: curl http://127.0.0.1:3000/events
 //! ```
 //!
 //! `GET /big?BYTES` generates that many octets (a gigabyte if it does not say), a few at a time, as

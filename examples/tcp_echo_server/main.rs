@@ -1,7 +1,7 @@
 //! Sends back what it is sent, on one thread, to as many peers as there are descriptors.
 //!
 //! ```text
-//! cargo run --release -p rotor-examples --example tcp_echo_server [ADDRESS:PORT]        # 127.0.0.1:7000 if there is none
+//! cargo run --release -p rotor-examples --example tcp_echo_server [ADDRESS:PORT]
 //! listening on 127.0.0.1:7000
 //! try: nc 127.0.0.1 7000
 //! ```

@@ -11,8 +11,8 @@
 //!      └ refused, late ▶ end         └ reset, silent for too long ▶ end
 //! ```
 //!
-//! Either socket may be a wrapping one, of TLS say: then hands are shaken first, what it has taken is
-//! flushed, and an end that its peer has not told of is a failure, not an end to be passed on.
+//! Either socket may be a wrapping one, of TLS say: then hands are shaken first, what it has taken
+//! is flushed, and an end that its peer has not told of is a failure, not an end to be passed on.
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr};
@@ -23,8 +23,8 @@ use rotor::net::StreamSocket;
 use rotor::stream::Accepted;
 use rotor::{EventSet, Infallible, Interest, Machine, Response, Scope, with_causes};
 
-/// How long both sides may take until bytes can pass: for the upstream to accept a connection, and for
-/// both to shake hands where they do.
+/// How long both sides may take until bytes can pass: for the upstream to accept a connection, and
+/// for both to shake hands where they do.
 pub(crate) const CONNECT_TIME_MAX: Duration = Duration::from_secs(10);
 
 /// How long a connection may be silent in both directions. Longer than any keep-alive that a
@@ -38,8 +38,8 @@ const CHUNK_BYTES: usize = 16 * 1024;
 /// How many chunks a direction may pass on in one event, before the other machines have their turn.
 const CHUNKS_PER_EVENT: u32 = 8;
 
-/// A client and its upstream, whose sockets may be of two kinds: what is said first to the upstream is
-/// for its socket to say.
+/// A client and its upstream, whose sockets may be of two kinds: what is said first to the upstream
+/// is for its socket to say.
 pub(crate) struct Proxy<S, U, C> {
     client: S,
     upstream: U,

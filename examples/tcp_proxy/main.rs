@@ -1,8 +1,8 @@
 //! Passes connections on to another address, both ways.
 //!
 //! ```text
+//! # without arguments: 127.0.0.1:7000, 127.0.0.1:7001 and no header
 //! cargo run --release -p rotor-examples --example tcp_proxy [LISTEN [UPSTREAM [HEADER]]]
-//! # 127.0.0.1:7000 127.0.0.1:7001 none
 //! listening on 127.0.0.1:7000
 //! passing on to 127.0.0.1:7001
 //! try: nc -l 127.0.0.1 7001, then nc 127.0.0.1 7000
@@ -18,15 +18,16 @@
 //! tcp_proxy 127.0.0.1:7000 tls://db.example.com:5433
 //! ```
 //!
-//! `HEADER` tells the upstream who the client is, by the PROXY protocol: `send-proxy` is version 1, a line,
-//! `send-proxy-v2` version 2, as in haproxy. It comes before TLS.
+//! `HEADER` tells the upstream who the client is, by the PROXY protocol: `send-proxy` is version 1,
+//! a line, `send-proxy-v2` version 2, as in haproxy. It comes before TLS.
 //!
 //! ```text
 //! tcp_proxy 127.0.0.1:7000 127.0.0.1:7001 send-proxy-v2
 //! ```
 //!
-//! A `tls://` upstream must have a certificate for that name, from an issuer that the system trusts,
-//! or of the file that the environment names as `SSL_CERT_FILE`. Ctrl-C lets connections finish for ten seconds.
+//! A `tls://` upstream must have a certificate for that name, from an issuer that the system
+//! trusts, or of the file that the environment names as `SSL_CERT_FILE`. Ctrl-C lets
+//! connections finish for ten seconds.
 #![forbid(unsafe_code)]
 
 mod machine;

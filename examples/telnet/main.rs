@@ -1,7 +1,8 @@
 //! Connects to a server, shows what it says and tells it what is typed.
 //!
 //! ```text
-//! cargo run --release -p rotor-examples --example telnet [HOST:PORT]        # 127.0.0.1:7002, a `line_chat`, if there is none
+//! # without an argument: 127.0.0.1:7002, a `line_chat`
+//! cargo run --release -p rotor-examples --example telnet [HOST:PORT]
 //! ```
 //!
 //! The end of the input (Ctrl-D) is passed on; the program ends when the server does. A connection

@@ -1,17 +1,19 @@
 //! The hello-world server on several threads, each with a loop and a listener of its own.
 //!
 //! ```text
-//! THREADS=2 cargo run --release --example threaded_hello_world [ADDRESS:PORT]     # 127.0.0.1:3000 if there is none
+//! THREADS=2 cargo run --release --example threaded_hello_world [ADDRESS:PORT]
 //! listening on http://127.0.0.1:3000/ with 2 threads
+//! curl http://127.0.0.1:3000/
 //! ```
 //!
 //! With `HAND_OVER=PATH` a second process that is started with the same path takes the listeners of
 //! the first one, which then finishes and ends: a restart of which no client sees anything.
 //!
-//! With `ANNOUNCE=SECONDS` it goes on for so long after it was asked to end, and says in each response that the
-//! connection closes: for a balancer that hears late of it.
+//! With `ANNOUNCE=SECONDS` it goes on for so long after it was asked to end, and says in each
+//! response that the connection closes: for a balancer that hears late of it.
 //!
-//! With `HEALTH=ADDRESS:PORT` it answers probes there, `/livez` and `/readyz`, by a thread of their own.
+//! With `HEALTH=ADDRESS:PORT` it answers probes there, `/livez` and `/readyz`,
+//! by a thread of their own.
 //!
 //! There are as many threads as processors unless `THREADS` says otherwise. Then try
 //! `wrk -t2 -c400 -d10 http://127.0.0.1:3000/`. Ctrl-C lets the requests that are under way finish.

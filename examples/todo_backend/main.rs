@@ -2,6 +2,8 @@
 //!
 //! ```text
 //! cargo run --release -p rotor-examples --example todo_backend [ADDRESS]
+//! listening on http://127.0.0.1:3000/
+//! try: curl -i http://127.0.0.1:3000/todos -d '{"title": "water the plants"}'
 //! ```
 //!
 //! `GET /todos` lists them, `POST /todos` adds one (`{"title": ".."}`), `DELETE /todos` removes

@@ -1,7 +1,7 @@
 //! Sends each datagram back to where it came from.
 //!
 //! ```text
-//! cargo run --release -p rotor-examples --example udp_echo_server [ADDRESS:PORT]        # 127.0.0.1:7000 if there is none
+//! cargo run --release -p rotor-examples --example udp_echo_server [ADDRESS:PORT]
 //! listening on 127.0.0.1:7000
 //! try: nc -u 127.0.0.1 7000
 //! ```

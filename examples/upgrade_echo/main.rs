@@ -3,6 +3,8 @@
 //!
 //! ```text
 //! cargo run --release -p rotor-examples --example upgrade_echo [ADDRESS]
+//! listening on http://127.0.0.1:3000/
+//! try: curl -i --http1.1 -H 'Connection: upgrade' -H 'Upgrade: echo' http://127.0.0.1:3000/
 //! ```
 //!
 //! Without the upgrade, the answer is 426, which says what to ask for.

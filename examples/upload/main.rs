@@ -2,6 +2,8 @@
 //!
 //! ```text
 //! cargo run --release -p rotor-examples --example upload [ADDRESS]
+//! listening on http://127.0.0.1:3000/
+//! try: curl -T some-file http://127.0.0.1:3000/
 //! ```
 //!
 //! `POST` or `PUT` anything: the answer says how many octets came, and their checksum.

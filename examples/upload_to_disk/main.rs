@@ -2,6 +2,8 @@
 //!
 //! ```text
 //! cargo run --release -p rotor-examples --example upload_to_disk [ADDRESS] [DIRECTORY]
+//! listening on http://127.0.0.1:3000/
+//! try: curl -T some-file http://127.0.0.1:3000/name
 //! ```
 //!
 //! `PUT /NAME` keeps the body as `NAME` in the directory, in the place of what had that name; the

@@ -5,8 +5,8 @@
 //! 200 OK: Hello, World!
 //! ```
 //!
-//! Without arguments a server and a client, each a loop with a stack of its own, talk over a cable in
-//! memory. With a device the server takes what the kernel sends there, as root:
+//! Without arguments a server and a client, each a loop with a stack of its own, talk over a cable
+//! in memory. With a device the server takes what the kernel sends there, as root:
 //!
 //! ```text
 //! cargo build --release -p rotor-user-space-tcp --example user_space_tcp
@@ -17,9 +17,10 @@
 //! curl http://10.90.0.2:3000/
 //! ```
 //!
-//! `tap` in the place of `tun` is the same with Ethernet frames, and `packet eth0 ..` a socket on an
-//! interface that is there already, with an address that the kernel has not. `kernel - ADDRESS/PREFIX` is
-//! the same server on the kernel's stack, to compare. `/large` is a page of a mebibyte.
+//! `tap` in the place of `tun` is the same with Ethernet frames, and `packet eth0 ..` a
+//! socket on an interface that is there already, with an address that the kernel has not.
+//! `kernel - ADDRESS/PREFIX` is the same server on the kernel's stack, to compare.
+//! `/large` is a page of a mebibyte.
 #![forbid(unsafe_code)]
 
 use std::env;

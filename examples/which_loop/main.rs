@@ -4,6 +4,7 @@
 //! ```text
 //! ROTOR_BACKEND=uring cargo run --release -p rotor-examples --example which_loop [ADDRESS:PORT]
 //! listening on http://127.0.0.1:3000/ by io_uring
+//! curl http://127.0.0.1:3000/
 //! ```
 //!
 //! Without the variable, or with `mio`, it is mio's. Where io_uring is refused, a line on the

@@ -2,6 +2,8 @@
 //!
 //! ```text
 //! cargo run --release -p rotor-examples --example ws_chat [ADDRESS]
+//! listening on http://127.0.0.1:3000/
+//! try: open it in two windows
 //! ```
 //!
 //! Open the page in two windows. Who comes into a room hears the last 50 messages; who does not

@@ -2,6 +2,8 @@
 //!
 //! ```text
 //! cargo run --release -p rotor-examples --example ws_echo [ADDRESS]
+//! listening on http://127.0.0.1:3000/
+//! try: python3 -m websockets ws://127.0.0.1:3000/
 //! ```
 //!
 //! Any path, any page; messages of up to 64 MiB, compressed where the client wants it.

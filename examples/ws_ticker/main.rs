@@ -2,6 +2,8 @@
 //!
 //! ```text
 //! cargo run --release -p rotor-examples --example ws_ticker [MILLISECONDS [ADDRESS]]
+//! listening on http://127.0.0.1:3000/
+//! try: python3 -m websockets ws://127.0.0.1:3000/prices
 //! ```
 //!
 //! A price each second, unless told otherwise. Each is framed once and shared by all outputs; a

@@ -76,3 +76,23 @@ fn every_example_begins_with_how_to_run_it() {
         );
     }
 }
+
+/// A server that has been started is of use to those who know what to say to it.
+#[test]
+fn every_example_that_listens_shows_how_to_talk_to_it() {
+    let mut servers = 0;
+    for name in examples() {
+        let main = read(format!("examples/{name}/main.rs"));
+        if ["listening on", "Serve::new(", "serve("].iter().any(|sign| main.contains(sign)) {
+            servers += 1;
+            let mut head = main.lines().take_while(|line| line.starts_with("//!"));
+            let is_told = |line: &str| {
+                ["try", "curl ", "# in another terminal"]
+                    .iter()
+                    .any(|it| line.trim_start_matches("//! ").starts_with(it))
+            };
+            assert!(head.any(is_told), "{name}: how is it talked to?");
+        }
+    }
+    assert!(servers >= 30, "{servers} servers");
+}

@@ -1,4 +1,5 @@
-//! The examples of items and the programs of chapters: that they name the crates as those do who depend on `rotor`.
+//! The examples of items and the programs of chapters: that they name the crates as those
+//! do who depend on `rotor`.
 
 use crate::documents::{files, read};
 use crate::front_pages::CRATES;

@@ -24,17 +24,31 @@ const CATEGORIES: [&str; 12] = [
     "web-programming::websocket",
 ];
 
-/// The directories of the members of the workspace that are published, as its manifest lists them.
-fn published() -> Vec<String> {
+/// All members of the workspace: their directories, and what each says of itself.
+fn members() -> Vec<(String, String)> {
     let workspace = read("Cargo.toml");
     let (_, members) = workspace.split_once("members = [").expect("the workspace has members");
     let (members, _) = members.split_once(']').expect("their list ends");
-    let directories = members.split('"').skip(1).step_by(2).map(str::to_string);
-    directories
-        .filter(|directory| {
-            !read(format!("{directory}/Cargo.toml")).contains("\npublish = false\n")
-        })
-        .collect()
+    let directories = members.split('"').skip(1).step_by(2);
+    let manifest = |member| {
+        let manifest = read(format!("{member}/Cargo.toml"));
+        // The workspace's own list is nobody's.
+        match manifest.split_once("[workspace.dependencies]") {
+            None => manifest,
+            Some((before, list)) => {
+                let behind = list.split_once("\n[").map_or("", |(_, behind)| behind);
+                format!("{before}[{behind}")
+            }
+        }
+    };
+    directories.map(|member| (member.to_string(), manifest(member))).collect()
+}
+
+/// The directories of the members of the workspace that are published.
+fn published() -> Vec<String> {
+    let published = members().into_iter();
+    let published = published.filter(|(_, manifest)| !manifest.contains("\npublish = false\n"));
+    published.map(|(directory, _)| directory).collect()
 }
 
 /// What stands behind a key at the beginning of a line, up to the end of that.
@@ -137,26 +151,6 @@ fn a_keyword_is_what_the_registry_takes() {
     ] {
         assert_eq!(is_keyword(word), is_one, "{word:?}");
     }
-}
-
-/// All members of the workspace: their directories, and what each says of itself.
-fn members() -> Vec<(String, String)> {
-    let workspace = read("Cargo.toml");
-    let (_, members) = workspace.split_once("members = [").expect("the workspace has members");
-    let (members, _) = members.split_once(']').expect("their list ends");
-    let directories = members.split('"').skip(1).step_by(2);
-    let manifest = |member| {
-        let manifest = read(format!("{member}/Cargo.toml"));
-        // The workspace's own list is nobody's.
-        match manifest.split_once("[workspace.dependencies]") {
-            None => manifest,
-            Some((before, list)) => {
-                let behind = list.split_once("\n[").map_or("", |(_, behind)| behind);
-                format!("{before}[{behind}")
-            }
-        }
-    };
-    directories.map(|member| (member.to_string(), manifest(member))).collect()
 }
 
 /// A package that is built with the oldest Rust must not need one that is not. What they are named

@@ -23,26 +23,6 @@ use self::circles::{Circle, circles};
 use self::modules::Crate;
 use self::tokens::{Token, tokens};
 
-const CRATES: [&str; 17] = [
-    "rotor-core",
-    "rotor-stream",
-    "rotor-body",
-    "rotor-http",
-    "rotor-websocket",
-    "rotor-dns",
-    "rotor-tls",
-    "rotor-proxy-protocol",
-    "rotor-async",
-    "rotor-tower",
-    "rotor-service",
-    "rotor-sim",
-    "rotor-metrics",
-    "rotor-tracing",
-    "rotor-inspect",
-    "rotor-uring",
-    "rotor-smoltcp",
-];
-
 /// The files in which a package of others may be named, and in each of which it is: below `src` of
 /// a crate, a whole folder where a slash ends it.
 const PLACES: [(&str, &str, &[&str]); 7] = [
@@ -65,9 +45,24 @@ const PLACES: [(&str, &str, &[&str]); 7] = [
     ("netbuf", "rotor-stream", &[]),
 ];
 
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+/// The crates of the workspace, as its manifest lists them: a new one is looked at from the first.
+fn crates() -> Vec<String> {
+    let manifest = fs::read_to_string(root().join("Cargo.toml")).expect("the workspace has one");
+    let (_, members) = manifest.split_once("members = [").expect("the workspace has members");
+    let (members, _) = members.split_once(']').expect("their list ends");
+    let names = members.split('"').filter(|name| name.starts_with("rotor-"));
+    let names: Vec<String> = names.map(str::to_string).collect();
+    assert!(names.len() >= 17, "{names:?}");
+    names
+}
+
 /// Where the sources of a crate are.
 fn folder(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(name).join("src")
+    root().join(name).join("src")
 }
 
 fn read_crate(name: &str) -> Crate {
@@ -85,7 +80,7 @@ fn circles_of(name: &str) -> (Vec<Circle>, usize, usize) {
 #[test]
 fn no_crate_has_a_circle_between_its_files() {
     let mut found = Vec::new();
-    for name in CRATES {
+    for name in &crates() {
         let (circles, arrows, files) = circles_of(name);
         assert!(2 * arrows >= files, "{name}: only {arrows} arrows of {files} files were read");
         found.extend(circles.iter().map(|circle| format!("{name}/src: {circle}")));
@@ -97,7 +92,7 @@ fn no_crate_has_a_circle_between_its_files() {
 /// judged.
 #[test]
 fn every_file_is_a_module_that_was_read_or_is_for_tests() {
-    for name in CRATES {
+    for name in &crates() {
         let crate_ = read_crate(name);
         assert!(crate_.without_file.is_empty(), "{name}/src: {:?}", crate_.without_file);
         let mut known: BTreeSet<String> =
@@ -112,7 +107,7 @@ fn every_file_is_a_module_that_was_read_or_is_for_tests() {
 fn packages_of_others_are_named_where_the_layers_say() {
     for (package, owner, places) in PLACES {
         let mut named = BTreeSet::new();
-        for name in CRATES {
+        for name in &crates() {
             for (path, text) in sources(name) {
                 if names_package(&tokens(&text), package) {
                     let place = places.iter().find(|place| path.starts_with(*place));
@@ -129,7 +124,7 @@ fn packages_of_others_are_named_where_the_layers_say() {
 #[test]
 fn unsafe_code_is_where_the_table_of_its_crate_says_and_nowhere_else() {
     let mut counted = BTreeSet::new();
-    for name in CRATES {
+    for name in &crates() {
         for (path, text) in sources(name) {
             let all = tokens(&text);
             let is_unsafe = |at: usize| {

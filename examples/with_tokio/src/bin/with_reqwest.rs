@@ -1,4 +1,5 @@
-//! Asks by reqwest: its futures are polled on the loop, by a machine; tokio's thread beside watches the sockets.
+//! Asks by reqwest: its futures are polled on the loop, by a machine; tokio's thread
+//! beside watches the sockets.
 //!
 //! ```text
 //! cargo run --bin with_reqwest -- http://127.0.0.1:3000/

@@ -1,4 +1,5 @@
-//! Counts, in SQLite by sqlx, how often it was run: the questions are tasks of the runtime beside, whose values come to the machine.
+//! Counts, in SQLite by sqlx, how often it was run: the questions are tasks of the runtime beside,
+//! whose values come to the machine.
 //!
 //! ```text
 //! cargo run --bin with_sqlx -- runs.sqlite
