@@ -88,17 +88,26 @@ fn wrk_meets_no_error_when_it_pipelines() {
     }
 }
 
+/// How often wrk is given its second: one of two programs that share a core may not run in it.
+const SECONDS_MAX: u32 = 30;
+
 /// wrk succeeds whatever it meets; only its report says more.
 fn check_wrk(example: &str, command: &mut Command) {
-    let report = text(&run(command));
-    let (_, after_requests) = report.split_once("connections\n").unwrap_or_default();
-    let answered = after_requests
-        .split_once(" requests in")
-        .and_then(|(before, _)| before.split_ascii_whitespace().last()?.parse::<u64>().ok());
-    assert!(answered.is_some_and(|count| count > 0), "{example}: nothing was answered:\n{report}");
-    for complaint in ["Socket errors", "Non-2xx"] {
-        assert!(!report.contains(complaint), "{example}:\n{report}");
+    for _ in 0..SECONDS_MAX {
+        let report = text(&run(command));
+        for complaint in ["Socket errors", "Non-2xx"] {
+            assert!(!report.contains(complaint), "{example}:\n{report}");
+        }
+        let (_, after_requests) = report.split_once("connections\n").unwrap_or_default();
+        let answered = after_requests
+            .split_once(" requests in")
+            .and_then(|(before, _)| before.split_ascii_whitespace().last()?.parse::<u64>().ok())
+            .unwrap_or_else(|| panic!("{example}: no number of requests:\n{report}"));
+        if answered > 0 {
+            return;
+        }
     }
+    panic!("{example}: nothing was answered");
 }
 
 #[test]
