@@ -102,8 +102,8 @@ impl Check {
     ///
     /// # Panics
     ///
-    /// As for [`check`], when a fault did not strike that [had to](Check::must_strike), and when the
-    /// environment has something else than a number.
+    /// As for [`check`], when a fault did not strike that [had to](Check::must_strike), and when
+    /// the environment has something else than a number.
     #[track_caller]
     pub fn run(&self, scenario: impl Fn(&mut Sim) -> Result<(), BoxError>) -> u64 {
         let mut strikes = Strikes::none();
@@ -133,14 +133,16 @@ impl Check {
             });
             assert!(
                 idle.is_empty(),
-                "in {seeds} seeds no busy client was struck by:{idle}\n{strikes}"
+                "in {seeds} seeds no busy client was struck by:{idle}\n\
+                 these are too few seeds (ROTOR_SIM_SEEDS), or the scenario does not reach it\n\
+                 {strikes}"
             );
         }
         seeds
     }
 
-    /// Of a run that is longer than the test's own: how far it is, by tenths. To the terminal itself,
-    /// since the test harness keeps what is printed to the end, which may be hours away.
+    /// Of a run that is longer than the test's own: how far it is, by tenths. To the terminal
+    /// itself, since the test harness keeps what is printed to the end, which may be hours away.
     fn show_progress(&self, done: u64, seeds: u64) {
         let tenth = seeds.div_ceil(10).max(1);
         if seeds > self.seeds && seeds >= LONG && done > 0 && done.is_multiple_of(tenth) {

@@ -1,7 +1,7 @@
 //! The examples' machines, and some more, on the simulator under all faults; and on the kernel's
 //! sockets beside it.
 //!
-//! `ROTOR_SIM_SEEDS` says under how many seeds each scenario runs (CI: 200); a failure prints the
+//! `ROTOR_SIM_SEEDS` says under how many seeds each scenario runs (CI: 100); a failure prints the
 //! seed, the step, and the command that shows it again. `tests/long/simulation` runs ten thousand.
 
 mod async_handlers;
