@@ -1,5 +1,6 @@
-//! The same machines and the same scripts on the kernel's sockets, through mio and through io_uring,
-//! on a stack in user space and on simulated ones: the transcripts are equal, but for dates.
+//! The same machines and the same scripts on the kernel's sockets, through mio and
+//! through io_uring, on a stack in user space and on simulated ones: the transcripts
+//! are equal, but for dates.
 
 use std::net::SocketAddr;
 use std::time::Duration;

@@ -1,5 +1,5 @@
-//! What hosts stand on: the simulation's own sockets, which carry bytes, or a stack of their own, on a
-//! network that carries packets.
+//! What hosts stand on: the simulation's own sockets, which carry bytes, or a stack of their own,
+//! on a network that carries packets.
 
 use std::io;
 

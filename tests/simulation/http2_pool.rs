@@ -1,7 +1,7 @@
 //! A pool whose connections speak HTTP/2 against a server of ours, under all faults, by prior
-//! knowledge and by the handshake of TLS: what holds on HTTP/1.1 holds here, and both ledgers of the
-//! windows agree: neither side sends beyond what the other allows, none waits for room that it was
-//! given, and where nothing is on its way both know the same.
+//! knowledge and by the handshake of TLS: what holds on HTTP/1.1 holds here, and both ledgers of
+//! the windows agree: neither side sends beyond what the other allows, none waits for room that it
+//! was given, and where nothing is on its way both know the same.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -17,13 +17,12 @@ use rotor::{BoxError, Compose2};
 use rotor_sim::net::SimTcpStream;
 use rotor_sim::{Check, Host, Sim};
 
-use crate::ground::{Bytes, Ground};
 use crate::http_pool::{self, Asks, Demands, Machines, Serves};
 use crate::stage::{self, PORT};
 use crate::tls::identity;
 
-/// On a network that passes 64 octets in a fifth of a second, an acknowledgement may wait for so long
-/// behind the pages of others.
+/// On a network that passes 64 octets in a fifth of a second, an acknowledgement may wait for so
+/// long behind the pages of others.
 const SLOW: Duration = Duration::from_secs(100);
 
 /// Requests that are held while the windows of both sides are compared.
@@ -45,8 +44,8 @@ fn configs(
         .connection_window(WINDOW)
         .streams_max(7)
         .settings_timeout(SLOW);
-    // The preface stands in one record of TLS with what was written behind it, of up to 16 KiB, and is
-    // not seen before that is whole.
+    // The preface stands in one record of TLS with what was written behind it, of up to 16 KiB, and
+    // is not seen before that is whole.
     let limits = http_pool::limits().head_timeout(SLOW);
     let counters = Arc::new(server::Counters::default());
     let counted = counters.clone();
@@ -73,8 +72,8 @@ fn check(client: &client::Counters, server: &server::Counters) -> Result<(), Box
     Ok(())
 }
 
-/// Where nothing is on its way, what one side may send is what the other lets in, on connections and on
-/// streams, of which some are open: their bodies are held.
+/// Where nothing is on its way, what one side may send is what the other lets in, on connections
+/// and on streams, of which some are open: their bodies are held.
 fn ledgers_agree<S: Asks, L: Listener>(
     sim: &mut Sim,
     clients: Host<Machines<S>>,
@@ -108,7 +107,7 @@ fn plain(sim: &mut Sim) -> Result<(), BoxError> {
     let counters = (client.counters(), served);
     let server = http_pool::serving_with(sim, &ledger, config, |listener| listener)?;
     let address = SocketAddr::new(sim.address(server), PORT);
-    let demands = Demands { repeats_max: 1, connections: 3, client, ground: Bytes::backend };
+    let demands = Demands::new(client);
     let heal = |sim: &mut Sim| stage::heal(sim, server);
     let look = |sim: &mut Sim, clients| ledgers_agree(sim, clients, server, address);
     let both = [address, address];
@@ -129,7 +128,7 @@ fn over_tls(sim: &mut Sim) -> Result<(), BoxError> {
     let server = http_pool::serving_with(sim, &ledger, config, over)?;
     let address = SocketAddr::new(sim.address(server), PORT);
     let target = tls_client.to(address, "server")?;
-    let demands = Demands { repeats_max: 1, connections: 3, client, ground: Bytes::backend };
+    let demands = Demands::new(client);
     let heal = |sim: &mut Sim| stage::heal(sim, server);
     let look = |sim: &mut Sim, clients| ledgers_agree(sim, clients, server, target.clone());
     let both = [target.clone(), target.clone()];

@@ -344,13 +344,21 @@ pub(crate) struct Demands {
     pub(crate) ground: fn(&Boot) -> io::Result<SimBackend>,
 }
 
+impl Demands {
+    /// Over three connections on the simulation's own sockets, with nobody between who repeats more.
+    pub(crate) fn new(client: ClientConfig) -> Demands {
+        Demands { repeats_max: 1, connections: 3, client, ground: Bytes::backend }
+    }
+}
+
 /// How is asked as a rule.
 pub(crate) fn client() -> ClientConfig {
     let stream = StreamConfig::new().handshake_timeout(Duration::from_secs(60));
     ClientConfig::new().stream(&stream).limits(limits())
 }
 
-/// Looks at both sides when all was answered and all is well; it may [hold](hold) some requests first.
+/// Looks at both sides when all was answered and all is well; it may
+/// [hold](hold) some requests first.
 pub(crate) type Look<'a, S> = &'a dyn Fn(&mut Sim, Host<Machines<S>>) -> Result<(), BoxError>;
 
 /// Asks for what is held.
@@ -424,7 +432,7 @@ pub(crate) fn scenario<G: Ground>(sim: &mut Sim) -> Result<(), BoxError> {
     let ledger = Ledger::default();
     let server = serving_on::<G>(sim, &ledger)?;
     let address = SocketAddr::new(sim.address(server), PORT);
-    let demands = Demands { repeats_max: 1, connections: 3, client: client(), ground: G::backend };
+    let demands = Demands { ground: G::backend, ..Demands::new(client()) };
     ask::<StreamOf<G>>(sim, address, &ledger, &demands, |sim| stage::heal(sim, server))
 }
 

@@ -10,7 +10,6 @@ use rotor::proxy_protocol::{
 use rotor_sim::net::SimTcpStream;
 use rotor_sim::{Check, Sim};
 
-use crate::ground::{Bytes, Ground};
 use crate::http_pool::{self, Demands, Ledger};
 use crate::stage::{self, PORT};
 
@@ -25,12 +24,7 @@ fn scenario(sim: &mut Sim) -> Result<(), BoxError> {
     let header = ProxyHeader::proxied(Version::V2, source, destination);
     let first = ProxyTarget::new(address, header.with_checksum()?);
     let second = ProxyTarget::new(address, ProxyHeader::proxied(Version::V1, source, destination));
-    let demands = Demands {
-        repeats_max: 1,
-        connections: 3,
-        client: http_pool::client(),
-        ground: Bytes::backend,
-    };
+    let demands = Demands::new(http_pool::client());
     let heal = |sim: &mut Sim| stage::heal(sim, server);
     http_pool::ask_both::<ProxyStream<SimTcpStream>>(
         sim,

@@ -29,7 +29,6 @@ use rotor_sim::{Fault, Host, Script, Sim, TranscriptHandle};
 use self::back::Back;
 use self::machine::{Front, Upstream};
 use self::warnings::Warnings;
-use crate::ground::{Bytes, Ground};
 use crate::http_pool::{self, Demands, Ledger, limits};
 use crate::stage::{self, Clients, PORT};
 
@@ -103,12 +102,8 @@ fn each_request_has_one_outcome_its_own_also_through_the_proxy_and_no_post_is_se
         let config = PoolConfig::new().connections_per_origin_max(4).waiting_per_origin_max(100);
         let proxy = passing_on(sim, upstream, clients, config)?;
         let address = SocketAddr::new(sim.address(proxy), PORT);
-        let demands = Demands {
-            repeats_max: REPEATS_MAX,
-            connections,
-            client: http_pool::client(),
-            ground: Bytes::backend,
-        };
+        let demands =
+            Demands { repeats_max: REPEATS_MAX, connections, ..Demands::new(http_pool::client()) };
         http_pool::ask::<SimTcpStream>(sim, address, &ledger, &demands, |sim| {
             stage::heal(sim, server)?;
             stage::heal(sim, proxy)

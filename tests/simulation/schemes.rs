@@ -1,5 +1,6 @@
-//! One pool for servers with TLS and without, under all faults: what is asked with TLS is never asked
-//! without, nor the other way round, and the connections that are made again are made by tickets.
+//! One pool for servers with TLS and without, under all faults: what is asked with TLS
+//! is never asked without, nor the other way round, and the connections that are made
+//! again are made by tickets.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -13,7 +14,6 @@ use rotor::{BoxError, Loop, Response};
 use rotor_sim::net::{SimTcpListener, SimTcpStream};
 use rotor_sim::{Check, Host, Sim};
 
-use crate::ground::{Bytes, Ground};
 use crate::http_pool::{self, Demands, Ledger, Serves, limits};
 use crate::stage::{self, PORT};
 use crate::tls::identity;
@@ -62,12 +62,7 @@ fn scenario(sim: &mut Sim, resumed: &AtomicU64) -> Result<(), BoxError> {
     let server = serving(sim, &tls, &secure, &clear)?;
     let at = |port| SocketAddr::new(sim.address(server), port);
     let servers = [Either::A(client.to(at(PORT), "server")?), Either::B(at(CLEAR_PORT))];
-    let demands = Demands {
-        repeats_max: 1,
-        connections: 3,
-        client: http_pool::client(),
-        ground: Bytes::backend,
-    };
+    let demands = Demands::new(http_pool::client());
     let heal = |sim: &mut Sim| stage::heal(sim, server);
     http_pool::ask_both::<MaybeTls<SimTcpStream>>(
         sim,

@@ -15,7 +15,6 @@ use rotor::tls::{
 use rotor_sim::net::SimTcpStream;
 use rotor_sim::{Check, Sim};
 
-use crate::ground::{Bytes, Ground};
 use crate::http_pool::{self, Demands, Ledger};
 use crate::stage::{self, PORT};
 
@@ -43,12 +42,7 @@ fn scenario(sim: &mut Sim) -> Result<(), BoxError> {
     let server = http_pool::serving_over(sim, &ledger, move |listener| tls.over(listener))?;
     let address = SocketAddr::new(sim.address(server), PORT);
     let target = client.to(address, "server")?;
-    let demands = Demands {
-        repeats_max: 1,
-        connections: 3,
-        client: http_pool::client(),
-        ground: Bytes::backend,
-    };
+    let demands = Demands::new(http_pool::client());
     let heal = |sim: &mut Sim| stage::heal(sim, server);
     http_pool::ask::<TlsStream<SimTcpStream>>(sim, target, &ledger, &demands, heal)?;
     // A fault of the network may break a record no more than it may a request.

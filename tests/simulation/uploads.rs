@@ -1,5 +1,5 @@
-//! Large bodies that are collected in memory, many at a time: how much of them one turn reads, which
-//! is how long a small request beside them waits, and how much is held of them.
+//! Large bodies that are collected in memory, many at a time: how much of them one turn reads,
+//! which is how long a small request beside them waits, and how much is held of them.
 
 use std::cell::Cell;
 use std::net::SocketAddr;
@@ -124,7 +124,8 @@ fn a_turn_reads_no_more_of_bodies_that_are_collected_than_their_budget() {
     });
 }
 
-/// The price of a larger budget, and what it buys: all bodies have come when the server first looks.
+/// The price of a larger budget, and what it buys: all bodies have come when the server first
+/// looks.
 #[test]
 fn a_larger_budget_makes_longer_turns_in_which_less_is_held() {
     let run = |budget: usize| {

@@ -232,8 +232,9 @@ const SLOW: Duration = Duration::from_secs(100);
 
 /// Over HTTP/1.1, or on streams of HTTP/2.
 pub(crate) fn converse<G: Ground>(sim: &mut Sim, http2: bool) -> Result<(), BoxError> {
-    // A connection of HTTP/2 goes on with what was said on streams that were given up, 64 KiB of it, ahead of
-    // what is said now: who gives up as soon as on a connection of its own says nothing else any more.
+    // A connection of HTTP/2 goes on with what was said on streams that were given up, 64 KiB
+    // of it, ahead of what is said now: who gives up as soon as on a connection of its own
+    // says nothing else any more.
     let patience = if http2 { 3 * SLOW } else { Duration::from_secs(20) };
     let server = sim.host("server", move |boot| {
         let mut creator: Loop<HttpAccept<Site<()>, ListenerOf<G>>, _> = G::new_loop(boot)?;

@@ -98,7 +98,8 @@ rotor_compose! {
     }
 }
 
-/// What became of two: what was said, how many connections there were, and how many of them spoke HTTP/2.
+/// What became of two: what was said, how many connections there were, and how
+/// many of them spoke HTTP/2.
 fn outcome(
     sim: &mut Sim,
     connect_protocol: bool,
