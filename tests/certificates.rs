@@ -1,4 +1,5 @@
-//! Certificates in files, of an issuer whom nobody knows: made when a test begins, gone when it ends.
+//! Certificates in files, of an issuer whom nobody knows: made when a test
+//! begins, gone when it ends.
 
 use std::fs;
 use std::path::PathBuf;

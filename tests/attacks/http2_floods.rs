@@ -1,9 +1,9 @@
 //! The floods that HTTP/2 is known for, each beside an honest client of the same server.
 //!
 //! The attacker sends 16 KiB of it at a time and reads nothing; after each the honest client asks
-//! for something. He must be ended with the right code before he has sent 2 MiB, his connection must
-//! never hold as much, and she must have her answer within three turns of the loop, each of which
-//! gives him no more than a read's budget.
+//! for something. He must be ended with the right code before he has sent 2 MiB, his connection
+//! must never hold as much, and she must have her answer within three turns of the loop, each of
+//! which gives him no more than a read's budget.
 
 use std::time::Duration;
 

@@ -280,8 +280,8 @@ fn the_upstream_is_told_who_the_client_is_before_all_else() {
     }
 }
 
-/// The one who takes TLS off has a listener that knows no header, so it is looked for here: it comes
-/// before the first record.
+/// The one who takes TLS off has a listener that knows no header, so it is looked for here: it
+/// comes before the first record.
 #[test]
 fn the_header_comes_before_tls() {
     let ours = Certificates::for_names(&["localhost"]);

@@ -108,8 +108,8 @@ fn every_refusal_has_its_status_and_says_why_in_json() {
     let (head, _) = ask(&server, "OPTIONS /notes/1", "", "");
     assert!(head.starts_with("HTTP/1.1 204 "), "{head}");
     assert_eq!(field(&head, "Allow"), Some("DELETE, GET, HEAD, OPTIONS"));
-    // Beyond the limit of the connection, which refuses by its own page. Announced only: who goes on
-    // sending is reset.
+    // Beyond the limit of the connection, which refuses by its own page. Announced only: who
+    // goes on sending is reset.
     let announced = "POST /notes HTTP/1.1\r\nHost: a\r\nContent-Length: 2097152\r\n\r\n\"x";
     assert_eq!(&exchange(&server, announced)[9..12], "413");
 }

@@ -40,8 +40,8 @@ fn converse(mut client: TcpStream, heads: &Sender<String>, answer: &dyn Fn(&mut 
     }
 }
 
-/// An address where nobody listens as long as this process lives: its port is that of a socket that is
-/// connected elsewhere.
+/// An address where nobody listens as long as this process lives: its port is that of a socket
+/// that is connected elsewhere.
 pub(crate) fn nobody() -> SocketAddr {
     let elsewhere = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let taken = elsewhere.local_addr().and_then(TcpStream::connect).expect("it listens");

@@ -57,7 +57,8 @@ fn in_namespace(functions: &str) -> Option<String> {
     shell.args(["-k", "5", "120", "unshare", "-n", "bash", "-c", &script, "bash"]);
     let output = shell.arg(example.get_program()).output().expect("it runs");
     let text = text_of(&output);
-    // EPERM, ENOSYS: a container may refuse `pidfd_getfd` that lets us have devices, and an old kernel has none.
+    // EPERM, ENOSYS: a container may refuse `pidfd_getfd` that lets us have devices,
+    // and an old kernel has none.
     let first = text.lines().next().unwrap_or_default();
     if first.starts_with("error: ")
         && ["(os error 1)", "(os error 38)"].iter().any(|code| first.ends_with(code))

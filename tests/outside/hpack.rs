@@ -1,8 +1,8 @@
 //! HPACK as fifteen encoders of other people write it: the stories of http2jp's `hpack-test-case`.
 //!
-//! `ROTOR_HPACK_CASES` names a clone of it; `tests/long/hpack-vectors` fetches one. The formats of the
-//! stories are said in its README: blocks of one connection one after the other, in hexadecimal, and
-//! the fields that are in each.
+//! `ROTOR_HPACK_CASES` names a clone of it; `tests/long/hpack-vectors` fetches one. The formats of
+//! the stories are said in its README: blocks of one connection one after the other, in
+//! hexadecimal, and the fields that are in each.
 
 use std::env;
 use std::fs;

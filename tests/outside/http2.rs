@@ -27,8 +27,8 @@ fn curl_gets_pages_and_sends_bodies_over_http2() {
     assert_eq!(output.stdout, body.as_bytes());
     let output = curl(&["-i", "-X", "DELETE", &url(&server, "/")]);
     assert!(text(&output).starts_with("HTTP/2 405"), "{}", text(&output));
-    // Not two by one connection: with prior knowledge, curl 7.88 fails at its second request, to every
-    // server.
+    // Not two by one connection: with prior knowledge, curl 7.88 fails at its second
+    // request, to every server.
 }
 
 #[test]

@@ -1,5 +1,5 @@
-//! Our clients of HTTP/2 against servers that others wrote, nginx and nghttpd; straight, and through
-//! `reverse_proxy` from either version to either.
+//! Our clients of HTTP/2 against servers that others wrote, nginx and nghttpd; straight, and
+//! through `reverse_proxy` from either version to either.
 #![expect(clippy::disallowed_methods, reason = "a test that waits for the port of another program")]
 
 use std::net::{TcpListener, TcpStream};

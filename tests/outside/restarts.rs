@@ -1,4 +1,5 @@
-//! A server that is started anew under load: no request fails. `tests/long/restarts` does the work, and more of it.
+//! A server that is started anew under load: no request fails. `tests/long/restarts` does
+//! the work, and more of it.
 
 use std::path::Path;
 use std::process::Command;
