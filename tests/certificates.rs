@@ -1,29 +1,25 @@
 //! Certificates in files, of an issuer whom nobody knows: made when a test
 //! begins, gone when it ends.
 
-use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
+use rotor_test_kit::Directory;
 
 /// A directory with the certificate of an issuer, and one for some names with its key.
 pub(crate) struct Certificates {
-    directory: PathBuf,
+    directory: Directory,
 }
 
 #[allow(dead_code, reason = "some suites have clients alone")]
 impl Certificates {
     /// For these names, or addresses.
     pub(crate) fn for_names(names: &[&str]) -> Certificates {
-        static NUMBER: AtomicU32 = AtomicU32::new(0);
-        let number = NUMBER.fetch_add(1, Relaxed);
-        let name = format!("rotor-certificates-{}-{number}", std::process::id());
-        let directory = std::env::temp_dir().join(&name);
-        fs::create_dir_all(&directory).expect("a directory");
+        let directory = Directory::create();
         let mut params = CertificateParams::new(Vec::new()).expect("no names");
         // No two have the same.
+        let name = directory.display().to_string();
         params.distinguished_name.push(rcgen::DnType::CommonName, name);
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         let key = KeyPair::generate().expect("there is randomness");
@@ -38,7 +34,7 @@ impl Certificates {
             ("site.key", key.serialize_pem()),
         ];
         for (name, pem) in files {
-            fs::write(directory.join(name), pem).expect("a file");
+            directory.file(name, pem);
         }
         Certificates { directory }
     }
@@ -57,11 +53,5 @@ impl Certificates {
     pub(crate) fn trusted_by(&self, mut client: Command) -> Command {
         client.env("SSL_CERT_FILE", self.path("issuer.crt")).env_remove("SSL_CERT_DIR");
         client
-    }
-}
-
-impl Drop for Certificates {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.directory);
     }
 }

@@ -18,23 +18,21 @@ use std::net::TcpStream;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::Duration;
 
 use rotor_bench::program::find;
 use rotor_bench::server::Server;
+use rotor_test_kit::Directory;
 
 /// Far more than anything here takes.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A directory of its own that is removed at the end: `root` is served, `secret` lies beside it.
-struct Tree(PathBuf);
+struct Tree(Directory);
 
 impl Tree {
     fn new() -> Tree {
-        static NUMBER: AtomicU32 = AtomicU32::new(0);
-        let name = format!("rotor-static-{}-{}", std::process::id(), NUMBER.fetch_add(1, Relaxed));
-        let tree = Tree(env::temp_dir().join(name));
+        let tree = Tree(Directory::create());
         fs::create_dir_all(tree.root().join("docs")).expect("a directory");
         for (name, content) in [
             ("secret", "secret"),
@@ -54,12 +52,6 @@ impl Tree {
 
     fn root(&self) -> PathBuf {
         self.0.join("root")
-    }
-}
-
-impl Drop for Tree {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
     }
 }
 

@@ -146,8 +146,7 @@ mod tests {
 
     #[test]
     fn where_files_cannot_be_unnamed_they_lose_their_name_at_once() {
-        let path = std::env::temp_dir().join(format!("rotor-body-disk-{}", std::process::id()));
-        std::fs::create_dir_all(&path).expect("it can be made");
+        let path = rotor_test_kit::Directory::create();
         let directory = File::open(&path).expect("it is there");
         let mode = Mode::RUSR | Mode::WUSR;
         let (mut file, name) = create_named(directory.as_fd(), mode).expect("it can be made");
@@ -161,7 +160,6 @@ mod tests {
         let mut text = String::new();
         file.read_to_string(&mut text).expect("it is open");
         assert_eq!(text, "still there");
-        std::fs::remove_dir(&path).expect("it is empty");
     }
 
     #[test]

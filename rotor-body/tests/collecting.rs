@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::Relaxed;
@@ -12,18 +12,14 @@ use rotor_body::{
 };
 use rotor_core::{Config, Infallible, Loop, Machine, OffloadPool, Response, Scope};
 use rotor_stream::{Block, BytesHeld};
+use rotor_test_kit::Directory;
 
 /// A directory of its own, which must be empty in the end.
-struct Place(PathBuf);
+struct Place(Directory);
 
 impl Place {
     fn new() -> Place {
-        static NUMBER: AtomicU32 = AtomicU32::new(0);
-        let number = NUMBER.fetch_add(1, Relaxed);
-        let name = format!("rotor-body-{}-{number}", std::process::id());
-        let path = std::env::temp_dir().join(name);
-        fs::create_dir_all(&path).expect("it can be made");
-        Place(path)
+        Place(Directory::create())
     }
 
     fn names(&self) -> Vec<String> {
@@ -39,12 +35,6 @@ impl std::ops::Deref for Place {
     type Target = Path;
     fn deref(&self) -> &Path {
         &self.0
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
     }
 }
 

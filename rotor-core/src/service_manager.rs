@@ -279,10 +279,10 @@ impl fmt::Debug for Attendance {
 
 #[cfg(test)]
 mod tests {
+    use rotor_test_kit::Directory;
+
     use super::*;
     use crate::{Config, Infallible, Loop, LoopInstance, Machine};
-    use std::sync::atomic::AtomicU32;
-    use std::sync::atomic::Ordering::Relaxed;
 
     struct Idle;
 
@@ -302,13 +302,12 @@ mod tests {
 
     impl Test {
         fn new(watchdog: Option<Duration>) -> Test {
-            static NUMBER: AtomicU32 = AtomicU32::new(0);
-            let number = NUMBER.fetch_add(1, Relaxed);
-            let path = env::temp_dir().join(format!("rotor-notify-{}-{number}", process::id()));
+            let directory = Directory::create();
+            let path = directory.join("notify");
             let hears = UnixDatagram::bind(&path).expect("the path is free");
             hears.set_nonblocking(true).expect("it can");
             let manager = ServiceManager::at(&path).expect("it listens").watchdog(watchdog);
-            std::fs::remove_file(&path).expect("it is there");
+            drop(directory);
             let mut instance =
                 Loop::new(&Config::new()).expect("there are descriptors").instantiate(());
             let pulses = Pulses::new();

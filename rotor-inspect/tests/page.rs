@@ -5,6 +5,7 @@
     reason = "the other end is a plain client, outside of any loop"
 )]
 
+use std::fs;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::os::unix::fs::PermissionsExt;
@@ -12,7 +13,6 @@ use std::os::unix::net::UnixStream;
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::Duration;
-use std::{env, fs, process};
 
 use rotor_core::net::{ListenOptions, Listener, TcpListener};
 use rotor_core::{Config, Loop, LoopHandle, LoopInstance, Response};
@@ -21,6 +21,7 @@ use rotor_http::server::{
     self, Head, HttpAccept, HttpSeed, Next, NoUpgrade, Scope, Server, ServerConfig,
 };
 use rotor_inspect::{Failures, InspectError, Inspecting, Inspector};
+use rotor_test_kit::Directory;
 
 /// Answers; `/wait` never does, `/block` holds up the loop until it is let go.
 struct App;
@@ -245,7 +246,8 @@ fn a_loop_that_is_held_up_is_shown_as_blocked() {
 
 #[test]
 fn a_unix_socket_is_for_its_user_alone() {
-    let path = env::temp_dir().join(format!("rotor-inspect-{}", process::id()));
+    let directory = Directory::create();
+    let path = directory.join("socket");
     let at = path.clone();
     let bed = Bed::new(move |instance| {
         Inspector::new().watch("main", instance).start_unix(at).expect("it starts")
@@ -264,8 +266,7 @@ fn a_unix_socket_is_for_its_user_alone() {
 
 #[test]
 fn a_link_at_the_path_is_neither_followed_nor_removed() {
-    let directory = env::temp_dir().join(format!("rotor-inspect-link-{}", process::id()));
-    fs::create_dir_all(&directory).expect("a directory");
+    let directory = Directory::create();
     let (link, target) = (directory.join("link"), directory.join("target"));
     std::os::unix::fs::symlink(&target, &link).expect("it is made");
     let refused = Inspector::new().start_unix(&link);
@@ -278,7 +279,6 @@ fn a_link_at_the_path_is_neither_followed_nor_removed() {
     fs::write(&path, "another's").expect("there is room");
     inspecting.stop();
     assert_eq!(fs::read_to_string(&path).expect("it is there"), "another's");
-    fs::remove_dir_all(&directory).expect("it was made here");
 }
 
 #[test]

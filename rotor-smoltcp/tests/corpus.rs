@@ -1,17 +1,17 @@
 //! Runs the body of the fuzz target on its saved corpus, and packets of every kind of nonsense on a
-//! host that goes on to serve.
+//! host that goes on to serve. Without a fuzzer.
 #![forbid(unsafe_code)]
 
 mod fuzz_bodies;
-#[path = "../../fuzz/replay.rs"]
-mod replay;
 
 use fuzz_bodies::TARGETS;
-use replay::replay;
+use rotor_test_kit::saved_inputs;
 
 #[test]
 fn the_saved_corpus_passes() {
-    replay(&TARGETS, |body, input| body(input));
+    for (name, body) in TARGETS {
+        saved_inputs(name).for_each(|input| body(&input));
+    }
 }
 
 /// What fuzzing does for hours, for a moment: any bytes, from seeds.

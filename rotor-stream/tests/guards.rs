@@ -10,6 +10,7 @@ use std::time::Duration;
 use probe::{Event, Log, Probe, echo_lines, probe, probe_with, seed};
 use rotor_stream::testing::{Peer, Scripted, ScriptedSocket, TestLoop, pair};
 use rotor_stream::{Intent, Stream, StreamConfig};
+use rotor_test_kit::Directory;
 
 fn assert_no_progress(failures: &[String], waits_for: &str) {
     assert_eq!(failures.len(), 1, "{failures:?}");
@@ -198,10 +199,8 @@ fn a_peer_that_takes_for_ever_leaves_the_others_their_turn() {
 
 #[test]
 fn the_budget_of_writing_holds_for_every_kind_of_output_also_after_the_end_of_the_protocol() {
-    let path = std::env::temp_dir().join(format!("rotor-budget-{}", std::process::id()));
-    std::fs::write(&path, [b'f'; 1_000]).expect("a file");
-    let file = Arc::new(File::open(&path).expect("the same file"));
-    std::fs::remove_file(&path).expect("still there");
+    let file = File::open(Directory::create().file("content", [b'f'; 1_000]));
+    let file = Arc::new(file.expect("the same file"));
     for (kind, is_done) in
         ["bytes", "block", "file"].into_iter().flat_map(|kind| [(kind, false), (kind, true)])
     {

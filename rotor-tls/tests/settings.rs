@@ -3,50 +3,23 @@
 mod kit;
 
 use std::fs;
-use std::path::PathBuf;
-use std::sync::atomic::{AtomicU32, Ordering};
 
 use kit::{Issuer, Log, RawClient, Test, serve, shaken};
 use rotor_core::with_causes;
+use rotor_test_kit::Directory;
 use rotor_tls::{
     Identity, Offload, Roots, TicketKeys, Tickets, TlsConfigError, TlsServer, TlsServerConfig,
 };
 use rustls::HandshakeKind;
 
-/// A directory for the files of one test.
-struct Directory(PathBuf);
-
-impl Directory {
-    fn new() -> Directory {
-        static NUMBER: AtomicU32 = AtomicU32::new(0);
-        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let name = format!("rotor-tls-{}-{number}", std::process::id());
-        let path = std::env::temp_dir().join(name);
-        fs::create_dir(&path).expect("it is not there yet");
-        Directory(path)
-    }
-
-    fn file(&self, name: &str, content: &str) -> PathBuf {
-        let path = self.0.join(name);
-        fs::write(&path, content).expect("there is room");
-        path
-    }
-}
-
-impl Drop for Directory {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
-
 #[test]
 fn what_is_wrong_with_files_is_said_with_the_file_and_what_to_do() {
-    let directory = Directory::new();
+    let directory = Directory::create();
     let issuer = Issuer::new();
     let (chain, key) = issuer.pem_for(&["localhost"]);
     let (_, other_key) = issuer.pem_for(&["localhost"]);
     let damaged = chain.replacen("MII", "M*I", 1);
-    let missing = directory.0.join("missing.pem");
+    let missing = directory.join("missing.pem");
     let empty = directory.file("empty.pem", "");
     let encrypted =
         "-----BEGIN ENCRYPTED PRIVATE KEY-----\nAAAA\n-----END ENCRYPTED PRIVATE KEY-----\n";
@@ -191,11 +164,11 @@ fn tickets_are_good_wherever_their_key_is_and_as_long() {
 #[test]
 fn a_staple_is_shown_to_those_who_ask() {
     let issuer = Issuer::new();
-    let directory = Directory::new();
+    let directory = Directory::create();
     let path = directory.file("site.ocsp", "what the issuer says");
     let identity = issuer.identity(&["localhost"]);
     let stapled = identity.clone().with_ocsp_file(&path).expect("it is there");
-    assert!(identity.with_ocsp_file(directory.0.join("none")).is_err());
+    assert!(identity.with_ocsp_file(directory.join("none")).is_err());
     let server = TlsServer::new(TlsServerConfig::new(stapled)).expect("it is right");
     let mut test = Test::new(Log::new());
     let (config, staples) = kit::collecting_staples();

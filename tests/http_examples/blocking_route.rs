@@ -4,13 +4,14 @@ use std::fs;
 use std::io::Write;
 use std::process::Command;
 
+use rotor_test_kit::Directory;
+
 use crate::client::{ask, command, connect, read_until, start_command};
 
 #[test]
 fn while_one_request_waits_for_a_file_others_are_answered() {
-    let pipe = std::env::temp_dir().join(format!("rotor-blocking_route-{}", std::process::id()));
-    // Of an earlier process of this number, which was killed.
-    let _there_is_none = std::fs::remove_file(&pipe);
+    let directory = Directory::create();
+    let pipe = directory.join("pipe");
     let made = Command::new("mkfifo").arg(&pipe).status().expect("the system has mkfifo");
     assert!(made.success());
     let mut server = command("blocking_route");
@@ -31,7 +32,6 @@ fn while_one_request_waits_for_a_file_others_are_answered() {
     }
     fs::write(&pipe, "hello").expect("somebody reads");
     let answer = read_until(&mut waits, |got| got.ends_with(b"hello"));
-    fs::remove_file(&pipe).expect("it is there");
     assert!(answer.starts_with(b"HTTP/1.1 200 "));
     let (head, _) = ask(&server, "GET /nothing", "", "");
     assert!(head.starts_with("HTTP/1.1 404 "), "{head}");

@@ -6,6 +6,8 @@ use std::net::{SocketAddr, TcpListener};
 use std::process::Output;
 use std::thread;
 
+use rotor_test_kit::Directory;
+
 use crate::client::{again, command, start, start_command};
 
 fn run(example: &str, arguments: &[&str]) -> Output {
@@ -59,11 +61,11 @@ fn a_host_is_found_by_its_name() {
 fn a_large_body_goes_to_a_file_and_progress_is_shown() {
     const COUNT: u64 = 100 << 20;
     let server = start("streaming");
-    let file = std::env::temp_dir().join(format!("rotor-http_get-{}", std::process::id()));
+    let directory = Directory::create();
+    let file = directory.join("big");
     let name = file.to_str().expect("a name in ASCII");
     let output = run("http_get", &[&format!("http://{}/big?{COUNT}", server.address()), name]);
     let written = fs::metadata(&file).map(|metadata| metadata.len());
-    fs::remove_file(&file).expect("it was written");
     assert!(output.status.success(), "{}", text(&output.stderr));
     assert_eq!(written.expect("it was written"), COUNT);
     assert_eq!(text(&output.stdout), format!("200 OK, {COUNT} octets\n"));
@@ -108,7 +110,7 @@ fn what_goes_wrong_is_said_and_ends_with_a_code() {
 
 #[test]
 fn a_site_is_crawled_once_and_broken_links_are_shown() {
-    let site = std::env::temp_dir().join(format!("rotor-crawler-{}", std::process::id()));
+    let site = Directory::create();
     fs::create_dir_all(site.join("deep")).expect("a directory");
     let links = |links: &[&str]| -> String {
         links.iter().map(|link| format!("<a href=\"{link}\">x</a>")).collect()
@@ -156,5 +158,4 @@ fn a_site_is_crawled_once_and_broken_links_are_shown() {
             "{summary}"
         );
     }
-    fs::remove_dir_all(&site).expect("it is there");
 }

@@ -3,12 +3,12 @@
 use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpStream;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use rcgen::{CertificateParams, KeyPair};
 use rotor_bench::process;
 use rotor_bench::server::Server;
+use rotor_test_kit::Directory;
 use rustix::process::Signal;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
@@ -19,13 +19,12 @@ use crate::client::{PATIENCE, again, command, connect, exchange, start_command};
 /// The server, with a certificate of ours, in a directory of its own.
 struct Https {
     server: Server,
-    directory: PathBuf,
+    directory: Directory,
 }
 
 impl Https {
-    fn start(name: &str) -> Https {
-        let directory = std::env::temp_dir().join(format!("rotor-{name}-{}", std::process::id()));
-        fs::create_dir_all(&directory).expect("there is room");
+    fn start() -> Https {
+        let directory = Directory::create();
         write_certificate(&directory);
         let mut command = command("https_server");
         command.arg(directory.join("chain.pem")).arg(directory.join("key.pem"));
@@ -46,12 +45,6 @@ impl Https {
         let name = ServerName::try_from("localhost").expect("it is a name");
         let client = ClientConnection::new(Arc::new(config), name).expect("it begins");
         StreamOwned::new(client, connect(&self.server))
-    }
-}
-
-impl Drop for Https {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.directory);
     }
 }
 
@@ -89,7 +82,7 @@ fn ask(client: &mut (impl Read + Write), target: &str) -> String {
 
 #[test]
 fn it_answers_over_tls_and_says_what_was_agreed_on() {
-    let https = Https::start("https-answers");
+    let https = Https::start();
     let mut client = https.connect();
     assert_eq!(ask(&mut client, "/"), "Hello, World!");
     let session = ask(&mut client, "/session");
@@ -99,7 +92,7 @@ fn it_answers_over_tls_and_says_what_was_agreed_on() {
 
 #[test]
 fn http_in_clear_is_told_to_come_back_with_https() {
-    let https = Https::start("https-in-clear");
+    let https = Https::start();
     let answer = exchange(&https.server, "GET / HTTP/1.1\r\nHost: a\r\n\r\n");
     assert!(answer.starts_with("HTTP/1.1 400 Bad Request\r\n"), "{answer}");
     assert!(answer.ends_with("with https:// in front of the address.\n"), "{answer}");
@@ -107,7 +100,7 @@ fn http_in_clear_is_told_to_come_back_with_https() {
 
 #[test]
 fn at_sighup_the_certificate_is_read_again_and_connections_stay() {
-    let https = Https::start("https-reload");
+    let https = Https::start();
     let mut before = https.connect();
     assert_eq!(ask(&mut before, "/"), "Hello, World!");
     write_certificate(&https.directory);

@@ -1,37 +1,16 @@
 //! `rest_service`: JSON over SQLite.
 
-use std::path::PathBuf;
-use std::{env, fs, process};
-
 use rotor_bench::server::Server;
+use rotor_test_kit::Directory;
 use serde_json::{Value, json};
 
 use crate::client::{ask, command, exchange, field, start_command};
 
-/// A directory of its own for a test, which goes with it.
-struct Directory(PathBuf);
-
-impl Directory {
-    fn new(name: &str) -> Directory {
-        let path = env::temp_dir().join(format!("rotor-{name}-{}", process::id()));
-        // An earlier process of this number may have been killed, and its notes be there.
-        let _there_is_none = fs::remove_dir_all(&path);
-        fs::create_dir_all(&path).expect("a directory");
-        Directory(path)
-    }
-
-    /// The address is the last argument, so the file is where the program runs.
-    fn start(&self) -> Server {
-        let mut command = command("rest_service");
-        command.current_dir(&self.0);
-        start_command(command)
-    }
-}
-
-impl Drop for Directory {
-    fn drop(&mut self) {
-        let _best_effort = fs::remove_dir_all(&self.0);
-    }
+/// The address is the last argument, so the file is where the program runs.
+fn start_in(directory: &Directory) -> Server {
+    let mut command = command("rest_service");
+    command.current_dir(directory);
+    start_command(command)
 }
 
 /// Status, body and head of an answer, which is JSON or nothing.
@@ -46,8 +25,8 @@ fn send(server: &Server, start: &str, body: &str) -> (String, Value, String) {
 
 #[test]
 fn notes_are_kept_and_outlive_the_program() {
-    let directory = Directory::new("notes");
-    let server = directory.start();
+    let directory = Directory::create();
+    let server = start_in(&directory);
     assert_eq!(send(&server, "GET /notes", "").1, json!([]));
     let (status, note, head) = send(&server, "POST /notes", r#"{"text": "water \"the\" plants"}"#);
     assert_eq!((status.as_str(), field(&head, "Location")), ("201", Some("/notes/1")));
@@ -58,15 +37,15 @@ fn notes_are_kept_and_outlive_the_program() {
     assert_eq!(send(&server, "DELETE /notes/1", "").0, "204");
     assert_eq!(send(&server, "DELETE /notes/1", "").0, "404");
     drop(server);
-    let server = directory.start();
+    let server = start_in(&directory);
     assert_eq!(send(&server, "GET /notes", "").1, json!([{ "id": 2, "text": "sleep" }]));
 }
 
 #[test]
 fn a_delay_and_files_stand_beside_the_notes() {
-    let directory = Directory::new("beside");
-    fs::write(directory.0.join("page.html"), "<p>a page\n").expect("a file");
-    let server = directory.start();
+    let directory = Directory::create();
+    directory.file("page.html", "<p>a page\n");
+    let server = start_in(&directory);
     let (head, body) = ask(&server, "GET /static/page.html", "", "");
     assert!(head.starts_with("HTTP/1.1 200 ") && body == "<p>a page\n", "{head}");
     for start in ["GET /static/none", "GET /static/../notes.sqlite", "GET /page.html"] {
@@ -78,8 +57,8 @@ fn a_delay_and_files_stand_beside_the_notes() {
 
 #[test]
 fn every_refusal_has_its_status_and_says_why_in_json() {
-    let directory = Directory::new("refusals");
-    let server = directory.start();
+    let directory = Directory::create();
+    let server = start_in(&directory);
     let deep = "[".repeat(1_000);
     let long = "x".repeat(20_000);
     for (start, body, status) in [

@@ -5,16 +5,16 @@ use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
 use rotor_bench::server::Server;
+use rotor_test_kit::Directory;
 
 use crate::client::{ask, command, connect, read_until, start_command};
 
 /// A directory of its own, in which a server runs.
-struct Place(PathBuf);
+struct Place(Directory);
 
 impl Place {
-    fn start(name: &str) -> (Place, Server) {
-        let path = std::env::temp_dir().join(format!("rotor-{name}-{}", std::process::id()));
-        fs::create_dir_all(&path).expect("it can be made");
+    fn start() -> (Place, Server) {
+        let path = Directory::create();
         let mut command = command("upload_to_disk");
         command.current_dir(&path);
         (Place(path), start_command(command))
@@ -37,15 +37,9 @@ fn names(path: &Path) -> Vec<String> {
     names
 }
 
-impl Drop for Place {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
-
 #[test]
 fn what_is_uploaded_is_a_file_of_its_name_however_long_and_framed_it_is() {
-    let (place, server) = Place::start("upload-to-disk");
+    let (place, server) = Place::start();
     let body: Vec<u8> = (0..3_000_000_u32).map(|at| (at * 7 % 251) as u8).collect();
     let mut client = connect(&server);
     for length in [0, 1, 65_536, 65_537, body.len()] {
@@ -76,7 +70,7 @@ fn what_is_uploaded_is_a_file_of_its_name_however_long_and_framed_it_is() {
 
 #[test]
 fn whoever_goes_away_leaves_nothing_and_others_are_served() {
-    let (place, server) = Place::start("upload-to-disk-away");
+    let (place, server) = Place::start();
     for sent in [0, 1_000, 1_000_000] {
         let mut client = connect(&server);
         write!(client, "PUT /gone HTTP/1.1\r\nHost: a\r\nContent-Length: 2000000\r\n\r\n")
@@ -94,7 +88,7 @@ fn whoever_goes_away_leaves_nothing_and_others_are_served() {
 
 #[test]
 fn what_is_no_name_or_no_upload_is_refused() {
-    let (place, server) = Place::start("upload-to-disk-names");
+    let (place, server) = Place::start();
     for path in ["/", "/.hidden", "/a/b", "/..", "/%2e%2e", "/-rf", "/a%00b", "/a~"] {
         let (head, _) = ask(&server, &format!("PUT {path}"), "", "x");
         assert!(head.starts_with("HTTP/1.1 400 "), "{path}: {head}");

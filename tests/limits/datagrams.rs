@@ -7,9 +7,9 @@ use std::os::unix::net as unix;
 
 use rotor::net::{self, DatagramSocket, UnixDatagram};
 use rotor::{Config, Loop, LoopInstance, Response};
+use rotor_test_kit::Directory;
 
 use crate::driving::{PATIENCE, come_to_rest, drive};
-use crate::sockets::socket_path;
 use crate::udp_echo::UdpEcho;
 
 fn udp_echo_server() -> (LoopInstance<UdpEcho<net::UdpSocket>>, SocketAddr) {
@@ -53,7 +53,8 @@ fn more_datagrams_than_one_event_may_take_are_dealt_with_in_the_next_turns() {
 
 #[test]
 fn the_udp_echo_server_serves_unix_datagrams_unchanged() {
-    let (path, client_path) = (socket_path("datagram"), socket_path("client"));
+    let directory = Directory::create();
+    let (path, client_path) = (directory.join("datagram"), directory.join("client"));
     let mut creator =
         Loop::<UdpEcho<UnixDatagram>>::new(&Config::new()).expect("a descriptor is left");
     let added = creator.add_machine_with(|scope| {

@@ -3,26 +3,18 @@
 use std::io::{Read, Write};
 use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
-use std::{env, fs, process};
 
 use rotor::net::{ListenOptions, Listener, UnixListener};
 use rotor::{Config, Loop, Response};
+use rotor_test_kit::Directory;
 
 use crate::driving::{PATIENCE, Total, drive};
 use crate::echo::EchoServer;
 
-/// A path in the directory that cargo gives to tests, free to be bound.
-pub(crate) fn socket_path(name: &str) -> PathBuf {
-    // Socket paths are short, 108 bytes at most, and directories of builds may be long.
-    let path = env::temp_dir().join(format!("rotor-{}-{name}", process::id()));
-    let _ = fs::remove_file(&path);
-    path
-}
-
 #[test]
 fn the_echo_server_serves_unix_sockets_unchanged() {
-    let path = socket_path("stream");
+    let directory = Directory::create();
+    let path = directory.join("stream");
     let mut creator =
         Loop::<EchoServer<Total, UnixListener>>::new(&Config::new()).expect("a descriptor");
     let added = creator.add_machine_with(|scope| {
@@ -42,5 +34,4 @@ fn the_echo_server_serves_unix_sockets_unchanged() {
     let mut received = Vec::new();
     client.read_to_end(&mut received).expect("it comes back");
     assert!(received == [7; 10_000]);
-    fs::remove_file(&path).expect("it was bound");
 }

@@ -1,12 +1,12 @@
 //! The same machines and the same scripts on every loop: the transcripts are equal.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 use rotor_core::net::{ListenOptions, Listener, Net, StreamSocket};
 use rotor_core::{Compose2, Config, Response};
 use rotor_sim::net::SimUnix;
 use rotor_sim::{Script, ScriptClient, Transcript, TranscriptHandle};
+use rotor_test_kit::Directory;
 
 use crate::echo::{Echo, OUTPUT_MAX};
 use crate::loops::{Mio, OnKernel, OnLoop, OnSmoltcp, Rig, Simulated, local};
@@ -94,11 +94,9 @@ fn transcripts_over_addresses_are_equal() {
 }
 
 fn play_at_path<L: OnKernel>() -> Vec<Transcript> {
-    let path =
-        PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("echo-{}", std::process::id()));
-    let transcripts = play::<L, L::Unix>(&path, |_| path.clone());
-    std::fs::remove_file(&path).expect("it is there");
-    transcripts
+    let directory = Directory::create();
+    let path = directory.join("echo");
+    play::<L, L::Unix>(&path, |_| path.clone())
 }
 
 /// smoltcp has no paths.

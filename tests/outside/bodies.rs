@@ -2,15 +2,17 @@
 
 use std::fs;
 
+use rotor_test_kit::Directory;
+
 use crate::support::{curl, program, start_example, start_example_in, text, url};
 
 #[test]
 fn curl_uploads_what_is_larger_than_any_buffer() {
     let Some(program) = program("curl") else { return };
     let server = start_example("upload");
-    let file = std::env::temp_dir().join(format!("rotor-upload-{}", std::process::id()));
+    let directory = Directory::create();
     let body: Vec<u8> = (0..5_000_000_u32).flat_map(u32::to_le_bytes).collect();
-    fs::write(&file, &body).expect("a temporary file");
+    let file = directory.file("source", &body);
     let checksum = body.iter().fold(0xcbf2_9ce4_8422_2325_u64, |sum, byte| {
         (sum ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
     });
@@ -21,14 +23,12 @@ fn curl_uploads_what_is_larger_than_any_buffer() {
         let output = curl(&program, &[how, &["-T", &path, &url(&server, "/")]].concat());
         assert_eq!(text(&output), expected, "{how:?}");
     }
-    fs::remove_file(&file).expect("a temporary file");
 }
 
 #[test]
 fn curl_uploads_what_becomes_a_file() {
     let Some(program) = program("curl") else { return };
-    let place = std::env::temp_dir().join(format!("rotor-uploads-{}", std::process::id()));
-    fs::create_dir_all(&place).expect("a temporary directory");
+    let place = Directory::create();
     let server = start_example_in("upload_to_disk", &place);
     let body: Vec<u8> = (0..5_000_000_u32).flat_map(u32::to_le_bytes).collect();
     fs::write(place.join("source"), &body).expect("a temporary file");
@@ -41,7 +41,6 @@ fn curl_uploads_what_becomes_a_file() {
         assert!(kept == body, "{how:?}");
         fs::remove_file(place.join("uploads/name")).expect("it is there");
     }
-    fs::remove_dir_all(&place).expect("a temporary directory");
 }
 
 #[test]

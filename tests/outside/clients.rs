@@ -3,22 +3,22 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::thread;
+
+use rotor_test_kit::Directory;
 
 use crate::certificates::Certificates;
 use crate::nginx::Nginx;
 use crate::support::{example, program, run, text};
 
 /// A directory of files to be served; removed when it is dropped.
-pub(crate) struct Site(PathBuf);
+pub(crate) struct Site(Directory);
 
 impl Site {
-    pub(crate) fn new(name: &str) -> Site {
-        let site =
-            Site(std::env::temp_dir().join(format!("rotor-site-{name}-{}", std::process::id())));
-        fs::create_dir_all(&site.0).expect("a directory");
+    pub(crate) fn new() -> Site {
+        let site = Site(Directory::create());
         let links: String = (0..40).map(|page| format!("<a href=\"{page}.html\">x</a>")).collect();
         fs::write(site.0.join("index.html"), &links).expect("a file");
         for page in 0..40 {
@@ -37,12 +37,6 @@ impl Site {
     }
 }
 
-impl Drop for Site {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
-
 struct Python(Child);
 
 impl Python {
@@ -50,7 +44,7 @@ impl Python {
         let mut child = Command::new(program)
             .args(["-u", "-m", "http.server", "0", "--bind", "127.0.0.1", "--protocol", version])
             .arg("--directory")
-            .arg(&site.0)
+            .arg(site.path())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
             .spawn()
@@ -102,7 +96,7 @@ pub(crate) fn check_by(url: &str, site: &Site, example: impl Fn(&str) -> Command
 #[test]
 fn python_serves_our_clients_in_both_versions() {
     let Some(python) = program("python3") else { return };
-    let site = Site::new("python");
+    let site = Site::new();
     for version in ["HTTP/1.0", "HTTP/1.1"] {
         let (_server, url) = Python::serve(&python, &site, version);
         check(&url, &site);
@@ -112,7 +106,7 @@ fn python_serves_our_clients_in_both_versions() {
 #[test]
 fn nginx_serves_our_clients_also_when_it_closes_after_each_second_request() {
     let Some(nginx) = program("nginx") else { return };
-    let site = Site::new("nginx");
+    let site = Site::new();
     for requests in [2, 1000] {
         let server = Nginx::start(
             &nginx,
@@ -130,7 +124,7 @@ fn nginx_serves_our_clients_also_when_it_closes_after_each_second_request() {
 #[test]
 fn nginx_serves_our_clients_over_tls_1_2_and_1_3() {
     let Some(nginx) = program("nginx") else { return };
-    let site = Site::new("nginx-tls");
+    let site = Site::new();
     let ours = Certificates::for_names(&["localhost", "127.0.0.1"]);
     for (version, requests) in [("TLSv1.2", 2), ("TLSv1.3", 2), ("TLSv1.2 TLSv1.3", 1000)] {
         let server = Nginx::start(
@@ -219,7 +213,7 @@ impl Drop for OpenSsl {
 #[test]
 fn openssl_serves_our_client_and_the_end_of_its_body_is_believed() {
     let Some(openssl) = program("openssl") else { return };
-    let site = Site::new("openssl");
+    let site = Site::new();
     let ours = Certificates::for_names(&["localhost"]);
     for version in ["-tls1_2", "-tls1_3"] {
         let (_server, port) = OpenSsl::serve(&openssl, &site, &ours, version);

@@ -1,23 +1,23 @@
 //! `static_files` and curl: whole files, parts of them, conditions, and paths that lead nowhere.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use rotor_bench::server::Server;
+use rotor_test_kit::Directory;
 
 use crate::support::{curl, program, start_example_in, text, url};
 
 /// A directory with a few files, served and removed in the end.
 struct Site {
-    directory: PathBuf,
+    directory: Directory,
     server: Server,
 }
 
 impl Site {
-    fn start(name: &str) -> Site {
-        let directory =
-            std::env::temp_dir().join(format!("rotor-files-{name}-{}", std::process::id()));
+    fn start() -> Site {
+        let directory = Directory::create();
         fs::create_dir_all(directory.join("root/inner")).expect("a temporary directory");
         fs::write(directory.join("outside.txt"), "outside").expect("a temporary file");
         fs::write(directory.join("root/page.html"), "<p>page</p>").expect("a temporary file");
@@ -39,13 +39,6 @@ impl Site {
     }
 }
 
-impl Drop for Site {
-    fn drop(&mut self) {
-        // It stays for whoever cleans temporary files up, should it not go.
-        let _ = fs::remove_dir_all(&self.directory);
-    }
-}
-
 /// More than a socket takes at once, and no two parts of it alike.
 fn large() -> Vec<u8> {
     (0..2_000_000_u32).flat_map(u32::to_be_bytes).collect()
@@ -54,7 +47,7 @@ fn large() -> Vec<u8> {
 #[test]
 fn curl_gets_files_whole_and_in_parts() {
     let Some(program) = program("curl") else { return };
-    let site = Site::start("parts");
+    let site = Site::start();
     let large = large();
     assert!(site.curl(&program, "/large", &[]) == large);
     assert!(site.curl(&program, "/large", &["--http1.0"]) == large);
@@ -87,7 +80,7 @@ fn curl_gets_files_whole_and_in_parts() {
 #[test]
 fn curl_resumes_a_file_that_is_partly_there() {
     let Some(program) = program("curl") else { return };
-    let site = Site::start("resume");
+    let site = Site::start();
     let (file, large) = (site.directory.join("half"), large());
     fs::write(&file, &large[..3_000_000]).expect("a temporary file");
     site.curl(&program, "/large", &["-C", "-", "-o", &file.display().to_string()]);
@@ -97,7 +90,7 @@ fn curl_resumes_a_file_that_is_partly_there() {
 #[test]
 fn curl_asks_on_conditions_and_for_heads() {
     let Some(program) = program("curl") else { return };
-    let site = Site::start("conditions");
+    let site = Site::start();
     let head =
         String::from_utf8(site.curl(&program, "/page.html", &["-I"])).expect("a head is text");
     assert!(
@@ -120,7 +113,7 @@ fn curl_asks_on_conditions_and_for_heads() {
 #[test]
 fn curl_is_led_to_index_pages_and_never_out_of_the_directory() {
     let Some(program) = program("curl") else { return };
-    let site = Site::start("paths");
+    let site = Site::start();
     assert_eq!(site.curl(&program, "/inner", &["-L"]), b"<p>inner</p>");
     for path in [
         "/../outside.txt",

@@ -80,7 +80,7 @@ fn says_http2(url: &str) {
 #[test]
 fn nghttpd_serves_our_clients() {
     let Some(nghttpd) = program("nghttpd") else { return };
-    let site = Site::new("nghttpd");
+    let site = Site::new();
     let server = Nghttpd::serve(&nghttpd, &site);
     let url = format!("h2c://127.0.0.1:{}/", server.port);
     says_http2(&url);
@@ -90,7 +90,7 @@ fn nghttpd_serves_our_clients() {
 #[test]
 fn nginx_serves_our_clients_also_when_it_goes_away_after_each_second_request() {
     let Some(program) = program("nginx") else { return };
-    let site = Site::new("nginx-h2");
+    let site = Site::new();
     for requests in [2, 1000] {
         let server = nginx(&program, &site, "", &format!("keepalive_requests {requests};"));
         let url = format!("h2c://127.0.0.1:{}/", server.port);
@@ -102,7 +102,7 @@ fn nginx_serves_our_clients_also_when_it_goes_away_after_each_second_request() {
 #[test]
 fn nginx_serves_our_clients_over_tls_by_what_the_handshake_agrees_on() {
     let Some(program) = program("nginx") else { return };
-    let site = Site::new("nginx-h2-tls");
+    let site = Site::new();
     let ours = Certificates::for_names(&["localhost", "127.0.0.1"]);
     let settings = format!(
         "ssl_certificate {}; ssl_certificate_key {};",
@@ -119,7 +119,7 @@ fn nginx_serves_our_clients_over_tls_by_what_the_handshake_agrees_on() {
 #[test]
 fn the_proxy_passes_on_from_either_version_to_either() {
     let Some(program) = program("nginx") else { return };
-    let site = Site::new("nginx-h2-proxied");
+    let site = Site::new();
     let http2 = nginx(&program, &site, "", "");
     let root = site.path().display();
     let http1 = Nginx::start(

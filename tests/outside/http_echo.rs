@@ -2,6 +2,8 @@
 
 use std::process::Command;
 
+use rotor_test_kit::Directory;
+
 use crate::support::{curl, program, run, start_example, text, url};
 
 /// Keeps one connection for all: a page, a condition, a body with a length, one in chunks, an
@@ -60,8 +62,8 @@ fn curl_sends_bodies_and_gets_them_back() {
     assert_eq!(curl(&program, &["-d", "hello", &url]).stdout, b"hello");
     // From 1 MiB on, curl asks before it sends; this is just below the limit.
     let long = "x".repeat((1 << 20) - 1);
-    let file = std::env::temp_dir().join(format!("rotor-http-echo-{}", std::process::id()));
-    std::fs::write(&file, &long).expect("a temporary file");
+    let directory = Directory::create();
+    let file = directory.file("long", &long);
     let data = format!("@{}", file.display());
     for expect in ["Expect: 100-continue", "Expect:"] {
         for framing in ["A: b", "Transfer-Encoding: chunked"] {
@@ -74,7 +76,6 @@ fn curl_sends_bodies_and_gets_them_back() {
             assert_eq!(is_told, expect != "Expect:", "{expect}, {framing}");
         }
     }
-    std::fs::remove_file(&file).expect("a temporary file");
 }
 
 #[test]
@@ -106,8 +107,8 @@ fn curl_honours_validators_and_keeps_its_connection() {
 fn curl_learns_that_a_body_is_too_large() {
     let Some(program) = program("curl") else { return };
     let server = start_example("http_echo");
-    let file = std::env::temp_dir().join(format!("rotor-http-echo-large-{}", std::process::id()));
-    std::fs::write(&file, "x".repeat(3 << 20)).expect("a temporary file");
+    let directory = Directory::create();
+    let file = directory.file("large", "x".repeat(3 << 20));
     let data = format!("@{}", file.display());
     let arguments = [
         "--expect100-timeout",
@@ -122,7 +123,6 @@ fn curl_learns_that_a_body_is_too_large() {
     let output =
         curl(&program, &[&arguments[..], &["--data-binary", &data, &url(&server, "/")]].concat());
     assert_eq!(text(&output), "413");
-    std::fs::remove_file(&file).expect("a temporary file");
 }
 
 #[test]

@@ -6,22 +6,22 @@ use std::process::{Command, Stdio};
 
 use rcgen::{CertificateParams, KeyPair};
 use rotor_bench::server::Server;
+use rotor_test_kit::Directory;
 
 use crate::support::{PATIENCE, example, program, run, text};
 
 /// The example with a certificate for `localhost`.
 struct Https {
     server: Server,
-    directory: PathBuf,
+    directory: Directory,
 }
 
 impl Https {
-    fn start(name: &str) -> Https {
+    fn start() -> Https {
         let key = KeyPair::generate().expect("there is randomness");
         let params = CertificateParams::new(["localhost".to_owned()]).expect("it is a name");
         let certificate = params.self_signed(&key).expect("it signs");
-        let directory = std::env::temp_dir().join(format!("rotor-{name}-{}", std::process::id()));
-        fs::create_dir_all(&directory).expect("there is room");
+        let directory = Directory::create();
         fs::write(directory.join("chain.pem"), certificate.pem()).expect("there is room");
         fs::write(directory.join("key.pem"), key.serialize_pem()).expect("there is room");
         let mut command = example("https_server");
@@ -39,16 +39,10 @@ impl Https {
     }
 }
 
-impl Drop for Https {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.directory);
-    }
-}
-
 #[test]
 fn curl_trusts_the_certificate_and_gets_the_page_by_tls_1_2_and_1_3() {
     let Some(curl) = program("curl") else { return };
-    let https = Https::start("outside-curl");
+    let https = Https::start();
     for (version, http) in [
         (&["--tlsv1.2", "--tls-max", "1.2"][..], "--http1.1"),
         (&["--tlsv1.2", "--tls-max", "1.2"], "--http2"),
@@ -70,7 +64,7 @@ fn curl_trusts_the_certificate_and_gets_the_page_by_tls_1_2_and_1_3() {
 #[test]
 fn openssl_comes_back_by_a_ticket_and_hears_the_end() {
     let Some(openssl) = program("openssl") else { return };
-    let https = Https::start("outside-openssl");
+    let https = Https::start();
     let address = https.server.address().to_string();
     for version in ["-tls1_2", "-tls1_3"] {
         let session = https.directory.join(format!("session{version}"));
@@ -94,7 +88,7 @@ fn openssl_comes_back_by_a_ticket_and_hears_the_end() {
 #[test]
 fn openssl_connects_again_and_again_and_none_of_its_connections_hangs() {
     let Some(openssl) = program("openssl") else { return };
-    let https = Https::start("outside-s-time");
+    let https = Https::start();
     let address = https.server.address().to_string();
     for kind in ["-new", "-reuse"] {
         let mut command = Command::new(&openssl);

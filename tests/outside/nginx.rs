@@ -3,10 +3,11 @@
 
 use std::fs;
 use std::net::TcpListener;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::{Duration, Instant};
+
+use rotor_test_kit::Directory;
 
 use crate::support::PATIENCE;
 
@@ -15,7 +16,7 @@ const PORTS_TRIED: usize = 5;
 
 /// nginx, running in the foreground with a configuration of its own; killed when it is dropped.
 pub(crate) struct Nginx {
-    directory: PathBuf,
+    directory: Directory,
     process: Child,
     pub(crate) port: u16,
 }
@@ -35,10 +36,7 @@ impl Nginx {
     }
 
     fn start_once(program: &Path, blocks: &str) -> Result<Nginx, String> {
-        static NUMBER: AtomicU32 = AtomicU32::new(0);
-        let name = format!("rotor-nginx-{}-{}", std::process::id(), NUMBER.fetch_add(1, Relaxed));
-        let directory = std::env::temp_dir().join(name);
-        fs::create_dir_all(&directory).expect("a temporary directory");
+        let directory = Directory::create();
         // nginx cannot tell which port it was given, so it gets one that was free a moment ago.
         let free = TcpListener::bind(("127.0.0.1", 0)).expect("a free port");
         let port = free.local_addr().expect("it is bound").port();
@@ -47,7 +45,7 @@ impl Nginx {
         fs::write(&file, configuration(&directory, port, blocks)).expect("a temporary file");
         let process = Command::new(program)
             .arg("-p")
-            .arg(&directory)
+            .arg(&*directory)
             .arg("-c")
             .arg(&file)
             .stderr(Stdio::null())
@@ -77,7 +75,6 @@ impl Drop for Nginx {
         // Should it be gone already, that is what was wanted.
         let _ = self.process.kill();
         let _ = self.process.wait();
-        let _ = fs::remove_dir_all(&self.directory);
     }
 }
 

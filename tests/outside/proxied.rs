@@ -5,7 +5,6 @@
 
 use std::fs;
 use std::net::{SocketAddr, TcpListener as StdListener, TcpStream};
-use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
 use std::thread;
@@ -18,6 +17,7 @@ use rotor::http::server::{
 use rotor::net::{ListenOptions, Listener, TcpListener};
 use rotor::proxy_protocol::{ProxyCounters, ProxyListener, ProxyProtocol, ProxyProtocolConfig};
 use rotor::{Config, Loop, LoopHandle};
+use rotor_test_kit::Directory;
 
 use crate::support::{PATIENCE, curl, program, text};
 
@@ -93,7 +93,8 @@ fn curl_s_header_says_who_the_peer_is() {
 /// haproxy with a configuration of its own; killed when it is dropped.
 struct Haproxy {
     process: Child,
-    directory: PathBuf,
+    /// Goes behind the process.
+    _directory: Directory,
 }
 
 impl Drop for Haproxy {
@@ -101,7 +102,6 @@ impl Drop for Haproxy {
         // Should it be gone already, that is what was wanted.
         let _ = self.process.kill();
         let _ = self.process.wait();
-        let _ = fs::remove_dir_all(&self.directory);
     }
 }
 
@@ -113,9 +113,7 @@ fn haproxy_s_headers_of_both_versions_say_who_the_peer_is_and_its_checks_are_its
         let free = StdListener::bind(("127.0.0.1", 0)).expect("a free port");
         let port = free.local_addr().expect("it is bound").port();
         drop(free);
-        let name = format!("rotor-haproxy-{}-{port}", std::process::id());
-        let directory = std::env::temp_dir().join(name);
-        fs::create_dir_all(&directory).expect("a temporary directory");
+        let directory = Directory::create();
         let file = directory.join("haproxy.cfg");
         let configuration = format!(
             "defaults\n  mode tcp\n  timeout connect 5s\n  timeout client 30s\n  timeout server 30s\n\
@@ -130,7 +128,7 @@ fn haproxy_s_headers_of_both_versions_say_who_the_peer_is_and_its_checks_are_its
             .stderr(Stdio::null())
             .spawn()
             .expect("haproxy starts");
-        let _haproxy = Haproxy { process, directory };
+        let _haproxy = Haproxy { process, _directory: directory };
         let end = Instant::now() + PATIENCE;
         // In version 1 nothing says that a connection is its own.
         let has_checked = || served.counters().local() > 0 || send == "send-proxy";

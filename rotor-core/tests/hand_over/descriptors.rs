@@ -58,7 +58,7 @@ fn who_could_not_have_its_loops_may_ask_again_for_the_same_listeners() {
     if !is_alone("descriptors::who_could_not_have_its_loops_may_ask_again_for_the_same_listeners") {
         return;
     }
-    let place = Place::new("again");
+    let place = Place::new();
     let first = start(&place, 1, "1");
     limit_descriptors();
     let mut hand_over = at(&place).expect("it is answered");
@@ -76,7 +76,7 @@ fn where_no_descriptor_is_left_it_rests_and_says_so_once() {
     }
     log::set_logger(&REFUSALS).expect("there is no other");
     log::set_max_level(log::LevelFilter::Warn);
-    let place = Place::new("full");
+    let place = Place::new();
     let first = start(&place, 1, "1");
     let asking = Socket::new(Domain::UNIX, Type::STREAM, None).expect("descriptors are left");
     limit_descriptors();

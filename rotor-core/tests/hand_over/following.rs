@@ -15,7 +15,7 @@ use crate::rig::{
 
 #[test]
 fn a_successor_gets_the_listeners_and_the_one_before_drains() {
-    let place = Place::new("follows");
+    let place = Place::new();
     let mut processes = vec![start(&place, 2, "0")];
     let address = processes[0].address;
     for (number, (loops, word)) in [(1, "1"), (4, "2"), (3, "3"), (2, "4")].into_iter().enumerate()
@@ -33,7 +33,7 @@ fn a_successor_gets_the_listeners_and_the_one_before_drains() {
 
 #[test]
 fn a_successor_that_dies_before_it_is_ready_costs_nothing() {
-    let place = Place::new("dies");
+    let place = Place::new();
     let (first, sent_away) = start_counting(&place, PATIENCE);
     for number in 1..=3 {
         let hand_over = at(&place).expect("it is answered");
@@ -49,7 +49,7 @@ fn a_successor_that_dies_before_it_is_ready_costs_nothing() {
 
 #[test]
 fn of_two_that_start_at_once_where_none_runs_one_is_sent_away() {
-    let place = Place::new("both");
+    let place = Place::new();
     let mut one = at(&place).expect("nobody is there");
     let error = at(&place).expect_err("the other one is at it");
     assert!(matches!(error.kind(), Kind::Busy), "{error}");
@@ -62,7 +62,7 @@ fn of_two_that_start_at_once_where_none_runs_one_is_sent_away() {
 
 #[test]
 fn one_that_is_not_ready_in_time_is_given_up_and_told_so() {
-    let place = Place::new("hangs");
+    let place = Place::new();
     let (first, sent_away) = start_counting(&place, Duration::from_millis(1));
     let mut slow = at(&place).expect("it is answered");
     let late = make(&mut slow, 1, "late");
@@ -83,7 +83,7 @@ fn one_that_is_not_ready_in_time_is_given_up_and_told_so() {
 
 #[test]
 fn of_two_that_come_at_once_one_is_sent_away() {
-    let place = Place::new("two");
+    let place = Place::new();
     let (first, sent_away) = start_counting(&place, PATIENCE);
     let mut one = at(&place).expect("it is answered");
     let error = at(&place).expect_err("the other one is at it");
@@ -101,7 +101,7 @@ fn of_two_that_come_at_once_one_is_sent_away() {
 
 #[test]
 fn an_end_by_another_reason_leaves_no_copies_behind() {
-    let place = Place::new("ends");
+    let place = Place::new();
     let first = start(&place, 2, "1");
     let address = first.address;
     first.end();
@@ -113,7 +113,7 @@ fn an_end_by_another_reason_leaves_no_copies_behind() {
 
 #[test]
 fn copies_are_closed_when_the_drain_begins_not_when_it_is_over() {
-    let place = Place::new("drains");
+    let place = Place::new();
     let first = start(&place, 2, SLOW);
     first.group.handle().drain(PATIENCE * 100);
     until("clients are refused", || is_refused(first.address));
@@ -124,7 +124,7 @@ fn copies_are_closed_when_the_drain_begins_not_when_it_is_over() {
 
 #[test]
 fn a_successor_of_a_process_that_has_ended_meanwhile_serves() {
-    let place = Place::new("ended");
+    let place = Place::new();
     let first = start(&place, 1, "1");
     let address = first.address;
     let mut hand_over = at(&place).expect("it is answered");
@@ -139,7 +139,7 @@ fn a_successor_of_a_process_that_has_ended_meanwhile_serves() {
 
 #[test]
 fn sockets_of_all_kinds_are_handed_over_by_their_names() {
-    let place = Place::new("kinds");
+    let place = Place::new();
     let unix_path = place.0.join("unix");
     let options = ListenOptions::new();
     let mut one = at(&place).expect("nobody is there");
@@ -178,7 +178,7 @@ fn sockets_of_all_kinds_are_handed_over_by_their_names() {
 
 #[test]
 fn names_are_checked() {
-    let place = Place::new("names");
+    let place = Place::new();
     let mut hand_over = at(&place).expect("nobody is there");
     let options = ListenOptions::new();
     hand_over.udp("a", ANY).expect("a port is free");

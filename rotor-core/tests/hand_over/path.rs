@@ -11,7 +11,7 @@ use crate::rig::{PATIENCE, Place, at, greeting, is_refused, make, start, until};
 
 #[test]
 fn the_socket_at_the_path_is_for_its_user_alone() {
-    let place = Place::new("mode");
+    let place = Place::new();
     let first = start(&place, 1, "1");
     let mode = fs::metadata(place.path()).expect("it is there").permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
@@ -34,7 +34,7 @@ fn told_to_go(place: &Place) -> UnixStream {
 
 #[test]
 fn a_successor_that_never_takes_the_path_is_not_believed() {
-    let place = Place::new("untaken");
+    let place = Place::new();
     let (first, sent_away) = start_counting(&place, PATIENCE);
     for number in 1..=3 {
         drop(told_to_go(&place));
@@ -50,7 +50,7 @@ fn a_successor_that_never_takes_the_path_is_not_believed() {
 
 #[test]
 fn a_successor_that_dies_with_the_path_leaves_it_to_the_one_before() {
-    let place = Place::new("retaken");
+    let place = Place::new();
     let first = start(&place, 1, "1");
     let peer = told_to_go(&place);
     let theirs = place.0.join("theirs");
@@ -65,7 +65,7 @@ fn a_successor_that_dies_with_the_path_leaves_it_to_the_one_before() {
 
 #[test]
 fn a_successor_that_cannot_take_the_path_leaves_the_one_before_as_it_is() {
-    let place = Place::new("cannot");
+    let place = Place::new();
     let first = start(&place, 1, "1");
     let mut hand_over = at(&place).expect("it is answered");
     let second = make(&mut hand_over, 1, "2");
@@ -81,7 +81,7 @@ fn a_successor_that_cannot_take_the_path_leaves_the_one_before_as_it_is() {
 
 #[test]
 fn one_that_is_alone_and_cannot_take_the_path_is_told_so() {
-    let place = Place::new("alone");
+    let place = Place::new();
     let first = start(&place, 1, "1");
     let mut hand_over = at(&place).expect("it is answered");
     let second = make(&mut hand_over, 1, "2");
@@ -96,7 +96,7 @@ fn one_that_is_alone_and_cannot_take_the_path_is_told_so() {
 
 #[test]
 fn one_that_gives_up_is_in_nobodys_way() {
-    let place = Place::new("gives-up");
+    let place = Place::new();
     drop(at(&place).expect("nobody is there"));
     assert_eq!(fs::read_dir(&place.0).expect("it is there").count(), 0, "nothing is left");
     // As a process leaves it that was killed.
@@ -108,7 +108,7 @@ fn one_that_gives_up_is_in_nobodys_way() {
 
 #[test]
 fn the_path_of_another_process_is_not_taken_at_the_last_moment() {
-    let place = Place::new("last");
+    let place = Place::new();
     let mut late = at(&place).expect("nobody is there");
     let _other = UnixListener::bind(place.path()).expect("the path is free");
     let process = make(&mut late, 1, "late");
@@ -119,7 +119,7 @@ fn the_path_of_another_process_is_not_taken_at_the_last_moment() {
 
 #[test]
 fn one_that_ends_leaves_the_path_to_who_has_it_now() {
-    let place = Place::new("not-its");
+    let place = Place::new();
     let first = start(&place, 1, "1");
     fs::remove_file(place.path()).expect("it is there");
     let second = start(&place, 1, "2");
@@ -132,7 +132,7 @@ fn one_that_ends_leaves_the_path_to_who_has_it_now() {
 
 #[test]
 fn the_socket_of_a_process_that_was_killed_is_in_nobodys_way() {
-    let place = Place::new("stale");
+    let place = Place::new();
     drop(UnixListener::bind(place.path()).expect("the path is free"));
     let first = start(&place, 1, "1");
     let second = start(&place, 1, "2");
@@ -142,7 +142,7 @@ fn the_socket_of_a_process_that_was_killed_is_in_nobodys_way() {
 
 #[test]
 fn what_is_no_socket_is_left_alone() {
-    let place = Place::new("file");
+    let place = Place::new();
     fs::write(place.path(), "precious").expect("there is room");
     let error = at(&place).expect_err("it is a file");
     assert!(matches!(error.kind(), Kind::NotASocket));
@@ -152,14 +152,14 @@ fn what_is_no_socket_is_left_alone() {
 
 #[test]
 fn a_directory_that_is_not_there_is_missed_at_once() {
-    let place = Place::new("nowhere");
+    let place = Place::new();
     let error = HandOver::at(place.0.join("no/hand-over")).expect_err("there is no directory");
     assert!(error.to_string().contains("cannot find its directory: No such file"), "{error}");
 }
 
 #[test]
 fn a_path_that_is_too_long_is_said_to_be() {
-    let place = Place::new("long");
+    let place = Place::new();
     let error = HandOver::at(place.0.join("x".repeat(100))).expect_err("it does not fit");
     assert!(matches!(error.kind(), Kind::PathTooLong { max: 96, .. }), "{error}");
 }

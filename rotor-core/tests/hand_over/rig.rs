@@ -1,6 +1,5 @@
 //! What stands for processes: loops that greet whoever connects, at a path of the test's own.
 
-use std::fs;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::PathBuf;
@@ -13,6 +12,7 @@ use rotor_core::threads::LoopGroup;
 use rotor_core::{
     Config, EventSet, Exit, Infallible, Interest, Loop, Machine, Response, Scope, Time,
 };
+use rotor_test_kit::Directory;
 
 /// How long is waited for what comes at once on a machine that does nothing else.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
@@ -52,24 +52,15 @@ impl Machine for Greeter {
 }
 
 /// A directory of a test's own.
-pub(crate) struct Place(pub(crate) PathBuf);
+pub(crate) struct Place(pub(crate) Directory);
 
 impl Place {
-    pub(crate) fn new(name: &str) -> Place {
-        let place = std::env::temp_dir().join(format!("rotor-{}-{name}", std::process::id()));
-        let _none = fs::remove_dir_all(&place);
-        fs::create_dir(&place).expect("there is room");
-        Place(place)
+    pub(crate) fn new() -> Place {
+        Place(Directory::create())
     }
 
     pub(crate) fn path(&self) -> PathBuf {
         self.0.join("hand-over")
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        let _gone = fs::remove_dir_all(&self.0);
     }
 }
 

@@ -13,7 +13,7 @@ use crate::rig::{PATIENCE, Place, at, greeting, make, start, start_counting, unt
 
 #[test]
 fn who_talks_nonsense_is_sent_away_and_counted_and_all_goes_on() {
-    let place = Place::new("nonsense");
+    let place = Place::new();
     let (first, sent_away) = start_counting(&place, PATIENCE);
     let nonsense = [&b"GET / HTTP/1.1\r\n\r\n"[..], b"\0", b"r"];
     for (number, nonsense) in (1..).zip(nonsense) {
@@ -47,7 +47,7 @@ fn impostor(place: &Place, says: &[u8]) -> HandOverError {
 
 #[test]
 fn a_predecessor_that_talks_nonsense_is_not_believed() {
-    let place = Place::new("impostor");
+    let place = Place::new();
     for (says, words) in [
         (&b"HTTP/1.1 400 Bad Request\r\n\r\n"[..], "it greets otherwise"),
         (b"rotorHO2+.", "it greets otherwise"),
@@ -76,7 +76,7 @@ fn a_process_of_another_user_is_not_spoken_to() {
     if let Some(path) = std::env::var_os(OTHER) {
         return be_the_other(Path::new(&path));
     }
-    let place = Place::new("user");
+    let place = Place::new();
     let everybody = fs::Permissions::from_mode(0o777);
     fs::set_permissions(&place.0, everybody).expect("it is ours");
     let first = start(&place, 1, "1");

@@ -114,7 +114,8 @@ mod tests {
 
     #[test]
     fn small_files_are_held_and_larger_ones_stay_open() {
-        let path = std::env::temp_dir().join(format!("rotor-http-known-{}", std::process::id()));
+        let directory = rotor_test_kit::Directory::create();
+        let path = directory.join("file");
         for (size, is_held) in [
             (0, true),
             (HELD_BYTES_MAX - 1, true),
@@ -141,6 +142,5 @@ mod tests {
                 "shorter than {size}"
             );
         }
-        std::fs::remove_file(&path).expect("it is there");
     }
 }

@@ -6,21 +6,20 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+
+use rotor_test_kit::Directory;
 
 use super::entry::{Entry, OpenError};
 use super::kernel_lookup::KernelLookup;
 use super::open::Root;
 
 /// A directory of its own that is removed at the end.
-struct Tree(PathBuf);
+struct Tree(Directory);
 
 impl Tree {
     /// `outside` with a secret, and `root` with what a hostile user may put there.
     fn new() -> Tree {
-        static NUMBER: AtomicU32 = AtomicU32::new(0);
-        let name = format!("rotor-files-{}-{}", std::process::id(), NUMBER.fetch_add(1, Relaxed));
-        let tree = Tree(std::env::temp_dir().join(name));
+        let tree = Tree(Directory::create());
         let root = tree.root();
         fs::create_dir_all(root.join("dir/deep")).expect("a directory");
         fs::create_dir(tree.0.join("outside")).expect("a directory");
@@ -62,12 +61,6 @@ impl Tree {
 
     fn root(&self) -> PathBuf {
         self.0.join("root")
-    }
-}
-
-impl Drop for Tree {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
     }
 }
 

@@ -11,6 +11,7 @@ use std::time::Duration;
 use rotor_core::net::UnixStream;
 use rotor_core::{Config, ExitPolicy, Loop, LoopInstance, Response, rotor_compose};
 use rotor_http::client::{ByAddress, ClientConfig, Pool, PoolConfig, PoolMachine};
+use rotor_test_kit::Directory;
 
 use crate::pool::Asker;
 use crate::probe::{Probe, Seen};
@@ -21,14 +22,6 @@ rotor_compose! {
     enum Machines / Seeds<Seen> {
         Pool(PoolMachine<Probe, ByAddress<UnixStream>>),
         Asker(Asker),
-    }
-}
-
-struct Socket(PathBuf);
-
-impl Drop for Socket {
-    fn drop(&mut self) {
-        let _it_is_gone_already = std::fs::remove_file(&self.0);
     }
 }
 
@@ -89,8 +82,9 @@ fn ask(
 #[test]
 fn what_an_upstream_says_unasked_answers_nobody_though_no_event_has_told_of_it() {
     const TARGETS: [&str; 8] = ["/0", "/1", "/2", "/3", "/4", "/5", "/6", "/7"];
-    let path = Socket(std::env::temp_dir().join(format!("rotor-unasked-{}", std::process::id())));
-    let sockets = upstream(&path.0);
+    let directory = Directory::create();
+    let path = directory.join("upstream");
+    let sockets = upstream(&path);
     let config = Config::new().events_max(1).exit(ExitPolicy::OnRequest);
     let mut creator = Loop::<Machines>::new(&config).expect("there are descriptors");
     let settings = ClientConfig::new();
@@ -101,7 +95,7 @@ fn what_an_upstream_says_unasked_answers_nobody_though_no_event_has_told_of_it()
         .expect("there is a slot");
     let mut instance = creator.instantiate(Seen::default());
     let expected = TARGETS.map(|target| format!("{target}: 200 {target}"));
-    assert_eq!(ask(&mut instance, &pool, &path.0, &TARGETS), expected);
+    assert_eq!(ask(&mut instance, &pool, &path, &TARGETS), expected);
 
     // Eight connections have nothing to do, and on each there is an answer now. The loop is told of
     // one a turn.
@@ -111,6 +105,6 @@ fn what_an_upstream_says_unasked_answers_nobody_though_no_event_has_told_of_it()
             .write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\npoison")
             .expect("the pool is connected");
     }
-    assert_eq!(ask(&mut instance, &pool, &path.0, &TARGETS), expected);
+    assert_eq!(ask(&mut instance, &pool, &path, &TARGETS), expected);
     assert!(settings.counters().stray() > 0);
 }

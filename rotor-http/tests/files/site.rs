@@ -6,7 +6,6 @@ use std::net::{SocketAddr, TcpStream as Client};
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::sync::mpsc;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, SystemTime};
@@ -15,6 +14,7 @@ use rotor_core::net::{ListenOptions, Listener, TcpListener};
 use rotor_core::{Config, Loop, LoopHandle, Response as Answer};
 use rotor_http::files::{FilesConfig, StaticFiles};
 use rotor_http::server::{self, HttpAccept, HttpSeed, ServerConfig};
+use rotor_test_kit::Directory;
 
 /// Longer than anything here takes.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
@@ -22,13 +22,11 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 pub(crate) const TEXT: &[u8] = b"0123456789abcdefghijklmnopqrstuvwxyz";
 
 /// A directory of its own that is removed at the end.
-pub(crate) struct Tree(PathBuf);
+pub(crate) struct Tree(Directory);
 
 impl Tree {
     pub(crate) fn new() -> Tree {
-        static NUMBER: AtomicU32 = AtomicU32::new(0);
-        let name = format!("rotor-http-{}-{}", std::process::id(), NUMBER.fetch_add(1, Relaxed));
-        let tree = Tree(std::env::temp_dir().join(name));
+        let tree = Tree(Directory::create());
         fs::create_dir_all(tree.root().join("sub/no-index")).expect("a directory");
         fs::create_dir_all(tree.root().join("odd/index.html")).expect("a directory");
         for (name, content) in [
@@ -67,12 +65,6 @@ impl Tree {
             .open(path)
             .and_then(|file| file.set_modified(yesterday))
             .expect("it is ours");
-    }
-}
-
-impl Drop for Tree {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
     }
 }
 

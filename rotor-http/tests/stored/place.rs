@@ -1,30 +1,23 @@
 //! A directory of its own for the files of a spool, and a disk that waits.
 
 use std::fs;
-use std::path::PathBuf;
-use std::sync::atomic::AtomicU32;
-use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::{Sender, channel};
 
 use rotor_body::{Spool, SpoolConfig};
 use rotor_core::OffloadPool;
+use rotor_test_kit::Directory;
 
 /// A directory with nothing in it, which is gone in the end.
-pub(crate) struct Place(pub(crate) PathBuf);
+pub(crate) struct Place(pub(crate) Directory);
 
 impl Place {
     pub(crate) fn new() -> Place {
-        static NUMBER: AtomicU32 = AtomicU32::new(0);
-        let number = NUMBER.fetch_add(1, Relaxed);
-        let name = format!("rotor-http-stored-{}-{number}", std::process::id());
-        let path = std::env::temp_dir().join(name);
-        fs::create_dir_all(&path).expect("it can be made");
-        Place(path)
+        Place(Directory::create())
     }
 
     /// More than 1,000 octets go to a file, 4,000 at a time.
     pub(crate) fn config(&self) -> SpoolConfig {
-        SpoolConfig::new(&self.0).ram_bytes_max(1_000).piece_bytes(4_000).keep_free_bytes(0)
+        SpoolConfig::new(&*self.0).ram_bytes_max(1_000).piece_bytes(4_000).keep_free_bytes(0)
     }
 
     pub(crate) fn spool(&self) -> Spool {
@@ -33,12 +26,6 @@ impl Place {
 
     pub(crate) fn is_empty(&self) -> bool {
         fs::read_dir(&self.0).is_ok_and(|mut entries| entries.next().is_none())
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
     }
 }
 

@@ -1,14 +1,12 @@
 //! Output of every kind goes out in order, however little a socket takes.
 
+use rotor_test_kit::Directory;
+
 use super::*;
 use crate::testing::{Peer, ScriptedSocket, World, pair};
 
 fn file(name: &str, content: &[u8]) -> Arc<File> {
-    let path = std::env::temp_dir().join(format!("rotor-output-{name}-{}", std::process::id()));
-    std::fs::write(&path, content).expect("a file");
-    let file = File::open(&path).expect("the same file");
-    std::fs::remove_file(&path).expect("still there");
-    Arc::new(file)
+    Arc::new(File::open(Directory::create().file(name, content)).expect("the same file"))
 }
 
 fn socket() -> (ScriptedSocket, Peer) {

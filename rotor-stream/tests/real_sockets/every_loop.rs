@@ -9,6 +9,7 @@ use std::time::Duration;
 use rotor_core::net::ListenOptions;
 use rotor_core::{Config, Exit, Scope};
 use rotor_stream::{Accept, AcceptConfig, Intent, Stream, StreamConfig, Transport};
+use rotor_test_kit::Directory;
 
 use crate::loops::{End, ListenerOn, OnLoop, Rig, StreamOn, local, on_every_loop};
 use crate::probe::{Event, Log, Probe, Seed, echo_lines, seed};
@@ -202,11 +203,7 @@ fn each_side_may_end_on_its_own<L: OnLoop>() -> io::Result<()> {
 on_every_loop!(files_and_blocks_arrive_in_order);
 fn files_and_blocks_arrive_in_order<L: OnLoop>() -> io::Result<()> {
     let content: Vec<u8> = (0..3_000_000u32).map(|at| (at % 251) as u8).collect();
-    let name = format!("rotor-file-{}-{}", std::process::id(), std::any::type_name::<L>());
-    let path = std::env::temp_dir().join(name.replace(':', "-"));
-    std::fs::write(&path, &content)?;
-    let file = Arc::new(File::open(&path)?);
-    std::fs::remove_file(&path)?;
+    let file = Arc::new(File::open(Directory::create().file("content", &content))?);
     let block: Arc<[u8]> = vec![b'b'; 100_000].into();
     let block_of_server = block.clone();
     let (mut rig, address) = serve::<L>(seed(StreamConfig::new(), move |_, _, transport, _| {

@@ -10,7 +10,7 @@ use std::mem::MaybeUninit;
 #[cfg(target_os = "linux")]
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream as StdUnix;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,6 +19,7 @@ use rotor_core::Config;
 use rotor_core::net::{ListenOptions, is_plain};
 use rotor_stream::buf::BLOCK_BYTES;
 use rotor_stream::{Accept, AcceptConfig, Intent, Stream, StreamConfig};
+use rotor_test_kit::Directory;
 #[cfg(target_os = "linux")]
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
 use socket2::SockRef;
@@ -50,10 +51,11 @@ fn a_turn_writes_no_more_of_a_file_than_its_budget_whatever_the_peer_takes<L: On
 -> io::Result<()> {
     const LEN: usize = 256 << 20;
     const BUDGET: usize = 1 << 20;
-    let path = std::env::temp_dir().join(format!("rotor-file-budget-{}", std::process::id()));
+    let directory = Directory::create();
+    let path = directory.join("zeros");
     File::create_new(&path)?.set_len(LEN as u64)?;
     let file = Arc::new(File::open(&path)?);
-    std::fs::remove_file(&path)?;
+    drop(directory);
     let config = StreamConfig::new().write_budget(BUDGET);
     let (mut rig, address) =
         serve::<L>(seed(config, move |me: Probe, event, transport, _| match event {
@@ -128,10 +130,6 @@ fn output_len<L: OnKernel>(rig: &mut Rig<Server<L>, L>) -> Option<usize> {
     })
 }
 
-fn unix_path(name: &str) -> PathBuf {
-    std::env::temp_dir().join(format!("rotor-{name}-{}.sock", std::process::id()))
-}
-
 type UnixServer<L> = Accept<Stream<Probe, UnixStreamOn<L>>, UnixListenerOn<L>>;
 
 /// A server at a path, and a client of it.
@@ -171,14 +169,15 @@ on_kernel_loops!(
 );
 #[cfg(target_os = "linux")]
 fn what_follows_bytes_that_came_with_a_descriptor_is_read_too<L: OnKernel>() -> io::Result<()> {
-    let path = unix_path("descriptor");
+    let directory = Directory::create();
+    let path = directory.join("socket");
     let (mut rig, mut client) = serve_unix::<L>(&path, seed(StreamConfig::new(), echo_lines))?;
     say_hello(&mut rig, &mut client);
     // Both are there before the loop looks, so one edge tells of both; a read ends between them.
     send_with_descriptor(&client, b"on")?;
     client.write_all(b"e\n")?;
     assert_eq!(rig.receive(&mut client, Some(4))?, b"one\n");
-    std::fs::remove_file(&path)
+    Ok(())
 }
 
 on_kernel_loops!(
@@ -191,7 +190,8 @@ fn much_that_comes_at_once_is_read_in_few_calls_and_little_in_a_small_block<L: O
     if !is_plain::<UnixStreamOn<L>>() {
         return Ok(());
     }
-    let path = unix_path("much");
+    let directory = Directory::create();
+    let path = directory.join("socket");
     let calls = Rc::new(RefCell::new(Vec::new()));
     let noted = calls.clone();
     let seed = seed(StreamConfig::new(), move |me, event, transport, _| {
@@ -212,7 +212,7 @@ fn much_that_comes_at_once_is_read_in_few_calls_and_little_in_a_small_block<L: O
     let [block, large] = [BLOCK_BYTES, 4 * BLOCK_BYTES];
     assert_eq!(read(block + 2 * large + 100)?, [block, large, large, 100]);
     assert_eq!(read(block + 100)?, [block, 100]);
-    std::fs::remove_file(&path)
+    Ok(())
 }
 
 on_kernel_loops!(
@@ -225,7 +225,8 @@ fn messages_of_a_block_and_a_header_are_each_read_at_once_but_for_the_first<L: O
         return Ok(());
     }
     const MESSAGE: usize = BLOCK_BYTES + 8;
-    let path = unix_path("messages");
+    let directory = Directory::create();
+    let path = directory.join("socket");
     let calls = Rc::new(RefCell::new(Vec::new()));
     let noted = calls.clone();
     let seed = seed(StreamConfig::new(), move |me, event, transport, _| {
@@ -244,7 +245,7 @@ fn messages_of_a_block_and_a_header_are_each_read_at_once_but_for_the_first<L: O
         rig.until(|_| calls.borrow().last() == Some(&MESSAGE));
         assert_eq!(calls.take(), expected);
     }
-    std::fs::remove_file(&path)
+    Ok(())
 }
 
 on_kernel_loops!(
@@ -252,7 +253,8 @@ on_kernel_loops!(
     "smoltcp has no paths; those of the simulator: tests/simulation, unix"
 );
 fn unix_sockets_are_served_and_connected_to<L: OnKernel>() -> io::Result<()> {
-    let path = unix_path("echo");
+    let directory = Directory::create();
+    let path = directory.join("socket");
     let (mut rig, mut client) = serve_unix::<L>(&path, seed(StreamConfig::new(), echo_lines))?;
     say_hello(&mut rig, &mut client);
     client.write_all(b"last words\n")?;

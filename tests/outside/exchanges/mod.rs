@@ -18,6 +18,7 @@ use rotor::http::client::{
 };
 use rotor::net::TcpStream;
 use rotor::{Config, ExitPolicy, Loop};
+use rotor_test_kit::Directory;
 
 use self::transfer::{Body, Taken, Transfer};
 use crate::nginx::Nginx;
@@ -188,8 +189,7 @@ fn python_understands_the_client_in_all_kinds_of_exchanges() {
 #[test]
 fn nginx_understands_the_client_and_takes_large_bodies() {
     let Some(nginx) = program("nginx") else { return };
-    let site = std::env::temp_dir().join(format!("rotor-exchanges-{}", std::process::id()));
-    std::fs::create_dir_all(&site).expect("a directory");
+    let site = Directory::create();
     std::fs::write(site.join("hello"), "hello").expect("a file");
     std::fs::write(site.join("big"), (0..BIG).map(transfer::octet).collect::<Vec<u8>>())
         .expect("a file");
@@ -214,7 +214,6 @@ fn nginx_understands_the_client_and_takes_large_bodies() {
         assert_eq!(asks.connections(), 1, "all of it on one");
     });
     drop(server);
-    std::fs::remove_dir_all(&site).expect("it is ours");
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::io;
 
 use rotor_core::net::{Either, Listener, Net, StreamSocket};
 
-use super::{Directory, with_scope};
+use super::{Paths, with_scope};
 use crate::every_loop::conversing::converse;
 use crate::loops::{
     ListenerOn, MaybeSend, OnKernel, UnixListenerOn, UnixStreamOn, local, on_kernel_loops,
@@ -15,7 +15,7 @@ on_kernel_loops!(
     "smoltcp has no paths; those of the simulator: tests/loops/transcripts"
 );
 fn streams_of_every_kind_carry_bytes_both_ways<L: OnKernel>() {
-    let directory = Directory::new();
+    let directory = Paths::new();
     let unix = directory.path("a");
     converse::<L, UnixListenerOn<L>>(&unix, |_| unix.clone());
     type Both<L> = Either<ListenerOn<L>, UnixListenerOn<L>>;
@@ -40,7 +40,7 @@ fn streams_of_every_kind_carry_bytes_both_ways<L: OnKernel>() {
 
 on_kernel_loops!(a_path_where_nobody_listens_is_not_found, "smoltcp has no paths");
 fn a_path_where_nobody_listens_is_not_found<L: OnKernel>() {
-    let directory = Directory::new();
+    let directory = Paths::new();
     with_scope::<L, _>(|scope| {
         let nobody = UnixStreamOn::<L>::connect(&directory.path("nobody"), scope);
         assert_eq!(nobody.err().map(|error| error.kind()), Some(io::ErrorKind::NotFound));

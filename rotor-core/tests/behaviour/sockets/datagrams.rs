@@ -5,13 +5,13 @@ use std::os::unix::net as unix;
 
 use rotor_core::net::{DatagramSocket, Either};
 
-use super::{Directory, TEXT, with_scope};
+use super::{Paths, TEXT, with_scope};
 use crate::every_loop::datagrams::{connected, exchange};
 use crate::loops::{DatagramOn, OnKernel, UnixDatagramOn, local, on_kernel_loops};
 
 on_kernel_loops!(datagrams_of_every_kind_go_both_ways, "others have no paths");
 fn datagrams_of_every_kind_go_both_ways<L: OnKernel>() {
-    let directory = Directory::new();
+    let directory = Paths::new();
     let unix = |name| directory.address(name);
     exchange::<L, UnixDatagramOn<L>>(&unix("a"), &unix("b"));
     type Both<L> = Either<DatagramOn<L>, UnixDatagramOn<L>>;
@@ -21,7 +21,7 @@ fn datagrams_of_every_kind_go_both_ways<L: OnKernel>() {
 
 on_kernel_loops!(a_connected_datagram_socket_of_a_path_hears_nobody_else, "others have no paths");
 fn a_connected_datagram_socket_of_a_path_hears_nobody_else<L: OnKernel>() {
-    let directory = Directory::new();
+    let directory = Paths::new();
     let unix = |names: [&str; 3]| names.map(|name| directory.address(name));
     connected::<L, UnixDatagramOn<L>>(unix(["a", "b", "c"]));
     type Both<L> = Either<DatagramOn<L>, UnixDatagramOn<L>>;
@@ -31,7 +31,7 @@ fn a_connected_datagram_socket_of_a_path_hears_nobody_else<L: OnKernel>() {
 
 on_kernel_loops!(a_datagram_to_an_address_that_cannot_be_is_invalid_input, "others have no paths");
 fn a_datagram_to_an_address_that_cannot_be_is_invalid_input<L: OnKernel>() {
-    let directory = Directory::new();
+    let directory = Paths::new();
     with_scope::<L, _>(|scope| {
         let pathname = directory.address("a");
         let mut socket =

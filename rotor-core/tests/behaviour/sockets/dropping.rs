@@ -7,7 +7,7 @@ use std::time::Duration;
 use rotor_core::net::TcpListeners;
 use rotor_core::{Config, Interest, Response, Scope, Source};
 
-use super::{Directory, TEXT};
+use super::{Paths, TEXT};
 use crate::actor::{Actor, actor};
 use crate::loops::{
     Adopt, DatagramOn, ListenerOn, MaybeSend, OnKernel, Rig, UnixDatagramOn, UnixListenerOn, local,
@@ -58,7 +58,7 @@ fn a_listener_that_others_have_as_well_tells_its_loop_nothing_once_it_is_dropped
     );
     assert!(client.is_some(), "the address is open");
 
-    let directory = Directory::new();
+    let directory = Paths::new();
     let listener = unix::UnixListener::bind(directory.path("l")).expect("it is free");
     let mine = listener.try_clone().expect("descriptors are left");
     let mut client = None;
@@ -84,7 +84,7 @@ fn a_datagram_socket_that_others_have_as_well_tells_its_loop_nothing_once_it_is_
         || assert_eq!(socket.send_to(TEXT, address).expect("it is sent"), TEXT.len()),
     );
 
-    let directory = Directory::new();
+    let directory = Paths::new();
     let socket = unix::UnixDatagram::bind(directory.path("d")).expect("it is free");
     let mine = socket.try_clone().expect("descriptors are left");
     assert_quiet_when_dropped::<L, _>(

@@ -8,7 +8,7 @@ use rotor_core::EarlyScope;
 use rotor_core::net::{Either, StreamSocket};
 
 use super::wrapped::Wrapped;
-use super::{Directory, with_scope};
+use super::{Paths, with_scope};
 use crate::loops::{Adopt, OnKernel, StreamOn, UnixStreamOn, on_kernel_loops};
 
 #[cfg(target_os = "linux")]
@@ -42,7 +42,7 @@ fn send_file_by<L: OnKernel, S: StreamSocket>(
 ) {
     // Larger than what is copied at a time.
     let content: Vec<u8> = (0..40_000u32).map(|byte| (byte % 251) as u8).collect();
-    let directory = Directory::new();
+    let directory = Paths::new();
     let path = directory.path("file");
     std::fs::write(&path, &content).expect("there is room");
     let file = File::open(&path).expect("it was written");

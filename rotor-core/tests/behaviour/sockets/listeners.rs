@@ -4,7 +4,7 @@ use std::io;
 
 use rotor_core::net::{DatagramSocket, ListenOptions, Listener, TcpListeners};
 
-use super::{Directory, with_scope};
+use super::{Paths, with_scope};
 use crate::loops::{
     Adopt, DatagramOn, ListenerOn, OnKernel, UnixDatagramOn, UnixListenerOn, local, on_kernel_loops,
 };
@@ -14,7 +14,7 @@ on_kernel_loops!(
     "others have no error of the system to show"
 );
 fn an_address_that_was_not_opened_is_named_with_why<L: OnKernel>() {
-    let directory = Directory::new();
+    let directory = Paths::new();
     let path = directory.path("taken");
     let _unix = std::os::unix::net::UnixListener::bind(&path).expect("nobody else is there");
     let tcp = std::net::TcpListener::bind(local()).expect("a port is free");

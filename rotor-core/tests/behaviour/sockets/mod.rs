@@ -12,29 +12,22 @@ mod wrapped;
 use std::io;
 use std::os::unix::net as unix;
 use std::path::PathBuf;
-use std::sync::atomic::AtomicUsize;
-use std::sync::atomic::Ordering::SeqCst;
 
 use rotor_core::net::Listener;
 use rotor_core::{Config, EarlyScope, Response};
+use rotor_test_kit::Directory;
 
 use crate::actor::{Actor, idle};
 use crate::loops::{OnKernel, Tested};
 
 const TEXT: &[u8] = b"The quick brown fox jumps over the lazy dog";
 
-/// A directory of one test, which is removed with all that is in it when the test ends, well or
-/// badly.
-struct Directory(PathBuf);
+/// A directory of one test, for its sockets.
+struct Paths(Directory);
 
-impl Directory {
-    fn new() -> Directory {
-        static NEXT: AtomicUsize = AtomicUsize::new(0);
-        let name = format!("rotor-{}-{}", std::process::id(), NEXT.fetch_add(1, SeqCst));
-        // Short: the path of a Unix socket has about a hundred bytes.
-        let path = std::env::temp_dir().join(name);
-        std::fs::create_dir(&path).expect("nobody else has such a number");
-        Directory(path)
+impl Paths {
+    fn new() -> Paths {
+        Paths(Directory::create())
     }
 
     /// The path of this name, with nothing there.
@@ -44,12 +37,6 @@ impl Directory {
 
     fn address(&self, name: &str) -> unix::SocketAddr {
         unix::SocketAddr::from_pathname(self.path(name)).expect("it is a path")
-    }
-}
-
-impl Drop for Directory {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
     }
 }
 

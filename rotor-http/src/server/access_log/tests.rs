@@ -1,8 +1,10 @@
+use std::fs;
 use std::io::Write;
 use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
-use std::{env, fs, process};
+
+use rotor_test_kit::Directory;
 
 use super::*;
 use crate::semantics::status::Status;
@@ -127,8 +129,7 @@ fn a_reopener_that_is_kept_does_not_keep_the_writer() {
 
 #[test]
 fn a_file_that_was_renamed_is_opened_again() {
-    let directory = env::temp_dir().join(format!("rotor-access-log-{}", process::id()));
-    fs::create_dir_all(&directory).expect("a directory");
+    let directory = Directory::create();
     let (path, old) = (directory.join("log"), directory.join("log.1"));
     let log = AccessLogConfig::file(&path).start().expect("a file");
     let (hook, reopener, fields) = (log.hook(), log.reopener(), Fields::default());
@@ -143,5 +144,4 @@ fn a_file_that_was_renamed_is_opened_again() {
     let (old, new) = (read(&old), read(&path));
     assert!(new.contains("/second") && !old.contains("/second"), "{old:?} {new:?}");
     assert!(old.contains("/first") || new.contains("/first"));
-    fs::remove_dir_all(&directory).expect("it was made here");
 }
