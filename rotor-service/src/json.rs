@@ -60,16 +60,23 @@ pub fn read<T: DeserializeOwned>(body: &[u8], octets_max: usize) -> Result<T, Re
 #[cfg(feature = "async")]
 pub fn read_body<T: DeserializeOwned>(request: &Request, octets_max: usize) -> Result<T, Refused> {
     check_type(request.field("Content-Type"))?;
-    let mut lines =
+    let codings =
         request.fields().filter(|(name, _)| name.eq_ignore_ascii_case("Content-Encoding"));
-    if lines.any(|(_, value)| !is_uncoded(value)) {
-        return Err(unsupported("a body without content coding is expected"));
-    }
+    check_uncoded(codings.map(|(_, value)| value))?;
     read(request.body(), octets_max)
 }
 
+/// Checks that a body whose `Content-Encoding` says this comes without a coding: 415.
+#[cfg(any(feature = "async", feature = "router"))]
+pub(crate) fn check_uncoded<'h>(mut lines: impl Iterator<Item = &'h [u8]>) -> Result<(), Refused> {
+    match lines.all(is_uncoded) {
+        true => Ok(()),
+        false => Err(unsupported("a body without content coding is expected")),
+    }
+}
+
 /// Whether each of the codings of a line is none (RFC 9110 §8.4); an element may be empty (§5.6.1.2).
-#[cfg(feature = "async")]
+#[cfg(any(feature = "async", feature = "router"))]
 fn is_uncoded(codings: &[u8]) -> bool {
     codings.split(|&octet| octet == b',').all(|coding| {
         let coding = coding.trim_ascii();
@@ -105,7 +112,11 @@ fn unsupported(reason: &str) -> Refused {
 
 /// Answers with a value as JSON. One that JSON cannot say (a map whose keys are no strings) is a
 /// mistake of the caller's: it is logged, and the peer gets 500.
-pub fn reply(response: &mut Response<'_>, status: Status, value: &impl Serialize) -> Reply {
+pub fn reply(
+    response: &mut Response<'_>,
+    status: Status,
+    value: &(impl Serialize + ?Sized),
+) -> Reply {
     match serde_json::to_vec(value) {
         Ok(body) => response.reply(status, "application/json", &body),
         Err(error) => unsaid(&error).reply(response),
@@ -118,7 +129,7 @@ pub fn reply(response: &mut Response<'_>, status: Status, value: &impl Serialize
 ///
 /// 500: JSON cannot say it; see [`reply`].
 #[cfg(feature = "async")]
-pub fn answer(status: Status, value: &impl Serialize) -> Result<Answer, Refused> {
+pub fn answer(status: Status, value: &(impl Serialize + ?Sized)) -> Result<Answer, Refused> {
     match serde_json::to_vec(value) {
         Ok(body) => Ok(Answer::new(status).body("application/json", body)),
         Err(error) => Err(unsaid(&error)),

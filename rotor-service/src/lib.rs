@@ -7,50 +7,38 @@
 //!
 //! # A program
 //!
-//! Whole in a function; with a body it is a `Server` or an async handler. The example `rest_service`
-//! has SQLite behind it.
+//! Functions behind routes. The example `notes` is a service in 60 lines; `rest_service` has async
+//! handlers, and SQLite behind them.
 //!
-//! ```
-//! # #[cfg(all(feature = "json", feature = "pairs", feature = "routes"))] mod program {
+//! ```no_run
+//! # #[cfg(all(feature = "json", feature = "pairs", feature = "router"))] mod program {
 //! # mod rotor { pub use rotor_http as http; }
-//! use rotor::http::server::{Head, Reply, Response, Scope};
-//! use rotor::http::{Method, Status};
-//! use rotor_service::{Pairs, Refused, Routes, json};
+//! use rotor::http::Status;
+//! use rotor::http::server::{Reply, Response, Scope, Serve};
+//! use rotor_service::{Json, Path, Query, Refused, Router, json};
 //!
-//! #[derive(Clone, Copy)]
-//! enum Wish {
-//!     Greet,
-//!     Add,
-//! }
-//!
-//! fn routes() -> Result<Routes<Wish>, rotor_service::RouteError> {
-//!     let mut routes = Routes::new();
-//!     routes.add(Method::Get, "/hello/{name}", Wish::Greet)?;
-//!     routes.add(Method::Get, "/sum", Wish::Add)?;
-//!     Ok(routes)
-//! }
-//!
-//! fn text(routes: &Routes<Wish>, head: &Head<'_>) -> Result<String, Refused> {
-//!     let (wish, parameters) = routes.find(head.method(), head.path())?;
-//!     match wish {
-//!         Wish::Greet => Ok(format!("Hello, {}!", parameters.text("name")?)),
-//!         Wish::Add => {
-//!             let pairs = Pairs::read(head.query().unwrap_or_default())?;
-//!             let numbers = (pairs.parse::<u32>("a")?, pairs.parse::<u32>("b")?);
-//!             Ok((u64::from(numbers.0.unwrap_or(0)) + u64::from(numbers.1.unwrap_or(0))).to_string())
-//!         }
-//!     }
-//! }
-//!
-//! fn answer(
-//!     head: &Head<'_>,
+//! fn greet(
+//!     Path(name): Path<String>,
 //!     response: &mut Response<'_>,
-//!     routes: &mut Scope<'_, Routes<Wish>>,
+//!     _: &mut Scope<'_, ()>,
 //! ) -> Reply {
-//!     match text(routes, head) {
-//!         Ok(text) => json::reply(response, Status::OK, &text),
-//!         Err(refused) => refused.reply(response),
-//!     }
+//!     json::reply(response, Status::OK, &format!("Hello, {name}!"))
+//! }
+//!
+//! fn multiply(
+//!     Query(query): Query,
+//!     Json(numbers): Json<Vec<f64>>,
+//!     response: &mut Response<'_>,
+//!     _: &mut Scope<'_, ()>,
+//! ) -> Result<Reply, Refused> {
+//!     let by: f64 = query.parse("by")?.unwrap_or(1.0);
+//!     let numbers: Vec<f64> = numbers.iter().map(|number| number * by).collect();
+//!     Ok(json::reply(response, Status::OK, &numbers))
+//! }
+//!
+//! fn main() -> Result<(), Box<dyn std::error::Error>> {
+//!     let router = Router::new().get("/hello/{name}", greet)?.post("/multiplied", multiply)?;
+//!     Ok(router.run(Serve::new("127.0.0.1:3000"), || ())?)
 //! }
 //! # }
 //! ```
@@ -61,6 +49,9 @@
 //! |--|--|
 //! | [`Refused`] | why a request is not served: status, reason, `Allow` |
 //! | `Routes`, `Parameters`, `RouteError` | method and path to a value of yours; 404, 405, and 204 for OPTIONS |
+//! | `Router`, `RouteHandler`, `RouteFn`, `RouteSeed` | functions behind routes |
+//! | `FromHead`, `Path`, `Query`, `Asked`; `FromBody`, `Json`, `Form` | their arguments |
+//! | `IntoNext`, `or_refuse` | their answers |
 //! | `json` | bodies that are JSON: 400, 413, 415, 422 |
 //! | `Pairs` | queries and forms: 400, 413 |
 //! | `Multipart`, `MultipartConfig`, `Piece`, `Part`, `PartHead` | forms with files, whole or as they come: 400, 413, 415 |
@@ -72,7 +63,7 @@
 //! # Limits
 //!
 //! JSON is read up to 128 arrays and objects deep, and as long as its reader is told; a query or form
-//! has at most 1,000 pairs, and 200 cookies are read. A form with files has 100 parts of 8 MiB, unless its `MultipartConfig` says
+//! has at most 1,000 pairs, and 200 cookies are read. A function of a `Router` is given a body of up to 64 KiB, unless the router says otherwise. A form with files has 100 parts of 8 MiB, unless its `MultipartConfig` says
 //! otherwise. Bodies of up to 1 MiB are compressed at once, on the loop; the encoder of a stream holds 1 MiB at most. How long
 //! targets and bodies may be at all are limits of the connection ([`rotor_http::Limits`]). What is compressed by the peer is not
 //! read: its decompressed length would be the peer's to choose.
@@ -96,6 +87,7 @@
 //! * `multipart`: forms with files.
 //! * `pairs`: queries and forms.
 //! * `per-thread`: what blocks, one for each thread of the pool.
+//! * `router`: functions behind routes, whose arguments are read from the request.
 //! * `routes`: tables of routes, by matchit.
 //! * `zstd`: answers as zstd too. It compiles C.
 //!
@@ -132,13 +124,15 @@ mod pairs;
     feature = "multipart",
     feature = "pairs",
     feature = "per-thread",
-    feature = "routes"
+    feature = "router"
 ))]
 #[doc = include_str!("../../doc/guide/service.md")]
 mod guide {}
 #[cfg(feature = "per-thread")]
 mod per_thread;
 mod refused;
+#[cfg(feature = "router")]
+mod router;
 #[cfg(feature = "routes")]
 mod routes;
 
@@ -162,5 +156,14 @@ pub use self::pairs::{PAIRS_MAX, Pairs};
 #[cfg(feature = "per-thread")]
 pub use self::per_thread::PerThread;
 pub use self::refused::{REASON_CHARS_MAX, Refused};
+#[cfg(all(feature = "json", feature = "router"))]
+pub use self::router::Json;
+#[cfg(feature = "router")]
+pub use self::router::{
+    Asked, FromBody, FromHead, IntoNext, Path, ROUTE_BODY_BYTES_MAX, RouteFn, RouteHandler,
+    RouteSeed, Router, or_refuse,
+};
+#[cfg(all(feature = "pairs", feature = "router"))]
+pub use self::router::{Form, Query};
 #[cfg(feature = "routes")]
 pub use self::routes::{Parameters, RouteError, Routes};

@@ -41,7 +41,6 @@ use crate::refused::Refused;
 /// assert_eq!(refused.allow(), Some("GET, HEAD, OPTIONS, POST"));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[doc(alias = "Router")]
 #[derive(Clone)]
 pub struct Routes<T> {
     /// Which of the paths.
@@ -161,9 +160,7 @@ impl<'p> Parameters<'_, 'p> {
     ///
     /// 400: it is not UTF-8 then. 404: the route has none of this name.
     pub fn text(&self, name: &str) -> Result<Cow<'p, str>, Refused> {
-        let raw = self.raw(name).ok_or_else(Refused::not_found)?;
-        let decoded = percent_decode_str(raw).decode_utf8();
-        decoded.map_err(|_| Refused::new(Status::BAD_REQUEST, "the path is not UTF-8"))
+        text_of(self.raw(name).ok_or_else(Refused::not_found)?)
     }
 
     /// Returns a parameter as a number, say.
@@ -174,6 +171,18 @@ impl<'p> Parameters<'_, 'p> {
     pub fn parse<N: std::str::FromStr>(&self, name: &str) -> Result<N, Refused> {
         self.raw(name).and_then(|raw| raw.parse().ok()).ok_or_else(Refused::not_found)
     }
+
+    /// Returns the parameter of that place in the path, from 0, as it was sent.
+    #[cfg(feature = "router")]
+    pub(crate) fn nth(&self, place: usize) -> Option<&'p str> {
+        self.0.iter().nth(place).map(|(_, value)| value)
+    }
+}
+
+/// Takes off the percent-encoding of a segment.
+pub(crate) fn text_of(raw: &str) -> Result<Cow<'_, str>, Refused> {
+    let decoded = percent_decode_str(raw).decode_utf8();
+    decoded.map_err(|_| Refused::new(Status::BAD_REQUEST, "the path is not UTF-8"))
 }
 
 /// A route that cannot be added: the program's mistake.
@@ -181,6 +190,13 @@ impl<'p> Parameters<'_, 'p> {
 pub struct RouteError {
     path: String,
     why: String,
+}
+
+#[cfg(feature = "router")]
+impl RouteError {
+    pub(crate) fn new(path: &str, why: String) -> RouteError {
+        RouteError { path: path.to_owned(), why }
+    }
 }
 
 impl fmt::Display for RouteError {

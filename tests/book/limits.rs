@@ -289,6 +289,7 @@ fn the_constants_of_the_crates_for_services_are_as_the_page_says() {
         ("COMPRESSED_BYTES_MIN", rotor_service::COMPRESSED_BYTES_MIN),
         ("WHOLE_BYTES_MAX", rotor_service::WHOLE_BYTES_MAX),
         ("ENCODER_BYTES_MAX", rotor_service::ENCODER_BYTES_MAX),
+        ("ROUTE_BODY_BYTES_MAX", rotor_service::ROUTE_BODY_BYTES_MAX),
     ];
     for (heading, coded, times) in [
         (

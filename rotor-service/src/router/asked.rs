@@ -1,0 +1,49 @@
+//! `Asked`: what there is of a request when its head has come.
+
+use std::borrow::Cow;
+
+use rotor_http::server::Head;
+
+use crate::refused::Refused;
+use crate::routes::{Parameters, text_of};
+
+/// A request whose head has come: what a function's arguments are read from.
+#[derive(Debug)]
+pub struct Asked<'a> {
+    head: Head<'a>,
+    parameters: &'a Parameters<'a, 'a>,
+    /// Parameters that were taken.
+    taken: usize,
+    pub(super) body_bytes_max: usize,
+}
+
+impl<'a> Asked<'a> {
+    pub(super) fn new(
+        head: Head<'a>,
+        parameters: &'a Parameters<'a, 'a>,
+        body_bytes_max: usize,
+    ) -> Asked<'a> {
+        Asked { head, parameters, taken: 0, body_bytes_max }
+    }
+
+    /// Returns the head.
+    pub fn head(&self) -> &Head<'a> {
+        &self.head
+    }
+
+    /// Returns the parameters of the path, by name.
+    pub fn parameters(&self) -> &'a Parameters<'a, 'a> {
+        self.parameters
+    }
+
+    /// Takes the next parameter of the path, its percent-encoding taken off.
+    ///
+    /// # Errors
+    ///
+    /// 400: it is not UTF-8 then. 404: the path has no further one.
+    pub fn next_parameter(&mut self) -> Result<Cow<'a, str>, Refused> {
+        let raw = self.parameters.nth(self.taken).ok_or_else(Refused::not_found)?;
+        self.taken += 1;
+        text_of(raw)
+    }
+}

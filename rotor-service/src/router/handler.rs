@@ -1,0 +1,173 @@
+//! `RouteHandler`: the functions that a router takes.
+
+use rotor_http::server::{Head, Next, Response, Scope};
+
+use super::asked::Asked;
+use super::body::FromBody;
+use super::head::FromHead;
+use super::into_next::IntoNext;
+use super::route_fn::RouteFn;
+
+/// A function or closure that a [`Router`](super::Router) takes, with up to four arguments of the
+/// head.
+///
+/// | arguments | |
+/// |--|--|
+/// | `P.., &mut Response<'_>, &mut Scope<'_, C>` | called when the head has come; a body is read and dropped |
+/// | `&Head<'_>, P.., &mut Response<'_>, &mut Scope<'_, C>` | the same, with all of the head |
+/// | `P.., B, &mut Response<'_>, &mut Scope<'_, C>` | called when the body is whole |
+/// | `P.., &[u8], &mut Response<'_>, &mut Scope<'_, C>` | the same, with its octets where they are |
+///
+/// `P` is [`FromHead`], `B` is [`FromBody`]; what is returned is [`IntoNext`]. It is cloned for a
+/// request whose body is awaited, so what a closure captures is small. `M` tells the forms apart, and
+/// is inferred.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no function of a route for the context `{C}`",
+    note = "its arguments are those of the head (`Path`, `Query`), the body (`Json`, `Form`, `&[u8]`) if there is one, \
+            `&mut Response<'_>` and `&mut Scope<'_, C>`; a closure says their types"
+)]
+pub trait RouteHandler<C: 'static, M>: Clone + Send + Sync + 'static {
+    /// How many parameters of the path it takes.
+    const PARAMETERS: usize;
+
+    /// Reads the arguments and calls the function, or refuses.
+    fn call(
+        &self,
+        asked: &mut Asked<'_>,
+        response: &mut Response<'_>,
+        scope: &mut Scope<'_, C>,
+    ) -> Next<RouteFn<C>>;
+}
+
+/// Forms of functions, in the place of `M`.
+mod form {
+    #[derive(Debug)]
+    pub struct OfParts;
+    #[derive(Debug)]
+    pub struct OfHead;
+    #[derive(Debug)]
+    pub struct OfBody<B>(std::marker::PhantomData<B>);
+    #[derive(Debug)]
+    pub struct OfOctets;
+}
+
+/// Reads an argument of the head, or refuses the request.
+macro_rules! part {
+    ($part:ident, $asked:ident, $response:ident) => {
+        match $part::from_head($asked) {
+            Ok(part) => part,
+            Err(refused) => return refused.into_next($response),
+        }
+    };
+}
+
+macro_rules! functions_of {
+    ($($part:ident)*) => {
+        impl<C, F, A, $($part),*> RouteHandler<C, (form::OfParts, $($part,)*)> for F
+        where
+            F: Fn($($part,)* &mut Response<'_>, &mut Scope<'_, C>) -> A,
+            F: Clone + Send + Sync + 'static,
+            A: IntoNext<C>,
+            C: 'static,
+            $($part: FromHead,)*
+        {
+            const PARAMETERS: usize = 0 $(+ $part::PARAMETERS)*;
+
+            #[allow(unused_variables, non_snake_case, reason = "there may be no arguments")]
+            fn call(
+                &self,
+                asked: &mut Asked<'_>,
+                response: &mut Response<'_>,
+                scope: &mut Scope<'_, C>,
+            ) -> Next<RouteFn<C>> {
+                $(let $part = part!($part, asked, response);)*
+                self($($part,)* response, scope).into_next(response)
+            }
+        }
+
+        impl<C, F, A, $($part),*> RouteHandler<C, (form::OfHead, $($part,)*)> for F
+        where
+            F: Fn(&Head<'_>, $($part,)* &mut Response<'_>, &mut Scope<'_, C>) -> A,
+            F: Clone + Send + Sync + 'static,
+            A: IntoNext<C>,
+            C: 'static,
+            $($part: FromHead,)*
+        {
+            const PARAMETERS: usize = 0 $(+ $part::PARAMETERS)*;
+
+            #[allow(non_snake_case, reason = "an argument is named as its type")]
+            fn call(
+                &self,
+                asked: &mut Asked<'_>,
+                response: &mut Response<'_>,
+                scope: &mut Scope<'_, C>,
+            ) -> Next<RouteFn<C>> {
+                $(let $part = part!($part, asked, response);)*
+                self(asked.head(), $($part,)* response, scope).into_next(response)
+            }
+        }
+
+        impl<C, F, A, B, $($part),*> RouteHandler<C, (form::OfBody<B>, $($part,)*)> for F
+        where
+            F: Fn($($part,)* B, &mut Response<'_>, &mut Scope<'_, C>) -> A,
+            F: Clone + Send + Sync + 'static,
+            A: IntoNext<C>,
+            B: FromBody,
+            C: 'static,
+            $($part: FromHead,)*
+        {
+            const PARAMETERS: usize = 0 $(+ $part::PARAMETERS)*;
+
+            #[allow(non_snake_case, reason = "an argument is named as its type")]
+            fn call(
+                &self,
+                asked: &mut Asked<'_>,
+                response: &mut Response<'_>,
+                _: &mut Scope<'_, C>,
+            ) -> Next<RouteFn<C>> {
+                $(let $part = part!($part, asked, response);)*
+                if let Err(refused) = B::check(asked.head()) {
+                    return refused.into_next(response);
+                }
+                let function = self.clone();
+                RouteFn::with_body(asked.body_bytes_max, move |body, response, scope| {
+                    match B::from_body(body) {
+                        Ok(body) => function($($part,)* body, response, scope).into_next(response),
+                        Err(refused) => refused.into_next(response),
+                    }
+                })
+            }
+        }
+
+        impl<C, F, A, $($part),*> RouteHandler<C, (form::OfOctets, $($part,)*)> for F
+        where
+            F: Fn($($part,)* &[u8], &mut Response<'_>, &mut Scope<'_, C>) -> A,
+            F: Clone + Send + Sync + 'static,
+            A: IntoNext<C>,
+            C: 'static,
+            $($part: FromHead,)*
+        {
+            const PARAMETERS: usize = 0 $(+ $part::PARAMETERS)*;
+
+            #[allow(unused_variables, non_snake_case, reason = "there may be no arguments")]
+            fn call(
+                &self,
+                asked: &mut Asked<'_>,
+                response: &mut Response<'_>,
+                _: &mut Scope<'_, C>,
+            ) -> Next<RouteFn<C>> {
+                $(let $part = part!($part, asked, response);)*
+                let function = self.clone();
+                RouteFn::with_body(asked.body_bytes_max, move |body, response, scope| {
+                    function($($part,)* body, response, scope).into_next(response)
+                })
+            }
+        }
+    };
+}
+
+functions_of!();
+functions_of!(P1);
+functions_of!(P1 P2);
+functions_of!(P1 P2 P3);
+functions_of!(P1 P2 P3 P4);

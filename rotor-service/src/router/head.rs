@@ -1,0 +1,74 @@
+//! `FromHead`: arguments that are read from the head of a request.
+
+use std::str::FromStr;
+
+use super::asked::Asked;
+#[cfg(feature = "pairs")]
+use crate::pairs::Pairs;
+use crate::refused::Refused;
+
+/// An argument of a route's function that is read from the head of the request, before its body
+/// comes.
+///
+/// It is kept while the body comes, so it owns what it says.
+///
+/// # Examples
+///
+/// ```
+/// use rotor_service::{Asked, FromHead, Refused};
+///
+/// /// Who asks, by a field of the request.
+/// struct User(String);
+///
+/// impl FromHead for User {
+///     fn from_head(asked: &mut Asked<'_>) -> Result<User, Refused> {
+///         let user = asked.head().field("X-User").ok_or_else(Refused::not_found)?;
+///         Ok(User(String::from_utf8_lossy(user).into_owned()))
+///     }
+/// }
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not read from the head of a request",
+    note = "it is `Path<T>`, `Query`, or a type that implements `FromHead`; behind those, one that \
+            implements `FromBody` may stand"
+)]
+pub trait FromHead: Sized + Send + 'static {
+    /// How many parameters of the path it takes. Default: none.
+    const PARAMETERS: usize = 0;
+
+    /// Reads it.
+    ///
+    /// # Errors
+    ///
+    /// Why the request is refused: the function is not called.
+    fn from_head(asked: &mut Asked<'_>) -> Result<Self, Refused>;
+}
+
+/// The next parameter of the path, its percent-encoding taken off: the first `Path` of a function is
+/// the first one, a second `Path` the second.
+///
+/// Refused with 404 where it is no `T`: there is nothing of this name; with 400 where it is not UTF-8.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Path<T>(pub T);
+
+impl<T: FromStr + Send + 'static> FromHead for Path<T> {
+    const PARAMETERS: usize = 1;
+
+    fn from_head(asked: &mut Asked<'_>) -> Result<Path<T>, Refused> {
+        let text = asked.next_parameter()?;
+        text.parse().map(Path).map_err(|_| Refused::not_found())
+    }
+}
+
+/// The query, empty where there is none. Refused with 400 where it is not UTF-8, with 413 beyond
+/// 1,000 pairs. With the feature `pairs`.
+#[cfg(feature = "pairs")]
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Query(pub Pairs);
+
+#[cfg(feature = "pairs")]
+impl FromHead for Query {
+    fn from_head(asked: &mut Asked<'_>) -> Result<Query, Refused> {
+        Pairs::read(asked.head().query().unwrap_or_default()).map(Query)
+    }
+}

@@ -1,0 +1,75 @@
+//! `IntoNext`: what a route's function may return.
+
+use rotor_http::server::{Next, Reply, Response, Scope};
+
+use super::route_fn::RouteFn;
+use crate::refused::Refused;
+
+/// What a route's function may return: a [`Reply`] that it has written, a [`Next`] that has it
+/// written later ([`Next::offload`], [`Next::wait`], [`Next::after`]), a [`Refused`], or a `Result`
+/// of those.
+///
+/// What follows a wait refuses through [`or_refuse`].
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no answer of a route's function for the context `{C}`",
+    note = "it is a `Reply`, a `Next<RouteFn<C>>`, a `Refused`, or a `Result` of those"
+)]
+pub trait IntoNext<C: 'static> {
+    /// Answers so.
+    fn into_next(self, response: &mut Response<'_>) -> Next<RouteFn<C>>;
+}
+
+impl<C: 'static> IntoNext<C> for Reply {
+    fn into_next(self, _: &mut Response<'_>) -> Next<RouteFn<C>> {
+        self.into()
+    }
+}
+
+impl<C: 'static> IntoNext<C> for Next<RouteFn<C>> {
+    fn into_next(self, _: &mut Response<'_>) -> Next<RouteFn<C>> {
+        self
+    }
+}
+
+impl<C: 'static> IntoNext<C> for Refused {
+    fn into_next(self, response: &mut Response<'_>) -> Next<RouteFn<C>> {
+        self.reply(response).into()
+    }
+}
+
+impl<C: 'static, A: IntoNext<C>, E: IntoNext<C>> IntoNext<C> for Result<A, E> {
+    fn into_next(self, response: &mut Response<'_>) -> Next<RouteFn<C>> {
+        match self {
+            Ok(answer) => answer.into_next(response),
+            Err(refused) => refused.into_next(response),
+        }
+    }
+}
+
+/// Lets what answers behind a wait refuse: [`Next::offload`] and [`Next::wait`] take what this
+/// makes of a closure with `?`.
+///
+/// # Examples
+///
+/// ```
+/// # mod rotor { pub use rotor_http as http; }
+/// use rotor::http::Status;
+/// use rotor::http::server::{Next, Response, Scope};
+/// use rotor_service::{Refused, RouteFn, or_refuse};
+/// use std::time::Duration;
+///
+/// fn words(text: String, _: &mut Response<'_>, scope: &mut Scope<'_, ()>) -> Next<RouteFn<()>> {
+///     let work = move || text.split_whitespace().count();
+///     Next::offload(scope, Duration::from_secs(5), work, or_refuse(|count: usize, response, _| {
+///         if count == 0 {
+///             return Err(Refused::new(Status::BAD_REQUEST, "no words"));
+///         }
+///         Ok(response.reply(Status::OK, "text/plain", count.to_string().as_bytes()))
+///     }))
+/// }
+/// ```
+pub fn or_refuse<T, C: 'static, A: IntoNext<C>>(
+    answer: impl FnOnce(T, &mut Response<'_>, &mut Scope<'_, C>) -> A + Send + 'static,
+) -> impl FnOnce(T, &mut Response<'_>, &mut Scope<'_, C>) -> Next<RouteFn<C>> + Send + 'static {
+    move |value, response, scope| answer(value, response, scope).into_next(response)
+}

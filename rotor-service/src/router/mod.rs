@@ -1,0 +1,243 @@
+//! `Router`: a table of functions, each of which answers the requests of one route.
+
+mod asked;
+mod body;
+mod handler;
+mod head;
+mod into_next;
+mod route_fn;
+
+use std::fmt;
+use std::sync::Arc;
+
+use rotor_http::Method;
+use rotor_http::server::{Serve, ServeError};
+
+pub use self::asked::Asked;
+#[cfg(feature = "pairs")]
+pub use self::body::Form;
+pub use self::body::FromBody;
+#[cfg(feature = "json")]
+pub use self::body::Json;
+pub use self::handler::RouteHandler;
+#[cfg(feature = "pairs")]
+pub use self::head::Query;
+pub use self::head::{FromHead, Path};
+pub use self::into_next::{IntoNext, or_refuse};
+use self::route_fn::Route;
+pub use self::route_fn::{RouteFn, RouteSeed};
+use crate::routes::{RouteError, Routes};
+
+/// Octets of a body that a function is given at most, unless its router says otherwise.
+pub const ROUTE_BODY_BYTES_MAX: usize = 64 << 10;
+
+/// A table of functions: each answers the requests of one method and path.
+///
+/// **A function is given what its arguments say, and is not called where that is not there.** First
+/// what is read from the head ([`FromHead`]: [`Path`], `Query`, types of yours), then the body, whole
+/// ([`FromBody`]: `Json`, `Form`, `String`, `Vec<u8>`; or `&[u8]`, which is not copied), last the
+/// response and the scope. It answers at once or [later](IntoNext), or refuses with `?`. See
+/// [`RouteHandler`] for all that is a function here.
+///
+/// Nothing is allocated for a request but what its values need, and, where a body comes behind
+/// parameters, a box for those.
+///
+/// | what came | |
+/// |--|--|
+/// | no route has the path; a parameter is no number where one is wanted | 404 |
+/// | the path is there for other methods | 405, with `Allow`; 204 for OPTIONS |
+/// | a body of another type than is wanted, or of none, or compressed | 415 |
+/// | a body that is longer than [`body_bytes_max`](Router::body_bytes_max) | 413 |
+/// | a body that is no JSON, too deep, not UTF-8 | 400 |
+/// | JSON of another shape | 422 |
+/// | a body that breaks off | nobody is left to be told; the function is not called |
+///
+/// All of them with the reason as JSON, `{"error":".."}`.
+///
+/// # Examples
+///
+/// ```
+/// # #[cfg(all(feature = "json", feature = "pairs"))] {
+/// # mod rotor { pub use rotor_http as http; }
+/// use rotor::http::Status;
+/// use rotor::http::server::{Reply, Response, Scope};
+/// use rotor_service::{Json, Path, Query, Refused, Router, json};
+///
+/// type Notes = Vec<String>;
+///
+/// fn list(
+///     Query(query): Query,
+///     response: &mut Response<'_>,
+///     notes: &mut Scope<'_, Notes>,
+/// ) -> Result<Reply, Refused> {
+///     let limit = query.parse("limit")?.unwrap_or(20);
+///     Ok(json::reply(response, Status::OK, &notes[..notes.len().min(limit)]))
+/// }
+///
+/// fn add(
+///     Json(note): Json<String>,
+///     response: &mut Response<'_>,
+///     notes: &mut Scope<'_, Notes>,
+/// ) -> Reply {
+///     notes.push(note);
+///     json::reply(response, Status::CREATED, &(notes.len() - 1))
+/// }
+///
+/// fn show(
+///     Path(id): Path<usize>,
+///     response: &mut Response<'_>,
+///     notes: &mut Scope<'_, Notes>,
+/// ) -> Result<Reply, Refused> {
+///     let note = notes.get(id).ok_or_else(Refused::not_found)?;
+///     Ok(json::reply(response, Status::OK, note))
+/// }
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let router = Router::new().get("/notes", list)?.post("/notes", add)?.get("/notes/{id}", show)?;
+/// # if false {
+/// router.run(rotor::http::server::Serve::new("127.0.0.1:3000"), Notes::new)?;
+/// # }
+/// # Ok(())
+/// # }
+/// # main().unwrap();
+/// # }
+/// ```
+#[doc(alias = "extractor")]
+pub struct Router<C: 'static> {
+    routes: Routes<Route<C>>,
+    body_bytes_max: usize,
+}
+
+impl<C: 'static> Router<C> {
+    /// No route.
+    pub fn new() -> Router<C> {
+        Router { routes: Routes::new(), body_bytes_max: ROUTE_BODY_BYTES_MAX }
+    }
+
+    /// How many octets a body may have, for the functions that are added from here on; more is 413,
+    /// before it is sent where it was announced. Default: 64 KiB. The connection's own limit
+    /// ([`buffered_body_bytes_max`](rotor_http::Limits::buffered_body_bytes_max)) holds beside it.
+    pub fn body_bytes_max(mut self, octets: usize) -> Router<C> {
+        self.body_bytes_max = octets;
+        self
+    }
+
+    /// Has a function answer the requests of a route; see [`Routes`] for what a path may be. One for
+    /// GET serves HEAD too, unless that has its own.
+    ///
+    /// # Errors
+    ///
+    /// The caller's mistake: the path is malformed, cannot be told from one before, or has fewer
+    /// parameters than the function takes.
+    pub fn on<F, M>(
+        mut self,
+        method: Method<'_>,
+        path: &str,
+        function: F,
+    ) -> Result<Router<C>, RouteError>
+    where
+        F: RouteHandler<C, M>,
+    {
+        // matchit's way to say a brace that is one.
+        let there_are = path.replace("{{", "").matches('{').count();
+        if F::PARAMETERS > there_are {
+            let why = format!("{} parameters are taken of {there_are}", F::PARAMETERS);
+            return Err(RouteError::new(path, why));
+        }
+        self.routes.add(method, path, Route::new(function, self.body_bytes_max))?;
+        Ok(self)
+    }
+
+    /// [`on`](Router::on) GET, and HEAD.
+    ///
+    /// # Errors
+    ///
+    /// As `on`.
+    pub fn get<F, M>(self, path: &str, function: F) -> Result<Router<C>, RouteError>
+    where
+        F: RouteHandler<C, M>,
+    {
+        self.on(Method::Get, path, function)
+    }
+
+    /// [`on`](Router::on) POST.
+    ///
+    /// # Errors
+    ///
+    /// As `on`.
+    pub fn post<F, M>(self, path: &str, function: F) -> Result<Router<C>, RouteError>
+    where
+        F: RouteHandler<C, M>,
+    {
+        self.on(Method::Post, path, function)
+    }
+
+    /// [`on`](Router::on) PUT.
+    ///
+    /// # Errors
+    ///
+    /// As `on`.
+    pub fn put<F, M>(self, path: &str, function: F) -> Result<Router<C>, RouteError>
+    where
+        F: RouteHandler<C, M>,
+    {
+        self.on(Method::Put, path, function)
+    }
+
+    /// [`on`](Router::on) PATCH.
+    ///
+    /// # Errors
+    ///
+    /// As `on`.
+    pub fn patch<F, M>(self, path: &str, function: F) -> Result<Router<C>, RouteError>
+    where
+        F: RouteHandler<C, M>,
+    {
+        self.on(Method::Patch, path, function)
+    }
+
+    /// [`on`](Router::on) DELETE.
+    ///
+    /// # Errors
+    ///
+    /// As `on`.
+    pub fn delete<F, M>(self, path: &str, function: F) -> Result<Router<C>, RouteError>
+    where
+        F: RouteHandler<C, M>,
+    {
+        self.on(Method::Delete, path, function)
+    }
+
+    /// Serves with these functions, and a context for each of the loops, until the process is asked
+    /// to end.
+    ///
+    /// # Errors
+    ///
+    /// As [`Serve::run`].
+    pub fn run(
+        self,
+        serve: Serve,
+        context: impl Fn() -> C + Clone + Send + 'static,
+    ) -> Result<(), ServeError> {
+        let router = Arc::new(self);
+        serve.run::<RouteFn<C>>(move || (router.seed(), context()))
+    }
+
+    /// Makes the seed of [`RouteFn`]: for a server that is set up by hand. Each loop is given one of
+    /// its own, whose count of users no other thread touches.
+    pub fn seed(&self) -> RouteSeed<C> {
+        RouteSeed::new(self.routes.clone())
+    }
+}
+
+impl<C: 'static> Default for Router<C> {
+    fn default() -> Router<C> {
+        Router::new()
+    }
+}
+
+impl<C: 'static> fmt::Debug for Router<C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.routes.fmt(f)
+    }
+}

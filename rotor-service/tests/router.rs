@@ -1,0 +1,308 @@
+//! Functions behind routes, on a connection.
+
+use std::time::Duration;
+
+use rotor_http::server::{Connection, Head, HttpSeed, Next, Reply, Response, Scope, ServerConfig};
+use rotor_http::{Method, Status};
+use rotor_service::{
+    Asked, Form, FromHead, Json, Path, Query, Refused, RouteFn, RouteSeed, Router, json, or_refuse,
+};
+use rotor_stream::testing::Driver;
+use serde::{Deserialize, Serialize};
+
+/// How long work of others is waited for.
+const WORK_TIME_MAX: Duration = Duration::from_secs(60);
+
+/// What functions have been called with.
+type Calls = Vec<String>;
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Note {
+    text: String,
+    tags: Option<serde_json::Value>,
+}
+
+/// An argument of a test's own.
+struct User(String);
+
+impl FromHead for User {
+    fn from_head(asked: &mut Asked<'_>) -> Result<User, Refused> {
+        let field = asked.head().field("X-User");
+        let user = field.ok_or_else(|| Refused::new(Status::UNAUTHORIZED, "who are you?"))?;
+        Ok(User(String::from_utf8_lossy(user).into_owned()))
+    }
+}
+
+fn say(text: &str, response: &mut Response<'_>) -> Reply {
+    response.reply(Status::OK, "text/plain", text.as_bytes())
+}
+
+fn all(response: &mut Response<'_>, calls: &mut Scope<'_, Calls>) -> Reply {
+    calls.push("all".to_owned());
+    say("all", response)
+}
+
+fn host(head: &Head<'_>, response: &mut Response<'_>, _: &mut Scope<'_, Calls>) -> Reply {
+    say(head.authority().unwrap_or_default(), response)
+}
+
+fn add(Json(note): Json<Note>, response: &mut Response<'_>, calls: &mut Scope<'_, Calls>) -> Reply {
+    calls.push(note.text);
+    json::reply(response, Status::CREATED, &calls.len())
+}
+
+fn change(
+    Path(id): Path<u8>,
+    Path(name): Path<String>,
+    Query(query): Query,
+    User(user): User,
+    Json(note): Json<Note>,
+    response: &mut Response<'_>,
+    _: &mut Scope<'_, Calls>,
+) -> Result<Reply, Refused> {
+    let page: u8 = query.parse("page")?.unwrap_or(1);
+    Ok(say(&format!("{id} {name} {page} {user} {}", note.text), response))
+}
+
+fn form(
+    Form(form): Form,
+    response: &mut Response<'_>,
+    _: &mut Scope<'_, Calls>,
+) -> Result<Reply, Refused> {
+    let name = form.get("name").ok_or_else(|| Refused::new(Status::BAD_REQUEST, "no name"))?;
+    Ok(say(name, response))
+}
+
+fn octets(body: &[u8], response: &mut Response<'_>, calls: &mut Scope<'_, Calls>) -> Reply {
+    calls.push(format!("{} octets", body.len()));
+    say(&body.escape_ascii().to_string(), response)
+}
+
+fn words(text: String, response: &mut Response<'_>, _: &mut Scope<'_, Calls>) -> Reply {
+    say(&text, response)
+}
+
+/// As many octets as the path says, a second later.
+fn later(
+    Path(count): Path<usize>,
+    body: &[u8],
+    response: &mut Response<'_>,
+    calls: &mut Scope<'_, Calls>,
+) -> Result<Next<RouteFn<Calls>>, Refused> {
+    calls.push("later".to_owned());
+    let begin = body.get(..count).ok_or_else(|| Refused::new(Status::BAD_REQUEST, "too few"))?;
+    let text = begin.escape_ascii().to_string();
+    let _ = response;
+    Ok(Next::after(calls.now() + Duration::from_secs(1), move |response, _| say(&text, response)))
+}
+
+/// Summed by another thread.
+fn sum(body: Vec<u8>, _: &mut Response<'_>, scope: &mut Scope<'_, Calls>) -> Next<RouteFn<Calls>> {
+    let work = move || serde_json::from_slice::<Vec<u32>>(&body);
+    let answer = or_refuse(|numbers: Result<Vec<u32>, _>, response, _| {
+        let numbers = numbers.map_err(|error| Refused::new(Status::BAD_REQUEST, error))?;
+        Ok::<_, Refused>(say(&numbers.iter().sum::<u32>().to_string(), response))
+    });
+    Next::offload(scope, WORK_TIME_MAX, work, answer)
+}
+
+fn router() -> Result<Router<Calls>, rotor_service::RouteError> {
+    Router::new()
+        .get("/", all)?
+        .get("/host", host)?
+        .post("/notes", add)?
+        .patch("/notes/{id}/{name}", change)?
+        .post("/form", form)?
+        .put("/octets", octets)?
+        .post("/words", words)?
+        .post("/later/{count}", later)?
+        .post("/sum", sum)?
+        .delete("/closure", |response: &mut Response<'_>, _: &mut Scope<'_, Calls>| {
+            say("closure", response)
+        })?
+        .on(Method::Get, "/refused", |_: &mut Response<'_>, _: &mut Scope<'_, Calls>| {
+            Refused::not_found()
+        })?
+        .body_bytes_max(10)
+        .post("/short", octets)
+}
+
+type Service = Driver<Connection<RouteFn<Calls>>>;
+
+fn service() -> Service {
+    let seed: RouteSeed<Calls> = router().expect("routes").seed();
+    Driver::new(HttpSeed::new(seed, ServerConfig::new()), Calls::new())
+}
+
+const JSON: &str = "Content-Type: application/json\r\n";
+
+fn request(start: &str, fields: &str, body: &[u8]) -> Vec<u8> {
+    let length = body.len();
+    let head = format!("{start} HTTP/1.1\r\nHost: a\r\n{fields}Content-Length: {length}\r\n\r\n");
+    [head.as_bytes(), body].concat()
+}
+
+/// The status and the body of what has come.
+fn answer(service: &mut Service) -> (u16, String) {
+    let received = String::from_utf8_lossy(&service.take_received()).into_owned();
+    let Some((head, body)) = received.split_once("\r\n\r\n") else { return (0, received) };
+    let status = head.split(' ').nth(1).and_then(|status| status.parse().ok());
+    (status.expect("a status"), body.to_owned())
+}
+
+fn ask(start: &str, fields: &str, body: &[u8]) -> (u16, String) {
+    let mut service = service();
+    service.send(&request(start, fields, body));
+    answer(&mut service)
+}
+
+#[test]
+fn a_function_gets_what_its_arguments_say() {
+    let user = format!("X-User: eve\r\n{JSON}");
+    let form = "Content-Type: Application/x-www-form-urlencoded;charset=utf-8\r\n";
+    for (start, fields, body, expected) in [
+        ("GET /", "", "", "all"),
+        ("GET /host", "", "", "a"),
+        ("POST /notes", JSON, r#"{"text":"b"}"#, "1"),
+        ("PATCH /notes/7/a%2Fb?page=3", &user, r#"{"text":"t"}"#, "7 a/b 3 eve t"),
+        ("PATCH /notes/7/%C3%A4", &user, r#"{"text":"t"}"#, "7 ä 1 eve t"),
+        ("POST /form", form, "x=1&name=a+b%21", "a b!"),
+        ("PUT /octets", "", "\0\x01", r"\x00\x01"),
+        ("PUT /octets", "", "", ""),
+        ("POST /words", "", "ä", "ä"),
+        ("DELETE /closure", "", "dropped", "closure"),
+    ] {
+        let (status, said) = ask(start, fields, body.as_bytes());
+        assert!(matches!(status, 200 | 201), "{start}: {status} {said}");
+        assert_eq!(said, expected, "{start}");
+    }
+}
+
+#[test]
+fn what_is_wrong_with_a_request_is_said_in_json_and_the_function_is_not_called() {
+    let deep = format!(r#"{{"text":"a","tags":{}{}}}"#, "[".repeat(200), "]".repeat(200));
+    let user = format!("X-User: eve\r\n{JSON}");
+    let coded = format!("{JSON}Content-Encoding: gzip\r\n");
+    let form = "Content-Type: application/x-www-form-urlencoded\r\n";
+    let long = vec![b'x'; rotor_service::ROUTE_BODY_BYTES_MAX + 1];
+    let many = "a=b&".repeat(1_001);
+    let cases: [(&str, &str, &[u8], u16); 27] = [
+        ("GET /none", "", b"", 404),
+        ("GET /refused", "", b"", 404),
+        ("PUT /notes", "", b"", 405),
+        ("POST /notes", JSON, b"", 400),
+        ("POST /notes", JSON, b"{", 400),
+        ("POST /notes", JSON, br#"{"text":"a"} x"#, 400),
+        ("POST /notes", JSON, b"{\"text\":\"\xff\"}", 400),
+        ("POST /notes", JSON, deep.as_bytes(), 400),
+        ("POST /notes", JSON, b"{}", 422),
+        ("POST /notes", JSON, b"[1]", 422),
+        ("POST /notes", JSON, br#"{"text":7}"#, 422),
+        ("POST /notes", JSON, br#"{"text":"a","more":1}"#, 422),
+        ("POST /notes", JSON, &long, 413),
+        ("POST /notes", "", br#"{"text":"a"}"#, 415),
+        ("POST /notes", "Content-Type: text/plain\r\n", br#"{"text":"a"}"#, 415),
+        ("POST /notes", &coded, br#"{"text":"a"}"#, 415),
+        // The head first, in the order of the arguments.
+        ("PATCH /notes/256/a", "", b"", 404),
+        ("PATCH /notes/7/%ff", "", b"", 400),
+        ("PATCH /notes/7/a?page=x", &user, br#"{"text":"t"}"#, 400),
+        ("PATCH /notes/7/a?q=%ff", &user, b"{", 400),
+        ("PATCH /notes/7/a", JSON, b"{", 401),
+        ("POST /form", "", b"name=a", 415),
+        ("POST /form", form, b"name=%ff", 400),
+        ("POST /form", form, many.as_bytes(), 413),
+        ("POST /form", form, b"other=a", 400),
+        ("POST /words", "", b"\xff", 400),
+        ("POST /short", "", b"12345678901", 413),
+    ];
+    for (start, fields, body, expected) in cases {
+        let mut service = service();
+        service.send(&request(start, fields, body));
+        let (status, said) = answer(&mut service);
+        assert_eq!(
+            status,
+            expected,
+            "{start} {}: {said}",
+            body[..body.len().min(40)].escape_ascii()
+        );
+        let error: serde_json::Value = serde_json::from_str(&said).expect(&said);
+        assert!(error["error"].as_str().is_some_and(|reason| !reason.is_empty()), "{said}");
+        assert!(service.context().is_empty(), "{start}: {:?}", service.context());
+    }
+}
+
+#[test]
+fn a_body_is_as_long_as_its_route_says() {
+    for (length, expected) in [(9, 200), (10, 200), (11, 413)] {
+        assert_eq!(ask("POST /short", "", &vec![b'x'; length]).0, expected, "{length}");
+    }
+    let default = rotor_service::ROUTE_BODY_BYTES_MAX;
+    for (length, expected) in [(default, 200), (default + 1, 413)] {
+        assert_eq!(ask("PUT /octets", "", &vec![b'x'; length]).0, expected, "{length}");
+    }
+}
+
+#[test]
+fn a_table_says_what_there_is_besides() {
+    let (status, said) = ask("OPTIONS /notes", "", b"");
+    assert_eq!((status, said.as_str()), (204, ""));
+    let (status, said) = ask("HEAD /", "", b"");
+    assert_eq!((status, said.as_str()), (200, ""));
+}
+
+#[test]
+fn a_body_that_is_cut_off_reaches_no_function() {
+    let whole = request("POST /notes", JSON, br#"{"text":"b"}"#);
+    for length in 1..whole.len() {
+        let mut service = service();
+        service.send(&whole[..length]);
+        service.end();
+        assert!(service.context().is_empty(), "{length}: {:?}", service.context());
+    }
+}
+
+#[test]
+fn a_body_comes_in_any_pieces() {
+    let whole = request("POST /notes", JSON, br#"{"text":"b"}"#);
+    for cut in 1..whole.len() {
+        let mut service = service();
+        service.send(&whole[..cut]);
+        service.send(&whole[cut..]);
+        assert_eq!(answer(&mut service), (201, "1".to_owned()), "{cut}");
+    }
+}
+
+#[test]
+fn an_answer_may_come_later() {
+    let mut service = service();
+    service.send(&request("POST /later/2", "", b"abc"));
+    assert_eq!((answer(&mut service), service.context().len()), ((0, String::new()), 1));
+    service.advance(Duration::from_millis(999));
+    assert_eq!(answer(&mut service), (0, String::new()));
+    service.advance(Duration::from_millis(1));
+    assert_eq!(answer(&mut service), (200, "ab".to_owned()));
+    service.send(&request("POST /later/4", "", b"abc"));
+    assert_eq!(answer(&mut service), (400, r#"{"error":"too few"}"#.to_owned()));
+}
+
+#[test]
+fn a_route_whose_function_takes_more_parameters_than_there_are_is_refused() {
+    let two = |_: Path<u8>, _: Path<u8>, _: &mut Response<'_>, _: &mut Scope<'_, ()>| {
+        Refused::not_found()
+    };
+    for (path, is_added) in [
+        ("/", false),
+        ("/{a}", false),
+        ("/{a}/{{b", false),
+        ("/{a}/{b}", true),
+        ("/{a}/{*b}", true),
+    ] {
+        let added = Router::new().put(path, two);
+        assert_eq!(added.is_ok(), is_added, "{path}");
+        if let Err(error) = added {
+            assert!(error.to_string().contains("2 parameters"), "{error}");
+        }
+    }
+}
