@@ -21,6 +21,7 @@ mod https_server;
 mod inspected;
 mod json_service;
 mod metrics;
+mod notes;
 mod rest_service;
 mod reverse_proxy;
 mod streaming;

@@ -1,0 +1,85 @@
+//! A service in 60 lines: routes, JSON in and out, a query, refusals in JSON; notes in memory.
+//!
+//! ```text
+//! cargo run --release -p rotor-examples --example notes [ADDRESS]
+//! curl -i http://127.0.0.1:3000/notes --json '{"text": "water the plants"}'
+//! ```
+//!
+//! `GET /notes?limit=20` lists them, `POST /notes` adds one (`{"text": ".."}`), `GET` and `DELETE` of
+//! `/notes/ID` are about one. What a handler is given its arguments say: a request that lacks one of
+//! them, or whose body is no note, is refused before it is called, with the reason.
+//!
+//! It listens on 127.0.0.1:3000 unless told otherwise. SIGINT or SIGTERM lets the requests that are
+//! under way finish.
+#![forbid(unsafe_code)]
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::process::ExitCode;
+
+use rotor::BoxError;
+use rotor::http::Status;
+use rotor::http::server::{Reply, Response, Scope, Serve};
+use rotor_examples::program;
+use rotor_service::{Json, Path, Query, Refused, Router, json};
+use serde::{Deserialize, Serialize};
+
+/// Notes that are kept at most: they are in memory.
+const NOTES_MAX: usize = 10_000;
+
+/// Octets of a note at most, as JSON.
+const NOTE_BYTES_MAX: usize = 4 << 10;
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Note {
+    text: String,
+}
+
+/// By number. The list is the context of the loop: all connections share it, without a lock.
+type Notes = BTreeMap<u64, Note>;
+
+type Answer = Result<Reply, Refused>;
+
+fn list(Query(query): Query, response: &mut Response<'_>, notes: &mut Scope<'_, Notes>) -> Answer {
+    let shown: Vec<_> = notes.iter().take(query.parse("limit")?.unwrap_or(20)).collect();
+    Ok(json::reply(response, Status::OK, &shown))
+}
+
+fn add(
+    Json(note): Json<Note>,
+    response: &mut Response<'_>,
+    notes: &mut Scope<'_, Notes>,
+) -> Answer {
+    if notes.len() >= NOTES_MAX {
+        return Err(Refused::new(Status::SERVICE_UNAVAILABLE, "there are too many"));
+    }
+    let id = notes.last_key_value().map_or(1, |(last, _)| last + 1);
+    notes.insert(id, note);
+    Ok(json::reply(response, Status::CREATED, &id))
+}
+
+fn show(Path(id): Path<u64>, response: &mut Response<'_>, notes: &mut Scope<'_, Notes>) -> Answer {
+    let note = notes.get(&id).ok_or_else(Refused::not_found)?;
+    Ok(json::reply(response, Status::OK, note))
+}
+
+fn take(Path(id): Path<u64>, response: &mut Response<'_>, notes: &mut Scope<'_, Notes>) -> Answer {
+    let note = notes.remove(&id).ok_or_else(Refused::not_found)?;
+    Ok(json::reply(response, Status::OK, &note))
+}
+
+fn serve() -> Result<(), BoxError> {
+    let address = program::argument(1, SocketAddr::from(([127, 0, 0, 1], 3000)))?;
+    let router = Router::new()
+        .body_bytes_max(NOTE_BYTES_MAX)
+        .get("/notes", list)?
+        .post("/notes", add)?
+        .get("/notes/{id}", show)?
+        .delete("/notes/{id}", take)?;
+    Ok(router.run(Serve::new(address), Notes::new)?)
+}
+
+fn main() -> ExitCode {
+    program::run(serve)
+}

@@ -1,0 +1,44 @@
+//! `notes`: JSON by functions behind routes.
+
+use rotor_bench::server::Server;
+
+use crate::client::{ask, field, start};
+
+/// Status and body.
+fn send(server: &Server, start: &str, body: &str) -> (String, String) {
+    let (head, body) = ask(server, start, "Content-Type: application/json\r\n", body);
+    let is_json = field(&head, "Content-Type") == Some("application/json");
+    assert_eq!(is_json, !body.is_empty(), "{start}: {head}");
+    (head[9..12].to_owned(), body)
+}
+
+#[test]
+fn notes_are_added_shown_and_taken_away_and_what_is_none_is_refused() {
+    let server = start("notes");
+    let long = format!(r#"{{"text":"{}"}}"#, "x".repeat(5_000));
+    let deep = "[".repeat(1_000);
+    for (start, body, status, expected) in [
+        ("GET /notes", "", "200", "[]"),
+        ("POST /notes", r#"{"text": "water \"the\" plants"}"#, "201", "1"),
+        ("POST /notes", r#"{"text": "sleep"}"#, "201", "2"),
+        ("GET /notes/2", "", "200", r#"{"text":"sleep"}"#),
+        ("GET /notes?limit=1", "", "200", r#"[[1,{"text":"water \"the\" plants"}]]"#),
+        ("DELETE /notes/1", "", "200", r#"{"text":"water \"the\" plants"}"#),
+        ("DELETE /notes/1", "", "404", r#"{"error":"there is nothing of this name"}"#),
+        ("GET /notes?limit=x", "", "400", r#"{"error":"\"limit\" is malformed"}"#),
+        ("GET /notes/x", "", "404", r#"{"error":"there is nothing of this name"}"#),
+        ("PUT /notes", "", "405", r#"{"error":"not with this method"}"#),
+        ("POST /notes", "{", "400", ""),
+        ("POST /notes", &deep, "422", ""),
+        ("POST /notes", r#"{"text": 7}"#, "422", ""),
+        ("POST /notes", &long, "413", ""),
+        ("GET /notes", "", "200", r#"[[2,{"text":"sleep"}]]"#),
+    ] {
+        let (found, said) = send(&server, start, body);
+        assert_eq!(found, status, "{start} {body:.50}: {said}");
+        match expected {
+            "" => assert!(said.starts_with(r#"{"error":""#), "{start}: {said}"),
+            expected => assert_eq!(said, expected, "{start}"),
+        }
+    }
+}
