@@ -4,16 +4,15 @@
 //! still in the processor's caches.
 #![forbid(unsafe_code)]
 
-mod service;
+mod sums;
 
 use std::error::Error;
 
-use json_task::Settings;
+use json_task::{BODY_BYTES_MAX, Settings};
 use rotor::http::server::Serve;
 use rotor::net::ListenOptions;
 use rotor::{Config, OffloadPool};
-
-use service::Service;
+use rotor_service::Router;
 
 /// Jobs that may wait: more than there are connections in any run.
 const JOBS_MAX: usize = 10_000;
@@ -21,10 +20,10 @@ const JOBS_MAX: usize = 10_000;
 fn main() -> Result<(), Box<dyn Error>> {
     let settings = Settings::from_environment()?;
     let config = Config::new().offload_pool(OffloadPool::new(settings.pool, JOBS_MAX));
-    Serve::new(contract::address()?)
+    let serve = Serve::new(contract::address()?)
         .threads(contract::threads()?.unwrap_or(1))
         .listen_options(ListenOptions::new().backlog(contract::BACKLOG.into()))
-        .loop_config(config)
-        .run::<Service>(move || ((), settings))?;
-    Ok(())
+        .loop_config(config);
+    let router = Router::new().body_bytes_max(BODY_BYTES_MAX).post("/", sums::answer)?;
+    Ok(router.run(serve, move || settings)?)
 }
