@@ -285,6 +285,9 @@ fn an_answer_may_come_later() {
     assert_eq!(answer(&mut service), (200, "ab".to_owned()));
     service.send(&request("POST /later/4", "", b"abc"));
     assert_eq!(answer(&mut service), (400, r#"{"error":"too few"}"#.to_owned()));
+    // A loop in memory has no threads for work; whoever says so, it is in JSON.
+    let refused = ask("POST /sum", "", b"[1]");
+    assert_eq!(refused, (503, r#"{"error":"Service Unavailable"}"#.to_owned()));
 }
 
 #[test]

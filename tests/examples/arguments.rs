@@ -5,7 +5,7 @@ use std::net::{TcpListener, UdpSocket};
 use crate::support::run_example;
 
 /// Programs whose first argument is an address in numbers.
-const PROGRAMS: [&str; 18] = [
+const PROGRAMS: [&str; 19] = [
     "tcp_echo_server",
     "udp_echo_server",
     "udp_sessions",
@@ -18,6 +18,7 @@ const PROGRAMS: [&str; 18] = [
     "http_echo",
     "inspected",
     "metrics",
+    "notes",
     "static_files",
     "streaming",
     "todo_backend",

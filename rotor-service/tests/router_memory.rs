@@ -1,0 +1,85 @@
+//! What a function behind a route allocates beside the same as a `Server`.
+//!
+//! A process of its own, with one test, whose allocator counts.
+
+use std::alloc::System;
+
+use rotor_http::Status;
+use rotor_http::server::{
+    Connection, Head, HttpSeed, Next, NoUpgrade, RecvMode, Reply, Response, Scope, Server,
+    ServerConfig,
+};
+use rotor_service::{Path, RouteFn, Router};
+use rotor_stream::testing::Driver;
+use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
+
+#[global_allocator]
+static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
+
+fn answer(body: &[u8], response: &mut Response<'_>) -> Reply {
+    response.reply(Status::OK, "text/plain", body)
+}
+
+/// The yardstick.
+struct Echo;
+
+impl Server for Echo {
+    type Context = ();
+    type Seed = ();
+    type Upgrade = NoUpgrade<()>;
+
+    fn headers_received(
+        (): (),
+        _: &Head<'_>,
+        _: &mut Response<'_>,
+        _: &mut Scope<'_, ()>,
+    ) -> Next<Self> {
+        Next::recv(Echo, RecvMode::Buffered(100)).keep_deadline()
+    }
+
+    fn request_received(
+        self,
+        body: &[u8],
+        response: &mut Response<'_>,
+        _: &mut Scope<'_, ()>,
+    ) -> Next<Self> {
+        answer(body, response).into()
+    }
+}
+
+fn octets(body: &[u8], response: &mut Response<'_>, _: &mut Scope<'_, ()>) -> Reply {
+    answer(body, response)
+}
+
+fn beside(
+    Path(_): Path<u32>,
+    body: &[u8],
+    response: &mut Response<'_>,
+    _: &mut Scope<'_, ()>,
+) -> Reply {
+    answer(body, response)
+}
+
+/// Allocations for one request to this path, once others have been answered.
+fn count<S: Server<Context = ()> + 'static>(seed: S::Seed, path: &str) -> usize {
+    let mut driver = Driver::<Connection<S>>::new(HttpSeed::new(seed, ServerConfig::new()), ());
+    let request = format!("POST {path} HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nbody");
+    let mut counts = [0; 8];
+    for count in &mut counts {
+        let before = ALLOCATOR.stats().allocations;
+        driver.send(request.as_bytes());
+        *count = ALLOCATOR.stats().allocations - before;
+        assert!(driver.take_received().ends_with(b"\r\n\r\nbody"), "{path}");
+    }
+    counts.into_iter().min().unwrap_or_default()
+}
+
+#[test]
+fn a_function_of_a_body_allocates_nothing_and_one_of_parameters_beside_it_a_box_for_those() {
+    let router =
+        Router::new().post("/a/b", octets).and_then(|router| router.post("/c/{id}", beside));
+    let router = router.expect("routes");
+    let least = count::<Echo>((), "/a/b");
+    assert_eq!(count::<RouteFn<()>>(router.seed(), "/a/b"), least);
+    assert_eq!(count::<RouteFn<()>>(router.seed(), "/c/7"), least + 1);
+}
