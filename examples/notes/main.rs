@@ -5,9 +5,9 @@
 //! curl -i http://127.0.0.1:3000/notes --json '{"text": "water the plants"}'
 //! ```
 //!
-//! `GET /notes?limit=20` lists them, `POST /notes` adds one (`{"text": ".."}`), `GET` and `DELETE` of
-//! `/notes/ID` are about one. What a handler is given its arguments say: a request that lacks one of
-//! them, or whose body is no note, is refused before it is called, with the reason.
+//! `GET /notes?limit=20` lists them, `POST /notes` adds one (`{"text": ".."}`), `GET` and `DELETE`
+//! of `/notes/ID` are about one. What a handler is given its arguments say: a request that lacks
+//! one of them, or whose body is no note, is refused before it is called, with the reason.
 //!
 //! It listens on 127.0.0.1:3000 unless told otherwise. SIGINT or SIGTERM lets the requests that are
 //! under way finish.

@@ -62,10 +62,12 @@
 //!
 //! # Limits
 //!
-//! JSON is read up to 128 arrays and objects deep, and as long as its reader is told; a query or form
-//! has at most 1,000 pairs, and 200 cookies are read. A function of a `Router` is given a body of up to 64 KiB, unless the router says otherwise. A form with files has 100 parts of 8 MiB, unless its `MultipartConfig` says
-//! otherwise. Bodies of up to 1 MiB are compressed at once, on the loop; the encoder of a stream holds 1 MiB at most. How long
-//! targets and bodies may be at all are limits of the connection ([`rotor_http::Limits`]). What is compressed by the peer is not
+//! JSON is read up to 128 arrays and objects deep, and as long as its reader is told; a query or
+//! form has at most 1,000 pairs, and 200 cookies are read. A function of a `Router` is given a body
+//! of up to 64 KiB, unless the router says otherwise. A form with files has 100 parts of 8 MiB,
+//! unless its `MultipartConfig` says otherwise. Bodies of up to 1 MiB are compressed at once, on
+//! the loop; the encoder of a stream holds 1 MiB at most. How long targets and bodies may be at all
+//! are limits of the connection ([`rotor_http::Limits`]). What is compressed by the peer is not
 //! read: its decompressed length would be the peer's to choose.
 //!
 //! # Versions and features

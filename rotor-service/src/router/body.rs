@@ -36,8 +36,8 @@ pub trait FromBody: Sized {
     fn from_body(body: &[u8]) -> Result<Self, Refused>;
 }
 
-/// A body that says that it is JSON, and is: see [`json::check_type`] and [`json::read`] for what is
-/// refused. With the feature `json`.
+/// A body that says that it is JSON, and is: see [`json::check_type`] and [`json::read`] for what
+/// is refused. With the feature `json`.
 #[cfg(feature = "json")]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Json<T>(pub T);

@@ -19,8 +19,8 @@ use super::route_fn::RouteFn;
 /// | `P.., &[u8], &mut Response<'_>, &mut Scope<'_, C>` | the same, with its octets where they are |
 ///
 /// `P` is [`FromHead`], `B` is [`FromBody`]; what is returned is [`IntoNext`]. It is cloned for a
-/// request whose body is awaited, so what a closure captures is small. `M` tells the forms apart, and
-/// is inferred.
+/// request whose body is awaited, so what a closure captures is small. `M` tells the forms apart,
+/// and is inferred.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no function of a route for the context `{C}`",
     note = "its arguments are those of the head (`Path`, `Query`), the body (`Json`, `Form`, `&[u8]`) if there is one, \

@@ -44,10 +44,11 @@ pub trait FromHead: Sized + Send + 'static {
     fn from_head(asked: &mut Asked<'_>) -> Result<Self, Refused>;
 }
 
-/// The next parameter of the path, its percent-encoding taken off: the first `Path` of a function is
-/// the first one, a second `Path` the second.
+/// The next parameter of the path, its percent-encoding taken off: the first `Path` of a function
+/// is the first one, a second `Path` the second.
 ///
-/// Refused with 404 where it is no `T`: there is nothing of this name; with 400 where it is not UTF-8.
+/// Refused with 404 where it is no `T`: there is nothing of this name; with 400 where it is not
+/// UTF-8.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Path<T>(pub T);
 

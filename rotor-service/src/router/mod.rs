@@ -11,7 +11,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use rotor_http::Method;
-use rotor_http::server::{Serve, ServeError};
+use rotor_http::server::{Response, Scope, Serve, ServeError};
 
 pub use self::asked::Asked;
 #[cfg(feature = "pairs")]
@@ -34,9 +34,9 @@ pub const ROUTE_BODY_BYTES_MAX: usize = 64 << 10;
 /// A table of functions: each answers the requests of one method and path.
 ///
 /// **A function is given what its arguments say, and is not called where that is not there.** First
-/// what is read from the head ([`FromHead`]: [`Path`], `Query`, types of yours), then the body, whole
-/// ([`FromBody`]: `Json`, `Form`, `String`, `Vec<u8>`; or `&[u8]`, which is not copied), last the
-/// response and the scope. It answers at once or [later](IntoNext), or refuses with `?`. See
+/// what is read from the head ([`FromHead`]: [`Path`], `Query`, types of yours), then the body,
+/// whole ([`FromBody`]: `Json`, `Form`, `String`, `Vec<u8>`; or `&[u8]`, which is not copied), last
+/// the response and the scope. It answers at once or [later](IntoNext), or refuses with `?`. See
 /// [`RouteHandler`] for all that is a function here.
 ///
 /// Nothing is allocated for a request but what its values need, and, where a body comes behind
@@ -122,8 +122,8 @@ impl<C: 'static> Router<C> {
         self
     }
 
-    /// Has a function answer the requests of a route; see [`Routes`] for what a path may be. One for
-    /// GET serves HEAD too, unless that has its own.
+    /// Has a function answer the requests of a route; see [`Routes`] for what a path may be. One
+    /// for GET serves HEAD too, unless that has its own.
     ///
     /// # Errors
     ///
@@ -144,7 +144,12 @@ impl<C: 'static> Router<C> {
             let why = format!("{} parameters are taken of {there_are}", F::PARAMETERS);
             return Err(RouteError::new(path, why));
         }
-        self.routes.add(method, path, Route::new(function, self.body_bytes_max))?;
+        let calling = Arc::new(
+            move |asked: &mut Asked<'_>, response: &mut Response<'_>, scope: &mut Scope<'_, C>| {
+                function.call(asked, response, scope)
+            },
+        );
+        self.routes.add(method, path, Route::new(calling, self.body_bytes_max))?;
         Ok(self)
     }
 
@@ -223,8 +228,8 @@ impl<C: 'static> Router<C> {
         serve.run::<RouteFn<C>>(move || (router.seed(), context()))
     }
 
-    /// Makes the seed of [`RouteFn`]: for a server that is set up by hand. Each loop is given one of
-    /// its own, whose count of users no other thread touches.
+    /// Makes the seed of [`RouteFn`]: for a server that is set up by hand. Each loop is given one
+    /// of its own, whose count of users no other thread touches.
     pub fn seed(&self) -> RouteSeed<C> {
         RouteSeed::new(self.routes.clone())
     }

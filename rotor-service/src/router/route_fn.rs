@@ -7,7 +7,6 @@ use rotor_http::Status;
 use rotor_http::server::{Head, Next, NoUpgrade, RecvMode, Response, Scope, Server};
 
 use super::asked::Asked;
-use super::handler::RouteHandler;
 use crate::refused::Refused;
 use crate::routes::Routes;
 
@@ -16,7 +15,7 @@ type Answering<C> =
     dyn FnOnce(&[u8], &mut Response<'_>, &mut Scope<'_, C>) -> Next<RouteFn<C>> + Send;
 
 /// What is called with a head.
-type Calling<C> =
+pub(super) type Calling<C> =
     dyn Fn(&mut Asked<'_>, &mut Response<'_>, &mut Scope<'_, C>) -> Next<RouteFn<C>> + Send + Sync;
 
 /// A request that a function of a [`Router`](super::Router) answers: a [`Server`] whose seed is the
@@ -112,12 +111,8 @@ pub(super) struct Route<C: 'static> {
 }
 
 impl<C: 'static> Route<C> {
-    pub(super) fn new<M>(function: impl RouteHandler<C, M>, body_bytes_max: usize) -> Route<C> {
-        let calling =
-            move |asked: &mut Asked<'_>, response: &mut Response<'_>, scope: &mut Scope<'_, C>| {
-                function.call(asked, response, scope)
-            };
-        Route { calling: Arc::new(calling), body_bytes_max }
+    pub(super) fn new(calling: Arc<Calling<C>>, body_bytes_max: usize) -> Route<C> {
+        Route { calling, body_bytes_max }
     }
 }
 
