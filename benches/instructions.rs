@@ -22,9 +22,9 @@ use rotor::http::server::{
     Connection, Head, HttpSeed, Next, NoUpgrade, Response as Answer, Server, ServerConfig,
 };
 use rotor::stream::testing::{Driver, TestLoop};
+use rotor::tracing::tracing::info_span;
+use rotor::tracing::{InSpan, Traced};
 use rotor::{Compose2, Infallible, Machine, Notifier, Response, Scope};
-use rotor_tracing::tracing::info_span;
-use rotor_tracing::{InSpan, Traced};
 
 /// How often each part runs when no count is given.
 const COUNT: u64 = 100;
