@@ -37,17 +37,16 @@ pub(crate) struct BodyReceiver {
     /// It is stored for the handler: as many blocks as there are can be taken at once.
     #[cfg(feature = "body")]
     is_stored: bool,
-    /// What was collected of the body for the handler.
-    collected: Collected,
-    /// Octets that may have to be collected at most: of the whole body, or of a piece.
-    collected_max: usize,
+    framed: Framed,
+    /// Those that the last frame brought. Few messages have any: a stream should stay small.
+    trailers: Option<Box<Trailers>>,
     /// What of a whole body waits in the input for the rest.
     waiting: Share,
     watch: BodyWatch,
-    framed: Framed,
 }
 
 /// Who knows where the body ends.
+#[derive(Clone, Copy, PartialEq, Eq)]
 enum Framed {
     /// It says so itself (HTTP/1.1).
     No,
@@ -55,7 +54,7 @@ enum Framed {
     /// still to come.
     Open,
     /// The same, and all are there.
-    Ended(Trailers),
+    Ended,
 }
 
 enum State {
@@ -65,8 +64,20 @@ enum State {
     Announced,
     /// The body of this length is handed over from where it stands in the input, once it is there.
     Whole(usize),
-    Decoding(BodyDecoder, RecvMode),
-    Ended,
+    /// Behind an allocation, as what follows: handlers that wait have had their body, or none.
+    Decoding(Box<Decoding>),
+    /// With what was collected and is still to be handed over.
+    Ended(Option<Box<Collected>>),
+}
+
+/// A body that is taken as it comes.
+struct Decoding {
+    decoder: BodyDecoder,
+    mode: RecvMode,
+    /// What was collected of the body for the handler.
+    collected: Collected,
+    /// Octets that may have to be collected at most: of the whole body, or of a piece.
+    collected_max: usize,
 }
 
 /// What can be done with what has come.
@@ -107,11 +118,10 @@ impl BodyReceiver {
             is_held: false,
             #[cfg(feature = "body")]
             is_stored: false,
-            collected: Collected::NOTHING,
-            collected_max: 0,
+            framed: Framed::No,
+            trailers: None,
             waiting: Share::NONE,
             watch: BodyWatch::NONE,
-            framed: Framed::No,
         }
     }
 
@@ -120,7 +130,7 @@ impl BodyReceiver {
     pub(crate) fn framed(body: Body) -> BodyReceiver {
         let mut receiver = BodyReceiver::announced(body);
         receiver.framed = match body {
-            Body::Empty => Framed::Ended(Trailers::default()),
+            Body::Empty => Framed::Ended,
             _ => Framed::Open,
         };
         receiver
@@ -128,12 +138,13 @@ impl BodyReceiver {
 
     /// The last frame of it has come, and its octets are in the input.
     pub(crate) fn frames_ended(&mut self, trailers: Trailers) {
-        self.framed = Framed::Ended(trailers);
+        self.framed = Framed::Ended;
+        self.trailers = (!trailers.is_empty()).then(|| Box::new(trailers));
     }
 
     /// Returns whether it comes in frames.
     pub(crate) fn is_framed(&self) -> bool {
-        !matches!(self.framed, Framed::No)
+        self.framed != Framed::No
     }
 
     /// The body that a head has announced.
@@ -146,7 +157,7 @@ impl BodyReceiver {
     /// The head has come.
     pub(crate) fn announce(&mut self, body: Body) {
         self.body = body;
-        self.state = if body == Body::Empty { State::Ended } else { State::Announced };
+        self.state = if body == Body::Empty { State::Ended(None) } else { State::Announced };
     }
 
     /// Returns how it is delimited, once it was announced.
@@ -167,13 +178,13 @@ impl BodyReceiver {
     /// Returns whether the handler waits for the peer to send.
     #[inline]
     pub(crate) fn is_receiving(&self) -> bool {
-        !self.is_held && matches!(self.state, State::Whole(_) | State::Decoding(..))
+        !self.is_held && matches!(self.state, State::Whole(_) | State::Decoding(_))
     }
 
     /// Whether all of it has come, by a connection of its own: what else comes there is another
     /// request, or the peer's end.
     pub(crate) fn is_behind(&self) -> bool {
-        matches!(self.state, State::Ended) && !self.is_framed()
+        matches!(self.state, State::Ended(_)) && !self.is_framed()
     }
 
     /// Whether the handler has asked for it.
@@ -232,7 +243,7 @@ impl BodyReceiver {
             (_, RecvMode::Buffered(_)) => bytes_max,
             _ => 0,
         };
-        self.collected_max = usize::try_from(collected_max).unwrap_or(usize::MAX);
+        let collected_max = usize::try_from(collected_max).unwrap_or(usize::MAX);
         self.state = match (self.body, mode) {
             (Body::Empty, RecvMode::Buffered(_)) => State::Whole(0),
             // What fits into the input is not copied out of it.
@@ -243,7 +254,9 @@ impl BodyReceiver {
             }
             (body, mode) => {
                 let body = self.decoded_as(body, bytes_max)?;
-                State::Decoding(BodyDecoder::new(body, bytes_max, limits)?, mode)
+                let decoder = BodyDecoder::new(body, bytes_max, limits)?;
+                let collected = Collected::NOTHING;
+                State::Decoding(Box::new(Decoding { decoder, mode, collected, collected_max }))
             }
         };
         Ok(true)
@@ -251,7 +264,8 @@ impl BodyReceiver {
 
     /// Whether what comes is collected until all of it is there.
     pub(crate) fn is_collecting(&self) -> bool {
-        matches!(self.state, State::Decoding(_, RecvMode::Buffered(_)))
+        let State::Decoding(decoding) = &self.state else { return false };
+        matches!(decoding.mode, RecvMode::Buffered(_))
     }
 
     /// How the octets are told from what follows them: in frames, nothing does.
@@ -275,39 +289,42 @@ impl BodyReceiver {
     /// close, its end.
     pub(crate) fn is_incomplete(&self) -> bool {
         match &self.state {
-            State::Expected | State::Announced | State::Ended => false,
+            State::Expected | State::Announced | State::Ended(_) => false,
             State::Whole(_) => true,
-            State::Decoding(decoder, _) => !decoder.is_end(),
+            State::Decoding(decoding) => !decoding.decoder.is_end(),
         }
     }
 
     /// The body has come to its end.
     fn end(&mut self) -> Trailers {
         self.waiting = Share::NONE;
-        if self.collected.is_empty() {
-            // Its handler may live on for long: it needs no room for further pieces.
-            self.collected.give_back();
+        let State::Decoding(decoding) = std::mem::replace(&mut self.state, State::Ended(None))
+        else {
+            return self.framed_trailers();
+        };
+        let Decoding { decoder, collected, .. } = *decoding;
+        // Its handler may live on for long: it needs no room for further pieces.
+        self.state = State::Ended((!collected.is_empty()).then(|| Box::new(collected)));
+        match self.framed {
+            Framed::Ended => self.framed_trailers(),
+            _ => decoder.into_trailers(),
         }
-        let state = std::mem::replace(&mut self.state, State::Ended);
-        if let Framed::Ended(trailers) = &mut self.framed {
-            return std::mem::take(trailers);
-        }
-        match state {
-            State::Decoding(decoder, _) => decoder.into_trailers(),
-            _ => Trailers::default(),
-        }
+    }
+
+    fn framed_trailers(&mut self) -> Trailers {
+        self.trailers.take().map(|trailers| *trailers).unwrap_or_default()
     }
 
     /// Nobody wants the body any more: how what is left of it can be told from what follows.
     /// `None`: nothing is left.
     pub(crate) fn rest(&mut self, limits: &Limits) -> Option<BodyDecoder> {
-        let decoder = match std::mem::replace(&mut self.state, State::Ended) {
-            State::Expected | State::Ended => return None,
+        let decoder = match std::mem::replace(&mut self.state, State::Ended(None)) {
+            State::Expected | State::Ended(_) => return None,
             // Any length is within this limit.
             State::Announced | State::Whole(_) => {
                 BodyDecoder::new(self.body, u64::MAX, limits).ok()?
             }
-            State::Decoding(decoder, _) => decoder,
+            State::Decoding(decoding) => decoding.decoder,
         };
         if decoder.is_end() { None } else { Some(decoder) }
     }
@@ -349,9 +366,9 @@ impl BodyReceiver {
         now: Time,
     ) -> Time {
         let received = match &self.state {
-            State::Expected | State::Announced | State::Ended => return Time::NEVER,
+            State::Expected | State::Announced | State::Ended(_) => return Time::NEVER,
             State::Whole(_) => unread as u64,
-            State::Decoding(decoder, _) => decoder.received(),
+            State::Decoding(decoding) => decoding.decoder.received(),
         };
         self.watch.update(received, is_gated || self.is_held, limits, now);
         self.watch.deadline()

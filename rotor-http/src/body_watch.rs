@@ -14,14 +14,14 @@ pub(crate) struct BodyWatch {
     watch: RateWatch,
     /// Octets that the watch was told of.
     counted: u64,
-    /// Since when we take nothing in.
-    paused: Option<Time>,
+    /// Since when we take nothing in; `Time::NEVER`: we do.
+    paused: Time,
 }
 
 impl BodyWatch {
     /// Before anybody has asked for the body.
     pub(crate) const NONE: BodyWatch =
-        BodyWatch { watch: RateWatch::NONE, counted: 0, paused: None };
+        BodyWatch { watch: RateWatch::NONE, counted: 0, paused: Time::NEVER };
 
     /// From now on the body must come.
     pub(crate) fn begin(limits: &Limits, now: Time) -> BodyWatch {
@@ -31,11 +31,11 @@ impl BodyWatch {
     /// So many octets have come in all; and whether we take nothing in from now on, which is not
     /// the peer's fault.
     pub(crate) fn update(&mut self, received: u64, is_paused: bool, limits: &Limits, now: Time) {
-        if let Some(since) = self.paused {
+        if self.paused != Time::NEVER {
             // Put off, not begun anew: a peer must not gain time by taking its output slowly.
-            self.watch.put_off(now - since);
+            self.watch.put_off(now - self.paused);
         }
-        self.paused = is_paused.then_some(now);
+        self.paused = if is_paused { now } else { Time::NEVER };
         // Callers say the sum: what comes between two looks is counted once.
         let more = received.saturating_sub(self.counted);
         self.counted += more;
@@ -49,7 +49,7 @@ impl BodyWatch {
 
     /// Returns until when more must have come.
     pub(crate) fn deadline(&self) -> Time {
-        if self.paused.is_some() { Time::NEVER } else { self.watch.until() }
+        if self.paused != Time::NEVER { Time::NEVER } else { self.watch.until() }
     }
 }
 

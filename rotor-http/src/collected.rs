@@ -60,11 +60,6 @@ impl Collected {
     pub(crate) fn clear(&mut self) {
         self.octets.clear();
     }
-
-    /// Removes all octets, and gives back their memory.
-    pub(crate) fn give_back(&mut self) {
-        *self = Collected::NOTHING;
-    }
 }
 
 impl Deref for Collected {
@@ -95,8 +90,8 @@ mod tests {
         assert_eq!(&collected[..], [b'x'; 55]);
         collected.clear();
         assert_eq!((collected.len(), total.bytes()), (0, 55));
-        collected.give_back();
-        assert_eq!((collected.octets.capacity(), total.bytes()), (0, 0));
+        drop(collected);
+        assert_eq!(total.bytes(), 0);
     }
 
     #[test]

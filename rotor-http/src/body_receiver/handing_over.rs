@@ -30,15 +30,16 @@ impl BodyReceiver {
             return Ok(Received::Wait(None));
         }
         let (mut decoded, mode) = match &mut self.state {
-            State::Expected | State::Announced | State::Ended => return Ok(Received::Wait(None)),
+            State::Expected | State::Announced | State::Ended(_) => {
+                return Ok(Received::Wait(None));
+            }
             State::Whole(length) => {
                 let length = *length;
                 return self.next_of_whole(length, input, limits, total);
             }
-            State::Decoding(decoder, mode) => (decoder.decode(input)?, *mode),
+            State::Decoding(decoding) => (decoding.decoder.decode(input)?, decoding.mode),
         };
-        decoded.is_end |=
-            matches!(self.framed, Framed::Ended(_)) && decoded.consumed() == input.len();
+        decoded.is_end |= self.framed == Framed::Ended && decoded.consumed() == input.len();
         // Framing by itself is taken out, so that it does not fill the input.
         if decoded.needs_input() {
             input.consume(decoded.skip);
@@ -50,7 +51,7 @@ impl BodyReceiver {
         let is_put_aside = trailers.is_none()
             && match mode {
                 RecvMode::Buffered(_) => true,
-                RecvMode::Progressive(min) => self.collected.len() + decoded.data < min,
+                RecvMode::Progressive(min) => self.collected().len() + decoded.data < min,
                 _ => false,
             };
         if is_put_aside {
@@ -65,7 +66,7 @@ impl BodyReceiver {
             input.consume(range.start);
             return Ok(Received::Block(Block::take_from(input, range.len()), trailers));
         }
-        let part = match (self.collected.is_empty(), range.is_empty()) {
+        let part = match (self.collected().is_empty(), range.is_empty()) {
             (true, false) => Part::Input(range),
             // Nothing, or it belongs to what was put aside.
             (true, true) | (false, _) => {
@@ -85,10 +86,10 @@ impl BodyReceiver {
     fn next_blocks(&mut self, first: Range<usize>, input: &mut Buf) -> Received {
         let (mut at, mut data, mut is_end) = (first.end, first.len(), false);
         let mut ranges = vec![first];
-        if let State::Decoding(decoder, _) = &mut self.state {
+        if let State::Decoding(decoding) = &mut self.state {
             while !is_end && at < input.len() {
                 // Told when what was before it is taken: the decoder keeps saying so.
-                let Ok(decoded) = decoder.decode(&input[at..]) else { break };
+                let Ok(decoded) = decoding.decoder.decode(&input[at..]) else { break };
                 let begin = at + decoded.skip;
                 at += decoded.consumed();
                 is_end = decoded.is_end;
@@ -121,7 +122,7 @@ impl BodyReceiver {
     ) -> Result<Received, BodyError> {
         let unread = input.len();
         // Of one in frames nothing is certain before the last of them: they may be more, or fewer.
-        if unread >= length && !matches!(self.framed, Framed::Open) {
+        if unread >= length && self.framed != Framed::Open {
             // Who wants a body whole does not see its trailers.
             let _unseen: Trailers = self.end();
             let part = if length == 0 { Part::Nothing } else { Part::Input(0..length) };
@@ -149,12 +150,14 @@ impl BodyReceiver {
     /// `Truncated`: what came is not all of it.
     pub(crate) fn finish(&mut self) -> Result<Received, BodyError> {
         let mode = match &mut self.state {
-            State::Expected | State::Announced | State::Ended => return Ok(Received::Wait(None)),
+            State::Expected | State::Announced | State::Ended(_) => {
+                return Ok(Received::Wait(None));
+            }
             // Were it whole, `next` would have handed it over.
             State::Whole(_) => return Err(BodyError::Truncated),
-            State::Decoding(decoder, mode) => {
-                decoder.finish()?;
-                *mode
+            State::Decoding(decoding) => {
+                decoding.decoder.finish()?;
+                decoding.mode
             }
         };
         let trailers = self.end();
@@ -170,7 +173,7 @@ impl BodyReceiver {
         match part {
             Part::Nothing => &[],
             Part::Input(range) => &input[range.clone()],
-            Part::Collected => &self.collected,
+            Part::Collected => self.collected(),
         }
     }
 
@@ -179,10 +182,13 @@ impl BodyReceiver {
         match part {
             Part::Nothing => {}
             Part::Input(range) => input.consume(range.end),
-            // Nothing more comes of it, and its handler may go on for long.
-            Part::Collected if matches!(self.state, State::Ended) => self.collected.give_back(),
-            // The next piece needs the room again.
-            Part::Collected => self.collected.clear(),
+            Part::Collected => match &mut self.state {
+                // The next piece needs the room again.
+                State::Decoding(decoding) => decoding.collected.clear(),
+                // Nothing more comes of it, and its handler may go on for long.
+                State::Ended(collected) => *collected = None,
+                _ => {}
+            },
         }
     }
 
@@ -192,15 +198,30 @@ impl BodyReceiver {
         input: &mut Buf,
         total: &Arc<BytesHeld>,
     ) -> Result<(), BodyError> {
-        self.collected
-            .append(&input[range.clone()], self.collected_max, total)
-            .map_err(|NoRoom| BodyError::NoRoom)?;
+        let appended = match &mut self.state {
+            State::Decoding(decoding) => {
+                decoding.collected.append(&input[range.clone()], decoding.collected_max, total)
+            }
+            // The last of it: nothing comes behind it.
+            State::Ended(Some(collected)) => collected.append(&input[range.clone()], 0, total),
+            _ => Ok(()),
+        };
+        appended.map_err(|NoRoom| BodyError::NoRoom)?;
         input.consume(range.end);
         Ok(())
     }
 
+    /// What was collected and not handed over.
+    fn collected(&self) -> &[u8] {
+        match &self.state {
+            State::Decoding(decoding) => &decoding.collected,
+            State::Ended(Some(collected)) => collected,
+            _ => &[],
+        }
+    }
+
     fn collected_part(&self) -> Part {
-        if self.collected.is_empty() { Part::Nothing } else { Part::Collected }
+        if self.collected().is_empty() { Part::Nothing } else { Part::Collected }
     }
 }
 
