@@ -1,4 +1,4 @@
-//! Which stream sends next: eight queues, one for each urgency (RFC 9218 §10).
+//! Which stream sends next: a queue for each of the eight urgencies that is in use (RFC 9218 §10).
 
 use std::collections::VecDeque;
 
@@ -11,12 +11,15 @@ use super::priority::Priority;
 /// are both, the two kinds take turns, so that neither waits for all of the other.
 #[derive(Debug, Default)]
 pub struct Schedule {
-    queues: [Queue; 8],
+    /// The most urgent first. Most connections have one, or none: eight would be the larger part of what
+    /// an idle connection holds.
+    queues: Vec<Queue>,
     len: usize,
 }
 
 #[derive(Debug, Default)]
 struct Queue {
+    urgency: u8,
     /// Ascending.
     in_order: VecDeque<u32>,
     by_turns: VecDeque<u32>,
@@ -42,12 +45,13 @@ impl Schedule {
 
     /// Whether one waits that goes before a new stream of this priority, or beside it.
     pub fn is_ahead_of(&self, priority: Priority) -> bool {
-        self.len > 0 && self.queues[..=index(priority)].iter().any(|queue| !queue.is_empty())
+        let are_ahead = |queue: &&Queue| queue.urgency <= urgency(priority);
+        self.len > 0 && self.queues.iter().take_while(are_ahead).any(|queue| !queue.is_empty())
     }
 
     /// Adds a stream; one that is there already must not be added again.
     pub fn insert(&mut self, stream: u32, priority: Priority) {
-        let queue = &mut self.queues[index(priority)];
+        let queue = self.queue(urgency(priority));
         if priority.is_incremental {
             queue.by_turns.push_back(stream);
         } else {
@@ -59,7 +63,7 @@ impl Schedule {
 
     /// Removes a stream that was added with this priority, if it is there.
     pub fn remove(&mut self, stream: u32, priority: Priority) -> bool {
-        let queue = &mut self.queues[index(priority)];
+        let queue = self.queue(urgency(priority));
         let list = if priority.is_incremental { &mut queue.by_turns } else { &mut queue.in_order };
         let Some(at) = list.iter().position(|own| *own == stream) else { return false };
         list.remove(at);
@@ -71,6 +75,20 @@ impl Schedule {
     /// may not send it.
     pub fn next_stream(&mut self) -> Option<u32> {
         self.queues.iter_mut().find(|queue| !queue.is_empty())?.next()
+    }
+
+    /// The queue of this urgency, made where there was none.
+    fn queue(&mut self, urgency: u8) -> &mut Queue {
+        let at = match self.queues.binary_search_by_key(&urgency, |queue| queue.urgency) {
+            Ok(at) => at,
+            Err(at) => {
+                // Seldom more than this one.
+                self.queues.reserve_exact(1);
+                self.queues.insert(at, Queue { urgency, ..Queue::default() });
+                at
+            }
+        };
+        &mut self.queues[at]
     }
 }
 
@@ -92,8 +110,8 @@ impl Queue {
     }
 }
 
-fn index(priority: Priority) -> usize {
-    usize::from(priority.urgency.min(7))
+fn urgency(priority: Priority) -> u8 {
+    priority.urgency.min(7)
 }
 
 #[cfg(test)]
