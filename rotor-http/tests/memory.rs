@@ -1,10 +1,11 @@
-//! What a connection holds at most, whatever its peer announces, sends and does not read.
+//! What a connection holds at most, whatever its peer announces, sends and does not read; and a stream that waits.
 //!
 //! A process of its own, whose allocator counts.
 
 use std::alloc::System;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream as Client};
+use std::sync::Mutex;
 use std::thread;
 use std::time::Duration;
 
@@ -12,16 +13,19 @@ use rotor_core::net::{ListenOptions, Listener, TcpListener};
 use rotor_core::{Config, Loop, LoopInstance, Response as Answer};
 use rotor_http::Status;
 use rotor_http::server::{
-    self, Head, HttpAccept, HttpSeed, Next, NoUpgrade, RecvMode, Response, Scope, Server,
-    ServerConfig,
+    self, Head, Http2Config, HttpAccept, HttpSeed, Next, NoUpgrade, RecvMode, Response, Scope,
+    Server, ServerConfig,
 };
 use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
 
 #[global_allocator]
 static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
+/// One test after the other: the allocator counts for all threads.
+static ALONE: Mutex<()> = Mutex::new(());
+
 /// `/whole` takes its body whole, `/pieces` piece by piece and keeps none, `/large` answers at once
-/// with much.
+/// with much, `/wait` never.
 struct Taker;
 
 /// Octets of a large answer.
@@ -41,6 +45,7 @@ impl Server for Taker {
         let mode = match head.path() {
             "/whole" => RecvMode::Buffered(usize::MAX),
             "/pieces" => RecvMode::Progressive(1),
+            "/wait" => return Next::go_on(Taker).no_deadline(),
             _ => {
                 response.send(Status::OK, "text/plain", &[b'x'; LARGE]).expect("the first answer");
                 return Next::finished();
@@ -61,7 +66,9 @@ fn serve() -> (Site, SocketAddr) {
                 let listener =
                     TcpListener::bind(&"127.0.0.1:0".parse()?, &ListenOptions::new(), scope)?;
                 address = listener.local_address();
-                Ok(server::listen(listener, HttpSeed::new((), ServerConfig::new()), scope))
+                let http2 = Http2Config::new().prior_knowledge(true).streams_max(STREAMS + 1);
+                let config = ServerConfig::new().http2(http2);
+                Ok(server::listen(listener, HttpSeed::new((), config), scope))
             })
         })
         .expect("a listener");
@@ -123,6 +130,7 @@ const LEFT_MAX: usize = 4 << 10;
 
 #[test]
 fn a_connection_holds_no_more_than_its_limits_allow() {
+    let _alone = ALONE.lock();
     let chunked = "Transfer-Encoding: chunked\r\n";
     let tiny = "1;a=b\r\nx\r\n".repeat(400);
     // The limit, and what is not yet collected.
@@ -180,4 +188,53 @@ fn a_connection_holds_no_more_than_its_limits_allow() {
         let left = held().saturating_sub(begin);
         assert!(left <= LEFT_MAX, "{name}: {left} octets are left behind");
     }
+}
+
+/// A frame of HTTP/2 without flags but these.
+fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+    let mut frame = vec![0, 0, payload.len() as u8, kind, flags];
+    frame.extend(stream.to_be_bytes());
+    frame.extend(payload);
+    frame
+}
+
+/// GET `/wait` of `a`, with END_STREAM.
+fn waits(stream: u32) -> Vec<u8> {
+    frame(1, 5, stream, b"\x82\x86\x04\x05/wait\x01\x01a")
+}
+
+/// So many that what connection and thread hold for all of them is little of each.
+const STREAMS: u32 = 900;
+
+/// What each stream of HTTP/2 holds whose handler waits.
+fn held_by_a_stream() -> usize {
+    let (mut site, address) = serve();
+    let preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+    let begin = [&preface[..], &frame(4, 0, 0, b""), &waits(1)].concat();
+    let mut connect_and_wait = || {
+        #[expect(clippy::disallowed_methods, reason = "the other end is no machine")]
+        let mut client = Client::connect(address).expect("the listener listens");
+        let mut send = |octets: &[u8]| {
+            client.write_all(octets).expect("the server reads");
+            settle(&mut site);
+            held()
+        };
+        let before = send(&begin);
+        // In parts: so that little memory is needed for what comes.
+        let streams: Vec<u32> = (0..STREAMS).map(|number| 2 * number + 3).collect();
+        let parts =
+            streams.chunks(50).map(|part| part.iter().flat_map(|own| waits(*own)).collect());
+        let after = parts.map(|part: Vec<u8>| send(&part)).last().expect("there are streams");
+        (client, after.saturating_sub(before) / streams.len())
+    };
+    // With the first the thread has that memory.
+    let (_first, _) = connect_and_wait();
+    connect_and_wait().1
+}
+
+#[test]
+fn a_stream_whose_handler_waits_holds_half_a_kibibyte() {
+    let _alone = ALONE.lock();
+    let each = thread::scope(|scope| scope.spawn(held_by_a_stream).join()).expect("no panic");
+    assert!((300..=512).contains(&each), "{each} octets");
 }

@@ -37,8 +37,9 @@ impl<S: Server> Streams<S> {
         let child = &mut self.children[at];
         // From here on the child answers for the octets: they are released with it, or by it.
         let received = child.inbound.take(header.len);
-        child.held += header.len;
-        child.held_shared += header.len;
+        // A length is of three octets.
+        child.held += header.len as u32;
+        child.held_shared += header.len as u32;
         received.map_err(of_stream)?;
         child.state = child.state.after(StreamEvent::Received { is_end }).map_err(of_stream)?;
         child.received += data.len() as u64;

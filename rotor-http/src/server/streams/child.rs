@@ -22,16 +22,19 @@ use crate::tunnel::Tunnel;
 pub(super) struct Child<S: Server> {
     pub(super) id: u32,
     pub(super) state: StreamState,
-    /// Absent once the handler is done: what is left is to be sent.
-    pub(super) exchange: Option<Box<Exchange<S>>>,
+    /// Absent once the handler is done: what is left is to be sent. In place: a stream that waits is one
+    /// allocation.
+    pub(super) exchange: Option<Exchange<S>>,
     /// What the stream goes on in, once it has switched.
     pub(super) tunnel: Option<Box<Tunnel<S::Upgrade>>>,
     /// What the request asked for.
     pub(super) asks: Asks,
     /// Why the stream is reset where nobody goes on with it.
     pub(super) code: ErrorCode,
-    /// The response, once the handler is done.
-    pub(super) response: ResponseState,
+    /// How the response is left, once the handler is done.
+    pub(super) ending: Ending,
+    /// Octets of its trailers, the last of what waits.
+    pub(super) trailers_len: u32,
     /// Octets of the body that have come and were not taken.
     pub(super) input: Buf,
     /// The response, as text as far as it is fields: they are encoded when they are sent, so that
@@ -44,9 +47,9 @@ pub(super) struct Child<S: Server> {
     pub(super) inbound: ReceiveWindow,
     pub(super) outbound: SendWindow,
     /// Octets of the input that count against the stream's window.
-    pub(super) held: usize,
+    pub(super) held: u32,
     /// Those of them that count against the window of the connection as well.
-    pub(super) held_shared: usize,
+    pub(super) held_shared: u32,
     /// Memory of the output, as it was last counted.
     pub(super) held_output: usize,
     /// Octets of a body that is collected for its handler, as they were last counted.
@@ -56,10 +59,11 @@ pub(super) struct Child<S: Server> {
     /// What `content-length` said, and how much has come.
     pub(super) length: Option<u64>,
     pub(super) received: u64,
-    /// How long it was excused for while others of its connection came, since so much had come.
-    pub(super) excused: (Duration, u64),
-    /// What the exchange waits for.
-    pub(super) wait: Wait,
+    /// How many nanoseconds it was excused for while others of its connection came, since so much had
+    /// come.
+    pub(super) excused: (u64, u64),
+    /// How few unsent octets the exchange waits for, if it does.
+    pub(super) flush_left: Option<u32>,
     /// Until when it waits; `NEVER` for none.
     pub(super) until: Time,
     /// How fast the peer takes the response, while its windows hold that up.
@@ -81,9 +85,26 @@ impl<S: Server> Child<S> {
         Some(step(exchange, &mut io))
     }
 
-    /// The response as far as it was written.
-    pub(super) fn response(&self) -> &ResponseState {
-        self.exchange.as_ref().map_or(&self.response, |exchange| &exchange.outgoing.state)
+    /// The response as far as it was written, while there is somebody who writes.
+    fn response(&self) -> Option<&ResponseState> {
+        self.exchange.as_ref().map(|exchange| &exchange.outgoing.state)
+    }
+
+    /// How the response would be left if nothing more were written.
+    pub(super) fn ending(&self) -> Ending {
+        self.response().map_or(self.ending, ResponseState::ending)
+    }
+
+    /// Whether the fields of the response are written.
+    pub(super) fn is_head_done(&self) -> bool {
+        let is_left_whole =
+            || matches!(self.ending, Ending::KeepAlive | Ending::Close | Ending::Switch);
+        self.response().map_or_else(is_left_whole, ResponseState::is_head_done)
+    }
+
+    /// Octets of the trailers, which are written last.
+    pub(super) fn trailers_len(&self) -> usize {
+        self.response().map_or(self.trailers_len as usize, ResponseState::trailers_len)
     }
 
     /// Whether what is sent is written to its end.
@@ -91,7 +112,7 @@ impl<S: Server> Child<S> {
         if let Some(tunnel) = &mut self.tunnel {
             return tunnel.has_ended_output();
         }
-        matches!(self.response().ending(), Ending::KeepAlive | Ending::Close)
+        matches!(self.ending(), Ending::KeepAlive | Ending::Close)
     }
 
     /// Whether nobody wants what comes any more.
@@ -102,10 +123,8 @@ impl<S: Server> Child<S> {
     /// Whether a handler answers as if it had been asked for a page, where another protocol was
     /// asked for: the peer would take that for the protocol's beginning.
     pub(super) fn is_mistaken(&self) -> bool {
-        let is_success = |status: Status| status.is_success();
-        self.asks == Asks::Protocol
-            && self.exchange.is_some()
-            && self.response().final_status().is_some_and(is_success)
+        let status = || self.response().and_then(ResponseState::final_status);
+        self.asks == Asks::Protocol && status().is_some_and(Status::is_success)
     }
 
     /// Octets of the input that still count against the windows.
@@ -120,7 +139,7 @@ impl<S: Server> Child<S> {
     /// its handler waits for, none. All bodies share that window, and where each has a part of it
     /// and none is whole, none would get on. What waits is bounded by the windows of the streams,
     /// and counted as memory.
-    pub(super) fn held_of_all(&self) -> usize {
+    pub(super) fn held_of_all(&self) -> u32 {
         let is_wanted = self.exchange.as_ref().is_some_and(|exchange| exchange.body.is_receiving());
         if is_wanted { 0 } else { self.held_shared.min(self.held) }
     }
@@ -144,7 +163,7 @@ impl<S: Server> Child<S> {
         if let Some(tunnel) = &mut self.tunnel {
             return tunnel.output().len();
         }
-        self.output.len().saturating_sub(self.response().trailers_len())
+        self.output.len().saturating_sub(self.trailers_len())
     }
 
     /// Where what follows the head waits.
@@ -162,9 +181,10 @@ impl<S: Server> Child<S> {
 
     /// The handler has nothing more to say.
     pub(super) fn end_exchange(&mut self) {
-        if let Some(exchange) = self.exchange.take() {
-            self.response = exchange.outgoing.state;
-        }
+        self.ending = self.ending();
+        // They are bounded by far less.
+        self.trailers_len = u32::try_from(self.trailers_len()).unwrap_or(u32::MAX);
+        self.exchange = None;
         self.until = Time::NEVER;
     }
 
@@ -175,19 +195,21 @@ impl<S: Server> Child<S> {
         let is_anew = self.received - since >= limits.body_step().0;
         let left = match is_anew {
             true => limits.handler_timeout,
-            false => limits.handler_timeout.saturating_sub(excused),
+            false => limits.handler_timeout.saturating_sub(Duration::from_nanos(excused)),
         };
         let until = others.min(now + left);
+        let more = until.as_nanos().saturating_sub(now.as_nanos());
         self.excused = match is_anew {
-            true => (until - now, self.received),
-            false => (excused + (until - now), since),
+            true => (more, self.received),
+            false => (excused.saturating_add(more), since),
         };
         until
     }
 
     /// The exchange waits.
     pub(super) fn set_wait(&mut self, wait: Wait) {
-        self.wait = wait;
+        // Nobody has so much unsent that it could not be said.
+        self.flush_left = wait.flush_left().map(|left| u32::try_from(left).unwrap_or(u32::MAX));
         match wait.deadline() {
             Deadline::Keep => {}
             Deadline::Never => self.until = Time::NEVER,
@@ -198,7 +220,7 @@ impl<S: Server> Child<S> {
     /// Whether the handler is to be told that there is room again.
     pub(super) fn is_flushed(&self) -> bool {
         self.exchange.is_some()
-            && self.wait.flush_left().is_some_and(|left| self.output.len() <= left)
+            && self.flush_left.is_some_and(|left| self.output.len() <= left as usize)
     }
 
     /// The first moment at which it is late, in one way or another.

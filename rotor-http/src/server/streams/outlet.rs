@@ -45,8 +45,7 @@ impl<S: Server> Streams<S> {
             false
         } else if !child.has_sent_head {
             // Without a status, what is there are interim responses.
-            let response = child.response();
-            let is_whole = response.is_head_done() || response.ending() == Ending::Unstarted;
+            let is_whole = child.is_head_done() || child.ending() == Ending::Unstarted;
             is_whole && !child.output.is_empty()
         } else if child.body_left() > 0 {
             child.outbound.octets().min(outbound) > 0
@@ -69,7 +68,7 @@ impl<S: Server> Streams<S> {
         let room = room(io.transport.output, io.config.limits_ref().output_high_water);
         let child = &mut self.children[at];
         let (stream, is_complete) = (child.id, child.is_complete());
-        let trailers = child.response().trailers_len();
+        let trailers = child.trailers_len();
         if !child.has_sent_head {
             let Some(head) = encode(child.output.front(), &mut self.encoder, &mut self.sent_block)
             else {

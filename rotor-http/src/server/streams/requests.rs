@@ -1,13 +1,11 @@
 //! A request that begins: its handler is called, and becomes a child unless it answers at once.
 
-use std::time::Duration;
-
 use rotor_core::{Panicked, Phase, Time};
 use rotor_stream::{Buf, Output, RateWatch};
 
 use super::child::Child;
 use super::{Going, Streams, offers_protocols};
-use crate::flow::{Flow, Wait};
+use crate::flow::Flow;
 use crate::h1::framing::Body;
 use crate::h1::head::RequestHead;
 use crate::h1::request_semantics::RequestSemantics;
@@ -224,18 +222,18 @@ impl<S: Server> Streams<S> {
         io: &mut Io<'_, '_, '_, S::Context>,
         first: impl FnOnce(&mut Exchange<S>, &mut Io<'_, '_, '_, S::Context>) -> Exchanged<S>,
     ) {
-        let response = outgoing.state;
         let mut exchange = Exchange::new(outgoing, announced, io.config);
         exchange.count_its_end(io.config);
         let config = io.config.http2_ref();
         self.children.push(Box::new(Child {
             id: begun.stream,
             state: StreamState::of_request(begun.is_end),
-            exchange: Some(Box::new(exchange)),
+            exchange: Some(exchange),
             tunnel: None,
             asks: begun.asks,
             code: ErrorCode::InternalError,
-            response,
+            ending: Ending::Unstarted,
+            trailers_len: 0,
             input: Buf::new(),
             output,
             has_sent_head: false,
@@ -250,8 +248,8 @@ impl<S: Server> Streams<S> {
             is_held_back: false,
             length: begun.length,
             received: 0,
-            excused: (Duration::ZERO, 0),
-            wait: Wait::AS_BEFORE,
+            excused: (0, 0),
+            flush_left: None,
             until: Time::NEVER,
             taking: RateWatch::NONE,
         }));

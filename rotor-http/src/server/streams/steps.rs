@@ -55,7 +55,7 @@ impl<S: Server> Streams<S> {
         io: &mut Io<'_, '_, '_, S::Context>,
     ) {
         let child = &mut self.children[at];
-        match (child.response().ending(), upgrade) {
+        match (child.ending(), upgrade) {
             (Ending::KeepAlive | Ending::Close, None) => {}
             (Ending::Switch, Some(seed)) => {
                 child.step(io.scope, io.config, |exchange, io| {
@@ -69,7 +69,7 @@ impl<S: Server> Streams<S> {
                 return self.fail_child(at, Status::INTERNAL_SERVER_ERROR, io);
             }
         }
-        let is_last = child.response().ending() == Ending::Close;
+        let is_last = child.ending() == Ending::Close;
         child.step(io.scope, io.config, |exchange, io| exchange.outgoing.end(io.scope, io.config));
         child.end_exchange();
         if is_last {
@@ -121,11 +121,12 @@ impl<S: Server> Streams<S> {
                 return self.reset(stream, code, io);
             }
         }
-        let taken = child.held - child.untaken().min(child.held);
+        let untaken = u32::try_from(child.untaken()).unwrap_or(u32::MAX);
+        let taken = child.held - untaken.min(child.held);
         child.held -= taken;
-        child.inbound.release(taken);
+        child.inbound.release(taken as usize);
         let shared = child.held_of_all();
-        self.inbound.release(child.held_shared - shared);
+        self.inbound.release((child.held_shared - shared) as usize);
         child.held_shared = shared;
         let collected = child.collected_now();
         self.collected = self.collected - child.collected + collected;
@@ -178,7 +179,7 @@ impl<S: Server> Streams<S> {
         }
         self.held_output -= child.held_output;
         self.collected -= child.collected;
-        self.inbound.release(child.held_shared);
+        self.inbound.release(child.held_shared as usize);
         self.since = now;
     }
 
