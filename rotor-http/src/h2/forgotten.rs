@@ -13,6 +13,12 @@ const FORGOTTEN_MAX: usize = 1024;
 /// else would have all of them looked at each time.
 #[derive(Debug, Default)]
 pub struct Forgotten {
+    /// Absent while there was none: most connections never reset a stream.
+    lists: Option<Box<Lists>>,
+}
+
+#[derive(Debug, Default)]
+struct Lists {
     streams: BTreeMap<u32, OnItsWay>,
     /// All of these by their places, and some that are over: so the oldest is found
     /// without a look at the others.
@@ -33,34 +39,37 @@ struct OnItsWay {
 impl Forgotten {
     /// This stream was reset, on which so many octets may still come.
     pub fn remember(&mut self, stream: u32, octets: u32) {
-        self.streams.insert(stream, OnItsWay { octets, place: self.count });
-        self.order.push_back((self.count, stream));
-        self.count += 1;
-        if self.order.len() > FORGOTTEN_MAX
-            && let Some((place, oldest)) = self.order.pop_front()
+        let lists = self.lists.get_or_insert_default();
+        lists.streams.insert(stream, OnItsWay { octets, place: lists.count });
+        lists.order.push_back((lists.count, stream));
+        lists.count += 1;
+        if lists.order.len() > FORGOTTEN_MAX
+            && let Some((place, oldest)) = lists.order.pop_front()
             // Else it is over, or was reset once more.
-            && self.streams.get(&oldest).is_some_and(|own| own.place == place)
+            && lists.streams.get(&oldest).is_some_and(|own| own.place == place)
         {
-            self.streams.remove(&oldest);
+            lists.streams.remove(&oldest);
         }
     }
 
     /// DATA has come on a stream that is over; returns whether it can have been on its way.
     pub fn data(&mut self, stream: u32, octets: usize, is_end: bool) -> bool {
-        let Some(own) = self.streams.get_mut(&stream) else { return false };
+        let Some(lists) = &mut self.lists else { return false };
+        let Some(own) = lists.streams.get_mut(&stream) else { return false };
         let after = u32::try_from(octets).ok().and_then(|octets| own.octets.checked_sub(octets));
         own.octets = after.unwrap_or(0);
         if is_end {
-            self.streams.remove(&stream);
+            lists.streams.remove(&stream);
         }
         after.is_some()
     }
 
     /// The same of fields. Those that end their stream nothing can follow.
     pub fn fields(&mut self, stream: u32, is_end: bool) -> bool {
+        let Some(lists) = &mut self.lists else { return false };
         match is_end {
-            true => self.streams.remove(&stream).is_some(),
-            false => self.streams.contains_key(&stream),
+            true => lists.streams.remove(&stream).is_some(),
+            false => lists.streams.contains_key(&stream),
         }
     }
 }
@@ -95,7 +104,7 @@ mod tests {
         let mut forgotten = Forgotten::default();
         let count = FORGOTTEN_MAX as u32;
         (0..=count).for_each(|stream| forgotten.remember(stream, 1));
-        assert_eq!(forgotten.streams.len(), FORGOTTEN_MAX);
+        assert_eq!(forgotten.lists.as_ref().map(|lists| lists.streams.len()), Some(FORGOTTEN_MAX));
         // One that is reset again is the youngest.
         forgotten.remember(1, 1);
         forgotten.remember(count + 1, 1);
@@ -108,6 +117,7 @@ mod tests {
             forgotten.remember(stream, 1);
             forgotten.fields(stream, true);
         }
-        assert_eq!((forgotten.streams.len(), forgotten.order.len()), (0, FORGOTTEN_MAX));
+        let lists = forgotten.lists.expect("some were remembered");
+        assert_eq!((lists.streams.len(), lists.order.len()), (0, FORGOTTEN_MAX));
     }
 }

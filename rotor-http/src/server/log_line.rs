@@ -14,6 +14,8 @@ pub(super) struct LogLine {
     pub(super) method: Box<str>,
     pub(super) target: Box<str>,
     pub(super) version: Option<Version>,
+    /// Octets of the response so far, sent or not.
+    pub(super) bytes: u64,
     pub(super) fields: Fields,
 }
 
@@ -39,6 +41,7 @@ impl LogLine {
             method: head.map_or("", |head| head.method().as_str()).into(),
             target: head.map_or("", |head| head.target().as_str()).into(),
             version: head.map(RequestHead::version),
+            bytes: 0,
             fields: Fields(names.iter().filter_map(|name| field(name)).collect()),
         })
     }

@@ -37,8 +37,6 @@ pub(super) struct Outgoing {
     ahead: Option<usize>,
     /// Unsent octets in all.
     unsent: usize,
-    /// Octets of this response so far, sent or not.
-    bytes: u64,
     /// When the head of the request was read.
     pub(super) began: Time,
     /// Octets that may wait beside those of other responses on the same connection.
@@ -59,17 +57,7 @@ impl Outgoing {
     ) -> Outgoing {
         let unsent = output.len();
         let (state, ahead) = (ResponseState::new(reply), Some(unsent));
-        Outgoing {
-            state,
-            reply,
-            ahead,
-            unsent,
-            bytes: 0,
-            began,
-            room_max: usize::MAX,
-            log,
-            is_over: false,
-        }
+        Outgoing { state, reply, ahead, unsent, began, room_max: usize::MAX, log, is_over: false }
     }
 
     /// What the handler has written on seeing the head, behind `ahead` octets of earlier responses.
@@ -82,11 +70,10 @@ impl Outgoing {
         log: Option<Box<LogLine>>,
     ) -> Outgoing {
         let unsent = output.len();
-        let (ahead, bytes) = (Some(ahead), unsent.saturating_sub(ahead) as u64);
-        let room_max = usize::MAX;
-        let is_over = false;
-        let mut outgoing =
-            Outgoing { state, reply, ahead, unsent, bytes, began, room_max, log, is_over };
+        let bytes = unsent.saturating_sub(ahead);
+        let (ahead, room_max, is_over) = (Some(ahead), usize::MAX, false);
+        let mut outgoing = Outgoing { state, reply, ahead, unsent, began, room_max, log, is_over };
+        outgoing.count(bytes);
         outgoing.note_interim();
         outgoing
     }
@@ -127,9 +114,17 @@ impl Outgoing {
         response.limit_room(self.room_max);
         let result = call(&mut response);
         self.unsent = output.len();
-        self.bytes += (self.unsent - before.min(self.unsent)) as u64;
+        self.count(self.unsent - before.min(self.unsent));
         self.note_interim();
         result
+    }
+
+    /// So many octets were written: for the log alone.
+    #[inline]
+    fn count(&mut self, octets: usize) {
+        if let Some(line) = &mut self.log {
+            line.bytes += octets as u64;
+        }
     }
 
     /// What was written before the status belongs to no response: it is never taken back.
@@ -167,8 +162,11 @@ impl Outgoing {
         // In frames that is known.
         let keep_alive = self.state.is_framed();
         self.state = ResponseState::new(ReplyTo { keep_alive, wants_upgrade: false, ..self.reply });
+        (self.ahead, self.unsent) = (Some(ahead), ahead);
         // The log counts what the peer gets, and it gets none of this.
-        (self.ahead, self.unsent, self.bytes) = (Some(ahead), ahead, 0);
+        if let Some(line) = &mut self.log {
+            line.bytes = 0;
+        }
         true
     }
 
@@ -222,7 +220,7 @@ impl Outgoing {
             target: &line.target,
             version: line.version,
             status: self.state.final_status(),
-            bytes: self.bytes,
+            bytes: line.bytes,
             time,
             unix_seconds: unix_seconds(scope.wall_time()),
             fields: &line.fields,

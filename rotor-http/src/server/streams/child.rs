@@ -59,9 +59,9 @@ pub(super) struct Child<S: Server> {
     /// What `content-length` said, and how much has come.
     pub(super) length: Option<u64>,
     pub(super) received: u64,
-    /// How many nanoseconds it was excused for while others of its connection came, since so much had
-    /// come.
-    pub(super) excused: (u64, u64),
+    /// How long it was excused for while others of its connection came, since so much had come. Few
+    /// bodies are late.
+    pub(super) excused: Option<Box<(Duration, u64)>>,
     /// How few unsent octets the exchange waits for, if it does.
     pub(super) flush_left: Option<u32>,
     /// Until when it waits; `NEVER` for none.
@@ -191,18 +191,17 @@ impl<S: Server> Child<S> {
     /// Until when its body may be late where others of its connection come up to `others`: no
     /// longer than a handler may take, unless a part of it has come.
     pub(super) fn excuse(&mut self, others: Time, limits: &Limits, now: Time) -> Time {
-        let (excused, since) = self.excused;
+        let (excused, since) = self.excused.as_deref().copied().unwrap_or_default();
         let is_anew = self.received - since >= limits.body_step().0;
         let left = match is_anew {
             true => limits.handler_timeout,
-            false => limits.handler_timeout.saturating_sub(Duration::from_nanos(excused)),
+            false => limits.handler_timeout.saturating_sub(excused),
         };
         let until = others.min(now + left);
-        let more = until.as_nanos().saturating_sub(now.as_nanos());
-        self.excused = match is_anew {
-            true => (more, self.received),
-            false => (excused.saturating_add(more), since),
-        };
+        self.excused = Some(Box::new(match is_anew {
+            true => (until - now, self.received),
+            false => (excused + (until - now), since),
+        }));
         until
     }
 

@@ -101,7 +101,7 @@ impl<S: Server> Streams<S> {
             return;
         }
         let child = &mut self.children[at];
-        let before = child.excused;
+        let before = child.excused.clone();
         let until = child.excuse(others, io.config.limits_ref(), now);
         let put_off =
             child.step(io.scope, io.config, |exchange, io| exchange.put_off_body(until, io));

@@ -85,7 +85,8 @@ impl<S: Server> Streams<S> {
             Frame::Headers { fragment, is_end, .. } => {
                 let until = io.scope.now() + io.config.limits_ref().head_timeout;
                 let octets = fragment.to_vec();
-                self.block = Some(Block { stream, is_end, octets, continuations: 0, until });
+                let block = Block { stream, is_end, octets, continuations: 0, until };
+                self.block = Some(Box::new(block));
                 Ok(())
             }
             Frame::Continuation { fragment, is_last } => {

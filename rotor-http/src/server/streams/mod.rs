@@ -74,7 +74,7 @@ pub(super) struct Streams<S: Server> {
     /// The fields that were decoded last.
     list: FieldList,
     /// A block of fields of which a part has come.
-    block: Option<Block>,
+    block: Option<Box<Block>>,
     /// The block that is being sent.
     sent_block: Vec<u8>,
     peer: PeerSettings,

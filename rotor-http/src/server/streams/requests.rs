@@ -248,7 +248,7 @@ impl<S: Server> Streams<S> {
             is_held_back: false,
             length: begun.length,
             received: 0,
-            excused: (0, 0),
+            excused: None,
             flush_left: None,
             until: Time::NEVER,
             taking: RateWatch::NONE,
