@@ -1,18 +1,20 @@
-//! rotor with TLS, one loop: `Hello, World!` and a body of 1 MiB, set up as `https_server`
-//! is, every limit the default.
+//! rotor with TLS, one loop: `Hello, World!` and bodies of 1 KiB, 64 KiB and 1 MiB, in HTTP/1.1 or
+//! HTTP/2 as the handshake agrees, set up as `https_server` is, every limit the default. `/wait` is
+//! never answered.
 //!
 //! `CHAIN` and `KEY` name the files in PEM. `PLAIN` is an address where the same loop serves the
-//! same in clear: what its clients feel of the handshakes of others is measured there.
-//! `OFFLOAD=never` keeps the signatures of RSA in the loop.
+//! same in clear, also to clients that begin in HTTP/2: what they feel of the handshakes of others
+//! is measured there. `OFFLOAD=never` keeps the signatures of RSA in the loop.
 #![forbid(unsafe_code)]
 
 use std::env;
 use std::error::Error;
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use rotor::http::server::{
-    self, Head, HttpAccept, HttpSeed, Next, NoUpgrade, Response as HttpResponse, Server,
-    ServerConfig,
+    self, Head, Http2Config, HttpAccept, HttpSeed, Next, NoUpgrade, Response as HttpResponse,
+    Server, ServerConfig,
 };
 use rotor::http::{MessageError, Method, Status};
 use rotor::net::{ListenOptions, Listener, TcpListener};
@@ -27,15 +29,22 @@ rotor_compose! {
     }
 }
 
+/// The bodies that all answers share.
+struct Bodies {
+    small: Block,
+    middle: Block,
+    large: Block,
+}
+
 struct Site;
 
 impl Server for Site {
     type Context = ();
-    type Seed = Block;
+    type Seed = Arc<Bodies>;
     type Upgrade = NoUpgrade<()>;
 
     fn headers_received(
-        body_1m: Block,
+        bodies: Arc<Bodies>,
         head: &Head<'_>,
         response: &mut HttpResponse<'_>,
         _: &mut Scope<'_, ()>,
@@ -45,19 +54,22 @@ impl Server for Site {
             (Method::Get, "/") => {
                 response.send(Status::OK, "text/plain", contract::HELLO.as_bytes())
             }
-            (Method::Get, "/1m") => large(body_1m, response),
+            (Method::Get, "/1k") => shared(&bodies.small, response),
+            (Method::Get, "/64k") => shared(&bodies.middle, response),
+            (Method::Get, "/1m") => shared(&bodies.large, response),
+            (Method::Get, "/wait") => return Next::go_on(Site).no_deadline(),
             _ => response.send(Status::NOT_FOUND, "text/plain", b"404 Not Found\n"),
         };
         Next::finished()
     }
 }
 
-fn large(body: Block, response: &mut HttpResponse<'_>) -> Result<(), MessageError> {
+fn shared(body: &Block, response: &mut HttpResponse<'_>) -> Result<(), MessageError> {
     response.status(Status::OK)?;
     response.add_header("Content-Type", "text/plain")?;
     response.add_length(body.len() as u64)?;
     response.done_headers()?;
-    response.write_block(body)?;
+    response.write_block(body.clone())?;
     response.done()
 }
 
@@ -67,13 +79,18 @@ fn main() -> Result<(), Box<dyn Error>> {
         Ok("never") => Offload::Never,
         _ => Offload::SlowKeys,
     };
-    let config = TlsServerConfig::new(identity).alpn(&[b"http/1.1"]).offload(offload);
+    let config = TlsServerConfig::new(identity).alpn(&[b"h2", b"http/1.1"]).offload(offload);
     let tls = TlsServer::new(config)?;
-    let body_1m: Block = contract::body_1m().into_bytes().into();
+    let bodies = Arc::new(Bodies {
+        small: contract::letters(1024).into_bytes().into(),
+        middle: contract::body_64k().into_bytes().into(),
+        large: contract::body_1m().into_bytes().into(),
+    });
     let options = ListenOptions::new().backlog(contract::BACKLOG.into());
     let mut address = contract::address()?;
     let mut creator = Loop::<Ports>::new(&Config::new())?;
-    let seed = || HttpSeed::new(body_1m.clone(), ServerConfig::new());
+    let http2 = Http2Config::new().prior_knowledge(true);
+    let seed = || HttpSeed::new(bodies.clone(), ServerConfig::new().http2(http2.clone()));
     creator.add_machine_with(|scope| {
         Response::attempt(|| {
             let listener = TlsListener::bind(&tls.at(address), &options, scope)?;

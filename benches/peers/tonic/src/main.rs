@@ -1,0 +1,115 @@
+//! tonic as a client of the example `grpc_greeter`: the four kinds of call, a method that is not there, a call that is
+//! cancelled and one whose time is over, on one connection. It prints what `tests/long/grpc` expects.
+//!
+//! Messages have one string, as protocol buffers' own `StringValue`, so nothing is generated.
+#![forbid(unsafe_code)]
+
+use std::error::Error;
+use std::time::Duration;
+
+use tokio::runtime::Builder;
+use tokio::sync::mpsc;
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::client::Grpc;
+use tonic::codegen::http::uri::PathAndQuery;
+use tonic::transport::{Channel, Endpoint};
+use tonic::{Code, Request, Status, Streaming};
+use tonic_prost::ProstCodec;
+
+type Failure = Box<dyn Error>;
+
+/// The greeter, whose methods have paths alike.
+struct Greeter(Grpc<Channel>);
+
+impl Greeter {
+    async fn once(&mut self, method: &'static str, name: &str) -> Result<String, Status> {
+        self.ready().await?;
+        let codec = ProstCodec::<String, String>::default();
+        let reply = self.0.unary(Request::new(name.to_owned()), path(method), codec).await?;
+        Ok(reply.into_inner())
+    }
+
+    /// A call in which both sides may say more than one thing. The first is said at once: a server may
+    /// wait for it with its head.
+    async fn streaming(
+        &mut self,
+        method: &'static str,
+        first: &str,
+        time: Option<Duration>,
+    ) -> Result<(mpsc::Sender<String>, Streaming<String>), Status> {
+        self.ready().await?;
+        let (sender, receiver) = mpsc::channel(4);
+        sender.send(first.to_owned()).await.map_err(|_| Status::internal("it is held here"))?;
+        let mut request = Request::new(ReceiverStream::new(receiver));
+        if let Some(time) = time {
+            request.set_timeout(time);
+        }
+        let codec = ProstCodec::<String, String>::default();
+        let answers = self.0.streaming(request, path(method), codec).await?;
+        Ok((sender, answers.into_inner()))
+    }
+
+    async fn ready(&mut self) -> Result<(), Status> {
+        self.0.ready().await.map_err(|error| Status::unavailable(error.to_string()))
+    }
+}
+
+fn path(method: &'static str) -> PathAndQuery {
+    PathAndQuery::from_static(method)
+}
+
+fn main() -> Result<(), Failure> {
+    Builder::new_current_thread().enable_all().build()?.block_on(talk())
+}
+
+async fn talk() -> Result<(), Failure> {
+    let address = std::env::args().nth(1).ok_or("the address of a server is missing")?;
+    let channel = Endpoint::new(format!("http://{address}"))?.connect().await?;
+    let mut greeter = Greeter(Grpc::new(channel));
+    println!("{}", greeter.once("/greeter.Greeter/SayHello", "Ann").await?);
+    let (sender, mut many) = greeter.streaming("/greeter.Greeter/SayMany", "Ann", None).await?;
+    drop(sender);
+    while let Some(reply) = many.message().await? {
+        println!("{reply}");
+    }
+    println!("{}", collect(&mut greeter).await?);
+    chat(&mut greeter).await?;
+    let unknown = greeter.once("/greeter.Greeter/SayNothing", "x").await.err().ok_or("an error")?;
+    println!("{} {}", unknown.code() == Code::Unimplemented, unknown.message().is_empty());
+    // Dropped, they reset their stream; the connection goes on.
+    let (sender, mut gone) = greeter.streaming("/greeter.Greeter/Chat", "gone", None).await?;
+    println!("{}", gone.message().await?.is_some());
+    drop((sender, gone));
+    let late = Some(Duration::from_millis(100));
+    // Its sender stands, so the server waits for more until nobody waits for it.
+    let ended = greeter.streaming("/greeter.Greeter/Collect", "late", late).await;
+    let code = ended.err().ok_or("an end by the time")?.code();
+    println!("{}", matches!(code, Code::Cancelled | Code::DeadlineExceeded));
+    println!("{}", greeter.once("/greeter.Greeter/SayHello", "after").await?);
+    Ok(())
+}
+
+async fn collect(greeter: &mut Greeter) -> Result<String, Failure> {
+    let names = tokio_stream::iter(["Ann", "Bob", "Cid"].map(str::to_owned));
+    greeter.ready().await?;
+    let codec = ProstCodec::<String, String>::default();
+    let path = path("/greeter.Greeter/Collect");
+    Ok(greeter.0.client_streaming(Request::new(names), path, codec).await?.into_inner())
+}
+
+/// Each message waits for the answer to the one before.
+async fn chat(greeter: &mut Greeter) -> Result<(), Failure> {
+    let (sender, mut answers) = greeter.streaming("/greeter.Greeter/Chat", "n0", None).await?;
+    for number in 1..=1000 {
+        let reply = answers.message().await?.ok_or("an answer to each")?;
+        if reply != format!("Hello, n{}!", number - 1) {
+            return Err(format!("wrong: {reply}").into());
+        }
+        if number < 1000 {
+            sender.send(format!("n{number}")).await?;
+        }
+    }
+    drop(sender);
+    println!("chat: {}", answers.message().await?.map_or("EOF", |_| "more"));
+    Ok(())
+}
