@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -64,7 +65,7 @@ func main() {
 	must(chat.CloseSend())
 	fmt.Println("chat:", chat.RecvMsg(reply))
 	err = conn.Invoke(ctx, s+"SayNothing", text("x"), reply)
-	fmt.Println(status.Code(err) == codes.Unimplemented, err)
+	fmt.Println(status.Code(err) == codes.Unimplemented, status.Convert(err).Message() == "")
 	cancelled, cancel := context.WithCancel(ctx)
 	gone, err := conn.NewStream(cancelled, desc, s+"Chat")
 	must(err)
@@ -72,6 +73,12 @@ func main() {
 	must(gone.RecvMsg(reply))
 	cancel()
 	fmt.Println(status.Code(gone.RecvMsg(reply)) == codes.Canceled)
+	brief, end := context.WithTimeout(ctx, 100*time.Millisecond)
+	defer end()
+	late, err := conn.NewStream(brief, desc, s+"Collect")
+	must(err)
+	must(late.SendMsg(text("late")))
+	fmt.Println(status.Code(late.RecvMsg(reply)) == codes.DeadlineExceeded)
 	must(conn.Invoke(ctx, s+"SayHello", text("after"), reply))
 	fmt.Println(reply.Value)
 }
