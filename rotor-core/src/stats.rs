@@ -80,8 +80,9 @@ pub struct Stats {
     /// those handlers.
     pub no_thread: u64,
     /// Handlers that had not said that they block, and from which the loop was taken because they
-    /// did: only where it [takes over](crate::LoopInstance::taking_over). Each try for which there
-    /// was no thread is among [`no_thread`](Stats::no_thread).
+    /// did, or which were not waited for because those of their type had just done so: only where
+    /// it [takes over](crate::LoopInstance::taking_over). Each try for which there was no thread
+    /// is among [`no_thread`](Stats::no_thread).
     pub taken_over: u64,
     /// Those of them that have answered, or panicked, since.
     pub late_answers: u64,

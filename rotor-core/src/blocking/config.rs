@@ -173,6 +173,10 @@ impl Blocking {
         self.declared
     }
 
+    pub(crate) fn behind(&self) -> Duration {
+        self.watch.behind.min(self.watch.patience)
+    }
+
     pub(crate) fn idle_time(&self) -> Duration {
         self.keep_idle
     }

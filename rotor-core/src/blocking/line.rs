@@ -8,8 +8,8 @@
 //!        └──take_back()──────┘   or waits in line, and tells who has it
 //! ```
 //!
-//! There is one of what is handed on, so nobody is in line while it is lent. What it is, nobody
-//! here knows.
+//! There is one of what is handed on, so nobody is in line while it is lent. Who is parked may be
+//! given other work as well, `W`. What either is, nobody here knows.
 
 use std::collections::VecDeque;
 use std::mem;
@@ -18,16 +18,16 @@ use std::time::Duration;
 
 use crate::sync::{Condvar, Mutex, MutexGuard};
 
-pub(crate) struct Line<T> {
-    state: Mutex<State<T>>,
+pub(crate) struct Line<T, W = T> {
+    state: Mutex<State<T, W>>,
     /// Is told whether somebody waits, with the lock held.
     set_wanted: Box<dyn Fn(bool) + Send + Sync>,
 }
 
-struct State<T> {
+struct State<T, W> {
     returners: VecDeque<Arc<Seat<T>>>,
     /// Who came last is the first to be of use again: what it needs may still be in its caches.
-    parked: Vec<Arc<Seat<T>>>,
+    parked: Vec<Arc<Seat<W>>>,
     lent: Option<T>,
     /// How often it was lent.
     lends: u64,
@@ -56,10 +56,10 @@ pub(crate) enum Back<T> {
     Used(T),
 }
 
-impl<T> Line<T> {
+impl<T, W: From<T>> Line<T, W> {
     /// `set_wanted` is told when somebody waits and when nobody does any more, for who has the loop
     /// to look at.
-    pub(crate) fn new(set_wanted: impl Fn(bool) + Send + Sync + 'static) -> Line<T> {
+    pub(crate) fn new(set_wanted: impl Fn(bool) + Send + Sync + 'static) -> Line<T, W> {
         let state = State {
             returners: VecDeque::new(),
             parked: Vec::new(),
@@ -82,18 +82,21 @@ impl<T> Line<T> {
     /// Hands it to who waits, first come first served, else to who is parked. It comes back where
     /// there is nobody.
     pub(crate) fn give(&self, value: T) -> Result<(), T> {
-        let seat = {
-            let mut state = self.lock();
-            let first = self.first_in_line(&mut state);
-            first.or_else(|| state.parked.pop())
-        };
-        match seat {
-            Some(seat) => {
-                seat.give(value);
-                Ok(())
-            }
-            None => Err(value),
+        let mut state = self.lock();
+        if let Some(first) = self.first_in_line(&mut state) {
+            drop(state);
+            first.give(value);
+            return Ok(());
         }
+        let parked = state.parked.pop();
+        drop(state);
+        give_to(parked, value)
+    }
+
+    /// Hands work to one who is parked, whoever waits for the loop.
+    pub(crate) fn give_parked<V: Into<W>>(&self, work: V) -> Result<(), V> {
+        let parked = self.lock().parked.pop();
+        give_to(parked, work)
     }
 
     /// Leaves it to whoever wants it: to who waits, if anybody does.
@@ -136,7 +139,7 @@ impl<T> Line<T> {
     }
 
     /// Waits to be of use, for so long. `None`: it was not, and is no longer parked.
-    pub(crate) fn park(&self, seat: &Arc<Seat<T>>, keep: Duration) -> Option<T> {
+    pub(crate) fn park(&self, seat: &Arc<Seat<W>>, keep: Duration) -> Option<W> {
         {
             let mut state = self.lock();
             if state.is_closed {
@@ -157,19 +160,6 @@ impl<T> Line<T> {
         }
         // Somebody has found it there, and is about to give.
         seat.wait()
-    }
-
-    /// Hands it to one who is parked, whoever waits.
-    #[cfg(rotor_handed)]
-    pub(crate) fn give_parked(&self, value: T) -> Result<(), T> {
-        let seat = self.lock().parked.pop();
-        match seat {
-            Some(seat) => {
-                seat.give(value);
-                Ok(())
-            }
-            None => Err(value),
-        }
     }
 
     /// From now on it is given to this one next.
@@ -196,10 +186,11 @@ impl<T> Line<T> {
             (self.set_wanted)(false);
             (mem::take(&mut state.returners), mem::take(&mut state.parked))
         };
-        returners.into_iter().chain(parked).for_each(|seat| seat.put(Place::Closed));
+        returners.into_iter().for_each(|seat| seat.put(Place::Closed));
+        parked.into_iter().for_each(|seat| seat.put(Place::Closed));
     }
 
-    fn first_in_line(&self, state: &mut State<T>) -> Option<Arc<Seat<T>>> {
+    fn first_in_line(&self, state: &mut State<T, W>) -> Option<Arc<Seat<T>>> {
         let first = state.returners.pop_front()?;
         if state.returners.is_empty() {
             (self.set_wanted)(false);
@@ -207,7 +198,7 @@ impl<T> Line<T> {
         Some(first)
     }
 
-    fn lock(&self) -> MutexGuard<'_, State<T>> {
+    fn lock(&self) -> MutexGuard<'_, State<T, W>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -257,6 +248,16 @@ impl<T> Seat<T> {
 
     fn lock(&self) -> MutexGuard<'_, Place<T>> {
         self.place.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn give_to<W, V: Into<W>>(seat: Option<Arc<Seat<W>>>, work: V) -> Result<(), V> {
+    match seat {
+        Some(seat) => {
+            seat.give(work.into());
+            Ok(())
+        }
+        None => Err(work),
     }
 }
 

@@ -9,8 +9,8 @@
 //!                                              haste: is the loop to be taken? ──▶ another thread
 //! ```
 //!
-//! `patience`, `haste` and `rhythm` decide and are pure: samples in, decisions out. `watchdog` is
-//! the thread that feeds them.
+//! `patience`, `haste`, `rhythm` and `suspects` decide and are pure: samples in, decisions out.
+//! `watchdog` is the thread that feeds the first three.
 
 mod alarm;
 mod away;
@@ -25,6 +25,7 @@ mod rhythm;
 mod sections;
 mod shared_context;
 mod stuck;
+mod suspects;
 mod thread_probe;
 mod timer_slack;
 mod watchdog;
@@ -39,5 +40,6 @@ pub(crate) use self::line::{Back, Line, Seat};
 pub(crate) use self::sections::SectionTimes;
 pub use self::shared_context::SharedContext;
 pub use self::stuck::{Stuck, StuckOutcome, ThreadState, Unstuck};
+pub(crate) use self::suspects::Suspects;
 pub(crate) use self::thread_probe::ThreadProbe;
 pub(crate) use self::watchdog::{Runner, Watched};

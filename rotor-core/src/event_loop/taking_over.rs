@@ -22,6 +22,12 @@ impl<M: Machine, B: Backend> LoopInstance<M, B> {
     /// [`Blocking::patience_behind`](crate::Blocking::patience_behind) (100 µs). Time in which
     /// other threads had the CPU is not counted (on Linux).
     ///
+    /// **Nor are those waited for whose like were stuck just now.** The next handler of a machine of the
+    /// same [type](Machine::type_name) is called by another thread from the beginning, and the loop goes
+    /// on at once; if it took long as well (`patience_behind`), so are more of them at a time, up to all
+    /// threads that there are, and half as many for each that was short. So a hundred that block at once
+    /// are let go after a few looks of the watchdog.
+    ///
     /// # What is not taken
     ///
     /// The loop is its own thread's while it makes a machine ([`create`](Machine::create)), asks
@@ -84,7 +90,8 @@ impl<M: Machine, B: Backend> LoopInstance<M, B> {
     /// }
     /// let mut instance = creator.instantiate(Shared::default()).taking_over();
     /// instance.run()?;
-    /// assert_eq!(instance.stats().read().taken_over, 1);
+    /// // The other one was not waited for.
+    /// assert_eq!(instance.stats().read().taken_over, 2);
     /// assert_eq!(instance.into_context().0.lock().unwrap().len(), 2);
     /// # Ok(())
     /// # }

@@ -4,6 +4,7 @@
 
 mod away;
 mod declared;
+mod detached;
 mod ending;
 mod refused;
 mod rig;

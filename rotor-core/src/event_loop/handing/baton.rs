@@ -1,7 +1,7 @@
 //! `Baton`: what goes from thread to thread.
 
 use crate::backend::Backend;
-use crate::blocking::SectionTimes;
+use crate::blocking::{SectionTimes, Suspects};
 use crate::event_loop::closures::Repeated;
 use crate::event_loop::core::{Core, Progress};
 use crate::machine::Machine;
@@ -38,7 +38,9 @@ pub(in crate::event_loop) struct Rest<M: Machine, B: Backend> {
     pub(in crate::event_loop) sections: SectionTimes,
     /// Somebody takes what is lent for too long.
     pub(in crate::event_loop) is_watched: bool,
-    /// Where the loop may be taken: what the next thread has for its context.
+    /// Where the loop may be taken: those from which it was.
+    pub(in crate::event_loop) suspects: Suspects,
+    /// The same: what the next thread has for its context.
     pub(in crate::event_loop) next_context: Option<Box<M::Context>>,
     /// It is to take one turn.
     #[cfg(rotor_handed)]
@@ -55,6 +57,7 @@ impl<M: Machine, B: Backend> Rest<M, B> {
             progress,
             sections,
             is_watched,
+            suspects: Suspects::default(),
             next_context: None,
             #[cfg(rotor_handed)]
             is_one_turn: false,

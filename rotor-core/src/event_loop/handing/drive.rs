@@ -15,6 +15,7 @@ use crate::event_loop::slots::Lifted;
 use crate::guard::{drop_guarded, guard};
 use crate::machine::Machine;
 use crate::scope::{AnyEnvironment, Scope};
+use crate::time::Time;
 
 /// What a thread has while it runs a loop: the rest of that lies in the worker's berth.
 pub(super) struct Held<M: Machine> {
@@ -24,6 +25,8 @@ pub(super) struct Held<M: Machine> {
     pub(super) terms: Terms<M>,
     /// The machine has woken itself in that, where others may have the loop meanwhile.
     pub(super) woke_itself: Cell<bool>,
+    /// Since when it makes that for a loop that another thread has, if it does.
+    pub(super) detached: Option<Time>,
 }
 
 impl<M, B> Relay<M, B>
@@ -46,6 +49,7 @@ where
             lifted: Lifted::nothing(),
             terms: Terms::nothing(),
             woke_itself: Cell::new(false),
+            detached: None,
         };
         self.drive_held(&mut held, worker);
         // The context of a loop that was taken: another handle than that which goes on.
@@ -85,10 +89,15 @@ where
             let Rest { core, repeated, progress, .. } = &mut **there;
             let place = &mut CallPlace { lifted, terms };
             match core.next(place, progress, own, &*self.environment, repeated, &self.control) {
-                Ok(Next::Call) => match self.call(held, worker, rest) {
-                    Some(there) => rest = there,
-                    None => return,
-                },
+                Ok(Next::Call) => {
+                    if P::IS_OPEN && !there.suspects.is_empty() && self.detach(held, there) {
+                        continue;
+                    }
+                    match self.call(held, worker, rest) {
+                        Some(there) => rest = there,
+                        None => return,
+                    }
+                }
                 #[cfg(not(rotor_handed))]
                 Ok(Next::Turn) => {}
                 #[cfg(rotor_handed)]
@@ -111,7 +120,7 @@ where
         worker: &'a Worker<M, B, P>,
         mut rest: P::Guard<'a>,
     ) -> Option<P::Guard<'a>> {
-        let Held { context, lifted, terms, woke_itself } = &mut *held;
+        let Held { context, lifted, terms, woke_itself, .. } = &mut *held;
         let environment = &*self.environment;
         loop {
             let event = terms.take_event();

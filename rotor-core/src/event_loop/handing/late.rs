@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::sync::PoisonError;
+use std::time::Duration;
 
 use crate::event_loop::dispatch::{Answered, Terms};
 use crate::event_loop::slots::Lifted;
@@ -14,6 +15,8 @@ pub(super) struct Late<M: Machine> {
     pub(super) terms: Terms<M>,
     pub(super) lifted: Lifted<M>,
     pub(super) woke_itself: bool,
+    /// How long the handler took, where the loop had not waited for it.
+    pub(super) took: Option<Duration>,
     pub(super) outcome: Outcome<M>,
 }
 

@@ -12,11 +12,13 @@
 //!
 //! The thread that calls `run` has no handler on its stack: it waits until the loop has ended, so
 //! it is free to say so whoever is still away. `drive` is what the others do, `hand` what a
-//! handler's scope sees of it.
+//! handler's scope sees of it; `taking` and `detached` are of handlers that do not say that they
+//! block.
 
 mod baton;
 mod berth;
 mod call;
+mod detached;
 mod drive;
 #[cfg(rotor_handed)]
 mod going_round;
@@ -35,6 +37,7 @@ pub(super) use self::baton::{Baton, Rest};
 use self::berth::Berth;
 use self::berth::OpenPlace;
 pub(super) use self::berth::{Open, Own};
+use self::detached::Given;
 #[cfg(rotor_handed)]
 pub(super) use self::going_round::OneTurn;
 use self::late::LateAnswers;
@@ -53,7 +56,7 @@ type Ended<M, B> = (Baton<M, B>, io::Result<Exit>);
 
 /// What the threads of one loop share.
 pub(super) struct Relay<M: Machine, B: Backend> {
-    line: Line<Baton<M, B>>,
+    line: Line<Baton<M, B>, Given<M, B>>,
     environment: Arc<Environment<B::Handle>>,
     control: Arc<Control>,
     blocking: Blocking,
@@ -72,7 +75,7 @@ pub(super) struct Relay<M: Machine, B: Backend> {
     late: LateAnswers<M>,
 }
 
-type Live<M, B> = fn(&Arc<Relay<M, B>>, Arc<Seat<Baton<M, B>>>, Stays);
+type Live<M, B> = fn(&Arc<Relay<M, B>>, Arc<Seat<Given<M, B>>>, Stays);
 
 type Share<M> = fn(&<M as Machine>::Context) -> <M as Machine>::Context;
 
@@ -148,7 +151,7 @@ where
         // Without a thread it goes on here, and blocks where its handlers do.
         if let Err(baton) = self.pass(baton) {
             let seat = Seat::new();
-            seat.give(baton);
+            seat.give(Given::Loop(baton));
             (self.live)(self, seat, Stays::ForThis);
         }
         let mut over = self.over.lock().unwrap_or_else(PoisonError::into_inner);

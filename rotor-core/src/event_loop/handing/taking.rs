@@ -20,7 +20,7 @@ use super::drive::Held;
 use super::late::{Late, Outcome};
 use super::worker::Worker;
 use super::{Baton, Relay, Rest};
-use crate::backend::Backend;
+use crate::backend::{Backend, BackendHandle};
 use crate::blocking::{BlockCounts, Taking};
 use crate::event_loop::core::CallPlace;
 use crate::event_loop::dispatch::{Answered, Terms};
@@ -57,6 +57,7 @@ where
         self.environment.waiters.leave_called(callee.token);
         self.sections.begin(callee.token, callee.type_name, false);
         BlockCounts::add(&blocks.taken_over);
+        rest.suspects.was_taken(callee.type_name);
         let Err(Baton { mut rest, context }) = self.pass(Baton { rest, context }) else {
             return Taking::Taken;
         };
@@ -95,7 +96,8 @@ where
         self.sections.end(terms.callee.token);
         BlockCounts::add(&self.environment.blocks.late_answers);
         let (lifted, woke_itself) = (held.lifted.take(), held.woke_itself.take());
-        self.late.add(Late { terms, lifted, woke_itself, outcome });
+        let took = held.detached.map(|begun| self.environment.handle.now() - begun);
+        self.late.add(Late { terms, lifted, woke_itself, took, outcome });
         self.environment.wakes.wake_loop();
     }
 
@@ -137,7 +139,10 @@ where
         held.lifted = late.lifted;
         held.terms = late.terms;
         let (there, context) = (rest.as_mut()?, held.context.as_deref_mut()?);
-        let Rest { core, progress, .. } = &mut **there;
+        let Rest { core, progress, suspects, .. } = &mut **there;
+        if let Some(took) = late.took {
+            suspects.came_back(held.terms.callee.type_name, took >= self.blocking.behind());
+        }
         core.come_back(environment, progress, held.terms.callee);
         if late.woke_itself {
             environment.note_woke_itself();

@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
+use super::Relay;
 use super::berth::Berth;
+use super::detached::Given;
 use super::worker::{Stays, Worker};
-use super::{Baton, Relay};
 use crate::backend::Backend;
 use crate::blocking::Seat;
 use crate::guard::log_guarded;
@@ -19,10 +20,10 @@ where
     M: Machine<Seed: Send, Context: Send> + Send + 'static,
     B: Backend<Handle: Send + Sync> + Send + 'static,
 {
-    /// Starts a thread that goes on with the loop.
-    pub(super) fn start(self: &Arc<Self>, baton: Baton<M, B>) -> Result<(), Baton<M, B>> {
+    /// Starts a thread that goes on with the loop, or makes a call for it.
+    pub(super) fn start<W: Into<Given<M, B>>>(self: &Arc<Self>, work: W) -> Result<(), W> {
         if !self.threads.begin() {
-            return Err(baton);
+            return Err(work);
         }
         let seat = Seat::new();
         let run = {
@@ -32,13 +33,13 @@ where
         // Before it is given anything: a thread that is not started drops what it was to do.
         match Builder::new().name(NAME.to_owned()).spawn(run) {
             Ok(_) => {
-                seat.give(baton);
+                seat.give(work.into());
                 Ok(())
             }
             Err(error) => {
                 self.threads.end();
                 log_guarded!(warn, "no thread to go on with a loop, which blocks: {error}");
-                Err(baton)
+                Err(work)
             }
         }
     }
@@ -46,17 +47,20 @@ where
     /// What a thread does with what it is given at this seat.
     pub(super) fn live<P: Berth<M, B>>(
         self: &Arc<Self>,
-        seat: Arc<Seat<Baton<M, B>>>,
+        seat: Arc<Seat<Given<M, B>>>,
         stays: Stays,
     ) {
         let worker = &Worker::<M, B, P>::new(seat);
-        let mut next = worker.seat.wait();
-        while let Some(baton) = next {
-            self.drive(baton, worker);
+        let mut next = worker.parked.wait();
+        while let Some(given) = next {
+            match given {
+                Given::Loop(baton) => self.drive(baton, worker),
+                Given::Call(call) => self.make_detached(*call, worker),
+            }
             if stays == Stays::ForThis {
                 return;
             }
-            next = self.line.park(&worker.seat, self.blocking.idle_time());
+            next = self.line.park(&worker.parked, self.blocking.idle_time());
         }
         self.threads.end();
     }

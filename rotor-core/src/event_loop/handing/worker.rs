@@ -5,22 +5,25 @@ use std::sync::Arc;
 
 use super::baton::Baton;
 use super::berth::Berth;
+use super::detached::Given;
 use crate::backend::Backend;
 use crate::blocking::{Seat, ThreadProbe};
 use crate::machine::Machine;
 
 /// Of one thread, and not sent to others.
 pub(super) struct Worker<M: Machine, B: Backend, P> {
-    /// Where it waits for the loop.
+    /// Where it waits to have the loop back.
     pub(super) seat: Arc<Seat<Baton<M, B>>>,
+    /// Where it is parked.
+    pub(super) parked: Arc<Seat<Given<M, B>>>,
     /// Where it has the loop.
     pub(super) berth: P,
     probe: OnceCell<ThreadProbe>,
 }
 
 impl<M: Machine, B: Backend, P: Berth<M, B>> Worker<M, B, P> {
-    pub(super) fn new(seat: Arc<Seat<Baton<M, B>>>) -> Worker<M, B, P> {
-        Worker { seat, berth: P::empty(), probe: OnceCell::new() }
+    pub(super) fn new(parked: Arc<Seat<Given<M, B>>>) -> Worker<M, B, P> {
+        Worker { seat: Seat::new(), parked, berth: P::empty(), probe: OnceCell::new() }
     }
 
     /// How the watchdog asks about this thread. The system is asked for it once, and only where

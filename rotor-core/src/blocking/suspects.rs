@@ -1,0 +1,158 @@
+//! `Suspects`: types of machines whose handlers were stuck, and how many of their next ones are called
+//! on other threads at once.
+//!
+//! ```text
+//!                 its loop was taken                     it took long
+//!   no suspect ──────────────────────▶ 1 may be away ◀───────────────── + 1, taken: twice as many + 1
+//!       ▲                                   │
+//!       └──────────────── half ─────────────┘ it was short after all
+//! ```
+//!
+//! A hundred handlers that block at once, each let go by the watchdog, would wait for a hundred of its
+//! looks, and for as many threads to come to the CPU, one after the other. So whoever runs the loop
+//! does not wait for one of whose type others were stuck just now. That is a guess: it is believed
+//! for one handler, and for more as it turns out right. A type of which one call in a hundred
+//! blocks has one of its next calls made elsewhere, and no more.
+
+use std::ptr;
+
+/// The types that are suspected now: few, and mostly none.
+#[derive(Default)]
+pub(crate) struct Suspects(Vec<Suspect>);
+
+struct Suspect {
+    machine: &'static str,
+    /// How many may be away at a time whose handlers were not waited for.
+    away_max: u32,
+    /// How many are.
+    away: u32,
+}
+
+/// More threads than this no loop has use for, and eight short ones end the suspicion.
+const AWAY_MAX: u32 = 255;
+
+/// A program has a few types of machines; of one that makes names up the last ones are not suspected.
+const TYPES_MAX: usize = 64;
+
+impl Suspects {
+    /// Whether there are none: nothing is asked for a call then.
+    #[inline(always)]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The loop was taken from a handler of this type, since that was stuck.
+    pub(crate) fn was_taken(&mut self, machine: &'static str) {
+        if let Some(suspect) = self.find(machine) {
+            suspect.away_max = (suspect.away_max * 2 + 1).min(AWAY_MAX);
+        } else if self.0.len() < TYPES_MAX {
+            self.0.push(Suspect { machine, away_max: 1, away: 0 });
+        }
+    }
+
+    /// Whether the next handler of this type is not to be waited for.
+    pub(crate) fn may_leave(&mut self, machine: &'static str) -> bool {
+        self.find(machine).is_some_and(|suspect| suspect.away < suspect.away_max)
+    }
+
+    /// It is called on another thread.
+    pub(crate) fn has_left(&mut self, machine: &'static str) {
+        if let Some(suspect) = self.find(machine) {
+            suspect.away += 1;
+        }
+    }
+
+    /// It has answered there, and it would have been long for the loop, or not.
+    pub(crate) fn came_back(&mut self, machine: &'static str, was_long: bool) {
+        if let Some(suspect) = self.find(machine) {
+            suspect.away = suspect.away.saturating_sub(1);
+            suspect.away_max = match was_long {
+                true => (suspect.away_max + 1).min(AWAY_MAX),
+                false => suspect.away_max / 2,
+            };
+        }
+        self.0.retain(|suspect| suspect.away_max > 0 || suspect.away > 0);
+    }
+
+    fn find(&mut self, machine: &'static str) -> Option<&mut Suspect> {
+        let is_it = |suspect: &&mut Suspect| {
+            ptr::eq(suspect.machine, machine) || suspect.machine == machine
+        };
+        self.0.iter_mut().find(is_it)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Lets all leave that may.
+    fn leave(suspects: &mut Suspects) -> u32 {
+        let mut left = 0;
+        while suspects.may_leave("a") {
+            suspects.has_left("a");
+            left += 1;
+        }
+        left
+    }
+
+    #[test]
+    fn a_hundred_that_block_at_once_are_found_out_by_a_few_of_them() {
+        let mut suspects = Suspects::default();
+        assert!(suspects.is_empty() && !suspects.may_leave("a"));
+        let (mut taken, mut left) = (0, 0);
+        while taken + left < 100 {
+            suspects.was_taken("a");
+            taken += 1;
+            left += leave(&mut suspects);
+        }
+        assert_eq!(taken, 7);
+        assert!(!suspects.may_leave("b"));
+    }
+
+    #[test]
+    fn of_one_that_was_stuck_alone_one_more_is_not_waited_for() {
+        let mut suspects = Suspects::default();
+        suspects.was_taken("a");
+        assert_eq!(leave(&mut suspects), 1);
+        suspects.came_back("a", false);
+        assert!(suspects.is_empty());
+        suspects.came_back("a", true);
+        assert!(suspects.is_empty(), "nothing is known of it");
+    }
+
+    #[test]
+    fn more_are_believed_as_they_turn_out_to_be_long_and_half_as_many_where_they_do_not() {
+        let mut suspects = Suspects::default();
+        suspects.was_taken("a");
+        suspects.has_left("a");
+        for (was_long, away_max) in
+            [(true, 2), (true, 3), (true, 4), (true, 5), (false, 2), (true, 3), (false, 1)]
+        {
+            suspects.has_left("a");
+            suspects.came_back("a", was_long);
+            assert_eq!(suspects.0[0].away_max, away_max);
+        }
+        suspects.was_taken("b");
+        suspects.has_left("a");
+        suspects.came_back("a", false);
+        assert!(!suspects.may_leave("a") && suspects.0.len() == 2, "one of them is away still");
+        suspects.came_back("a", false);
+        assert!(suspects.0.len() == 1 && suspects.may_leave("b"));
+    }
+
+    #[test]
+    fn there_is_an_end_to_how_many_and_to_how_many_types() {
+        let mut suspects = Suspects::default();
+        for _ in 0..100 {
+            suspects.was_taken("a");
+        }
+        assert_eq!(leave(&mut suspects), AWAY_MAX);
+        suspects.came_back("a", true);
+        assert_eq!(leave(&mut suspects), 1);
+        for number in 0..TYPES_MAX {
+            suspects.was_taken(format!("type {number}").leak());
+        }
+        assert!(suspects.may_leave("type 62") && !suspects.may_leave("type 63"));
+    }
+}

@@ -1,0 +1,121 @@
+//! Calls that another thread makes, so that the loop does not wait for them: of machines of a type whose
+//! handlers were stuck just now.
+//!
+//! ```text
+//!   thread 1: has the loop ── calls others ────────┬── calls others ──▶
+//!                   │                              │
+//!                   │ machine, terms, a context    │ the answer waits
+//!                   ▼                              │
+//!   thread 2: (parked) ───────── handler ──────────┴── parks
+//! ```
+//!
+//! To the machine, to what comes for it meanwhile and to its answer it is all the same as if the loop
+//! had been [taken](super::taking) from it as it began.
+
+use std::mem;
+use std::sync::Arc;
+
+use super::berth::Berth;
+use super::drive::Held;
+use super::worker::Worker;
+use super::{Baton, Relay, Rest};
+use crate::backend::{Backend, BackendHandle};
+use crate::blocking::BlockCounts;
+use crate::event_loop::dispatch::Terms;
+use crate::event_loop::slots::Lifted;
+use crate::guard::{drop_guarded, guard};
+use crate::machine::Machine;
+use crate::time::Time;
+
+/// What a parked thread is given.
+pub(super) enum Given<M: Machine, B: Backend> {
+    Loop(Baton<M, B>),
+    Call(Box<Detached<M>>),
+}
+
+impl<M: Machine, B: Backend> From<Baton<M, B>> for Given<M, B> {
+    fn from(baton: Baton<M, B>) -> Given<M, B> {
+        Given::Loop(baton)
+    }
+}
+
+impl<M: Machine, B: Backend> From<Box<Detached<M>>> for Given<M, B> {
+    fn from(call: Box<Detached<M>>) -> Given<M, B> {
+        Given::Call(call)
+    }
+}
+
+/// A call that is to be made.
+pub(super) struct Detached<M: Machine> {
+    lifted: Lifted<M>,
+    terms: Terms<M>,
+    context: Box<M::Context>,
+    /// When it was given away.
+    since: Time,
+}
+
+impl<M, B> Relay<M, B>
+where
+    M: Machine<Seed: Send, Context: Send> + Send + 'static,
+    B: Backend<Handle: Send + Sync> + Send + 'static,
+{
+    /// Has another thread make the call that is in its place, if its machine is of a type that is
+    /// suspected to block. Returns whether one does.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn detach(self: &Arc<Self>, held: &mut Held<M>, rest: &mut Rest<M, B>) -> bool {
+        let callee = held.terms.callee;
+        if !rest.suspects.may_leave(callee.type_name) {
+            return false;
+        }
+        let Some(context) = rest.next_context.take() else { return false };
+        rest.core.dispatch_mut().leave(callee);
+        self.environment.waiters.leave_called(callee.token);
+        self.sections.begin(callee.token, callee.type_name, false);
+        let call = Box::new(Detached {
+            lifted: held.lifted.take(),
+            terms: mem::replace(&mut held.terms, Terms::nothing()),
+            context,
+            since: self.environment.handle.now(),
+        });
+        let given = self.line.give_parked(call).or_else(|call| self.start(call));
+        if let Err(call) = given {
+            let Detached { lifted, terms, context, .. } = *call;
+            (held.lifted, held.terms) = (lifted, terms);
+            rest.next_context = Some(context);
+            self.sections.end(callee.token);
+            rest.core.dispatch_mut().stay(callee);
+            return false;
+        }
+        BlockCounts::add(&self.environment.blocks.taken_over);
+        rest.suspects.has_left(callee.type_name);
+        if let Some(context) = &held.context {
+            self.prepare_next_context(rest, context);
+        }
+        true
+    }
+
+    /// Makes a call for a loop that another thread has.
+    pub(super) fn make_detached<P: Berth<M, B>>(
+        self: &Arc<Self>,
+        call: Detached<M>,
+        worker: &Worker<M, B, P>,
+    ) {
+        let Detached { lifted, terms, context, since } = call;
+        let begun = self.environment.handle.now();
+        terms.was_away_since(since, || begun);
+        let mut held = Held {
+            context: Some(context),
+            lifted,
+            terms,
+            woke_itself: Default::default(),
+            detached: Some(begun),
+        };
+        // There is no loop in this thread's berth, so what is answered comes late.
+        let made = guard(|| drop(self.call(&mut held, worker, worker.berth.lock())));
+        if let Err(panicked) = made {
+            self.panicked_late(&mut held, panicked);
+        }
+        drop_guarded(held, "a context");
+    }
+}

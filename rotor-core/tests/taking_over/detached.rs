@@ -1,0 +1,129 @@
+//! Handlers that are not waited for, since those of their type were stuck.
+
+use rotor_core::{Config, Exit, Response, Scope};
+
+use crate::rig::{Actor, Key, Log, Rig, Seed, actor, blocking, config, trap};
+
+/// A machine that is stuck until it is let go: the loop is taken from it, and the next handler is not
+/// waited for.
+fn add_stuck(rig: &mut Rig) -> Key {
+    let (stuck, key) = trap();
+    rig.add(move |_, scope| {
+        stuck.is_in();
+        scope.say("back");
+        Response::done()
+    });
+    key
+}
+
+/// A machine that ends when it is called first, which is at once.
+fn child(scope: &mut Scope<'_, Log>) -> Response<Actor> {
+    scope.wake_self();
+    Response::ok(actor(|_, _| Response::done()))
+}
+
+#[test]
+fn the_next_one_is_called_by_another_thread_however_short_it_is() {
+    let mut rig = Rig::new(&config());
+    let key = add_stuck(&mut rig);
+    rig.add(move |_, scope| {
+        scope.say("next");
+        let _ = key.end.send(());
+        Response::done()
+    });
+    let (exit, said, stats) = rig.run();
+    assert_eq!((exit, said), (Exit::Empty, ["next", "back"].map(String::from).to_vec()));
+    assert_eq!((stats.taken_over, stats.late_answers, stats.ended), (2, 2, 2));
+}
+
+#[test]
+fn others_are_called_while_it_blocks() {
+    let mut rig = Rig::new(&config());
+    let key = add_stuck(&mut rig);
+    let (blocks, other) = trap();
+    rig.add(move |_, scope| {
+        blocks.is_in();
+        scope.say("blocked");
+        let _ = key.end.send(());
+        Response::done()
+    });
+    rig.add(move |_, scope| {
+        scope.say("last");
+        let _ = other.end.send(());
+        Response::done()
+    });
+    assert_eq!(rig.run().1, ["last", "blocked", "back"]);
+}
+
+#[test]
+fn what_it_answers_holds() {
+    for (answer, next) in [("wakes itself", "Wakeup"), ("waits", "Timeout"), ("spawns", "Spawned")]
+    {
+        let mut rig = Rig::new(&config());
+        let key = add_stuck(&mut rig);
+        let mut is_first = true;
+        rig.add(move |call, scope| {
+            if !std::mem::take(&mut is_first) {
+                scope.say(format!("{call:?}"));
+                let _ = key.end.send(());
+                return Response::done();
+            }
+            match answer {
+                "wakes itself" => scope.wake_self(),
+                "waits" => return Response::ok(()).deadline(scope.now()),
+                _ => return Response::spawn((), Seed(Box::new(child))),
+            }
+            // Once, however often it says so.
+            scope.wake_self();
+            Response::keep(())
+        });
+        let (exit, said, stats) = rig.run();
+        assert_eq!((exit, said), (Exit::Empty, [next, "back"].map(String::from).to_vec()));
+        assert_eq!(stats.taken_over, 2, "{answer}");
+    }
+}
+
+#[test]
+fn without_a_thread_the_loop_calls_it_itself() {
+    let mut rig = Rig::new(&Config::new().blocking(blocking().threads_max(1)));
+    let key = add_stuck(&mut rig);
+    rig.add(move |_, scope| {
+        scope.say("next");
+        let _ = key.end.send(());
+        Response::done()
+    });
+    let (exit, said, stats) = rig.run();
+    assert_eq!((exit, said), (Exit::Empty, ["next", "back"].map(String::from).to_vec()));
+    assert_eq!((stats.taken_over, stats.late_answers, stats.ended), (1, 1, 2));
+}
+
+#[test]
+fn a_panic_costs_its_machine() {
+    let mut rig = Rig::new(&config());
+    let key = add_stuck(&mut rig);
+    rig.add(|_, scope| {
+        scope.wake_self();
+        panic!("on purpose");
+    });
+    rig.add(move |_, _| {
+        let _ = key.end.send(());
+        Response::done()
+    });
+    let (exit, said, stats) = rig.run();
+    assert_eq!((exit, said), (Exit::Empty, vec!["back".to_owned()]));
+    assert_eq!((stats.panicked, stats.ended, stats.late_answers), (1, 2, stats.taken_over));
+}
+
+#[test]
+fn a_section_of_it_runs_where_it_is() {
+    let mut rig = Rig::new(&config());
+    let key = add_stuck(&mut rig);
+    rig.add(move |_, scope: &mut Scope<'_, Log>| {
+        let _ = scope.blocking(|| key.end.send(()));
+        scope.say("next");
+        Response::done()
+    });
+    let (_, said, stats) = rig.run();
+    assert_eq!(said.len(), 2);
+    assert_eq!((stats.handed_over, stats.handed_quick, stats.blocked_inline), (0, 0, 0));
+}
