@@ -2,6 +2,10 @@
 //! an operating system.
 
 #[cfg(any(target_os = "linux", target_os = "android"))]
+use std::fs::File;
+#[cfg(any(target_os = "linux", target_os = "android"))]
+use std::io::Read;
+#[cfg(any(target_os = "linux", target_os = "android"))]
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -68,19 +72,37 @@ impl ThreadProbe {
     }
 
     pub(super) fn sample(&self) -> ThreadSample {
-        let read = |file: &str| {
-            std::fs::read_to_string(format!("{}/{file}", self.folder.as_deref()?)).ok()
+        // A loop that is behind is looked at each 50 µs, and each file takes 6 of them. So one says
+        // both whether it waits and for what; a kernel may be built without that.
+        let syscall = self.read("syscall");
+        let is_waiting = match &syscall {
+            Some(syscall) => syscall.trim() != "running",
+            None => match self.read("stat").as_deref().and_then(state_of) {
+                Some(state) => state != 'R',
+                None => return ThreadSample::Unknown,
+            },
         };
-        let state = read("stat").as_deref().and_then(state_of);
-        let times = read("schedstat").as_deref().and_then(times_of);
-        let (Some(state), Some(times)) = (state, times) else { return ThreadSample::Unknown };
-        if state == 'R' {
+        let times = self.read("schedstat").as_deref().and_then(times_of);
+        let Some(times) = times else { return ThreadSample::Unknown };
+        if !is_waiting {
             return ThreadSample::Runnable(times);
         }
-        let syscall = read("syscall").as_deref().and_then(syscall_of);
-        ThreadSample::Waiting { times, syscall }
+        ThreadSample::Waiting { times, syscall: syscall.as_deref().and_then(syscall_of) }
+    }
+
+    /// By one read: the kernel writes such a file as it is read, and how long it is nobody knows.
+    fn read(&self, file: &str) -> Option<String> {
+        let mut text = vec![0; FILE_BYTES];
+        let mut file = File::open(format!("{}/{file}", self.folder.as_deref()?)).ok()?;
+        let read = file.read(&mut text).ok()?;
+        text.truncate(read);
+        String::from_utf8(text).ok()
     }
 }
+
+/// All of them are shorter, but for `stat`, of which the beginning is wanted.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+const FILE_BYTES: usize = 256;
 
 /// The third field. The second is the thread's name in parentheses, which may have some itself.
 #[cfg(any(target_os = "linux", target_os = "android"))]
@@ -134,21 +156,27 @@ mod tests {
     }
 
     #[test]
-    fn the_thread_that_asks_runs_and_one_that_waits_does_so_in_a_system_call() {
+    fn a_thread_that_computes_runs_and_one_that_waits_does_so_in_a_system_call() {
         let mine = ThreadProbe::of_this_thread();
         assert_ne!(mine.sample(), ThreadSample::Unknown, "this system has no schedstat in /proc");
-        // Its times grow now and then only.
-        while !matches!(mine.sample(), ThreadSample::Runnable(times) if !times.ran.is_zero()) {
-            std::hint::spin_loop();
-        }
         let (send, probe) = std::sync::mpsc::channel();
         let (end, ended) = std::sync::mpsc::channel::<()>();
+        let computes = std::sync::atomic::AtomicBool::new(true);
         std::thread::scope(|scope| {
+            let computes = &computes;
             scope.spawn(move || {
                 send.send(ThreadProbe::of_this_thread()).expect("the test waits");
+                while computes.load(std::sync::atomic::Ordering::Relaxed) {
+                    std::hint::spin_loop();
+                }
                 let _ = ended.recv();
             });
             let probe = probe.recv().expect("the thread sends it");
+            // Its times grow now and then only.
+            while !matches!(probe.sample(), ThreadSample::Runnable(times) if !times.ran.is_zero()) {
+                std::thread::yield_now();
+            }
+            computes.store(false, std::sync::atomic::Ordering::Relaxed);
             // It is about to wait.
             while !matches!(probe.sample(), ThreadSample::Waiting { syscall: Some(_), .. }) {
                 std::thread::yield_now();
