@@ -84,6 +84,22 @@ fn one_that_woke_itself_and_was_taken_is_called_again() {
     });
 }
 
+/// The second machine is called by a thread of its own if the loop was taken from the first.
+#[test]
+fn one_that_is_not_waited_for_answers_once() {
+    model(1, || {
+        let mut instance = taken_loop(2, &[1, 1]);
+        let take = instance.taker();
+        let other = thread::spawn(take);
+        assert_eq!(instance.run().unwrap(), Exit::Empty);
+        let taken = u64::from(other.join().unwrap());
+        let stats = instance.stats().read();
+        assert_eq!(instance.context().0.load(Relaxed), 2);
+        assert!(stats.taken_over >= taken);
+        assert_eq!((stats.late_answers, stats.ended), (stats.taken_over, 2));
+    });
+}
+
 #[test]
 fn a_loop_that_is_stopped_and_dropped_while_it_is_taken_keeps_nobody() {
     model(1, || {
