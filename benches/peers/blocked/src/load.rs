@@ -1,0 +1,143 @@
+//! The load: connections that each send a request when the last one is answered, as wrk does.
+
+use std::io::{self, Read, Write};
+use std::net::{SocketAddr, TcpStream as StdStream};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use mio::net::TcpStream;
+use mio::{Events, Interest, Poll, Token};
+
+use crate::BoxError;
+use crate::servers::{FAST, SLOW};
+
+const REQUEST: &[u8] = b"GET / HTTP/1.1\r\nHost: blocked\r\n\r\n";
+
+/// How much of the time is not counted.
+const WARM_UP: u32 = 5;
+
+#[derive(Clone, Copy)]
+pub(crate) struct Load {
+    pub(crate) threads: usize,
+    pub(crate) connections: usize,
+}
+
+/// What was seen of a server.
+#[derive(Default)]
+pub(crate) struct Seen {
+    /// How long each request took that was not held up on purpose, in order of that.
+    pub(crate) others: Vec<Duration>,
+    pub(crate) slow: usize,
+    pub(crate) time: Duration,
+    pub(crate) cpu_time: Duration,
+}
+
+impl Load {
+    /// Loads the server at this address for so long.
+    pub(crate) fn run(
+        self,
+        address: SocketAddr,
+        time: Duration,
+        cpu_time: impl Fn() -> Duration,
+    ) -> Result<Seen, BoxError> {
+        let begun = Instant::now();
+        let (counted_from, until) = (begun + time / WARM_UP, begun + time);
+        let clients: Vec<_> = (0..self.threads)
+            .map(|_| {
+                let connections = self.connections / self.threads;
+                thread::spawn(move || client(address, connections, counted_from, until))
+            })
+            .collect();
+        thread::sleep(counted_from.saturating_duration_since(Instant::now()));
+        let before = cpu_time();
+        thread::sleep(until.saturating_duration_since(Instant::now()));
+        let mut seen = Seen {
+            time: until - counted_from,
+            cpu_time: cpu_time().saturating_sub(before),
+            ..Seen::default()
+        };
+        for client in clients {
+            let (others, slow) = client.join().map_err(|_| "a client has panicked")??;
+            seen.others.extend(others);
+            seen.slow += slow;
+        }
+        seen.others.sort_unstable();
+        Ok(seen)
+    }
+}
+
+struct Connection {
+    stream: TcpStream,
+    sent: Instant,
+    answer: Vec<u8>,
+}
+
+/// What one thread of clients has seen.
+fn client(
+    address: SocketAddr,
+    connections: usize,
+    counted_from: Instant,
+    until: Instant,
+) -> io::Result<(Vec<Duration>, usize)> {
+    let mut poll = Poll::new()?;
+    let mut all = Vec::with_capacity(connections);
+    for number in 0..connections {
+        let stream = StdStream::connect(address)?;
+        stream.set_nodelay(true)?;
+        stream.set_nonblocking(true)?;
+        let mut stream = TcpStream::from_std(stream);
+        poll.registry().register(&mut stream, Token(number), Interest::READABLE)?;
+        all.push(Connection { stream, sent: Instant::now(), answer: Vec::new() });
+    }
+    for connection in &mut all {
+        connection.send()?;
+    }
+    let (mut others, mut slow) = (Vec::new(), 0);
+    let mut events = Events::with_capacity(256);
+    while Instant::now() < until {
+        poll.poll(&mut events, Some(Duration::from_millis(10)))?;
+        for event in &events {
+            let Some(connection) = all.get_mut(event.token().0) else { continue };
+            let Some(is_slow) = connection.receive()? else { continue };
+            let now = Instant::now();
+            if now >= counted_from && now < until {
+                if is_slow {
+                    slow += 1;
+                } else {
+                    others.push(now - connection.sent);
+                }
+            }
+            connection.send()?;
+        }
+    }
+    Ok((others, slow))
+}
+
+impl Connection {
+    /// The request is shorter than any socket's buffer.
+    fn send(&mut self) -> io::Result<()> {
+        self.sent = Instant::now();
+        self.stream.write_all(REQUEST)
+    }
+
+    /// Reads what is there. Returns whether the request was held up on purpose, once it is answered.
+    fn receive(&mut self) -> io::Result<Option<bool>> {
+        let mut buffer = [0; 4096];
+        loop {
+            match self.stream.read(&mut buffer) {
+                Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+                Ok(count) => self.answer.extend_from_slice(&buffer[..count]),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                Err(error) => return Err(error),
+            }
+        }
+        let ends_with = |body: &str| self.answer.ends_with(body.as_bytes());
+        let is_slow = match (ends_with(FAST), ends_with(SLOW)) {
+            (true, _) => false,
+            (_, true) => true,
+            _ => return Ok(None),
+        };
+        self.answer.clear();
+        Ok(Some(is_slow))
+    }
+}
