@@ -16,6 +16,7 @@ mod everything;
 mod examples;
 mod ground;
 mod hello;
+mod http2_liveness;
 mod http2_pool;
 mod http_pool;
 mod lines;

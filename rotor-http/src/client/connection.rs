@@ -119,7 +119,7 @@ impl<K: Client, F: Feed<K>> Connection<K, F> {
             return Intent::of(self).keep().keep_deadline();
         };
         let mut io = Io { transport, scope, config: &self.config };
-        match http2(streams, &mut io) {
+        match streams.watched(&mut io, http2) {
             Flow::Wait(wait) => wait.intent(self),
             // It says itself what it waits for, and never becomes another protocol.
             Flow::Again | Flow::Done(_) => Intent::done(),

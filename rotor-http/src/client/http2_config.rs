@@ -109,10 +109,10 @@ impl Http2Config {
         self
     }
 
-    /// How long nothing may come, not an octet, while requests are under way, until the server is
-    /// asked whether it is still there (PING). Default 10 s: shorter than a handler's patience,
-    /// longer than most answers take. Once it has said so, it is asked anew when a response has
-    /// gone on since (HEADERS or DATA), or after
+    /// How long nothing may come, not an octet, nor anything be taken of what waits to be sent,
+    /// while requests are under way, until the server is asked whether it is still there (PING).
+    /// Default 10 s: shorter than a handler's patience, longer than most answers take. Once it has
+    /// said so, it is asked anew when a response has gone on since (HEADERS or DATA), or after
     /// [`ping_again_after`](Http2Config::ping_again_after).
     #[doc(alias = "keep-alive")]
     pub fn ping_after(mut self, time: Duration) -> Http2Config {
@@ -136,6 +136,12 @@ impl Http2Config {
 
     /// How long the server may take to say so. Default 5 s. Then the connection ends, and what was
     /// under way is lost, or made again.
+    ///
+    /// A PING stands behind what was written before it, at most
+    /// [`output_high_water`](crate::Limits::output_high_water). While the system takes some of that within
+    /// each such time, so does the server, and it has as long again. What the system has taken and not
+    /// yet delivered is not seen here: on a path that needs more than `ping_after` and this for as much
+    /// as the system holds (64 KiB at 4 KiB a second), say more.
     pub fn ping_timeout(mut self, time: Duration) -> Http2Config {
         self.ping_timeout = time;
         self

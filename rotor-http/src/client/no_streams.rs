@@ -20,6 +20,14 @@ pub(super) struct Streams<K: Client, F> {
 }
 
 impl<K: Client, F> Streams<K, F> {
+    pub(super) fn watched(
+        &mut self,
+        _: &mut Io<'_, '_, '_, K::Context>,
+        _: impl FnOnce(&mut Self, &mut Io<'_, '_, '_, K::Context>) -> Made<K>,
+    ) -> Made<K> {
+        match self.never {}
+    }
+
     pub(super) fn advance(&mut self, _: &mut Io<'_, '_, '_, K::Context>) -> Made<K> {
         match self.never {}
     }

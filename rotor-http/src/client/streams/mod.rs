@@ -94,10 +94,13 @@ pub(super) struct Streams<K: Client, F> {
     since: Time,
     /// No child has an earlier deadline than this.
     until: Time,
-    /// When something came last.
+    /// When the server was last seen to be there: something came, or what waited for it was taken.
     heard: Time,
     /// Octets of a frame that had come by then, and were not all of it.
     begun_frame: usize,
+    /// Octets that waited in the output after the last call, behind a socket that was full before it;
+    /// else 0.
+    unsent: usize,
     /// Until when a PING is to be answered; `NEVER` where none is under way.
     ping_until: Time,
     /// When the next may be sent, at the earliest: servers that send nothing bear few.
@@ -177,6 +180,7 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
             until: Time::NEVER,
             heard: now,
             begun_frame: 0,
+            unsent: 0,
             ping_until: Time::NEVER,
             next_ping: now,
             has_spare_ping: true,
@@ -220,6 +224,29 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
     fn hear(&mut self, io: &Io<'_, '_, '_, K::Context>) {
         (self.heard, self.ping_until) = (io.scope.now(), Time::NEVER);
         self.begun_frame = io.transport.input.len();
+    }
+
+    /// Does one step, and sees whether the socket has taken what waited for it since the last one.
+    ///
+    /// A PING stands behind what was written before it, so its answer may be late for nothing but
+    /// that. A socket that was full takes more only once the server has taken some: who does is there.
+    pub(in crate::client) fn watched(
+        &mut self,
+        io: &mut Io<'_, '_, '_, K::Context>,
+        step: impl FnOnce(&mut Self, &mut Io<'_, '_, '_, K::Context>) -> Made<K>,
+    ) -> Made<K> {
+        let waits = io.transport.output.len();
+        if waits < self.unsent {
+            let now = io.scope.now();
+            self.heard = now;
+            if self.ping_until != Time::NEVER {
+                self.ping_until = now + io.config.http2_ref().ping_timeout;
+            }
+        }
+        let made = step(self, io);
+        // What an empty socket takes at once says nothing of the server.
+        self.unsent = if waits > 0 { io.transport.output.len() } else { 0 };
+        made
     }
 
     /// Begins and sends what can be, and waits for what is next.

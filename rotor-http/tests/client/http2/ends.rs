@@ -332,6 +332,31 @@ fn a_server_whose_frame_comes_slowly_is_there() {
 }
 
 #[test]
+fn a_server_that_takes_what_waits_for_it_is_there() {
+    // The answer to a PING comes after all that waits before it, which the windows let pass.
+    let much: &'static str = Box::leak("x".repeat(70_000).into_boxed_str());
+    let config = ClientConfig::new().http2(http2());
+    let mut server = Server::of(config, &[(4, 1 << 20)], []);
+    server.grant(0, 1 << 20);
+    server.driver.limit_room(0);
+    server.asks(Probe::post(Sends::Whole(much)));
+    for _ in 0..30 {
+        server.driver.advance(seconds(1));
+        server.driver.make_room(2_000);
+        assert_eq!(server.outcome(0), "nothing yet");
+    }
+    // One that takes nothing more is not: `response_grace` is over before the time for an answer.
+    server.driver.advance(seconds(11));
+    assert!(server.outcome(0).contains("FlushTimeout"), "{}", server.outcome(0));
+    assert!(server.driver.is_ended());
+    // A socket that has room for all of it says nothing of the server.
+    let mut server = Server::new([]);
+    server.asks(Probe::post(Sends::Whole("some")));
+    server.driver.advance(seconds(15));
+    assert!(server.outcome(0).contains("TimedOut"), "{}", server.outcome(0));
+}
+
+#[test]
 fn settings_come_and_are_acknowledged_in_time() {
     let config = || ClientConfig::new().http2(Http2Config::settings_timeout(http2(), seconds(3)));
     let mut server = Server::silent(config(), [Probe::get("/")]);

@@ -1,0 +1,199 @@
+//! A client of HTTP/2 on a narrow path: what it asks its server by (PING) stands behind what it sends.
+//! So one that is slow is there for as long as it takes, and one that is gone is found out all the same.
+
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use rotor::http::Status;
+use rotor::http::client::{
+    self, ByAddress, ClientConfig, ClientResult, Fetch, Pool, PoolConfig, PoolMachine,
+};
+use rotor::http::server::{
+    self, Head, HttpAccept, HttpSeed, Next, NoUpgrade, RecvMode, Server, ServerConfig,
+};
+use rotor::net::{ListenOptions, Listener};
+use rotor::stream::Block;
+use rotor::{
+    BoxError, Future, Infallible, Loop, Machine, Outcome, Response, Scope, Time, rotor_compose,
+};
+use rotor_sim::net::{SimTcpListener, SimTcpStream};
+use rotor_sim::{Network, Sim};
+
+use crate::http_pool::lock;
+use crate::stage::PORT;
+
+/// Bytes a second that the path carries: more than `body_rate_min` asks for.
+const BANDWIDTH: u64 = 4_000;
+
+/// Bytes of the body: far more than the path carries until a PING is late, behind 64 KiB of output
+/// and what the system holds.
+const LENGTH: usize = 400_000;
+
+/// As much as the whole body, so that no window is given back before its end: the server says nothing.
+const WINDOW: u32 = 1 << 20;
+
+/// What has come of the upload, and when.
+type Came = Arc<Mutex<Option<(Time, String)>>>;
+
+/// Takes a body, and says how long it was.
+struct Counts(usize);
+
+impl Server for Counts {
+    type Context = ();
+    type Seed = ();
+    type Upgrade = NoUpgrade<()>;
+
+    fn headers_received(
+        (): (),
+        _: &Head<'_>,
+        _: &mut server::Response<'_>,
+        _: &mut Scope<'_, ()>,
+    ) -> Next<Self> {
+        Next::recv(Counts(0), RecvMode::Blocks).no_deadline()
+    }
+
+    fn request_block(
+        self,
+        block: Block,
+        _: &mut server::Response<'_>,
+        _: &mut Scope<'_, ()>,
+    ) -> Next<Self> {
+        Next::go_on(Counts(self.0 + block.len())).no_deadline()
+    }
+
+    fn request_end(
+        self,
+        _: &rotor::http::Trailers,
+        response: &mut server::Response<'_>,
+        _: &mut Scope<'_, ()>,
+    ) -> Next<Self> {
+        response.reply(Status::OK, "text/plain", self.0.to_string().as_bytes()).into()
+    }
+}
+
+struct World {
+    pool: Pool<Fetch<World>>,
+    came: Came,
+}
+
+/// Uploads once.
+struct Uploads {
+    server: SocketAddr,
+    future: Option<Future<ClientResult<Fetch<World>>>>,
+}
+
+impl Machine for Uploads {
+    type Context = World;
+    type Seed = Infallible;
+
+    fn timeout(mut self, scope: &mut Scope<'_, World>) -> Response<Self, Infallible> {
+        let fetch = Fetch::post("/", vec![b'x'; LENGTH]).host("server");
+        self.future = Some(
+            scope.pool.ask_until(self.server, fetch, Time::NEVER, scope).expect("there is room"),
+        );
+        Response::ok(self)
+    }
+
+    fn wakeup(mut self, scope: &mut Scope<'_, World>) -> Response<Self, Infallible> {
+        let came = match self.future.take().map(Future::take) {
+            Some(Outcome::Pending(future)) => {
+                self.future = Some(future);
+                return Response::keep(self);
+            }
+            Some(Outcome::Value(Ok(fetched))) => {
+                String::from_utf8_lossy(&fetched.body).into_owned()
+            }
+            Some(Outcome::Value(Err(error))) => format!("{error:?}"),
+            Some(Outcome::Lost(_)) | None => "nothing".to_owned(),
+        };
+        *lock(&scope.came) = Some((scope.now(), came));
+        Response::done()
+    }
+}
+
+rotor_compose! {
+    enum Machines <World> {
+        Pool(PoolMachine<Fetch<World>, ByAddress<SimTcpStream>>),
+        Uploads(Uploads),
+    }
+}
+
+/// Begins with an upload, and returns what has come of it after so long; the path is broken at
+/// that time, if any.
+fn upload(
+    path: Network,
+    breaks_at: Option<Duration>,
+    time: Duration,
+) -> Result<Option<(Duration, String)>, BoxError> {
+    let mut sim = Sim::new(1);
+    sim.set_network(path);
+    let server = sim.host("server", |boot| {
+        let mut creator: Loop<HttpAccept<Counts, SimTcpListener>, _> = boot.new_loop()?;
+        let address = SocketAddr::new(boot.address(), PORT);
+        let http2 = server::Http2Config::new().prior_knowledge(true);
+        let http2 = http2.stream_window(WINDOW).connection_window(WINDOW);
+        let seed = HttpSeed::<Counts>::new((), ServerConfig::new().http2(http2));
+        creator.add_machine_with(|scope| {
+            Response::attempt(|| {
+                let listener = SimTcpListener::bind(&address, &ListenOptions::new(), scope)?;
+                Ok(server::listen(listener, seed, scope))
+            })
+        })?;
+        Ok(creator.instantiate(()))
+    })?;
+    let address = SocketAddr::new(sim.address(server), PORT);
+    let came = Came::default();
+    let shared = came.clone();
+    let clients = sim.host("client", move |boot| {
+        let mut creator: Loop<Machines, _> = boot.new_loop()?;
+        let pool = creator.add_part(Machines::Pool, |scope| {
+            let http2 = client::Http2Config::new().prior_knowledge(true);
+            let config = ClientConfig::new().http2(http2);
+            Ok(PoolMachine::new(PoolConfig::new(), config, scope))
+        })?;
+        Ok(creator.instantiate(World { pool, came: shared.clone() }))
+    })?;
+    let begun = sim.with(clients, |instance| {
+        let uploads = Uploads { server: address, future: None };
+        let added = instance.add_machine_with(|scope| {
+            Response::ok(Machines::Uploads(uploads)).deadline(scope.now())
+        });
+        added.map(|_| instance.now())
+    });
+    let begun = begun.ok_or("the client is up")??;
+    if let Some(first) = breaks_at {
+        sim.run_for(first)?;
+        sim.partition(clients, server);
+        sim.run_for(time - first)?;
+    } else {
+        sim.run_for(time)?;
+    }
+    let came = lock(&came).take();
+    Ok(came.map(|(at, came)| (at - begun, came)))
+}
+
+fn narrow() -> Network {
+    Network::new().bandwidth(BANDWIDTH).window(16 << 10)
+}
+
+#[test]
+fn a_server_on_a_narrow_path_is_there_while_it_takes_what_it_is_sent() -> Result<(), BoxError> {
+    let takes = Duration::from_secs(LENGTH as u64 / BANDWIDTH);
+    let came = upload(narrow(), None, takes * 2)?;
+    let (time, answer) = came.ok_or("nothing has come of it")?;
+    assert_eq!(answer, LENGTH.to_string());
+    assert!(time >= takes, "the path is narrow: {time:?}");
+    Ok(())
+}
+
+#[test]
+fn a_server_that_is_gone_is_found_out_also_behind_an_upload() -> Result<(), BoxError> {
+    let gone = Duration::from_secs(40);
+    let came = upload(narrow(), Some(gone), Duration::from_secs(100))?;
+    let (time, error) = came.ok_or("nothing has come of it")?;
+    // `response_grace` is over before the times for a PING are.
+    assert!(error.contains("Lost(FlushTimeout)"), "{error}");
+    assert!(time <= gone + Duration::from_secs(10 + 5), "{time:?}");
+    Ok(())
+}
