@@ -9,7 +9,8 @@ use crate::accepted::Accepted;
 use crate::config::WebSocketConfig;
 use crate::counters::Count;
 use crate::deflate::params::{self, Agreed};
-use crate::handshake::{VERSION, is_key, proof};
+use crate::handshake::{VERSION, the_only};
+use crate::key::Key;
 use crate::refusal::Refusal;
 
 /// Answers a request for a WebSocket: with 101 and what was chosen, or with an error that says why
@@ -88,23 +89,18 @@ pub fn accept(
 }
 
 /// Looks whether a request asks for a WebSocket as it must; returns its key, if it is to have one.
-fn check<'a>(head: &Head<'a>, config: &WebSocketConfig) -> Result<Option<&'a [u8]>, Refusal> {
+fn check(head: &Head<'_>, config: &WebSocketConfig) -> Result<Option<Key>, Refusal> {
     let names_it = head.fields().get_all("Upgrade").any(|value| list_has_token(value, "websocket"));
     if head.method() != Method::Get || !head.wants_upgrade() || !names_it || head.has_body() {
         return Err(Refusal::NoWebSocket);
     }
-    let one = |name| {
-        let mut values = head.fields().get_all(name);
-        let first = values.next();
-        if values.next().is_some() { None } else { first }
-    };
-    if one("Sec-WebSocket-Version") != Some(VERSION.as_bytes()) {
+    if the_only("Sec-WebSocket-Version", head.fields()) != Some(VERSION.as_bytes()) {
         return Err(Refusal::Version);
     }
     let key = match head.version() {
         // RFC 8441 §5.1: what it shows, that the server has understood, `:protocol` shows.
         Version::Http2 => None,
-        _ => Some(one("Sec-WebSocket-Key").filter(|key| is_key(key)).ok_or(Refusal::Key)?),
+        _ => Some(Key::of(head.fields()).ok_or(Refusal::Key)?),
     };
     if !config.origins.allow(head.field("Origin"), head.authority()) {
         return Err(Refusal::Origin);
@@ -114,7 +110,7 @@ fn check<'a>(head: &Head<'a>, config: &WebSocketConfig) -> Result<Option<&'a [u8
 
 /// Writes the response that agrees.
 fn agree(
-    key: Option<&[u8]>,
+    key: Option<Key>,
     head: &Head<'_>,
     response: &mut Response<'_>,
     config: &Arc<WebSocketConfig>,
@@ -130,7 +126,7 @@ fn agree(
     response.status(Status::SWITCHING_PROTOCOLS)?;
     response.add_header("Upgrade", "websocket")?;
     if let Some(key) = key {
-        response.add_header("Sec-WebSocket-Accept", proof(key))?;
+        response.add_header("Sec-WebSocket-Accept", key.proof())?;
     }
     if let Some(chosen) = subprotocol {
         response.add_header("Sec-WebSocket-Protocol", &config.subprotocols[chosen])?;

@@ -12,7 +12,8 @@ use crate::config::WebSocketConfig;
 use crate::counters::Count;
 use crate::deflate::params;
 use crate::handler::Handler;
-use crate::handshake::{VERSION, base64, proof};
+use crate::handshake::VERSION;
+use crate::key::Key;
 use crate::refusal::Refusal;
 use crate::websocket::WebSocket;
 
@@ -20,7 +21,7 @@ use crate::websocket::WebSocket;
 /// need no more than [`Dial`].
 pub struct Asked {
     /// Absent on HTTP/2, where `:protocol` shows that the server has understood (RFC 8441 §5.1).
-    key: Option<String>,
+    key: Option<Key>,
     config: Arc<WebSocketConfig>,
 }
 
@@ -39,12 +40,12 @@ pub fn request<C>(
 ) -> Result<Asked, MessageError> {
     let key = match request.version() {
         Version::Http2 => None,
-        _ => Some(base64(&scope.secure_random::<16>())),
+        _ => Some(Key::random(scope)),
     };
     request.add_header("Upgrade", "websocket")?;
     request.add_header("Sec-WebSocket-Version", VERSION)?;
     if let Some(key) = &key {
-        request.add_header("Sec-WebSocket-Key", key)?;
+        request.add_header("Sec-WebSocket-Key", key.as_str())?;
     }
     if !config.subprotocols.is_empty() {
         request.add_header("Sec-WebSocket-Protocol", config.subprotocols.join(", "))?;
@@ -63,7 +64,7 @@ pub fn request<C>(
 /// it is to be ended.
 pub fn check(head: &Head<'_>, asked: Asked) -> Result<Accepted, Refusal> {
     let Asked { key, config } = asked;
-    let checked = check_answer(head, key.as_deref(), &config);
+    let checked = check_answer(head, key, &config);
     if checked.is_err() {
         config.counters.add(Count::refused);
     }
@@ -75,26 +76,31 @@ type Chosen = (Option<params::Agreed>, Option<usize>);
 
 fn check_answer(
     head: &Head<'_>,
-    key: Option<&str>,
+    key: Option<Key>,
     config: &WebSocketConfig,
 ) -> Result<Chosen, Refusal> {
     if head.status() != Status::SWITCHING_PROTOCOLS {
-        return Err(Refusal::Status(head.status()));
+        return Err(match head.version() {
+            Version::Http2 if !head.answers_upgrade() => Refusal::NotOnHttp2(head.status()),
+            _ => Refusal::Status(head.status()),
+        });
     }
     let fields = head.fields();
     if let Some(key) = key {
         let names_it = fields.get_all("Upgrade").any(|value| list_has_token(value, "websocket"));
-        let proof = proof(key.as_bytes());
-        if !names_it || head.field("Sec-WebSocket-Accept") != Some(proof.as_bytes()) {
+        if !names_it || !key.is_proven_in(fields) {
             return Err(Refusal::Answer);
         }
     }
-    let subprotocol = match head.field("Sec-WebSocket-Protocol") {
-        None => None,
-        Some(chosen) => {
+    let mut chosen = fields.get_all("Sec-WebSocket-Protocol");
+    let subprotocol = match (chosen.next(), chosen.next()) {
+        (None, _) => None,
+        (Some(chosen), None) => {
             let known = config.subprotocols.iter().position(|name| name.as_bytes() == chosen);
             Some(known.ok_or(Refusal::Subprotocol)?)
         }
+        // RFC 6455 §11.3.4: no more than one.
+        (Some(_), Some(_)) => return Err(Refusal::Subprotocol),
     };
     let mut extensions = fields.list("Sec-WebSocket-Extensions").filter(|one| !one.is_empty());
     let agreed = match (extensions.next(), &config.deflate) {
@@ -115,10 +121,19 @@ fn check_answer(
 ///
 /// Whoever asked is told how the handshake went: [`Opened`], or the [`Refusal`]. The WebSocket then
 /// goes on by itself, with its handler; it takes no place of the pool any more. On a connection of
-/// HTTP/2 it is a stream among others (RFC 8441), and one of those that the connection may have. To a
-/// server that does not offer that, a pool makes a connection whose handshake offers HTTP/1.1 alone,
-/// where its own had that to offer beside `h2`; elsewhere (prior knowledge, a client that offers `h2`
-/// only) such a server answers as to any GET: [`Refusal::Status`].
+/// HTTP/2 it is a stream among others (RFC 8441), and one of those that the connection may have.
+///
+/// Not each server that speaks HTTP/2 takes WebSockets there. One that does not is asked over
+/// HTTP/1.1, where it can be:
+///
+/// * A pool whose handshakes offer `h2` and `http/1.1` makes a second connection, which offers
+///   HTTP/1.1 alone. A server that speaks nothing but HTTP/2 refuses that handshake:
+///   [`ClientError::NotConnected`], with `NoApplicationProtocol` of TLS as its cause. It takes no
+///   WebSockets, or takes them on another port.
+/// * A client that offers `h2` alone, one with
+///   [prior knowledge](rotor_http::client::Http2Config::prior_knowledge) and a connection without a
+///   pool have no second way. The server is asked as by any GET, and whatever it answers is
+///   [`Refusal::NotOnHttp2`]: offer it HTTP/1.1 as well, or nothing else.
 ///
 /// ```
 /// # mod rotor { pub use rotor_core::*; pub use rotor_http as http; pub use rotor_websocket as websocket; }

@@ -78,6 +78,7 @@
 //! | [`Room`], [`Member`], [`Slow`] | one message for many, and those who do not keep up |
 //! | [`accept`], [`Origins`] | a server's side of the handshake |
 //! | [`Dial`], [`request`], [`check`] | a client's |
+//! | [`Key`] | of the handshake, for those who pass WebSockets on |
 //! | [`WebSocket`] | the protocol that HTTP goes on with: `type Upgrade` |
 //! | [`WebSocketConfig`], [`Deflate`], [`Counters`] | every limit; what happened |
 //! | [`Code`], [`Closed`], [`Fault`], [`Refusal`] | how a connection ends, or does not begin |
@@ -120,6 +121,7 @@ mod frame;
 mod handler;
 mod handshake;
 mod incoming;
+mod key;
 mod message;
 mod next;
 mod origins;
@@ -142,6 +144,7 @@ pub use self::dial::{Asked, Dial, Opened, check, request};
 pub use self::frame::code::Code;
 pub use self::frame::fault::Fault;
 pub use self::handler::Handler;
+pub use self::key::Key;
 pub use self::message::{Kind, Message, Piece};
 pub use self::next::{Next, NextBuilder};
 pub use self::origins::{OriginHook, Origins};

@@ -29,6 +29,10 @@ struct World {
     log: Log,
 }
 
+/// What is said of a server that agrees on nothing but `h2`, and takes no WebSockets there.
+const NO_HTTP1: &str = "Err(NotConnected(Handshake(Custom { kind: ConnectionAborted, \
+                        error: Refused(\"alert NoApplicationProtocol\") })))";
+
 /// Says a word, and stays.
 struct Says;
 
@@ -103,11 +107,11 @@ rotor_compose! {
 fn outcome(
     sim: &mut Sim,
     connect_protocol: bool,
+    spoken: &[&[u8]],
     offered: &[&[u8]],
 ) -> Result<(Vec<String>, u64, u64), BoxError> {
     let (identity, certificate) = identity();
-    let both: [&[u8]; 2] = [b"h2", b"http/1.1"];
-    let tls = TlsServer::new(TlsServerConfig::new(identity.clone()).alpn(&both))?;
+    let tls = TlsServer::new(TlsServerConfig::new(identity.clone()).alpn(spoken))?;
     let server = sim.host("server", move |boot| {
         type Listens = HttpAccept<Site<()>, TlsListener<SimTcpListener>>;
         let mut creator: Loop<Listens, _> = boot.new_loop()?;
@@ -150,16 +154,17 @@ fn outcome(
 fn a_server_that_offers_no_protocols_on_streams_is_asked_over_http1() {
     let both: &[&[u8]] = &[b"h2", b"http/1.1"];
     let heard = || vec!["hello".to_owned(); 2];
-    let refused = || vec!["Ok(Err(Status(Status(400))))".to_owned(); 2];
-    for (connect_protocol, offered, expected) in [
-        (true, both, (heard(), 1, 1)),
+    let refused = || vec!["Ok(Err(NotOnHttp2(Status(400))))".to_owned(); 2];
+    for (connect_protocol, spoken, offered, expected) in [
+        (true, both, both, (heard(), 1, 1)),
         // One that has nothing to offer, and one for each.
-        (false, both, (heard(), 3, 1)),
-        (false, &both[1..], (heard(), 2, 0)),
-        (false, &both[..1], (refused(), 1, 1)),
+        (false, both, both, (heard(), 3, 1)),
+        (false, both, &both[1..], (heard(), 2, 0)),
+        (false, both, &both[..1], (refused(), 1, 1)),
+        (false, &both[..1], both, (vec![NO_HTTP1.to_owned(); 2], 1, 1)),
     ] {
         Check::new().seeds(3).calm().run(|sim| {
-            let outcome = outcome(sim, connect_protocol, offered)?;
+            let outcome = outcome(sim, connect_protocol, spoken, offered)?;
             let is_so = outcome == expected;
             is_so.then_some(()).ok_or_else(|| format!("{offered:?}: {outcome:?}").into())
         });

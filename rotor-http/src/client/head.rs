@@ -17,6 +17,7 @@ use crate::semantics::version::Version;
 pub struct Head<'a> {
     head: ResponseHead<'a>,
     terms: ResponseSemantics,
+    answers_upgrade: bool,
     connection: ConnectionInfo<'a>,
 }
 
@@ -24,9 +25,10 @@ impl<'a> Head<'a> {
     pub(super) fn new(
         head: ResponseHead<'a>,
         terms: ResponseSemantics,
+        answers_upgrade: bool,
         connection: ConnectionInfo<'a>,
     ) -> Head<'a> {
-        Head { head, terms, connection }
+        Head { head, terms, answers_upgrade, connection }
     }
 
     /// Returns the status.
@@ -67,6 +69,14 @@ impl<'a> Head<'a> {
             Body::Length(length) => Some(length),
             Body::Chunked | Body::UntilClose => None,
         }
+    }
+
+    /// Returns whether the server was asked to go on in another protocol, which its answer then
+    /// agrees to (101) or refuses. False where the request had no `Upgrade`; and on a connection of
+    /// HTTP/2 whose server takes no other protocols on streams (RFC 8441 §3): there it was asked as
+    /// by any GET.
+    pub fn answers_upgrade(&self) -> bool {
+        self.answers_upgrade
     }
 
     /// Returns what the socket tells of its handshake, if it is a `T`: for TLS, the certificate of

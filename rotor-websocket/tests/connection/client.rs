@@ -123,7 +123,7 @@ fn answers_that_are_none_are_refused() {
     };
     let with = |field: &str| format!("\r\n{field}\r\n\r\n");
     type Change = Box<dyn Fn(String) -> String>;
-    let cases: [(&str, bool, Change); 7] = [
+    let cases: [(&str, bool, Change); 10] = [
         ("good", true, Box::new(|answer| answer)),
         (
             "another status",
@@ -131,6 +131,28 @@ fn answers_that_are_none_are_refused() {
             Box::new(|answer| answer.replace("101 Switching Protocols", "200 OK")),
         ),
         ("another proof", false, Box::new(|answer| answer.replace("Accept: ", "Accept: x"))),
+        (
+            "two proofs",
+            false,
+            Box::new(move |answer| {
+                let proof = answer.lines().find(|line| line.starts_with("Sec-WebSocket-Accept"));
+                let again = with(proof.expect("a proof"));
+                answer.replace("\r\n\r\n", &again)
+            }),
+        ),
+        (
+            "its own subprotocol",
+            true,
+            Box::new(move |answer| answer.replace("\r\n\r\n", &with("Sec-WebSocket-Protocol: v1"))),
+        ),
+        (
+            "two of them",
+            false,
+            Box::new(move |answer| {
+                let twice = "Sec-WebSocket-Protocol: v1\r\nSec-WebSocket-Protocol: v1";
+                answer.replace("\r\n\r\n", &with(twice))
+            }),
+        ),
         ("no proof", false, Box::new(|answer| answer.replace("Sec-WebSocket-Accept", "X"))),
         ("another protocol", false, Box::new(|answer| answer.replace(": websocket", ": other"))),
         (
@@ -147,7 +169,7 @@ fn answers_that_are_none_are_refused() {
         ),
     ];
     for (what, is_taken, change) in cases {
-        let (mut client, counters) = dial(WebSocketConfig::new(), "/");
+        let (mut client, counters) = dial(WebSocketConfig::new().subprotocols(&["v1"]), "/");
         let answer = change(good(&client.take_received()));
         client.send(answer.as_bytes());
         assert_eq!(!client.context().events.is_empty(), is_taken, "{what}");

@@ -49,11 +49,13 @@ impl<K: Client> Exchange<K> {
         self.body.is_expected()
     }
 
-    /// The head of the response has come, or of an interim one.
+    /// The head of the response has come, or of an interim one; to a request that asked for another
+    /// protocol, or not.
     pub(in crate::client) fn head_came(
         &mut self,
         list: &FieldList,
         response: &CheckedResponse,
+        answers_upgrade: bool,
         connection: ConnectionInfo<'_>,
         io: &mut Io<'_, '_, '_, K::Context>,
     ) -> Exchanged<K> {
@@ -61,7 +63,7 @@ impl<K: Client> Exchange<K> {
         if let Some(flow) = self.consider(&head, &response.terms, io.config) {
             return flow;
         }
-        let head = Head::new(head, response.terms, connection);
+        let head = Head::new(head, response.terms, answers_upgrade, connection);
         let output = &mut *io.transport.output;
         let Some(next) = self.tell(&head, &response.terms, output, io.scope, io.config) else {
             return Flow::Wait(self.wait(None, io));

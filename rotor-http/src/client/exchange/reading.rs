@@ -49,7 +49,7 @@ impl<K: Client> Exchange<K> {
         if let Some(flow) = self.consider(&head, &terms, config) {
             return flow;
         }
-        let head = Head::new(head, terms, connection);
+        let head = Head::new(head, terms, offers_upgrade, connection);
         let Some(next) = self.tell(&head, &terms, output, scope, config) else {
             return Flow::Wait(self.wait(None, io));
         };

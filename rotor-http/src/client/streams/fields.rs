@@ -107,7 +107,8 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
                 return self.count(Nuisance::ProvokedReset, io);
             }
         };
-        if child.asks_protocol && response.status.is_success() {
+        let answers_upgrade = child.asks_protocol;
+        if answers_upgrade && response.status.is_success() {
             response.switch();
         } else if !response.terms.is_interim {
             // It is an exchange like any other.
@@ -117,7 +118,7 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
         let connection = io.transport.connection();
         let is_over = is_end && !response.terms.is_interim;
         self.step(at, io, |exchange, io| {
-            let flow = exchange.head_came(list, &response, connection, io);
+            let flow = exchange.head_came(list, &response, answers_upgrade, connection, io);
             if is_over {
                 exchange.body_ended(Trailers::default());
             }

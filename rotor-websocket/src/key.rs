@@ -1,0 +1,168 @@
+//! `Key`: what both sides of the handshake compute (RFC 6455 §4), keys and their proofs.
+
+use std::fmt;
+
+use rotor_core::Scope;
+use rotor_http::Fields;
+use sha1_smol::Sha1;
+
+use crate::handshake::the_only;
+
+const GUID: &[u8] = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
+
+/// The length of a key: 16 bytes in base64.
+const KEY_LEN: usize = 24;
+
+const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+/// The key of a handshake (`Sec-WebSocket-Key`, RFC 6455 §4.1), and the proof that a server has
+/// understood what was asked for (`Sec-WebSocket-Accept`).
+///
+/// [`accept`](crate::accept) and [`Dial`](crate::Dial) see to both by themselves. This is for those who pass
+/// WebSockets on. Key and proof are of HTTP/1.1, and of one connection: HTTP/2 has neither (RFC
+/// 8441 §5.1). So a proxy makes a key of its own for an upstream of HTTP/1.1 and checks its proof,
+/// and proves the key of a client of HTTP/1.1, whatever the other side speaks. All other fields of
+/// the handshake (version, subprotocols, extensions) are for the two ends, and pass.
+///
+/// # Examples
+///
+/// ```
+/// # mod rotor { pub use rotor_core::*; pub use rotor_http as http; pub use rotor_websocket as websocket; }
+/// use rotor::Scope;
+/// use rotor::http::client::{Head, Request};
+/// use rotor::http::{MessageError, Status, Version};
+/// use rotor::websocket::Key;
+///
+/// /// Asks the upstream; the key is to be kept for its answer.
+/// fn ask<C>(request: &mut Request<'_>, scope: &Scope<'_, C>) -> Result<Option<Key>, MessageError> {
+///     request.add_header("Upgrade", "websocket")?;
+///     if request.version() == Version::Http2 {
+///         return Ok(None); // `Upgrade` becomes an extended CONNECT
+///     }
+///     let key = Key::random(scope);
+///     request.add_header("Sec-WebSocket-Key", key.as_str())?;
+///     Ok(Some(key))
+/// }
+///
+/// /// Whether it has agreed.
+/// fn agrees(head: &Head<'_>, key: Option<Key>) -> bool {
+///     head.status() == Status::SWITCHING_PROTOCOLS
+///         && key.is_none_or(|key| key.is_proven_in(head.fields()))
+/// }
+/// ```
+#[doc(alias = "Sec-WebSocket-Key")]
+#[doc(alias = "Sec-WebSocket-Accept")]
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Key([u8; KEY_LEN]);
+
+impl Key {
+    /// A key for one request: 16 bytes of the loop's secure randomness, so that nobody who sees the
+    /// others can have prepared an answer to it.
+    pub fn random<C>(scope: &Scope<'_, C>) -> Key {
+        let mut key = [0; KEY_LEN];
+        key.copy_from_slice(base64(&scope.secure_random::<16>()).as_bytes());
+        Key(key)
+    }
+
+    /// The key of a request. `None` where it has none, or several, or what is not 16 bytes in base64:
+    /// it is to be answered with 400 (RFC 6455 §4.2.1).
+    pub fn of(fields: Fields<'_>) -> Option<Key> {
+        let key = the_only("Sec-WebSocket-Key", fields)?;
+        if is_key(key) { key.try_into().ok().map(Key) } else { None }
+    }
+
+    /// The value of `Sec-WebSocket-Key`.
+    pub fn as_str(&self) -> &str {
+        // Of the alphabet of base64 alone.
+        std::str::from_utf8(&self.0).unwrap_or_default()
+    }
+
+    /// The value of `Sec-WebSocket-Accept`, by which a server shows that it has seen this key, and
+    /// knows what it is for.
+    pub fn proof(&self) -> String {
+        let mut sha = Sha1::new();
+        sha.update(&self.0);
+        sha.update(GUID);
+        base64(&sha.digest().bytes())
+    }
+
+    /// Whether the answer to a request with this key has its [proof](Key::proof), once. If not, there is no
+    /// WebSocket, whatever the status says: a cache's answer, perhaps, or one to somebody else.
+    pub fn is_proven_in(&self, fields: Fields<'_>) -> bool {
+        the_only("Sec-WebSocket-Accept", fields) == Some(self.proof().as_bytes())
+    }
+}
+
+impl fmt::Debug for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Key").field(&self.as_str()).finish()
+    }
+}
+
+/// Bytes in base64 (RFC 4648 §4).
+fn base64(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
+    for group in bytes.chunks(3) {
+        let wide = group.iter().fold(0u32, |wide, byte| wide << 8 | u32::from(*byte));
+        let wide = wide << (8 * (3 - group.len()));
+        for at in 0..4 {
+            let is_padding = at > group.len();
+            let digit = ALPHABET[(wide >> (18 - 6 * at) & 63) as usize];
+            text.push(char::from(if is_padding { b'=' } else { digit }));
+        }
+    }
+    text
+}
+
+/// Whether this is 16 bytes in base64.
+fn is_key(key: &[u8]) -> bool {
+    let Some(digits) = key.strip_suffix(b"==") else { return false };
+    let Some((last, _)) = digits.split_last() else { return false };
+    // The last digit has two bits of the last byte, and four that are 0.
+    key.len() == KEY_LEN
+        && digits.iter().all(|digit| ALPHABET.contains(digit))
+        && matches!(last, b'A' | b'Q' | b'g' | b'w')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn base64_is_that_of_the_rfc() {
+        for (bytes, text) in [
+            ("", ""),
+            ("f", "Zg=="),
+            ("fo", "Zm8="),
+            ("foo", "Zm9v"),
+            ("foob", "Zm9vYg=="),
+            ("foobar", "Zm9vYmFy"),
+        ] {
+            assert_eq!(base64(bytes.as_bytes()), text);
+        }
+        assert_eq!(base64(&[0xfb, 0xff, 0xbf]), "+/+/");
+    }
+
+    #[test]
+    fn the_proof_is_that_of_the_rfc() {
+        let key = Key(*b"dGhlIHNhbXBsZSBub25jZQ==");
+        assert_eq!(key.proof(), "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=");
+        assert_eq!(key.as_str(), "dGhlIHNhbXBsZSBub25jZQ==");
+    }
+
+    #[test]
+    fn keys_are_of_sixteen_bytes() {
+        assert!(is_key(b"dGhlIHNhbXBsZSBub25jZQ=="));
+        assert!(is_key(base64(&[0xff; 16]).as_bytes()));
+        for key in [
+            "",
+            "==",
+            "dGhlIHNhbXBsZSBub25jZR==",
+            "dGhlIHNhbXBsZSBub25jZ===",
+            "dGhlIHNhbXBsZSBub25j",
+        ] {
+            assert!(!is_key(key.as_bytes()), "{key}");
+        }
+        assert!(!is_key(base64(&[0; 15]).as_bytes()) && !is_key(base64(&[0; 17]).as_bytes()));
+    }
+}
