@@ -8,6 +8,7 @@ use rotor::stream::Block;
 use rotor::{Mailbox, Sender};
 
 use super::fields;
+use super::handshake::Ask;
 use super::message::{Answer, Lines, MESSAGES_MAX, Message, borrowed};
 use super::tunnel::Tunnel;
 
@@ -20,8 +21,9 @@ pub(crate) struct Back<C> {
     pub(crate) expects_continue: bool,
     /// The client can take trailers; so the upstream may send some.
     pub(crate) takes_trailers: bool,
-    /// The version in which the client asks for a WebSocket, if it does.
-    pub(crate) offers_websocket: Option<Version>,
+    pub(crate) wants_websocket: bool,
+    /// How the upstream was asked for that.
+    pub(crate) ask: Option<Ask>,
     pub(crate) front: Sender<Message>,
     /// What the client's side says, once there is a connection.
     pub(crate) messages: Option<Mailbox<Message>>,
@@ -41,7 +43,11 @@ pub(crate) enum BodyKind {
 }
 
 impl<C> Back<C> {
-    fn write(&self, request: &mut Request<'_>) -> Result<(), MessageError> {
+    fn write(
+        &mut self,
+        request: &mut Request<'_>,
+        scope: &Scope<'_, C>,
+    ) -> Result<(), MessageError> {
         request.start(Method::new(&self.method).ok_or(MessageError::StartLine)?, &self.target)?;
         for (name, value) in &self.fields {
             request.add_header(name, value)?;
@@ -50,10 +56,9 @@ impl<C> Back<C> {
         if self.takes_trailers && request.version() == Version::Http2 {
             request.add_header("TE", "trailers")?;
         }
-        // Between the versions a key would have to be made, or its proof: who asks across them is
-        // answered as to any GET.
-        if self.offers_websocket == Some(request.version()) {
-            request.add_header("Upgrade", "websocket")?;
+        if self.wants_websocket {
+            // Anew for each attempt: the next one may be on a connection of another version.
+            self.ask = Some(Ask::write(request, scope)?);
         }
         match self.body {
             BodyKind::None => {
@@ -145,7 +150,7 @@ impl<C> Client for Back<C> {
         request: &mut Request<'_>,
         scope: &mut Scope<'_, C>,
     ) -> Next<Self> {
-        if let Err(error) = self.write(request) {
+        if let Err(error) = self.write(request, scope) {
             return Next::error(error);
         }
         // A second attempt is made on another connection, which a new mailbox wakes.
@@ -194,11 +199,9 @@ impl<C> Client for Back<C> {
         _: &mut Request<'_>,
         _: &mut Scope<'_, C>,
     ) -> Next<Self> {
-        let names_websocket = fields::names_websocket(head.fields());
-        // On HTTP/2 there is no such field, and no other protocol was asked for.
-        let agrees = names_websocket || head.version() == Version::Http2;
         // The client was promised one protocol: another behind the same handshake is none of its
-        // choice.
+        // choice, nor is one that answers somebody else's.
+        let agrees = self.ask.is_some_and(|ask| ask.is_granted_by(head));
         if head.status() == Status::SWITCHING_PROTOCOLS && !agrees {
             return Next::error(ResponseHeadError::UnexpectedSwitch);
         }
@@ -210,7 +213,7 @@ impl<C> Client for Back<C> {
         let answer = Answer {
             status: head.status(),
             fields: fields::end_to_end(head.fields(), |_| true),
-            names_websocket,
+            names_websocket: fields::names_websocket(head.fields()),
             length: if has_length_only { announced } else { head.body_length() },
         };
         self.say(Message::Head(Box::new(answer)));

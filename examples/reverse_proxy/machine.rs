@@ -22,6 +22,7 @@ use rotor::{Future, Mailbox, Outcome, SendError, Sender, Time, with_causes};
 
 use super::back::{Back, BodyKind};
 use super::fields;
+use super::handshake::Wish;
 use super::message::{Answer, Lines, MESSAGES_MAX, Message, borrowed};
 use super::tunnel::Tunnel;
 use super::warnings::Warnings;
@@ -55,6 +56,7 @@ pub(crate) struct Front<C: Upstream> {
     back: Option<Sender<Message>>,
     has_body: bool,
     expects_continue: bool,
+    wish: Wish,
     /// The client can take trailers, and the answer can have some.
     takes_trailers: bool,
     has_no_length: bool,
@@ -66,7 +68,7 @@ pub(crate) struct Front<C: Upstream> {
 
 impl<C: Upstream> Front<C> {
     /// What goes to the upstream for this request.
-    fn back_of(head: &Head<'_>, upstream: &str, front: Sender<Message>) -> Back<C> {
+    fn back_of(head: &Head<'_>, wish: Wish, upstream: &str, front: Sender<Message>) -> Back<C> {
         let forwards_left = fields::forwards_left(head);
         let is_ours = |name: &str| {
             fields::proxies_say(name) || (forwards_left.is_some() && name == "max-forwards")
@@ -103,8 +105,8 @@ impl<C: Upstream> Front<C> {
             body,
             expects_continue: head.expects_continue(),
             takes_trailers: fields::takes_trailers(head),
-            offers_websocket: (head.wants_upgrade() && fields::names_websocket(head.fields()))
-                .then(|| head.version()),
+            wants_websocket: wish.is_for_websocket(),
+            ask: None,
             front,
             messages: None,
             wants_body: false,
@@ -139,6 +141,14 @@ impl<C: Upstream> Front<C> {
                 Message::Interim(status, lines) => {
                     self.owes_more = true;
                     interim(status, &lines, response)
+                }
+                Message::Head(answer) if self.wish.is_misled_by(answer.status) => {
+                    let status = answer.status;
+                    warn(
+                        format_args!("asked for a WebSocket, the upstream answers {status}"),
+                        scope,
+                    );
+                    return fail(Status::BAD_GATEWAY, response);
                 }
                 Message::Head(answer) => self.head(*answer, response),
                 Message::Piece(piece) => {
@@ -199,7 +209,7 @@ impl<C: Upstream> Front<C> {
             response.add_header(name, value)?;
         }
         if status == Status::SWITCHING_PROTOCOLS {
-            response.add_header("Upgrade", "websocket")?;
+            self.wish.grant(response)?;
             response.done_headers()?;
             self.is_switched = true;
             return response.done();
@@ -308,8 +318,9 @@ impl<C: Upstream> Server for Front<C> {
             page(Status::OK, response);
             return Next::finished();
         }
+        let Some(wish) = Wish::of(head) else { return fail(Status::BAD_REQUEST, response) };
         let (front, messages) = scope.create_mailbox(MESSAGES_MAX);
-        let back = Front::<C>::back_of(head, scope.authority(), front);
+        let back = Front::<C>::back_of(head, wish, scope.authority(), front);
         let outcome = match scope.pool().ask_until(upstream, back, Time::NEVER, scope) {
             Ok(outcome) => outcome,
             Err(SendError::Full(_) | SendError::Closed(_)) => {
@@ -322,6 +333,7 @@ impl<C: Upstream> Server for Front<C> {
             back: None,
             has_body: head.has_body(),
             expects_continue: head.expects_continue(),
+            wish,
             takes_trailers: fields::takes_trailers(head),
             has_no_length: false,
             owes_more: false,

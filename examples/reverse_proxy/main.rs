@@ -15,11 +15,13 @@
 //! TLS_CERTIFICATE=site.crt TLS_KEY=site.key reverse_proxy https://10.0.0.7/ 0.0.0.0:443
 //! ```
 //!
-//! Both sides may speak HTTP/2, whatever the other one does: by the handshake of TLS, or
-//! without TLS, where a client begins in it, and where the upstream is named as
-//! `h2c://10.0.0.7:8080/`. Trailers are passed on between the two, which is what gRPC needs;
-//! WebSockets where both sides speak the same version: who asks for one across versions is
-//! answered by the upstream as to any GET.
+//! Both sides may speak HTTP/2, whatever the other one does: by the handshake of TLS, or without
+//! TLS, where a client begins in it, and where the upstream is named as `h2c://10.0.0.7:8080/`.
+//! Trailers are passed on between the two, which is what gRPC needs, and WebSockets, which HTTP/2
+//! has on streams (RFC 8441): each side has a handshake of its own, with a key that is made and
+//! proven here, and what the two ends agree on passes. An upstream that speaks HTTP/2 and takes
+//! none there is asked over HTTP/1.1, if it is an `https://` one; an `h2c://` one is asked as by
+//! any GET.
 //!
 //! Bodies go both ways at the pace of the slower side and are never held whole. Framing is written
 //! anew, and fields that are for one connection stay there. Three kinds of fields do not pass from
@@ -38,11 +40,14 @@
 //! wait it is 503. One whose answer does not begin within 30 s is 504; that covers waiting for a
 //! connection and making one, of which the latter may take 10 s. A failure is logged at once,
 //! further ones of the same ten seconds in one line. WebSockets are passed through, other upgrades
-//! are not. Ctrl-C lets requests finish for ten seconds.
+//! are not: a request for one without a proper key is 400, a refusal of the upstream passes as it is,
+//! and a proof that is none, or a page that a client of HTTP/2 would take for its WebSocket, is 502.
+//! Ctrl-C lets requests finish for ten seconds.
 #![forbid(unsafe_code)]
 
 mod back;
 mod fields;
+mod handshake;
 mod machine;
 mod message;
 mod tunnel;

@@ -41,7 +41,7 @@ pub(crate) fn borrowed(lines: &[(String, Vec<u8>)]) -> Vec<(&str, &[u8])> {
 pub(crate) struct Answer {
     pub(crate) status: Status,
     pub(crate) fields: Lines,
-    /// It says that it goes on as a WebSocket, or would.
+    /// It says in `Upgrade` that it goes on as a WebSocket, or would.
     pub(crate) names_websocket: bool,
     /// None where it is unknown.
     pub(crate) length: Option<u64>,

@@ -27,6 +27,7 @@ mod reverse_proxy;
 mod streaming;
 mod tls;
 mod todo_backend;
+mod tunnel_client;
 mod upgrade_echo;
 mod upload;
 mod upload_to_disk;

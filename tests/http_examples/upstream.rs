@@ -50,6 +50,26 @@ pub(crate) fn nobody() -> SocketAddr {
     address
 }
 
+/// The head of what comes on a socket, and nothing behind it.
+pub(crate) fn read_head(socket: &mut (impl Read + ?Sized)) -> String {
+    let (mut head, mut octet) = (Vec::new(), [0]);
+    while !head.ends_with(b"\r\n\r\n") {
+        // It goes on where the process was stopped and went on (signal(7)).
+        socket.read_exact(&mut octet).expect("a head");
+        head.push(octet[0]);
+    }
+    String::from_utf8(head).expect("ASCII")
+}
+
+/// What a server of WebSockets, such as `ws_echo`, answers to this request, with more fields.
+pub(crate) fn agreement(server: SocketAddr, head: &str, more: &str) -> String {
+    let mut server = TcpStream::connect(server).expect("it listens");
+    server.write_all(head.as_bytes()).expect("it reads");
+    let answer = read_head(&mut server);
+    assert!(answer.starts_with("HTTP/1.1 101 "), "{head}\n{answer}");
+    answer.replacen("\r\n\r\n", &format!("\r\n{more}\r\n"), 1)
+}
+
 /// What it always answers.
 pub(crate) fn says(bytes: &'static [u8]) -> impl Fn(&mut TcpStream, &str) + Send + Sync {
     move |client, _| {

@@ -6,6 +6,8 @@
 mod back;
 #[path = "../../examples/reverse_proxy/fields.rs"]
 mod fields;
+#[path = "../../examples/reverse_proxy/handshake.rs"]
+mod handshake;
 #[path = "../../examples/reverse_proxy/machine.rs"]
 mod machine;
 #[path = "../../examples/reverse_proxy/message.rs"]

@@ -6,7 +6,7 @@ use std::net::Shutdown;
 use std::sync::Mutex;
 use std::sync::mpsc::channel;
 
-use super::{OK, proxy_to, says, upstream};
+use super::{OFFER, OK, proxy_to, says, upstream};
 use crate::client::{PATIENCE, ask, connect, field, read_until};
 
 #[test]
@@ -101,7 +101,7 @@ fn a_switch_to_another_protocol_than_a_websocket_is_502() {
     ));
     let proxy = proxy_to(address);
     for upgrade in ["websocket", "h2c, websocket"] {
-        let fields = format!("Connection: upgrade, close\r\nUpgrade: {upgrade}\r\n");
+        let fields = format!("{OFFER}Connection: upgrade, close\r\nUpgrade: {upgrade}\r\n");
         let (head, _) = ask(&proxy, "GET /", &fields, "");
         assert!(head.starts_with("HTTP/1.1 502 "), "{upgrade}: {head}");
     }
@@ -134,7 +134,7 @@ fn a_websocket_that_the_upstream_refuses_is_an_answer_like_others() {
     for _ in 0..2 {
         write!(
             client,
-            "GET / HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n"
+            "GET / HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: websocket\r\n{OFFER}\r\n"
         )
         .expect("it reads");
         let got = read_until(&mut client, |got| got.ends_with(b"\r\n\r\nno"));

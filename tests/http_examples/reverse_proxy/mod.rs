@@ -3,6 +3,7 @@
 
 mod endings;
 mod framing;
+mod websockets;
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -15,13 +16,16 @@ use rotor_bench::server::Server;
 use crate::client::{
     PATIENCE, again, ask, command, connect, exchange, field, read_until, start, start_command,
 };
-use crate::upstream::{nobody, says, upstream};
+use crate::upstream::{agreement, nobody, says, upstream};
 
 fn proxy_to(upstream: SocketAddr) -> Server {
     let mut proxy = command("reverse_proxy");
     proxy.arg(format!("http://{upstream}/"));
     start_command(proxy)
 }
+
+/// What a client asks for a WebSocket with, beside `Upgrade`.
+const OFFER: &str = "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n";
 
 const OK: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi";
 
@@ -210,13 +214,14 @@ fn an_upstream_that_is_not_there_or_makes_no_sense_is_502_and_a_cut_answer_is_cu
 
 #[test]
 fn a_websocket_passes_and_no_other_upgrade() {
-    let (address, heads) = upstream(|client, head| {
+    let echo = start("ws_echo");
+    let knows = echo.address();
+    let (address, heads) = upstream(move |client, head| {
         if field(head, "Upgrade") != Some("websocket") {
             return client.write_all(OK).expect("the proxy reads");
         }
-        let switch =
-            b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: upgrade\r\n\r\nfirst";
-        client.write_all(switch).expect("the proxy reads");
+        let switch = agreement(knows, head, "") + "first";
+        client.write_all(switch.as_bytes()).expect("the proxy reads");
         let mut chunk = [0; 1 << 16];
         while let Ok(count @ 1..) = again(|| client.read(&mut chunk)) {
             chunk[..count].make_ascii_uppercase();
@@ -225,7 +230,7 @@ fn a_websocket_passes_and_no_other_upgrade() {
     });
     let proxy = proxy_to(address);
     let mut client = connect(&proxy);
-    let upgrade = "Connection: upgrade\r\nUpgrade: h2c, websocket\r\n";
+    let upgrade = format!("{OFFER}Connection: upgrade\r\nUpgrade: h2c, websocket\r\n");
     write!(client, "GET /chat HTTP/1.1\r\nHost: a\r\n{upgrade}\r\n").expect("the proxy reads");
     let got = read_until(&mut client, |got| got.ends_with(b"first"));
     let text = String::from_utf8_lossy(&got);
@@ -249,9 +254,26 @@ fn a_websocket_passes_and_no_other_upgrade() {
     client.shutdown(std::net::Shutdown::Write).expect("it is open");
     assert_eq!(again(|| client.read(&mut [0])).expect("the end is passed on, and comes back"), 0);
 
-    let (head, body) = ask(&proxy, "GET /", "Connection: upgrade, close\r\nUpgrade: h2c\r\n", "");
-    assert!(head.starts_with("HTTP/1.1 200 ") && body == "hi", "{head}");
-    assert_eq!(field(&heads.recv_timeout(PATIENCE).expect("passed on"), "Upgrade"), None);
+    let offer = "Connection: upgrade, close\r\nUpgrade: ";
+    for (start, fields, body) in [
+        ("GET /", "h2c\r\n".to_owned(), ""),
+        // A WebSocket is asked for with GET, and without a body.
+        ("DELETE /", format!("websocket\r\n{OFFER}"), ""),
+        ("GET /", format!("websocket\r\n{OFFER}"), "body"),
+    ] {
+        let (head, answer) = ask(&proxy, start, &format!("{offer}{fields}"), body);
+        assert!(head.starts_with("HTTP/1.1 200 ") && answer == "hi", "{fields}: {head}");
+        let sent = heads.recv_timeout(PATIENCE).expect("passed on");
+        for name in ["Upgrade", "Sec-WebSocket-Key"] {
+            assert_eq!(field(&sent, name), None, "{sent}");
+        }
+    }
+    // Without a proper key, or with two.
+    for keys in ["", "Sec-WebSocket-Key: short\r\n", &format!("{OFFER}{OFFER}")] {
+        let (head, _) = ask(&proxy, "GET /", &format!("{offer}websocket\r\n{keys}"), "");
+        assert!(head.starts_with("HTTP/1.1 400 "), "{keys}: {head}");
+    }
+    assert!(heads.try_recv().is_err(), "nothing of that was passed on");
 }
 
 #[test]

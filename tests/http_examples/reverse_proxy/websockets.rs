@@ -1,0 +1,318 @@
+//! WebSockets through the proxy, over TLS, between clients and upstreams of either version of HTTP.
+//!
+//! ```text
+//!   client ── TLS: http/1.1 or h2 ──▶ proxy ── TLS: http/1.1 ─────────────────────▶ the test
+//!                                           └─ TLS: h2 ──▶ inner proxy ── in clear ──▶ the test
+//! ```
+//!
+//! The upstream is played by the test; what it answers to a handshake, it asks `ws_echo`, which is
+//! none of the proxy's.
+
+use std::fs;
+use std::io::{Read, Write};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, channel};
+use std::thread;
+
+use rotor_bench::server::Server;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::{ServerConfig, ServerConnection, StreamOwned};
+
+use crate::certificates::Certificates;
+use crate::client::{PATIENCE, again, command, field, start, start_command};
+use crate::tunnel_client::{Answer, End, KEY, PROOF, TunnelClient};
+use crate::upstream::{agreement, read_head};
+
+/// What clients speak, and what upstreams do.
+const PAIRS: [(&str, &str); 4] =
+    [("http/1.1", "http/1.1"), ("http/1.1", "h2"), ("h2", "http/1.1"), ("h2", "h2")];
+
+/// The upstream's end of a connection.
+trait Socket: Read + Write + Send {
+    /// Says no more.
+    fn end(&mut self);
+}
+
+impl Socket for TcpStream {
+    fn end(&mut self) {
+        self.shutdown(Shutdown::Write).expect("it is open");
+    }
+}
+
+impl Socket for StreamOwned<ServerConnection, TcpStream> {
+    fn end(&mut self) {
+        self.conn.send_close_notify();
+        self.flush().expect("the proxy reads");
+    }
+}
+
+/// A proxy, or two, between a client and an upstream.
+struct Rig {
+    certificates: Certificates,
+    proxies: Vec<Server>,
+    connections: Receiver<TcpStream>,
+    /// Where the last connection on the way to the upstream is encrypted.
+    tls: Option<Arc<ServerConfig>>,
+    echo: Server,
+}
+
+impl Rig {
+    fn new(upstream: &str) -> Rig {
+        let certificates = Certificates::for_names(&["127.0.0.1"]);
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let address = listener.local_addr().expect("it is bound");
+        let (accepted, connections) = channel();
+        thread::spawn(move || {
+            for socket in listener.incoming().flatten() {
+                let _test_is_over = accepted.send(socket);
+            }
+        });
+        let proxy_to = |url: String| {
+            let mut proxy = command("reverse_proxy");
+            proxy.arg(url);
+            start_command(certificates.shown_by(certificates.trusted_by(proxy)))
+        };
+        let mut proxies = Vec::new();
+        if upstream == "h2" {
+            proxies.push(proxy_to(format!("http://{address}/")));
+        }
+        let next = proxies.first().map_or(address, Server::address);
+        proxies.insert(0, proxy_to(format!("https://{next}/")));
+        let tls = (upstream != "h2").then(|| tls_of(&certificates));
+        Rig { certificates, proxies, connections, tls, echo: start("ws_echo") }
+    }
+
+    fn client(&self, protocol: &str) -> TunnelClient {
+        TunnelClient::connect(&self.proxies[0], &self.certificates, protocol)
+    }
+
+    /// The upstream is asked: its end of the connection, and the head.
+    fn asked(&self) -> (Box<dyn Socket>, String) {
+        let socket = self.connections.recv_timeout(PATIENCE).expect("the proxy connects");
+        socket.set_read_timeout(Some(PATIENCE)).expect("not zero");
+        let mut socket: Box<dyn Socket> = match &self.tls {
+            None => Box::new(socket),
+            Some(tls) => {
+                let tls = ServerConnection::new(tls.clone()).expect("it is well made");
+                Box::new(StreamOwned::new(tls, socket))
+            }
+        };
+        let head = read_head(&mut *socket);
+        (socket, head)
+    }
+
+    /// What a server of WebSockets answers to this, with another field.
+    fn agreement(&self, head: &str, more: &str) -> String {
+        agreement(self.echo.address(), head, more)
+    }
+}
+
+fn tls_of(certificates: &Certificates) -> Arc<ServerConfig> {
+    let chain = CertificateDer::pem_file_iter(certificates.path("site.crt")).expect("a file");
+    let key = PrivateKeyDer::from_pem_file(certificates.path("site.key")).expect("a key");
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let mut config = ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .expect("there are some")
+        .with_no_client_auth()
+        .with_single_cert(chain.map(|one| one.expect("one")).collect(), key)
+        .expect("they belong together");
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    Arc::new(config)
+}
+
+/// A client that was agreed with, and its upstream.
+fn opened(rig: &Rig, protocol: &str) -> (TunnelClient, Box<dyn Socket>) {
+    let mut client = rig.client(protocol);
+    let (answer, upstream) = ask(rig, &mut client, &[], |head| rig.agreement(head, ""));
+    assert_eq!(answer.status, if protocol == "h2" { 200 } else { 101 });
+    (client, upstream)
+}
+
+/// Asks, and has the upstream say that.
+fn ask(
+    rig: &Rig,
+    client: &mut TunnelClient,
+    fields: &[(&str, &str)],
+    says: impl FnOnce(&str) -> String,
+) -> (Answer, Box<dyn Socket>) {
+    thread::scope(|threads| {
+        // A head that has no answer yet is all that the client waits for.
+        let answer = threads.spawn(|| client.ask("/chat", fields));
+        let (mut upstream, head) = rig.asked();
+        upstream.write_all(says(&head).as_bytes()).expect("the proxy reads");
+        (answer.join().expect("it is answered"), upstream)
+    })
+}
+
+#[test]
+fn a_websocket_passes_between_any_two_versions_of_http() {
+    for (client_speaks, upstream_speaks) in PAIRS {
+        let rig = Rig::new(upstream_speaks);
+        let mut client = rig.client(client_speaks);
+        let fields = [
+            ("sec-websocket-protocol", "chat.v2, chat.v1"),
+            ("sec-websocket-extensions", "permessage-deflate"),
+            ("x-mine", "yes"),
+        ];
+        let mut asked = String::new();
+        let (answer, mut upstream) = ask(&rig, &mut client, &fields, |head| {
+            asked = head.to_owned();
+            rig.agreement(head, "Sec-WebSocket-Protocol: chat.v1\r\n")
+        });
+        let pair = format!("{client_speaks} to {upstream_speaks}: {asked}");
+        // What the two ends agree on.
+        assert!(asked.starts_with("GET /chat HTTP/1.1\r\n"), "{pair}");
+        for (name, value) in fields.iter().chain(&[("Origin", "https://a.example")]) {
+            assert_eq!(field(&asked, name), Some(*value), "{pair}");
+        }
+        assert_eq!(answer.field("sec-websocket-protocol"), Some("chat.v1"), "{pair}");
+        let extensions = answer.field("sec-websocket-extensions").unwrap_or_default();
+        assert!(extensions.starts_with("permessage-deflate"), "{pair}");
+        // What each side has for itself.
+        assert_ne!(field(&asked, "Sec-WebSocket-Key"), Some(KEY), "{pair}");
+        let (status, proof) = if client_speaks == "h2" { (200, None) } else { (101, Some(PROOF)) };
+        let own = (answer.status, answer.field("sec-websocket-accept"));
+        assert_eq!(own, (status, proof), "{pair}");
+        let asked = asked.to_lowercase();
+        let ways: Vec<&str> = asked.lines().filter_map(|line| line.strip_prefix("via: ")).collect();
+        let version = |protocol| if protocol == "h2" { "2" } else { "1.1" };
+        let mut expected = vec![format!("{} rotor", version(client_speaks))];
+        if upstream_speaks == "h2" {
+            expected.push("2 rotor".to_owned());
+        }
+        assert_eq!(ways.join(", "), expected.join(", "), "{pair}");
+        // Bytes, more of them than windows and outputs hold.
+        for round in 0..40 {
+            let said = vec![b'a' + round % 26; 50_000];
+            client.say(&said);
+            let mut heard = vec![0; said.len()];
+            upstream.read_exact(&mut heard).expect("the proxy writes");
+            assert_eq!(heard, said, "{pair}");
+            heard.make_ascii_uppercase();
+            upstream.write_all(&heard).and_then(|()| upstream.flush()).expect("the proxy reads");
+            assert_eq!(client.hear(said.len()), heard, "{pair}");
+        }
+        // Each direction ends by itself.
+        client.end();
+        let mut rest = Vec::new();
+        upstream.read_to_end(&mut rest).expect("the end is passed on, in order");
+        assert!(rest.is_empty(), "{pair}");
+        upstream.write_all(b"last words").expect("the proxy reads");
+        upstream.end();
+        assert_eq!(client.hear_end(), (b"last words".to_vec(), End::InOrder), "{pair}");
+    }
+}
+
+#[test]
+fn the_upstreams_end_is_told_before_the_clients() {
+    for (client_speaks, upstream_speaks) in PAIRS {
+        let rig = Rig::new(upstream_speaks);
+        let (mut client, mut upstream) = opened(&rig, client_speaks);
+        upstream.write_all(b"first").expect("the proxy reads");
+        upstream.end();
+        assert_eq!(client.hear_end(), (b"first".to_vec(), End::InOrder), "{client_speaks}");
+        client.say(b"still here");
+        client.end();
+        let mut rest = Vec::new();
+        upstream.read_to_end(&mut rest).expect("the end is passed on, in order");
+        assert_eq!(rest, b"still here", "{client_speaks} to {upstream_speaks}");
+    }
+}
+
+#[test]
+fn what_breaks_off_on_one_side_breaks_off_on_the_other() {
+    for (client_speaks, upstream_speaks) in PAIRS {
+        let rig = Rig::new(upstream_speaks);
+        // In the midst of what it sends; and RFC 8441 §5 has CANCEL where TCP has a reset.
+        let (mut client, mut upstream) = opened(&rig, client_speaks);
+        client.say(b"never to be read");
+        upstream.read_exact(&mut [0]).expect("the proxy writes");
+        drop(upstream);
+        let code = (client_speaks == "h2").then_some(8);
+        let pair = format!("{client_speaks} to {upstream_speaks}");
+        assert_eq!(client.hear_end(), (Vec::new(), End::Cut(code)), "{pair}");
+        let (client, mut upstream) = opened(&rig, client_speaks);
+        client.cut();
+        let ended = again(|| upstream.read(&mut [0]));
+        match upstream_speaks {
+            // Over TLS an end that was not told of is none.
+            "http/1.1" => assert!(ended.is_err(), "{pair}: {ended:?}"),
+            _ => assert!(!matches!(ended, Ok(1..)), "{pair}: {ended:?}"),
+        }
+    }
+}
+
+#[test]
+fn a_side_that_does_not_read_stops_the_other() {
+    const COUNT: usize = 48 << 20;
+    for (client_speaks, upstream_speaks) in PAIRS {
+        let rig = Rig::new(upstream_speaks);
+        let (mut client, mut upstream) = opened(&rig, client_speaks);
+        thread::scope(|threads| {
+            threads.spawn(move || {
+                let piece = vec![b'x'; 1 << 20];
+                for _ in 0..COUNT / piece.len() {
+                    upstream.write_all(&piece).expect("the proxy reads");
+                }
+                upstream.end();
+            });
+            // Meanwhile the proxy has all the time that it needs to take too much.
+            let mut other = rig.client("h2");
+            (0..500).for_each(|_| other.ping());
+            let mut count = 0;
+            while count < COUNT {
+                let piece = client.hear(64 << 10);
+                assert!(piece.iter().all(|octet| *octet == b'x'));
+                count += piece.len();
+            }
+        });
+        for proxy in &rig.proxies {
+            let status =
+                fs::read_to_string(format!("/proc/{}/status", proxy.pid())).unwrap_or_default();
+            let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+            let peak = peak.and_then(|line| line.trim().strip_suffix(" kB"));
+            if let Some(kib) = peak.and_then(|kib| kib.parse::<usize>().ok()) {
+                assert!(kib < 32 << 10, "{client_speaks} to {upstream_speaks}: {kib} KiB");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_refusal_passes_with_its_page_and_a_false_agreement_is_502() {
+    let refusal = "HTTP/1.1 403 Forbidden\r\nContent-Length: 7\r\nX-Why: origin\r\n\r\nnot you";
+    let page = "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\npage";
+    let switch = "HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\n";
+    for (client_speaks, upstream_speaks) in PAIRS {
+        let rig = Rig::new(upstream_speaks);
+        let pair = format!("{client_speaks} to {upstream_speaks}");
+        let mut client = rig.client(client_speaks);
+        let (answer, upstream) = ask(&rig, &mut client, &[], |_| refusal.to_owned());
+        assert_eq!((answer.status, answer.field("x-why")), (403, Some("origin")), "{pair}");
+        assert_eq!(client.hear(7), b"not you", "{pair}");
+        drop(upstream);
+        // What HTTP/2 would take for an agreement.
+        let mut client = rig.client(client_speaks);
+        let (answer, upstream) = ask(&rig, &mut client, &[], |_| page.to_owned());
+        let is_all_of_http1 = (client_speaks, upstream_speaks) == ("http/1.1", "http/1.1");
+        assert_eq!(answer.status, if is_all_of_http1 { 200 } else { 502 }, "{pair}");
+        drop(upstream);
+        for false_one in [
+            "Upgrade: websocket\r\n\r\n".to_owned(),
+            format!("Upgrade: websocket\r\nSec-WebSocket-Accept: {PROOF}\r\n\r\n"),
+            "TWICE".to_owned(),
+            "OTHER".to_owned(),
+        ] {
+            let mut client = rig.client(client_speaks);
+            let (answer, _upstream) = ask(&rig, &mut client, &[], |head| match &*false_one {
+                "TWICE" => rig.agreement(head, &format!("Sec-WebSocket-Accept: {PROOF}\r\n")),
+                "OTHER" => rig.agreement(head, "").replace("Upgrade: websocket", "Upgrade: h2c"),
+                fields => format!("{switch}{fields}"),
+            });
+            assert_eq!(answer.status, 502, "{pair}: {false_one}");
+        }
+    }
+}
