@@ -7,7 +7,7 @@ use std::os::unix::net::{UnixListener, UnixStream};
 
 use rotor_core::hand_over::{HandOver, HandOverErrorKind as Kind};
 
-use crate::rig::{PATIENCE, Place, at, greeting, is_refused, make, start, until};
+use crate::rig::{PATIENCE, Place, at, greeting, is_refused, make, start, start_counting, until};
 
 #[test]
 fn the_socket_at_the_path_is_for_its_user_alone() {
