@@ -7,7 +7,7 @@ use std::time::Duration;
 use rotor::http::server::{self, HttpAccept, HttpSeed, Server};
 use rotor::net::{IpNet, ListenOptions, Listener};
 use rotor::signals::drain_on_termination;
-use rotor::{Backend, BoxError, Config, Exit, Loop, LoopInstance, Machine, Response};
+use rotor::{Backend, BoxError, Config, Exit, Loop, LoopInstance, Machine, OffloadPool, Response};
 use rotor_uring::{Choice, OnAnyLoop, UringConfig, choose};
 
 use crate::program::print;
@@ -39,7 +39,9 @@ pub fn serve_http<S: Server + 'static>(
     try_this: impl FnOnce(SocketAddr) -> String,
 ) -> Result<(), BoxError> {
     let site = Site { address, seed, context, try_this };
-    choose(Choice::from_env()?, &UringConfig::new(), site)?
+    // Files are opened by other threads, as on the loop that `Loop::new` makes.
+    let config = UringConfig::new().offload_pool(OffloadPool::default());
+    choose(Choice::from_env()?, &config, site)?
 }
 
 /// What [`serve_http`] serves.
