@@ -6,9 +6,9 @@ use rotor::http::{Fields, Method, Nominated, Trailers, list_has_token};
 use super::message::Lines;
 
 /// Fields that are for one connection only, whatever `Connection` says of them; those that frame a
-/// message, which are always written anew, and the proof that a WebSocket was understood, which each
-/// side has for itself; and `Proxy`, which no request has and which programs behind a gateway of CGI
-/// take for `HTTP_PROXY`.
+/// message, which are always written anew, and the proof that a WebSocket was understood, which
+/// each side has for itself; and `Proxy`, which no request has and which programs behind a gateway
+/// of CGI take for `HTTP_PROXY`.
 const HOP_BY_HOP: [&str; 14] = [
     "connection",
     "content-length",

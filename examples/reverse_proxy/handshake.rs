@@ -1,5 +1,5 @@
-//! `Wish`, `Ask`: the two handshakes of a WebSocket, with the client and with the upstream, each as its
-//! version of HTTP has it.
+//! `Wish`, `Ask`: the two handshakes of a WebSocket, with the client and with the upstream, each as
+//! its version of HTTP has it.
 //!
 //! ```text
 //!            HTTP/1.1 (RFC 6455)                HTTP/2 (RFC 8441)
@@ -48,8 +48,8 @@ impl Wish {
         !matches!(self, Wish::Answer)
     }
 
-    /// Whether the client must not be given an answer of this status: on a stream, any 2xx would say
-    /// that the WebSocket begins, and the page behind it would be taken for frames.
+    /// Whether the client must not be given an answer of this status: on a stream, any 2xx would
+    /// say that the WebSocket begins, and the page behind it would be taken for frames.
     pub(crate) fn is_misled_by(&self, status: Status) -> bool {
         matches!(self, Wish::OnStream) && status.is_success()
     }

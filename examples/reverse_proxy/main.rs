@@ -40,9 +40,9 @@
 //! wait it is 503. One whose answer does not begin within 30 s is 504; that covers waiting for a
 //! connection and making one, of which the latter may take 10 s. A failure is logged at once,
 //! further ones of the same ten seconds in one line. WebSockets are passed through, other upgrades
-//! are not: a request for one without a proper key is 400, a refusal of the upstream passes as it is,
-//! and a proof that is none, or a page that a client of HTTP/2 would take for its WebSocket, is 502.
-//! Ctrl-C lets requests finish for ten seconds.
+//! are not: a request for one without a proper key is 400, a refusal of the upstream passes as it
+//! is, and a proof that is none, or a page that a client of HTTP/2 would take for its WebSocket,
+//! is 502. Ctrl-C lets requests finish for ten seconds.
 #![forbid(unsafe_code)]
 
 mod back;

@@ -118,8 +118,8 @@ impl<C> Protocol for Tunnel<C> {
     }
 }
 
-/// The connection or the stream is given up, as the one at the other end of the tunnel was: what a peer
-/// may do as often as it likes, and no mistake of ours.
+/// The connection or the stream is given up, as the one at the other end of the tunnel was: what a
+/// peer may do as often as it likes, and no mistake of ours.
 fn broken_off<P>(exception: Exception) -> Intent<P> {
     Intent::error(StreamError::Exception(exception))
 }

@@ -1,5 +1,5 @@
-//! A client that asks for a WebSocket over TLS, in whichever version of HTTP it is to speak, by plain
-//! blocking calls; and then has bytes go both ways.
+//! A client that asks for a WebSocket over TLS, in whichever version of HTTP it is to speak, by
+//! plain blocking calls; and then has bytes go both ways.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;

@@ -1,5 +1,6 @@
-//! A client of HTTP/2 on a narrow path: what it asks its server by (PING) stands behind what it sends.
-//! So one that is slow is there for as long as it takes, and one that is gone is found out all the same.
+//! A client of HTTP/2 on a narrow path: what it asks its server by (PING) stands behind
+//! what it sends. So one that is slow is there for as long as it takes, and one that is
+//! gone is found out all the same.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
@@ -30,7 +31,8 @@ const BANDWIDTH: u64 = 4_000;
 /// and what the system holds.
 const LENGTH: usize = 400_000;
 
-/// As much as the whole body, so that no window is given back before its end: the server says nothing.
+/// As much as the whole body, so that no window is given back before its end: the server says
+/// nothing.
 const WINDOW: u32 = 1 << 20;
 
 /// What has come of the upload, and when.

@@ -345,7 +345,8 @@ pub(crate) struct Demands {
 }
 
 impl Demands {
-    /// Over three connections on the simulation's own sockets, with nobody between who repeats more.
+    /// Over three connections on the simulation's own sockets, with nobody
+    /// between who repeats more.
     pub(crate) fn new(client: ClientConfig) -> Demands {
         Demands { repeats_max: 1, connections: 3, client, ground: Bytes::backend }
     }

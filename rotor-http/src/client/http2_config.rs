@@ -138,10 +138,10 @@ impl Http2Config {
     /// under way is lost, or made again.
     ///
     /// A PING stands behind what was written before it, at most
-    /// [`output_high_water`](crate::Limits::output_high_water). While the system takes some of that within
-    /// each such time, so does the server, and it has as long again. What the system has taken and not
-    /// yet delivered is not seen here: on a path that needs more than `ping_after` and this for as much
-    /// as the system holds (64 KiB at 4 KiB a second), say more.
+    /// [`output_high_water`](crate::Limits::output_high_water). While the system takes some of that
+    /// within each such time, so does the server, and it has as long again. What the system has
+    /// taken and not yet delivered is not seen here: on a path that needs more than `ping_after`
+    /// and this for as much as the system holds (64 KiB at 4 KiB a second), say more.
     pub fn ping_timeout(mut self, time: Duration) -> Http2Config {
         self.ping_timeout = time;
         self

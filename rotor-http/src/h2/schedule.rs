@@ -11,8 +11,8 @@ use super::priority::Priority;
 /// are both, the two kinds take turns, so that neither waits for all of the other.
 #[derive(Debug, Default)]
 pub struct Schedule {
-    /// The most urgent first. Most connections have one, or none: eight would be the larger part of what
-    /// an idle connection holds.
+    /// The most urgent first. Most connections have one, or none: eight would be the larger part of
+    /// what an idle connection holds.
     queues: Vec<Queue>,
     len: usize,
 }

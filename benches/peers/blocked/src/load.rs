@@ -120,7 +120,8 @@ impl Connection {
         self.stream.write_all(REQUEST)
     }
 
-    /// Reads what is there. Returns whether the request was held up on purpose, once it is answered.
+    /// Reads what is there. Returns whether the request was held up on purpose, once it is
+    /// answered.
     fn receive(&mut self) -> io::Result<Option<bool>> {
         let mut buffer = [0; 4096];
         loop {

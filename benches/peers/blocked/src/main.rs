@@ -1,5 +1,5 @@
-//! Servers of which one request in a hundred blocks its handler for 20 ms, as code does that nobody has
-//! read: what do the others feel?
+//! Servers of which one request in a hundred blocks its handler for 20 ms, as code does that nobody
+//! has read: what do the others feel?
 //!
 //! ```text
 //! cargo run --release -p blocked                             everything, three rounds
@@ -8,10 +8,10 @@
 //! ```
 //!
 //! Each server is a process of its own, begun anew for each run, and they take turns. The loads are
-//! those of `wrk -t1 -c50`, `-t10 -c50` and `-t1 -c500`: so many threads and connections, each of which
-//! sends its next request when the last one is answered. A fifth of the time is warming up. An answer
-//! says whether it was held up on purpose; latencies are those of the others. CPU time is the
-//! server's. Figures are medians of the rounds.
+//! those of `wrk -t1 -c50`, `-t10 -c50` and `-t1 -c500`: so many threads and connections, each of
+//! which sends its next request when the last one is answered. A fifth of the time is warming up.
+//! An answer says whether it was held up on purpose; latencies are those of the others. CPU time is
+//! the server's. Figures are medians of the rounds.
 #![forbid(unsafe_code)]
 
 mod load;

@@ -1,6 +1,7 @@
-//! hyper 1 on tokio, which ends on SIGTERM as hyper-util's graceful shutdown does: it accepts no more,
-//! and each connection ends behind the response that is under way. Its listener shares its port
-//! (`SO_REUSEPORT`), so that the next process can be started beside it. `tests/long/restarts --beside`.
+//! hyper 1 on tokio, which ends on SIGTERM as hyper-util's graceful shutdown does: it accepts no
+//! more, and each connection ends behind the response that is under way. Its listener shares its
+//! port (`SO_REUSEPORT`), so that the next process can be started beside it.
+//! `tests/long/restarts --beside`.
 #![forbid(unsafe_code)]
 
 use std::convert::Infallible;

@@ -1,5 +1,6 @@
-//! tonic as a client of the example `grpc_greeter`: the four kinds of call, a method that is not there, a call that is
-//! cancelled and one whose time is over, on one connection. It prints what `tests/long/grpc` expects.
+//! tonic as a client of the example `grpc_greeter`: the four kinds of call, a method that is not
+//! there, a call that is cancelled and one whose time is over, on one connection. It prints what
+//! `tests/long/grpc` expects.
 //!
 //! Messages have one string, as protocol buffers' own `StringValue`, so nothing is generated.
 #![forbid(unsafe_code)]
@@ -29,8 +30,8 @@ impl Greeter {
         Ok(reply.into_inner())
     }
 
-    /// A call in which both sides may say more than one thing. The first is said at once: a server may
-    /// wait for it with its head.
+    /// A call in which both sides may say more than one thing. The first is said at once: a server
+    /// may wait for it with its head.
     async fn streaming(
         &mut self,
         method: &'static str,

@@ -98,8 +98,8 @@ pub(super) struct Streams<K: Client, F> {
     heard: Time,
     /// Octets of a frame that had come by then, and were not all of it.
     begun_frame: usize,
-    /// Octets that waited in the output after the last call, behind a socket that was full before it;
-    /// else 0.
+    /// Octets that waited in the output after the last call, behind a socket that
+    /// was full before it; else 0.
     unsent: usize,
     /// Until when a PING is to be answered; `NEVER` where none is under way.
     ping_until: Time,
@@ -229,7 +229,8 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
     /// Does one step, and sees whether the socket has taken what waited for it since the last one.
     ///
     /// A PING stands behind what was written before it, so its answer may be late for nothing but
-    /// that. A socket that was full takes more only once the server has taken some: who does is there.
+    /// that. A socket that was full takes more only once the server has taken some: who does is
+    /// there.
     pub(in crate::client) fn watched(
         &mut self,
         io: &mut Io<'_, '_, '_, K::Context>,

@@ -80,8 +80,8 @@ pub(super) struct Streams<S: Server> {
     peer: PeerSettings,
     inbound: ReceiveWindow,
     outbound: SendWindow,
-    /// In the order of their numbers, which only grow. Boxed: they are large, and move when one before
-    /// them ends.
+    /// In the order of their numbers, which only grow. Boxed: they are large, and move
+    /// when one before them ends.
     children: Vec<Box<Child<S>>>,
     schedule: Schedule,
     floods: Floods,
