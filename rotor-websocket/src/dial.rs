@@ -130,9 +130,8 @@ fn check_answer(
 ///   HTTP/1.1 alone. A server that speaks nothing but HTTP/2 refuses that handshake:
 ///   [`ClientError::NotConnected`], with `NoApplicationProtocol` of TLS as its cause. It takes no
 ///   WebSockets, or takes them on another port.
-/// * A client that offers `h2` alone, one with
-///   [prior knowledge](rotor_http::client::Http2Config::prior_knowledge) and a connection without a
-///   pool have no second way. The server is asked as by any GET, and whatever it answers is
+/// * A client that offers `h2` alone, one with prior knowledge (`Http2Config::prior_knowledge`) and
+///   a connection without a pool have no second way. The server is asked as by any GET, and whatever it answers is
 ///   [`Refusal::NotOnHttp2`]: offer it HTTP/1.1 as well, or nothing else.
 ///
 /// ```

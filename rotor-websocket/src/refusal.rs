@@ -29,14 +29,14 @@ quick_error! {
         Status(status: Status) {
             display("the server answered {status}")
         }
-        /// The connection speaks HTTP/2, and its server takes no WebSockets there (RFC 8441 §3): it was
-        /// asked as by any GET, and answered that. Over HTTP/1.1 it may take them: that is spoken
-        /// where the handshake of TLS offers `http/1.1`, beside `h2` with a
-        /// [pool](rotor_http::client::Pool), and without TLS where no
-        /// [prior knowledge](rotor_http::client::Http2Config::prior_knowledge) is claimed.
+        /// The connection speaks HTTP/2, and its server takes no WebSockets there (RFC 8441 §3): it
+        /// was asked as by any GET, and answered that. Over HTTP/1.1 it may take them: that is
+        /// spoken where the handshake of TLS offers `http/1.1`, beside `h2` with a
+        /// [pool](rotor_http::client::Pool), and without TLS where no prior knowledge
+        /// (`Http2Config::prior_knowledge`) is claimed.
         NotOnHttp2(status: Status) {
-            display("the server takes no WebSockets over HTTP/2 (it has no RFC 8441), and answered {status}: \
-                     offer it HTTP/1.1 as well, which it may take them over")
+            display("the server takes no WebSockets over HTTP/2 (it has no RFC 8441), \
+                     and answered {status}: offer it HTTP/1.1 as well, which it may take them over")
         }
         /// The server's answer is not for this request: `Upgrade` or `Sec-WebSocket-Accept` is
         /// missing or wrong.
