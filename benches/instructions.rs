@@ -13,6 +13,7 @@
 #![expect(clippy::print_stdout, reason = "it lists its parts")]
 
 use std::hint::black_box;
+use std::time::Duration;
 
 use rotor::http::h1::{
     Body, DateCache, Ending, FieldStorage, HeadReader, Limits, Method, ReplyTo, RequestSemantics,
@@ -24,7 +25,7 @@ use rotor::http::server::{
 use rotor::stream::testing::{Driver, TestLoop};
 use rotor::tracing::tracing::info_span;
 use rotor::tracing::{InSpan, Traced};
-use rotor::{Compose2, Infallible, Machine, Notifier, Response, Scope};
+use rotor::{Blocking, Compose2, Config, Infallible, Loop, Machine, Notifier, Response, Scope};
 
 /// How often each part runs when no count is given.
 const COUNT: u64 = 100;
@@ -52,20 +53,27 @@ const ANSWER_BYTES: usize = 17 + 26 + 20 + 37 + 2 + BODY.len();
 /// A part, by name, and what does it so many times.
 type Part = (&'static str, fn(u64));
 
-const PARTS: [Part; 12] = [
+const PARTS: [Part; 15] = [
     ("parse", |count| parse(HELLO, count)),
     ("parse-browser", |count| parse(BROWSER, count)),
     ("write", write),
-    ("dispatch", |count| dispatch(|woken| woken, 1, count)),
-    ("dispatch-16", |count| dispatch(|woken| woken, 16, count.div_ceil(16))),
-    ("composed-16", |count| dispatch(Composed::B, 16, count.div_ceil(16))),
-    ("guarded-16", |count| dispatch(Guarded, 16, count.div_ceil(16))),
-    ("in-span-16", |count| dispatch(in_no_span, 16, count.div_ceil(16))),
+    ("dispatch", |count| dispatch(|woken| woken, Config::new(), 1, count)),
+    ("unsampled", |count| dispatch(|woken| woken, Config::new().sample_handlers(0), 1, count)),
+    ("dispatch-16", |count| dispatch(|woken| woken, Config::new(), 16, count.div_ceil(16))),
+    ("composed-16", |count| dispatch(Composed::B, Config::new(), 16, count.div_ceil(16))),
+    ("guarded-16", |count| dispatch(Guarded, Config::new(), 16, count.div_ceil(16))),
+    ("in-span-16", |count| dispatch(in_no_span, Config::new(), 16, count.div_ceil(16))),
+    ("run", |count| run(Config::new(), count)),
+    ("run-watched", |count| run(Config::new().blocking(Blocking::new().patience(HOUR)), count)),
     ("request", |count| requests::<Hello>(1, count)),
     ("request-16", |count| requests::<Hello>(16, count.div_ceil(16))),
     ("traced", |count| requests::<Traced<Hello>>(1, count)),
     ("traced-16", |count| requests::<Traced<Hello>>(16, count.div_ceil(16))),
 ];
+
+/// The patience of a watchdog that is not to look meanwhile: what it does itself is not in the
+/// figure.
+const HOUR: Duration = Duration::from_secs(3_600);
 
 fn main() {
     // Cargo adds `--bench`, the smoke run of all benches `--test`.
@@ -135,10 +143,11 @@ impl Machine for Woken {
 /// Turns of a loop in which so many machines are woken, one call each.
 fn dispatch<M: Machine<Context = u64> + 'static>(
     make: fn(Woken) -> M,
+    config: Config,
     machines: usize,
     turns: u64,
 ) {
-    let mut test = TestLoop::<M>::new(0);
+    let mut test = TestLoop::<M>::with_config(0, config.machines_max(1_000));
     let mut notifiers: Vec<Notifier> = Vec::new();
     for _ in 0..machines {
         test.add(|scope| {
@@ -153,6 +162,35 @@ fn dispatch<M: Machine<Context = u64> + 'static>(
         test.turn();
     }
     assert_eq!(*test.context(), turns * machines as u64);
+}
+
+/// A machine that wakes itself so many times.
+struct Waking(u64);
+
+impl Machine for Waking {
+    type Context = ();
+    type Seed = Infallible;
+
+    fn wakeup(self, scope: &mut Scope<'_, ()>) -> Response<Self, Infallible> {
+        if self.0 == 0 {
+            return Response::done();
+        }
+        scope.wake_self();
+        Response::ok(Waking(self.0 - 1))
+    }
+}
+
+/// Turns of a loop that runs, with a call each: only such a one is watched.
+fn run(config: Config, turns: u64) {
+    let mut creator = Loop::<Waking>::new(&config.machines_max(1)).expect("a descriptor is left");
+    let made = creator.add_machine_with(|scope| {
+        scope.wake_self();
+        Response::ok(Waking(turns))
+    });
+    made.expect("there is room");
+    let mut instance = creator.instantiate(());
+    instance.run().expect("it runs");
+    assert_eq!(instance.stats().read().wakeups, turns + 1);
 }
 
 /// A machine that is one of two types of its context: what a layer around machines costs a call.
