@@ -1,5 +1,5 @@
-//! What a connection holds at most, whatever its peer announces, sends and does not
-//! read; and a stream that waits.
+//! What a connection holds at most, whatever its peer announces, sends and does not read; and a
+//! stream that waits.
 //!
 //! A process of its own, whose allocator counts.
 

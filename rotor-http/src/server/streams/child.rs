@@ -22,8 +22,8 @@ use crate::tunnel::Tunnel;
 pub(super) struct Child<S: Server> {
     pub(super) id: u32,
     pub(super) state: StreamState,
-    /// Absent once the handler is done: what is left is to be sent. In place: a stream
-    /// that waits is one allocation.
+    /// Absent once the handler is done: what is left is to be sent. In place: a stream that waits
+    /// is one allocation.
     pub(super) exchange: Option<Exchange<S>>,
     /// What the stream goes on in, once it has switched.
     pub(super) tunnel: Option<Box<Tunnel<S::Upgrade>>>,
