@@ -1,5 +1,5 @@
-//! The servers: each with the HTTP of its own, at its own defaults, on two
-//! threads where it asks how many.
+//! The servers: each with the HTTP of its own, at its own defaults, on two threads where it asks
+//! how many.
 
 mod async_std;
 mod hyper;
