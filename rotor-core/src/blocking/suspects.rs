@@ -1,5 +1,5 @@
-//! `Suspects`: types of machines whose handlers were stuck, and how many of their next ones are called
-//! on other threads at once.
+//! `Suspects`: types of machines whose handlers were stuck, and how many of their next ones are
+//! called on other threads at once.
 //!
 //! ```text
 //!                 its loop was taken                     it took long
@@ -8,11 +8,11 @@
 //!       └──────────────── half ─────────────┘ it was short after all
 //! ```
 //!
-//! A hundred handlers that block at once, each let go by the watchdog, would wait for a hundred of its
-//! looks, and for as many threads to come to the CPU, one after the other. So whoever runs the loop
-//! does not wait for one of whose type others were stuck just now. That is a guess: it is believed
-//! for one handler, and for more as it turns out right. A type of which one call in a hundred
-//! blocks has one of its next calls made elsewhere, and no more.
+//! A hundred handlers that block at once, each let go by the watchdog, would wait for a hundred of
+//! its looks, and for as many threads to come to the CPU, one after the other. So whoever runs the
+//! loop does not wait for one of whose type others were stuck just now. That is a guess: it is
+//! believed for one handler, and for more as it turns out right. A type of which one call in a
+//! hundred blocks has one of its next calls made elsewhere, and no more.
 
 use std::ptr;
 
@@ -31,7 +31,8 @@ struct Suspect {
 /// More threads than this no loop has use for, and eight short ones end the suspicion.
 const AWAY_MAX: u32 = 255;
 
-/// A program has a few types of machines; of one that makes names up the last ones are not suspected.
+/// A program has a few types of machines; of one that makes names up the last ones are not
+/// suspected.
 const TYPES_MAX: usize = 64;
 
 impl Suspects {

@@ -4,8 +4,8 @@ use rotor_core::{Config, Exit, Response, Scope};
 
 use crate::rig::{Actor, Key, Log, Rig, Seed, actor, blocking, config, trap};
 
-/// A machine that is stuck until it is let go: the loop is taken from it, and the next handler is not
-/// waited for.
+/// A machine that is stuck until it is let go: the loop is taken from it, and the next handler is
+/// not waited for.
 fn add_stuck(rig: &mut Rig) -> Key {
     let (stuck, key) = trap();
     rig.add(move |_, scope| {

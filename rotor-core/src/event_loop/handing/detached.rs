@@ -1,5 +1,5 @@
-//! Calls that another thread makes, so that the loop does not wait for them: of machines of a type whose
-//! handlers were stuck just now.
+//! Calls that another thread makes, so that the loop does not wait for them: of machines of a type
+//! whose handlers were stuck just now.
 //!
 //! ```text
 //!   thread 1: has the loop ── calls others ────────┬── calls others ──▶
@@ -9,8 +9,8 @@
 //!   thread 2: (parked) ───────── handler ──────────┴── parks
 //! ```
 //!
-//! To the machine, to what comes for it meanwhile and to its answer it is all the same as if the loop
-//! had been [taken](super::taking) from it as it began.
+//! To the machine, to what comes for it meanwhile and to its answer it is all the same as if the
+//! loop had been [taken](super::taking) from it as it began.
 
 use std::mem;
 use std::sync::Arc;
