@@ -17,42 +17,14 @@ use std::sync::Arc;
 
 use super::berth::Berth;
 use super::drive::Held;
+use super::given::Detached;
 use super::worker::Worker;
-use super::{Baton, Relay, Rest};
+use super::{Relay, Rest};
 use crate::backend::{Backend, BackendHandle};
 use crate::blocking::BlockCounts;
 use crate::event_loop::dispatch::Terms;
-use crate::event_loop::slots::Lifted;
 use crate::guard::{drop_guarded, guard};
 use crate::machine::Machine;
-use crate::time::Time;
-
-/// What a parked thread is given.
-pub(super) enum Given<M: Machine, B: Backend> {
-    Loop(Baton<M, B>),
-    Call(Box<Detached<M>>),
-}
-
-impl<M: Machine, B: Backend> From<Baton<M, B>> for Given<M, B> {
-    fn from(baton: Baton<M, B>) -> Given<M, B> {
-        Given::Loop(baton)
-    }
-}
-
-impl<M: Machine, B: Backend> From<Box<Detached<M>>> for Given<M, B> {
-    fn from(call: Box<Detached<M>>) -> Given<M, B> {
-        Given::Call(call)
-    }
-}
-
-/// A call that is to be made.
-pub(super) struct Detached<M: Machine> {
-    lifted: Lifted<M>,
-    terms: Terms<M>,
-    context: Box<M::Context>,
-    /// When it was given away.
-    since: Time,
-}
 
 impl<M, B> Relay<M, B>
 where

@@ -20,6 +20,7 @@ mod berth;
 mod call;
 mod detached;
 mod drive;
+mod given;
 #[cfg(rotor_handed)]
 mod going_round;
 mod hand;
@@ -37,7 +38,7 @@ pub(super) use self::baton::{Baton, Rest};
 use self::berth::Berth;
 use self::berth::OpenPlace;
 pub(super) use self::berth::{Open, Own};
-use self::detached::Given;
+use self::given::Given;
 #[cfg(rotor_handed)]
 pub(super) use self::going_round::OneTurn;
 use self::late::LateAnswers;

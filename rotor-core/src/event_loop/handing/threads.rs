@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::Relay;
 use super::berth::Berth;
-use super::detached::Given;
+use super::given::Given;
 use super::worker::{Stays, Worker};
 use crate::backend::Backend;
 use crate::blocking::Seat;

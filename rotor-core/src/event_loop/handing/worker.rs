@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::baton::Baton;
 use super::berth::Berth;
-use super::detached::Given;
+use super::given::Given;
 use crate::backend::Backend;
 use crate::blocking::{Seat, ThreadProbe};
 use crate::machine::Machine;

@@ -1,5 +1,5 @@
-//! The threads of a pool: how jobs come to them (here), how they wait for more (`waiting`), and what
-//! they make of each (`running`).
+//! The threads of a pool: how jobs come to them (here), how they wait for more (`waiting`), what they
+//! make of each (`running`), and what is noted of that (`noting`).
 //!
 //! ```text
 //!   offer ─▶ a place? ─no─▶ WhenFull
@@ -13,6 +13,7 @@
 //! Whoever offers jobs wakes one thread at a time, and each thread that takes a job wakes the next
 //! one if more wait: a loop that offers a hundred jobs in a turn pays for one wake-up.
 
+mod noting;
 mod running;
 mod waiting;
 
@@ -20,7 +21,7 @@ use std::io;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, PoisonError};
 
-use self::running::{note_begun, note_ran};
+use self::noting::{note_begun, note_ran};
 use super::queue::{Call, Next, Queue, Seat, Waiting};
 use super::settings::{Settings, ThreadHook, WhenFull};
 use super::stats::PoolStats;

@@ -4,19 +4,12 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use super::Shared;
-use crate::guard::{Panicked, guard, log_guarded};
-use crate::offload::queue::{Next, Waiting};
+use super::noting::Ran;
+use crate::guard::{guard, log_guarded};
+use crate::offload::queue::Waiting;
 use crate::offload::settings::OnJobPanic;
-use crate::offload::stats::PoolStats;
-use crate::offload::work::{Again, Begun, JobEnd, QueueAgain};
+use crate::offload::work::{Again, Begun, QueueAgain};
 use crate::time::Time;
-
-/// What became of a job, to be counted when the lock is held anyway.
-pub(super) struct Ran {
-    end: Result<JobEnd, Panicked>,
-    begun: Time,
-    pub(super) ended: Time,
-}
 
 impl Shared {
     pub(super) fn run(self: &Arc<Self>, waiting: Waiting, begun: Time) -> Ran {
@@ -61,26 +54,4 @@ impl Drop for KeptPlace {
             shared.places.fetch_sub(1, Relaxed);
         }
     }
-}
-
-pub(super) fn note_begun(stats: &mut PoolStats, next: &Next, begun: Time) {
-    stats.running += 1;
-    // Once for each job: one that waits for a permit begins twice.
-    if !next.had_begun {
-        stats.begun += 1;
-        stats.queue_time.note(begun - next.waiting.since);
-    }
-}
-
-pub(super) fn note_ran(stats: &mut PoolStats, ran: Ran) {
-    stats.running -= 1;
-    match ran.end {
-        Ok(JobEnd::Done) => stats.done += 1,
-        Ok(JobEnd::Late) => stats.late += 1,
-        Ok(JobEnd::Cancelled) => stats.cancelled += 1,
-        // It begins anew, and ends then.
-        Ok(JobEnd::Waits) => return,
-        Err(_) => stats.panicked += 1,
-    }
-    stats.run_time.note(ran.ended - ran.begun);
 }

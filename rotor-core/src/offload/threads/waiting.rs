@@ -5,7 +5,7 @@ use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use super::Shared;
-use super::running::{Ran, note_begun, note_ran};
+use super::noting::{Ran, note_begun, note_ran};
 use crate::offload::queue::{Queue, Seat, Waiting};
 use crate::sync::{MutexGuard, hint, spins, thread};
 use crate::time::Time;

@@ -1,0 +1,36 @@
+//! What is noted of a job in the figures of its pool.
+
+use crate::guard::Panicked;
+use crate::offload::queue::Next;
+use crate::offload::stats::PoolStats;
+use crate::offload::work::JobEnd;
+use crate::time::Time;
+
+/// What became of a job, to be counted when the lock is held anyway.
+pub(super) struct Ran {
+    pub(super) end: Result<JobEnd, Panicked>,
+    pub(super) begun: Time,
+    pub(super) ended: Time,
+}
+
+pub(super) fn note_begun(stats: &mut PoolStats, next: &Next, begun: Time) {
+    stats.running += 1;
+    // Once for each job: one that waits for a permit begins twice.
+    if !next.had_begun {
+        stats.begun += 1;
+        stats.queue_time.note(begun - next.waiting.since);
+    }
+}
+
+pub(super) fn note_ran(stats: &mut PoolStats, ran: Ran) {
+    stats.running -= 1;
+    match ran.end {
+        Ok(JobEnd::Done) => stats.done += 1,
+        Ok(JobEnd::Late) => stats.late += 1,
+        Ok(JobEnd::Cancelled) => stats.cancelled += 1,
+        // It begins anew, and ends then.
+        Ok(JobEnd::Waits) => return,
+        Err(_) => stats.panicked += 1,
+    }
+    stats.run_time.note(ran.ended - ran.begun);
+}
