@@ -12,6 +12,8 @@ use crate::server::io::Io;
 /// How much of a block beyond what is kept is decoded, so that it can be answered (431).
 const DECODED_TIMES: usize = 4;
 
+const BEHIND_THE_END: &str = "HEADERS behind the end of a stream";
+
 impl<S: Server> Streams<S> {
     pub(super) fn decoded(
         &self,
@@ -69,7 +71,7 @@ impl<S: Server> Streams<S> {
             // They were on their way when we reset the stream.
             Ok(())
         } else {
-            Err(Violation::Connection(ErrorCode::StreamClosed, "HEADERS on a stream that is over"))
+            Err(Violation::Connection(ErrorCode::StreamClosed, BEHIND_THE_END))
         };
         self.list.clear();
         taken
@@ -79,6 +81,12 @@ impl<S: Server> Streams<S> {
         let child = &mut self.children[at];
         let stream = child.id;
         let of_stream = |code| Violation::Stream(stream, code);
+        if !child.state.is_receiving() {
+            // RFC 9113 §5.1 has an error of the stream until our response is sent, and one of the
+            // connection afterwards, which §5.4.1 allows before as well: else how the bytes were
+            // cut would decide.
+            return Err(Violation::Connection(ErrorCode::StreamClosed, BEHIND_THE_END));
+        }
         if child.asks != Asks::Response {
             // RFC 9113 §8.5: a tunnel has DATA, and nothing but DATA.
             return Err(of_stream(ErrorCode::ProtocolError));

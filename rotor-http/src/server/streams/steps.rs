@@ -205,15 +205,19 @@ impl<S: Server> Streams<S> {
         put(io, &frame_writer::reset(stream, code));
         let on_its_way = match (self.find(stream), code) {
             (Some(at), _) => {
-                let left = self.children[at].inbound.left();
+                let child = &self.children[at];
+                let left = child.state.is_receiving().then(|| child.inbound.left());
                 self.forget(at, io);
                 left
             }
             // It was over, and what came should not have.
-            (None, ErrorCode::StreamClosed) => 0,
-            (None, _) => io.config.http2_ref().stream_window,
+            (None, ErrorCode::StreamClosed) => None,
+            (None, _) => Some(io.config.http2_ref().stream_window),
         };
-        self.forgotten.remember(stream, on_its_way);
+        // Behind the end of what the peer sends, nothing can be on its way.
+        if let Some(octets) = on_its_way {
+            self.forgotten.remember(stream, octets);
+        }
     }
 }
 

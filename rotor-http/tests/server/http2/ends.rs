@@ -234,6 +234,45 @@ fn breaches_of_the_protocol_end_the_connection() {
     }
 }
 
+/// RFC 9113 §5.1: on a stream whose client has ended, fields are an error of the stream while its
+/// response is under way, and of the connection once it is sent. How far a response is depends on
+/// how the bytes were cut: so it is the connection's each time (§5.4.1 allows that).
+#[test]
+fn fields_behind_the_end_of_a_stream_are_a_breach_wherever_its_response_is() {
+    let beyond = frame(8, 0, 1, &[0x7f, 0xff, 0xff, 0xff]);
+    for (what, path, between) in [
+        ("a handler has the request", "/wait", &[][..]),
+        ("the response waits for its window", "/big", &[]),
+        ("the response is sent", "/authority", &[]),
+        ("a window beyond its bound reset it", "/wait", &beyond),
+        ("a window beyond its bound came too late", "/authority", &beyond),
+        ("DATA reset it", "/wait", &data(1, b"x", false)),
+        ("DATA came too late", "/authority", &data(1, b"x", false)),
+    ] {
+        let bytes = [
+            &headers(1, "GET", path, &[], true)[..],
+            between,
+            &headers(1, "GET", "/authority", &[], true),
+            &headers(3, "GET", "/authority", &[], true),
+        ]
+        .concat();
+        for pieces in [1, 9, usize::MAX] {
+            let mut client = Client::new(config());
+            for piece in bytes.chunks(pieces) {
+                if !client.driver.is_ended() {
+                    client.send(piece);
+                }
+            }
+            assert_eq!(client.end(), Some(5), "{what}, in pieces of {pieces}");
+            let heads = &client.driver.context().events;
+            assert!(
+                !heads.iter().any(|event| event == "GET /authority" && path == "/wait"),
+                "{what}"
+            );
+        }
+    }
+}
+
 #[test]
 fn handlers_are_told_when_the_connection_is_lost() {
     for how in ["reset", "breach", "end"] {
