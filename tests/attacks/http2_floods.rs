@@ -213,8 +213,9 @@ fn ask(stage: &mut Stage, honest: &Peer, stream: u32, what: &str) {
     panic!("{what}: no answer on stream {stream} within {TURNS_MAX} turns: {received:?}");
 }
 
-/// Sends until the attacker is ended; returns what he was told.
-fn run(attack: &Attack) -> Vec<u8> {
+/// Sends until the attacker is ended, a batch each time that so long has gone by; returns what he
+/// was told.
+fn run(attack: &Attack, pace: Duration) -> Vec<u8> {
     let name = attack.name;
     let mut stage = Stage::new();
     let (honest, attacker) = (stage.connect(65_535), stage.connect(65_535));
@@ -234,24 +235,36 @@ fn run(attack: &Attack) -> Vec<u8> {
         let held = stage.held.bytes();
         assert!(held <= BYTES_MAX, "{name}: {held} bytes are held");
         told.extend(attacker.take_received());
+        stage.test.advance(pace);
     }
     ask(&mut stage, &honest, stream, name);
     assert_eq!(stage.counters.protocol_errors(), 1, "{name}");
     told
 }
 
-#[test]
-fn whoever_floods_a_server_with_streams_is_ended_and_nobody_else_hears_of_it() {
-    for attack in OF_STREAMS {
-        assert_eq!(goaway(&run(attack)), Some(attack.code), "{}", attack.name);
+fn ends_all(attacks: &[Attack], pace: Duration) {
+    for attack in attacks {
+        assert_eq!(goaway(&run(attack, pace)), Some(attack.code), "{}", attack.name);
     }
 }
 
 #[test]
+fn whoever_floods_a_server_with_streams_is_ended_and_nobody_else_hears_of_it() {
+    ends_all(OF_STREAMS, Duration::ZERO);
+}
+
+#[test]
 fn whoever_floods_a_server_with_frames_is_ended_and_nobody_else_hears_of_it() {
-    for attack in OF_FRAMES {
-        assert_eq!(goaway(&run(attack)), Some(attack.code), "{}", attack.name);
-    }
+    ends_all(OF_FRAMES, Duration::ZERO);
+}
+
+/// A megabyte a second is what a loop gets done that is slow, or has little of its core: what time
+/// forgives must not let him go on.
+#[test]
+fn whoever_floods_a_slow_server_is_ended_as_soon() {
+    let pace = Duration::from_millis(16);
+    ends_all(OF_STREAMS, pace);
+    ends_all(OF_FRAMES, pace);
 }
 
 /// He asks for a hundred responses without end, and takes nothing: by a window of nothing, by not

@@ -164,8 +164,9 @@ impl Http2Config {
         self
     }
 
-    /// DATA of less than 256 octets that do not end their stream. Default 100,000 at once and as
-    /// many a second, as for the clients of a server. Beyond, the connection ends.
+    /// DATA of less than 256 octets that do not end their stream; one of less than five counts as
+    /// five. Default 100,000 at once and as many a second, as for the clients of a server. Beyond,
+    /// the connection ends.
     pub fn small_data(mut self, burst: u32, per_second: u32) -> Http2Config {
         self.floods.small_data = Rate { burst, per_second };
         self

@@ -74,7 +74,7 @@ pub struct FloodLimits {
     /// Frames that are no request and no body: SETTINGS, PING, PRIORITY, small WINDOW_UPDATE,
     /// PRIORITY_UPDATE, unknown ones; DATA without octets.
     pub control_frames: Rate,
-    /// DATA of few octets.
+    /// DATA of few octets; one of fewer than a message of gRPC has before its first counts as five.
     pub small_data: Rate,
 }
 
@@ -100,10 +100,16 @@ pub enum Nuisance {
     EmptyData,
     /// DATA of fewer octets than 256 that does not end its stream either.
     SmallData,
+    /// The same of fewer than five.
+    TinyData,
 }
 
 /// A DATA of fewer octets costs more for its frame than for what is in it.
 const SMALL_DATA: usize = 256;
+
+/// Streams of messages have none of fewer: a message of gRPC begins with so many that say its
+/// length.
+const TINY_DATA: usize = 5;
 
 impl Nuisance {
     /// What a DATA of so many octets counts as, if anything. The last of a body may be of any
@@ -113,9 +119,17 @@ impl Nuisance {
         match octets {
             _ if is_end => None,
             0 => Some(Nuisance::EmptyData),
-            1..SMALL_DATA => Some(Nuisance::SmallData),
+            1..TINY_DATA => Some(Nuisance::TinyData),
+            TINY_DATA..SMALL_DATA => Some(Nuisance::SmallData),
             _ => None,
         }
+    }
+
+    /// Whether it is for the frames of messages: in a tunnel, how what is said is cut into pieces
+    /// is another protocol's to say, as on a connection of its own.
+    #[inline]
+    pub fn is_of_messages(self) -> bool {
+        matches!(self, Nuisance::SmallData | Nuisance::TinyData)
     }
 }
 
@@ -125,6 +139,10 @@ const CONTROL_FRAMES_PER_SENT: u32 = 2;
 
 /// How much one DATA without octets counts: a hundred of them are too many at once.
 const EMPTY_DATA_WEIGHT: u32 = 10;
+
+/// How much one DATA of fewer octets than messages have counts: else who sends nothing but frames
+/// goes on for as long as a loop is too slow to see more of them than time forgives.
+const TINY_DATA_WEIGHT: u32 = 5;
 
 impl Floods {
     /// Nothing has come yet.
@@ -148,6 +166,7 @@ impl Floods {
                 (&mut self.control_frames, EMPTY_DATA_WEIGHT, limits.control_frames)
             }
             Nuisance::SmallData => (&mut self.small_data, 1, limits.small_data),
+            Nuisance::TinyData => (&mut self.small_data, TINY_DATA_WEIGHT, limits.small_data),
         };
         bucket.take(count, rate, now)
     }
@@ -209,10 +228,15 @@ mod tests {
 
     #[test]
     fn a_data_that_ends_its_stream_and_one_of_enough_octets_are_none() {
-        use Nuisance::{EmptyData, SmallData};
-        for (octets, nuisance) in
-            [(0, Some(EmptyData)), (1, Some(SmallData)), (255, Some(SmallData)), (256, None)]
-        {
+        use Nuisance::{EmptyData, SmallData, TinyData};
+        for (octets, nuisance) in [
+            (0, Some(EmptyData)),
+            (1, Some(TinyData)),
+            (4, Some(TinyData)),
+            (5, Some(SmallData)),
+            (255, Some(SmallData)),
+            (256, None),
+        ] {
             assert_eq!(Nuisance::of_data(octets, false), nuisance, "{octets}");
             assert_eq!(Nuisance::of_data(octets, true), None, "{octets}");
         }
@@ -225,14 +249,15 @@ mod tests {
             resets: rate(3),
             provoked_resets: rate(2),
             control_frames: rate(25),
-            small_data: rate(7),
+            small_data: rate(17),
         };
         for (nuisance, count) in [
             (Nuisance::Reset, 3),
             (Nuisance::ProvokedReset, 2),
             (Nuisance::ControlFrame, 25),
             (Nuisance::EmptyData, 2),
-            (Nuisance::SmallData, 7),
+            (Nuisance::SmallData, 17),
+            (Nuisance::TinyData, 3),
         ] {
             let mut floods = Floods::new(&limits, at(0));
             let counted = (0..100).take_while(|_| floods.count(nuisance, &limits, at(0))).count();

@@ -198,9 +198,7 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
             return Err(of_stream(ErrorCode::ProtocolError));
         }
         if let Some(tunnel) = &mut child.tunnel {
-            // How it is cut into pieces is another protocol's to say, as on a connection of its
-            // own.
-            nuisance = nuisance.filter(|nuisance| *nuisance != Nuisance::SmallData);
+            nuisance = nuisance.filter(|nuisance| !nuisance.is_of_messages());
             tunnel.extend(data);
         } else {
             child.input.extend(data);

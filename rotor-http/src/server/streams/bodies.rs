@@ -53,9 +53,7 @@ impl<S: Server> Streams<S> {
         let mut nuisance = Nuisance::of_data(data.len(), is_end);
         let is_dropped = child.is_answered();
         if let Some(tunnel) = &mut child.tunnel {
-            // How it is cut into pieces is another protocol's to say, as on a connection of its
-            // own.
-            nuisance = nuisance.filter(|nuisance| *nuisance != Nuisance::SmallData);
+            nuisance = nuisance.filter(|nuisance| !nuisance.is_of_messages());
             tunnel.extend(data);
         } else if !is_dropped {
             child.input.extend(data);

@@ -18,7 +18,9 @@ impl<S: Server> Streams<S> {
             Nuisance::ProvokedReset => (&counters.reset_floods, "too many streams had to be reset"),
             Nuisance::ControlFrame => (&counters.frame_floods, "too many frames of no use"),
             Nuisance::EmptyData => (&counters.frame_floods, "too much DATA of no octets"),
-            Nuisance::SmallData => (&counters.frame_floods, "too much DATA of few octets"),
+            Nuisance::SmallData | Nuisance::TinyData => {
+                (&counters.frame_floods, "too much DATA of few octets")
+            }
         };
         Counters::add(counter);
         Err(Violation::flood(why))
