@@ -66,7 +66,12 @@ impl<S: Server> Streams<S> {
         } else if stream.is_multiple_of(2) {
             Err(Violation::protocol("a client begins streams of odd numbers"))
         } else if stream > self.last {
-            self.request(stream, is_end, io)
+            let taken = self.request(stream, is_end, io);
+            if !is_end && self.find(stream).is_none() {
+                // It is refused, and the peer does not know yet.
+                self.forgotten.remember(stream, io.config.http2_ref().stream_window);
+            }
+            taken
         } else if self.forgotten.fields(stream, true) {
             // They were on their way when we reset the stream.
             Ok(())

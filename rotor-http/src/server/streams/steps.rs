@@ -203,19 +203,13 @@ impl<S: Server> Streams<S> {
         io: &mut Io<'_, '_, '_, S::Context>,
     ) {
         put(io, &frame_writer::reset(stream, code));
-        let on_its_way = match (self.find(stream), code) {
-            (Some(at), _) => {
-                let child = &self.children[at];
-                let left = child.state.is_receiving().then(|| child.inbound.left());
-                self.forget(at, io);
-                left
-            }
-            // It was over, and what came should not have.
-            (None, ErrorCode::StreamClosed) => None,
-            (None, _) => Some(io.config.http2_ref().stream_window),
-        };
+        // Else it was over, or its request is refused.
+        let Some(at) = self.find(stream) else { return };
+        let child = &self.children[at];
+        let left = child.state.is_receiving().then(|| child.inbound.left());
+        self.forget(at, io);
         // Behind the end of what the peer sends, nothing can be on its way.
-        if let Some(octets) = on_its_way {
+        if let Some(octets) = left {
             self.forgotten.remember(stream, octets);
         }
     }

@@ -239,6 +239,7 @@ fn breaches_of_the_protocol_end_the_connection() {
 /// how the bytes were cut: so it is the connection's each time (§5.4.1 allows that).
 #[test]
 fn fields_behind_the_end_of_a_stream_are_a_breach_wherever_its_response_is() {
+    let nothing = frame(8, 0, 1, &[0; 4]);
     let beyond = frame(8, 0, 1, &[0x7f, 0xff, 0xff, 0xff]);
     for (what, path, between) in [
         ("a handler has the request", "/wait", &[][..]),
@@ -246,6 +247,8 @@ fn fields_behind_the_end_of_a_stream_are_a_breach_wherever_its_response_is() {
         ("the response is sent", "/authority", &[]),
         ("a window beyond its bound reset it", "/wait", &beyond),
         ("a window beyond its bound came too late", "/authority", &beyond),
+        ("a window of nothing reset it", "/wait", &nothing),
+        ("a window of nothing came too late", "/authority", &nothing),
         ("DATA reset it", "/wait", &data(1, b"x", false)),
         ("DATA came too late", "/authority", &data(1, b"x", false)),
     ] {
