@@ -1,4 +1,5 @@
 //! The programs as processes, against servers of rotor's on a thread beside.
+#![expect(clippy::disallowed_methods, reason = "the other end is no machine of theirs")]
 
 // Of the example `grpc_greeter`, its server's half.
 #[path = "../../grpc_greeter/greeter.rs"]
