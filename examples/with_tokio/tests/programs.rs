@@ -18,6 +18,7 @@ use rotor::http::server::{
 };
 use rotor::net::{ListenOptions, Listener, TcpListener};
 use rotor::{Config, Loop, LoopHandle, Scope};
+use rotor_test_kit::Directory;
 
 /// A loop that serves, until it is dropped.
 struct Served {
@@ -103,16 +104,15 @@ fn reqwest_asks_from_a_machine() {
 
 #[test]
 fn sqlx_asks_from_a_machine() {
-    let file = std::env::temp_dir().join(format!("rotor-sqlx-{}.sqlite", std::process::id()));
-    let name = file.to_string_lossy().into_owned();
+    // SQLite makes files of its own beside that of the name.
+    let directory = Directory::create();
+    let file = directory.join("runs.sqlite");
+    let name = file.to_string_lossy();
     let program = env!("CARGO_BIN_EXE_with_sqlx");
     for count in 1..=3 {
         assert_eq!(run(program, &[&name]), (true, format!("run {count} times\n")));
     }
     assert_eq!(run(program, &["/nowhere/there.sqlite"]), (false, String::new()));
-    for end in ["", "-shm", "-wal"] {
-        let _best_effort = std::fs::remove_file(format!("{name}{end}"));
-    }
 }
 
 #[test]
