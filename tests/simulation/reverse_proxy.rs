@@ -1,6 +1,7 @@
 //! The example `reverse_proxy` between a pool of clients and a server of ours, under all faults:
 //! each request has one outcome, its own and intact or an error, before its deadline; and no POST
-//! is served twice.
+//! is served twice. What is said on a WebSocket comes back whole, in order and at most once, in
+//! whichever versions of HTTP it was asked for on both sides.
 
 #[path = "../../examples/reverse_proxy/back.rs"]
 mod back;
@@ -20,7 +21,7 @@ mod warnings;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use rotor::http::client::{self, ByAddress, Pool, PoolConfig, PoolMachine};
+use rotor::http::client::{ByAddress, Pool, PoolConfig, PoolMachine};
 use rotor::http::server::{self, Head, HttpAccept, HttpSeed, Next, NoUpgrade, Server};
 use rotor::net::{ListenOptions, Listener};
 use rotor::stream::{Accept, AcceptConfig};
@@ -31,8 +32,10 @@ use rotor_sim::{Fault, Host, Script, Sim, TranscriptHandle};
 use self::back::Back;
 use self::machine::{Front, Upstream};
 use self::warnings::Warnings;
-use crate::http_pool::{self, Demands, Ledger, limits};
+use crate::ground::Bytes;
+use crate::http_pool::{self, Demands, Ledger};
 use crate::stage::{self, Clients, PORT};
+use crate::websocket::{self, Way};
 
 /// A request that may be repeated is repeated once by each of two pools, on a connection that had
 /// been used before.
@@ -72,15 +75,24 @@ fn passing_on(
     clients: AcceptConfig,
     config: PoolConfig,
 ) -> Result<Host<Machines>, BoxError> {
+    passing_on_by(sim, upstream, clients, config, false)
+}
+
+/// The same, asking by HTTP/2 or by HTTP/1.1.
+fn passing_on_by(
+    sim: &mut Sim,
+    upstream: SocketAddr,
+    clients: AcceptConfig,
+    config: PoolConfig,
+    http2: bool,
+) -> Result<Host<Machines>, BoxError> {
     Ok(sim.host("proxy", move |boot| {
         let mut creator: Loop<Machines, _> = boot.new_loop()?;
         let pool = creator.add_part(Machines::Pool, |scope| {
-            let of_client = client::ClientConfig::new().limits(limits());
-            Ok(PoolMachine::new(config.clone(), of_client, scope))
+            Ok(PoolMachine::new(config.clone(), websocket::of_client(http2), scope))
         })?;
         let address = SocketAddr::new(boot.address(), PORT);
-        let seed =
-            HttpSeed::<Front<Gateway>>::new(upstream, server::ServerConfig::new().limits(limits()));
+        let seed = HttpSeed::<Front<Gateway>>::new(upstream, websocket::of_server());
         creator.add_machine_with(|scope| {
             Response::attempt(|| {
                 let listener = SimTcpListener::bind(&address, &ListenOptions::new(), scope)?;
@@ -91,15 +103,19 @@ fn passing_on(
     })?)
 }
 
+/// A proxy may have room for four machines: then one of them is a client's, and one is a connection
+/// to the server.
+fn connections(sim: &Sim) -> usize {
+    if sim.faults().rate(Fault::SmallSlab) > 0.0 { 1 } else { 3 }
+}
+
 #[test]
 fn each_request_has_one_outcome_its_own_also_through_the_proxy_and_no_post_is_served_twice() {
     stage::check(|sim| {
         let ledger = Ledger::default();
         let server = http_pool::serving(sim, &ledger)?;
         let upstream = SocketAddr::new(sim.address(server), PORT);
-        // A proxy may have room for four machines: then one of them is a client's, and one is a
-        // connection to the server.
-        let connections = if sim.faults().rate(Fault::SmallSlab) > 0.0 { 1 } else { 3 };
+        let connections = connections(sim);
         let clients = AcceptConfig::new().connections_max(connections);
         let config = PoolConfig::new().connections_per_origin_max(4).waiting_per_origin_max(100);
         let proxy = passing_on(sim, upstream, clients, config)?;
@@ -111,6 +127,39 @@ fn each_request_has_one_outcome_its_own_also_through_the_proxy_and_no_post_is_se
             stage::heal(sim, proxy)
         })
     });
+}
+
+/// WebSockets through the proxy, asked for by these versions.
+fn tunnels(client_has_http2: bool, upstream_has_http2: bool) {
+    stage::check(|sim| {
+        let has_http2 = client_has_http2 || upstream_has_http2;
+        let server = websocket::serving::<Bytes>(sim, has_http2)?;
+        let upstream = SocketAddr::new(sim.address(server), PORT);
+        let clients = AcceptConfig::new().connections_max(connections(sim));
+        let config = PoolConfig::new().connections_per_origin_max(4).waiting_per_origin_max(100);
+        let proxy = passing_on_by(sim, upstream, clients, config, upstream_has_http2)?;
+        let address = SocketAddr::new(sim.address(proxy), PORT);
+        let way = Way { asks_by_http2: client_has_http2, has_http2 };
+        websocket::converse_with::<Bytes>(sim, address, way, |sim| {
+            stage::heal(sim, server)?;
+            stage::heal(sim, proxy)
+        })
+    });
+}
+
+#[test]
+fn messages_come_back_from_behind_it_where_both_sides_have_streams_of_http2() {
+    tunnels(true, true);
+}
+
+#[test]
+fn messages_come_back_from_behind_it_where_only_clients_have_streams() {
+    tunnels(true, false);
+}
+
+#[test]
+fn messages_come_back_from_behind_it_where_only_the_upstream_has_streams() {
+    tunnels(false, true);
 }
 
 /// One request is with the upstream, and one waits.

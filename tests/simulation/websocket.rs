@@ -18,7 +18,7 @@ use rotor::websocket::{
 use rotor::{
     BoxError, Compose2, Future, Infallible, Loop, Machine, Notifier, Outcome, Response, Scope,
 };
-use rotor_sim::{Busy, Fault, Sim, attempt_failed};
+use rotor_sim::{Busy, Fault, Host, Sim, attempt_failed};
 
 use crate::examples::ws_echo::Site;
 use crate::ground::{Bytes, Ground, ListenerOf, StreamOf};
@@ -230,19 +230,35 @@ fn config(patience: Duration) -> Arc<WebSocketConfig> {
 /// How long an acknowledgement may take on a network that passes 64 octets in a fifth of a second.
 const SLOW: Duration = Duration::from_secs(100);
 
-/// Over HTTP/1.1, or on streams of HTTP/2.
-pub(crate) fn converse<G: Ground>(sim: &mut Sim, http2: bool) -> Result<(), BoxError> {
-    // A connection of HTTP/2 goes on with what was said on streams that were given up, 64 KiB
-    // of it, ahead of what is said now: who gives up as soon as on a connection of its own
-    // says nothing else any more.
-    let patience = if http2 { 3 * SLOW } else { Duration::from_secs(20) };
-    let server = sim.host("server", move |boot| {
+/// A connection of HTTP/2 goes on with what was said on streams that were given up, 64 KiB of it,
+/// ahead of what is said now: who gives up as soon as on a connection of its own says nothing else
+/// any more.
+fn patience(http2: bool) -> Duration {
+    if http2 { 3 * SLOW } else { Duration::from_secs(20) }
+}
+
+/// What a server has of HTTP, of either version.
+pub(crate) fn of_server() -> ServerConfig {
+    let http2 = server::Http2Config::new().prior_knowledge(true).settings_timeout(SLOW);
+    ServerConfig::new().limits(limits()).http2(http2)
+}
+
+/// What its client has, which asks by one of them.
+pub(crate) fn of_client(http2: bool) -> ClientConfig {
+    let http2 =
+        client::Http2Config::new().prior_knowledge(http2).settings_timeout(SLOW).ping_timeout(SLOW);
+    ClientConfig::new().limits(limits()).http2(http2)
+}
+
+/// A host that says everything again; `http2` where somebody between has it.
+pub(crate) fn serving<G: Ground>(
+    sim: &mut Sim,
+    http2: bool,
+) -> Result<Host<HttpAccept<Site<()>, ListenerOf<G>>>, BoxError> {
+    Ok(sim.host("server", move |boot| {
         let mut creator: Loop<HttpAccept<Site<()>, ListenerOf<G>>, _> = G::new_loop(boot)?;
         let address = SocketAddr::new(boot.address(), PORT);
-        let config = config(patience);
-        let of_http2 = server::Http2Config::new().prior_knowledge(true).settings_timeout(SLOW);
-        let http = ServerConfig::new().limits(limits()).http2(of_http2);
-        let seed = HttpSeed::<Site<()>>::new(config, http);
+        let seed = HttpSeed::<Site<()>>::new(config(patience(http2)), of_server());
         creator.add_machine_with(|scope| {
             Response::attempt(|| {
                 let listener = ListenerOf::<G>::bind(&address, &ListenOptions::new(), scope)?;
@@ -250,8 +266,26 @@ pub(crate) fn converse<G: Ground>(sim: &mut Sim, http2: bool) -> Result<(), BoxE
             })
         })?;
         Ok(creator.instantiate(()))
-    })?;
-    let address = SocketAddr::new(sim.address(server), PORT);
+    })?)
+}
+
+/// How conversations are had: by which version the client asks, and whether somebody between has
+/// HTTP/2.
+#[derive(Clone, Copy)]
+pub(crate) struct Way {
+    pub(crate) asks_by_http2: bool,
+    pub(crate) has_http2: bool,
+}
+
+/// Has conversations with what listens at `address`, while things go wrong and when `heal` has
+/// ended that.
+pub(crate) fn converse_with<G: Ground>(
+    sim: &mut Sim,
+    address: SocketAddr,
+    way: Way,
+    heal: impl FnOnce(&mut Sim) -> Result<(), BoxError>,
+) -> Result<(), BoxError> {
+    let patience = patience(way.has_http2);
     let log = Arc::new(Mutex::new(Log::default()));
     let shared = log.clone();
     // The clients' host is no part of what is tested: nothing there crashes, and there is room.
@@ -260,12 +294,7 @@ pub(crate) fn converse<G: Ground>(sim: &mut Sim, http2: bool) -> Result<(), BoxE
     let clients = sim.host("clients", move |boot| {
         let mut creator: Loop<Machines<StreamOf<G>>, _> = G::new_loop(boot)?;
         let pool = creator.add_part(Compose2::A, |scope| {
-            let of_http2 = client::Http2Config::new()
-                .prior_knowledge(http2)
-                .settings_timeout(SLOW)
-                .ping_timeout(SLOW);
-            let http = ClientConfig::new().limits(limits()).http2(of_http2);
-            Ok(PoolMachine::new(PoolConfig::new(), http, scope))
+            Ok(PoolMachine::new(PoolConfig::new(), of_client(way.asks_by_http2), scope))
         })?;
         Ok(creator.instantiate(World { pool, log: shared.clone() }))
     })?;
@@ -283,7 +312,7 @@ pub(crate) fn converse<G: Ground>(sim: &mut Sim, http2: bool) -> Result<(), BoxE
     };
     call(sim, CONVERSATIONS);
     sim.run_for(FAULTY)?;
-    stage::heal(sim, server)?;
+    heal(sim)?;
     // Some more, of which none has reason to fail once the lost ones are found out.
     let wanted = CONVERSATIONS.max(lock(&log).finished) + 2;
     call(sim, wanted);
@@ -295,6 +324,14 @@ pub(crate) fn converse<G: Ground>(sim: &mut Sim, http2: bool) -> Result<(), BoxE
     })?;
     let log = lock(&log);
     if log.wrong.is_empty() { Ok(()) } else { Err(log.wrong.join(", ").into()) }
+}
+
+/// Over HTTP/1.1, or on streams of HTTP/2.
+pub(crate) fn converse<G: Ground>(sim: &mut Sim, http2: bool) -> Result<(), BoxError> {
+    let server = serving::<G>(sim, http2)?;
+    let address = SocketAddr::new(sim.address(server), PORT);
+    let way = Way { asks_by_http2: http2, has_http2: http2 };
+    converse_with::<G>(sim, address, way, |sim| stage::heal(sim, server))
 }
 
 #[test]
