@@ -222,9 +222,11 @@ impl Machine for Caller {
 
 type Machines<S> = Compose2<PoolMachine<Dial<Talks>, ByAddress<S>>, Caller>;
 
-/// Both sides wait for so long for an answer to a ping.
+/// Both sides wait for so long for an answer to a ping, and a quarter of that for one to a close:
+/// what another conversation on the connection has said may go out before it.
 fn config(patience: Duration) -> Arc<WebSocketConfig> {
-    WebSocketConfig::new().deflate(Deflate::new()).pong_within(patience).share()
+    let config = WebSocketConfig::new().deflate(Deflate::new());
+    config.pong_within(patience).close_within(patience / 4).share()
 }
 
 /// How long an acknowledgement may take on a network that passes 64 octets in a fifth of a second.
