@@ -252,13 +252,12 @@ pub(crate) fn of_client(http2: bool) -> ClientConfig {
     ClientConfig::new().limits(limits()).http2(http2)
 }
 
+type Serving<G> = HttpAccept<Site<()>, ListenerOf<G>>;
+
 /// A host that says everything again; `http2` where somebody between has it.
-pub(crate) fn serving<G: Ground>(
-    sim: &mut Sim,
-    http2: bool,
-) -> Result<Host<HttpAccept<Site<()>, ListenerOf<G>>>, BoxError> {
+pub(crate) fn serving<G: Ground>(sim: &mut Sim, http2: bool) -> Result<Host<Serving<G>>, BoxError> {
     Ok(sim.host("server", move |boot| {
-        let mut creator: Loop<HttpAccept<Site<()>, ListenerOf<G>>, _> = G::new_loop(boot)?;
+        let mut creator: Loop<Serving<G>, _> = G::new_loop(boot)?;
         let address = SocketAddr::new(boot.address(), PORT);
         let seed = HttpSeed::<Site<()>>::new(config(patience(http2)), of_server());
         creator.add_machine_with(|scope| {
