@@ -35,8 +35,11 @@ impl<M: Machine> Dispatch<M> {
     ) {
         // `Again` repeats them.
         let events = if let Event::Ready(events) = event() { events } else { EventSet::EMPTY };
-        let is_noted = refs.config.notes_calls || is_traced();
-        let started = if is_noted { self.note_in_slot(refs, token, event()) } else { None };
+        let is_noted = refs.config.notes_calls;
+        let started = if is_noted { self.note_in_slot(refs, token) } else { None };
+        if is_traced() {
+            self.trace_in_slot(token, event());
+        }
         let callee = &mut self.callee;
         let panics = move |machine: &M| *callee = Some(Callee::guarded(token, machine));
         let Some(mut in_hand) = self.scheduler.slots_mut().callable(token, panics) else { return };
@@ -53,6 +56,7 @@ impl<M: Machine> Dispatch<M> {
             std::mem::forget(response);
             if is_noted {
                 self.end_noted(refs, started);
+                self.callee = None;
             }
             return self.scheduler.settle(refs.environment, token, state, deadline);
         }
@@ -70,30 +74,36 @@ impl<M: Machine> Dispatch<M> {
         self.end_call(refs, callee, started, events, response);
     }
 
-    /// Shows the call of a machine in its slot to who watches, times or traces. Returns when it
-    /// began, if it is timed.
-    #[cold]
+    /// Shows the call of a machine in its slot to who watches or times. Returns when it began, if it
+    /// is timed.
     #[inline(never)]
-    fn note_in_slot<B>(
-        &mut self,
-        refs: &Refs<'_, M, B>,
-        token: Token,
-        event: Event<M::Seed>,
-    ) -> Option<Time> {
+    fn note_in_slot<B>(&mut self, refs: &Refs<'_, M, B>, token: Token) -> Option<Time> {
         let (_, machine) = self.scheduler.slots().at(token.index())?;
-        let about = (&mut self.callee, self.pulse.as_mut(), &self.counters);
-        let (callee, started) = begin_call(refs, token, machine?, about);
-        trace(callee, || event);
-        started
+        // It is asked for its name, and may panic.
+        self.callee = Some(Callee::unnamed::<M>(token));
+        let callee = Callee::of(token, machine?);
+        self.callee = Some(callee);
+        show_call(refs, callee, self.pulse.as_mut(), &self.counters)
     }
 
     #[cold]
     #[inline(never)]
+    fn trace_in_slot(&mut self, token: Token, event: Event<M::Seed>) {
+        if let Some((_, Some(machine))) = self.scheduler.slots().at(token.index()) {
+            // It is asked for its name, and may panic.
+            let noted = self.callee.replace(Callee::unnamed::<M>(token));
+            write_trace(Callee::of(token, machine), &event);
+            self.callee = noted;
+        }
+    }
+
+    #[inline(always)]
     fn end_noted<B>(&mut self, refs: &Refs<'_, M, B>, started: Option<Time>) {
-        if let Some(callee) = self.callee {
+        if started.is_some()
+            && let Some(callee) = self.callee
+        {
             self.note_time(refs, callee, started);
         }
-        self.callee = None;
     }
 
     /// Notes whose handler is to run, and when it began if that is wanted.
@@ -228,9 +238,20 @@ fn begin_call<M: Machine, B>(
     (callee, started)
 }
 
-/// Shows the call to the watchdog, and returns when it began, as is wanted.
+/// Not inlined: most loops show nobody their calls.
 #[inline(never)]
 fn note_call<M: Machine, B>(
+    refs: &Refs<'_, M, B>,
+    callee: Callee,
+    pulse: Option<&mut Pulse>,
+    counters: &Counters,
+) -> Option<Time> {
+    show_call(refs, callee, pulse, counters)
+}
+
+/// Shows the call to the watchdog, and returns when it began, as is wanted.
+#[inline(always)]
+fn show_call<M: Machine, B>(
     refs: &Refs<'_, M, B>,
     callee: Callee,
     pulse: Option<&mut Pulse>,
