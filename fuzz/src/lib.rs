@@ -8,10 +8,10 @@ mod body;
 mod dns;
 #[path = "../../rotor-http/tests/fuzz_bodies/mod.rs"]
 mod http;
-#[path = "../../rotor-proxy-protocol/tests/fuzz_bodies/mod.rs"]
-mod proxy_protocol;
 #[path = "../../rotor-service/tests/fuzz_bodies/mod.rs"]
 mod multipart;
+#[path = "../../rotor-proxy-protocol/tests/fuzz_bodies/mod.rs"]
+mod proxy_protocol;
 #[path = "../../rotor-smoltcp/tests/fuzz_bodies/mod.rs"]
 mod smoltcp_device;
 #[path = "../../rotor-tls/tests/fuzz_bodies/mod.rs"]
@@ -26,7 +26,8 @@ mod websocket;
 /// If there is none, and if the body finds something.
 pub fn run(name: &str, data: &[u8]) {
     let targets = http::TARGETS.iter().chain(&dns::TARGETS).chain(&body::TARGETS);
-    let targets = targets.chain(&tls::TARGETS).chain(&websocket::TARGETS).chain(&proxy_protocol::TARGETS);
+    let targets =
+        targets.chain(&tls::TARGETS).chain(&websocket::TARGETS).chain(&proxy_protocol::TARGETS);
     let mut targets = targets.chain(&smoltcp_device::TARGETS).chain(&multipart::TARGETS);
     let (_, body) = targets.find(|(target, _)| *target == name).expect("a target of this name");
     body(data);
