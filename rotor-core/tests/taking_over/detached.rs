@@ -1,6 +1,6 @@
 //! Handlers that are not waited for, since those of their type were stuck.
 
-use rotor_core::{Config, Exit, Response, Scope};
+use rotor_core::{Config, Exit, Response, Scope, Stats};
 
 use crate::rig::{Actor, Key, Log, Rig, Seed, actor, blocking, config, trap};
 
@@ -22,16 +22,21 @@ fn child(scope: &mut Scope<'_, Log>) -> Response<Actor> {
     Response::ok(actor(|_, _| Response::done()))
 }
 
-#[test]
-fn the_next_one_is_called_by_another_thread_however_short_it_is() {
-    let mut rig = Rig::new(&config());
+/// A short handler behind one that is stuck until it: how the loop ends, what was said, and counted.
+fn run_a_short_one_behind(config: &Config) -> (Exit, Vec<String>, Stats) {
+    let mut rig = Rig::new(config);
     let key = add_stuck(&mut rig);
     rig.add(move |_, scope| {
         scope.say("next");
         let _ = key.end.send(());
         Response::done()
     });
-    let (exit, said, stats) = rig.run();
+    rig.run()
+}
+
+#[test]
+fn the_next_one_is_called_by_another_thread_however_short_it_is() {
+    let (exit, said, stats) = run_a_short_one_behind(&config());
     assert_eq!((exit, said), (Exit::Empty, ["next", "back"].map(String::from).to_vec()));
     assert_eq!((stats.taken_over, stats.late_answers, stats.ended), (2, 2, 2));
 }
@@ -85,14 +90,8 @@ fn what_it_answers_holds() {
 
 #[test]
 fn without_a_thread_the_loop_calls_it_itself() {
-    let mut rig = Rig::new(&Config::new().blocking(blocking().threads_max(1)));
-    let key = add_stuck(&mut rig);
-    rig.add(move |_, scope| {
-        scope.say("next");
-        let _ = key.end.send(());
-        Response::done()
-    });
-    let (exit, said, stats) = rig.run();
+    let config = Config::new().blocking(blocking().threads_max(1));
+    let (exit, said, stats) = run_a_short_one_behind(&config);
     assert_eq!((exit, said), (Exit::Empty, ["next", "back"].map(String::from).to_vec()));
     assert_eq!((stats.taken_over, stats.late_answers, stats.ended), (1, 1, 2));
 }
