@@ -204,7 +204,10 @@ impl BodyReceiver {
             }
             // The last of it: nothing comes behind it.
             State::Ended(Some(collected)) => collected.append(&input[range.clone()], 0, total),
-            _ => Ok(()),
+            _ => {
+                debug_assert!(range.is_empty(), "there is nothing to collect it in");
+                Ok(())
+            }
         };
         appended.map_err(|NoRoom| BodyError::NoRoom)?;
         input.consume(range.end);
