@@ -40,13 +40,17 @@ impl Load {
         time: Duration,
         cpu_time: impl Fn() -> Duration,
     ) -> Result<Seen, BoxError> {
+        let connections = self.connections / self.threads;
+        let mut clients = Vec::new();
+        for _ in 0..self.threads {
+            clients.push(Client::connect(address, connections)?);
+        }
+        // A listener whose backlog is full answers a second later, which is not what is measured.
         let begun = Instant::now();
         let (counted_from, until) = (begun + time / WARM_UP, begun + time);
-        let clients: Vec<_> = (0..self.threads)
-            .map(|_| {
-                let connections = self.connections / self.threads;
-                thread::spawn(move || client(address, connections, counted_from, until))
-            })
+        let clients: Vec<_> = clients
+            .into_iter()
+            .map(|client| thread::spawn(move || client.run(counted_from, until)))
             .collect();
         thread::sleep(counted_from.saturating_duration_since(Instant::now()));
         let before = cpu_time();
@@ -72,45 +76,52 @@ struct Connection {
     answer: Vec<u8>,
 }
 
-/// What one thread of clients has seen.
-fn client(
-    address: SocketAddr,
-    connections: usize,
-    counted_from: Instant,
-    until: Instant,
-) -> io::Result<(Vec<Duration>, usize)> {
-    let mut poll = Poll::new()?;
-    let mut all = Vec::with_capacity(connections);
-    for number in 0..connections {
-        let stream = StdStream::connect(address)?;
-        stream.set_nodelay(true)?;
-        stream.set_nonblocking(true)?;
-        let mut stream = TcpStream::from_std(stream);
-        poll.registry().register(&mut stream, Token(number), Interest::READABLE)?;
-        all.push(Connection { stream, sent: Instant::now(), answer: Vec::new() });
+/// What one thread of clients has.
+struct Client {
+    poll: Poll,
+    connections: Vec<Connection>,
+}
+
+impl Client {
+    fn connect(address: SocketAddr, connections: usize) -> io::Result<Client> {
+        let poll = Poll::new()?;
+        let mut all = Vec::with_capacity(connections);
+        for number in 0..connections {
+            let stream = StdStream::connect(address)?;
+            stream.set_nodelay(true)?;
+            stream.set_nonblocking(true)?;
+            let mut stream = TcpStream::from_std(stream);
+            poll.registry().register(&mut stream, Token(number), Interest::READABLE)?;
+            all.push(Connection { stream, sent: Instant::now(), answer: Vec::new() });
+        }
+        Ok(Client { poll, connections: all })
     }
-    for connection in &mut all {
-        connection.send()?;
-    }
-    let (mut others, mut slow) = (Vec::new(), 0);
-    let mut events = Events::with_capacity(256);
-    while Instant::now() < until {
-        poll.poll(&mut events, Some(Duration::from_millis(10)))?;
-        for event in &events {
-            let Some(connection) = all.get_mut(event.token().0) else { continue };
-            let Some(is_slow) = connection.receive()? else { continue };
-            let now = Instant::now();
-            if now >= counted_from && now < until {
-                if is_slow {
-                    slow += 1;
-                } else {
-                    others.push(now - connection.sent);
-                }
-            }
+
+    /// How long the others took each, and how many were held up on purpose.
+    fn run(mut self, counted_from: Instant, until: Instant) -> io::Result<(Vec<Duration>, usize)> {
+        for connection in &mut self.connections {
             connection.send()?;
         }
+        let (mut others, mut slow) = (Vec::new(), 0);
+        let mut events = Events::with_capacity(256);
+        while Instant::now() < until {
+            self.poll.poll(&mut events, Some(Duration::from_millis(10)))?;
+            for event in &events {
+                let Some(connection) = self.connections.get_mut(event.token().0) else { continue };
+                let Some(is_slow) = connection.receive()? else { continue };
+                let now = Instant::now();
+                if now >= counted_from && now < until {
+                    if is_slow {
+                        slow += 1;
+                    } else {
+                        others.push(now - connection.sent);
+                    }
+                }
+                connection.send()?;
+            }
+        }
+        Ok((others, slow))
     }
-    Ok((others, slow))
 }
 
 impl Connection {
