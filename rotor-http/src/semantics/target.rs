@@ -119,6 +119,7 @@ impl<'a> Target<'a> {
 
     /// Returns the authority of the absolute and the authority form. `RequestSemantics::authority`
     /// also knows `Host`.
+    #[inline]
     pub fn authority(&self) -> Option<Authority<'a>> {
         match self.form {
             Form::Origin | Form::Asterisk => None,
