@@ -1,16 +1,15 @@
-//! Rotor is an event-loop, state-machine networking library: a protocol is a value, a loop holds
-//! thousands of them and the one context that they share.
+//! Rotor is an event-loop, state-machine networking library: a protocol is a value, and a loop runs
+//! thousands of them together with one context that they share.
 //!
 //! **A machine decides; the loop does. A handler gets its machine by value, with a scope through
-//! which everything else comes (time, randomness, sockets, wake-ups), and answers with the next
-//! state, what the loop is to do, and until when. It never blocks. So no state and no timer can be
-//! forgotten, a panic costs the one machine whose handler it was, and a machine that keeps to its
-//! scope runs unchanged on every main loop.**
+//! which everything else comes (time, randomness, sockets, wake-ups), and returns the next state,
+//! what the loop should do, and until when to wait. It never blocks. So no state and no timer can
+//! be forgotten, a panic costs only the machine whose handler panicked, and a machine that uses
+//! only its scope runs unchanged on every main loop.**
 //!
 //! # A program
 //!
-//! Two machines that hand a ball back and forth, each with a deadline in case the other one drops
-//! it:
+//! Two machines pass a ball back and forth, each with a deadline in case the other drops it:
 //!
 //! ```
 //! use rotor::{Config, Loop, Machine, Notifier, Response, Scope, Infallible};
@@ -66,11 +65,11 @@
 //!
 //! | | |
 //! |--|--|
-//! | [`Machine`], [`Event`], [`Response`], [`Scope`] | a protocol, what it hears, its answer, what it may do |
+//! | [`Machine`], [`Event`], [`Response`], [`Scope`] | a protocol, its events, its answer, what it may do |
 //! | [`Loop`], [`LoopInstance`], [`Config`], [`Exit`] | making, running and ending a loop |
 //! | [`Notifier`], [`Port`] and [`Future`], [`Mailbox`] | waking a machine; one-shot and bounded channels to it |
 //! | [`Scope::offload`], [`OffloadPool`] | work for other threads |
-//! | [`Blocking`], [`Stuck`] | handlers that hold up their loop, noticed |
+//! | [`Blocking`], [`Stuck`] | noticing handlers that hold up their loop |
 //! | [`LoopHandle`], [`Broadcast`], [`Machines`], [`Stats`] | reaching a loop from outside |
 //! | [`rotor_compose!`], [`Compose2`], [`BoxMachine`] | several protocols in one loop |
 //! | [`net`] | sockets, and the traits that machines ask for instead |
@@ -79,11 +78,11 @@
 //! | `dns` | finding hosts by name; with the feature `dns` |
 //! | `body` | bodies of any size, in memory or in files; with the feature `body` |
 //! | `tls` | TLS around any socket, for servers and clients; with the feature `tls` |
-//! | `proxy_protocol` | the real peers behind a balancer; with the feature `proxy-protocol` |
-//! | `websocket` | WebSockets, of HTTP servers and clients; with the feature `websocket` |
+//! | `proxy_protocol` | the addresses of clients behind a balancer; with the feature `proxy-protocol` |
+//! | `websocket` | WebSockets, for HTTP servers and clients; with the feature `websocket` |
 //! | `tracing` | spans around requests and machines; with the feature `tracing` |
-//! | [`threads`], [`signals`] | several loops; ending well when the system asks |
-//! | [`foreign`] | descriptors and sources of others |
+//! | [`threads`], [`signals`] | several loops; ending gracefully on a signal |
+//! | [`foreign`] | other file descriptors and event sources |
 //! | [`backend`] | what a loop waits with, and how to bring another one |
 //!
 //! Everything but `stream`, `http`, `dns`, `body`, `tls`, `proxy_protocol`, `websocket` and
@@ -96,14 +95,14 @@
 //! | [`rotor-async`](https://docs.rs/rotor-async) | futures in machines: async libraries, tokio beside the loop |
 //! | [`rotor-tower`](https://docs.rs/rotor-tower) | tower services, axum's routers among them |
 //! | [`rotor-service`](https://docs.rs/rotor-service) | routes, JSON, queries and forms, CORS, cookies |
-//! | [`rotor-metrics`](https://docs.rs/rotor-metrics) | what loops and servers count, for Prometheus |
-//! | [`rotor-inspect`](https://docs.rs/rotor-inspect) | a page that shows what loops do |
-//! | [`rotor-uring`](https://docs.rs/rotor-uring) | a main loop on Linux' io_uring |
+//! | [`rotor-metrics`](https://docs.rs/rotor-metrics) | counters of loops and servers, for Prometheus |
+//! | [`rotor-inspect`](https://docs.rs/rotor-inspect) | a web page that shows what loops do |
+//! | [`rotor-uring`](https://docs.rs/rotor-uring) | a main loop on Linux's io_uring |
 //!
 //! # Limits
 //!
 //! Every limit of a loop is a setting of [`Config`] with unit, default and reason; a loop holds at
-//! most [`MACHINES_LIMIT`] machines. Deadlines fire in the order of ticks of [`TICK`] and never
+//! most [`MACHINES_LIMIT`] machines. Deadlines have a resolution of one [`TICK`] and never fire
 //! early, by loop time. A handler that blocks holds up its loop. Panics are contained only with
 //! `panic = "unwind"`, Rust's default. Unix only, with 64-bit pointers.
 //!
@@ -113,27 +112,27 @@
 //! rotor = { git = "https://github.com/rotor-rs/rotor" }
 //! ```
 //!
-//! Rust 1.88 or later, on Unix with 64-bit pointers (Linux is what the tests run on). Its
-//! features, of which the first one is on by default:
+//! Rust 1.88 or later, on Unix with 64-bit pointers (the tests run on Linux). Its features, of
+//! which the first one is on by default:
 //!
-//! * `default`: `http`. A crate that brings a protocol of its own says `default-features = false`,
-//!   so that nobody compiles HTTP for it: the core and `stream` are always there.
+//! * `default`: `http`. A crate with a protocol of its own sets `default-features = false`, so
+//!   that its users do not compile HTTP: the core and `stream` are always there.
 //! * `http`: the module `http`, HTTP/1.1.
-//! * `dns`: the module `dns`, a resolver. It brings a codec for DNS messages, which takes longer to
-//!   build than all the rest.
-//! * `body`: the module `body`, and the handlers of `http` get bodies that were spooled to files.
+//! * `dns`: the module `dns`, a resolver. It depends on a codec for DNS messages, which takes
+//!   longer to build than everything else.
+//! * `body`: the module `body`, and handlers of `http` can have bodies stored in files.
 //! * `http2`: HTTP/2 on the connections of `http`'s servers and clients.
-//! * `tls`: the module `tls`. It brings rustls, and the cryptography of ring, which is C and
-//!   assembly.
-//! * `tls-webpki-roots`: Mozilla's list of whom clients of TLS may trust.
-//! * `tls-platform-roots`: the system's list of them.
+//! * `tls`: the module `tls`. It depends on rustls, and on ring for the cryptography, which is C
+//!   and assembly.
+//! * `tls-webpki-roots`: Mozilla's root certificates, for TLS clients.
+//! * `tls-platform-roots`: the system's root certificates.
 //! * `proxy-protocol`: the module `proxy_protocol`.
-//! * `tracing`: the module `tracing`. It brings the crate of that name.
-//! * `websocket`: the module `websocket`. It brings a compressor for messages.
+//! * `tracing`: the module `tracing`. It depends on the crate of that name.
+//! * `websocket`: the module `websocket`. It depends on a compressor for messages.
 //!
 //! # The book
 //!
-//! Each chapter answers one question; these are where to begin:
+//! Each chapter answers one question. Begin with these:
 //!
 //! * [Machines](https://github.com/rotor-rs/rotor/blob/main/doc/guide/machines.md)
 //! * [A protocol from nothing](https://github.com/rotor-rs/rotor/blob/main/doc/guide/streams.md)

@@ -1,10 +1,10 @@
-//! Futures of the standard library in rotor's machines: async libraries called from a loop, and
-//! handlers that are async functions.
+//! Futures in rotor's machines: async libraries called from a loop, and HTTP handlers that are
+//! async functions.
 //!
-//! **A machine polls a future where it is woken, and what the future awaits wakes the machine.** There
-//! is no executor: the loop is one already. A future that sleeps by the loop's time and waits for
-//! other machines runs unchanged in a simulation; one that needs tokio's timers and sockets has a
-//! runtime on a thread beside.
+//! **A machine polls a future when it is woken, and what the future awaits wakes the machine.**
+//! There is no executor, because the loop is one. A future that sleeps by the loop's time and waits
+//! for other machines runs unchanged in a simulation; one that needs tokio's timers and sockets
+//! uses a tokio runtime on a thread beside the loop.
 //!
 //! # A program
 //!
@@ -36,33 +36,33 @@
 //!
 //! | | |
 //! |--|--|
-//! | [`Driven`], [`Poller`] | a future inside a machine; what polls anything else there |
+//! | [`Driven`], [`Poller`] | a future inside a machine; polling other things there |
 //! | [`Task`], [`TaskSeed`] | a machine that drives one future |
 //! | [`sleep`], [`sleep_until`], [`wait`] | the loop's time, and values to the machine, awaited |
 //! | [`offload`], [`Offload`], [`Unworked`] | work for another thread, awaited |
 //! | `http` | async handlers for rotor-http |
 //! | `Tokio`, `Compat` | a tokio runtime beside the loops, for futures that are polled on them |
-//! | `SpawnOn` | work for a tokio runtime, whose value comes back |
+//! | `SpawnOn` | work for a tokio runtime, with its result |
 //!
 //! # Limits
 //!
-//! A future is polled on the loop: how long a poll takes, how much it allocates and how many sleeps
-//! it has is its own affair, as with any handler. A poll that is long holds up the loop, and is what
-//! [`rotor_core::Blocking`] names. A driven future is not `Send`, so its machine stays with its loop.
-//! There is no reading and writing of rotor's sockets in a future: that is what machines are for.
+//! A future is polled on the loop: this crate does not limit how long a poll takes, how much it
+//! allocates and how many sleeps it has, as with any handler. A long poll holds up the loop;
+//! [`rotor_core::Blocking`] reports it. A driven future is not `Send`, so its machine stays with
+//! its loop. A future cannot read or write rotor's sockets: use a machine for that.
 //!
 //! # Versions and features
 //!
-//! It stands beside `rotor`, as which examples here know the core, streams and HTTP:
+//! Use it beside `rotor`, which is the examples' name for the core, streams and HTTP:
 //!
 //! ```toml
 //! rotor-async = { git = "https://github.com/rotor-rs/rotor" }
 //! ```
 //!
-//! Rust 1.88 or later, on Unix with 64-bit pointers (Linux is what the tests run on).
+//! Rust 1.88 or later, on Unix with 64-bit pointers (the tests run on Linux).
 //!
-//! * `http`: handlers for rotor-http that are async functions.
-//! * `tokio`: `Tokio` and `SpawnOn`. It brings tokio.
+//! * `http`: async functions as handlers for rotor-http.
+//! * `tokio`: `Tokio` and `SpawnOn`. It depends on tokio.
 //!
 //! # The book
 //!

@@ -1,8 +1,9 @@
-//! Message bodies of any size as one value: in memory as they came, or in a file.
+//! Message bodies of any size as one value: in memory, as they arrived, or in a file.
 //!
-//! **A body is a value. It may be cloned, cut, sent to other threads and read by several at a time,
-//! and whether it is in memory or in a file is seen by those only who ask. Collecting one never
-//! blocks a loop, has limits for all bodies together, and leaves nothing behind.**
+//! **A body is a value. You can clone it, slice it, send it to other threads and read it in several
+//! places at a time; whether it is in memory or in a file makes no difference unless you ask.
+//! Collecting a body never blocks a loop, has limits for all bodies together, and leaves nothing
+//! behind.**
 //!
 //! # A program
 //!
@@ -23,30 +24,30 @@
 //!
 //! | | |
 //! |--|--|
-//! | [`Body`], [`Blocks`], [`BodyFile`] | a body, and where it may be |
-//! | [`BodyReader`] | reading it as std does |
-//! | [`Spool`], [`SpoolConfig`] | where the files are, and how much all of them may hold |
-//! | [`Collector`], [`Progress`] | making one of what comes |
-//! | [`Dir`], [`StoreJob`] | keeping one under a name |
+//! | [`Body`], [`Blocks`], [`BodyFile`] | a body, and its two forms: blocks or a file |
+//! | [`BodyReader`] | reading it through std's traits |
+//! | [`Spool`], [`SpoolConfig`] | where the files are, and their total limit |
+//! | [`Collector`], [`Progress`] | collecting a body as it arrives |
+//! | [`Dir`], [`StoreJob`] | storing a body under a name |
 //! | [`Faults`] | full and failing disks, for tests |
 //!
 //! # Limits
 //!
-//! Every limit is a setting of [`SpoolConfig`], with unit, default and reason. A spool needs a file
-//! system that can be written at a place (`pwritev`); where it knows `O_TMPFILE` (Linux: ext4, xfs,
-//! btrfs, tmpfs), a file can be kept under a name without being copied.
+//! Every limit is a setting of [`SpoolConfig`], with unit, default and reason. A spool needs a
+//! file system that supports `pwritev`; if it supports `O_TMPFILE` (Linux: ext4, xfs, btrfs,
+//! tmpfs), a file can be kept under a name without being copied.
 //!
 //! # Versions and features
 //!
-//! With the feature `body` of `rotor` it is `rotor::body`, and examples here call it so. Who
-//! depends on this crate alone writes `rotor_body` instead:
+//! With the feature `body` of `rotor` it is `rotor::body`, and the examples here use that name. If
+//! you depend on this crate alone, write `rotor_body` instead:
 //!
 //! ```toml
 //! rotor-body = { git = "https://github.com/rotor-rs/rotor" }
 //! ```
 //!
-//! Rust 1.88 or later, on Unix with 64-bit pointers (Linux is what the tests run on). There are no
-//! features to choose.
+//! Rust 1.88 or later, on Unix with 64-bit pointers (the tests run on Linux).
+//! There are no features to choose.
 //!
 //! # The book
 //!

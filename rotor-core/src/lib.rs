@@ -1,15 +1,15 @@
-//! The core of rotor: a loop that holds thousands of state machines and the one context that they
-//! share.
+//! The core of rotor: a loop that runs thousands of state machines and owns the one context that
+//! they share.
 //!
-//! **A machine is a value: its handlers get it by value and return its next state. A loop
-//! calls the handlers of its machines one at a time, each with a scope through which everything
-//! else comes: time, randomness, sockets, wake-ups. So a machine that keeps to its scope runs
-//! unchanged on the kernel and in a simulation, no state can be forgotten, and a panic costs the
-//! one machine whose handler it was.**
+//! **A machine is a value: its handlers get it by value and return its next state. A loop calls the
+//! handlers of its machines one at a time, each with a scope through which everything else comes:
+//! time, randomness, sockets, wake-ups. So a machine that uses only its scope runs unchanged on the
+//! kernel and in a simulation, no state can be forgotten, and a panic costs only the machine whose
+//! handler panicked.**
 //!
 //! # A program
 //!
-//! A machine that answers datagrams with themselves, until a deadline:
+//! A machine that sends datagrams back, until a deadline:
 //!
 //! ```
 //! # use rotor_core as rotor;
@@ -63,46 +63,46 @@
 //!
 //! | | |
 //! |--|--|
-//! | [`Machine`], [`Event`], [`Response`], [`Scope`] | a protocol, what it hears, its answer, what it may do |
+//! | [`Machine`], [`Event`], [`Response`], [`Scope`] | a protocol, its events, its answer, what it may do |
 //! | [`Loop`], [`LoopInstance`], [`Config`], [`Exit`] | making, running and ending a loop |
 //! | [`Notifier`], [`Port`] and [`Future`], [`Mailbox`] | waking a machine; one-shot and bounded channels to it |
 //! | [`Service`], [`Calls`], [`Call`] | requests from one machine to another, and their answers |
 //! | [`OffloadPool`], [`Job`], [`Batch`], [`Place`], [`Measured`] | work for other threads |
-//! | [`Permits`], [`Lock`], [`Barrier`], [`Bell`] | what machines of any loop stand in line for |
-//! | [`LoopHandle`], [`Broadcast`], [`Machines`], [`Stats`], [`Histogram`] | reaching a loop from outside, and how it does |
+//! | [`Permits`], [`Lock`], [`Barrier`], [`Bell`] | what machines of any loop can wait in line for |
+//! | [`LoopHandle`], [`Broadcast`], [`Machines`], [`Stats`], [`Histogram`] | reaching a loop from outside, and its statistics |
 //! | [`Compose2`], [`rotor_compose!`], [`BoxMachine`] | several protocols in one loop |
 //! | [`net`] | sockets |
-//! | [`foreign`] | descriptors and sources of others |
+//! | [`foreign`] | other file descriptors and event sources |
 //! | [`backend`] | what a loop waits with, and how to bring another one |
-//! | [`Blocking`], [`Stuck`] | handlers that hold up their loop, noticed |
-//! | [`hand_over`] | listeners for the process that follows |
-//! | [`MachineFailure`], [`with_causes`] | what became of a machine that failed, and how to print it |
-//! | [`threads`], [`signals`], [`Drain`], [`Phase`] | several loops; ending well when the system asks |
+//! | [`Blocking`], [`Stuck`] | noticing handlers that hold up their loop |
+//! | [`hand_over`] | passing listeners to a successor process |
+//! | [`MachineFailure`], [`with_causes`] | why a machine failed, and how to print that |
+//! | [`threads`], [`signals`], [`Drain`], [`Phase`] | several loops; ending gracefully on a signal |
 //!
 //! # Errors
 //!
-//! A machine that returns an error, or panics, ends; the loop goes on, counts it in [`Stats`]
-//! and says why to the crate [`log`](https://docs.rs/log). Without a logger nobody sees that;
-//! [`Config::observer`] hands each [`MachineFailure`] over.
+//! A machine that returns an error, or panics, ends; the loop goes on, counts it in [`Stats`] and
+//! logs why, by the crate [`log`](https://docs.rs/log). Without a logger nobody sees that;
+//! [`Config::observer`] receives each [`MachineFailure`].
 //!
 //! # Limits
 //!
 //! Every limit is a setting of [`Config`], with unit, default and reason. A loop holds at most
-//! [`MACHINES_LIMIT`] machines. Deadlines fire in the order of ticks of [`TICK`], never early, by
-//! loop time. Panics are contained only with `panic = "unwind"`, Rust's default. Pointers of 64
-//! bits are needed.
+//! [`MACHINES_LIMIT`] machines. Deadlines have a resolution of one [`TICK`] and never fire early,
+//! by loop time. Panics are contained only with `panic = "unwind"`, Rust's default. Pointers must
+//! have 64 bits.
 //!
 //! # Versions and features
 //!
-//! All of it is at the top of `rotor`, and examples here call it so. Who depends on this crate
-//! alone writes `rotor_core` instead:
+//! All of it is at the top of `rotor`, which is the name that the examples here use. If you depend
+//! on this crate alone, write `rotor_core` instead:
 //!
 //! ```toml
 //! rotor-core = { git = "https://github.com/rotor-rs/rotor" }
 //! ```
 //!
-//! Rust 1.88 or later, on Unix with 64-bit pointers (Linux is what the tests run on). There are no
-//! features to choose.
+//! Rust 1.88 or later, on Unix with 64-bit pointers (the tests run on Linux).
+//! There are no features to choose.
 //!
 //! # The book
 //!

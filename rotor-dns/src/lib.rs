@@ -1,10 +1,10 @@
-//! A DNS resolver as machines on rotor: what a program needs to find a host, without a thread and
-//! without blocking.
+//! A DNS resolver made of rotor machines: it finds hosts by name without blocking and without a
+//! thread.
 //!
-//! **Every question gets one reply: records, or an error that says whose fault it was, within its
-//! time. Whatever a server sends ends the query to that server at most; what did not come from
-//! the server that was asked, to the port and with the id and the question that were sent, letter
-//! by letter, is ignored.**
+//! **Every question gets one reply within its time limit: records, or an error that says whose
+//! fault it was. Whatever a server sends can end only the query to that server. Packets that do not
+//! come from the server that was asked, to the same port, with the same id and the same question,
+//! letter by letter, are ignored.**
 //!
 //! # A program
 //!
@@ -38,38 +38,38 @@
 //!
 //! | | |
 //! |--|--|
-//! | [`Resolver`], [`ResolverConfig`], [`Dns`] | the machine, what it is told, its handle |
-//! | [`Question`], [`Kind`], [`Name`]; [`RecordSet`], [`Data`] | what is asked; what is answered |
+//! | [`Resolver`], [`ResolverConfig`], [`Dns`] | the machine, its settings, its handle |
+//! | [`Question`], [`Kind`], [`Name`]; [`RecordSet`], [`Data`] | questions; answers |
 //! | [`LookupError`], [`ServerFault`] | why there is no answer, and whose fault that is |
 //! | [`ResolvConf`], [`Hosts`] | `/etc/resolv.conf` and `/etc/hosts` |
 //! | [`SystemResolver`] | the system's `getaddrinfo` behind the same handle |
 //!
 //! # Limits
 //!
-//! * A stub resolver: it asks resolving servers, and trusts them and the way to them; it does not
-//!   validate signatures (DNSSEC).
-//! * A chain of aliases has at most [`CHAIN_MAX`] links. Replies are kept for a day at most, "there
-//!   is none" for an hour.
+//! * A stub resolver: it asks resolving servers, and trusts them and the network between; it does
+//!   not validate signatures (DNSSEC).
+//! * A chain of aliases has at most [`CHAIN_MAX`] links. Replies are cached for a day at most,
+//!   negative replies for an hour.
 //! * All memory is bounded, in bytes: the cache by [`ResolverConfig::cache_bytes_max`], an answer
 //!   by [`ANSWER_BYTES_MAX`], the addresses that a lookup waits with by [`ADDRESSES_MAX`], and
 //!   their numbers by the other settings of [`ResolverConfig`].
 //! * Ids, ports and cases come from [`Scope::secure_random`](rotor_core::Scope::secure_random), so
 //!   a forger who does not see the questions must guess 32 bits and one for each letter. One who
-//!   sees them needs to guess nothing: where that must be excluded, use a server on this machine.
+//!   sees them needs to guess nothing: to exclude that, use a server on this machine.
 //! * `sortlist` and the other options of resolv.conf(5) that are not fields of [`ResolvConf`] are
-//!   passed over.
+//!   ignored.
 //!
 //! # Versions and features
 //!
-//! With the feature `dns` of `rotor` it is `rotor::dns`, and examples here call it so. Who depends
-//! on this crate alone writes `rotor_dns` instead:
+//! With the feature `dns` of `rotor` it is `rotor::dns`, and the examples here use that name. If
+//! you depend on this crate alone, write `rotor_dns` instead:
 //!
 //! ```toml
 //! rotor-dns = { git = "https://github.com/rotor-rs/rotor" }
 //! ```
 //!
-//! Rust 1.88 or later, on Unix with 64-bit pointers (Linux is what the tests run on). There are no
-//! features to choose.
+//! Rust 1.88 or later, on Unix with 64-bit pointers (the tests run on Linux).
+//! There are no features to choose.
 //!
 //! # The book
 //!

@@ -1,13 +1,13 @@
-//! HTTP/1.1 and HTTP/2 as machines on rotor: a server, static files for it, and a client
-//! with a pool of connections.
+//! HTTP/1.1 and HTTP/2 for rotor: a server, static files for it, and a client with a connection
+//! pool.
 //!
 //! **A handler decides; the connection keeps the peer and the protocol in order. A handler never
-//! sees a malformed request, and cannot send a malformed response. What could be read in two ways
-//! is refused; what a peer does costs its own connection at most.**
+//! sees a malformed request, and cannot send a malformed response. Ambiguous messages are refused;
+//! whatever a peer does costs at most its own connection.**
 //!
 //! # A program
 //!
-//! A server that says what it was asked for:
+//! A server that echoes the path of the request:
 //!
 //! ```
 //! # mod rotor { pub use rotor_core::*; pub use rotor_http as http; }
@@ -55,32 +55,32 @@
 //! | | |
 //! |--|--|
 //! | [`server`] | connections and their handlers: [`Server`](server::Server), [`Response`](server::Response), [`Next`](server::Next), [`ServerConfig`](server::ServerConfig) |
-//! | [`client`] | the same for those who ask: [`Client`](client::Client), [`Fetch`](client::Fetch), a [`Pool`](client::Pool) of connections |
+//! | [`client`] | the same for clients: [`Client`](client::Client), [`Fetch`](client::Fetch), a [`Pool`](client::Pool) of connections |
 //! | [`files`] | a handler that sends the files of a directory |
-//! | the root | what both say: [`Method`], [`Status`], [`Fields`], [`Trailers`], [`TraceContext`], errors; [`Limits`] |
+//! | the root | what both use: [`Method`], [`Status`], [`Fields`], [`Trailers`], [`TraceContext`], errors; [`Limits`] |
 //!
 //! # Limits
 //!
 //! Every limit and deadline is a setting of [`Limits`], with unit, default and reason;
-//! [`server::Counters`] counts how often each was met. What a handler keeps is its own to bound.
-//! A server speaks HTTP/1.0, 1.1 and 2, a client 1.1 and 2, and no TLS by itself: a connection runs
-//! on any [`StreamSocket`](rotor_core::net::StreamSocket), wrappers included.
+//! [`server::Counters`] counts how often each was reached. A handler has to limit what it stores
+//! itself. A server speaks HTTP/1.0, 1.1 and 2, a client 1.1 and 2, and no TLS by itself: a
+//! connection runs on any [`StreamSocket`](rotor_core::net::StreamSocket), wrappers included.
 //!
 //! # Versions and features
 //!
-//! It is `rotor::http`, and examples here call it so. Who depends on this crate alone writes
-//! `rotor_http` instead:
+//! It is `rotor::http`, and the examples here use that name. If you depend on this crate alone,
+//! write `rotor_http` instead:
 //!
 //! ```toml
 //! rotor-http = { git = "https://github.com/rotor-rs/rotor" }
 //! ```
 //!
-//! Rust 1.88 or later, on Unix with 64-bit pointers (Linux is what the tests run on). Two features,
-//! off by default:
+//! Rust 1.88 or later, on Unix with 64-bit pointers (the tests run on Linux). Two features, off by
+//! default:
 //!
 //! * `http2`: HTTP/2 on connections of servers and clients. Without it a server speaks HTTP/1.0
-//!   and 1.1, a client 1.1, a connection that begins with HTTP/2's preface is told 505, and a
-//!   program is built sooner.
+//!   and 1.1 and a client 1.1, a connection that begins with HTTP/2's preface gets 505, and a
+//!   program builds faster.
 //! * `body`: `RecvMode::Stored`, bodies of any size as one value, in memory or in files.
 //!
 //! # The book

@@ -1,16 +1,16 @@
-//! A page that shows what rotor's loops do.
+//! A web page that shows what rotor's loops do.
 //!
-//! **Nothing is instrumented: the machines of a loop are in one slab, by type, and are asked what
-//! they are at when somebody looks.** While nobody does, it costs nothing.
+//! **Nothing is instrumented: the loop stores its machines by type, and asks them for their state
+//! when somebody looks.** While nobody does, it costs nothing.
 //!
-//! The page is served by a loop of its own on a thread of its own, so it is there when the others
-//! are busy, and a loop that a handler holds up is shown as blocked. It has loops (how busy, how
-//! long turns are, how late deadlines), machines by type and state, each of them by what it holds,
-//! its age, its deadline or its messages, and the last failures. What it shows is below `/api` as
-//! JSON.
+//! The page is served by a loop of its own on a thread of its own, so it works while the other
+//! loops are busy, and shows a loop as blocked if a handler holds it up. It shows loops (how busy
+//! they are, how long their turns take, how late their deadlines fire), machines by type and state,
+//! single machines sorted by what they hold, their age, their deadline or their messages, and the
+//! last failures. The same data is below `/api` as JSON.
 //!
-//! What machines say of themselves is [`Machine::describe`](rotor_core::Machine::describe); rotor's
-//! own do.
+//! Machines describe themselves in [`Machine::describe`](rotor_core::Machine::describe); rotor's
+//! own do so.
 //!
 //! # A program
 //!
@@ -38,31 +38,30 @@
 //!
 //! | | |
 //! |--|--|
-//! | [`Inspector`] | what is looked at, and who may look |
-//! | [`Inspecting`] | the inspector that runs |
-//! | [`Failures`] | the last machines that ended badly |
+//! | [`Inspector`] | the loops to show, and who may look |
+//! | [`Inspecting`] | the running inspector |
+//! | [`Failures`] | the last machines that failed |
 //! | [`InspectError`] | why it was not started |
 //!
 //! # Who may look
 //!
-//! Whoever is on this machine and can connect to its loopback; on a [Unix
-//! socket](Inspector::start_unix), this user. Elsewhere it needs a [token](Inspector::token). Pages
-//! of strangers in a browser on this machine may not: the host must be the loopback by a literal
-//! name, and what their browser says of where a request comes from is looked at. Changing anything
-//! is [off](Inspector::allow_changes) unless it is wanted, and needs a field that no form can send.
-//! Whoever may not is [counted](Inspecting::refused). What peers have sent is shown as text.
+//! By default, everybody on this machine who can connect to its loopback; on a [Unix
+//! socket](Inspector::start_unix), this user. Any other address needs a [token](Inspector::token).
+//! Other sites' pages in a browser on this machine have no access: the host must be the loopback
+//! by a literal name, and the origin that the browser sends is checked. Changes are
+//! [off](Inspector::allow_changes) by default, and need a header field that no form can send.
+//! Refused requests are [counted](Inspecting::refused). What peers have sent is shown as text.
 //!
 //! # Limits
 //!
-//! 500 slots are looked at in a turn, or as many as half a millisecond is enough for, by one
-//! visitor at a time, each of whom may see the first 10,000 machines of an order; 100 visitors; 100
-//! failures of 1,000 octets each. A loop that has not answered after 1 s, or after 10 s while it
-//! makes turns, is answered for (504) with what is known without asking; a turn counts as blocked
-//! after 100 ms.
+//! A walk looks at 500 slots in a turn, or as many as fit into half a millisecond, for one visitor
+//! at a time, who can see the first 10,000 machines of a sort order; 100 visitors; 100 failures of
+//! 1,000 octets each. If a loop has not answered after 1 s, or after 10 s while it makes turns,
+//! the page answers 504 with what is known without asking; a turn counts as blocked after 100 ms.
 //!
 //! # Versions and features
 //!
-//! It stands beside `rotor`, as which examples here know the core, streams and HTTP:
+//! Use it beside `rotor`, which is the examples' name for the core, streams and HTTP:
 //!
 //! ```toml
 //! rotor-inspect = { git = "https://github.com/rotor-rs/rotor" }

@@ -1,7 +1,7 @@
-//! What rotor's loops, pools, servers and clients count, for Prometheus.
+//! The counters of rotor's loops, pools, servers and clients, for Prometheus.
 //!
-//! **Nothing is counted here: what they count anyway is read when it is scraped.** So a program
-//! that is not scraped pays nothing, no figure is kept twice, and none leaks.
+//! **Nothing is counted here: existing counters are read when they are scraped.** So a program that
+//! is not scraped pays nothing, no figure is kept twice, and none leaks.
 //!
 //! # A program
 //!
@@ -33,24 +33,25 @@
 //!
 //! | | |
 //! |--|--|
-//! | [`RotorCollector`] | what is watched, for a registry of `prometheus-client` |
+//! | [`RotorCollector`] | the counters to read, for a registry of `prometheus-client` |
 //! | [`Metrics`] | the page, as a server |
 //!
 //! # Limits
 //!
-//! None of its own: a page has as many rows as things are watched, and is made on the loop that
-//! serves it, some 100 µs for each hundred rows. Types of machines are as many as a program has.
+//! None of its own: a page has a number of rows for each thing that is watched, and is written on
+//! the loop that serves it, which takes some 100 µs per hundred rows. The number of machine types
+//! is that of the program.
 //!
 //! # Versions and features
 //!
-//! It stands beside `rotor`, as which examples here know the core, streams and HTTP:
+//! Use it beside `rotor`, which is the examples' name for the core, streams and HTTP:
 //!
 //! ```toml
 //! rotor-metrics = { git = "https://github.com/rotor-rs/rotor" }
 //! ```
 //!
-//! Rust 1.88 or later. There are no features to choose. `prometheus-client` 0.25 is shown: its
-//! registry is yours.
+//! Rust 1.88 or later. There are no features to choose. `prometheus-client` 0.25 is part of the
+//! API: you own its registry.
 //!
 //! # The book
 //!

@@ -1,11 +1,11 @@
-//! The PROXY protocol, versions 1 and 2: a server behind a balancer knows its real peers, and a
-//! balancer tells the next one.
+//! The PROXY protocol, versions 1 and 2: a server behind a balancer learns its clients' addresses,
+//! and a balancer sends them.
 //!
-//! **A [`ProxyStream`] is a socket like any other, whose peer's address is what the balancer says
-//! it is: so whatever protocol runs on it, with TLS or without, sees the real peer, and so do its
-//! log and its limits. Headers are believed only from networks that the configuration names; they
-//! are bounded, read strictly, and cost no more than a connection that says nothing. What is wrong
-//! with one ends its own connection, and is counted.**
+//! **A [`ProxyStream`] is a socket like any other, whose peer address is the one that the balancer
+//! sends. So every protocol on it, with TLS or without, sees the real client, and so do its log and
+//! its limits. Headers are believed only from networks that the configuration names. They are
+//! bounded, parsed strictly, and cost no more than a connection that sends nothing. A wrong header
+//! ends its own connection, and is counted.**
 //!
 //! # A program
 //!
@@ -66,10 +66,10 @@
 //!
 //! | | |
 //! |--|--|
-//! | [`ProxyProtocol`], [`ProxyProtocolConfig`], [`Network`] | a server behind balancers, and whom it believes |
+//! | [`ProxyProtocol`], [`ProxyProtocolConfig`], [`Network`] | a server behind balancers, and whom it trusts |
 //! | [`ProxyListener`], [`ProxyAddress`] | its listeners |
 //! | [`ProxyStream`], [`ProxyTarget`] | a connection that begins with a header, received or sent |
-//! | [`ProxyHeader`], [`ProxyFields`], [`ClientTls`] | what a header says; made, written, read without a socket |
+//! | [`ProxyHeader`], [`ProxyFields`], [`ClientTls`] | the contents of a header; made, written, read without a socket |
 //! | [`ProxyError`], [`FieldError`], [`NetworkError`] | what can go wrong, and whose fault it is |
 //! | [`ProxyCounters`] | what is counted |
 //!
@@ -81,19 +81,19 @@
 //! * The time for one: [`handshake_timeout`](rotor_stream::StreamConfig::handshake_timeout).
 //! * Connections of one peer: [`per_peer`](ProxyProtocolConfig::per_peer).
 //!
-//! The name, the id and the other fields are as the balancer wrote them; nobody checks what they
-//! mean.
+//! The name, the id and the other fields are as the balancer wrote them; their meaning is not
+//! checked.
 //!
 //! # Versions and features
 //!
-//! With the feature `proxy-protocol` of `rotor` it is `rotor::proxy_protocol`, and examples here
-//! call it so. Who depends on this crate alone writes `rotor_proxy_protocol` instead:
+//! With the feature `proxy-protocol` of `rotor` it is `rotor::proxy_protocol`, and the examples
+//! here use that name. If you depend on this crate alone, write `rotor_proxy_protocol` instead:
 //!
 //! ```toml
 //! rotor-proxy-protocol = { git = "https://github.com/rotor-rs/rotor" }
 //! ```
 //!
-//! Rust 1.88 or later, on Unix with 64-bit pointers (Linux is what the tests run on). There are no
+//! Rust 1.88 or later, on Unix with 64-bit pointers (the tests run on Linux). There are no
 //! features. [The specification](https://www.haproxy.org/download/2.6/doc/proxy-protocol.txt) is
 //! haproxy's.
 //!

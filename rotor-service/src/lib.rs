@@ -1,9 +1,9 @@
-//! What a service of small requests needs around rotor's HTTP servers: routes, JSON, queries, forms with
-//! and without files, compression, CORS, cookies.
+//! Building blocks for services on rotor's HTTP servers: routes, JSON, queries, forms with and
+//! without files, compression, CORS, cookies.
 //!
-//! **Each is a function from what has come to a value of yours, or to a [`Refused`] that says to the
-//! peer, in JSON, what is wrong with it.** None of them knows connections: they serve handlers of any
-//! kind, async ones too.
+//! **Each is a function from a part of the request to a value of yours, or to a [`Refused`] that
+//! tells the client, in JSON, what is wrong.** None of them depends on connections, so they work in
+//! handlers of any kind, async ones included.
 //!
 //! # A program
 //!
@@ -55,43 +55,43 @@
 //! | `json` | bodies that are JSON: 400, 413, 415, 422 |
 //! | `Pairs` | queries and forms: 400, 413 |
 //! | `Multipart`, `MultipartConfig`, `Piece`, `Part`, `PartHead` | forms with files, whole or as they come: 400, 413, 415 |
-//! | `Compression`, `Taken`, `Encoding`, `Encoder`, `Coding`, `CompressionLayer` | answers made smaller |
+//! | `Compression`, `Taken`, `Encoding`, `Encoder`, `Coding`, `CompressionLayer` | compressed responses |
 //! | `PerThread` | a database that blocks, with a connection for each thread |
-//! | `Cookies`, `SetCookie`, `SameSite` | what browsers keep |
-//! | `Cors`, `Crossing`, `CorsLayer` | which pages of other origins may ask |
+//! | `Cookies`, `SetCookie`, `SameSite` | cookies, read and set |
+//! | `Cors`, `Crossing`, `CorsLayer` | which other origins' pages may send requests |
 //!
 //! # Limits
 //!
-//! JSON is read up to 128 arrays and objects deep, and as long as its reader is told; a query or
-//! form has at most 1,000 pairs, and 200 cookies are read. A function of a `Router` is given a body
-//! of up to 64 KiB, unless the router says otherwise. A form with files has 100 parts of 8 MiB,
-//! unless its `MultipartConfig` says otherwise. Bodies of up to 1 MiB are compressed at once, on
-//! the loop; the encoder of a stream holds 1 MiB at most. How long targets and bodies may be at all
-//! are limits of the connection ([`rotor_http::Limits`]). What is compressed by the peer is not
-//! read: its decompressed length would be the peer's to choose.
+//! JSON is read up to 128 arrays and objects deep, and up to the length that the call gives; a
+//! query or form has at most 1,000 pairs, and 200 cookies are read. A function of a `Router` gets
+//! a body of up to 64 KiB, unless the router is configured otherwise. A form with files has 100
+//! parts of 8 MiB, unless its `MultipartConfig` changes that. Bodies of up to 1 MiB are compressed
+//! at once, on the loop; the encoder of a stream holds 1 MiB at most. The connection limits the
+//! length of targets and bodies ([`rotor_http::Limits`]). Bodies that the client has compressed
+//! are not accepted, because the client would choose their decompressed length.
 //!
 //! # Versions and features
 //!
-//! It stands beside `rotor`, as which examples here know the core, streams and HTTP:
+//! Use it beside `rotor`, which is the examples' name for the core, streams and HTTP:
 //!
 //! ```toml
 //! rotor-service = { git = "https://github.com/rotor-rs/rotor" }
 //! ```
 //!
-//! Rust 1.88 or later, on Unix with 64-bit pointers (Linux is what the tests run on). None is on by
-//! itself.
+//! Rust 1.88 or later, on Unix with 64-bit pointers (the tests run on Linux). No feature is on by
+//! default.
 //!
-//! * `compression`: answers as gzip, by flate2 and zlib-rs.
+//! * `compression`: responses as gzip, by flate2 and zlib-rs.
 //! * `cookies`: cookies, by the package `cookie`.
 //! * `cors`: pages of other origins.
 //! * `async`: for the async handlers of rotor-async: `Refused` as an answer, CORS as a layer.
 //! * `json`: bodies that are JSON, by serde and serde_json.
 //! * `multipart`: forms with files.
 //! * `pairs`: queries and forms.
-//! * `per-thread`: what blocks, one for each thread of the pool.
+//! * `per-thread`: blocking resources, one for each thread of the pool.
 //! * `router`: functions behind routes, whose arguments are read from the request.
 //! * `routes`: tables of routes, by matchit.
-//! * `zstd`: answers as zstd too. It compiles C.
+//! * `zstd`: also responses as zstd. It compiles C.
 //!
 //! # The book
 //!

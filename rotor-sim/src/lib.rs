@@ -1,15 +1,15 @@
-//! A simulated main loop for rotor: the machines that serve production, run in virtual time against
+//! A simulated main loop for rotor: the machines that serve production run in virtual time against
 //! seeded faults.
 //!
-//! **The same seed gives the same run, byte for byte; time moves only when no loop can run; and
-//! what a machine is handed is all that the readiness contract allows, not what a kernel happens to
+//! **The same seed gives the same run, byte for byte; time advances only when no loop can run; and
+//! a machine meets everything that the readiness contract allows, not only what a kernel happens to
 //! do.** So a test runs an hour of a cluster in milliseconds, a thousand times, each time with
-//! other latencies, short reads, resets, partitions and crashes; and a failure, once seen, can be
-//! seen again.
+//! other latencies, short reads, resets, partitions and crashes; and a failure that was seen once
+//! can be reproduced by its seed.
 //!
 //! # A program
 //!
-//! A test: a server that greets, clients that want to hear it, and twenty seeds.
+//! A test: a server that greets, clients that expect the greeting, and twenty seeds.
 //!
 //! ```
 //! # use rotor_core as rotor;
@@ -81,41 +81,41 @@
 //!
 //! | | |
 //! |--|--|
-//! | [`Sim`], [`Host`], [`Boot`] | hosts, each with a loop and a context of its own; running, looking, interfering |
-//! | [`check`], [`Check`], [`Failure`] | many seeds; what failed, and how to see it again |
+//! | [`Sim`], [`Host`], [`Boot`] | hosts, each with a loop and a context of its own; running, inspecting, interfering |
+//! | [`check`], [`Check`], [`Failure`] | many seeds; what failed, and how to reproduce it |
 //! | [`Faults`], [`Fault`], [`Family`], [`Crash`] | what goes wrong, and how often |
-//! | [`Strikes`], [`Busy`] | how often it did, and whether anybody was there to notice |
+//! | [`Strikes`], [`Busy`] | how often faults struck, and whether any machine noticed |
 //! | [`Network`], [`net`] | latency, bandwidth, windows; the sockets |
-//! | [`Script`], [`Transcript`] | clients that do what a test wrote down, on any backend |
-//! | [`Watched`], [`attempt_failed`], [`property`] | what is checked of machines and of runs |
+//! | [`Script`], [`Transcript`] | scripted clients, on any backend |
+//! | [`Watched`], [`attempt_failed`], [`property`] | checks of machines and of runs |
 //! | [`Work`], [`WorkBounds`] | how much a loop does in a turn, and how much it may |
 //! | [`SimBackend`], [`SimHandle`] | the backend itself |
 //! | [`PacketPort`] | a network of packets, for a TCP/IP stack of a host: `rotor-smoltcp` has one |
 //!
 //! # Limits
 //!
-//! * One thread: loops take turns. Races between threads are for other tools. A job that is
-//!   offloaded runs at once when its time has come.
-//! * Segments are neither lost nor doubled inside of a connection of [`net`]: a partition delays
-//!   them, a latency spike as well. Where packets are the question, `rotor-smoltcp` has sockets for
+//! * One thread: loops take turns. Races between threads need other tools. An offloaded job runs
+//!   in one step when its time has come.
+//! * Segments are neither lost nor duplicated inside a connection of [`net`]: a partition or a
+//!   latency spike delays them. To test at the level of packets, `rotor-smoltcp` has sockets for
 //!   the same hosts (its feature `simulation`). A connection across a partition waits for as long
 //!   as that lasts; only an attempt to connect times out (127 s).
 //! * A host has one address; its loopback address is that one.
 //! * `send_file` reads real files.
-//! * A run is deterministic as far as its machines are: one that reads a clock, draws random
-//!   numbers or walks a hash map by itself is not ([`Check::twice`] finds it).
+//! * A run is deterministic only if its machines are: one that reads a clock, draws random numbers
+//!   or iterates over a hash map by itself is not ([`Check::twice`] finds it).
 //!
 //! # Versions and features
 //!
-//! It stands beside `rotor`, as which examples here know the core, and is for tests:
+//! Use it beside `rotor`, which is the examples' name for the core, in tests:
 //!
 //! ```toml
 //! [dev-dependencies]
 //! rotor-sim = { git = "https://github.com/rotor-rs/rotor" }
 //! ```
 //!
-//! Rust 1.88 or later, on Unix with 64-bit pointers (Linux is what the tests run on). There are no
-//! features to choose. It goes among the `[dev-dependencies]`.
+//! Rust 1.88 or later, on Unix with 64-bit pointers (the tests run on Linux).
+//! There are no features to choose. Put it among the `[dev-dependencies]`.
 //!
 //! # The book
 //!

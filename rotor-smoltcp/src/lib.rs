@@ -1,9 +1,9 @@
-//! A main loop for rotor with a TCP/IP stack of its own, smoltcp, and its sockets: the same
-//! machines, and the kernel sees packets only.
+//! A main loop for rotor with its own TCP/IP stack, smoltcp, and its sockets: the same machines,
+//! while the kernel sees only packets.
 //!
-//! **A loop takes packets from a device and has TCP, UDP and IP in its own thread. A machine that
+//! **A loop takes packets from a device and runs TCP, UDP and IP on its own thread. A machine that
 //! is generic over its sockets ([`IpNet`](rotor_core::net::IpNet)) does not change. Whatever
-//! packets come, a connection ends at most, and what is thrown away is counted.**
+//! packets come, they end at most a connection, and packets that are dropped are counted.**
 //!
 //! # A program
 //!
@@ -67,7 +67,7 @@
 //! | | |
 //! |--|--|
 //! | [`Smoltcp`], [`StackConfig`], [`Congestion`] | the backend; its addresses, routes, buffers and limits |
-//! | [`Device`], [`Medium`] | where packets come from, and what they are like |
+//! | [`Device`], [`Medium`] | where packets come from, and their format |
 //! | [`MemoryDevice`], [`MemoryConfig`], [`MemoryStats`] | a cable in memory, with faults by a seed |
 //! | `KernelDevice` | TUN and TAP, packet sockets; with the features `tun` and `packet-socket` |
 //! | [`ManualClock`] | virtual time, for loops and cables |
@@ -89,41 +89,40 @@
 //!
 //! * Addresses are the stack's own: nobody else on the machine has them, and a loop reaches itself
 //!   only on a [loopback](MemoryDevice::loopback).
-//! * `write` takes what is sent when the turn ends, and a stream that was dropped goes on sending
-//!   what it had taken, for [`linger`](StackConfig::linger).
-//! * Buffers are as the configuration says, for each connection from its first packet on;
-//!   `set_send_buffer` and such do nothing.
+//! * `write` buffers data, which is sent when the turn ends, and a dropped stream goes on sending
+//!   what it has buffered, for [`linger`](StackConfig::linger).
+//! * The configuration sets the buffers, for each connection from its first packet on;
+//!   `set_send_buffer` and the like do nothing.
 //! * `[::]` listens for IPv6 alone. Addresses are not shared (`reuse_port`): each loop has a stack,
 //!   and addresses, of its own.
-//! * A socket of datagrams is not told that nobody takes them. Nothing is fragmented, and
-//!   fragments are thrown away.
-//! * The numbers of connections begin with a generator that is seeded once, not with a keyed
-//!   hash of the two ends (RFC 6528): whoever sees many of them may guess the next. Use TLS
-//!   where packets may be forged.
+//! * A datagram socket is not told if the port at the other end is closed. Nothing is fragmented,
+//!   and received fragments are dropped.
+//! * Initial sequence numbers come from a generator that is seeded once, not with a keyed hash of
+//!   the two ends (RFC 6528): whoever sees many of them may guess the next. Use TLS if packets may
+//!   be forged.
 //! * An outer loop has no descriptor to wait with ([`AsFd`](std::os::fd::AsFd)): the
 //!   stack has times of its own.
 //!
 //! # Limits
 //!
-//! [`StackConfig`] has every number and its default, [`StackStats`] counts what they hold up.
-//! smoltcp wants both buffers of a connection as long as it lives: a connection that waits takes up
-//! to 128 KiB by default, which is the first number to change where there are many
+//! [`StackConfig`] has every number and its default, [`StackStats`] counts how often they were
+//! reached. smoltcp keeps both buffers of a connection as long as it lives: an idle connection
+//! takes up to 128 KiB by default, which is the first number to change if you have many
 //! ([`receive_buffer_bytes`](StackConfig::receive_buffer_bytes),
 //! [`send_buffer_bytes`](StackConfig::send_buffer_bytes)). Segments and checksums are the loop's
 //! work: large bodies cost three times what the kernel takes for them with packets of 1,500 bytes,
-//! and half of it with packets of 64 KiB. With 4 KiB each it is 9 KiB, and no more than 4 KiB in a
-//! round trip. Decisions 74 and 87 have the figures.
+//! and half of it with packets of 64 KiB. With buffers of 4 KiB an idle connection takes 9 KiB,
+//! and no more than 4 KiB are sent in a round trip. Decisions 74 and 87 have the figures.
 //!
 //! # Versions and features
 //!
-//! It stands beside `rotor`, as which the program above knows the core and streams:
+//! Use it beside `rotor`, which is the program's name for the core and streams:
 //!
 //! ```toml
 //! rotor-smoltcp = { git = "https://github.com/rotor-rs/rotor" }
 //! ```
 //!
-//! Rust 1.91 or later, which smoltcp asks for, on Unix; devices of the kernel on Linux 5.6 or
-//! later.
+//! Rust 1.91 or later, which smoltcp requires, on Unix; kernel devices on Linux 5.6 or later.
 //!
 //! * `tun`: `KernelDevice::tun` and `KernelDevice::tap`.
 //! * `packet-socket`: `KernelDevice::packet_socket`.

@@ -1,14 +1,14 @@
-//! Byte-stream protocols as machines: a protocol says what its bytes mean, the stream reads,
+//! Byte-stream protocols as machines: your protocol says what the bytes mean, and the stream reads,
 //! writes, waits and closes.
 //!
-//! **A protocol is a value. Each call gets it together with its input and output, and answers with
-//! its next state, what it waits for and until when. The stream keeps every promise about the
-//! socket: what came is handed out before the end is, what was written is flushed before the
-//! connection closes, and whatever the peer does ends its own connection at most.**
+//! **A protocol is a value. Each of its methods gets it together with its input and output, and
+//! returns its next state, what to wait for, and until when. The stream keeps every promise about
+//! the socket: input that arrived is passed on before the end of the stream is, output is flushed
+//! before the connection closes, and whatever the peer does ends at most its own connection.**
 //!
 //! # A program
 //!
-//! A server that sends each line back, and gives its peers a minute for one:
+//! A server that sends each line back, and gives its peers a minute for each:
 //!
 //! ```no_run
 //! # mod rotor { pub use rotor_core::*; pub use rotor_stream as stream; }
@@ -63,7 +63,7 @@
 //! |--|--|
 //! | [`Protocol`], [`Intent`], [`Expectation`], [`FrameLength`], [`Matched`] | what a protocol does and what it answers |
 //! | [`Transport`], [`Buf`], [`Output`], [`Block`] | what it reads and writes |
-//! | [`Outbox`], [`WithOutbox`], [`OutboxConfig`] | what others send to its peer |
+//! | [`Outbox`], [`WithOutbox`], [`OutboxConfig`] | messages from others to its peer |
 //! | [`Stream`], [`StreamConfig`] | the machine that runs it; its limits |
 //! | [`Accept`], [`Accepted`], [`AcceptConfig`], [`InheritedListeners`] | listeners |
 //! | [`Persistent`], [`Link`], [`PersistentConfig`] | clients that stay connected |
@@ -73,40 +73,39 @@
 //!
 //! # The rules that a stream keeps
 //!
-//! * It registers its socket once and lives on edges. A request costs one read and one write, and
-//!   no other system call.
-//! * All that is in the input is handled before one write, until the output passes its high-water
-//!   mark or the event's budget is spent; what is left is for the next turn, behind the other
-//!   machines.
-//! * Above the high-water mark of the output nothing is read, until half of it is gone. Bytes,
-//!   shared blocks and file ranges count alike.
+//! * It registers its socket once, edge-triggered. A request costs one read and one write, and no
+//!   other system call.
+//! * The whole input is handled before one write, until the output passes its high-water mark or
+//!   the event's budget is used up; the rest follows in the next turn, after the other machines.
+//! * While the output is above its high-water mark nothing is read, until half of it is written.
+//!   Bytes, shared blocks and file ranges count alike.
 //! * An idle connection holds no buffer; one that waits for the rest of a line holds about the
 //!   line.
-//! * Input that came before the end of the stream, a reset or a failed write is handed out before
-//!   these are told of.
-//! * After [`Intent::done`] the output is flushed, our side is ended, and the peer has a little
-//!   time to end its own.
-//! * A wrapping socket may hold input and output of its own, may have to write in order to read and
-//!   the other way round, and may choose the protocol in its handshake.
+//! * Input that arrived before the end of the stream, a reset or a failed write is passed on
+//!   before these are reported.
+//! * After [`Intent::done`] the output is flushed, our side is shut down, and the peer has a
+//!   little time to close its own.
+//! * A wrapping socket may buffer input and output, may need to write in order to read and vice
+//!   versa, and may choose the protocol in its handshake.
 //!
 //! # Limits
 //!
 //! Every limit is a setting of [`StreamConfig`], [`AcceptConfig`] or [`PersistentConfig`], with
-//! unit, default and reason. A slow peer meets the protocol's own deadline while it sends, which
-//! [`keep_deadline`](NeedsDeadline::keep_deadline) does not put off, and
-//! [`flush_timeout`](StreamConfig::flush_timeout) while it reads.
+//! unit, default and reason. A peer that sends slowly meets the protocol's own deadline, which
+//! [`keep_deadline`](NeedsDeadline::keep_deadline) does not extend; one that reads slowly meets
+//! [`flush_timeout`](StreamConfig::flush_timeout).
 //!
 //! # Versions and features
 //!
-//! It is `rotor::stream`, and examples here call it so. Who depends on this crate alone writes
-//! `rotor_stream` instead:
+//! It is `rotor::stream`, and the examples here use that name. If you depend on this crate alone,
+//! write `rotor_stream` instead:
 //!
 //! ```toml
 //! rotor-stream = { git = "https://github.com/rotor-rs/rotor" }
 //! ```
 //!
-//! Rust 1.88 or later, on Unix with 64-bit pointers (Linux is what the tests run on). There are no
-//! features to choose.
+//! Rust 1.88 or later, on Unix with 64-bit pointers (the tests run on Linux).
+//! There are no features to choose.
 //!
 //! # The book
 //!

@@ -1,15 +1,15 @@
-//! TLS around any socket of rotor, for servers and clients.
+//! TLS around any rotor socket, for servers and clients.
 //!
-//! **A [`TlsStream`] is a socket like any other: whatever protocol runs on the socket inside runs
-//! on it, on the kernel's sockets and on simulated ones. What a peer sends ends its own connection
-//! at most, and the error says what it was and whose fault. Where TLS leaves a choice, the safe one
-//! is made: TLS 1.2 and 1.3 with forward secrecy only, certificates checked, no early data, no
-//! renegotiation, an end that the peer has not told of reported as such.**
+//! **A [`TlsStream`] is a socket like any other: every protocol that runs on the socket inside also
+//! runs on it, on the kernel's sockets and on simulated ones. What a peer sends ends at most its
+//! own connection, and the error says what happened and whose fault it was. Where TLS leaves a
+//! choice, this crate makes the safe one: only TLS 1.2 and 1.3 with forward secrecy, certificates
+//! checked, no early data, no renegotiation, and an end without `close_notify` reported as such.**
 //!
 //! # A program
 //!
-//! A server that sends each line back, encrypted. It differs from one in clear by the type of its
-//! listener and by its address:
+//! A server that sends each line back, encrypted. Only the type of its listener and its address
+//! differ from a server in clear:
 //!
 //! ```no_run
 //! # mod rotor { pub use rotor_core::*; pub use rotor_stream as stream; pub use rotor_tls as tls; }
@@ -65,49 +65,50 @@
 //!
 //! | | |
 //! |--|--|
-//! | [`TlsServer`], [`TlsServerConfig`], [`Identity`] | who a server is, and what it asks |
+//! | [`TlsServer`], [`TlsServerConfig`], [`Identity`] | a server's certificates, and what it requires of clients |
 //! | [`TlsListener`], [`TlsAddress`] | its listeners |
-//! | [`TlsClient`], [`TlsClientConfig`], [`Roots`] | whom a client trusts, and what it shows |
+//! | [`TlsClient`], [`TlsClientConfig`], [`Roots`] | whom a client trusts, and its own certificate |
 //! | [`TlsTarget`], [`MaybeTlsTarget`] | where it connects to, by address or by name |
 //! | [`DangerAcceptAnyCertificate`] | a client that trusts anybody |
-//! | [`TlsStream`], [`MaybeTls`], [`TlsSession`] | a connection, and what its handshake has come to |
-//! | [`Tickets`], [`TicketKeys`] | how clients come back |
+//! | [`TlsStream`], [`MaybeTls`], [`TlsSession`] | a connection, and the result of its handshake |
+//! | [`Tickets`], [`TicketKeys`] | session resumption |
 //! | [`TlsError`], [`CertificateFault`], [`TlsConfigError`] | what can go wrong, and whose fault it is |
 //! | [`TlsCounters`] | what is counted |
 //!
 //! # Limits
 //!
-//! * A hello of [`HELLO_BYTES_MAX`]; before it is whole, a connection costs what has come of it.
+//! * A hello of [`HELLO_BYTES_MAX`]; until it is complete, a connection costs the bytes that have
+//!   arrived.
 //! * Handshakes under way: [`handshakes_max`](TlsServerConfig::handshakes_max); the time for one:
 //!   [`handshake_timeout`](rotor_stream::StreamConfig::handshake_timeout).
-//! * Plaintext that waits to be read: what does not fit of one record, 16 KiB at most; where a
-//!   write had to decode what came, all that one read brought. Encrypted: what one read
-//!   brought behind a part of a record, 128 KiB at most. To be written: 64 KiB of plaintext
-//!   and what goes around it.
-//! * Records without data: [`EMPTY_BYTES_MAX`] in a row. Changes of key, warnings and
-//!   renegotiation: as rustls bounds them.
-//! * Servers whose sessions a client keeps, to continue them:
+//! * Plaintext that waits to be read: the part of one record that does not fit, 16 KiB at most; if
+//!   a write had to decode input, everything that one read returned. Encrypted input: what one
+//!   read returned beyond a partial record, 128 KiB at most. Output: 64 KiB of plaintext and its
+//!   overhead.
+//! * Records without data: [`EMPTY_BYTES_MAX`] in a row. Key updates, warnings and renegotiation:
+//!   limited by rustls.
+//! * Servers whose sessions a client keeps for resumption:
 //!   [`sessions_max`](TlsClientConfig::sessions_max).
 //!
-//! Certificates are not looked up in lists of revoked ones, and kernel TLS is not used.
+//! Revocation lists are not checked, and kernel TLS is not used.
 //!
 //! # Versions and features
 //!
-//! With the feature `tls` of `rotor` it is `rotor::tls`, and examples here call it so. Who depends
-//! on this crate alone writes `rotor_tls` instead:
+//! With the feature `tls` of `rotor` it is `rotor::tls`, and the examples here use that name. If
+//! you depend on this crate alone, write `rotor_tls` instead:
 //!
 //! ```toml
 //! rotor-tls = { git = "https://github.com/rotor-rs/rotor" }
 //! ```
 //!
-//! Rust 1.88 or later, on Unix with 64-bit pointers (Linux is what the tests run on). The features
-//! say where the cryptography comes from:
+//! Rust 1.88 or later, on Unix with 64-bit pointers (the tests run on Linux). The features say
+//! where the cryptography comes from:
 //!
 //! * `ring`: from ring.
-//! * `aws-lc-rs`: from AWS-LC, also where `ring` is on; post-quantum key exchange, RSA twice as
-//!   fast, more to build.
-//! * `webpki-roots`: Mozilla's list of whom a client may trust, [`Roots::webpki`](Roots).
-//! * `platform-roots`: the system's list of them, [`Roots::platform`](Roots).
+//! * `aws-lc-rs`: from AWS-LC, even if `ring` is enabled; post-quantum key exchange, RSA twice as
+//!   fast, longer to build.
+//! * `webpki-roots`: Mozilla's root certificates, [`Roots::webpki`](Roots).
+//! * `platform-roots`: the system's root certificates, [`Roots::platform`](Roots).
 //! * `default`: `ring`.
 //!
 //! # The book

@@ -1,10 +1,10 @@
-//! Spans of [`tracing`] around the requests and the machines of rotor, and the trace that a request
-//! is a part of.
+//! Spans of [`tracing`] around rotor's requests and machines, and the trace that a request belongs
+//! to.
 //!
-//! **A handler is called and returns; so a span is entered when it is called and left when it
-//! returns, and nothing that runs in between is taken for its own. Nothing of this is in the loop
-//! or in HTTP: who does not wrap a server pays nothing, and who does, a few instructions as long as
-//! nobody subscribes.**
+//! **A handler is called and returns, so its span is entered when it is called and left when it
+//! returns, and nothing that runs in between is attributed to it. None of this is in the loop or in
+//! HTTP: a server that is not wrapped pays nothing, and a wrapped one costs a few instructions
+//! while nobody subscribes.**
 //!
 //! # A program
 //!
@@ -61,7 +61,7 @@
 //! |--|--|
 //! | [`Traced`] | a server around a server: a span for each request |
 //! | [`Spans`], [`HttpSpans`] | how such a span is made and what is written into it |
-//! | [`current`] | the trace that what runs now is a part of, to be passed on |
+//! | [`current`] | the current trace, to be passed on |
 //! | [`InSpan`] | a machine around a machine: a span for its life |
 //!
 //! # What a span of a request has
@@ -72,27 +72,27 @@
 //! the W3C writes them: `trace_id`, `span_id`, `parent_span_id`. It begins with the head of the
 //! request and ends with the handler, before the response has left.
 //!
-//! What a peer chose stands in them: a subscriber that prints has to escape it, as that of
+//! They contain text that a peer chose: a subscriber that prints has to escape it, as
 //! `tracing-subscriber` does.
 //!
 //! # Limits
 //!
-//! One span a request, one a machine. What is kept of a peer's `tracestate` is at most 512 octets.
-//! No span: requests that are refused before a handler has them, and what a connection goes on as
-//! after an upgrade. What a handler starts on other threads is in no span of its own accord: take
-//! `tracing::Span::current()` there.
+//! One span a request, one a machine. At most 512 octets of a peer's `tracestate` are kept.
+//! Requests that are refused before a handler gets them have no span, nor does a protocol after an
+//! upgrade. Work that a handler starts on other threads is not in the span automatically: take
+//! `tracing::Span::current()` along.
 //!
 //! # Versions and features
 //!
-//! With the feature `tracing` of `rotor` it is `rotor::tracing`. It can be depended on beside
-//! `rotor`, too, as examples here do:
+//! With the feature `tracing` of `rotor` it is `rotor::tracing`. You can also depend on it beside
+//! `rotor`, as the examples here do:
 //!
 //! ```toml
 //! rotor-tracing = { git = "https://github.com/rotor-rs/rotor" }
 //! ```
 //!
-//! Rust 1.88 or later. There are no features to choose. `tracing` 0.1 is shown. The lines that
-//! rotor itself writes go to `log`; `tracing-log` makes events of them.
+//! Rust 1.88 or later. There are no features to choose. `tracing` 0.1 is part of the API. Rotor's
+//! own log lines go to `log`; `tracing-log` makes events of them.
 //!
 //! # The book
 //!

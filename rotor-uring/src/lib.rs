@@ -1,8 +1,9 @@
-//! A main loop for rotor on Linux' io_uring, and its sockets: the same machines, fewer system calls.
+//! A main loop for rotor on Linux's io_uring, and its sockets: the same machines, fewer system
+//! calls.
 //!
-//! **What is written in a turn leaves with one call at its end, and what came is there when a
-//! machine reads.** A machine that is generic over its sockets ([`IpNet`](rotor_core::net::IpNet))
-//! does not change; the loop is chosen where it is made.
+//! **Everything written in a turn leaves with one call at its end, and received data is already
+//! there when a machine reads.** A machine that is generic over its sockets
+//! ([`IpNet`](rotor_core::net::IpNet)) does not change; you choose the loop where you create it.
 //!
 //! # A program
 //!
@@ -58,7 +59,7 @@
 //!
 //! | | |
 //! |--|--|
-//! | [`Uring`], [`UringConfig`], [`Refused`] | the backend, how large it is, and why there is none |
+//! | [`Uring`], [`UringConfig`], [`Refused`] | the backend, its sizes, and why it was refused |
 //! | [`choose`](choose()), [`Choice`], [`OnAnyLoop`] | which loop a program runs on |
 //! | [`UringInet`], [`UringUnix`] | the sockets, as families |
 //! | [`UringTcpStream`], [`UringTcpListener`], [`UringUdpSocket`] | those of IP |
@@ -94,13 +95,14 @@
 //!
 //! # Limits
 //!
-//! Linux 6.1 or later (6.12 for buffers that are filled bit by bit), 64-bit. [`UringConfig`] has every
-//! number and its default; [`UringStats`] counts what they hold up. Bytes that a stream takes before the
-//! kernel has any: 64 KiB; under way: as many. Memory that is kept to be sent from: 1 MiB.
+//! Linux 6.1 or later (6.12 for buffers that are filled bit by bit), 64-bit. [`UringConfig`] has
+//! every number and its default; [`UringStats`] counts how often they were reached. Bytes that a
+//! stream takes before the kernel has any: 64 KiB; under way: as many. Memory that is kept to be
+//! sent from: 1 MiB.
 //!
 //! # Versions and features
 //!
-//! It stands beside `rotor`, as which examples here know the core, streams and HTTP:
+//! Use it beside `rotor`, which is the examples' name for the core, streams and HTTP:
 //!
 //! ```toml
 //! rotor-uring = { git = "https://github.com/rotor-rs/rotor" }

@@ -1,9 +1,9 @@
 //! WebSocket (RFC 6455) and its compression (RFC 7692) for rotor's HTTP servers and clients.
 //!
-//! **A handler decides; the connection keeps the peer and the protocol in order.** It takes frames
-//! apart, limits and times what comes, answers pings and close frames, and holds the peer up while
-//! too much waits for it. A handler is given messages, whole and in order, or in pieces; it cannot
-//! send a malformed frame.
+//! **A handler decides; the connection keeps the peer and the protocol in order.** The connection
+//! parses frames, enforces limits and timeouts, answers pings and close frames, and stops reading
+//! from a peer while too much output waits for it. A handler gets messages, whole and in order, or
+//! in pieces; it cannot send a malformed frame.
 //!
 //! # A program
 //!
@@ -75,33 +75,33 @@
 //! |--|--|
 //! | [`Handler`], [`Next`], [`Message`], [`Piece`] | what happens on a connection, and what it answers |
 //! | [`Sender`], [`Prepared`], [`SendError`] | sending |
-//! | [`Room`], [`Member`], [`Slow`] | one message for many, and those who do not keep up |
+//! | [`Room`], [`Member`], [`Slow`] | one message for many, and what happens to slow members |
 //! | [`accept`], [`Origins`] | a server's side of the handshake |
 //! | [`Dial`], [`request`], [`check`] | a client's |
-//! | [`Key`] | of the handshake, for those who pass WebSockets on |
-//! | [`WebSocket`] | the protocol that HTTP goes on with: `type Upgrade` |
+//! | [`Key`] | the key of the handshake, for proxies |
+//! | [`WebSocket`] | the protocol to which HTTP is upgraded: `type Upgrade` |
 //! | [`WebSocketConfig`], [`Deflate`], [`Counters`] | every limit; what happened |
 //! | [`Code`], [`Closed`], [`Fault`], [`Refusal`] | how a connection ends, or does not begin |
 //!
 //! # Limits
 //!
 //! Every limit and time is a setting of [`WebSocketConfig`], with unit, default and reason; its
-//! [`Counters`] count how often each was met. A connection is carried by HTTP/1.1, or by a stream of
-//! HTTP/2 (RFC 8441), and has the limits of its stream besides: a peer that takes nothing of what
-//! waits for it is dropped after [`response_grace`](rotor_http::Limits::response_grace). Not spoken:
-//! extensions but `permessage-deflate`.
+//! [`Counters`] count how often each was reached. A connection is carried by HTTP/1.1, or by a
+//! stream of HTTP/2 (RFC 8441), and also has the limits of its stream: a peer that does not read
+//! what is sent to it is dropped after [`response_grace`](rotor_http::Limits::response_grace). No
+//! extension except `permessage-deflate` is supported.
 //!
 //! # Versions and features
 //!
-//! With the feature `websocket` of `rotor` it is `rotor::websocket`, and examples here call it so.
-//! Who depends on this crate alone writes `rotor_websocket` instead:
+//! With the feature `websocket` of `rotor` it is `rotor::websocket`, and the examples here use
+//! that name. If you depend on this crate alone, write `rotor_websocket` instead:
 //!
 //! ```toml
 //! rotor-websocket = { git = "https://github.com/rotor-rs/rotor" }
 //! ```
 //!
-//! Rust 1.88 or later, on Unix with 64-bit pointers (Linux is what the tests run on). There are no
-//! features to choose.
+//! Rust 1.88 or later, on Unix with 64-bit pointers (the tests run on Linux).
+//! There are no features to choose.
 //!
 //! # The book
 //!

@@ -1,8 +1,8 @@
 //! Runs servers side by side and reports what a request costs each of them.
 //!
-//! **A server that this can run takes its listen address as last argument and prints a line with
-//! `http://ADDRESS:PORT/` when it listens.** It answers `GET /` with status 200 and the body
-//! `Hello, World!`; every answer is checked, and a run with a wrong one does not count.
+//! **It can run any server that takes its listen address as last argument and prints a line with
+//! `http://ADDRESS:PORT/` when it listens.** Such a server answers `GET /` with status 200 and the
+//! body `Hello, World!`. Every answer is checked, and a run with a wrong one does not count.
 //!
 //! # A program
 //!
