@@ -172,6 +172,13 @@ impl WakeQueue {
         word.is_some_and(|word| word >> GENERATION_SHIFT == token.generation())
             && !self.closed.load(Relaxed)
     }
+
+    /// Returns the generation that a slot had a moment ago, as any thread sees it; 0 for one that
+    /// is not there.
+    pub(crate) fn generation_seen(&self, index: u32) -> u64 {
+        let word = self.words.get(index as usize).map(|word| word.load(Relaxed));
+        word.map_or(0, |word| word >> GENERATION_SHIFT)
+    }
 }
 
 /// What only the loop does.

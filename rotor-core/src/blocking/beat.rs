@@ -1,63 +1,84 @@
 //! `Beat`: the words by which a loop shows other threads what it is at, and `Pulse`, the loop's
 //! side of them.
 //!
+//! ```text
+//!   call, from the highest bit:   generation, 2   slot, 24   name, 12   number, 26
+//!                                      │             │          │
+//!                                      └── WakeQueue ┘        names
+//! ```
+//!
 //! Nothing is concluded from one reading. That a loop is stuck says a row of equal readings, long
 //! after the stores that they read; so each store is relaxed, and costs what a store costs.
 
 use std::ptr;
+use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::atomic::{AtomicU64, AtomicUsize};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::alarm::Alarm;
+use super::short_token::{SHORT_BITS, ShortToken};
 use crate::token::Token;
+use crate::wake_queue::WakeQueue;
 
 /// What a loop is at.
-#[derive(Debug)]
 pub(super) struct Beat {
     /// Polls of the backend, times two; and one, while the loop sleeps there.
     looks: AtomicU64,
-    /// The machine that was called last; `NO_TOKEN` for a closure.
-    token: AtomicUsize,
-    /// Calls, and in the lowest bits the place of the machine's name in `names`.
+    /// The call that was the last to begin: its number, what was called and which machine.
     call: AtomicU64,
     /// Grows by one for each type of machine.
     names: Mutex<Vec<&'static str>>,
+    /// Knows the generations of the slots.
+    wakes: Arc<WakeQueue>,
 }
 
 /// What a beat said at one time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Reading {
     pub(super) looks: u64,
-    pub(super) token: usize,
+    /// As in the beat.
     pub(super) call: u64,
+    /// The machine that was called; `None` for a closure.
+    pub(super) token: Option<Token>,
 }
 
-const NAME_BITS: u32 = 16;
+/// A program has fewer types of machines; one that has more sees the last name too often.
+const NAMES_MAX: usize = 4_096;
 
-/// No machine has it.
-const NO_TOKEN: usize = usize::MAX;
+const NAME_BITS: u32 = NAMES_MAX.ilog2();
+
+/// The number of the call, in the lowest bits. It comes round after 2^26 calls, which no loop makes
+/// between two polls.
+const NUMBER_BITS: u32 = u64::BITS - SHORT_BITS - NAME_BITS;
+
+const NUMBER_MASK: u64 = (1 << NUMBER_BITS) - 1;
+
+/// Where the machine begins.
+const TOKEN_SHIFT: u32 = NUMBER_BITS + NAME_BITS;
 
 impl Beat {
-    pub(super) fn new() -> Beat {
+    pub(super) fn new(wakes: Arc<WakeQueue>) -> Beat {
         Beat {
             // Asleep, until the loop has looked for the first time.
             looks: AtomicU64::new(1),
-            token: AtomicUsize::new(NO_TOKEN),
-            call: AtomicU64::new(0),
+            call: AtomicU64::new(ShortToken::NONE.bits() << TOKEN_SHIFT),
             names: Mutex::new(vec!["nothing yet"]),
+            wakes,
         }
     }
 
     pub(super) fn read(&self) -> Reading {
-        let looks = self.looks.load(Relaxed);
-        Reading { looks, call: self.call.load(Relaxed), token: self.token.load(Relaxed) }
+        let (looks, call) = (self.looks.load(Relaxed), self.call.load(Relaxed));
+        // Behind the call, of which it is the slot: the generation ends after that at the earliest.
+        let token =
+            ShortToken::of_bits(call >> TOKEN_SHIFT).token(|slot| self.wakes.generation_seen(slot));
+        Reading { looks, call, token }
     }
 
     /// The name of the machine, or of the closure, that a reading is of.
     pub(super) fn name(&self, reading: Reading) -> &'static str {
         let names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
-        let place = reading.call & ((1 << NAME_BITS) - 1);
+        let place = reading.call >> NUMBER_BITS & ((1 << NAME_BITS) - 1);
         names.get(place as usize).copied().unwrap_or("unknown")
     }
 
@@ -66,8 +87,7 @@ impl Beat {
     fn place_of(&self, name: &'static str) -> u64 {
         let mut names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
         let place = names.iter().position(|known| *known == name).unwrap_or_else(|| {
-            // A program has fewer types than this; one that has more sees the last name too often.
-            if names.len() >> NAME_BITS == 0 {
+            if names.len() < NAMES_MAX {
                 names.push(name);
             }
             names.len() - 1
@@ -81,29 +101,30 @@ impl Reading {
         self.looks & 1 == 1
     }
 
-    /// Which call it was, counted from the first one.
+    /// Which call it was, counted from the first one, and again after 2^26 of them.
     pub(super) fn calls(self) -> u64 {
-        self.call >> NAME_BITS
+        self.call & NUMBER_MASK
     }
 
     /// How many calls there were since that one.
     pub(super) fn calls_since(self, first: u64) -> u64 {
-        self.calls().wrapping_sub(first) & (u64::MAX >> NAME_BITS)
+        self.calls().wrapping_sub(first) & NUMBER_MASK
     }
 
-    /// The machine that was called; `None` for a closure.
-    pub(super) fn token(self) -> Option<Token> {
-        (self.token != NO_TOKEN).then(|| Token::from_usize(self.token))
+    /// The same at the next call.
+    #[cfg(test)]
+    pub(super) fn next_call(self) -> Reading {
+        let number = (self.calls() + 1) & NUMBER_MASK;
+        Reading { call: self.call & !NUMBER_MASK | number, ..self }
     }
 }
 
-/// The loop's side of its beat: counts in plain numbers, and stores them.
+/// The loop's side of its beat, which nobody else stores to: so what it counts, it counts there.
 pub(crate) struct Pulse {
     beat: Arc<Beat>,
-    looks: u64,
-    /// As in the beat, with the place of `name`.
-    call: u64,
     name: &'static str,
+    /// Its place, where it stands in `Beat::call`.
+    place: u64,
     /// The names called lately and their places, each where its address says: those of one program
     /// seldom meet.
     known: Box<[(&'static str, u64); KNOWN]>,
@@ -114,35 +135,34 @@ const KNOWN: usize = 8;
 
 impl Pulse {
     pub(super) fn new(beat: Arc<Beat>, alarm: Arc<Alarm>) -> Pulse {
-        Pulse { beat, looks: 0, call: 0, name: "", known: Box::new([("", 0); KNOWN]), alarm }
+        Pulse { beat, name: "", place: 0, known: Box::new([("", 0); KNOWN]), alarm }
     }
 
     /// The loop goes to sleep in its backend.
     pub(crate) fn sleeps(&mut self) {
-        self.beat.looks.store(self.looks | 1, Relaxed);
+        self.beat.looks.store(self.beat.looks.load(Relaxed) | 1, Relaxed);
     }
 
     /// The loop has polled its backend, and is awake.
     pub(crate) fn has_polled(&mut self) {
-        self.looks += 2;
-        self.beat.looks.store(self.looks, Relaxed);
+        self.beat.looks.store((self.beat.looks.load(Relaxed) | 1) + 1, Relaxed);
         self.alarm.ring_if_armed();
     }
 
     /// A machine's handler is called.
     #[inline]
     pub(crate) fn calls(&mut self, token: Token, machine: &'static str) {
-        self.note(token.into_usize(), machine);
+        self.note(ShortToken::of(token), machine);
     }
 
     /// A closure between handlers is called.
     pub(crate) fn runs(&mut self, what: &'static str) {
-        self.note(NO_TOKEN, what);
+        self.note(ShortToken::NONE, what);
     }
 
     /// Whether the call of that reading is the last one still.
     pub(crate) fn is_in_call(&self, call: u64) -> bool {
-        self.call == call
+        self.beat.call.load(Relaxed) == call
     }
 
     /// Makes this the name of the calls that follow.
@@ -153,56 +173,92 @@ impl Pulse {
         // little.
         let known = &mut self.known[(name.as_ptr() as usize >> 3) % KNOWN];
         if !ptr::eq(known.0, name) {
-            *known = (name, self.beat.place_of(name));
+            *known = (name, self.beat.place_of(name) << NUMBER_BITS);
         }
-        self.name = name;
-        self.call = self.call >> NAME_BITS << NAME_BITS | known.1;
+        (self.name, self.place) = *known;
     }
 
     #[inline]
-    fn note(&mut self, token: usize, name: &'static str) {
+    fn note(&mut self, token: ShortToken, name: &'static str) {
         if !ptr::eq(self.name, name) {
             self.look_up(name);
         }
-        // Round after 2^48 of them, as `calls_since` counts.
-        self.call = self.call.wrapping_add(1 << NAME_BITS);
-        self.beat.token.store(token, Relaxed);
-        self.beat.call.store(self.call, Relaxed);
+        let number = self.beat.call.load(Relaxed).wrapping_add(1) & NUMBER_MASK;
+        // One store: a reading is of one call, and never of half of the next.
+        self.beat.call.store(token.bits() << TOKEN_SHIFT | self.place | number, Relaxed);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::backend::NoWaker;
+
+    fn beat() -> (Arc<Beat>, Arc<WakeQueue>) {
+        let (wakes, _) = WakeQueue::new(8, Arc::new(NoWaker)).expect("memory");
+        let wakes = Arc::new(wakes);
+        (Arc::new(Beat::new(wakes.clone())), wakes)
+    }
 
     #[test]
     fn a_reading_says_who_was_called_and_how_many_were() {
-        let beat = Arc::new(Beat::new());
+        let (beat, wakes) = beat();
         let mut pulse = Pulse::new(beat.clone(), Arc::default());
-        assert!(beat.read().is_asleep() && beat.read().token().is_none());
+        assert!(beat.read().is_asleep() && beat.read().token.is_none());
         pulse.has_polled();
         assert!(!beat.read().is_asleep());
         for (name, number) in [("first", 1), ("second", 2), ("first", 3)] {
+            wakes.end_generation(7);
             pulse.calls(Token::new(7, number), name);
             let reading = beat.read();
-            assert_eq!(reading.token(), Some(Token::new(7, number)));
+            assert_eq!(reading.token, Some(Token::new(7, number)));
             assert_eq!((beat.name(reading), reading.calls()), (name, number));
         }
         let before = beat.read();
-        pulse.call |= u64::MAX << NAME_BITS;
-        pulse.calls(Token::new(7, 4), "second");
+        beat.call.fetch_or(NUMBER_MASK, Relaxed);
+        pulse.calls(Token::new(7, 3), "second");
         assert_eq!((beat.read().calls(), beat.name(beat.read())), (0, "second"));
-        assert_eq!(beat.read().calls_since(before.calls()), (1 << 48) - 3);
+        assert_eq!(beat.read().calls_since(before.calls()), (1 << 26) - 3);
         pulse.runs("a closure");
-        assert_eq!((beat.name(beat.read()), beat.read().token()), ("a closure", None));
+        assert_eq!((beat.name(beat.read()), beat.read().token), ("a closure", None));
         pulse.sleeps();
         assert!(beat.read().is_asleep());
     }
 
     #[test]
-    fn names_that_meet_in_one_place_are_told_apart() {
-        let beat = Arc::new(Beat::new());
+    fn a_machine_that_ends_in_its_call_is_the_one_that_was_called() {
+        let (beat, wakes) = beat();
         let mut pulse = Pulse::new(beat.clone(), Arc::default());
+        pulse.calls(Token::new(3, 0), "a");
+        let called = beat.read();
+        wakes.end_generation(3);
+        assert_eq!(beat.read(), called, "what is left of the call is still its own");
+        pulse.calls(Token::new(3, 1), "a");
+        assert_eq!(beat.read().token, Some(Token::new(3, 1)));
+    }
+
+    #[test]
+    fn polls_are_told_apart_and_so_are_polling_and_sleeping() {
+        let (beat, _) = beat();
+        let mut pulse = Pulse::new(beat.clone(), Arc::default());
+        let mut seen = vec![beat.read().looks];
+        for _ in 0..2 {
+            pulse.has_polled();
+            seen.push(beat.read().looks);
+            pulse.sleeps();
+            assert!(beat.read().is_asleep());
+            seen.push(beat.read().looks);
+            pulse.has_polled();
+            assert!(!beat.read().is_asleep());
+        }
+        assert!(seen.is_sorted_by(|one, other| one < other), "{seen:?}");
+    }
+
+    #[test]
+    fn names_that_meet_in_one_place_are_told_apart() {
+        let (beat, wakes) = beat();
+        let mut pulse = Pulse::new(beat.clone(), Arc::default());
+        wakes.end_generation(1);
         // Parts of one text, a word apart: each place has several.
         let text = "the quick brown fox jumps over the lazy dog, and then it sleeps. The end of the tale is near.";
         for _ in 0..2 {
@@ -215,11 +271,10 @@ mod tests {
 
     #[test]
     fn more_names_than_there_are_places_share_the_last() {
-        let beat = Beat::new();
-        for _ in 0..1 << NAME_BITS {
-            let mut names = beat.names.lock().expect("nobody panics");
-            names.push("x");
-        }
-        assert_eq!(beat.place_of("y") + 1, beat.names.lock().expect("nobody panics").len() as u64);
+        let (beat, _) = beat();
+        beat.names.lock().expect("nobody panics").resize(NAMES_MAX - 1, "x");
+        assert_eq!(beat.place_of("the last") as usize, NAMES_MAX - 1);
+        assert_eq!(beat.place_of("y") as usize, NAMES_MAX - 1);
+        assert!(NAMES_MAX.is_power_of_two());
     }
 }

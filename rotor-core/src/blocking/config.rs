@@ -38,7 +38,7 @@ use super::watchdog::{Watch, Watchdog};
 ///
 /// # What it costs
 ///
-/// A loop that is watched: two stores an event and two a wait, some 2 ns each time; and a futex
+/// A loop that is watched: one store an event and two a wait, some 2 ns each time; and a futex
 /// wake at most once a second. The watchdog: a few microseconds each tick. A loop without it:
 /// nothing.
 ///

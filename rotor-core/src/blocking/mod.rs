@@ -1,7 +1,7 @@
 //! Work that blocks: who notices that a handler holds up its loop.
 //!
 //! ```text
-//!   loop ──Pulse: a store or two an event, a wait──▶ Beat ◀──reads, each tick── watchdog
+//!   loop ──Pulse: a store an event, two a wait────▶ Beat ◀──reads, each tick── watchdog
 //!                                                                                 │ not changed?
 //!                                                     /proc, thread_probe ◀───────┤
 //!                                                                                 ▼
@@ -24,6 +24,7 @@ mod patience;
 mod rhythm;
 mod sections;
 mod shared_context;
+mod short_token;
 mod stuck;
 mod suspects;
 mod thread_probe;

@@ -18,6 +18,7 @@ use crate::clock::Clock;
 use crate::guard::{guard, log_guarded};
 use crate::stats::LagCounters;
 use crate::time::Time;
+use crate::wake_queue::WakeQueue;
 
 /// What is watched for, and who hears of it.
 #[derive(Clone)]
@@ -110,8 +111,9 @@ impl Watch {
         &self,
         watchdog: &Arc<Watchdog>,
         counters: LagCounters,
+        wakes: Arc<WakeQueue>,
     ) -> Option<(Pulse, Watched)> {
-        let beat = Arc::new(Beat::new());
+        let beat = Arc::new(Beat::new(wakes));
         let subject = Arc::new(Subject {
             watch: self.clone(),
             beat: beat.clone(),
@@ -262,14 +264,14 @@ impl Subject {
 
     fn note_known(&self, reading: Reading) {
         let handing = self.handing.lock().unwrap_or_else(PoisonError::into_inner);
-        if let (Some(Handing { sections, .. }), Some(token)) = (&*handing, reading.token()) {
+        if let (Some(Handing { sections, .. }), Some(token)) = (&*handing, reading.token) {
             sections.note_known(token);
         }
     }
 
     fn tell_over(&self, Over { reading, time, calls }: Over) {
         let (loop_name, machine) = (&self.loop_name, self.beat.name(reading));
-        let unstuck = Unstuck { loop_name, token: reading.token(), machine, time, calls };
+        let unstuck = Unstuck { loop_name, token: reading.token, machine, time, calls };
         log_guarded!(info, "{unstuck}");
         let Some(hook) = &self.watch.on_unstuck else { return };
         if let Err(panicked) = guard(|| hook(&unstuck)) {
@@ -322,7 +324,7 @@ impl Subject {
         let Finding::Stuck { time, calls, thread, is_again } = found else { return };
         let stuck = Stuck {
             loop_name: &self.loop_name,
-            token: reading.token(),
+            token: reading.token,
             machine: self.beat.name(reading),
             time,
             calls,

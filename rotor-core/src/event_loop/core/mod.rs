@@ -113,7 +113,8 @@ impl<M: Machine, B> Core<M, B> {
             return None;
         }
         let (watch, watchdog) = self.config.blocking.as_ref()?.watch();
-        let (pulse, watched) = watch.begin(watchdog, self.dispatch.counters().lag())?;
+        let wakes = self.dispatch.queue().wakes().clone();
+        let (pulse, watched) = watch.begin(watchdog, self.dispatch.counters().lag(), wakes)?;
         self.dispatch.set_pulse(pulse);
         self.config.notes_calls = true;
         self.config.notes_all_calls = true;

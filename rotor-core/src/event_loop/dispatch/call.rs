@@ -78,10 +78,10 @@ impl<M: Machine> Dispatch<M> {
     /// is timed.
     #[inline(never)]
     fn note_in_slot<B>(&mut self, refs: &Refs<'_, M, B>, token: Token) -> Option<Time> {
-        let (_, machine) = self.scheduler.slots().at(token.index())?;
+        let machine = self.scheduler.slots().machine_at(token.index())?;
         // It is asked for its name, and may panic.
         self.callee = Some(Callee::unnamed::<M>(token));
-        let callee = Callee::of(token, machine?);
+        let callee = Callee::of(token, machine);
         self.callee = Some(callee);
         show_call(refs, callee, self.pulse.as_mut(), &self.counters)
     }

@@ -105,7 +105,7 @@ impl<S> RunQueue<S> {
     }
 
     /// Who was woken, by any thread.
-    pub(super) fn wakes(&self) -> &WakeQueue {
+    pub(super) fn wakes(&self) -> &Arc<WakeQueue> {
         &self.wakes
     }
 

@@ -329,6 +329,14 @@ impl<M> Slots<M> {
         }
     }
 
+    /// The machine in a slot, unless it is with a handler.
+    pub(super) fn machine_at(&self, index: u32) -> Option<&M> {
+        match self.slots.get(index as usize)? {
+            Slot::Waiting { machine, .. } => Some(machine),
+            _ => None,
+        }
+    }
+
     /// Whether the machine that a token names has not ended.
     pub(super) fn is_there(&self, token: Token) -> bool {
         self.names(token)

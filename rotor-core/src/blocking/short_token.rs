@@ -1,0 +1,86 @@
+//! `ShortToken`: a machine's name in 26 bits, for who can ask for the generation of its slot.
+
+use crate::token::{MACHINES_LIMIT, Token};
+
+/// The slot of a machine, and the last two bits of its generation.
+///
+/// That is enough to know a machine that was called just now: its slot has the same generation
+/// still, or the next one if it has ended meanwhile. The third after it would be taken for it at
+/// the fourth.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct ShortToken(u64);
+
+/// How many there are of it.
+pub(super) const SHORT_BITS: u32 = 26;
+
+const MASK: u64 = (1 << SHORT_BITS) - 1;
+
+/// The slot: as many bits as a token has for it, and one value for none.
+const SLOT_MASK: u64 = MACHINES_LIMIT as u64;
+
+/// The two bits of a generation.
+const GENERATION_MASK: u64 = MASK >> SLOT_MASK.count_ones();
+
+impl ShortToken {
+    /// No machine has it.
+    pub(super) const NONE: ShortToken = ShortToken(SLOT_MASK);
+
+    #[inline]
+    pub(super) fn of(token: Token) -> ShortToken {
+        // A token ends with the same bits.
+        ShortToken(token.into_usize() as u64 & MASK)
+    }
+
+    /// The one in the lowest bits of a number.
+    pub(super) fn of_bits(number: u64) -> ShortToken {
+        ShortToken(number & MASK)
+    }
+
+    #[inline]
+    pub(super) fn bits(self) -> u64 {
+        self.0
+    }
+
+    /// The whole of it: of the last generation with these bits, up to the one that its slot has now.
+    pub(super) fn token(self, generation_of: impl FnOnce(u32) -> u64) -> Option<Token> {
+        if self.0 & SLOT_MASK == SLOT_MASK {
+            return None;
+        }
+        let slot = (self.0 & SLOT_MASK) as u32;
+        let now = generation_of(slot);
+        let ended = now.wrapping_sub(self.0 >> SLOT_MASK.count_ones()) & GENERATION_MASK;
+        Some(Token::new(slot, now.saturating_sub(ended)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::token::GENERATION_LAST;
+
+    #[test]
+    fn a_machine_is_known_by_the_generation_that_its_slot_has_or_had_just_now() {
+        let last = MACHINES_LIMIT as u32 - 1;
+        for (slot, generation) in
+            [(0, 0), (1, 1), (7, 2), (last, 3), (7, 4), (last, GENERATION_LAST - 4)]
+        {
+            let token = Token::new(slot, generation);
+            let short = ShortToken::of(token);
+            assert_eq!(ShortToken::of_bits(u64::MAX << SHORT_BITS | short.bits()), short);
+            for now in generation..=generation + 3 {
+                let known = short.token(|asked| {
+                    assert_eq!(asked, slot);
+                    now
+                });
+                assert_eq!(known, Some(token), "at {now}");
+            }
+            assert_eq!(short.token(|_| generation + 4), Some(Token::new(slot, generation + 4)));
+        }
+    }
+
+    #[test]
+    fn none_is_no_machine() {
+        assert_eq!(ShortToken::NONE.token(|_| 0), None);
+        assert_eq!(ShortToken::of_bits(ShortToken::NONE.bits()), ShortToken::NONE);
+    }
+}
