@@ -188,6 +188,13 @@ impl HandOver {
         self.sent_away.clone()
     }
 
+    /// Has these count who is sent away: for who shows them before this process asks. Default: its
+    /// own.
+    pub fn counting(mut self, sent_away: &SentAway) -> HandOver {
+        self.sent_away = sent_away.clone();
+        self
+    }
+
     /// Returns whether there is a process that has handed over its listeners.
     pub fn has_predecessor(&self) -> bool {
         self.predecessor.is_some()

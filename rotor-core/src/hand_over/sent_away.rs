@@ -9,7 +9,8 @@ use std::sync::atomic::Ordering::Relaxed;
 /// user's, a second one while the first starts, one that talks nonsense, is not ready in time, or
 /// has gone before it served. The log says which; nothing is lost by any of them.
 ///
-/// [`HandOver::sent_away`](super::HandOver::sent_away) has it.
+/// [`HandOver::sent_away`](super::HandOver::sent_away) has it, or counts in one that was made
+/// before ([`counting`](super::HandOver::counting)). Clones count together.
 #[derive(Clone, Default)]
 pub struct SentAway(Arc<AtomicU64>);
 

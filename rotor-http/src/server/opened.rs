@@ -1,12 +1,12 @@
 //! The listeners that a server begins with: opened, or those of the process before.
 
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rotor_core::BoxError;
 #[cfg(any(target_os = "linux", target_os = "android"))]
-use rotor_core::hand_over::{HandOver, HandOverErrorKind};
+use rotor_core::hand_over::{HandOver, HandOverErrorKind, SentAway};
 use rotor_core::net::{ListenOptions, TcpListeners};
 use rotor_core::threads::LoopGroup;
 
@@ -14,6 +14,15 @@ use rotor_core::threads::LoopGroup;
 pub(super) struct Opened {
     pub(super) queues: Vec<Vec<std::net::TcpListener>>,
     pub(super) address: SocketAddr,
+}
+
+/// How a process follows another one, and is followed.
+#[derive(Clone, Default)]
+pub(super) struct Succession {
+    /// Where it asks, and is asked; `None`: neither.
+    pub(super) path: Option<PathBuf>,
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    pub(super) sent_away: SentAway,
 }
 
 /// What is to be done once all loops run.
@@ -47,13 +56,13 @@ fn one_for_each(listeners: TcpListeners) -> (Opened, Following) {
 /// drains when this one serves, and this one for so long once there is a next.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 pub(super) fn follow(
-    path: &Path,
+    (path, succession): (&Path, &Succession),
     addresses: &[SocketAddr],
     options: &ListenOptions,
     threads: usize,
     drain_time: Duration,
 ) -> Result<(Opened, Following), BoxError> {
-    let mut hand_over = HandOver::at(path)?;
+    let mut hand_over = HandOver::at(path)?.counting(&succession.sent_away);
     let queues =
         first_of(addresses, |address| Ok(hand_over.tcp("http", *address, options, threads)?))?;
     let address = queues.local_address();
@@ -72,7 +81,7 @@ pub(super) fn follow(
 
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
 pub(super) fn follow(
-    _: &Path,
+    _: (&Path, &Succession),
     _: &[SocketAddr],
     _: &ListenOptions,
     _: usize,

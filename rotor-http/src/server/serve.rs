@@ -3,7 +3,6 @@
 use std::fmt;
 use std::io::{self, Write};
 use std::net::{SocketAddr, ToSocketAddrs};
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,7 +19,7 @@ use super::connection::HttpSeed;
 use super::handler::Server;
 use super::head::Head;
 use super::listen::HttpAccept;
-use super::opened::{Opened, first_of, follow, open, share};
+use super::opened::{Opened, Succession, first_of, follow, open, share};
 use super::reply::Reply;
 use super::response::Response;
 use super::serve_error::ServeError;
@@ -101,7 +100,7 @@ pub struct Serve {
     config: Arc<dyn Fn() -> ServerConfig + Send + Sync>,
     loop_config: Config,
     drain: Drain,
-    hand_over: Option<PathBuf>,
+    succession: Succession,
     health: Option<Health>,
 }
 
@@ -122,7 +121,7 @@ impl Serve {
             config: Arc::new(ServerConfig::new),
             loop_config: Config::new(),
             drain: Drain::new(DRAIN_TIME_MAX),
-            hand_over: None,
+            succession: Succession::default(),
             health: None,
         }
     }
@@ -190,19 +189,6 @@ impl Serve {
         self
     }
 
-    /// Takes the listeners of the process that serves at `path`, if there is one, and hands them to
-    /// the next one that asks there; see `rotor_core::hand_over`. Default: neither.
-    ///
-    /// The process before drains, for the time of its [`drain`](Serve::drain), once this one
-    /// serves and has the path. Where this one cannot follow, `run` stops its loops and fails, and
-    /// the other one goes on; where that has ended meanwhile, this one serves, and logs what is
-    /// wrong. Their name is `http`. On Linux; elsewhere `run` fails with `Unsupported`.
-    #[doc(alias = "restart")]
-    pub fn hand_over(mut self, path: impl Into<PathBuf>) -> Serve {
-        self.hand_over = Some(path.into());
-        self
-    }
-
     /// Has its loops watched for the probes that `health` answers, elsewhere
     /// ([`serve_at`](Health::serve_at), say), and says there that the process is ready once it
     /// listens. Default: nobody asks.
@@ -246,12 +232,12 @@ impl Serve {
         parts: impl Fn() -> (S::Seed, S::Context) + Clone + Send + 'static,
     ) -> Result<(), ServeError> {
         let address = self.address.clone();
-        if self.listener.is_some() && self.hand_over.is_some() {
+        if self.listener.is_some() && self.succession.path.is_some() {
             let cause = "a listener that was given is not handed over".into();
             return Err(ServeError { address, cause });
         }
         let served = self.addresses().and_then(|addresses| match self.threads {
-            1 if self.hand_over.is_none() => self.run_here::<S>(&addresses, parts),
+            1 if self.succession.path.is_none() => self.run_here::<S>(&addresses, parts),
             _ => self.run_group::<S>(&addresses, parts),
         });
         served.map_err(|cause| ServeError { address, cause })
@@ -298,8 +284,12 @@ impl Serve {
         parts: impl Fn() -> (S::Seed, S::Context) + Clone + Send + 'static,
     ) -> Result<(), BoxError> {
         let (threads, drain, health) = (self.threads, self.drain, self.health.clone());
-        let (opened, following) = match (self.hand_over.as_deref(), &self.listener) {
-            (Some(path), _) => follow(path, addresses, &self.listen, threads, drain.time())?,
+        let succession = &self.succession;
+        let (opened, following) = match (succession.path.as_deref(), &self.listener) {
+            (Some(path), _) => {
+                let at = (path, succession);
+                follow(at, addresses, &self.listen, threads, drain.time())?
+            }
             (None, Some(given)) => share(given, threads)?,
             (None, None) => open(addresses, &self.listen, threads)?,
         };
@@ -393,5 +383,6 @@ impl fmt::Debug for Serve {
     }
 }
 
+mod handing_over;
 #[cfg(test)]
 mod tests;

@@ -31,6 +31,7 @@ mod rules;
 mod rules_kept;
 mod shape;
 mod sockets;
+mod succession;
 mod suites;
 mod totals;
 mod traffic;
