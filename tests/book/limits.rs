@@ -27,7 +27,7 @@ use rotor_service::MultipartConfig;
 use rotor_smoltcp::StackConfig;
 use rotor_uring::UringConfig;
 
-use crate::documents::read;
+use crate::documents::{files, read};
 
 /// Settings that are choices, not limits.
 const CHOICES: &[&str] = &[
@@ -303,6 +303,27 @@ fn the_constants_of_the_crates_for_services_are_as_the_page_says() {
         let times = times.iter().map(|(name, value)| (name.to_string(), value.as_nanos()));
         assert_eq!(documented(&page, heading), coded.chain(times).collect::<Limit>(), "{heading}");
     }
+}
+
+/// They are nobody's to set or to read: they stand in the source.
+#[test]
+fn the_bounds_of_what_is_known_of_machines_that_block_are_as_the_page_says() {
+    let directory = "rotor-core/src/blocking";
+    let mut coded = Limit::new();
+    for path in files(directory, ".rs") {
+        let file = path.file_stem().expect("it has a name").to_string_lossy().into_owned();
+        let text = read(&path);
+        let constants =
+            text.lines().filter_map(|line| line.strip_prefix("const ")?.split_once(": "));
+        // Those of the configuration are defaults, which it prints.
+        for (name, rest) in constants.filter(|(name, _)| name.ends_with("_MAX") && file != "config")
+        {
+            let (_, value) = rest.split_once(" = ").expect("it has a value");
+            let value = value.trim_end_matches(';').replace('_', ",");
+            coded.insert(format!("{file}::{name}"), amount(&value, "types"));
+        }
+    }
+    assert_eq!(documented(&read("doc/limits.md"), "Constants of `rotor-core/src/blocking`"), coded);
 }
 
 /// The defaults, with a certificate, which there must be.
