@@ -108,7 +108,7 @@ function utilisation(one) {
 
 function showLoops(all) {
   changes = all.changes;
-  by("refused").textContent = all.refused ? all.refused + " requests refused" : "";
+  by("refused").textContent = all.refused ? "requests refused: " + all.refused : "";
   const heads = [["loop"], ["state"], ["busy"], ["turns", true], ["turn times"], ["p99", true], ["deadlines late", true],
     ["machines", true], ["slots", true], ["longest turn", true], ["stuck", true], ["failed", true], [""]];
   const rows = all.loops.map((one) => {
