@@ -1,0 +1,271 @@
+//! `OneByOne`: a socket of which each read gives one byte, and no event more than one.
+
+use std::any::{Any, TypeId};
+use std::fs::File;
+use std::io::{self, ErrorKind, IoSlice, Read, Write};
+use std::net::{Shutdown, SocketAddr};
+use std::rc::Rc;
+use std::time::Duration;
+
+use rotor_core::backend::{BackendHandle, Source};
+use rotor_core::net::{ListenOptions, Listener, StreamSocket};
+use rotor_core::{Interest, Scope, Token};
+
+use super::backend::{Bytes, Handle};
+
+/// How much is read of the socket inside at a time.
+const AHEAD_BYTES: usize = 64 * 1024;
+
+/// A socket around another, on a loop [byte by byte](super::backend::ByteByByte). What has come is
+/// read at once, so that a byte costs no system call, and is given as a peer would have sent it
+/// that sends each byte by itself and waits until it was taken: one, then `WouldBlock`, until the
+/// event of the next.
+pub(crate) struct OneByOne<S> {
+    inner: S,
+    /// Where it is registered.
+    place: Option<(Rc<Bytes>, Token)>,
+    /// The wait in whose events it has given a byte last.
+    gave: u64,
+    ahead: Vec<u8>,
+    given: usize,
+}
+
+/// A listener whose connections come byte by byte.
+pub(crate) struct OneByOneListener<L>(L);
+
+impl<S> OneByOne<S> {
+    fn around(inner: S) -> OneByOne<S> {
+        OneByOne { inner, place: None, gave: u64::MAX, ahead: Vec::new(), given: 0 }
+    }
+}
+
+impl<S: Read> OneByOne<S> {
+    /// The next byte; nothing at the end.
+    fn next_byte(&mut self) -> io::Result<Option<u8>> {
+        if self.given == self.ahead.len() {
+            self.given = 0;
+            self.ahead.resize(AHEAD_BYTES, 0);
+            let read = self.inner.read(&mut self.ahead);
+            self.ahead.truncate(read.as_ref().map_or(0, |count| *count));
+            read?;
+        }
+        let byte = self.ahead.get(self.given).copied();
+        self.given += usize::from(byte.is_some());
+        Ok(byte)
+    }
+}
+
+impl<S: Read> Read for OneByOne<S> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        // A read of no bytes asks whether the socket inside is connected.
+        let Some(first) = buffer.first_mut() else { return self.inner.read(buffer) };
+        let Some((bytes, _)) = &self.place else { return Err(ErrorKind::NotConnected.into()) };
+        if self.gave == bytes.wait() {
+            return Err(ErrorKind::WouldBlock.into());
+        }
+        let Some(byte) = self.next_byte()? else { return Ok(0) };
+        if let Some((bytes, machine)) = &self.place {
+            self.gave = bytes.wait();
+            bytes.take(*machine);
+        }
+        *first = byte;
+        Ok(1)
+    }
+}
+
+impl<S: Write> Write for OneByOne<S> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.inner.write(bytes)
+    }
+
+    fn write_vectored(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
+        self.inner.write_vectored(slices)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.inner.flush()
+    }
+}
+
+impl<S: Source> Source for OneByOne<S> {
+    fn register(
+        &mut self,
+        backend: &dyn BackendHandle,
+        token: Token,
+        interest: Interest,
+    ) -> io::Result<()> {
+        let handle = backend.expect::<Handle>("a socket that gives its bytes one by one")?;
+        self.inner.register(backend, token, interest)?;
+        self.place = Some((handle.bytes(), token));
+        Ok(())
+    }
+
+    fn deregister(&mut self, backend: &dyn BackendHandle) -> io::Result<()> {
+        self.inner.deregister(backend)?;
+        self.place = None;
+        Ok(())
+    }
+}
+
+impl<S: StreamSocket> StreamSocket for OneByOne<S> {
+    type Target = S::Target;
+
+    fn connect<C>(target: &S::Target, scope: &Scope<'_, C>) -> io::Result<Self> {
+        Ok(OneByOne::around(S::connect(target, scope)?))
+    }
+
+    fn may_agree_on(target: &S::Target, protocol: &[u8]) -> bool {
+        S::may_agree_on(target, protocol)
+    }
+
+    fn without(target: S::Target, protocol: &[u8]) -> Option<S::Target> {
+        S::without(target, protocol)
+    }
+
+    fn shutdown(&mut self, how: Shutdown) -> io::Result<()> {
+        self.inner.shutdown(how)
+    }
+
+    fn write_last(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.inner.write_last(bytes)
+    }
+
+    fn peer_address(&self) -> Option<SocketAddr> {
+        self.inner.peer_address()
+    }
+
+    fn local_address(&self) -> Option<SocketAddr> {
+        self.inner.local_address()
+    }
+
+    fn take_error(&self) -> io::Result<Option<io::Error>> {
+        self.inner.take_error()
+    }
+
+    fn is_connected(&self) -> bool {
+        self.inner.is_connected()
+    }
+
+    fn has_connected(&mut self) -> io::Result<bool> {
+        self.inner.has_connected()
+    }
+
+    fn handshake<C>(&mut self, scope: &Scope<'_, C>) -> io::Result<()> {
+        self.inner.handshake(scope)
+    }
+
+    fn cancel_handshake(&mut self) -> bool {
+        self.inner.cancel_handshake()
+    }
+
+    fn negotiated(&self) -> Option<&[u8]> {
+        self.inner.negotiated()
+    }
+
+    fn session(&self) -> Option<&dyn Any> {
+        self.inner.session()
+    }
+
+    fn session_of(&self, wanted: TypeId) -> Option<&dyn Any> {
+        self.inner.session_of(wanted)
+    }
+
+    fn is_secure(&self) -> bool {
+        self.inner.is_secure()
+    }
+
+    fn set_nodelay(&self, yes: bool) -> io::Result<()> {
+        self.inner.set_nodelay(yes)
+    }
+
+    fn set_keepalive(&self, idle: Option<Duration>) -> io::Result<()> {
+        self.inner.set_keepalive(idle)
+    }
+
+    fn holds_input(&self) -> bool {
+        self.inner.holds_input()
+    }
+
+    fn set_send_buffer(&self, bytes: usize) -> io::Result<()> {
+        self.inner.set_send_buffer(bytes)
+    }
+
+    fn set_receive_buffer(&self, bytes: usize) -> io::Result<()> {
+        self.inner.set_receive_buffer(bytes)
+    }
+
+    fn set_unsent_max(&self, bytes: u32) -> io::Result<()> {
+        self.inner.set_unsent_max(bytes)
+    }
+
+    /// Whatever follows a byte is told of by an event: it was asked for when the byte was given.
+    fn short_read_drains(&self) -> bool {
+        true
+    }
+
+    fn wants_read(&self) -> bool {
+        self.inner.wants_read()
+    }
+
+    fn wants_write(&self) -> bool {
+        self.inner.wants_write()
+    }
+
+    fn awaits_rest(&self) -> bool {
+        self.inner.awaits_rest()
+    }
+
+    fn unsent_len(&self) -> usize {
+        self.inner.unsent_len()
+    }
+
+    /// What was read ahead stands for what the kernel would hold.
+    fn held_bytes(&self) -> usize {
+        self.inner.held_bytes()
+    }
+
+    fn send_file(&mut self, file: &File, offset: u64, count: usize) -> io::Result<usize> {
+        self.inner.send_file(file, offset, count)
+    }
+}
+
+impl<L: Source> Source for OneByOneListener<L> {
+    fn register(
+        &mut self,
+        backend: &dyn BackendHandle,
+        token: Token,
+        interest: Interest,
+    ) -> io::Result<()> {
+        self.0.register(backend, token, interest)
+    }
+
+    fn deregister(&mut self, backend: &dyn BackendHandle) -> io::Result<()> {
+        self.0.deregister(backend)
+    }
+}
+
+impl<L: Listener> Listener for OneByOneListener<L> {
+    type Address = L::Address;
+    type Socket = OneByOne<L::Socket>;
+
+    fn bind<C>(
+        address: &L::Address,
+        options: &ListenOptions,
+        scope: &Scope<'_, C>,
+    ) -> io::Result<Self> {
+        Ok(OneByOneListener(L::bind(address, options, scope)?))
+    }
+
+    fn accept(&mut self) -> io::Result<(Self::Socket, Option<SocketAddr>)> {
+        let (socket, from) = self.0.accept()?;
+        Ok((OneByOne::around(socket), from))
+    }
+
+    fn has_waiting(&self) -> bool {
+        self.0.has_waiting()
+    }
+
+    fn local_address(&self) -> Option<SocketAddr> {
+        self.0.local_address()
+    }
+}
