@@ -25,6 +25,9 @@ use self::socket::OneByOneListener;
 /// How long a turn waits.
 const WAIT: Duration = Duration::from_millis(10);
 
+/// How long a peer waits for an answer: what is lost is not to be waited for without end.
+const PATIENCE: Duration = Duration::from_secs(120);
+
 /// How long the input of [`Watches`] is.
 const WATCHED: usize = 1000;
 
@@ -83,6 +86,7 @@ fn talk<M: Machine + 'static, L: Listener<Address = SocketAddr>, B: Backend>(
     listening.expect("a port is free");
     let peer = thread::spawn(move || {
         let mut socket = std::net::TcpStream::connect(address).expect("it listens");
+        socket.set_read_timeout(Some(PATIENCE)).expect("it can be");
         let mut answer = Vec::new();
         socket.write_all(&input).expect("it takes all");
         socket.read_to_end(&mut answer).expect("it ends in order");
