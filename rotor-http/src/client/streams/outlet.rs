@@ -8,9 +8,8 @@ use crate::client::exchange::Exchange;
 use crate::client::feed::Feed;
 use crate::client::handler::Client;
 use crate::client::io::Io;
-use crate::frame_output::{fits, put_block, room};
+use crate::frame_output::{Blocks, fits, put_block, put_end, room};
 use crate::h2::StreamEvent;
-use crate::h2::field_text::encode_trailers;
 use crate::h2::frame::{FRAME_HEADER_BYTES, PAYLOAD_BYTES_MAX, flag, kind};
 use crate::h2::frame_writer::frame_header;
 use crate::no_upgrade::is_possible;
@@ -101,23 +100,14 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
         if left > 0 {
             return self.send_body(at, stream, left, room, io);
         }
-        if trailers > 0 {
-            let child = &mut self.children[at];
-            encode_trailers(child.output.front(), &mut self.encoder, &mut self.sent_block);
-            if !fits(&self.sent_block, room, io.transport.output) {
-                self.encoder.take_back();
-                return false;
-            }
-            child.output.discard(trailers);
-            put_block(
-                &self.sent_block,
-                stream,
-                true,
-                self.peer.frame_bytes_max,
-                io.transport.output,
-            );
-        } else {
-            put(io, &frame_header(0, kind::DATA, flag::END_STREAM, stream));
+        let blocks = Blocks {
+            encoder: &mut self.encoder,
+            block: &mut self.sent_block,
+            frame_bytes_max: self.peer.frame_bytes_max,
+        };
+        let (waiting, output) = (&mut child.output, &mut *io.transport.output);
+        if !put_end(waiting, trailers, stream, blocks, room, output) {
+            return false;
         }
         self.sent(at, true, true, io);
         true

@@ -4,9 +4,8 @@
 use super::head_text::encode;
 use super::steps::rate;
 use super::{Streams, put};
-use crate::frame_output::{fits, put_block, room};
+use crate::frame_output::{Blocks, fits, put_block, put_end, room};
 use crate::h1::response::{Ending, ResponseState};
-use crate::h2::field_text::encode_trailers;
 use crate::h2::frame::{FRAME_HEADER_BYTES, PAYLOAD_BYTES_MAX, flag, kind};
 use crate::h2::frame_writer::frame_header;
 use crate::h2::{Priority, StreamEvent};
@@ -97,22 +96,14 @@ impl<S: Server> Streams<S> {
         }
         let left = child.body_left();
         if left == 0 {
-            if trailers > 0 {
-                encode_trailers(child.output.front(), &mut self.encoder, &mut self.sent_block);
-                if !fits(&self.sent_block, room, io.transport.output) {
-                    self.encoder.take_back();
-                    return false;
-                }
-                child.output.discard(trailers);
-                put_block(
-                    &self.sent_block,
-                    stream,
-                    true,
-                    self.peer.frame_bytes_max,
-                    io.transport.output,
-                );
-            } else {
-                put(io, &frame_header(0, kind::DATA, flag::END_STREAM, stream));
+            let blocks = Blocks {
+                encoder: &mut self.encoder,
+                block: &mut self.sent_block,
+                frame_bytes_max: self.peer.frame_bytes_max,
+            };
+            let (waiting, output) = (&mut child.output, &mut *io.transport.output);
+            if !put_end(waiting, trailers, stream, blocks, room, output) {
+                return false;
             }
             self.sent(at, true, true, io);
             return true;
