@@ -105,7 +105,10 @@ mod tests {
         assert!(waiting.is_empty());
         let sent = &output.front()[b"before".len()..];
         let ends = flag::END_HEADERS | flag::END_STREAM;
-        assert_eq!((sent.len(), &sent[..9]), (needed, &frame_header(10, kind::HEADERS, ends, 5)[..]));
+        assert_eq!(
+            (sent.len(), &sent[..9]),
+            (needed, &frame_header(10, kind::HEADERS, ends, 5)[..])
+        );
     }
 
     #[test]

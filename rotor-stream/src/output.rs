@@ -19,9 +19,10 @@ const COPIED_BLOCK_MAX: usize = 512;
 /// memory.
 const HELD_PART_MIN: usize = 2;
 
-/// The most slices given to one `write_vectored`: they take 256 bytes of the stack, and beyond so
-/// many a further system call is little beside what it writes.
-const SLICES_MAX: usize = 16;
+/// The most slices given to one `write_vectored`: the answers to 32 requests, each a head and a
+/// block. They take 1 KiB of the stack, and beyond so many a further system call is little beside
+/// what it writes.
+const SLICES_MAX: usize = 64;
 
 /// What waits to be written to a stream: bytes, shared blocks of bytes and ranges of files, in the
 /// order in which they were added.

@@ -21,9 +21,10 @@ use rustls::unbuffered::{
 use rustls::{ClientConfig, CommonState, HandshakeKind, ProtocolVersion, ServerConfig};
 
 use crate::last_words::CLOSE_NOTIFY;
+use crate::record_sink::RecordSink;
 
 /// What a record holds at most, in bytes of plaintext (RFC 8446 §5.1).
-const FRAGMENT_BYTES_MAX: usize = 16 * 1024;
+pub(crate) const FRAGMENT_BYTES_MAX: usize = 16 * 1024;
 
 /// What a record adds to its plaintext at most, in bytes: the header, the explicit nonce of TLS 1.2
 /// or the type of TLS 1.3, the tag; with something to spare. Where it is too little,
@@ -32,6 +33,12 @@ const RECORD_OVERHEAD: usize = 40;
 
 /// Room for records that wait inside: a new key, an alert.
 const CONTROL_BYTES: usize = 128;
+
+/// Room for the records of so much plaintext, and for what goes before them.
+pub(crate) const fn records_bytes(plaintext: usize) -> usize {
+    let records = plaintext.div_ceil(FRAGMENT_BYTES_MAX);
+    plaintext + records * RECORD_OVERHEAD + CONTROL_BYTES
+}
 
 /// One end of a connection.
 pub(crate) enum Engine {
@@ -111,7 +118,7 @@ impl Engine {
         bytes: &[u8],
         records: &mut Buf,
         plain: &mut dyn FnMut(&[u8]),
-        out: &mut Buf,
+        out: &mut impl RecordSink,
     ) -> Result<bool, rustls::Error> {
         let mut encrypt = Encrypt { bytes };
         match self {
@@ -264,7 +271,7 @@ fn take<S: Side>(
 fn step<D>(
     state: ConnectionState<'_, '_, D>,
     plain: &mut dyn FnMut(&[u8]),
-    out: &mut Buf,
+    out: &mut impl RecordSink,
     discard: &mut usize,
 ) -> Step {
     match state {
@@ -299,15 +306,11 @@ fn tell<S: Side>(connection: &mut S, records: &mut Buf, out: &mut Buf) -> bool {
     is_over
 }
 
-fn encode<D>(record: &mut EncodeTlsData<'_, D>, out: &mut Buf) {
+fn encode<D>(record: &mut EncodeTlsData<'_, D>, out: &mut impl RecordSink) {
     // Asked with no room at all, it says how much it needs.
-    let needed = match record.encode(&mut []) {
-        Err(EncodeError::InsufficientSize(error)) => error.required_size,
-        _ => return,
-    };
-    let mut room = out.room(needed);
-    if let Ok(count) = record.encode(&mut room) {
-        room.commit(count);
+    if let Err(EncodeError::InsufficientSize(error)) = record.encode(&mut []) {
+        // It is enough; and nobody but us has asked meanwhile.
+        let _is_encoded = out.append(error.required_size, |room| record.encode(room));
     }
 }
 
@@ -329,8 +332,7 @@ struct Encrypt<'a> {
 
 impl WriteInto for Encrypt<'_> {
     fn room(&self) -> usize {
-        let records = self.bytes.len().div_ceil(FRAGMENT_BYTES_MAX);
-        self.bytes.len() + records * RECORD_OVERHEAD + CONTROL_BYTES
+        records_bytes(self.bytes.len())
     }
 
     fn write<D>(
@@ -362,7 +364,7 @@ fn write<S: Side>(
     connection: &mut S,
     records: &mut Buf,
     plain: &mut dyn FnMut(&[u8]),
-    out: &mut Buf,
+    out: &mut impl RecordSink,
     what: &mut impl WriteInto,
 ) -> Result<bool, rustls::Error> {
     let mut peer_has_closed = false;
@@ -391,17 +393,13 @@ fn write<S: Side>(
 
 fn write_into<D>(
     traffic: &mut WriteTraffic<'_, D>,
-    out: &mut Buf,
+    out: &mut impl RecordSink,
     what: &mut impl WriteInto,
 ) -> Result<(), rustls::Error> {
     let mut needed = what.room();
     loop {
-        let mut room = out.room(needed);
-        match what.write(traffic, &mut room) {
-            Ok(count) => {
-                room.commit(count);
-                return Ok(());
-            }
+        match out.append(needed, |room| what.write(traffic, room)) {
+            Ok(()) => return Ok(()),
             // Nothing was written, and the second time it is enough.
             Err(EncryptError::InsufficientSize(error)) if error.required_size > needed => {
                 needed = error.required_size

@@ -1,6 +1,7 @@
 //! `Live`: a connection that has an engine, with what came for it and what is to go out. How that
 //! goes out is in `writing`.
 
+mod pieces;
 mod writing;
 
 use std::io::{self, ErrorKind};

@@ -1,6 +1,6 @@
 //! What a connection does beyond its socket.
 
-use std::io::{ErrorKind, Read};
+use std::io::{ErrorKind, IoSlice, Read};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -13,9 +13,10 @@ use rustls::{ClientConfig, RootCertStore, ServerConfig, ServerConnection};
 use super::{Live, Shaking};
 use crate::clock::{self, LoopClock};
 use crate::counters::UnderWay;
-use crate::engine::{At, Engine};
+use crate::engine::{At, Engine, FRAGMENT_BYTES_MAX};
 use crate::incoming::Incoming;
 use crate::provider::provider;
+use crate::sealed::WRITE_BYTES_MAX;
 
 /// A client and a server for each other.
 fn configs() -> (ClientConfig, ServerConfig) {
@@ -49,6 +50,19 @@ fn carry(from: &mut Buf, to: &mut ServerConnection) {
         to.process_new_packets().expect("they are right");
     }
     from.clear();
+}
+
+/// What a server reads of some records.
+fn read(by: &mut ServerConnection, mut records: &[u8]) -> Vec<u8> {
+    let mut plain = Vec::new();
+    while !records.is_empty() {
+        by.read_tls(&mut records).expect("a slice gives all");
+        let state = by.process_new_packets().expect("they are right");
+        let start = plain.len();
+        plain.resize(start + state.plaintext_bytes_to_read(), 0);
+        by.reader().read_exact(&mut plain[start..]).expect("it is there");
+    }
+    plain
 }
 
 /// What a server has to say.
@@ -101,8 +115,8 @@ fn one_write_waits_at_most() {
     let (mut live, mut server) = shaken();
     let (mut socket, peer) = pair::<true>(&World::new());
     peer.limit_room(0);
-    assert_eq!(live.write(&mut socket, b"one").ok(), Some(3));
-    let refused = live.write(&mut socket, b"two").expect_err("one waits already");
+    assert_eq!(live.write(&mut socket, &[IoSlice::new(b"one")]).ok(), Some(3));
+    let refused = live.write(&mut socket, &[IoSlice::new(b"two")]).expect_err("one waits already");
     assert_eq!(refused.kind(), ErrorKind::WouldBlock);
     peer.make_room(1000);
     assert_eq!(live.write_last(&mut socket, b"two").ok(), Some(3));
@@ -111,4 +125,48 @@ fn one_write_waits_at_most() {
     let mut plain = Vec::new();
     assert_eq!(server.reader().read_to_end(&mut plain).ok(), Some(6), "it is an end in order");
     assert_eq!(plain, b"onetwo");
+}
+
+/// Frames, as HTTP/2 has them.
+fn frames(count: usize) -> Vec<Vec<u8>> {
+    (0..2 * count).map(|at| vec![at as u8; if at % 2 == 0 { 9 } else { 16 << 10 }]).collect()
+}
+
+#[test]
+fn the_frames_of_a_body_are_full_records_and_one_write_for_four() {
+    let (mut live, mut server) = shaken();
+    let (mut socket, peer) = pair::<true>(&World::new());
+    let frames = frames(4);
+    let slices: Vec<IoSlice<'_>> = frames.iter().map(|frame| IoSlice::new(frame)).collect();
+    let all = frames.concat();
+    assert_eq!(live.write(&mut socket, &slices).ok(), Some(WRITE_BYTES_MAX));
+    assert_eq!((peer.operations().writes, live.outgoing.len()), (1, 0));
+    let mut records = peer.take_received();
+    // RFC 8446 §5.2: a header, the type, a tag of 16 bytes.
+    const RECORD_BYTES: usize = FRAGMENT_BYTES_MAX + 5 + 1 + 16;
+    assert_eq!(records.len(), 4 * RECORD_BYTES);
+    assert!(records.chunks(RECORD_BYTES).all(|record| record[..3] == [23, 3, 3]));
+    let rest = [IoSlice::new(&all[WRITE_BYTES_MAX..])];
+    assert_eq!(live.write(&mut socket, &rest).ok(), Some(all.len() - WRITE_BYTES_MAX));
+    records.extend(peer.take_received());
+    assert!(all == read(&mut server, &records));
+}
+
+#[test]
+fn what_a_socket_leaves_of_many_records_waits_in_order() {
+    for room in [0, 1, 20_000, 65_000] {
+        let (mut live, mut server) = shaken();
+        let (mut socket, peer) = pair::<true>(&World::new());
+        peer.limit_room(room);
+        let frames = frames(2);
+        let slices: Vec<IoSlice<'_>> = frames.iter().map(|frame| IoSlice::new(frame)).collect();
+        let all = frames.concat();
+        assert_eq!(live.write(&mut socket, &slices).ok(), Some(all.len()), "{room}");
+        let records = peer.received_len();
+        assert_eq!(live.outgoing.is_empty(), room > all.len(), "{room}");
+        peer.make_room(100_000);
+        assert!(live.flush(&mut socket).is_ok() && live.outgoing.is_empty());
+        assert_eq!(records, room.min(peer.received_len()));
+        assert!(all == read(&mut server, &peer.take_received()), "{room}");
+    }
 }

@@ -1,15 +1,13 @@
 //! What goes out of a connection: records of what the protocol writes, and the end of our side.
 
-use std::io::{self, ErrorKind};
+use std::io::{self, ErrorKind, IoSlice};
 
 use rotor_core::net::StreamSocket;
 use rotor_stream::Buf;
 
+use super::pieces::hand_out;
 use super::{Live, ReadSide, broken};
-
-/// The most bytes of plaintext that one write takes: four records, so that a long body takes few
-/// system calls and holds little.
-const WRITE_BYTES_MAX: usize = 64 * 1024;
+use crate::sealed::{Sealed, WRITE_BYTES_MAX};
 
 impl Live {
     /// Takes bytes to be written. What is taken is on its way, or goes with the next flush.
@@ -17,9 +15,13 @@ impl Live {
     pub(crate) fn write<S: StreamSocket>(
         &mut self,
         inner: &mut S,
-        bytes: &[u8],
+        slices: &[IoSlice<'_>],
     ) -> io::Result<usize> {
-        let count = self.encrypt(inner, bytes)?;
+        let count = self.encrypt(inner, slices, |sealed, inner| sealed.send(inner))?;
+        if self.is_refused || self.outgoing.is_empty() {
+            return Ok(count);
+        }
+        // What went before was too much to go with them.
         self.send(inner).map(|()| count)
     }
 
@@ -29,16 +31,22 @@ impl Live {
         inner: &mut S,
         bytes: &[u8],
     ) -> io::Result<usize> {
-        let count = self.encrypt(inner, bytes)?;
+        // What is not sent waits.
+        let count = self.encrypt(inner, &[IoSlice::new(bytes)], |_, _| Ok(()))?;
         if count == bytes.len() {
             self.append_close(inner);
         }
         self.send(inner).map(|()| count)
     }
 
-    /// Appends the records of some bytes to those that are to go out. Returns how many it took.
+    /// Has some bytes made into records, and these sent in a way. Returns how many it took.
     #[inline]
-    fn encrypt<S: StreamSocket>(&mut self, inner: &mut S, bytes: &[u8]) -> io::Result<usize> {
+    fn encrypt<S: StreamSocket>(
+        &mut self,
+        inner: &mut S,
+        slices: &[IoSlice<'_>],
+        send: impl FnOnce(Sealed<'_>, &mut S) -> io::Result<()>,
+    ) -> io::Result<usize> {
         // One write waits at most. What has not been tried yet goes with these: the tickets behind
         // a handshake, a new key.
         if self.is_refused {
@@ -51,21 +59,34 @@ impl Live {
         if self.close_sent {
             return Err(ErrorKind::BrokenPipe.into());
         }
-        let bytes = &bytes[..bytes.len().min(WRITE_BYTES_MAX)];
         self.set_clock();
         let Live { session, incoming, plain, outgoing, .. } = self;
         let mut keep = |payload: &[u8]| plain.extend(payload);
-        let put = session.engine.put(bytes, &mut incoming.bytes, &mut keep, outgoing);
-        match put {
-            Ok(true) => self.note_peer_closed(),
-            Ok(false) => {}
+        let mut sealed = Sealed::behind(outgoing);
+        let mut peer_has_closed = false;
+        let put = hand_out(slices, WRITE_BYTES_MAX, |piece| {
+            let put = session.engine.put(piece, &mut incoming.bytes, &mut keep, &mut sealed);
+            put.map(|has_closed| peer_has_closed |= has_closed)
+        });
+        let count = match put {
+            Ok(count) => count,
             Err(error) => {
+                drop(sealed);
                 session.engine.last_words(&mut incoming.bytes, outgoing);
                 self.break_off(error.into(), inner);
                 return Err(self.take_failure());
             }
+        };
+        let sent = send(sealed, inner);
+        self.is_refused = sent.is_err();
+        if peer_has_closed {
+            self.note_peer_closed();
         }
-        Ok(bytes.len())
+        match sent {
+            // It is taken, if not sent: an error would have the caller write it once more.
+            Err(error) if !is_for_later(&error) => Err(error),
+            _ => Ok(count),
+        }
     }
 
     /// Writes what waits, as far as the socket inside takes it.

@@ -116,32 +116,18 @@ impl<S: StreamSocket> Write for TlsStream<S> {
     #[inline]
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match &mut self.state {
-            State::Open(live) => live.write(&mut self.inner, bytes),
+            State::Open(live) => live.write(&mut self.inner, &[IoSlice::new(bytes)]),
             State::Opening(_) | State::Failed(_) => Err(ErrorKind::NotConnected.into()),
         }
     }
 
-    /// Small pieces become one record; a large one is a record of its own, and is not copied
-    /// before it is encrypted.
+    /// Small pieces are gathered until they fill a record; what fills one is not copied before it is
+    /// encrypted.
     fn write_vectored(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
-        let State::Open(live) = &mut self.state else {
-            return Err(ErrorKind::NotConnected.into());
-        };
-        let mut slices = slices.iter().skip_while(|slice| slice.is_empty());
-        let Some(first) = slices.next() else { return Ok(0) };
-        if first.len() >= GATHER_BYTES_MAX {
-            return live.write(&mut self.inner, first);
+        match &mut self.state {
+            State::Open(live) => live.write(&mut self.inner, slices),
+            State::Opening(_) | State::Failed(_) => Err(ErrorKind::NotConnected.into()),
         }
-        let mut gathered = Buf::new();
-        gathered.extend(first);
-        for slice in slices {
-            let room = GATHER_BYTES_MAX - gathered.len();
-            gathered.extend(&slice[..slice.len().min(room)]);
-            if gathered.len() == GATHER_BYTES_MAX {
-                break;
-            }
-        }
-        live.write(&mut self.inner, &gathered)
     }
 
     #[inline]
@@ -153,9 +139,6 @@ impl<S: StreamSocket> Write for TlsStream<S> {
         }
     }
 }
-
-/// Up to this many bytes, pieces are gathered into one record: as much as it takes.
-const GATHER_BYTES_MAX: usize = 16 * 1024;
 
 /// How many bytes of a file are read and encrypted at a time: as many as one write takes.
 const FILE_BYTES: usize = 64 * 1024;

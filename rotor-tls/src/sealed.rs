@@ -1,0 +1,185 @@
+//! `Sealed`: records that are about to be written, in a block of the thread that records alone have
+//! ever been in.
+//!
+//! Room in a [`Buf`] is filled with zeros each time it is lent, since other connections' plaintext
+//! may have been there. This block has only ever held what goes over the network anyway, so it is
+//! filled with zeros once for each thread.
+
+use std::cell::Cell;
+use std::io::{self, ErrorKind};
+use std::mem;
+
+use rotor_core::net::StreamSocket;
+use rotor_stream::Buf;
+
+use crate::engine::records_bytes;
+use crate::record_sink::RecordSink;
+
+/// The most bytes of plaintext that one write takes: four records, so that a long body takes few
+/// system calls and holds little.
+pub(crate) const WRITE_BYTES_MAX: usize = 64 * 1024;
+
+/// The memory of the block, in bytes: as much as the records of one write take, with what may stand
+/// before them: tickets, a new key.
+const SEALED_BYTES: usize = records_bytes(WRITE_BYTES_MAX) + WAITING_BYTES_MAX;
+
+/// What has waited goes first, and with the same write, if it is no more than this, in bytes.
+const WAITING_BYTES_MAX: usize = 4 * 1024;
+
+thread_local! {
+    /// Absent before the first use, and during one.
+    static BLOCK: Cell<Option<Box<[u8]>>> = const { Cell::new(None) };
+}
+
+/// Records behind those that wait already. What is not sent waits with them.
+pub(crate) struct Sealed<'a> {
+    /// Once there is something in here, all that follows goes in here.
+    waiting: &'a mut Buf,
+    block: Box<[u8]>,
+    start: usize,
+    end: usize,
+}
+
+impl<'a> Sealed<'a> {
+    #[inline]
+    pub(crate) fn behind(waiting: &'a mut Buf) -> Sealed<'a> {
+        // While the thread ends there may be none any more.
+        let kept = BLOCK.try_with(Cell::take).ok().flatten();
+        let mut block = kept.unwrap_or_else(new_block);
+        let mut end = 0;
+        if !waiting.is_empty() && waiting.len() <= WAITING_BYTES_MAX {
+            end = waiting.len();
+            block[..end].copy_from_slice(waiting);
+            waiting.clear();
+        }
+        Sealed { waiting, block, start: 0, end }
+    }
+
+    /// Writes what is in the block, as far as the socket takes it: nothing where something waits.
+    ///
+    /// # Errors
+    ///
+    /// What the socket says; `WriteZero` from one that takes nothing.
+    #[inline]
+    pub(crate) fn send<S: StreamSocket>(mut self, inner: &mut S) -> io::Result<()> {
+        while self.start < self.end {
+            match inner.write(&self.block[self.start..self.end])? {
+                0 => return Err(ErrorKind::WriteZero.into()),
+                count => self.start = self.end.min(self.start + count),
+            }
+        }
+        inner.flush()
+    }
+
+    /// Has what is here wait.
+    fn keep(&mut self) {
+        if self.start < self.end {
+            self.waiting.extend(&self.block[self.start..self.end]);
+        }
+        (self.start, self.end) = (0, 0);
+    }
+}
+
+impl RecordSink for Sealed<'_> {
+    #[inline]
+    fn append<E>(
+        &mut self,
+        room: usize,
+        write: impl FnOnce(&mut [u8]) -> Result<usize, E>,
+    ) -> Result<(), E> {
+        if self.waiting.is_empty() && room <= self.block.len() - self.end {
+            let count = write(&mut self.block[self.end..self.end + room])?;
+            self.end += count.min(room);
+            return Ok(());
+        }
+        self.keep();
+        self.waiting.append(room, write)
+    }
+}
+
+impl Drop for Sealed<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        self.keep();
+        let block = mem::take(&mut self.block);
+        let _ = BLOCK.try_with(|place| place.set(Some(block)));
+    }
+}
+
+#[cold]
+fn new_block() -> Box<[u8]> {
+    vec![0; SEALED_BYTES].into_boxed_slice()
+}
+
+#[cfg(test)]
+mod tests {
+    use rotor_stream::testing::{World, pair};
+
+    use super::*;
+
+    fn put(sealed: &mut Sealed<'_>, bytes: &[u8]) {
+        let appended = sealed.append(bytes.len() + 10, |room| {
+            room[..bytes.len()].copy_from_slice(bytes);
+            Ok::<usize, ()>(bytes.len())
+        });
+        assert_eq!(appended, Ok(()));
+    }
+
+    #[test]
+    fn what_waits_goes_first_and_what_is_not_taken_waits_in_order() {
+        for waits in [0, 1, WAITING_BYTES_MAX, WAITING_BYTES_MAX + 1] {
+            for room in [0, 1, waits, waits + 3, waits + 100] {
+                let mut waiting = Buf::new();
+                waiting.extend(&vec![b'w'; waits]);
+                let (mut socket, peer) = pair::<true>(&World::new());
+                peer.limit_room(room);
+                let mut sealed = Sealed::behind(&mut waiting);
+                put(&mut sealed, b"one");
+                put(&mut sealed, b"two");
+                let sent = sealed.send(&mut socket);
+                let mut all = peer.take_received();
+                if waits <= WAITING_BYTES_MAX {
+                    assert_eq!(sent.is_ok(), room >= waits + 6, "{waits} {room}");
+                    assert_eq!(all.len(), room.min(waits + 6));
+                } else {
+                    assert!(sent.is_ok() && all.is_empty());
+                }
+                all.extend_from_slice(&waiting);
+                assert_eq!(all, [&vec![b'w'; waits][..], b"onetwo"].concat(), "{waits} {room}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_does_not_fit_into_the_block_waits_behind_what_does() {
+        let mut waiting = Buf::new();
+        let mut sealed = Sealed::behind(&mut waiting);
+        put(&mut sealed, b"first");
+        put(&mut sealed, &[b'x'; SEALED_BYTES]);
+        put(&mut sealed, b"last");
+        drop(sealed);
+        assert_eq!(waiting.len(), 5 + SEALED_BYTES + 4);
+        assert!(waiting.starts_with(b"firstx") && waiting.ends_with(b"xlast"));
+    }
+
+    #[test]
+    fn a_block_is_used_again_and_is_filled_with_zeros_once() {
+        let mut waiting = Buf::new();
+        let mut sealed = Sealed::behind(&mut waiting);
+        let place = sealed.block.as_ptr();
+        put(&mut sealed, b"record");
+        drop(sealed);
+        let sealed = Sealed::behind(&mut waiting);
+        assert_eq!((sealed.block.as_ptr(), &sealed.block[..6]), (place, &b"record"[..]));
+    }
+
+    #[test]
+    fn what_could_not_be_written_is_not_appended() {
+        let mut waiting = Buf::new();
+        let mut sealed = Sealed::behind(&mut waiting);
+        assert_eq!(sealed.append(10, |_| Err("no")), Err("no"));
+        put(&mut sealed, b"yes");
+        drop(sealed);
+        assert_eq!(&waiting[..], b"yes");
+    }
+}
