@@ -13,7 +13,8 @@
 //! response that the connection closes: for a balancer that hears late of it.
 //!
 //! With `HEALTH=ADDRESS:PORT` it answers probes there, `/livez` and `/readyz`,
-//! by a thread of their own.
+//! by a thread of their own. With `HAND_OVER` each process is to have a port of its own for that:
+//! the one before goes on to answer there until it has ended.
 //!
 //! There are as many threads as processors unless `THREADS` says otherwise. Then try
 //! `wrk -t2 -c400 -d10 http://127.0.0.1:3000/`. Ctrl-C lets the requests that are under way finish.
@@ -27,7 +28,7 @@ use std::time::Duration;
 
 use rotor::http::health::{Health, HealthPort};
 use rotor::http::server::Serve;
-use rotor::{BoxError, Drain, Pulses};
+use rotor::{BoxError, Drain, Pulses, with_causes};
 
 /// How long requests under way may take once it ends.
 const DRAIN_TIME_MAX: Duration = Duration::from_secs(10);
@@ -52,7 +53,10 @@ fn health_port(health: &Health) -> Result<Option<HealthPort>, BoxError> {
     let Ok(address) = std::env::var("HEALTH") else { return Ok(None) };
     let address = address.parse();
     let address = address.map_err(|_| "HEALTH is to be like 127.0.0.1:8081")?;
-    Ok(Some(health.serve_at(address)?))
+    let port = health
+        .serve_at(address)
+        .map_err(|error| format!("no probes are answered at {address}: {}", with_causes(&error)))?;
+    Ok(Some(port))
 }
 
 /// What `ANNOUNCE` says, in seconds.

@@ -8,7 +8,9 @@ use std::time::Duration;
 
 /// Listeners were not handed over. The process that has them goes on serving, unless the text says
 /// otherwise.
-#[derive(Debug)]
+///
+/// The text says why, with what the system says. `Debug` is the same, since `main` prints the error
+/// that it returns in this way.
 pub struct HandOverError {
     path: PathBuf,
     kind: HandOverErrorKind,
@@ -134,11 +136,18 @@ impl fmt::Display for HandOverError {
     }
 }
 
+impl fmt::Debug for HandOverError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
 impl Error for HandOverError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match &self.kind {
+            // It is in the text, and is not told twice.
             HandOverErrorKind::Refused { cause, .. } | HandOverErrorKind::NoPath(cause) => {
-                Some(cause)
+                cause.source()
             }
             _ => None,
         }

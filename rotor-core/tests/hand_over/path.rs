@@ -6,6 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 
 use rotor_core::hand_over::{HandOver, HandOverErrorKind as Kind};
+use rotor_core::with_causes;
 
 use crate::rig::{PATIENCE, Place, at, greeting, is_refused, make, start, start_counting, until};
 
@@ -155,6 +156,9 @@ fn a_directory_that_is_not_there_is_missed_at_once() {
     let place = Place::new();
     let error = HandOver::at(place.0.join("no/hand-over")).expect_err("there is no directory");
     assert!(error.to_string().contains("cannot find its directory: No such file"), "{error}");
+    // As `main` prints it, and as who shows an error with its causes: once.
+    let shown = (format!("{error:?}"), with_causes(&error).to_string());
+    assert_eq!(shown, (error.to_string(), error.to_string()));
 }
 
 #[test]
