@@ -26,7 +26,7 @@ static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 static ALONE: Mutex<()> = Mutex::new(());
 
 /// `/whole` takes its body whole, `/pieces` piece by piece and keeps none, `/large` answers at once
-/// with much, `/wait` never.
+/// with much, `/small` with little, `/wait` never.
 struct Taker;
 
 /// Octets of a large answer.
@@ -47,6 +47,10 @@ impl Server for Taker {
             "/whole" => RecvMode::Buffered(usize::MAX),
             "/pieces" => RecvMode::Progressive(1),
             "/wait" => return Next::go_on(Taker).no_deadline(),
+            "/small" => {
+                response.send(Status::OK, "text/plain", b"small").expect("the first answer");
+                return Next::finished();
+            }
             _ => {
                 response.send(Status::OK, "text/plain", &[b'x'; LARGE]).expect("the first answer");
                 return Next::finished();
@@ -238,4 +242,48 @@ fn a_stream_whose_handler_waits_holds_half_a_kibibyte() {
     let _alone = ALONE.lock();
     let each = thread::scope(|scope| scope.spawn(held_by_a_stream).join()).expect("no panic");
     assert!((300..=512).contains(&each), "{each} octets");
+}
+
+/// What each connection of HTTP/2 holds that has had an answer.
+fn held_by_an_idle_connection() -> usize {
+    const CONNECTIONS: usize = 100;
+    let (mut site, address) = serve();
+    let preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+    let get = b"\x82\x86\x04\x06/small\x01\x01a\x0f\x2b\x07browser";
+    let begin = [&preface[..], &frame(4, 0, 0, b""), &frame(1, 5, 1, get)].concat();
+    let mut connect = || {
+        #[expect(clippy::disallowed_methods, reason = "the other end is no machine")]
+        let mut client = Client::connect(address).expect("the listener listens");
+        client.write_all(&begin).expect("the server reads");
+        client.set_read_timeout(Some(Duration::from_millis(1))).expect("a socket that waits");
+        // The answer's DATA, the last of it, ends with what it says.
+        let mut answer = Vec::new();
+        while !answer.ends_with(b"small") {
+            site.turn(Some(Duration::from_millis(1))).expect("a turn");
+            let mut piece = [0; 1024];
+            match client.read(&mut piece) {
+                Ok(count) => {
+                    assert!(count > 0, "it ended");
+                    answer.extend(&piece[..count]);
+                }
+                Err(error) => assert_eq!(error.kind(), ErrorKind::WouldBlock),
+            }
+        }
+        client
+    };
+    // What thread and loop keep for many is there before.
+    let _first: Vec<Client> = (0..CONNECTIONS).map(|_| connect()).collect();
+    let mut clients = Vec::with_capacity(CONNECTIONS);
+    let before = held();
+    clients.extend((0..CONNECTIONS).map(|_| connect()));
+    (held() - before) / CONNECTIONS
+}
+
+#[test]
+fn a_connection_of_http2_that_waits_holds_no_fields() {
+    let _alone = ALONE.lock();
+    let each =
+        thread::scope(|scope| scope.spawn(held_by_an_idle_connection).join()).expect("no panic");
+    // With the memory of what it has read and written it is 816.
+    assert!((400..=640).contains(&each), "{each} octets");
 }

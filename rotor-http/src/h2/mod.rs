@@ -20,6 +20,7 @@
 //! | `floods` | what no honest peer does so often |
 
 pub(crate) mod error;
+pub(crate) mod field_space;
 pub(crate) mod field_text;
 pub(crate) mod floods;
 pub(crate) mod forgotten;
@@ -38,6 +39,7 @@ pub(crate) mod trailers;
 pub(crate) mod window;
 
 pub use self::error::{ErrorCode, Violation};
+pub(crate) use self::field_space::FieldSpace;
 pub use self::floods::{Bucket, FloodLimits, Floods, Nuisance, Rate};
 pub use self::forgotten::Forgotten;
 pub use self::ledger::Ledger;

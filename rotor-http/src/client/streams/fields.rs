@@ -37,7 +37,7 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
     pub(super) fn block_ended(&mut self, io: &mut Io<'_, '_, '_, K::Context>) -> Taken {
         let Some(block) = self.block.take() else { return Ok(()) };
         let bounds = bounds(io.config);
-        let decoded = self.decoder.decode(&block.octets, &mut self.list, &bounds);
+        let decoded = self.decoder.decode(&block.octets, &mut self.space.list, &bounds);
         self.decoded(decoded, io)?;
         self.fields(block.stream, block.is_end, io)
     }
@@ -50,10 +50,10 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
         io: &mut Io<'_, '_, '_, K::Context>,
     ) -> Taken {
         // Handlers are called with it, and lead to whatever.
-        let mut list = std::mem::take(&mut self.list);
+        let mut list = std::mem::take(&mut self.space.list);
         let taken = self.fields_of(stream, &mut list, is_end, io);
         list.clear();
-        self.list = list;
+        self.space.list = list;
         taken
     }
 

@@ -73,7 +73,8 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
         match frame {
             Frame::Data { .. } => self.data(header, io),
             Frame::Headers { fragment, is_whole: true, is_end } => {
-                let decoded = self.decoder.decode(fragment, &mut self.list, &bounds(io.config));
+                let decoded =
+                    self.decoder.decode(fragment, &mut self.space.list, &bounds(io.config));
                 self.decoded(decoded, io)?;
                 self.fields(stream, is_end, io)
             }

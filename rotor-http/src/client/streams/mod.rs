@@ -40,11 +40,11 @@ use crate::body_watch::rate;
 use crate::flow::{Flow, Wait};
 use crate::frame_output;
 use crate::h2::frame::{FRAME_HEADER_BYTES, FrameHeader, PREFACE};
-use crate::h2::hpack::{FieldList, HpackDecoder, HpackEncoder};
+use crate::h2::hpack::{HpackDecoder, HpackEncoder};
 use crate::h2::settings::{WINDOW_DEFAULT, setting};
 use crate::h2::{
-    Floods, Forgotten, Ledger, PeerSettings, ReceiveWindow, Schedule, SendWindow, SettingsWatch,
-    Violation, frame_writer,
+    FieldSpace, Floods, Forgotten, Ledger, PeerSettings, ReceiveWindow, Schedule, SendWindow,
+    SettingsWatch, Violation, frame_writer,
 };
 
 /// Frames that are taken in a row before what they led to is sent.
@@ -59,12 +59,10 @@ pub(super) struct Streams<K: Client, F> {
     phase: Phase,
     decoder: HpackDecoder,
     encoder: HpackEncoder,
-    /// The fields that were decoded last.
-    list: FieldList,
+    /// What fields are decoded into and encoded into while something is done.
+    space: FieldSpace,
     /// A block of fields of which a part has come.
     block: Option<Block>,
-    /// The block that is being sent.
-    sent_block: Vec<u8>,
     peer: PeerSettings,
     inbound: ReceiveWindow,
     outbound: SendWindow,
@@ -157,9 +155,8 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
             phase: Phase::Settings,
             decoder: HpackDecoder::new(TABLE_BYTES_MAX),
             encoder: HpackEncoder::new(),
-            list: FieldList::new(),
+            space: FieldSpace::new(),
             block: None,
-            sent_block: Vec::new(),
             peer: PeerSettings::default(),
             inbound: ReceiveWindow::of_known(WINDOW_DEFAULT, config.connection_window),
             outbound: SendWindow::new(WINDOW_DEFAULT),
@@ -201,6 +198,7 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
     /// Takes the frames that have come, and sends what can be sent.
     pub(super) fn advance(&mut self, io: &mut Io<'_, '_, '_, K::Context>) -> Made<K> {
         self.hear(io);
+        self.space.borrow();
         let unread = io.transport.input.len();
         for _ in 0..FRAMES_BATCH {
             let taken = match self.take_frame(io) {
@@ -252,6 +250,7 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
 
     /// Begins and sends what can be, and waits for what is next.
     fn go_on(&mut self, io: &mut Io<'_, '_, '_, K::Context>) -> Made<K> {
+        self.space.borrow();
         loop {
             self.begin_those_that_wait(io);
             self.look_for_work(io);
@@ -272,6 +271,7 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
         if self.children.is_empty() && (self.is_last || self.is_read_closed || takes_none) {
             return self.close(io);
         }
+        self.space.give_back();
         Flow::Wait(self.wait(io))
     }
 

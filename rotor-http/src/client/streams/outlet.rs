@@ -102,7 +102,7 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
         }
         let blocks = Blocks {
             encoder: &mut self.encoder,
-            block: &mut self.sent_block,
+            block: &mut self.space.block,
             frame_bytes_max: self.peer.frame_bytes_max,
         };
         let (waiting, output) = (&mut child.output, &mut *io.transport.output);
@@ -121,12 +121,12 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
         let text = child.output.front();
         let asks_protocol = may_ask && names_one_protocol(text);
         let Some(len) =
-            encode(text, is_secure, asks_protocol, &mut self.encoder, &mut self.sent_block)
+            encode(text, is_secure, asks_protocol, &mut self.encoder, &mut self.space.block)
         else {
             debug_assert!(false, "a head that is written is whole");
             return true;
         };
-        if !fits(&self.sent_block, room, io.transport.output) {
+        if !fits(&self.space.block, room, io.transport.output) {
             self.encoder.take_back();
             return false;
         }
@@ -137,7 +137,13 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
         self.next_stream += 2;
         child.stream = Some(stream);
         self.streams.push((stream, child.key));
-        put_block(&self.sent_block, stream, is_end, self.peer.frame_bytes_max, io.transport.output);
+        put_block(
+            &self.space.block,
+            stream,
+            is_end,
+            self.peer.frame_bytes_max,
+            io.transport.output,
+        );
         self.sent(at, is_end, true, io);
         true
     }

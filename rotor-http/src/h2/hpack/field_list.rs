@@ -14,8 +14,8 @@ pub struct FieldList {
 
 impl FieldList {
     /// An empty list, without memory.
-    pub fn new() -> FieldList {
-        FieldList::default()
+    pub const fn new() -> FieldList {
+        FieldList { octets: Vec::new(), spans: Vec::new(), is_over: false }
     }
 
     /// How many fields there are.
@@ -44,6 +44,11 @@ impl FieldList {
             self.octets = Vec::new();
             self.spans = Vec::new();
         }
+    }
+
+    /// The memory that it holds, in octets.
+    pub(crate) fn held_bytes(&self) -> usize {
+        self.octets.capacity() + self.spans.capacity() * size_of::<Span>()
     }
 
     /// All fields, in order, those with a colon in front included.

@@ -49,7 +49,7 @@ impl<S: Server> Streams<S> {
 
     pub(super) fn block_ended(&mut self, io: &mut Io<'_, '_, '_, S::Context>) -> Taken {
         let Some(block) = self.block.take() else { return Ok(()) };
-        let decoded = self.decoder.decode(&block.octets, &mut self.list, &bounds(io.config));
+        let decoded = self.decoder.decode(&block.octets, &mut self.space.list, &bounds(io.config));
         self.decoded(decoded, io)?;
         self.fields(block.stream, block.is_end, io)
     }
@@ -78,7 +78,7 @@ impl<S: Server> Streams<S> {
         } else {
             Err(Violation::Connection(ErrorCode::StreamClosed, BEHIND_THE_END))
         };
-        self.list.clear();
+        self.space.list.clear();
         taken
     }
 
@@ -98,10 +98,10 @@ impl<S: Server> Streams<S> {
         }
         child.state = child.state.after(StreamEvent::Received { is_end }).map_err(of_stream)?;
         let is_short = child.length.is_some_and(|length| length != child.received);
-        if !is_end || is_short || self.list.is_over() {
+        if !is_end || is_short || self.space.list.is_over() {
             return Err(of_stream(ErrorCode::ProtocolError));
         }
-        let trailers = crate::h2::trailers_of(&self.list).map_err(|why| {
+        let trailers = crate::h2::trailers_of(&self.space.list).map_err(|why| {
             log::debug!("machine {}: {why}", io.scope.token());
             of_stream(ErrorCode::ProtocolError)
         })?;

@@ -76,7 +76,8 @@ impl<S: Server> Streams<S> {
         match frame {
             Frame::Data { .. } => self.data(header, io),
             Frame::Headers { fragment, is_whole: true, is_end } => {
-                let decoded = self.decoder.decode(fragment, &mut self.list, &bounds(io.config));
+                let decoded =
+                    self.decoder.decode(fragment, &mut self.space.list, &bounds(io.config));
                 self.decoded(decoded, io)?;
                 // The handler may write as much as it likes: the frame is not needed any more.
                 io.transport.input.consume(FRAME_HEADER_BYTES + header.len);

@@ -44,11 +44,11 @@ use crate::body_watch::rate;
 use crate::flow::{Flow, Wait};
 use crate::frame_output;
 use crate::h2::frame::{FRAME_HEADER_BYTES, FrameHeader, PREFACE, U31_MAX};
-use crate::h2::hpack::{FieldList, HpackDecoder, HpackEncoder};
+use crate::h2::hpack::{HpackDecoder, HpackEncoder};
 use crate::h2::settings::{WINDOW_DEFAULT, setting};
 use crate::h2::{
-    ErrorCode, Floods, Forgotten, Ledger, PeerSettings, Priority, ReceiveWindow, Schedule,
-    SendWindow, SettingsWatch, Violation, frame_writer,
+    ErrorCode, FieldSpace, Floods, Forgotten, Ledger, PeerSettings, Priority, ReceiveWindow,
+    Schedule, SendWindow, SettingsWatch, Violation, frame_writer,
 };
 use crate::no_upgrade::is_possible;
 
@@ -71,12 +71,10 @@ pub(super) struct Streams<S: Server> {
     going: Going,
     decoder: HpackDecoder,
     encoder: HpackEncoder,
-    /// The fields that were decoded last.
-    list: FieldList,
+    /// What fields are decoded into and encoded into while something is done.
+    space: FieldSpace,
     /// A block of fields of which a part has come.
     block: Option<Box<Block>>,
-    /// The block that is being sent.
-    sent_block: Vec<u8>,
     peer: PeerSettings,
     inbound: ReceiveWindow,
     outbound: SendWindow,
@@ -175,9 +173,8 @@ impl<S: Server> Streams<S> {
             going: Going::Open,
             decoder: HpackDecoder::new(TABLE_BYTES_MAX),
             encoder: HpackEncoder::new(),
-            list: FieldList::new(),
+            space: FieldSpace::new(),
             block: None,
-            sent_block: Vec::new(),
             peer: PeerSettings::default(),
             inbound: ReceiveWindow::of_known(WINDOW_DEFAULT, config.connection_window),
             outbound: SendWindow::new(WINDOW_DEFAULT),
@@ -214,6 +211,7 @@ impl<S: Server> Streams<S> {
 
     /// Takes the frames that have come, and sends what can be sent.
     pub(super) fn advance(&mut self, io: &mut Io<'_, '_, '_, S::Context>) -> Streamed<S> {
+        self.space.borrow();
         let unread = io.transport.input.len();
         for _ in 0..FRAMES_BATCH {
             let taken = match self.take_frame(io) {
@@ -234,6 +232,7 @@ impl<S: Server> Streams<S> {
 
     /// Sends what can be sent, and waits for what is next.
     fn go_on(&mut self, io: &mut Io<'_, '_, '_, S::Context>) -> Streamed<S> {
+        self.space.borrow();
         self.let_bodies_go_on(io);
         self.give_window(io);
         self.pump(io);
@@ -245,6 +244,7 @@ impl<S: Server> Streams<S> {
         if is_over && self.children.is_empty() {
             return Flow::Done(None);
         }
+        self.space.give_back();
         Flow::Wait(self.wait(io))
     }
 

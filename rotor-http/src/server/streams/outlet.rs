@@ -69,12 +69,12 @@ impl<S: Server> Streams<S> {
         let (stream, is_complete) = (child.id, child.is_complete());
         let trailers = child.trailers_len();
         if !child.has_sent_head {
-            let Some(head) = encode(child.output.front(), &mut self.encoder, &mut self.sent_block)
+            let Some(head) = encode(child.output.front(), &mut self.encoder, &mut self.space.block)
             else {
                 // Nothing of it is there: the schedule has it again once it is.
                 return true;
             };
-            if !fits(&self.sent_block, room, io.transport.output) {
+            if !fits(&self.space.block, room, io.transport.output) {
                 self.encoder.take_back();
                 return false;
             }
@@ -85,7 +85,7 @@ impl<S: Server> Streams<S> {
                 && child.output.is_empty()
                 && child.body_left() == 0;
             put_block(
-                &self.sent_block,
+                &self.space.block,
                 stream,
                 is_end,
                 self.peer.frame_bytes_max,
@@ -98,7 +98,7 @@ impl<S: Server> Streams<S> {
         if left == 0 {
             let blocks = Blocks {
                 encoder: &mut self.encoder,
-                block: &mut self.sent_block,
+                block: &mut self.space.block,
                 frame_bytes_max: self.peer.frame_bytes_max,
             };
             let (waiting, output) = (&mut child.output, &mut *io.transport.output);
@@ -161,13 +161,13 @@ impl<S: Server> Streams<S> {
         }
         let output = &mut *io.transport.output;
         let room = room(output, io.config.limits_ref().output_high_water);
-        let Some(head) = encode(self.scratch.front(), &mut self.encoder, &mut self.sent_block)
+        let Some(head) = encode(self.scratch.front(), &mut self.encoder, &mut self.space.block)
         else {
             return false;
         };
         let body = self.scratch.len() - head.len;
         let window = self.outbound.octets().min(self.peer.initial_window as usize);
-        let block = self.sent_block.len();
+        let block = self.space.block.len();
         if head.is_interim
             || body > window
             || body > PAYLOAD_BYTES_MAX
@@ -182,16 +182,16 @@ impl<S: Server> Streams<S> {
         let ends = if body == 0 { flag::END_STREAM } else { 0 };
         let headers = frame_header(block, kind::HEADERS, flag::END_HEADERS | ends, stream);
         if body == 0 {
-            let _open = output.write_pieces(&[&headers, &self.sent_block]);
+            let _open = output.write_pieces(&[&headers, &self.space.block]);
             return true;
         }
         let data = frame_header(body, kind::DATA, flag::END_STREAM, stream);
         let front = self.scratch.front();
         if front.len() == body {
-            let _open = output.write_pieces(&[&headers, &self.sent_block, &data, front]);
+            let _open = output.write_pieces(&[&headers, &self.space.block, &data, front]);
             self.scratch.discard(body);
         } else {
-            let _open = output.write_pieces(&[&headers, &self.sent_block, &data]);
+            let _open = output.write_pieces(&[&headers, &self.space.block, &data]);
             let _all = self.scratch.move_to(output, body);
         }
         self.outbound.take(body);

@@ -60,9 +60,9 @@ impl<S: Server> Streams<S> {
             return Ok(());
         }
         let wish = self.take_wish(stream);
-        let is_head = is_head(&self.list);
+        let is_head = is_head(&self.space.list);
         let request = match CheckedRequest::check(
-            &mut self.list,
+            &mut self.space.list,
             io.config.limits_ref(),
             offers_protocols::<S>(io.config),
         ) {
@@ -118,7 +118,7 @@ impl<S: Server> Streams<S> {
         begun.length = request.length;
         let room = self.room(usize::MAX, io.config);
         let Io { transport, scope, config } = io;
-        let (list, connection) = (&self.list, transport.connection());
+        let (list, connection) = (&self.space.list, transport.connection());
         let (Some(target), Some(authority)) = (request.target(list), request.authority(list))
         else {
             return;
@@ -173,7 +173,7 @@ impl<S: Server> Streams<S> {
         }
         let log = io.config.is_logged().then(|| {
             LogLine::of(
-                Some(&head_of(&self.list, &request)),
+                Some(&head_of(&self.space.list, &request)),
                 io.config.logged_fields(),
                 io.transport.connection(),
             )
