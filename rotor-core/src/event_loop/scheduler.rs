@@ -4,7 +4,7 @@
 use std::sync::atomic::Ordering::Relaxed;
 
 use super::run_queue::{CallState, Calls, Pending, RunQueue};
-use super::slots::{Lifted, Slots};
+use super::slots::Slots;
 use crate::event_set::EventSet;
 use crate::guard::drop_guarded;
 use crate::machine::Machine;
@@ -121,19 +121,6 @@ impl<M: Machine> Scheduler<M> {
         deadline: Deadline,
     ) {
         let state = self.slots.put(token, machine);
-        self.settle(environment, token, state, deadline);
-    }
-
-    /// The same for a machine that was called in place, out of its slot.
-    #[inline(always)]
-    pub(super) fn put_back(
-        &mut self,
-        environment: &AnyEnvironment,
-        token: Token,
-        lifted: Lifted<M>,
-        deadline: Deadline,
-    ) {
-        let state = self.slots.put_back(token, lifted);
         self.settle(environment, token, state, deadline);
     }
 
@@ -353,10 +340,9 @@ mod tests {
         let token = scheduler.slots_mut().reserve().expect("a slot");
         scheduler.keep(&environment, token, Plain, Deadline::Never);
         assert!(next(&mut scheduler).is_none());
-        let mut lifted = Lifted::nothing();
-        assert!(scheduler.slots_mut().lift(token, &mut lifted, |_| true));
+        let lifted = scheduler.slots_mut().take(token).expect("it is in its slot");
         scheduler.pend(token, Calls::DRAINING);
-        scheduler.put_back(&environment, token, lifted, Deadline::Keep);
+        scheduler.keep(&environment, token, lifted, Deadline::Keep);
         assert!(scheduler.check(|_| false).is_ok() && scheduler.is_call_pending(token));
         assert_eq!(next(&mut scheduler), Some(token));
         assert!(scheduler.take_pending(token).is_some_and(|calls| calls.has(Calls::DRAINING)));

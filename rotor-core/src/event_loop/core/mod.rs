@@ -7,7 +7,7 @@ mod pulled;
 mod turn;
 mod waiting;
 
-pub(in crate::event_loop) use self::pulled::{CallPlace, Next, Progress};
+pub(in crate::event_loop) use self::pulled::{Next, Progress};
 use std::collections::TryReserveError;
 use std::convert::Infallible;
 use std::sync::Arc;

@@ -10,12 +10,13 @@ use super::Core;
 use super::turn::{Expiring, begin_expiring, collect_expired};
 use crate::backend::Backend;
 use crate::event_loop::closures::Repeated;
-use crate::event_loop::dispatch::{Answered, Callee, Refs, Terms};
+use crate::event_loop::dispatch::{Callee, Refs, Terms};
 use crate::event_loop::handle::{Control, Exit};
 use crate::event_loop::run_queue::{NextWoken, Pending, Wait};
 use crate::event_loop::slots::Lifted;
 use crate::guard::Panicked;
 use crate::machine::Machine;
+use crate::response::{Answer, Deadline, Response};
 use crate::scope::AnyEnvironment;
 use crate::time::Time;
 use crate::token::Token;
@@ -65,20 +66,11 @@ impl Progress {
         false
     }
 
-    /// Makes the first of a machine's pending calls; what is left of them is kept.
+    /// A machine's pending calls are next.
     #[inline(always)]
-    fn resumes(
-        &mut self,
-        token: Token,
-        pending: Option<Pending>,
-        call: impl FnOnce(&mut Pending) -> bool,
-    ) -> bool {
-        let Some(mut pending) = pending else { return false };
-        let is_call = call(&mut pending);
-        if is_call && !pending.is_empty() {
-            self.resumed = Some((token, pending));
-        }
-        is_call
+    fn resumes(&mut self, token: Token, pending: Option<Pending>) -> bool {
+        self.resumed = pending.map(|pending| (token, pending));
+        false
     }
 
     fn wait(&self) -> Wait {
@@ -88,17 +80,11 @@ impl Progress {
 
 /// What comes next.
 pub(in crate::event_loop) enum Next {
-    /// A call, whose terms are written and whose machine is lifted.
+    /// A call, whose terms are written, and whose machine is to be [lifted](Core::lift).
     Call,
     /// A turn is over.
     Turn,
     Ended(Exit),
-}
-
-/// Where the next call is put: its machine, and what is to be known of it.
-pub(in crate::event_loop) struct CallPlace<'a, M: Machine> {
-    pub(in crate::event_loop) lifted: &'a mut Lifted<M>,
-    pub(in crate::event_loop) terms: &'a mut Terms<M>,
 }
 
 impl<M: Machine, B: Backend> Core<M, B> {
@@ -110,7 +96,7 @@ impl<M: Machine, B: Backend> Core<M, B> {
     #[inline(always)]
     pub(in crate::event_loop) fn next(
         &mut self,
-        place: &mut CallPlace<'_, M>,
+        terms: &mut Terms<M>,
         progress: &mut Progress,
         context: &mut M::Context,
         environment: &AnyEnvironment,
@@ -123,7 +109,7 @@ impl<M: Machine, B: Backend> Core<M, B> {
             return Ok(Next::Ended(exit));
         }
         if progress.step != Step::End
-            && self.next_call(place, progress, context, environment, repeated)?
+            && self.next_call(terms, progress, context, environment, repeated)?
         {
             return Ok(Next::Call);
         }
@@ -179,72 +165,66 @@ impl<M: Machine, B: Backend> Core<M, B> {
     #[inline(always)]
     fn next_call(
         &mut self,
-        place: &mut CallPlace<'_, M>,
+        terms: &mut Terms<M>,
         progress: &mut Progress,
         context: &mut M::Context,
         environment: &AnyEnvironment,
         repeated: &mut Repeated<M>,
     ) -> io::Result<bool> {
         let Core { backend, config, dispatch, .. } = self;
-        let refs = &mut Refs { context, environment, backend, config };
-        let CallPlace { lifted, terms } = place;
+        // Made where all of it is wanted: what is lent is written to memory first.
+        macro_rules! refs {
+            () => {
+                &mut Refs { context: &mut *context, environment, backend: &mut *backend, config }
+            };
+        }
         loop {
-            if let Some((token, pending)) = &mut progress.resumed {
-                if dispatch.pending_call(refs, lifted, terms, *token, pending) {
-                    return Ok(true);
-                }
-                progress.resumed = None;
-            }
             let is_call = match progress.step {
+                // What is left of a machine's pending calls comes first, whatever the step.
+                _ if progress.resumed.is_some() => false,
                 Step::Between | Step::Events => match dispatch.queue().next_event() {
                     Some((token, events)) => {
-                        dispatch.ready_call(refs, lifted, terms, token, events)
+                        dispatch.ready_call((environment, backend), terms, token, events)
                     }
                     None => progress.goes_to(Step::Runnable),
                 },
                 Step::Runnable => match dispatch.queue().next_runnable() {
-                    Some(token) => {
-                        let pending = dispatch.next_pending(refs, token);
-                        progress.resumes(token, pending, |pending| {
-                            dispatch.pending_call(refs, lifted, terms, token, pending)
-                        })
-                    }
+                    Some(token) => progress.resumes(token, dispatch.next_pending(refs!(), token)),
                     None => progress.goes_to(Step::Spawns),
                 },
                 Step::Spawns => match dispatch.queue().next_deferred_spawn() {
-                    Some((token, seed)) => dispatch.spawn_call(refs, lifted, terms, token, seed),
+                    Some((token, seed)) => dispatch.spawn_call(refs!(), terms, token, seed),
                     None => progress.goes_to(Step::Woken),
                 },
                 Step::Woken => match dispatch.queue().next_woken() {
-                    Some(NextWoken::Slot(index)) => dispatch.wake_call(refs, lifted, terms, index),
+                    Some(NextWoken::Slot(index)) => {
+                        dispatch.wake_call((environment, backend), terms, index)
+                    }
                     Some(NextWoken::Fresh(token)) => {
-                        let pending = dispatch.next_pending(refs, token);
-                        progress.resumes(token, pending, |pending| {
-                            dispatch.pending_call(refs, lifted, terms, token, pending)
-                        })
+                        progress.resumes(token, dispatch.next_pending(refs!(), token))
                     }
                     None => progress.goes_to(Step::Expire),
                 },
-                Step::Expire => progress.goes_to(match begin_expiring(refs, dispatch)? {
+                Step::Expire => progress.goes_to(match begin_expiring(refs!(), dispatch)? {
                     Expiring::Overdue => Step::Overdue,
                     Expiring::Expired => Step::Expired,
                     Expiring::EventsBefore(now) => Step::EventsBefore(now),
                 }),
                 Step::EventsBefore(now) => match dispatch.queue().next_event() {
                     Some((token, events)) => {
-                        dispatch.ready_call(refs, lifted, terms, token, events)
+                        dispatch.ready_call((environment, backend), terms, token, events)
                     }
                     None if dispatch.queue().pace().may_have_missed() => {
                         progress.goes_to(Step::Overdue)
                     }
                     None => {
-                        collect_expired(refs, dispatch, now);
+                        collect_expired(refs!(), dispatch, now);
                         progress.goes_to(Step::Expired)
                     }
                 },
                 Step::Expired => match dispatch.queue().next_expired() {
                     Some(index) => match dispatch.next_to_fire(environment.now(), index) {
-                        Some(token) => dispatch.timeout_call(refs, lifted, terms, token),
+                        Some(token) => dispatch.timeout_call((environment, backend), terms, token),
                         None => false,
                     },
                     None => {
@@ -255,19 +235,19 @@ impl<M: Machine, B: Backend> Core<M, B> {
                 Step::Overdue => match dispatch.queue().next_overdue(config.timeouts_per_turn) {
                     Some(token) => {
                         dispatch.is_to_fire(environment.now(), token)
-                            && dispatch.timeout_call(refs, lifted, terms, token)
+                            && dispatch.timeout_call((environment, backend), terms, token)
                     }
                     None => progress.goes_to(Step::Closures),
                 },
                 Step::Closures => {
-                    self.posts.run(refs, dispatch, &mut self.verdicts);
-                    repeated.run(refs, dispatch, &mut self.verdicts);
+                    self.posts.run(refs!(), dispatch, &mut self.verdicts);
+                    repeated.run(refs!(), dispatch, &mut self.verdicts);
                     self.verdicts.apply(environment, dispatch);
                     progress.drain_left = config.scan_budget;
                     progress.goes_to(Step::Drain)
                 }
                 Step::Drain => match self.drain.next_to_tell(dispatch, &mut progress.drain_left) {
-                    Some(token) => dispatch.draining_call(refs, lifted, terms, token),
+                    Some(token) => dispatch.draining_call((environment, backend), terms, token),
                     None => {
                         self.drain.tell_last(environment, dispatch);
                         progress.goes_to(Step::End)
@@ -278,22 +258,60 @@ impl<M: Machine, B: Backend> Core<M, B> {
             if is_call {
                 return Ok(true);
             }
+            // In one place, so that it is inlined.
+            if let Some((token, pending)) = &mut progress.resumed {
+                let is_call = dispatch.pending_call((environment, backend), terms, *token, pending);
+                if !is_call || pending.is_empty() {
+                    progress.resumed = None;
+                }
+                if is_call {
+                    return Ok(true);
+                }
+            }
         }
     }
 
-    /// Applies the answer to a call. Returns whether there is a next one, where the machine is to
-    /// hear of its spawn.
+    /// Takes the machine that is to be called out of its slot.
+    #[inline(always)]
+    pub(in crate::event_loop) fn lift(
+        &mut self,
+        environment: &AnyEnvironment,
+        terms: &mut Terms<M>,
+    ) -> Lifted<M> {
+        self.dispatch.lift(environment, &self.config, terms)
+    }
+
+    /// Applies the answer to a call. Returns the machine where there is a next one, in which it is
+    /// to hear of its spawn.
     #[inline(always)]
     pub(in crate::event_loop) fn answered(
         &mut self,
-        place: &mut CallPlace<'_, M>,
+        terms: &mut Terms<M>,
         context: &mut M::Context,
         environment: &AnyEnvironment,
-        answered: Answered<M>,
-    ) -> bool {
+        response: Response<M, M::Seed>,
+    ) -> Lifted<M> {
         let Core { backend, config, dispatch, .. } = self;
         let refs = &mut Refs { context, environment, backend, config };
-        dispatch.answered(refs, place.lifted, place.terms, answered)
+        if let Response { answer: Answer::Continue(machine), deadline } = response {
+            dispatch.goes_on(refs, terms, machine, deadline)
+        } else {
+            dispatch.answered(refs, terms, response)
+        }
+    }
+
+    /// The same for a machine that goes on.
+    #[inline(always)]
+    pub(in crate::event_loop) fn goes_on(
+        &mut self,
+        terms: &mut Terms<M>,
+        context: &mut M::Context,
+        environment: &AnyEnvironment,
+        (machine, deadline): (M, Deadline),
+    ) -> Lifted<M> {
+        let Core { backend, config, dispatch, .. } = self;
+        let refs = &mut Refs { context, environment, backend, config };
+        dispatch.goes_on(refs, terms, machine, deadline)
     }
 
     /// A handler that was away goes on, or its answer is applied. Between two turns that is time of

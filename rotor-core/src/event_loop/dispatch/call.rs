@@ -7,15 +7,14 @@ use log::Level;
 use super::failures::{Callee, report};
 use super::{Dispatch, Refs};
 use crate::backend::Backend;
-use crate::blocking::Pulse;
+use crate::config::Config;
 use crate::event::{Event, InPlace};
 use crate::event_set::EventSet;
 use crate::guard::{drop_guarded, log_guarded};
 use crate::machine::Machine;
 use crate::machine_failure::FailureCause;
 use crate::response::{Answer, Response};
-use crate::scope::{Scope, Woken};
-use crate::stats::Counters;
+use crate::scope::{AnyEnvironment, Scope, Woken};
 use crate::time::Time;
 use crate::token::Token;
 
@@ -83,7 +82,7 @@ impl<M: Machine> Dispatch<M> {
         self.callee = Some(Callee::unnamed::<M>(token));
         let callee = Callee::of(token, machine);
         self.callee = Some(callee);
-        show_call(refs, callee, self.pulse.as_mut(), &self.counters)
+        self.show_call(refs.environment, refs.config, callee)
     }
 
     #[cold]
@@ -102,32 +101,68 @@ impl<M: Machine> Dispatch<M> {
         if started.is_some()
             && let Some(callee) = self.callee
         {
-            self.note_time(refs, callee, started);
+            self.note_time(refs.environment, refs.config, callee, started);
         }
     }
 
     /// Notes whose handler is to run, and when it began if that is wanted.
     #[inline(always)]
-    pub(super) fn begin_call<B>(
+    pub(super) fn begin_call(
         &mut self,
-        refs: &Refs<'_, M, B>,
+        environment: &AnyEnvironment,
+        config: &Config,
         token: Token,
         machine: &M,
     ) -> (Callee, Option<Time>) {
-        let about = (&mut self.callee, self.pulse.as_mut(), &self.counters);
-        begin_call(refs, token, machine, about)
+        // It is asked for its name, and may panic.
+        self.callee = Some(Callee::unnamed::<M>(token));
+        let callee = Callee::of(token, machine);
+        self.callee = Some(callee);
+        let started = match config.notes_calls {
+            true => self.note_call(environment, config, callee),
+            false => None,
+        };
+        (callee, started)
+    }
+
+    /// Shows the call to the watchdog, and returns when it began, as is wanted.
+    ///
+    /// Not inlined: most loops show nobody their calls.
+    #[inline(never)]
+    pub(super) fn note_call(
+        &mut self,
+        environment: &AnyEnvironment,
+        config: &Config,
+        callee: Callee,
+    ) -> Option<Time> {
+        self.show_call(environment, config, callee)
     }
 
     #[inline(always)]
-    pub(super) fn note_time<B>(
+    fn show_call(
         &mut self,
-        refs: &Refs<'_, M, B>,
+        environment: &AnyEnvironment,
+        config: &Config,
+        callee: Callee,
+    ) -> Option<Time> {
+        if let Some(pulse) = &mut self.pulse {
+            pulse.calls(callee.token, callee.type_name);
+        }
+        let is_timed = config.time_handlers || self.counters.is_sampled(config.sample_mask);
+        is_timed.then(|| environment.handle.now())
+    }
+
+    #[inline(always)]
+    pub(super) fn note_time(
+        &mut self,
+        environment: &AnyEnvironment,
+        config: &Config,
         callee: Callee,
         started: Option<Time>,
     ) {
         if let Some(started) = started {
-            let took = refs.environment.handle.now() - started;
-            self.counters.handler_took(took, callee.type_name, refs.config.time_handlers);
+            let took = environment.handle.now() - started;
+            self.counters.handler_took(took, callee.type_name, config.time_handlers);
         }
     }
 
@@ -140,7 +175,7 @@ impl<M: Machine> Dispatch<M> {
         events: EventSet,
         response: Response<M, M::Seed>,
     ) {
-        self.note_time(refs, callee, started);
+        self.note_time(refs.environment, refs.config, callee, started);
         // What nearly all answers say is inlined, so that the machine is copied as few times as may
         // be on its way.
         if let Answer::Continue(machine) = response.answer {
@@ -217,51 +252,6 @@ impl<M: Machine> Dispatch<M> {
         }
         None
     }
-}
-
-/// Notes whose handler is to run, and when it began if that is wanted.
-#[inline(always)]
-fn begin_call<M: Machine, B>(
-    refs: &Refs<'_, M, B>,
-    token: Token,
-    machine: &M,
-    (noted, pulse, counters): (&mut Option<Callee>, Option<&mut Pulse>, &Counters),
-) -> (Callee, Option<Time>) {
-    // It is asked for its name, and may panic.
-    *noted = Some(Callee::unnamed::<M>(token));
-    let callee = Callee::of(token, machine);
-    *noted = Some(callee);
-    let started = match refs.config.notes_calls {
-        true => note_call(refs, callee, pulse, counters),
-        false => None,
-    };
-    (callee, started)
-}
-
-/// Not inlined: most loops show nobody their calls.
-#[inline(never)]
-fn note_call<M: Machine, B>(
-    refs: &Refs<'_, M, B>,
-    callee: Callee,
-    pulse: Option<&mut Pulse>,
-    counters: &Counters,
-) -> Option<Time> {
-    show_call(refs, callee, pulse, counters)
-}
-
-/// Shows the call to the watchdog, and returns when it began, as is wanted.
-#[inline(always)]
-fn show_call<M: Machine, B>(
-    refs: &Refs<'_, M, B>,
-    callee: Callee,
-    pulse: Option<&mut Pulse>,
-    counters: &Counters,
-) -> Option<Time> {
-    if let Some(pulse) = pulse {
-        pulse.calls(callee.token, callee.type_name);
-    }
-    let is_timed = refs.config.time_handlers || counters.is_sampled(refs.config.sample_mask);
-    is_timed.then(|| refs.environment.handle.now())
 }
 
 /// Whether there is one line for each event: `log`'s static levels leave nothing of this in a

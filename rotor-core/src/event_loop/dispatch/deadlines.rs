@@ -4,14 +4,14 @@ use super::{Dispatch, Refs};
 use crate::backend::Backend;
 use crate::event::Event;
 use crate::machine::Machine;
-use crate::scope::Woken;
+use crate::scope::{AnyEnvironment, Woken};
 use crate::time::Time;
 use crate::token::Token;
 
 impl<M: Machine> Dispatch<M> {
     fn timeout<B: Backend>(&mut self, refs: &mut Refs<'_, M, B>, token: Token) {
         if self.scheduler.slots().can_be_called(token) {
-            self.begin_timeout(refs, token);
+            self.begin_timeout((refs.environment, &*refs.backend), token);
             self.call(refs, token, || Event::Timeout, Woken::default());
         } else {
             self.time_out_later(refs.environment.now(), token);
@@ -19,10 +19,14 @@ impl<M: Machine> Dispatch<M> {
     }
 
     #[inline(always)]
-    pub(super) fn begin_timeout<B: Backend>(&mut self, refs: &Refs<'_, M, B>, token: Token) {
+    pub(super) fn begin_timeout<B: Backend>(
+        &mut self,
+        (environment, backend): (&AnyEnvironment, &B),
+        token: Token,
+    ) {
         self.scheduler.slots_mut().clear_deadline(token);
         self.counters.stats.timeouts += 1;
-        self.clock.before_cheap_call(refs.backend, refs.environment);
+        self.clock.before_cheap_call(backend, environment);
     }
 
     /// Fires the deadline of a slot that has expired, if it still has it.

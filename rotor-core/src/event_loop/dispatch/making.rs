@@ -127,7 +127,7 @@ impl<M: Machine> Dispatch<M> {
             return self.drop_machine(refs.environment, refs.config, token);
         }
         if let Some(machine) = self.scheduler.slots_mut().take(token) {
-            let (callee, started) = self.begin_call(refs, token, &machine);
+            let (callee, started) = self.begin_call(refs.environment, refs.config, token, &machine);
             self.end_call(refs, callee, started, EventSet::EMPTY, Response::spawn(machine, seed));
         }
     }

@@ -24,7 +24,7 @@ mod turn_clock;
 
 use self::away::Away;
 pub(super) use self::failures::Callee;
-pub(super) use self::terms::{Answered, Terms};
+pub(super) use self::terms::Terms;
 use self::turn_clock::TurnClock;
 use super::handle::Exit;
 use super::run_queue::{Calls, Pending, RunQueue};

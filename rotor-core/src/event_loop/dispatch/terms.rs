@@ -6,16 +6,15 @@ use super::failures::Callee;
 use crate::event::Event;
 use crate::event_set::EventSet;
 use crate::machine::Machine;
-use crate::response::{Deadline, Response};
 use crate::scope::Woken;
 use crate::time::Time;
 use crate::token::Token;
 
-/// A call that is to be made of a machine which was lifted out of its slot, and what is to be known
-/// of it when its answer comes.
+/// A call that is to be made of a machine which is then lifted out of its slot, and what is to be
+/// known of it when its answer comes.
 ///
-/// Written where whoever asks for calls has it, field by field, and the machine beside it: what is
-/// copied right after it was written is waited for, which costs more than the copy.
+/// Written where whoever asks for calls has it, field by field: what is copied right after it was
+/// written is waited for, which costs more than the copy.
 pub(in crate::event_loop) struct Terms<M: Machine> {
     pub(in crate::event_loop) callee: Callee,
     pub(super) what: What,
@@ -44,13 +43,6 @@ pub(super) enum What {
     SpawnAnswer,
 }
 
-/// An answer that came back.
-pub(in crate::event_loop) enum Answered<M: Machine> {
-    /// The machine goes on, where it was called.
-    InPlace(Deadline),
-    Whole(Response<M, M::Seed>),
-}
-
 impl<M: Machine> Terms<M> {
     /// A place for those of a call.
     pub(in crate::event_loop) fn nothing() -> Terms<M> {
@@ -64,6 +56,17 @@ impl<M: Machine> Terms<M> {
             spawns: 0,
             spawn_answer: None,
         }
+    }
+
+    /// A call of this machine begins. Its name, and when it began, are noted as it is lifted.
+    #[inline(always)]
+    pub(super) fn begin(&mut self, token: Token, what: What) {
+        self.callee.token = token;
+        self.what = what;
+        self.events = if let What::Ready(events) = what { events } else { EventSet::EMPTY };
+        self.woken = None;
+        self.parts.clear();
+        self.spawns = 0;
     }
 
     /// Others had the loop from then on. `now` is asked where handlers are timed.

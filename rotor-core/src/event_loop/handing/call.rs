@@ -5,65 +5,105 @@ use std::cell::Cell;
 use super::berth::Berth;
 use crate::backend::Backend;
 use crate::event::{Event, InPlace};
-use crate::event_loop::core::CallPlace;
-use crate::event_loop::dispatch::Answered;
-use crate::event_loop::slots::Lifted;
+use crate::event_loop::dispatch::Terms;
+use crate::event_loop::slots::{Lifted, LiftedInHand};
 use crate::machine::Machine;
-use crate::response::{Answer, Response};
+use crate::response::{Answer, Deadline, Response};
 use crate::scope::{AnyEnvironment, Scope};
 
 /// What became of an answer; with the rest of the loop, if that is here.
 pub(super) enum Applied<G, M: Machine> {
     Done(G),
     /// The machine is to hear of what it spawned: that is the next call.
-    Again(G),
+    Again(G, M),
     /// The loop is no longer here: it is applied by whoever has that.
-    Late(Option<Answered<M>>),
+    Late(Response<M, M::Seed>),
 }
 
-/// Takes the rest of the loop from its place again, and applies the answer to a call.
-#[inline(always)]
-pub(super) fn apply_answer<'a, M: Machine, B: Backend, P: Berth<M, B>>(
-    berth: &'a P,
-    place: &mut CallPlace<'_, M>,
-    context: &mut Option<Box<M::Context>>,
-    (environment, woke_itself): (&AnyEnvironment, &Cell<bool>),
-    answered: Option<Answered<M>>,
-) -> Applied<P::Guard<'a>, M> {
-    let mut rest = berth.lock();
-    let (Some(there), Some(context)) = (rest.as_mut(), context.as_deref_mut()) else {
-        return Applied::Late(answered);
-    };
-    if P::IS_OPEN && woke_itself.take() {
-        environment.note_woke_itself();
+/// Where the answer to a call is applied, once the handler has let go of it.
+pub(super) struct Applies<'a, 'c, M: Machine, P> {
+    pub(super) berth: &'a P,
+    pub(super) terms: &'c mut Terms<M>,
+    pub(super) context: &'c mut Option<Box<M::Context>>,
+    pub(super) environment: &'c AnyEnvironment,
+    pub(super) woke_itself: &'c Cell<bool>,
+}
+
+/// Each takes the rest of the loop from its place again, and applies an answer.
+impl<'a, M: Machine, P> Applies<'a, '_, M, P> {
+    /// The machine goes on.
+    #[inline(always)]
+    pub(super) fn goes_on<B: Backend>(
+        self,
+        machine: M,
+        deadline: Deadline,
+    ) -> Applied<P::Guard<'a>, M>
+    where
+        P: Berth<M, B>,
+    {
+        let mut rest = self.berth.lock();
+        let (Some(there), Some(context)) = (rest.as_mut(), self.context.as_deref_mut()) else {
+            return Applied::Late(Response { answer: Answer::Continue(machine), deadline });
+        };
+        if P::IS_OPEN && self.woke_itself.take() {
+            self.environment.note_woke_itself();
+        }
+        let answer = (machine, deadline);
+        match there.core.goes_on(self.terms, context, self.environment, answer) {
+            Some(machine) => Applied::Again(rest, machine),
+            None => Applied::Done(rest),
+        }
     }
-    let Some(answered) = answered else { return Applied::Done(rest) };
-    if there.core.answered(place, context, environment, answered) {
-        Applied::Again(rest)
-    } else {
-        Applied::Done(rest)
+
+    #[inline(always)]
+    pub(super) fn answered<B: Backend>(
+        self,
+        response: Response<M, M::Seed>,
+    ) -> Applied<P::Guard<'a>, M>
+    where
+        P: Berth<M, B>,
+    {
+        let mut rest = self.berth.lock();
+        let (Some(there), Some(context)) = (rest.as_mut(), self.context.as_deref_mut()) else {
+            return Applied::Late(response);
+        };
+        if P::IS_OPEN && self.woke_itself.take() {
+            self.environment.note_woke_itself();
+        }
+        match there.core.answered(self.terms, context, self.environment, response) {
+            Some(machine) => Applied::Again(rest, machine),
+            None => Applied::Done(rest),
+        }
     }
 }
 
-/// Calls the handler. `None` only for what is no machine.
+/// Calls the handler in place. Returns the deadline of a machine that goes on.
 #[inline(always)]
-pub(super) fn hand_event<M: Machine>(
+pub(super) fn hand_in_place<M: Machine>(
     lifted: &mut Lifted<M>,
     event: Event<M::Seed>,
     scope: &mut Scope<'_, M::Context>,
-) -> Option<Answered<M>> {
-    let mut in_hand = lifted.in_hand();
-    let response = in_hand.machine().map(|machine| machine.handle_in_place(event, scope));
+) -> Result<Deadline, InPlace<M::Seed>> {
+    let mut in_hand = LiftedInHand::of(lifted);
+    // Never nothing: it was lifted for this.
+    let Some(machine) = in_hand.machine() else { return Err(InPlace::Declined(event)) };
+    let response = machine.handle_in_place(event, scope);
     in_hand.let_go();
-    let response = match response? {
-        InPlace::Handled(Response { answer: Answer::Continue(()), deadline }) => {
-            return Some(Answered::InPlace(deadline));
-        }
-        response => response,
-    };
-    let machine = lifted.take().into_machine()?;
-    Some(Answered::Whole(match response {
+    match response {
+        InPlace::Handled(Response { answer: Answer::Continue(()), deadline }) => Ok(deadline),
+        response => Err(response),
+    }
+}
+
+/// What becomes of a machine that declined, or does not go on.
+#[inline(always)]
+pub(super) fn hand_by_value<M: Machine>(
+    machine: M,
+    response: InPlace<M::Seed>,
+    scope: &mut Scope<'_, M::Context>,
+) -> Response<M, M::Seed> {
+    match response {
         InPlace::Handled(response) => response.map(|()| machine, |seed| seed),
         InPlace::Declined(event) => machine.handle(event, scope),
-    }))
+    }
 }

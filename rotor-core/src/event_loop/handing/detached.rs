@@ -23,6 +23,7 @@ use super::{Relay, Rest};
 use crate::backend::{Backend, BackendHandle};
 use crate::blocking::BlockCounts;
 use crate::event_loop::dispatch::Terms;
+use crate::event_loop::slots::Lifted;
 use crate::guard::{drop_guarded, guard};
 use crate::machine::Machine;
 
@@ -31,11 +32,16 @@ where
     M: Machine<Seed: Send, Context: Send> + Send + 'static,
     B: Backend<Handle: Send + Sync> + Send + 'static,
 {
-    /// Has another thread make the call that is in its place, if its machine is of a type that is
-    /// suspected to block. Returns whether one does.
+    /// Has another thread make the call of this machine, if that is of a type that is suspected to
+    /// block. Returns whether one does.
     #[cold]
     #[inline(never)]
-    pub(super) fn detach(self: &Arc<Self>, held: &mut Held<M>, rest: &mut Rest<M, B>) -> bool {
+    pub(super) fn detach(
+        self: &Arc<Self>,
+        held: &mut Held<M>,
+        lifted: &mut Lifted<M>,
+        rest: &mut Rest<M, B>,
+    ) -> bool {
         let callee = held.terms.callee;
         if !rest.suspects.may_leave(callee.type_name) {
             return false;
@@ -45,15 +51,15 @@ where
         self.environment.waiters.leave_called(callee.token);
         self.sections.begin(callee.token, callee.type_name, false);
         let call = Box::new(Detached {
-            lifted: held.lifted.take(),
+            lifted: lifted.take(),
             terms: mem::replace(&mut held.terms, Terms::nothing()),
             context,
             since: self.environment.handle.now(),
         });
         let given = self.line.give_parked(call).or_else(|call| self.start(call));
         if let Err(call) = given {
-            let Detached { lifted, terms, context, .. } = *call;
-            (held.lifted, held.terms) = (lifted, terms);
+            let Detached { lifted: unused, terms, context, .. } = *call;
+            (*lifted, held.terms) = (unused, terms);
             rest.next_context = Some(context);
             self.sections.end(callee.token);
             rest.core.dispatch_mut().stay(callee);
@@ -78,13 +84,12 @@ where
         terms.was_away_since(since, || begun);
         let mut held = Held {
             context: Some(context),
-            lifted,
             terms,
             woke_itself: Default::default(),
             detached: Some(begun),
         };
         // There is no loop in this thread's berth, so what is answered comes late.
-        let made = guard(|| drop(self.call(&mut held, worker, worker.berth.lock())));
+        let made = guard(|| drop(self.call(&mut held, lifted, worker, worker.berth.lock())));
         if let Err(panicked) = made {
             self.panicked_late(&mut held, panicked);
         }

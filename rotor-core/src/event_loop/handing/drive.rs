@@ -4,24 +4,23 @@ use std::cell::Cell;
 use std::sync::Arc;
 
 use super::berth::Berth;
-use super::call::{Applied, apply_answer, hand_event};
+use super::call::{Applied, Applies, hand_by_value, hand_in_place};
 use super::hand::Hand;
 use super::worker::Worker;
 use super::{Baton, Relay, Rest};
 use crate::backend::Backend;
-use crate::event_loop::core::{CallPlace, Next};
+use crate::event_loop::core::Next;
 use crate::event_loop::dispatch::Terms;
 use crate::event_loop::slots::Lifted;
 use crate::guard::{drop_guarded, guard};
 use crate::machine::Machine;
-use crate::scope::{AnyEnvironment, Scope};
+use crate::scope::Scope;
 use crate::time::Time;
 
 /// What a thread has while it runs a loop: the rest of that lies in the worker's berth.
 pub(super) struct Held<M: Machine> {
     pub(super) context: Option<Box<M::Context>>,
     /// The call that it makes.
-    pub(super) lifted: Lifted<M>,
     pub(super) terms: Terms<M>,
     /// The machine has woken itself in that, where others may have the loop meanwhile.
     pub(super) woke_itself: Cell<bool>,
@@ -46,7 +45,6 @@ where
         *worker.berth.lock() = Some(rest);
         let mut held = Held {
             context: Some(context),
-            lifted: Lifted::nothing(),
             terms: Terms::nothing(),
             woke_itself: Cell::new(false),
             detached: None,
@@ -84,16 +82,19 @@ where
                     None => return,
                 };
             }
-            let Held { context, lifted, terms, .. } = &mut *held;
+            let Held { context, terms, .. } = &mut *held;
             let (Some(there), Some(own)) = (rest.as_mut(), context.as_deref_mut()) else { return };
             let Rest { core, repeated, progress, .. } = &mut **there;
-            let place = &mut CallPlace { lifted, terms };
-            match core.next(place, progress, own, &*self.environment, repeated, &self.control) {
+            match core.next(terms, progress, own, &*self.environment, repeated, &self.control) {
                 Ok(Next::Call) => {
-                    if P::IS_OPEN && !there.suspects.is_empty() && self.detach(held, there) {
+                    let mut lifted = core.lift(&*self.environment, terms);
+                    if P::IS_OPEN
+                        && !there.suspects.is_empty()
+                        && self.detach(held, &mut lifted, there)
+                    {
                         continue;
                     }
-                    match self.call(held, worker, rest) {
+                    match self.call(held, lifted, worker, rest) {
                         Some(there) => rest = there,
                         None => return,
                     }
@@ -117,11 +118,13 @@ where
     pub(super) fn call<'a, P: Berth<M, B>>(
         self: &Arc<Self>,
         held: &mut Held<M>,
+        mut lifted: Lifted<M>,
         worker: &'a Worker<M, B, P>,
         mut rest: P::Guard<'a>,
     ) -> Option<P::Guard<'a>> {
-        let Held { context, lifted, terms, woke_itself, .. } = &mut *held;
+        let Held { context, terms, woke_itself, .. } = &mut *held;
         let environment = &*self.environment;
+        let berth = &worker.berth;
         loop {
             let event = terms.take_event();
             drop(rest);
@@ -130,14 +133,25 @@ where
             hand.goes_round(context);
             let (lent, token) = (P::lent(context, &hand), terms.callee.token);
             let scope = &mut Scope::lent(lent, environment, token, terms.woken());
-            let answered = hand_event(lifted, event, scope);
-            let place = &mut CallPlace { lifted, terms };
-            let here = (environment as &AnyEnvironment, &*woke_itself);
-            match apply_answer(&worker.berth, place, context, here, answered) {
+            let in_place = hand_in_place(&mut lifted, event, scope);
+            // Never nothing: it was lifted for this.
+            let Some(machine) = lifted else { return Some(berth.lock()) };
+            let applied = match in_place {
+                Ok(deadline) => {
+                    let applies = Applies { berth, terms, context, environment, woke_itself };
+                    applies.goes_on(machine, deadline)
+                }
+                Err(response) => {
+                    let response = hand_by_value(machine, response, scope);
+                    let applies = Applies { berth, terms, context, environment, woke_itself };
+                    applies.answered(response)
+                }
+            };
+            match applied {
                 Applied::Done(there) => return Some(there),
-                Applied::Again(there) => rest = there,
-                Applied::Late(answer) => {
-                    self.answered_late(held, answer);
+                Applied::Again(there, machine) => (rest, lifted) = (there, Some(machine)),
+                Applied::Late(response) => {
+                    self.answered_late(held, response);
                     return None;
                 }
             }

@@ -4,16 +4,15 @@ use std::collections::VecDeque;
 use std::sync::PoisonError;
 use std::time::Duration;
 
-use crate::event_loop::dispatch::{Answered, Terms};
-use crate::event_loop::slots::Lifted;
+use crate::event_loop::dispatch::Terms;
 use crate::guard::{Panicked, drop_guarded};
 use crate::machine::Machine;
+use crate::response::Response;
 use crate::sync::{Mutex, MutexGuard};
 
 /// What has become of a call whose loop was taken meanwhile.
 pub(super) struct Late<M: Machine> {
     pub(super) terms: Terms<M>,
-    pub(super) lifted: Lifted<M>,
     pub(super) woke_itself: bool,
     /// How long the handler took, where the loop had not waited for it.
     pub(super) took: Option<Duration>,
@@ -21,7 +20,7 @@ pub(super) struct Late<M: Machine> {
 }
 
 pub(super) enum Outcome<M: Machine> {
-    Answered(Answered<M>),
+    Answered(Response<M, M::Seed>),
     Panicked(Panicked),
 }
 
@@ -96,8 +95,7 @@ impl<M: Machine> LateAnswers<M> {
 }
 
 fn drop_late<M: Machine>(late: impl IntoIterator<Item = Late<M>>) {
-    for Late { lifted, outcome, .. } in late {
-        drop_guarded(lifted, "a machine whose loop is gone");
+    for Late { outcome, .. } in late {
         drop_guarded(outcome, "an answer whose loop is gone");
     }
 }

@@ -7,13 +7,12 @@ use std::io;
 
 use super::baton::{Baton, Rest};
 use super::berth::Berth;
-use super::call::{Applied, apply_answer, hand_event};
+use super::call::{Applied, Applies, hand_by_value, hand_in_place};
 use crate::backend::Backend;
-use crate::event_loop::core::{CallPlace, Next};
+use crate::event_loop::core::Next;
 use crate::event_loop::dispatch::Terms;
 use crate::event_loop::handle::{Control, Exit};
 use crate::event_loop::run_queue::Wait;
-use crate::event_loop::slots::Lifted;
 use crate::guard::guard;
 use crate::machine::Machine;
 use crate::scope::{AnyEnvironment, Scope};
@@ -51,7 +50,7 @@ fn calls<M: Machine, B: Backend, P: Berth<M, B>>(
     control: &Control,
     wait: Wait,
 ) -> io::Result<Option<Exit>> {
-    let place = &mut CallPlace { lifted: &mut Lifted::nothing(), terms: &mut Terms::nothing() };
+    let terms = &mut Terms::nothing();
     let woke_itself = Cell::new(false);
     let mut rest = berth.lock();
     loop {
@@ -60,25 +59,43 @@ fn calls<M: Machine, B: Backend, P: Berth<M, B>>(
         };
         let Rest { core, repeated, progress, .. } = &mut **there;
         progress.set_wait(wait);
-        match core.next(place, progress, own, environment, repeated, control)? {
+        match core.next(terms, progress, own, environment, repeated, control)? {
             Next::Call => {}
             Next::Turn => return Ok(None),
             Next::Ended(exit) => return Ok(Some(exit)),
         }
+        let mut lifted = core.lift(environment, terms);
         loop {
-            let event = place.terms.take_event();
+            let event = terms.take_event();
             drop(rest);
             let Some(own) = context.as_deref_mut() else { return Ok(None) };
-            let (token, woken) = (place.terms.callee.token, place.terms.woken());
+            let (token, woken) = (terms.callee.token, terms.woken());
             let scope = &mut Scope::new(own, environment, token, woken);
-            let answered = hand_event(place.lifted, event, scope);
-            match apply_answer(berth, place, context, (environment, &woke_itself), answered) {
+            let woke_itself = &woke_itself;
+            let in_place = hand_in_place(&mut lifted, event, scope);
+            // Never nothing: it was lifted for this.
+            let Some(machine) = lifted else {
+                rest = berth.lock();
+                break;
+            };
+            let applied = match in_place {
+                Ok(deadline) => {
+                    let applies = Applies { berth, terms, context, environment, woke_itself };
+                    applies.goes_on(machine, deadline)
+                }
+                Err(response) => {
+                    let response = hand_by_value(machine, response, scope);
+                    let applies = Applies { berth, terms, context, environment, woke_itself };
+                    applies.answered(response)
+                }
+            };
+            match applied {
                 Applied::Done(there) => {
                     rest = there;
                     break;
                 }
-                Applied::Again(there) => rest = there,
-                Applied::Late(_) => return Ok(None),
+                Applied::Again(there, machine) => (rest, lifted) = (there, Some(machine)),
+                Applied::Late(..) => return Ok(None),
             }
         }
     }

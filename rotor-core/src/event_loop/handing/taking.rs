@@ -22,11 +22,11 @@ use super::worker::Worker;
 use super::{Baton, Relay, Rest};
 use crate::backend::{Backend, BackendHandle};
 use crate::blocking::{BlockCounts, Taking};
-use crate::event_loop::core::CallPlace;
-use crate::event_loop::dispatch::{Answered, Terms};
+use crate::event_loop::dispatch::Terms;
 use crate::event_loop::handle::Exit;
 use crate::guard::{Panicked, drop_guarded, guard, log_guarded};
 use crate::machine::Machine;
+use crate::response::Response;
 
 impl<M, B> Relay<M, B>
 where
@@ -73,10 +73,8 @@ where
     /// The handler has answered, and the loop is no longer here.
     #[cold]
     #[inline(never)]
-    pub(super) fn answered_late(&self, held: &mut Held<M>, answer: Option<Answered<M>>) {
-        if let Some(answered) = answer {
-            self.comes_late(held, Outcome::Answered(answered));
-        }
+    pub(super) fn answered_late(&self, held: &mut Held<M>, response: Response<M, M::Seed>) {
+        self.comes_late(held, Outcome::Answered(response));
     }
 
     /// The same for one that has panicked.
@@ -89,15 +87,15 @@ where
     fn comes_late(&self, held: &mut Held<M>, outcome: Outcome<M>) {
         if self.share.is_none() {
             // One that was handed over, and its loop is gone.
-            drop_guarded((held.lifted.take(), outcome), "a machine whose loop is gone");
+            drop_guarded(outcome, "a machine whose loop is gone");
             return;
         }
         let terms = std::mem::replace(&mut held.terms, Terms::nothing());
         self.sections.end(terms.callee.token);
         BlockCounts::add(&self.environment.blocks.late_answers);
-        let (lifted, woke_itself) = (held.lifted.take(), held.woke_itself.take());
+        let woke_itself = held.woke_itself.take();
         let took = held.detached.map(|begun| self.environment.handle.now() - begun);
-        self.late.add(Late { terms, lifted, woke_itself, took, outcome });
+        self.late.add(Late { terms, woke_itself, took, outcome });
         self.environment.wakes.wake_loop();
     }
 
@@ -136,7 +134,6 @@ where
         late: Late<M>,
     ) -> Option<P::Guard<'a>> {
         let environment = &*self.environment;
-        held.lifted = late.lifted;
         held.terms = late.terms;
         let (there, context) = (rest.as_mut()?, held.context.as_deref_mut()?);
         let Rest { core, progress, suspects, .. } = &mut **there;
@@ -147,18 +144,18 @@ where
         if late.woke_itself {
             environment.note_woke_itself();
         }
-        let place = &mut CallPlace { lifted: &mut held.lifted, terms: &mut held.terms };
-        match late.outcome {
-            Outcome::Answered(answered) => {
-                if core.answered(place, context, environment, answered) {
-                    return self.call(held, worker, rest);
-                }
-            }
+        let terms = &mut held.terms;
+        let told = match late.outcome {
+            Outcome::Answered(response) => core.answered(terms, context, environment, response),
             Outcome::Panicked(panicked) => {
                 core.handler_panicked(environment, progress, &panicked);
+                None
             }
+        };
+        match told {
+            Some(machine) => self.call(held, Some(machine), worker, rest),
+            None => Some(rest),
         }
-        Some(rest)
     }
 
     /// The loop has ended here.

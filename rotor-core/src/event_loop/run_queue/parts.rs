@@ -44,6 +44,14 @@ impl WokenParts {
         if self.woken.is_empty() { Vec::new() } else { self.take_some(token) }
     }
 
+    /// The same into a list that is empty.
+    #[inline]
+    pub(in crate::event_loop) fn take_into(&mut self, token: Token, parts: &mut Vec<u32>) {
+        if !self.woken.is_empty() {
+            *parts = self.take_some(token);
+        }
+    }
+
     #[cold]
     fn take_some(&mut self, token: Token) -> Vec<u32> {
         let mut parts = Vec::new();

@@ -6,42 +6,49 @@ use super::slot::Slot;
 use crate::event_loop::run_queue::CallState;
 use crate::guard::drop_guarded;
 
-/// The whole `Slot::Waiting`, moved out of the slab. To take the machine out of it would be a copy
-/// more, and so would a type around it.
-pub(in crate::event_loop) type Lifted<M> = Slot<M>;
+/// A machine that was lifted, or none. Not the whole slot: from there it would be copied once more.
+pub(in crate::event_loop) type Lifted<M> = Option<M>;
 
-impl<M> Lifted<M> {
-    /// A machine that was lifted before, on its way to another handler.
-    pub(in crate::event_loop) fn of(machine: M) -> Lifted<M> {
-        // What is known of its calls is in its slot.
-        Slot::Waiting { state: CallState::default(), machine }
-    }
+/// A machine that was lifted, while it is called where it is. Should that panic, it is dropped at
+/// once, as [`InHand`] says.
+pub(in crate::event_loop) struct LiftedInHand<'a, M>(&'a mut Lifted<M>);
 
-    /// A place for one.
-    pub(in crate::event_loop) fn nothing() -> Lifted<M> {
-        Slot::Ended
-    }
-
-    /// Whether there was no machine to be lifted.
+impl<'a, M> LiftedInHand<'a, M> {
     #[inline(always)]
-    pub(in crate::event_loop) fn is_none(&self) -> bool {
-        !matches!(self, Slot::Waiting { .. })
-    }
-
-    /// Lends the machine to its handlers.
-    #[inline(always)]
-    pub(in crate::event_loop) fn in_hand(&mut self) -> InHand<'_, M, impl FnMut(&M)> {
-        InHand { slot: self, panics: |_| () }
-    }
-
-    /// Takes it from where it is, which has none afterwards.
-    #[inline(always)]
-    pub(in crate::event_loop) fn take(&mut self) -> Lifted<M> {
-        mem::replace(self, Slot::Ended)
+    pub(in crate::event_loop) fn of(lifted: &'a mut Lifted<M>) -> LiftedInHand<'a, M> {
+        LiftedInHand(lifted)
     }
 
     #[inline(always)]
-    pub(in crate::event_loop) fn into_machine(self) -> Option<M> {
+    pub(in crate::event_loop) fn machine(&mut self) -> Option<&mut M> {
+        self.0.as_mut()
+    }
+
+    /// It has not panicked.
+    #[inline(always)]
+    pub(in crate::event_loop) fn let_go(self) {
+        mem::forget(self);
+    }
+}
+
+impl<M> Drop for LiftedInHand<'_, M> {
+    fn drop(&mut self) {
+        drop_lifted(self.0);
+    }
+}
+
+/// Not inlined, so that calls are.
+#[cold]
+#[inline(never)]
+fn drop_lifted<M>(lifted: &mut Lifted<M>) {
+    drop_guarded(lifted.take(), GONE);
+}
+
+const GONE: &str = "a machine whose handler had panicked";
+
+impl<M> Slot<M> {
+    #[inline(always)]
+    pub(super) fn into_machine(self) -> Option<M> {
         match self {
             Slot::Waiting { machine, .. } => Some(machine),
             _ => None,
@@ -49,7 +56,7 @@ impl<M> Lifted<M> {
     }
 }
 
-/// A machine that was lifted, or is in its slot, while code of its own runs. If that panics, it is
+/// A machine in its slot, while code of its own runs. If that panics, it is
 /// dropped at once: what it holds, a port or what a lock gave it, is told of the panic only while
 /// that unwinds. It is dropped under a guard: its drop may panic as well, and a second panic that
 /// gets out of a drop while the first unwinds ends the process.
@@ -107,5 +114,5 @@ fn drop_panicked<M>(slot: &mut Slot<M>) {
         _ => CallState::default(),
     };
     let gone = mem::replace(slot, Slot::Running { state });
-    drop_guarded(gone, "a machine whose handler had panicked");
+    drop_guarded(gone, GONE);
 }

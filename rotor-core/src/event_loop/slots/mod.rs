@@ -22,7 +22,7 @@ use std::mem;
 use std::sync::Arc;
 
 use self::lifted::InHand;
-pub(super) use self::lifted::Lifted;
+pub(super) use self::lifted::{Lifted, LiftedInHand};
 use self::slot::{NONE, Slot};
 use super::run_queue::{CallState, Calls};
 use crate::guard::{drop_guarded, log_guarded};
@@ -179,39 +179,26 @@ impl<M> Slots<M> {
         }
     }
 
-    /// Takes a machine out to where a call is made of it, which has none, if `may` says so. Returns
-    /// whether it was there.
+    /// The machine in a slot, unless it is with a handler.
     #[inline(always)]
-    pub(super) fn lift(
-        &mut self,
-        token: Token,
-        into: &mut Lifted<M>,
-        may: impl FnOnce(&CallState) -> bool,
-    ) -> bool {
-        if self.names(token) {
-            let slot = &mut self.slots[token.index() as usize];
-            if let Slot::Waiting { state, .. } = slot
-                && !state.in_deferred
-                && may(state)
-            {
-                let state = *state;
-                let before = mem::replace(into, mem::replace(slot, Slot::Running { state }));
-                // Dropped, that would be one more look at it.
-                debug_assert!(before.is_none(), "another machine was lifted and is not answered");
-                mem::forget(before);
-                return true;
-            }
+    pub(super) fn waiting(&self, index: u32) -> Option<&M> {
+        match self.slots.get(index as usize)? {
+            Slot::Waiting { machine, .. } => Some(machine),
+            _ => None,
         }
-        false
     }
 
-    /// Takes a machine out, whatever is pending.
+    /// Takes a machine out, whatever is pending. By value: what is written to a place that is there
+    /// is copied once more.
     #[inline(always)]
     pub(super) fn take(&mut self, token: Token) -> Option<M> {
-        if !self.names(token) {
-            return None;
-        }
-        let slot = &mut self.slots[token.index() as usize];
+        if self.names(token) { self.lift(token.index()) } else { None }
+    }
+
+    /// The same for a machine that is known to be there.
+    #[inline(always)]
+    pub(super) fn lift(&mut self, index: u32) -> Lifted<M> {
+        let slot = self.slots.get_mut(index as usize)?;
         let Slot::Waiting { state, .. } = *slot else { return None };
         mem::replace(slot, Slot::Running { state }).into_machine()
     }
@@ -228,20 +215,6 @@ impl<M> Slots<M> {
             return state;
         }
         misplaced(machine, token)
-    }
-
-    /// Puts what was lifted back into its running slot. Returns what is known of its calls by now.
-    #[inline(always)]
-    pub(super) fn put_back(&mut self, token: Token, mut lifted: Lifted<M>) -> CallState {
-        let slot = &mut self.slots[token.index() as usize];
-        if let (Slot::Running { state: now }, Slot::Waiting { state, .. }) = (&*slot, &mut lifted) {
-            // What is with the machine is what it left with; what came since is in its slot.
-            let now = *now;
-            *state = now;
-            *slot = lifted;
-            return now;
-        }
-        misplaced(lifted, token)
     }
 
     /// Ends a running slot, whose machine is gone: its generation, its deadline.

@@ -58,10 +58,9 @@ fn what_comes_for_a_running_machine_is_kept() {
     let state = slots.put(token, 1);
     assert!(state.pending.has(Calls::READY));
     assert_eq!(state.pending.events(), EventSet::READABLE);
-    let mut lifted = Lifted::nothing();
-    assert!(slots.lift(token, &mut lifted, |_| true));
+    let lifted = slots.take(token).expect("it is in its slot");
     slots.state(token).expect("it is running").pending.add(Calls::WAKEUP);
-    let state = slots.put_back(token, lifted);
+    let state = slots.put(token, lifted);
     assert!(state.pending.has(Calls::READY) && state.pending.has(Calls::WAKEUP));
     assert_eq!(slots.state(token).expect("it is there").pending, state.pending);
 }
@@ -74,11 +73,10 @@ fn a_machine_can_be_called_unless_a_call_is_pending_that_comes_first() {
     slots.state(token).expect("it is there").pending.add(Calls::READY);
     assert!(!slots.can_be_called_unless(token, Calls::READY));
     assert!(slots.can_be_called_unless(token, Calls::WAKEUP) && slots.can_be_called(token));
-    let (mut lifted, mut other) = (Lifted::nothing(), Lifted::nothing());
-    assert!(slots.lift(token, &mut lifted, |_| true));
-    assert!(!slots.lift(token, &mut other, |_| true), "it is out of its slot");
+    let lifted = slots.take(token).expect("it is in its slot");
+    assert!(slots.take(token).is_none() && slots.waiting(token.index()).is_none());
     assert!(!slots.can_be_called(token) && slots.callable(token, |_| ()).is_none());
-    slots.put_back(token, lifted);
+    slots.put(token, lifted);
     slots.state(token).expect("it is there").in_deferred = true;
     assert!(!slots.can_be_called(token), "it waits for its spawn");
     assert_eq!(slots.take(token), Some(1), "to be dropped, whatever is pending");
