@@ -225,8 +225,12 @@ impl WakeQueue {
 
     /// Notes that the loop is awake: from now on wake-ups need no system call.
     pub(crate) fn note_awake(&self) {
-        // A slot at the head stays there: who put it there has woken the backend already.
-        let _ = self.head.compare_exchange(SLEEPING, AWAKE, SeqCst, Relaxed);
+        // Only the loop writes that it sleeps, so it sees it if it did. In most turns it did not: a
+        // load, where the exchange would be a locked instruction.
+        if self.head.load(Relaxed) == SLEEPING {
+            // A slot at the head stays there: who put it there has woken the backend already.
+            let _ = self.head.compare_exchange(SLEEPING, AWAKE, SeqCst, Relaxed);
+        }
     }
 
     /// Takes the flags of a slot that was in the list: from now on a new wake-up puts it there
