@@ -82,13 +82,13 @@ impl<M: Machine> Dispatch<M> {
         self.callee = Some(Callee::unnamed::<M>(token));
         let callee = Callee::of(token, machine);
         self.callee = Some(callee);
-        self.show_call(refs.environment, refs.config, callee)
+        self.show_call(refs.config, callee).then(|| refs.environment.handle.now())
     }
 
     #[cold]
     #[inline(never)]
     fn trace_in_slot(&mut self, token: Token, event: Event<M::Seed>) {
-        if let Some((_, Some(machine))) = self.scheduler.slots().at(token.index()) {
+        if let Some(machine) = self.scheduler.slots().waiting(token.index()) {
             // It is asked for its name, and may panic.
             let noted = self.callee.replace(Callee::unnamed::<M>(token));
             write_trace(Callee::of(token, machine), &event);
@@ -125,7 +125,7 @@ impl<M: Machine> Dispatch<M> {
         (callee, started)
     }
 
-    /// Shows the call to the watchdog, and returns when it began, as is wanted.
+    /// Shows the call to who watches. Returns when it began, if it is timed.
     ///
     /// Not inlined: most loops show nobody their calls.
     #[inline(never)]
@@ -135,21 +135,16 @@ impl<M: Machine> Dispatch<M> {
         config: &Config,
         callee: Callee,
     ) -> Option<Time> {
-        self.show_call(environment, config, callee)
+        self.show_call(config, callee).then(|| environment.handle.now())
     }
 
+    /// Shows the call to the watchdog. Returns whether it is to be timed.
     #[inline(always)]
-    fn show_call(
-        &mut self,
-        environment: &AnyEnvironment,
-        config: &Config,
-        callee: Callee,
-    ) -> Option<Time> {
+    fn show_call(&mut self, config: &Config, callee: Callee) -> bool {
         if let Some(pulse) = &mut self.pulse {
             pulse.calls(callee.token, callee.type_name);
         }
-        let is_timed = config.time_handlers || self.counters.is_sampled(config.sample_mask);
-        is_timed.then(|| environment.handle.now())
+        config.time_handlers || self.counters.is_sampled(config.sample_mask)
     }
 
     #[inline(always)]
