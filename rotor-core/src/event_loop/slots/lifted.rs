@@ -56,10 +56,10 @@ impl<M> Slot<M> {
     }
 }
 
-/// A machine in its slot, while code of its own runs. If that panics, it is
-/// dropped at once: what it holds, a port or what a lock gave it, is told of the panic only while
-/// that unwinds. It is dropped under a guard: its drop may panic as well, and a second panic that
-/// gets out of a drop while the first unwinds ends the process.
+/// A machine in its slot, while code of its own runs. If that panics, it is dropped at once: what
+/// it holds, a port or what a lock gave it, is told of the panic only while that unwinds. It is
+/// dropped under a guard: its drop may panic as well, and a second panic that gets out of a drop
+/// while the first unwinds ends the process.
 pub(in crate::event_loop) struct InHand<'a, M, F: FnMut(&M)> {
     pub(super) slot: &'a mut Slot<M>,
     /// Is shown a machine that has panicked, before it is dropped. Does not panic.
