@@ -175,7 +175,7 @@ impl<M: Machine, B: Backend> Core<M, B> {
         // Made where all of it is wanted: what is lent is written to memory first.
         macro_rules! refs {
             () => {
-                &mut Refs { context: &mut *context, environment, backend: &mut *backend, config }
+                Refs { context: &mut *context, environment, backend: &mut *backend, config }
             };
         }
         loop {
@@ -189,11 +189,11 @@ impl<M: Machine, B: Backend> Core<M, B> {
                     None => progress.goes_to(Step::Runnable),
                 },
                 Step::Runnable => match dispatch.queue().next_runnable() {
-                    Some(token) => progress.resumes(token, dispatch.next_pending(refs!(), token)),
+                    Some(token) => progress.resumes(token, dispatch.next_pending(&refs!(), token)),
                     None => progress.goes_to(Step::Spawns),
                 },
                 Step::Spawns => match dispatch.queue().next_deferred_spawn() {
-                    Some((token, seed)) => dispatch.spawn_call(refs!(), terms, token, seed),
+                    Some((token, seed)) => dispatch.spawn_call(&mut refs!(), terms, token, seed),
                     None => progress.goes_to(Step::Woken),
                 },
                 Step::Woken => match dispatch.queue().next_woken() {
@@ -201,11 +201,11 @@ impl<M: Machine, B: Backend> Core<M, B> {
                         dispatch.wake_call((environment, backend), terms, index)
                     }
                     Some(NextWoken::Fresh(token)) => {
-                        progress.resumes(token, dispatch.next_pending(refs!(), token))
+                        progress.resumes(token, dispatch.next_pending(&refs!(), token))
                     }
                     None => progress.goes_to(Step::Expire),
                 },
-                Step::Expire => progress.goes_to(match begin_expiring(refs!(), dispatch)? {
+                Step::Expire => progress.goes_to(match begin_expiring(&mut refs!(), dispatch)? {
                     Expiring::Overdue => Step::Overdue,
                     Expiring::Expired => Step::Expired,
                     Expiring::EventsBefore(now) => Step::EventsBefore(now),
@@ -218,7 +218,7 @@ impl<M: Machine, B: Backend> Core<M, B> {
                         progress.goes_to(Step::Overdue)
                     }
                     None => {
-                        collect_expired(refs!(), dispatch, now);
+                        collect_expired(&mut refs!(), dispatch, now);
                         progress.goes_to(Step::Expired)
                     }
                 },
@@ -240,8 +240,8 @@ impl<M: Machine, B: Backend> Core<M, B> {
                     None => progress.goes_to(Step::Closures),
                 },
                 Step::Closures => {
-                    self.posts.run(refs!(), dispatch, &mut self.verdicts);
-                    repeated.run(refs!(), dispatch, &mut self.verdicts);
+                    self.posts.run(&mut refs!(), dispatch, &mut self.verdicts);
+                    repeated.run(&mut refs!(), dispatch, &mut self.verdicts);
                     self.verdicts.apply(environment, dispatch);
                     progress.drain_left = config.scan_budget;
                     progress.goes_to(Step::Drain)

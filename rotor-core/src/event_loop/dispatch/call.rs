@@ -88,7 +88,7 @@ impl<M: Machine> Dispatch<M> {
     #[cold]
     #[inline(never)]
     fn trace_in_slot(&mut self, token: Token, event: Event<M::Seed>) {
-        if let Some(machine) = self.scheduler.slots().waiting(token.index()) {
+        if let Some(machine) = self.scheduler.slots().machine_at(token.index()) {
             // It is asked for its name, and may panic.
             let noted = self.callee.replace(Callee::unnamed::<M>(token));
             write_trace(Callee::of(token, machine), &event);

@@ -170,7 +170,7 @@ impl<M: Machine> Dispatch<M> {
         let token = terms.callee.token;
         // What it hears of its spawn is of the same call.
         if !matches!(terms.what, What::SpawnAnswer)
-            && let Some(machine) = self.scheduler.slots().waiting(token.index())
+            && let Some(machine) = self.scheduler.slots().machine_at(token.index())
         {
             // It is asked for its name, and may panic.
             self.callee = Some(Callee::unnamed::<M>(token));

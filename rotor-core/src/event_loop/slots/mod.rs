@@ -179,15 +179,6 @@ impl<M> Slots<M> {
         }
     }
 
-    /// The machine in a slot, unless it is with a handler.
-    #[inline(always)]
-    pub(super) fn waiting(&self, index: u32) -> Option<&M> {
-        match self.slots.get(index as usize)? {
-            Slot::Waiting { machine, .. } => Some(machine),
-            _ => None,
-        }
-    }
-
     /// Takes a machine out, whatever is pending. By value: what is written to a place that is there
     /// is copied once more.
     #[inline(always)]
