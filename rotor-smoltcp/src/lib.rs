@@ -69,7 +69,7 @@
 //! | [`Smoltcp`], [`StackConfig`], [`Congestion`] | the backend; its addresses, routes, buffers and limits |
 //! | [`Device`], [`Medium`] | where packets come from, and their format |
 //! | [`MemoryDevice`], [`MemoryConfig`], [`MemoryStats`] | a cable in memory, with faults by a seed |
-//! | `KernelDevice` | TUN and TAP, packet sockets; with the features `tun` and `packet-socket` |
+//! | `KernelDevice` | TUN and TAP, packet sockets; with the features `tun`, `tun-offload` and `packet-socket` |
 //! | [`ManualClock`] | virtual time, for loops and cables |
 //! | `Smoltcp::in_simulation` | a stack on a host of a simulation, with faults of packets; with the feature `simulation` |
 //! | [`SmoltcpInet`] | the sockets, as a family |
@@ -109,10 +109,13 @@
 //! reached. smoltcp keeps both buffers of a connection as long as it lives: an idle connection
 //! takes up to 128 KiB by default, which is the first number to change if you have many
 //! ([`receive_buffer_bytes`](StackConfig::receive_buffer_bytes),
-//! [`send_buffer_bytes`](StackConfig::send_buffer_bytes)). Segments and checksums are the loop's
-//! work: large bodies cost three times what the kernel takes for them with packets of 1,500 bytes,
-//! and half of it with packets of 64 KiB. With buffers of 4 KiB an idle connection takes 9 KiB,
-//! and no more than 4 KiB are sent in a round trip. Decisions 74 and 87 have the figures.
+//! [`send_buffer_bytes`](StackConfig::send_buffer_bytes)). With buffers of 4 KiB an idle connection
+//! takes 9 KiB, and no more than 4 KiB are sent in a round trip.
+//!
+//! Segments and checksums are the loop's work: large bodies cost three times what the kernel takes
+//! for them with packets of 1,500 bytes. They cost half of it with packets of 64 KiB, or where this
+//! work is left to the device ([`Device::has_virtio_header`], `KernelDevice::tun_offloading`).
+//! Decisions 74, 87 and 105 have the figures.
 //!
 //! # Versions and features
 //!
@@ -125,6 +128,7 @@
 //! Rust 1.91 or later, which smoltcp requires, on Unix; kernel devices on Linux 5.6 or later.
 //!
 //! * `tun`: `KernelDevice::tun` and `KernelDevice::tap`.
+//! * `tun-offload`: `KernelDevice::tun_offloading` beside them, by the package `tun-rs`.
 //! * `packet-socket`: `KernelDevice::packet_socket`.
 //! * `simulation`: `Smoltcp::in_simulation`, for tests: among the `[dev-dependencies]`.
 //!

@@ -14,9 +14,18 @@ pub struct StackStats {
     pub unsent: u64,
     /// How often the device said that its network is down, for now.
     pub went_down: u64,
-    /// Packets that were no IP packet, or a fragment of one, or that asked for segments of less than 48
-    /// bytes: thrown away.
+    /// Packets that were no IP packet, or a fragment of one, or that asked for segments of less
+    /// than 48 bytes: thrown away. From a device
+    /// [with a virtio header](crate::Device::has_virtio_header), those with a wrong sum of TCP or
+    /// UDP too.
     pub refused: u64,
+    /// Segments that were sent as part of a larger packet, which the device cuts.
+    pub merged: u64,
+    /// Packets that came with segments or datagrams that nobody had cut.
+    pub received_large: u64,
+    /// What came with a virtio header that is nonsense, or says of its packet what that is not:
+    /// thrown away.
+    pub headers_refused: u64,
     /// Connections that were made by others.
     pub accepted: u64,
     /// Attempts to connect that were thrown away, since the backlog of their listener was full.

@@ -1,4 +1,4 @@
-//! `KernelDevice`: devices of the Linux kernel, opened by smoltcp and read and written here.
+//! `KernelDevice`: devices of the Linux kernel, opened by others and read and written here.
 
 use std::fmt;
 use std::io;
@@ -25,6 +25,7 @@ pub struct KernelDevice {
     fd: OwnedFd,
     medium: Medium,
     mtu: usize,
+    has_virtio_header: bool,
     /// Of a packet socket.
     interface: Option<Interface>,
 }
@@ -96,6 +97,29 @@ impl KernelDevice {
         Ok(device)
     }
 
+    /// Opens the TUN device of this name, as [`tun`](KernelDevice::tun), and leaves the sums and
+    /// the cutting of segments to the kernel (`IFF_VNET_HDR`): a large body costs a fraction,
+    /// since it goes in packets of up to 64 KiB, whatever the MTU.
+    ///
+    /// A device that outlives those who open it (`ip tuntap add`) keeps sending large packets, so
+    /// [`tun`](KernelDevice::tun) is not for it any more. Linux 6.2 sends datagrams uncut as well.
+    ///
+    /// # Errors
+    ///
+    /// As for [`tun`](KernelDevice::tun).
+    #[cfg(feature = "tun-offload")]
+    pub fn tun_offloading(name: &str) -> io::Result<KernelDevice> {
+        check(name)?;
+        let builder = tun_rs::DeviceBuilder::new().name(name).offload(true);
+        let opened = builder.inherit_enable_state().build_sync()?;
+        opened.set_nonblocking(true)?;
+        // It lends its descriptor, of which this is a second one.
+        let fd = opened.as_fd().try_clone_to_owned()?;
+        let mtu = opened.mtu()?.into();
+        let (medium, name) = (Medium::Ip, name.into());
+        Ok(KernelDevice { name, fd, medium, mtu, has_virtio_header: true, interface: None })
+    }
+
     /// Takes over what smoltcp has opened. Its own reads and writes panic when the device is gone,
     /// or down, and allocate for each packet; and it lends no descriptor that has an owner. The
     /// kernel makes a second one of the number, which needs no unsafe code.
@@ -108,7 +132,8 @@ impl KernelDevice {
             phy::Medium::Ip => (Medium::Ip, 0),
         };
         let mtu = capabilities.max_transmission_unit.saturating_sub(around);
-        Ok(KernelDevice { name: name.into(), fd, medium, mtu, interface: None })
+        let (name, has_virtio_header) = (name.into(), false);
+        Ok(KernelDevice { name, fd, medium, mtu, has_virtio_header, interface: None })
     }
 }
 
@@ -158,6 +183,10 @@ impl Device for KernelDevice {
 
     fn mtu(&self) -> usize {
         self.mtu
+    }
+
+    fn has_virtio_header(&self) -> bool {
+        self.has_virtio_header
     }
 
     fn receive(&mut self, packet: &mut [u8]) -> io::Result<usize> {

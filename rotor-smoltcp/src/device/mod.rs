@@ -26,6 +26,9 @@ pub enum Medium {
 /// The length of an Ethernet frame's header, in bytes.
 pub(crate) const ETHERNET_HEADER: usize = 14;
 
+/// The length of a virtio header, in bytes.
+pub(crate) const VIRTIO_HEADER: usize = 10;
+
 /// Where packets come from and go to: a network card, as a stack sees it.
 ///
 /// Those of this crate are [`MemoryDevice`] and, with the features `tun` and `packet-socket`,
@@ -41,6 +44,17 @@ pub trait Device: Send + 'static {
     /// Returns how long an IP packet may be that it sends, in bytes, without what the medium puts
     /// around it; what is above 65,535 is taken as that. Asked when a stack is opened.
     fn mtu(&self) -> usize;
+
+    /// Whether each packet has a virtio header in front, in both directions (`virtio_net_hdr`
+    /// without the number of buffers: 10 bytes in the order of this machine; VIRTIO 1.2, section
+    /// 5.1.6). By default not. Asked when a stack is opened.
+    ///
+    /// Such a device makes the sums of TCP and UDP, and cuts packets of TCP of up to 64 KiB into
+    /// segments of the size that the header says, for either version of IP. What comes may be as
+    /// long, of datagrams too, and need not have a sum where the header says so.
+    fn has_virtio_header(&self) -> bool {
+        false
+    }
 
     /// Takes the next packet that has come, and returns its length.
     ///

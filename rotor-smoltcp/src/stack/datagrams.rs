@@ -156,7 +156,7 @@ impl Stack {
                 && iface.poll_egress(now, &mut wire.port(), &mut sender.set)
                     == PollResult::SocketStateChanged
         });
-        wire.unsent += lost;
+        wire.counts.unsent += lost;
         let wants_room = socket.wants_room;
         if socket.outgoing.len() > 0 && !std::mem::replace(&mut socket.is_unresolved, true) {
             self.unresolved_datagrams.push(id);
@@ -191,7 +191,7 @@ impl Stack {
         self.send_datagrams_of(id);
         if let Some(socket) = self.datagrams.remove(id) {
             self.bound_datagrams.remove(socket.local);
-            self.wire.unsent += socket.outgoing.len() as u64;
+            self.wire.counts.unsent += socket.outgoing.len() as u64;
         }
     }
 }

@@ -6,6 +6,7 @@ mod datagrams;
 mod flow;
 mod listeners;
 mod listening;
+mod offload;
 mod opening;
 mod outgoing;
 mod sequence;
@@ -103,9 +104,10 @@ impl Stack {
 
     pub(crate) fn stats(&self) -> StackStats {
         StackStats {
-            sent: self.wire.sent,
-            unsent: self.wire.unsent,
+            sent: self.wire.counts.sent,
+            unsent: self.wire.counts.unsent,
             went_down: self.wire.downs,
+            merged: self.wire.counts.merged,
             connections: self.connections.len(),
             ..self.stats
         }

@@ -48,7 +48,12 @@ impl Stack {
         Err(io::Error::new(io::ErrorKind::OutOfMemory, message))
     }
 
-    pub(super) fn insert(&mut self, connection: Connection) -> Id {
+    pub(super) fn insert(&mut self, mut connection: Connection) -> Id {
+        if self.wire.has_header() {
+            // smoltcp waits for a second segment, and what comes is many in one. It is acknowledged
+            // at the end of the turn, with an answer where there is one.
+            connection.socket().set_ack_delay(None);
+        }
         let flow = connection.flow;
         let id = self.connections.insert(Box::new(connection));
         self.flows.insert(flow, id);

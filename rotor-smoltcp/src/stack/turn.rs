@@ -101,7 +101,12 @@ impl Stack {
                 Ok(0) => break Ok(taken),
                 Ok(len) => {
                     taken += 1;
-                    self.take(&memory[..len.min(memory.len())]);
+                    let packet = &memory[..len.min(memory.len())];
+                    if self.wire.has_header() {
+                        self.take_arrival(packet);
+                    } else {
+                        self.take(packet);
+                    }
                 }
                 Err(cause) => break Err(device_gone(self.wire.name(), cause)),
             }
@@ -115,7 +120,7 @@ impl Stack {
         result
     }
 
-    fn take(&mut self, packet: &[u8]) {
+    pub(super) fn take(&mut self, packet: &[u8]) {
         match flow::read(self.wire.medium, packet) {
             Seen::Tcp { flow, is_first } => self.take_segment(flow, is_first, packet),
             Seen::Udp { flow } => self.take_datagram(flow, packet),
@@ -185,13 +190,14 @@ impl Stack {
         connection.is_dirty = false;
         let before = connection.state();
         let Connection { set, sequence, .. } = &mut **connection;
-        let mut port = self.wire.port().of(sequence);
+        let mut port = self.wire.burst().of(sequence);
         let mut bursts = 0;
         while bursts < BURST
             && self.iface.poll_egress(now, &mut port, set) == PollResult::SocketStateChanged
         {
             bursts += 1;
         }
+        self.wire.flush();
         let is_ethernet = self.wire.medium == Medium::Ethernet;
         if bursts == 0 && is_ethernet && connection.has_unsent() && !connection.is_unresolved {
             connection.is_unresolved = true;

@@ -1,20 +1,22 @@
 //! `Wire`: a device as smoltcp sees it, a packet at a time.
 
 use std::io::{self, ErrorKind};
+use std::num::{NonZeroU16, NonZeroUsize};
 
 use rotor_core::Time;
-use smoltcp::phy::{self, Checksum, DeviceCapabilities};
+use smoltcp::phy::{self, Checksum, DeviceCapabilities, PacketMeta};
 use smoltcp::time::Instant;
 
+use super::offload::Batch;
 use super::sequence::Sequence;
-use crate::device::{Device, ETHERNET_HEADER, Medium};
+use crate::device::{Device, ETHERNET_HEADER, Medium, VIRTIO_HEADER};
 
 /// The longest packet that IP can say the length of, in bytes. Some devices have more (`lo` has 65,536),
 /// and smoltcp would make it.
 const IP_BYTES_MAX: usize = 65_535;
 
 /// Room for the longest packet that there is, and what is around it, in bytes.
-const PACKET_BYTES_MAX: usize = IP_BYTES_MAX + ETHERNET_HEADER;
+const PACKET_BYTES_MAX: usize = VIRTIO_HEADER + ETHERNET_HEADER + IP_BYTES_MAX;
 
 /// A device, and memory for a packet of each direction.
 pub(super) struct Wire {
@@ -23,10 +25,20 @@ pub(super) struct Wire {
     capabilities: DeviceCapabilities,
     incoming: Vec<u8>,
     outgoing: Vec<u8>,
-    pub(super) sent: u64,
-    pub(super) unsent: u64,
+    /// Where the device makes segments and sums: what it is given next.
+    batch: Option<Batch>,
+    pub(super) counts: Counts,
     /// How often the device has said that its network is down.
     pub(super) downs: u64,
+}
+
+/// What has become of what was sent.
+#[derive(Default)]
+pub(super) struct Counts {
+    pub(super) sent: u64,
+    pub(super) unsent: u64,
+    /// Segments that were sent as part of a larger packet.
+    pub(super) merged: u64,
 }
 
 /// The device for one call of the stack: with the packet that came, if one did.
@@ -35,13 +47,21 @@ pub(super) struct Port<'a> {
     packet: Option<&'a [u8]>,
     /// Of the connection that the call is for.
     sequence: Option<&'a mut Sequence>,
+    /// More of the same may follow: it may be kept back until the wire is flushed.
+    is_burst: bool,
 }
 
 /// A packet that came.
 pub(super) struct Came<'a>(&'a [u8]);
 
 /// Room for a packet that is to be sent.
-pub(super) struct Goes<'a>(&'a mut Wire, Option<&'a mut Sequence>);
+pub(super) struct Goes<'a> {
+    wire: &'a mut Wire,
+    sequence: Option<&'a mut Sequence>,
+    is_burst: bool,
+    /// The device cuts it, into pieces of such a payload.
+    segment: Option<NonZeroU16>,
+}
 
 impl Wire {
     pub(super) fn new(device: Box<dyn Device>, verify_checksums: bool) -> Wire {
@@ -64,26 +84,53 @@ impl Wire {
             (sums.ipv4, sums.tcp, sums.udp) = (Checksum::Tx, Checksum::Tx, Checksum::Tx);
             (sums.icmpv4, sums.icmpv6) = (Checksum::Tx, Checksum::Tx);
         }
+        let batch = device.has_virtio_header().then(Batch::default);
+        if batch.is_some() {
+            // The device makes them, and what comes is looked at before smoltcp has it.
+            let sums = &mut capabilities.checksum;
+            (sums.tcp, sums.udp) = (Checksum::None, Checksum::None);
+            // Of IPv6 it throws large ones away: their segments are made one by one, and merged.
+            capabilities.segmentation.tcpv4 = NonZeroUsize::new(IP_BYTES_MAX + around);
+        }
         Wire {
             device,
             medium,
             capabilities,
             incoming: vec![0; PACKET_BYTES_MAX],
             outgoing: Vec::new(),
-            sent: 0,
-            unsent: 0,
+            batch,
+            counts: Counts::default(),
             downs: 0,
         }
     }
 
     /// The device, where nothing has come.
     pub(super) fn port(&mut self) -> Port<'_> {
-        Port { wire: self, packet: None, sequence: None }
+        Port { wire: self, packet: None, sequence: None, is_burst: false }
+    }
+
+    /// The device, where many packets of one connection are about to be sent:
+    /// [`flush`](Wire::flush) is what ends them.
+    pub(super) fn burst(&mut self) -> Port<'_> {
+        Port { is_burst: true, ..self.port() }
+    }
+
+    /// Sends what was kept back.
+    pub(super) fn flush(&mut self) {
+        let Wire { device, batch, counts, .. } = self;
+        if let Some(batch) = batch {
+            batch.flush(|packet, segments| counts.send(&mut **device, packet, segments));
+        }
+    }
+
+    /// Whether a virtio header is in front of each packet.
+    pub(super) fn has_header(&self) -> bool {
+        self.batch.is_some()
     }
 
     /// The device, with a packet that came.
     pub(super) fn with<'a>(&'a mut self, packet: &'a [u8]) -> Port<'a> {
-        Port { wire: self, packet: Some(packet), sequence: None }
+        Port { wire: self, packet: Some(packet), sequence: None, is_burst: false }
     }
 
     /// Takes the memory in which packets come, to be given back.
@@ -134,6 +181,11 @@ impl<'a> Port<'a> {
         self.sequence = Some(sequence);
         self
     }
+
+    fn goes(&mut self) -> Goes<'_> {
+        let sequence = self.sequence.as_deref_mut();
+        Goes { wire: self.wire, sequence, is_burst: self.is_burst, segment: None }
+    }
 }
 
 impl phy::Device for Port<'_> {
@@ -148,11 +200,11 @@ impl phy::Device for Port<'_> {
 
     fn receive(&mut self, _: Instant) -> Option<(Came<'_>, Goes<'_>)> {
         let packet = self.packet.take()?;
-        Some((Came(packet), Goes(self.wire, self.sequence.as_deref_mut())))
+        Some((Came(packet), self.goes()))
     }
 
     fn transmit(&mut self, _: Instant) -> Option<Goes<'_>> {
-        Some(Goes(self.wire, self.sequence.as_deref_mut()))
+        Some(self.goes())
     }
 
     fn capabilities(&self) -> DeviceCapabilities {
@@ -168,8 +220,21 @@ impl phy::RxToken for Came<'_> {
 
 impl phy::TxToken for Goes<'_> {
     fn consume<R, F: FnOnce(&mut [u8]) -> R>(self, len: usize, write: F) -> R {
-        let Goes(wire, sequence) = self;
-        let Wire { device, medium, outgoing, sent, unsent, .. } = wire;
+        let Goes { wire, sequence, is_burst, segment } = self;
+        let Wire { device, medium, outgoing, batch, counts, .. } = wire;
+        let mut send = |packet: &[u8], segments| counts.send(&mut **device, packet, segments);
+        if let Some(batch) = batch {
+            let packet = batch.room(len);
+            let result = write(packet);
+            if let Some(sequence) = sequence {
+                sequence.mend(*medium, packet);
+            }
+            batch.push(*medium, len, segment, &mut send);
+            if !is_burst || !batch.is_open() {
+                batch.flush(&mut send);
+            }
+            return result;
+        }
         // It grows to the longest packet that was sent, and stays.
         if outgoing.len() < len {
             outgoing.resize(len, 0);
@@ -179,13 +244,26 @@ impl phy::TxToken for Goes<'_> {
         if let Some(sequence) = sequence {
             sequence.mend(*medium, packet);
         }
-        match device.send(packet) {
-            Ok(()) => *sent += 1,
-            Err(error) => {
-                log::trace!("{} has lost a packet of {len} bytes: {error}", device.name());
-                *unsent += 1;
-            }
-        }
+        send(packet, 1);
         result
+    }
+
+    fn set_meta(&mut self, meta: PacketMeta) {
+        self.segment = meta.segmentation_offload_size;
+    }
+}
+
+impl Counts {
+    /// Sends a packet of so many segments.
+    fn send(&mut self, device: &mut dyn Device, packet: &[u8], segments: usize) {
+        if let Err(error) = device.send(packet) {
+            log::trace!("{} has lost a packet of {} bytes: {error}", device.name(), packet.len());
+            self.unsent += 1;
+            return;
+        }
+        self.sent += 1;
+        if segments > 1 {
+            self.merged += segments as u64;
+        }
     }
 }

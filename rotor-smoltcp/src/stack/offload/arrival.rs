@@ -1,0 +1,115 @@
+//! `Arrival`: what came with a virtio header in front.
+
+use smoltcp::wire::{IpProtocol, IpVersion, Ipv4Packet, Ipv6Packet, UdpPacket};
+
+use super::header::{Header, Kind, Segments};
+use super::layers::Layers;
+use crate::device::Medium;
+
+/// How many datagrams one packet may hold: as many as Linux sends at once (`UDP_MAX_SEGMENTS`).
+const DATAGRAMS_MAX: usize = 128;
+
+/// The length of UDP's header, in bytes.
+const UDP_HEADER: usize = 8;
+
+/// What came.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(in crate::stack) enum Arrival<'a> {
+    /// A packet, whose sums are not to be looked at any more.
+    Packet(&'a [u8]),
+    /// A packet of segments that nobody has cut: TCP takes them as one.
+    Large(&'a [u8]),
+    /// Datagrams that nobody has cut.
+    Datagrams(Datagrams<'a>),
+}
+
+/// Why what came is thrown away.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(in crate::stack) enum Refusal {
+    /// The virtio header is nonsense, or says of the packet what it is not.
+    Header,
+    /// A sum is wrong.
+    Sum,
+}
+
+/// Datagrams with one set of headers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(in crate::stack) struct Datagrams<'a> {
+    layers: Layers,
+    headers: &'a [u8],
+    rest: &'a [u8],
+    payload: usize,
+}
+
+/// Reads what came; `verifies`: sums are looked at that nobody has looked at yet.
+pub(in crate::stack) fn read(
+    medium: Medium,
+    bytes: &[u8],
+    verifies: bool,
+) -> Result<Arrival<'_>, Refusal> {
+    let (header, packet) = Header::read(bytes).ok_or(Refusal::Header)?;
+    let layers = Layers::of(medium, packet);
+    if let Some(segments) = header.segments {
+        return read_large(layers.ok_or(Refusal::Header)?, segments, packet);
+    }
+    // One that has no sum yet comes from this machine: there was nothing that could change it.
+    let is_unknown = verifies && !header.is_verified && header.needs_sum.is_none();
+    if is_unknown && layers.is_some_and(|layers| !layers.is_sound(packet)) {
+        return Err(Refusal::Sum);
+    }
+    Ok(Arrival::Packet(packet))
+}
+
+fn read_large(layers: Layers, segments: Segments, packet: &[u8]) -> Result<Arrival<'_>, Refusal> {
+    let is_as_said = match segments.kind {
+        Kind::TcpV4 => (layers.protocol, layers.version) == (IpProtocol::Tcp, IpVersion::Ipv4),
+        Kind::TcpV6 => (layers.protocol, layers.version) == (IpProtocol::Tcp, IpVersion::Ipv6),
+        Kind::Udp => layers.protocol == IpProtocol::Udp,
+    };
+    if !is_as_said {
+        return Err(Refusal::Header);
+    }
+    if segments.kind != Kind::Udp {
+        return Ok(Arrival::Large(packet));
+    }
+    let split = packet
+        .get(..layers.end)
+        .and_then(|packet| packet.split_at_checked(layers.transport + UDP_HEADER));
+    let Some((headers, rest)) = split else { return Err(Refusal::Header) };
+    let payload = usize::from(segments.payload);
+    if rest.is_empty() || rest.len().div_ceil(payload) > DATAGRAMS_MAX {
+        return Err(Refusal::Header);
+    }
+    Ok(Arrival::Datagrams(Datagrams { layers, headers, rest, payload }))
+}
+
+impl Datagrams<'_> {
+    /// Writes the next one, in the place of what was there; says no where there is none.
+    pub(in crate::stack) fn next(&mut self, packet: &mut Vec<u8>) -> bool {
+        let (payload, rest) = self.rest.split_at(self.payload.min(self.rest.len()));
+        self.rest = rest;
+        if payload.is_empty() {
+            return false;
+        }
+        packet.clear();
+        packet.extend_from_slice(self.headers);
+        packet.extend_from_slice(payload);
+        let Layers { version, ip, transport, .. } = self.layers;
+        // They are shorter than the whole, whose length had 16 bits.
+        let len = (packet.len() - ip) as u16;
+        match version {
+            IpVersion::Ipv4 => {
+                let mut header = Ipv4Packet::new_unchecked(&mut packet[ip..]);
+                header.set_total_len(len);
+                header.fill_checksum();
+            }
+            IpVersion::Ipv6 => {
+                let mut header = Ipv6Packet::new_unchecked(&mut packet[ip..]);
+                header.set_payload_len(len - header.header_len() as u16);
+            }
+        }
+        let mut header = UdpPacket::new_unchecked(&mut packet[transport..]);
+        header.set_len((UDP_HEADER + payload.len()) as u16);
+        true
+    }
+}

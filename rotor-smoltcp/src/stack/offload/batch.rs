@@ -1,0 +1,240 @@
+//! `Batch`: segments of one connection that are sent as one packet, which the device cuts.
+
+use std::num::NonZeroU16;
+use std::ops::Range;
+
+use smoltcp::wire::{IpProtocol, IpVersion, Ipv4Packet, Ipv6Packet, TcpPacket, TcpSeqNumber};
+
+use super::header::{Header, Kind, Segments, Sum};
+use super::layers::Layers;
+use crate::device::{Medium, VIRTIO_HEADER};
+
+/// The longest packet that IP can say the length of, in bytes.
+const IP_BYTES_MAX: usize = 65_535;
+
+/// Where in TCP's header what is, in bytes from its beginning.
+const PORTS: Range<usize> = 0..4;
+const ACKNOWLEDGED_AND_LENGTH: Range<usize> = 8..13;
+const FLAGS: usize = 13;
+const WINDOW: Range<usize> = 14..16;
+const URGENT: usize = 18;
+
+const FIN: u8 = 0x01;
+const PUSH: u8 = 0x08;
+const ACK: u8 = 0x10;
+
+/// A packet that is about to be sent, and grows by the segments that continue it.
+///
+/// ```text
+///  memory   virtio header │ IP │ TCP │ payload of segments so far │ the next: IP │ TCP │ payload
+///                         ◀────────────────── len ────────────────▶
+/// ```
+///
+/// The next one is written behind the others. Where it continues them its payload moves over its
+/// headers; otherwise the packet is sent, and it is the first of another.
+#[derive(Default)]
+pub(in crate::stack) struct Batch {
+    /// It grows to the longest that was sent, and stays: at most two packets.
+    memory: Vec<u8>,
+    /// The length of the packet; 0: there is none.
+    len: usize,
+    /// How many segments are in it.
+    segments: usize,
+    /// Where in the first of them what is; nothing in what is no packet of IP.
+    layers: Option<Layers>,
+    /// Where that is one with a payload.
+    shape: Option<Shape>,
+}
+
+/// What segments that continue the first have to be like.
+#[derive(Clone, Copy, Debug)]
+struct Shape {
+    /// The length of all headers, in bytes.
+    headers: usize,
+    /// How long the payload of each is, but for the last.
+    payload: usize,
+    /// The number of the next.
+    next: TcpSeqNumber,
+    /// None was the last.
+    is_open: bool,
+}
+
+impl Batch {
+    /// Returns room for the next packet, in which it is written.
+    pub(in crate::stack) fn room(&mut self, len: usize) -> &mut [u8] {
+        let room = self.next(len);
+        if self.memory.len() < room.end {
+            self.memory.resize(room.end, 0);
+        }
+        &mut self.memory[room]
+    }
+
+    fn next(&self, len: usize) -> Range<usize> {
+        let start = VIRTIO_HEADER + self.len;
+        start..start + len
+    }
+
+    /// Takes the packet of this length that was written to the room. Where it does not continue
+    /// the others, they are sent. `segment`: it is to be cut already, into such pieces.
+    pub(in crate::stack) fn push(
+        &mut self,
+        medium: Medium,
+        len: usize,
+        segment: Option<NonZeroU16>,
+        send: impl FnOnce(&[u8], usize),
+    ) {
+        let next = self.next(len);
+        let layers = Layers::of(medium, &self.memory[next.clone()]);
+        if let (Some(first), Some(layers), Some(shape)) = (self.layers, layers, self.shape)
+            && segment.is_none()
+            && let Some(continued) = self.continued(&first, &shape, &layers, next.clone())
+        {
+            self.memory.copy_within(next.start + shape.headers..next.end, next.start);
+            self.len += len - shape.headers;
+            self.segments += 1;
+            self.shape = Some(continued);
+            return;
+        }
+        if self.len > 0 {
+            self.flush(send);
+            self.memory.copy_within(next, VIRTIO_HEADER);
+        }
+        (self.len, self.segments) = (len, 1);
+        self.layers = layers;
+        self.shape = layers.and_then(|layers| Shape::of(&layers, &self.memory[self.packet()]));
+        if let (Some(shape), Some(segment)) = (&mut self.shape, segment) {
+            let segment = usize::from(segment.get());
+            self.segments = shape.payload.div_ceil(segment);
+            (shape.payload, shape.is_open) = (segment, false);
+        }
+    }
+
+    /// The packet, without what stands in front.
+    fn packet(&self) -> Range<usize> {
+        VIRTIO_HEADER..VIRTIO_HEADER + self.len
+    }
+
+    /// Whether a segment continues the packet: the same headers, from where the last one ended, and
+    /// no longer than the others. If so its flags are added, and what comes next is returned.
+    fn continued(
+        &mut self,
+        first: &Layers,
+        shape: &Shape,
+        layers: &Layers,
+        next: Range<usize>,
+    ) -> Option<Shape> {
+        let (packet, rest) = self.memory.split_at_mut(next.start);
+        let packet = &mut packet[VIRTIO_HEADER..];
+        let next = &rest[..next.len()];
+        let of_next = Shape::of(layers, next)?;
+        let len = packet.len() - first.ip + of_next.payload;
+        let flags = next[layers.transport + FLAGS];
+        if !shape.is_open
+            || (layers.version, layers.transport) != (first.version, first.transport)
+            || of_next.headers != shape.headers
+            || of_next.payload > shape.payload
+            || len > IP_BYTES_MAX
+            || flags & !(FIN | PUSH) != ACK
+            // They end where they would if they begin where the last one ended.
+            || of_next.next != shape.next + of_next.payload
+            || !has_same_headers(first, shape.headers, packet, next)
+        {
+            return None;
+        }
+        // Whoever cuts the packet gives them to the last segment only.
+        packet[first.transport + FLAGS] |= flags;
+        let is_open = flags == ACK && of_next.payload == shape.payload;
+        Some(Shape { next: shape.next + of_next.payload, is_open, ..*shape })
+    }
+
+    /// Whether a further segment may become part of the packet.
+    pub(in crate::stack) fn is_open(&self) -> bool {
+        self.shape.is_some_and(|shape| shape.is_open)
+    }
+
+    /// Sends the packet, if there is one: with its header in front, and how many segments it has.
+    pub(in crate::stack) fn flush(&mut self, send: impl FnOnce(&[u8], usize)) {
+        if self.len == 0 {
+            return;
+        }
+        let packet = self.packet();
+        let (layers, shape) = (self.layers.take(), self.shape.take());
+        let header = match (layers, shape) {
+            (None, _) => Header::default(),
+            (Some(layers), Some(shape)) if self.segments > 1 => {
+                finish_large(&layers, &shape, &mut self.memory[packet.clone()])
+            }
+            (Some(layers), _) => finish(&layers, &mut self.memory[packet.clone()]),
+        };
+        self.memory[..VIRTIO_HEADER].copy_from_slice(&header.bytes());
+        self.len = 0;
+        send(&self.memory[..packet.end], self.segments);
+    }
+}
+
+impl Shape {
+    /// Nothing in what is no segment with a payload.
+    fn of(layers: &Layers, packet: &[u8]) -> Option<Shape> {
+        if layers.protocol != IpProtocol::Tcp || layers.end != packet.len() {
+            return None;
+        }
+        let segment = TcpPacket::new_checked(packet.get(layers.of_transport())?).ok()?;
+        let (headers, payload) =
+            (layers.transport + usize::from(segment.header_len()), segment.payload().len());
+        let is_open = packet[layers.transport + FLAGS] == ACK;
+        let next = segment.seq_number() + payload;
+        (payload > 0).then_some(Shape { headers, payload, next, is_open })
+    }
+}
+
+/// Whether the headers of two segments are the same, but for lengths, numbers, flags and sums.
+fn has_same_headers(layers: &Layers, headers: usize, first: &[u8], next: &[u8]) -> bool {
+    let Layers { version, ip, transport: tcp, .. } = *layers;
+    let is_same = |range: Range<usize>| first[range.clone()] == next[range];
+    let of_tcp = |range: Range<usize>| is_same(tcp + range.start..tcp + range.end);
+    let of_ip = match version {
+        IpVersion::Ipv4 => is_same(0..ip + 2) && is_same(ip + 6..ip + 10) && is_same(ip + 12..tcp),
+        IpVersion::Ipv6 => is_same(0..ip + 4) && is_same(ip + 6..tcp),
+    };
+    of_ip
+        && of_tcp(PORTS)
+        && of_tcp(ACKNOWLEDGED_AND_LENGTH)
+        && of_tcp(WINDOW)
+        && is_same(tcp + URGENT..headers)
+}
+
+/// Leaves the sum of a packet to the device: puts that of the pseudo-header into its place.
+fn finish(layers: &Layers, packet: &mut [u8]) -> Header {
+    let transport = layers.transport;
+    let place = layers.sum_offset().map(|offset| (offset, transport + usize::from(offset)));
+    let Some((offset, at)) = place.filter(|(_, at)| at + 2 <= packet.len()) else {
+        return Header::default();
+    };
+    let sum = layers.pseudo_sum(packet.len() - transport);
+    packet[at..at + 2].copy_from_slice(&sum.to_be_bytes());
+    // Headers are a hundred bytes at most.
+    let needs_sum = Some(Sum { start: transport as u16, offset });
+    Header { needs_sum, ..Header::default() }
+}
+
+/// Leaves the cutting of a packet to the device, and the sums of its segments.
+fn finish_large(layers: &Layers, shape: &Shape, packet: &mut [u8]) -> Header {
+    let inner = &mut packet[layers.ip..];
+    // It fits into 16 bits: that was asked.
+    let len = inner.len() as u16;
+    let kind = match layers.version {
+        IpVersion::Ipv4 => {
+            let mut inner = Ipv4Packet::new_unchecked(inner);
+            inner.set_total_len(len);
+            inner.fill_checksum();
+            Kind::TcpV4
+        }
+        IpVersion::Ipv6 => {
+            let mut inner = Ipv6Packet::new_unchecked(inner);
+            inner.set_payload_len(len - inner.header_len() as u16);
+            Kind::TcpV6
+        }
+    };
+    let (headers, payload) = (shape.headers as u16, shape.payload as u16);
+    Header { segments: Some(Segments { kind, headers, payload }), ..finish(layers, packet) }
+}

@@ -1,0 +1,41 @@
+//! Packets with a virtio header in front, by which sums and the cutting of segments are left to the
+//! device.
+//!
+//! ```text
+//!  segments ──Batch──▶ a packet of up to 64 KiB, its Header ──▶ the device makes segments, sums
+//!
+//!  the device ──▶ Header, and a packet of up to 64 KiB ──Arrival──▶ TCP takes it as one segment
+//! ```
+
+mod arrival;
+mod batch;
+mod header;
+mod layers;
+#[cfg(test)]
+mod tests;
+
+use self::arrival::{Arrival, Refusal};
+pub(super) use self::batch::Batch;
+use super::Stack;
+
+impl Stack {
+    /// Takes what has come from a device with headers.
+    pub(super) fn take_arrival(&mut self, bytes: &[u8]) {
+        match arrival::read(self.wire.medium, bytes, self.config.verify_checksums) {
+            Ok(Arrival::Packet(packet)) => self.take(packet),
+            Ok(Arrival::Large(packet)) => {
+                self.stats.received_large += 1;
+                self.take(packet);
+            }
+            Ok(Arrival::Datagrams(mut datagrams)) => {
+                self.stats.received_large += 1;
+                let mut packet = Vec::new();
+                while datagrams.next(&mut packet) {
+                    self.take(&packet);
+                }
+            }
+            Err(Refusal::Header) => self.stats.headers_refused += 1,
+            Err(Refusal::Sum) => self.stats.refused += 1,
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! What comes with a header in front: whole, split, or thrown away.
+
+use std::iter;
+
+use smoltcp::wire::IpVersion;
+
+use super::super::arrival::{Arrival, Refusal, read};
+use super::super::header::{Header, Kind, Segments, Sum};
+use super::super::layers::Layers;
+use super::{ACK, MEDIUMS, VERSIONS, datagram, segment};
+use crate::device::Medium;
+
+/// A packet with a header in front: what needs to be done is said of its own protocol.
+fn with(medium: Medium, header: Header, packet: &[u8]) -> Vec<u8> {
+    let layers = Layers::of(medium, packet).expect("it is a packet");
+    let start = layers.transport as u16;
+    let place = layers.sum_offset().map(|offset| Sum { start, offset });
+    let needs_sum = header.needs_sum.and(place);
+    [&Header { needs_sum, ..header }.bytes()[..], packet].concat()
+}
+
+/// To be replaced by the real one.
+const SOME: Option<Sum> = Some(Sum { start: 0, offset: 0 });
+
+fn large(kind: Kind, payload: u16) -> Header {
+    let segments = Some(Segments { kind, headers: 40, payload });
+    Header { needs_sum: SOME, is_verified: false, segments }
+}
+
+#[test]
+fn a_sum_is_looked_at_unless_there_is_none_or_somebody_has() {
+    let plain = Header::default();
+    let partial = Header { needs_sum: SOME, ..plain };
+    let verified = Header { is_verified: true, ..plain };
+    for medium in MEDIUMS {
+        for version in VERSIONS {
+            for right in
+                [segment(medium, version, 0, ACK, b"bytes"), datagram(medium, version, b"bytes")]
+            {
+                let mut wrong = right.clone();
+                *wrong.last_mut().expect("it has bytes") ^= 1;
+                let taken = |packet| Ok(Arrival::Packet(packet));
+                for (header, packet, verifies, is_taken) in [
+                    (plain, &right, true, true),
+                    (plain, &wrong, true, false),
+                    (plain, &wrong, false, true),
+                    (partial, &wrong, true, true),
+                    (verified, &wrong, true, true),
+                ] {
+                    let bytes = with(medium, header, packet);
+                    let expected = if is_taken { taken(&packet[..]) } else { Err(Refusal::Sum) };
+                    assert_eq!(read(medium, &bytes, verifies), expected, "{header:?}, {version}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn behind_an_extension_header_a_sum_is_looked_at_too() {
+    let mut packet = segment(Medium::Ip, IpVersion::Ipv6, 0, ACK, b"bytes");
+    let options = [6, 0, 1, 4, 0, 0, 0, 0];
+    packet.splice(40..40, options);
+    (packet[5], packet[6]) = (packet[5] + 8, 0);
+    let bytes = |packet: &[u8]| [&Header::default().bytes()[..], packet].concat();
+    assert_eq!(read(Medium::Ip, &bytes(&packet), true), Ok(Arrival::Packet(&packet[..])));
+    packet[50] ^= 1;
+    assert_eq!(read(Medium::Ip, &bytes(&packet), true), Err(Refusal::Sum));
+}
+
+#[test]
+fn what_is_no_segment_and_no_datagram_is_taken_as_it_is() {
+    for packet in [&[][..], &[0], &[0x45], &[0x60; 60], &[0; 60]] {
+        for medium in MEDIUMS {
+            let bytes = [&Header::default().bytes()[..], packet].concat();
+            assert_eq!(read(medium, &bytes, true), Ok(Arrival::Packet(packet)));
+        }
+    }
+}
+
+#[test]
+fn large_packets_are_what_their_header_says_or_thrown_away() {
+    for medium in MEDIUMS {
+        let of = |version| segment(medium, version, 0, ACK, &[7; 5_000]);
+        let [four, six] = [of(IpVersion::Ipv4), of(IpVersion::Ipv6)];
+        let udp = datagram(medium, IpVersion::Ipv4, &[7; 5_000]);
+        for (kind, packet, is_large) in [
+            (Kind::TcpV4, &four, true),
+            (Kind::TcpV6, &six, true),
+            (Kind::TcpV6, &four, false),
+            (Kind::TcpV4, &six, false),
+            (Kind::TcpV4, &udp, false),
+            (Kind::Udp, &four, false),
+        ] {
+            let bytes = with(medium, large(kind, 1_000), packet);
+            let expected = if is_large { Ok(Arrival::Large(packet)) } else { Err(Refusal::Header) };
+            assert_eq!(read(medium, &bytes, true), expected, "{kind:?}");
+        }
+    }
+    let mut bytes = with(
+        Medium::Ip,
+        large(Kind::TcpV4, 9),
+        &segment(Medium::Ip, IpVersion::Ipv4, 0, ACK, &[7; 50]),
+    );
+    bytes.truncate(30);
+    assert_eq!(read(Medium::Ip, &bytes, true), Err(Refusal::Header));
+}
+
+#[test]
+fn datagrams_that_came_as_one_are_many() {
+    for medium in MEDIUMS {
+        for version in VERSIONS {
+            for (len, size, count) in [
+                (3_000, 1_000, Some(3)),
+                (3_001, 1_000, Some(4)),
+                (7, 1_000, Some(1)),
+                (128, 1, Some(128)),
+                (129, 1, None),
+                (0, 1, None),
+            ] {
+                let payload: Vec<u8> = (0..len).map(|byte| byte as u8).collect();
+                let bytes =
+                    with(medium, large(Kind::Udp, size), &datagram(medium, version, &payload));
+                let read = read(medium, &bytes, true);
+                let Some(count) = count else {
+                    assert_eq!(read, Err(Refusal::Header));
+                    continue;
+                };
+                let Ok(Arrival::Datagrams(mut datagrams)) = read else { panic!("{read:?}") };
+                let (mut packet, mut got) = (Vec::new(), 0);
+                for piece in payload.chunks(size.into()) {
+                    assert!(datagrams.next(&mut packet));
+                    got += 1;
+                    let expected = datagram(medium, version, piece);
+                    let sum = expected.len() - piece.len() - 2;
+                    // That of the whole is in the place of the sum: nobody looks at it any more.
+                    packet[sum..sum + 2].copy_from_slice(&expected[sum..sum + 2]);
+                    assert_eq!(packet, expected, "{version}");
+                }
+                assert_eq!((got, datagrams.next(&mut packet)), (count, false));
+            }
+        }
+    }
+}
+
+#[test]
+fn nonsense_is_thrown_away_or_taken_and_nothing_panics() {
+    for seed in 0..5_000 {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let medium = MEDIUMS[seed as usize % 2];
+        let version = VERSIONS[random.usize(..2)];
+        let packet = match random.u8(..3) {
+            0 => segment(medium, version, 0, ACK, &[1; 50]),
+            1 => datagram(medium, version, &[1; 50]),
+            _ => iter::repeat_with(|| random.u8(..)).take(60).collect(),
+        };
+        let mut bytes = vec![random.u8(..4), [0, 1, 3, 4, 5, random.u8(..)][random.usize(..6)]];
+        bytes.extend(iter::repeat_with(|| [0, random.u8(..)][random.usize(..2)]).take(8));
+        bytes.extend(packet);
+        for _ in 0..random.usize(..4) {
+            let at = random.usize(..bytes.len());
+            bytes[at] = random.u8(..);
+        }
+        bytes.truncate(random.usize(..=bytes.len() + 20));
+        if let Ok(Arrival::Datagrams(mut datagrams)) = read(medium, &bytes, random.bool()) {
+            let (mut packet, mut count) = (Vec::new(), 0);
+            while datagrams.next(&mut packet) {
+                count += 1;
+                assert!(packet.len() <= bytes.len());
+            }
+            assert!((1..=128).contains(&count));
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! A TUN device to which sums and segments are left, with the kernel's TCP at the other end: in a
+//! network namespace of its own, which takes root; without, that is said and nothing shown.
+#![forbid(unsafe_code)]
+#![cfg(target_os = "linux")]
+#![expect(clippy::disallowed_methods, reason = "the kernel's side is no machine: threads, sockets")]
+
+use std::env;
+use std::io::{Read, Write};
+use std::net::{IpAddr, SocketAddr, TcpStream};
+use std::process::Command;
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+use rotor::net::ListenOptions;
+use rotor::stream::{Accept, AcceptConfig, Intent, Matched, Protocol, Stream, Transport};
+use rotor::{Config, Loop, LoopHandle, Scope};
+use rotor_smoltcp::{
+    KernelDevice, Smoltcp, SmoltcpHandle, SmoltcpTcpListener, SmoltcpTcpStream, StackConfig,
+};
+
+/// Set where the test has its namespace.
+const INSIDE: &str = "ROTOR_TEST_NAMESPACE";
+
+/// How much goes in each direction, for each version of IP.
+const BYTES: usize = 64 << 20;
+
+const PORT: u16 = 7;
+
+/// Whether programs and rights are there; says what is missing.
+fn may_have_a_namespace() -> bool {
+    let mut tries = Command::new("timeout");
+    tries.args(["20", "unshare", "-n", "ip", "tuntap", "add", "dev", "a", "mode", "tun"]);
+    let may = tries.output().is_ok_and(|output| output.status.success());
+    if !may {
+        eprintln!("skipped: no network namespace, or no /dev/net/tun");
+    }
+    may
+}
+
+#[test]
+fn bytes_are_the_same_where_the_kernel_makes_segments_and_sums() {
+    if !may_have_a_namespace() {
+        return;
+    }
+    let own = env::current_exe().expect("the test is a file");
+    let mut inside = Command::new("timeout");
+    inside.args(["-k", "5", "400", "unshare", "-n"]).arg(own).env(INSIDE, "1");
+    inside.args(["--ignored", "--exact", "inside_of_a_namespace", "--nocapture"]);
+    let output = inside.output().expect("it runs");
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && text.contains("1 passed"), "{output:?}");
+}
+
+/// Sends back what it gets.
+struct Echo;
+
+impl Protocol for Echo {
+    type Context = ();
+    type Seed = ();
+
+    fn create((): (), _: &mut Transport<'_>, _: &mut Scope<'_, ()>) -> Intent<Self> {
+        Intent::of(Echo).bytes(1).no_deadline()
+    }
+
+    fn bytes_read(
+        self,
+        _: Matched,
+        transport: &mut Transport<'_>,
+        _: &mut Scope<'_, ()>,
+    ) -> Intent<Self> {
+        if let Err(error) = transport.output.write_all(&transport.input[..]) {
+            return Intent::error(error);
+        }
+        transport.input.clear();
+        Intent::of(self).keep().no_deadline()
+    }
+}
+
+/// Serves on the device until it is stopped; says how to stop it, and what counts.
+fn serve(addresses: [IpAddr; 2], ready: &mpsc::Sender<(LoopHandle, SmoltcpHandle)>) {
+    type Machine = Accept<Stream<Echo, SmoltcpTcpStream>, SmoltcpTcpListener>;
+    let device = KernelDevice::tun_offloading("rotor0").expect("it may be made");
+    let [four, six] = addresses;
+    let config = StackConfig::new().address(four, 24).address(six, 64);
+    let backend = Smoltcp::open(device, &config).expect("it is in order");
+    let mut creator =
+        Loop::<Machine, _>::with_backend(backend, &Config::new()).expect("there is memory");
+    let mut handle = None;
+    for address in addresses {
+        let made = creator.add_machine_with(|scope| {
+            handle = SmoltcpHandle::of(scope, "a test").ok().cloned();
+            let address = SocketAddr::new(address, PORT);
+            Accept::bind(&address, &ListenOptions::new(), (), AcceptConfig::new(), scope)
+        });
+        made.expect("the address is the stack's own");
+    }
+    let mut instance = creator.instantiate(());
+    let stats = handle.expect("it is of this backend");
+    ready.send((instance.handle(), stats)).expect("somebody waits");
+    instance.run().expect("the device stays");
+}
+
+fn ip(words: &str) {
+    let status = Command::new("ip").args(words.split(' ')).status().expect("there is `ip`");
+    assert!(status.success(), "ip {words}");
+}
+
+/// Sends bytes that say where they belong, and reads them back.
+fn converse(target: SocketAddr) {
+    let pattern: Vec<u8> = (0..251 * 261).map(|byte| (byte % 251) as u8).collect();
+    let mut writes = TcpStream::connect(target).expect("somebody listens");
+    let mut reads = writes.try_clone().expect("descriptors are left");
+    reads.set_read_timeout(Some(Duration::from_secs(60))).expect("it is a time");
+    let sent = pattern.clone();
+    let writer = thread::spawn(move || {
+        for start in (0..BYTES).step_by(sent.len()) {
+            let len = sent.len().min(BYTES - start);
+            writes.write_all(&sent[..len]).expect("it is read");
+        }
+    });
+    let (mut got, mut chunk) = (0, vec![0; 60_000]);
+    while got < BYTES {
+        let count = reads.read(&mut chunk).expect("there is more");
+        assert!(count > 0, "the end after {got} bytes");
+        assert!(chunk[..count] == pattern[got % 251..][..count], "at byte {got}");
+        got += count;
+    }
+    writer.join().expect("it wrote all");
+    assert_eq!(got, BYTES);
+}
+
+#[test]
+#[ignore = "it is for the namespace in which the other one runs it"]
+fn inside_of_a_namespace() {
+    if env::var_os(INSIDE).is_none() {
+        return;
+    }
+    let six = |last| IpAddr::from([0xfd00, 0x90, 0, 0, 0, 0, 0, last]);
+    let addresses = [IpAddr::from([10, 90, 0, 2]), six(2)];
+    let (ready, is_ready) = mpsc::channel();
+    let server = thread::spawn(move || serve(addresses, &ready));
+    let (handle, stats) = is_ready.recv().expect("it serves");
+    ip("address add 10.90.0.1/24 dev rotor0");
+    ip("address add fd00:90::1/64 dev rotor0 nodad");
+    ip("link set rotor0 up");
+    for address in addresses {
+        let before = stats.stats();
+        converse((address, PORT).into());
+        let stats = stats.stats();
+        println!("{address}: {stats:?}");
+        // Nearly all of it came, and left, in large packets.
+        assert!(stats.merged - before.merged > (BYTES / 1_500 / 2) as u64, "{stats:?}");
+        assert!(stats.received_large > before.received_large, "{stats:?}");
+        assert!(stats.received - before.received < (BYTES / 1_500) as u64, "{stats:?}");
+        assert_eq!((stats.headers_refused, stats.refused, stats.unsent), (0, 0, 0));
+    }
+    handle.stop();
+    server.join().expect("it ended in order");
+}
