@@ -17,10 +17,10 @@
 //! curl http://10.90.0.2:3000/
 //! ```
 //!
-//! `tap` in the place of `tun` is the same with Ethernet frames, and `packet eth0 ..` a
-//! socket on an interface that is there already, with an address that the kernel has not.
-//! `kernel - ADDRESS/PREFIX` is the same server on the kernel's stack, to compare.
-//! `/large` is a page of a mebibyte.
+//! `offloading` in the place of `tun` leaves sums and segments to the kernel, `tap` is the same
+//! with Ethernet frames, and `packet eth0 ..` a socket on an interface that is there already,
+//! with an address that the kernel has not. `kernel - ADDRESS/PREFIX` is the same server on the
+//! kernel's stack, to compare. `/large` is a page of a mebibyte, `/middle` of 64 KiB.
 #![forbid(unsafe_code)]
 
 use std::env;
@@ -58,6 +58,7 @@ fn hello(head: &Head<'_>, response: &mut server::Response<'_>, _: &mut Scope<'_,
     match head.path() {
         "/" => response.reply(Status::OK, "text/plain", b"Hello, World!"),
         "/large" => response.reply(Status::OK, "text/plain", &LARGE),
+        "/middle" => response.reply(Status::OK, "text/plain", &LARGE[..64 << 10]),
         _ => response.reply(Status::NOT_FOUND, "text/plain", b"404 Not Found\n"),
     }
 }
@@ -167,10 +168,11 @@ fn serve_on_device(
 ) -> Result<Server, BoxError> {
     match kind {
         "tun" => serve(KernelDevice::tun(name)?, &config, ip),
+        "offloading" => serve(KernelDevice::tun_offloading(name)?, &config, ip),
         "tap" => serve(KernelDevice::tap(name)?, &config, ip),
         // What comes from this very machine has no checksums yet.
         "packet" => serve(KernelDevice::packet_socket(name)?, &config.verify_checksums(false), ip),
-        other => Err(format!("{other:?} is not tun, tap, packet or kernel").into()),
+        other => Err(format!("{other:?} is not tun, offloading, tap, packet or kernel").into()),
     }
 }
 

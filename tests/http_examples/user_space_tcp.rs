@@ -91,7 +91,7 @@ fn assert_served(text: &str) {
 
 #[test]
 fn the_kernels_client_is_served_through_tun_and_tap() {
-    for kind in ["tun", "tap"] {
+    for kind in ["tun", "offloading", "tap"] {
         let functions = format!(
             "kind={kind}; name=rotor0
              prepare_device() {{ :; }}
