@@ -148,7 +148,6 @@ fn inside_of_a_namespace() {
         let before = stats.stats();
         converse((address, PORT).into());
         let stats = stats.stats();
-        println!("{address}: {stats:?}");
         // Nearly all of it came, and left, in large packets.
         assert!(stats.merged - before.merged > (BYTES / 1_500 / 2) as u64, "{stats:?}");
         assert!(stats.received_large > before.received_large, "{stats:?}");
