@@ -7,11 +7,11 @@ use crate::response::{Answer, Response};
 use crate::spawn_error::SpawnError;
 use crate::time::Time;
 
-/// What happened: what the loop hands to a machine, through its one door,
+/// What happened: what the loop passes to a machine, through the one method
 /// [`Machine::handle`](crate::Machine::handle).
 ///
-/// `S` is the seed of the machines that it spawns. Each event has a handler of the same name in
-/// [`Machine`](crate::Machine), whose docs say when it comes.
+/// `S` is the seed of the machines that this one spawns. Each event has a handler of the same name
+/// in [`Machine`](crate::Machine), whose documentation says when it comes.
 #[non_exhaustive]
 pub enum Event<S> {
     /// For [`ready`](crate::Machine::ready): something happened to a source, or the machine asked
@@ -21,19 +21,19 @@ pub enum Event<S> {
     Timeout,
     /// For [`wakeup`](crate::Machine::wakeup): somebody woke the machine.
     Wakeup,
-    /// For [`spawned`](crate::Machine::spawned): the machine from the seed was made.
+    /// For [`spawned`](crate::Machine::spawned): a machine was made from the seed.
     Spawned,
-    /// For [`spawn_error`](crate::Machine::spawn_error): it was not.
+    /// For [`spawn_error`](crate::Machine::spawn_error): no machine was made from the seed.
     SpawnError(SpawnError<S>),
-    /// For [`draining`](crate::Machine::draining): the loop is to end, at this time at the latest.
+    /// For [`draining`](crate::Machine::draining): the loop will end, at this time at the latest.
     Draining(Time),
-    /// For [`make_room`](crate::Machine::make_room): others need what the machine holds, and it has
-    /// said that it is idle.
+    /// For [`make_room`](crate::Machine::make_room): other machines need its slot or descriptor,
+    /// and it has said that it is idle.
     MakeRoom,
 }
 
 impl<S> Event<S> {
-    /// The name of its handler, for logs.
+    /// Returns the name of the event's handler, for logs.
     pub fn name(&self) -> &'static str {
         match self {
             Event::Ready(_) => "ready",
@@ -46,8 +46,8 @@ impl<S> Event<S> {
         }
     }
 
-    /// The same event for a machine with other seeds: what a layer hands down to the machine in it.
-    /// `seed` converts a returned seed; `None` drops it.
+    /// Returns the same event for a machine with other seeds: what a layer passes on to its inner
+    /// machine. `seed` converts a returned seed; `None` drops it.
     #[inline(always)]
     pub fn filter_map<S2>(self, seed: impl FnOnce(S) -> Option<S2>) -> Event<S2> {
         match self {
@@ -78,18 +78,18 @@ impl<S> fmt::Debug for Event<S> {
     }
 }
 
-/// What comes of an event that was offered to a machine where it stands:
+/// The result of offering an event to a machine without moving it: see
 /// [`Machine::handle_in_place`](crate::Machine::handle_in_place).
 pub enum InPlace<S> {
-    /// The answer, without the machine, which is what has become of it.
+    /// The answer, without the machine, which is what `self` has become.
     Handled(Response<(), S>),
-    /// Nothing was done: the event is for [`handle`](crate::Machine::handle).
+    /// Nothing was done: pass the event to [`handle`](crate::Machine::handle).
     Declined(Event<S>),
 }
 
 impl<S> InPlace<S> {
-    /// The same with other seeds: what a layer answers when it has offered the event to the machine
-    /// in it.
+    /// Returns the same result with other seeds: what a layer returns after it has offered the
+    /// event to its inner machine.
     #[inline(always)]
     pub fn map<S2>(self, seed: impl FnOnce(S) -> S2) -> InPlace<S2> {
         // What nearly all say costs each layer one comparison.

@@ -11,27 +11,28 @@ use crate::scope::Scope;
 use crate::spawn_error::SpawnError;
 use crate::time::Time;
 
-/// A state machine of a loop.
+/// A state machine that a loop runs.
 ///
-/// **A machine decides; the loop does.** A handler gets the machine by value together with a scope,
-/// and answers with the next state: go on, spawn, end. It never blocks and never keeps what belongs
-/// to the loop; what takes long goes to other threads through the scope.
+/// **A machine decides; the loop does.** A handler receives the machine by value together with a
+/// scope, and returns what happens next: the machine goes on, spawns another one, or ends. It never
+/// blocks and never keeps what belongs to the loop; long work is given to other threads through the
+/// scope.
 ///
 /// # What the loop promises
 ///
-/// * Handlers of one machine never overlap, and all run on the thread of the loop.
-/// * After `create`, any event may come in any order; but after an answer of `spawn`, the next one
-///   is `Spawned` or `SpawnError`.
-/// * Events may be spurious (see [`EventSet`]); a wake-up may be spurious only where its
-///   documentation says so; a `Timeout` never is, and never comes before its deadline.
-/// * A handler that panics loses this machine and nothing else (with `panic = "unwind"`, which the
+/// * Handlers of one machine never overlap, and all of them run on the thread of the loop.
+/// * After `create`, events may come in any order, with one exception: after an answer of `spawn`,
+///   the next event is `Spawned` or `SpawnError`.
+/// * Events may be spurious (see [`EventSet`]). A wake-up may be spurious only where its
+///   documentation says so. A `Timeout` is never spurious and never comes before its deadline.
+/// * If a handler panics, this machine is lost and nothing else (with `panic = "unwind"`, which the
 ///   loop needs).
 ///
 /// # One door, and a handler for each event
 ///
-/// Whoever drives a machine, the loop or a layer around it, makes it with
-/// [`create`](Machine::create) and from then on calls [`handle`](Machine::handle). By itself that
-/// calls the handler that is named like the event:
+/// Whatever drives a machine, the loop or a layer around it, makes it with
+/// [`create`](Machine::create) and from then on calls [`handle`](Machine::handle). The default
+/// `handle` calls the handler named after the event:
 ///
 /// ```text
 ///   seed ─▶ create          Ready ─▶ ready          Spawned ────▶ spawned          Draining ─▶ draining
@@ -39,15 +40,15 @@ use crate::time::Time;
 ///                           Wakeup ─▶ wakeup        MakeRoom ───▶ make_room
 /// ```
 ///
-/// * A machine with a protocol of its own implements the **named handlers** of the events that mean
-///   something to it. The others change nothing: they answer [`Response::keep`], so that state and
-///   deadline stay as they were.
-/// * A layer around other machines implements **`handle`**: what it does not decide itself it hands
-///   down, whatever the event, those that a later version brings included. It implements
-///   [`idle`](Machine::idle), [`describe`](Machine::describe) and `type_name` as well, which are
-///   asked for and are no events. Its own named handlers are then not called, and nobody calls
-///   those of the machine in it: calling `inner.ready(..)` bypasses its `handle`. There is one in
-///   the [guide].
+/// * A machine with a protocol of its own implements the **named handlers** of the events that
+///   matter to it. The defaults of the others change nothing: they return [`Response::keep`], so
+///   that state and deadline stay as they were.
+/// * A layer around other machines implements **`handle`** and passes on every event that it does
+///   not decide itself, including events that a later version adds. It also implements
+///   [`idle`](Machine::idle), [`describe`](Machine::describe) and `type_name`, which are questions
+///   and not events. The layer's own named handlers are then never called. It must not call those
+///   of the inner machine either: `inner.ready(..)` bypasses the inner `handle`. The [guide] has an
+///   example.
 ///
 /// [guide]: https://github.com/rotor-rs/rotor/blob/main/doc/guide/composing.md#a-layer-around-other-machines
 ///
@@ -93,27 +94,27 @@ use crate::time::Time;
             requests as `rotor_http::server::HttpStream<S, K>`"
 )]
 pub trait Machine: Sized {
-    /// What the machines of a loop share; a library's machine is generic over it and asks for
-    /// traits.
+    /// What the machines of a loop share. A machine in a library is generic over it and requires
+    /// traits of it.
     type Context;
 
-    /// What a machine of this type is made from, when another one spawns it.
+    /// What a machine of this type is made from when another machine spawns it:
     /// [`Infallible`](crate::Infallible) for a type that is never spawned.
     type Seed;
 
-    /// Makes the machine that another one spawned.
+    /// Makes a machine that another one has spawned.
     ///
-    /// It is in its slot already: the scope's token and notifiers are its own. An answer of `done`
-    /// or `error`, and a panic, are reported to the machine that spawned it.
+    /// The machine already has its slot: the scope's token and notifiers belong to it. If the
+    /// answer is `done` or `error`, or if this panics, the machine that spawned it is told.
     ///
-    /// One that wakes itself here gets its `wakeup` in the same turn where it was spawned by the
-    /// handler of an event or a wake-up: in line behind those that were woken before, and within
+    /// If the machine wakes itself here, and was spawned by the handler of an event or a wake-up,
+    /// its `wakeup` comes in the same turn: after the machines that were woken before, and within
     /// [`Config::wakeups_per_turn`](crate::Config::wakeups_per_turn). So a chain of machines, each
-    /// of which starts the next, does not take a turn for each. In a handler a wake-up of oneself
-    /// is for the next turn.
+    /// of which starts the next, does not take one turn per machine. In a handler, by contrast, a
+    /// machine that wakes itself is called in the next turn.
     ///
-    /// A machine whose seed is [`Infallible`](crate::Infallible) is never made from one, and needs
-    /// no `create`. Any other that has none does not compile, where it is put into a loop:
+    /// A type whose seed is [`Infallible`](crate::Infallible) is never made from one and needs no
+    /// `create`. Any other type without `create` does not compile once it is put into a loop:
     ///
     /// ```compile_fail,E0080
     /// # use rotor_core as rotor;
@@ -143,12 +144,12 @@ pub trait Machine: Sized {
         Response::done()
     }
 
-    /// Something happened: the one door through which the loop, and each layer around the machine,
-    /// tells it of all that does. By itself it calls the handler that is named like the event.
+    /// Handles one event: the single method through which the loop, and each layer around the
+    /// machine, reaches it. The default calls the handler named after the event.
     ///
-    /// To be implemented by layers around other machines, which hand down what they do not decide
-    /// themselves, by [`Event::filter_map`] where the inner machine has other seeds. A machine with
-    /// a protocol of its own implements the named handlers instead: see
+    /// Implement this for a layer around other machines. It passes on what it does not decide
+    /// itself, with [`Event::filter_map`] where the inner machine has other seeds. A machine with a
+    /// protocol of its own implements the named handlers instead: see
     /// [above](Machine#one-door-and-a-handler-for-each-event).
     #[doc(alias = "middleware")]
     #[inline(always)]
@@ -168,16 +169,18 @@ pub trait Machine: Sized {
         }
     }
 
-    /// The same for a machine where it stands, so that a large one is not copied into its handler
-    /// and out of it. The loop tries this first; a machine that does not want it so declines,
-    /// having done nothing, and gets the event by [`handle`](Machine::handle). That is the default.
+    /// Handles one event without moving the machine, so that a large one is not copied into its
+    /// handler and out again.
     ///
-    /// The answer is that of `handle` without the machine: it is what has become of `self`. An
+    /// The loop tries this first. A machine that does not support it declines, having done nothing,
+    /// and then gets the event through [`handle`](Machine::handle); this is the default.
+    ///
+    /// The answer is that of `handle` without the machine, which is what `self` has become. An
     /// answer of `done` or `error` drops it.
     ///
-    /// A machine implements the named handlers, and forgets no state. This is for layers around
-    /// other machines, which hand the call on, and for the few that are so large that it shows. A
-    /// layer that only has `handle` is right, and slower.
+    /// Most machines implement the named handlers only, so that no state can be forgotten. This
+    /// method is for layers around other machines, which pass the call on, and for the few machines
+    /// so large that copying them shows. A layer that has only `handle` is correct, but slower.
     #[inline]
     fn handle_in_place(
         &mut self,
@@ -188,12 +191,12 @@ pub trait Machine: Sized {
         InPlace::Declined(event)
     }
 
-    /// Something happened to a source that the machine registered, or its last answer was
-    /// [`again`](Response::again) (then the set may be empty).
+    /// Called when something happened to a source that the machine has registered, or when its last
+    /// answer was [`again`](Response::again) (the set may then be empty).
     ///
-    /// By default nothing changes. A build with debug assertions logs a warning then: a machine
+    /// The default changes nothing. In a build with debug assertions it logs a warning: a machine
     /// that has registered something and has no `ready` misses its events, and so does one inside a
-    /// layer that calls this in place of [`handle`](Machine::handle).
+    /// layer that calls this instead of [`handle`](Machine::handle).
     fn ready(
         self,
         events: EventSet,
@@ -210,14 +213,16 @@ pub trait Machine: Sized {
         Response::keep(self)
     }
 
-    /// The machine from the seed that was given with [`spawn`](Response::spawn) has been made.
+    /// Called when the machine has been made from the seed given to [`spawn`](Response::spawn).
     fn spawned(self, scope: &mut Scope<'_, Self::Context>) -> Response<Self, Self::Seed> {
         let _ = scope;
         Response::keep(self)
     }
 
-    /// The machine from the seed was not made; the error says why, and gives the seed back if it
-    /// was not used.
+    /// Called when no machine was made from the seed. The error says why, and returns the seed if
+    /// it was not used.
+    ///
+    /// The default logs the error as a warning and changes nothing else.
     fn spawn_error(
         self,
         error: SpawnError<Self::Seed>,
@@ -229,15 +234,15 @@ pub trait Machine: Sized {
         Response::keep(self)
     }
 
-    /// The deadline has been reached. It is gone: here [`keep`](Response::keep) leaves no
-    /// deadline.
+    /// Called when the deadline has been reached. The deadline is gone: here
+    /// [`keep`](Response::keep) leaves none.
     fn timeout(self, scope: &mut Scope<'_, Self::Context>) -> Response<Self, Self::Seed> {
         let _ = scope;
         Response::keep(self)
     }
 
-    /// A notifier, port, mailbox or free slot woke the machine; [`Scope::woken_parts`] says for
-    /// which part.
+    /// Called when a notifier, port, mailbox or free slot woke the machine; [`Scope::woken_parts`]
+    /// returns the parts it was for.
     ///
     /// Wake-ups coalesce: one call may stand for many.
     fn wakeup(self, scope: &mut Scope<'_, Self::Context>) -> Response<Self, Self::Seed> {
@@ -245,16 +250,19 @@ pub trait Machine: Sized {
         Response::keep(self)
     }
 
-    /// The loop is to end: finish what is under way before `until`, when the machines that are left
-    /// are dropped.
+    /// Called when the loop is about to end: finish what is under way before `until`, when the
+    /// remaining machines are dropped.
     ///
-    /// Called once for each machine, and for those made while draining once after they were made;
-    /// and once more for one that said [`wait_for_others`](Scope::wait_for_others), when there are
-    /// none left (again if others were made and have ended since).
-    /// Events of what had come before the drain are delivered before it. A listener accepts what
-    /// waits in the system's queue, and ends. One that waits for its peer to ask may go on until
-    /// [`grace_until`](Scope::grace_until): what it asks may be on its way. Not called when a drain
-    /// is [announced](crate::Drain::announce): ask [`Scope::phase`].
+    /// It is called once for each machine, and for those made while draining once after they were
+    /// made. A machine that said [`wait_for_others`](Scope::wait_for_others) is called once more
+    /// when no other machine is left (and again if others were made and have ended since).
+    ///
+    /// Events from before the drain are delivered first. A listener accepts what waits in the
+    /// system's queue, and ends. A connection that waits for its peer to ask may go on until
+    /// [`grace_until`](Scope::grace_until), because a request may be on its way.
+    ///
+    /// This is not called when a drain is only [announced](crate::Drain::announce): ask
+    /// [`Scope::phase`] for that.
     #[doc(alias = "graceful shutdown")]
     fn draining(
         self,
@@ -265,41 +273,42 @@ pub trait Machine: Sized {
         Response::keep(self)
     }
 
-    /// Since when the machine is idle: since when nobody would miss anything if it ended now.
-    /// `None`, the default, while it is at work, and for all that are to stay.
+    /// Returns since when the machine is idle, that is, since when it could have ended without
+    /// loss. `None`, the default, means that it is at work or should stay.
     ///
-    /// The loop asks when [room is wanted](Scope::ask_for_room), and at no other time, so what the
-    /// answer costs is of little account; but it may ask every machine. The answer must be the same
-    /// time until something happens to the machine.
+    /// The loop asks only when [room is wanted](Scope::ask_for_room), so the answer may cost a
+    /// little; but it may then ask every machine. The answer must stay the same until something
+    /// happens to the machine.
     fn idle(&self) -> Option<Idle> {
         None
     }
 
-    /// Slots or descriptors are short, and this machine has been [idle](Machine::idle) longest. End
-    /// now, unless you are no longer idle.
+    /// Called when slots or descriptors are short and this machine has been [idle](Machine::idle)
+    /// longest: it should end now, unless it is no longer idle.
     ///
-    /// Default: goes on. One that says it is idle and goes on is asked again whenever room is
-    /// wanted.
+    /// The default goes on. A machine that says it is idle but goes on is asked again whenever room
+    /// is wanted.
     fn make_room(self, scope: &mut Scope<'_, Self::Context>) -> Response<Self, Self::Seed> {
         let _ = scope;
         Response::keep(self)
     }
 
-    /// Says what the machine is at, for people who look at the loop while it runs: its state in a
-    /// word, its peer, what it holds. Default: nothing.
+    /// Describes the machine for people who look at a running loop: its state in a word, its peer,
+    /// what it holds. The default says nothing.
     ///
-    /// It may be asked of every machine of a loop in a row, so it takes no longer than reading a
-    /// few fields. A layer says what it knows itself, then has what is in it say the rest.
+    /// It may be called for every machine of a loop in a row, so it should take no longer than
+    /// reading a few fields. A layer says what it knows itself, then lets the inner machine say the
+    /// rest.
     fn describe(&self, to: &mut Description) {
         let _ = to;
     }
 
-    /// What the machine is called in logs and statistics. Composed machines answer with the name of
+    /// Returns the machine's name in logs and statistics. A composed machine returns the name of
     /// the part.
     ///
-    /// Asked where somebody wants to know it; where the machine is called
-    /// [in place](Machine::handle_in_place), after a panic as well: a layer that has given its
-    /// machine to a handler by value still knows what it was called.
+    /// It is asked when somebody wants to know it. For a machine that is called [in
+    /// place](Machine::handle_in_place) it may also be asked after a panic: a layer that has given
+    /// its inner machine to a handler by value must still know that machine's name.
     fn type_name(&self) -> &'static str {
         type_name::<Self>()
     }

@@ -9,16 +9,17 @@ use std::fmt;
 
 use crate::time::Time;
 
-/// The error that ends a machine: anything that is an error and may travel between threads.
+/// The error that ends a machine: any error that can be sent between threads.
 pub type BoxError = Box<dyn Error + Send + Sync>;
 
-/// What a machine answers to an event: go on, spawn, or end; and its deadline.
+/// A machine's answer to an event: go on, spawn, or end; and its deadline.
 ///
-/// The machine itself is part of the answer. One that is not returned does not compile, so no state
-/// is ever forgotten; and because the deadline is part of it too, no timer outlives its reason.
+/// The machine itself is part of the answer. A handler that does not return it does not compile, so
+/// no state is ever forgotten. The deadline is part of the answer too, so no timer outlives its
+/// reason.
 ///
-/// `M` is the machine and `N` the seed of a machine that it may spawn; [`Infallible`], the default,
-/// for one that may not.
+/// `M` is the machine and `N` the seed of a machine that it may spawn. The default, [`Infallible`],
+/// is for machines that spawn none.
 ///
 /// ```
 /// # use rotor_core as rotor;
@@ -35,42 +36,42 @@ pub struct Response<M, N = Infallible> {
     pub(crate) deadline: Deadline,
 }
 
-/// What the loop is to do with the machine: the first half of a [`Response`], for those who drive
-/// machines themselves.
+/// What the loop does with the machine: the first half of a [`Response`], for code that drives
+/// machines itself.
 pub enum Answer<M, N = Infallible> {
-    /// Keep the machine until its next event.
+    /// Keeps the machine until its next event.
     Continue(M),
-    /// Call `ready` again in the next turn, behind the others, with the events that come until
-    /// then.
+    /// Calls `ready` again in the next turn, after the other machines, with the events that have
+    /// come by then.
     Again(M),
-    /// Make a machine from the seed; then call `spawned` or `spawn_error`.
+    /// Makes a machine from the seed, then calls `spawned` or `spawn_error`.
     Spawn(M, N),
-    /// The machine has ended well.
+    /// The machine has ended normally.
     Done,
     /// The machine has failed.
     Error(BoxError),
 }
 
-/// Until when the machine waits: the second half of a [`Response`].
+/// How long the machine waits: the second half of a [`Response`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Deadline {
-    /// As it was before the event; a deadline that has just fired is gone.
+    /// As before the event. A deadline that has just fired is gone.
     Keep,
-    /// None: the machine waits for an event for ever.
+    /// None: the machine waits for an event, however long.
     Never,
     /// `timeout` is called once the loop's time has reached this, never earlier.
     At(Time),
 }
 
 impl<M, N> Response<M, N> {
-    /// Go on as `machine`, without a deadline, until [`deadline`](Response::deadline) adds one.
+    /// Goes on as `machine`, without a deadline unless [`deadline`](Response::deadline) adds one.
     #[inline]
     pub fn ok(machine: M) -> Response<M, N> {
         Response { answer: Answer::Continue(machine), deadline: Deadline::Never }
     }
 
-    /// Go on as `machine` with the deadline as it was: the answer to what was not meant for this
-    /// state.
+    /// Goes on as `machine` and keeps the deadline: the answer to an event that does not matter to
+    /// this state.
     ///
     /// In `timeout`, where the deadline has just fired and is gone, this means: no deadline.
     #[inline]
@@ -78,30 +79,31 @@ impl<M, N> Response<M, N> {
         Response { answer: Answer::Continue(machine), deadline: Deadline::Keep }
     }
 
-    /// Call `ready` again in the next turn, behind the other machines: what a machine answers that
-    /// has used up its budget but not its input. The set has the events of this call, if it was
-    /// `ready`, and those that come until then.
+    /// Goes on as `machine` and calls `ready` again in the next turn, after the other machines: for
+    /// a machine that has used up its budget but not its input.
     ///
-    /// The loop does not sleep in between, and the deadline stays as it was unless one is set.
+    /// The set that `ready` gets then has the events of this call, if it was `ready`, and those
+    /// that have come by then. The loop does not sleep in between. The deadline stays as it was
+    /// unless one is set.
     #[doc(alias = "yield")]
     pub fn again(machine: M) -> Response<M, N> {
         Response { answer: Answer::Again(machine), deadline: Deadline::Keep }
     }
 
-    /// Make a machine from `seed`, then hear of it by `spawned` or `spawn_error`.
+    /// Makes a machine from `seed`, then calls `spawned` or `spawn_error` of this one.
     ///
     /// The deadline stays as it was until those answer.
     pub fn spawn(machine: M, seed: N) -> Response<M, N> {
         Response { answer: Answer::Spawn(machine, seed), deadline: Deadline::Keep }
     }
 
-    /// The machine has ended well. What it owned was dropped with it.
+    /// Ends the machine normally. What it owned has been dropped with it.
     pub fn done() -> Response<M, N> {
         Response { answer: Answer::Done, deadline: Deadline::Never }
     }
 
-    /// The machine has failed: the loop logs the error once, counts it, shows it to the observer
-    /// and goes on.
+    /// Ends the machine because it has failed: the loop logs the error once, counts it, shows it to
+    /// the observer and goes on.
     pub fn error(error: impl Into<BoxError>) -> Response<M, N> {
         Response { answer: Answer::Error(error.into()), deadline: Deadline::Never }
     }
@@ -122,25 +124,25 @@ impl<M, N> Response<M, N> {
         handler().unwrap_or_else(Response::error)
     }
 
-    /// The same answer with a deadline: `timeout` is called once the loop's time has reached it,
-    /// unless a later answer says otherwise.
+    /// Returns the same answer with a deadline: `timeout` is called once the loop's time has
+    /// reached `time`, unless a later answer changes the deadline.
     ///
-    /// A deadline that has already passed is no mistake: `timeout` is called in the same turn, and
-    /// again in the next one, behind the other machines, if the answer to that has passed as well.
-    /// On `done` or `error` it is ignored.
+    /// A deadline that has already passed is not a mistake: `timeout` is called in the same turn.
+    /// If the answer to that has a deadline in the past as well, it is called again in the next
+    /// turn, after the other machines. On `done` or `error` the deadline is ignored.
     #[inline]
     pub fn deadline(self, time: Time) -> Response<M, N> {
         self.with(Deadline::At(time))
     }
 
-    /// The same answer with a deadline, or without one where there is none.
+    /// Returns the same answer with this deadline, or with none for `None`.
     pub fn deadline_opt(self, time: Option<Time>) -> Response<M, N> {
         self.with(time.map_or(Deadline::Never, Deadline::At))
     }
 
-    /// The same answer with a deadline, none, or the one from before, as was decided elsewhere. On
-    /// `done` or `error` it is ignored; [`from_parts`](Response::from_parts) is the inverse of
-    /// [`into_parts`](Response::into_parts).
+    /// Returns the same answer with a deadline that was decided elsewhere: a time, none, or the one
+    /// from before. On `done` or `error` it is ignored; [`from_parts`](Response::from_parts), by
+    /// contrast, is the exact inverse of [`into_parts`](Response::into_parts).
     #[inline]
     pub fn with(mut self, deadline: Deadline) -> Response<M, N> {
         // No error: a layer may set a deadline whatever the machine in it has answered.
@@ -152,8 +154,8 @@ impl<M, N> Response<M, N> {
         self
     }
 
-    /// The same answer around another machine and another seed: what a wrapper does with the answer
-    /// of what it wraps.
+    /// Returns the same answer with another machine and another seed: how a wrapper converts the
+    /// answer of what it wraps.
     #[inline]
     pub fn map<M2, N2>(
         self,
@@ -173,11 +175,11 @@ impl<M, N> Response<M, N> {
         }
     }
 
-    /// The same answer where no machine can be made: a layer says so of a machine that it does not
-    /// expect to spawn.
+    /// Returns the same answer for a place where nothing can be spawned: for a layer whose inner
+    /// machine is not expected to spawn.
     ///
-    /// A spawn is refused: its seed is dropped, with a warning to the log, and the machine goes on
-    /// with the deadline of its answer. It will wait in vain for `Spawned` or `SpawnError`.
+    /// A spawn is refused: its seed is dropped, a warning is logged, and the machine goes on with
+    /// the deadline of its answer. It waits in vain for `Spawned` or `SpawnError`.
     #[inline]
     pub fn without_spawn<N2>(self) -> Response<M, N2> {
         let deadline = self.deadline;
@@ -194,12 +196,12 @@ impl<M, N> Response<M, N> {
         Response { answer, deadline }
     }
 
-    /// The same answer, after `look` was shown the machine, if it goes on: for what is known once
-    /// it is made.
+    /// Shows the machine to `look`, if it goes on, and returns the same answer: for values that are
+    /// known only once the machine is made.
     ///
     /// # Examples
     ///
-    /// The port that the system chose for a listener, told before the listener is wrapped into the
+    /// Tells the port that the system chose for a listener before the listener is wrapped into the
     /// machine of the program:
     ///
     /// ```
@@ -223,31 +225,32 @@ impl<M, N> Response<M, N> {
         self
     }
 
-    /// What the loop is to do, and until when: for those who drive machines themselves.
+    /// Splits the answer into what the loop does and how long the machine waits: for code that
+    /// drives machines itself.
     #[inline]
     pub fn into_parts(self) -> (Answer<M, N>, Deadline) {
         (self.answer, self.deadline)
     }
 
-    /// What [`into_parts`](Response::into_parts) gives, to be looked at.
+    /// Returns references to what [`into_parts`](Response::into_parts) returns.
     pub fn parts(&self) -> (&Answer<M, N>, Deadline) {
         (&self.answer, self.deadline)
     }
 
-    /// The answer made of what [`into_parts`](Response::into_parts) gave.
+    /// Makes an answer from what [`into_parts`](Response::into_parts) returned.
     pub fn from_parts(answer: Answer<M, N>, deadline: Deadline) -> Response<M, N> {
         Response { answer, deadline }
     }
 
-    /// Whether the machine goes on.
+    /// Returns whether the machine goes on.
     pub fn is_alive(&self) -> bool {
         !matches!(self.answer, Answer::Done | Answer::Error(_))
     }
 }
 
 impl<M> Response<M, Infallible> {
-    /// The same answer around another machine that may spawn: what a wrapper does with the answer
-    /// of `create`.
+    /// Returns the same answer for a wrapper that may spawn: how a wrapper converts the answer of
+    /// `create`.
     #[inline]
     pub fn wrap<M2, N2>(self, machine: impl FnOnce(M) -> M2) -> Response<M2, N2> {
         self.map(machine, |seed| match seed {})
