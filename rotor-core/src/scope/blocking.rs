@@ -7,28 +7,29 @@ use super::Scope;
 use super::lent::Section;
 use crate::coordination::Permits;
 
-/// No permit was free ([`Scope::blocking_with`]), and the section was not run: it comes back.
+/// The error of [`Scope::blocking_with`]: no permit was free. It returns the section, which was not
+/// run.
 pub struct NoPermit<F>(F);
 
 impl<C> Scope<'_, C> {
-    /// Runs something that may take longer than a handler should: a lookup, a small file, a long
+    /// Runs `f`, which may take longer than a handler should: a lookup, a small file, a long
     /// computation.
     ///
     /// In a loop that [hands over](crate::LoopInstance::handing_over), another thread goes on with
     /// all other machines meanwhile. When `f` returns, or panics, this thread takes the loop back,
-    /// first come first served, and finishes the handler. So handlers never overlap, but for these
-    /// sections: **what was read of the context before may have changed after it**. What comes for
-    /// this machine meanwhile waits until its handler has answered.
+    /// first come first served, and finishes the handler. So handlers never overlap, except with
+    /// these sections: **what was read of the context before may have changed after it**. Events
+    /// for this machine wait until its handler has answered.
     ///
-    /// Elsewhere it runs right here and holds up the loop: without `handing_over`, in a simulation,
-    /// in [`create`](crate::Machine::create) and [`make_room`](crate::Machine::make_room), in the
-    /// scopes of [`split`](Scope::split), and where no thread is left
-    /// ([`Blocking::threads_max`](crate::Blocking::threads_max)). Statistics count both
-    /// ([`Stats::handed_over`](crate::Stats::handed_over)). [`now`](Scope::now) is read anew
-    /// afterwards in any case.
+    /// Elsewhere `f` runs right here and holds up the loop: without `handing_over`, in a
+    /// simulation, in [`create`](crate::Machine::create) and
+    /// [`make_room`](crate::Machine::make_room), in the scopes of [`split`](Scope::split), and
+    /// where no thread is left ([`Blocking::threads_max`](crate::Blocking::threads_max)).
+    /// Statistics count both ([`Stats::handed_over`](crate::Stats::handed_over)). In either case
+    /// [`now`](Scope::now) is read anew afterwards.
     ///
-    /// Should the loop be dropped before `f` returns, the handler does not go on: it is unwound
-    /// from here, as by a panic that nobody is told of, and its machine is dropped.
+    /// If the loop is dropped before `f` returns, the handler does not go on: it is unwound from
+    /// here, as by a panic that is reported to nobody, and its machine is dropped.
     #[doc(alias = "block_in_place")]
     pub fn blocking<V>(&mut self, f: impl FnOnce() -> V) -> V {
         match self.context.give_up() {
@@ -47,12 +48,14 @@ impl<C> Scope<'_, C> {
         value.unwrap_or_else(|panic| resume_unwind(panic))
     }
 
-    /// The same by as many at a time as there are permits, of whatever loop and thread: for what
-    /// bears few at a time, or is not to take all threads.
+    /// Runs `f` as [`blocking`](Scope::blocking) does, but only as many at a time as there are
+    /// permits, across all loops and threads: for a resource that bears few users at a time, or for
+    /// work that must not take all threads.
     ///
     /// # Errors
     ///
-    /// [`NoPermit`], with the closure, when none is free. To wait for one, [ask](Permits::ask).
+    /// [`NoPermit`], with the closure, when no permit is free. To wait for one,
+    /// [ask](Permits::ask).
     pub fn blocking_with<V, F>(&mut self, permits: &Permits, f: F) -> Result<V, NoPermit<F>>
     where
         F: FnOnce() -> V,

@@ -14,19 +14,19 @@ use crate::mailbox::{Mailbox, Sender};
 use crate::notifier::Notifier;
 
 impl<C> Scope<'_, C> {
-    /// A one-shot value to this machine: the port is given away, the future kept.
+    /// Makes a one-shot channel to this machine: give the port away, and keep the future.
     pub fn create_future<V>(&self) -> (Port<V>, Future<V>) {
         future::pair(Waiter::Machine(self.notifier()), OnCancel::Nobody)
     }
 
-    /// A one-shot value to this machine whose cancellation is heard: when the future is dropped
-    /// before the value was set, `on_cancel` is woken and finds [`Port::is_cancelled`].
+    /// Makes a one-shot channel to this machine that reports cancellation: if the future is dropped
+    /// before the value is set, `on_cancel` is woken and finds [`Port::is_cancelled`].
     pub fn create_cancellable_future<V>(&self, on_cancel: Notifier) -> (Port<V>, Future<V>) {
         future::pair(Waiter::Machine(self.notifier()), OnCancel::Machine(on_cancel))
     }
 
-    /// A channel of messages to this machine, holding at most `bound` of them (at least 1), each of
-    /// which wakes it.
+    /// Makes a channel of messages to this machine. It holds at most `bound` of them (at least 1),
+    /// and each message wakes the machine.
     ///
     /// Its memory grows with the messages that wait.
     pub fn create_mailbox<V>(&self, bound: usize) -> (Sender<V>, Mailbox<V>) {
@@ -35,14 +35,14 @@ impl<C> Scope<'_, C> {
 }
 
 impl<C: 'static> Scope<'_, C> {
-    /// Keeps `value` for the end: whoever owns what this returns may end in any way, by a panic
-    /// too, and then `end` is called with the context and the value.
+    /// Keeps `value` until the end: whatever way the owner of the returned [`AtEnd`] ends, even by
+    /// a panic, `end` is then called with the context and the value.
     ///
-    /// For what must be undone in the context: members of a room, counts, a last will. See
-    /// [`AtEnd`], which says when it is called, and when it is not. It costs one allocation at the
-    /// end, and nothing where it is not used.
+    /// For what must be undone in the context: members of a room, counts, a last will. [`AtEnd`]
+    /// says when `end` is called, and when it is not. It costs one allocation at the end, and
+    /// nothing where it is not used.
     ///
-    /// In an early scope, which has no context, `end` gets a [`NoContext`], as soon as the owner is
+    /// In an early scope, which has no context, `end` gets a [`NoContext`] as soon as the owner is
     /// dropped.
     #[doc(alias = "on_drop")]
     #[doc(alias = "finally")]

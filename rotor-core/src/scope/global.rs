@@ -9,11 +9,11 @@ use super::AnyEnvironment;
 use crate::drain::Phase;
 use crate::time::Time;
 
-/// What a scope is without a machine: the context, time, randomness and stopping.
+/// A scope without a machine: it gives the context, time, randomness and stopping.
 ///
-/// Lent to what runs between handlers: [`Broadcast::post`](crate::Broadcast::post) and
+/// It is lent to code that runs between handlers: [`Broadcast::post`](crate::Broadcast::post) and
 /// [`LoopInstance::every`](crate::LoopInstance::every). It has no token, so nothing can be
-/// registered or woken by it.
+/// registered or woken through it.
 pub struct GlobalScope<'a, C> {
     context: &'a mut C,
     environment: &'a AnyEnvironment,
@@ -24,29 +24,30 @@ impl<'a, C> GlobalScope<'a, C> {
         GlobalScope { context, environment }
     }
 
-    /// The loop's time; see [`Scope::now`](crate::Scope::now).
+    /// Returns the loop's time; see [`Scope::now`](crate::Scope::now).
     pub fn now(&self) -> Time {
         self.environment.now()
     }
 
-    /// What the loop's clock says at this moment, while [`now`](GlobalScope::now) stays as it is
-    /// for the turn: for work that is to end in time, a long walk over machines say. In a
+    /// Returns what the loop's clock says at this moment, while [`now`](GlobalScope::now) stays the
+    /// same for the turn: for work that must end in time, such as a long walk over machines. In a
     /// simulation no time passes within a turn.
     pub fn exact_now(&self) -> Time {
         self.environment.handle.now()
     }
 
-    /// Wall-clock time, read now; see [`Scope::wall_time`](crate::Scope::wall_time).
+    /// Returns wall-clock time, read now; see [`Scope::wall_time`](crate::Scope::wall_time).
     pub fn wall_time(&self) -> SystemTime {
         self.environment.handle.wall_time()
     }
 
-    /// A random number that is no secret; see [`Scope::random_u64`](crate::Scope::random_u64).
+    /// Returns a random number that must not serve as a secret; see
+    /// [`Scope::random_u64`](crate::Scope::random_u64).
     pub fn random_u64(&self) -> u64 {
         self.environment.random_u64()
     }
 
-    /// Random bytes that nobody can guess; see
+    /// Returns random bytes that nobody can guess; see
     /// [`Scope::secure_random`](crate::Scope::secure_random).
     pub fn secure_random<const N: usize>(&self) -> [u8; N] {
         self.environment.secure_random()
@@ -57,12 +58,13 @@ impl<'a, C> GlobalScope<'a, C> {
         self.environment.stop.store(true, SeqCst);
     }
 
-    /// Until when the loop drains; see [`Scope::draining_until`](crate::Scope::draining_until).
+    /// Returns until when the loop drains; see
+    /// [`Scope::draining_until`](crate::Scope::draining_until).
     pub fn draining_until(&self) -> Option<Time> {
         self.environment.draining()
     }
 
-    /// In which phase the loop is; see [`Scope::phase`](crate::Scope::phase).
+    /// Returns which phase the loop is in; see [`Scope::phase`](crate::Scope::phase).
     pub fn phase(&self) -> Phase {
         self.environment.phase()
     }

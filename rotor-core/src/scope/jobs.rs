@@ -44,14 +44,16 @@ impl Default for Terms<'_> {
 }
 
 impl<C> Scope<'_, C> {
-    /// Has another thread run `work`, and wakes this machine when it is done; then
-    /// [`Future::take`] gives the result, or [`Lost::Panicked`](crate::Lost::Panicked), or
-    /// [`Lost::Dropped`](crate::Lost::Dropped) when the pool ended first. On a simulated loop it
-    /// takes virtual time instead.
+    /// Runs `work` on another thread, and wakes this machine when it is done.
     ///
-    /// Dropping the future before a thread got to it cancels the job; later, and when this machine
-    /// has ended, the result is dropped. [`Stats::unclaimed`](crate::Stats::unclaimed) counts both.
-    /// [`job`](Scope::job) does the same for a job of which there is more to say.
+    /// [`Future::take`] then returns the result, or [`Lost::Panicked`](crate::Lost::Panicked), or
+    /// [`Lost::Dropped`](crate::Lost::Dropped) when the pool ended first. On a simulated loop the
+    /// work takes virtual time instead.
+    ///
+    /// Dropping the future before a thread has begun the job cancels the job. If it is dropped
+    /// later, or this machine has ended, the result is dropped.
+    /// [`Stats::unclaimed`](crate::Stats::unclaimed) counts both. [`job`](Scope::job) does the same
+    /// with more options.
     ///
     /// ```
     /// # use rotor_core::{Future, OffloadFull, Scope};
@@ -63,7 +65,7 @@ impl<C> Scope<'_, C> {
     ///
     /// # Errors
     ///
-    /// The closure back, when as many jobs wait as the pool takes:
+    /// [`OffloadFull`], with the closure, when as many jobs wait as the pool takes:
     /// [`Config::offload_pool`](crate::Config::offload_pool).
     pub fn offload<T, F>(&self, work: F) -> Result<Future<T>, OffloadFull<F>>
     where
@@ -73,8 +75,8 @@ impl<C> Scope<'_, C> {
         self.give_away(work, |work| move |_: &Job<'_>| work(), &Terms::default())
     }
 
-    /// Begins a job for another thread: which pool, how soon, until when. `work` is told what it
-    /// can ask while it runs.
+    /// Begins a job for another thread, with options: which pool, how soon, until when. `work` gets
+    /// a [`Job`], which it can ask while it runs.
     ///
     /// ```
     /// # use rotor_core::{Future, Job, OffloadPool, Scope};
@@ -96,8 +98,8 @@ impl<C> Scope<'_, C> {
         JobBuilder { scope: self, f: work, terms: Terms::default() }
     }
 
-    /// Begins a batch of jobs: this machine is woken once, when all are done and the batch was
-    /// dropped.
+    /// Makes a batch of jobs: this machine is woken once, when all of them are done and the batch
+    /// has been dropped.
     pub fn create_batch(&self) -> Batch {
         Batch::new(self.notifier())
     }
@@ -146,10 +148,11 @@ impl<'a, C, F> JobBuilder<'a, C, F> {
         self
     }
 
-    /// Sets the time until which the job is of use. Default: for ever. One that no thread has begun
-    /// by then is dropped, and its future says [`Lost::Late`](crate::Lost::Late); the machine hears
-    /// of that when a thread gets to it, so set a deadline as well where you cannot wait for that.
-    /// A job that has begun goes on.
+    /// Sets the time by which the job must have begun. Default: none.
+    ///
+    /// A job that no thread has begun by then is dropped, and its future says
+    /// [`Lost::Late`](crate::Lost::Late). The machine is told when a thread gets to it, so set a
+    /// deadline as well if you cannot wait for that. A job that has begun goes on.
     #[doc(alias = "deadline")]
     #[doc(alias = "timeout")]
     pub fn begin_before(mut self, time: Time) -> Self {
@@ -157,15 +160,16 @@ impl<'a, C, F> JobBuilder<'a, C, F> {
         self
     }
 
-    /// Has the job begin only with one of these permits, which it gives back when it is done. It
-    /// waits for it in line with all others who ask for one, and blocks no thread meanwhile, but it
-    /// keeps its place among those that the pool takes, until its future is dropped. One that has
-    /// become too late ([`begin_before`](JobBuilder::begin_before)) keeps it until its turn has
-    /// come. Once the permits are closed its future says
+    /// Has the job begin only with one of these permits, which it returns when it is done.
+    ///
+    /// It waits for the permit in line with all others who ask for one and blocks no thread
+    /// meanwhile. But it keeps its place among the jobs that the pool takes until its future is
+    /// dropped. A job that has become too late ([`begin_before`](JobBuilder::begin_before)) keeps
+    /// the place until its turn has come. Once the permits are closed its future says
     /// [`Lost::Cancelled`](crate::Lost::Cancelled).
     ///
-    /// So the jobs of several pools may share what bears few at a time, and one pool may serve
-    /// several kinds of work of which none may take all of its threads.
+    /// So the jobs of several pools may share a resource that bears few users at a time, and one
+    /// pool may serve several kinds of work of which none may take all of its threads.
     #[doc(alias = "semaphore")]
     pub fn permits(mut self, permits: &'a Permits) -> Self {
         self.terms.permits = Some(permits);
@@ -173,25 +177,27 @@ impl<'a, C, F> JobBuilder<'a, C, F> {
     }
 
     /// Makes the job one of a batch: the machine is woken when all of them are done, not for each.
-    /// It is the machine that made the batch which is woken: make that in the same one.
+    /// The machine that made the batch is the one that is woken, so make the batch in the machine
+    /// that starts the jobs.
     pub fn of(mut self, batch: &'a Batch) -> Self {
         self.terms.batch = Some(batch);
         self
     }
 
-    /// Has the job begun before all that are not urgent; among themselves they are begun in order.
+    /// Lets the job begin before all that are not urgent. Urgent jobs begin in the order in which
+    /// they were started.
     #[doc(alias = "priority")]
     pub fn urgent(mut self) -> Self {
         self.terms.order.is_urgent = true;
         self
     }
 
-    /// Gives the job away, and wakes this machine when there is something to
+    /// Gives the job to the pool, and wakes this machine when there is something to
     /// [take](Future::take).
     ///
     /// # Errors
     ///
-    /// The closure back, when the pool has no room, or no thread can be started.
+    /// [`OffloadFull`], with the closure, when the pool has no room, or no thread can be started.
     pub fn start<T>(self) -> Result<Future<T>, OffloadFull<F>>
     where
         F: FnOnce(&Job<'_>) -> T + Send + 'static,

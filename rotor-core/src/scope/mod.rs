@@ -1,4 +1,4 @@
-//! What a handler may do: the scope, through which all authority comes.
+//! What a handler may do: the scope, which gives access to everything outside the machine.
 
 mod blocking;
 mod channels;
@@ -33,13 +33,15 @@ use crate::token::Token;
 /// The environment as handlers see it, whatever the backend.
 pub(crate) type AnyEnvironment = Environment<dyn BackendHandle>;
 
-/// What a handler may do besides answering: it is lent one, and it derefs to the context.
+/// What a handler may do besides answering. Each handler is lent a scope, which derefs to the
+/// context.
 ///
-/// All ambient authority comes through here: time, randomness, sockets, waking, other threads,
-/// stopping. A machine that uses nothing else runs unchanged on every backend, in virtual time too.
+/// Everything ambient is reached through it: time, randomness, sockets, waking, other threads,
+/// stopping. A machine that uses nothing else runs unchanged on every backend, also in virtual
+/// time.
 ///
-/// The context is borrowed through the scope: while a handler holds on to a part of it, the scope
-/// cannot be asked. [`split`](Scope::split) gives both at once.
+/// The context is borrowed through the scope: while a handler holds a part of it, the scope cannot
+/// be used. [`split`](Scope::split) lends both at once.
 pub struct Scope<'a, C> {
     context: Lent<'a, C>,
     environment: &'a AnyEnvironment,
@@ -48,15 +50,15 @@ pub struct Scope<'a, C> {
     woken: Woken<'a>,
 }
 
-/// A scope without a context: what there is while the loop is being set up, and what
+/// A scope without a context: the scope while the loop is being set up, and the one that
 /// [`Scope::split`] lends.
 pub type EarlyScope<'a> = Scope<'a, NoContext>;
 
-/// The context of an [`EarlyScope`]: nothing.
+/// The empty context of an [`EarlyScope`].
 ///
-/// Where the compiler expected a context of yours and found this one, a function that makes a
-/// machine asks for more than there is yet: with `&mut Scope<'_, C>`, for any `C`, it can be called
-/// both before the loop has its context and from handlers.
+/// If the compiler expected your context and found this one, a function that makes a machine
+/// requires more than there is during set-up. With `&mut Scope<'_, C>`, for any `C`, it can be
+/// called both before the loop has its context and from handlers.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct NoContext;
 
@@ -87,32 +89,35 @@ impl<'a, C> Scope<'a, C> {
         Scope { context, environment, token, part: 0, woken }
     }
 
-    /// The loop's time: what its clock said after the last wait, the same for all handlers that run
-    /// until it is read again. That is done before deadlines fire, and when handlers have
-    /// taken longer than the system's timer interrupt (1 to 10 ms): before the next event, and
-    /// before every eighth of the other calls at the latest.
+    /// Returns the loop's time: what its clock said after the last wait.
+    ///
+    /// It is the same for all handlers that run until the clock is read again. That happens before
+    /// deadlines fire. When handlers have taken longer than the system's timer interrupt (1 to 10
+    /// ms), it also happens before the next event, and at the latest before every eighth of the
+    /// other calls.
     pub fn now(&self) -> Time {
         self.environment.now()
     }
 
-    /// Wall-clock time, read now. It may jump; never compute deadlines from it.
+    /// Returns wall-clock time, read now. It may jump; never compute deadlines from it.
     pub fn wall_time(&self) -> SystemTime {
         self.environment.handle.wall_time()
     }
 
-    /// A random number, evenly spread, from the loop's fast generator
+    /// Returns a random number, evenly distributed, from the loop's fast generator
     /// ([`Config::seed`](crate::Config::seed)).
     ///
-    /// For what stays in the process: sampling, spreading load or deadlines, the dice of a test.
-    /// **None of its bits may reach a peer, and nothing may rest on its not being guessed**:
+    /// It is for what stays in the process: sampling, spreading load or deadlines, the dice of a
+    /// test. **Never send any of its bits to a peer, and never rely on its being unguessable**:
     /// whoever knows one number, or a few bits of several, can compute all that came before and
-    /// will come after. What a peer sees is made of [`secure_random`](Scope::secure_random).
+    /// will come after. For what a peer sees, use [`secure_random`](Scope::secure_random).
     pub fn random_u64(&self) -> u64 {
         self.environment.random_u64()
     }
 
-    /// Random bytes that nobody can guess, whatever others he has seen: for ids, ports, session
-    /// numbers, boundaries, keys, and all else that a peer sees or must not know.
+    /// Returns random bytes that nobody can guess, however many others they have seen: for ids,
+    /// ports, session numbers, boundaries, keys, and everything else that a peer sees or must not
+    /// know.
     ///
     /// ```
     /// # use rotor_core::Scope;
@@ -122,34 +127,35 @@ impl<'a, C> Scope<'a, C> {
     /// # }
     /// ```
     ///
-    /// They are the key stream of ChaCha20 under a key that the backend gave when the loop was
-    /// made: the system's random bytes, or in a simulation its seed's. So this cannot fail, makes
+    /// The bytes are the key stream of ChaCha20. The backend gave the key when the loop was made:
+    /// from the system's random bytes, or in a simulation from its seed. So this cannot fail, makes
     /// no system call, and takes some 15 ns for 16 bytes.
     ///
-    /// The key lives as long as the loop. A process that goes on twice (it forks, or the machine
-    /// that it runs on is copied with its memory) has the same numbers twice: fork before a loop is
-    /// made.
+    /// The key lives as long as the loop. If a process goes on twice (it forks, or the machine that
+    /// it runs on is copied with its memory), both copies get the same numbers: fork before you
+    /// make a loop.
     pub fn secure_random<const N: usize>(&self) -> [u8; N] {
         self.environment.secure_random()
     }
 
-    /// The name of this machine in its loop.
+    /// Returns the name of this machine in its loop.
     pub fn token(&self) -> Token {
         self.token
     }
 
-    /// Asks the backend to report what happens to `source` to this machine, as edges, until the
+    /// Asks the backend to report events of `source` to this machine, edge-triggered, until the
     /// source is dropped or [deregistered](Scope::deregister).
     ///
     /// # Errors
     ///
     /// [`Unsupported`](io::ErrorKind::Unsupported) when the source belongs to another backend than
-    /// this loop's (the caller's mistake); else what the system says. The source is unchanged.
+    /// this loop's (the caller's mistake); otherwise the system's error. The source is unchanged.
     pub fn register(&self, source: &mut impl Source, interest: Interest) -> io::Result<()> {
         source.register(self.backend(), self.token, interest)
     }
 
-    /// Ends the reports about a source that lives on, to be registered by another machine, say.
+    /// Ends the reports about a source that lives on, for example to be registered by another
+    /// machine.
     ///
     /// # Errors
     ///
@@ -158,14 +164,14 @@ impl<'a, C> Scope<'a, C> {
         source.deregister(self.backend())
     }
 
-    /// The loop's backend, for those who implement sockets on one.
+    /// Returns the loop's backend, for those who implement sockets on one.
     pub fn backend(&self) -> &dyn BackendHandle {
         &self.environment.handle
     }
 
-    /// Says in the trace of a simulation what this machine has come to, where its answers do not
-    /// show it: which of its deadlines has passed, say. On other backends nobody reads it, and the
-    /// arguments are not formatted.
+    /// Notes in the trace of a simulation what this machine has come to, where its answers do not
+    /// show it: for example which of its deadlines has passed. On other backends nobody reads the
+    /// note, and the arguments are not formatted.
     ///
     /// ```
     /// # use rotor_core::{Machine, Response, Scope};
@@ -193,19 +199,19 @@ impl<'a, C> Scope<'a, C> {
         }
     }
 
-    /// Asks the loop to stop after this turn, wherever its machines are; they are dropped with the
-    /// loop.
+    /// Asks the loop to stop after this turn, whatever state its machines are in; they are dropped
+    /// with the loop.
     ///
     /// To let them finish, drain it instead: [`LoopHandle::drain`](crate::LoopHandle::drain). Under
-    /// [`ExitPolicy::Never`](crate::ExitPolicy::Never) it is logged and ignored.
+    /// [`ExitPolicy::Never`](crate::ExitPolicy::Never) the request is logged and ignored.
     pub fn stop_loop(&self) {
         self.environment.stop.store(true, SeqCst);
     }
 
-    /// Runs a part of the handler and turns a panic in it into an error: for a layer that keeps its
-    /// own state outside `f`, so that a panic costs the innermost machine only.
+    /// Runs a part of the handler and turns a panic in it into an error. For a layer that keeps its
+    /// own state outside `f`, so that a panic costs only the innermost machine.
     ///
-    /// What `f` was changing in the context when it panicked stays half changed.
+    /// If `f` was changing something in the context when it panicked, that stays half changed.
     ///
     /// # Errors
     ///

@@ -4,11 +4,11 @@ use super::lent::Lent;
 use super::{EarlyScope, NoContext, Scope};
 
 impl<'a, C> Scope<'a, C> {
-    /// The context and, beside it, a scope that can do all else.
+    /// Lends the context and, beside it, a scope that can do everything else.
     ///
     /// `scope.members.insert(scope.token(), ..)` does not compile (E0502): `members` is reached
-    /// through the scope, which is borrowed until the call. What can be copied is asked for before;
-    /// for the rest there are two borrows here:
+    /// through the scope, which is borrowed until the call. A value that can be copied, get before
+    /// the call; for the rest, this gives two borrows:
     ///
     /// ```
     /// # use rotor_core::{Notifier, Scope, Token};
@@ -36,12 +36,12 @@ impl<'a, C> Scope<'a, C> {
         (self.context.get_mut(), early)
     }
 
-    /// The same scope for a part of this machine: notifiers, ports, mailboxes and waits for a slot
-    /// that are made there wake the machine under that part's number
+    /// Lends the same scope for a part of this machine: notifiers, ports, mailboxes and waits for a
+    /// slot that are made with it wake the machine under that part's number
     /// ([`woken_parts`](Scope::woken_parts)).
     ///
-    /// For a layer that runs children of its own, as the streams of a multiplexed connection; 0 is
-    /// the machine itself.
+    /// For a layer that runs children of its own, such as the streams of a multiplexed connection.
+    /// Part 0 is the machine itself.
     pub fn part(&mut self, part: u32) -> Scope<'_, C> {
         Scope {
             context: self.context.reborrow(),
@@ -52,8 +52,8 @@ impl<'a, C> Scope<'a, C> {
         }
     }
 
-    /// In `wakeup`: the parts that were woken, in ascending order, each once; 0 for the machine
-    /// itself. Elsewhere: none.
+    /// Returns, in `wakeup`, the parts that were woken: in ascending order, each once, with 0 for
+    /// the machine itself. Elsewhere it returns none.
     pub fn woken_parts(&self) -> impl Iterator<Item = u32> + use<'a, C> {
         self.woken.whole.then_some(0).into_iter().chain(self.woken.parts.iter().copied())
     }

@@ -9,37 +9,37 @@ use crate::future::Future;
 use crate::offload::job::Job;
 use crate::offload::{Measured, OffloadFull, OffloadPool};
 
-/// Where work that blocks, or takes long, is run: a setting of whatever does such work.
+/// Where work that blocks, or takes long, is run: a setting for whatever does such work.
 #[doc(alias = "BlockingPolicy")]
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Place {
-    /// In the handler. The loop stands still meanwhile: for work that is short, and for a loop that
-    /// does nothing else. Loop time stands still with it ([`Scope::now`]), where the others that
-    /// run work in the handler read the clock.
+    /// In the handler. The loop stands still meanwhile: for short work, and for a loop that does
+    /// nothing else. The loop's time stands still too ([`Scope::now`]), while the other places that
+    /// run work in the handler read the clock afterwards.
     Here,
-    /// As [`Scope::blocking`] runs it, by as many at a time as there are permits; when none is
-    /// free, it comes back.
+    /// As [`Scope::blocking`] runs it, as many at a time as there are permits. When none is free,
+    /// the work is returned.
     Handed(Permits),
     /// On the threads of a pool.
     Pool(OffloadPool),
-    /// In the handler while its last runs were short, else on the threads of a pool.
+    /// In the handler as long as its last runs were short, otherwise on the threads of a pool.
     Measured(Measured),
 }
 
-/// What became of work that was to be run ([`Scope::run_at`]).
+/// The result of [`Scope::run_at`].
 #[must_use = "work that was refused was not done, and a future that is dropped cancels"]
 pub enum Ran<T, F> {
-    /// It was done, with this result.
+    /// The work is done, with this result.
     Now(T),
-    /// It is under way: the machine is woken when the result is there.
+    /// The work is under way: the machine is woken when the result is there.
     Later(Future<T>),
-    /// There was no permit, or no room in the pool. The work comes back.
+    /// There was no permit, or no room in the pool. This is the work, which was not run.
     Refused(F),
 }
 
 impl<C> Scope<'_, C> {
-    /// Runs work where `place` says, now or on another thread.
+    /// Runs `work` where `place` says, now or on another thread.
     ///
     /// ```
     /// # use rotor_core as rotor;

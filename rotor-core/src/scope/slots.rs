@@ -6,7 +6,7 @@ use super::Scope;
 use crate::room::Room;
 
 impl<C> Scope<'_, C> {
-    /// Whether a machine that is spawned now would find a slot: one that is free and not promised
+    /// Returns whether a machine spawned now would find a slot: one that is free and not promised
     /// to those who [wait for one](Scope::wake_on_free_slot), or the one that this machine has
     /// waited for.
     ///
@@ -19,25 +19,25 @@ impl<C> Scope<'_, C> {
     /// Wakes this machine once when a slot is free, in the order in which machines asked. Asking
     /// again before that changes nothing.
     ///
-    /// The slot is kept for it until that [`wakeup`](crate::Machine::wakeup) has been answered:
-    /// nobody else can spawn into it meanwhile. If it was not used by then, it is the next one's in
-    /// line, and so it is when the machine ends.
+    /// The slot is reserved for this machine until that [`wakeup`](crate::Machine::wakeup) has been
+    /// answered: nobody else can spawn into it meanwhile. If the machine has not used it by then,
+    /// or ends, the slot goes to the next one in line.
     pub fn wake_on_free_slot(&self) {
         self.environment.waiters.wait_in_line(self.notifier());
     }
 
-    /// Asks that machines that are [idle](crate::Machine::idle) end, those first that have been so
-    /// longest: for a machine that cannot go on for want of a slot or a descriptor, and knows that
-    /// somebody waits for it.
+    /// Asks machines that are [idle](crate::Machine::idle) to end, those that have been idle
+    /// longest first. For a machine that cannot go on because slots or descriptors are short, and
+    /// that knows that somebody is waiting for it.
     ///
-    /// They end with this turn; where there are more slots than a turn may look at
-    /// ([`Config::scan_budget`](crate::Config::scan_budget)), in a later one. When the request has
-    /// been answered, and one has ended at least, this machine is woken. If none has been idle long
-    /// enough the request is forgotten, and nobody is woken: ask again after a pause. Asking again
-    /// before that changes nothing.
+    /// They end in this turn or, if there are more slots than a turn may look at
+    /// ([`Config::scan_budget`](crate::Config::scan_budget)), in a later one. This machine is woken
+    /// when the request has been answered and at least one machine has ended. If none has been idle
+    /// long enough, the request is forgotten and nobody is woken: ask again after a pause. Asking
+    /// again before that changes nothing.
     ///
-    /// The slot of a machine that ended is for those who [wait for one](Scope::wake_on_free_slot):
-    /// who wants it waits as well.
+    /// The slot of a machine that ended is for those who [wait for one](Scope::wake_on_free_slot),
+    /// so whoever wants it must wait for one too.
     pub fn ask_for_room(&self, room: Room) {
         self.environment.waiters.ask_for_room(self.notifier(), room);
     }

@@ -4,29 +4,30 @@ use super::Scope;
 use crate::notifier::Notifier;
 
 impl<C> Scope<'_, C> {
-    /// A handle that wakes this machine (or this part of it) from anywhere.
+    /// Returns a handle that wakes this machine (or this part of it) from anywhere.
     ///
-    /// Woken by itself in a handler, a machine hears of it in the next turn, behind the others;
-    /// woken in [`create`](crate::Machine::create), in the same turn.
+    /// A machine that it wakes in its own handler is called in the next turn, after the others; one
+    /// that it wakes in its own [`create`](crate::Machine::create), in the same turn.
     pub fn notifier(&self) -> Notifier {
         Notifier::new(self.environment.wakes.clone(), self.token, self.part)
     }
 
-    /// Wakes this machine (or this part of it) as its own [notifier](Scope::notifier) would, for
-    /// less: a machine that has more to do than one event is worth, and lets the others go first.
+    /// Wakes this machine (or this part of it) as its own [notifier](Scope::notifier) would, but
+    /// cheaper: for a machine that has more to do than one event should take, and lets the others
+    /// go first.
     ///
-    /// Called in a handler, `wakeup` comes in the next turn, once, however often this was called
-    /// and whoever else has woken the machine meanwhile; after an answer of
-    /// [`spawn`](crate::Response::spawn), when it has heard of its spawn. Called in
-    /// [`create`](crate::Machine::create), it comes in the same turn, in line. A handler that
-    /// panics or ends the machine takes it back; one that panics under [`guard`](Scope::guard) does
-    /// not.
+    /// Called in a handler, it leads to one `wakeup` in the next turn, however often it was called
+    /// and whoever else has woken the machine meanwhile. After an answer of
+    /// [`spawn`](crate::Response::spawn), that comes when the machine has been told of its spawn.
+    /// Called in [`create`](crate::Machine::create), it leads to a `wakeup` in the same turn, in
+    /// line. If the handler panics or ends the machine, the wake-up is taken back; after a panic
+    /// under [`guard`](Scope::guard) it is not.
     ///
     /// It is a plain write, where a notifier takes five atomic steps; in `create` it takes three of
-    /// them, and for a part all.
+    /// them, and for a part all five.
     ///
-    /// A machine that has more to do with its *socket* answers
-    /// [`again`](crate::Response::again): the loop looks at the others' sockets first.
+    /// A machine that has more to do with its *socket* answers [`again`](crate::Response::again)
+    /// instead: the loop looks at the others' sockets first.
     #[doc(alias = "yield_now")]
     #[doc(alias = "wake_by_ref")]
     #[inline]
