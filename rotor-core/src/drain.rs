@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// How a loop ends: first it may announce that, then it drains, then it is over.
+/// How a loop ends: it may first announce that, then it drains, then it has ended.
 ///
 /// ```text
 ///              drain_with        announce is over        all have ended, or time is over
@@ -10,14 +10,15 @@ use std::time::Duration;
 /// ```
 ///
 /// 1. **Announced**, for [`announce`](Drain::announce) (default: not at all). Everything goes on,
-///    listeners too; [`Scope::phase`](crate::Scope::phase) tells those who ask. A probe for
-///    readiness says no, HTTP responses say `Connection: close`: so balancers and clients go
-///    elsewhere while nobody is refused.
-/// 2. **Draining**, for `time` at most. Machines are
-///    [told](crate::Machine::draining). Listeners accept what has come, and close. A connection
-///    that waits for its peer to ask may wait for [`grace`](Drain::grace) more: the peer may have
-///    asked already, and if the connection closed now, what it asked would be lost on the way.
-/// 3. The loop ends when no machine is left; what is left when the time is over is dropped.
+///    also the listeners; [`Scope::phase`](crate::Scope::phase) tells those who ask. A readiness
+///    probe is answered with no, and HTTP responses say `Connection: close`. So balancers and
+///    clients go elsewhere while nobody is refused.
+/// 2. **Draining**, for `time` at most. Machines are [told](crate::Machine::draining). Listeners
+///    accept what has come, and close. A connection that waits for its peer to ask may wait for
+///    [`grace`](Drain::grace) more: a request may already be on its way, and would be lost if the
+///    connection closed now.
+/// 3. The loop ends when no machine is left; the machines that are left when the time is over are
+///    dropped.
 ///
 /// ```
 /// # use rotor_core as rotor;
@@ -39,70 +40,70 @@ pub struct Drain {
     pub(crate) time: Duration,
 }
 
-/// How long a connection of which nothing is under way still waits for its peer in a drain.
+/// How long a connection with nothing under way still waits for its peer during a drain.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Grace {
-    /// So long after the drain, or after the end of what was under way; never longer than the
-    /// drain.
+    /// This long after the drain began, or after what was under way has ended; never longer than
+    /// the drain.
     For(Duration),
-    /// As long as the drain: for a process whose successor has its listeners, so that it costs
-    /// nothing but memory.
+    /// As long as the drain: for a process whose successor already has its listeners, so that
+    /// waiting costs nothing but memory.
     WholeDrain,
 }
 
-/// In which phase of its life a loop is; see [`Drain`].
+/// The phase of its life that a loop is in; see [`Drain`].
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 #[repr(u8)]
 pub enum Phase {
-    /// Nobody has asked it to end.
+    /// Nobody has asked the loop to end.
     Serving = 0,
-    /// It will drain soon, and goes on as before until then.
+    /// The loop will drain soon, and goes on as before until then.
     Announced = 1,
-    /// Its machines finish.
+    /// The machines of the loop are finishing.
     Draining = 2,
 }
 
 impl Drain {
-    /// A drain of at most `time`, which is not announced, and has a grace of 1 s: longer than a
-    /// request is on its way, and short beside what a restart takes.
+    /// Returns a drain of at most `time`, without an announcement and with a grace of 1 s: longer
+    /// than a request is on its way, and short beside what a restart takes.
     pub fn new(time: Duration) -> Drain {
         Drain { announce: Duration::ZERO, grace: Grace::For(Duration::from_secs(1)), time }
     }
 
-    /// Says for so long, before it begins, that it will. Default: zero.
+    /// Sets how long the drain is announced before it begins. Default: zero.
     ///
-    /// As long as it takes until nobody is sent here any more: what a balancer needs to see that
-    /// its probe fails, and to tell all who ask it; 5 to 10 s under Kubernetes, where it stands for
-    /// a `preStop` that sleeps.
+    /// Make it as long as it takes until nobody is sent here any more: a balancer has to see that
+    /// its probe fails, and to tell everyone who asks it. Under Kubernetes that is 5 to 10 s, where
+    /// the announcement replaces a `preStop` that sleeps.
     #[doc(alias = "preStop")]
     pub fn announce(mut self, announce: Duration) -> Drain {
         self.announce = announce;
         self
     }
 
-    /// How long connections of which nothing is under way still wait. Default: 1 s.
+    /// Sets how long connections with nothing under way still wait. Default: 1 s.
     ///
-    /// So much longer a drain lasts while peers keep idle connections. A peer that asks more seldom
-    /// than that, and does not look whether its connection was closed before it asks, loses what it
-    /// asks.
+    /// While peers keep idle connections, a drain takes that much longer. A peer that asks less
+    /// often than that, and does not look whether its connection was closed before it asks, loses
+    /// its request.
     pub fn grace(mut self, grace: Grace) -> Drain {
         self.grace = grace;
         self
     }
 
-    /// Sets how long it drains at most, behind the announcement: what [`new`](Drain::new) was
-    /// given.
+    /// Sets how long the loop drains at most, after the announcement: the `time` of
+    /// [`new`](Drain::new).
     pub fn time_max(mut self, time: Duration) -> Drain {
         self.time = time;
         self
     }
 
-    /// How long it drains at most, behind the announcement.
+    /// Returns how long the loop drains at most, after the announcement.
     pub fn time(&self) -> Duration {
         self.time
     }
 
-    /// How long it takes at most, from when it is asked for to the end.
+    /// Returns how long the loop takes at most, from the request to the end.
     pub fn in_all(&self) -> Duration {
         self.announce.saturating_add(self.time)
     }

@@ -1,6 +1,7 @@
-//! A one-shot channel to a machine: `Port` is its sender, from anywhere, and `Future` its receiver.
+//! A one-shot channel to a machine: `Port` is its sender, usable anywhere, and `Future` its
+//! receiver.
 //!
-//! Neither has to do with `std::future::Future`: there is no executor, and nothing is polled. The
+//! Neither is related to `std::future::Future`: there is no executor, and nothing is polled. The
 //! machine is woken when the value is there.
 
 mod poll_cancelled;
@@ -15,16 +16,16 @@ use crate::sync::atomic::{AtomicBool, AtomicUsize};
 use crate::sync::thread::{self, Thread};
 use crate::sync::{Mutex, MutexGuard};
 
-/// The receiver of a one-shot channel, which a machine keeps; no relation to
+/// The receiver of a one-shot channel, which a machine keeps; not related to
 /// [`std::future::Future`].
 ///
-/// Made with its [`Port`] by [`Scope::create_future`](crate::Scope::create_future). When the value
-/// is set, or the port is dropped without one, the machine is woken; then [`take`](Future::take)
-/// tells. Dropping the future tells the other end that nobody waits any more
-/// ([`Port::is_cancelled`]). One that outlives its machine gets no value that is set after that
-/// machine's end.
+/// It is made with its [`Port`] by [`Scope::create_future`](crate::Scope::create_future). When the
+/// value is set, or the port is dropped without one, the machine is woken; then
+/// [`take`](Future::take) returns the outcome. Dropping the future tells the other end that nobody
+/// waits any more ([`Port::is_cancelled`]). A future that outlives its machine does not get a value
+/// that is set after the machine's end.
 ///
-/// Where both are wanted, the trait of async code is named by its path:
+/// Where you need both, name the trait of async code by its path:
 ///
 /// ```
 /// # use rotor_core as rotor;
@@ -49,8 +50,8 @@ pub struct Future<V> {
 
 /// The sender of a one-shot channel, which is given away: to another machine, or to another thread.
 ///
-/// Setting it wakes the machine that made it. Dropping it unset wakes it too, and its future says
-/// [`Lost::Dropped`], or [`Lost::Panicked`] when a panic was the reason.
+/// Setting it wakes the machine that made it. Dropping it without a value wakes that machine too,
+/// and the future then says [`Lost::Dropped`], or [`Lost::Panicked`] when a panic was the reason.
 #[doc(alias = "oneshot")]
 #[doc(alias = "Sender")]
 #[doc(alias = "promise")]
@@ -64,11 +65,11 @@ pub struct Port<V> {
 #[doc(alias = "Poll")]
 #[derive(Debug)]
 pub enum Outcome<V> {
-    /// Nothing yet: the future back.
+    /// There is no value yet; this is the future, to keep.
     Pending(Future<V>),
     /// The value.
     Value(V),
-    /// There will be none.
+    /// There will be no value.
     Lost(Lost),
 }
 
@@ -81,11 +82,10 @@ pub enum Lost {
     Dropped,
     /// The port was dropped by a panic.
     Panicked,
-    /// It was too late to begin
-    /// ([`JobBuilder::begin_before`](crate::JobBuilder::begin_before)), or to wait any longer
-    /// ([`Permits::ask_until`](crate::Permits::ask_until)).
+    /// It was too late to begin ([`JobBuilder::begin_before`](crate::JobBuilder::begin_before)), or
+    /// to wait any longer ([`Permits::ask_until`](crate::Permits::ask_until)).
     Late,
-    /// What was asked for is not given any more: [`Permits::close`](crate::Permits::close).
+    /// What was asked for is no longer given: [`Permits::close`](crate::Permits::close).
     Cancelled,
 }
 
@@ -279,7 +279,7 @@ pub(crate) fn pair<V>(waiter: Waiter, on_cancel: OnCancel) -> (Port<V>, Future<V
 }
 
 impl<V> Future<V> {
-    /// Takes the value, if it is there; returns the future, if it is not.
+    /// Takes the value if it is there, and otherwise returns the future.
     ///
     /// ```
     /// # use rotor_core::{Future, Outcome};
@@ -315,7 +315,7 @@ impl<V> Future<V> {
         }
     }
 
-    /// Returns whether [`take`](Future::take) would give something other than the future back.
+    /// Returns whether [`take`](Future::take) would return something other than the future.
     pub fn is_ready(&self) -> bool {
         self.cell.as_ref().is_some_and(|cell| !matches!(cell.lock().state, State::Pending))
     }
@@ -344,7 +344,8 @@ impl<V> Port<V> {
     ///
     /// # Errors
     ///
-    /// The value back, when nobody waits any more: the future was dropped, or its machine is gone.
+    /// Returns the value when nobody waits any more: the future was dropped, or its machine is
+    /// gone.
     pub fn set(mut self, value: V) -> Result<(), V> {
         // It is there: only what ends the port takes it.
         let Some(cell) = self.cell.take() else { return Err(value) };
@@ -366,7 +367,7 @@ impl<V> Port<V> {
         if let State::Value(value) = state { Err(value) } else { Ok(()) }
     }
 
-    /// Returns whether the future was dropped, or its machine is gone: the value would reach
+    /// Returns whether the future was dropped or its machine is gone, so that the value would reach
     /// nobody.
     #[doc(alias = "cancellation")]
     #[doc(alias = "is_closed")]
@@ -377,9 +378,9 @@ impl<V> Port<V> {
         self.cell.as_ref().is_none_or(gone)
     }
 
-    /// From now on `notifier` is woken when the future is dropped, instead of whoever was to be
-    /// before: for a machine that a port was handed on to. Look at
-    /// [`is_cancelled`](Port::is_cancelled) after it.
+    /// From now on, wakes `notifier` when the future is dropped, instead of whoever was to be woken
+    /// before: for a machine that a port was passed on to. Look at
+    /// [`is_cancelled`](Port::is_cancelled) after calling this.
     #[doc(alias = "cancellation")]
     pub fn on_cancel(&self, notifier: Notifier) {
         if let Some(cell) = &self.cell {

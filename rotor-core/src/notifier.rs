@@ -11,15 +11,15 @@ use crate::wake_queue::WakeQueue;
 
 /// Wakes one machine, or one part of it, from any thread.
 ///
-/// Made by [`Scope::notifier`](crate::Scope::notifier). A wake-up ends in a call of
-/// [`Machine::wakeup`](crate::Machine::wakeup); wake-ups that come before that call coalesce into
-/// it, and none is ever lost: whatever the waking thread wrote before is visible in the handler. It
-/// costs two atomic operations, for a part a few more and an entry in a channel; and a system call
-/// only when the loop sleeps. It cannot fail for want of capacity.
+/// Made by [`Scope::notifier`](crate::Scope::notifier). A wake-up leads to a call of
+/// [`Machine::wakeup`](crate::Machine::wakeup). Wake-ups that come before that call coalesce into
+/// it, and none is ever lost: whatever the waking thread wrote before is visible in the handler. A
+/// wake-up costs two atomic operations (for a part a few more, and an entry in a channel), and a
+/// system call only when the loop sleeps. It cannot fail for lack of capacity.
 ///
-/// A machine that wakes itself in a handler is called in the next turn, behind the others; so it
-/// cannot starve them. One that does so in [`create`](crate::Machine::create) is called in the same
-/// turn, as one that another machine wakes is: in line, and within
+/// A machine that wakes itself in a handler is called in the next turn, after the others, so it
+/// cannot starve them. If it wakes itself in [`create`](crate::Machine::create), it is called in
+/// the same turn, like a machine that another one wakes: in line, and within
 /// [`Config::wakeups_per_turn`](crate::Config::wakeups_per_turn).
 ///
 /// ```
@@ -52,11 +52,11 @@ impl Notifier {
         Notifier { wakes, token, part, queued }
     }
 
-    /// Wakes the machine. Returns `false` when the machine, or its loop, is gone: nothing will come
-    /// of it.
+    /// Wakes the machine. Returns `false` when the machine, or its loop, is gone, so that nothing
+    /// will come of it.
     ///
-    /// `true` says that the machine was there; it may still end, for another reason, before it
-    /// hears of this.
+    /// `true` means that the machine was there. It may still end, for another reason, before it is
+    /// called.
     pub fn wakeup(&self) -> bool {
         match &self.queued {
             None => self.wakes.wake(self.token),
@@ -69,7 +69,7 @@ impl Notifier {
         self.wakes.is_alive(self.token)
     }
 
-    /// Returns the machine that this wakes.
+    /// Returns the token of the machine that this wakes.
     pub fn token(&self) -> Token {
         self.token
     }
@@ -79,12 +79,12 @@ impl Notifier {
         self.part
     }
 
-    /// Makes it the waker of a [`std::future::Future`] that the machine polls. It costs one
-    /// allocation; its clones cost none.
+    /// Returns a waker for a [`std::future::Future`] that the machine polls. This costs one
+    /// allocation; clones of the waker cost none.
     ///
-    /// It may outlive the machine, and wakes nobody then: not the one that has its slot meanwhile
-    /// either. Where a machine polls one future after another, a waker of the one before wakes it
-    /// for nothing.
+    /// The waker may outlive the machine and then wakes nobody, not even the machine that has its
+    /// slot by then. If a machine polls one future after another, a waker of an earlier future may
+    /// wake it for nothing.
     ///
     /// ```
     /// # use rotor_core as rotor;
@@ -115,7 +115,7 @@ impl Notifier {
     }
 }
 
-/// As a [`Waker`] of std, which [`into_waker`](Notifier::into_waker) makes of it.
+/// Works as a [`Waker`] of std, which [`into_waker`](Notifier::into_waker) makes of it.
 impl Wake for Notifier {
     fn wake(self: Arc<Notifier>) {
         self.wake_by_ref();
@@ -144,8 +144,8 @@ impl PartialEq for Notifier {
 
 impl Eq for Notifier {}
 
-/// In some order, for sets of them: that of two loops differs from one run of the program to the
-/// next.
+/// The order is arbitrary, for use in sorted sets. Between notifiers of two loops it differs from
+/// one run of the program to the next.
 impl Ord for Notifier {
     fn cmp(&self, other: &Notifier) -> Ordering {
         self.target().cmp(&other.target())

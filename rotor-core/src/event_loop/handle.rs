@@ -20,16 +20,16 @@ pub enum Exit {
     Empty,
     /// A machine or a [`LoopHandle`] asked it to stop.
     Stopped,
-    /// It was drained: every machine ended by itself, or the deadline came and the rest was
+    /// It was drained: every machine ended by itself, or the deadline came and the rest were
     /// dropped.
     Drained {
         /// How many machines were dropped at the deadline.
         dropped: usize,
     },
-    /// A handler panicked, under [`OnPanic::StopLoop`](crate::OnPanic::StopLoop). The machine is
+    /// A handler panicked under [`OnPanic::StopLoop`](crate::OnPanic::StopLoop). Its machine is
     /// gone.
     Panicked {
-        /// The machine whose handler it was.
+        /// The machine whose handler panicked.
         token: Token,
     },
 }
@@ -133,8 +133,8 @@ impl LoopHandle {
         LoopHandle { control }
     }
 
-    /// Stops the loop after the turn that it is in. Its machines stay where they are and are
-    /// dropped with it.
+    /// Stops the loop after its current turn. Its machines do not go on: they are dropped with the
+    /// loop.
     pub fn stop(&self) {
         self.control.is_ending.store(true, Relaxed);
         // `SeqCst`, as `wake_loop` wants what is stored before it.
@@ -142,14 +142,17 @@ impl LoopHandle {
         self.control.wakes.wake_loop();
     }
 
-    /// Lets the machines finish, for at most `time`: each gets
-    /// [`draining`](crate::Machine::draining), at which listeners accept what has come and end; the
-    /// loop ends when no machine is left, and what is left when the time is over is dropped.
+    /// Lets the machines finish, for at most `time`.
     ///
-    /// It is [`drain_with`](LoopHandle::drain_with) of [`Drain::new(time)`](Drain::new): not
-    /// announced, and with a grace of 1 s for connections whose peers may have asked already.
+    /// Each machine gets [`draining`](crate::Machine::draining), at which listeners accept what has
+    /// come, and end. The loop ends when no machine is left, or when the time is over; the
+    /// remaining machines are then dropped.
     ///
-    /// Asking again can bring the end nearer, never put it off.
+    /// This is [`drain_with`](LoopHandle::drain_with) of [`Drain::new(time)`](Drain::new): without
+    /// an announcement, and with a grace of 1 s for connections whose peers may have sent a request
+    /// already.
+    ///
+    /// Asking again can bring the end nearer, but never postpone it.
     #[doc(alias = "graceful shutdown")]
     pub fn drain(&self, time: Duration) {
         self.drain_with(Drain::new(time));
@@ -157,9 +160,9 @@ impl LoopHandle {
 
     /// Lets the machines finish, in the phases that `drain` describes.
     ///
-    /// Asking again can bring each of them, and the end, nearer, never put it off: of two
-    /// announcements, times and graces the ones count that are over first. A grace that a machine
-    /// was given already stays as it is.
+    /// Asking again can bring each phase, and the end, nearer, but never postpone it: of two
+    /// announcements, times and graces, those count that are over first. A grace that a machine was
+    /// already given does not change.
     #[doc(alias = "graceful shutdown")]
     pub fn drain_with(&self, drain: Drain) {
         self.control.is_ending.store(true, Relaxed);
@@ -174,8 +177,9 @@ impl LoopHandle {
 }
 
 impl LoopHandle {
-    /// Returns whether a handle was asked to end the loop: to stop it, or to drain it, an
-    /// announcement included. A loop that ends by itself, or that a machine stops, does not say so.
+    /// Returns whether a handle was asked to end the loop: to stop it or to drain it, an
+    /// announcement included. It stays `false` for a loop that ends by itself or that a machine
+    /// stops.
     #[doc(alias = "readiness")]
     pub fn is_ending(&self) -> bool {
         self.control.is_ending.load(Relaxed)

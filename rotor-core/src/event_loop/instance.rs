@@ -24,12 +24,12 @@ use crate::stats::StatsHandle;
 use crate::time::Time;
 use crate::token::Token;
 
-/// A loop with its context: it runs.
+/// A loop with its context: it can run.
 ///
-/// Either [`run`](LoopInstance::run) it to its end, or embed it: give it a
-/// [`turn`](LoopInstance::turn) first, then wait for its descriptor ([`AsFd`]) until
-/// [`next_deadline`](LoopInstance::next_deadline), and so on. Before its first turn a wake-up from
-/// another thread does not reach the descriptor.
+/// Either [`run`](LoopInstance::run) it until it ends, or embed it: first take one
+/// [`turn`](LoopInstance::turn), then wait for its descriptor ([`AsFd`]) until
+/// [`next_deadline`](LoopInstance::next_deadline), take a turn, and so on. Before the first turn a
+/// wake-up from another thread does not reach the descriptor.
 #[doc(alias = "reactor")]
 #[doc(alias = "event loop")]
 #[doc(alias = "executor")]
@@ -54,19 +54,20 @@ type Run<M, B> = fn(&mut LoopInstance<M, B>) -> io::Result<Exit>;
 type Turn<M, B> = fn(&mut LoopInstance<M, B>, Wait) -> io::Result<Option<Exit>>;
 
 impl<M: Machine, B: Backend> LoopInstance<M, B> {
-    /// Takes turns until the loop ends, and says why it did.
+    /// Takes turns until the loop ends, and returns why it ended.
     ///
-    /// While machines wake themselves or start others, the backend is polled every 64 turns and
-    /// every 100 µs at least, not in each turn; after a machine answered
+    /// While machines wake themselves or start others, the backend is not polled in each turn, but
+    /// at least every 64 turns and every 100 µs. After a machine has answered
     /// [`Response::again`](crate::Response::again) it is polled first.
     ///
-    /// It ends as [`Config::exit`](crate::Config::exit) says, by a [`LoopHandle`], or by a panic
-    /// under [`OnPanic::StopLoop`](crate::OnPanic::StopLoop). What machines are left are dropped
-    /// with the loop. Running it again goes on where it ended, if there is a reason to.
+    /// The loop ends as [`Config::exit`](crate::Config::exit) says, through a [`LoopHandle`], or by
+    /// a panic under [`OnPanic::StopLoop`](crate::OnPanic::StopLoop). The remaining machines are
+    /// dropped with the loop. If you run it again, it goes on where it ended, if there is a reason
+    /// to.
     ///
     /// # Errors
     ///
-    /// When the backend cannot wait any more. Its machines are as they were.
+    /// When the backend can no longer wait. The machines are unchanged.
     pub fn run(&mut self) -> io::Result<Exit> {
         if let Some(run) = self.run {
             return run(self);
@@ -87,9 +88,10 @@ impl<M: Machine, B: Backend> LoopInstance<M, B> {
         &mut self.baton.as_mut().expect(HERE).rest.core
     }
 
-    /// Takes one turn: waits for `max_wait` at most (`None`: until there is something to do), with
-    /// the backend polled in any case, then does what is due. Returns why the loop has ended,
-    /// once it has.
+    /// Takes one turn, and returns why the loop has ended, once it has.
+    ///
+    /// A turn waits for at most `max_wait` (`None`: until there is something to do), then does what
+    /// is due. The backend is polled in any case.
     ///
     /// # Errors
     ///
@@ -130,14 +132,15 @@ impl<M: Machine, B: Backend> LoopInstance<M, B> {
         ended
     }
 
-    /// When the loop wants its next turn, if nothing happens before: now, if there is work or the
-    /// backend may have more events than the last turn took; `None`, if it waits for events only.
+    /// Returns when the loop wants its next turn if nothing happens before. That is now, if there
+    /// is work or the backend may have more events than the last turn took; `None` means that it
+    /// waits for events only.
     pub fn next_deadline(&self) -> Option<Time> {
         let Baton { rest, .. } = self.baton.as_ref().expect(HERE);
         rest.core.next_deadline(&*self.environment, &rest.repeated, &self.control)
     }
 
-    /// The loop's time: what its clock said when it was last read.
+    /// Returns the loop's time: what its clock said when it was last read.
     pub fn now(&self) -> Time {
         self.environment.now()
     }
@@ -147,7 +150,7 @@ impl<M: Machine, B: Backend> LoopInstance<M, B> {
     ///
     /// # Errors
     ///
-    /// As a machine's `spawn_error` would hear, with the seed if it was not used.
+    /// The error that a machine's `spawn_error` would get, with the seed if it was not used.
     pub fn spawn(&mut self, seed: M::Seed) -> Result<Token, SpawnError<M::Seed>> {
         let LoopInstance { baton, environment, .. } = self;
         let Baton { rest, context } = baton.as_mut().expect(HERE);
@@ -156,7 +159,8 @@ impl<M: Machine, B: Backend> LoopInstance<M, B> {
         rest.core.create(context, &**environment, seed)
     }
 
-    /// Adds a machine that the closure makes with its scope. The loop's clock is read anew for it.
+    /// Adds a machine, which the closure makes with the machine's scope. The loop's clock is read
+    /// anew for it.
     ///
     /// # Errors
     ///
@@ -173,8 +177,8 @@ impl<M: Machine, B: Backend> LoopInstance<M, B> {
         })
     }
 
-    /// Adds a machine that comes with something for others, and returns that:
-    /// [`Loop::add_part`](crate::Loop::add_part), later, with the context.
+    /// Adds a machine that comes with something for others, and returns that: as
+    /// [`Loop::add_part`](crate::Loop::add_part), but later and with the context.
     ///
     /// # Errors
     ///
@@ -189,12 +193,12 @@ impl<M: Machine, B: Backend> LoopInstance<M, B> {
         Ok(beside.expect("a machine was made, so there was no error"))
     }
 
-    /// Calls `f` every `period`, between handlers, when every machine is in its slot; the first
-    /// time after one period. A period of less than a [`TICK`] is one: with none at all the loop
-    /// would never rest.
+    /// Calls `f` every `period`, between handlers, when every machine is in its slot. The first
+    /// call comes after one period. A period shorter than one [`TICK`] counts as one tick, because
+    /// with none at all the loop would never rest.
     ///
-    /// A call that comes late is not made up for. One that panics is logged and never called again.
-    /// A loop whose machines have all ended ends in spite of it.
+    /// A call that comes late is not made up for. If a call panics, that is logged and `f` is never
+    /// called again. These calls do not keep a loop alive whose machines have all ended.
     pub fn every(
         &mut self,
         period: Duration,
@@ -205,41 +209,41 @@ impl<M: Machine, B: Backend> LoopInstance<M, B> {
         self.baton.as_mut().expect(HERE).rest.repeated.add(period, now, Box::new(f));
     }
 
-    /// A handle that stops or drains the loop from any thread.
+    /// Returns a handle that stops or drains the loop from any thread.
     pub fn handle(&self) -> LoopHandle {
         LoopHandle::new(self.control.clone())
     }
 
-    /// A handle that runs closures between handlers of this loop, or adds machines to it, from any
-    /// thread.
+    /// Returns a handle that runs closures between the handlers of this loop, or adds machines to
+    /// it, from any thread.
     pub fn broadcast(&self) -> Broadcast<M> {
         Broadcast::new(self.core().posts().clone())
     }
 
-    /// A handle that reads the loop's statistics from any thread. What has happened so far is in
-    /// them already, the machines of the set-up included.
+    /// Returns a handle that reads the loop's statistics from any thread. They include what has
+    /// happened so far, also during set-up.
     pub fn stats(&self) -> StatsHandle {
         self.core().dispatch().stats()
     }
 
-    /// The machines, between turns. A [scan](Machines::scan) may look at what the last turn's
-    /// budget has left.
+    /// Returns the machines, between turns. A [scan](Machines::scan) may look at as many as the
+    /// last turn's budget has left.
     pub fn machines(&mut self) -> Machines<'_, M> {
         self.core_mut().machines()
     }
 
-    /// The context.
+    /// Returns the context.
     pub fn context(&self) -> &M::Context {
         &self.baton.as_ref().expect(HERE).context
     }
 
-    /// The context, to be changed between turns.
+    /// Returns the context, to change it between turns.
     pub fn context_mut(&mut self) -> &mut M::Context {
         &mut self.baton.as_mut().expect(HERE).context
     }
 
-    /// The context, when the loop is no longer needed. Its machines are dropped, and what they kept
-    /// for their end ([`AtEnd`](crate::AtEnd)) has come to the context.
+    /// Ends the loop and returns its context. The machines are dropped, and what they kept for
+    /// their end ([`AtEnd`](crate::AtEnd)) has been applied to the context.
     pub fn into_context(mut self) -> M::Context {
         *self.end().expect(HERE)
     }

@@ -61,8 +61,9 @@ impl<M: Machine> Loop<M> {
     /// # Errors
     ///
     /// When the system has no descriptor left for the readiness queue or the waker, or gives no
-    /// random bytes (a sandbox that forbids getrandom(2)); `OutOfMemory` when there is no memory
-    /// for as many machines as [`Config::machines_max`] says: a smaller number needs less.
+    /// random bytes (for example in a sandbox that forbids getrandom(2)). `OutOfMemory` when there
+    /// is no memory for as many machines as [`Config::machines_max`] says; a smaller number needs
+    /// less.
     pub fn new(config: &Config) -> io::Result<Loop<M>> {
         let backend = Mio::new(config.events_max)?.offload_pool(config.offload.clone());
         Loop::with_backend(backend, config)
@@ -72,13 +73,14 @@ impl<M: Machine> Loop<M> {
 impl<M: Machine, B: Backend> Loop<M, B> {
     /// Makes a loop on a backend of your choice.
     ///
-    /// [`Config::events_max`] is to be what the backend takes in one wait, as [`Loop::new`] has it:
-    /// where there is more than one wait takes, the loop counts by it how many show all that had
-    /// come before a deadline or a drain. A backend that takes fewer shows some of that late.
+    /// Set [`Config::events_max`] to the number of events that the backend takes in one wait, as
+    /// [`Loop::new`] does. When there is more than one wait takes, the loop uses this number to
+    /// tell when it has seen everything that had come before a deadline or a drain. With a backend
+    /// that takes fewer, some of that is delivered late.
     ///
     /// # Errors
     ///
-    /// What the backend says of its handle, its waker and its random bytes; `OutOfMemory` when
+    /// The backend's errors about its handle, its waker and its random bytes; `OutOfMemory` when
     /// there is no memory for as many machines as [`Config::machines_max`] says.
     pub fn with_backend(backend: B, config: &Config) -> io::Result<Loop<M, B>> {
         let (wakes, parts) = WakeQueue::new(config.machines_max, backend.waker()?)
@@ -94,14 +96,16 @@ impl<M: Machine, B: Backend> Loop<M, B> {
         Ok(Loop { environment: Arc::new(environment), core: Box::new(core), control })
     }
 
-    /// Adds a machine. The closure gets the scope of the new machine, without a context;
-    /// constructors take `&Scope<'_, C>` for any `C`, so they work here as in handlers. The loop's
-    /// clock is read anew for it.
+    /// Adds a machine, which the closure makes.
+    ///
+    /// The closure gets the scope of the new machine, without a context. Constructors take
+    /// `&Scope<'_, C>` for any `C`, so they work here as they do in handlers. The loop's clock is
+    /// read anew for it.
     ///
     /// # Errors
     ///
     /// When no slot is free, or the closure answered `done` or an error, or panicked. The loop is
-    /// as it was.
+    /// unchanged.
     pub fn add_machine_with(
         &mut self,
         make: impl FnOnce(&mut EarlyScope<'_>) -> Response<M>,
@@ -114,15 +118,15 @@ impl<M: Machine, B: Backend> Loop<M, B> {
         })
     }
 
-    /// Adds a machine that comes with something for others, and returns that: the handle of a
-    /// resolver or of a pool, the address of a listener, a notifier.
+    /// Adds a machine that comes with something for others, and returns that: for example the
+    /// handle of a resolver or of a pool, the address of a listener, a notifier.
     ///
-    /// "Part" is the part of a composed machine, one of its types; the part numbers of
-    /// [`Scope::part`](crate::Scope::part) are another thing.
+    /// "Part" means a part of a composed machine, one of its types. It has nothing to do with the
+    /// part numbers of [`Scope::part`](crate::Scope::part).
     ///
-    /// `make` gives that and the constructor's answer, or an error, for which `?` may be used;
-    /// `wrap` makes the machine one of the composed type. Handles are had before there is a
-    /// context, which they are put into:
+    /// `make` returns that value and the constructor's answer, or an error, so `?` can be used in
+    /// it. `wrap` turns the machine into one of the composed type. So handles exist before the
+    /// context that they are put into:
     ///
     /// ```
     /// # use rotor_core as rotor;
@@ -163,8 +167,8 @@ impl<M: Machine, B: Backend> Loop<M, B> {
     ///
     /// # Errors
     ///
-    /// As for [`add_machine_with`](Loop::add_machine_with); an error of `make` is the cause
-    /// ([`SpawnCause::Failed`](crate::SpawnCause::Failed)). The loop is as it was.
+    /// As for [`add_machine_with`](Loop::add_machine_with); an error of `make` becomes the cause
+    /// ([`SpawnCause::Failed`](crate::SpawnCause::Failed)). The loop is unchanged.
     pub fn add_part<P, V>(
         &mut self,
         wrap: impl FnOnce(P) -> M,
@@ -175,7 +179,7 @@ impl<M: Machine, B: Backend> Loop<M, B> {
         Ok(beside.expect("a machine was made, so there was no error"))
     }
 
-    /// Ends the set-up: from now on the loop can run.
+    /// Ends the set-up and adds the context: from now on the loop can run.
     #[cfg(not(rotor_handed))]
     pub fn instantiate(self, context: M::Context) -> LoopInstance<M, B>
     where
@@ -213,12 +217,13 @@ impl<M: Machine, B: Backend> Loop<M, B> {
         }
     }
 
-    /// A handle that stops or drains the loop from any thread.
+    /// Returns a handle that stops or drains the loop from any thread.
     pub fn handle(&self) -> LoopHandle {
         LoopHandle::new(self.control.clone())
     }
 
-    /// A handle that reads the loop's statistics from any thread: for a context that shows them.
+    /// Returns a handle that reads the loop's statistics from any thread, for a context that shows
+    /// them.
     pub fn stats(&self) -> StatsHandle {
         self.core.dispatch().stats()
     }

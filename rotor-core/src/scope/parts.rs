@@ -7,8 +7,8 @@ impl<'a, C> Scope<'a, C> {
     /// Lends the context and, beside it, a scope that can do everything else.
     ///
     /// `scope.members.insert(scope.token(), ..)` does not compile (E0502): `members` is reached
-    /// through the scope, which is borrowed until the call. A value that can be copied, get before
-    /// the call; for the rest, this gives two borrows:
+    /// through the scope, which is borrowed until the call. Get what can be copied before the call;
+    /// for the rest, this gives two borrows:
     ///
     /// ```
     /// # use rotor_core::{Notifier, Scope, Token};
