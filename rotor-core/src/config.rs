@@ -53,22 +53,22 @@ pub enum ExitPolicy {
     #[default]
     WhenEmpty,
     /// On request only, by a machine ([`Scope::stop_loop`](crate::Scope::stop_loop)) or by a
-    /// [`LoopHandle`](crate::LoopHandle): for loops that are given machines by
+    /// [`LoopHandle`](crate::LoopHandle). For loops that get machines through
     /// [`LoopInstance::spawn`](crate::LoopInstance::spawn) while they run.
     OnRequest,
-    /// Never by what its machines ask for: only a [`LoopHandle`](crate::LoopHandle) ends the loop,
-    /// or a panic under [`OnPanic::StopLoop`]; a machine's request is logged and ignored. For a
+    /// Never at the request of a machine: only a [`LoopHandle`](crate::LoopHandle) ends the loop,
+    /// or a panic under [`OnPanic::StopLoop`]. A machine's request is logged and ignored. For a
     /// loop that runs machines that its owner has not written.
     Never,
 }
 
 /// What a panic in a handler costs.
 ///
-/// A handler that was given its machine by value drops it as it unwinds. If that panics as well,
-/// the process ends: so does every Rust program whose drop panics while another panic unwinds, and
-/// no loop can prevent it. What the loop has at hand itself (a machine in
-/// [`handle_in_place`](crate::Machine::handle_in_place), those that it ends, seeds, jobs, messages)
-/// it drops so that a panic costs no more than that one thing.
+/// A handler that was given its machine by value drops it as it unwinds. If that drop panics as
+/// well, the process ends: this happens to every Rust program whose drop panics while another panic
+/// unwinds, and no loop can prevent it. What the loop itself holds (a machine in
+/// [`handle_in_place`](crate::Machine::handle_in_place), machines that it ends, seeds, jobs,
+/// messages) it drops so that a panic costs no more than that one thing.
 #[doc(alias = "catch_unwind")]
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
@@ -76,15 +76,15 @@ pub enum OnPanic {
     /// Its machine. The default.
     #[default]
     EndMachine,
-    /// The loop: `run` returns [`Exit::Panicked`](crate::Exit::Panicked). For tests, and for those
-    /// who would rather restart.
+    /// The loop: `run` returns [`Exit::Panicked`](crate::Exit::Panicked). For tests, and for
+    /// programs that would rather restart.
     ///
-    /// After a panic in a handler the rest of the turn waits for the next one. After one in
+    /// After a panic in a handler the rest of the turn waits for the next one. After a panic in
     /// [`create`](crate::Machine::create) the turn is finished first, and the machine that spawned
-    /// hears of it. One in a `create` that was called from outside a turn
-    /// ([`LoopInstance::spawn`](crate::LoopInstance::spawn)) is the caller's to hear of and stops
-    /// nothing; nor does one in the drop of a machine that the loop ends, in a closure between
-    /// handlers, or in [`idle`](crate::Machine::idle).
+    /// is told. A `create` that is called from outside a turn
+    /// ([`LoopInstance::spawn`](crate::LoopInstance::spawn)) reports its panic to the caller and
+    /// stops nothing. Nor does a panic in the drop of a machine that the loop ends, in a closure
+    /// between handlers, or in [`idle`](crate::Machine::idle).
     StopLoop,
 }
 
@@ -122,26 +122,26 @@ impl Config {
         }
     }
 
-    /// Sets the most machines at a time: slots of the slab. Default 65,536, at most
-    /// [`MACHINES_LIMIT`].
+    /// Sets the maximum number of machines at a time: the slots of the slab. Default 65,536, at
+    /// most [`MACHINES_LIMIT`].
     ///
-    /// The address space for all slots is reserved when the loop is made, so that none ever moves,
-    /// but memory is used only for slots that were, besides one word a slot. Keep connection limits
-    /// below it, so that other machines still find slots.
+    /// The address space for all slots is reserved when the loop is made, so that none ever moves.
+    /// Memory is used only for slots that have been used, and one word for each slot. Keep
+    /// connection limits below this number, so that other machines still find slots.
     pub fn machines_max(mut self, machines: usize) -> Config {
         self.machines_max = machines.clamp(1, MACHINES_LIMIT);
         self
     }
 
-    /// Sets the most events taken from the backend in one poll, of which a turn has one as a rule.
-    /// Default 1,024: past that, the cost of asking the kernel again has long vanished, and a turn
-    /// stays short. 12 to 16 bytes each. At most [`EVENTS_LIMIT`].
+    /// Sets the maximum number of events taken from the backend in one poll; a turn normally has
+    /// one poll. Default 1,024: with more, the cost of asking the kernel again has long vanished,
+    /// and a turn stays short. Each event takes 12 to 16 bytes. At most [`EVENTS_LIMIT`].
     ///
-    /// A turn in which a deadline passes while handlers run takes as many once more: what has come
-    /// meanwhile is told before the deadline.
+    /// A turn in which a deadline passes while handlers run takes as many events once more: what
+    /// has come meanwhile is delivered before the deadline.
     ///
     /// Wake-ups are delivered after the events. Where machines pass on to each other what they
-    /// read, as in a proxy, some tens of events are better: what was read is still in the
+    /// read, as in a proxy, a few dozen events are better: what was read is then still in the
     /// processor's cache when it is written.
     #[doc(alias = "budget")]
     pub fn events_max(mut self, events: usize) -> Config {
@@ -149,9 +149,9 @@ impl Config {
         self
     }
 
-    /// Sets the most machines spawned in a row by one machine. Default 1,024: as many as events in
-    /// a turn, so that a listener's burst is not spread over many turns. What is left is spawned in
-    /// the next turn.
+    /// Sets the maximum number of machines spawned in a row by one machine. Default 1,024: as many
+    /// as events in a turn, so that a listener's burst is not spread over many turns. The rest are
+    /// spawned in the next turn.
     #[doc(alias = "budget")]
     pub fn spawns_per_event(mut self, spawns: u32) -> Config {
         // With none at a time nothing would ever be done; so of each budget.
@@ -159,8 +159,8 @@ impl Config {
         self
     }
 
-    /// Sets the most wake-ups delivered in one turn. Default 1,024: machines may wake each other
-    /// back and forth without polling the backend in between, but not for ever.
+    /// Sets the maximum number of wake-ups delivered in one turn. Default 1,024: machines may wake
+    /// each other back and forth without polling the backend in between, but not for ever.
     #[doc(alias = "budget")]
     #[doc(alias = "fairness")]
     #[doc(alias = "starvation")]
@@ -169,9 +169,9 @@ impl Config {
         self
     }
 
-    /// Sets the most deadlines that fire in one turn, and the most machines that are called in one
-    /// because they returned a deadline that had passed. Default 1,024, as many as events:
-    /// deadlines that were set together, by a burst of connections or before a stall, pass
+    /// Sets the maximum number of deadlines that fire in one turn, and of machines that are called
+    /// in one turn because they returned a deadline that had passed. Default 1,024, as many as
+    /// events: deadlines that were set together, by a burst of connections or before a stall, pass
     /// together, and the backend is polled again before the rest of them.
     #[doc(alias = "budget")]
     #[doc(alias = "timer wheel")]
@@ -180,16 +180,17 @@ impl Config {
         self
     }
 
-    /// Sets the most closures that wait to be run by [`Broadcast::post`](crate::Broadcast::post).
-    /// Default 1,024: they are for configuration and statistics, not for a data path.
+    /// Sets the maximum number of closures that wait to be run by
+    /// [`Broadcast::post`](crate::Broadcast::post). Default 1,024: they are for configuration and
+    /// statistics, not for a data path.
     pub fn posts_max(mut self, posts: usize) -> Config {
         self.posts_max = posts.max(1);
         self
     }
 
-    /// Sets the most machines that [`Machines::scan`](crate::Machines::scan), a drain and a search
-    /// for [room](crate::Scope::ask_for_room) look at in one turn, each of them. Default 10,000:
-    /// about a millisecond.
+    /// Sets the maximum number of machines that a [`Machines::scan`](crate::Machines::scan), a
+    /// drain and a search for [room](crate::Scope::ask_for_room) each look at in one turn. Default
+    /// 10,000, which takes about a millisecond.
     pub fn scan_budget(mut self, machines: usize) -> Config {
         self.scan_budget = machines.max(1);
         self
@@ -208,21 +209,21 @@ impl Config {
     }
 
     /// Sets the seed of [`Scope::random_u64`](crate::Scope::random_u64). Default: a new one for
-    /// each loop, from the backend's random bytes. It has no say in
+    /// each loop, from the backend's random bytes. It does not affect
     /// [`Scope::secure_random`](crate::Scope::secure_random).
     pub fn seed(mut self, seed: u64) -> Config {
         self.seed = Some(seed);
         self
     }
 
-    /// Sets whether to time each handler, for
-    /// [`Stats::longest_handler`](crate::Stats::longest_handler). Default: no, since two clock
-    /// readings an event cost about a tenth of a small request.
+    /// Sets whether each handler is timed, for
+    /// [`Stats::longest_handler`](crate::Stats::longest_handler). Default: no, because two clock
+    /// readings for each event cost about a tenth of a small request.
     ///
-    /// `create`, and `spawned` or `spawn_error` after it, are not timed; they are in
-    /// [`Stats::longest_turn`](crate::Stats::longest_turn). Neither are sections that block
-    /// ([`Scope::blocking`](crate::Scope::blocking)) where another thread had the loop when they
-    /// ended: what is timed is how long a handler holds up the loop.
+    /// `create`, and `spawned` or `spawn_error` after it, are not timed; they are included in
+    /// [`Stats::longest_turn`](crate::Stats::longest_turn). Sections that block
+    /// ([`Scope::blocking`](crate::Scope::blocking)) are not timed either where another thread had
+    /// the loop when they ended: the time measured is how long a handler holds up the loop.
     pub fn time_handlers(mut self, yes: bool) -> Config {
         self.time_handlers = yes;
         // The one flag that a call looks at; a watchdog sets it too.
@@ -231,10 +232,10 @@ impl Config {
         self
     }
 
-    /// Sets that the handlers of one turn in so many are timed, for
+    /// Sets that the handlers of one in this many turns are timed, for
     /// [`LoopTimes::handlers`](crate::LoopTimes::handlers). Default 64, rounded up to a power of
-    /// two; zero: none. A sampled turn costs two clock readings a handler, so the default costs
-    /// next to nothing.
+    /// two; zero times none. A sampled turn costs two clock readings for each handler, so the
+    /// default costs next to nothing.
     pub fn sample_handlers(mut self, turns: u32) -> Config {
         // No turn has the number zero.
         let one_of = u64::from(turns).next_power_of_two();
@@ -242,15 +243,16 @@ impl Config {
         self
     }
 
-    /// Sets whether it is kept when each machine was made, for
-    /// [`Details::made`](crate::Details::made). Default: no. It costs 4 bytes a slot that was used.
+    /// Sets whether the loop keeps the time at which each machine was made, for
+    /// [`Details::made`](crate::Details::made). Default: no. It costs 4 bytes for each slot that
+    /// was used.
     pub fn keep_ages(mut self, yes: bool) -> Config {
         self.keep_ages = yes;
         self
     }
 
-    /// Sets what is called, on the loop's thread, for each machine that ended with an error or a
-    /// panic, after it was logged and counted. It must not block. Default: none.
+    /// Sets a function that is called, on the loop's thread, for each machine that ended with an
+    /// error or a panic, after that was logged and counted. It must not block. Default: none.
     #[doc(alias = "supervisor")]
     #[doc(alias = "on_error")]
     pub fn observer(
@@ -261,15 +263,15 @@ impl Config {
         self
     }
 
-    /// Sets the pool that [`Scope::offload`](crate::Scope::offload) gives work to. Default: one of
-    /// 4 threads and 1,024 jobs, shared by all clones of this `Config`, so that a group of loops
-    /// made from one has one pool.
+    /// Sets the pool that [`Scope::offload`](crate::Scope::offload) gives work to. Default: a pool
+    /// of 4 threads and 1,024 jobs, shared by all clones of this `Config`, so that a group of loops
+    /// made from one `Config` has one pool.
     pub fn offload_pool(mut self, pool: OffloadPool) -> Config {
         self.offload = pool;
         self
     }
 
-    /// Sets what is done where handlers block. Default: nothing, and it costs nothing.
+    /// Sets what happens when handlers block. Default: nothing, which costs nothing.
     ///
     /// Loops made from clones of this `Config` share its watchdog.
     #[doc(alias = "watchdog")]
@@ -285,8 +287,8 @@ impl Default for Config {
     }
 }
 
-/// The most events that a loop takes in one turn, whatever is asked for: 65,536. Room for that many
-/// is 1 MiB, taken at once, and far fewer are better.
+/// The maximum number of events that a loop takes in one turn, whatever is configured: 65,536. Room
+/// for that many takes 1 MiB at once, and far fewer are better.
 pub const EVENTS_LIMIT: usize = 65_536;
 
 /// The tick of deadlines: they fire in order to the tick, up to one tick late.
