@@ -7,10 +7,10 @@ use rotor_core::{BoxError, Deadline, Time};
 
 use crate::frame::{FrameHead, FrameLength};
 
-/// What a protocol answers to each call: go on, waiting for something until a deadline; or end.
+/// A protocol's answer to each call: go on, waiting for something until a deadline; or end.
 ///
-/// It is said in three steps, and does not compile without the third: the state, what it waits for,
-/// and until when.
+/// It is built in three steps, and does not compile without the third: the state, what it waits
+/// for, and until when.
 ///
 /// ```
 /// # mod rotor { pub use rotor_core::*; pub use rotor_stream as stream; }
@@ -49,43 +49,43 @@ pub(crate) enum Next<P> {
 #[non_exhaustive]
 #[doc(alias = "framing")]
 pub enum Expectation {
-    /// At least so many unread bytes; 0 is there at once.
+    /// At least this many unread bytes; 0 is fulfilled at once.
     Bytes(usize),
-    /// What has come by now, which may be nothing: the socket is read, once, even though no event
-    /// has told of anything; unless it was found empty in this very event. Then
+    /// What has come by now, which may be nothing. The socket is read once even though no event has
+    /// reported anything, unless it was found empty in this very event. Then
     /// [`bytes_read`](crate::Protocol::bytes_read) is called with a match of no bytes, or
-    /// [`exception`](crate::Protocol::exception) where the peer has ended.
+    /// [`exception`](crate::Protocol::exception) if the peer has ended.
     ///
-    /// An event may be late: what came before a wake-up may be told of after it. Where what comes
-    /// next means one thing before the protocol has spoken and another thing after it, this tells
-    /// the two apart, for a system call.
+    /// An event may be late: what came before a wake-up may be reported after it. Where the next
+    /// input means one thing before the protocol has spoken and another thing afterwards, this
+    /// tells the two apart, at the cost of a system call.
     #[doc(alias = "Look")]
     Poll,
     /// A string of bytes among the unread ones.
     Delimiter {
-        /// Where among the unread bytes the search begins: bytes before that are not looked at.
+        /// Where among the unread bytes the search begins; bytes before that are not searched.
         offset: usize,
         /// The string.
         bytes: &'static [u8],
-        /// Among how many unread bytes, from the first one on and with the delimiter itself, it
-        /// must be. When so many have come without it, that is
+        /// The number of unread bytes, counted from the first one and including the delimiter,
+        /// within which the delimiter must be. If this many have come without it, that is
         /// [`Exception::Limit`](crate::Exception::Limit).
         max: usize,
     },
-    /// A frame that says at its beginning how long it is.
+    /// A frame whose beginning says how long it is.
     Frame {
-        /// Reads how long.
+        /// Reads the length.
         head: FrameHead,
-        /// How many bytes it may have, from the first unread one on and with its beginning; within
-        /// [`input_max`](crate::StreamConfig::input_max), too. Of one that says more, or has not
-        /// said it within so many, [`Exception::Limit`](crate::Exception::Limit) tells, before the
-        /// rest is read.
+        /// The maximum length in bytes, counted from the first unread one and including the frame's
+        /// beginning; [`input_max`](crate::StreamConfig::input_max) bounds it too. A frame that
+        /// says it is longer, or has not said its length within this many bytes, is
+        /// [`Exception::Limit`](crate::Exception::Limit), before the rest is read.
         max: usize,
     },
-    /// At most so many bytes are left to be written. If so few are left already, that is at once; 0
-    /// also means that a wrapping socket holds none back.
+    /// At most this many bytes left to be written. If so few are left already, it is fulfilled at
+    /// once; 0 also means that a wrapping socket holds none back.
     Flush(usize),
-    /// Neither: only a deadline, a wake-up, or the end of the connection.
+    /// Neither input nor output: only a deadline, a wake-up, or the end of the connection.
     Sleep,
 }
 
@@ -111,12 +111,12 @@ pub(crate) enum Input {
     Frame { head: FrameHead, max: usize },
 }
 
-/// An intent that does not yet say what it waits for.
+/// An intent that does not say yet what it waits for.
 #[derive(Debug)]
 #[must_use = "say what it waits for"]
 pub struct Undecided<P>(P);
 
-/// An intent that does not yet say until when it waits.
+/// An intent that does not say yet until when it waits.
 #[derive(Debug)]
 #[must_use = "say until when: `.deadline(t)`, `.keep_deadline()` or `.no_deadline()`"]
 pub struct NeedsDeadline<P> {
@@ -125,35 +125,34 @@ pub struct NeedsDeadline<P> {
 }
 
 impl<P> Intent<P> {
-    /// Go on as `protocol`; next, say what it waits for.
+    /// Goes on as `protocol`; say next what it waits for.
     pub fn of(protocol: P) -> Undecided<P> {
         Undecided(protocol)
     }
 
-    /// The protocol has ended well: what it wrote is flushed, then the connection is closed in
+    /// Ends the protocol normally: what it wrote is flushed, then the connection is closed in
     /// order.
     ///
-    /// The protocol itself was given up by answering this, and is gone: flushing and lingering go
-    /// on without it, while the connection still has its socket, its slot and its place below
+    /// The protocol itself is gone as soon as this is returned. Flushing and lingering go on
+    /// without it, while the connection still has its socket, its slot and its place below
     /// [`connections_max`](crate::AcceptConfig::connections_max).
     ///
     /// Flushing is bounded by [`close_timeout`](crate::StreamConfig::close_timeout), then the wait
-    /// for the peer's end by [`linger_timeout`](crate::StreamConfig::linger_timeout). Input that is
-    /// left is thrown away.
+    /// for the peer's end by [`linger_timeout`](crate::StreamConfig::linger_timeout). Remaining
+    /// input is thrown away.
     pub fn done() -> Intent<P> {
         Intent { next: Next::Done }
     }
 
-    /// The protocol has failed: the connection is dropped at once, with what waits to be written;
-    /// the loop logs the error.
+    /// Ends the protocol because it has failed: the connection is dropped at once, with what waits
+    /// to be written, and the loop logs the error.
     ///
     /// To tell the peer something first, write it and answer [`done`](Intent::done).
     pub fn error(error: impl Into<BoxError>) -> Intent<P> {
         Intent { next: Next::Fail(error.into()) }
     }
 
-    /// What `f` says, or [`error`](Intent::error) with what went wrong in it: so that a handler has
-    /// `?`.
+    /// Runs `f`, in which `?` may be used, and turns an early error into [`error`](Intent::error).
     ///
     /// ```
     /// # use rotor_stream::{Intent, Transport};
@@ -170,9 +169,11 @@ impl<P> Intent<P> {
         f().unwrap_or_else(Intent::error)
     }
 
-    /// The same intent, for a protocol that begins on a stream which another protocol has used. A
-    /// first intent has nothing to keep: `keep` waits for nothing, and `keep_deadline` is no
-    /// deadline, where both would mean those of the other protocol.
+    /// Returns the same intent for a protocol that begins on a stream that another protocol has
+    /// used.
+    ///
+    /// A first intent has nothing to keep: `keep` becomes waiting for nothing, and `keep_deadline`
+    /// becomes no deadline, where both would otherwise mean those of the other protocol.
     pub fn as_first(self) -> Intent<P> {
         let next = match self.next {
             Next::Wait(protocol, wait, deadline) => {
@@ -184,8 +185,8 @@ impl<P> Intent<P> {
         Intent { next }
     }
 
-    /// Calls the protocol once more at once, unless it has ended: what a wrapper does that has two
-    /// things to tell. What the second intent keeps is what the first has said.
+    /// Calls the protocol once more at once, unless it has ended: for a wrapper that has two things
+    /// to report. What the second intent keeps is what the first has said.
     ///
     /// ```
     /// # use rotor_core::Time;
@@ -206,7 +207,7 @@ impl<P> Intent<P> {
         Intent { next }
     }
 
-    /// The same intent around another protocol: what a wrapper does with the intent of what it
+    /// Returns the same intent with another protocol: how a wrapper converts the intent of what it
     /// wraps.
     pub fn map<P2>(self, protocol: impl FnOnce(P) -> P2) -> Intent<P2> {
         Intent {
@@ -225,9 +226,9 @@ impl<P> Undecided<P> {
         NeedsDeadline { protocol: self.0, wait: Some(Expected::NOTHING) }.or(expectation)
     }
 
-    /// Waits for what it waited for before.
+    /// Goes on waiting for what it waited for before.
     ///
-    /// In `create`, where there was nothing before, that is [`sleep`](Undecided::sleep).
+    /// In `create`, where there was nothing before, this is [`sleep`](Undecided::sleep).
     pub fn keep(self) -> NeedsDeadline<P> {
         NeedsDeadline { protocol: self.0, wait: None }
     }
@@ -242,8 +243,8 @@ impl<P> Undecided<P> {
         self.expect(Expectation::Delimiter { offset: 0, bytes, max })
     }
 
-    /// Waits for [`Expectation::Frame`]: `length` reads from the beginning of a frame how long it
-    /// is, and `max` bounds that.
+    /// Waits for [`Expectation::Frame`]: `length` reads the frame's length from its beginning, and
+    /// `max` bounds it.
     ///
     /// ```
     /// # mod rotor { pub use rotor_stream as stream; }
@@ -284,11 +285,11 @@ impl<P> Undecided<P> {
 }
 
 impl<P> NeedsDeadline<P> {
-    /// Waits for this as well: whichever comes first calls the protocol, and its next intent says
+    /// Waits for this as well. Whichever comes first calls the protocol, and its next intent says
     /// anew what it waits for.
     ///
-    /// A stream waits for one thing to read and one to write: a second one of a kind takes the
-    /// place of the first.
+    /// A stream waits for one thing to read and one thing to write; a second one of the same kind
+    /// replaces the first.
     pub fn or(self, expectation: Expectation) -> NeedsDeadline<P> {
         let mut wait = self.wait.unwrap_or(Expected::NOTHING);
         match expectation {
@@ -309,29 +310,29 @@ impl<P> NeedsDeadline<P> {
         self.or(Expectation::Flush(left))
     }
 
-    /// Until this time, when [`Protocol::timeout`](crate::Protocol::timeout) is called.
+    /// Waits until this time, when [`Protocol::timeout`](crate::Protocol::timeout) is called.
     pub fn deadline(self, time: Time) -> Intent<P> {
         self.with(Deadline::At(time))
     }
 
-    /// Until then, or for ever if there is no such time.
+    /// Waits until this time, or without a deadline for `None`.
     pub fn deadline_opt(self, time: Option<Time>) -> Intent<P> {
         self.with(time.map_or(Deadline::Never, Deadline::At))
     }
 
-    /// Until the deadline that there was before. A peer that sends a byte now and then cannot put
-    /// it off.
+    /// Waits until the deadline that was set before. A peer that sends a byte now and then cannot
+    /// put it off.
     pub fn keep_deadline(self) -> Intent<P> {
         self.with(Deadline::Keep)
     }
 
-    /// For ever. Right where something else limits the time; anywhere else a silent peer holds the
-    /// connection as long as it likes.
+    /// Waits without a deadline. This is right where something else limits the time; anywhere else
+    /// a silent peer holds the connection as long as it likes.
     pub fn no_deadline(self) -> Intent<P> {
         self.with(Deadline::Never)
     }
 
-    /// Until what was decided elsewhere.
+    /// Waits until a deadline that was decided elsewhere.
     pub fn with(self, deadline: Deadline) -> Intent<P> {
         Intent { next: Next::Wait(self.protocol, self.wait, deadline) }
     }

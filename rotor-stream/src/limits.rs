@@ -10,7 +10,7 @@ use crate::octet_counts::OctetCounts;
 
 /// Every limit and time of a stream, each with its unit, default and reason.
 ///
-/// A protocol chooses it in [`Protocol::config`](crate::Protocol::config); it is shared by the
+/// A protocol chooses it in [`Protocol::config`](crate::Protocol::config). It is shared by the
 /// streams that use it.
 ///
 /// ```
@@ -47,8 +47,8 @@ pub struct StreamConfig {
     pub(crate) on_abort: AbortHook,
 }
 
-/// Why a connection that was being closed in order was aborted: dropped at once, which resets it
-/// where something of the peer's is unread.
+/// Why a connection that was being closed in order was aborted: it was dropped at once, which
+/// resets it if some of the peer's data is unread.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 #[doc(alias = "CutOff")]
@@ -66,7 +66,7 @@ pub enum AbortReason {
     NoRoom,
 }
 
-/// Who is told when a connection is aborted.
+/// Called when a connection is aborted.
 #[derive(Clone, Default)]
 pub(crate) struct AbortHook(Option<Arc<dyn Fn(AbortReason) + Send + Sync>>);
 
@@ -86,7 +86,7 @@ impl fmt::Debug for AbortHook {
 }
 
 impl StreamConfig {
-    /// The defaults.
+    /// Returns the defaults.
     pub fn new() -> StreamConfig {
         StreamConfig {
             input_max: 64 * 1024,
@@ -113,20 +113,20 @@ impl StreamConfig {
         }
     }
 
-    /// The defaults, shared by all streams that have nothing of their own to say.
+    /// Returns the defaults, shared by all streams that set nothing of their own.
     pub fn standard() -> Arc<StreamConfig> {
         static STANDARD: OnceLock<Arc<StreamConfig>> = OnceLock::new();
         STANDARD.get_or_init(|| StreamConfig::new().share()).clone()
     }
 
-    /// Sets what counts the octets that streams read and write, with whoever else counts with it.
-    /// Default: one of its own, which nobody reads.
+    /// Sets the counters of the octets that streams read and write, which may be shared with
+    /// others. Default: counters of its own, which nobody reads.
     pub fn count_octets(mut self, counts: Arc<OctetCounts>) -> StreamConfig {
         self.octets = counts;
         self
     }
 
-    /// The configuration as streams keep it.
+    /// Returns the configuration in the form in which streams keep it.
     #[must_use]
     pub fn share(self) -> Arc<StreamConfig> {
         Arc::new(self)
@@ -150,21 +150,23 @@ impl StreamConfig {
         config.share()
     }
 
-    /// The most unread bytes that a protocol may wait for. Default 65,536: long lines and small
-    /// records fit, and a peer that never completes one costs no more (plus one block of 16 KiB
-    /// that a read may overshoot by).
+    /// Sets the maximum number of unread bytes that a protocol may wait for. Default 65,536: long
+    /// lines and small records fit, and a peer that never completes one costs no more (plus one
+    /// block of 16 KiB that a read may overshoot by).
     ///
-    /// `Bytes(n)` beyond it, and a delimiter that is not among so many bytes, is
+    /// Waiting for `Bytes(n)` beyond it, or for a delimiter that is not among so many bytes, is
     /// [`Exception::Limit`](crate::Exception::Limit).
     pub fn input_max(mut self, bytes: usize) -> StreamConfig {
         self.input_max = bytes.max(1);
         self
     }
 
-    /// The high-water mark of the output, in bytes of all kinds of segments, which hold about twice
-    /// as much memory at most (what files, static bytes and blocks shared with others hold is
-    /// theirs). Default 65,536: about what a socket takes at once. Above it, the protocol gets no
-    /// more input, and nothing is read, until half of it is left.
+    /// Sets the high-water mark of the output, in bytes of all kinds of segments. Default 65,536:
+    /// about what a socket takes at once.
+    ///
+    /// Above it, the protocol gets no more input, and nothing is read, until half of it is left.
+    /// The segments hold at most about twice as much memory (not counting what files, static bytes
+    /// and blocks shared with others hold).
     #[doc(alias = "output_high")]
     #[doc(alias = "backpressure")]
     #[doc(alias = "back-pressure")]
@@ -174,59 +176,63 @@ impl StreamConfig {
         self
     }
 
-    /// The most bytes read in one event. Default 65,536: four full blocks; what is left is read in
-    /// the next turn, behind the other machines. It may be passed by one read.
+    /// Sets the maximum number of bytes read in one event. Default 65,536: four full blocks. The
+    /// rest is read in the next turn, after the other machines. One read may exceed it.
     pub fn read_budget(mut self, bytes: usize) -> StreamConfig {
         self.read_budget = bytes.max(1);
         self
     }
 
-    /// The most bytes read in one event while the protocol collects a message in memory
-    /// ([`Transport::set_collecting`](crate::Transport::set_collecting)), where that is more than
-    /// `read_budget`. Default 524,288: what of a message came long before the rest has left the
-    /// processor's caches when it is looked at, which costs more than reading it did; and of fewer
-    /// messages at a time something is held. The others wait for that much longer.
+    /// Sets the maximum number of bytes read in one event while the protocol collects a message in
+    /// memory ([`Transport::set_collecting`](crate::Transport::set_collecting)), if that is more
+    /// than `read_budget`. Default 524,288.
+    ///
+    /// Parts of a message that came long before the rest have left the processor's caches when they
+    /// are looked at, which costs more than reading them did. With a larger budget fewer messages
+    /// are held at a time, but the other machines wait that much longer.
     pub fn collect_budget(mut self, bytes: usize) -> StreamConfig {
         self.collect_budget = bytes;
         self
     }
 
-    /// The most bytes written in one event, of all kinds (what a protocol leaves at its end may be
-    /// as much again). Default 262,144: a peer that takes a file as fast as it is sent does not
-    /// hold up the others, and a file costs no more CPU time than in larger portions.
+    /// Sets the maximum number of bytes written in one event, of all kinds (what a protocol leaves
+    /// at its end may be as much again). Default 262,144: a peer that takes a file as fast as it is
+    /// sent does not hold up the others, and a file costs no more CPU time than in larger portions.
     pub fn write_budget(mut self, bytes: usize) -> StreamConfig {
         self.write_budget = bytes.max(1);
         self
     }
 
-    /// The most calls of the protocol in one event. Default 1,024: far beyond a usual pipeline, and
-    /// far below what a budget of bytes full of empty lines would cause.
+    /// Sets the maximum number of calls of the protocol in one event. Default 1,024: far beyond a
+    /// usual pipeline, and far below what a budget of bytes full of empty lines would cause.
     pub fn calls_budget(mut self, calls: u32) -> StreamConfig {
         self.calls_budget = calls.max(1);
         self
     }
 
-    /// How long a peer may take to accept [`flush_step`](StreamConfig::flush_step) bytes of waiting
-    /// output. Default 30 s. After that it is [`Fatal::FlushTimeout`](crate::Fatal).
+    /// Sets how long a peer may take to accept [`flush_step`](StreamConfig::flush_step) bytes of
+    /// waiting output. Default 30 s. After that the connection ends with
+    /// [`Fatal::FlushTimeout`](crate::Fatal).
     #[doc(alias = "slow read")]
     pub fn flush_timeout(mut self, time: Duration) -> StreamConfig {
         self.flush_timeout = time;
         self
     }
 
-    /// How many bytes (or all that wait, if fewer) must be accepted within a flush time-out.
-    /// Default 16,384: with the default time a peer that reads slower than about 550 bytes a second
-    /// is not worth its memory. A peer that takes a byte now and then gains nothing by it, and one
-    /// that took much at once has no more time for the rest: a [`LeastRate`](crate::LeastRate). 0:
-    /// any peer may take as long as it likes.
+    /// Sets how many bytes (or all that wait, if fewer) must be accepted within a flush time-out.
+    /// Default 16,384: with the default time, a peer that reads more slowly than about 550 bytes a
+    /// second is not worth its memory. 0 lets any peer take as long as it likes.
+    ///
+    /// A peer that takes a byte now and then gains nothing by it, and one that took much at once
+    /// has no more time for the rest: see [`LeastRate`](crate::LeastRate).
     pub fn flush_step(mut self, bytes: usize) -> StreamConfig {
         self.flush_step = bytes;
         self
     }
 
-    /// The same once the protocol is done, or has ended its side: how long the peer may take to
-    /// accept [`flush_step`](StreamConfig::flush_step) bytes of what is left. Default 30 s. After
-    /// that the connection is dropped.
+    /// Sets the flush time-out once the protocol is done, or has ended its side: how long the peer
+    /// may take to accept [`flush_step`](StreamConfig::flush_step) bytes of what is left. Default
+    /// 30 s. After that the connection is dropped.
     pub fn close_timeout(mut self, time: Duration) -> StreamConfig {
         self.close_timeout = time;
         self
@@ -240,8 +246,8 @@ impl StreamConfig {
         )
     }
 
-    /// How long the peer may go on sending after we have ended our side, so that no reset overtakes
-    /// our last bytes. Default 2 s. What it sends is thrown away.
+    /// Sets how long the peer may go on sending after we have ended our side, so that no reset
+    /// overtakes our last bytes. Default 2 s. What it sends is thrown away.
     #[doc(alias = "SO_LINGER")]
     #[doc(alias = "lingering close")]
     pub fn linger_timeout(mut self, time: Duration) -> StreamConfig {
@@ -249,28 +255,28 @@ impl StreamConfig {
         self
     }
 
-    /// How many bytes are read and thrown away at most in that time. Default: any number; the time
-    /// bounds it. A peer that sends more may lose our last bytes to a reset.
+    /// Sets how many bytes are read and thrown away at most in that time. Default: any number,
+    /// bounded by the time. A peer that sends more may lose our last bytes to a reset.
     pub fn linger_bytes(mut self, bytes: u64) -> StreamConfig {
         self.linger_bytes = bytes;
         self
     }
 
-    /// How long connecting may take. Default 10 s.
+    /// Sets how long connecting may take. Default 10 s.
     pub fn connect_timeout(mut self, time: Duration) -> StreamConfig {
         self.connect_timeout = time;
         self
     }
 
-    /// How long the handshake of a wrapping socket may take, all of it. Default 10 s. A peer that
-    /// has begun with it is told (TLS: `close_notify`), and the end lingers.
+    /// Sets how long the handshake of a wrapping socket may take as a whole. Default 10 s. A peer
+    /// that has begun with it is told of the end (TLS: `close_notify`), and closing lingers.
     pub fn handshake_timeout(mut self, time: Duration) -> StreamConfig {
         self.handshake_timeout = time;
         self
     }
 
-    /// Whether small writes are sent at once. Default: yes, since a stream writes once per event
-    /// and so gathers by itself.
+    /// Sets whether small writes are sent at once. Default: yes, because a stream writes once per
+    /// event and so gathers by itself.
     #[doc(alias = "TCP_NODELAY")]
     #[doc(alias = "Nagle")]
     pub fn nodelay(mut self, yes: bool) -> StreamConfig {
@@ -278,28 +284,28 @@ impl StreamConfig {
         self
     }
 
-    /// After how much silence the system probes the peer. Default: never; deadlines find silent
-    /// peers sooner.
+    /// Sets after how much silence the system probes the peer. Default: never; deadlines find
+    /// silent peers sooner.
     #[doc(alias = "SO_KEEPALIVE")]
     pub fn keepalive(mut self, idle: Option<Duration>) -> StreamConfig {
         self.keepalive = idle;
         self
     }
 
-    /// How many bytes the system keeps at most, or about, that the peer has not acknowledged
+    /// Sets about how many bytes, at most, the system keeps that the peer has not acknowledged
     /// ([`SO_SNDBUF`](rotor_core::net::StreamSocket::set_send_buffer)). Default: as the system
-    /// decides, which on Linux is up to 4 MiB as the connection needs it; any number ends that, and
+    /// decides, which on Linux is up to 4 MiB as the connection needs it. Any number ends that, and
     /// bounds what a peer that reads slowly costs the system.
     ///
-    /// Sockets that have none ignore this and the two below: Unix sockets `unsent_max`, simulated
-    /// and scripted ones all.
+    /// Sockets that lack an option ignore it, here and in the two below: Unix sockets ignore
+    /// `unsent_max`, simulated and scripted ones all three.
     #[doc(alias = "SO_SNDBUF")]
     pub fn send_buffer(mut self, bytes: Option<usize>) -> StreamConfig {
         self.send_buffer = bytes;
         self
     }
 
-    /// How many bytes the system keeps at most, or about, that came and were not read
+    /// Sets about how many bytes, at most, the system keeps that came and were not read
     /// ([`SO_RCVBUF`](rotor_core::net::StreamSocket::set_receive_buffer)). Default: as the system
     /// decides.
     #[doc(alias = "SO_RCVBUF")]
@@ -308,8 +314,8 @@ impl StreamConfig {
         self
     }
 
-    /// How many bytes the system keeps at most that it has not sent yet
-    /// ([`TCP_NOTSENT_LOWAT`](rotor_core::net::StreamSocket::set_unsent_max)); more stay in the
+    /// Sets how many bytes, at most, the system keeps that it has not sent yet
+    /// ([`TCP_NOTSENT_LOWAT`](rotor_core::net::StreamSocket::set_unsent_max)); the rest stay in the
     /// output. Default: as many as its buffer holds.
     #[doc(alias = "TCP_NOTSENT_LOWAT")]
     pub fn unsent_max(mut self, bytes: Option<u32>) -> StreamConfig {
@@ -317,23 +323,23 @@ impl StreamConfig {
         self
     }
 
-    /// The memory that streams may hold together while they wait, for the rest of what they wait
-    /// for or for a peer to take what is written: what their inputs and outputs take (blocks as if
-    /// they were shared with nobody, and nothing of files; not what a wrapping socket or the system
-    /// keeps). Default: no bound but those of each stream, times their number.
+    /// Sets the memory that streams together may hold while they wait for input or for a peer to
+    /// take what is written. Default: no bound except those of each stream, times their number.
     ///
-    /// It is counted in units of 64 bytes. A stream that would come to rest with more than there is
-    /// ends: [`Fatal::NoRoom`](crate::Fatal::NoRoom), or [`AbortReason::NoRoom`] when its protocol
-    /// is done. Those that need less than they had go on, and so do those that hold nothing when
-    /// they rest, as nearly all do that are served at once.
+    /// It counts what their inputs and outputs take: blocks as if they were not shared, nothing for
+    /// files, and not what a wrapping socket or the system keeps. The unit is 64 bytes. A stream
+    /// that would come to rest with more than there is ends:
+    /// [`Fatal::NoRoom`](crate::Fatal::NoRoom), or [`AbortReason::NoRoom`] when its protocol is
+    /// done. Streams that need less than they had go on. So do those that hold nothing when they
+    /// rest, as do nearly all that are served at once.
     pub fn held(mut self, total: Option<Arc<BytesHeld>>) -> StreamConfig {
         self.held = total;
         self
     }
 
-    /// Called when a connection that was being closed is aborted, on the loop's thread: it is for
-    /// counting, and must not block. By then there is no protocol any more that could be told.
-    /// Default: nobody.
+    /// Sets a function that is called, on the loop's thread, when a connection that was being
+    /// closed is aborted. It is for counting, and must not block. By then there is no protocol any
+    /// more that could be told. Default: none.
     #[doc(alias = "on_cut_off")]
     pub fn on_abort(mut self, hook: impl Fn(AbortReason) + Send + Sync + 'static) -> StreamConfig {
         self.on_abort = AbortHook(Some(Arc::new(hook)));

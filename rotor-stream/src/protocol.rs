@@ -14,23 +14,23 @@ use crate::transport::Transport;
 
 /// A protocol on one byte stream.
 ///
-/// **A protocol decides what its bytes mean; the stream does the reading, the writing and the
-/// waiting.** Each call gets the protocol by value, the [`Transport`] and the scope, and answers
-/// with an [`Intent`]: the next state, what it waits for, and until when.
+/// **A protocol decides what its bytes mean; the stream reads, writes and waits.** Each call gets
+/// the protocol by value, the [`Transport`] and the scope, and returns an [`Intent`]: the next
+/// state, what it waits for, and until when.
 ///
 /// # What the stream promises
 ///
-/// * `create` is the first call, when the socket is connected and has shaken hands. After it, any
-///   other may come in any order; after [`fatal`](Protocol::fatal) none.
-/// * Input that came before the end of the stream, or before a reset, is handed out before these
-///   are told of.
+/// * `create` is the first call, once the socket is connected and its handshake is complete. After
+///   it, the others may come in any order; after [`fatal`](Protocol::fatal) none comes.
+/// * Input that came before the end of the stream, or before a reset, is delivered before the end
+///   or the reset is.
 /// * What was written before [`Intent::done`] is flushed before the connection is closed.
 /// * A protocol that waits for the same thing on the same bytes twice would be called for ever; it
 ///   is ended with an error that names it.
 ///
 /// # Examples
 ///
-/// A server that sends each line back, and closes connections that take over a minute for one:
+/// A server that sends each line back, and closes connections that take more than a minute for one:
 ///
 /// ```
 /// # mod rotor { pub use rotor_core::*; pub use rotor_stream as stream; }
@@ -77,32 +77,36 @@ use crate::transport::Transport;
 )]
 #[doc(alias = "codec")]
 pub trait Protocol: Sized {
-    /// What the machines of the loop share; a library's protocol is generic over it and asks for
-    /// traits.
+    /// What the machines of the loop share. A protocol in a library is generic over it and requires
+    /// traits of it.
     type Context;
 
     /// What the protocol is made from: for a server, what all its connections share (see
-    /// [`Accept`](crate::Accept)); for a client, what to do there.
+    /// [`Accept`](crate::Accept)); for a client, what to do on the connection.
     type Seed;
 
-    /// The limits and times of a stream that is made from this seed, or that goes on with it: HTTP
-    /// asks the protocol that a connection is upgraded to ([`Transport::set_config`]). Called once,
-    /// before anything else. Default: the standard ones, and, after an upgrade, those before it.
+    /// Returns the limits and times of a stream that is made from this seed. Called once, before
+    /// anything else.
+    ///
+    /// It is also called for a stream that goes on with this seed: HTTP asks the protocol that a
+    /// connection is upgraded to ([`Transport::set_config`]). The default is the standard
+    /// configuration, and after an upgrade the one from before.
     fn config(seed: &Self::Seed) -> Arc<StreamConfig> {
         let _ = seed;
         StreamConfig::standard()
     }
 
-    /// The connection stands: the first call.
+    /// Called first, when the connection has been established.
     fn create(
         seed: Self::Seed,
         transport: &mut Transport<'_>,
         scope: &mut Scope<'_, Self::Context>,
     ) -> Intent<Self>;
 
-    /// What was waited for is in the input, at its beginning; `matched` knows how long it is.
+    /// Called when what was waited for is in the input, at its beginning; `matched` says how long
+    /// it is.
     ///
-    /// Nothing is consumed unless the protocol does it.
+    /// Nothing is consumed unless the protocol consumes it.
     fn bytes_read(
         self,
         matched: Matched,
@@ -110,12 +114,13 @@ pub trait Protocol: Sized {
         scope: &mut Scope<'_, Self::Context>,
     ) -> Intent<Self>;
 
-    /// The same for a protocol that need not be moved for it: called before
-    /// [`bytes_read`](Protocol::bytes_read), which is called unless this answers with an intent.
-    /// One that declines has done nothing.
+    /// Handles input without moving the protocol. It is called before
+    /// [`bytes_read`](Protocol::bytes_read), which is called unless this returns an intent. A
+    /// protocol that declines must have done nothing.
     ///
-    /// Worth it for large protocols that are called often: by value, they are copied on the way
-    /// there and back. Should it panic, the protocol is dropped. Default: declines.
+    /// It is worth implementing for large protocols that are called often: by value, they are
+    /// copied on the way there and back. If it panics, the protocol is dropped. The default
+    /// declines.
     #[inline(always)]
     fn bytes_read_in_place(
         &mut self,
@@ -127,10 +132,10 @@ pub trait Protocol: Sized {
         None
     }
 
-    /// No more bytes are left to be written than the [`Flush`](crate::Expectation::Flush) that was
-    /// waited for says.
+    /// Called when no more bytes are left to be written than the
+    /// [`Flush`](crate::Expectation::Flush) that was waited for says.
     ///
-    /// Default: goes on as before, which only suits protocols that never wait for it.
+    /// The default goes on as before, which suits only protocols that never wait for it.
     fn bytes_flushed(
         self,
         transport: &mut Transport<'_>,
@@ -140,12 +145,12 @@ pub trait Protocol: Sized {
         Intent::of(self).keep().keep_deadline()
     }
 
-    /// The deadline has been reached; it is gone.
+    /// Called when the deadline has been reached; the deadline is gone.
     ///
-    /// What was waited for may be there: while the peer does not take its answers, no more is
-    /// handed out ([`Transport::is_input_held`]).
+    /// What was waited for may be there already: while the peer does not take its answers, no more
+    /// input is delivered ([`Transport::is_input_held`]).
     ///
-    /// Default: ends with an error, so that a deadline is never without effect.
+    /// The default ends with an error, so that a deadline is never without effect.
     fn timeout(
         self,
         transport: &mut Transport<'_>,
@@ -155,12 +160,13 @@ pub trait Protocol: Sized {
         Intent::error(StreamError::Timeout(type_name::<Self>()))
     }
 
-    /// The input that is waited for will not come, and why. Output can still be written.
+    /// Called when the input that is waited for will not come; `exception` says why. Output can
+    /// still be written.
     ///
-    /// Told only while the protocol waits for input. If it waits for input again, and that cannot
-    /// come either, it is told again. Default: ends with the error, so that every ordinary hang-up
-    /// is logged and counted as a failure; a server, whose clients come and go, answers
-    /// [`Intent::done`] here.
+    /// It is called only while the protocol waits for input. If the protocol waits for input again,
+    /// and that cannot come either, it is called again. The default ends with the error, so every
+    /// ordinary hang-up is logged and counted as a failure. A server, whose clients come and go,
+    /// answers [`Intent::done`] here.
     fn exception(
         self,
         exception: Exception,
@@ -171,9 +177,9 @@ pub trait Protocol: Sized {
         Intent::error(StreamError::Exception(exception))
     }
 
-    /// The connection is gone: the last call. What waited to be written is lost.
+    /// Called when the connection is gone: the last call. What waited to be written is lost.
     ///
-    /// Default: says so in the log, at the debug level, since peers come and go.
+    /// The default logs it at the debug level, because peers come and go.
     fn fatal(self, error: Fatal, scope: &mut Scope<'_, Self::Context>) {
         log::debug!(
             "machine {} ({}) lost its connection: {}",
@@ -183,10 +189,10 @@ pub trait Protocol: Sized {
         );
     }
 
-    /// There will be no connection: connecting or the handshake of a wrapping socket has failed or
-    /// took too long. The seed comes back; `create` was not called.
+    /// Called when there will be no connection: connecting, or the handshake of a wrapping socket,
+    /// has failed or took too long. The seed is returned; `create` was not called.
     ///
-    /// Default: says so in the log, at the debug level.
+    /// The default logs it at the debug level.
     fn not_connected(seed: Self::Seed, error: Fatal, scope: &mut Scope<'_, Self::Context>) {
         let _ = seed;
         log::debug!(
@@ -197,7 +203,8 @@ pub trait Protocol: Sized {
         );
     }
 
-    /// A notifier, port or mailbox of this machine woke it. Default: goes on as before.
+    /// Called when a notifier, port or mailbox of this machine woke it. The default goes on as
+    /// before.
     fn wakeup(
         self,
         transport: &mut Transport<'_>,
@@ -207,26 +214,26 @@ pub trait Protocol: Sized {
         Intent::of(self).keep().keep_deadline()
     }
 
-    /// The loop is to end: finish what is under way before `until`, when the connections that are
-    /// left are dropped.
+    /// Called when the loop is about to end: finish what is under way before `until`, when the
+    /// remaining connections are dropped.
     ///
-    /// Where the connection was not there yet when the drain began (it was connecting, or shaking
-    /// hands), this follows [`create`](Protocol::create). So it does where another protocol,
-    /// as HTTP, becomes this one while the loop drains; what the peer sent ahead of that
-    /// need not all be read then.
+    /// If the connection was not there yet when the drain began (it was connecting, or in its
+    /// handshake), this follows [`create`](Protocol::create). It also follows `create` where
+    /// another protocol, such as HTTP, becomes this one while the loop drains; what the peer sent
+    /// ahead of that is then not necessarily read yet.
     ///
-    /// Default: goes on as before. A protocol that is between two messages sets
+    /// The default goes on as before. A protocol that is between two messages sets
     /// [`grace_until`](Scope::grace_until) as its deadline and ends in
-    /// [`timeout`](Protocol::timeout): the peer may have sent its next message, and not know that
-    /// the connection ends. One whose peers lose nothing by that answers [`Intent::done`], if
-    /// `transport.input.is_empty()`: whole messages may wait there, and `done`
-    /// throws them away. With input left, go on, and end in [`bytes_read`](Protocol::bytes_read)
-    /// once [`draining_until`](Scope::draining_until) says so and the input is empty.
+    /// [`timeout`](Protocol::timeout): the peer may have sent its next message without knowing that
+    /// the connection ends. A protocol whose peers lose nothing by that answers [`Intent::done`],
+    /// but only if `transport.input.is_empty()`: whole messages may wait there, and `done` throws
+    /// them away. With input left, go on, and end in [`bytes_read`](Protocol::bytes_read) once
+    /// [`draining_until`](Scope::draining_until) says so and the input is empty.
     ///
-    /// The stream sees to it that this loses nothing: once the loop drains, it reads what has come
+    /// The stream makes sure that this loses nothing: once the loop drains, it reads what has come
     /// before it calls this, and before each `bytes_read`, until the socket has no more or
-    /// [`input_max`](StreamConfig::input_max) bytes are unread. So an empty input says that nothing
-    /// had come by then.
+    /// [`input_max`](StreamConfig::input_max) bytes are unread. So an empty input means that
+    /// nothing had come by then.
     fn draining(
         self,
         until: Time,
@@ -237,13 +244,13 @@ pub trait Protocol: Sized {
         Intent::of(self).keep().keep_deadline()
     }
 
-    /// Since when the connection is idle: between two messages, so that its peer loses nothing if
-    /// it is closed. `None`, the default, says that it is not, or never is.
+    /// Returns since when the connection is idle, that is, between two messages, so that its peer
+    /// loses nothing if it is closed. `None`, the default, means that it is not idle, or never is.
     ///
-    /// Asked when others find no slot or no descriptor
+    /// It is asked when other machines find no slot or no descriptor
     /// ([`Machine::idle`](rotor_core::Machine::idle)), and only while nothing waits to be written.
-    /// `input` is what was read and not yet consumed: with a part of a message in it a connection
-    /// is not idle. The one that has been idle longest is looked at for input, then ended by
+    /// `input` is what was read and not yet consumed: a connection with part of a message in it is
+    /// not idle. The connection that has been idle longest is checked for input, then ended by
     /// [`Fatal::MadeRoom`].
     ///
     /// ```
@@ -270,9 +277,9 @@ pub trait Protocol: Sized {
         None
     }
 
-    /// Says what the protocol is at, for people: the state in a word, what it holds beside its
-    /// stream's buffers, which say so themselves. Default: nothing, and the stream's own state is
-    /// shown. See [`Machine::describe`](rotor_core::Machine::describe).
+    /// Describes the protocol for people: its state in a word, and what it holds beside the buffers
+    /// of its stream, which the stream describes itself. The default says nothing, and the stream's
+    /// own state is shown. See [`Machine::describe`](rotor_core::Machine::describe).
     fn describe(&self, to: &mut Description) {
         let _ = to;
     }

@@ -14,27 +14,28 @@ use crate::limits::StreamConfig;
 use crate::output::{End, Output};
 use crate::status::{Flags, Status};
 
-/// A protocol's connection while it is being called: what came in, what is to go out, and the
-/// socket's odds and ends.
+/// A protocol's connection while it is being called: its input, its output, and what else the
+/// socket offers.
 ///
 /// It does not name the kind of socket, so a protocol runs on any. Input and output are fields, so
-/// that both can be held at once.
+/// that you can hold both at once.
 pub struct Transport<'a> {
-    /// The bytes that came in and were not consumed.
+    /// The bytes that came in and have not been consumed.
     pub input: &'a mut Buf,
-    /// What is to be written: after the protocol has answered, or as soon as the socket takes it.
+    /// What will be written: after the protocol has answered, or as soon as the socket takes it.
     ///
-    /// Another one may be put in its place until [`shutdown_write`](Transport::shutdown_write):
-    /// what that noted goes with it.
+    /// You may put another [`Output`] in its place until
+    /// [`shutdown_write`](Transport::shutdown_write); what the replaced one had noted is gone with
+    /// it.
     pub output: &'a mut Output,
     socket: Option<&'a dyn SocketControl>,
     status: Option<&'a mut Status>,
 }
 
-/// What a protocol may know of its connection beside the bytes, in a value that may be kept while
+/// What a protocol may know of its connection beside the bytes, in a value that can be kept while
 /// input and output are borrowed.
 ///
-/// Each address is asked for when it is wanted: it costs a system call.
+/// Each address is asked for when it is wanted, which costs a system call.
 #[doc(alias = "Addresses")]
 #[doc(alias = "ConnectInfo")]
 #[derive(Clone, Copy)]
@@ -43,24 +44,24 @@ pub struct ConnectionInfo<'a> {
 }
 
 impl<'a> ConnectionInfo<'a> {
-    /// The address of the peer; `None` where there is none (Unix sockets), or no connection any
-    /// more.
+    /// Returns the address of the peer; `None` where there is none (Unix sockets), or when there is
+    /// no connection any more.
     pub fn peer_address(&self) -> Option<SocketAddr> {
         self.socket?.peer_address()
     }
 
-    /// The address at this end; `None` where there is none.
+    /// Returns the address at this end; `None` where there is none.
     pub fn local_address(&self) -> Option<SocketAddr> {
         self.socket?.local_address()
     }
 
-    /// What a wrapping socket, or one inside it, tells of its handshake as a `T`; as
+    /// Returns what a wrapping socket, or one inside it, tells of its handshake as a `T`; see
     /// [`Transport::session`].
     pub fn session<T: Any>(&self) -> Option<&'a T> {
         self.socket?.session_of(TypeId::of::<T>())?.downcast_ref()
     }
 
-    /// Whether nobody between the two ends can read or change what passes; as
+    /// Returns whether nobody between the two ends can read or change what passes; see
     /// [`Transport::is_secure`].
     pub fn is_secure(&self) -> bool {
         self.socket.is_some_and(|socket| socket.is_secure())
@@ -125,58 +126,61 @@ impl<'a> Transport<'a> {
         Transport { input, output, socket: Some(socket), status: Some(status) }
     }
 
-    /// A transport without a socket: for tests of a protocol's parts, and for layers that run a
-    /// protocol on buffers of their own.
+    /// Makes a transport without a socket: for tests of a protocol's parts, and for layers that run
+    /// a protocol on buffers of their own.
     pub fn detached(input: &'a mut Buf, output: &'a mut Output) -> Transport<'a> {
         Transport { input, output, socket: None, status: None }
     }
 
-    /// What else there is to know of the connection, in a value that may be kept while input and
-    /// output are borrowed.
+    /// Returns what else there is to know of the connection, in a value that can be kept while
+    /// input and output are borrowed.
     #[doc(alias = "addresses")]
     #[inline]
     pub fn connection(&self) -> ConnectionInfo<'a> {
         ConnectionInfo { socket: self.socket }
     }
 
-    /// The address of the peer; `None` where there is none (Unix sockets). It costs a system call.
+    /// Returns the address of the peer; `None` where there is none (Unix sockets). It costs a
+    /// system call.
     pub fn peer_address(&self) -> Option<SocketAddr> {
         self.socket?.peer_address()
     }
 
-    /// The address at this end; `None` where there is none. It costs a system call.
+    /// Returns the address at this end; `None` where there is none. It costs a system call.
     pub fn local_address(&self) -> Option<SocketAddr> {
         self.socket?.local_address()
     }
 
-    /// The protocol that a wrapping socket has agreed on in its handshake; `None` where nothing was
-    /// negotiated.
+    /// Returns the protocol that a wrapping socket has agreed on in its handshake; `None` where
+    /// nothing was negotiated.
     #[doc(alias = "ALPN")]
     pub fn negotiated(&self) -> Option<&[u8]> {
         self.socket?.negotiated()
     }
 
-    /// What a wrapping socket tells of its handshake, the certificate of the peer, say, as a `T`:
-    /// each kind of wrapper has a type of its own for it, and where one is inside another, both are
-    /// asked. `None` on other sockets, and where the transport has none.
+    /// Returns what a wrapping socket tells of its handshake as a `T`, for example the certificate
+    /// of the peer.
+    ///
+    /// Each kind of wrapper has its own type for this, and where one is inside another, both are
+    /// asked. `None` on other sockets, and where the transport has no socket.
     #[doc(alias = "peer_certificates")]
     pub fn session<T: Any>(&self) -> Option<&'a T> {
         self.connection().session()
     }
 
-    /// Whether nobody between the two ends can read or change what passes: so it is on a wrapping
-    /// socket that encrypts, and on no other.
+    /// Returns whether nobody between the two ends can read or change what passes. This is so on a
+    /// wrapping socket that encrypts, and on no other.
     #[doc(alias = "TLS")]
     pub fn is_secure(&self) -> bool {
         self.connection().is_secure()
     }
 
-    /// Whether nothing is read or handed out at present, because more of the output waits than
+    /// Returns whether nothing is read or delivered at present, because more output waits than
     /// [`output_high_water`](crate::StreamConfig::output_high_water), and it is not yet down to
     /// half of that.
     ///
     /// A deadline runs on meanwhile, though what it is for may be in `input` already: a `timeout`
-    /// that finds this true had better wait on. The peer is watched by
+    /// that finds this `true` should go on waiting. The peer is watched by
     /// [`flush_timeout`](crate::StreamConfig::flush_timeout).
     #[inline]
     pub fn is_input_held(&self) -> bool {
@@ -188,9 +192,9 @@ impl<'a> Transport<'a> {
         })
     }
 
-    /// Says whether one message is being collected in memory, whole, and what comes is part of it:
-    /// then an event may read up to [`collect_budget`](crate::StreamConfig::collect_budget) of it.
-    /// At first it is not. For messages of which a limit says how long they may be.
+    /// Sets whether one whole message is being collected in memory, and what comes is part of it.
+    /// An event may then read up to [`collect_budget`](crate::StreamConfig::collect_budget) of it.
+    /// Default: no. For messages whose length is limited.
     ///
     /// Without a stream behind the transport this does nothing.
     #[inline]
@@ -200,22 +204,22 @@ impl<'a> Transport<'a> {
         }
     }
 
-    /// Goes on within other limits: of a protocol that this one becomes, as HTTP does on an
+    /// Goes on within the limits of another protocol that this one becomes, as HTTP does on an
     /// upgrade.
     ///
     /// [`StreamConfig::standard`] changes nothing. What a configuration leaves open
-    /// ([`held`](StreamConfig::held), [`on_abort`](StreamConfig::on_abort)) is as it was, for which
-    /// a copy of it is made; where many connections are to share it, say both. The options of the
-    /// socket (`nodelay`, `keepalive`, the sizes of the system's buffers) stay as they are. Without
-    /// a stream behind the transport this does nothing.
+    /// ([`held`](StreamConfig::held), [`on_abort`](StreamConfig::on_abort)) stays as it was; for
+    /// that the configuration is copied, so where many connections share it, set both. The options
+    /// of the socket (`nodelay`, `keepalive`, the sizes of the system's buffers) stay as they are.
+    /// Without a stream behind the transport this does nothing.
     pub fn set_config(&mut self, config: Arc<StreamConfig>) {
         if let Some(status) = &mut self.status {
             status.set_config(config);
         }
     }
 
-    /// Ends our side of the connection after all that was written: the peer reads it, then the end.
-    /// Reading goes on.
+    /// Ends our side of the connection after everything that was written: the peer reads that, then
+    /// the end. Reading goes on.
     ///
     /// What is written after this is refused.
     #[doc(alias = "half-close")]
@@ -227,20 +231,20 @@ impl<'a> Transport<'a> {
         }
     }
 
-    /// Sends small writes at once (`true`, the default) or gathers them for a while.
+    /// Sets whether small writes are sent at once (`true`, the default) or gathered for a while.
     ///
     /// # Errors
     ///
-    /// What the system says; the connection goes on as it was.
+    /// The system's error; the connection goes on as it was.
     pub fn set_nodelay(&self, yes: bool) -> io::Result<()> {
         self.socket.map_or(Ok(()), |socket| socket.set_nodelay(yes))
     }
 
-    /// Has the system probe a peer that has been silent for `idle`; `None` turns it off.
+    /// Has the system probe a peer that has been silent for `idle`; `None` turns this off.
     ///
     /// # Errors
     ///
-    /// What the system says; the connection goes on as it was.
+    /// The system's error; the connection goes on as it was.
     pub fn set_keepalive(&self, idle: Option<Duration>) -> io::Result<()> {
         self.socket.map_or(Ok(()), |socket| socket.set_keepalive(idle))
     }

@@ -19,7 +19,7 @@ pub struct AcceptConfig {
 }
 
 impl AcceptConfig {
-    /// The defaults.
+    /// Returns the defaults.
     pub fn new() -> AcceptConfig {
         AcceptConfig {
             connections_max: 60_000,
@@ -30,27 +30,27 @@ impl AcceptConfig {
         }
     }
 
-    /// The most connections of this listener at a time. Default 60,000: below the default number of
-    /// slots of a loop (65,536), so that timers, resolvers and clients still find one. Further ones
-    /// wait in the system's queue.
+    /// Sets the maximum number of connections of this listener at a time. Default 60,000: below the
+    /// default number of slots of a loop (65,536), so that timers, resolvers and clients still find
+    /// one. Further connections wait in the system's queue.
     pub fn connections_max(mut self, connections: usize) -> AcceptConfig {
         self.connections_max = connections.max(1);
         self
     }
 
-    /// The most connections accepted in one event. Default 1,024: a full queue (4,096) is empty
-    /// after four turns, however much the connections that are there have to write in them, and
-    /// accepting takes no longer than the events of a turn.
-    /// [`Config::spawns_per_event`](rotor_core::Config::spawns_per_event) bounds it, too.
+    /// Sets the maximum number of connections accepted in one event. Default 1,024: a full queue
+    /// (4,096) is empty after four turns, however much the existing connections have to write in
+    /// them, and accepting takes no longer than the events of a turn.
+    /// [`Config::spawns_per_event`](rotor_core::Config::spawns_per_event) bounds it too.
     pub fn accept_budget(mut self, connections: u32) -> AcceptConfig {
         self.accept_budget = connections.max(1);
         self
     }
 
-    /// How long accepting rests when the system has no descriptor or no memory left; at least 1 ms.
-    /// Default 100 ms: a connection that ends meanwhile does not tell, and asking again at once
-    /// would spin. The next look for a connection that [makes room](AcceptConfig::idle_min) comes
-    /// as late, where the last one found none.
+    /// Sets how long accepting pauses when the system has no descriptor or no memory left; at least
+    /// 1 ms. Default 100 ms: a connection that ends meanwhile does not report it, and asking again
+    /// at once would spin. When no connection was found to [make room](AcceptConfig::idle_min), the
+    /// next search also waits this long.
     #[doc(alias = "EMFILE")]
     #[doc(alias = "ENFILE")]
     pub fn pause(mut self, time: Duration) -> AcceptConfig {
@@ -58,30 +58,32 @@ impl AcceptConfig {
         self
     }
 
-    /// How long a connection must have been idle to make room: where one waits to be accepted, and
-    /// there is no slot, no descriptor, or this listener has reached its
-    /// [most](AcceptConfig::connections_max), those are closed that have been
-    /// [idle](rotor_core::Machine::idle) longest. Default 2 s: whoever is at it sends its next
-    /// request sooner, as a rule; and who holds connections to lock others out does not keep them
-    /// out for longer. `Duration::MAX` closes none.
+    /// Sets how long a connection must have been idle before it may be closed to make room. Default
+    /// 2 s: a client in use usually sends its next request sooner, and somebody who holds
+    /// connections to lock others out does not keep them out for longer. `Duration::MAX` closes
+    /// none.
     ///
-    /// For want of a slot or a descriptor any machine of the loop may be the one, a client's idle
-    /// connection too; for want of a place at this listener one of its connections.
+    /// When a connection waits to be accepted and there is no slot or descriptor, or this listener
+    /// has reached its [maximum](AcceptConfig::connections_max), those are closed that have been
+    /// [idle](rotor_core::Machine::idle) longest. For a slot or a descriptor, that may be any
+    /// machine of the loop, also a client's idle connection; for a place at this listener, one of
+    /// its connections.
     ///
-    /// No system says how many wait, so a few more may be closed: at most a quarter of those that
-    /// were let in. Listeners that share a queue (one socket, several loops) may each close one for
-    /// the same client; whoever did not get it has a free slot for the next one, and closes none
-    /// before that is taken.
+    /// No system says how many connections wait, so a few more may be closed: at most a quarter of
+    /// those that were let in. Listeners that share a queue (one socket, several loops) may each
+    /// close one for the same client. The listener that did not get the client has a free slot for
+    /// the next one, and closes none before that slot is taken.
     pub fn idle_min(mut self, time: Duration) -> AcceptConfig {
         self.idle_min = time;
         self
     }
 
-    /// How many connections each peer may have, on all listeners that are given the same value.
-    /// Default: any number. What is beyond it is closed as soon as it is accepted, before there is
-    /// a machine for it, and counted there; connections without an address are not limited.
+    /// Sets how many connections each peer may have, on all listeners that are given the same
+    /// value. Default: any number. A connection beyond that is closed as soon as it is accepted,
+    /// before a machine is made for it, and counted there. Connections without an address are not
+    /// limited.
     ///
-    /// Behind a balancer every connection is the balancer's: there the limit is for the wrapper
+    /// Behind a balancer every connection is the balancer's: there, set the limit in the wrapper
     /// that knows the real peer.
     #[doc(alias = "limit_conn")]
     pub fn per_peer(mut self, connections: Option<Arc<PeerConnections>>) -> AcceptConfig {

@@ -1,7 +1,7 @@
-//! `Accept`: the machine that takes connections and makes a machine of each.
+//! `Accept`: the machine that accepts connections and makes a machine for each.
 //!
-//! `listening` is what it does while it listens, `seed` what it makes machines of,
-//! `connections` the count of what it made.
+//! `listening` is what it does while it listens, `seed` is what it makes machines from,
+//! `connections` counts what it has made.
 
 mod config;
 mod connections;
@@ -25,8 +25,8 @@ pub use self::seed::AcceptSeed;
 use self::seed::Origin;
 use crate::error::StreamError;
 
-/// Either the listener or one of the machines that it made of its connections: one type, as they
-/// share a loop.
+/// Either the listener or one of the machines that it has made for its connections. They are one
+/// type because they share a loop.
 ///
 /// ```no_run
 /// # mod rotor { pub use rotor_core::*; pub use rotor_stream as stream; }
@@ -69,8 +69,8 @@ enum Part<M: Accepted<L::Socket>, L: Listener> {
 impl<M: Accepted<L::Socket>, L: Listener> Accept<M, L> {
     /// Opens an address and listens on it.
     ///
-    /// An error of the answer is the system's: the address is in use, or not this machine's, no
-    /// descriptor left.
+    /// An error in the answer is the system's: for example the address is in use, or not this
+    /// machine's, or no descriptor is left.
     pub fn bind<C>(
         address: &L::Address,
         options: &ListenOptions,
@@ -84,9 +84,9 @@ impl<M: Accepted<L::Socket>, L: Listener> Accept<M, L> {
         }
     }
 
-    /// Listens on an open listener: one that was made before, or handed to the process.
+    /// Listens on an open listener: one that was made before, or passed to the process.
     ///
-    /// An error of the answer is the system's: the listener could not be registered.
+    /// An error in the answer is the system's: the listener could not be registered.
     pub fn listen<C>(
         mut listener: L,
         shared: M::Shared,
@@ -104,7 +104,7 @@ impl<M: Accepted<L::Socket>, L: Listener> Accept<M, L> {
         Accept { part: Part::Connection { machine, counted } }
     }
 
-    /// The machine of a connection; nothing if this is the listener.
+    /// Returns the machine of a connection; `None` if this is the listener.
     pub fn connection(&self) -> Option<&M> {
         match &self.part {
             Part::Connection { machine, .. } => Some(machine),
@@ -112,7 +112,8 @@ impl<M: Accepted<L::Socket>, L: Listener> Accept<M, L> {
         }
     }
 
-    /// The address that is listened on; nothing if this is a connection, or there is no address.
+    /// Returns the address that is listened on; `None` if this is a connection, or there is no
+    /// address.
     pub fn local_address(&self) -> Option<SocketAddr> {
         match &self.part {
             Part::Listening(listening) => listening.local_address(),

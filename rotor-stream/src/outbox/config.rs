@@ -1,4 +1,4 @@
-//! How much an outbox holds, what happens beyond that, and what of it is counted.
+//! How much an outbox holds, what happens beyond that, and what it counts.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -15,23 +15,23 @@ pub struct OutboxConfig {
     pub(super) counters: Arc<OutboxCounters>,
 }
 
-/// What becomes of a message for which an [`Outbox`](crate::Outbox) has no room.
+/// What happens to a message for which an [`Outbox`](crate::Outbox) has no room.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub enum OutboxFull {
-    /// It comes back to whoever sends it, who decides, and may be
-    /// [told of room](crate::OutboxSender::wake_when_room). The default.
+    /// It is returned to the sender, who decides what to do, and may be [told of
+    /// room](crate::OutboxSender::wake_when_room). The default.
     #[default]
     Refuse,
-    /// The oldest messages make room for it: for what the newest one of says all, as prices and
-    /// positions.
+    /// The oldest messages make room for it: for messages of which the newest says everything, such
+    /// as prices and positions.
     DropOldest,
     /// The connection ends with an error ([`StreamError::Behind`](crate::StreamError::Behind)): for
-    /// peers that must hear all or begin anew.
+    /// peers that must get everything or begin anew.
     End,
 }
 
-/// What has happened to messages, of all outboxes that were made from one config and its clones.
+/// Counters of messages, of all outboxes that were made from one config and its clones.
 #[derive(Debug, Default)]
 pub struct OutboxCounters {
     pub(super) sent: AtomicU64,
@@ -41,7 +41,8 @@ pub struct OutboxCounters {
 }
 
 impl OutboxConfig {
-    /// 1,000 messages, 256 KiB, of which 32 KiB are in the output at a time; more is refused.
+    /// Returns the defaults: 1,000 messages and 256 KiB, of which 32 KiB are in the output at a
+    /// time; more is refused.
     pub fn new() -> OutboxConfig {
         OutboxConfig {
             messages_max: 1_000,
@@ -52,36 +53,36 @@ impl OutboxConfig {
         }
     }
 
-    /// How many messages may wait (at least 1). Default: 1,000. Each takes some 40 bytes beside its
-    /// own.
+    /// Sets how many messages may wait (at least 1). Default: 1,000. Each takes some 40 bytes
+    /// beside its own.
     pub fn messages_max(mut self, messages: usize) -> OutboxConfig {
         self.messages_max = messages.max(1);
         self
     }
 
-    /// How many bytes the messages that wait may have together. Default: 256 KiB. One that has more
-    /// by itself is never taken. What is in the output counts no more.
+    /// Sets how many bytes the waiting messages may have together. Default: 256 KiB. A single
+    /// message that has more is never taken. What is in the output no longer counts.
     pub fn bytes_max(mut self, bytes: usize) -> OutboxConfig {
         self.bytes_max = bytes;
         self
     }
 
-    /// How many bytes of output there are at most before another message is put there (at least 2).
-    /// Default: 32 KiB, half of the mark above which a stream reads no more
-    /// ([`output_high_water`](crate::StreamConfig::output_high_water)): so a peer that is slow to
-    /// hear is heard all the same. What is in the output cannot be dropped for newer messages.
+    /// Sets how many bytes of output there may be at most before another message is put there (at
+    /// least 2). Default: 32 KiB, half of the mark above which a stream reads no more
+    /// ([`output_high_water`](crate::StreamConfig::output_high_water)), so that a peer that reads
+    /// slowly can still send. What is in the output cannot be dropped for newer messages.
     pub fn output_max(mut self, bytes: usize) -> OutboxConfig {
         self.output_max = bytes.max(2);
         self
     }
 
-    /// What becomes of a message for which there is no room. Default: [`OutboxFull::Refuse`].
+    /// Sets what happens to a message for which there is no room. Default: [`OutboxFull::Refuse`].
     pub fn when_full(mut self, when_full: OutboxFull) -> OutboxConfig {
         self.when_full = when_full;
         self
     }
 
-    /// What is counted of all outboxes of this config.
+    /// Returns the counters of all outboxes of this config.
     pub fn counters(&self) -> Arc<OutboxCounters> {
         self.counters.clone()
     }
@@ -94,22 +95,23 @@ impl Default for OutboxConfig {
 }
 
 impl OutboxCounters {
-    /// Messages that were taken.
+    /// Returns how many messages were taken.
     pub fn sent(&self) -> u64 {
         self.sent.load(Relaxed)
     }
 
-    /// Messages that came back, for want of room or because one was longer than the whole may be.
+    /// Returns how many messages were returned, because there was no room or because one was longer
+    /// than all that may wait.
     pub fn refused(&self) -> u64 {
         self.refused.load(Relaxed)
     }
 
-    /// Messages that were taken, and made room for newer ones.
+    /// Returns how many messages were taken and then dropped for newer ones.
     pub fn dropped(&self) -> u64 {
         self.dropped.load(Relaxed)
     }
 
-    /// Connections that were ended since their peers were behind.
+    /// Returns how many connections were ended because their peers were behind.
     pub fn ended(&self) -> u64 {
         self.ended.load(Relaxed)
     }

@@ -1,4 +1,4 @@
-//! `Outbox`: what others have for the peer of a connection, unasked.
+//! `Outbox`: messages that others send to the peer of a connection.
 
 mod config;
 mod making;
@@ -17,43 +17,46 @@ use self::shared::Shared;
 pub use self::with_outbox::{HasOutbox, WithOutbox};
 use crate::block::Block;
 
-/// The messages that others have for the peer of one connection. The protocol owns it, and runs in
-/// a [`WithOutbox`], which sends them; the others have [senders](Outbox::sender). Without that they
-/// wait for ever, and the log says so when it is dropped.
+/// The messages that others have for the peer of one connection.
 ///
-/// Bounded in messages and bytes ([`OutboxConfig`]). A message goes out whole, in the order of
-/// sending, between two calls of the protocol. When the protocol ends its outbox closes: after
-/// [`Intent::done`](crate::Intent::done) what waits is sent before the connection ends. It
-/// closes as well after [`Transport::shutdown_write`](crate::Transport::shutdown_write), and
-/// what waits then is dropped.
+/// The protocol owns the outbox, and runs in a [`WithOutbox`], which sends the messages; the others
+/// have [senders](Outbox::sender). Without a `WithOutbox` messages wait for ever, and the log says
+/// so when the outbox is dropped.
+///
+/// It is bounded in messages and bytes ([`OutboxConfig`]). Each message goes out whole, in the
+/// order of sending, between two calls of the protocol. When the protocol ends, its outbox closes:
+/// after [`Intent::done`](crate::Intent::done) what waits is sent before the connection ends. It
+/// also closes after [`Transport::shutdown_write`](crate::Transport::shutdown_write), and what
+/// waits then is dropped.
 pub struct Outbox {
     shared: Arc<Shared>,
 }
 
 /// Sends messages to the peer of a connection, from any machine or thread. Clones send to the same
-/// one.
+/// peer.
 ///
-/// The messages of one sender arrive in its order.
+/// The messages of one sender arrive in the order in which it sent them.
 #[derive(Clone)]
 pub struct OutboxSender {
     shared: Arc<Shared>,
 }
 
-/// Why a message was not taken, with the message.
+/// Why a message was not taken; it contains the message.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum OutboxError {
-    /// There is no room. The peer is slow, or too much is sent. Under [`OutboxFull::End`] the
-    /// connection ends by it.
+    /// There is no room: the peer is slow, or too much is sent. Under [`OutboxFull::End`] this ends
+    /// the connection.
     Full(Block),
-    /// It is longer than all that may wait ([`OutboxConfig::bytes_max`]): the caller's mistake.
+    /// The message is longer than all that may wait ([`OutboxConfig::bytes_max`]): the caller's
+    /// mistake.
     TooLong(Block),
     /// The connection has ended, or is about to.
     Closed(Block),
 }
 
 impl Outbox {
-    /// An empty outbox of the machine whose scope this is.
+    /// Makes an empty outbox for the machine whose scope this is.
     pub fn new<C>(config: OutboxConfig, scope: &Scope<'_, C>) -> Outbox {
         let notifier = scope.notifier();
         let shared = Arc::new(Shared::new(config, notifier));
@@ -63,17 +66,16 @@ impl Outbox {
         Outbox { shared }
     }
 
-    /// What others send by.
+    /// Returns a sender, which others use to send messages.
     pub fn sender(&self) -> OutboxSender {
         OutboxSender { shared: self.shared.clone() }
     }
 }
 
 impl OutboxSender {
-    /// Has the message sent to the peer, behind those that wait. Its protocol is woken if it has to
-    /// be.
+    /// Sends the message to the peer, after those that wait, and wakes the protocol if necessary.
     ///
-    /// What is told to many is a [`Block`], made once, of which each gets a clone.
+    /// To send the same message to many peers, make one [`Block`] and give each a clone.
     ///
     /// # Errors
     ///
@@ -99,34 +101,34 @@ impl OutboxSender {
         }
     }
 
-    /// Has a machine woken once half of the outbox is free, or it is closed: for those who were
-    /// refused. Returns false, and wakes nobody, where that is so by now. Once for each call; a
+    /// Wakes a machine once half of the outbox is free, or it is closed: for senders that were
+    /// refused. Returns `false`, and wakes nobody, if that is already so. Each call wakes once; a
     /// machine that asks twice before that is woken once.
     pub fn wake_when_room(&self, notifier: &Notifier) -> bool {
         self.shared.with(|queue, config| queue.wait_for_room(notifier, config))
     }
 
-    /// How many messages wait.
+    /// Returns how many messages wait.
     pub fn len(&self) -> usize {
         self.shared.with(|queue, _| queue.len())
     }
 
-    /// Whether none waits. What is in the output already is not known here.
+    /// Returns whether no message waits. What is in the output already is not known here.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// How many bytes the messages have that wait.
+    /// Returns how many bytes the waiting messages have.
     pub fn bytes(&self) -> usize {
         self.shared.with(|queue, _| queue.bytes())
     }
 
-    /// Whether messages are still taken, room or not.
+    /// Returns whether messages are still taken, whether there is room or not.
     pub fn is_open(&self) -> bool {
         self.shared.with(|queue, _| !queue.is_closed && !queue.is_behind)
     }
 
-    /// The name of the machine that has the connection.
+    /// Returns the token of the machine that has the connection.
     pub fn token(&self) -> rotor_core::Token {
         self.shared.notifier.token()
     }
@@ -149,7 +151,7 @@ impl Drop for Outbox {
 }
 
 impl OutboxError {
-    /// The message that was not taken.
+    /// Returns the message that was not taken.
     pub fn into_message(self) -> Block {
         match self {
             OutboxError::Full(message)

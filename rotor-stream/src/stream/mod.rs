@@ -39,8 +39,8 @@ use crate::protocol::Protocol;
 
 /// The machine that runs a protocol on a byte stream: it reads, writes, waits and closes.
 ///
-/// It registers its socket once and then lives on edges. See the [crate](crate) for the rules that
-/// it keeps.
+/// It registers its socket once and is then driven by edge-triggered events. The [crate](crate)
+/// documentation lists the rules that it keeps.
 pub struct Stream<P: Protocol, S> {
     io: BufferedIo<S>,
     phase: Phase<P>,
@@ -55,10 +55,10 @@ pub enum StreamSeed<P: Protocol, S: StreamSocket> {
 }
 
 impl<P: Protocol, S: StreamSocket> Stream<P, S> {
-    /// A stream on a connected socket; `create` of the protocol is called before this returns (or,
-    /// for a wrapping socket, after its handshake).
+    /// Makes a stream on a connected socket. The protocol's `create` is called before this returns
+    /// (or, for a wrapping socket, after its handshake).
     ///
-    /// An error of the answer is the system's: the socket could not be registered.
+    /// An error in the answer is the system's: the socket could not be registered.
     pub fn connected<N>(
         socket: S,
         seed: P::Seed,
@@ -72,10 +72,10 @@ impl<P: Protocol, S: StreamSocket> Stream<P, S> {
         answer(io, flow)
     }
 
-    /// A stream that connects; the protocol's `create` is called when it is connected, else its
-    /// `not_connected`.
+    /// Makes a stream that connects. When it is connected, the protocol's `create` is called,
+    /// otherwise its `not_connected`.
     ///
-    /// An error of the answer says why connecting could not even begin (no descriptor left;
+    /// An error in the answer says why connecting could not even begin (no descriptor left;
     /// refused, by a local socket); then neither is called.
     pub fn connect<C, N>(
         target: &S::Target,
@@ -109,12 +109,12 @@ impl<P: Protocol, S: StreamSocket> Stream<P, S> {
         Stream { io, phase: Phase::Connecting { seed, until } }
     }
 
-    /// The socket's own address, if it has one. It costs a system call.
+    /// Returns the socket's own address, if it has one. It costs a system call.
     pub fn local_address(&self) -> Option<SocketAddr> {
         self.io.socket.local_address()
     }
 
-    /// The peer's address, if the socket has one. It costs a system call.
+    /// Returns the peer's address, if the socket has one. It costs a system call.
     pub fn peer_address(&self) -> Option<SocketAddr> {
         self.io.socket.peer_address()
     }
@@ -132,27 +132,28 @@ impl<P: Protocol, S> Stream<P, S> {
         self.io.set_drain_pending(true);
     }
 
-    /// Whether the protocol is at work: connected, and not yet done.
+    /// Returns whether the protocol is at work: connected, and not yet done.
     pub fn is_open(&self) -> bool {
         matches!(self.phase, Phase::Open(_))
     }
 
-    /// The protocol, for a look from outside, between turns; nothing before it is
-    /// connected and once it is done.
+    /// Returns the protocol, to be inspected between turns; `None` before it is connected and once
+    /// it is done.
     pub fn protocol(&self) -> Option<&P> {
         let Phase::Open(open) = &self.phase else { return None };
         open.protocol()
     }
 
-    /// How many bytes were read and not yet consumed, for scans that look for whoever holds much.
-    /// [`input_max`](crate::StreamConfig::input_max) bounds it, but for one block of 16 KiB.
+    /// Returns how many bytes were read and not yet consumed, for scans that look for connections
+    /// that hold much. [`input_max`](crate::StreamConfig::input_max) bounds it, except for one
+    /// block of 16 KiB.
     pub fn input_len(&self) -> usize {
         self.io.input.len()
     }
 
-    /// How many bytes wait to be written, blocks and ranges of files included. Beyond
-    /// [`output_high_water`](crate::StreamConfig::output_high_water) by no more than what the
-    /// protocol wrote in one call.
+    /// Returns how many bytes wait to be written, blocks and ranges of files included. It exceeds
+    /// [`output_high_water`](crate::StreamConfig::output_high_water) at most by what the protocol
+    /// wrote in one call.
     pub fn output_len(&self) -> usize {
         self.io.output.len()
     }
