@@ -13,24 +13,24 @@ use crate::semantics::method::Method;
 use crate::semantics::status::Status;
 use crate::semantics::trailers::Trailers;
 
-/// One request and its response, as a value that is handed what comes and returns how it goes on.
+/// One request and its response, as a value that gets what comes in and returns how it goes on.
 ///
 /// **One handler at a time for a connection**: the next request is looked at when the response is
 /// complete. Each method gets the handler by value, the [`Response`] to write, and the scope.
 ///
-/// A handler of whole requests writes two methods: `headers_received`, which asks for the body
-/// ([`RecvMode::Buffered`]), and `request_received`, which answers. One that needs no body writes
-/// the first alone.
+/// A handler of whole requests implements two methods: `headers_received`, which asks for the body
+/// ([`RecvMode::Buffered`]), and `request_received`, which answers. A handler that needs no body
+/// implements only the first.
 ///
 /// # What the connection promises
 ///
-/// * `headers_received` is the first call. The head is well-formed, its framing unambiguous, its
-///   `Host` one.
-/// * A body is whole, or the handler hears [`bad_request`](Server::bad_request): never a short one
-///   taken for all of it.
-/// * What a handler writes is a correct message, or refused; see [`Response`].
-/// * A handler that panics is gone, and nothing else is: the peer gets 500, or the connection ends
-///   where a part of the response has been sent.
+/// * `headers_received` is the first call. The head is well-formed, its framing is unambiguous, and
+///   it has one `Host`.
+/// * A body is complete, or the handler gets [`bad_request`](Server::bad_request): a truncated body
+///   is never taken for a whole one.
+/// * What a handler writes is a correct message, or is refused; see [`Response`].
+/// * If a handler panics, that handler is lost and nothing else: the peer gets 500, or the
+///   connection ends if part of the response has been sent.
 ///
 /// # Examples
 ///
@@ -74,32 +74,33 @@ use crate::semantics::trailers::Trailers;
 #[doc(alias = "pipelining")]
 #[doc(alias = "keep-alive")]
 pub trait Server: Sized {
-    /// What the machines of the loop share; a library's handler is generic over it and asks for
-    /// traits.
+    /// What the machines of the loop share. A handler in a library is generic over it and requires
+    /// traits of it.
     type Context;
 
-    /// What all requests of a server share; cloned once a request.
+    /// What all requests of a server share. It is cloned once for each request.
     type Seed: Clone;
 
-    /// The protocol that a connection may go on with after a request, or a stream of HTTP/2 (RFC
-    /// 8441); [`NoUpgrade`](super::NoUpgrade) where there is none: then none is offered.
+    /// The protocol that a connection, or a stream of HTTP/2 (RFC 8441), may go on with after a
+    /// request. With [`NoUpgrade`](super::NoUpgrade) there is none, and none is offered.
     type Upgrade: Protocol<Context = Self::Context>;
 
-    /// Whether the handler hears that its peer has ended its side
+    /// Whether the handler is told that its peer has ended its side
     /// ([`peer_ended`](Server::peer_ended)).
     ///
-    /// Default: it does not, and nothing is read that nobody waits for.
+    /// The default is `false`, and then nothing is read that nobody waits for.
     const HEARS_END: bool = false;
 
-    /// Returns whether requests of this method come to the handler; others are answered with 501. A
-    /// panic here is one of the handler: 500.
+    /// Returns whether requests with this method are passed to the handler; others are answered
+    /// with 501. A panic here counts as one of the handler: 500.
     ///
-    /// Default: the methods of RFC 9110 §9.3 but CONNECT and TRACE, and PATCH.
+    /// The default accepts the methods of RFC 9110 §9.3 except CONNECT and TRACE, and PATCH.
     fn supports(method: Method<'_>) -> bool {
         !matches!(method, Method::Connect | Method::Trace | Method::Extension(_))
     }
 
-    /// The head of a request has come. The handler may answer at once, ask for the body, or wait.
+    /// Called when the head of a request has come. The handler may answer at once, ask for the
+    /// body, or wait.
     #[doc(alias = "request smuggling")]
     fn headers_received(
         seed: Self::Seed,
@@ -108,10 +109,10 @@ pub trait Server: Sized {
         scope: &mut Scope<'_, Self::Context>,
     ) -> Next<Self>;
 
-    /// The whole body, which the handler asked for with [`RecvMode::Buffered`]. Trailers are
-    /// dropped.
+    /// Called with the whole body, which the handler asked for with [`RecvMode::Buffered`].
+    /// Trailers are dropped.
     ///
-    /// Default: finishes.
+    /// The default finishes.
     fn request_received(
         self,
         body: &[u8],
@@ -122,9 +123,9 @@ pub trait Server: Sized {
         Next::finished()
     }
 
-    /// A part of the body, which the handler asked for with [`RecvMode::Progressive`].
+    /// Called with a part of the body, which the handler asked for with [`RecvMode::Progressive`].
     ///
-    /// Default: drops it.
+    /// The default drops it.
     fn request_chunk(
         self,
         chunk: &[u8],
@@ -135,10 +136,10 @@ pub trait Server: Sized {
         Next::go_on(self).keep_deadline()
     }
 
-    /// A part of the body, which the handler asked for with [`RecvMode::Blocks`], with the memory
-    /// in which it came.
+    /// Called with a part of the body, which the handler asked for with [`RecvMode::Blocks`],
+    /// together with the memory in which it came.
     ///
-    /// Default: [`request_chunk`](Server::request_chunk).
+    /// The default calls [`request_chunk`](Server::request_chunk).
     fn request_block(
         self,
         block: Block,
@@ -148,10 +149,10 @@ pub trait Server: Sized {
         self.request_chunk(&block, response, scope)
     }
 
-    /// The body has ended, after the last [`request_chunk`](Server::request_chunk) or
+    /// Called when the body has ended, after the last [`request_chunk`](Server::request_chunk) or
     /// [`request_block`](Server::request_block).
     ///
-    /// Default: finishes.
+    /// The default finishes.
     fn request_end(
         self,
         trailers: &Trailers,
@@ -162,15 +163,16 @@ pub trait Server: Sized {
         Next::finished()
     }
 
-    /// The whole body as a value, which the handler asked for with
-    /// [`RecvMode::Stored`]: in memory, or in a file that is gone with its last clone. With the
+    /// Called with the whole body as a value, which the handler asked for with
+    /// [`RecvMode::Stored`]: in memory, or in a file that is deleted with the last clone. With the
     /// feature `body`.
     ///
-    /// To read one that is in a file is work for another thread
-    /// ([`Scope::offload`](rotor_core::Scope::offload)); to send it back is not
+    /// Read a body that is in a file on another thread
+    /// ([`Scope::offload`](rotor_core::Scope::offload)). Sending it back needs none
     /// ([`Response::write_stored`]).
     ///
-    /// Default: logs that the handler lacks this method, and finishes, which is answered with 500.
+    /// The default logs that the handler lacks this method, and finishes, which is answered with
+    /// 500.
     #[cfg(feature = "body")]
     fn request_stored(
         self,
@@ -184,15 +186,15 @@ pub trait Server: Sized {
         Next::fail(Status::INTERNAL_SERVER_ERROR)
     }
 
-    /// What waited to be sent when the handler last returned has gone down to half the high-water
-    /// mark, or wholly, if it was less than that: there is room for more.
+    /// Called when there is room for more: what waited to be sent when the handler last returned
+    /// has gone down to half the high-water mark, or to nothing if it was less than that.
     ///
-    /// A handler that waits for room and takes a body in as well (or is woken, or has a deadline)
-    /// looks at [`Response::room`] in *every* call: a piece of the body may come when there is room
-    /// already, and before this. What waits when that call returns is what this is told of next, so
-    /// one that only held the body, or went on, there would wait for ever.
+    /// A handler that waits for room and also takes a body (or is woken, or has a deadline) must
+    /// look at [`Response::room`] in *every* call: a piece of the body may come when there is room
+    /// already, and before this is called. What waits when that call returns is what this is called
+    /// for next, so a handler that only kept the piece, or went on, would wait for ever.
     ///
-    /// Default: waits on.
+    /// The default goes on waiting.
     fn response_flushed(
         self,
         response: &mut Response<'_>,
@@ -202,9 +204,9 @@ pub trait Server: Sized {
         Next::go_on(self).keep_deadline()
     }
 
-    /// The handler's deadline has been reached.
+    /// Called when the handler's deadline has been reached.
     ///
-    /// Default: finishes, after 503 by [`emit_error_page`](Server::emit_error_page) where no status
+    /// The default finishes, after 503 by [`emit_error_page`](Server::emit_error_page) if no status
     /// was written; the connection then closes.
     fn timeout(
         self,
@@ -221,12 +223,13 @@ pub trait Server: Sized {
         Next::finished()
     }
 
-    /// A notifier, port or mailbox that the handler made woke its connection. May be spurious: a
-    /// wake-up for the handler of an earlier request looks the same, and so does each
-    /// piece that the disk has taken of a body that is stored (`RecvMode::Stored`), right
-    /// after `request_stored` too.
+    /// Called when a notifier, port or mailbox that the handler made woke its connection.
     ///
-    /// Default: waits on.
+    /// It may be spurious: a wake-up for the handler of an earlier request looks the same. So does
+    /// each piece of a stored body (`RecvMode::Stored`) that the disk has taken, even right after
+    /// `request_stored`.
+    ///
+    /// The default goes on waiting.
     fn wakeup(
         self,
         response: &mut Response<'_>,
@@ -236,11 +239,12 @@ pub trait Server: Sized {
         Next::go_on(self).keep_deadline()
     }
 
-    /// The loop is to end: finish before `until`. The connection closes after this response, if its
-    /// head is still to be written; else after the next one, which says so, or when the
-    /// [grace](rotor_core::Drain::grace) is over.
+    /// Called when the loop is about to end: finish before `until`.
     ///
-    /// Default: goes on.
+    /// The connection closes after this response if its head is still to be written; otherwise
+    /// after the next one, which says so, or when the [grace](rotor_core::Drain::grace) is over.
+    ///
+    /// The default goes on.
     #[doc(alias = "graceful shutdown")]
     fn draining(
         self,
@@ -252,13 +256,14 @@ pub trait Server: Sized {
         Next::go_on(self).keep_deadline()
     }
 
-    /// The peer sends no more, behind a whole request: it may still read the response, or be gone.
-    /// Called once at most, where [`HEARS_END`](Server::HEARS_END) says so. Not called where the
-    /// peer had sent more behind its request, a part of the next one, nor on an orderly stream of
-    /// HTTP/2 whose connection goes on. What came while something waited in the handler's place
-    /// ([`Next::wait`]) is told to the handler that this goes on as.
+    /// Called when the peer sends no more after a whole request: it may still read the response, or
+    /// be gone. Called at most once, and only if [`HEARS_END`](Server::HEARS_END) says so.
     ///
-    /// Default: goes on.
+    /// It is not called if the peer has sent more after its request, such as a part of the next
+    /// one, nor on an orderly stream of HTTP/2 whose connection goes on. If something waits in the
+    /// handler's place ([`Next::wait`]), the handler that follows it is told.
+    ///
+    /// The default goes on.
     #[doc(alias = "half-close")]
     fn peer_ended(
         self,
@@ -269,19 +274,19 @@ pub trait Server: Sized {
         Next::go_on(self).keep_deadline()
     }
 
-    /// Says what the handler is at, for people: the state in a word, what it holds. Default:
+    /// Describes the handler for people: its state in a word, what it holds. The default says
     /// nothing, and the connection's word is shown (`receiving`, `handling`). See
     /// [`Machine::describe`](rotor_core::Machine::describe).
     fn describe(&self, to: &mut Description) {
         let _ = to;
     }
 
-    /// The body broke: it is malformed, too large, too slow, there is no room for it
-    /// ([`bodies_bytes_max`](super::ServerConfig::bodies_bytes_max)), or the peer has gone (then
-    /// also of a request without a body). The last call: the peer gets the error's status, if
-    /// nothing of another response was sent, and the connection closes.
+    /// Called when the body is broken: it is malformed, too large or too slow, there is no room for
+    /// it ([`bodies_bytes_max`](super::ServerConfig::bodies_bytes_max)), or the peer has gone (this
+    /// last also for a request without a body). This is the last call. The peer gets the error's
+    /// status, if nothing of another response was sent, and the connection closes.
     ///
-    /// Default: nothing.
+    /// The default does nothing.
     fn bad_request(self, error: BodyError, scope: &mut Scope<'_, Self::Context>) {
         let _ = (error, scope);
     }
@@ -290,11 +295,11 @@ pub trait Server: Sized {
     /// panicked, finished without a response, or left [`timeout`](Server::timeout) to its default.
     /// The connection closes after it.
     ///
-    /// A 503 for want of room, or after [`Next::fail`], says `Retry-After: 5` by itself, unless the
-    /// page says when. A page that is not whole when this returns is replaced by the default. A
-    /// handler may write its own errors by it as well; the connection then persists.
+    /// A 503 for lack of room, or after [`Next::fail`], gets `Retry-After: 5`, unless the page says
+    /// when. A page that is not complete when this returns is replaced by the default one. A
+    /// handler may also call this to write its own errors; the connection then persists.
     ///
-    /// Default: one line of plain text.
+    /// The default writes one line of plain text.
     fn emit_error_page(status: Status, response: &mut Response<'_>) {
         plain_page(status, response);
     }
@@ -303,10 +308,11 @@ pub trait Server: Sized {
 /// How a request goes on: the handler's next state, how much of the request it wants to see, and
 /// its deadline.
 ///
-/// Begin with [`recv`](Next::recv) or [`go_on`](Next::go_on) and say the deadline: the builder is
-/// not a `Next` before. [`finished`](Next::finished), [`fail`](Next::fail) and
-/// [`upgrade`](Next::upgrade) need none. Who waits for one thing and then replies needs no state
-/// for that: [`wait`](Next::wait), [`offload`](Next::offload), [`after`](Next::after).
+/// Begin with [`recv`](Next::recv) or [`go_on`](Next::go_on), then set the deadline: before that,
+/// the builder is not a `Next`. [`finished`](Next::finished), [`fail`](Next::fail) and
+/// [`upgrade`](Next::upgrade) need none. A handler that waits for one thing and then replies needs
+/// no state of its own for that: see [`wait`](Next::wait), [`offload`](Next::offload) and
+/// [`after`](Next::after).
 #[must_use = "a handler whose `Next` is dropped is forgotten: return it"]
 pub struct Next<S: Server> {
     pub(super) step: Step<S>,
@@ -352,7 +358,7 @@ pub(super) trait Later<S: Server>: Send {
 /// What the protocol is made from that a connection goes on in.
 pub(super) type UpgradeSeed<S> = <<S as Server>::Upgrade as Protocol>::Seed;
 
-/// A [`Next`] whose deadline is still to be said.
+/// A [`Next`] whose deadline is not set yet.
 #[must_use = "say the deadline: .deadline(time), .keep_deadline() or .no_deadline()"]
 pub struct NextBuilder<S: Server> {
     pub(super) step: Step<S>,

@@ -13,10 +13,10 @@ use crate::semantics::method::Method;
 use crate::semantics::trace_context::TraceContext;
 use crate::semantics::version::Version;
 
-/// The head of a request. It borrows from the connection's input: what a handler needs later, it
-/// copies.
+/// The head of a request. It borrows from the connection's input, so a handler must copy what it
+/// needs later.
 ///
-/// All look-ups are without allocation, and by octets: nothing is decoded.
+/// No look-up allocates, and all work on octets: nothing is decoded.
 #[derive(Clone, Copy, Debug)]
 pub struct Head<'a> {
     head: &'a RequestHead<'a>,
@@ -39,8 +39,8 @@ impl<'a> Head<'a> {
         self.head.method()
     }
 
-    /// Returns the target as it was sent: path and query as a rule, `*` for OPTIONS, a whole URI
-    /// from some proxies, an authority for CONNECT.
+    /// Returns the target as it was sent: usually path and query, `*` for OPTIONS, a whole URI from
+    /// some proxies, an authority for CONNECT.
     pub fn target(&self) -> &'a str {
         self.head.target().as_str()
     }
@@ -57,8 +57,8 @@ impl<'a> Head<'a> {
         self.head.target().query()
     }
 
-    /// Returns the host that the request is for, with its port if one was said: from the target,
-    /// else from `Host`. Checked; absent in HTTP/1.0 only.
+    /// Returns the host that the request is for, with its port if there is one: from the target,
+    /// otherwise from `Host`. It has been checked. It is absent only in HTTP/1.0.
     pub fn authority(&self) -> Option<&'a str> {
         self.terms.authority.map(|authority| authority.as_str())
     }
@@ -73,7 +73,7 @@ impl<'a> Head<'a> {
         self.head.fields()
     }
 
-    /// Returns the value of the first field of this name, in any case.
+    /// Returns the value of the first field of this name; case does not matter.
     pub fn field(&self, name: &str) -> Option<&'a [u8]> {
         self.head.field(name)
     }
@@ -83,7 +83,7 @@ impl<'a> Head<'a> {
         self.terms.body != Body::Empty
     }
 
-    /// Returns the length of the body, where it was announced.
+    /// Returns the length of the body, if it was announced.
     pub fn body_length(&self) -> Option<u64> {
         match self.terms.body {
             Body::Empty => Some(0),
@@ -92,43 +92,44 @@ impl<'a> Head<'a> {
         }
     }
 
-    /// Returns whether the peer waits for a sign before it sends the body: it gets `100 Continue`
+    /// Returns whether the peer waits for a sign before it sends the body. It gets `100 Continue`
     /// when the handler asks for the body, and none if the handler answers without it.
     pub fn expects_continue(&self) -> bool {
         self.terms.expects_continue
     }
 
-    /// Returns whether the peer offers to go on in a protocol that `Upgrade` names, as the rules
-    /// ask. False: ignore `Upgrade`.
+    /// Returns whether the peer correctly offers to go on in a protocol that `Upgrade` names. If
+    /// this is `false`, ignore `Upgrade`.
     ///
-    /// The same of an extended CONNECT of HTTP/2 (RFC 8441), which is shown as GET with its
-    /// `:protocol` in `Upgrade`. Whoever agrees answers with 101 in either version; a page (2xx)
-    /// instead reaches a peer of HTTP/1.1 alone, one of HTTP/2 gets 501.
+    /// It is also `true` for an extended CONNECT of HTTP/2 (RFC 8441), which appears as GET with
+    /// its `:protocol` in `Upgrade`. To accept, answer with 101 in either version. A page (2xx)
+    /// instead reaches only a peer of HTTP/1.1; one of HTTP/2 gets 501.
     pub fn wants_upgrade(&self) -> bool {
         self.terms.wants_upgrade
     }
 
-    /// Returns which trace the request is a part of, if it says so, and well. A look through the
+    /// Returns the trace that the request is a part of, if it names a valid one. This searches the
     /// fields.
     #[doc(alias = "traceparent")]
     pub fn trace_context(&self) -> Option<TraceContext> {
         TraceContext::of(self.fields())
     }
 
-    /// Returns where the request comes from, if the socket has addresses. It costs a system call.
+    /// Returns the address that the request comes from, if the socket has addresses. It costs a
+    /// system call.
     pub fn peer_address(&self) -> Option<SocketAddr> {
         self.connection.peer_address()
     }
 
-    /// Returns what the socket tells of its handshake, if it is a `T`: for TLS, the certificate of
-    /// the client and the name that it asked for. `None` on other sockets.
+    /// Returns what the socket tells of its handshake, if that is a `T`: for TLS, the certificate
+    /// of the client and the name that it asked for. `None` on other sockets.
     #[doc(alias = "peer_certificates")]
     pub fn session<T: Any>(&self) -> Option<&'a T> {
         self.connection.session()
     }
 
-    /// Returns whether the request came encrypted, so that its scheme is `https`. A proxy in front
-    /// that ends the encryption is not seen.
+    /// Returns whether the request came encrypted, so that its scheme is `https`. Encryption that a
+    /// proxy in front has ended is not visible here.
     #[doc(alias = "https")]
     #[doc(alias = "scheme")]
     pub fn is_secure(&self) -> bool {

@@ -12,37 +12,39 @@ use crate::recv_mode::RecvMode;
 use crate::semantics::status::Status;
 
 impl<S: Server> Next<S> {
-    /// Go on as `state`, and see the body of the request as `mode` says. After
-    /// [`hold`](Next::hold): see more of it; the mode is what was said first.
+    /// Goes on as `state`, and receives the body of the request as `mode` says. After
+    /// [`hold`](Next::hold) it receives more of the body, in the mode that was set first.
     ///
     /// A peer that waits for `100 Continue` gets it now.
     pub fn recv(state: S, mode: RecvMode) -> NextBuilder<S> {
         NextBuilder { step: Step::Receive(state, mode) }
     }
 
-    /// Go on as `state`, and be handed no more of the body until the handler says
-    /// [`recv`](Next::recv): what comes stays in the socket, and the peer has to wait; it is not
-    /// timed meanwhile, the handler is.
+    /// Goes on as `state`, and gets no more of the body until the handler returns
+    /// [`recv`](Next::recv). What comes stays in the socket, and the peer has to wait. Meanwhile
+    /// the handler is timed, not the peer.
     ///
-    /// That the body has ended is told all the same: [`request_end`](super::Server::request_end),
-    /// which hands nothing over, follows the last piece at once.
+    /// The end of the body is reported all the same: [`request_end`](super::Server::request_end),
+    /// which delivers no data, follows the last piece at once.
     ///
-    /// A handler that holds the body until there is room for what it makes of it looks at
+    /// A handler that holds the body until there is room for what it makes of it must look at
     /// [`Response::room`] in every call; see [`response_flushed`](super::Server::response_flushed).
     #[doc(alias = "backpressure")]
     pub fn hold(state: S) -> NextBuilder<S> {
         NextBuilder { step: Step::Hold(state) }
     }
 
-    /// Go on as `state`: the handler waits for what it asked for, for room to write, for a wake-up
-    /// or its deadline.
+    /// Goes on as `state`: the handler waits for what it asked for, for room to write, for a
+    /// wake-up or its deadline.
     pub fn go_on(state: S) -> NextBuilder<S> {
         NextBuilder { step: Step::GoOn(state) }
     }
 
-    /// Go on as `state`, with the deadline that it has, and hear of [`wakeup`](Server::wakeup) once
-    /// the loop's time has reached `time`: to wait within the time that it has for the request. One
-    /// time is kept: a later call of this replaces it. At the deadline, if that comes before,
+    /// Goes on as `state` with the same deadline, and calls [`wakeup`](Server::wakeup) once the
+    /// loop's time has reached `time`: to wait within the time that the handler has for the
+    /// request.
+    ///
+    /// Only one such time is kept: a later call of this replaces it. If the deadline comes before,
     /// [`timeout`](Server::timeout) is called instead.
     #[doc(alias = "sleep")]
     #[doc(alias = "timer")]
@@ -50,21 +52,23 @@ impl<S: Server> Next<S> {
         Next { step: Step::WakeAt(state, time), deadline: Deadline::Keep }
     }
 
-    /// The response is complete; nothing is left to do.
+    /// Ends the request: the response is complete, and nothing is left to do.
     ///
     /// A handler that finishes without a response, or in the middle of one, is at fault: the peer
-    /// gets 500 where nothing was sent yet, else the connection ends. What is left of the request's
-    /// body is read and dropped, up to
-    /// [`Limits::drained_body_bytes_max`](crate::Limits::drained_body_bytes_max); beyond that
-    /// the connection closes.
+    /// gets 500 if nothing was sent yet, otherwise the connection ends. What is left of the
+    /// request's body is read and dropped, up to
+    /// [`Limits::drained_body_bytes_max`](crate::Limits::drained_body_bytes_max); beyond that the
+    /// connection closes.
     pub fn finished() -> Next<S> {
         Next { step: Step::Finished, deadline: Deadline::Never }
     }
 
-    /// There will be no complete response, and the handler is not to blame: what it passed on has
-    /// broken off, say. Where nothing was sent yet the peer gets the [error
-    /// page](super::Server::emit_error_page) of `status`, and the connection closes after it; else
-    /// it is cut, so that nobody takes a part for the whole.
+    /// Ends the request because there will be no complete response, though the handler is not to
+    /// blame: for example, what it passed on has broken off.
+    ///
+    /// If nothing was sent yet, the peer gets the [error page](super::Server::emit_error_page) of
+    /// `status`, and the connection closes after it. Otherwise the connection is cut, so that
+    /// nobody takes a part for the whole.
     ///
     /// A response that should not cost the connection is written like any other: see
     /// [`finished`](Next::finished).
@@ -72,7 +76,7 @@ impl<S: Server> Next<S> {
         Next { step: Step::Fail(status), deadline: Deadline::Never }
     }
 
-    /// Returns the status of an answer that is [`fail`](Next::fail).
+    /// Returns the status if this is [`fail`](Next::fail).
     pub fn failure(&self) -> Option<Status> {
         match self.step {
             Step::Fail(status) => Some(status),
@@ -80,20 +84,20 @@ impl<S: Server> Next<S> {
         }
     }
 
-    /// The response is complete, with status 101 (or 2xx to CONNECT): from here on the connection
-    /// speaks the protocol that is made from `seed`, beginning with the bytes that were read
-    /// already.
+    /// Ends the request and goes on in another protocol: the response is complete, with status 101
+    /// (or 2xx to CONNECT). From here on the connection speaks the protocol that is made from
+    /// `seed`, beginning with the bytes that were read already.
     ///
-    /// Without such a response the connection closes, and it is logged. A request with a body can
-    /// be answered with 101 once the body has come: before, the peer still speaks HTTP.
+    /// Without such a response the connection closes, and that is logged. A request with a body can
+    /// be answered with 101 only once the body has come: before, the peer still speaks HTTP.
     #[doc(alias = "websocket")]
     pub fn upgrade(seed: <S::Upgrade as Protocol>::Seed) -> Next<S> {
         Next { step: Step::Upgrade(seed), deadline: Deadline::Never }
     }
 
-    /// The same answer around another handler and another upgrade: what a handler does with the
+    /// Returns the same answer with another handler and another upgrade: how a handler converts the
     /// answer of one that it wraps. See [`Routed`](super::Routed) for two handlers beside each
-    /// other, and [`around`](Next::around) for what stands around all calls.
+    /// other, and [`around`](Next::around) for code around all calls.
     #[doc(alias = "middleware")]
     #[inline]
     pub fn map<T: Server<Context = S::Context>>(
@@ -112,7 +116,7 @@ impl<S: Server> Next<S> {
         )
     }
 
-    /// The same answer around another handler that upgrades to the same protocol, or to none.
+    /// Returns the same answer with another handler that upgrades to the same protocol, or to none.
     #[doc(alias = "middleware")]
     #[inline]
     pub fn wrap<T>(self, handler: impl FnOnce(S) -> T + Send + 'static) -> Next<T>
@@ -197,30 +201,31 @@ impl<S: Server> From<Reply> for Next<S> {
 }
 
 impl<S: Server> NextBuilder<S> {
-    /// [`timeout`](Server::timeout) is called once the loop's time has reached this.
+    /// Sets the deadline: [`timeout`](Server::timeout) is called once the loop's time has reached
+    /// it.
     pub fn deadline(self, time: Time) -> Next<S> {
         self.with(Deadline::At(time))
     }
 
-    /// The same with a time, or as [`no_deadline`](NextBuilder::no_deadline) without one.
+    /// Sets this deadline; `None` is [`no_deadline`](NextBuilder::no_deadline).
     pub fn deadline_opt(self, time: Option<Time>) -> Next<S> {
         self.with(time.map_or(Deadline::Never, Deadline::At))
     }
 
-    /// The handler's deadline stays as it was. As long as it has said none, that is
+    /// Keeps the handler's deadline. As long as it has set none, that is
     /// [`Limits::handler_timeout`](crate::Limits::handler_timeout) after the request's head, or
-    /// after what it was last given of the body; while the body comes, only the peer is timed.
+    /// after the handler last got a part of the body. While the body comes, only the peer is timed.
     pub fn keep_deadline(self) -> Next<S> {
         self.with(Deadline::Keep)
     }
 
-    /// The handler has no deadline: it promises to finish by other means. The connection's own (a
-    /// slow body, a response that is not taken) stay in force.
+    /// Removes the handler's deadline: the handler must finish by other means. The connection's own
+    /// time limits (for a slow body, for a response that is not taken) stay in force.
     pub fn no_deadline(self) -> Next<S> {
         self.with(Deadline::Never)
     }
 
-    /// The deadline is what was decided elsewhere.
+    /// Sets a deadline that was decided elsewhere.
     pub fn with(self, deadline: Deadline) -> Next<S> {
         Next { step: self.step, deadline }
     }

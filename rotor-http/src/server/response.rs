@@ -19,12 +19,12 @@ use crate::writer::Writer;
 /// status ─▶ add_header.. ─▶ add_length or add_chunked ─▶ done_headers ─▶ write_body.. ─▶ done
 /// ```
 ///
-/// What would break the message is refused with an error that says what to do instead, and changes
-/// nothing; so a handler cannot put a malformed response on the wire. A response that is complete
-/// when its handler finishes leaves the connection open for the next request; one that is not
-/// becomes a 500 where nothing of it was sent, else it is cut and the connection ends.
+/// Anything that would break the message is refused with an error that says what to do instead, and
+/// changes nothing, so a handler cannot put a malformed response on the wire. If the response is
+/// complete when its handler finishes, the connection stays open for the next request. Otherwise it
+/// becomes a 500 if nothing of it was sent; if something was, it is cut and the connection ends.
 ///
-/// Nothing is sent before the handler has returned. [`unsent`](Response::unsent) tells how much
+/// Nothing is sent before the handler has returned. [`unsent`](Response::unsent) returns how much
 /// waits: a handler that produces a large body goes on in
 /// [`response_flushed`](super::Server::response_flushed).
 #[doc(alias = "http::Response")]
@@ -71,8 +71,8 @@ impl<'a> Response<'a> {
         self.retry_after = Some(seconds);
     }
 
-    /// Sends an interim response (1xx, but 100, which the connection sends by itself, and 101). Any
-    /// number may come before the status.
+    /// Sends an interim response: a 1xx status, but neither 101 nor 100, which the connection sends
+    /// by itself. Any number of them may precede the status.
     ///
     /// # Errors
     ///
@@ -90,14 +90,14 @@ impl<'a> Response<'a> {
     ///
     /// # Errors
     ///
-    /// `StartLineTwice`, `AlreadyDone`; `InformationalStatus` for 1xx, but for 101 where the
+    /// `StartLineTwice`, `AlreadyDone`; `InformationalStatus` for 1xx, except for 101 if the
     /// request asked for it.
     #[inline]
     pub fn status(&mut self, status: Status) -> Result<(), MessageError> {
         self.state.status(&mut Writer(self.output), status)
     }
 
-    /// Writes a field. `Date` and `Server` from here replace those of the connection.
+    /// Writes a field. `Date` and `Server` written here replace those of the connection.
     ///
     /// # Errors
     ///
@@ -114,7 +114,7 @@ impl<'a> Response<'a> {
         self.state.add_header(&mut Writer(self.output), name, value.as_ref())
     }
 
-    /// Announces the length of the body, in octets. On 304 it is the length that GET would have
+    /// Announces the length of the body, in octets. With 304 it is the length that GET would have
     /// had.
     ///
     /// # Errors
@@ -126,7 +126,7 @@ impl<'a> Response<'a> {
         self.state.add_length(&mut Writer(self.output), length)
     }
 
-    /// Says that the length of the body is unknown.
+    /// Announces a body of unknown length.
     ///
     /// # Errors
     ///
@@ -135,7 +135,7 @@ impl<'a> Response<'a> {
         self.state.add_chunked(&mut Writer(self.output))
     }
 
-    /// Ends the fields, with `Date` and what else belongs there.
+    /// Ends the fields, and adds `Date` and the others that the connection writes.
     ///
     /// # Errors
     ///
@@ -153,7 +153,7 @@ impl<'a> Response<'a> {
         state.done_headers(&mut Writer(output), Some(&config.date()), config.server_name())
     }
 
-    /// Writes a part of the body; to HEAD it is counted and not sent.
+    /// Writes a part of the body. For a HEAD request it is counted and not sent.
     ///
     /// # Errors
     ///
@@ -174,16 +174,15 @@ impl<'a> Response<'a> {
         self.state.write_body_with(&mut Writer(self.output), len, |writer| writer.push_block(block))
     }
 
-    /// Writes `count` octets of a file, from `offset` on, as a part of the body; the kernel sends
+    /// Writes `count` octets of a file, from `offset` on, as a part of the body. The kernel sends
     /// them where it can.
     ///
-    /// A file that is shorter when its turn has come ends the connection: the peer was promised
-    /// more.
+    /// If the file is shorter when it is sent, the connection ends: the peer was promised more.
     ///
     /// # Errors
     ///
-    /// As [`write_body`](Response::write_body); `BodyTooLong` too where more than
-    /// `isize::MAX` octets would wait.
+    /// As [`write_body`](Response::write_body); also `BodyTooLong` if more than `isize::MAX` octets
+    /// would wait.
     pub fn write_file(
         &mut self,
         file: Arc<File>,
@@ -197,15 +196,16 @@ impl<'a> Response<'a> {
         })
     }
 
-    /// Writes a stored body, or a part of one, as a part of this one: blocks are shared, a file is
-    /// sent by the kernel where it can. With the feature `body`.
+    /// Writes a stored body, or a part of one, as a part of this one: blocks are shared, and a file
+    /// is sent by the kernel where it can. With the feature `body`.
     ///
-    /// The output holds the file until it is sent; see [`Body`](rotor_body::Body) for when it goes.
+    /// The output holds the file until it is sent; see [`Body`](rotor_body::Body) for when it is
+    /// deleted.
     ///
     /// # Errors
     ///
-    /// As [`write_body`](Response::write_body); `BodyTooLong` too where more than
-    /// `isize::MAX` octets would wait.
+    /// As [`write_body`](Response::write_body); also `BodyTooLong` if more than `isize::MAX` octets
+    /// would wait.
     #[cfg(feature = "body")]
     #[doc(alias = "sendfile")]
     pub fn write_stored(&mut self, body: &rotor_body::Body) -> Result<(), MessageError> {
@@ -237,12 +237,13 @@ impl<'a> Response<'a> {
         self.state.done_with_trailers(&mut Writer(self.output), fields)
     }
 
-    /// Answers with a whole response, and is what the handler returns: status, content type,
-    /// length, body.
+    /// Writes a whole response: status, content type, length, body. Return its result from the
+    /// handler.
     ///
-    /// Misuse (a content type that no field can have, say, or a response that has begun) is logged
-    /// at debug level, and the peer gets 500 as from any handler that finishes without a complete
-    /// response. [`send`](Response::send) is the same for a handler that wants to know, or goes on.
+    /// Misuse (for example a content type that no field can have, or a response that has begun) is
+    /// logged at debug level, and the peer gets 500, as from any handler that finishes without a
+    /// complete response. Use [`send`](Response::send) if the handler wants to get the error, or
+    /// goes on.
     ///
     /// # Examples
     ///
@@ -263,7 +264,7 @@ impl<'a> Response<'a> {
         self.send(status, content_type, body).into()
     }
 
-    /// Answers as [`reply`](Response::reply) does, with more fields.
+    /// Writes a whole response as [`reply`](Response::reply) does, with more fields.
     pub fn reply_with(
         &mut self,
         status: Status,
@@ -274,13 +275,13 @@ impl<'a> Response<'a> {
         self.send_with(status, fields, content_type, body).into()
     }
 
-    /// Writes a whole response with a body at hand: status, content type, length, body. A status
-    /// that has no body (204, 304) is sent without type and length where `body` is empty.
+    /// Writes a whole response with its body: status, content type, length, body. A status that has
+    /// no body (204, 304) is sent without type and length if `body` is empty.
     ///
     /// # Errors
     ///
-    /// As the steps it consists of; on a response that has not begun: `FieldValue` for a bad
-    /// content type.
+    /// Those of the steps that it consists of; on a response that has not begun: `FieldValue` for a
+    /// bad content type.
     #[inline]
     pub fn send(
         &mut self,
@@ -302,8 +303,8 @@ impl<'a> Response<'a> {
 
     /// Writes a whole response as [`send`](Response::send) does, with more fields.
     ///
-    /// It is written whole or not at all: after an error the response is as it was before the call,
-    /// and another one can be sent.
+    /// It is written whole or not at all: after an error the response is as before the call, and
+    /// another one can be sent.
     ///
     /// # Errors
     ///
@@ -371,8 +372,8 @@ impl<'a> Response<'a> {
         self.done()
     }
 
-    /// Makes the connection close after this response; before
-    /// [`done_headers`](Response::done_headers) the peer is told.
+    /// Makes the connection close after this response. If this is called before
+    /// [`done_headers`](Response::done_headers), the peer is told.
     #[doc(alias = "keep-alive")]
     pub fn close(&mut self) {
         self.state.close();
@@ -393,22 +394,22 @@ impl<'a> Response<'a> {
         !matches!(self.state.ending(), Ending::Unstarted | Ending::Unfinished)
     }
 
-    /// Returns whether octets of the body go out: not to HEAD, and not with a status that has none.
-    /// A handler may skip producing them; it still says their length.
+    /// Returns whether octets of the body are sent: not for HEAD, and not with a status that has
+    /// none. A handler may then skip producing them, but still announces their length.
     pub fn sends_body(&self) -> bool {
         self.state.sends_body()
     }
 
-    /// Returns how many octets wait to be sent on this connection, of all kinds. A handler that
-    /// produces more than [`room`](Response::room) goes on when
+    /// Returns how many octets wait to be sent on this connection, of all kinds. A handler that has
+    /// more to write than [`room`](Response::room) goes on when
     /// [`response_flushed`](super::Server::response_flushed) is called.
     pub fn unsent(&self) -> usize {
         self.output.len()
     }
 
     /// Returns how many octets may be written before the output is at its high-water mark
-    /// ([`Limits::output_high_water`](crate::Limits::output_high_water)). Going beyond is no error,
-    /// but costs memory.
+    /// ([`Limits::output_high_water`](crate::Limits::output_high_water)). Exceeding it is not an
+    /// error, but costs memory.
     #[doc(alias = "backpressure")]
     pub fn room(&self) -> usize {
         let high = self.config.limits_ref().output_high_water;
