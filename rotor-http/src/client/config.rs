@@ -36,7 +36,7 @@ pub struct ClientConfig {
 }
 
 impl ClientConfig {
-    /// The defaults.
+    /// Returns the defaults.
     pub fn new() -> ClientConfig {
         let limits = Limits::new();
         let held = BytesHeld::new(HELD_BYTES_MAX);
@@ -53,23 +53,23 @@ impl ClientConfig {
         }
     }
 
-    /// Every limit of a connection; those that name 4xx statuses make a client fail the request
-    /// instead. Default: [`Limits::new`].
+    /// Sets every limit of a connection. Where a limit names a 4xx status, a client fails the
+    /// request instead. Default: [`Limits::new`].
     pub fn limits(mut self, limits: Limits) -> ClientConfig {
         self.stream = stream_config(&limits, &self.stream, &self.held);
         self.limits = limits;
         self
     }
 
-    /// How to connect: the time for that, keep-alive probes, and the stream's budgets. What follows
-    /// from the limits is set from them, and the total that its streams count in from
+    /// Sets how to connect: the time for that, keep-alive probes, and the stream's budgets. What
+    /// follows from the limits is set from them, and the total that its streams count in from
     /// [`held_with`](ClientConfig::held_with). Default: [`StreamConfig::new`].
     pub fn stream(mut self, config: &StreamConfig) -> ClientConfig {
         self.stream = stream_config(&self.limits, config, &self.held);
         self
     }
 
-    /// What holds for connections of HTTP/2, and whether it is spoken on plain ones. Default:
+    /// Sets the limits of connections of HTTP/2, and whether it is spoken on plain ones. Default:
     /// [`Http2Config::new`]. With the feature `http2`.
     #[cfg(feature = "http2")]
     pub fn http2(mut self, config: Http2Config) -> ClientConfig {
@@ -77,45 +77,46 @@ impl ClientConfig {
         self
     }
 
-    /// Counts with these counters, together with whoever else uses them. Default: counters of its
-    /// own.
+    /// Sets the counters, which may be shared with others. Default: counters of its own.
     pub fn count_with(mut self, counters: Arc<Counters>) -> ClientConfig {
         self.counters = counters;
         self
     }
 
-    /// Octets that bodies of responses may hold of memory at a time, those of all connections
-    /// together, while they are collected for their handlers: whole
-    /// ([`RecvMode::Buffered`](super::RecvMode), as [`Fetch`](super::Fetch) does) or up to the
-    /// least size of a piece. What counts is the memory, which may be twice what has come. Default
-    /// 256 MiB: 256 bodies of the most that
+    /// Sets how many octets of memory bodies of responses may hold at a time while they are
+    /// collected for their handlers. Default 256 MiB: 256 bodies of the most that
     /// [`buffered_body_bytes_max`](Limits::buffered_body_bytes_max) allows one of them.
+    ///
+    /// It counts the bodies of all connections together, whether they are collected whole
+    /// ([`RecvMode::Buffered`](super::RecvMode), as [`Fetch`](super::Fetch) does) or up to the
+    /// least size of a piece. What counts is the memory, which may be twice what has come.
     ///
     /// A body of known length, at most 64 KiB, that came with its head needs none of it. A response
     /// that finds no room fails its request with
     /// [`ClientError::BodiesFull`](super::ClientError::BodiesFull), and its connection is closed.
-    /// Those that are under way keep what they have.
+    /// Bodies that are under way keep what they have.
     pub fn bodies_bytes_max(mut self, bytes: usize) -> ClientConfig {
         self.bodies = BytesHeld::new(bytes);
         self
     }
 
-    /// Counts what bodies of responses hold with others: those of the other loops of a group, say,
-    /// so that the limit of `held` is that of all.
+    /// Counts what bodies of responses hold together with others, for example the other loops of a
+    /// group, so that the limit of `held` is that of all.
     pub fn bodies_with(mut self, held: Arc<BytesHeld>) -> ClientConfig {
         self.bodies = held;
         self
     }
 
-    /// Returns what bodies of responses hold now, to be read from any thread.
+    /// Returns the counter of what bodies of responses hold now; any thread may read it.
     pub fn bodies_held(&self) -> Arc<BytesHeld> {
         self.bodies.clone()
     }
 
-    /// Bytes of memory that the connections may hold together in their inputs and outputs while
-    /// they wait: for the rest of a response, and for servers to take their requests (what of these
-    /// are files holds none). Default 512 MiB, as of a server: 8,000 connections that hold 64 KiB
-    /// each.
+    /// Sets how many bytes of memory the connections may hold together in their inputs and outputs
+    /// while they wait. Default 512 MiB, as for a server: 8,000 connections that hold 64 KiB each.
+    ///
+    /// It counts connections that wait for the rest of a response, or for servers to take their
+    /// requests (the parts that are files hold none).
     ///
     /// A connection that would wait with more ends, and its request fails with
     /// [`ClientError::Lost`](super::ClientError::Lost) of
@@ -126,20 +127,20 @@ impl ClientConfig {
         self.held_with(BytesHeld::new(bytes))
     }
 
-    /// Counts what waits in inputs and outputs with others: the other loops of a group, say, or the
-    /// servers beside this client.
+    /// Counts what waits in inputs and outputs together with others, for example the other loops of
+    /// a group, or the servers beside this client.
     pub fn held_with(mut self, held: Arc<BytesHeld>) -> ClientConfig {
         self.stream = stream_config(&self.limits, &self.stream, &held);
         self.held = held;
         self
     }
 
-    /// Returns what inputs and outputs hold now, to be read from any thread.
+    /// Returns the counter of what inputs and outputs hold now; any thread may read it.
     pub fn held(&self) -> Arc<BytesHeld> {
         self.held.clone()
     }
 
-    /// Where bodies of responses go that are too long for memory, of handlers that ask for
+    /// Sets where bodies of responses go that are too long for memory, if their handlers ask for
     /// [`RecvMode::Stored`](super::RecvMode). Others may share it. Default: none, and such a body
     /// is too large. With the feature `body`.
     #[cfg(feature = "body")]
@@ -148,7 +149,7 @@ impl ClientConfig {
         self
     }
 
-    /// Returns what these connections count, to be read from any thread.
+    /// Returns the counters of these connections; any thread may read them.
     pub fn counters(&self) -> Arc<Counters> {
         self.counters.clone()
     }

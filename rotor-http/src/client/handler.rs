@@ -12,43 +12,44 @@ use super::request::Request;
 use crate::recv_mode::RecvMode;
 use crate::semantics::trailers::Trailers;
 
-/// One request and its response, as a value that writes the one, is handed the other, and returns
+/// One request and its response, as a value that writes the request, gets the response, and returns
 /// how it goes on.
 ///
 /// Each method gets the handler by value, the [`Request`] to write, and the scope. A handler that
-/// needs the whole response writes three: [`prepare_request`](Client::prepare_request),
+/// needs the whole response implements three: [`prepare_request`](Client::prepare_request),
 /// [`headers_received`](Client::headers_received), which asks for the body
 /// ([`RecvMode::Buffered`]), and [`response_received`](Client::response_received), which finishes.
 ///
 /// # What the connection promises
 ///
-/// * `prepare_request` is the first call; it may come a second time, on another connection, if the
-///   first one died unanswered and the request may be made again (below). After
-///   [`bad_response`](Client::bad_response) none comes.
-/// * The head of a response is well-formed and its framing unambiguous. Its body is whole, or the
-///   handler hears `bad_response`: never a short one taken for all of it.
-/// * What a handler writes is a correct request, or refused; see [`Request`].
-/// * A response that comes before the request was sent whole is handed over; the rest of the
-///   request may still be written, but when the exchange finishes without it, the connection is not
+/// * `prepare_request` is the first call. It may come a second time, on another connection, if the
+///   first one died unanswered and the request may be made again (see below). After
+///   [`bad_response`](Client::bad_response) no call comes.
+/// * The head of a response is well-formed and its framing unambiguous. Its body is complete, or
+///   the handler gets `bad_response`: a truncated body is never taken for a whole one.
+/// * What a handler writes is a correct request, or is refused; see [`Request`].
+/// * A response that comes before the request was sent completely is delivered. The rest of the
+///   request may still be written, but if the exchange finishes without it, the connection is not
 ///   used again.
 /// * When nobody waits for the outcome any more, the handler is dropped and the connection closed;
-///   of one of HTTP/2, the stream alone is reset.
+///   with HTTP/2, only the stream is reset.
 ///
 /// # Making a request again
 ///
 /// A server may close a connection at the very moment at which it is used again. A request is
 /// therefore made a second time, once, on a new connection, if its connection had served another
-/// one before, nothing at all of a response came, its method is idempotent (RFC 9110 §9.2.2), and
-/// it was written whole in `prepare_request`, so that the handler has lost nothing. On HTTP/2 a
-/// server may say that it has not looked at a request (REFUSED_STREAM, or a GOAWAY that leaves it
-/// out): then that is made again, up to ten times, whatever its method, if it was written whole.
+/// request before, nothing at all of a response came, its method is idempotent (RFC 9110 §9.2.2),
+/// and it was written completely in `prepare_request`, so that the handler has lost nothing. On
+/// HTTP/2 a server may say that it has not looked at a request (REFUSED_STREAM, or a GOAWAY that
+/// leaves it out). Such a request is made again, up to ten times, whatever its method, if it was
+/// written completely.
 ///
 /// # HTTP/2
 ///
 /// With the feature `http2`, a connection whose handshake has agreed on `h2` has many requests
-/// under way, each with a handler that is told what it is told on HTTP/1.1. `Host` becomes
-/// `:authority`; what governs a connection of HTTP/1.1 (`Upgrade` with it) is not sent; a body
-/// without a length needs no chunks, and CONNECT is refused, as is a target that is a URI.
+/// under way. Each has a handler, which gets the same calls as on HTTP/1.1. `Host` becomes
+/// `:authority`. Fields that govern a connection of HTTP/1.1 (such as `Upgrade`) are not sent. A
+/// body without a length needs no chunks. CONNECT is refused, as is a target that is a URI.
 ///
 /// # Examples
 ///
@@ -106,37 +107,38 @@ use crate::semantics::trailers::Trailers;
             takes the body it asks for"
 )]
 pub trait Client: Sized {
-    /// What the machines of the loop share; a library's handler is generic over it and asks for
-    /// traits.
+    /// What the machines of the loop share. A handler in a library is generic over it and requires
+    /// traits of it.
     type Context;
 
-    /// What whoever made the request is given in the end.
+    /// What the requester is given in the end.
     type Output;
 
-    /// The protocol that a connection may go on with; [`NoUpgrade`](super::NoUpgrade) where there
-    /// is none.
+    /// The protocol that a connection may go on with; [`NoUpgrade`](super::NoUpgrade) if there is
+    /// none.
     type Upgrade: Protocol<Context = Self::Context>;
 
-    /// Returns what the handler holds on the heap until its request is made, in bytes: a body,
-    /// above all. It counts against what may wait in a pool
+    /// Returns how many bytes the handler holds on the heap until its request is made, above all a
+    /// body. It counts against what may wait in a pool
     /// ([`PoolConfig::waiting_bytes_max`](super::PoolConfig::waiting_bytes_max)).
     ///
-    /// Default: 0. A handler that holds more than its own size had better say so.
+    /// The default is 0. Implement this for a handler that holds more than its own size.
     fn held_bytes(&self) -> usize {
         0
     }
 
-    /// There is a connection: write the request, from its beginning, as much as is at hand.
+    /// Called when there is a connection: write the request from its beginning, as much as is at
+    /// hand.
     fn prepare_request(
         self,
         request: &mut Request<'_>,
         scope: &mut Scope<'_, Self::Context>,
     ) -> Next<Self>;
 
-    /// The server wants the body that was announced with [`Request::expect_continue`], or has said
-    /// nothing for too long: write it.
+    /// Called when the server wants the body that was announced with [`Request::expect_continue`],
+    /// or has said nothing for too long: write the body.
     ///
-    /// Default: goes on.
+    /// The default goes on.
     fn body_wanted(
         self,
         request: &mut Request<'_>,
@@ -146,11 +148,11 @@ pub trait Client: Sized {
         Next::go_on(self).keep_deadline()
     }
 
-    /// The request is not complete, and what waited to be sent when the handler last returned has
-    /// gone down to half the high-water mark, or wholly, if it was less than that: there is room
-    /// for more.
+    /// Called when the request is not complete and there is room for more: what waited to be sent
+    /// when the handler last returned has gone down to half the high-water mark, or to nothing if
+    /// it was less than that.
     ///
-    /// Default: goes on.
+    /// The default goes on.
     fn request_flushed(
         self,
         request: &mut Request<'_>,
@@ -160,9 +162,9 @@ pub trait Client: Sized {
         Next::go_on(self).keep_deadline()
     }
 
-    /// An interim response has come (1xx but 101).
+    /// Called when an interim response has come (1xx except 101).
     ///
-    /// Default: goes on.
+    /// The default goes on.
     fn interim_received(
         self,
         head: &Head<'_>,
@@ -173,7 +175,8 @@ pub trait Client: Sized {
         Next::go_on(self).keep_deadline()
     }
 
-    /// The head of the response has come. The handler may ask for its body, wait, or finish.
+    /// Called when the head of the response has come. The handler may ask for its body, wait, or
+    /// finish.
     fn headers_received(
         self,
         head: &Head<'_>,
@@ -181,10 +184,10 @@ pub trait Client: Sized {
         scope: &mut Scope<'_, Self::Context>,
     ) -> Next<Self>;
 
-    /// The whole body, which the handler asked for with [`RecvMode::Buffered`]. Trailers are
-    /// dropped.
+    /// Called with the whole body, which the handler asked for with [`RecvMode::Buffered`].
+    /// Trailers are dropped.
     ///
-    /// Default: fails with [`ClientError::Unhandled`].
+    /// The default fails with [`ClientError::Unhandled`].
     fn response_received(
         self,
         body: &[u8],
@@ -196,9 +199,9 @@ pub trait Client: Sized {
         Next::error(ClientError::Unhandled)
     }
 
-    /// A part of the body, which the handler asked for with [`RecvMode::Progressive`].
+    /// Called with a part of the body, which the handler asked for with [`RecvMode::Progressive`].
     ///
-    /// Default: drops it.
+    /// The default drops it.
     fn response_chunk(
         self,
         chunk: &[u8],
@@ -209,10 +212,10 @@ pub trait Client: Sized {
         Next::go_on(self).keep_deadline()
     }
 
-    /// A part of the body, which the handler asked for with [`RecvMode::Blocks`], with the memory
-    /// in which it came.
+    /// Called with a part of the body, which the handler asked for with [`RecvMode::Blocks`],
+    /// together with the memory in which it came.
     ///
-    /// Default: [`response_chunk`](Client::response_chunk).
+    /// The default calls [`response_chunk`](Client::response_chunk).
     fn response_block(
         self,
         block: Block,
@@ -222,10 +225,10 @@ pub trait Client: Sized {
         self.response_chunk(&block, request, scope)
     }
 
-    /// The body has ended, after the last [`response_chunk`](Client::response_chunk) or
+    /// Called when the body has ended, after the last [`response_chunk`](Client::response_chunk) or
     /// [`response_block`](Client::response_block).
     ///
-    /// Default: fails with [`ClientError::Unhandled`].
+    /// The default fails with [`ClientError::Unhandled`].
     fn response_end(
         self,
         trailers: &Trailers,
@@ -236,11 +239,11 @@ pub trait Client: Sized {
         Next::error(ClientError::Unhandled)
     }
 
-    /// The whole body as a value, which the handler asked for with
-    /// [`RecvMode::Stored`]: in memory, or in a file that is gone with its last clone. With the
+    /// Called with the whole body as a value, which the handler asked for with
+    /// [`RecvMode::Stored`]: in memory, or in a file that is deleted with the last clone. With the
     /// feature `body`.
     ///
-    /// Default: fails with [`ClientError::Unhandled`].
+    /// The default fails with [`ClientError::Unhandled`].
     #[cfg(feature = "body")]
     fn response_stored(
         self,
@@ -252,10 +255,10 @@ pub trait Client: Sized {
         Next::error(ClientError::Unhandled)
     }
 
-    /// There is no response, or none that is whole. The last call: what it returns is what whoever
-    /// made the request is given.
+    /// Called when there is no response, or no complete one: the last call. The requester is given
+    /// what it returns.
     ///
-    /// Also called for a request that never had a connection. Default: the error.
+    /// It is also called for a request that never had a connection. The default returns the error.
     fn bad_response(
         self,
         error: ClientError,
@@ -265,9 +268,9 @@ pub trait Client: Sized {
         Err(error)
     }
 
-    /// The handler's own deadline has been reached; it is gone.
+    /// Called when the handler's own deadline has been reached; the deadline is gone.
     ///
-    /// Default: fails as when the request's deadline passes.
+    /// The default fails as when the request's deadline passes.
     fn timeout(
         self,
         request: &mut Request<'_>,
@@ -277,9 +280,10 @@ pub trait Client: Sized {
         Next::error(ClientError::Deadline(Stage::Receiving))
     }
 
-    /// A notifier, port or mailbox that the handler made woke its connection. May be spurious.
+    /// Called when a notifier, port or mailbox that the handler made woke its connection. It may be
+    /// spurious.
     ///
-    /// Default: goes on.
+    /// The default goes on.
     fn wakeup(self, request: &mut Request<'_>, scope: &mut Scope<'_, Self::Context>) -> Next<Self> {
         let _ = (request, scope);
         Next::go_on(self).keep_deadline()
@@ -289,8 +293,8 @@ pub trait Client: Sized {
 /// How a request goes on: the handler's next state, how much of the response it wants to see, and
 /// its deadline.
 ///
-/// Begin with [`recv`](Next::recv), [`hold`](Next::hold) or [`go_on`](Next::go_on) and say the
-/// deadline: the builder is not a `Next` before. The others need none.
+/// Begin with [`recv`](Next::recv), [`hold`](Next::hold) or [`go_on`](Next::go_on), then set the
+/// deadline: before that, the builder is not a `Next`. The others need none.
 #[must_use = "a handler whose `Next` is dropped is forgotten: return it"]
 pub struct Next<K: Client> {
     pub(super) step: Step<K>,
@@ -307,85 +311,85 @@ pub(super) enum Step<K: Client> {
     Error(ClientError),
 }
 
-/// A [`Next`] whose deadline is still to be said.
+/// A [`Next`] whose deadline is not set yet.
 #[must_use = "say the deadline: .deadline(time), .keep_deadline() or .no_deadline()"]
 pub struct NextBuilder<K: Client> {
     step: Step<K>,
 }
 
 impl<K: Client> Next<K> {
-    /// Go on as `state`, and see the body of the response as `mode` says. After
-    /// [`hold`](Next::hold): see more of it; the mode is what was said first.
+    /// Goes on as `state`, and receives the body of the response as `mode` says. After
+    /// [`hold`](Next::hold) it receives more of the body, in the mode that was set first.
     ///
-    /// Before the head of the response it means [`go_on`](Next::go_on).
+    /// Before the head of the response has come it means [`go_on`](Next::go_on).
     pub fn recv(state: K, mode: RecvMode) -> NextBuilder<K> {
         NextBuilder { step: Step::Receive(state, mode) }
     }
 
-    /// Go on as `state`, and be handed no more of the body until the handler says
-    /// [`recv`](Next::recv): what comes stays in the socket, and the server has to wait. How long
-    /// that lasts is the handler's to say; the server is not timed.
+    /// Goes on as `state`, and gets no more of the body until the handler returns
+    /// [`recv`](Next::recv). What comes stays in the socket, and the server has to wait. The
+    /// handler decides how long that lasts; the server is not timed.
     ///
-    /// That the body has ended is told all the same: [`response_end`](super::Client::response_end),
-    /// which hands nothing over, follows the last piece at once.
+    /// The end of the body is reported all the same: [`response_end`](super::Client::response_end),
+    /// which delivers no data, follows the last piece at once.
     #[doc(alias = "backpressure")]
     pub fn hold(state: K) -> NextBuilder<K> {
         NextBuilder { step: Step::Hold(state) }
     }
 
-    /// Go on as `state`: the handler waits for what it asked for, for room to write, for a wake-up
-    /// or its deadline.
+    /// Goes on as `state`: the handler waits for what it asked for, for room to write, for a
+    /// wake-up or its deadline.
     pub fn go_on(state: K) -> NextBuilder<K> {
         NextBuilder { step: Step::GoOn(state) }
     }
 
-    /// The exchange is over, and this is what came of it: whoever made the request is given it.
+    /// Ends the exchange with this outcome, which the requester is given.
     ///
-    /// If the request was sent whole and the response has ended, the connection is used again.
+    /// If the request was sent completely and the response has ended, the connection is used again.
     /// Otherwise it is closed.
     pub fn finished(output: K::Output) -> Next<K> {
         Next { step: Step::Finished(output), deadline: Deadline::Never }
     }
 
-    /// The server has agreed to switch (101, or 2xx to CONNECT): from here on the connection speaks
-    /// the protocol that is made from `seed`, beginning with what was read already. Whoever made
-    /// the request is given the output now.
+    /// Ends the exchange and goes on in another protocol, because the server has agreed to switch
+    /// (101, or 2xx to CONNECT). From here on the connection speaks the protocol that is made from
+    /// `seed`, beginning with what was read already. The requester is given the output now.
     ///
-    /// Where the server has not, it means [`finished`](Next::finished), and is logged.
+    /// If the server has not agreed, this means [`finished`](Next::finished), and is logged.
     pub fn upgrade(seed: <K::Upgrade as Protocol>::Seed, output: K::Output) -> Next<K> {
         Next { step: Step::Upgrade(seed, output), deadline: Deadline::Never }
     }
 
-    /// The handler gives up: whoever made the request is given the error, and the connection is
-    /// closed, unless nothing of the request was written.
+    /// Gives up: the requester is given the error, and the connection is closed, unless nothing of
+    /// the request was written.
     pub fn error(error: impl Into<ClientError>) -> Next<K> {
         Next { step: Step::Error(error.into()), deadline: Deadline::Never }
     }
 }
 
 impl<K: Client> NextBuilder<K> {
-    /// [`timeout`](Client::timeout) is called once the loop's time has reached this. The request's
-    /// own deadline, and those of the connection, stay in force.
+    /// Sets the deadline: [`timeout`](Client::timeout) is called once the loop's time has reached
+    /// it. The request's own deadline, and those of the connection, stay in force.
     pub fn deadline(self, time: Time) -> Next<K> {
         self.with(Deadline::At(time))
     }
 
-    /// The same with a time, or as [`no_deadline`](NextBuilder::no_deadline) without one.
+    /// Sets this deadline; `None` is [`no_deadline`](NextBuilder::no_deadline).
     pub fn deadline_opt(self, time: Option<Time>) -> Next<K> {
         self.with(time.map_or(Deadline::Never, Deadline::At))
     }
 
-    /// The handler's deadline stays as it was; at first it has none.
+    /// Keeps the handler's deadline; at first it has none.
     pub fn keep_deadline(self) -> Next<K> {
         self.with(Deadline::Keep)
     }
 
-    /// The handler has no deadline of its own any more.
+    /// Removes the handler's own deadline.
     pub fn no_deadline(self) -> Next<K> {
         self.with(Deadline::Never)
     }
 
-    /// The deadline is what was decided elsewhere.
+    /// Sets a deadline that was decided elsewhere.
     pub fn with(self, deadline: Deadline) -> Next<K> {
         Next { step: self.step, deadline }
     }

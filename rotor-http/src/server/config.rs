@@ -21,9 +21,9 @@ use crate::recv_mode::INPUT_BYTES_MAX;
 use crate::semantics::calendar::unix_seconds;
 use crate::semantics::date::DateCache;
 
-/// What the connections of a server share, said once, when it is set up.
+/// What the connections of a server share, set once when the server is set up.
 ///
-/// One value serves the connections of one loop; give each loop its own, so that loops share
+/// One value serves the connections of one loop. Give each loop its own, so that loops share
 /// nothing.
 ///
 /// ```
@@ -66,7 +66,7 @@ const COLLECT_BUDGET: usize = 512 << 10;
 type LogHook = Box<dyn Fn(&Finished<'_>) + Send + Sync>;
 
 impl ServerConfig {
-    /// The defaults.
+    /// Returns the defaults.
     pub fn new() -> ServerConfig {
         let (limits, counters) = (Limits::new(), Arc::default());
         let held = BytesHeld::new(HELD_BYTES_MAX);
@@ -89,14 +89,14 @@ impl ServerConfig {
         }
     }
 
-    /// Every limit of a connection. Default: [`Limits::new`].
+    /// Sets every limit of a connection. Default: [`Limits::new`].
     pub fn limits(mut self, limits: Limits) -> ServerConfig {
         self.stream = stream_config(&limits, &self.counters, &self.held, self.collect_budget);
         self.limits = limits;
         self
     }
 
-    /// Limits of connections that speak HTTP/2, and whether plain ones may. Default:
+    /// Sets the limits of connections that speak HTTP/2, and whether plain ones may. Default:
     /// [`Http2Config::new`].
     #[cfg(feature = "http2")]
     pub fn http2(mut self, config: Http2Config) -> ServerConfig {
@@ -104,11 +104,11 @@ impl ServerConfig {
         self
     }
 
-    /// What the `Server` field says. Default: there is none, since it tells an attacker more than a
+    /// Sets the `Server` field. Default: there is none, because it tells an attacker more than a
     /// user.
     ///
-    /// A name that cannot stand in a field (it holds a control byte) is left out, and logged: the
-    /// responses matter more.
+    /// A name that cannot stand in a field (because it has a control byte) is left out, and that is
+    /// logged: the responses matter more.
     pub fn server(mut self, name: impl Into<String>) -> ServerConfig {
         let name = name.into();
         let is_good = !name.bytes().any(|byte| byte.is_ascii_control() && byte != b'\t');
@@ -119,69 +119,74 @@ impl ServerConfig {
         self
     }
 
-    /// Called for each finished request, on the loop's thread: it must not block. One that panics
-    /// is counted with the handlers that do, and costs no response. Default: none, and then nothing
-    /// is kept for it.
+    /// Sets a function that is called for each finished request, on the loop's thread; it must not
+    /// block. If it panics, that is counted with the panics of handlers, and costs no response.
+    /// Default: none, and then nothing is kept for it.
     pub fn log(mut self, hook: impl Fn(&Finished<'_>) + Send + Sync + 'static) -> ServerConfig {
         self.log = Some(Box::new(hook));
         self
     }
 
-    /// Sets which fields of a request the log is told of
-    /// ([`Finished::field`](super::Finished::field)). Default: none. Each is copied for
-    /// each request that has it.
+    /// Sets which fields of a request are passed to the log
+    /// ([`Finished::field`](super::Finished::field)). Default: none. Each is copied for each
+    /// request that has it.
     pub fn log_fields(mut self, names: &[&'static str]) -> ServerConfig {
         self.log_fields = names.to_vec();
         self
     }
 
-    /// Has each finished request written to an access log: [`log`](ServerConfig::log) and
-    /// [`log_fields`](ServerConfig::log_fields), as its format wants them.
+    /// Has each finished request written to an access log: this sets [`log`](ServerConfig::log) and
+    /// [`log_fields`](ServerConfig::log_fields) as its format needs them.
     pub fn access_log(self, log: &AccessLog) -> ServerConfig {
         self.log_fields(log.format().fields()).log(log.hook())
     }
 
-    /// Counts with these counters, together with whoever else uses them: the other loops of a
-    /// group, say. Default: counters of its own.
+    /// Sets the counters, which may be shared: for example with the other loops of a group.
+    /// Default: counters of its own.
     pub fn count_with(mut self, counters: Arc<Counters>) -> ServerConfig {
         self.stream = stream_config(&self.limits, &counters, &self.held, self.collect_budget);
         self.counters = counters;
         self
     }
 
-    /// Octets that bodies may hold of memory at a time, those of all connections of this loop
-    /// together ([of others too](ServerConfig::bodies_with) where that is wanted), while they are
-    /// collected for their handlers: whole ([`RecvMode::Buffered`](super::RecvMode)) or up to the
-    /// least size of a piece. What counts is the memory, which may be twice what has come. Default
-    /// 256 MiB: 256 bodies of the most that
+    /// Sets how many octets of memory bodies may hold at a time while they are collected for their
+    /// handlers. Default 256 MiB: 256 bodies of the most that
     /// [`buffered_body_bytes_max`](Limits::buffered_body_bytes_max) allows one of them.
     ///
+    /// It counts the bodies of all connections of this loop together (and [of
+    /// others](ServerConfig::bodies_with) if you want that), whether they are collected whole
+    /// ([`RecvMode::Buffered`](super::RecvMode)) or up to the least size of a piece. What counts is
+    /// the memory, which may be twice what has come.
+    ///
     /// A body of known length, at most 64 KiB, that came with its head needs none of it, so small
-    /// ones pass where large ones find no room. One that finds none ends with 503, `Retry-After: 5`
-    /// and close, its handler with [`BodyError::NoRoom`](crate::BodyError::NoRoom); it is counted
-    /// in [`bodies_without_room`](Counters::bodies_without_room). Those that are under way keep
-    /// what they have.
+    /// bodies pass where large ones find no room. A body that finds none ends with 503,
+    /// `Retry-After: 5` and close, and its handler gets
+    /// [`BodyError::NoRoom`](crate::BodyError::NoRoom); it is counted in
+    /// [`bodies_without_room`](Counters::bodies_without_room). Bodies that are under way keep what
+    /// they have.
     pub fn bodies_bytes_max(mut self, bytes: usize) -> ServerConfig {
         self.bodies = BytesHeld::new(bytes);
         self
     }
 
-    /// Counts what bodies hold with others: those of the other loops of a group, say, so that the
-    /// limit of `held` is that of all.
+    /// Counts what bodies hold together with others, for example the other loops of a group, so
+    /// that the limit of `held` is that of all.
     pub fn bodies_with(mut self, held: Arc<BytesHeld>) -> ServerConfig {
         self.bodies = held;
         self
     }
 
-    /// Returns what bodies hold now, to be read from any thread.
+    /// Returns the counter of what bodies hold now; any thread may read it.
     pub fn bodies_held(&self) -> Arc<BytesHeld> {
         self.bodies.clone()
     }
 
-    /// Bytes of memory that the connections of this loop ([of others too](ServerConfig::held_with)
-    /// where that is wanted) may hold together in their inputs and outputs while they wait: for the
-    /// rest of a head or of a body, and for peers to take their responses (what of these are files
-    /// holds none). Default 512 MiB: 8,000 connections whose peers leave 64 KiB each.
+    /// Sets how many bytes of memory the connections may hold together in their inputs and outputs
+    /// while they wait. Default 512 MiB: 8,000 connections whose peers leave 64 KiB each.
+    ///
+    /// It counts the connections of this loop (and [of others](ServerConfig::held_with) if you want
+    /// that) that wait for the rest of a head or of a body, or for peers to take their responses
+    /// (the parts that are files hold none).
     ///
     /// A connection that would wait with more ends, with
     /// [`Fatal::NoRoom`](rotor_stream::Fatal::NoRoom) and without another response, for which there
@@ -192,7 +197,8 @@ impl ServerConfig {
         self.held_with(BytesHeld::new(bytes))
     }
 
-    /// Counts what waits in inputs and outputs with others: the other loops of a group, say.
+    /// Counts what waits in inputs and outputs together with others, for example the other loops of
+    /// a group.
     pub fn held_with(mut self, held: Arc<BytesHeld>) -> ServerConfig {
         // The config of the streams is shared as it is: what it is made of has changed, so it is
         // made again.
@@ -201,24 +207,25 @@ impl ServerConfig {
         self
     }
 
-    /// Returns what inputs and outputs hold now, to be read from any thread.
+    /// Returns the counter of what inputs and outputs hold now; any thread may read it.
     pub fn held(&self) -> Arc<BytesHeld> {
         self.held.clone()
     }
 
-    /// Bytes read in one turn of a body that is collected in memory, whole
-    /// ([`RecvMode::Buffered`](super::RecvMode), and `Stored` where it was announced to be as short
-    /// as that needs), where that is more than 64 KiB, which is read of any other. Default 512 KiB:
-    /// most bodies are read, and handled, while the processor's caches have them, and fewer are
-    /// held at a time. While so many are read, the other connections wait: with 64 KiB they wait
-    /// for an eighth of that, eight times as often.
+    /// Sets how many bytes are read in one turn of a body that is collected in memory as a whole,
+    /// if that is more than the 64 KiB that are read of any other. Default 512 KiB: most bodies are
+    /// read, and handled, while they are in the processor's caches, and fewer are held at a time.
+    ///
+    /// This applies to [`RecvMode::Buffered`](super::RecvMode), and to `Stored` if the body was
+    /// announced to be short enough for it. While so many bytes are read, the other connections
+    /// wait: with 64 KiB they wait for an eighth of that, eight times as often.
     pub fn collect_budget(mut self, bytes: usize) -> ServerConfig {
         self.collect_budget = bytes;
         self.stream = stream_config(&self.limits, &self.counters, &self.held, bytes);
         self
     }
 
-    /// Where bodies go that are too long for memory, of handlers that ask for
+    /// Sets where bodies go that are too long for memory, if their handlers ask for
     /// [`RecvMode::Stored`](super::RecvMode). The loops of a group may share one. Default: none,
     /// and such a body is too large (413). With the feature `body`.
     #[cfg(feature = "body")]
@@ -227,7 +234,7 @@ impl ServerConfig {
         self
     }
 
-    /// Returns what these connections count, to be read from any thread.
+    /// Returns the counters of these connections; any thread may read them.
     pub fn counters(&self) -> Arc<Counters> {
         self.counters.clone()
     }

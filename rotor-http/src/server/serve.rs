@@ -29,11 +29,11 @@ use crate::health::Health;
 /// How long requests may take to finish once the process is asked to end.
 const DRAIN_TIME_MAX: Duration = Duration::from_secs(10);
 
-/// Serves HTTP at `address` with a function, on the thread that calls, until the process is asked
-/// to end.
+/// Serves HTTP at `address` with a function, on the calling thread, until the process is asked to
+/// end.
 ///
-/// Short for [`Serve::new(address)`](Serve::new) with all its defaults; see there for what it does
-/// and when it returns.
+/// This is short for [`Serve::new(address)`](Serve::new) with all its defaults; see there for what
+/// it does and when it returns.
 ///
 /// # Errors
 ///
@@ -63,12 +63,12 @@ where
 
 /// How a program serves HTTP: where, on how many threads, within which limits, and how it ends.
 ///
-/// It opens the address, prints `listening on http://ADDRESS/` to the standard output, with the
-/// port that the system chose where 0 was asked for, and serves. SIGINT or SIGTERM drains: nothing
-/// new is accepted, requests under way finish, and so do those that are on their way ([`Drain`]); a
-/// second signal stops at once ([`signals::drain_on_termination`]). Nothing of it is out of reach
-/// for a program that needs something else: it is [`Loop`], [`Accept::listen`], [`LoopGroup`] and
-/// `signals` put together, in a page of code.
+/// It opens the address, prints `listening on http://ADDRESS/` to the standard output (with the
+/// port that the system chose if you asked for 0), and serves. SIGINT or SIGTERM drains: nothing
+/// new is accepted, and requests under way or on their way finish ([`Drain`]). A second signal
+/// stops at once ([`signals::drain_on_termination`]). A program that needs something else can do
+/// all of this itself: `Serve` is [`Loop`], [`Accept::listen`], [`LoopGroup`] and `signals` put
+/// together, in a page of code.
 ///
 /// # Examples
 ///
@@ -105,12 +105,12 @@ pub struct Serve {
 }
 
 impl Serve {
-    /// The defaults: one thread, [`ServerConfig::new`], [`AcceptConfig::new`], [`Config::new`], 10
-    /// s for draining.
+    /// Returns the defaults: one thread, [`ServerConfig::new`], [`AcceptConfig::new`],
+    /// [`Config::new`], 10 s for draining.
     ///
-    /// `address` is a host and a port, like `127.0.0.1:3000`, `[::]:80` or `localhost:0`.
-    /// [`run`](Serve::run) reads it; a name is looked up then, by the system, and of several
-    /// addresses the first that can be listened on is taken.
+    /// `address` is a host and a port, like `127.0.0.1:3000`, `[::]:80` or `localhost:0`. It is
+    /// read by [`run`](Serve::run). A name is looked up then, by the system, and of several
+    /// addresses the first one is taken that can be listened on.
     pub fn new(address: impl fmt::Display) -> Serve {
         Serve {
             address: address.to_string(),
@@ -126,80 +126,83 @@ impl Serve {
         }
     }
 
-    /// The same on a listener that was opened elsewhere: by a runtime, or by who started the
-    /// process. Its [options](Serve::listen_options) are its own, and several
-    /// [threads](Serve::threads) share its queue. It is not [handed over](Serve::hand_over):
-    /// [`run`](Serve::run) refuses that.
+    /// Returns the defaults for a listener that was opened elsewhere: by a runtime, or by whatever
+    /// started the process.
+    ///
+    /// Its [options](Serve::listen_options) are its own, and several [threads](Serve::threads)
+    /// share its queue. It cannot be [handed over](Serve::hand_over): [`run`](Serve::run) refuses
+    /// that.
     pub fn on(listener: std::net::TcpListener) -> Serve {
         let address = listener.local_addr().map_or_else(|_| String::new(), |own| own.to_string());
         Serve { listener: Some(Arc::new(listener)), ..Serve::new(address) }
     }
 
-    /// Serves on so many threads, each with a loop, a listener and a context of its own; the system
-    /// gives each connection to one of them. 0 counts as 1. Default: 1, which is the thread that
-    /// calls.
+    /// Sets the number of threads, each with a loop, a listener and a context of its own. 0 counts
+    /// as 1. Default: 1, the calling thread.
     ///
-    /// Several threads share the port (`SO_REUSEPORT`), also with another process of the same user
-    /// that does so; one alone has it for itself.
+    /// The system gives each connection to one of them. Several threads share the port
+    /// (`SO_REUSEPORT`), also with another process of the same user that does so; a single thread
+    /// has it for itself.
     pub fn threads(mut self, threads: usize) -> Serve {
         self.threads = threads.max(1);
         self
     }
 
-    /// How the sockets listen. Default: [`ListenOptions::new`].
+    /// Sets how the sockets listen. Default: [`ListenOptions::new`].
     pub fn listen_options(mut self, options: ListenOptions) -> Serve {
         self.listen = options;
         self
     }
 
-    /// Limits of accepting. Default: [`AcceptConfig::new`].
+    /// Sets the limits of accepting. Default: [`AcceptConfig::new`].
     pub fn accept_config(mut self, config: AcceptConfig) -> Serve {
         self.accept = config;
         self
     }
 
-    /// Limits of HTTP, the log and the counters: `make` is called once by each thread, since loops
-    /// share nothing unless what it captures is shared. Default: [`ServerConfig::new`].
+    /// Sets the limits of HTTP, the log and the counters. Default: [`ServerConfig::new`]. `make` is
+    /// called once by each thread, because loops share nothing unless what it captures is shared.
     pub fn config(mut self, make: impl Fn() -> ServerConfig + Send + Sync + 'static) -> Serve {
         self.config = Arc::new(make);
         self
     }
 
-    /// Limits of each loop: among them how many connections there may be at a time,
+    /// Sets the limits of each loop, among them how many connections there may be at a time,
     /// [`Config::machines_max`]. Default: [`Config::new`].
     pub fn loop_config(mut self, config: Config) -> Serve {
         self.loop_config = config;
         self
     }
 
-    /// How long requests may take to finish once the process is asked to end; what has not by then
-    /// is cut. Default: 10 s. What [`drain`](Serve::drain) has set besides, an announcement and
-    /// another grace, stays.
+    /// Sets how long requests may take to finish once the process is asked to end; what has not
+    /// finished by then is cut. Default: 10 s. Other settings of [`drain`](Serve::drain), an
+    /// announcement and another grace, stay.
     #[doc(alias = "graceful shutdown")]
     pub fn drain_time_max(mut self, time: Duration) -> Serve {
         self.drain = self.drain.time_max(time);
         self
     }
 
-    /// In which phases the server ends once the process is asked to: announced first, with another
-    /// grace for idle connections. Replaces what [`drain_time_max`](Serve::drain_time_max) has set.
-    /// After a [hand-over](Serve::hand_over) only its time counts, without the announcement.
+    /// Sets the phases in which the server ends once the process is asked to: for example announced
+    /// first, or with another grace for idle connections. Replaces what
+    /// [`drain_time_max`](Serve::drain_time_max) has set. After a [hand-over](Serve::hand_over)
+    /// only its time counts, without the announcement.
     pub fn drain(mut self, drain: Drain) -> Serve {
         self.drain = drain;
         self
     }
 
-    /// Has its loops watched for the probes that `health` answers, elsewhere
-    /// ([`serve_at`](Health::serve_at), say), and says there that the process is ready once it
-    /// listens. Default: nobody asks.
+    /// Has the loops watched for the probes that `health` answers elsewhere (for example with
+    /// [`serve_at`](Health::serve_at)), and reports there that the process is ready once it
+    /// listens. Default: none.
     #[doc(alias = "readiness")]
     pub fn health(mut self, health: Health) -> Serve {
         self.health = Some(health);
         self
     }
 
-    /// Serves with a function; see [`ServerFn`]. `context` makes what the requests of a loop share;
-    /// it is called once by each thread.
+    /// Serves with a function; see [`ServerFn`]. `context` makes what the requests of a loop share,
+    /// and is called once by each thread.
     ///
     /// # Errors
     ///
@@ -215,18 +218,18 @@ impl Serve {
         self.run::<ServerFn<F, C>>(move || (function.clone(), context()))
     }
 
-    /// Serves with handlers of type `S`, and returns when the process was asked to end and all
-    /// requests have finished, or had their time.
+    /// Serves with handlers of type `S`. Returns when the process was asked to end and all requests
+    /// have finished, or their time is over.
     ///
-    /// `parts` makes the seed of a loop's handlers and the loop's context; it is called once by
+    /// `parts` makes the seed of a loop's handlers and the loop's context, and is called once by
     /// each thread.
     ///
     /// # Errors
     ///
-    /// What is given is no address, or a name that the system does not know; the address is in use
-    /// or not of this machine; no thread or descriptor is left; nobody reads the standard output;
-    /// there was no [hand-over](Serve::hand_over); or a loop failed while it ran, and the others
-    /// were stopped. Nothing is left open.
+    /// When the address is not one, or is a name that the system does not know; when it is in use
+    /// or not of this machine; when no thread or descriptor is left; when nobody reads the standard
+    /// output; when there was no [hand-over](Serve::hand_over); or when a loop failed while it ran,
+    /// and the others were stopped. Nothing is left open.
     pub fn run<S: Server + 'static>(
         self,
         parts: impl Fn() -> (S::Seed, S::Context) + Clone + Send + 'static,

@@ -8,32 +8,32 @@ use rotor_core::{Future, Scope, SendError, Service, Time};
 use crate::client::handler::Client;
 use crate::client::job::ClientResult;
 
-/// The handle of a pool: put one into the context, and any machine of the loop can ask; send one to
-/// another thread, and the machines of its loop can.
+/// The handle of a pool. Put one into the context, and any machine of the loop can make requests;
+/// send one to another thread, and the machines of its loop can.
 ///
-/// Requests are made by handlers of one type `K`; an enum of handlers serves where there are
-/// several. `O` names servers.
+/// Requests are made by handlers of one type `K`; if you need several, use an enum of handlers. `O`
+/// is the type that names servers.
 ///
 /// # What is promised
 ///
 /// * Each request gets one outcome before its deadline, to the tick, wherever it is by then: in the
 ///   queue, waiting for a connection, under way.
 /// * Requests for one origin are begun in the order in which they were asked.
-/// * A request that finds no connection because the server refuses gets that error; those behind it
-///   try anew.
-/// * Dropping the future cancels: a request that waits is never made; one that is under way is cut
-///   off.
+/// * A request that finds no connection because the server refuses gets that error; those after it
+///   try again.
+/// * Dropping the future cancels the request: one that waits is never made; one that is under way
+///   is cut off.
 #[doc(alias = "connection pool")]
 pub struct Pool<K: Client, O = SocketAddr> {
     pub(super) service: Service<Ask<K, O>, ClientResult<K>>,
 }
 
 impl<K: Client, O> Pool<K, O> {
-    /// Asks for a request to be made; this machine is woken with its outcome.
+    /// Asks for a request to be made, and wakes this machine with its outcome.
     ///
     /// # Errors
     ///
-    /// The request comes back: [`Full`](SendError::Full) when
+    /// Returns the request: [`Full`](SendError::Full) when
     /// [`PoolConfig::asks_max`](super::PoolConfig::asks_max) requests have not even been looked at,
     /// [`Closed`](SendError::Closed) when the pool is gone.
     pub fn ask<C>(
@@ -67,7 +67,7 @@ impl<K: Client, O> Pool<K, O> {
     }
 }
 
-/// What a pool is asked.
+/// A request to a pool.
 #[must_use]
 #[non_exhaustive]
 pub struct Ask<K, O = SocketAddr> {
@@ -75,20 +75,20 @@ pub struct Ask<K, O = SocketAddr> {
     pub origin: O,
     /// Makes the request and takes its response.
     pub handler: K,
-    /// Until when; `None` for [`PoolConfig::request_timeout`](super::PoolConfig::request_timeout)
-    /// from when the pool hears of it, `Time::NEVER` for none: then only the connection's limits
-    /// are in force.
+    /// The deadline. `None` means
+    /// [`PoolConfig::request_timeout`](super::PoolConfig::request_timeout) from when the pool gets
+    /// the request. `Time::NEVER` means none: then only the connection's limits are in force.
     pub deadline: Option<Time>,
 }
 
 impl<K, O> Ask<K, O> {
-    /// Asks `origin` by `handler`, within
+    /// Makes a request to `origin` by `handler`, within
     /// [`PoolConfig::request_timeout`](super::PoolConfig::request_timeout).
     pub fn new(origin: O, handler: K) -> Ask<K, O> {
         Ask { origin, handler, deadline: None }
     }
 
-    /// Until when; `Time::NEVER` for no deadline.
+    /// Sets the deadline; `Time::NEVER` for none.
     pub fn deadline(mut self, time: Time) -> Ask<K, O> {
         self.deadline = Some(time);
         self
