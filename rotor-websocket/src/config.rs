@@ -9,7 +9,7 @@ use crate::deflate::config::Deflate;
 use crate::origins::Origins;
 
 /// Every limit and time of a WebSocket, each with its unit, default and reason; and what its
-/// handshake asks for.
+/// handshake requires.
 ///
 /// ```
 /// # mod rotor { pub use rotor_websocket as websocket; }
@@ -36,7 +36,7 @@ pub struct WebSocketConfig {
 }
 
 impl WebSocketConfig {
-    /// The defaults.
+    /// Returns the defaults.
     pub fn new() -> WebSocketConfig {
         WebSocketConfig {
             message_max: 1 << 20,
@@ -55,16 +55,18 @@ impl WebSocketConfig {
         }
     }
 
-    /// The configuration as connections keep it.
+    /// Returns the configuration in the form in which connections keep it.
     #[must_use]
     pub fn share(self) -> Arc<WebSocketConfig> {
         Arc::new(self)
     }
 
-    /// The longest message, in bytes, decompressed. Default 1 MiB: it is held whole. A longer one
-    /// ends the connection with 1009, as soon as that is known: with the header of its frame, if
-    /// that says so, and while it is decompressed. For messages that are taken
-    /// [in pieces](crate::Next::pieces) it is no limit, and none is needed for memory.
+    /// Sets the maximum length of a message, in bytes, decompressed. Default 1 MiB: the message is
+    /// held whole.
+    ///
+    /// A longer one ends the connection with 1009, as soon as that is known: with the header of its
+    /// frame, if that says so, and while it is decompressed. The limit does not apply to messages
+    /// that are taken [in pieces](crate::Next::pieces), which need none for memory.
     #[doc(alias = "max_message_size")]
     #[doc(alias = "maxPayload")]
     pub fn message_max(mut self, bytes: usize) -> WebSocketConfig {
@@ -72,70 +74,70 @@ impl WebSocketConfig {
         self
     }
 
-    /// The most fragments of a message. Default 1,024: empty ones cost CPU time and add nothing to
-    /// its length. More end the connection with 1008. In pieces, only fragments that are empty
-    /// count.
+    /// Sets the maximum number of fragments of a message. Default 1,024: empty ones cost CPU time
+    /// and add nothing to its length. More end the connection with 1008. For messages taken in
+    /// pieces, only empty fragments count.
     pub fn fragments_max(mut self, fragments: u32) -> WebSocketConfig {
         self.fragments_max = fragments;
         self
     }
 
-    /// How many control frames (pings, pongs) may come at once. Default 100, which nobody needs;
-    /// more than that, and then more than [`control_rate`](WebSocketConfig::control_rate), end the
-    /// connection with 1008.
+    /// Sets how many control frames (pings, pongs) may come at once. Default 100, more than anyone
+    /// needs. More than that, and after that more than
+    /// [`control_rate`](WebSocketConfig::control_rate), end the connection with 1008.
     pub fn control_max(mut self, frames: u32) -> WebSocketConfig {
         self.control_max = frames;
         self
     }
 
-    /// How many control frames may come a second, once there were
-    /// [`control_max`](WebSocketConfig::control_max). Default 10.
+    /// Sets how many control frames may come per second, once
+    /// [`control_max`](WebSocketConfig::control_max) of them have come. Default 10.
     pub fn control_rate(mut self, frames: u32) -> WebSocketConfig {
         self.control_rate = frames;
         self
     }
 
-    /// After how much silence the peer is sent a ping. Default 30 s: shorter than proxies and
-    /// address translators wait. [`Duration::MAX`]: never.
+    /// Sets after how much silence the peer is sent a ping. Default 30 s: shorter than proxies and
+    /// address translators wait. [`Duration::MAX`] sends none.
     #[doc(alias = "heartbeat")]
     pub fn ping_after(mut self, time: Duration) -> WebSocketConfig {
         self.ping_after = time;
         self
     }
 
-    /// How long the peer may take to answer a ping, with a pong or anything else. Default 20 s.
-    /// After that it is gone, and the connection ends.
+    /// Sets how long the peer may take to answer a ping, with a pong or anything else. Default 20
+    /// s. After that the peer counts as gone, and the connection ends.
     pub fn pong_within(mut self, time: Duration) -> WebSocketConfig {
         self.pong_within = time;
         self
     }
 
-    /// How long the peer may take to answer a close frame, and, where this end is the client, the
+    /// Sets how long the peer may take to answer a close frame, and, if this end is the client, the
     /// server to end the connection after it. Default 5 s.
     pub fn close_within(mut self, time: Duration) -> WebSocketConfig {
         self.close_within = time;
         self
     }
 
-    /// How many bytes may wait to be sent before [`Sender`](crate::Sender) refuses a further
+    /// Sets how many bytes may wait to be sent before [`Sender`](crate::Sender) refuses a further
     /// message, and before no more messages are taken from the peer until half of it is gone.
-    /// Default 64 KiB: about what a socket takes at once. What waits may pass it by one message.
+    /// Default 64 KiB: about what a socket takes at once. One message may exceed it.
     #[doc(alias = "high-water mark")]
     pub fn unsent_high_water(mut self, bytes: usize) -> WebSocketConfig {
         self.unsent_high_water = bytes.max(1);
         self
     }
 
-    /// How many bytes are decompressed in one turn of the loop, about. Default 1 MiB, a millisecond
-    /// or two; the rest is for the next turn, behind the other machines. One message is not
-    /// divided.
+    /// Sets about how many bytes are decompressed in one turn of the loop. Default 1 MiB, which
+    /// takes a millisecond or two; the rest waits for the next turn, after the other machines. A
+    /// single message is not divided.
     pub fn inflated_max(mut self, bytes: usize) -> WebSocketConfig {
         self.inflated_max = bytes;
         self
     }
 
-    /// Compression, where the peer agrees. Default: none, since it costs far more CPU time than
-    /// all the rest.
+    /// Sets compression, which is used if the peer agrees. Default: none, because it costs far more
+    /// CPU time than everything else.
     #[doc(alias = "permessage-deflate")]
     #[doc(alias = "compression")]
     pub fn deflate(mut self, deflate: impl Into<Option<Deflate>>) -> WebSocketConfig {
@@ -143,15 +145,15 @@ impl WebSocketConfig {
         self
     }
 
-    /// The subprotocols that this end speaks, the best first. Default: none. A server chooses the
-    /// first that the client offers too; a client offers them all.
+    /// Sets the subprotocols that this end speaks, the best first. Default: none. A server chooses
+    /// the first that the client offers too; a client offers them all.
     #[doc(alias = "Sec-WebSocket-Protocol")]
     pub fn subprotocols(mut self, names: &[&str]) -> WebSocketConfig {
         self.subprotocols = names.iter().map(|name| name.to_string()).collect();
         self
     }
 
-    /// From which pages a server takes connections. Default: from its own host's.
+    /// Sets the pages from which a server accepts connections. Default: those of its own host.
     #[doc(alias = "CORS")]
     #[doc(alias = "CSWSH")]
     pub fn origins(mut self, origins: Origins) -> WebSocketConfig {
@@ -159,14 +161,13 @@ impl WebSocketConfig {
         self
     }
 
-    /// Counts with these counters, together with whoever else uses them. Default: counters of its
-    /// own.
+    /// Sets the counters, which may be shared with others. Default: counters of its own.
     pub fn count_with(mut self, counters: Arc<Counters>) -> WebSocketConfig {
         self.counters = counters;
         self
     }
 
-    /// Returns what the connections count.
+    /// Returns the counters of the connections.
     pub fn counters(&self) -> &Arc<Counters> {
         &self.counters
     }

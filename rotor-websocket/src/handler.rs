@@ -8,18 +8,19 @@ use crate::message::{Message, Piece};
 use crate::next::Next;
 use crate::sender::Sender;
 
-/// One WebSocket as its handler sees it: messages come, messages are sent.
+/// One WebSocket as its handler sees it: messages come, and messages are sent.
 ///
-/// Each method gets the handler by value, the [`Sender`] and the scope, and answers with a
-/// [`Next`]. Servers and clients use the same handlers.
+/// Each method gets the handler by value, the [`Sender`] and the scope, and returns a [`Next`].
+/// Servers and clients use the same handlers.
 ///
 /// # What the connection promises
 ///
-/// * [`opened`](Handler::opened) is the first call, [`closed`](Handler::closed) the last, also
-///   where the connection is lost; only a handler that panics, or whose loop ends, hears no more.
+/// * [`opened`](Handler::opened) is the first call and [`closed`](Handler::closed) the last, also
+///   when the connection is lost. Only a handler that panics, or whose loop ends, gets no more
+///   calls.
 /// * Messages come in order, each one once, whole or not at all. Text is UTF-8.
 /// * Pings are answered, and the peer is sent one when it has been silent.
-/// * What a handler writes are correct frames, or refused.
+/// * What a handler writes is sent as correct frames, or is refused.
 ///
 /// # Examples
 ///
@@ -58,21 +59,21 @@ use crate::sender::Sender;
     note = "implement `Handler` for it: `Context`, `Seed`, `opened` and `message` are enough"
 )]
 pub trait Handler: Sized {
-    /// What the machines of the loop share; a library's handler is generic over it and asks for
-    /// traits.
+    /// What the machines of the loop share. A handler in a library is generic over it and requires
+    /// traits of it.
     type Context;
 
-    /// What the handler is made from: what the request told, say.
+    /// What the handler is made from, for example what the request said.
     type Seed;
 
-    /// The connection is a WebSocket now: the first call.
+    /// Called first, when the connection has become a WebSocket.
     fn opened(
         seed: Self::Seed,
         out: &mut Sender<'_>,
         scope: &mut Scope<'_, Self::Context>,
     ) -> Next<Self>;
 
-    /// A message has come, whole: of at most
+    /// Called when a whole message has come, of at most
     /// [`message_max`](crate::WebSocketConfig::message_max) bytes.
     fn message(
         self,
@@ -81,9 +82,9 @@ pub trait Handler: Sized {
         scope: &mut Scope<'_, Self::Context>,
     ) -> Next<Self>;
 
-    /// A piece of a message has come, after [`Next::pieces`].
+    /// Called when a piece of a message has come, after [`Next::pieces`].
     ///
-    /// Default: closes with 1003, since a handler that asks for pieces has this method.
+    /// The default closes with 1003, because a handler that asks for pieces has this method.
     fn piece(
         self,
         piece: Piece<'_>,
@@ -95,34 +96,36 @@ pub trait Handler: Sized {
         Next::close(self, Code::UNSUPPORTED, "")
     }
 
-    /// More than half of [`unsent_high_water`](crate::WebSocketConfig::unsent_high_water) waited to be sent when
-    /// the handler last returned, and it has gone down to that: there is room for more.
+    /// Called when there is room for more: more than half of
+    /// [`unsent_high_water`](crate::WebSocketConfig::unsent_high_water) waited to be sent when the
+    /// handler last returned, and it has gone down to that.
     ///
-    /// Default: goes on.
+    /// The default goes on.
     fn flushed(self, out: &mut Sender<'_>, scope: &mut Scope<'_, Self::Context>) -> Next<Self> {
         let _ = (out, scope);
         Next::go_on(self).keep_deadline()
     }
 
-    /// A notifier, port or mailbox of this machine woke it. May be spurious.
+    /// Called when a notifier, port or mailbox of this machine woke it. It may be spurious.
     ///
-    /// Default: goes on.
+    /// The default goes on.
     fn wakeup(self, out: &mut Sender<'_>, scope: &mut Scope<'_, Self::Context>) -> Next<Self> {
         let _ = (out, scope);
         Next::go_on(self).keep_deadline()
     }
 
-    /// The handler's deadline has been reached; it is gone.
+    /// Called when the handler's deadline has been reached; the deadline is gone.
     ///
-    /// Default: goes on, without one.
+    /// The default goes on without one.
     fn timeout(self, out: &mut Sender<'_>, scope: &mut Scope<'_, Self::Context>) -> Next<Self> {
         let _ = (out, scope);
         Next::go_on(self).keep_deadline()
     }
 
-    /// The loop is to end: finish before `until`, when the connections that are left are dropped.
+    /// Called when the loop is about to end: finish before `until`, when the remaining connections
+    /// are dropped.
     ///
-    /// Default: closes with 1001, and clients come again elsewhere.
+    /// The default closes with 1001, so that clients connect again elsewhere.
     #[doc(alias = "graceful shutdown")]
     fn draining(
         self,
@@ -134,9 +137,9 @@ pub trait Handler: Sized {
         Next::close(self, Code::GOING_AWAY, "")
     }
 
-    /// The connection has ended, and how: the last call.
+    /// Called last, when the connection has ended; `end` says how.
     ///
-    /// Default: nothing.
+    /// The default does nothing.
     fn closed(self, end: Closed<'_>, scope: &mut Scope<'_, Self::Context>) {
         let _ = (end, scope);
     }

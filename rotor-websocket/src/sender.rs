@@ -14,13 +14,13 @@ use crate::outgoing::{Begun, Outgoing, opcode_of};
 use crate::prepared::Prepared;
 use crate::send_error::SendError;
 
-/// What a handler sends its messages with.
+/// Sends messages to the peer of a WebSocket; each call of its handler is lent one.
 ///
 /// Nothing is sent before the handler has returned. What a peer does not take waits:
-/// [`unsent`](Sender::unsent) says how much, and beyond
+/// [`unsent`](Sender::unsent) returns how much, and beyond
 /// [`unsent_high_water`](crate::WebSocketConfig::unsent_high_water) a message is refused. In
-/// [`message`](crate::Handler::message) there is always room for one, whatever its length; who
-/// sends more, or by itself, goes on in [`flushed`](crate::Handler::flushed).
+/// [`message`](crate::Handler::message) there is always room for one, whatever its length. A
+/// handler that sends more, or unasked, goes on in [`flushed`](crate::Handler::flushed).
 pub struct Sender<'a> {
     outgoing: &'a mut Outgoing,
     output: &'a mut Output,
@@ -54,7 +54,7 @@ impl<'a> Sender<'a> {
         self.whole(Kind::Binary, bytes)
     }
 
-    /// Sends a message like one that came.
+    /// Sends a [`Message`], the type in which messages are received: an echo, for example.
     ///
     /// # Errors
     ///
@@ -63,8 +63,8 @@ impl<'a> Sender<'a> {
         self.whole(message.kind(), message.as_bytes())
     }
 
-    /// Sends a message that was prepared for many: to a server's peers without copying it, unless
-    /// it is short.
+    /// Sends a message that was prepared for many peers. To a server's peers it is sent without
+    /// copying, unless it is short.
     ///
     /// # Errors
     ///
@@ -82,8 +82,8 @@ impl<'a> Sender<'a> {
         }
     }
 
-    /// Begins a message whose pieces follow, in this call of the handler or later ones. It is not
-    /// compressed.
+    /// Begins a message whose pieces follow, in this call of the handler or in later ones. It is
+    /// not compressed.
     ///
     /// # Errors
     ///
@@ -95,8 +95,8 @@ impl<'a> Sender<'a> {
         Ok(())
     }
 
-    /// Sends a piece of the message that was begun, as a frame of its own. Of a text it may end
-    /// within a character.
+    /// Sends a piece of the message that was begun, as a frame of its own. A piece of a text may
+    /// end within a character.
     ///
     /// # Errors
     ///
@@ -109,14 +109,14 @@ impl<'a> Sender<'a> {
     ///
     /// # Errors
     ///
-    /// `NotBegun`, `Closing`; `NotUtf8` for a text that ends within a character: the message goes
-    /// on.
+    /// `NotBegun`, `Closing`; `NotUtf8` for a text that ends within a character: the message is not
+    /// ended.
     pub fn end(&mut self) -> Result<(), SendError> {
         self.fragment(&[], true)
     }
 
-    /// Sends a ping with these bytes. The connection does so by itself after
-    /// [`ping_after`](crate::WebSocketConfig::ping_after); pongs are not handed to the handler.
+    /// Sends a ping with these bytes. The connection pings by itself after
+    /// [`ping_after`](crate::WebSocketConfig::ping_after). Pongs are not passed to the handler.
     ///
     /// # Errors
     ///

@@ -14,7 +14,7 @@ use crate::identity::Identity;
 use crate::provider::provider;
 use crate::versions::Versions;
 
-/// What a client trusts, shows and asks for.
+/// What a client trusts, presents and asks for.
 ///
 /// ```no_run
 /// # use rotor_tls::{Identity, Roots, TlsClient, TlsClientConfig, TlsConfigError};
@@ -44,8 +44,8 @@ const SESSIONS_MAX: usize = 256;
 const TICKETS_PER_SERVER: usize = 8;
 
 impl TlsClientConfig {
-    /// A client that trusts these [`Roots`](crate::Roots). The name that a server's certificate
-    /// must have is that of each [`TlsTarget`](crate::TlsTarget).
+    /// Makes the configuration of a client that trusts these [`Roots`](crate::Roots). The name that
+    /// a server's certificate must have is that of each [`TlsTarget`](crate::TlsTarget).
     pub fn new(trust: impl Into<Trust>) -> TlsClientConfig {
         TlsClientConfig {
             trust: trust.into(),
@@ -56,8 +56,8 @@ impl TlsClientConfig {
         }
     }
 
-    /// Sets what is shown to a server that asks for a certificate. Default: nothing. It is shown to
-    /// every server that asks, whoever that is.
+    /// Sets the certificate that is presented to a server that asks for one. Default: none. It is
+    /// presented to every server that asks, whoever that is.
     #[doc(alias = "client certificate")]
     #[doc(alias = "mTLS")]
     pub fn identity(mut self, identity: Identity) -> TlsClientConfig {
@@ -65,11 +65,11 @@ impl TlsClientConfig {
         self
     }
 
-    /// Sets the names of the protocols that are spoken, the preferred one first. Default: none, and
-    /// nothing is negotiated. For HTTP it is `http/1.1`.
+    /// Sets the names of the protocols that the client speaks, the preferred one first. Default:
+    /// none, and nothing is negotiated. For HTTP, set `http/1.1`.
     ///
     /// A server that knows none of them ends the handshake
-    /// ([`TlsError::Refused`](crate::TlsError::Refused)), or takes no notice; then
+    /// ([`TlsError::Refused`](crate::TlsError::Refused)) or ignores them; then
     /// [`TlsSession::protocol`](crate::TlsSession::protocol) is `None`.
     #[doc(alias = "ALPN")]
     pub fn alpn(mut self, protocols: &[&[u8]]) -> TlsClientConfig {
@@ -83,13 +83,14 @@ impl TlsClientConfig {
         self
     }
 
-    /// Sets of how many servers, told apart by their names, the tickets are kept with which a later
-    /// connection costs no signature; 0 for none. All clones of the client share
-    /// them. Default: 256, with up to 8 tickets and some KiB each; of more, the one
-    /// that was asked first gives way.
+    /// Sets for how many servers the tickets are kept with which a later connection costs no
+    /// signature; 0 keeps none. Default: 256, with up to 8 tickets and some KiB each.
     ///
-    /// A session that is continued is the one that was checked: a certificate that has expired
-    /// since is seen when the ticket has, after a day or what the server says.
+    /// Servers are told apart by their names. When there are more, the one that was asked first
+    /// gives way. All clones of the client share the tickets.
+    ///
+    /// A continued session is the one that was checked: a certificate that has expired since is
+    /// noticed when the ticket has expired, after a day or what the server says.
     #[doc(alias = "resumption")]
     #[doc(alias = "session cache")]
     pub fn sessions_max(mut self, servers: usize) -> TlsClientConfig {

@@ -15,7 +15,7 @@ use crate::provider::{provider, sha256};
 use crate::roots::Roots;
 use crate::versions::Versions;
 
-/// What a server shows of itself and asks of its clients.
+/// What a server presents of itself and requires of its clients.
 ///
 /// ```no_run
 /// # use rotor_tls::{Identity, TlsConfigError, TlsServer, TlsServerConfig};
@@ -45,12 +45,13 @@ pub struct TlsServerConfig {
 #[doc(alias = "mTLS")]
 #[doc(alias = "mutual TLS")]
 pub enum ClientCertificates {
-    /// They are not asked.
+    /// They are not asked for one.
     #[default]
     None,
-    /// They are asked, and may have none; one that they show must be from these issuers.
+    /// They are asked for one but need not have one; a certificate that they present must be from
+    /// these issuers.
     Optional(Roots),
-    /// They must show one from these issuers.
+    /// They must present one from these issuers.
     Required(Roots),
 }
 
@@ -69,21 +70,22 @@ impl ClientCertificates {
     }
 }
 
-/// Who signs.
+/// Which thread signs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub enum Offload {
-    /// The loop itself, always.
+    /// The loop's own thread, always.
     Never,
-    /// The loop's pool ([`Scope::offload`](rotor_core::Scope::offload)), where an RSA key signs:
-    /// that takes 0.5 to 1 ms, in which a loop could serve a hundred requests. Where the pool has
-    /// no room, the loop itself.
+    /// A thread of the loop's pool ([`Scope::offload`](rotor_core::Scope::offload)) when an RSA key
+    /// signs: that takes 0.5 to 1 ms, in which a loop could serve a hundred requests. If the pool
+    /// has no room, the loop's own thread.
     #[default]
     SlowKeys,
 }
 
 impl TlsServerConfig {
-    /// A server with this identity, which is also shown to those who ask for no name.
+    /// Makes the configuration of a server with this identity, which is also shown to clients that
+    /// ask for no name.
     pub fn new(identity: Identity) -> TlsServerConfig {
         TlsServerConfig {
             identities: vec![identity],
@@ -97,7 +99,7 @@ impl TlsServerConfig {
         }
     }
 
-    /// Adds an identity, for those who ask for one of its names.
+    /// Adds an identity for clients that ask for one of its names.
     #[doc(alias = "SNI")]
     #[doc(alias = "virtual hosts")]
     pub fn identity(mut self, identity: Identity) -> TlsServerConfig {
@@ -105,10 +107,11 @@ impl TlsServerConfig {
         self
     }
 
-    /// Sets the names of the protocols that are spoken, the preferred one first: `http/1.1`, `h2`
-    /// (which `rotor-http` speaks with its feature `http2`).
-    /// Default: none, and clients that name some are served all the same. With some, a client that
-    /// names others only is refused with `no_application_protocol` (RFC 7301 §3.2).
+    /// Sets the names of the protocols that the server speaks, the preferred one first: `http/1.1`,
+    /// `h2` (which `rotor-http` speaks with its feature `http2`).
+    ///
+    /// Default: none; clients that name some are served all the same. If any are set, a client that
+    /// names only others is refused with `no_application_protocol` (RFC 7301 §3.2).
     #[doc(alias = "ALPN")]
     pub fn alpn(mut self, protocols: &[&[u8]]) -> TlsServerConfig {
         self.protocols = protocols.iter().map(|name| name.to_vec()).collect();
@@ -122,7 +125,7 @@ impl TlsServerConfig {
         self
     }
 
-    /// Sets what becomes of clients that ask for an unknown name. Default:
+    /// Sets what happens to clients that ask for an unknown name. Default:
     /// [`UnknownName::ShowDefault`].
     pub fn unknown_name(mut self, what: UnknownName) -> TlsServerConfig {
         self.unknown = what;
@@ -141,15 +144,15 @@ impl TlsServerConfig {
         self
     }
 
-    /// Sets who signs. Default: [`Offload::SlowKeys`].
+    /// Sets which thread signs. Default: [`Offload::SlowKeys`].
     pub fn offload(mut self, offload: Offload) -> TlsServerConfig {
         self.offload = offload;
         self
     }
 
     /// Sets how many handshakes may be under way at a time, on all loops together, from the end of
-    /// the client's hello to the end of the handshake. Default 16,384: about 150 MiB. Further ones
-    /// wait, first come, first served, for no longer than
+    /// the client's hello to the end of the handshake. Default 16,384, which takes about 150 MiB.
+    /// Further ones wait, first come, first served, for at most
     /// [`handshake_timeout`](rotor_stream::StreamConfig::handshake_timeout).
     pub fn handshakes_max(mut self, handshakes: usize) -> TlsServerConfig {
         self.handshakes_max = handshakes.max(1);
