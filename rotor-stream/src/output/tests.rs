@@ -103,13 +103,13 @@ fn bytes_after_the_last_segment_need_no_list() {
 fn many_blocks_go_out_in_few_writes() {
     let mut output = Output::new();
     let (mut socket, peer) = socket();
-    for _ in 0..40 {
+    for _ in 0..160 {
         output.push_block(vec![b'x'; 600]).expect("open");
     }
     while !output.is_empty() {
         output.write_to(&mut socket, usize::MAX).expect("taken");
     }
-    assert_eq!((peer.operations().writes, peer.received_len()), (3, 24_000));
+    assert_eq!((peer.operations().writes, peer.received_len()), (3, 96_000));
 }
 
 #[test]
