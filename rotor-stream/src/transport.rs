@@ -81,6 +81,7 @@ trait SocketControl {
     fn negotiated(&self) -> Option<&[u8]>;
     fn session_of(&self, wanted: TypeId) -> Option<&dyn Any>;
     fn is_secure(&self) -> bool;
+    fn unsent_len(&self) -> usize;
     fn set_nodelay(&self, yes: bool) -> io::Result<()>;
     fn set_keepalive(&self, idle: Option<Duration>) -> io::Result<()>;
 }
@@ -104,6 +105,10 @@ impl<S: StreamSocket> SocketControl for S {
 
     fn is_secure(&self) -> bool {
         StreamSocket::is_secure(self)
+    }
+
+    fn unsent_len(&self) -> usize {
+        StreamSocket::unsent_len(self)
     }
 
     fn set_nodelay(&self, yes: bool) -> io::Result<()> {
@@ -173,6 +178,16 @@ impl<'a> Transport<'a> {
     #[doc(alias = "TLS")]
     pub fn is_secure(&self) -> bool {
         self.connection().is_secure()
+    }
+
+    /// Returns how many bytes wait for the system to take them: those of `output`, and what a
+    /// wrapping socket (TLS) has made of earlier ones and still holds. Each time this gets smaller
+    /// without a change of yours, the system has taken more, which it does for a peer that reads.
+    ///
+    /// It may grow as `output` shrinks: what is encrypted is longer.
+    #[inline]
+    pub fn unsent_len(&self) -> usize {
+        self.output.len() + self.socket.map_or(0, |socket| socket.unsent_len())
     }
 
     /// Returns whether nothing is read or delivered at present, because more output waits than

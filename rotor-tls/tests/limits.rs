@@ -5,7 +5,7 @@ mod kit;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kit::{Issuer, Lines, Log, RawClient, Test, serve, shaken};
+use kit::{HOW_MUCH_WAITS, Issuer, Lines, Log, RawClient, Test, serve, shaken};
 use rotor_core::Scope;
 use rotor_stream::testing::{Peer, Scripted, TestLoop, pair};
 use rotor_stream::{
@@ -184,6 +184,23 @@ fn a_slow_peer_is_seen_to_take_what_waits_encrypted() {
     test.advance(Duration::from_secs(31));
     assert_eq!(*test.context(), ["fatal: the peer does not take what is sent to it"]);
     assert!(peer.is_dropped());
+}
+
+#[test]
+fn a_protocol_sees_what_waits_encrypted_being_taken() {
+    let mut test = Test::new(Log::new());
+    let (peer, mut client) = with_long_answer(&mut test);
+    let mut waits = |room| {
+        peer.make_room(room);
+        test.settle();
+        client.write(HOW_MUCH_WAITS);
+        peer.send(&client.take_records());
+        test.settle();
+        test.context_mut().pop().and_then(|noted| noted.parse::<usize>().ok()).expect("a count")
+    };
+    let all = waits(0);
+    assert!((50_001..51_000).contains(&all), "the answer in records: {all}");
+    assert_eq!((waits(2_000), waits(1), waits(60_000)), (all - 2_000, all - 2_001, 0));
 }
 
 #[test]

@@ -34,13 +34,11 @@ const WINDOW: u32 = 65_535;
 fn configs(
     prior_knowledge: bool,
 ) -> (ClientConfig, Arc<server::Counters>, impl Fn() -> ServerConfig + 'static) {
-    // A write over TLS takes four records, and a PING waits behind them where nobody sees them go.
-    let ping_timeout = if prior_knowledge { SLOW } else { 4 * SLOW };
     let client = client::Http2Config::new()
         .prior_knowledge(prior_knowledge)
         .connection_window(WINDOW)
         .settings_timeout(SLOW)
-        .ping_timeout(ping_timeout);
+        .ping_timeout(SLOW);
     let server = server::Http2Config::new()
         .prior_knowledge(prior_knowledge)
         .connection_window(WINDOW)

@@ -140,9 +140,8 @@ impl Http2Config {
     /// A PING stands behind what was written before it, at most
     /// [`output_high_water`](crate::Limits::output_high_water). While the system takes some of that
     /// within each such time, so does the server, and it has as long again. What the system has
-    /// taken and not yet delivered is not seen here, nor is what TLS has encrypted (up to 64 KiB):
-    /// on a path that needs more than `ping_after` and this for as much as these hold (64 KiB at
-    /// 4 KiB a second), say more.
+    /// taken and not yet delivered is not seen here: on a path that needs more than `ping_after`
+    /// and this for as much as the system holds (64 KiB at 4 KiB a second), say more.
     pub fn ping_timeout(mut self, time: Duration) -> Http2Config {
         self.ping_timeout = time;
         self

@@ -122,12 +122,15 @@ impl Issuer {
 /// What happened, in order.
 pub(crate) type Log = Vec<String>;
 
-/// A protocol of lines: a server sends each back in capitals, a client sends some and notes what
-/// comes back.
+/// A protocol of lines: a server sends each back in capitals, but for [`HOW_MUCH_WAITS`], which it
+/// notes; a client sends some and notes what comes back.
 pub(crate) enum Lines {
     Server,
     Client { left: usize },
 }
+
+/// A line that has a server note how many bytes wait to be written.
+pub(crate) const HOW_MUCH_WAITS: &[u8] = b"how much waits?\n";
 
 /// How many lines a client sends; none for a server.
 pub(crate) type Seed = Option<usize>;
@@ -173,6 +176,11 @@ impl Protocol for Lines {
         scope: &mut Scope<'_, Log>,
     ) -> Intent<Self> {
         match self {
+            Lines::Server if transport.input[..matched.len()] == *HOW_MUCH_WAITS => {
+                scope.push(transport.unsent_len().to_string());
+                matched.consume(transport.input);
+                Intent::of(self).keep().no_deadline()
+            }
             Lines::Server => {
                 let line = transport.input[..matched.len()].to_ascii_uppercase();
                 transport.output.write_all(&line).expect("it is open");

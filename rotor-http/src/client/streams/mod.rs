@@ -234,7 +234,7 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
         io: &mut Io<'_, '_, '_, K::Context>,
         step: impl FnOnce(&mut Self, &mut Io<'_, '_, '_, K::Context>) -> Made<K>,
     ) -> Made<K> {
-        let waits = io.transport.output.len();
+        let waits = io.transport.unsent_len();
         if waits < self.unsent {
             let now = io.scope.now();
             self.heard = now;
@@ -244,7 +244,7 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
         }
         let made = step(self, io);
         // What an empty socket takes at once says nothing of the server.
-        self.unsent = if waits > 0 { io.transport.output.len() } else { 0 };
+        self.unsent = if waits > 0 { io.transport.unsent_len() } else { 0 };
         made
     }
 
