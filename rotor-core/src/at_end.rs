@@ -1,4 +1,4 @@
-//! `AtEnd`: a value whose owner may end in any way, and what is done with it then.
+//! `AtEnd`: a value that is given to a function with the context, whatever way its owner ends.
 
 use std::fmt;
 use std::ops::{Deref, DerefMut};
@@ -6,38 +6,39 @@ use std::sync::Arc;
 
 use crate::guard::drop_guarded;
 
-/// What is run with the context when an owner has ended.
+/// A function that is run with the context when an owner has ended.
 pub(crate) type End<C> = Box<dyn FnOnce(&mut C) + Send>;
 
-/// Where ends wait for the loop to come between two handlers.
+/// Where ends wait until the loop runs them between two handlers.
 pub(crate) trait EndQueue<C>: Send + Sync {
-    /// Gives the end back where the loop is gone.
+    /// Queues an end; gives it back if the loop is gone.
     fn push_end(&self, end: End<C>) -> Result<(), End<C>>;
 }
 
-/// The queue of a loop, as those have it who outlive a handler.
+/// The queue of a loop, in a form that may outlive a handler.
 pub(crate) type AnyEndQueue<C> = Arc<dyn EndQueue<C>>;
 
-/// A value that a machine, or a protocol or handler in it, owns, and that comes back to the context
-/// when its owner is no more, whatever ended it. Made by [`Scope::at_end`](crate::Scope::at_end).
+/// A value owned by a machine, or by a protocol or handler in it, that comes back to the context
+/// when its owner is dropped, for whatever reason. [`Scope::at_end`](crate::Scope::at_end) makes
+/// it.
 ///
-/// It is dropped with its owner, so there is no end that it misses: an answer of `done` or `error`,
-/// a panic, a deadline, a reset, a drain, an upgrade to another protocol, the end of the loop. Its
-/// function then gets the value and the context, once:
+/// It is dropped with its owner, so it misses no end: an answer of `done` or `error`, a panic, a
+/// deadline, a reset, a drain, an upgrade to another protocol, the end of the loop. Its function is
+/// then called once with the context and the value:
 ///
 /// * in the turn in which it is dropped or in the next one, between two handlers, in the order in
-///   which they were dropped, before what was [posted](crate::Broadcast::post). Handlers of others
-///   may run before that;
-/// * where the loop stops or drains, before [`run`](crate::LoopInstance::run) returns; of machines
-///   that are dropped with the loop, while it is dropped;
-/// * never, if it is dropped after its loop, or is [taken](AtEnd::into_inner). The value is dropped
-///   then.
+///   which values were dropped, before what was [posted](crate::Broadcast::post). Handlers of other
+///   machines may run before that;
+/// * if the loop stops or drains, before [`run`](crate::LoopInstance::run) returns; for machines
+///   that are dropped with the loop, while the loop is dropped;
+/// * never, if it is dropped after its loop, or is [taken](AtEnd::into_inner); then the value is
+///   only dropped, or returned.
 ///
-/// The owner changes the value as it goes on, since it derefs to it. So *why* something ends is
-/// what the owner wrote there last: who takes leave in order says so, and what nobody has said was
-/// a panic or the end of the loop.
+/// `AtEnd` derefs to the value, so the owner can change it as it goes on and can note there *why*
+/// it ends: an owner that ends in order writes so, and where nothing was written, a panic or the
+/// end of the loop was the reason.
 ///
-/// The function must not block. One that panics is logged, and costs nothing else.
+/// The function must not block. If it panics, that is logged and has no other effect.
 ///
 /// # Examples
 ///
@@ -110,13 +111,13 @@ impl<V: Send + 'static, C: 'static> AtEnd<V, C> {
         AtEnd { value: Some(value), end, queue }
     }
 
-    /// The value, taken back: the function is not called.
+    /// Takes the value back; the function is not called.
     pub fn into_inner(mut self) -> V {
         self.value.take().expect(THERE)
     }
 }
 
-/// The value is absent only in `into_inner` and `drop`, which nobody follows.
+/// The value is absent only in `into_inner` and `drop`, after which nothing looks for it.
 const THERE: &str = "the value is there until the end";
 
 impl<V: Send + 'static, C: 'static> Deref for AtEnd<V, C> {
@@ -137,7 +138,7 @@ impl<V: Send + 'static, C: 'static> Drop for AtEnd<V, C> {
         let Some(value) = self.value.take() else { return };
         let end = self.end;
         if let Err(late) = self.queue.push_end(Box::new(move |context| end(context, value))) {
-            // This may be a drop while something unwinds: a second panic would end the process.
+            // This may run while a panic unwinds, when a second panic would end the process.
             drop_guarded(late, "a value whose loop is gone");
         }
     }

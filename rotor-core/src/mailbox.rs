@@ -1,4 +1,4 @@
-//! Many messages from anywhere to one machine, bounded.
+//! `Mailbox`: a bounded channel of messages from anywhere to one machine.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -14,9 +14,9 @@ use crate::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use crate::sync::atomic::{AtomicBool, AtomicUsize};
 use crate::sync::{Mutex, MutexGuard};
 
-/// The end of a bounded channel that a machine keeps; each message wakes it.
+/// The receiving end of a bounded channel, which a machine keeps; each message wakes the machine.
 ///
-/// Made with its first [`Sender`] by [`Scope::create_mailbox`](crate::Scope::create_mailbox).
+/// [`Scope::create_mailbox`](crate::Scope::create_mailbox) makes it, with its first [`Sender`].
 #[doc(alias = "channel")]
 #[doc(alias = "mpsc")]
 #[doc(alias = "Receiver")]
@@ -25,35 +25,36 @@ pub struct Mailbox<V> {
     queue: Arc<Queue<V>>,
 }
 
-/// The end of a mailbox that is given away; clones may be sent to other threads.
+/// The sending end of a mailbox, to be given away; clones may be sent to other threads.
 #[doc(alias = "channel")]
 #[doc(alias = "mpsc")]
 pub struct Sender<V> {
     shared: Arc<Shared<V>>,
 }
 
-/// What the clones of a sender share, so that the last one to go is known.
+/// What the clones of a sender share, so that the last of them to be dropped is noticed.
 struct Shared<V> {
     queue: Arc<Queue<V>>,
     notifier: Notifier,
 }
 
-/// The messages that wait. A lock that is held for a push or a pop: a lock-free channel of the
-/// standard library took longer for one message at a time, and room for all of them from the start.
+/// The messages that wait, under a lock that is held for a push or a pop. A lock-free channel of
+/// the standard library took longer for one message at a time, and allocated room for all messages
+/// from the start.
 struct Queue<V> {
     waiting: Mutex<Waiting<V>>,
-    /// How many messages wait, as a look without the lock sees it.
+    /// How many messages wait, to be read without the lock.
     count: AtomicUsize,
-    /// Whether the mailbox is there. Changed under the lock only.
+    /// Whether the mailbox still exists. Changed under the lock only.
     is_received: AtomicBool,
     bound: usize,
 }
 
 struct Waiting<V> {
     messages: VecDeque<V>,
-    /// Whether a sender is there.
+    /// Whether a sender still exists.
     is_sent: bool,
-    /// Senders that wait for room, once one has.
+    /// Senders that wait for room; made when the first one does.
     room: Option<Box<RoomLine<V>>>,
 }
 
@@ -63,13 +64,13 @@ impl<V> Queue<V> {
     }
 }
 
-/// Why a message was not sent, with the message.
+/// Why a message was not sent; it holds the message.
 #[doc(alias = "backpressure")]
 #[doc(alias = "TrySendError")]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SendError<V> {
-    /// The mailbox holds as many messages as it may. The caller's to judge: drop it, keep it, or
-    /// slow down whoever causes it. Room is made when the machine receives:
+    /// The mailbox holds as many messages as it may. The caller decides: drop the message, keep it,
+    /// or slow down whatever causes it. Room is made when the machine receives;
     /// [`Sender::wake_on_room`] waits for it.
     Full(V),
     /// The mailbox or its machine is gone; nothing will ever be received.
@@ -96,13 +97,13 @@ impl<V> fmt::Display for SendError<V> {
 
 impl<V: fmt::Debug> std::error::Error for SendError<V> {}
 
-/// Why there is no message. Nobody's fault, and nothing has changed.
+/// Why there is no message. This is nobody's fault, and nothing has changed.
 #[doc(alias = "TryRecvError")]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ReceiveError {
-    /// None waits; the next one wakes the machine.
+    /// No message waits; the next one wakes the machine.
     Empty,
-    /// None waits and none will come: every sender is gone.
+    /// No message waits and none will come: every sender is gone.
     Closed,
 }
 
@@ -122,17 +123,17 @@ pub(crate) fn mailbox<V>(bound: usize, notifier: Notifier) -> (Sender<V>, Mailbo
         waiting: Mutex::new(Waiting { messages: VecDeque::new(), is_sent: true, room: None }),
         count: AtomicUsize::new(0),
         is_received: AtomicBool::new(true),
-        // One that holds nothing would refuse every message.
+        // A mailbox that holds nothing would refuse every message.
         bound: bound.max(1),
     });
     (Sender { shared: Arc::new(Shared { queue: queue.clone(), notifier }) }, Mailbox { queue })
 }
 
 impl<V> Mailbox<V> {
-    /// Takes the oldest message, if there is one.
+    /// Takes the oldest message; `None` if no message waits.
     ///
-    /// Take a bounded number in one event and, if there may be more, wake yourself:
-    /// [`Scope::notifier`].
+    /// Take a bounded number in one event; if more may be left, have the machine woken again
+    /// through [`Scope::notifier`].
     ///
     /// [`Scope::notifier`]: crate::Scope::notifier
     pub fn receive(&mut self) -> Option<V> {
@@ -151,12 +152,13 @@ impl<V> Mailbox<V> {
         message
     }
 
-    /// Takes the oldest message; when there is none, says whether one may still come.
+    /// Takes the oldest message; if there is none, the error says whether one may still come.
     ///
     /// # Errors
     ///
-    /// [`Empty`](ReceiveError::Empty) when there is none now, [`Closed`](ReceiveError::Closed) when
-    /// every sender is gone, which wakes the machine as well.
+    /// [`Empty`](ReceiveError::Empty) when no message waits now, and
+    /// [`Closed`](ReceiveError::Closed) when every sender is gone, too. The end of the last sender
+    /// wakes the machine.
     pub fn try_receive(&mut self) -> Result<V, ReceiveError> {
         if let Some(message) = self.receive() {
             return Ok(message);
@@ -175,18 +177,20 @@ impl<V> Sender<V> {
     ///
     /// # Errors
     ///
-    /// The message back, when the mailbox is full or its machine is gone.
+    /// [`SendError`], with the message, when the mailbox is full, or the mailbox or its machine is
+    /// gone.
     pub fn send(&self, message: V) -> Result<(), SendError<V>> {
         let Shared { queue, notifier } = &*self.shared;
-        // A mailbox may outlive its machine, in the context say; nobody would be woken to receive.
+        // A mailbox may outlive its machine, for example in the context; nobody would be woken to
+        // receive.
         if !notifier.is_alive() {
             queue.turn_away();
             return Err(SendError::Closed(message));
         }
         {
             let mut waiting = queue.lock();
-            // Under the lock, or the message could be added behind the mailbox's drop, and stay
-            // there.
+            // Under the lock: otherwise the message could be added after the mailbox was dropped,
+            // and stay there.
             if !queue.is_received.load(Relaxed) {
                 return Err(SendError::Closed(message));
             }
@@ -196,12 +200,12 @@ impl<V> Sender<V> {
             waiting.messages.push_back(message);
             queue.count.store(waiting.messages.len(), Release);
         }
-        // Without the lock: the machine may be called at once, on another thread, and want it.
+        // Without the lock: the machine may be called at once, on another thread, and need it.
         notifier.wakeup();
         Ok(())
     }
 
-    /// Returns whether the mailbox or its machine is gone: nothing that is sent will be received.
+    /// Returns whether the mailbox or its machine is gone, so that nothing sent will be received.
     pub fn is_closed(&self) -> bool {
         let Shared { queue, notifier } = &*self.shared;
         !notifier.is_alive() || !queue.is_received.load(Acquire)
@@ -216,8 +220,7 @@ impl<V> Clone for Sender<V> {
 
 impl<V> Drop for Shared<V> {
     fn drop(&mut self) {
-        // First the note, then the wake-up: the machine that looks must find that no sender is
-        // left.
+        // The note comes before the wake-up: the woken machine must find that no sender is left.
         self.queue.lock().is_sent = false;
         self.notifier.wakeup();
     }
@@ -232,7 +235,7 @@ impl<V> Drop for Mailbox<V> {
             let senders = waiting.room.as_mut().map(|room| room.take_all());
             (std::mem::take(&mut waiting.messages), senders)
         };
-        // Without the lock: a message may do anything when it is dropped, also send, or panic.
+        // Without the lock: dropping a message may do anything, even send or panic.
         left.into_iter()
             .for_each(|message| drop_guarded(message, "a message that nobody received"));
     }
@@ -250,37 +253,37 @@ impl<V> fmt::Debug for Sender<V> {
     }
 }
 
-/// Room for one message in a mailbox, kept for whom it was given to
-/// ([`Sender::wake_on_room`]).
+/// Room for one message in a mailbox, reserved for whoever owns this. [`Sender::wake_on_room`]
+/// gives it.
 ///
-/// Dropping it leaves the room to the next one.
+/// Dropping it gives the room to the next sender in line.
 #[doc(alias = "OwnedPermit")]
-#[must_use = "room that is dropped is the next one's"]
+#[must_use = "dropping it gives the room to the next sender in line"]
 pub struct Reserved<V> {
-    /// Absent when there is no room to leave.
+    /// Absent when there is no room to give on.
     shared: Option<Arc<Shared<V>>>,
 }
 
-/// Who waits for room, and how much of it is kept for whom it was given to.
+/// The senders that wait for room, and how much room is reserved by those that were given some.
 struct RoomLine<V> {
     line: WaitLine<WaitingSender<V>>,
     reserved: usize,
 }
 
-/// A sender that waits: it is one of those that the mailbox has.
+/// A sender that waits for room. While it waits, it counts as one of the mailbox's senders.
 struct WaitingSender<V> {
     port: Port<Reserved<V>>,
     shared: Arc<Shared<V>>,
 }
 
 impl<V> Waiting<V> {
-    /// Room that no message takes, and that is kept.
+    /// Returns how much room is reserved, and not taken by a message yet.
     #[inline]
     fn reserved(&self) -> usize {
         self.room.as_ref().map_or(0, |room| room.reserved)
     }
 
-    /// Keeps room for the first who waits, if there is any.
+    /// Reserves room for the first in line, if there is room and somebody waits.
     #[inline]
     fn reserve_next(&mut self, bound: usize) -> Option<WaitingSender<V>> {
         let room = self.room.as_mut()?;
@@ -301,7 +304,7 @@ impl<V> RoomLine<V> {
 }
 
 impl<V> Queue<V> {
-    /// Gives the room that is kept to whom it is kept for, or to the next one if he is gone.
+    /// Gives reserved room to `first`, or to the next in line if `first` is gone.
     #[cold]
     fn give_room(&self, first: WaitingSender<V>) {
         let mut next = Some(first);
@@ -309,17 +312,17 @@ impl<V> Queue<V> {
             let Err(mut gone) = port.set(Reserved { shared: Some(shared) }) else { return };
             let shared = gone.shared.take();
             next = self.free_and_reserve_next();
-            // Without the lock, which the last sender takes as it goes.
+            // Without the lock, which the last sender takes when it is dropped.
             drop(shared);
         }
     }
 
-    /// Tells those who wait for room that nobody receives any more: a machine that ends does not,
-    /// where its mailbox is somebody else's.
+    /// Tells those who wait for room that nobody receives any more. The end of the machine does not
+    /// do so if its mailbox is owned elsewhere.
     #[cold]
     fn turn_away(&self) {
         let senders = self.lock().room.as_mut().map(|room| room.take_all());
-        // Without the lock, which the last sender takes as it goes.
+        // Without the lock, which the last sender takes when it is dropped.
         drop(senders);
     }
 
@@ -333,13 +336,13 @@ impl<V> Queue<V> {
 }
 
 impl<V: Send + 'static> Sender<V> {
-    /// Waits for room for one message: the machine is woken when there is some, also when there is
-    /// at once, and has it for itself. Who came first is served first, and while anybody waits,
-    /// [`send`](Sender::send) finds the mailbox full.
+    /// Waits for room for one message. The machine is woken when there is room, even if there is
+    /// some at once, and the room is reserved for it. Who came first is served first, and while
+    /// anybody waits, [`send`](Sender::send) finds the mailbox full.
     ///
-    /// The future says [`Lost::Dropped`](crate::Lost::Dropped) when the mailbox is gone. If that
-    /// outlives its machine, in the context say, it does so when anybody next sends or asks for
-    /// room. Dropping it leaves the line.
+    /// The future resolves to [`Lost::Dropped`](crate::Lost::Dropped) when the mailbox is gone. A
+    /// mailbox that outlives its machine, for example in the context, counts as gone when anybody
+    /// next sends or asks for room. Dropping the future leaves the line.
     ///
     /// ```
     /// # use rotor_core as rotor;
@@ -403,7 +406,7 @@ impl<V: Send> Leave for Queue<V> {
 }
 
 impl<V> Reserved<V> {
-    /// Sends a message into the room and wakes the machine.
+    /// Sends a message into the reserved room and wakes the machine.
     ///
     /// # Errors
     ///

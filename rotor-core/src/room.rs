@@ -1,4 +1,4 @@
-//! Room: who asks that a machine that nobody would miss end, and what is known of such a machine.
+//! Room: requests that idle machines end, and what a machine says of being idle.
 //!
 //! ```text
 //!   no slot, no descriptor ──ask_for_room()──▶ requests ──end of the turn──▶ the machines idle longest ──make_room()──▶ end
@@ -15,8 +15,8 @@ use crate::notifier::Notifier;
 use crate::time::Time;
 use crate::token::Token;
 
-/// What a machine says of itself that could end now without a loss to anybody: since when that is
-/// so.
+/// A machine's statement that it could end now without loss to anybody, and since when.
+/// [`Machine::idle`](crate::Machine::idle) returns it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Idle {
     pub(crate) since: Time,
@@ -24,21 +24,21 @@ pub struct Idle {
 }
 
 impl Idle {
-    /// Idle since then.
+    /// Makes the statement of a machine that has been idle since `time`.
     pub fn since(time: Time) -> Idle {
         Idle { since: time, listener: None }
     }
 
-    /// The same of a connection that this listener has accepted: its end gives the listener
-    /// [room of its own](Room::of_listener).
+    /// Says that the machine is a connection that this listener has accepted: its end gives the
+    /// listener [room of its own](Room::of_listener).
     pub fn accepted_by(mut self, listener: Token) -> Idle {
         self.listener = Some(listener);
         self
     }
 }
 
-/// What [`Scope::ask_for_room`](crate::Scope::ask_for_room) asks for: how many machines are to end,
-/// and which may.
+/// A request by [`Scope::ask_for_room`](crate::Scope::ask_for_room): how many idle machines should
+/// end, and which of them may.
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct Room {
@@ -48,32 +48,32 @@ pub struct Room {
 }
 
 impl Room {
-    /// Room that one machine leaves, whichever it is.
+    /// Asks that one machine end, whichever it is.
     pub fn new() -> Room {
         Room { machines: 1, idle_min: Duration::from_secs(2), listener: None }
     }
 
-    /// The most machines that are to end for this, at least 1. Default 1.
+    /// Sets the most machines that end for this request, at least 1. Default 1.
     pub fn machines(mut self, machines: usize) -> Room {
         self.machines = machines.max(1);
         self
     }
 
-    /// How long a machine must have been idle. Default 2 s: a peer that is still at it is back
-    /// sooner, as a rule. `Duration::MAX` spares all.
+    /// Sets how long a machine must have been idle. Default 2 s: an active peer usually comes back
+    /// sooner. `Duration::MAX` spares all machines.
     pub fn idle_min(mut self, time: Duration) -> Room {
         self.idle_min = time;
         self
     }
 
-    /// Only connections of the listener of this name ([`Idle::accepted_by`]): for one that has
-    /// reached a limit of its own.
+    /// Asks that only connections of this listener end ([`Idle::accepted_by`]): for a listener that
+    /// has reached a limit of its own.
     pub fn of_listener(mut self, listener: Token) -> Room {
         self.listener = Some(listener);
         self
     }
 
-    /// Whether a machine that is idle like this may leave the room.
+    /// Returns whether a machine that is idle like this may end for this request.
     pub(crate) fn is_left_by(&self, idle: &Idle, now: Time) -> bool {
         self.is_of(idle) && idle.since <= now && now - idle.since >= self.idle_min
     }
@@ -89,12 +89,12 @@ impl Default for Room {
     }
 }
 
-/// What has been asked for, in the order in which it was. It is kept with those who wait for slots,
-/// so that a turn looks once for both.
+/// The requests, in the order in which they came. They are kept with those who wait for slots, so
+/// that a turn looks once for both.
 #[derive(Default)]
 pub(crate) struct RoomRequests {
     requests: VecDeque<RoomRequest>,
-    /// The machines, or parts of them, that are in line.
+    /// The machines, or parts of them, that have a request in line.
     names: BTreeSet<(Token, u32)>,
 }
 
@@ -107,7 +107,7 @@ pub(crate) struct RoomRequest {
 }
 
 impl RoomRequests {
-    /// Adds a request, unless there is one of the same machine, or part of it.
+    /// Adds a request, unless the same machine, or the same part of it, has one already.
     pub(crate) fn add(&mut self, asker: Notifier, room: Room) {
         if self.names.insert((asker.token(), asker.part())) {
             self.requests.push_back(RoomRequest { asker, room, made: 0 });
@@ -118,12 +118,12 @@ impl RoomRequests {
         self.requests.is_empty()
     }
 
-    /// The oldest request.
+    /// Returns the oldest request.
     pub(crate) fn first(&mut self) -> Option<&mut RoomRequest> {
         self.requests.front_mut()
     }
 
-    /// The oldest request is answered.
+    /// Removes the oldest request, which has been answered.
     pub(crate) fn remove_first(&mut self) -> Option<RoomRequest> {
         let first = self.requests.pop_front()?;
         self.names.remove(&(first.asker.token(), first.asker.part()));

@@ -36,7 +36,7 @@ pub struct Lock<T> {
 
 /// The value of a [`Lock`], for as long as it is not dropped.
 #[doc(alias = "MutexGuard")]
-#[must_use = "what is held is let go of when it is dropped"]
+#[must_use = "the value is given back when this is dropped"]
 pub struct Held<T> {
     /// Absent only while it is being put back.
     value: Option<T>,
