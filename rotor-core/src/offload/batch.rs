@@ -1,4 +1,4 @@
-//! `Batch`: jobs whose results are heard of together.
+//! `Batch`: jobs whose results are reported together.
 
 use std::fmt;
 use std::sync::Arc;
@@ -6,8 +6,8 @@ use std::sync::Arc;
 use crate::future::{Together, Waiter};
 use crate::notifier::Notifier;
 
-/// Jobs of which a machine wants all results, and one wake-up: when the last of them is done, or
-/// lost, and the batch was dropped, so that there are no more.
+/// Jobs whose results a machine wants all together, with one wake-up. It comes when the last of
+/// them is done, or lost, and the batch was dropped, so that no more jobs can join.
 ///
 /// ```
 /// # use rotor_core as rotor;
@@ -21,8 +21,8 @@ use crate::notifier::Notifier;
 /// }
 /// ```
 ///
-/// Each result is in the future of its own job, from when that is done. A machine that wants to
-/// hear of each of them makes no batch.
+/// Each result is in the future of its own job as soon as that job is done. A machine that wants a
+/// wake-up for each of them makes no batch.
 #[doc(alias = "join_all")]
 #[doc(alias = "JoinSet")]
 #[doc(alias = "WaitGroup")]
@@ -36,7 +36,7 @@ impl Batch {
         Batch { together: Arc::new(Together::new(machine)) }
     }
 
-    /// Returns who waits for one more.
+    /// Adds one more job, and returns who waits for it.
     pub(crate) fn waiter(&self) -> Waiter {
         self.together.one_more();
         Waiter::Together(self.together.clone())

@@ -1,4 +1,4 @@
-//! The job that is made of a closure: whether it is to be begun, and who is told what came of it.
+//! The job that is made of a closure: whether it still has to begin, and who is told of its result.
 
 use std::fmt;
 use std::sync::Weak;
@@ -12,8 +12,8 @@ use crate::future::{Leave, Lost, Port};
 use crate::guard::{drop_guarded, guard, log_guarded};
 use crate::time::Time;
 
-/// What a job that was made by [`Scope::job`](crate::Scope::job) can ask while it runs: a long one
-/// looks now and then whether anybody still waits.
+/// What a job made by [`Scope::job`](crate::Scope::job) can ask while it runs. A long job should
+/// ask now and then whether anybody still waits for it.
 pub struct Job<'a> {
     is_cancelled: &'a dyn Fn() -> bool,
     queued_for: Duration,
@@ -22,8 +22,8 @@ pub struct Job<'a> {
 }
 
 impl Job<'_> {
-    /// Returns whether the future was dropped, or its machine has ended: nobody waits for the
-    /// result. It takes a lock that is hardly ever held.
+    /// Returns whether the future was dropped, or its machine has ended, so that nobody waits for
+    /// the result. It takes a lock that is almost never contended.
     #[doc(alias = "cancellation")]
     pub fn is_cancelled(&self) -> bool {
         (self.is_cancelled)()
@@ -34,12 +34,12 @@ impl Job<'_> {
         self.queued_for
     }
 
-    /// Reads the clock that runs are measured by, if they are.
+    /// Reads the clock that runs are measured by; `None` if they are not measured.
     pub(crate) fn now(&self) -> Option<Time> {
         Some(self.clock?.now())
     }
 
-    /// Returns the time before which the job was to begin; [`Time::NEVER`] if it was not said.
+    /// Returns the time before which the job had to begin; [`Time::NEVER`] if none was set.
     pub fn begin_before(&self) -> Time {
         self.begin_before
     }
@@ -63,13 +63,13 @@ impl BeginBefore {
     pub(crate) const NEVER: BeginBefore = BeginBefore { time: Time::NEVER, within: Duration::MAX };
 }
 
-/// A closure, and who is told what came of it.
+/// A closure, and who is told of its result.
 pub(crate) struct Work<T, F> {
     pub(crate) f: F,
     pub(crate) port: Port<T>,
     pub(crate) under_way: UnderWay,
     pub(crate) begin_before: BeginBefore,
-    /// What the job needs a permit of.
+    /// The permits of which the job needs one.
     pub(crate) permits: Option<Permits>,
     /// The permit, once it has it.
     pub(crate) permit: Option<Permit>,
@@ -81,7 +81,7 @@ where
     T: Send + 'static,
 {
     fn run(mut self: Box<Self>, begun: &Begun<'_>) -> JobEnd {
-        // It needed one, whatever becomes of it now: nobody has forgotten about it.
+        // Whatever becomes of the job now, it needed a permit: it did not just forget about it.
         if let Some(permit) = &mut self.permit {
             permit.note_used();
         }
@@ -91,8 +91,8 @@ where
             return JobEnd::Cancelled;
         }
         let queued_for = begun.queued_for();
-        // A thread takes the end of its last job for the begin of the next one, which may have come
-        // since: it has waited for nothing then, and may be too late all the same.
+        // A thread takes the end of its last job as the beginning of the next one. That job may
+        // have come later: then it has not waited at all, and may be too late all the same.
         if queued_for >= self.begin_before.within {
             self.port.lose(Lost::Late);
             return JobEnd::Late;
@@ -130,15 +130,15 @@ where
             begin_before,
             clock: begun.clock(),
         });
-        // First, so that the machine that hears of the result finds it free.
+        // Before the result is set, so that the machine that gets it finds the permit free.
         drop(permit);
         if port.set(value).is_err() {
             under_way.was_not_claimed();
         }
     }
 
-    /// Waits in line for a permit, and is then queued anew. Where the backend has no queue, it is
-    /// run by whoever gives the permit back.
+    /// Waits in line for a permit; then the job is queued anew. If the backend has no queue, the
+    /// job is run by whoever gives the permit back.
     fn wait_for(self: Box<Self>, permits: &Permits, begun: &Begun<'_>) {
         let queue_again = begun.queue_again();
         let queued_for = begun.queued_for();
@@ -168,13 +168,13 @@ where
     }
 
     fn lose(self: Box<Self>, lost: Lost) {
-        // Its pool finds that it is cancelled, counts that, and has the place back.
+        // Its pool will find that it is cancelled, count that, and get the place back.
         if self.work.port.is_cancelled() {
             return self.begin_again();
         }
         let Work { f, port, .. } = *self.work;
         port.lose(lost);
-        // It is not ours: the others in line are to hear as well.
+        // The closure is foreign code: if its drop panics, the others in line must still be told.
         drop_guarded(f, "a job without a permit");
     }
 }

@@ -1,4 +1,4 @@
-//! `Measured`: work that is run where its last runs say that it should be.
+//! `Measured`: work that is run in the handler or on a pool, by how long its last runs took.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,13 +8,13 @@ use std::time::Duration;
 
 use super::pool::OffloadPool;
 
-/// Work of one kind that is short as a rule, or long, or now this and now that: it is run in the
-/// handler as long as its runs are short on average, else on a pool.
+/// A kind of work that may be short or long. It is run in the handler as long as its runs are short
+/// on average, else on a pool.
 ///
-/// Clones are the same: one for each kind of work, shared by the machines that do it. The average
-/// is a moving one, in which a run counts an eighth and those before it the rest; so one run of 20
-/// ms sends the next thirty to the pool. The first is run on the pool. A simulated loop measures
-/// nothing there, so it sends all of them.
+/// Make one for each kind of work and share it among the machines that do it; clones are the same.
+/// The average is a moving one: the last run counts one eighth, those before it the rest. So one
+/// run of 20 ms sends the next thirty to the pool. The first is run on the pool. A simulated loop
+/// does not measure what runs on the pool, so it sends all runs there.
 #[derive(Clone)]
 pub struct Measured {
     pool: OffloadPool,
@@ -26,14 +26,14 @@ pub struct Measured {
 const UNKNOWN: u64 = u64::MAX;
 
 impl Measured {
-    /// Makes one that has measured nothing, for work that goes to `pool` when it is long: longer
-    /// than 50 µs on average, which is what giving it away costs, several times over.
+    /// Makes one that has not measured anything yet. Work that takes longer than 50 µs on average
+    /// goes to `pool`; giving it away costs a fraction of that.
     pub fn new(pool: OffloadPool) -> Measured {
         let average = Arc::new(AtomicU64::new(UNKNOWN));
         Measured { pool, here_below: Duration::from_micros(50), average }
     }
 
-    /// Sets below which average the work is run in the handler. Default 50 µs. Zero: never.
+    /// Sets the average below which the work is run in the handler. Default 50 µs. Zero: never.
     pub fn here_below(mut self, time: Duration) -> Measured {
         self.here_below = time;
         self
@@ -55,7 +55,7 @@ impl Measured {
         self.average().is_some_and(|average| average < self.here_below)
     }
 
-    /// Notes a run. Two at a time may count as one: it is an average.
+    /// Notes a run. Two at the same time may count as one, which does not matter to an average.
     pub(crate) fn note(&self, time: Duration) {
         let nanos = u64::try_from(time.as_nanos()).unwrap_or(UNKNOWN).min(UNKNOWN - 1);
         let average = match self.average.load(Relaxed) {

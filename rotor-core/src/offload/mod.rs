@@ -1,5 +1,5 @@
-//! Work for other threads: a bounded pool that the loops of a group share, and what a machine gives
-//! to it.
+//! Work for other threads: a bounded pool that the loops of a group share, and the jobs that
+//! machines give to it.
 //!
 //! ```text
 //!   scope.offload(f) ─▶ room? ──no──▶ OffloadFull(f)
@@ -8,9 +8,9 @@
 //!                      queue ─▶ a thread runs f ─▶ Port::set ─▶ the machine's `wakeup`
 //! ```
 //!
-//! Threads are started as jobs come, up to the pool's number, and end when they have been idle for
-//! long, or with the pool. A job is run at most once: one whose future was dropped, or whose
-//! machine has ended, before a thread got to it is not run at all.
+//! Threads are started as jobs come, up to the pool's limit. They end when they have been idle for
+//! long, or with the pool. A job is run at most once. If its future was dropped, or its machine
+//! ended, before a thread took it, it is not run at all.
 
 mod batch;
 pub(crate) mod job;

@@ -14,10 +14,11 @@ use super::work::OffloadJob;
 
 /// Threads for work that would hold up a loop: computations, files, libraries that block.
 ///
-/// Clones are the same pool. Every [`Config`](crate::Config) carries one, so that the loops made
-/// from clones of one `Config` share it; a job may also be given to another
-/// ([`JobBuilder::on`](crate::JobBuilder::on)). Without jobs it has no threads. When the last clone
-/// is dropped, what still waits is dropped, and each thread ends after the job that it runs.
+/// Clones are the same pool. Every [`Config`](crate::Config) has one, shared by the loops made from
+/// clones of that `Config`; [`JobBuilder::on`](crate::JobBuilder::on) gives a job to another pool.
+/// A pool without jobs has no threads, unless [`threads_min`](PoolBuilder::threads_min) says so.
+/// When the last clone is dropped, waiting jobs are dropped, and each thread ends after the job
+/// that it runs.
 #[doc(alias = "thread pool")]
 #[doc(alias = "spawn_blocking")]
 #[doc(alias = "executor")]
@@ -26,10 +27,10 @@ pub struct OffloadPool {
     owner: Arc<Owner>,
 }
 
-/// The pool has no room for another job; the closure comes back.
+/// The error of a pool that has no room for another job. It returns the closure.
 ///
-/// Nobody's fault: do without, answer "busy", or try again later. There is room when a job begins
-/// to run.
+/// This is nobody's fault: do without the job, answer "busy", or try again later. Room is made when
+/// a job begins to run.
 #[doc(alias = "backpressure")]
 pub struct OffloadFull<F>(pub F);
 
@@ -61,21 +62,20 @@ quick_error! {
     #[derive(Debug)]
     #[non_exhaustive]
     pub enum PoolError {
-        /// The caller's mistake: `threads_max` is 0. A pool that is to run nothing on threads of
-        /// its own has `jobs_max` 0 and
-        /// [`WhenFull::RunOldestHere`](crate::WhenFull::RunOldestHere).
+        /// The caller's mistake: `threads_max` is 0. For a pool that runs nothing on threads of its
+        /// own, set `jobs_max` 0 and [`WhenFull::RunOldestHere`](crate::WhenFull::RunOldestHere).
         NoThreads {
             display("a pool of 0 threads runs no job (threads_max)")
         }
-        /// The caller's mistake: more threads are to be there always than there may be.
+        /// The caller's mistake: `threads_min` is greater than `threads_max`.
         MinAboveMax(min: usize, max: usize) {
             display("a pool of at most {max} threads cannot keep {min} (threads_min, threads_max)")
         }
-        /// The caller's mistake: a name of a thread has no zero byte.
+        /// The caller's mistake: the name contains a zero byte, which a thread's name cannot.
         ZeroInName {
             display("the name of a pool's threads has a zero byte in it")
         }
-        /// The system could not start one of the threads that are to be there always.
+        /// The system could not start one of the `threads_min` threads.
         Thread(error: io::Error) {
             source(error)
             display("a thread of the pool could not be started")
@@ -84,14 +84,14 @@ quick_error! {
 }
 
 impl OffloadPool {
-    /// Makes a pool of up to `threads` threads (at least 1) in which up to `jobs` jobs (at least 1)
-    /// wait for one. All else as [`builder`](OffloadPool::builder) has it by default.
+    /// Makes a pool of at most `threads` threads (at least 1), in which at most `jobs` jobs (at
+    /// least 1) wait for a thread. All else is the default of [`builder`](OffloadPool::builder).
     pub fn new(threads: usize, jobs: usize) -> OffloadPool {
         let builder = OffloadPool::builder().threads_max(threads.max(1)).jobs_max(jobs.max(1));
         OffloadPool::with(builder.settings)
     }
 
-    /// Begins a pool of your own settings.
+    /// Returns a builder with the default settings.
     pub fn builder() -> PoolBuilder {
         PoolBuilder {
             settings: Settings {
@@ -118,45 +118,45 @@ impl OffloadPool {
         OffloadPool { owner: Arc::new(Owner { shared: Arc::new(Shared::new(settings)) }) }
     }
 
-    /// Takes the job that `make` makes, which is called only if there is room. Returns whether it
-    /// was.
+    /// Takes the job that `make` makes; `make` is called only if there is room. Returns whether the
+    /// job was taken.
     ///
     /// For those who implement a backend; machines use [`Scope::offload`](crate::Scope::offload).
     pub fn offer(&self, make: &mut dyn FnMut() -> OffloadJob) -> bool {
         self.owner.shared.offer(false, make)
     }
 
-    /// Does the same for a job that is to be begun before all that are not urgent.
+    /// Does the same for an urgent job, which begins before all that are not urgent.
     pub fn offer_urgent(&self, make: &mut dyn FnMut() -> OffloadJob) -> bool {
         self.owner.shared.offer(true, make)
     }
 
-    /// Returns what the pool has done and does now. It takes the lock that jobs are queued under:
-    /// for some times a second, not for each job.
+    /// Returns what the pool has done and does now. This takes the lock that jobs are queued under,
+    /// so call it a few times a second at most, not for each job.
     pub fn stats(&self) -> PoolStats {
         self.owner.shared.stats()
     }
 }
 
 impl PoolBuilder {
-    /// Sets the most threads, each of which runs one job at a time. Default 4: enough to look names
-    /// up and read small files, few enough to be no load by themselves. At least 1.
+    /// Sets the most threads; each runs one job at a time. Default 4: enough to look names up and
+    /// read small files, and few enough to be no load by themselves. At least 1.
     pub fn threads_max(mut self, threads: usize) -> PoolBuilder {
         self.settings.threads_max = threads;
         self
     }
 
-    /// Sets how many threads there are always, from the start. Default 0: a thread is started when
-    /// a job finds none that is idle. At most `threads_max`.
+    /// Sets how many threads are started with the pool and always kept. Default 0: a thread is
+    /// started when a job finds no idle one. At most `threads_max`.
     pub fn threads_min(mut self, threads: usize) -> PoolBuilder {
         self.settings.threads_min = threads;
         self
     }
 
-    /// Sets the most jobs that wait for a thread. Default 1,024. With 0 none waits:
-    /// [`when_full`](PoolBuilder::when_full) decides of each at once, so that
+    /// Sets the most jobs that wait for a thread. Default 1,024. With 0 no job waits, and
+    /// [`when_full`](PoolBuilder::when_full) decides on each at once:
     /// [`RunOldestHere`](WhenFull::RunOldestHere) runs every job on the loop that offers it, and
-    /// [`Refuse`](WhenFull::Refuse) refuses every one.
+    /// [`Refuse`](WhenFull::Refuse) refuses every job.
     pub fn jobs_max(mut self, jobs: usize) -> PoolBuilder {
         self.settings.jobs_max = jobs;
         self
@@ -169,53 +169,54 @@ impl PoolBuilder {
         self
     }
 
-    /// Sets the size of a thread's stack, in bytes; the system may round it up, or refuse to start
-    /// a thread with too small a one. Default: what the standard library says, 2 MiB unless
-    /// `RUST_MIN_STACK` does. It is address space; memory is used only where a job has been.
+    /// Sets the size of a thread's stack, in bytes. The system may round it up, or refuse to start
+    /// a thread whose stack is too small. Default: that of the standard library, 2 MiB unless
+    /// `RUST_MIN_STACK` says otherwise. This is address space; only what jobs have used takes
+    /// memory.
     pub fn stack_bytes(mut self, bytes: usize) -> PoolBuilder {
         self.settings.stack_bytes = Some(bytes);
         self
     }
 
-    /// Sets how long a thread waits for a job before it ends. Default 10 s: it outlives the pauses
-    /// of a service under load, and a burst is forgotten soon.
+    /// Sets how long an idle thread waits for a job before it ends. Default 10 s: threads outlive
+    /// the pauses of a service under load, and those started for a burst end soon.
     pub fn keep_idle(mut self, time: Duration) -> PoolBuilder {
         self.settings.keep_idle = time;
         self
     }
 
-    /// Sets what each thread calls first, with its number. Default: nothing. A panic in it is
-    /// logged.
+    /// Sets a function that each thread calls first, with its number. Default: none. A panic in it
+    /// is logged.
     pub fn on_thread_start(mut self, hook: impl Fn(usize) + Send + Sync + 'static) -> PoolBuilder {
         self.settings.on_thread_start = Some(Arc::new(hook));
         self
     }
 
-    /// Sets what each thread calls last, with its number. Default: nothing. A panic in it is
-    /// logged.
+    /// Sets a function that each thread calls last, with its number. Default: none. A panic in it
+    /// is logged.
     pub fn on_thread_stop(mut self, hook: impl Fn(usize) + Send + Sync + 'static) -> PoolBuilder {
         self.settings.on_thread_stop = Some(Arc::new(hook));
         self
     }
 
-    /// Sets what a panic in a job costs. Default: its result.
+    /// Sets what happens when a job panics. Default: [`OnJobPanic::Log`].
     pub fn on_panic(mut self, action: OnJobPanic) -> PoolBuilder {
         self.settings.on_panic = action;
         self
     }
 
-    /// Sets what becomes of a job when as many wait as may. Default: the closure comes back.
+    /// Sets what happens to a job when `jobs_max` jobs wait already. Default: [`WhenFull::Refuse`].
     pub fn when_full(mut self, action: WhenFull) -> PoolBuilder {
         self.settings.when_full = action;
         self
     }
 
-    /// Makes the pool, and starts the threads that are to be there always.
+    /// Makes the pool, and starts its `threads_min` threads.
     ///
     /// # Errors
     ///
-    /// Settings that contradict each other, each with a variant of its own; and what the system
-    /// says of a thread that cannot be started. There is no pool then, and no thread.
+    /// Settings that contradict each other, each with a variant of its own, and the system's error
+    /// if a thread cannot be started. In either case there is no pool and no thread.
     pub fn build(self) -> Result<OffloadPool, PoolError> {
         let Settings { threads_min: min, threads_max: max, .. } = self.settings;
         if max == 0 {
@@ -241,8 +242,8 @@ impl fmt::Debug for PoolBuilder {
 }
 
 impl Default for OffloadPool {
-    /// 4 threads and 1,024 jobs: enough to look names up and read small files, few enough to be no
-    /// load by themselves.
+    /// Returns a pool of at most 4 threads and 1,024 waiting jobs: enough to look names up and read
+    /// small files, and few enough to be no load by themselves.
     fn default() -> OffloadPool {
         OffloadPool::new(4, 1_024)
     }
@@ -276,7 +277,7 @@ impl<F> fmt::Display for OffloadFull<F> {
 
 impl<F> std::error::Error for OffloadFull<F> {}
 
-/// What the clones of a pool share, and the threads do not: its end is the end of the pool.
+/// Shared by the clones of a pool, but not by its threads: when it is dropped, the pool ends.
 struct Owner {
     shared: Arc<Shared>,
 }

@@ -1,4 +1,4 @@
-//! The jobs of a pool that wait, its threads that wait, and who is to be woken for what.
+//! The waiting jobs of a pool, its waiting threads, and which thread to wake.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -20,31 +20,31 @@ pub(super) struct Waiting {
 /// The job that is to be begun next.
 pub(super) struct Next {
     pub(super) waiting: Waiting,
-    /// It is counted as begun, and when it first began.
+    /// It has been counted as begun, and timed, when it first began.
     pub(super) had_begun: bool,
 }
 
-/// Where one thread sleeps, so that the one is woken that is meant.
+/// Where one thread sleeps, so that this very thread can be woken.
 #[derive(Default)]
 pub(super) struct Seat {
     pub(super) called: Condvar,
-    /// It was taken off the stack of those who are idle. Under the lock only.
+    /// The seat was taken off the stack of idle threads. Under the lock only.
     pub(super) is_called: AtomicBool,
 }
 
-/// All of a pool that its lock guards.
+/// Everything in a pool that its lock guards.
 #[derive(Default)]
 pub(super) struct Queue {
-    /// Jobs that had begun before, and waited for something else than a thread since.
+    /// Jobs that had begun before, and have since waited for something other than a thread.
     again: VecDeque<Waiting>,
     urgent: VecDeque<Waiting>,
     jobs: VecDeque<Waiting>,
-    /// Threads that sleep, the one that did so last on top: its memory is still in the caches.
+    /// Sleeping threads, the last to fall asleep on top: its memory is still in the caches.
     pub(super) idle: Vec<Arc<Seat>>,
     /// Threads that have just run out of jobs and look for the next one before they sleep.
     pub(super) watching: usize,
-    /// Threads that were woken or started, and have not looked for a job yet. Each wakes the next
-    /// one, so that whoever offers many jobs wakes a few threads only.
+    /// Threads that were woken or started and have not looked for a job yet. Each wakes the next
+    /// one, so whoever offers many jobs wakes only a few threads.
     pub(super) called: usize,
     pub(super) threads: usize,
     /// Numbers of threads that have ended.
@@ -53,12 +53,12 @@ pub(super) struct Queue {
     pub(super) stats: PoolStats,
 }
 
-/// How many threads are on their way at a time: with one, forty would be awake only when the first
-/// jobs are long done; with many, a loop that offers short jobs would wake all for what one could
-/// do (`benches/peers/dispatch`).
+/// How many threads may be on their way at a time. With one, all forty would be awake only when the
+/// first jobs are long done. With many, a loop that offers short jobs would wake all threads for
+/// what one could do (`benches/peers/dispatch`).
 const CALLED_MAX: usize = 4;
 
-/// Who is to be told of jobs, once the lock is released.
+/// Whom to call for jobs, once the lock is released.
 #[must_use]
 pub(super) enum Call {
     Nobody,
@@ -77,7 +77,7 @@ impl Queue {
         self.stats.queued_most = self.stats.queued_most.max(self.len());
     }
 
-    /// Puts one back that had begun: it is to be the first.
+    /// Puts back a job that had begun; it becomes the first.
     pub(super) fn push_again(&mut self, waiting: Waiting) {
         self.again.push_front(waiting);
     }
@@ -106,8 +106,8 @@ impl Queue {
         queues.into_iter().flatten()
     }
 
-    /// Says who is to be called for the jobs that wait: nobody as long as those who are awake will
-    /// take them, or somebody is on the way who will see to it.
+    /// Returns whom to call for the waiting jobs: nobody as long as the threads that are awake will
+    /// take them, or a thread is on its way that will see to it.
     pub(super) fn next_call(&mut self, threads_max: usize) -> Call {
         if self.called >= CALLED_MAX || self.len() <= self.watching + self.called {
             return Call::Nobody;
@@ -135,7 +135,7 @@ impl Queue {
     pub(super) fn remove_thread(&mut self, number: usize) {
         self.threads -= 1;
         self.numbers.push(number);
-        // The lowest first: then the numbers are those below the most threads at a time.
+        // The lowest number is used first, so all numbers are below the most threads at a time.
         self.numbers.sort_unstable_by(|a, b| b.cmp(a));
     }
 

@@ -1,43 +1,43 @@
-//! What a pool is told when it is made.
+//! The settings of a pool.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What a panic in a job costs.
+/// What happens when a job panics.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub enum OnJobPanic {
-    /// Its result: it is logged, the machine hears of [`Lost::Panicked`](crate::Lost::Panicked),
-    /// the thread goes on. The default.
+    /// Only its result is lost: the panic is logged, the machine gets
+    /// [`Lost::Panicked`](crate::Lost::Panicked), and the thread goes on. The default.
     #[default]
     Log,
-    /// The process: it is logged, then the process aborts. For jobs that share state whose halves
-    /// must never be seen.
+    /// The panic is logged, then the process aborts. For jobs that share state that must never be
+    /// seen half changed.
     Abort,
 }
 
-/// What becomes of a job for which the pool has no room.
+/// What happens to a job for which the pool has no room.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub enum WhenFull {
-    /// The closure comes back ([`OffloadFull`](crate::OffloadFull)). The default: the machine
+    /// The closure is returned in [`OffloadFull`](crate::OffloadFull). The default: the machine
     /// decides, and the loop goes on.
     #[default]
     Refuse,
-    /// The job that would be begun next (the oldest urgent one, else the oldest) is run at once by
-    /// whoever offers one more, on the loop's own thread, and the new one takes its place; so jobs
-    /// begin in the order in which they were given away. The loop stands still meanwhile, which is
-    /// backpressure that no machine can overlook.
+    /// The job that would begin next (the oldest urgent one, else the oldest) is run at once on the
+    /// thread that offers the new one, the loop's own, and the new job takes its place in the
+    /// queue. So jobs begin in the order in which they were offered. The loop stands still
+    /// meanwhile, which is backpressure that no machine can overlook.
     ///
     /// Jobs that wait for a permit ([`JobBuilder::permits`](crate::JobBuilder::permits)) keep their
-    /// places. Where they have all of them, the new job itself is run here; if it then waits for a
-    /// permit as well, there is one job more than places, and closures come back as with `Refuse`
-    /// until there are no more jobs than places.
+    /// places. If they have all places, the new job itself is run here. If it then waits for a
+    /// permit as well, there is one job more than places, and closures are returned as with
+    /// `Refuse` until there are no more jobs than places.
     #[doc(alias = "caller runs")]
     RunOldestHere,
 }
 
-/// Told a number of a thread.
+/// Called with the number of a thread.
 pub(crate) type ThreadHook = Arc<dyn Fn(usize) + Send + Sync>;
 
 #[derive(Clone)]

@@ -10,34 +10,35 @@ use crate::histogram::Histogram;
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 #[non_exhaustive]
 pub struct PoolStats {
-    /// Threads there are now, those that are being started included.
+    /// The threads that exist now, including those that are being started.
     pub threads: usize,
-    /// The most threads there were at a time.
+    /// The most threads at a time so far.
     pub threads_most: usize,
-    /// Jobs that are being run.
+    /// Jobs that are running now.
     pub running: usize,
-    /// Jobs that wait for a thread.
+    /// Jobs that wait for a thread now.
     pub queued: usize,
-    /// The most jobs that waited at a time.
+    /// The most jobs that waited at a time so far.
     pub queued_most: usize,
-    /// Jobs that a thread took; those that turned out to be late or cancelled are among them.
-    /// One that waits for a permit meanwhile is counted once.
+    /// Jobs that a thread took, including those that turned out to be late or cancelled. A job that
+    /// waits for a permit in between is counted once.
     pub begun: u64,
     /// Jobs that were done.
     pub done: u64,
-    /// Jobs that were not taken, because there was no room or no thread.
+    /// Jobs that were refused, because there was no room or no thread.
     pub refused: u64,
     /// Jobs that were run on a loop's own thread
-    /// ([`WhenFull::RunOldestHere`](crate::WhenFull::RunOldestHere)); they are among those begun.
+    /// ([`WhenFull::RunOldestHere`](crate::WhenFull::RunOldestHere)); they are included in
+    /// [`begun`](PoolStats::begun).
     pub run_here: u64,
-    /// Jobs that were dropped since it was too late to begin them.
+    /// Jobs that were dropped because it was too late to begin them.
     pub late: u64,
-    /// Jobs that were dropped before they began since nobody waited for them any more.
+    /// Jobs that were dropped before they began, because nobody waited for them any more.
     pub cancelled: u64,
     /// Jobs that panicked.
     pub panicked: u64,
-    /// How long jobs waited until a thread first took them; for a permit they wait after that.
+    /// How long jobs waited until a thread first took them. Waiting for a permit comes after that.
     pub queue_time: Histogram,
-    /// How long they then ran.
+    /// How long jobs ran.
     pub run_time: Histogram,
 }

@@ -1,4 +1,4 @@
-//! The jobs of one loop that are under way, and how the loop waits for those that are nearly done.
+//! The jobs of one loop that are under way, and how the loop waits for jobs that are nearly done.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -14,12 +14,12 @@ pub(crate) struct JobCounts {
 }
 
 impl JobCounts {
-    /// Returns how many results nobody was there to take.
+    /// Returns how many results nobody was left to take.
     pub(crate) fn unclaimed(&self) -> u64 {
         self.unclaimed.load(Relaxed)
     }
 
-    /// Whether some job was given away, and is not done.
+    /// Returns whether some job was given away and is not done.
     #[inline]
     pub(crate) fn are_under_way(&self) -> bool {
         self.under_way.load(Relaxed) > 0
@@ -35,7 +35,7 @@ impl UnderWay {
         UnderWay(counts.clone())
     }
 
-    /// Notes that nobody was there to take the result.
+    /// Notes that nobody was left to take the result.
     pub(crate) fn was_not_claimed(&self) {
         self.0.unclaimed.fetch_add(1, Relaxed);
     }
@@ -47,21 +47,21 @@ impl Drop for UnderWay {
     }
 }
 
-/// Whether it is worth while for a loop that has nothing to do but jobs under way to leave the
-/// processor to their threads for a moment, before it sleeps: results that come within it cost no
-/// system call, and more of them are found at once.
+/// Decides whether a loop that only has jobs under way should leave the processor to their threads
+/// for a moment before it sleeps. Results that come within that moment cost no system call, and
+/// more of them are found at once.
 ///
-/// It is where jobs are short. So a loop that has waited in vain does not again for some sleeps,
-/// for twice as many each time.
+/// This pays off where jobs are short. So a loop that has waited in vain does not wait for the next
+/// few sleeps, for twice as many each time.
 #[derive(Default)]
 pub(crate) struct JobWatch {
-    // Atomics, since all of the environment is lent by `&`; one thread has them.
+    // Atomics because the environment is lent by `&`; only one thread uses them.
     to_skip: AtomicU32,
     skipped: AtomicU32,
 }
 
 impl JobWatch {
-    /// Waits for a moment, until `has_come` says so at the longest.
+    /// Waits for a moment, at most until `has_come` returns `true`.
     #[cold]
     pub(crate) fn watch(&self, has_come: impl Fn() -> bool) {
         let to_skip = self.to_skip.load(Relaxed);
@@ -80,10 +80,10 @@ impl JobWatch {
     }
 }
 
-/// How often it leaves the processor: a third of a microsecond each where nobody else wants it.
+/// How often it leaves the processor: a third of a microsecond each time if nobody else wants it.
 const YIELDS: u32 = 4;
 
-/// How many sleeps go by at the most before it is tried again: then a trial costs next to nothing.
+/// After how many sleeps at most it is tried again: so many that a trial costs next to nothing.
 const SKIPPED_MAX: u32 = 255;
 
 #[cfg(test)]

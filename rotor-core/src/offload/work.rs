@@ -4,16 +4,16 @@ use std::time::Duration;
 
 use crate::clock::Clock;
 
-/// Work for another thread: a closure in a box, or what [`Scope::job`](crate::Scope::job) makes.
+/// Boxed work for another thread: a closure, or what [`Scope::job`](crate::Scope::job) makes.
 #[doc(alias = "Job")]
 pub type OffloadJob = Box<dyn OffloadWork>;
 
-/// What an [`OffloadJob`] is: every closure that takes nothing and returns nothing is such work.
+/// Work that a pool runs. Every closure that takes nothing and returns nothing is such work.
 ///
-/// For those who implement a backend: whatever is given away is run once, or dropped.
+/// For those who implement a backend: each piece of work must be run once, or dropped.
 pub trait OffloadWork: Send {
-    /// Does it, and says what became of it. A panic is the work's own; whoever calls this catches
-    /// it.
+    /// Does the work, and returns what became of it. The work may panic; the caller must catch
+    /// that.
     fn run(self: Box<Self>, begun: &Begun<'_>) -> JobEnd;
 }
 
@@ -24,7 +24,7 @@ impl<F: FnOnce() + Send> OffloadWork for F {
     }
 }
 
-/// What work is told as it begins.
+/// What work can ask when it begins.
 pub struct Begun<'a> {
     queued_for: Duration,
     clock: Option<Clock>,
@@ -34,21 +34,21 @@ pub struct Begun<'a> {
 /// Queues work anew.
 pub(crate) type QueueAgain = Box<dyn FnOnce(OffloadJob) + Send>;
 
-/// What takes work back that cannot be done yet.
+/// A queue that takes back work that cannot be done yet.
 pub(crate) trait Again {
-    /// Returns what queues the work anew, as the next to be begun, from any thread. Until then the
-    /// work keeps its place in the pool, or until this is dropped.
+    /// Returns a function that queues the work anew, as the next to begin; it may be called on any
+    /// thread. The work keeps its place in the pool until the function is called or dropped.
     fn queue_again(&self) -> QueueAgain;
 }
 
 impl<'a> Begun<'a> {
-    /// Says how long the work has waited for a thread.
+    /// Makes one for work that has waited for a thread for `queued_for`.
     pub fn after(queued_for: Duration) -> Begun<'a> {
         Begun { queued_for, clock: None, again: None }
     }
 
-    /// Says what time is measured by, without which it is not; and by what the work is queued anew,
-    /// without which it is run where that becomes possible.
+    /// Sets the clock that measures the run, which is not measured otherwise, and what queues the
+    /// work anew; without that, work that had to wait is run where it becomes possible.
     pub(crate) fn on_thread(self, clock: Clock, again: &'a dyn Again) -> Begun<'a> {
         Begun { clock: Some(clock), again: Some(again), ..self }
     }
@@ -81,8 +81,8 @@ pub enum JobEnd {
     Done,
     /// Nobody waited for it any more, so it was not begun.
     Cancelled,
-    /// It came too late ([`JobBuilder::begin_before`](crate::JobBuilder::begin_before)), so it was
-    /// not begun.
+    /// It could no longer begin in time
+    /// ([`JobBuilder::begin_before`](crate::JobBuilder::begin_before)), so it was not begun.
     Late,
     /// It waits for a permit, and will be run again.
     Waits,

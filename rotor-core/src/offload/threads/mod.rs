@@ -1,5 +1,5 @@
-//! The threads of a pool: how jobs come to them (here), how they wait for more (`waiting`), what they
-//! make of each (`running`), and what is noted of that (`noting`).
+//! The threads of a pool: how jobs come to them (here), how they wait for more (`waiting`), how
+//! they run each (`running`), and what is recorded of that (`noting`).
 //!
 //! ```text
 //!   offer ─▶ a place? ─no─▶ WhenFull
@@ -11,7 +11,7 @@
 //! ```
 //!
 //! Whoever offers jobs wakes one thread at a time, and each thread that takes a job wakes the next
-//! one if more wait: a loop that offers a hundred jobs in a turn pays for one wake-up.
+//! one if more jobs wait. So a loop that offers a hundred jobs in a turn pays for one wake-up.
 
 mod noting;
 mod running;
@@ -35,10 +35,10 @@ use crate::sync::{Mutex, MutexGuard};
 /// What the threads of a pool share.
 pub(super) struct Shared {
     queue: Mutex<Queue>,
-    /// Jobs that were accepted and no thread has begun. Looked at without the lock by whoever
+    /// Jobs that were accepted and that no thread has begun. Read without the lock by whoever
     /// offers a job and by threads that watch.
     places: AtomicUsize,
-    /// How many threads there are, as whoever offers a job sees it.
+    /// How many threads there are, to be read without the lock by whoever offers a job.
     threads: AtomicUsize,
     pub(super) settings: Settings,
     clock: Clock,
@@ -55,16 +55,16 @@ impl Shared {
         }
     }
 
-    /// Starts as many threads as there are to be always.
+    /// Starts the threads that are always kept.
     ///
     /// # Errors
     ///
-    /// What the system says of one that cannot be started; those before it stay.
+    /// The system's error, if a thread cannot be started; those before it stay.
     pub(super) fn start_first(self: &Arc<Self>) -> io::Result<()> {
         (0..self.settings.threads_min).try_for_each(|_| {
             let number = {
                 let mut queue = self.lock();
-                // It will find what comes until it looks.
+                // The thread will find the jobs that come until it looks.
                 queue.called += 1;
                 queue.add_thread()
             };
@@ -76,7 +76,7 @@ impl Shared {
         self.lock().stats()
     }
 
-    /// Takes the job that `make` makes, or has it run here. Returns whether it did.
+    /// Takes the job that `make` makes, or has it run here. Returns `false` if it was refused.
     pub(super) fn offer(
         self: &Arc<Self>,
         is_urgent: bool,
@@ -85,7 +85,8 @@ impl Shared {
         if !self.take_place() {
             return self.offer_to_full(is_urgent, make);
         }
-        // Before the job is made: it cannot be undone. Those that end meanwhile are started anew.
+        // Before the job is made, which cannot be undone. Threads that end meanwhile are started
+        // anew.
         let place = Place(&self.places);
         if self.threads.load(Relaxed) == 0 && !self.has_started() {
             self.lock().stats.refused += 1;
@@ -109,14 +110,14 @@ impl Shared {
         false
     }
 
-    /// Runs the oldest job here and takes the new one in its place, if that is what is to be done.
+    /// Runs the oldest job here and takes the new one in its place, if that is the setting.
     #[cold]
     fn offer_to_full(
         self: &Arc<Self>,
         is_urgent: bool,
         make: &mut dyn FnMut() -> OffloadJob,
     ) -> bool {
-        // More than there may be: jobs that were run here and now wait for a permit.
+        // There can be too many because of jobs that were run here and now wait for a permit.
         let has_too_many = self.places.load(Relaxed) > self.settings.jobs_max;
         if self.settings.when_full == WhenFull::Refuse || has_too_many {
             self.lock().stats.refused += 1;
@@ -146,7 +147,7 @@ impl Shared {
         true
     }
 
-    /// Queues a job that has its place, and calls a thread for it.
+    /// Queues a job that has a place, and calls a thread for it.
     fn push(self: &Arc<Self>, waiting: Waiting, is_urgent: bool) {
         let call = {
             let mut queue = self.lock();
@@ -177,14 +178,14 @@ impl Shared {
             Call::Wake(seat) => seat.called.notify_one(),
             Call::Start(number) => {
                 let Err(error) = self.start(number) else { return };
-                // The threads that there are do the work.
+                // The threads that exist will do the work.
                 self.has_failed_to_start(&error);
             }
         }
     }
 
-    /// Sees to the jobs that came meanwhile: nobody was called for them, since a thread that looks
-    /// for jobs was about to start.
+    /// Sees to the jobs that came meanwhile: nobody was called for them, since a thread was about
+    /// to start and would have looked for jobs.
     #[cold]
     fn has_failed_to_start(self: &Arc<Self>, error: &io::Error) {
         log_guarded!(warn, "no thread for work that was offloaded: {error}");
@@ -195,8 +196,8 @@ impl Shared {
         self.call(call);
     }
 
-    /// The last thread has ended since the job was accepted, and no other can be started: better
-    /// here than never.
+    /// The last thread has ended since the job was accepted, and no other can be started: running
+    /// the jobs here is better than never.
     #[cold]
     fn run_all_here(self: &Arc<Self>) {
         while let Some(next) = self.take() {
@@ -279,7 +280,7 @@ impl Shared {
         tell(&self.settings.on_thread_stop, number);
     }
 
-    /// Ends the pool: what waits is dropped, and each thread ends after its job.
+    /// Ends the pool: waiting jobs are dropped, and each thread ends after its job.
     pub(super) fn close(&self) {
         let (waiting, idle) = {
             let mut queue = self.lock();
@@ -291,7 +292,7 @@ impl Shared {
     }
 }
 
-/// A place that is given back unless a job has it.
+/// A place that is given back unless a job takes it.
 struct Place<'a>(&'a AtomicUsize);
 
 impl Drop for Place<'_> {

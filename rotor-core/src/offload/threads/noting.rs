@@ -1,4 +1,4 @@
-//! What is noted of a job in the figures of its pool.
+//! What is recorded of a job in the statistics of its pool.
 
 use crate::guard::Panicked;
 use crate::offload::queue::Next;
@@ -6,7 +6,7 @@ use crate::offload::stats::PoolStats;
 use crate::offload::work::JobEnd;
 use crate::time::Time;
 
-/// What became of a job, to be counted when the lock is held anyway.
+/// The outcome of a job, to be counted when the lock is held anyway.
 pub(super) struct Ran {
     pub(super) end: Result<JobEnd, Panicked>,
     pub(super) begun: Time,
@@ -15,7 +15,7 @@ pub(super) struct Ran {
 
 pub(super) fn note_begun(stats: &mut PoolStats, next: &Next, begun: Time) {
     stats.running += 1;
-    // Once for each job: one that waits for a permit begins twice.
+    // Only once for each job: a job that waits for a permit begins twice.
     if !next.had_begun {
         stats.begun += 1;
         stats.queue_time.note(begun - next.waiting.since);
@@ -28,7 +28,7 @@ pub(super) fn note_ran(stats: &mut PoolStats, ran: Ran) {
         Ok(JobEnd::Done) => stats.done += 1,
         Ok(JobEnd::Late) => stats.late += 1,
         Ok(JobEnd::Cancelled) => stats.cancelled += 1,
-        // It begins anew, and ends then.
+        // The job will begin anew, and is counted when it ends then.
         Ok(JobEnd::Waits) => return,
         Err(_) => stats.panicked += 1,
     }

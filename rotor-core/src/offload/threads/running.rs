@@ -1,4 +1,4 @@
-//! Running a job: what came of it, and its place while it waits for something else.
+//! Running a job: its outcome, and its place while it waits for something other than a thread.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -26,7 +26,7 @@ impl Shared {
     }
 }
 
-/// What a job that cannot go on yet is queued again by.
+/// Queues a job again that cannot go on yet.
 struct RunAgain<'a> {
     shared: &'a Arc<Shared>,
     since: Time,
@@ -37,7 +37,7 @@ impl Again for RunAgain<'_> {
         self.shared.places.fetch_add(1, Relaxed);
         let (mut kept, since) = (KeptPlace(Some(self.shared.clone())), self.since);
         Box::new(move |job| {
-            // Queued, it has the place still.
+            // Once queued, the job keeps the place.
             if let Some(shared) = kept.0.take() {
                 shared.push_again(Waiting { job, since });
             }
@@ -45,7 +45,7 @@ impl Again for RunAgain<'_> {
     }
 }
 
-/// The place of a job that waits for something else than a thread.
+/// The place of a job that waits for something other than a thread.
 struct KeptPlace(Option<Arc<Shared>>);
 
 impl Drop for KeptPlace {

@@ -11,7 +11,7 @@ use crate::sync::{MutexGuard, hint, spins, thread};
 use crate::time::Time;
 
 impl Shared {
-    /// Waits for a job. Returns `None` when the thread is to end.
+    /// Waits for a job. Returns `None` when the thread should end.
     pub(super) fn next(
         self: &Arc<Self>,
         number: usize,
@@ -41,8 +41,8 @@ impl Shared {
                 return None;
             }
             begun = None;
-            // Once behind each job. All that run out of jobs do, or a loop that has short jobs for
-            // forty threads would wake all forty for each batch of them.
+            // Once after each job, by every thread that runs out of jobs: otherwise a loop that has
+            // short jobs for forty threads would wake all forty for each batch of them.
             if !has_watched {
                 has_watched = true;
                 queue.watching += 1;
@@ -63,8 +63,8 @@ impl Shared {
         }
     }
 
-    /// Sleeps until the thread is called, or the pool ends; returns `false` when it has been idle
-    /// for so long that it is to end.
+    /// Sleeps until the thread is called, or the pool ends. Returns `false` when the thread has
+    /// been idle for so long that it should end.
     fn sleep<'q>(
         &'q self,
         mut queue: MutexGuard<'q, Queue>,
@@ -93,9 +93,9 @@ impl Shared {
         }
     }
 
-    /// Returns how long a thread that is idle is kept; `None` for one of those that are there
-    /// always: it would wake for nothing, over and over. There are never more of those asleep than
-    /// are to stay, since a thread is started only when none is idle.
+    /// Returns how long an idle thread is kept; `None` if it is always kept, since it would wake
+    /// for nothing, over and over. Never more threads sleep without a limit than are always kept,
+    /// since a thread is started only when none is idle.
     fn keep_idle(&self, queue: &Queue) -> Option<Duration> {
         (queue.threads > self.settings.threads_min).then_some(self.settings.keep_idle)
     }
@@ -124,7 +124,7 @@ impl Shared {
 }
 
 /// How often a thread looks for the next job before it leaves the processor to others: one or two
-/// microseconds. Longer makes many jobs at a time cheaper and one at a time dearer
+/// microseconds. Longer would make many jobs at a time cheaper, and one at a time more expensive
 /// (`benches/peers/offload`).
 const SPINS: u32 = 30;
 
