@@ -8,7 +8,8 @@ use crate::future::{Future, Leave, Port};
 use crate::scope::Scope;
 use crate::sync::{Mutex, MutexGuard};
 
-/// Where machines wait until so many are there; then all go on, and it begins anew.
+/// A barrier, at which machines wait until a set number of them has arrived. Then all go on, and it
+/// begins anew.
 ///
 /// Clones are the same barrier.
 #[derive(Clone)]
@@ -16,11 +17,12 @@ pub struct Barrier {
     shared: Arc<Shared>,
 }
 
-/// All have arrived at a [`Barrier`].
+/// Reports that all machines have arrived at a [`Barrier`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct Arrived {
-    /// Whether this machine was the last one: one of them is, for what is to be done once.
+    /// Whether this machine was the last to arrive. Exactly one of them is, and can do what must be
+    /// done once.
     pub is_last: bool,
 }
 
@@ -30,15 +32,16 @@ struct Shared {
 }
 
 impl Barrier {
-    /// Makes one for so many machines; for one, or none, nobody waits.
+    /// Makes a barrier for this many machines. With 0 or 1 nobody waits.
     pub fn new(machines: usize) -> Barrier {
         Barrier { shared: Arc::new(Shared { count: machines, line: Mutex::default() }) }
     }
 
-    /// Arrives: the machine is woken when all are there, also when it is the last one.
+    /// Arrives at the barrier. The machine is woken when all have arrived, even if it is the last
+    /// one.
     ///
-    /// Dropping the future before that is going away again: another one has to arrive. When the
-    /// last clone of the barrier is dropped, the future says
+    /// Dropping the future before that leaves the barrier again, so another machine has to arrive.
+    /// When the last clone of the barrier is dropped, the future resolves to
     /// [`Lost::Dropped`](crate::Lost::Dropped).
     pub fn arrive<C>(&self, scope: &Scope<'_, C>) -> Future<Arrived> {
         let (port, future) = scope.create_future();
@@ -50,7 +53,7 @@ impl Barrier {
             }
             line.take_all()
         };
-        // Without the lock, since they are woken. One that has gone in this moment was there.
+        // Without the lock, since machines are woken. One that leaves in this moment has arrived.
         for other in others {
             let _gone = other.set(Arrived { is_last: false });
         }
@@ -58,7 +61,7 @@ impl Barrier {
         future
     }
 
-    /// Returns how many wait for the others.
+    /// Returns how many machines wait for the others.
     pub fn waiting(&self) -> usize {
         self.shared.lock().len()
     }

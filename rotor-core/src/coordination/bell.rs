@@ -1,4 +1,4 @@
-//! `Bell`: something has happened, for one or for all who listen.
+//! `Bell`: reports that something has happened, to one listener or to all.
 
 use std::fmt;
 use std::sync::{Arc, PoisonError};
@@ -8,10 +8,11 @@ use crate::future::{Future, Leave, Port};
 use crate::scope::Scope;
 use crate::sync::{Mutex, MutexGuard};
 
-/// What machines listen to, and any machine or thread rings.
+/// A bell that machines listen to and that any machine or thread can ring.
 ///
-/// Clones are the same bell. Each listens for one ring, from when it asked; a ring that nobody
-/// listens to is lost. So listen first, then look at what the bell is about, then wait.
+/// Clones are the same bell. Each call of [`listen`](Bell::listen) hears one ring, from the call
+/// on; a ring that nobody listens for is lost. So listen first, then look at what the bell is
+/// about, then wait.
 #[doc(alias = "condvar")]
 #[doc(alias = "notify")]
 #[derive(Clone, Default)]
@@ -30,28 +31,29 @@ impl Bell {
         Bell::default()
     }
 
-    /// Listens for the next ring that is for this machine: then it is woken, or when the last clone
-    /// of the bell is dropped ([`Lost::Dropped`](crate::Lost::Dropped)). Dropping the future ends
-    /// that.
+    /// Listens for one ring. The machine is woken by the first ring that is for it, or when the
+    /// last clone of the bell is dropped ([`Lost::Dropped`](crate::Lost::Dropped)). Dropping the
+    /// future ends the listening.
     pub fn listen<C>(&self, scope: &Scope<'_, C>) -> Future<()> {
         let (port, future) = scope.create_future();
         self.shared.lock().join_port(port, Arc::downgrade(&self.shared) as _);
         future
     }
 
-    /// Rings for the one who has listened longest. Returns whether there was one. If his future is
-    /// dropped before he takes the ring, also by the end of his machine, it is the next one's.
+    /// Rings for the listener that has waited longest, and returns whether there was one. If its
+    /// future is dropped before the ring is taken, even by the end of its machine, the next
+    /// listener gets the ring.
     #[doc(alias = "notify_one")]
     pub fn ring_one(&self) -> bool {
         self.shared.ring_one()
     }
 
-    /// Rings for all who listen now. Returns how many there were.
+    /// Rings for all who listen now, and returns how many they were.
     #[doc(alias = "notify_all")]
     #[doc(alias = "notify_waiters")]
     pub fn ring_all(&self) -> usize {
         let all = self.shared.lock().take_all();
-        // One who does not take it leaves it to nobody: the others have their own.
+        // A listener that does not take its ring passes it to nobody: the others have their own.
         let ring = |port: Port<()>| {
             port.forget_line();
             port.set(()).ok()
@@ -59,7 +61,7 @@ impl Bell {
         all.filter_map(ring).count()
     }
 
-    /// Returns how many listen.
+    /// Returns how many machines listen.
     pub fn listening(&self) -> usize {
         self.shared.lock().len()
     }
@@ -69,7 +71,7 @@ impl Shared {
     fn ring_one(&self) -> bool {
         loop {
             let Some(first) = self.lock().next() else { return false };
-            // One that is gone in this moment leaves the ring to the next.
+            // One that goes in this moment leaves the ring to the next.
             if first.set(()).is_ok() {
                 return true;
             }

@@ -14,9 +14,9 @@ use crate::sync::{Mutex, MutexGuard};
 
 /// A value that one machine, or thread, holds at a time, over any number of events.
 ///
-/// Clones are the same lock. Whoever [asks](Lock::ask) is woken when it is his turn, first come,
-/// first served, and *owns* the value as a [`Held`] until he drops it. Nobody waits in a handler:
-/// what is needed within one event only is better in the context, or in a `Mutex` of std.
+/// Clones are the same lock. A machine that [asks](Lock::ask) is woken when it is its turn, first
+/// come, first served, and *owns* the value as a [`Held`] until it drops that. Nobody waits inside
+/// a handler. For what is needed within one event only, the context or std's `Mutex` is better.
 ///
 /// ```
 /// # use rotor_core as rotor;
@@ -34,15 +34,15 @@ pub struct Lock<T> {
     shared: Arc<Shared<T>>,
 }
 
-/// The value of a [`Lock`], for as long as it is not dropped.
+/// The value of a [`Lock`], owned by whoever holds it. Dropping this gives the value back.
 #[doc(alias = "MutexGuard")]
 #[must_use = "the value is given back when this is dropped"]
 pub struct Held<T> {
-    /// Absent only while it is being put back.
+    /// Absent only while the value is being put back.
     value: Option<T>,
     shared: Arc<Shared<T>>,
     was_panicked: bool,
-    /// Whether the panic is his now: he has asked, or changed the value.
+    /// Whether the holder took notice of an earlier panic: it has asked, or changed the value.
     is_told: AtomicBool,
 }
 
@@ -58,13 +58,13 @@ struct State<T> {
 }
 
 impl<T> Lock<T> {
-    /// Makes a lock of a value that nobody holds.
+    /// Makes a lock around a value, which nobody holds yet.
     pub fn new(value: T) -> Lock<T> {
         let state = State { value: Some(value), line: WaitLine::default(), was_panicked: false };
         Lock { shared: Arc::new(Shared { state: Mutex::new(state) }) }
     }
 
-    /// Takes the value, if nobody holds it or waits for it.
+    /// Takes the value; `None` if somebody holds it or waits for it.
     pub fn try_take(&self) -> Option<Held<T>> {
         let mut state = self.shared.lock();
         let value = state.value.take()?;
@@ -73,16 +73,17 @@ impl<T> Lock<T> {
         Some(self.shared.held(value, was_panicked))
     }
 
-    /// Returns how many wait for the value.
+    /// Returns how many machines wait for the value.
     pub fn waiting(&self) -> usize {
         self.shared.lock().line.len()
     }
 }
 
 impl<T: Send + 'static> Lock<T> {
-    /// Asks for the value: the machine is woken when it is there, also when it is there at once.
+    /// Asks for the value. The machine is woken when it gets the value, even if it gets it at once.
     ///
-    /// Dropping the future leaves the line; a value that had come is the next one's.
+    /// Dropping the future leaves the line; if the value had come already, the next in line gets
+    /// it.
     pub fn ask<C>(&self, scope: &Scope<'_, C>) -> Future<Held<T>> {
         let (port, future) = scope.create_future();
         let mut state = self.shared.lock();
@@ -90,7 +91,7 @@ impl<T: Send + 'static> Lock<T> {
             Some(value) => {
                 let was_panicked = std::mem::take(&mut state.was_panicked);
                 drop(state);
-                // Whoever asks is there; if not, it goes back.
+                // The machine that asks is there; if it were not, the value would go back.
                 drop(port.set(self.shared.held(value, was_panicked)));
             }
             None => state.line.join_port(port, Arc::downgrade(&self.shared) as _),
@@ -100,9 +101,9 @@ impl<T: Send + 'static> Lock<T> {
 }
 
 impl<T> Held<T> {
-    /// Returns whether somebody panicked while he held the value, and nobody has asked since, or
-    /// changed it: it may be half changed. Nothing is poisoned: it is said to one, and the next one
-    /// gets the value all the same.
+    /// Returns whether an earlier holder panicked while it held the value, and no holder since has
+    /// asked this or changed the value: the value may be half changed. Nothing is poisoned: this is
+    /// reported to one holder, and the next one gets the value all the same.
     #[doc(alias = "poison")]
     pub fn was_panicked(&self) -> bool {
         self.is_told.store(true, Relaxed);
@@ -128,7 +129,7 @@ impl<T> Shared<T> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Gives the value to the first who waits and is still there, or puts it back.
+    /// Gives the value to the first in line that is still there, or puts it back.
     fn hand_on(self: &Arc<Self>, mut value: T, was_panicked: bool) {
         loop {
             let first = {
@@ -142,7 +143,7 @@ impl<T> Shared<T> {
                     }
                 }
             };
-            // Without the lock, since somebody is woken.
+            // Without the lock, since a machine is woken.
             match first.set(self.held(value, was_panicked)) {
                 Ok(()) => return,
                 Err(mut held) => match held.value.take() {

@@ -1,5 +1,5 @@
-//! What machines of any loop wait for in one fair line: permits, a value that one holds at a time,
-//! each other, a bell.
+//! Things that machines of any loop wait for in one fair line: permits, a value that one holds at a
+//! time, each other, a bell.
 //!
 //! ```text
 //!   ask(&scope) ─▶ in line ─ first ─▶ Future: woken, and has it ─ dropped ─▶ the next one's

@@ -1,7 +1,7 @@
-//! `Permits`: how many may do something at a time, across machines, loops and threads.
+//! `Permits`: limits how many may do something at a time, across machines, loops and threads.
 //!
-//! One word has the number of permits that are free. As long as nobody waits it is all there is to
-//! taking one and giving it back; `SLOW` in it says that there is more to look at, under the lock.
+//! One word has the number of free permits. As long as nobody waits, taking a permit and giving it
+//! back need nothing else. `SLOW` in it says that there is more to look at, under the lock.
 
 use std::fmt;
 use std::sync::{Arc, PoisonError, Weak};
@@ -14,12 +14,12 @@ use crate::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use crate::sync::{Mutex, MutexGuard, thread};
 use crate::time::Time;
 
-/// How many may do something at a time: run a section that blocks, use a library that bears only so
-/// many callers, ask one server.
+/// Limits how many may do something at a time: run a section that blocks, use a library that bears
+/// few callers, ask one server.
 ///
-/// Clones are the same permits, for machines of any loop and for threads. Whoever comes first is
-/// served first: while anybody waits, [`try_take`](Permits::try_take) has none. A [`Permit`] gives
-/// itself back when it is dropped, to the first who waits.
+/// Clones are the same permits, for machines of any loop and for threads. First come, first served:
+/// while anybody waits, [`try_take`](Permits::try_take) returns `None`. Dropping a [`Permit`] gives
+/// it to the first in line, or back.
 ///
 /// ```
 /// # use rotor_core as rotor;
@@ -60,10 +60,10 @@ pub struct Permits {
     shared: Arc<Shared>,
 }
 
-/// One of the [`Permits`], for as long as it is not dropped.
+/// One of the [`Permits`]. Dropping it gives it back.
 ///
-/// One that is dropped and was never [used](Permit::run) is counted
-/// ([`PermitStats::unused`]): as a rule the code that was to be limited forgot about it.
+/// A permit that is dropped without having been [used](Permit::run) is counted
+/// ([`PermitStats::unused`]): as a rule the code that it should limit forgot about it.
 #[doc(alias = "SemaphorePermit")]
 #[must_use = "a permit that is dropped is given back"]
 pub struct Permit {
@@ -72,27 +72,28 @@ pub struct Permit {
     is_used: bool,
 }
 
-/// What permits have come to, all of one moment.
+/// The statistics of [`Permits`], all of one moment.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 #[non_exhaustive]
 pub struct PermitStats {
     /// Permits that are free.
     pub available: usize,
-    /// Who waits for one: futures, and jobs ([`JobBuilder::permits`](crate::JobBuilder::permits)).
+    /// How many wait for a permit: futures, and jobs
+    /// ([`JobBuilder::permits`](crate::JobBuilder::permits)).
     pub waiting: usize,
-    /// The most that waited at a time.
+    /// The most that waited at a time so far.
     pub waiting_most: usize,
-    /// Who ever had to wait.
+    /// How many had to wait so far.
     pub waited: u64,
-    /// Who waited and went: the future was dropped, or it was too late.
+    /// How many stopped waiting without a permit: the future was dropped, or it was too late.
     pub left: u64,
-    /// Permits that were given back and had not been used.
+    /// Permits that were given back without having been used.
     pub unused: u64,
 }
 
 struct Shared {
-    /// Twice the number of permits that are free, and [`SLOW`]. Without the lock it is changed only
-    /// while that is not set.
+    /// Twice the number of free permits, and [`SLOW`]. Without the lock it is changed only while
+    /// `SLOW` is not set.
     word: AtomicUsize,
     state: Mutex<State>,
 }
@@ -100,19 +101,20 @@ struct Shared {
 /// Somebody waits, or there is something else to look at: the lock is needed.
 const SLOW: usize = 1;
 
-/// The most permits: one bit of the word is [`SLOW`]. Nobody has so many of anything.
+/// The most permits; one bit of the word is [`SLOW`]. Nobody needs that many.
 const PERMITS_MAX: usize = usize::MAX / 4;
 
 struct State {
     line: WaitLine<Waiting>,
-    /// How many permits there are to be.
+    /// How many permits there should be.
     total: usize,
-    /// Permits that are out and are not to come back, since there are to be fewer.
+    /// Permits that are out and will not be given again when they come back, since there should be
+    /// fewer.
     surplus: usize,
     is_closed: bool,
-    /// Somebody gives what is free to those who wait.
+    /// Somebody is giving free permits to those who wait.
     is_served: bool,
-    /// The latest time that somebody came with.
+    /// The latest time that anybody who asked has told.
     now: Time,
     stats: PermitStats,
 }
@@ -128,23 +130,24 @@ enum Waiter {
     Job(Box<dyn WaitingJob>),
 }
 
-/// A job that needs a permit before it begins. What its closure does as it is dropped is its own:
-/// it is kept from whoever serves the line.
+/// A job that needs a permit before it begins. It must keep a panic of its closure's drop from
+/// whoever serves the line.
 pub(crate) trait WaitingJob: Send {
-    /// From now on its place in `line` becomes free when it is cancelled; `false` if it is already.
+    /// Has its place in `line` freed when it is cancelled from now on; `false` if it is cancelled
+    /// already.
     fn leave_on_cancel(&self, line: Weak<dyn Leave>, place: u64) -> bool;
 
     fn give(self: Box<Self>, permit: Permit);
 
-    /// There will be none, or it was cancelled.
+    /// Reports that it will get no permit, or was cancelled.
     fn lose(self: Box<Self>, lost: Lost);
 }
 
 impl Permits {
-    /// Makes so many permits, of which none is taken. None at all is allowed: until
-    /// [`set`](Permits::set) says otherwise, everybody waits.
+    /// Makes this many permits, all of them free. 0 is allowed: everybody waits until
+    /// [`set`](Permits::set) changes the number.
     ///
-    /// At most 2^62 - 1; `usize::MAX`, and any number above that, is as many.
+    /// At most 2^62 - 1; a greater number counts as that.
     pub fn new(permits: usize) -> Permits {
         let permits = permits.min(PERMITS_MAX);
         let state = State {
@@ -160,7 +163,8 @@ impl Permits {
         Permits { shared: Arc::new(shared) }
     }
 
-    /// Takes a permit, if one is free and nobody waits for it.
+    /// Takes a permit; `None` if none is free, somebody waits for one, or the permits are
+    /// [closed](Permits::close).
     pub fn try_take(&self) -> Option<Permit> {
         let word = &self.shared.word;
         let mut seen = word.load(Relaxed);
@@ -189,27 +193,28 @@ impl Permits {
         Some(self.permit())
     }
 
-    /// Asks for a permit: the machine is woken when it is there, also when it is there at once.
-    /// Then [`Future::take`] gives it, or [`Lost::Cancelled`] once the permits are
-    /// [closed](Permits::close), or [`Lost::Dropped`] when there are neither permits nor clones of
-    /// this any more.
+    /// Asks for a permit. The machine is woken when it gets one, even if it gets one at once. Then
+    /// [`Future::take`] returns it; or [`Lost::Cancelled`] once the permits are
+    /// [closed](Permits::close); or [`Lost::Dropped`] when no permits and no clones of this are
+    /// left.
     ///
-    /// Dropping the future leaves the line; a permit that had come gives itself back.
+    /// Dropping the future leaves the line; a permit that had come already is given back.
     pub fn ask<C>(&self, scope: &Scope<'_, C>) -> Future<Permit> {
         self.ask_until(Time::NEVER, scope)
     }
 
-    /// Asks for a permit that is of no use after some time: then the future says [`Lost::Late`].
+    /// Asks for a permit that is of no use after `until`: then the future resolves to
+    /// [`Lost::Late`].
     ///
-    /// It is no deadline: the machine hears of it when its turn has come, so it returns a deadline
-    /// of its own where it is to do something else then, and drops the future. What time it is, the
-    /// permits know from those who ask with such a time, of whatever loop.
+    /// This is no deadline: the machine is told only when its turn comes. To do something else at
+    /// that time, it returns a deadline of its own, and drops the future then. The permits learn
+    /// the time only from those who ask with such a time, on whatever loop.
     pub fn ask_until<C>(&self, until: Time, scope: &Scope<'_, C>) -> Future<Permit> {
         let (port, future) = scope.create_future();
         let waiter = Waiter::Machine(port);
         match self.try_take() {
             Some(permit) => {
-                // Whoever asks is there; if not, it goes back.
+                // The machine that asks is there; if it were not, the permit would go back.
                 if !waiter.give(permit) {
                     self.shared.put_back(true);
                     self.shared.serve();
@@ -225,13 +230,13 @@ impl Permits {
         future
     }
 
-    /// Notes how late it is, so that nobody is given what has become useless to him.
+    /// Notes the time, so that nobody is given a permit that has become useless to it.
     fn tell_time(&self, now: Time) {
         let mut look = self.shared.look();
         look.state.now = look.state.now.max(now);
     }
 
-    /// Gives the job a permit, at once or when somebody gives one back.
+    /// Gives the job a permit, at once or when one is given back.
     pub(crate) fn take_or_wait(&self, job: Box<dyn WaitingJob>) {
         match self.try_take() {
             Some(permit) => job.give(permit),
@@ -239,8 +244,9 @@ impl Permits {
         }
     }
 
-    /// Sets how many permits there are. More are given to those who wait at once; if there are
-    /// fewer, those that are out stay valid, and as many are not given again when they come back.
+    /// Sets how many permits there are. Additional ones are given at once to those who wait. If
+    /// there are fewer now, those that are out stay valid, and the surplus is not given again when
+    /// it comes back.
     pub fn set(&self, permits: usize) {
         let permits = permits.min(PERMITS_MAX);
         {
@@ -265,13 +271,13 @@ impl Permits {
         self.shared.look().free
     }
 
-    /// Returns how many wait for a permit.
+    /// Returns how many wait for a permit now.
     pub fn waiting(&self) -> usize {
         self.shared.look().state.line.len()
     }
 
-    /// Ends it: who waits, and who asks from now on, hears [`Lost::Cancelled`], and
-    /// [`try_take`](Permits::try_take) has none. Permits that are out stay valid.
+    /// Closes the permits: all who wait, and all who ask from now on, get [`Lost::Cancelled`], and
+    /// [`try_take`](Permits::try_take) returns `None`. Permits that are out stay valid.
     pub fn close(&self) {
         let waiting = {
             let mut look = self.shared.look();
@@ -281,7 +287,7 @@ impl Permits {
         waiting.for_each(|waiting| waiting.whom.lose(Lost::Cancelled));
     }
 
-    /// Returns what has come of them.
+    /// Returns the statistics.
     pub fn stats(&self) -> PermitStats {
         let look = self.shared.look();
         PermitStats { available: look.free, waiting: look.state.line.len(), ..look.state.stats }
@@ -293,7 +299,7 @@ impl Permits {
 }
 
 impl Permit {
-    /// Does what the permit is for. It may be used any number of times.
+    /// Runs `f`, which is what the permit is for. A permit may be used any number of times.
     pub fn run<V>(&mut self, f: impl FnOnce() -> V) -> V {
         self.note_used();
         f()
@@ -324,7 +330,7 @@ impl Drop for Permit {
     }
 }
 
-/// The lock, and with it the word: while it is held nobody changes that without.
+/// Holds the lock, and with it the word: meanwhile nobody changes the word without the lock.
 struct Look<'a> {
     state: MutexGuard<'a, State>,
     free: usize,
@@ -350,7 +356,7 @@ impl Shared {
         Look { state, free, word: &self.word }
     }
 
-    /// Puts somebody at the end of the line, then serves it.
+    /// Puts `whom` at the end of the line, then serves the line.
     fn line_up(self: &Arc<Self>, whom: Waiter, until: Time) {
         let refused = {
             let mut look = self.look();
@@ -363,11 +369,12 @@ impl Shared {
         }
     }
 
-    /// Gives what is free to those who wait, one by one: each without the lock, since somebody is
+    /// Gives free permits to those who wait, one by one: each without the lock, since a machine is
     /// woken, and may be gone.
     ///
-    /// One at a time does so: a job may give its permit back as it gets it, since its pool is gone,
-    /// say, and each in line would be a few more calls on the stack.
+    /// Only one caller at a time does so: a job may give its permit back as soon as it gets it, for
+    /// example because its pool is gone, and each job in line would then be a few more calls on the
+    /// stack.
     fn serve(self: &Arc<Self>) {
         let mut serving = Serving { shared: self, is_it: false };
         while let Some(Waiting { whom, until }) = serving.next() {
@@ -380,7 +387,7 @@ impl Shared {
         }
     }
 
-    /// Puts a permit back; `has_left` if whom it was for is gone.
+    /// Puts a permit back; `has_left` says that the one it was for is gone.
     fn put_back(&self, has_left: bool) {
         let mut look = self.look();
         look.state.stats.left += u64::from(has_left);
@@ -392,15 +399,16 @@ impl Shared {
     }
 }
 
-/// Who serves the line, if nobody else does.
+/// Serves the line, if nobody else does.
 struct Serving<'a> {
     shared: &'a Arc<Shared>,
     is_it: bool,
 }
 
 impl Serving<'_> {
-    /// Takes a free permit for the first in line. Where there is none, or nobody, that is the end:
-    /// noted under the same lock, so that what comes back later is seen to by whoever brings it.
+    /// Takes a free permit for the first in line. If there is no permit, or nobody waits, serving
+    /// ends. That is noted under the same lock, so that a permit that comes back later is seen to
+    /// by whoever brings it.
     fn next(&mut self) -> Option<Waiting> {
         let mut look = self.shared.look();
         if look.state.is_served && !self.is_it {
@@ -416,7 +424,7 @@ impl Serving<'_> {
 
 impl Drop for Serving<'_> {
     fn drop(&mut self) {
-        // Somebody panicked as he got his.
+        // Giving a permit has panicked.
         if self.is_it {
             self.shared.look().state.is_served = false;
         }
@@ -425,8 +433,8 @@ impl Drop for Serving<'_> {
 
 impl Drop for Shared {
     fn drop(&mut self) {
-        // Nobody gives one back any more. Who waits hears of it one by one, whatever a job does as
-        // it is dropped.
+        // Nobody will give a permit back any more. All who wait are told one by one, whatever a job
+        // does when it is dropped.
         let waiting = self.look().state.line.take_all();
         let lost = if thread::panicking() { Lost::Panicked } else { Lost::Dropped };
         waiting.for_each(|waiting| waiting.whom.lose(lost));
@@ -434,8 +442,8 @@ impl Drop for Shared {
 }
 
 impl State {
-    /// Puts somebody at the end of the line; gives him back if nobody gets anything any more, or he
-    /// has gone meanwhile, as a job may.
+    /// Puts `waiting` at the end of the line. Returns it if the permits are closed, or if it has
+    /// gone meanwhile, as a job may.
     fn line_up(&mut self, waiting: Waiting, free: usize, shared: &Arc<Shared>) -> Option<Waiting> {
         let (line, place) = (Arc::downgrade(shared) as _, self.line.next_place());
         let is_there = match &waiting.whom {
@@ -468,8 +476,8 @@ impl Leave for Shared {
 }
 
 impl Waiter {
-    /// Hands a permit over. Returns `false` when there is nobody to take it: it is not given back
-    /// then.
+    /// Hands a permit over. Returns `false` if nobody is left to take it; then the permit is not
+    /// given back.
     fn give(self, permit: Permit) -> bool {
         match self {
             Waiter::Machine(port) => match port.set(permit) {

@@ -1,4 +1,4 @@
-//! `WaitLine`: who came first is served first, and whoever leaves is out of it at once.
+//! `WaitLine`: first come, first served, and whoever leaves is out of it at once.
 
 use std::collections::VecDeque;
 
@@ -8,7 +8,8 @@ use std::sync::Weak;
 
 /// A line of those who wait. Places are numbers that only grow.
 pub(crate) struct WaitLine<W> {
-    /// In the order of their places; one who has left is a gap until there are many.
+    /// In the order of their places. One that has left is a gap; gaps are removed when they are
+    /// many.
     places: VecDeque<(u64, Option<W>)>,
     last: u64,
     gaps: usize,
@@ -21,12 +22,12 @@ impl<W> Default for WaitLine<W> {
 }
 
 impl<W> WaitLine<W> {
-    /// The place that the next one to join gets.
+    /// Returns the place that the next one to join will get.
     pub(crate) fn next_place(&self) -> u64 {
         self.last + 1
     }
 
-    /// Puts somebody at the end, and returns the place.
+    /// Puts `waiter` at the end, and returns its place.
     pub(crate) fn join(&mut self, waiter: W) -> u64 {
         self.last += 1;
         self.places.push_back((self.last, Some(waiter)));
@@ -45,13 +46,13 @@ impl<W> WaitLine<W> {
         }
     }
 
-    /// Takes the one with that place out of the line, if he is still there.
+    /// Takes the waiter with that place out of the line, if it is still there.
     pub(crate) fn leave(&mut self, place: u64) -> Option<W> {
         let index = self.places.binary_search_by_key(&place, |(place, _)| *place).ok()?;
         let waiter = self.places[index].1.take()?;
         self.gaps += 1;
-        // As many gaps as there are others: then they cost no more than these. So each is moved
-        // once, on average.
+        // Gaps are removed when there are more of them than waiters: until then they cost no more
+        // than those, and so each waiter is moved once, on average.
         if self.gaps * 2 > self.places.len() {
             self.places.retain(|(_, waiter)| waiter.is_some());
             self.gaps = 0;
