@@ -1,4 +1,4 @@
-//! What a loop has done, counted, to be read from any thread.
+//! `Stats`: counts of what a loop has done, to be read from any thread.
 
 use std::fmt;
 use std::sync::atomic::Ordering::Relaxed;
@@ -11,88 +11,88 @@ use crate::loop_times::{LoopTimes, TimeCells};
 use crate::offload::under_way::JobCounts;
 use crate::time::Time;
 
-/// What a loop has done since it was made. Counters never run backwards; they are published at the
-/// end of each turn.
+/// What a loop has done since it was made. Counters never decrease; they are published at the end
+/// of each turn.
 #[doc(alias = "metrics")]
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 #[non_exhaustive]
 pub struct Stats {
-    /// Turns: waits, each followed by what was due.
+    /// Turns; each is a wait, followed by the calls that were due.
     pub turns: u64,
-    /// Events of sources handed to machines, and calls of those that had answered
+    /// Events of sources handed to machines, and calls of machines that had answered
     /// [`again`](crate::Response::again).
     pub events: u64,
     /// Wake-ups handed to machines, after coalescing.
     pub wakeups: u64,
     /// Deadlines that fired.
     pub timeouts: u64,
-    /// Machines that are alive now.
+    /// Machines alive now.
     pub alive: u64,
-    /// Slots for machines that the loop has
-    /// ([`Config::machines_max`](crate::Config::machines_max)).
+    /// Slots for machines in this loop ([`Config::machines_max`](crate::Config::machines_max)).
     pub slots: u64,
-    /// Deadlines that the loop keeps: those of its machines, and for a while those that were taken
-    /// away or put off.
+    /// Deadlines that the loop keeps: those of its machines, and for a while those that were
+    /// cancelled or postponed.
     pub armed: u64,
-    /// Machines made, those added at the start included.
+    /// Machines made, including those added at the start.
     pub spawned: u64,
-    /// Machines that ended well, those ended by a scan or by the end of a drain included.
+    /// Machines that ended normally, including those ended by a scan or by the end of a drain.
     pub ended: u64,
     /// Machines that ended with an error.
     pub failed: u64,
     /// Machines that ended with a panic.
     pub panicked: u64,
     /// Machines that ended to make room for others
-    /// ([`Machine::make_room`](crate::Machine::make_room)); those that did so well are among those
-    /// that ended. One that panicked when it was asked is not counted here, and another is asked in
-    /// its place.
+    /// ([`Machine::make_room`](crate::Machine::make_room)); those that did so normally also count
+    /// in [`ended`](Stats::ended). A machine that panicked when it was asked is not counted here,
+    /// and another is asked in its place.
     pub made_room: u64,
-    /// Events, wake-ups and deadlines that met no machine, since it was gone.
+    /// Events, wake-ups and deadlines whose machine was gone already.
     pub stale: u64,
-    /// Offloaded jobs whose result nobody was there to take: the future was dropped, or its machine
-    /// had ended. Those that were not even begun are among them.
+    /// Offloaded jobs whose result nobody took, because the future was dropped or its machine had
+    /// ended. Jobs that did not even begin for that reason are included.
     pub unclaimed: u64,
-    /// Handlers that were found to hold up the loop for too long, and rows of them that did so
-    /// together, each once however long it lasts ([`Stuck`](crate::Stuck)): only under
-    /// [`Config::blocking`](crate::Config::blocking), as the next two. All three are counted while
-    /// the handler runs, not at the end of the turn.
+    /// Handlers that were found to hold up the loop for too long, and series of handlers that did
+    /// so together. Each counts once, however long it lasts ([`Stuck`](crate::Stuck)). Only under
+    /// [`Config::blocking`](crate::Config::blocking), like the next two. All three are counted
+    /// while the handler runs, not at the end of the turn.
     pub stuck: u64,
-    /// Times in which the loop had not polled for as long because other threads had its CPU: the
-    /// machine has too much to do, no handler is to blame.
+    /// How often the loop had not polled for that long because other threads had its CPU: the
+    /// computer has too much to do, and no handler is to blame.
     pub starved: u64,
-    /// The longest time in which the loop was seen not to poll, for whatever reason.
+    /// The longest time for which the loop was seen not to poll, for whatever reason.
     pub lag_max: Duration,
-    /// Sections that block ([`Scope::blocking`](crate::Scope::blocking)) meanwhile another thread
-    /// went on with the loop: only where it [hands over](crate::LoopInstance::handing_over). This
-    /// and the next seven are counted at once.
+    /// Blocking sections ([`Scope::blocking`](crate::Scope::blocking)) during which another thread
+    /// went on with the loop: only in a loop that [hands over](crate::LoopInstance::handing_over).
+    /// This and the next seven are counted at once.
     pub handed_over: u64,
-    /// Sections for which no thread was asked, since those of the machine's type had been short
-    /// before, and which were short again
+    /// Blocking sections for which no other thread was woken, because earlier ones of the machine's
+    /// type had been short, and which were short again
     /// ([`Blocking::patience_declared`](crate::Blocking::patience_declared)).
     pub handed_quick: u64,
-    /// Sections that held up their loop: it does not hand over, or cannot at that place, or there
-    /// was no thread.
+    /// Blocking sections that held up their loop: it does not hand over, or cannot at that place,
+    /// or no thread was left.
     pub blocked_inline: u64,
-    /// Times in which a thread was wanted to go on with the loop, and there was none
-    /// ([`Blocking::threads_max`](crate::Blocking::threads_max), or the system's limit): once for
-    /// each of the sections above; for a stuck handler each time that the loop was to be taken from
-    /// it, which is tried once a [patience](crate::Blocking::patience). So it may be more than
-    /// those handlers.
+    /// How often another thread was wanted to go on with the loop, and none was left
+    /// ([`Blocking::threads_max`](crate::Blocking::threads_max), or the system's limit). A blocking
+    /// section counts once. A stuck handler counts each time that its loop should be taken from it,
+    /// which is tried once per [patience](crate::Blocking::patience); so this may be more than the
+    /// number of such handlers.
     pub no_thread: u64,
-    /// Handlers that had not said that they block, and from which the loop was taken because they
-    /// did, or which were not waited for because those of their type had just done so: only where
-    /// it [takes over](crate::LoopInstance::taking_over). Each try for which there was no thread
-    /// is among [`no_thread`](Stats::no_thread).
+    /// Handlers from which the loop was taken because they blocked without declaring it, and
+    /// handlers that were not waited for because others of their type had just done so: only in a
+    /// loop that [takes over](crate::LoopInstance::taking_over). Attempts for which no thread was
+    /// left count in [`no_thread`](Stats::no_thread).
     pub taken_over: u64,
-    /// Those of them that have answered, or panicked, since.
+    /// How many of those handlers have answered, or panicked, since.
     pub late_answers: u64,
-    /// Threads that a loop that hands over has now, those included that wait to be of use.
+    /// Threads that a loop that hands over has now, including idle ones.
     pub threads: u64,
-    /// The most threads it had at a time.
+    /// The most such threads at a time so far.
     pub threads_most: u64,
-    /// The longest turn, without its wait, by the loop's own clock readings.
+    /// The longest turn, without its wait, by the loop's own readings of the clock.
     pub longest_turn: Duration,
-    /// The longest handler and its machine's type: only under `Config::time_handlers`.
+    /// The longest handler and its machine's type; only under
+    /// [`Config::time_handlers`](crate::Config::time_handlers).
     pub longest_handler: Option<LongestHandler>,
 }
 
@@ -103,21 +103,21 @@ pub struct LongestHandler {
     /// How long it took, without what [`Config::time_handlers`](crate::Config::time_handlers)
     /// leaves out.
     pub time: Duration,
-    /// Whose it was; see [`Machine::type_name`](crate::Machine::type_name).
+    /// The type of its machine; see [`Machine::type_name`](crate::Machine::type_name).
     pub machine: &'static str,
 }
 
-/// The longest turn and handler since somebody asked: [`StatsHandle::take_longest`].
+/// The longest turn and handler since the last call of [`StatsHandle::take_longest`].
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 #[non_exhaustive]
 pub struct Longest {
     /// The longest turn, without its wait; zero if none has ended.
     pub turn: Duration,
-    /// The longest handler of those that were timed.
+    /// The longest of the handlers that were timed.
     pub handler: Option<LongestHandler>,
 }
 
-/// Reads the statistics of one loop, from any thread, also after its end.
+/// Reads the statistics of one loop, from any thread and even after the loop's end.
 #[derive(Clone)]
 pub struct StatsHandle {
     cells: Arc<Cells>,
@@ -126,8 +126,8 @@ pub struct StatsHandle {
 }
 
 impl StatsHandle {
-    /// Returns the statistics as of the end of the last turn. Each figure is whole; together they
-    /// may straddle a turn.
+    /// Returns the statistics as of the end of the last turn. Each figure is exact; together they
+    /// may span the end of a turn.
     pub fn read(&self) -> Stats {
         let cells = &self.cells;
         let read = |cell: &AtomicU64| cell.load(Relaxed);
@@ -166,15 +166,15 @@ impl StatsHandle {
 }
 
 impl StatsHandle {
-    /// Returns what the loop has done with its time: how busy it was, how long its turns took, how
-    /// late its deadlines were, how long its handlers took.
+    /// Returns how the loop has spent its time: how busy it was, how long its turns took, how late
+    /// its deadlines were, and how long its handlers took.
     pub fn times(&self) -> LoopTimes {
         self.cells.times.read()
     }
 
-    /// Takes the longest turn and the longest handler since this was last called, on whichever
-    /// handle of the loop: one reader, a scrape say, sees each. The [`Stats`] keep those of all
-    /// time.
+    /// Takes the longest turn and the longest handler since this was last called, on any handle of
+    /// the loop. So use it from one reader only, such as a metrics scrape. [`Stats`] keeps the
+    /// longest of all time.
     pub fn take_longest(&self) -> Longest {
         let lately = &self.cells.longest_lately;
         let handler = lately.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -208,7 +208,7 @@ struct Cells {
     armed: AtomicU64,
     times: TimeCells,
     longest_handler: Mutex<Option<LongestHandler>>,
-    /// Since a reader took it.
+    /// The longest since a reader last took it.
     longest_lately: Mutex<Option<LongestHandler>>,
 }
 
@@ -261,7 +261,7 @@ impl Counters {
     pub(crate) fn publish(&self, alive: usize, armed: usize) {
         // Not `made_room` and `unclaimed`: these are counted where they are read.
         let (stats, cells) = (&self.stats, &*self.cells);
-        // Relaxed: nothing is promised of two figures together.
+        // Relaxed: nothing is promised about two figures together.
         cells.turns.store(stats.turns, Relaxed);
         cells.events.store(stats.events, Relaxed);
         cells.wakeups.store(stats.wakeups, Relaxed);
@@ -293,14 +293,14 @@ impl Counters {
         &self.cells.times
     }
 
-    /// Whether the handlers of this turn are timed as a sample of all: those of one turn in so many,
-    /// a power of two, less one.
+    /// Returns whether the handlers of this turn are timed as a sample of all. Those of one turn in
+    /// `mask + 1` are, a power of two.
     #[inline]
     pub(crate) fn is_sampled(&self, mask: u64) -> bool {
         self.stats.turns & mask == 0
     }
 
-    /// Notes a handler of those that are timed; `all` says that each of them is.
+    /// Notes a handler that was timed; `all` says whether each handler is.
     pub(crate) fn handler_took(&mut self, time: Duration, machine: &'static str, all: bool) {
         self.cells.times.handler_took(machine, time);
         let longest = Some(LongestHandler { time, machine });
@@ -313,7 +313,7 @@ impl Counters {
                 *lately = longest;
             }
         }
-        // Locks for a new record only: the longer a loop runs, the fewer there are.
+        // Locks only for a new record; the longer a loop runs, the fewer there are.
         if all && is_longer(&self.stats.longest_handler) {
             self.stats.longest_handler = longest;
             *self.cells.longest_handler.lock().unwrap_or_else(PoisonError::into_inner) = longest;

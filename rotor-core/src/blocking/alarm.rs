@@ -13,17 +13,17 @@ pub(super) struct Alarm {
 }
 
 impl Alarm {
-    /// Whose thread is woken.
+    /// Sets the thread that is woken.
     pub(super) fn set_thread(&self, thread: Option<Thread>) {
         *self.thread.lock().unwrap_or_else(PoisonError::into_inner) = thread;
     }
 
-    /// From now on the first loop that wakes wakes the watchdog.
+    /// Has the first loop that wakes from now on wake the watchdog.
     pub(super) fn arm(&self) {
         self.is_armed.store(true, Relaxed);
     }
 
-    /// No loop need wake it.
+    /// Has loops wake the watchdog no longer.
     pub(super) fn disarm(&self) {
         self.is_armed.store(false, Relaxed);
     }
@@ -32,7 +32,7 @@ impl Alarm {
         self.is_armed.load(Relaxed)
     }
 
-    /// A loop is awake.
+    /// Notes that a loop is awake.
     #[inline]
     pub(super) fn ring_if_armed(&self) {
         if self.is_armed() {

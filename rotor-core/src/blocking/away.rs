@@ -1,4 +1,4 @@
-//! `Sections`: the sections that block and were handed over, for the watchdog to see which of them
+//! `Sections`: the blocking sections that were handed over, so that the watchdog sees which of them
 //! do not end.
 
 use std::sync::{Mutex, PoisonError};
@@ -15,11 +15,11 @@ pub(crate) struct Sections(Mutex<Vec<Section>>);
 struct Section {
     token: Token,
     machine: &'static str,
-    /// It was declared; else it is a handler from which the loop was taken.
+    /// Whether it was declared; else it is a handler from which the loop was taken.
     is_declared: bool,
     /// When the watchdog saw it first.
     since: Option<Time>,
-    /// It was reported before it was taken.
+    /// Whether it was reported before the loop was taken from it.
     is_known: bool,
     is_reported: bool,
 }
@@ -30,7 +30,7 @@ pub(super) struct Overlong {
     pub(super) token: Token,
     pub(super) machine: &'static str,
     pub(super) is_declared: bool,
-    /// It was reported before.
+    /// Whether it was reported before.
     pub(super) is_again: bool,
     pub(super) time: Duration,
 }
@@ -42,7 +42,7 @@ impl Sections {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).push(section);
     }
 
-    /// The handler that was taken was reported before that.
+    /// Notes that the handler was reported before the loop was taken from it.
     pub(super) fn note_known(&self, token: Token) {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(section) = all.iter_mut().find(|section| section.token == token) {
@@ -57,8 +57,8 @@ impl Sections {
         }
     }
 
-    /// One that has lasted for `time` and was not reported, each once; and whether there are others
-    /// to be looked at.
+    /// Returns a section that has lasted for `time` and was not reported yet, each only once; and
+    /// whether there are others to look at.
     pub(super) fn look(&self, now: Time, time: Duration) -> (Option<Overlong>, bool) {
         let mut found = None;
         let mut is_any_left = false;

@@ -14,12 +14,12 @@ impl ThreadBudget {
         ThreadBudget { max: threads, left: AtomicUsize::new(threads) }
     }
 
-    /// How many there may be at a time.
+    /// Returns how many threads there may be at a time.
     pub(super) fn max(&self) -> usize {
         self.max
     }
 
-    /// Takes one, if there is one left.
+    /// Takes a thread; returns `false` if none is left.
     pub(crate) fn take(&self) -> bool {
         self.left.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(1)).is_ok()
     }

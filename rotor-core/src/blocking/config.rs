@@ -1,4 +1,4 @@
-//! `Blocking`: what is wanted where handlers block.
+//! `Blocking`: how a loop deals with handlers that block.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,15 +8,15 @@ use super::budget::ThreadBudget;
 use super::stuck::{Stuck, Unstuck};
 use super::watchdog::{Watch, Watchdog};
 
-/// Watches loops for handlers that block them: set by
-/// [`Config::blocking`](crate::Config::blocking).
+/// Watches loops for handlers that block them. [`Config::blocking`](crate::Config::blocking) sets
+/// it.
 ///
 /// A watchdog thread notices a loop that has not polled its backend for longer than its
-/// [patience](Blocking::patience), and says so while it is going on: machine, token, and what the
-/// loop's thread does ([`Stuck`]), as a warning in the log and to a [hook](Blocking::on_stuck),
-/// once when it begins; once it is over it says that, too, to the log and to
-/// [another](Blocking::on_unstuck). In between, what lasts for 10 and for 100 times the patience is
-/// logged again, for [a third one](Blocking::on_still_stuck). It counts as well:
+/// [patience](Blocking::patience), and reports it while it is still going on: the machine, its
+/// token, and what the loop's thread does ([`Stuck`]). When it begins, it is reported once, as a
+/// warning in the log and to a [hook](Blocking::on_stuck). It is reported again after 10 and after
+/// 100 times the patience, in the log and to [a second hook](Blocking::on_still_stuck); and once it
+/// is over, in the log and to [a third](Blocking::on_unstuck). Statistics count it too:
 /// [`Stats::stuck`](crate::Stats::stuck), [`starved`](crate::Stats::starved),
 /// [`lag_max`](crate::Stats::lag_max).
 ///
@@ -31,25 +31,24 @@ use super::watchdog::{Watch, Watchdog};
 /// let config = Config::new().blocking(blocking);
 /// ```
 ///
-/// Clones share the thread, and so do all loops made from clones of one `Config`. It is there
-/// while one of them [runs](crate::LoopInstance::run), looks at them four times per patience while
-/// one is awake, and sleeps when all do. Loops that are embedded by
+/// Clones share the thread, and so do all loops made from clones of one `Config`. It exists while
+/// one of these loops [runs](crate::LoopInstance::run). It looks at them four times per patience
+/// while one is awake, and sleeps when all sleep. Loops that are embedded by
 /// [`turn`](crate::LoopInstance::turn) are not watched, and so no simulation is.
 ///
 /// # What it costs
 ///
-/// A loop that is watched: one store an event and two a wait, some 2 ns each time; and a futex
-/// wake at most once a second. The watchdog: a few microseconds each tick. A loop without it:
-/// nothing.
+/// A watched loop: one store per event and two per wait, some 2 ns each time, and a futex wake at
+/// most once a second. The watchdog: a few microseconds per tick. A loop without it: nothing.
 ///
 /// # What it cannot do
 ///
-/// It names the machine and no line of its code: another thread's backtrace cannot be had without
-/// unsafe code. Let the hook start a profiler, or end the process for a core.
+/// It names the machine but no line of its code: another thread's backtrace needs unsafe code. For
+/// that, let the hook start a profiler, or end the process for a core dump.
 ///
-/// Which thread had the CPU is known on Linux, where it says nothing about a loop that is late for
-/// want of a CPU. Elsewhere, and without `/proc`, all time is the handler's, and a machine with too
-/// much to do has handlers reported that are not to blame.
+/// On Linux it knows which thread had the CPU, so no handler is reported when a loop is late for
+/// want of a CPU. Elsewhere, and without `/proc`, all time counts as the handler's, so on an
+/// overloaded computer handlers are reported that are not to blame.
 #[doc(alias = "watchdog")]
 #[doc(alias = "stall detector")]
 #[doc(alias = "blocked")]
@@ -82,43 +81,43 @@ impl Blocking {
         }
     }
 
-    /// Sets how long a section that is declared ([`Scope::blocking`](crate::Scope::blocking)) may
-    /// be to be no cause for a hand-over. Default 50 µs: some ten times what that takes. Zero:
-    /// none is.
+    /// Sets how long a declared section ([`Scope::blocking`](crate::Scope::blocking)) may take
+    /// without a hand-over of the loop. Default 50 µs: some ten times what a hand-over takes. Zero:
+    /// each section is handed over.
     ///
-    /// How long a section is, is known afterwards. So those of a machine's type are measured; while
-    /// the moving average of the last ones is shorter than this, no other thread is woken for the
-    /// next. One that lasts all the same is handed over by the watchdog, a quarter of a
-    /// [patience](Blocking::patience) later at the latest or half of one, as its ticks fall. Where
-    /// the system has no thread for a watchdog, each section is handed over.
+    /// How long a section takes is only known afterwards. So the sections of each type of machine
+    /// are measured; while the moving average of the last ones is shorter than this, no other
+    /// thread is woken for the next one. If that takes long all the same, the watchdog hands it
+    /// over, a quarter to half of a [patience](Blocking::patience) later at the latest, depending
+    /// on its ticks. If the system has no thread for a watchdog, each section is handed over.
     pub fn patience_declared(mut self, time: Duration) -> Blocking {
         self.declared = time;
         self
     }
 
     /// Sets how many threads loops that [hand over](crate::LoopInstance::handing_over) may have
-    /// beside the one that runs each: so many handlers can block at a time without holding up a
-    /// loop, those of all loops and clones of this together. Default 64. Zero: all sections run in
-    /// their handlers.
+    /// beside the one that runs each: this many handlers can block at a time without holding up a
+    /// loop. The limit is shared by all loops and clones of this. Default 64. Zero: all sections
+    /// run in their handlers.
     ///
-    /// Each costs a stack (2 MiB of address space, of which what is used takes memory), and what
-    /// streams keep for a thread: 3 MiB of spare blocks at most.
+    /// Each thread costs a stack (2 MiB of address space, of which only the used part takes
+    /// memory), and what streams keep for a thread: at most 3 MiB of spare blocks.
     pub fn threads_max(mut self, threads: usize) -> Blocking {
         self.threads = Arc::new(ThreadBudget::new(threads));
         self
     }
 
-    /// Sets how long a thread that was of no use stays. Default 10 s; then it ends. Starting one
-    /// takes some 50 µs, waking one 5.
+    /// Sets after how long an idle thread ends. Default 10 s. Starting a thread takes some 50 µs,
+    /// waking one 5 µs.
     pub fn keep_idle(mut self, time: Duration) -> Blocking {
         self.keep_idle = time;
         self
     }
 
-    /// Sets how long a loop may go without polling its backend. Default 10 ms: ten times what
-    /// deadlines are exact to. At least 1 ms.
+    /// Sets how long a loop may go without polling its backend. Default 10 ms: ten times the
+    /// resolution of deadlines. At least 1 ms.
     ///
-    /// Time in which other threads have the CPU is not counted (on Linux). Where the kernel's timer
+    /// On Linux, time in which other threads have the CPU is not counted. If the kernel's timer
     /// interrupt is less frequent than the patience, a handler that computes is noticed up to 10 ms
     /// later.
     #[doc(alias = "timeout")]
@@ -127,43 +126,43 @@ impl Blocking {
         self
     }
 
-    /// Sets how long a handler may run while its loop is behind, in one that
-    /// [takes over](crate::LoopInstance::taking_over): after it has not polled for one
-    /// [patience](Blocking::patience), and for 50 ms after each time that it was taken. Default
-    /// 100 µs: more than handlers take, and so little that a hundred which block at once are let go
-    /// within some tens of milliseconds. At least 10 µs, at most one patience.
+    /// Sets how long a handler may run while its loop is behind, in a loop that [takes
+    /// over](crate::LoopInstance::taking_over). A loop is behind after it has not polled for one
+    /// [patience](Blocking::patience), and for 50 ms after each time that it was taken. Default 100
+    /// µs: more than handlers take, and so little that a hundred handlers that block at once are
+    /// left behind within some tens of milliseconds. At least 10 µs, at most one patience.
     ///
-    /// The watchdog looks twice in that time, while the loop is behind. Of a handler that computes
-    /// the system tells the time at the timer's interrupt only, 1 to 10 ms later.
+    /// While the loop is behind, the watchdog looks twice in that time. For a handler that
+    /// computes, the system updates the time only at the timer interrupt, 1 to 10 ms later.
     pub fn patience_behind(mut self, time: Duration) -> Blocking {
         self.watch.behind = time.max(BEHIND_MIN);
         self
     }
 
-    /// Sets what is called when a handler, or a loop, is found to be stuck, once each, after it was
-    /// logged and counted. Default: none.
+    /// Sets a hook that is called once for each handler or loop that is found to be stuck, after
+    /// that was logged and counted. Default: none.
     ///
     /// It runs on the watchdog's thread. While it blocks, no loop is watched, and a declared
-    /// section that was to be short ([`patience_declared`](Blocking::patience_declared)) holds up
-    /// its loop for as long as it lasts; so hand work that takes long to another thread. What it
-    /// must not wait for is the loop itself, which waits for its handler. If it panics, that is
-    /// logged and costs the one call.
+    /// section that was expected to be short ([`patience_declared`](Blocking::patience_declared))
+    /// holds up its loop for as long as it lasts. So hand work that takes long to another thread.
+    /// The hook must not wait for the loop itself, which waits for its handler. If it panics, that
+    /// is logged and only this call is lost.
     pub fn on_stuck(mut self, hook: impl Fn(&Stuck<'_>) + Send + Sync + 'static) -> Blocking {
         self.watch.on_stuck = Some(Arc::new(hook));
         self
     }
 
-    /// Sets what is called when something that was reported goes on for 10 times the patience, and
-    /// for 100 times: to end the process for a core, say. Default: none. It runs where
-    /// [`on_stuck`](Blocking::on_stuck) does, and the same holds for it.
+    /// Sets a hook that is called when something that was reported lasts for 10 times the patience,
+    /// and for 100 times: for example to end the process for a core dump. Default: none. It runs
+    /// where [`on_stuck`](Blocking::on_stuck) does, and the same holds for it.
     pub fn on_still_stuck(mut self, hook: impl Fn(&Stuck<'_>) + Send + Sync + 'static) -> Blocking {
         self.watch.on_still_stuck = Some(Arc::new(hook));
         self
     }
 
-    /// Sets what is called once something that was reported is over: the handler has returned, or
-    /// the loop has polled its backend. That is logged as well, as information. Default: none. It
-    /// runs where [`on_stuck`](Blocking::on_stuck) does, and the same holds for it.
+    /// Sets a hook that is called once something that was reported is over: the handler has
+    /// returned, or the loop has polled its backend. That is also logged, at level info. Default:
+    /// none. It runs where [`on_stuck`](Blocking::on_stuck) does, and the same holds for it.
     pub fn on_unstuck(mut self, hook: impl Fn(&Unstuck<'_>) + Send + Sync + 'static) -> Blocking {
         self.watch.on_unstuck = Some(Arc::new(hook));
         self

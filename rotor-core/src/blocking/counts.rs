@@ -1,9 +1,9 @@
-//! What sections that block have come to, counted where it happens.
+//! Counts about blocking sections, counted where it happens.
 
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicU64, AtomicUsize};
 
-/// Counts of one loop, for its statistics: nothing is concluded from them.
+/// Counts of one loop, for its statistics only: no decision depends on them.
 #[derive(Default)]
 pub(crate) struct BlockCounts {
     pub(crate) inline: AtomicU64,
@@ -34,7 +34,7 @@ impl BlockCounts {
         self.threads.fetch_sub(1, Relaxed);
     }
 
-    /// Threads there are now, and the most there were.
+    /// Returns how many threads there are now, and the most so far.
     pub(crate) fn threads(&self) -> (u64, u64) {
         (self.threads.load(Relaxed) as u64, self.threads_most.load(Relaxed) as u64)
     }

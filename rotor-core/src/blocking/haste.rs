@@ -8,16 +8,16 @@
 //! ```
 //!
 //! At ease a handler has one patience. With that alone, a hundred handlers that all block would be
-//! let go one by one, one patience each; and many that block for less than it would never be
-//! noticed. So it is the loop that is late, not the one handler: while it is, each handler has a
-//! fraction of that.
+//! left one by one, one patience each, and many that block for less than a patience would never be
+//! noticed. So lateness is the loop's, not the one handler's: while the loop is late, each handler
+//! has only a fraction of the patience.
 
 use std::time::Duration;
 
 use super::patience::TICKS;
 use crate::time::Time;
 
-/// For how long a loop that was taken is watched more closely: who has blocked once is seldom
+/// For how long a loop that was taken is watched more closely: a handler that blocks is seldom
 /// alone.
 const CALM: Duration = Duration::from_millis(50);
 
@@ -37,7 +37,7 @@ pub(crate) enum Taking {
     Taken,
     /// There is no other thread.
     NoThread,
-    /// It is at work itself, the handler has answered, or there is no context for another thread.
+    /// The loop is at work itself, the handler has answered, or no other thread has a context.
     Not,
 }
 
@@ -50,10 +50,10 @@ impl Haste {
         lag >= self.patience || self.taken.is_some_and(|taken| now - taken < CALM)
     }
 
-    /// Whether the loop is to be taken from the handler of this call, that has had `own` of time,
-    /// when the loop has not polled for `lag`. In haste `unseen` counts as well: a handler that
-    /// waits in the kernel when it is first seen, for so long at the most, need not be watched once
-    /// more.
+    /// Returns whether the loop should be taken from the handler of this call, which has had `own`
+    /// of time, when the loop has not polled for `lag`. In haste `unseen` counts as well: a handler
+    /// that waits in the kernel when it is first seen, and has waited for at most that long, need
+    /// not be seen again.
     pub(super) fn is_due(
         &self,
         now: Time,
@@ -62,7 +62,7 @@ impl Haste {
         unseen: Duration,
         lag: Duration,
     ) -> bool {
-        // Threads may have come back since; it is not asked at each tick whether.
+        // Threads may have come back since, but that is not asked at each tick.
         let is_refused = self.refused_at(call).is_some_and(|then| now - then < self.patience);
         let is_late = if self.is_in_haste(now, lag) {
             own.max(unseen) >= self.behind
@@ -72,12 +72,12 @@ impl Haste {
         is_late && !is_refused
     }
 
-    /// When there was no thread for this call, if that was so when it was last tried.
+    /// Returns when there was no thread for this call, if so at the last attempt.
     fn refused_at(&self, call: u64) -> Option<Time> {
         self.refused.filter(|(refused, _)| *refused == call).map(|(_, then)| then)
     }
 
-    /// Whether there was no thread for this call when it was last tried.
+    /// Returns whether there was no thread for this call at the last attempt.
     pub(super) fn is_refused(&self, call: u64) -> bool {
         self.refused_at(call).is_some()
     }
@@ -90,7 +90,7 @@ impl Haste {
         }
     }
 
-    /// When the loop is to be looked at again.
+    /// Returns after how long to look at the loop again.
     pub(super) fn tick(&self, now: Time, lag: Duration) -> Duration {
         let usual = self.patience / TICKS;
         if self.is_in_haste(now, lag) { usual.min(self.behind / 2) } else { usual }

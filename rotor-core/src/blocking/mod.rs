@@ -1,4 +1,4 @@
-//! Work that blocks: who notices that a handler holds up its loop.
+//! Work that blocks: how a handler that holds up its loop is noticed, and what is done about it.
 //!
 //! ```text
 //!   loop ──Pulse: a store an event, two a wait────▶ Beat ◀──reads, each tick── watchdog

@@ -1,4 +1,5 @@
-//! How long sections that block were, by type of machine: whether the next one is worth a thread.
+//! How long blocking sections took, by type of machine: it tells whether the next is worth a
+//! thread.
 
 use std::ptr;
 use std::time::Duration;
@@ -7,24 +8,24 @@ use std::time::Duration;
 #[derive(Default)]
 pub(crate) struct SectionTimes(Vec<(&'static str, Duration)>);
 
-/// The last one counts for one in so many.
+/// The last section counts for one part in this many.
 const WEIGHT: u32 = 8;
 
 impl SectionTimes {
-    /// Whether the sections of this type were shorter than `patience` so far. Of one that has had
-    /// none nothing is known.
+    /// Returns whether the sections of this type were shorter than `patience` so far; `false` for a
+    /// type that has had none.
     pub(crate) fn are_short(&self, machine: &'static str, patience: Duration) -> bool {
         let known = self.0.iter().find(|(known, _)| is_same(known, machine));
         known.is_some_and(|(_, average)| *average < patience)
     }
 
-    /// A section of this type took so long.
+    /// Notes how long a section of this type took.
     pub(crate) fn note(&mut self, machine: &'static str, took: Duration) {
         if let Some((_, average)) = self.0.iter_mut().find(|(known, _)| is_same(known, machine)) {
             *average = (*average * (WEIGHT - 1) + took) / WEIGHT;
         } else if self.0.len() < TYPES_MAX {
-            // A program has a few types of machines; one that makes names up has the last ones
-            // forgotten.
+            // A program has a few types of machines. If one makes names up, the last ones are not
+            // remembered.
             self.0.push((machine, took));
         }
     }

@@ -1,16 +1,16 @@
-//! `ShortToken`: a machine's name in 26 bits, for who can ask for the generation of its slot.
+//! `ShortToken`: a machine's name in 26 bits, for those who can ask for the generation of its slot.
 
 use crate::token::{MACHINES_LIMIT, Token};
 
 /// The slot of a machine, and the last two bits of its generation.
 ///
-/// That is enough to know a machine that was called just now: its slot has the same generation
-/// still, or the next one if it has ended meanwhile. The third after it would be taken for it at
-/// the fourth.
+/// That is enough to name a machine that was called just now: its slot still has the same
+/// generation, or the next one if the machine has ended meanwhile. Only its fourth successor in the
+/// slot could be mistaken for it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct ShortToken(u64);
 
-/// How many there are of it.
+/// How many bits a short token has.
 pub(super) const SHORT_BITS: u32 = 26;
 
 const MASK: u64 = (1 << SHORT_BITS) - 1;
@@ -22,7 +22,7 @@ const SLOT_MASK: u64 = MACHINES_LIMIT as u64;
 const GENERATION_MASK: u64 = MASK >> SLOT_MASK.count_ones();
 
 impl ShortToken {
-    /// No machine has it.
+    /// The token of no machine.
     pub(super) const NONE: ShortToken = ShortToken(SLOT_MASK);
 
     #[inline]
@@ -31,7 +31,7 @@ impl ShortToken {
         ShortToken(token.into_usize() as u64 & MASK)
     }
 
-    /// The one in the lowest bits of a number.
+    /// Returns the short token in the lowest bits of a number.
     pub(super) fn of_bits(number: u64) -> ShortToken {
         ShortToken(number & MASK)
     }
@@ -41,7 +41,8 @@ impl ShortToken {
         self.0
     }
 
-    /// The whole of it: of the last generation with these bits, up to the one that its slot has now.
+    /// Returns the whole token: of the last generation with these bits, up to the slot's current
+    /// one.
     pub(super) fn token(self, generation_of: impl FnOnce(u32) -> u64) -> Option<Token> {
         if self.0 & SLOT_MASK == SLOT_MASK {
             return None;

@@ -1,59 +1,60 @@
-//! `Stuck`: what the watchdog says of a loop that has not polled for too long.
+//! `Stuck`: the watchdog's report of a loop that has not polled for too long.
 
 use std::fmt;
 use std::time::Duration;
 
 use crate::token::Token;
 
-/// A loop that has not polled its backend for longer than
-/// [`Blocking::patience`](crate::Blocking::patience), and the machine whose handler runs meanwhile.
+/// A report: a loop has not polled its backend for longer than
+/// [`Blocking::patience`](crate::Blocking::patience). It names the machine whose handler runs.
 ///
-/// Shown to [`Blocking::on_stuck`](crate::Blocking::on_stuck) when it is noticed, and to
-/// [`on_still_stuck`](crate::Blocking::on_still_stuck) at 10 and 100 times the patience; logged as
-/// a warning each time.
+/// It is passed to [`Blocking::on_stuck`](crate::Blocking::on_stuck) when it is noticed, and to
+/// [`on_still_stuck`](crate::Blocking::on_still_stuck) at 10 and 100 times the patience. It is
+/// logged as a warning each time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct Stuck<'a> {
     /// The name of the thread that runs the loop; empty where it has none.
     pub loop_name: &'a str,
-    /// The machine whose handler runs. `None` for a closure between handlers
+    /// The machine whose handler runs; `None` for a closure between handlers
     /// ([`Broadcast::post`](crate::Broadcast::post),
     /// [`LoopInstance::every`](crate::LoopInstance::every)).
     ///
-    /// A machine that is being made has the token of the one that spawned it.
+    /// For a machine that is being made, this is the token of the machine that spawned it.
     pub token: Option<Token>,
-    /// Its type ([`Machine::type_name`](crate::Machine::type_name)), or what closure it is.
+    /// The type of the machine ([`Machine::type_name`](crate::Machine::type_name)), or which
+    /// closure runs.
     pub machine: &'static str,
-    /// How long it has been going on, as far as was seen: too little by half of the patience at
-    /// most.
+    /// How long it has been going on, as far as was seen. It may be up to half of the patience
+    /// longer.
     pub time: Duration,
-    /// How many handlers and closures were called in that time, this one included. 1: it is one
-    /// handler that takes so long. More: all of them together do, and this one is a sample.
+    /// How many handlers and closures were called in that time, including this one. 1: this handler
+    /// alone takes that long. More: all of them together do, and this one is a sample.
     pub calls: u64,
-    /// What the loop's thread does.
+    /// What the loop's thread is doing.
     pub thread: ThreadState,
     /// What was done about it.
     pub outcome: StuckOutcome,
 }
 
-/// What was [`Stuck`], and is over: the handler has returned, or of many the loop has polled its
-/// backend again.
+/// A report that what was [`Stuck`] is over: the handler has returned; or, if it was a series of
+/// handlers, the loop has polled its backend again.
 ///
-/// Shown to [`Blocking::on_unstuck`](crate::Blocking::on_unstuck), once for each that
-/// [`on_stuck`](crate::Blocking::on_stuck) was shown of a loop that held still, and logged as
-/// information.
+/// It is passed to [`Blocking::on_unstuck`](crate::Blocking::on_unstuck), once for each report of a
+/// loop that stood still that [`on_stuck`](crate::Blocking::on_stuck) got, and logged at level
+/// info.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct Unstuck<'a> {
     /// The name of the thread that runs the loop; empty where it has none.
     pub loop_name: &'a str,
-    /// The machine whose handler ran when it was last reported; `None` for a closure.
+    /// The machine whose handler ran at the last report; `None` for a closure.
     pub token: Option<Token>,
-    /// Its type, or what closure it is.
+    /// The type of the machine, or which closure it was.
     pub machine: &'static str,
-    /// How long it was, as far as was seen: exact to half of the patience.
+    /// How long it lasted, as far as was seen; exact to half of the patience.
     pub time: Duration,
-    /// How many handlers and closures it was, when it was last reported. 1: one handler, which has
+    /// How many handlers and closures it was at the last report. 1: one handler, which has
     /// returned.
     pub calls: u64,
 }
@@ -73,7 +74,7 @@ impl fmt::Display for Unstuck<'_> {
     }
 }
 
-/// What a loop's thread was seen doing. Known on Linux with `/proc`.
+/// What a loop's thread was seen doing. It is known only on Linux with `/proc`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum ThreadState {
@@ -81,32 +82,33 @@ pub enum ThreadState {
     Running,
     /// It waits in the kernel.
     Waiting {
-        /// The number of the system call (syscalls(2)) in this process's architecture; `None` where
-        /// it waits without one, for a page of memory say, or the kernel does not tell.
+        /// The number of the system call (syscalls(2)) in this process's architecture. `None` if it
+        /// waits outside of a system call, for example for a page of memory, or if the kernel does
+        /// not tell.
         syscall: Option<u32>,
     },
-    /// It computes, and other threads had its CPU for more than half of the time.
+    /// It computes, but other threads had its CPU for more than half of the time.
     Preempted,
-    /// Not known: another system than Linux, or no `/proc`.
+    /// Not known: the system is not Linux, or has no `/proc`.
     Unknown,
 }
 
-/// What was done about a loop that is stuck.
+/// What was done about a stuck loop.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum StuckOutcome {
-    /// Nothing: it was watched, and goes on when the handler returns.
+    /// Nothing: the loop goes on when the handler returns.
     Watched,
-    /// It is a section of a handler that was declared ([`Scope::blocking`](crate::Scope::blocking))
-    /// and has lasted for 100 times the patience. The loop goes on meanwhile; of the thread nothing
-    /// is known.
+    /// Nothing more: this is a declared section of a handler
+    /// ([`Scope::blocking`](crate::Scope::blocking)) that has lasted for 100 times the patience,
+    /// while the loop goes on on another thread. Nothing is known of the section's thread.
     HandedOver,
-    /// Another thread goes on with the loop, which was taken from the handler
-    /// ([`LoopInstance::taking_over`](crate::LoopInstance::taking_over)). Said again of one that
-    /// has lasted for 100 times the patience.
+    /// The loop was taken from the handler, and another thread goes on with it
+    /// ([`LoopInstance::taking_over`](crate::LoopInstance::taking_over)). Reported again when the
+    /// handler has lasted for 100 times the patience.
     TakenOver,
-    /// The same was wanted, and there was no thread
-    /// ([`Blocking::threads_max`](crate::Blocking::threads_max), or the system's limit): it goes on
+    /// The loop should have been taken from the handler, but no thread was left
+    /// ([`Blocking::threads_max`](crate::Blocking::threads_max), or the system's limit). It goes on
     /// when the handler returns.
     NoThread,
 }

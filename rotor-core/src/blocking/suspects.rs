@@ -1,4 +1,4 @@
-//! `Suspects`: types of machines whose handlers were stuck, and how many of their next ones are
+//! `Suspects`: types of machines whose handlers were stuck, and how many of their next handlers are
 //! called on other threads at once.
 //!
 //! ```text
@@ -8,11 +8,11 @@
 //!       └──────────────── half ─────────────┘ it was short after all
 //! ```
 //!
-//! A hundred handlers that block at once, each let go by the watchdog, would wait for a hundred of
-//! its looks, and for as many threads to come to the CPU, one after the other. So whoever runs the
-//! loop does not wait for one of whose type others were stuck just now. That is a guess: it is
-//! believed for one handler, and for more as it turns out right. A type of which one call in a
-//! hundred blocks has one of its next calls made elsewhere, and no more.
+//! If the watchdog had to let go each of a hundred handlers that block at once, that would take a
+//! hundred of its looks, and as many threads to come to the CPU, one after the other. So whoever
+//! runs the loop does not wait for a handler of a type of which others were stuck just now. That is
+//! a guess: it is believed for one handler, and for more as it turns out right. A type of which one
+//! call in a hundred blocks has one of its next calls made elsewhere, and no more.
 
 use std::ptr;
 
@@ -22,27 +22,26 @@ pub(crate) struct Suspects(Vec<Suspect>);
 
 struct Suspect {
     machine: &'static str,
-    /// How many may be away at a time whose handlers were not waited for.
+    /// How many handlers may be away at a time without being waited for.
     away_max: u32,
-    /// How many are.
+    /// How many are away now.
     away: u32,
 }
 
-/// More threads than this no loop has use for, and eight short ones end the suspicion.
+/// No loop has use for more threads than this, and eight short calls end the suspicion.
 const AWAY_MAX: u32 = 255;
 
-/// A program has a few types of machines; of one that makes names up the last ones are not
-/// suspected.
+/// A program has a few types of machines. If one makes names up, the last ones are not suspected.
 const TYPES_MAX: usize = 64;
 
 impl Suspects {
-    /// Whether there are none: nothing is asked for a call then.
+    /// Returns whether there are no suspects: then a call asks nothing more.
     #[inline(always)]
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The loop was taken from a handler of this type, since that was stuck.
+    /// Notes that the loop was taken from a stuck handler of this type.
     pub(crate) fn was_taken(&mut self, machine: &'static str) {
         if let Some(suspect) = self.find(machine) {
             suspect.away_max = (suspect.away_max * 2 + 1).min(AWAY_MAX);
@@ -51,19 +50,19 @@ impl Suspects {
         }
     }
 
-    /// Whether the next handler of this type is not to be waited for.
+    /// Returns whether the next handler of this type need not be waited for.
     pub(crate) fn may_leave(&mut self, machine: &'static str) -> bool {
         self.find(machine).is_some_and(|suspect| suspect.away < suspect.away_max)
     }
 
-    /// It is called on another thread.
+    /// Notes that a handler of this type is called on another thread.
     pub(crate) fn has_left(&mut self, machine: &'static str) {
         if let Some(suspect) = self.find(machine) {
             suspect.away += 1;
         }
     }
 
-    /// It has answered there, and it would have been long for the loop, or not.
+    /// Notes that it has answered there; `was_long` says whether it would have held up the loop.
     pub(crate) fn came_back(&mut self, machine: &'static str, was_long: bool) {
         if let Some(suspect) = self.find(machine) {
             suspect.away = suspect.away.saturating_sub(1);
