@@ -1,4 +1,4 @@
-//! The socket at the path: where a successor asks, and who may.
+//! The socket at the path: where a successor asks, and which process may ask.
 
 use std::fs;
 use std::io;
@@ -16,11 +16,11 @@ use socket2::{Domain, SockAddr, Socket, Type};
 use super::error::HandOverErrorKind as Kind;
 use super::wire::{ANSWER_TIME, limit_time};
 
-/// The longest path, in bytes: what a socket's address holds (108 on Linux, one of them its end;
-/// unix(7)), less a dot and a process id behind it, under which a new socket is made.
+/// The longest path, in bytes: what a socket's address holds (108 on Linux, including a final zero;
+/// unix(7)), less a dot and a process id, which are appended for the name of a new socket.
 pub const PATH_BYTES_MAX: usize = 107 - 11;
 
-/// How many successors may wait to be told that another one is first.
+/// How many successors may wait to be told that another one came first.
 const BACKLOG: i32 = 16;
 
 pub(super) fn check_path(path: &Path) -> Result<(), Kind> {
@@ -32,7 +32,7 @@ pub(super) fn check_path(path: &Path) -> Result<(), Kind> {
         Ok(found) if !found.file_type().is_socket() => return Err(Kind::NotASocket),
         _ => {}
     }
-    // Now, and not when the loops are made: nobody could follow.
+    // Checked now, not when the loops have been made: no process could follow this one.
     let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
     let found = fs::metadata(directory.unwrap_or(Path::new(".")));
     found.map(drop).map_err(Kind::refused("find its directory"))
@@ -49,16 +49,16 @@ fn compare_users(theirs: u32, ours: u32) -> Result<(), Kind> {
     if theirs == ours { Ok(()) } else { Err(Kind::OtherUser { theirs, ours }) }
 }
 
-/// Connects to the process that serves at the path; `None` where there is none.
+/// Connects to the process that serves at the path; `None` if there is none.
 pub(super) fn connect(path: &Path) -> Result<Option<UnixStream>, Kind> {
     let refused = Kind::refused("connect to the process there");
     let socket = Socket::new(Domain::UNIX, Type::STREAM, None).map_err(&refused)?;
-    // For one that accepts no more: connect(2) waits for a place in its queue.
+    // In case the process accepts no more: connect(2) waits for a place in its queue.
     socket.set_write_timeout(Some(ANSWER_TIME)).map_err(&refused)?;
     let address = SockAddr::unix(path).map_err(&refused)?;
     match socket.connect(&address) {
         Ok(()) => {}
-        // The second is the socket of a process that was killed.
+        // The second error is that of a socket whose process was killed.
         Err(error)
             if matches!(
                 error.kind(),
@@ -78,12 +78,12 @@ pub(super) fn connect(path: &Path) -> Result<Option<UnixStream>, Kind> {
     Ok(Some(peer))
 }
 
-/// A socket that is to be at the path, and is beside it.
+/// A socket beside the path, which will be moved to the path.
 #[derive(Debug)]
 pub(super) struct Prepared {
     pub(super) listener: UnixListener,
     beside: PathBuf,
-    /// Device and inode: a name may be somebody else's meanwhile.
+    /// Device and inode: somebody else may have taken the name meanwhile.
     identity: (u64, u64),
 }
 
@@ -97,12 +97,12 @@ impl Prepared {
         let mut beside = path.as_os_str().to_owned();
         beside.push(format!(".{}", process::id()));
         let beside = PathBuf::from(beside);
-        // Of a process that was killed, and had this number.
+        // Left by a process that had the same id and was killed.
         let _none = fs::remove_file(&beside);
         let refused = Kind::refused("listen there");
         let socket = Socket::new(Domain::UNIX, Type::STREAM, None).map_err(&refused)?;
         let address = SockAddr::unix(&beside).map_err(&refused)?;
-        // Before it is bound: `bind` makes the file with this mode, less the umask (unix(7)), and a
+        // Before it is bound: `bind` makes the file with this mode, less the umask (unix(7)). A
         // change by path would follow whatever was put there.
         fchmod(&socket, Mode::RUSR | Mode::WUSR).map_err(|error| refused(error.into()))?;
         socket.bind(&address).map_err(&refused)?;
@@ -113,12 +113,12 @@ impl Prepared {
         Ok(prepared)
     }
 
-    /// Takes the path, whoever had it.
+    /// Takes the path, whoever has it.
     pub(super) fn take(&self, path: &Path) -> Result<(), Kind> {
         fs::rename(&self.beside, path).map_err(Kind::refused("take the path"))
     }
 
-    /// Returns whether what is at the path is still this.
+    /// Returns whether the socket at the path is still this one.
     pub(super) fn has(&self, path: &Path) -> bool {
         identity(path).is_ok_and(|found| found == self.identity)
     }
@@ -133,7 +133,7 @@ impl Prepared {
 
 impl Drop for Prepared {
     fn drop(&mut self) {
-        // Nothing is there once it has its path.
+        // Nothing is there any more once the socket has its path.
         let _gone = fs::remove_file(&self.beside);
     }
 }

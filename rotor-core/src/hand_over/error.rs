@@ -6,11 +6,11 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Listeners were not handed over. The process that has them goes on serving, unless the text says
-/// otherwise.
+/// The error of a hand-over that has failed. The process that has the listeners goes on serving,
+/// unless the text says otherwise.
 ///
-/// The text says why, with what the system says. `Debug` is the same, since `main` prints the error
-/// that it returns in this way.
+/// The text says why, including the system's error. `Debug` prints the same, since `main` prints an
+/// error that it returns in that way.
 pub struct HandOverError {
     path: PathBuf,
     kind: HandOverErrorKind,
@@ -20,41 +20,41 @@ pub struct HandOverError {
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum HandOverErrorKind {
-    /// The path does not fit into a socket's address (unix(7)): the caller's to shorten.
+    /// The path does not fit into a socket's address (unix(7)). The caller has to shorten it.
     PathTooLong {
-        /// How many bytes it has.
+        /// How many bytes the path has.
         bytes: usize,
         /// How many it may have.
         max: usize,
     },
-    /// Something else than a socket is at the path. It was left alone.
+    /// Something other than a socket is at the path. It was left alone.
     NotASocket,
-    /// The process at the other end belongs to another user. It was told nothing, and nothing of
-    /// what it says was believed.
+    /// The process at the other end belongs to another user. It was told nothing, and nothing that
+    /// it said was believed.
     OtherUser {
         /// The user of that process.
         theirs: u32,
         /// The user of this one.
         ours: u32,
     },
-    /// Another process is being handed the listeners at this moment, or opens them where none runs:
-    /// one of two that were started.
+    /// Another process is getting the listeners at this moment, or is opening them because none
+    /// runs: two were started at once.
     Busy,
-    /// This process has taken too long to be ready, and the other one has given it up: it serves,
-    /// and waits for another successor.
+    /// This process has taken too long to be ready, and the other one has given it up: the other
+    /// one serves, and waits for another successor.
     Late,
-    /// The other process has said nothing for so long.
+    /// The other process has not answered for this long.
     Silent(Duration),
-    /// The other process has gone before it was done.
+    /// The other process has gone before the hand-over was done.
     Gone,
-    /// The other process says what no version of this library does.
+    /// The other process says something that this library does not understand.
     Nonsense(&'static str),
-    /// The process before has gone, this one serves, and the path could not be taken: no successor
-    /// will find it. Ending it would leave nobody.
+    /// The process before this one has gone and this one serves, but it could not take the path: no
+    /// successor will find it. If it ended, nobody would serve.
     NoPath(io::Error),
-    /// The system refuses: no permission, no descriptor or thread left.
+    /// The system refuses: for example there is no permission, or no descriptor or thread is left.
     Refused {
-        /// What was to be done.
+        /// What should have been done.
         what: &'static str,
         /// What the system says.
         cause: io::Error,
@@ -73,7 +73,7 @@ impl HandOverError {
 }
 
 impl HandOverErrorKind {
-    /// Makes an error of the system into what it means in a talk with another process.
+    /// Turns a system error into what it means while talking with another process.
     pub(super) fn of_talk(what: &'static str, time: Duration) -> impl Fn(io::Error) -> Self {
         move |cause| match cause.kind() {
             io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => HandOverErrorKind::Silent(time),
@@ -145,7 +145,7 @@ impl fmt::Debug for HandOverError {
 impl Error for HandOverError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match &self.kind {
-            // It is in the text, and is not told twice.
+            // The cause is in the text already, and must not be printed twice.
             HandOverErrorKind::Refused { cause, .. } | HandOverErrorKind::NoPath(cause) => {
                 cause.source()
             }

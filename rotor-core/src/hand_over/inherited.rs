@@ -11,7 +11,7 @@ use listenfd::ListenFd;
 pub(super) struct Inherited {
     sockets: ListenFd,
     names: Vec<String>,
-    /// The first that was not taken, for sockets that have no name.
+    /// The first socket that was not taken, if sockets have no names.
     next: usize,
 }
 
@@ -25,7 +25,8 @@ impl Inherited {
         Inherited { sockets: ListenFd::from_env(), names: names_in(&names), next: 0 }
     }
 
-    /// Which sockets are those of a name: all that bear it; without names, the next one.
+    /// Returns which sockets belong to a name: all that bear it or, if there are no names, the next
+    /// one.
     fn indices(&mut self, name: &str) -> Vec<usize> {
         let count = self.sockets.len();
         if self.names.iter().all(|name| name.is_empty() || name == "unknown") {
@@ -58,7 +59,7 @@ impl Inherited {
     }
 }
 
-/// A name for each descriptor, in their order; an empty one for one that has none.
+/// Returns a name for each descriptor, in their order; an empty one if it has none.
 fn names_in(list: &str) -> Vec<String> {
     list.split(':').map(str::to_owned).collect()
 }

@@ -1,10 +1,11 @@
-//! Listeners that a process hands to the one that follows it, so that a restart refuses nobody.
+//! Passing listeners to a successor process, so that a restart refuses nobody.
 //!
-//! The process that runs listens at a path. The next one connects there and gets copies of all its
-//! listeners, by name; it makes its loops, says that it is ready, and then the first one
-//! [drains](crate::Drain), with a [grace](crate::Grace::WholeDrain) as long as the drain: those
-//! whose connections it still has may ask until then. Clients see nothing of it: the listeners were
-//! never closed, and what waited in their queues is served by whoever accepts it.
+//! The running process listens at a path. The next process connects there and gets copies of all
+//! listeners, by name. It makes its loops and says that it is ready. Then the first process
+//! [drains](crate::Drain), with a [grace](crate::Grace::WholeDrain) as long as the drain: peers
+//! whose connections it still has may send requests until then. Clients notice nothing: the
+//! listeners are never closed, and what waits in their queues is served by whichever process
+//! accepts it.
 //!
 //! ```no_run
 //! # use rotor_core as rotor;
@@ -51,26 +52,28 @@
 //! | the successor dies before it has taken the path, or cannot take it | nothing: the other process goes on |
 //! | the successor dies *after* it has taken the path | what it had accepted, and what waits in the queues: the other one drains already |
 //!
-//! Who has asked and does not serve is logged, and [counted](HandOver::sent_away).
+//! A process that asks for the listeners and does not serve is logged, and
+//! [counted](HandOver::sent_away).
 //!
-//! A successor with more loops than its predecessor opens further queues in
-//! [`tcp`](HandOver::tcp). What the system puts into these waits until its loops run, and is lost
-//! with it, as with any process that dies: call `tcp` behind all that takes long.
+//! A successor with more loops than its predecessor opens further queues in [`tcp`](HandOver::tcp).
+//! Connections that the system puts into these wait until its loops run. If the successor dies
+//! before, they are lost, as with any process that dies. So call `tcp` after everything that takes
+//! long.
 //!
 //! # When no process runs
 //!
-//! Then the listeners are those of the environment (`LISTEN_FDS`, by the names in
-//! `LISTEN_FDNAMES`, or in the order in which they are asked for where there are no names;
-//! sd_listen_fds(3)), and what is not there is opened.
+//! Then the listeners are taken from the environment (`LISTEN_FDS`; sd_listen_fds(3)): by the names
+//! in `LISTEN_FDNAMES` or, if there are no names, in the order in which they are asked for. What is
+//! not there is opened.
 //!
 //! # The path
 //!
-//! Has 96 bytes at most and mode 0600. While a process starts where none runs, a locked file is
-//! beside it, with `.lock` behind its name: the second of two gets
-//! [`Busy`](HandOverErrorKind::Busy). It is to be in a directory that nobody else can write to.
-//! Call `at` and `ready` as the same user: a process is known by the user that it was when it
-//! called `ready` (SO_PEERCRED, unix(7)). State is not handed over: counters begin anew,
-//! connections stay where they are.
+//! The path has at most 96 bytes; its socket has mode 0600. While a process starts where none runs,
+//! a locked file is beside it, with `.lock` appended to its name, and a second process gets
+//! [`Busy`](HandOverErrorKind::Busy). Put it into a directory that nobody else can write to. Call
+//! `at` and `ready` as the same user: a process is known by the user that it had when it called
+//! `ready` (SO_PEERCRED, unix(7)). State is not handed over: counters begin anew, and connections
+//! stay where they are.
 //!
 //! Linux only.
 
@@ -109,18 +112,18 @@ use self::wire::{Named, SocketKind, receive_sockets, say_ready, say_taken};
 use crate::net::{ListenOptions, TcpListeners};
 use crate::threads::GroupHandle;
 
-/// How long a successor may take from its copies to its word that it is ready, unless
-/// [set](HandOver::ready_within): 60 s, for one that fills a cache first.
+/// How long a successor may take from getting its copies to being ready, unless
+/// [set](HandOver::ready_within): 60 s, enough to fill a cache first.
 pub const READY_WITHIN: Duration = Duration::from_secs(60);
 
-/// The listeners of a process that has followed another one, or will be followed.
+/// The listeners of a process that follows another one, or will be followed.
 ///
 /// See the [module](self).
 #[must_use = "the process before this one drains at `ready`, and not before"]
 pub struct HandOver {
     path: PathBuf,
     predecessor: Option<UnixStream>,
-    /// Keeps others from opening the same listeners, where there is no predecessor.
+    /// Keeps others from opening the same listeners, if there is no predecessor.
     starting: Option<Starting>,
     /// Handed over, and not asked for yet.
     given: Vec<Named>,
@@ -132,15 +135,15 @@ pub struct HandOver {
 }
 
 impl HandOver {
-    /// Asks the process that serves at `path` for its listeners; without one, looks for those of
-    /// the environment. Call it once, and before anything else takes those
+    /// Asks the process that serves at `path` for its listeners; if none serves there, looks for
+    /// those of the environment. Call it once, and before anything else takes those
     /// (`InheritedListeners` of rotor-stream).
     ///
-    /// It waits for each answer of the other process for at most 10 s.
+    /// It waits at most 10 s for each answer of the other process.
     ///
     /// # Errors
     ///
-    /// See [`HandOverErrorKind`]. The other process goes on as if nothing had been.
+    /// See [`HandOverErrorKind`]. The other process goes on as if nothing had happened.
     pub fn at(path: impl Into<PathBuf>) -> Result<HandOver, HandOverError> {
         let path = path.into();
         HandOver::ask(&path).map_err(|kind| HandOverError::new(&path, kind))
@@ -152,15 +155,15 @@ impl HandOver {
         let mut starting = None;
         if predecessor.is_none() {
             starting = Some(Starting::beside(path)?);
-            // The one that had the lock before may be there by now.
+            // The process that had the lock before may serve by now.
             predecessor = connect(path)?;
             if predecessor.is_some() {
                 starting = None;
             }
         }
         let given = predecessor.as_ref().map_or(Ok(Vec::new()), receive_sockets)?;
-        // What a supervisor holds is the same as what the other process has, if it has given both
-        // the same.
+        // If a supervisor has given both processes listeners, they are the same as the other
+        // process has.
         let inherited =
             if predecessor.is_some() { Inherited::none() } else { Inherited::from_env() };
         Ok(HandOver {
@@ -175,42 +178,42 @@ impl HandOver {
         })
     }
 
-    /// Sets how long a successor of this process may take to be ready; then it is given up, and
-    /// another one can ask. Default: 60 s, for one that fills a cache first.
+    /// Sets how long a successor of this process may take to be ready. After that it is given up,
+    /// and another one can ask. Default: 60 s, enough to fill a cache first.
     pub fn ready_within(mut self, time: Duration) -> HandOver {
         self.ready_within = time;
         self
     }
 
-    /// Returns what counts who asks for the listeners of this process, once it is
-    /// [ready](HandOver::ready), and does not follow it.
+    /// Returns the count of processes that ask for the listeners of this process, once it is
+    /// [ready](HandOver::ready), and do not follow it.
     pub fn sent_away(&self) -> SentAway {
         self.sent_away.clone()
     }
 
-    /// Has these count who is sent away: for who shows them before this process asks. Default: its
-    /// own.
+    /// Sets the count of processes that were sent away: for a program that shows it before this
+    /// process asks. Default: a count of its own.
     pub fn counting(mut self, sent_away: &SentAway) -> HandOver {
         self.sent_away = sent_away.clone();
         self
     }
 
-    /// Returns whether there is a process that has handed over its listeners.
+    /// Returns whether another process has handed over its listeners.
     pub fn has_predecessor(&self) -> bool {
         self.predecessor.is_some()
     }
 
-    /// The listeners of a name, for so many loops: those of the other process, or of the
-    /// environment, whatever their address; without any, `address` is opened.
+    /// Returns the listeners of a name for `loops` loops: those of the other process, or of the
+    /// environment, whatever their address. If there are none, `address` is opened.
     ///
     /// A name is the program's own word for what it serves ("web", "admin"), 1 to 255 bytes. An
-    /// address would not do: with port 0 it is another one each time.
+    /// address would not do: with port 0 it is different each time.
     ///
     /// # Errors
     ///
-    /// `InvalidInput` for a name that was asked for before, that is empty or too long, or is that
-    /// of another kind of socket; else what the system says: the address is in use or not this
-    /// machine's, no descriptor left.
+    /// `InvalidInput` for a name that was asked for before, is empty or too long, or belongs to
+    /// another kind of socket. Else the system's error: for example the address is in use or not
+    /// this machine's, or no descriptor is left.
     pub fn tcp(
         &mut self,
         name: &str,
@@ -219,13 +222,13 @@ impl HandOver {
         loops: usize,
     ) -> io::Result<TcpQueues> {
         self.check_name(name)?;
-        // Copies: who asks again after an error is to find what was handed over.
+        // Copies, so that a caller who asks again after an error finds what was handed over.
         let mut queues = self.tcp_copies(name)?;
         if queues.is_empty() {
             queues = self.inherited.tcp(name)?;
         }
         if queues.is_empty() {
-            // Always shared, also by one loop: the next process may have more.
+            // Always shared, even for one loop: the next process may have more.
             queues = TcpListeners::bind(address, options, loops.max(1))?.collect();
         }
         let queues = TcpQueues::spread(queues, options, loops)?;
@@ -239,13 +242,13 @@ impl HandOver {
         Ok(queues)
     }
 
-    /// The Unix listener of a name; without any, `path` is opened. For several loops, give each a
-    /// [clone](UnixListener::try_clone).
+    /// Returns the Unix listener of a name; if there is none, `path` is opened. For several loops,
+    /// give each a [clone](UnixListener::try_clone).
     ///
     /// # Errors
     ///
-    /// As for [`tcp`](HandOver::tcp). The socket of a process that was killed is still at `path`:
-    /// the address is in use until the caller removes it.
+    /// As for [`tcp`](HandOver::tcp). If a process was killed, its socket is still at `path`: the
+    /// address is in use until the caller removes it.
     pub fn unix(
         &mut self,
         name: &str,
@@ -269,8 +272,8 @@ impl HandOver {
         Ok(listener)
     }
 
-    /// The UDP socket of a name; without any, `address` is opened. While both processes have it,
-    /// each datagram goes to one of them.
+    /// Returns the UDP socket of a name; if there is none, `address` is opened. While both
+    /// processes have it, each datagram goes to one of them.
     ///
     /// # Errors
     ///
@@ -289,22 +292,23 @@ impl HandOver {
         Ok(socket)
     }
 
-    /// Says that this process serves: call it when all loops run. The other process begins to
-    /// drain, and has the time that was said when *it* became ready; this one waits for its own
-    /// successor from here on, on a thread, and will then drain its `loops` for at most
+    /// Says that this process serves; call it when all loops run. The other process begins to
+    /// drain, within the time that was given when *it* became ready. From here on this process
+    /// waits for its own successor, on a thread, and will then drain its `loops` for at most
     /// `drain_time`.
     ///
     /// When the loops drain for another reason (a signal), the copies of their listeners that wait
-    /// for a successor are closed, so that clients are refused and do not wait for nobody.
+    /// for a successor are closed, so that clients are refused instead of waiting for nobody.
     ///
     /// # Errors
     ///
-    /// See [`HandOverErrorKind`]. The loops are left as they are: they serve, and whether they go
-    /// on is the caller's choice; the other process goes on as well, since it drains only once this
-    /// one has the path. [`Gone`](HandOverErrorKind::Gone) is no error here: then this process is
-    /// the only one, and [`NoPath`](HandOverErrorKind::NoPath) says that it is and that no
-    /// successor will find it: let it serve. After [`Silent`](HandOverErrorKind::Silent) and
-    /// [`Nonsense`](HandOverErrorKind::Nonsense) the other one may serve as well.
+    /// See [`HandOverErrorKind`]. The loops are left as they are: they serve, and the caller
+    /// decides whether they go on. The other process goes on as well, since it drains only once
+    /// this one has the path. That the other process is [`Gone`](HandOverErrorKind::Gone) is no
+    /// error here: then this process is the only one. [`NoPath`](HandOverErrorKind::NoPath) says
+    /// that it is the only one and that no successor will find it: let it serve. After
+    /// [`Silent`](HandOverErrorKind::Silent) and [`Nonsense`](HandOverErrorKind::Nonsense) the
+    /// other process may serve as well.
     pub fn ready(
         self,
         loops: impl Into<GroupHandle>,
@@ -323,7 +327,7 @@ impl HandOver {
             log::warn!("{kind} of the process before, {name:?}, is not asked for: it is closed");
         }
         drop(given);
-        // All that can fail, and is not the path: behind the `G` there is nothing else.
+        // All that can fail, except the path: after the `G` only that is left.
         let control = Prepared::beside(&path)?;
         let refused = HandOverErrorKind::refused("make the sockets of the thread");
         let (draining, ends) = UnixStream::pair().map_err(&refused)?;
@@ -336,11 +340,11 @@ impl HandOver {
         let mut is_gone = predecessor.is_none();
         match predecessor.as_ref().map_or(Ok(()), say_ready) {
             Ok(()) => {}
-            // It has ended by itself meanwhile, by a signal or worse.
+            // The other process has ended by itself meanwhile, by a signal or worse.
             Err(HandOverErrorKind::Gone) => is_gone = true,
             Err(error) => return Err(error),
         }
-        // Somebody else may have become ready meanwhile, where nobody keeps the path.
+        // Another process may have become ready meanwhile, if nobody keeps the path.
         if is_gone && connect(&path)?.is_some() {
             return Err(HandOverErrorKind::Busy);
         }
@@ -349,7 +353,7 @@ impl HandOver {
             Err(HandOverErrorKind::Refused { cause, .. }) if is_gone && starting.is_none() => {
                 return Err(HandOverErrorKind::NoPath(cause));
             }
-            // The other process hears of no `T`, and goes on.
+            // The other process gets no `T`, and goes on.
             Err(error) => return Err(error),
         }
         drop(starting);

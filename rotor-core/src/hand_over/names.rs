@@ -1,4 +1,4 @@
-//! What a process has and asks for, by its names.
+//! The sockets of a process, by name.
 
 use std::io;
 use std::net::TcpListener;
@@ -22,14 +22,14 @@ impl HandOver {
         Ok(())
     }
 
-    /// Copies of the TCP listeners that were handed over of a name.
+    /// Returns copies of the TCP listeners of a name that were handed over.
     pub(super) fn tcp_copies(&self, name: &str) -> io::Result<Vec<TcpListener>> {
         self.check_kind(name, SocketKind::Tcp)?;
         let given = self.given.iter().filter(|given| given.name == name);
         given.map(|given| given.socket.try_clone().map(TcpListener::from)).collect()
     }
 
-    /// Takes what was handed over of a name.
+    /// Takes the sockets of a name that were handed over.
     pub(super) fn take(&mut self, name: &str, kind: SocketKind) -> io::Result<Vec<OwnedFd>> {
         self.check_kind(name, kind)?;
         let taken = self.given.extract_if(.., |given| given.name == name);
@@ -46,7 +46,7 @@ impl HandOver {
         Err(io::Error::new(io::ErrorKind::InvalidInput, message))
     }
 
-    /// Keeps a copy for the next process.
+    /// Keeps a copy of a socket for the next process.
     pub(super) fn keep(
         &mut self,
         name: &str,

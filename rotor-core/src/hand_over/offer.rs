@@ -27,7 +27,7 @@ use crate::guard::log_guarded;
 use crate::threads::GroupHandle;
 use crate::time::Time;
 
-/// What the thread has.
+/// What the thread works with.
 pub(super) struct Offer {
     pub(super) path: PathBuf,
     pub(super) control: Prepared,
@@ -42,25 +42,26 @@ pub(super) struct Offer {
     pub(super) sent_away: SentAway,
 }
 
-/// A process that has copies and does not serve yet.
+/// A process that has got copies and does not serve yet.
 struct Successor {
     peer: UnixStream,
     until: Time,
 }
 
-/// How long nobody is accepted once the system has refused it, for want of a descriptor as a rule:
-/// who connects waits in the queue meanwhile, for 10 s, and `poll` would say so at once again.
+/// For how long nothing is accepted after the system has refused it, usually for want of a
+/// descriptor. Whoever connects waits in the queue meanwhile, for 10 s; without the pause `poll`
+/// would report it again at once.
 const REST: Duration = Duration::from_millis(100);
 
-/// Whether accepting was refused the last time, and until when it is left.
+/// Whether accepting was refused the last time, and until when it pauses.
 #[derive(Default)]
 struct Refused {
     until: Option<Time>,
-    /// One refusal after the other is said once.
+    /// Consecutive refusals are logged once.
     is_told: bool,
 }
 
-/// Which of the three has something to say.
+/// Which of the three is ready.
 struct Woken {
     draining: bool,
     connects: bool,
@@ -81,7 +82,7 @@ impl Offer {
                 Ok(woken) => woken,
                 Err(error) => {
                     log_guarded!(error, "no hand-over any more: {error}");
-                    // It is not to take the end of the talk for that of this process.
+                    // So that it does not mistake the end of the talk for the end of this process.
                     if let Some(given_up) = &successor {
                         let _gone = (&given_up.peer).write_all(&[LATE]);
                     }
@@ -113,13 +114,15 @@ impl Offer {
         }
     }
 
-    /// The loops end, and nobody follows: what would be left in the queues is refused instead.
+    /// The loops end and nobody follows: clients that would be left in the queues are refused
+    /// instead.
     fn withdraw(self) {
-        // The path first: a successor that is told of the end takes it.
+        // The path first, because a successor that is told of the end takes it.
         self.control.leave(&self.path);
     }
 
-    /// Where a successor that has gone had the path, the next one is to find this process there.
+    /// If a successor that has gone had the path, this process takes it again, so that the next
+    /// finds it.
     fn take_path_again(&mut self) {
         if self.control.has(&self.path) {
             return;
@@ -132,7 +135,7 @@ impl Offer {
         }
     }
 
-    /// Hands the sockets to who connects, unless another one has them already.
+    /// Hands the sockets to a process that connects, unless another one has them already.
     fn greet(&self, successor: &mut Option<Successor>, refused: &mut Refused, clock: &Clock) {
         let peer = match accept(&self.control.listener) {
             Ok(Some(peer)) => peer,
@@ -191,12 +194,13 @@ impl Offer {
             log_guarded!(warn, "a successor has gone as it began to serve: all goes on");
             return false;
         }
-        // Not before it has the path, where nobody is to find a process that ends, and open
-        // listeners of its own beside those that were handed over; and not at all if it never gets
-        // there.
+        // Not before the successor has the path: otherwise a process could find one that ends
+        // there, and open listeners of its own beside those that were handed over. And not at all
+        // if it never takes it.
         match hear(peer) {
             Ok(Some(TAKEN)) => {}
-            // It lives, and is merely slow: it will find nobody to tell, but has all it needs.
+            // The successor lives, and is merely slow: it will find nobody to answer, but has all
+            // it needs.
             Err(error) if is_silence(&error) && !self.control.has(&self.path) => {}
             _ => {
                 log_guarded!(warn, "a successor has not taken the path: all goes on");
@@ -206,7 +210,7 @@ impl Offer {
         }
         log_guarded!(info, "a successor serves: draining for {:?} at most", self.drain_time);
         self.sockets.clear();
-        // Before it drains: whoever sees that is to know why.
+        // Before the loops drain, so that whoever sees that knows why.
         self.loops.set_followed();
         self.loops.drain_with(Drain::new(self.drain_time).grace(Grace::WholeDrain));
         true
@@ -233,7 +237,7 @@ fn accept(listener: &UnixListener) -> Result<Option<UnixStream>, Kind> {
     Ok(Some(peer))
 }
 
-/// Waits until one of them has something to say, or the time is over.
+/// Waits until one of them is ready, or the time is over.
 fn wait(
     offer: &Offer,
     successor: Option<&Successor>,

@@ -9,10 +9,10 @@ use socket2::SockRef;
 
 use crate::net::{ListenOptions, TcpListeners};
 
-/// Listeners on one address, so many for each of several loops that **every queue is served**: an
-/// iterator that gives each loop its own, at least one.
+/// The listeners on one address, spread over several loops so that **every queue is served**: an
+/// iterator that gives each loop its listeners, at least one.
 ///
-/// As a rule it is one for each loop. A process that has fewer loops than its predecessor gets
+/// Usually that is one for each loop. A process that has fewer loops than its predecessor gets
 /// more: a queue that nobody accepts from would keep its clients waiting for ever. So make an
 /// [accepting machine](https://docs.rs/rotor-stream) of each of them.
 ///
@@ -43,8 +43,8 @@ pub struct TcpQueues {
 }
 
 impl TcpQueues {
-    /// Spreads what was handed over; opens more queues where there are more loops than queues and
-    /// the address can be shared, else has loops share queues.
+    /// Spreads what was handed over. If there are more loops than queues, it opens more queues if
+    /// the address can be shared, else loops share queues.
     pub(super) fn spread(
         mut queues: Vec<TcpListener>,
         options: &ListenOptions,
@@ -68,12 +68,12 @@ impl TcpQueues {
         Ok(TcpQueues { loops: spread, address })
     }
 
-    /// The address that is open, with the port that the system chose.
+    /// Returns the address that is open, with the port that the system chose.
     pub fn local_address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Each queue that is left, for those that are to be handed on: once, however many share it.
+    /// Returns each remaining queue once, however many loops share it: for handing them on.
     pub(super) fn listeners(&self) -> io::Result<Vec<&TcpListener>> {
         let mut known = BTreeSet::new();
         let mut each = Vec::new();

@@ -1,4 +1,4 @@
-//! `Starting`: the one process that may open the listeners, where none runs yet.
+//! `Starting`: lets only one process open the listeners if none runs yet.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -10,11 +10,11 @@ use rustix::io::Errno;
 
 use super::error::HandOverErrorKind as Kind;
 
-/// A locked file beside the path, from the look that found nobody to the socket that is found. The
-/// lock of a process that was killed is free (flock(2)), and its file is taken on.
+/// A locked file beside the path: from when no process was found until this one's socket can be
+/// found. If a process is killed, its lock is free (flock(2)) and its file is used again.
 #[derive(Debug)]
 pub(super) struct Starting {
-    /// Open as long as the lock is held.
+    /// Open for as long as the lock is held.
     _locked: File,
     path: PathBuf,
 }
@@ -37,7 +37,7 @@ impl Starting {
                 Err(Errno::INTR) => continue,
                 Err(error) => return Err(refused(error.into())),
             }
-            // Who had it may have removed it meanwhile: then it keeps nobody out.
+            // The former owner may have removed the file meanwhile: then it keeps nobody out.
             if is_at(&file, &path).map_err(&refused)? {
                 return Ok(Starting { _locked: file, path });
             }
@@ -56,7 +56,7 @@ fn is_at(file: &File, path: &Path) -> io::Result<bool> {
 
 impl Drop for Starting {
     fn drop(&mut self) {
-        // Before the lock goes: nobody else's can be there.
+        // Before the lock is given up, so that it cannot be another process's file.
         let _gone = fs::remove_file(&self.path);
     }
 }

@@ -13,7 +13,7 @@
 //!     `T` ───────────────────────────────────▶ drops its copies, begins to drain
 //! ```
 //!
-//! Without the `T` the predecessor goes on, whatever was said before.
+//! Without the `T` the predecessor goes on serving, whatever was said before.
 
 use std::io::{self, IoSlice, IoSliceMut, Read, Write};
 use std::mem::MaybeUninit;
@@ -30,28 +30,28 @@ use socket2::{Domain, SockRef, Type};
 
 use super::error::HandOverErrorKind as Kind;
 
-/// Says which language is spoken. Another version of it has another one.
+/// Names the protocol. Another version of it has another greeting.
 const GREETING: [u8; 8] = *b"rotorHO1";
 const LIST: u8 = b'+';
 const BUSY: u8 = b'B';
 const END: u8 = b'.';
 /// The successor serves.
 pub(super) const READY: u8 = b'R';
-/// The predecessor has heard it, and drains once the successor has the path.
+/// The predecessor knows, and drains once the successor has the path.
 pub(super) const GO: u8 = b'G';
-/// The successor has the path: from here on it is the one that serves.
+/// The successor has the path: from here on it alone serves.
 pub(super) const TAKEN: u8 = b'T';
 /// The predecessor has given this successor up.
 pub(super) const LATE: u8 = b'L';
 
-/// How long the other process may take for one thing that it has only to say. 10 s: it does that on
-/// a thread of its own, so anything near is a machine that does nothing else any more.
+/// How long the other process may take for each single answer. 10 s: it answers on a thread of its
+/// own, so anything near that is a computer that does nothing else any more.
 pub const ANSWER_TIME: Duration = Duration::from_secs(10);
 
-/// The most sockets that are taken: far more than a process has listeners, and an end.
+/// The most sockets that are taken: a bound far above the listeners of any process.
 const SOCKETS_MAX: usize = 4_096;
 
-/// What a socket is.
+/// The kind of a socket.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum SocketKind {
     Tcp,
@@ -78,7 +78,7 @@ impl SocketKind {
         }
     }
 
-    /// Whether the socket is what it is said to be.
+    /// Returns whether the socket is of this kind.
     pub(super) fn is_that_of(self, socket: &impl AsFd) -> bool {
         let socket = SockRef::from(socket);
         let inet = [Some(Domain::IPV4), Some(Domain::IPV6)];
@@ -94,7 +94,7 @@ impl SocketKind {
     }
 }
 
-/// A socket that goes from one process to the next, by the name that the program knows it by.
+/// A socket that goes from one process to the next, under the program's name for it.
 #[derive(Debug)]
 pub(super) struct Named {
     pub(super) name: String,
@@ -103,20 +103,20 @@ pub(super) struct Named {
 }
 
 impl Named {
-    /// A copy of the socket, by that name.
+    /// Makes a copy of the socket, under that name.
     pub(super) fn copy(name: &str, kind: SocketKind, socket: &impl AsFd) -> io::Result<Named> {
         let socket = socket.as_fd().try_clone_to_owned()?;
         Ok(Named { name: name.to_owned(), kind, socket })
     }
 }
 
-/// Has each single thing that the other process says or takes last so long at most.
+/// Limits how long each single read from and write to the other process may take.
 pub(super) fn limit_time(peer: &UnixStream) -> io::Result<()> {
     peer.set_read_timeout(Some(ANSWER_TIME))?;
     peer.set_write_timeout(Some(ANSWER_TIME))
 }
 
-/// Tells a successor that another one was first.
+/// Tells a successor that another one came first.
 pub(super) fn send_busy(mut peer: &UnixStream) -> io::Result<()> {
     peer.write_all(&GREETING)?;
     peer.write_all(&[BUSY])
@@ -128,7 +128,7 @@ pub(super) fn send_sockets(mut peer: &UnixStream, sockets: &[Named]) -> io::Resu
     peer.write_all(&[LIST])?;
     for Named { name, kind, socket } in sockets {
         let length = u8::try_from(name.len()).map_err(io::Error::other)?;
-        // One at a time: there is a limit to what goes with one message (SCM_MAX_FD, unix(7)).
+        // One at a time: the number of descriptors per message is limited (SCM_MAX_FD, unix(7)).
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
         let mut ancillary = SendAncillaryBuffer::new(&mut space);
         let descriptors = [socket.as_fd()];
@@ -136,7 +136,7 @@ pub(super) fn send_sockets(mut peer: &UnixStream, sockets: &[Named]) -> io::Resu
             return Err(io::Error::other("a descriptor does not fit into its message"));
         }
         let record = [kind.letter(), length];
-        // Under a time limit no call goes on by itself after a signal (signal(7)).
+        // With a time limit, the system does not resume a call after a signal (signal(7)).
         let sent = retry_on_intr(|| {
             sendmsg(peer, &[IoSlice::new(&record)], &mut ancillary, SendFlags::NOSIGNAL)
         })?;
@@ -197,8 +197,8 @@ fn receive_one(peer: &UnixStream) -> Result<(u8, Option<OwnedFd>), Kind> {
             descriptors.extend(received);
         }
     }
-    // Also where this process may open no further descriptor: the kernel leaves out what is too
-    // much (unix(7)).
+    // This also happens when this process may open no further descriptor: the kernel leaves out
+    // those that are too many (unix(7)).
     if received.flags.contains(ReturnFlags::CTRUNC) || descriptors.len() > 1 {
         let cause = io::Error::other("more than one came, or there is no descriptor left");
         return Err(Kind::Refused { what: "take a socket", cause });
@@ -214,9 +214,9 @@ fn talk() -> impl Fn(io::Error) -> Kind {
     Kind::of_talk("hear of the other process", ANSWER_TIME)
 }
 
-/// Says that this process serves, and waits until the other one has heard it.
+/// Says that this process serves, and waits for the other one's answer.
 pub(super) fn say_ready(mut peer: &UnixStream) -> Result<(), Kind> {
-    // Where this fails the other one has closed the connection, and may have said why.
+    // If this fails, the other process has closed the connection, and may have said why.
     let said = peer.write_all(&[READY]);
     let mut answer = [0];
     read(peer, &mut answer)?;
@@ -227,7 +227,7 @@ pub(super) fn say_ready(mut peer: &UnixStream) -> Result<(), Kind> {
     }
 }
 
-/// Says that this process has the path, on which the other one drains.
+/// Says that this process has the path; then the other one drains.
 pub(super) fn say_taken(mut peer: &UnixStream) -> io::Result<()> {
     peer.write_all(&[TAKEN])
 }
