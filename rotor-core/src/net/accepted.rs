@@ -1,4 +1,4 @@
-//! `Accepted`: what a listener can make a machine of its connections from.
+//! `Accepted`: machines that a listener can make from its connections.
 
 use std::net::SocketAddr;
 
@@ -14,13 +14,13 @@ use crate::scope::Scope;
             `Accept<Stream<P, {S}>, _>`"
 )]
 pub trait Accepted<S>: Machine {
-    /// What all machines of one listener are made with; each gets a clone. Should `clone` panic,
-    /// that costs this one connection, as a panic of `accepted` does.
+    /// Shared by all machines of one listener; each is made with a clone. If `clone` panics, only
+    /// this one connection is lost, as with a panic of `accepted`.
     type Shared: Clone;
 
-    /// Makes the machine, in its own slot already.
+    /// Makes the machine, which has its own slot already.
     ///
-    /// `peer` is where the connection comes from, where that has an address. An answer of `done` or
+    /// `peer` is the address that the connection comes from, if it has one. An answer of `done` or
     /// `error` closes the connection and is logged; the listener goes on.
     fn accepted(
         socket: S,

@@ -1,13 +1,13 @@
-//! The error of an address that was not opened: it names the address, which the system's error does
-//! not.
+//! The error of an address that could not be opened: it names the address, which the system's error
+//! does not.
 
 use std::error::Error;
 use std::fmt;
 use std::io;
 use std::os::unix::net::SocketAddr;
 
-/// An address was not opened, and why. It is what an [`io::Error`] holds that has the kind of the
-/// system's.
+/// Why an address could not be opened. An [`io::Error`] with the kind of the system's error holds
+/// it.
 #[derive(Debug)]
 pub(super) struct CannotListen {
     address: String,
@@ -17,7 +17,7 @@ pub(super) struct CannotListen {
 impl CannotListen {
     /// Puts the address into the system's error.
     pub(super) fn on(address: &impl fmt::Display) -> impl FnOnce(io::Error) -> io::Error {
-        // With the kind of the cause: callers decide by that, whatever names the address.
+        // With the kind of the cause, since callers decide by that.
         |cause| io::Error::new(cause.kind(), CannotListen { address: address.to_string(), cause })
     }
 }
@@ -34,7 +34,7 @@ impl Error for CannotListen {
     }
 }
 
-/// Prints the address of a Unix socket: its path, where it has one.
+/// Prints the address of a Unix socket: its path, if it has one.
 pub(super) struct UnixName<'a>(pub(super) &'a SocketAddr);
 
 impl fmt::Display for UnixName<'_> {

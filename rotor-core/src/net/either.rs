@@ -1,5 +1,5 @@
-//! One of two kinds of socket, as one kind: a server on TCP and on Unix sockets, with and without
-//! TLS.
+//! `Either`: two kinds of socket as one type, for a server on TCP and on Unix sockets, or with and
+//! without TLS.
 
 use std::any::{Any, TypeId};
 use std::fs::File;
@@ -19,8 +19,8 @@ use crate::token::Token;
 
 /// One of two kinds of socket, of target, or of address.
 ///
-/// Ordered by kind first: what is of the one is never equal to what is of the other, so a pool that
-/// keeps its servers by such targets never mixes those with and without TLS.
+/// It is ordered by kind first, and values of different kinds are never equal. So a pool that keeps
+/// its servers by such targets never mixes those with and without TLS.
 #[doc(alias = "MaybeTls")]
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Either<A, B> {

@@ -6,25 +6,25 @@ use super::datagram_socket::DatagramSocket;
 use super::listener::Listener;
 use super::stream_socket::StreamSocket;
 
-/// A family of sockets, for code that needs more than one kind and would rather have one type
-/// parameter.
+/// A family of sockets, for code that needs more than one kind and wants a single type parameter.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a family of sockets",
     note = "`rotor_core::net` has `Inet` and `Unix`; implement `Net` for an empty type to name three kinds of your own"
 )]
 pub trait Net: 'static {
-    /// Byte streams.
+    /// The byte streams.
     type Stream: StreamSocket;
-    /// What makes them.
+    /// The listeners that accept such streams.
     type Listener: Listener<Socket = Self::Stream>;
-    /// Datagrams.
+    /// The datagram sockets.
     type Datagram: DatagramSocket;
 }
 
-/// A [`Net`] whose sockets have addresses of IP and port: the bound of a program that listens,
+/// A [`Net`] whose sockets have addresses of IP and port: one bound for a program that listens,
 /// connects and exchanges datagrams, in place of one for each kind of socket.
 ///
-/// [`Inet`](super::Inet) is one, and the simulated network; every `Net` that can be is, by itself.
+/// [`Inet`](super::Inet) is one, and the simulated network is. Every `Net` with such addresses
+/// implements it automatically.
 ///
 /// ```
 /// # use rotor_core as rotor;

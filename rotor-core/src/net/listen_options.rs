@@ -16,8 +16,8 @@ impl ListenOptions {
     }
 
     /// Sets how many connections the system keeps until they are accepted. Default 4,096, as much
-    /// as Linux allows by default: one that finds the queue full tries again a second later at the
-    /// earliest. The system may keep fewer (`net.core.somaxconn`; listen(2)).
+    /// as Linux allows by default: a client that finds the queue full tries again a second later at
+    /// the earliest. The system may keep fewer (`net.core.somaxconn`; listen(2)).
     #[doc(alias = "somaxconn")]
     pub fn backlog(mut self, connections: u32) -> ListenOptions {
         self.backlog = connections;
@@ -25,8 +25,8 @@ impl ListenOptions {
     }
 
     /// Sets whether several listeners may share the address, so that the system spreads connections
-    /// over them (`SO_REUSEPORT`). Default: no. Where the system has no such option, binding
-    /// fails with `Unsupported`.
+    /// over them (`SO_REUSEPORT`). Default: no. On a system without this option, binding fails with
+    /// `Unsupported`.
     #[doc(alias = "SO_REUSEPORT")]
     pub fn reuse_port(mut self, yes: bool) -> ListenOptions {
         self.reuse_port = yes;
@@ -34,22 +34,21 @@ impl ListenOptions {
     }
 
     /// Sets who may connect to a Unix socket, by the mode of its file, less the process's umask:
-    /// `0o600` is its user alone. It has that mode from the start, so nobody else is in time.
-    /// Default: all that the umask leaves. Other listeners do not look at it.
+    /// `0o600` allows only its user. The file has that mode from the start, so nobody else can be
+    /// faster. Default: all that the umask leaves. Other listeners ignore it.
     #[doc(alias = "chmod")]
     pub fn unix_mode(mut self, mode: u32) -> ListenOptions {
         self.unix_mode = Some(mode);
         self
     }
 
-    /// Returns the number of [`backlog`](ListenOptions::backlog), for those who implement
-    /// listeners.
+    /// Returns the [`backlog`](ListenOptions::backlog), for those who implement listeners.
     pub fn backlog_len(&self) -> u32 {
         self.backlog
     }
 
-    /// Returns whether [`reuse_port`](ListenOptions::reuse_port) was asked for, for those who
-    /// implement listeners.
+    /// Returns the setting of [`reuse_port`](ListenOptions::reuse_port), for those who implement
+    /// listeners.
     pub fn is_reuse_port(&self) -> bool {
         self.reuse_port
     }

@@ -9,9 +9,9 @@ use super::listen_options::ListenOptions;
 
 /// Listeners on one address, one for each of several loops.
 ///
-/// Each has a queue of its own (`SO_REUSEPORT`) where the system knows how to, so that the loops
-/// never meet; elsewhere they share one. A connection belongs to the loop whose listener the system
-/// chose: one loop that is full keeps its own waiting and holds up no other.
+/// Each has a queue of its own where the system offers that (`SO_REUSEPORT`), so that the loops
+/// never contend; elsewhere they share one. A connection belongs to the loop whose listener the
+/// system chose: a loop that is full keeps its own connections waiting and holds up no other.
 #[doc(alias = "SO_REUSEPORT")]
 #[doc(alias = "thread-per-core")]
 pub struct TcpListeners {
@@ -20,13 +20,13 @@ pub struct TcpListeners {
 }
 
 impl TcpListeners {
-    /// Opens `address` for `count` loops (at least one). Port 0 has the system choose one, the same
-    /// for all.
+    /// Opens `address` for `count` loops (at least one). With port 0 the system chooses a port, the
+    /// same for all.
     ///
     /// # Errors
     ///
-    /// As for [`Listener::bind`](super::Listener::bind): the address is in use, or not this
-    /// machine's, no descriptor left.
+    /// As for [`Listener::bind`](super::Listener::bind): for example the address is in use, or not
+    /// this machine's, or no descriptor is left.
     pub fn bind(
         address: SocketAddr,
         options: &ListenOptions,
@@ -43,12 +43,12 @@ impl TcpListeners {
         }
     }
 
-    /// Hands one open listener to `count` loops, which share its queue: for one that the process
-    /// was given.
+    /// Gives one open listener to `count` loops, which share its queue: for a listener that was
+    /// passed to the process.
     ///
     /// # Errors
     ///
-    /// When the system has no descriptor left.
+    /// The system's error: for example no descriptor is left.
     #[doc(alias = "share")]
     pub fn from_std(first: TcpListener, count: usize) -> io::Result<TcpListeners> {
         let address = first.local_addr()?;
@@ -56,7 +56,8 @@ impl TcpListeners {
         for _ in 1..count {
             listeners.push(first.try_clone()?);
         }
-        // Behind its copies: they are taken from the end, and the first loop gets what was given.
+        // After its copies: listeners are taken from the end, so the first loop gets the one passed
+        // in.
         listeners.push(first);
         Ok(TcpListeners { listeners, address })
     }
@@ -67,7 +68,7 @@ impl TcpListeners {
         count: usize,
     ) -> io::Result<TcpListeners> {
         let address = first.local_addr()?;
-        // At the address that the first one got: port 0 would give each another.
+        // At the address that the first one got: with port 0 each would get another port.
         let mut listeners = vec![first];
         while listeners.len() < count {
             listeners.push(listen(address, options)?);
@@ -85,14 +86,14 @@ impl TcpListeners {
         self.listeners.len()
     }
 
-    /// Returns whether all were taken.
+    /// Returns whether all listeners were taken.
     pub fn is_empty(&self) -> bool {
         self.listeners.is_empty()
     }
 }
 
-/// Gives the listeners, one for each loop; [`TcpListener::from_std`](super::TcpListener::from_std)
-/// makes each a socket of its loop.
+/// Returns the listeners, one for each loop;
+/// [`TcpListener::from_std`](super::TcpListener::from_std) turns each into a socket of its loop.
 impl Iterator for TcpListeners {
     type Item = TcpListener;
 

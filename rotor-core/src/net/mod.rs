@@ -1,8 +1,8 @@
 //! Sockets as machines see them: traits, and the kernel's sockets that implement them.
 //!
-//! **Every socket is made through the scope**, which knows the backend; so a machine that is
-//! generic over its socket type runs on any backend, and one that is made for the wrong backend
-//! gets [`Unsupported`](std::io::ErrorKind::Unsupported) at once, with both names.
+//! **Every socket is made through the scope**, which knows the backend. So a machine that is
+//! generic over its socket type runs on any backend, and a socket type of another backend gives
+//! [`Unsupported`](std::io::ErrorKind::Unsupported) at once, with both names.
 //!
 //! | trait | the kernel's sockets | |
 //! |--|--|--|
@@ -11,8 +11,8 @@
 //! | [`DatagramSocket`] | [`UdpSocket`], [`UnixDatagram`] | datagrams |
 //! | [`Net`], [`IpNet`] | [`Inet`], [`Unix`] | a family of the three, as one type parameter |
 //!
-//! [`Accepted`] is what a machine is that can be made of a connection that was accepted. [`Either`]
-//! joins two kinds of socket; [`TcpListeners`] opens one address for several loops.
+//! [`Accepted`] is implemented by machines that can be made from an accepted connection. [`Either`]
+//! joins two kinds of socket. [`TcpListeners`] opens one address for several loops.
 
 mod accepted;
 mod cannot_listen;

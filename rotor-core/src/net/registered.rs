@@ -13,11 +13,11 @@ use crate::token::Token;
 
 /// A source, and the queue that it is registered with.
 ///
-/// Closing a descriptor ends its registration only if no other names the same socket. Listeners and
-/// datagram sockets are shared: by loops (`TcpListeners::from_std`), by the process that handed
-/// them over, which keeps its own. The kernel would go on to wake the loop for what comes there,
-/// and could not be asked to stop: that needs the descriptor. It costs 8 bytes and a system call
-/// for each socket. Streams are many and hardly ever shared: they do without.
+/// Closing a descriptor ends its registration only if no other descriptor names the same socket.
+/// Listeners and datagram sockets are shared: by loops (`TcpListeners::from_std`), and by the
+/// process that handed them over, which keeps its own. The kernel would go on to wake the loop for
+/// what comes there, and could not be asked to stop, since that needs the descriptor. This costs 8
+/// bytes and a system call per socket. Streams are many and hardly ever shared, so they do without.
 pub(super) struct Registered<S: Source> {
     source: S,
     registry: Option<Arc<Registry>>,
@@ -37,7 +37,7 @@ impl<S: Source> Registered<S> {
 
     pub(super) fn deregister(&mut self, backend: &MioHandle) -> io::Result<()> {
         backend.deregister(&mut self.source)?;
-        // Only now: where the queue refuses, the drop asks it again.
+        // Only now: if the queue refuses, the drop asks it again.
         self.registry = None;
         Ok(())
     }
@@ -54,7 +54,7 @@ impl<S: Source> Drop for Registered<S> {
         if let Some(registry) = self.registry.take()
             && let Err(error) = registry.deregister(&mut self.source)
         {
-            // No more than that: the kernel forgets it with its last descriptor (epoll(7)).
+            // Only logged: the kernel forgets the registration with the last descriptor (epoll(7)).
             log::debug!("a socket that is closed was not deregistered: {error}");
         }
     }

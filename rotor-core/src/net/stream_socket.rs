@@ -1,4 +1,4 @@
-//! `StreamSocket`: a byte stream, as machines see it.
+//! `StreamSocket`: the trait of byte streams.
 
 use std::any::{Any, TypeId};
 use std::fs::File;
@@ -12,12 +12,12 @@ use std::time::Duration;
 use crate::backend::Source;
 use crate::scope::Scope;
 
-/// A connected, or connecting, byte stream that never blocks.
+/// A byte stream that is connected, or connecting, and never blocks.
 ///
-/// `read` and `write` return [`WouldBlock`] when there is nothing to do, after which the backend
+/// `read` and `write` return [`WouldBlock`] when there is nothing to do; after that the backend
 /// reports the next change. A wrapper (TLS, compression) implements this trait around another
-/// socket; its `flush` may return `WouldBlock` while it holds output of its own, and its `read`
-/// returns [`UnexpectedEof`] where the socket inside ends without what the wrapper ends with.
+/// socket. Its `flush` may return `WouldBlock` while it holds output of its own. Its `read` returns
+/// [`UnexpectedEof`] if the inner socket ends without the wrapper's own end.
 #[doc(alias = "AsyncRead")]
 #[doc(alias = "AsyncWrite")]
 #[doc(alias = "transport")]
@@ -27,34 +27,35 @@ use crate::scope::Scope;
             `StreamSocket` around one of them"
 )]
 pub trait StreamSocket: Read + Write + Source + Sized + 'static {
-    /// What such a socket connects to: a socket address, a path.
+    /// The type of target that such a socket connects to: a socket address, a path.
     type Target;
 
     /// Begins to connect. Register the socket; after each event,
-    /// [`has_connected`](StreamSocket::has_connected) says how it goes.
+    /// [`has_connected`](StreamSocket::has_connected) reports the progress.
     ///
     /// # Errors
     ///
-    /// What the system says at once: no descriptor left, no route, refused (by local sockets).
+    /// The errors that the system reports at once: no descriptor left, no route, refused (by local
+    /// sockets).
     fn connect<C>(target: &Self::Target, scope: &Scope<'_, C>) -> io::Result<Self>;
 
-    /// Returns whether a connection to there may agree on this protocol in its handshake
-    /// ([`negotiated`](StreamSocket::negotiated)): whether it is offered at all. Default: no.
+    /// Returns whether a connection to `target` offers this protocol in its handshake, so that both
+    /// ends may agree on it ([`negotiated`](StreamSocket::negotiated)). Default: no.
     #[doc(alias = "ALPN")]
     fn may_agree_on(target: &Self::Target, protocol: &[u8]) -> bool {
         let _ = (target, protocol);
         false
     }
 
-    /// Returns the same target, to which connections do not offer this protocol in their
-    /// handshakes, and offer another: the same each time, so that they can be shared. `None` where
-    /// it is not offered, or nothing else is. Default: none.
+    /// Returns the same target without this protocol: connections to it offer only the others in
+    /// their handshakes. It returns an equal target each time, so that connections can be shared.
+    /// `None` if the protocol is not offered, or nothing else is. Default: `None`.
     fn without(target: Self::Target, protocol: &[u8]) -> Option<Self::Target> {
         let _ = (target, protocol);
         None
     }
 
-    /// Ends one direction or both. `Write` tells the peer that no more will come.
+    /// Ends one direction or both. [`Shutdown::Write`] tells the peer that no more will come.
     ///
     /// # Errors
     ///
@@ -64,10 +65,10 @@ pub trait StreamSocket: Read + Write + Source + Sized + 'static {
     #[doc(alias = "FIN")]
     fn shutdown(&mut self, how: Shutdown) -> io::Result<()>;
 
-    /// Writes the last bytes of this side: where all of them are taken, nothing follows but
-    /// [`shutdown`](StreamSocket::shutdown), which is called whatever this has done. A wrapper that
-    /// says something at its end may send it along, if it takes them all. Default: as
-    /// [`write`](Write::write) does.
+    /// Writes the last bytes of this side. If all of them are taken, only
+    /// [`shutdown`](StreamSocket::shutdown) follows, which is called whatever this has done. A
+    /// wrapper that sends something at its end may send it along, if all bytes are taken. Default:
+    /// the same as [`write`](Write::write).
     ///
     /// # Errors
     ///
@@ -76,44 +77,47 @@ pub trait StreamSocket: Read + Write + Source + Sized + 'static {
         self.write(bytes)
     }
 
-    /// Returns the address at the other end; `None` where there is none (Unix sockets) or it is not
+    /// Returns the address of the peer; `None` if it has none (Unix sockets) or the socket is not
     /// connected.
     fn peer_address(&self) -> Option<SocketAddr>;
 
-    /// Returns the address at this end; `None` where there is none.
+    /// Returns the address at this end; `None` if there is none.
     fn local_address(&self) -> Option<SocketAddr>;
 
-    /// Takes the error that the system keeps for this socket, once: why connecting failed, say.
+    /// Takes the error that the system keeps for this socket, such as why connecting failed. Each
+    /// error is returned once.
     ///
     /// # Errors
     ///
-    /// When asking fails.
+    /// The system's error, if asking fails.
     #[doc(alias = "SO_ERROR")]
     fn take_error(&self) -> io::Result<Option<io::Error>> {
         Ok(None)
     }
 
-    /// Returns whether the socket is connected: an event may be spurious.
+    /// Returns whether the socket is connected; an event alone does not tell, since it may be
+    /// spurious.
     ///
-    /// To be asked until the attempt to connect has ended, not later: once both sides have ended a
-    /// connection the answer is no, while there may still be bytes to read.
+    /// Ask this only until the attempt to connect has ended: once both sides have ended a
+    /// connection the answer is `false`, though bytes may still be left to read.
     fn is_connected(&self) -> bool {
         self.peer_address().is_some()
     }
 
-    /// Sees what has become of an attempt to connect, and returns whether it has succeeded. To be
-    /// asked after each event until it says yes or fails. What the event says is no answer: it may
-    /// be spurious, or be of another socket that the machine had before.
+    /// Checks an attempt to connect, and returns whether it has succeeded. Ask this after each
+    /// event, until it returns `true` or an error. The event itself is no answer: it may be
+    /// spurious, or be of another socket that the machine had before.
     ///
-    /// A refused attempt is known from [`take_error`](StreamSocket::take_error). Where that says
-    /// nothing and the socket is not connected, a read of no bytes is tried: what a wrapper does
-    /// not pass on of the socket inside, that tells.
+    /// [`take_error`](StreamSocket::take_error) tells of a refused attempt. If it has no error and
+    /// the socket is not connected, a read of no bytes is tried: it tells what a wrapper does not
+    /// pass on from its inner socket.
     ///
     /// # Errors
     ///
-    /// Why the attempt has failed; the socket is of no use any more.
+    /// Why the attempt has failed; the socket is useless then.
     fn has_connected(&mut self) -> io::Result<bool> {
-        // First: only `SO_ERROR` says why a connection failed, and only once (socket(7)).
+        // This comes first: only `SO_ERROR` says why a connection failed, and only once
+        // (socket(7)).
         if let Some(error) = self.take_error()? {
             return Err(error);
         }
@@ -121,7 +125,7 @@ pub trait StreamSocket: Read + Write + Source + Sized + 'static {
             return Ok(true);
         }
         match read_nothing(self) {
-            // Some systems return the last two where others would block.
+            // Some systems return the last two errors where others return `WouldBlock`.
             Err(error) if !matches!(error.kind(), WouldBlock | NotConnected | InvalidInput) => {
                 Err(error)
             }
@@ -129,80 +133,82 @@ pub trait StreamSocket: Read + Write + Source + Sized + 'static {
         }
     }
 
-    /// Goes on with what must pass between the two ends before the first byte of the protocol:
-    /// nothing, for a kernel socket. Called once the socket is connected, and then again after each
-    /// event of the socket and each wake-up of the machine, until it returns `Ok`. Either may be
-    /// spurious.
+    /// Goes on with what must pass between the two ends before the first byte of the protocol; for
+    /// a kernel socket that is nothing. It is called once the socket is connected, and then again
+    /// after each event of the socket and each wake-up of the machine, until it returns `Ok`.
+    /// Either may be spurious.
     ///
-    /// The scope is the machine's: its time is what certificates are checked against, a slow step
-    /// may be [offloaded](Scope::offload) (keep the future, return `WouldBlock`, and the wake-up
-    /// leads back to this call), and what is drawn from [`secure_random`](Scope::secure_random) is
-    /// the same in each run of a simulation.
+    /// The scope is the machine's. Its time is what certificates are checked against. A slow step
+    /// may be [offloaded](Scope::offload): keep the future and return `WouldBlock`; the wake-up
+    /// leads back to this call. What is drawn from [`secure_random`](Scope::secure_random) is the
+    /// same in each run of a simulation.
     ///
     /// # Errors
     ///
-    /// `WouldBlock` while it is under way; others end the connection. What the wrapper then holds
-    /// for the peer (an alert that says why) is flushed, `shutdown(Write)` is called, and what the
-    /// peer still sends is read and thrown away for a while, or a reset might overtake the alert.
-    /// So after such an error `read` gives what the socket inside gives, undecoded, and `shutdown`
-    /// adds nothing. After an error that says that the connection is gone, or has ended
-    /// ([`UnexpectedEof`]), it is dropped at once.
+    /// `WouldBlock` while it is under way; other errors end the connection. Then what the wrapper
+    /// holds for the peer (an alert that says why) is flushed, `shutdown(Write)` is called, and
+    /// what the peer still sends is read and thrown away for a while, because otherwise a reset
+    /// might overtake the alert. So after such an error `read` must return what the inner socket
+    /// returns, undecoded, and `shutdown` must add nothing. After an error that says that the
+    /// connection is gone, or has ended ([`UnexpectedEof`]), the socket is dropped at once.
     #[doc(alias = "TLS")]
     fn handshake<C>(&mut self, scope: &Scope<'_, C>) -> io::Result<()> {
         let _ = scope;
         Ok(())
     }
 
-    /// Gives up a handshake whose time is over. Returns whether the peer is to hear of it: what the
-    /// wrapper then holds for it (an alert) is sent, and the connection closed in order, as after a
-    /// handshake that has failed. Else it is dropped at once: by default, and wherever the peer has
-    /// not said yet what it is, so that it could not understand a word.
+    /// Gives up a handshake that took too long. Returns whether the peer should be told: then what
+    /// the wrapper holds for it (an alert) is sent, and the connection is closed in order, as after
+    /// a failed handshake. Else it is dropped at once: by default, and if the peer has not shown
+    /// yet what it speaks, so that it could not understand an alert.
     ///
-    /// Called at most once, while [`handshake`](StreamSocket::handshake) says `WouldBlock`, which
-    /// is not called any more behind this.
+    /// It is called at most once, while [`handshake`](StreamSocket::handshake) returns
+    /// `WouldBlock`; after that `handshake` is not called any more.
     fn cancel_handshake(&mut self) -> bool {
         false
     }
 
-    /// Returns the name of the protocol that the two ends agreed on in their handshake; `None`
-    /// where that is not done.
+    /// Returns the name of the protocol that the two ends agreed on in their handshake; `None` if
+    /// nothing was negotiated.
     #[doc(alias = "ALPN")]
     fn negotiated(&self) -> Option<&[u8]> {
         None
     }
 
-    /// Returns what a wrapper tells of its handshake, as a type of its own: the certificate of the
-    /// peer, the version, the name that was asked for. `None` where there is nothing to tell:
-    /// before the end of the handshake, and by the kernel's sockets.
+    /// Returns what a wrapper knows from its handshake, as a type of its own: the certificate of
+    /// the peer, the version, the name that was asked for. `None` if there is nothing to tell:
+    /// before the end of the handshake, and on the kernel's sockets.
     #[doc(alias = "SSL_SESSION")]
     #[doc(alias = "peer_certificates")]
     fn session(&self) -> Option<&dyn Any> {
         None
     }
 
-    /// Returns what a wrapper tells of its handshake as this type, its own or that of a socket
-    /// inside: with TLS around a socket that a balancer has told of, both can be asked for.
+    /// Returns what a wrapper knows from its handshake as the wanted type, be it its own or that of
+    /// an inner socket. So with TLS around a socket that a balancer has described, both can be
+    /// asked for.
     ///
-    /// By default there is nothing but [`session`](StreamSocket::session). A wrapper whose own is
-    /// of another type passes the question on.
+    /// By default this only knows [`session`](StreamSocket::session). A wrapper whose own type is
+    /// another one passes the question on.
     fn session_of(&self, wanted: TypeId) -> Option<&dyn Any> {
         self.session().filter(|session| (**session).type_id() == wanted)
     }
 
-    /// Returns whether what is written cannot be read or changed on its way to the other end, so
-    /// that HTTP on it is `https`: no by default, and for the kernel's sockets. A wrapper that
-    /// encrypts says yes once it has shaken hands; one that does not forwards the question.
+    /// Returns whether nobody can read or change what is written on its way to the other end, so
+    /// that HTTP on it is `https`. By default, and on the kernel's sockets, it is `false`. A
+    /// wrapper that encrypts returns `true` once its handshake is done; one that does not forwards
+    /// the question.
     #[doc(alias = "https")]
     fn is_secure(&self) -> bool {
         false
     }
 
-    /// Sends small writes at once instead of gathering them for a while. Kinds of socket that never
-    /// gather ignore it.
+    /// Sets whether small writes are sent at once (`true`) or gathered for a while. Kinds of socket
+    /// that never gather ignore it.
     ///
     /// # Errors
     ///
-    /// What the system says; the socket goes on as it was.
+    /// The system's error; the socket goes on as it was.
     #[doc(alias = "TCP_NODELAY")]
     #[doc(alias = "Nagle")]
     fn set_nodelay(&self, yes: bool) -> io::Result<()> {
@@ -210,132 +216,133 @@ pub trait StreamSocket: Read + Write + Source + Sized + 'static {
         Ok(())
     }
 
-    /// Has the system probe a peer that has been silent for `idle`; `None` turns it off. Kinds of
-    /// socket that cannot ignore it.
+    /// Has the system probe a peer that has been silent for `idle`; `None` turns that off. Kinds of
+    /// socket without this ignore it.
     ///
     /// # Errors
     ///
-    /// What the system says; the socket goes on as it was.
+    /// The system's error; the socket goes on as it was.
     #[doc(alias = "SO_KEEPALIVE")]
     fn set_keepalive(&self, idle: Option<Duration>) -> io::Result<()> {
         let _ = idle;
         Ok(())
     }
 
-    /// Returns whether bytes may wait to be read of which no event will tell, since a wrapper took
-    /// them from the socket inside while it shook hands. Asked once, after the handshake has ended.
+    /// Returns whether bytes may wait to be read that no event will report, since a wrapper took
+    /// them from its inner socket during the handshake. This is asked once, after the handshake has
+    /// ended.
     ///
-    /// Yes by default, which is always right and costs a read of each new connection; the kernel's
-    /// sockets, which read nothing ahead, say no.
+    /// Default: yes, which is always right and costs a read of each new connection. The kernel's
+    /// sockets, which read nothing ahead, return `false`.
     fn holds_input(&self) -> bool {
         true
     }
 
-    /// Has the system keep at most so many bytes, or about as many, that the peer has not
-    /// acknowledged (`SO_SNDBUF`). Linux doubles the number, for its own bookkeeping, and lets the
-    /// buffer grow by itself only where none is set. Kinds of socket without such a buffer ignore
-    /// it.
+    /// Sets about how many bytes, at most, the system keeps that the peer has not acknowledged
+    /// (`SO_SNDBUF`). Linux doubles the number, for its own bookkeeping, and lets the buffer grow
+    /// by itself only if none is set. Kinds of socket without such a buffer ignore it.
     ///
     /// # Errors
     ///
-    /// What the system says; the socket goes on as it was.
+    /// The system's error; the socket goes on as it was.
     #[doc(alias = "SO_SNDBUF")]
     fn set_send_buffer(&self, bytes: usize) -> io::Result<()> {
         let _ = bytes;
         Ok(())
     }
 
-    /// Has the system keep at most so many bytes, or about as many, that came and were not read
+    /// Sets about how many bytes, at most, the system keeps that came and were not read
     /// (`SO_RCVBUF`), as [`set_send_buffer`](StreamSocket::set_send_buffer) does for the other
     /// direction. The peer may have been promised more when it connected.
     ///
     /// # Errors
     ///
-    /// What the system says; the socket goes on as it was.
+    /// The system's error; the socket goes on as it was.
     #[doc(alias = "SO_RCVBUF")]
     fn set_receive_buffer(&self, bytes: usize) -> io::Result<()> {
         let _ = bytes;
         Ok(())
     }
 
-    /// Has the system take no more to be written once it keeps so many bytes that it has not sent
-    /// yet (`TCP_NOTSENT_LOWAT`), however much its send buffer might hold. What is on its way to
-    /// the peer does not count, so this costs a peer that reads nothing. Ignored by kinds of socket
-    /// other than TCP, and by systems other than Linux.
+    /// Has the system accept no more output once it keeps this many bytes that it has not sent yet
+    /// (`TCP_NOTSENT_LOWAT`), however much its send buffer might hold. Bytes on their way to the
+    /// peer do not count, so this does not slow down a peer that reads. Kinds of socket other than
+    /// TCP, and systems other than Linux, ignore it.
     ///
     /// # Errors
     ///
-    /// What the system says; the socket goes on as it was.
+    /// The system's error; the socket goes on as it was.
     #[doc(alias = "TCP_NOTSENT_LOWAT")]
     fn set_unsent_max(&self, bytes: u32) -> io::Result<()> {
         let _ = bytes;
         Ok(())
     }
 
-    /// Returns whether the read that has just got fewer bytes than it was asked for has emptied the
-    /// socket, so that the `WouldBlock` behind them need not be fetched: whatever comes next causes
-    /// an event. Asked after such a read only, and not once an end, an error or an urgent byte was
-    /// told of.
+    /// Returns whether a read that got fewer bytes than it asked for has emptied the socket, so
+    /// that the `WouldBlock` after them need not be fetched: whatever comes next causes an event.
+    /// This is asked only right after such a read, and not once an end, an error or an urgent byte
+    /// was reported.
     ///
-    /// No by default, which is always right and costs a read, for the kernel's sockets a system
-    /// call, for each event. Of the kernel's sockets those say yes that are known to be plain TCP,
-    /// on systems that tell of urgent bytes (Linux): what [`connect`](StreamSocket::connect) made,
-    /// and what a [`TcpListener`](super::TcpListener) accepted. A Unix socket says no: a read of it
-    /// ends behind bytes that a descriptor was sent with (`SCM_RIGHTS`; unix(7)), and nothing tells
-    /// of what follows. So does what [`TcpStream::from_std`](super::TcpStream::from_std) was given,
-    /// and what a listener of Multipath TCP accepted, which may end a read as they like: the
-    /// kernel's TLS does at each record.
+    /// Default: no, which is always right and costs a read for each event, for the kernel's sockets
+    /// a system call. Of the kernel's sockets, those return `true` that are known to be plain TCP,
+    /// on systems that report urgent bytes (Linux): what [`connect`](StreamSocket::connect) made,
+    /// and what a [`TcpListener`](super::TcpListener) accepted. A Unix socket returns `false`: a
+    /// read of it ends after bytes that a descriptor was sent with (`SCM_RIGHTS`; unix(7)), and
+    /// nothing reports what follows. So do sockets from
+    /// [`TcpStream::from_std`](super::TcpStream::from_std) and those that a listener of Multipath
+    /// TCP accepted, whose reads may end anywhere: with the kernel's TLS they end at each record.
     ///
-    /// A wrapper may say yes while it holds nothing to be read, decoded or not, if the read that
-    /// has just been made of it has itself read the socket inside, and that was short, and that
-    /// socket says yes. Where it only handed out what it held, it must say no: more may have come
-    /// since it read, and the event of that is over.
+    /// A wrapper may return `true` only if it holds nothing to be read, decoded or not; if the read
+    /// just made of it has itself read the inner socket; if that read was short; and if the inner
+    /// socket returns `true`. If the read only handed out what the wrapper held, it must return
+    /// `false`: more may have come since it read, and the event of that is over.
     fn short_read_drains(&self) -> bool {
         false
     }
 
-    /// Returns whether a wrapper waits for its inner socket to become readable before it can go on
-    /// with writing.
+    /// Returns whether a wrapper must wait for its inner socket to become readable before it can go
+    /// on writing.
     fn wants_read(&self) -> bool {
         false
     }
 
     /// Returns whether a wrapper holds output that its inner socket has not taken yet, so that it
-    /// must be flushed when that becomes writable.
+    /// must be flushed when the inner socket becomes writable.
     fn wants_write(&self) -> bool {
         false
     }
 
-    /// Returns whether a wrapper has got a part of what is input only once the rest has come, such
-    /// as the beginning of a record: then a peer that seems to say nothing is about to.
+    /// Returns whether a wrapper has got only part of something that becomes input when the rest
+    /// has come, such as the beginning of a record: then a peer that seems silent is about to say
+    /// something.
     fn awaits_rest(&self) -> bool {
         false
     }
 
-    /// Returns how many bytes of its own a wrapper holds that its inner socket has not taken yet: a
-    /// stream sees by it whether a slow peer takes anything at all.
+    /// Returns how many bytes of its own a wrapper holds that its inner socket has not taken yet.
+    /// By this a stream sees whether a slow peer takes anything at all.
     fn unsent_len(&self) -> usize {
         0
     }
 
-    /// Returns how many bytes of memory a wrapper's input and output take while it waits, for those
-    /// who limit what all connections hold together. What it always has does not count.
+    /// Returns how many bytes of memory a wrapper's input and output take while it waits: for a
+    /// limit on what all connections hold together. What it always holds does not count.
     fn held_bytes(&self) -> usize {
         0
     }
 
-    /// Sends up to `count` bytes of a file from `offset` on, and returns how many were taken. 0
+    /// Sends up to `count` bytes of a file from `offset` on, and returns how many were taken; 0
     /// means that the file ends before `offset`.
     ///
-    /// By default they are read and written, 16 KiB at most at a time. The kernel's sockets have
-    /// the kernel send them (`sendfile` on Linux), unless it cannot (a file of procfs, and of some
-    /// file systems in user space) or the process does not ignore SIGPIPE, which would then end it
-    /// when a peer hangs up. Rust's runtime ignores that signal before `main`; a program with
-    /// another `main` that sends files had better do so as well, before the first one.
+    /// By default they are read and written, at most 16 KiB at a time. The kernel's sockets let the
+    /// kernel send them (`sendfile` on Linux), unless it cannot (a file of procfs, and of some file
+    /// systems in user space) or the process does not ignore SIGPIPE, which would then end it when
+    /// a peer hangs up. Rust's runtime ignores that signal before `main`; a program with another
+    /// `main` that sends files should do so as well, before it sends the first one.
     ///
     /// # Errors
     ///
-    /// As for `write`, and what reading the file says.
+    /// As for `write`, and the error of reading the file.
     #[doc(alias = "sendfile")]
     #[doc(alias = "zero-copy")]
     fn send_file(&mut self, file: &File, offset: u64, count: usize) -> io::Result<usize> {
@@ -343,10 +350,10 @@ pub trait StreamSocket: Read + Write + Source + Sized + 'static {
     }
 }
 
-/// How many bytes of a file are copied at a time where the kernel cannot send it by itself.
+/// How many bytes of a file are copied at a time if the kernel cannot send it by itself.
 const FILE_CHUNK: usize = 16 * 1024;
 
-/// Reads no bytes: whether a read would fail, without taking anything.
+/// Reads no bytes, to find out whether a read would fail without taking anything.
 fn read_nothing(socket: &mut impl Read) -> io::Result<usize> {
     loop {
         match socket.read(&mut []) {
@@ -367,7 +374,7 @@ pub(super) fn read_and_write(
     use std::os::unix::fs::FileExt;
     let mut chunk = [0; FILE_CHUNK];
     let wanted = count.min(FILE_CHUNK);
-    // Not `read`: the file's own offset is shared with all who have it open.
+    // Not `read`: all who have the file open share its own offset.
     let read = file.read_at(&mut chunk[..wanted], offset)?;
     // At the end of the file nothing is written: a socket may refuse even that.
     if read == 0 { Ok(0) } else { socket.write(&chunk[..read]) }

@@ -1,5 +1,5 @@
-//! The kernel's sockets, through mio. They are types of our own, so that each is made through the
-//! scope and none by going round it.
+//! The kernel's sockets, through mio. They are types of our own, so that each can only be made
+//! through the scope.
 
 mod socket;
 mod system_calls;
@@ -38,19 +38,19 @@ impl Net for Unix {
     type Datagram = UnixDatagram;
 }
 
-/// Returns whether a kind of socket reads straight into the kernel's memory and never looks at the
-/// buffer that it is lent.
+/// Returns whether the kernel fills the buffer when this kind of socket reads, so that nobody looks
+/// at what was in it before.
 ///
-/// Only such may be lent memory that was not written before; the types are named here, so that no
+/// Only such sockets may be lent memory with old content. The types are listed here, so that no
 /// other can claim it.
 pub fn is_plain<S: 'static>() -> bool {
     TypeId::of::<S>() == TypeId::of::<TcpStream>()
         || TypeId::of::<S>() == TypeId::of::<UnixStream>()
 }
 
-/// Reads once from a [plain](is_plain) socket, as far as the vector has room behind its bytes, and
-/// appends what came: memory that was never written need not be filled first. `None` of any other
-/// socket, from which nothing was read.
+/// Reads once from a [plain](is_plain) socket, as far as the vector has spare capacity, and appends
+/// what came, so that memory that was never written need not be filled first. Returns `None` for
+/// any other socket, from which nothing was read.
 pub fn read_spare<S: 'static>(socket: &mut S, into: &mut Vec<u8>) -> Option<io::Result<usize>> {
     let socket: &mut dyn Any = socket;
     if let Some(stream) = socket.downcast_mut::<TcpStream>() {

@@ -6,7 +6,7 @@ use std::io;
 use crate::mio_backend::MioHandle;
 use crate::scope::Scope;
 
-/// Refuses, with both names, what the loop's backend cannot serve.
+/// Refuses what the loop's backend cannot serve; the error has both names.
 pub(super) fn check<C>(scope: &Scope<'_, C>, what: &str) -> io::Result<()> {
     scope.backend().expect::<MioHandle>(what).map(drop)
 }
@@ -22,9 +22,9 @@ macro_rules! kernel_socket {
         }
 
         impl $name {
-            /// Takes over a socket that the process was given or has opened by other means, and
-            /// makes it non-blocking: for `LISTEN_FDS`, for one that several loops share, for
-            /// options that are not offered here.
+            /// Takes over a socket that was passed to the process or opened by other means, and
+            /// makes it non-blocking: for `LISTEN_FDS`, for a socket that several loops share, or
+            /// for options that are not offered here.
             ///
             /// # Errors
             ///
@@ -32,7 +32,7 @@ macro_rules! kernel_socket {
             /// is closed.
             pub fn from_std<C>(socket: $std, scope: &Scope<'_, C>) -> io::Result<$name> {
                 check(scope, $called)?;
-                // std opens its sockets blocking, and a service manager as it likes.
+                // std opens its sockets blocking, a service manager in any mode.
                 socket.set_nonblocking(true)?;
                 $(let $known = $ask(&socket);)?
                 Ok($name { socket: <$mio>::from_std(socket).into(), $($known)? })
@@ -123,7 +123,7 @@ macro_rules! read_and_write {
                 send_vectored(&mut self.socket, slices)
             }
 
-            /// Nothing: what was written is with the kernel.
+            /// Does nothing: what was written is with the kernel already.
             #[inline]
             fn flush(&mut self) -> io::Result<()> {
                 Ok(())

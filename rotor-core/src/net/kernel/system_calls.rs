@@ -1,4 +1,4 @@
-//! The system calls that the kernel's sockets make by themselves, on Linux; elsewhere the standard
+//! The system calls that the kernel's sockets make themselves on Linux; elsewhere, the standard
 //! library's functions.
 
 use std::fs::File;
@@ -7,7 +7,7 @@ use std::os::fd::AsFd;
 
 use crate::net::stream_socket::read_and_write;
 
-/// Reads, by the system call itself: the C library's function is a place where a thread can be
+/// Reads by the system call itself. The C library's function is a place where a thread can be
 /// cancelled, and prepares for that at every call of a process with several threads.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 #[inline]
@@ -45,7 +45,7 @@ pub(super) fn receive_spare(
     read
 }
 
-/// Writes, as `receive` reads. A peer that is gone is an error, and no signal.
+/// Writes in the way that `receive` reads. A peer that is gone causes an error, not a signal.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 #[inline]
 pub(super) fn send(socket: &mut (impl AsFd + Write), bytes: &[u8]) -> io::Result<usize> {
@@ -76,7 +76,7 @@ pub(super) fn send_vectored(
     socket.write_vectored(slices)
 }
 
-/// Has the kernel send a piece of a file, or copies it where the kernel cannot.
+/// Has the kernel send a piece of a file, or copies it if the kernel cannot.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 pub(super) fn send_file<S: AsFd + Write>(
     socket: &mut S,
@@ -92,14 +92,14 @@ pub(super) fn send_file<S: AsFd + Write>(
     }
 }
 
-/// Has the kernel send up to `count` bytes of a file from `offset` on (sendfile(2)), for those who
-/// implement sockets of the kernel's on another backend. The socket must not block.
+/// Has the kernel send up to `count` bytes of a file from `offset` on (sendfile(2)): for those who
+/// implement kernel sockets on another backend. The socket must not block.
 ///
 /// # Errors
 ///
-/// [`Unsupported`](io::ErrorKind::Unsupported) where it cannot: the file has no pages (`EINVAL`),
-/// the call is not to be had (`ENOSYS`), or SIGPIPE would be raised, since the process does not
-/// ignore it; nothing was sent, and the bytes are to be copied. Else what the system says.
+/// [`Unsupported`](io::ErrorKind::Unsupported) if it cannot: the file has no pages (`EINVAL`), the
+/// call is not available (`ENOSYS`), or SIGPIPE would be raised, since the process does not ignore
+/// it. Then nothing was sent, and the bytes must be copied. Else the system's error.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 pub fn send_file_by_kernel(
     socket: impl AsFd,
@@ -111,7 +111,7 @@ pub fn send_file_by_kernel(
     if !crate::net::sigpipe::is_ignored() {
         return Err(io::ErrorKind::Unsupported.into());
     }
-    // With an offset of its own: that of the file is shared with all who have it open.
+    // With an offset of its own, since all who have the file open share the file's.
     match rustix::fs::sendfile(socket, file, Some(&mut { offset }), count) {
         Err(Errno::INVAL | Errno::NOSYS) => Err(io::ErrorKind::Unsupported.into()),
         other => Ok(other?),
@@ -128,8 +128,8 @@ pub(super) fn send_file(
     read_and_write(socket, file, offset, count)
 }
 
-/// Returns whether a listener has a connection in its queue; accept(2) says that this is how to
-/// ask.
+/// Returns whether a listener has a connection in its queue, asked in the way that accept(2)
+/// describes.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 pub(super) fn is_readable(listener: &impl AsFd) -> bool {
     use rustix::event::{PollFd, PollFlags, Timespec, poll};

@@ -1,4 +1,4 @@
-//! The kernel's TCP: connections, and what takes them.
+//! The kernel's TCP: connections and listeners.
 
 use std::fmt;
 use std::fs::File;
@@ -24,8 +24,8 @@ use crate::net::stream_socket::StreamSocket;
 use crate::scope::Scope;
 use crate::token::Token;
 
-/// Whether a short read of plain TCP drains it. A read stops short of an urgent byte, and only
-/// Linux tells of one ([`EventSet::URGENT`](crate::EventSet::URGENT)).
+/// Whether a short read of plain TCP empties it. A read stops before an urgent byte, and only Linux
+/// reports that ([`EventSet::URGENT`](crate::EventSet::URGENT)).
 const SHORT_READ_OF_TCP_DRAINS: bool = cfg!(any(target_os = "linux", target_os = "android"));
 
 kernel_socket! {
@@ -34,7 +34,7 @@ kernel_socket! {
 }
 
 kernel_socket! {
-    /// What takes TCP connections.
+    /// A listener for TCP connections.
     TcpListener(mio::net::TcpListener as Registered<mio::net::TcpListener>, makes_plain_tcp = is_plain_tcp), net::TcpListener, "a TCP listener"
 }
 
@@ -42,15 +42,14 @@ closing_deregisters!(TcpStream, "a TCP socket");
 read_and_write!(TcpStream);
 deregisters_itself!(TcpListener, "a TCP listener");
 
-/// A stream that was made elsewhere may have been given layers that end a read early (the kernel's
-/// TLS at each record), and may be given them later, by whoever made it: its short reads say
-/// nothing.
+/// A stream that was made elsewhere may have layers that end a read early (the kernel's TLS at each
+/// record), or may get them later from whoever made it. So its short reads tell nothing.
 fn is_given(_: &net::TcpStream) -> bool {
     false
 }
 
-/// Returns whether what a listener accepts is plain TCP; a listener that was made elsewhere may be
-/// one of Multipath TCP, which looks the same.
+/// Returns whether a listener accepts plain TCP. One that was made elsewhere may be of Multipath
+/// TCP, which looks the same.
 fn is_plain_tcp(listener: &net::TcpListener) -> bool {
     SHORT_READ_OF_TCP_DRAINS && has_protocol_tcp(listener)
 }
@@ -70,7 +69,7 @@ impl StreamSocket for TcpStream {
 
     fn connect<C>(target: &SocketAddr, scope: &Scope<'_, C>) -> io::Result<TcpStream> {
         check(scope, "a TCP socket")?;
-        // Does not wait (connect(2), EINPROGRESS): an event says later whether it is connected.
+        // This does not wait (connect(2), EINPROGRESS): an event comes later.
         let socket = mio::net::TcpStream::connect(*target)?;
         // An urgent byte stays in its place among the others.
         SockRef::from(&socket).set_out_of_band_inline(true)?;
@@ -96,7 +95,7 @@ impl StreamSocket for TcpStream {
     fn is_connected(&self) -> bool {
         match self.socket.peer_addr() {
             Ok(_) => true,
-            // macOS, of a peer that was there and has hung up by now.
+            // macOS returns this if the peer was there and has hung up by now.
             Err(error) => error.kind() == io::ErrorKind::InvalidInput,
         }
     }
@@ -155,7 +154,7 @@ impl Listener for TcpListener {
 
     fn accept(&mut self) -> io::Result<(TcpStream, Option<SocketAddr>)> {
         let (socket, address) = self.socket.accept()?;
-        // Asked of the listener once, not of each connection: that would be a system call more.
+        // The listener was asked once: asking each connection would be one more system call.
         Ok((TcpStream { socket, short_read_drains: self.makes_plain_tcp }, Some(address)))
     }
 
@@ -178,9 +177,9 @@ pub(in crate::net) fn listen(
 
 fn listen_inet(address: SocketAddr, options: &ListenOptions) -> io::Result<net::TcpListener> {
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
-    // Or a server that is started again would wait for connections of its predecessor in TIME-WAIT.
+    // Otherwise a restarted server would wait for its predecessor's connections in TIME-WAIT.
     socket.set_reuse_address(true)?;
-    // Before `bind`: the kernel asks it of each socket as that is bound (socket(7)).
+    // Before `bind`: the kernel looks at it when a socket is bound (socket(7)).
     if options.reuse_port {
         reuse_port(&socket)?;
     }

@@ -1,4 +1,4 @@
-//! The kernel's Unix sockets: connections, what takes them, and datagrams.
+//! The kernel's Unix sockets: connections, listeners and datagrams.
 
 use std::fmt;
 use std::fs::File;
@@ -29,17 +29,17 @@ use crate::scope::Scope;
 use crate::token::Token;
 
 kernel_socket! {
-    /// A connection by a Unix socket.
+    /// A connection through a Unix socket.
     UnixStream(mio::net::UnixStream as mio::net::UnixStream), unix::UnixStream, "a Unix socket"
 }
 
 kernel_socket! {
-    /// What takes connections by a Unix socket.
+    /// A listener for connections through a Unix socket.
     UnixListener(mio::net::UnixListener as Registered<mio::net::UnixListener>), unix::UnixListener, "a Unix listener"
 }
 
 kernel_socket! {
-    /// Datagrams by a Unix socket.
+    /// Datagrams through a Unix socket.
     UnixDatagram(mio::net::UnixDatagram as Registered<mio::net::UnixDatagram>), unix::UnixDatagram, "a Unix datagram socket"
 }
 
@@ -61,7 +61,7 @@ impl StreamSocket for UnixStream {
     }
 
     fn peer_address(&self) -> Option<SocketAddr> {
-        // It has a path at most, which is no `SocketAddr`.
+        // It has at most a path, which is not a `SocketAddr`.
         None
     }
 
@@ -109,7 +109,7 @@ impl Listener for UnixListener {
     }
 
     fn accept(&mut self) -> io::Result<(UnixStream, Option<SocketAddr>)> {
-        // The address of a peer is a path at most, and as a rule it has none.
+        // The address of a peer is at most a path, and usually there is none.
         self.socket.accept().map(|(socket, _)| (UnixStream { socket }, None))
     }
 
@@ -123,11 +123,11 @@ impl Listener for UnixListener {
 }
 
 fn listen_unix(path: &Path, options: &ListenOptions) -> io::Result<unix::UnixListener> {
-    // Not std's `bind`, which listens at once with a backlog of its own.
+    // Not std's `bind`, which listens at once, with a backlog of its own.
     let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
     if let Some(mode) = options.unix_mode {
         // Before it is bound: `bind` makes the file with this mode, less the umask (unix(7)). A
-        // change by path comes late, and would follow whatever was put there.
+        // change by path would come late, and would follow whatever was put there.
         fchmod(&socket, Mode::from_raw_mode(mode))?;
     }
     socket.bind(&SockAddr::unix(path)?)?;
@@ -151,7 +151,7 @@ impl DatagramSocket for UnixDatagram {
 
     /// # Errors
     ///
-    /// Also `InvalidInput` for an address without a path: there is nobody to send to.
+    /// Also `InvalidInput` for an address without a path, where nobody can receive.
     fn send_to(&mut self, datagram: &[u8], target: &unix::SocketAddr) -> io::Result<usize> {
         self.socket.send_to(datagram, path_of(target)?)
     }
