@@ -1,4 +1,4 @@
-//! `Connect`: a stream to a destination, by name too.
+//! `Connect`: a stream to a destination, which may be a name.
 
 use std::any::type_name;
 use std::fmt;
@@ -13,14 +13,13 @@ use crate::happy_eyeballs::{HappyEyeballs, Progress};
 use crate::protocol::Protocol;
 use crate::stream::{Stream, not_connected};
 
-/// The machine that connects to a [`Destination`] and then is the stream.
+/// A machine that connects to a [`Destination`] and then becomes the stream.
 ///
-/// A [`Host`](crate::Host) is resolved by the context's resolver; its addresses are tried as RFC
-/// 8305 says: IPv6 and IPv4 by turns, [250 ms](crate::ATTEMPT_DELAY) apart or as soon as one has
-/// failed, at most [16](crate::ATTEMPTS_MAX). The first that connects is taken, the others are
-/// closed. All of it, from the question on, has the protocol's
-/// [`connect_timeout`](crate::StreamConfig::connect_timeout); what fails is told to
-/// [`Protocol::not_connected`], and the machine ends.
+/// The context's resolver resolves a [`Host`](crate::Host). Its addresses are tried as RFC 8305
+/// says: IPv6 and IPv4 in turn, [250 ms](crate::ATTEMPT_DELAY) apart or as soon as one has failed,
+/// at most [16](crate::ATTEMPTS_MAX). The first that connects is taken, the others are closed. The
+/// protocol's [`connect_timeout`](crate::StreamConfig::connect_timeout) covers all of it, including
+/// resolving. A failure is reported to [`Protocol::not_connected`], and the machine ends.
 #[doc(alias = "Happy Eyeballs")]
 #[doc(alias = "RFC 8305")]
 pub struct Connect<P: Protocol, S: StreamSocket, T = <S as StreamSocket>::Target> {
@@ -28,17 +27,17 @@ pub struct Connect<P: Protocol, S: StreamSocket, T = <S as StreamSocket>::Target
     destination: PhantomData<fn() -> T>,
 }
 
-/// What such a machine is made from.
+/// The seed of a [`Connect`].
 #[non_exhaustive]
 pub struct ConnectSeed<P: Protocol, T> {
-    /// Where to.
+    /// Where to connect to.
     pub destination: T,
-    /// What the protocol is made from.
+    /// The seed of the protocol.
     pub seed: P::Seed,
 }
 
 impl<P: Protocol, T> ConnectSeed<P, T> {
-    /// A connection to `destination`, whose protocol is made from `seed`.
+    /// Makes the seed of a connection to `destination`, whose protocol is made from `seed`.
     pub fn new(destination: T, seed: P::Seed) -> ConnectSeed<P, T> {
         ConnectSeed { destination, seed }
     }
@@ -49,7 +48,7 @@ impl<P: Protocol, T> ConnectSeed<P, T> {
 ///      └── failed, late ──▶ end
 /// ```
 enum State<P: Protocol, S: StreamSocket> {
-    // Boxed: it is gone when the stream begins, whose slot would keep the size.
+    // Boxed: it is gone when the stream begins, whose slot would keep its size.
     Connecting { race: Box<HappyEyeballs<S>>, attempt: Attempt<P> },
     Running(Stream<P, S>),
 }
@@ -58,7 +57,7 @@ enum State<P: Protocol, S: StreamSocket> {
 struct Attempt<P: Protocol> {
     seed: P::Seed,
     until: Time,
-    /// The loop drains, which there was no protocol to tell of.
+    /// The loop drains, and there was no protocol yet that could be told.
     drain_pending: bool,
 }
 
@@ -76,12 +75,12 @@ impl<P: Protocol, S: StreamSocket, T: Destination<S, P::Context>> Connect<P, S, 
         Connect::advance(progress, EventSet::EMPTY, attempt, scope)
     }
 
-    /// Whether the protocol's `create` was called.
+    /// Returns whether the protocol's `create` was called, and the protocol has not ended.
     pub(crate) fn is_open(&self) -> bool {
         matches!(&self.state, State::Running(stream) if stream.is_open())
     }
 
-    /// Whether the protocol's `create` is still to come.
+    /// Returns whether the protocol's `create` is still to come.
     pub(crate) fn is_unopened(&self) -> bool {
         match &self.state {
             State::Connecting { .. } => true,
@@ -109,7 +108,7 @@ impl<P: Protocol, S: StreamSocket, T: Destination<S, P::Context>> Connect<P, S, 
     ) -> Response<Self, N> {
         match progress {
             Progress::Wait(race, next) => {
-                // The time for all of it, or for the next attempt, whichever comes first.
+                // The limit for all of it, or the time of the next attempt, whichever comes first.
                 let until = attempt.until.min(next);
                 let state = State::Connecting { race: Box::new(race), attempt };
                 Response::ok(Connect { state, destination: PhantomData }).deadline(until)
@@ -118,7 +117,7 @@ impl<P: Protocol, S: StreamSocket, T: Destination<S, P::Context>> Connect<P, S, 
                 not_connected::<P>(attempt.seed, error, scope);
                 Response::done()
             }
-            // The edge that told of it may have told of input too, and is not told again.
+            // The edge that reported it may have reported input too, and does not come again.
             Progress::Done(socket) => {
                 let mut stream = Stream::<P, S>::registered(socket, attempt.seed, attempt.until);
                 if attempt.drain_pending {
@@ -145,7 +144,7 @@ impl<P: Protocol, S: StreamSocket, T: Destination<S, P::Context>> Connect<P, S, 
             // The next attempt is due, or the resolver has answered.
             Event::Timeout | Event::Wakeup => EventSet::EMPTY,
             other => {
-                // There is no protocol yet that could be told; it hears of it with its first call.
+                // There is no protocol yet that could be told; it is told after its first call.
                 attempt.drain_pending |= matches!(other, Event::Draining(_));
                 let state = State::Connecting { race, attempt };
                 return Response::keep(Connect { state, destination: PhantomData });

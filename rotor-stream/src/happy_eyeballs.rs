@@ -1,4 +1,4 @@
-//! `HappyEyeballs`: finding a way to a peer that has several addresses, of two families: they are
+//! `HappyEyeballs`: connecting to a peer that has several addresses, of two families. They are
 //! tried one after the other and side by side, and the first that connects is taken (RFC 8305).
 
 use std::io;
@@ -12,14 +12,14 @@ use crate::destination::{Resolution, ToTarget};
 use crate::error::Fatal;
 use crate::resolve::{ResolveError, ResolveResult};
 
-/// How long one attempt has a lead over the next (the Connection Attempt Delay of RFC 8305 §5: 250
+/// How long after one attempt the next one begins (the Connection Attempt Delay of RFC 8305 §5: 250
 /// ms recommended).
 pub const ATTEMPT_DELAY: Duration = Duration::from_millis(250);
-/// How many addresses of a host are tried. Whatever a resolver answers, a connection costs no more
-/// sockets than this.
+/// The most addresses of a host that are tried. Whatever a resolver answers, a connection costs no
+/// more sockets than this.
 pub const ATTEMPTS_MAX: usize = 16;
 
-/// An attempt to connect somewhere; not a machine itself, but what one holds until it has its
+/// An attempt to connect somewhere. It is not a machine itself; a machine holds it until it has a
 /// socket.
 ///
 /// ```text
@@ -34,19 +34,19 @@ pub(crate) enum HappyEyeballs<S: StreamSocket> {
 /// The attempts under way, and those to come.
 pub(crate) struct Race<S: StreamSocket> {
     sockets: Vec<S>,
-    /// Those to come, the next one last.
+    /// The targets of attempts to come, the next one last.
     left: Vec<S::Target>,
-    /// When the next one begins if nothing is decided before.
+    /// When the next attempt begins, if nothing is decided before.
     next: Time,
-    /// Why the latest of the failed ones did.
+    /// Why the last failed attempt failed.
     failure: Option<io::Error>,
 }
 
-/// What an attempt has come to.
+/// The result of a step.
 pub(crate) enum Progress<S: StreamSocket> {
-    /// Waits, and is to be polled at this time at the latest.
+    /// It waits, and must be polled at this time at the latest.
     Wait(HappyEyeballs<S>, Time),
-    /// A socket that is registered and connected.
+    /// The socket, registered and connected.
     Done(S),
     Fail(Fatal),
 }
@@ -62,20 +62,20 @@ impl<S: StreamSocket> HappyEyeballs<S> {
         }
     }
 
-    /// Polls everything: after an event, a wake-up, or the time that was asked for.
+    /// Polls everything: call it after an event, a wake-up, or at the time that it asked for.
     pub(crate) fn poll<C>(self, scope: &Scope<'_, C>) -> Progress<S> {
         match self {
             HappyEyeballs::Racing(race) => race.poll(scope),
             HappyEyeballs::Resolving { addresses, port, target } => match addresses.take() {
                 Outcome::Pending(addresses) => Progress::Wait(
                     HappyEyeballs::Resolving { addresses, port, target },
-                    // The answer wakes the machine; how long that may take is said by
-                    // `connect_timeout`.
+                    // The answer wakes the machine; `connect_timeout` limits how long that may
+                    // take.
                     Time::NEVER,
                 ),
                 Outcome::Value(Ok(addresses)) => {
                     let order = interleave(&addresses);
-                    // The next one is popped from the end.
+                    // The next target is popped from the end.
                     let targets =
                         order.into_iter().rev().map(|ip| target.of(SocketAddr::new(ip, port)));
                     Race::begin(targets.collect(), scope)
@@ -93,14 +93,14 @@ impl<S: StreamSocket> Race<S> {
         race.start_due(scope)
     }
 
-    /// Sees who has connected, who has failed. Which of the sockets an event was for is not known,
-    /// and it may have been one that is gone by now; so all are asked, and what the event says
+    /// Looks which attempts have connected and which have failed. It is not known which socket an
+    /// event was for, and that may even be gone by now. So all are asked, and what the event says
     /// decides nothing.
     fn poll<C>(mut self, scope: &Scope<'_, C>) -> Progress<S> {
         let mut index = 0;
         while let Some(socket) = self.sockets.get_mut(index) {
             match socket.has_connected() {
-                // The others are closed: who came second would only cost the peer a connection.
+                // The others are closed: a second one would only cost the peer a connection.
                 Ok(true) => return Progress::Done(self.sockets.swap_remove(index)),
                 Ok(false) => index += 1,
                 Err(error) => self.note_failure(index, error, scope),
@@ -109,8 +109,8 @@ impl<S: StreamSocket> Race<S> {
         self.start_due(scope)
     }
 
-    /// The next one need not wait for one that has failed (RFC 8305 §5): the delay is a lead over
-    /// the next attempt, which a failed one has no use for.
+    /// Notes a failed attempt. The next one need not wait for it (RFC 8305 §5): the delay is a lead
+    /// over the next attempt, which a failed one has no use for.
     fn note_failure<C>(&mut self, index: usize, error: io::Error, scope: &Scope<'_, C>) {
         drop(self.sockets.remove(index));
         self.failure = Some(error);
@@ -125,7 +125,7 @@ impl<S: StreamSocket> Race<S> {
                     self.sockets.push(socket);
                     self.next = scope.now() + ATTEMPT_DELAY;
                 }
-                // At once: a refused address costs no time, so the next one gets its turn now.
+                // It failed at once, without costing time, so the next one gets its turn now.
                 Err(error) => self.failure = Some(error),
             }
         }
@@ -134,7 +134,7 @@ impl<S: StreamSocket> Race<S> {
                 || io::Error::new(io::ErrorKind::AddrNotAvailable, "the host has no addresses");
             return Progress::Fail(Fatal::Connect(self.failure.unwrap_or_else(none)));
         }
-        // With none to come there is nothing to do before an event.
+        // If no attempt is left, there is nothing to do before an event.
         let next = if self.left.is_empty() { Time::NEVER } else { self.next };
         Progress::Wait(HappyEyeballs::Racing(self), next)
     }

@@ -132,9 +132,9 @@ impl StreamConfig {
         Arc::new(self)
     }
 
-    /// This configuration for a stream that has had another one: what it leaves open, who is told
-    /// of an abort and which total its memory counts in, is as it was. Where it has nothing of its
-    /// own to say, it is that one.
+    /// Returns this configuration for a stream that has had another one. What it leaves open, who
+    /// is told of an abort and which total counts its memory, stays as it was. The standard
+    /// configuration is replaced by the one before.
     pub(crate) fn or_else(self: Arc<Self>, before: &Arc<StreamConfig>) -> Arc<StreamConfig> {
         if Arc::ptr_eq(&self, &StreamConfig::standard()) {
             return before.clone();
@@ -238,7 +238,8 @@ impl StreamConfig {
         self
     }
 
-    /// How fast a peer has to take what waits for it, while the protocol is at work or after that.
+    /// Returns how fast a peer must take what waits for it, while the protocol is at work or after
+    /// that.
     pub(crate) fn flush_rate(&self, is_open: bool) -> LeastRate {
         LeastRate::new(
             self.flush_step as u64,

@@ -164,7 +164,7 @@ impl Output {
         if self.len().saturating_add(count) > isize::MAX as usize {
             return Err(io::Error::new(
                 io::ErrorKind::InvalidInput,
-                "more of a file than can wait: say how long it is",
+                "more bytes of a file than an output can hold: give the length of the file",
             ));
         }
         if count > 0 {

@@ -12,16 +12,17 @@ use crate::destination::Destination;
 use crate::link::Link;
 use crate::protocol::Protocol;
 
-/// The machine that keeps a protocol connected to one [`Destination`], an address or a name: it
+/// A machine that keeps a protocol connected to one [`Destination`], an address or a name: it
 /// connects, and when the connection fails or ends, it waits a while and connects again.
 ///
-/// How long connecting may take is said by the protocol's [`StreamConfig`](crate::StreamConfig),
-/// the waiting by [`PersistentConfig`]. Each connection gets a clone of the seed, and a failure to
-/// connect is told to [`Protocol::not_connected`]. A [`Link`] tells others whether it is up.
+/// The protocol's [`StreamConfig`](crate::StreamConfig) sets how long connecting may take, and
+/// [`PersistentConfig`] sets the waits. Each connection gets a clone of the seed. A failure to
+/// connect is reported to [`Protocol::not_connected`]. A [`Link`] tells others whether it is
+/// connected.
 ///
 /// It ends when the loop drains, or by [`Link::close`]. It makes no room for others
-/// ([`Machine::idle`]), whatever its protocol says: its slot would stay its own, and it would take
-/// a descriptor again at once.
+/// ([`Machine::idle`]), whatever its protocol says: it would keep its slot and take a descriptor
+/// again at once.
 #[doc(alias = "reconnect")]
 pub struct Persistent<P: Protocol, S: StreamSocket, T = <S as StreamSocket>::Target> {
     plan: Box<Plan<P, T>>,
@@ -40,7 +41,7 @@ enum State<P: Protocol, S: StreamSocket, T> {
     BackingOff { until: Time },
 }
 
-/// What stays when connections come and go.
+/// What is kept while connections come and go.
 struct Plan<P: Protocol, T> {
     destination: T,
     seed: P::Seed,
@@ -53,7 +54,7 @@ struct Plan<P: Protocol, T> {
     is_draining: bool,
 }
 
-/// What a persistent connection is made from.
+/// The seed of a [`Persistent`].
 ///
 /// ```
 /// # mod rotor { pub use rotor_core::*; pub use rotor_stream as stream; }
@@ -80,17 +81,17 @@ pub struct PersistentSeed<P: Protocol, T> {
     /// Where to connect to.
     #[doc(alias = "target")]
     pub destination: T,
-    /// What the protocol is made from, each time.
+    /// The seed of the protocol; each connection gets a clone.
     pub seed: P::Seed,
     /// How long to wait between attempts. Default: [`PersistentConfig::new`].
     pub config: PersistentConfig,
-    /// Where others look whether it is up. Default: a link that nobody else has.
+    /// Where others look whether it is connected. Default: a link that nobody else has.
     pub link: Link,
 }
 
-/// How a persistent connection waits between attempts.
+/// How long a persistent connection waits between attempts.
 ///
-/// The first wait is between half of `backoff_min` and all of it; each further one is up to twice
+/// The first wait is between half of `backoff_min` and all of it. Each further wait is up to twice
 /// as long as the one before, up to `backoff_max`. The random half keeps many clients from coming
 /// back at the same instant.
 #[derive(Clone, Debug)]
@@ -104,18 +105,19 @@ pub struct PersistentConfig {
 }
 
 impl<P: Protocol, T> PersistentSeed<P, T> {
-    /// A connection to `destination`, whose protocol is made from a clone of `seed` each time.
+    /// Makes the seed of a connection to `destination`; each time the protocol is made from a clone
+    /// of `seed`.
     pub fn new(destination: T, seed: P::Seed) -> PersistentSeed<P, T> {
         PersistentSeed { destination, seed, config: PersistentConfig::new(), link: Link::new() }
     }
 
-    /// How long to wait between attempts.
+    /// Sets how long to wait between attempts. Default: [`PersistentConfig::new`].
     pub fn config(mut self, config: PersistentConfig) -> PersistentSeed<P, T> {
         self.config = config;
         self
     }
 
-    /// Where others look whether it is up.
+    /// Sets where others look whether it is connected. Default: a link that nobody else has.
     pub fn link(mut self, link: Link) -> PersistentSeed<P, T> {
         self.link = link;
         self
@@ -123,7 +125,7 @@ impl<P: Protocol, T> PersistentSeed<P, T> {
 }
 
 impl PersistentConfig {
-    /// The defaults.
+    /// Returns the defaults.
     pub fn new() -> PersistentConfig {
         PersistentConfig {
             backoff_min: Duration::from_millis(100),
@@ -132,37 +134,37 @@ impl PersistentConfig {
         }
     }
 
-    /// The first wait, at least 1 ms, whatever is said here and in
-    /// [`backoff_max`](PersistentConfig::backoff_max): without any, a loop would do nothing but
-    /// try. Default 100 ms: a server that is restarted is back soon.
+    /// Sets the first wait. Default 100 ms: a server that is restarted is back soon. At least 1 ms,
+    /// whatever is set here and in [`backoff_max`](PersistentConfig::backoff_max): without a wait,
+    /// a loop would do nothing but try.
     pub fn backoff_min(mut self, time: Duration) -> PersistentConfig {
         self.backoff_min = time;
         self
     }
 
-    /// The longest wait. Default 30 s: a server that is down for hours is found within half a
+    /// Sets the longest wait. Default 30 s: a server that was down for hours is found within half a
     /// minute of its return.
     pub fn backoff_max(mut self, time: Duration) -> PersistentConfig {
         self.backoff_max = time;
         self
     }
 
-    /// How long a connection must have been up for the next wait to be the first again. Default 10
-    /// s: a server that accepts and closes at once is not asked ten times a second.
+    /// Sets how long a connection must have been up so that the next wait is the first one again.
+    /// Default 10 s: a server that accepts and closes at once is not asked ten times a second.
     pub fn stable_after(mut self, time: Duration) -> PersistentConfig {
         self.stable_after = time;
         self
     }
 
-    /// The wait after so many failures in a row (at least one), a tick at least, `random` being
-    /// evenly spread over its range.
+    /// Returns the wait after this many failures in a row (at least one); it is at least a tick.
+    /// `random` must be evenly spread over its range.
     fn backoff(&self, failures: u32, random: u64) -> Duration {
         let doubled = 1u32.checked_shl(failures.saturating_sub(1)).unwrap_or(u32::MAX);
         let ceiling = self.backoff_min.saturating_mul(doubled).min(self.backoff_max);
-        // All of it at random would be next to nothing for some clients; none of it at random
-        // brings all back at once.
+        // If all of it were random, some clients would wait next to nothing; if none of it were,
+        // all would come back at once.
         let half = ceiling / 2;
-        // 53 random bits are all that a floating-point number can tell apart.
+        // A floating-point number has room for 53 random bits.
         let wait = half
             .saturating_add((ceiling - half).mul_f64((random >> 11) as f64 / (1u64 << 53) as f64));
         wait.max(TICK)
@@ -176,7 +178,7 @@ impl Default for PersistentConfig {
 }
 
 impl<P: Protocol, T> Plan<P, T> {
-    /// Notes whether the protocol is there: after its end the connection may still be flushed.
+    /// Notes whether the protocol exists: after its end the connection may still be flushed.
     fn note(&mut self, is_up: bool, now: Time) {
         if is_up == self.is_up {
             return;
@@ -191,7 +193,7 @@ impl<P: Protocol, T> Plan<P, T> {
     fn note_end(&mut self, now: Time) {
         let was_stable =
             self.up_since.take().is_some_and(|since| now - since >= self.config.stable_after);
-        // This end counts as well: without a failure there would be no wait.
+        // This end counts as a failure too: without one there would be no wait.
         self.failures = if was_stable { 1 } else { self.failures.saturating_add(1) };
         self.note(false, now);
     }
@@ -199,19 +201,21 @@ impl<P: Protocol, T> Plan<P, T> {
 
 impl<P: Protocol, T> Drop for Plan<P, T> {
     fn drop(&mut self) {
-        // Also where the protocol has panicked: who waits for the link must not do so for ever.
+        // This happens even if the protocol has panicked, so that nobody waits for the link for
+        // ever.
         self.link.set(false);
     }
 }
 
-/// What a persistent connection answers.
+/// The response of a persistent connection.
 type Answered<P, S, T, N> = Response<Persistent<P, S, T>, N>;
 
 impl<P: Protocol, S: StreamSocket, T: Destination<S, P::Context>> Persistent<P, S, T>
 where
     P::Seed: Clone,
 {
-    /// Begins to connect, in the next turn; so it can be made before there is a context.
+    /// Makes the machine, which begins to connect in the next turn. So it can be made before there
+    /// is a context.
     pub fn new<C>(
         seed: PersistentSeed<P, T>,
         scope: &mut Scope<'_, C>,
@@ -252,7 +256,7 @@ where
             Answer::Continue(stream) => (stream, false),
             Answer::Again(stream) => (stream, true),
             Answer::Done => return Persistent::back_off(plan, scope),
-            // Not handed up: it would end this machine, which has to go on.
+            // Not passed on: the error would end this machine, which must go on.
             Answer::Error(error) => {
                 log::warn!(
                     "machine {} ({}) ended and is made again: {error}",
@@ -275,17 +279,17 @@ where
         scope: &mut Scope<'_, P::Context>,
     ) -> Answered<P, S, T, N> {
         plan.note_end(scope.now());
-        // Nobody waits for another connection.
+        // No further connection is wanted.
         if plan.is_draining || plan.link.is_closed() {
             return Response::done();
         }
-        // Peers see these times; `random_u64` could be computed from them.
+        // Peers see these times, from which `random_u64` could be computed.
         let random = u64::from_ne_bytes(scope.secure_random());
         let until = scope.now() + plan.config.backoff(plan.failures, random);
         Response::ok(Persistent { plan, state: State::BackingOff { until } }).deadline(until)
     }
 
-    /// Hands an event to the stream, if there is one.
+    /// Passes an event to the stream, if there is one.
     fn hand_down<N>(
         self,
         event: Event<PersistentSeed<P, T>>,
@@ -333,7 +337,7 @@ where
             }
             (Event::Draining(_), state) => {
                 self.plan.is_draining = true;
-                // What has been written is flushed also where the protocol has ended.
+                // What was written is flushed even if the protocol has ended.
                 if !matches!(state, State::Running(stream) if !stream.is_unopened()) {
                     return Response::done();
                 }

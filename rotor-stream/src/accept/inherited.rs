@@ -1,5 +1,5 @@
-//! `InheritedListeners`: listeners that the process was started with: `LISTEN_FDS`, as service
-//! managers hand them over.
+//! `InheritedListeners`: the listeners that the process was started with (`LISTEN_FDS`), as service
+//! managers pass them on.
 
 use std::fmt;
 use std::io;
@@ -36,29 +36,29 @@ pub struct InheritedListeners {
 }
 
 impl InheritedListeners {
-    /// What the environment says, which is then taken out of it as far as the platform allows;
-    /// none, if it says nothing. Call it once.
+    /// Takes the listeners that the environment names; none, if it names none. The variables are
+    /// then removed from the environment, as far as the platform allows. Call it once.
     pub fn from_env() -> InheritedListeners {
         InheritedListeners { listeners: ListenFd::from_env() }
     }
 
-    /// How many there were.
+    /// Returns how many listeners there were.
     pub fn len(&self) -> usize {
         self.listeners.len()
     }
 
-    /// Whether there was none.
+    /// Returns whether there was no listener.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The listener at `index`, from 0 on, as a TCP listener; `None` when there is none, or it was
-    /// taken.
+    /// Takes the listener at `index`, counted from 0, as a TCP listener; `None` if there is none,
+    /// or it was taken already.
     ///
     /// # Errors
     ///
-    /// When it is not a listening TCP socket (whoever started the process has mixed them up), or
-    /// the loop's backend cannot serve it.
+    /// If it is not a listening TCP socket (whoever started the process has mixed them up), or the
+    /// loop's backend cannot serve it.
     pub fn take_tcp<C>(
         &mut self,
         index: usize,
@@ -68,12 +68,12 @@ impl InheritedListeners {
         listener.map(|listener| TcpListener::from_std(listener, scope)).transpose()
     }
 
-    /// The listener at `index`, from 0 on, as it was handed over; `None` when there is none, or it
-    /// was taken.
+    /// Takes the listener at `index`, counted from 0, as one of the standard library; `None` if
+    /// there is none, or it was taken already.
     ///
     /// For several loops, before there is any:
-    /// [`TcpListeners::from_std`](rotor_core::net::TcpListeners::from_std) makes one for each of
-    /// them.
+    /// [`TcpListeners::from_std`](rotor_core::net::TcpListeners::from_std) makes a listener for
+    /// each of them.
     ///
     /// ```no_run
     /// # mod rotor { pub use rotor_core::*; pub use rotor_stream as stream; }
@@ -91,13 +91,13 @@ impl InheritedListeners {
     ///
     /// # Errors
     ///
-    /// When it is not a listening TCP socket: whoever started the process has mixed them up.
+    /// If it is not a listening TCP socket: whoever started the process has mixed them up.
     pub fn take_std_tcp(&mut self, index: usize) -> io::Result<Option<std::net::TcpListener>> {
         self.listeners.take_tcp_listener(index)
     }
 
-    /// The listener at `index`, from 0 on, as a Unix listener; `None` when there is none, or it was
-    /// taken.
+    /// Takes the listener at `index`, counted from 0, as a Unix listener; `None` if there is none,
+    /// or it was taken already.
     ///
     /// # Errors
     ///

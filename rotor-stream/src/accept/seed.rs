@@ -8,7 +8,7 @@ use rotor_core::net::{Accepted, Listener};
 
 use super::connections::Counted;
 
-/// What a machine is made from that is a listener's connection, or was spawned by one.
+/// The seed of a machine that serves a listener's connection, or was spawned by such a machine.
 pub struct AcceptSeed<M: Accepted<L::Socket>, L: Listener> {
     pub(super) origin: Origin<M, L>,
 }
@@ -21,7 +21,7 @@ pub(super) enum Origin<M: Accepted<L::Socket>, L: Listener> {
         shared: M::Shared,
         counted: Counted,
     },
-    /// Accepted, and the clone of what its machine is made with panicked.
+    /// Accepted, but cloning what its machine is made with has panicked.
     Broken {
         socket: L::Socket,
         panicked: Panicked,
@@ -30,13 +30,13 @@ pub(super) enum Origin<M: Accepted<L::Socket>, L: Listener> {
 }
 
 impl<M: Accepted<L::Socket>, L: Listener> AcceptSeed<M, L> {
-    /// The seed of a machine that no listener accepted.
+    /// Makes the seed of a machine that does not come from the listener.
     #[doc(alias = "of")]
     pub fn from_seed(seed: M::Seed) -> AcceptSeed<M, L> {
         AcceptSeed { origin: Origin::Spawned(seed) }
     }
 
-    /// What the machine of a connection gave, if it is that.
+    /// Returns the seed that the machine of a connection spawned, if it is one.
     pub(super) fn spawned(self) -> Option<M::Seed> {
         match self.origin {
             Origin::Spawned(seed) => Some(seed),
