@@ -1,7 +1,7 @@
-//! `Buf`: bytes that came in or are to go out, in memory that is borrowed from the thread while
-//! there are any.
+//! `Buf`: bytes that came in or will go out, in memory that is borrowed from the thread while there
+//! are any.
 //!
-//! Why it is our own: `doc/decisions/0002-buffers.md`.
+//! Why this is a type of our own: `doc/decisions/0002-buffers.md`.
 
 use std::fmt;
 use std::io::{self, Read, Write};
@@ -13,15 +13,16 @@ pub use crate::buffer_pool::BLOCK_BYTES;
 use crate::buffer_pool::{give_back, large_size, pooled_large, take_block, with_scratch};
 use crate::range::clamp;
 
-/// Bytes are moved out of a block to give it back if they fill no more than this part of it.
+/// Bytes are moved out of a block, to give it back, if they fill at most one part in this many of
+/// it.
 const SHRINK_PART_MIN: usize = 8;
 
-/// A queue of bytes: appended at the end, consumed at the front.
+/// A queue of bytes, appended at the end and consumed at the front.
 ///
-/// It derefs to the unread bytes as a slice, so all that a slice can do is there: `len`,
-/// `is_empty`, indexing, searching. **An empty buffer holds no memory.** The first bytes borrow a
-/// block from the thread, and the last one consumed gives it back; so a connection that waits costs
-/// nothing, and one that works allocates nothing.
+/// It derefs to the unread bytes as a slice, so it has all methods of slices: `len`, `is_empty`,
+/// indexing, searching. **An empty buffer holds no memory.** The first bytes borrow a block from
+/// the thread, and consuming the last one gives it back. So a connection that waits costs nothing,
+/// and one that works allocates nothing.
 ///
 /// ```
 /// # mod rotor { pub use rotor_stream as stream; }
@@ -42,26 +43,26 @@ const SHRINK_PART_MIN: usize = 8;
 #[derive(Default)]
 #[doc(alias = "buffer pool")]
 pub struct Buf {
-    /// All written at some time, by whoever had the block; the unread bytes are those from `start`
-    /// to `end`, and `start < end` unless it is empty.
+    /// All of it was written at some time, by some owner of the block. The unread bytes are those
+    /// from `start` to `end`, and `start < end` unless the buffer is empty.
     memory: Box<[u8]>,
     start: usize,
     end: usize,
 }
 
-/// What a read brought, and how much it was asked for: fewer bytes than that, and the socket may be
-/// [empty](rotor_core::net::StreamSocket::short_read_drains).
+/// The result of a read: how many bytes came, and how many it asked for. If fewer came, the socket
+/// may be [empty](rotor_core::net::StreamSocket::short_read_drains).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct Filled {
     /// How many bytes were appended; 0 at the end of the stream.
     pub count: usize,
-    /// How many there was room for.
+    /// How many bytes there was room for.
     pub asked: usize,
 }
 
-/// Room behind the bytes of a [`Buf`], all zeros at first: it derefs to a slice. What is written
-/// into it counts once it is [committed](LentRoom::commit), and is gone if it is not.
+/// Room after the bytes of a [`Buf`], filled with zeros; it derefs to a slice. What is written into
+/// it is only appended when it is [committed](LentRoom::commit), else it is lost.
 #[derive(Debug)]
 #[must_use = "what is written into it counts once it is committed"]
 pub struct LentRoom<'a> {
@@ -70,7 +71,7 @@ pub struct LentRoom<'a> {
 }
 
 impl LentRoom<'_> {
-    /// Appends the first `count` bytes of the room to the buffer; all of them, if it is smaller.
+    /// Appends the first `count` bytes of the room to the buffer, or all if there are fewer.
     pub fn commit(self, count: usize) {
         self.buf.end += count.min(self.len);
     }
@@ -99,27 +100,27 @@ impl Drop for LentRoom<'_> {
 }
 
 impl Buf {
-    /// An empty buffer, without memory.
+    /// Makes an empty buffer, which holds no memory.
     pub fn new() -> Buf {
         Buf::default()
     }
 
-    /// The number of bytes in it.
+    /// Returns the number of unread bytes.
     pub fn len(&self) -> usize {
         self.end - self.start
     }
 
-    /// Whether there is no byte in it.
+    /// Returns whether there are no unread bytes.
     pub fn is_empty(&self) -> bool {
         self.start == self.end
     }
 
-    /// The memory that it holds, in bytes; 0 when it is empty.
+    /// Returns the memory that it holds, in bytes; 0 if it is empty.
     pub fn capacity(&self) -> usize {
         self.memory.len()
     }
 
-    /// Removes bytes at the front: all of them, if there are no more than `count`.
+    /// Removes at most `count` bytes from the front.
     pub fn consume(&mut self, count: usize) {
         if count >= self.len() {
             self.clear();
@@ -145,7 +146,7 @@ impl Buf {
         self.end += bytes.len();
     }
 
-    /// Appends several pieces of bytes, one after the other, with one look for room.
+    /// Appends several pieces of bytes, one after the other, with a single check for room.
     #[inline(always)]
     pub fn extend_pieces(&mut self, pieces: &[&[u8]]) {
         let len = pieces.iter().map(|piece| piece.len()).sum();
@@ -161,12 +162,12 @@ impl Buf {
         self.end += len;
     }
 
-    /// Lends room for `bytes` bytes behind the last one, to be written in place: by whoever
-    /// encrypts or decodes, say.
+    /// Lends room for `bytes` bytes after the last one, to be written in place, for example by
+    /// encrypting or decoding.
     ///
-    /// It is filled with zeros first, since its memory may have been another connection's: about
-    /// 10 ns for a kilobyte. Where the bytes are at hand, [`extend`](Buf::extend) costs less, and
-    /// where they come from a socket [`read_from`](Buf::read_from).
+    /// It is filled with zeros first, since its memory may have belonged to another connection;
+    /// that takes about 10 ns per kilobyte. For bytes that exist already, [`extend`](Buf::extend)
+    /// costs less, and for bytes from a socket [`read_from`](Buf::read_from) does.
     ///
     /// ```
     /// # use rotor_stream::Buf;
@@ -186,8 +187,8 @@ impl Buf {
         LentRoom { buf: self, len: bytes }
     }
 
-    /// Removes bytes anywhere: what lies outside of the buffer is ignored. Bytes after the range
-    /// are moved; at the front and at the end nothing is.
+    /// Removes a range of bytes; parts of it outside of the buffer are ignored. Bytes after the
+    /// range are moved; removing at the front or at the end moves nothing.
     pub fn remove_range(&mut self, range: impl RangeBounds<usize>) {
         let (from, to) = clamp(range, self.len());
         if from == to {
@@ -200,10 +201,10 @@ impl Buf {
         self.end -= to - from;
     }
 
-    /// The bytes as a vector; the buffer's own memory, where they begin at its beginning.
+    /// Returns the bytes as a vector: without a copy if they begin where the buffer's memory does.
     pub fn into_vec(mut self) -> Vec<u8> {
         if self.start > 0 {
-            // A vector has its first byte where its allocation begins.
+            // A vector's first byte must be where its allocation begins.
             return self.to_vec();
         }
         let len = self.end;
@@ -212,17 +213,17 @@ impl Buf {
         bytes
     }
 
-    /// Reads once, with at least `room` bytes of room, and appends what came.
+    /// Reads once, with room for at least `room` bytes, and appends what came.
     ///
-    /// A socket of the kernel reads into all the room that there is, where bytes of other
-    /// connections may be left: it writes what it says that it has written. Any other reader is
-    /// lent zeros, a block of them at most, or it could show those bytes by claiming more: a
-    /// scratch, from which what came is copied; or, where more than a block is expected, a block
-    /// that is filled with zeros first, which costs less than copying all of it.
+    /// A kernel socket reads into all the room that there is, although bytes of other connections
+    /// may be left there: it only writes what it says that it has written. Any other reader could
+    /// show those bytes by claiming more, so it is lent zeros, at most a block of them: a scratch
+    /// block, from which what came is copied; or, if more than a block is expected, a block that is
+    /// filled with zeros first, which costs less than copying all of it.
     ///
     /// # Errors
     ///
-    /// What the reader says; also a reader that claims more than it was lent room for.
+    /// The reader's error; also an error if the reader claims more bytes than it was lent room for.
     #[inline]
     pub fn read_from<R: Read + 'static>(
         &mut self,
@@ -248,8 +249,8 @@ impl Buf {
         self.read_into(reader, self.memory.len())
     }
 
-    /// Reads into a large block: one of the thread's, or a new one, of which only what the socket
-    /// leaves is filled with zeros.
+    /// Reads into a large block: one of the thread's, or a new one, of which only the part that the
+    /// socket leaves is filled with zeros.
     #[cold]
     fn read_large<R: Read + 'static>(&mut self, reader: &mut R, room: usize) -> io::Result<Filled> {
         let size = large_size(room);
@@ -271,7 +272,7 @@ impl Buf {
         Ok(Filled { count, asked })
     }
 
-    /// Reads into a block, or what is left of one, that is filled with zeros.
+    /// Reads into a block, or the rest of one, that is filled with zeros first.
     fn read_filled(&mut self, reader: &mut impl Read) -> io::Result<Filled> {
         if self.memory.len() - self.end < BLOCK_BYTES {
             self.make_room(BLOCK_BYTES);
@@ -281,7 +282,7 @@ impl Buf {
         self.read_into(reader, to)
     }
 
-    /// Reads into what is there, up to a place in the memory.
+    /// Reads into the existing memory, up to the place `to`.
     #[inline(always)]
     fn read_into(&mut self, reader: &mut impl Read, to: usize) -> io::Result<Filled> {
         let room = &mut self.memory[self.end..to];
@@ -292,7 +293,7 @@ impl Buf {
                 Ok(Filled { count, asked })
             }
             other => {
-                // Nothing came: the block is not kept for it.
+                // Nothing came, so the block is not kept.
                 if self.is_empty() {
                     self.clear();
                 }
@@ -313,25 +314,25 @@ impl Buf {
         })
     }
 
-    /// What may be appended before more memory is taken than one block.
+    /// Returns how much may be appended before more memory than one block is taken.
     fn room_left(&self) -> usize {
         if self.memory.is_empty() { BLOCK_BYTES } else { self.memory.len() - self.end }
     }
 
     /// Gives a block back that holds little: a connection that waits for the rest of a line keeps
-    /// the line, not a block. A stream does so with its own buffers; this is for what else holds
-    /// bytes while it waits.
+    /// the line, not a block. A stream does this with its own buffers; call it for others that hold
+    /// bytes while they wait.
     #[doc(alias = "shrink_to_fit")]
     pub fn shrink(&mut self) {
         self.shrink_to(SHRINK_PART_MIN);
     }
 
-    /// Gives a block back of which no more than such a part is filled.
+    /// Gives a block back if at most one `part`th of it is filled.
     pub(crate) fn shrink_to(&mut self, part: usize) {
         let len = self.len();
         let is_little = len <= self.memory.len() / part;
-        // What has shrunk does not shrink again: with each few bytes that are consumed it would be
-        // copied.
+        // What has shrunk does not shrink again: otherwise it would be copied whenever a few bytes
+        // are consumed.
         if len == 0 || !is_little || self.memory.len() < BLOCK_BYTES {
             return;
         }
@@ -343,7 +344,7 @@ impl Buf {
         self.end = len;
     }
 
-    /// Makes room for that many bytes after the last one.
+    /// Makes room for `count` bytes after the last one.
     fn make_room(&mut self, count: usize) {
         if self.memory.is_empty() {
             self.memory = take_block(count);
@@ -356,8 +357,8 @@ impl Buf {
     fn grow(&mut self, count: usize) {
         let len = self.len();
         let needed = len.saturating_add(count);
-        // Moved to the front only where no more is moved than was consumed: so each byte is moved
-        // once on average, however it is read.
+        // Bytes are moved to the front only if no more are moved than were consumed. So each byte
+        // is moved once on average, however it is read.
         if needed <= self.memory.len() && self.start >= len {
             self.memory.copy_within(self.start..self.end, 0);
         } else {
@@ -371,7 +372,7 @@ impl Buf {
     }
 }
 
-/// A count that a reader claims, which is no more than it was asked for.
+/// Checks that a reader does not claim more bytes than it was asked for.
 #[inline(always)]
 fn checked(read: io::Result<usize>, asked: usize) -> io::Result<usize> {
     match read {
@@ -401,7 +402,7 @@ impl AsRef<[u8]> for Buf {
     }
 }
 
-/// Appends; never fails and never takes less than all.
+/// Appends; it never fails, and always takes all bytes.
 impl Write for Buf {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.extend(bytes);

@@ -1,4 +1,4 @@
-//! `Output`: what waits to be written, in order, whatever it is made of.
+//! `Output`: what waits to be written, in order: bytes, blocks and files.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -11,25 +11,26 @@ use rotor_core::net::StreamSocket;
 use crate::block::Block;
 use crate::buf::Buf;
 
-/// Blocks up to this many bytes are copied: that costs less than a segment of their own.
+/// Blocks of up to this many bytes are copied, which costs less than a segment of their own.
 const COPIED_BLOCK_MAX: usize = 512;
 
-/// Bytes between two segments give their block of memory back, and are copied, if they fill no more
-/// than this part of it: what waits is counted by its bytes, and holds no more than twice as much
+/// Bytes between two segments are copied, and give their block of memory back, if they fill at most
+/// one part in this many of it. So what waits, counted by its bytes, holds at most twice as much
 /// memory.
 const HELD_PART_MIN: usize = 2;
 
 /// The most slices given to one `write_vectored`: the answers to 32 requests, each a head and a
-/// block. They take 1 KiB of the stack, and beyond so many a further system call is little beside
+/// block. They take 1 KiB of the stack. With so many, a further system call costs little beside
 /// what it writes.
 const SLICES_MAX: usize = 64;
 
 /// What waits to be written to a stream: bytes, shared blocks of bytes and ranges of files, in the
 /// order in which they were added.
 ///
-/// It is an [`io::Write`] that takes all it is given. The stream writes it out after the protocol
-/// has handled its input; what a socket does not take at once stays here, counted, whatever its
-/// kind, against [`StreamConfig::output_high_water`](crate::StreamConfig::output_high_water).
+/// It implements [`io::Write`] and takes all that it is given. The stream writes it out after the
+/// protocol has handled its input. What a socket does not take at once stays here, and counts,
+/// whatever its kind, against
+/// [`StreamConfig::output_high_water`](crate::StreamConfig::output_high_water).
 ///
 /// ```
 /// # mod rotor { pub use rotor_stream as stream; }
@@ -46,9 +47,9 @@ const SLICES_MAX: usize = 64;
 /// ```
 #[derive(Default)]
 pub struct Output {
-    /// What goes first; nearly always all there is.
+    /// What goes first; nearly always this is all.
     bytes: Buf,
-    /// What goes after that, once there was something other than bytes.
+    /// What goes after that; made when something other than bytes is added.
     later: Option<Box<Later>>,
     end: End,
 }
@@ -58,16 +59,16 @@ pub struct Output {
 pub(crate) enum End {
     #[default]
     Open,
-    /// The last byte has been added; the socket is still to be told once it is written.
+    /// The last byte has been added. Once it is written, the socket must be told.
     Wanted,
     /// The socket was told.
     Told,
 }
 
-/// Segments behind the first bytes. Not empty.
+/// Segments after the first bytes. Not empty.
 struct Later {
     segments: VecDeque<Segment>,
-    /// The bytes of all of them.
+    /// The number of bytes in all segments.
     len: usize,
 }
 
@@ -89,35 +90,34 @@ enum Segment {
 }
 
 impl Output {
-    /// An empty output.
+    /// Makes an empty output.
     pub fn new() -> Output {
         Output::default()
     }
 
-    /// How many bytes wait, of all kinds.
+    /// Returns how many bytes wait, of all kinds.
     #[inline]
     pub fn len(&self) -> usize {
         self.bytes.len() + self.later.as_ref().map_or(0, |later| later.len)
     }
 
-    /// Whether nothing waits.
+    /// Returns whether nothing waits.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.bytes.is_empty() && self.later.is_none()
     }
 
-    /// Whether the last byte was added: by
+    /// Returns whether the output was ended, by
     /// [`Transport::shutdown_write`](crate::Transport::shutdown_write).
     pub fn is_ended(&self) -> bool {
         self.end != End::Open
     }
 
-    /// Adds several pieces of bytes, one after the other, as if they were one: with one look for
-    /// room.
+    /// Adds several pieces of bytes, one after the other, with a single check for room.
     ///
     /// # Errors
     ///
-    /// `BrokenPipe` after the output was ended: the caller's mistake, nothing is added.
+    /// `BrokenPipe` after the output was ended. This is the caller's mistake; nothing is added.
     #[inline(always)]
     pub fn write_pieces(&mut self, pieces: &[&[u8]]) -> io::Result<()> {
         self.check()?;
@@ -132,11 +132,11 @@ impl Output {
         Ok(())
     }
 
-    /// Adds a block that is shared with others, without copying it (unless it is very short).
+    /// Adds a shared block without copying it, unless it is very short (up to 512 bytes).
     ///
     /// # Errors
     ///
-    /// `BrokenPipe` after the output was ended: the caller's mistake, nothing is added.
+    /// `BrokenPipe` after the output was ended. This is the caller's mistake; nothing is added.
     #[doc(alias = "zero-copy")]
     pub fn push_block(&mut self, block: impl Into<Block>) -> io::Result<()> {
         let block = block.into();
@@ -148,16 +148,16 @@ impl Output {
         Ok(())
     }
 
-    /// Adds `count` bytes of a file from `offset` on; they are read when their turn has come, by
-    /// the kernel where it can.
+    /// Adds `count` bytes of a file from `offset` on. They are read when it is their turn, by the
+    /// kernel where it can.
     ///
-    /// The file must have them then: one that has become shorter ends the stream with an error,
+    /// The file must still have them then: if it has become shorter, the stream ends with an error,
     /// since the peer was promised more.
     ///
     /// # Errors
     ///
-    /// `BrokenPipe` after the output was ended, `InvalidInput` if more than `isize::MAX` bytes
-    /// would wait: the caller's mistakes, nothing is added.
+    /// `BrokenPipe` after the output was ended; `InvalidInput` if more than `isize::MAX` bytes
+    /// would wait. These are the caller's mistakes; nothing is added.
     #[doc(alias = "sendfile")]
     pub fn push_file(&mut self, file: Arc<File>, offset: u64, count: usize) -> io::Result<()> {
         self.check()?;
@@ -173,16 +173,17 @@ impl Output {
         Ok(())
     }
 
-    /// Moves what comes first, at most `count` bytes, behind all that waits in `other`: for layers
-    /// that hold what their streams write in outputs of their own, and send it in frames. Returns
-    /// how many bytes that was.
+    /// Moves at most `count` bytes from the front to the end of `other`, and returns how many were
+    /// moved. For layers that hold what their streams write in outputs of their own, and send it in
+    /// frames.
     ///
-    /// Bytes are copied; blocks and files are divided, and their content is not touched.
+    /// Bytes are copied. Blocks and files are divided without touching their content.
     ///
     /// # Errors
     ///
-    /// `BrokenPipe` after `other` was ended, `InvalidInput` if more than `isize::MAX` bytes would
-    /// wait in it: the caller's mistakes. What was moved before is there and no longer here.
+    /// `BrokenPipe` after `other` was ended; `InvalidInput` if more than `isize::MAX` bytes would
+    /// wait in it. These are the caller's mistakes. What was moved before the error stays in
+    /// `other`.
     #[doc(alias = "splice")]
     pub fn move_to(&mut self, other: &mut Output, count: usize) -> io::Result<usize> {
         other.check()?;
@@ -196,8 +197,8 @@ impl Output {
         Ok(before - self.len())
     }
 
-    /// Adds what comes first here, at most `most` bytes, to `other`: of one segment. Returns how
-    /// many bytes that was, which are still here as well.
+    /// Copies at most `most` bytes of the first segment to `other`, and returns how many. They are
+    /// still here as well.
     fn move_first(&self, other: &mut Output, most: usize) -> io::Result<usize> {
         let front = match &self.later {
             Some(later) if self.bytes.is_empty() => later.segments.front(),
@@ -217,8 +218,8 @@ impl Output {
         Ok(count)
     }
 
-    /// What is to be written first, as far as it is bytes in one piece: nothing where a block or a
-    /// file comes first. For layers that look at what their streams have written.
+    /// Returns what will be written first, as far as it is bytes in one piece; empty if a block or
+    /// a file comes first. For layers that look at what their streams have written.
     #[inline]
     pub fn front(&self) -> &[u8] {
         match self.later.as_ref().and_then(|later| later.segments.front()) {
@@ -227,27 +228,28 @@ impl Output {
         }
     }
 
-    /// Removes what comes first, at most `count` bytes: what such a layer has dealt with.
+    /// Removes at most `count` bytes from the front: for a layer that has dealt with them.
     pub fn discard(&mut self, count: usize) {
         self.consume(count.min(self.len()));
     }
 
-    /// The memory that waits with it, in bytes: blocks as if they were shared with nobody, and
-    /// nothing for files.
+    /// Returns the memory that the waiting output holds, in bytes. Blocks count as if nobody shared
+    /// them, and files count nothing.
     #[inline]
     pub fn held_bytes(&self) -> usize {
         self.bytes.capacity() + self.later.as_ref().map_or(0, |later| later.held_bytes())
     }
 
-    /// Gives a block back that is filled by no more than half: for layers whose streams wait with
-    /// little each, where all of them together wait with much. What is left is copied, once.
+    /// Gives back the first block of memory if at most half of it is filled; what is left is
+    /// copied, once. For layers with many streams that each wait with little, where all of them
+    /// together hold much.
     #[doc(alias = "shrink_to_fit")]
     pub fn shrink(&mut self) {
         self.bytes.shrink_to(2);
     }
 
-    /// Takes back what was added last, so that at most `len` bytes wait: for a protocol that thinks
-    /// better of what it has written in this call.
+    /// Removes what was added last, so that at most `len` bytes wait: for a protocol that changes
+    /// its mind about what it has written in this call.
     pub fn truncate(&mut self, len: usize) {
         self.bytes.remove_range(len..);
         let Some(later) = &mut self.later else { return };
@@ -264,7 +266,7 @@ impl Output {
         }
     }
 
-    /// Throws away what waits.
+    /// Throws away all that waits.
     pub(crate) fn clear(&mut self) {
         self.bytes.clear();
         self.later = None;
@@ -278,13 +280,12 @@ impl Output {
         self.end = end;
     }
 
-    /// Writes once, as much as the socket takes and no more than `most` bytes. Returns how much
-    /// that was.
+    /// Writes once, as much as the socket takes and at most `most` bytes. Returns how many.
     ///
     /// # Errors
     ///
-    /// What the socket says; `WriteZero` from one that takes nothing; `UnexpectedEof` for a file
-    /// that became shorter. What was not written is still there.
+    /// The socket's error; `WriteZero` if it takes nothing; `UnexpectedEof` if a file has become
+    /// shorter. What was not written is still there.
     #[inline(always)]
     pub(crate) fn write_to<S: StreamSocket>(
         &mut self,
@@ -300,8 +301,8 @@ impl Output {
         Ok(count)
     }
 
-    /// Writes as the last bytes of this side what waits, where that is bytes in one piece and no
-    /// more than `most` of them; `None` where it is not.
+    /// Writes what waits as the last bytes of this side, if it is bytes in one piece and at most
+    /// `most` of them; else returns `None`.
     pub(crate) fn write_last_to<S: StreamSocket>(
         &mut self,
         socket: &mut S,
@@ -325,7 +326,7 @@ impl Output {
         let front = self.front_file().map(|(file, offset, left)| (file, offset, left.min(most)));
         let count = match front {
             Some((file, offset, left)) => match socket.send_file(file, offset, left) {
-                // Not to be tried again: the peer was promised bytes that there are not.
+                // Must not be tried again: the peer was promised bytes that do not exist.
                 Ok(0) => {
                     return Err(io::Error::new(
                         io::ErrorKind::UnexpectedEof,
@@ -345,7 +346,7 @@ impl Output {
         Ok(count)
     }
 
-    /// The file that is to be sent next, if that is next.
+    /// Returns the file that will be sent next, if a file is next.
     fn front_file(&self) -> Option<(&File, u64, usize)> {
         if !self.bytes.is_empty() {
             return None;
@@ -356,8 +357,8 @@ impl Output {
         }
     }
 
-    /// Fills in what comes first, up to a file and `most` bytes. Returns how many slices and bytes
-    /// that is.
+    /// Fills in what comes first, up to a file, and at most `most` bytes. Returns the number of
+    /// slices and of bytes.
     fn slices<'a>(&'a self, slices: &mut [IoSlice<'a>; SLICES_MAX], most: usize) -> (usize, usize) {
         let later = self.later.iter().flat_map(|later| &later.segments);
         let later = later.map_while(|segment| match segment {
@@ -382,7 +383,7 @@ impl Output {
 
     /// Removes what was written, from the front on.
     fn consume(&mut self, mut count: usize) {
-        // The first bytes go first, whatever a vectored write took of all.
+        // A vectored write takes the first bytes first.
         let of_bytes = count.min(self.bytes.len());
         self.bytes.consume(of_bytes);
         count -= of_bytes;
@@ -397,7 +398,7 @@ impl Output {
             count -= len;
             later.segments.pop_front();
         }
-        // Bytes alone need no list.
+        // If only bytes are left, no list is needed.
         if later.segments.len() == 1
             && self.bytes.is_empty()
             && let Some(Segment::Bytes(bytes)) = later.segments.front_mut()
@@ -413,8 +414,8 @@ impl Output {
     fn push(&mut self, len: usize, segment: Segment) {
         let later =
             self.later.get_or_insert_with(|| Box::new(Later { segments: VecDeque::new(), len: 0 }));
-        // Nothing more is added to the bytes before it: a few between any two segments must not
-        // hold a block each.
+        // Nothing more will be added to the bytes before it. A few bytes between any two segments
+        // must not hold a block each.
         if let Some(Segment::Bytes(bytes)) = later.segments.back_mut() {
             bytes.shrink_to(HELD_PART_MIN);
         }
@@ -453,7 +454,7 @@ fn was_ended() -> io::Error {
     )
 }
 
-/// A write that says how much it took, which is at least 1 and no more than it was given.
+/// Checks that a write took at least 1 byte and no more than it was given.
 fn checked(written: io::Result<usize>, given: usize) -> io::Result<usize> {
     match written {
         Ok(0) => Err(io::Error::new(
@@ -478,14 +479,14 @@ impl Write for Output {
 
     /// # Errors
     ///
-    /// `BrokenPipe` after the output was ended: the caller's mistake, nothing is added.
+    /// `BrokenPipe` after the output was ended. This is the caller's mistake; nothing is added.
     #[inline]
     fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.check()?;
         if self.later.is_none() {
             self.bytes.extend(bytes);
         } else if !bytes.is_empty() {
-            // No segment is empty: to write one would look like a socket that takes nothing.
+            // No segment may be empty: writing one would look like a socket that takes nothing.
             self.write_later(bytes);
         }
         Ok(())
@@ -513,7 +514,7 @@ impl Segment {
         }
     }
 
-    /// Keeps that many bytes at most.
+    /// Keeps at most `len` bytes.
     fn truncate(&mut self, len: usize) {
         match self {
             Segment::Bytes(bytes) => bytes.remove_range(len..),
@@ -522,7 +523,7 @@ impl Segment {
         }
     }
 
-    /// Removes fewer bytes than there are.
+    /// Removes `count` bytes, which must be fewer than there are.
     fn consume(&mut self, count: usize) {
         match self {
             Segment::Bytes(bytes) => bytes.consume(count),

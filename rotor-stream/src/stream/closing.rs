@@ -31,10 +31,10 @@ pub(super) fn after<P: Protocol, S: StreamSocket>(
             open.fatal(Fatal::NoRoom, scope);
             Flow::Fail(None)
         }
-        // What it holds is counted when it waits, and it does not.
+        // What it holds is counted when it waits, which it does not.
         Flow::Again(()) => Flow::Again(Phase::Open(open)),
         Flow::Done => {
-            // Nobody will read it. The memory goes back now, not after a peer that takes its time.
+            // Nobody will read it. The memory is given back now, not when a slow peer is done.
             io.input.clear();
             io.hasten(scope.now());
             flush_and_close(io, scope)
@@ -67,7 +67,8 @@ fn flush<P: Protocol, S: StreamSocket>(
         return Flow::Fail(None);
     }
     // Closing a socket with unread input resets the connection, and a reset may overtake our last
-    // bytes at the peer: read on until it has ended, too (RFC 9112 §9.6 describes it for HTTP).
+    // bytes at the peer. So read on until the peer has ended, too (RFC 9112 §9.6 describes it for
+    // HTTP).
     if io.output.end() == End::Told {
         io.taking = RateWatch::NONE;
         return linger(
@@ -76,8 +77,8 @@ fn flush<P: Protocol, S: StreamSocket>(
             io.status.config.linger_bytes,
         );
     }
-    // Some peers read only when all that they send has been taken, so it is read meanwhile. How
-    // long they may go on is bounded by the time for flushing, not by bytes.
+    // Some peers read only when all that they send has been taken, so it is read meanwhile. The
+    // time for flushing bounds this, not a number of bytes.
     if let Err(error) = io.discard(pass, &mut { u64::MAX }) {
         log::debug!("machine {} lost its last bytes: {error}", scope.token());
         return Flow::Fail(None);
@@ -89,7 +90,7 @@ fn flush<P: Protocol, S: StreamSocket>(
     }
 }
 
-/// Writes as much as the socket takes, and the end behind it.
+/// Writes as much as the socket takes, then the end.
 fn write_out<S: StreamSocket, C>(
     io: &mut BufferedIo<S>,
     pass: &mut Pass,
@@ -117,20 +118,20 @@ pub(super) fn linger<P: Protocol, S: StreamSocket>(
     pass.count_octets(&io.status.config);
     match discarded {
         Ok(Discarded::TooMuch) => abort(AbortReason::StillSending, io),
-        // It has ended its side, or is gone: nothing is left to be lost.
+        // The peer has ended its side, or is gone: nothing is left to be lost.
         Ok(Discarded::Ended) | Err(_) => Flow::Done,
         Ok(Discarded::All) if pass.is_spent(&io.status) => {
             Flow::Again(Phase::Lingering { until, left })
         }
         Ok(Discarded::All) => {
-            // Its input is gone: for less than before there is always room.
+            // Its input is gone, and for less than before there is always room.
             io.settle();
             Flow::Wait(Phase::Lingering { until, left })
         }
     }
 }
 
-/// Ends an idle connection at once, to make room for others; unless its peer has just said
+/// Ends an idle connection at once, to make room for others, unless its peer has just sent
 /// something.
 ///
 /// RFC 9112 §9.5: a server may close an idle connection at any time, and a client has to expect it.
@@ -146,19 +147,20 @@ pub(super) fn make_room<P: Protocol, S: StreamSocket>(
     let unread = io.input.len();
     io.assume_readable();
     io.read_ahead_now();
-    // It has just spoken, or left: that is answered, and another connection makes room.
+    // The peer has just sent something, or left: that is handled, and another connection makes
+    // room.
     if io.input.len() != unread || io.status.read_side.has_ended() || io.broken.is_some() {
         let flow = open.pass(io, scope);
         return after(open, flow, io, scope);
     }
     open.fatal(Fatal::MadeRoom, scope);
     io.input.clear();
-    // Its slot is wanted now: nobody waits for the peer's end.
+    // Its slot is needed now, so nobody waits for the peer's end.
     let _lingers = flush_and_close::<P, S>(io, scope);
     Flow::Done
 }
 
-/// Drops the connection, and tells who counts that.
+/// Drops the connection, and tells the hook that counts this.
 #[cold]
 pub(super) fn abort<P: Protocol, S>(reason: AbortReason, io: &BufferedIo<S>) -> Flow<Phase<P>> {
     io.status.config.on_abort.tell(reason);

@@ -1,4 +1,4 @@
-//! `Detached`: the socket of a protocol that runs on buffers of a layer's.
+//! `Detached`: the socket of a protocol that runs on the buffers of a layer.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr};
@@ -45,7 +45,7 @@ impl StreamSocket for Detached {
         match *target {}
     }
 
-    /// Nobody is to be told: the layer sees that the output was ended.
+    /// Nobody needs to be told: the layer sees that the output was ended.
     fn shutdown(&mut self, _: Shutdown) -> io::Result<()> {
         Ok(())
     }

@@ -1,17 +1,17 @@
-//! `Flow`: what a step of a stream has come to, in the same four words for all of them.
+//! `Flow`: the result of a step of a stream, of the same four kinds for all steps.
 
 use rotor_core::BoxError;
 
-/// What a step has come to: a pass over the protocol (`Flow<()>`), or what follows from it for the
+/// The result of a step: a pass over the protocol (`Flow<()>`), or what follows from it for the
 /// stream (`Flow<Phase>`, with the phase that it is in from now on).
 pub(super) enum Flow<T> {
     /// Nothing more can be done before an event or a deadline.
     Wait(T),
-    /// Its share of the event is spent, and there is more to do: once the others had their turn.
+    /// Its share of the event is used up, and there is more to do once the others had their turn.
     Again(T),
-    /// It has ended well: the protocol, whose last bytes are still to be flushed; or the stream.
+    /// It has ended normally: the protocol, whose last bytes must still be flushed; or the stream.
     Done,
-    /// It is over at once: with what the loop is to log; with nothing where it was told already, to
-    /// the protocol or to who counts.
+    /// It has ended at once, with an error that the loop should log; or without one if the
+    /// protocol, or whoever counts, was told already.
     Fail(Option<BoxError>),
 }

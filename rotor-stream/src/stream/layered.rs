@@ -1,4 +1,4 @@
-//! `Layered`: a protocol that runs on buffers of another one, instead of on a socket.
+//! `Layered`: a protocol that runs on the buffers of another one, instead of on a socket.
 
 use std::fmt;
 use std::sync::Arc;
@@ -20,54 +20,52 @@ use crate::output::{End, Output};
 use crate::protocol::Protocol;
 use crate::status::ReadSide;
 
-/// A protocol that runs within another one, the layer: on a stream of a multiplexed connection, in
-/// a tunnel. It is told what it would be told on a socket, by the same rules.
+/// A protocol that runs inside another one, the layer: on a stream of a multiplexed connection, or
+/// in a tunnel. It is called as it would be on a socket, by the same rules.
 ///
 /// The layer appends what comes to [`input`](Layered::input), takes what goes out from
-/// [`output`](Layered::output), and calls [`pass`](Layered::pass) after either. It hands on
-/// wake-ups and drains, calls [`timeout`](Layered::timeout) when [`deadline`](Layered::deadline)
-/// has passed, and does what each call [returns](Ran). For a protocol's own wake-ups give it a
+/// [`output`](Layered::output), and calls [`pass`](Layered::pass) after either. It passes on
+/// wake-ups and drains. It calls [`timeout`](Layered::timeout) when [`deadline`](Layered::deadline)
+/// has passed, and does what each call [returns](Ran). For a protocol's own wake-ups, give it a
 /// scope of its [part](Scope::part).
 ///
-/// The limits are those of the protocol's [`config`](Protocol::config), within the layer's: what it
-/// may wait for, the mark above which it gets no more input, and how fast its output has to be
-/// taken. A layer that holds output back, behind a flow-control window, so has slow readers found
-/// out ([`Fatal::FlushTimeout`]).
+/// The protocol's [`config`](Protocol::config) sets its limits, within the layer's: what it may
+/// wait for, the mark above which it gets no more input, and how fast its output must be taken. So
+/// if a layer holds output back, behind a flow-control window, slow readers are found out
+/// ([`Fatal::FlushTimeout`]).
 ///
-/// The transport has no addresses and no session; what a protocol is to know of them goes into its
+/// The transport has no addresses and no session. Put what a protocol must know of them into its
 /// seed.
 pub struct Layered<P> {
     io: BufferedIo<Detached>,
-    /// Absent once it has ended.
+    /// Absent once the protocol has ended.
     open: Option<Open<P>>,
-    /// How much waited to be taken after the last call.
+    /// How many bytes of output waited after the last call.
     untaken: usize,
     has_failed: bool,
 }
 
-/// What a protocol has come to that runs within another one.
+/// What a call of a [`Layered`] protocol returns: how the protocol goes on.
 #[derive(Debug)]
 #[must_use = "a protocol that is to go on later hears of nothing by itself"]
 pub enum Ran {
-    /// It waits: for more input, for output to be taken, a wake-up or its deadline.
+    /// It waits: for more input, for output to be taken, for a wake-up or for its deadline.
     Waits,
-    /// Its share of the event is spent: [`pass`](Layered::pass) is to be called once others had
-    /// their turn.
+    /// Its share of the event is used up: call [`pass`](Layered::pass) once others had their turn.
     Again,
-    /// It has ended well. What is in its output is still to be taken, before
+    /// It has ended normally. Its output must still be taken, before
     /// [`deadline`](Layered::deadline); then our side ends.
     Done,
-    /// It is over at once, and to be dropped; what is in its output is not to be sent.
-    /// With an error to be logged, or with none where it was told already, to the
-    /// protocol or to who counts.
+    /// It has ended at once and must be dropped, and its output must not be sent. It has an error
+    /// to be logged; or none if the protocol, or whoever counts, was told already.
     Failed(Option<BoxError>),
 }
 
 impl<P: Protocol> Layered<P> {
-    /// Makes the protocol: its first call. `input` is what has come for it by now. What its
-    /// [`config`](Protocol::config) leaves open is as in `within`, the layer's: which total its
-    /// memory counts in ([`held`](StreamConfig::held)) and who is told of an abort; all of it for
-    /// [`StreamConfig::standard`].
+    /// Makes the protocol, which is its first call. `input` is what has come for it so far. What
+    /// its [`config`](Protocol::config) leaves open is taken from `within`, the layer's: which
+    /// total counts its memory ([`held`](StreamConfig::held)) and who is told of an abort. If it is
+    /// [`StreamConfig::standard`], all of `within` is used.
     pub fn begin(
         seed: P::Seed,
         input: Buf,
@@ -85,44 +83,46 @@ impl<P: Protocol> Layered<P> {
         (layered, ran)
     }
 
-    /// What has come and was not consumed, to be appended to.
+    /// Returns the input that was not consumed yet; the layer appends to it.
     pub fn input(&mut self) -> &mut Buf {
         &mut self.io.input
     }
 
-    /// How many bytes may be appended to the input before the protocol has taken some: what a
-    /// window may be opened by. [`input_max`](crate::StreamConfig::input_max), less what is there.
+    /// Returns how many bytes may be appended to the input before the protocol consumes some:
+    /// [`input_max`](crate::StreamConfig::input_max) less what is there. A flow-control window may
+    /// be opened by this.
     pub fn input_room(&self) -> usize {
         self.io.status.config.input_max.saturating_sub(self.io.input.len())
     }
 
-    /// Whether input that came would be handed out: the protocol waits for some, and its output is
-    /// not above the mark. Where it is not, what comes is left where it is, and a window that is
-    /// opened for it only moves the wait here. After [`Ran::Again`] what it waits for may be there
-    /// already, many times over: a window is to open only once that has had its turn.
+    /// Returns whether new input would be handed out: the protocol waits for some, and its output
+    /// is not above the mark. If not, leave the input where it is; opening a window for it would
+    /// only move the wait here. After [`Ran::Again`] the input may hold what the protocol waits for
+    /// already, many times over: open a window only once it has had its next turn.
     pub fn wants_input(&self) -> bool {
         self.open.as_ref().is_some_and(Open::waits_for_input) && !self.io.is_gated()
     }
 
-    /// What goes out, to be taken from the front: [`Output::move_to`]. Nothing more comes once it
-    /// [is ended](Output::is_ended) or the protocol is done.
+    /// Returns the output, to be taken from the front ([`Output::move_to`]). Nothing more is added
+    /// once it [is ended](Output::is_ended) or the protocol is done.
     pub fn output(&mut self) -> &mut Output {
         &mut self.io.output
     }
 
-    /// When [`timeout`](Layered::timeout) is to be called, at the latest: the protocol's own
-    /// deadline, or when too little of its output was taken. [`Time::NEVER`] for none.
+    /// Returns when to call [`timeout`](Layered::timeout) at the latest: at the protocol's own
+    /// deadline, or when too little of its output was taken. [`Time::NEVER`] if there is no such
+    /// time.
     pub fn deadline(&self) -> Time {
         let own = self.open.as_ref().map_or(Time::NEVER, |open| open.deadline);
         own.min(self.io.taking.until())
     }
 
-    /// Since when the protocol is [idle](Protocol::idle), if it is.
+    /// Returns since when the protocol has been [idle](Protocol::idle); `None` if it is not.
     pub fn idle(&self) -> Option<Time> {
         if self.io.has_output() { None } else { self.open.as_ref()?.idle(&self.io) }
     }
 
-    /// What the protocol [says of itself](Protocol::describe), and what its buffers hold.
+    /// Adds what the protocol [says of itself](Protocol::describe), and what its buffers hold.
     pub fn describe(&self, to: &mut Description) {
         to.add_held(self.io.input.capacity() + self.io.output.held_bytes());
         if let Some(open) = &self.open {
@@ -130,29 +130,29 @@ impl<P: Protocol> Layered<P> {
         }
     }
 
-    /// Does what input that came, and output that was taken, make possible.
+    /// Does what new input, and output that was taken, make possible.
     pub fn pass(&mut self, scope: &mut Scope<'_, P::Context>) -> Ran {
         self.run(scope, |open, io, scope| open.pass(io, scope))
     }
 
-    /// The peer sends no more: the input that is there is handed out first. `is_truncated` where it
-    /// did not end in order ([`Exception::Truncated`]).
+    /// Reports that the peer sends no more; the input that is there is handed out first.
+    /// `is_truncated` says that the peer did not end in order ([`Exception::Truncated`]).
     pub fn input_ended(&mut self, is_truncated: bool, scope: &mut Scope<'_, P::Context>) -> Ran {
         self.io.status.read_side = if is_truncated { ReadSide::Truncated } else { ReadSide::Ended };
         self.pass(scope)
     }
 
-    /// Something has woken the protocol.
+    /// Reports that something has woken the protocol.
     pub fn wakeup(&mut self, scope: &mut Scope<'_, P::Context>) -> Ran {
         self.call(scope, |protocol, io, scope| protocol.wakeup(&mut io.transport(), scope))
     }
 
-    /// The loop drains, until then.
+    /// Reports that the loop drains, until the given time.
     pub fn draining(&mut self, until: Time, scope: &mut Scope<'_, P::Context>) -> Ran {
         self.call(scope, |protocol, io, scope| tell_of_drain(protocol, until, io, scope))
     }
 
-    /// Does what a [deadline](Layered::deadline) asks for that has passed. Nothing, if none has.
+    /// Handles a [deadline](Layered::deadline) that has passed; does nothing if none has.
     pub fn timeout(&mut self, scope: &mut Scope<'_, P::Context>) -> Ran {
         let now = scope.now();
         self.count_taken(scope);
@@ -171,7 +171,7 @@ impl<P: Protocol> Layered<P> {
         self.call(scope, |protocol, io, scope| protocol.timeout(&mut io.transport(), scope))
     }
 
-    /// The connection is gone: the last call.
+    /// Reports that the connection is gone. This is the last call.
     pub fn lost(mut self, error: Fatal, scope: &mut Scope<'_, P::Context>) {
         if let Some(mut open) = self.open.take() {
             open.fatal(error, scope);
@@ -205,14 +205,14 @@ impl<P: Protocol> Layered<P> {
         }
     }
 
-    /// Notes what of the output was taken since the last call.
+    /// Notes how much of the output was taken since the last call.
     fn count_taken(&mut self, scope: &Scope<'_, P::Context>) {
         let taken = self.untaken.saturating_sub(self.io.output.len());
         self.io.watch(taken, || scope.now());
         self.untaken = self.io.output.len();
     }
 
-    /// How it was that there is no protocol any more.
+    /// Returns in which way the protocol has ended.
     fn ended(&self) -> Ran {
         if self.has_failed { Ran::Failed(None) } else { Ran::Done }
     }

@@ -1,8 +1,9 @@
 //! `Stream`: the machine that runs a protocol on a socket.
 //!
 //! `buffered_io` is the socket and its buffers, `open` the protocol and the pass over it, `pass`
-//! the budget of one; `phase` says what a stream is at, `opening` and `closing` what it does before
-//! the protocol and after it, `flow` what each step comes to. Here they become a machine.
+//! the budget of a pass. `phase` says which phase a stream is in, `opening` and `closing` are what
+//! it does before the protocol and after it, `flow` is the result of each step. Here they become a
+//! machine.
 
 mod buffered_io;
 mod closing;
@@ -88,7 +89,7 @@ impl<P: Protocol, S: StreamSocket> Stream<P, S> {
         }
     }
 
-    /// A stream on a socket that has begun to connect.
+    /// Makes a stream on a socket that has begun to connect.
     pub(crate) fn connecting<C, N>(
         mut socket: S,
         seed: P::Seed,
@@ -102,8 +103,8 @@ impl<P: Protocol, S: StreamSocket> Stream<P, S> {
         answer(BufferedIo::new(socket, config), Flow::Wait(Phase::Connecting { seed, until }))
     }
 
-    /// A stream on a socket that is registered with this machine and has connected, or soon will;
-    /// `ready` is to be called next.
+    /// Makes a stream on a socket that is registered with this machine and has connected, or soon
+    /// will; `ready` must be called next.
     pub(crate) fn registered(socket: S, seed: P::Seed, until: Time) -> Stream<P, S> {
         let io = BufferedIo::new(socket, P::config(&seed));
         Stream { io, phase: Phase::Connecting { seed, until } }
@@ -121,13 +122,13 @@ impl<P: Protocol, S: StreamSocket> Stream<P, S> {
 }
 
 impl<P: Protocol, S> Stream<P, S> {
-    /// Whether there is no protocol yet: it connects, or is handshaking.
+    /// Returns whether there is no protocol yet, because the socket connects or shakes hands.
     pub(crate) fn is_unopened(&self) -> bool {
         matches!(self.phase, Phase::Connecting { .. } | Phase::Handshaking { .. })
     }
 
-    /// Has the protocol told of a drain as soon as there is one: for what was connecting when it
-    /// was told.
+    /// Has the protocol told of a drain as soon as there is a protocol: for what was connecting
+    /// when it was told.
     pub(crate) fn set_drain_pending(&mut self) {
         self.io.set_drain_pending(true);
     }
@@ -164,7 +165,7 @@ fn answer<P: Protocol, S: StreamSocket, N>(
     io: BufferedIo<S>,
     flow: Flow<Phase<P>>,
 ) -> Response<Stream<P, S>, N> {
-    // A phase without data holds the place until `enter` has the first one.
+    // A phase without data holds the place until `enter` sets the first one.
     let mut stream = Stream { io, phase: Phase::Flushing };
     stream.enter(flow).map(|()| stream, |seed| seed)
 }
@@ -197,8 +198,8 @@ impl<P: Protocol, S: StreamSocket> Machine for Stream<P, S> {
         let Event::Ready(events) = event else {
             return InPlace::Handled(self.on_event(event, scope));
         };
-        // Made here, not in `on_event`: nearly every event ends so, and an answer, as large as a
-        // seed, would be moved once more.
+        // Made here, not in `on_event`: nearly every event ends here, and an answer, which is as
+        // large as a seed, would be moved once more.
         match self.on_ready(events, scope) {
             Ok(until) => InPlace::Handled(waits(until)),
             Err(flow) => InPlace::Handled(self.on_ready_rarer(flow, scope)),
@@ -207,8 +208,8 @@ impl<P: Protocol, S: StreamSocket> Machine for Stream<P, S> {
 
     fn idle(&self) -> Option<Idle> {
         let Phase::Open(open) = &self.phase else { return None };
-        // A peer that does not take its answer is not idle: the least rate is for that. Nor is one
-        // of whose next record a part has come, however long the rest takes.
+        // A peer that does not take its answer is not idle; the least rate deals with that. Nor is
+        // a peer idle of whose next record a part has come, however long the rest takes.
         if self.io.has_output() || self.io.socket.awaits_rest() {
             return None;
         }
@@ -244,9 +245,9 @@ fn waits<N>(until: Time) -> Response<(), N> {
 /// Handlers leave the stream where it is, and answer without it: it is large, and what is not moved
 /// costs nothing.
 impl<P: Protocol, S: StreamSocket> Stream<P, S> {
-    /// Tells the stream of an event. It never spawns, whatever the seeds are.
+    /// Tells the stream of an event. It never spawns, whatever the type of seeds is.
     ///
-    /// It becomes a part of the loop's own code, which knows which event it has: nearly always this
+    /// It is inlined into the loop's own code, which knows which event it has: nearly always this
     /// is a call of the pass over the protocol, and its answer stays in registers.
     #[inline(always)]
     pub(crate) fn on_event<S2, N>(
@@ -271,27 +272,27 @@ impl<P: Protocol, S: StreamSocket> Stream<P, S> {
     ) -> Response<(), N> {
         match event {
             Event::Timeout => self.on_timeout(scope),
-            // What a handshake has had done elsewhere is done: no event of the socket will tell.
+            // What a handshake has offloaded is done: no event of the socket will tell.
             Event::Wakeup if matches!(self.phase, Phase::Handshaking { .. }) => {
                 self.on_ready_unopened(scope)
             }
             Event::Wakeup => self.call(|p, io, scope| p.wakeup(&mut io.transport(), scope), scope),
             Event::Draining(until) => {
-                // Without a protocol there is nobody to tell: it is told after its first call.
+                // Without a protocol there is nobody to tell yet: it is told after its first call.
                 self.io.set_drain_pending(self.is_unopened());
                 self.call(|p, io, scope| tell_of_drain(p, until, io, scope), scope)
             }
-            // It may have become busy since it was chosen.
+            // The connection may have become busy since it was chosen.
             Event::MakeRoom if self.idle().is_some() => {
                 self.step(|phase, io| make_room(phase, io, scope))
             }
-            // What became of a spawn is not for it, since it never spawns.
+            // The result of a spawn does not concern it, since it never spawns.
             _ => Response::keep(()),
         }
     }
 
-    /// Does what readiness makes possible. Returns until when the stream waits, or what else has
-    /// come of it; `None` where the protocol is not at work.
+    /// Does what readiness makes possible. Returns until when the stream waits, or what else
+    /// follows; `None` if the protocol is not at work.
     #[inline(always)]
     fn on_ready(
         &mut self,
@@ -305,7 +306,7 @@ impl<P: Protocol, S: StreamSocket> Stream<P, S> {
         open.waits_until(&flow, &mut self.io).ok_or(Some(flow))
     }
 
-    /// Does what a deadline asks for that has passed.
+    /// Handles a deadline that has passed.
     fn on_timeout<N>(&mut self, scope: &mut Scope<'_, P::Context>) -> Response<(), N> {
         let now = scope.now();
         self.step(|phase, io| match phase {
@@ -317,13 +318,13 @@ impl<P: Protocol, S: StreamSocket> Stream<P, S> {
                 not_connected::<P>(seed, Fatal::HandshakeTimeout, scope);
                 give_up(io, scope)
             }
-            // Before the protocol's own deadline: what it would write then finds no taker either.
+            // Before the protocol's own deadline: nobody would take what it writes then either.
             Phase::Open(mut open) if io.taking.until() <= now => {
                 open.fatal(Fatal::FlushTimeout, scope);
                 Flow::Fail(None)
             }
             Phase::Open(mut open) if open.deadline <= now => {
-                // It fires once, even where the protocol answers that it keeps its deadline.
+                // It fires once, even if the protocol answers that it keeps its deadline.
                 open.deadline = Time::NEVER;
                 let flow =
                     open.call(|p, io, scope| p.timeout(&mut io.transport(), scope), io, scope);
@@ -343,7 +344,7 @@ impl<P: Protocol, S: StreamSocket> Stream<P, S> {
         scope: &mut Scope<'_, P::Context>,
     ) -> Response<(), N> {
         let Phase::Open(open) = &mut self.phase else {
-            // Nobody to call: the phase, and with it the deadline, stays.
+            // Nobody to call: the phase, and with it the deadline, stays as it is.
             return self.step(|phase, _| Flow::Wait(phase));
         };
         let flow = open.call(call, &mut self.io, scope);
@@ -374,7 +375,7 @@ impl<P: Protocol, S: StreamSocket> Stream<P, S> {
         })
     }
 
-    /// What an event means before the protocol is at work, and after.
+    /// Handles readiness before the protocol is at work, and after.
     #[inline(never)]
     fn on_ready_unopened<N>(&mut self, scope: &mut Scope<'_, P::Context>) -> Response<(), N> {
         self.step(|phase, io| match phase {
@@ -387,8 +388,8 @@ impl<P: Protocol, S: StreamSocket> Stream<P, S> {
         })
     }
 
-    /// Goes from one phase to the next. Should `step` panic, the phase is of no account: the
-    /// machine is gone.
+    /// Goes from one phase to the next. If `step` panics, the phase does not matter: the machine is
+    /// gone.
     #[inline]
     fn step<N>(
         &mut self,
@@ -399,8 +400,8 @@ impl<P: Protocol, S: StreamSocket> Stream<P, S> {
         self.enter(flow)
     }
 
-    /// Enters the next phase, and makes the response: the place that sets the deadline of all that
-    /// does not merely wait.
+    /// Enters the next phase, and makes the response. This sets the deadline for all that does not
+    /// merely wait.
     fn enter<N>(&mut self, flow: Flow<Phase<P>>) -> Response<(), N> {
         let (phase, again) = match flow {
             Flow::Wait(phase) => (phase, false),

@@ -17,33 +17,32 @@ use crate::intent::{Expected, Input, Intent, Left, Next};
 use crate::matched::{Found, Matched};
 use crate::protocol::Protocol;
 
-/// How many times in a row a protocol may be called without changing its input or its output, in
-/// one event. A protocol may go through a few states on the same bytes; one that goes through more
-/// goes round.
+/// How many times in a row a protocol may be called in one event without changing its input or its
+/// output. A protocol may go through a few states on the same bytes; one that goes through more is
+/// going in circles.
 const IDLE_CALLS_MAX: u32 = 64;
 
 pub(super) struct Open<P> {
-    /// Absent while it is being called, and after its end. All else stays where it is meanwhile: a
-    /// machine is large, and what is not moved costs nothing.
+    /// Absent while it is being called, and after its end. All else stays where it is meanwhile,
+    /// since a machine is large, and what is not moved costs nothing.
     protocol: Option<P>,
     wait: Expected,
-    /// How many of the unread bytes are known not to begin the delimiter; or how long the frame is,
-    /// if that is known. 0 after each call of the
-    /// protocol: it may have consumed some, wait for another, or have changed the bytes where they
-    /// are.
+    /// How many of the unread bytes are known not to begin the delimiter; or the length of the
+    /// frame, if it is known. 0 after each call of the protocol, which may have consumed bytes,
+    /// changed them in place, or wait for something else.
     scanned: usize,
     /// The protocol's deadline; `NEVER` when there is none.
     pub(super) deadline: Time,
 }
 
-/// What there is to do next: the first three are calls of the protocol.
+/// What to do next; the first three are calls of the protocol.
 enum Due {
     Read(Matched),
     Flushed,
     Exception(Exception),
     /// Nothing, before an event or a deadline.
     Wait,
-    /// Something, perhaps, once the others had their turn: its share of the event is spent.
+    /// Perhaps something, once the others had their turn: its share of the event is used up.
     Again,
     Fail(Fatal),
 }
@@ -75,7 +74,7 @@ impl<P: Protocol> Open<P> {
         io: &mut BufferedIo<S>,
         scope: &mut Scope<'_, P::Context>,
     ) -> Flow<()> {
-        // Absent only after its end: there is nobody to be told.
+        // Absent only after its end, when nobody needs to be told.
         let Some(protocol) = self.protocol.take() else { return Flow::Fail(None) };
         let intent = call(protocol, io, scope);
         self.scanned = 0;
@@ -85,7 +84,7 @@ impl<P: Protocol> Open<P> {
         }
     }
 
-    /// Goes on as the intent says, from where it was; or says how it ends.
+    /// Goes on as the intent says; or returns how it ends.
     #[inline(always)]
     fn go_on(&mut self, intent: Intent<P>) -> Option<Flow<()>> {
         let Open { protocol: place, .. } = self;
@@ -93,7 +92,7 @@ impl<P: Protocol> Open<P> {
         self.wait_for(intent)
     }
 
-    /// The same, where the protocol is in its place.
+    /// The same, when the protocol is in its place.
     #[inline(always)]
     fn wait_for(&mut self, intent: Intent<()>) -> Option<Flow<()>> {
         match intent.next {
@@ -162,21 +161,21 @@ impl<P: Protocol> Open<P> {
             pass.count_call();
             self.scanned = 0;
             let has_read = io.input.len() != unread;
-            // What it waited for is of interest only where it may be waiting for that again.
+            // What it waited for matters only if it may be waiting for that again.
             let before = if has_read && !is_flushed { None } else { Some(self.wait) };
             if let Some(flow) = self.wait_for(intent) {
                 self.protocol = None;
                 pass.count_octets_seldom(&io.status.config);
                 return flow;
             }
-            // As nearly always: it took what it was called for.
+            // Nearly always: it took what it was called for.
             let Some(before) = before else {
                 idle_calls = 0;
                 continue;
             };
             let has_written = io.output.len() != unwritten;
-            // A protocol may go through a few states on the same bytes; without an end it would
-            // take the loop with it.
+            // A protocol may go through a few states on the same bytes, but without a limit it
+            // could block the loop for ever.
             idle_calls = if has_read || has_written { 0 } else { idle_calls + 1 };
             let did_its_part = is_flushed && has_written;
             if !did_its_part && self.stands_still(&before, is_flushed)
@@ -187,15 +186,15 @@ impl<P: Protocol> Open<P> {
         }
     }
 
-    /// Calls the protocol by value. `None` after its end.
+    /// Calls the protocol by value; returns `None` after its end.
     #[inline(always)]
     fn call_by_value(&mut self, call: impl FnOnce(P) -> Intent<P>) -> Option<Intent<()>> {
         let intent = call(self.protocol.take()?);
         Some(intent.map(|protocol| self.protocol = Some(protocol)))
     }
 
-    /// Whether a call that has changed nothing that it was made for would be made again, and for
-    /// ever.
+    /// Returns whether the call has changed nothing that caused it, so that it would be made again,
+    /// for ever.
     #[cold]
     fn stands_still(&self, before: &Expected, is_flushed: bool) -> bool {
         if is_flushed {
@@ -216,7 +215,7 @@ impl<P: Protocol> Open<P> {
         StreamError::NoProgress(type_name::<P>(), waits_for)
     }
 
-    /// Reads and writes until the protocol is to be called, or nothing more can be done.
+    /// Reads and writes until the protocol must be called, or nothing more can be done.
     fn due<S: StreamSocket>(
         &mut self,
         io: &mut BufferedIo<S>,
@@ -224,20 +223,19 @@ impl<P: Protocol> Open<P> {
         scope: &Scope<'_, P::Context>,
     ) -> Due {
         loop {
-            // No output will leave any more, but what the peer said before that is still handed
-            // out.
+            // No output will leave any more, but what the peer sent before is still handed out.
             if io.broken.is_some() {
                 return self.last_due(io, pass);
             }
-            // With a budget spent the protocol is not called again, but what it wrote is written
-            // now: the peer need not wait for the next turn, too.
+            // When a budget is used up the protocol is not called again, but what it wrote is
+            // written now: the peer need not wait for the next turn, too.
             let may_call = !pass.is_spent(&io.status);
             if may_call {
                 if let Some(due) = self.input_due(io, pass, scope) {
                     return due;
                 }
-                // How many bytes a wrapping socket holds nobody knows: only a flush down to none
-                // asks about them.
+                // How many bytes a wrapping socket holds is not known: only a flush down to 0 asks
+                // about them.
                 if let Some(left) = self.wait.flush.map(Left::bytes)
                     && io.output.len() <= left
                     && (left > 0 || !io.has_output())
@@ -246,13 +244,13 @@ impl<P: Protocol> Open<P> {
                 }
             }
             match io.write(pass, || scope.now()) {
-                // Nearly always: the input, which was looked at before, can bring nothing either.
+                // Nearly always: the input was looked at before, and has nothing to bring either.
                 WriteResult::Emptied
                     if may_call && self.wait.flush.is_none() && io.is_input_at_rest() =>
                 {
                     return self.wait_due(io);
                 }
-                // Room for output may have made input welcome again, or a flush due.
+                // Room for output may have allowed input again, or made a flush due.
                 WriteResult::Emptied | WriteResult::Progress => {}
                 WriteResult::Nothing if pass.is_spent(&io.status) => return Due::Again,
                 WriteResult::Nothing => return self.wait_due(io),
@@ -262,7 +260,7 @@ impl<P: Protocol> Open<P> {
         }
     }
 
-    /// What the input, or what can be read, makes due.
+    /// Returns what the input, or what can be read, makes due.
     #[inline]
     fn input_due<S: StreamSocket>(
         &mut self,
@@ -278,7 +276,7 @@ impl<P: Protocol> Open<P> {
             let input_max = io.status.config.input_max;
             let exception = match self.wait.input.find(&io.input, &mut self.scanned, input_max) {
                 Found::Match(matched) => {
-                    // A protocol that ends with its input must have all of it.
+                    // A protocol that ends with its input must get all of it.
                     if io.may_hold_more() && scope.draining_until().is_some() {
                         io.read_ahead(pass);
                     }
@@ -310,11 +308,11 @@ impl<P: Protocol> Open<P> {
         }
     }
 
-    /// What is due on a connection that cannot be written to any more: input, while there is any
-    /// that the protocol waits for; then the end.
+    /// Returns what is due on a connection that cannot be written to any more: input, while there
+    /// is any that the protocol waits for; then the end.
     #[cold]
     fn last_due<S: StreamSocket>(&mut self, io: &mut BufferedIo<S>, pass: &mut Pass) -> Due {
-        // Nobody will take it, and a full output would keep input from being handed out.
+        // Nobody will take the output, and a full one would keep input from being handed out.
         io.output.clear();
         while self.wait.input != Input::Nothing {
             if pass.is_spent(&io.status) {
@@ -322,8 +320,8 @@ impl<P: Protocol> Open<P> {
             }
             match self.wait.input.find(&io.input, &mut self.scanned, io.status.config.input_max) {
                 Found::Match(matched) => return Due::Read(matched),
-                // An end or another error adds nothing: that writing has failed is what the
-                // protocol is told.
+                // An end or another error adds nothing: the protocol is told that writing has
+                // failed.
                 Found::NotYet if matches!(io.read(pass), ReadResult::Some) => {}
                 _ => break,
             }
@@ -332,7 +330,7 @@ impl<P: Protocol> Open<P> {
         Due::Fail(Fatal::Write(error))
     }
 
-    /// Nothing can be done; unless the connection is gone, which a protocol that neither reads nor
+    /// Nothing can be done, unless the connection is gone, which a protocol that neither reads nor
     /// writes would not find out.
     #[inline]
     fn wait_due<S: StreamSocket>(&self, io: &mut BufferedIo<S>) -> Due {
@@ -345,8 +343,8 @@ impl<P: Protocol> Open<P> {
         Due::Wait
     }
 
-    /// Until when the stream waits, if the pass left it waiting and there is room for what it holds
-    /// meanwhile. What it does not need is given back.
+    /// Returns until when the stream waits, if the pass left it waiting and there is room for what
+    /// it holds meanwhile. What it does not need is given back.
     #[inline]
     pub(super) fn waits_until<S: StreamSocket>(
         &self,
@@ -361,12 +359,12 @@ impl<P: Protocol> Open<P> {
         self.protocol.as_ref()
     }
 
-    /// Whether the protocol waits for input of any kind.
+    /// Returns whether the protocol waits for input of any kind.
     pub(super) fn waits_for_input(&self) -> bool {
         self.wait.input != Input::Nothing
     }
 
-    /// Since when the connection is idle, as its protocol sees it.
+    /// Returns since when the connection has been idle, as its protocol sees it.
     pub(super) fn idle<S>(&self, io: &BufferedIo<S>) -> Option<Time> {
         self.protocol.as_ref()?.idle(&io.input)
     }

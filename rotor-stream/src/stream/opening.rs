@@ -38,7 +38,7 @@ pub(super) fn handshake<P: Protocol, S: StreamSocket>(
             let intent = P::create(seed, &mut io.transport(), scope);
             let mut open = Open::new();
             let mut flow = open.begin(intent, io, scope);
-            // One that has ended in its first call need not be told.
+            // A protocol that has ended in its first call need not be told.
             if io.drain_pending() && matches!(flow, Flow::Wait(()) | Flow::Again(())) {
                 // A layer may have told of a drain that is not the loop's.
                 let until = scope.draining_until().unwrap_or(scope.now());
@@ -54,7 +54,7 @@ pub(super) fn handshake<P: Protocol, S: StreamSocket>(
             Flow::Fail(None)
         }
         Err(error) => {
-            // Nobody is left who could be told why.
+            // Nobody is left to be told why.
             let is_over = is_gone(&error) || error.kind() == io::ErrorKind::UnexpectedEof;
             not_connected::<P>(seed, Fatal::Handshake(error), scope);
             if is_over { Flow::Fail(None) } else { say_why(io, scope) }
@@ -62,8 +62,8 @@ pub(super) fn handshake<P: Protocol, S: StreamSocket>(
     }
 }
 
-/// The time for the handshake is over. Who has said nothing of account is told nothing, and keeps
-/// its slot no longer: there is no byte of the peer's either whose reset could overtake an answer.
+/// Handles the end of the time for the handshake. A peer that has not really begun is told nothing,
+/// and keeps its slot no longer: it has sent no byte whose reset could overtake an answer.
 #[cold]
 pub(super) fn give_up<P: Protocol, S: StreamSocket>(
     io: &mut BufferedIo<S>,
@@ -72,8 +72,8 @@ pub(super) fn give_up<P: Protocol, S: StreamSocket>(
     if io.socket.cancel_handshake() { say_why(io, scope) } else { Flow::Fail(None) }
 }
 
-/// Has a wrapping socket tell its peer why the handshake has failed, and closes the connection so
-/// that it arrives.
+/// Has a wrapping socket tell its peer why the handshake has failed, and closes the connection in
+/// such a way that this arrives.
 #[cold]
 fn say_why<P: Protocol, S: StreamSocket>(
     io: &mut BufferedIo<S>,
@@ -92,13 +92,13 @@ pub(super) fn tell_of_drain<P: Protocol, S: StreamSocket>(
     io: &mut BufferedIo<S>,
     scope: &mut Scope<'_, P::Context>,
 ) -> Intent<P> {
-    // No edge need have come for what is there: the loop drains between two of them.
+    // There may have been no edge for what is there: the loop may drain between two of them.
     io.assume_readable();
     io.read_ahead_now();
     protocol.draining(until, &mut io.transport(), scope)
 }
 
-/// Goes on with the handshake until it has ended or waits: after a signal no edge follows.
+/// Goes on with the handshake until it has ended or waits; after a signal no edge follows.
 fn run_handshake<C>(socket: &mut impl StreamSocket, scope: &Scope<'_, C>) -> io::Result<()> {
     loop {
         match socket.handshake(scope) {
@@ -108,7 +108,7 @@ fn run_handshake<C>(socket: &mut impl StreamSocket, scope: &Scope<'_, C>) -> io:
     }
 }
 
-/// Sees whether the socket is connected by now.
+/// Checks whether the socket is connected by now.
 #[cold]
 pub(super) fn connecting<P: Protocol, S: StreamSocket>(
     seed: P::Seed,

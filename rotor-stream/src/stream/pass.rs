@@ -7,7 +7,7 @@ use crate::status::{Flags, Status};
 pub(super) struct Pass {
     /// Bytes that were read.
     pub(super) read: usize,
-    /// Bytes that could be written when it began.
+    /// Bytes that could be written when the event began.
     write_max: usize,
     pub(super) write_left: usize,
     pub(super) calls_left: u32,
@@ -29,7 +29,7 @@ impl Pass {
         self.read >= status.config.read_budget && self.has_read_all(status)
     }
 
-    /// Looked at only where the usual share is spent: few streams collect anything.
+    /// Looked at only when the usual share is used up: few streams collect anything.
     #[cold]
     fn has_read_all(&self, status: &Status) -> bool {
         !status.flags.has(Flags::IS_COLLECTING) || self.read >= status.config.collect_budget
@@ -41,7 +41,7 @@ impl Pass {
         config.octets.add(self.read, self.write_max.saturating_sub(self.write_left));
     }
 
-    /// The same where a pass ends in another way than most.
+    /// The same, for passes that end in a rarer way.
     #[cold]
     pub(super) fn count_octets_seldom(&self, config: &StreamConfig) {
         self.count_octets(config);

@@ -1,4 +1,4 @@
-//! `Phase`: what a stream is at.
+//! `Phase`: which part of its life a stream is in.
 
 use rotor_core::Time;
 

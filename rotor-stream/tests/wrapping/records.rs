@@ -190,7 +190,10 @@ fn an_end_without_a_close_record_is_told_as_such_where_a_drain_has_found_it() {
     peer.before_read(Peer::end);
     test.drain(Duration::from_secs(9));
     test.settle();
-    assert_eq!(*test.context(), ["draining", "the connection ended before the peer had ended the stream"]);
+    assert_eq!(
+        *test.context(),
+        ["draining", "the connection ended before the peer had ended the stream"]
+    );
 }
 
 #[test]
