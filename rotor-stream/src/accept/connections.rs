@@ -9,7 +9,7 @@ use crate::sync::atomic::{AtomicBool, AtomicUsize};
 
 pub(super) struct Connections {
     counts: Arc<Counts>,
-    /// What connections have of which nothing else is to be kept: all the same.
+    /// What a connection holds if nothing else must be kept with it: the same for all.
     plain: Arc<Kept>,
 }
 
@@ -21,14 +21,14 @@ struct Counts {
     listener: Notifier,
 }
 
-/// Where a connection counts, and what is to be kept as long as it lives. Behind one pointer, as
+/// Where a connection counts, and what must be kept as long as it lives. Behind one pointer, since
 /// each slot of a loop has room for it.
 struct Kept {
     counts: Arc<Counts>,
     _beside: Option<Box<dyn Send + Sync>>,
 }
 
-/// One connection, as long as it lives.
+/// Counts one connection for as long as it lives.
 pub(super) struct Counted {
     kept: Arc<Kept>,
 }
@@ -44,7 +44,8 @@ impl Connections {
         Connections { plain: Arc::new(Kept { counts: counts.clone(), _beside: None }), counts }
     }
 
-    /// Whether there may be one more; if not, the listener is woken when one ends.
+    /// Returns whether there may be one more connection; if not, the listener is woken when one
+    /// ends.
     pub(super) fn has_room(&self) -> bool {
         // `SeqCst` here and in `drop`: with a weaker order each could miss what the other has just
         // stored, and the listener would sleep beside a free place.
@@ -53,17 +54,17 @@ impl Connections {
             return true;
         }
         is_waiting.store(true, SeqCst);
-        // One that ended between the two lines above did not see that anybody waits.
+        // One that ended between the two lines above did not see that the listener waits.
         live.load(SeqCst) < *max
     }
 
-    /// Counts one more.
+    /// Counts one more connection.
     pub(super) fn add(&self) -> Counted {
         self.counts.live.fetch_add(1, SeqCst);
         Counted { kept: self.plain.clone() }
     }
 
-    /// Counts one more, and keeps a thing as long as it lives.
+    /// Counts one more connection, and keeps `beside` as long as it lives.
     pub(super) fn add_with(&self, beside: impl Send + Sync + 'static) -> Counted {
         self.counts.live.fetch_add(1, SeqCst);
         let beside: Box<dyn Send + Sync> = Box::new(beside);
@@ -72,7 +73,7 @@ impl Connections {
 }
 
 impl Counted {
-    /// The listener that the connection counts for.
+    /// Returns the listener that the connection counts for.
     pub(super) fn listener(&self) -> Token {
         self.kept.counts.listener.token()
     }
@@ -82,8 +83,8 @@ impl Drop for Counted {
     fn drop(&mut self) {
         let Counts { live, is_waiting, listener, .. } = &*self.kept.counts;
         live.fetch_sub(1, SeqCst);
-        // The load first: nearly always nobody waits, and a swap would cost every end a locked
-        // write.
+        // The load comes first: nearly always nobody waits, and a swap would cost every end a
+        // locked write.
         if is_waiting.load(SeqCst) && is_waiting.swap(false, SeqCst) {
             listener.wakeup();
         }

@@ -1,15 +1,16 @@
-//! What an error of accepting means: a connection that is past, or want of something.
+//! What an error of accepting means: that one connection is gone, or that something is missing.
 
 use std::io;
 
-/// Whether an error of accepting names one connection, which is past: the next one may be fine.
+/// Returns whether an error of accepting is about one connection, which is gone; the next one may
+/// be fine.
 pub(super) fn is_past(error: &io::Error) -> bool {
     use io::ErrorKind::*;
     matches!(
         error.kind(),
         ConnectionAborted
             | ConnectionReset
-            // No connection at all, but a signal; the next attempt may bring one all the same.
+            // Not a connection but a signal; the next attempt may bring one all the same.
             | Interrupted
             // accept(2): firewall rules forbid this one.
             | PermissionDenied
@@ -20,14 +21,14 @@ pub(super) fn is_past(error: &io::Error) -> bool {
     ) || is_of_network(error)
 }
 
-/// Whether there is no descriptor left: `ENFILE` or `EMFILE`, which are these numbers on every
+/// Returns whether no descriptor is left: `ENFILE` or `EMFILE`, which have these numbers on every
 /// Unix.
 pub(super) fn is_out_of_descriptors(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(23 | 24))
 }
 
-/// Whether it is an error that was waiting in a connection, which Linux hands over with it;
-/// accept(2) names them, to be treated like `EAGAIN`.
+/// Returns whether it is an error that was waiting in a connection, which Linux returns from
+/// accept; accept(2) names them, to be treated like `EAGAIN`.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 fn is_of_network(error: &io::Error) -> bool {
     use rustix::io::Errno;

@@ -17,18 +17,18 @@ use rotor_core::net::Accepted;
 const WARNINGS_EVERY: Duration = Duration::from_secs(1);
 
 /// The most connections that a listener still accepts when the loop drains. 65,536: more than
-/// systems keep in a queue, which is in order, so what had come before the drain is among them; and
-/// an end, however many go on coming.
+/// systems keep in a queue. The queue is in order, so those that came before the drain are among
+/// them, and there is an end, however many go on coming.
 const QUEUED_MAX: u32 = 65_536;
 
 /// The most machines that are asked to make room at once. 64: a full queue of 4,096 is accepted in
-/// some eighty turns, each of which closes no more connections than it takes some tenths of a
-/// millisecond to close.
+/// some eighty turns, and closing the connections takes each turn only some tenths of a
+/// millisecond.
 const ROOM_MAX: usize = 64;
 
-/// Room is asked for one connection, and for such a part of those that have found room since
+/// Room is asked for one connection, and for one in this many of those that have found room since
 /// somebody first waited. 4: at most a quarter more connections are closed than have waited, and
-/// two hundred that wait are let in in twenty turns.
+/// two hundred that wait are let in within twenty turns.
 const ROOM_PART: usize = 4;
 
 /// ```text
@@ -47,20 +47,20 @@ pub(super) struct Listening<M: Accepted<L::Socket>, L: Listener> {
     connections: Connections,
     /// There may be connections for which no further edge will come.
     is_ready: bool,
-    /// How many may still be accepted in this event.
+    /// How many connections may still be accepted in this event.
     budget: u32,
-    /// Whether any was accepted in this event.
+    /// Whether any connection was accepted in this event.
     has_accepted: bool,
-    /// Accepted, but there was no slot for it.
+    /// An accepted connection for which there was no slot.
     held: Option<AcceptSeed<M, L>>,
-    /// Until when accepting rests; `ZERO` when it does not.
+    /// Until when accepting pauses; `ZERO` when it does not.
     paused_until: Time,
     /// How many connections were accepted since room was first asked for; `None` while nobody
     /// waits for room.
     let_in: Option<usize>,
-    /// When room is asked for again, if none is made before; `ZERO` when none was asked for.
+    /// When room is asked for again, if none is made before; `ZERO` if none was asked for.
     asks_again: Time,
-    /// Before this, nothing more is said in the log.
+    /// Before this time nothing more is logged.
     quiet_until: Time,
     /// Once the loop drains: how many are still accepted before the address is closed.
     queued_left: Option<u32>,
@@ -114,17 +114,17 @@ impl<M: Accepted<L::Socket>, L: Listener> Listening<M, L> {
         }
     }
 
-    /// There are connections, or the last response was to go on in this turn.
+    /// There are connections, or the last response asked to go on.
     fn ready(mut self: Box<Self>, scope: &mut Scope<'_, M::Context>) -> ListeningResponse<M, L> {
         self.is_ready = true;
         self.begin(scope)
     }
 
-    /// A slot is free, there is room for a connection again, or a machine has made some: what was
+    /// A slot is free, there is room for a connection again, or a machine has made room: what was
     /// missing may be there.
     fn wakeup(mut self: Box<Self>, scope: &mut Scope<'_, M::Context>) -> ListeningResponse<M, L> {
-        // Room was asked for, and this may be it: a descriptor is free, too, and need not wait for
-        // the end of the pause.
+        // Room was asked for, and this may be it: then a descriptor is free, too, and need not wait
+        // for the end of the pause.
         if self.asks_again != Time::ZERO {
             self.asks_again = Time::ZERO;
             self.paused_until = Time::ZERO;
@@ -148,14 +148,15 @@ impl<M: Accepted<L::Socket>, L: Listener> Listening<M, L> {
         self.ready(scope)
     }
 
-    /// The pause is over, or the time until room is asked for again.
+    /// The pause is over, or room must be asked for again.
     fn timeout(mut self: Box<Self>, scope: &mut Scope<'_, M::Context>) -> ListeningResponse<M, L> {
         if self.paused_until <= scope.now() {
             self.paused_until = Time::ZERO;
         }
         if self.asks_again <= scope.now() {
             self.asks_again = Time::ZERO;
-            // Nobody made room meanwhile: what was let in before says nothing of who waits now.
+            // Nobody made room meanwhile: how many were let in before says nothing about who waits
+            // now.
             self.let_in = None;
         }
         self.begin(scope)
@@ -166,22 +167,22 @@ impl<M: Accepted<L::Socket>, L: Listener> Listening<M, L> {
         mut self: Box<Self>,
         scope: &mut Scope<'_, M::Context>,
     ) -> ListeningResponse<M, L> {
-        // It came before all that are still in the queue.
+        // This one came before all that are still in the queue.
         if let Some(seed) = self.held.take() {
             return self.spawn_or_wait(seed, scope);
         }
         while self.is_ready && self.paused_until == Time::ZERO && self.queued_left != Some(0) {
-            // Connections that are there have their turn before more are taken in.
+            // Existing connections have their turn before more are accepted.
             if self.budget == 0 && self.has_accepted {
                 return Response::again(self);
             }
-            // Nothing but errors: to go on, or to come back in the next turn, would spin.
+            // There were only errors: going on, or coming back in the next turn, would spin.
             if self.budget == 0 {
                 self.pause(scope.now(), &"nothing but errors");
                 break;
             }
-            // Not accepted before there is a slot: in the system's queue it costs nothing, and
-            // another loop that shares the queue may have room.
+            // Not accepted before there is a slot: in the system's queue a connection costs
+            // nothing, and another loop that shares the queue may have room.
             if !scope.has_free_slot() {
                 scope.wake_on_free_slot();
                 self.ask_for_those_who_wait(Room::new(), scope);
@@ -198,7 +199,7 @@ impl<M: Accepted<L::Socket>, L: Listener> Listening<M, L> {
                     self.let_in = self.let_in.map(|count| count + 1);
                     self.queued_left = self.queued_left.map(|left| left - 1);
                     let Some(counted) = self.count(peer) else { continue };
-                    // The user's `clone` may panic: that must not cost the listener.
+                    // The user's `clone` may panic, which must not end the listener.
                     let origin = match scope.guard(|_| self.shared.clone()) {
                         Ok(shared) => Origin::Accepted { socket, peer, shared, counted },
                         Err(panicked) => Origin::Broken { socket, panicked },
@@ -210,7 +211,7 @@ impl<M: Accepted<L::Socket>, L: Listener> Listening<M, L> {
                     log::debug!("a connection was gone before it was accepted: {error}")
                 }
                 // Linux takes a descriptor before it looks at the queue (accept4(2)), so the error
-                // says nothing of that.
+                // does not say whether a connection waits.
                 Err(error) if is_out_of_descriptors(&error) && !self.listener.has_waiting() => {
                     self.queue_is_empty();
                 }
@@ -225,9 +226,8 @@ impl<M: Accepted<L::Socket>, L: Listener> Listening<M, L> {
         self.wait()
     }
 
-    /// Counts a connection; `None` where its peer has as many as it may. It is closed
-    /// without a word then: whoever opens them without end is not to be told anything,
-    /// and nothing is made for it.
+    /// Counts a connection; `None` if its peer has as many as it may. Then it is closed silently: a
+    /// peer that opens connections without end is not told anything, and nothing is made for it.
     fn count(&self, peer: Option<SocketAddr>) -> Option<Counted> {
         match (&self.config.per_peer, peer) {
             (Some(connections), Some(peer)) => {
@@ -237,16 +237,16 @@ impl<M: Accepted<L::Socket>, L: Listener> Listening<M, L> {
         }
     }
 
-    /// The queue is empty: from here on an edge is promised, and nobody waits for room.
+    /// The queue is empty: the next connection causes an edge, and nobody waits for room.
     fn queue_is_empty(&mut self) {
         self.is_ready = false;
         self.let_in = None;
         self.asks_again = Time::ZERO;
     }
 
-    /// Asks for room if a connection waits for it. Nobody else's is closed for nothing.
+    /// Asks for room if a connection waits for it, so that no other is closed for nothing.
     fn ask_for_those_who_wait(&mut self, room: Room, scope: &Scope<'_, M::Context>) {
-        // Before the queue is polled, which is a system call.
+        // This comes before polling the queue, which is a system call.
         if !self.may_ask_for_room(scope.now()) {
             return;
         }
@@ -257,14 +257,15 @@ impl<M: Accepted<L::Socket>, L: Listener> Listening<M, L> {
         }
     }
 
-    /// Whether room was not asked for just now, and idle connections may be closed for it.
+    /// Returns whether room may be asked for: idle connections may be closed for it, and it was not
+    /// asked for just now.
     fn may_ask_for_room(&self, now: Time) -> bool {
         now >= self.asks_again && self.config.idle_min != Duration::MAX
     }
 
-    /// Asks for room for one that waits, and for as many more as are likely to wait with it. How
-    /// many there are no system says; so it is a part of those that did wait, which is the most
-    /// that may be closed for nobody.
+    /// Asks for room for one connection that waits, and for as many more as are likely to wait with
+    /// it. No system tells how many wait; so it is a part of those that did wait, which bounds how
+    /// many are closed for nobody.
     fn ask_for_room(&mut self, room: Room, scope: &Scope<'_, M::Context>) {
         let let_in = *self.let_in.get_or_insert(0);
         let machines = (1 + let_in / ROOM_PART).min(ROOM_MAX);
@@ -272,13 +273,13 @@ impl<M: Accepted<L::Socket>, L: Listener> Listening<M, L> {
         self.asks_again = scope.now() + self.config.pause;
     }
 
-    /// Makes a machine of the connection that was held back, if there is a slot by now.
+    /// Makes a machine for the connection that was held back, if there is a slot by now.
     fn spawn_or_wait(
         self: Box<Self>,
         seed: AcceptSeed<M, L>,
         scope: &mut Scope<'_, M::Context>,
     ) -> ListeningResponse<M, L> {
-        // The wake-up may have been for something else, or the slot another machine's by now.
+        // The wake-up may have been for something else, or another machine has the slot by now.
         if scope.has_free_slot() {
             return Response::spawn(self, seed);
         }
@@ -297,8 +298,8 @@ impl<M: Accepted<L::Socket>, L: Listener> Listening<M, L> {
         self.wait()
     }
 
-    /// The machine of a connection was not made. Without a slot the connection is held; else it is
-    /// closed, and the others go on.
+    /// The machine of a connection was not made. If there was no slot the connection is held; else
+    /// it is closed, and the others go on.
     fn spawn_error(
         mut self: Box<Self>,
         error: SpawnError<AcceptSeed<M, L>>,
@@ -306,10 +307,10 @@ impl<M: Accepted<L::Socket>, L: Listener> Listening<M, L> {
     ) -> ListeningResponse<M, L> {
         match (error.cause, error.seed) {
             (SpawnCause::SlabFull, Some(seed)) => self.hold(seed, scope),
-            // It ended at once, as it may.
+            // The machine ended at once, which it may.
             (SpawnCause::Ended, _) => self.accept_more(scope),
             (cause, _) => {
-                // For its words alone; the socket goes with the seed.
+                // Only for its text; the socket is dropped with the seed.
                 let error = SpawnError::<()> { cause, seed: None };
                 let reason =
                     std::error::Error::source(&error).map(ToString::to_string).unwrap_or_default();
@@ -322,15 +323,15 @@ impl<M: Accepted<L::Socket>, L: Listener> Listening<M, L> {
         }
     }
 
-    /// Lets accepting rest: asking again at once would spin.
+    /// Pauses accepting: trying again at once would spin.
     fn pause(&mut self, now: Time, why: &dyn std::fmt::Display) {
         let pause = self.config.pause;
         self.paused_until = now + pause;
         self.warn(now, &format_args!("accepting rests for {pause:?}: {why}"));
     }
 
-    /// Waits for an edge, a wake-up, or a time that was set; while the loop drains, for no further
-    /// edge.
+    /// Waits for an edge, a wake-up, or a time that was set. While the loop drains, it waits for no
+    /// further edge.
     fn wait(self: Box<Self>) -> ListeningResponse<M, L> {
         // The loop drains, and what had come is accepted: the address is closed.
         if self.queued_left.is_some_and(|left| left == 0 || !self.is_ready) && self.held.is_none() {
@@ -343,9 +344,9 @@ impl<M: Accepted<L::Socket>, L: Listener> Listening<M, L> {
         Response::ok(self).deadline_opt(until)
     }
 
-    /// Says something in the log, unless it has just done so.
+    /// Logs a message, unless it has just logged one.
     fn warn(&mut self, now: Time, message: &dyn std::fmt::Display) {
-        // Whoever makes its connections fail would fill the log as fast as it connects.
+        // A peer that makes its connections fail would fill the log as fast as it connects.
         if self.quiet_until <= now {
             self.quiet_until = now + WARNINGS_EVERY;
             let address =

@@ -22,14 +22,14 @@ pub(super) struct BufferedIo<S> {
     pub(super) input: Buf,
     pub(super) output: Output,
     pub(super) status: Status,
-    /// How fast the output that waits is taken.
+    /// How fast the waiting output is taken.
     pub(super) taking: RateWatch,
-    /// Why writing has failed: what the peer sent before that is still handed out.
+    /// Why writing has failed; what the peer sent before is still handed out.
     pub(super) broken: Option<io::Error>,
 }
 
 impl<S> BufferedIo<S> {
-    /// The loop drains, and there is no protocol yet to tell of it.
+    /// Notes whether the loop drains while there is no protocol yet that could be told.
     pub(super) fn set_drain_pending(&mut self, yes: bool) {
         self.status.flags.set(Flags::DRAIN_PENDING, yes);
     }
@@ -40,7 +40,7 @@ impl<S> BufferedIo<S> {
 }
 
 impl<S: StreamSocket> BufferedIo<S> {
-    /// Around a socket that is about to be registered: the first event tells what can be done with
+    /// Wraps a socket that is about to be registered; the first event tells what can be done with
     /// it.
     pub(super) fn new(socket: S, config: Arc<StreamConfig>) -> BufferedIo<S> {
         BufferedIo {
@@ -53,10 +53,10 @@ impl<S: StreamSocket> BufferedIo<S> {
         }
     }
 
-    /// Sets the options of a connected socket, and notes that it can be written to. An option that
-    /// the system refuses is no reason to refuse the peer.
+    /// Sets the options of a connected socket, and notes that it can be written to. If the system
+    /// refuses an option, the connection is kept all the same.
     pub(super) fn connected(&mut self) {
-        // No edge need come for the room that a new connection has.
+        // There may be no edge for the room that a new connection has.
         self.status.writable = true;
         if self.status.config.nodelay
             && let Err(error) = self.socket.set_nodelay(true)
@@ -85,7 +85,8 @@ impl<S: StreamSocket> BufferedIo<S> {
         }
     }
 
-    /// The handshake has ended: a wrapping socket may have read beyond it, of which no event tells.
+    /// Notes that the handshake has ended: a wrapping socket may have read beyond it, which no
+    /// event reports.
     pub(super) fn handshake_ended(&mut self) {
         self.status.readable |= self.socket.holds_input();
     }
@@ -104,7 +105,8 @@ impl<S: StreamSocket> BufferedIo<S> {
             self.status.writable |= self.socket.wants_read();
         }
         self.status.writable |= events.is_writable();
-        // An urgent byte ends a read before it, as an end would: a short read proves nothing there.
+        // A read stops before an urgent byte, as it does at an end: a short read proves nothing
+        // then.
         if events.is_closing() || events.contains(EventSet::URGENT) {
             if events.contains(EventSet::ERROR) {
                 self.status.flags.set(Flags::ERROR_TOLD, true);
@@ -113,14 +115,14 @@ impl<S: StreamSocket> BufferedIo<S> {
         }
     }
 
-    /// The error that an event told of and that no read or write will fetch, since neither is
-    /// wanted.
+    /// Returns the error that an event reported and that no read or write will fetch, since neither
+    /// is wanted.
     #[cold]
     pub(super) fn take_told_error(&mut self) -> Option<io::Error> {
         if !self.is_error_told() {
             return None;
         }
-        // Asking clears it (`SO_ERROR`, socket(7)): there is no second time.
+        // Asking clears it (`SO_ERROR`, socket(7)), so it can be asked only once.
         self.status.flags.set(Flags::ERROR_TOLD, false);
         self.socket.take_error().ok().flatten()
     }
@@ -129,7 +131,7 @@ impl<S: StreamSocket> BufferedIo<S> {
         self.status.flags.has(Flags::ERROR_TOLD)
     }
 
-    /// Whether the protocol may be given input: not while its output is above the mark.
+    /// Returns whether the protocol may be given input: not while its output is above the mark.
     #[inline]
     pub(super) fn takes_input(&mut self) -> bool {
         let is_below = self.output.len() <= self.status.config.output_high_water;
@@ -137,14 +139,14 @@ impl<S: StreamSocket> BufferedIo<S> {
         is_below && !self.status.flags.has(Flags::IS_GATED) || self.takes_input_again()
     }
 
-    /// Whether it takes none in before more of the output is taken.
+    /// Returns whether it gets no input before more of the output is taken.
     pub(super) fn is_gated(&self) -> bool {
         self.status.flags.has(Flags::IS_GATED)
             || self.output.len() > self.status.config.output_high_water
     }
 
-    /// The same where the output is above the mark, or was: half of the mark is where input is
-    /// welcome again, so that each few bytes that leave do not bring an answer more.
+    /// The same if the output is above the mark, or was. Input is welcome again at half of the
+    /// mark, so that not every few bytes that leave bring one more answer.
     #[cold]
     fn takes_input_again(&mut self) -> bool {
         let mark = self.status.config.output_high_water;
@@ -154,13 +156,13 @@ impl<S: StreamSocket> BufferedIo<S> {
         !is_gated
     }
 
-    /// Bytes of memory in the buffers, and in a wrapping socket.
+    /// Returns the bytes of memory in the buffers, and in a wrapping socket.
     pub(super) fn held_bytes(&self) -> usize {
         self.input.capacity() + self.output.held_bytes() + self.socket.held_bytes()
     }
 
-    /// Whether nothing can be read, and the protocol may be given input: it
-    /// takes an event to change that.
+    /// Returns whether nothing can be read and the protocol may be given input: only an event can
+    /// change that.
     #[inline]
     pub(super) fn is_input_at_rest(&self) -> bool {
         !self.status.readable
@@ -169,7 +171,7 @@ impl<S: StreamSocket> BufferedIo<S> {
     }
 
     /// Gives back what an idle stream does not need, and counts what it keeps. Returns whether
-    /// there is room for that; less than before always has.
+    /// there is room for that; there always is for less than before.
     #[inline]
     pub(super) fn settle(&mut self) -> bool {
         // Nearly always: a buffer without bytes holds no memory.

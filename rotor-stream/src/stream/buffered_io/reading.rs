@@ -1,4 +1,4 @@
-//! The reading: into the input, or to be thrown away.
+//! Reading: into the input, or to throw it away.
 
 use std::io;
 
@@ -10,20 +10,20 @@ use crate::error::{Exception, is_gone};
 use crate::status::{Flags, ReadSide};
 use crate::stream::pass::Pass;
 
-/// The least room offered to a read, in bytes: what is left of a block may be too little to be
-/// worth a system call.
+/// The least room offered to a read, in bytes: the rest of a block may be too small to be worth a
+/// system call.
 const READ_BYTES_MIN: usize = 4 * 1024;
 
-/// The room offered to a read where the one before filled a block and all of that was consumed, in
-/// bytes: four blocks, so that a long body, or long messages, take few system calls.
+/// The room offered to a read, in bytes, if the one before filled a block and all of that was
+/// consumed: four blocks, so that a long body, or long messages, take few system calls.
 const READ_BYTES_LARGE: usize = 4 * BLOCK_BYTES;
 
-/// What became of a read.
+/// The result of a read.
 pub(in crate::stream) enum ReadResult {
     Some,
-    /// Nothing for now.
+    /// Nothing can be read for now.
     Nothing,
-    /// In order or [not](ReadSide::Truncated).
+    /// The end, in order or [not](ReadSide::Truncated).
     Ended,
     /// The connection is gone.
     Gone(io::Error),
@@ -31,9 +31,9 @@ pub(in crate::stream) enum ReadResult {
     Failed(io::Error),
 }
 
-/// What became of what is thrown away.
+/// The result of throwing input away.
 pub(in crate::stream) enum Discarded {
-    /// There is no more for now, or it is not its turn.
+    /// There is no more for now, or its share is used up.
     All,
     /// The peer has ended its side.
     Ended,
@@ -45,7 +45,7 @@ impl<S: StreamSocket> BufferedIo<S> {
     /// Reads once.
     #[inline]
     pub(in crate::stream) fn read(&mut self, pass: &mut Pass) -> ReadResult {
-        // What has ended is not readable any more.
+        // A side that has ended is not readable any more.
         if self.status.readable {
             self.read_now(pass)
         } else if self.status.read_side.has_ended() {
@@ -55,7 +55,7 @@ impl<S: StreamSocket> BufferedIo<S> {
         }
     }
 
-    /// Reads once, whether an event has told of something or not; unless the socket was found empty
+    /// Reads once, whether an event has reported anything or not, unless the socket was found empty
     /// in this event.
     pub(in crate::stream) fn poll_read(&mut self, pass: &mut Pass) -> ReadResult {
         let was_emptied = !self.status.readable && pass.read > 0;
@@ -67,7 +67,8 @@ impl<S: StreamSocket> BufferedIo<S> {
 
     fn read_now(&mut self, pass: &mut Pass) -> ReadResult {
         while self.status.readable {
-            // It may have had to read before it could write; no edge tells that it can now.
+            // The socket may have had to read before it could write; no edge reports that it can
+            // now.
             let waited_to_read = !self.status.writable && self.socket.wants_read();
             let room = self.read_room();
             let result = self.input.read_from(&mut self.socket, room);
@@ -80,9 +81,9 @@ impl<S: StreamSocket> BufferedIo<S> {
                     return ReadResult::Ended;
                 }
                 Ok(filled) => {
-                    // A socket that gave less than it could is empty (epoll(7)): the next read,
-                    // which would say so, is spared. Not after a hang-up, whose end is still to be
-                    // read.
+                    // A socket that gave less than was asked for is empty (epoll(7)), so the next
+                    // read, which would only say so, is spared. Not after a hang-up, whose end must
+                    // still be read.
                     let is_short = filled.count < filled.asked;
                     if is_short
                         && self.status.read_side == ReadSide::Open
@@ -91,7 +92,7 @@ impl<S: StreamSocket> BufferedIo<S> {
                         self.status.readable = false;
                     }
                     pass.read += filled.count;
-                    // So it was, too, where a rest has followed at once: messages of a block and a
+                    // This also holds if the rest followed at once: messages of a block and a
                     // header are each read in one go, once one of them was not.
                     let was_filled = !is_short || self.input.len() >= BLOCK_BYTES;
                     self.status.flags.set(Flags::WAS_FILLED, was_filled);
@@ -118,27 +119,27 @@ impl<S: StreamSocket> BufferedIo<S> {
         ReadResult::Nothing
     }
 
-    /// Whether there may be something to read.
+    /// Returns whether there may be something to read.
     #[inline]
     pub(in crate::stream) fn may_hold_more(&self) -> bool {
         self.status.readable
     }
 
-    /// The next read asks the socket, whether or not an event has told of something.
+    /// Has the next read ask the socket, whether or not an event has reported anything.
     pub(in crate::stream) fn assume_readable(&mut self) {
         self.status.readable = !self.status.read_side.has_ended();
     }
 
-    /// Reads what has come, whatever the protocol waits for, until it is all there or is as much as
+    /// Reads what has come, whatever the protocol waits for, until all of it is read or as much as
     /// may be unread.
     #[cold]
     pub(in crate::stream) fn read_ahead(&mut self, pass: &mut Pass) {
         while self.input.len() < self.status.config.input_max {
             match self.read(pass) {
                 ReadResult::Some => {}
-                // An end is found again by whoever reads next.
+                // Whoever reads next will find an end again.
                 ReadResult::Nothing | ReadResult::Ended => return,
-                // Told once what came before has been handed out.
+                // It is reported once what came before has been handed out.
                 ReadResult::Gone(error) => return self.break_off(error),
                 ReadResult::Failed(error) => {
                     return log::debug!("a connection cannot be read from: {error}");
@@ -147,7 +148,7 @@ impl<S: StreamSocket> BufferedIo<S> {
         }
     }
 
-    /// The same, where no event has brought it about.
+    /// The same, without an event.
     #[cold]
     pub(in crate::stream) fn read_ahead_now(&mut self) {
         let mut pass = Pass::new(&self.status.config);
@@ -155,9 +156,9 @@ impl<S: StreamSocket> BufferedIo<S> {
         pass.count_octets(&self.status.config);
     }
 
-    /// How much room a read is offered at least: more than usual where much comes in and goes on at
-    /// once. Where something is unread it is not, or whoever sends a head without end would be lent
-    /// more than it may hold.
+    /// Returns how much room a read is offered at least. It is more than usual if much comes in and
+    /// is consumed at once, but not while something is unread: otherwise a peer that sends a head
+    /// without end would be lent more memory than it may hold.
     #[inline]
     fn read_room(&self) -> usize {
         if self.status.flags.has(Flags::WAS_FILLED) && self.input.is_empty() {
@@ -167,7 +168,7 @@ impl<S: StreamSocket> BufferedIo<S> {
         }
     }
 
-    /// What a protocol is told that waits for input once the end was read.
+    /// Returns what a protocol that waits for input is told once the end was read.
     pub(in crate::stream) fn end_exception(&self) -> Exception {
         if self.status.read_side == ReadSide::Truncated {
             Exception::Truncated
@@ -181,7 +182,7 @@ impl<S: StreamSocket> BufferedIo<S> {
         self.status.readable = false;
     }
 
-    /// Takes no short read for an emptied socket any more, and reads on.
+    /// From now on takes no short read for an emptied socket, and reads on.
     #[cold]
     pub(super) fn note_hang_up(&mut self) {
         if !self.status.read_side.has_ended() {
@@ -190,7 +191,7 @@ impl<S: StreamSocket> BufferedIo<S> {
         }
     }
 
-    /// Reads and throws away, `left` bytes at most.
+    /// Reads and throws away at most `left` bytes.
     pub(in crate::stream) fn discard(
         &mut self,
         pass: &mut Pass,
@@ -198,9 +199,9 @@ impl<S: StreamSocket> BufferedIo<S> {
     ) -> Result<Discarded, io::Error> {
         loop {
             self.input.clear();
-            // What nobody wants needs no more room than the least.
+            // The least room is enough for what nobody wants.
             self.status.flags.set(Flags::WAS_FILLED, false);
-            // Whoever sends without end has no more of the loop than others.
+            // A peer that sends without end gets no more of the loop than others.
             if pass.is_spent(&self.status) {
                 return Ok(Discarded::All);
             }

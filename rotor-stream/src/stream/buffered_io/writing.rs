@@ -1,5 +1,5 @@
-//! The writing: what waits, what a wrapping socket holds, the end of our side; and how long
-//! the peer may take for it.
+//! Writing: what waits, what a wrapping socket holds, and the end of our side; and how long the
+//! peer may take for it.
 
 use std::io;
 use std::net::Shutdown;
@@ -13,9 +13,9 @@ use crate::output::End;
 use crate::status::Flags;
 use crate::stream::pass::Pass;
 
-/// What became of writing.
+/// The result of writing.
 pub(in crate::stream) enum WriteResult {
-    /// Something was written, and nothing is left to be.
+    /// Something was written, and nothing is left to be written.
     Emptied,
     /// Something was written, or something can now be read.
     Progress,
@@ -24,7 +24,7 @@ pub(in crate::stream) enum WriteResult {
 }
 
 impl<S: StreamSocket> BufferedIo<S> {
-    /// Writing has failed: there will be no output any more, but there may be input.
+    /// Notes that writing has failed: there will be no more output, but there may be input.
     #[cold]
     pub(in crate::stream) fn break_off(&mut self, error: io::Error) {
         self.broken = Some(error);
@@ -32,7 +32,7 @@ impl<S: StreamSocket> BufferedIo<S> {
     }
 
     /// Writes what waits, as far as the socket takes it; has a wrapping socket write what it holds;
-    /// ends our side when that is wanted and everything is written.
+    /// and ends our side if that is wanted and everything is written.
     #[inline(always)]
     pub(in crate::stream) fn write(
         &mut self,
@@ -41,7 +41,7 @@ impl<S: StreamSocket> BufferedIo<S> {
     ) -> WriteResult {
         let unsent = self.unsent_len();
         let mut progress = false;
-        // Until the socket says that it is full: only then an edge is promised.
+        // Until the socket says that it is full: only then is an edge sure to come.
         while self.status.writable && !self.output.is_empty() && pass.write_left > 0 {
             match self.output.write_to(&mut self.socket, pass.write_left) {
                 Ok(count) => {
@@ -55,13 +55,13 @@ impl<S: StreamSocket> BufferedIo<S> {
                 Err(error) => return WriteResult::Failed(error),
             }
         }
-        // Even with nothing written: a wrapping socket may owe its peer bytes of its own (an alert,
-        // a new key).
+        // Even if nothing was written: a wrapping socket may have bytes of its own for its peer (an
+        // alert, a new key).
         match self.flush() {
             Ok(flushed) => progress |= flushed,
             Err(error) => return WriteResult::Failed(error),
         }
-        // Not before the last byte has left a wrapping socket, too: the end would overtake it.
+        // Not before the last byte has left a wrapping socket, too, or the end would overtake it.
         if self.output.end() == End::Wanted && !self.has_output() {
             match self.shutdown() {
                 Ok(()) => {}
@@ -76,8 +76,8 @@ impl<S: StreamSocket> BufferedIo<S> {
         if progress { WriteResult::Progress } else { WriteResult::Nothing }
     }
 
-    /// Writes the last bytes of this side, where that is one write: what a wrapping socket says at
-    /// its end may go with them. What is left is for [`write`](BufferedIo::write).
+    /// Writes the last bytes of this side, if that is one write, so that what a wrapping socket
+    /// sends at its end may go with them. What is left is for [`write`](BufferedIo::write).
     pub(in crate::stream) fn write_last(
         &mut self,
         pass: &mut Pass,
@@ -100,19 +100,19 @@ impl<S: StreamSocket> BufferedIo<S> {
         Ok(())
     }
 
-    /// Whether something is still to be written: here, or in a wrapping socket.
+    /// Returns whether something must still be written, here or in a wrapping socket.
     #[inline]
     pub(in crate::stream) fn has_output(&self) -> bool {
         self.status.flags.has(Flags::HOLDS_OUTPUT) || !self.output.is_empty()
     }
 
-    /// How much waits to be written, here and in a wrapping socket.
+    /// Returns how many bytes wait to be written, here and in a wrapping socket.
     #[inline]
     fn unsent_len(&self) -> usize {
         self.output.len() + self.socket.unsent_len()
     }
 
-    /// Has a wrapping socket write what it holds; whether that changed something.
+    /// Has a wrapping socket write what it holds, and returns whether that changed something.
     #[inline]
     fn flush(&mut self) -> io::Result<bool> {
         let wanted = self.socket.wants_write();
@@ -129,7 +129,7 @@ impl<S: StreamSocket> BufferedIo<S> {
             }
             break;
         }
-        // It may have had to write before it could read; no edge tells that it can now.
+        // The socket may have had to write before it could read; no edge reports that it can now.
         let could_not_read = wanted && !self.socket.wants_write();
         if could_not_read && !self.status.read_side.has_ended() {
             self.status.readable = true;
@@ -147,10 +147,10 @@ impl<S: StreamSocket> BufferedIo<S> {
                     self.status.flags.set(Flags::HOLDS_OUTPUT, true);
                     self.status.writable = false;
                 }
-                // At once: with nothing left to be written, neither an edge nor a deadline would
+                // At once: if nothing is left to be written, neither an edge nor a deadline would
                 // come.
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                // The peer has gone; reading tells how.
+                // The peer has gone; reading will tell how.
                 Err(error) if error.kind() == io::ErrorKind::NotConnected => {
                     self.output.set_end(End::Told)
                 }
@@ -160,7 +160,7 @@ impl<S: StreamSocket> BufferedIo<S> {
         }
     }
 
-    /// Keeps watch over output that waits.
+    /// Watches over waiting output.
     #[inline]
     pub(in crate::stream) fn watch(&mut self, taken: usize, now: impl Fn() -> Time) {
         if !self.has_output() {
@@ -168,7 +168,7 @@ impl<S: StreamSocket> BufferedIo<S> {
             return;
         }
         let rate = self.status.config.flush_rate(self.output.end() == End::Open);
-        // Begun only now: what a socket takes at once is watched by nobody.
+        // Begun only now: what a socket takes at once is not watched.
         if self.taking == RateWatch::NONE {
             self.taking = RateWatch::new(rate, now());
         } else {
@@ -176,8 +176,8 @@ impl<S: StreamSocket> BufferedIo<S> {
         }
     }
 
-    /// The protocol is done: what has waited for the peer already waits no longer than what is left
-    /// at the end.
+    /// The protocol is done: from now on, output that has waited for the peer already has only the
+    /// time for what is left at the end.
     pub(in crate::stream) fn hasten(&mut self, now: Time) {
         self.taking.hasten(now + self.status.config.close_timeout);
     }
