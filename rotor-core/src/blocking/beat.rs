@@ -1,4 +1,4 @@
-//! `Beat`: the words by which a loop shows other threads what it is at, and `Pulse`, the loop's
+//! `Beat`: the words by which a loop shows other threads what it is doing, and `Pulse`, the loop's
 //! side of them.
 //!
 //! ```text
@@ -7,8 +7,8 @@
 //!                                      └── WakeQueue ┘        names
 //! ```
 //!
-//! Nothing is concluded from one reading. That a loop is stuck says a row of equal readings, long
-//! after the stores that they read; so each store is relaxed, and costs what a store costs.
+//! Nothing is concluded from one reading. Only a row of equal readings, long after the stores that
+//! they read, says that a loop is stuck. So each store is relaxed, and costs no more than a store.
 
 use std::ptr;
 use std::sync::atomic::AtomicU64;
@@ -20,11 +20,11 @@ use super::short_token::{SHORT_BITS, ShortToken};
 use crate::token::Token;
 use crate::wake_queue::WakeQueue;
 
-/// What a loop is at.
+/// What a loop is doing.
 pub(super) struct Beat {
-    /// Polls of the backend, times two; and one, while the loop sleeps there.
+    /// Twice the number of polls of the backend, plus one while the loop sleeps there.
     looks: AtomicU64,
-    /// The call that was the last to begin: its number, what was called and which machine.
+    /// The call that began last: its number, what was called, and which machine.
     call: AtomicU64,
     /// Grows by one for each type of machine.
     names: Mutex<Vec<&'static str>>,
@@ -69,20 +69,21 @@ impl Beat {
 
     pub(super) fn read(&self) -> Reading {
         let (looks, call) = (self.looks.load(Relaxed), self.call.load(Relaxed));
-        // Behind the call, of which it is the slot: the generation ends after that at the earliest.
+        // Read after the call, which names the slot: the generation ends after the call at the
+        // earliest.
         let token =
             ShortToken::of_bits(call >> TOKEN_SHIFT).token(|slot| self.wakes.generation_seen(slot));
         Reading { looks, call, token }
     }
 
-    /// The name of the machine, or of the closure, that a reading is of.
+    /// Returns the name of the machine, or of the closure, in a reading.
     pub(super) fn name(&self, reading: Reading) -> &'static str {
         let names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
         let place = reading.call >> NUMBER_BITS & ((1 << NAME_BITS) - 1);
         names.get(place as usize).copied().unwrap_or("unknown")
     }
 
-    /// The place of a name, which is new if it is not found.
+    /// Returns the place of a name, which is added if it is not found.
     #[cold]
     fn place_of(&self, name: &'static str) -> u64 {
         let mut names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
@@ -101,12 +102,12 @@ impl Reading {
         self.looks & 1 == 1
     }
 
-    /// Which call it was, counted from the first one, and again after 2^26 of them.
+    /// Returns the number of the call, counted from the first one, which starts again after 2^26.
     pub(super) fn calls(self) -> u64 {
         self.call & NUMBER_MASK
     }
 
-    /// How many calls there were since that one.
+    /// Returns how many calls there were since the given one.
     pub(super) fn calls_since(self, first: u64) -> u64 {
         self.calls().wrapping_sub(first) & NUMBER_MASK
     }
@@ -119,14 +120,14 @@ impl Reading {
     }
 }
 
-/// The loop's side of its beat, which nobody else stores to: so what it counts, it counts there.
+/// The loop's side of its beat. Nobody else stores there, so the loop keeps its counts there.
 pub(crate) struct Pulse {
     beat: Arc<Beat>,
     name: &'static str,
-    /// Its place, where it stands in `Beat::call`.
+    /// The place of the name, shifted to where it is in `Beat::call`.
     place: u64,
-    /// The names called lately and their places, each where its address says: those of one program
-    /// seldom meet.
+    /// The names called lately and their places, indexed by the name's address: those of one
+    /// program seldom collide.
     known: Box<[(&'static str, u64); KNOWN]>,
     alarm: Arc<Alarm>,
 }
@@ -160,7 +161,7 @@ impl Pulse {
         self.note(ShortToken::NONE, what);
     }
 
-    /// Whether the call of that reading is the last one still.
+    /// Returns whether that call is still the last one.
     pub(crate) fn is_in_call(&self, call: u64) -> bool {
         self.beat.call.load(Relaxed) == call
     }
@@ -169,8 +170,7 @@ impl Pulse {
     #[cold]
     #[inline(never)]
     fn look_up(&mut self, name: &'static str) {
-        // Names are about a word long at least, so that the last bits of their addresses say
-        // little.
+        // Names are about a word long at least, so the last bits of their addresses say little.
         let known = &mut self.known[(name.as_ptr() as usize >> 3) % KNOWN];
         if !ptr::eq(known.0, name) {
             *known = (name, self.beat.place_of(name) << NUMBER_BITS);
@@ -184,7 +184,7 @@ impl Pulse {
             self.look_up(name);
         }
         let number = self.beat.call.load(Relaxed).wrapping_add(1) & NUMBER_MASK;
-        // One store: a reading is of one call, and never of half of the next.
+        // A single store, so that a reading never mixes two calls.
         self.beat.call.store(token.bits() << TOKEN_SHIFT | self.place | number, Relaxed);
     }
 }

@@ -1,4 +1,4 @@
-//! `Line`: who has the loop, who waits to have it back, and who is there to go on with it.
+//! `Line`: who has the loop, who waits to get it back, and which threads could go on with it.
 //!
 //! ```text
 //!   runs the loop ──give()──▶ first of those who wait, else one who is parked
@@ -8,8 +8,8 @@
 //!        └──take_back()──────┘   or waits in line, and tells who has it
 //! ```
 //!
-//! There is one of what is handed on, so nobody is in line while it is lent. Who is parked may be
-//! given other work as well, `W`. What either is, nobody here knows.
+//! There is a single value, the loop, so nobody is in line while it is lent. Parked threads may be
+//! given other work as well, `W`. This module does not know what either is.
 
 use std::collections::VecDeque;
 use std::mem;
@@ -20,18 +20,18 @@ use crate::sync::{Condvar, Mutex, MutexGuard};
 
 pub(crate) struct Line<T, W = T> {
     state: Mutex<State<T, W>>,
-    /// Is told whether somebody waits, with the lock held.
+    /// Called with whether somebody waits, while the lock is held.
     set_wanted: Box<dyn Fn(bool) + Send + Sync>,
 }
 
 struct State<T, W> {
     returners: VecDeque<Arc<Seat<T>>>,
-    /// Who came last is the first to be of use again: what it needs may still be in its caches.
+    /// The thread that parked last is used first: what it needs may still be in its caches.
     parked: Vec<Arc<Seat<W>>>,
     lent: Option<T>,
     /// How often it was lent.
     lends: u64,
-    /// Somebody runs it, or will at once.
+    /// Somebody runs the loop, or will at once.
     is_run: bool,
     is_closed: bool,
 }
@@ -45,7 +45,7 @@ pub(crate) struct Seat<T> {
 enum Place<T> {
     Empty,
     Given(T),
-    /// Nobody will come.
+    /// Nothing will be given any more.
     Closed,
 }
 
@@ -57,8 +57,8 @@ pub(crate) enum Back<T> {
 }
 
 impl<T, W: From<T>> Line<T, W> {
-    /// `set_wanted` is told when somebody waits and when nobody does any more, for who has the loop
-    /// to look at.
+    /// Makes a line. `set_wanted` is called when somebody waits and when nobody does any more, for
+    /// whoever has the loop to look at.
     pub(crate) fn new(set_wanted: impl Fn(bool) + Send + Sync + 'static) -> Line<T, W> {
         let state = State {
             returners: VecDeque::new(),
@@ -71,16 +71,16 @@ impl<T, W: From<T>> Line<T, W> {
         Line { state: Mutex::new(state), set_wanted: Box::new(set_wanted) }
     }
 
-    /// Whether it is run from now on: while it is not, who waits goes on waiting, and is not told
-    /// of.
+    /// Sets whether the loop is run from now on. While it is not, those who wait go on waiting, and
+    /// `set_wanted` says that nobody does.
     pub(crate) fn set_run(&self, is_run: bool) {
         let mut state = self.lock();
         state.is_run = is_run;
         (self.set_wanted)(is_run && !state.returners.is_empty());
     }
 
-    /// Hands it to who waits, first come first served, else to who is parked. It comes back where
-    /// there is nobody.
+    /// Gives the value to the first who waits, else to a parked thread. It is returned if there is
+    /// nobody.
     pub(crate) fn give(&self, value: T) -> Result<(), T> {
         let mut state = self.lock();
         if let Some(first) = self.first_in_line(&mut state) {
@@ -93,13 +93,13 @@ impl<T, W: From<T>> Line<T, W> {
         give_to(parked, value)
     }
 
-    /// Hands work to one who is parked, whoever waits for the loop.
+    /// Gives work to a parked thread, whoever waits for the loop.
     pub(crate) fn give_parked<V: Into<W>>(&self, work: V) -> Result<(), V> {
         let parked = self.lock().parked.pop();
         give_to(parked, work)
     }
 
-    /// Leaves it to whoever wants it: to who waits, if anybody does.
+    /// Gives the value to the first who waits; if nobody does, leaves it to whoever wants it.
     pub(crate) fn lend(&self, value: T) {
         let mut state = self.lock();
         if let Some(seat) = self.first_in_line(&mut state) {
@@ -110,16 +110,16 @@ impl<T, W: From<T>> Line<T, W> {
         state.lent = Some(value);
     }
 
-    /// Takes what is lent, if it is still what was when this was last asked. Returns how often
-    /// something was lent, to be asked with the next time.
+    /// Takes the lent value, if nothing was lent since the last call. Returns how often something
+    /// was lent, to be passed to the next call.
     pub(crate) fn take_lent(&self, seen: u64) -> (u64, Option<T>) {
         let mut state = self.lock();
         let lent = if state.lends == seen { state.lent.take() } else { None };
         (state.lends, lent)
     }
 
-    /// Takes it back: at once if it is lent, else when it is given; `tell` has who has it look.
-    /// `None`: there is none any more.
+    /// Takes the value back: at once if it is lent, else when it is given; `tell` makes whoever has
+    /// it look. `None`: there will be none any more.
     pub(crate) fn take_back(&self, seat: &Arc<Seat<T>>, tell: impl FnOnce()) -> Option<Back<T>> {
         {
             let mut state = self.lock();
@@ -138,7 +138,8 @@ impl<T, W: From<T>> Line<T, W> {
         seat.wait().map(Back::Used)
     }
 
-    /// Waits to be of use, for so long. `None`: it was not, and is no longer parked.
+    /// Parks the thread until it is given something, for at most `keep`. `None`: it was given
+    /// nothing, and is no longer parked.
     pub(crate) fn park(&self, seat: &Arc<Seat<W>>, keep: Duration) -> Option<W> {
         {
             let mut state = self.lock();
@@ -158,11 +159,11 @@ impl<T, W: From<T>> Line<T, W> {
                 return None;
             }
         }
-        // Somebody has found it there, and is about to give.
+        // Somebody has found the seat, and is about to give.
         seat.wait()
     }
 
-    /// From now on it is given to this one next.
+    /// Has the value given to this seat next.
     #[cfg(rotor_handed)]
     pub(crate) fn stand_first(&self, seat: &Arc<Seat<T>>) {
         let mut state = self.lock();
@@ -170,7 +171,7 @@ impl<T, W: From<T>> Line<T, W> {
         (self.set_wanted)(true);
     }
 
-    /// Not after all.
+    /// Takes this seat out of the line again.
     #[cfg(rotor_handed)]
     pub(crate) fn step_out(&self, seat: &Arc<Seat<T>>) {
         let mut state = self.lock();
@@ -178,7 +179,8 @@ impl<T, W: From<T>> Line<T, W> {
         (self.set_wanted)(state.is_run && !state.returners.is_empty());
     }
 
-    /// There will be none any more: who waits, and who comes, is told so.
+    /// Ends the line: all who wait, and all who come, are told that there will be no value any
+    /// more.
     pub(crate) fn close(&self) {
         let (returners, parked) = {
             let mut state = self.lock();
@@ -212,7 +214,7 @@ impl<T> Seat<T> {
         self.put(Place::Given(value));
     }
 
-    /// Waits for what is given; `None` if the line was closed.
+    /// Waits for a value; `None` if the line was closed.
     pub(crate) fn wait(&self) -> Option<T> {
         let mut place = self.lock();
         loop {
@@ -226,10 +228,10 @@ impl<T> Seat<T> {
         }
     }
 
-    /// The same for so long at most; the outer `None` says that the time is over.
+    /// The same, for at most `time`; the outer `None` says that the time is over.
     fn wait_for(&self, time: Duration) -> Option<Option<T>> {
         let mut place = self.lock();
-        // Once: one who is woken for nothing was of no use either.
+        // Waits only once: a thread that is woken for nothing was not needed either.
         if let Place::Empty = *place {
             let waited = self.arrived.wait_timeout(place, time);
             place = waited.unwrap_or_else(PoisonError::into_inner).0;

@@ -1,4 +1,4 @@
-//! `Patience`: what is to be said of a loop, decided by what was seen of it at each tick.
+//! `Patience`: what to report of a loop, decided from what was seen of it at each tick.
 //!
 //! ```text
 //!              asleep, or polled since the last tick
@@ -11,12 +11,12 @@
 //!                                                     └─ less than half of what passed ──▶ starved
 //! ```
 //!
-//! What is reported is a handler, or many that took long together: a stall. It begins with its
-//! first report, and is over when the handler has returned, or the loop has polled. At 10 and 100
-//! times the patience it is reported again.
+//! What is reported is a stall: a handler that takes long, or many that do so together. It begins
+//! with its first report, and is over when the handler has returned, or the loop has polled. At 10
+//! and 100 times the patience it is reported again.
 //!
-//! Time in which other threads had the CPU is not the handler's: on a machine with too much to do
-//! every loop is late, and no handler is to blame.
+//! Time in which other threads had the CPU is not the handler's: on an overloaded computer every
+//! loop is late, and no handler is to blame.
 
 use std::time::Duration;
 
@@ -25,22 +25,22 @@ use super::stuck::ThreadState;
 use super::thread_probe::ThreadSample;
 use crate::time::Time;
 
-/// How many ticks the watchdog looks in the time of one patience: what is reported comes between
-/// one patience and one and a half after the handler began.
+/// How often the watchdog looks in the time of one patience: reports come between one patience and
+/// one and a half after the handler began.
 pub(super) const TICKS: u32 = 4;
 
-/// The times of a thread that computes grow by as much as this at once (HZ 100); that it got none
-/// says nothing before twice of it.
+/// The times of a thread that computes grow in steps of up to this (HZ 100), so that it got no time
+/// means nothing before twice of this.
 const CPU_TIME_GRAIN: Duration = Duration::from_millis(10);
 
-/// The reports about one handler: at the patience, 10 times and 100 times of it.
+/// The reports about one handler: at 1, 10 and 100 times the patience.
 const LEVELS: u32 = 3;
 
-/// How many calls are the first ones of a thread. Before it calls a handler it applies what came
-/// late, each of which is a call as well.
+/// How many calls count as the first ones of a thread. Before a thread calls a handler it applies
+/// what came late, each of which is a call as well.
 const FIRST: u64 = 4;
 
-/// What was seen of one loop, and what was said.
+/// What was seen of one loop, and what was reported.
 pub(super) struct Patience {
     patience: Duration,
     /// The last tick's.
@@ -55,53 +55,54 @@ pub(super) struct Patience {
     thread: Option<(Time, Asked)>,
     /// The stalls that were reported and go on: the handler's, the loop's.
     stalls: [Option<Stall>; 2],
-    /// Those that are over, until they are taken.
+    /// The stalls that are over, until they are taken.
     over: [Option<Over>; 2],
 }
 
 /// A stall that was reported.
 #[derive(Clone, Copy)]
 struct Stall {
-    /// When it was reported last.
+    /// The reading of its last report.
     reading: Reading,
     since: Time,
     calls: u64,
 }
 
-/// Whose stall it is, by its place.
+/// The index of each stall: the handler's, the loop's.
 const OF_CALL: usize = 0;
 const OF_LOOP: usize = 1;
 
-/// A time that was reported, and is over.
+/// A reported stall that is over.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Over {
-    /// Who was called when it was reported last.
+    /// The reading of its last report.
     pub(super) reading: Reading,
-    /// How long it was, as far as was seen.
+    /// How long it lasted, as far as was seen.
     pub(super) time: Duration,
-    /// How many calls it was when it was reported last.
+    /// How many calls it was at its last report.
     pub(super) calls: u64,
 }
 
 /// What a thread answered.
 #[derive(Clone, Copy)]
 pub(super) struct Asked {
-    /// How often the loop had come to another thread before: the times of two say nothing together.
+    /// How often the loop had changed its thread before: the times of two threads cannot be
+    /// compared.
     pub(super) changes: u64,
-    /// When this one came.
+    /// When this thread got the loop.
     pub(super) came: Time,
     /// How many calls there were before.
     pub(super) calls_before: u64,
     pub(super) sample: ThreadSample,
 }
 
-/// A time in which something has not changed.
+/// A stretch of time in which something has not changed.
 struct Stretch {
     /// When it was first seen.
     since: Time,
     /// The call that it was first seen in.
     first_call: u64,
-    /// How long the thread has been watched in it.
+    /// For how long the thread was watched in it.
     watched: Duration,
     /// How much of that was the handler's own.
     own: Duration,
@@ -110,7 +111,7 @@ struct Stretch {
     is_starved: bool,
 }
 
-/// What is to be said.
+/// What to report.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Finding {
     Nothing,
@@ -140,8 +141,8 @@ impl Patience {
         }
     }
 
-    /// Takes what was read at this tick. `ask` is called only where the loop has not polled since
-    /// the last one.
+    /// Takes what was read at this tick. `ask` is called only if the loop has not polled since the
+    /// last one.
     pub(super) fn sample(
         &mut self,
         now: Time,
@@ -177,19 +178,19 @@ impl Patience {
         self.find(now, reading, asked.sample)
     }
 
-    /// A stall is over, if there is one.
+    /// Ends a stall, if there is one.
     fn end(&mut self, whose: usize, now: Time) {
         if let Some(Stall { reading, since, calls }) = self.stalls[whose].take() {
             self.over[whose] = Some(Over { reading, time: now - since, calls });
         }
     }
 
-    /// Takes the stalls that the last tick has found to be over: each once.
+    /// Takes the stalls that the last tick has found to be over, each once.
     pub(super) fn take_over(&mut self) -> impl Iterator<Item = Over> + use<> {
         std::mem::take(&mut self.over).into_iter().flatten()
     }
 
-    /// For how long the loop has not polled, as far as was seen.
+    /// Returns for how long the loop has not polled, as far as was seen.
     pub(super) fn lag(&self, now: Time) -> Duration {
         match self.last {
             Some(last) if !last.is_asleep() => now - self.poll.since,
@@ -197,32 +198,32 @@ impl Patience {
         }
     }
 
-    /// Whether the stall of the call that runs was found, at this tick or before.
+    /// Returns whether the stall of the current call was found, at this tick or before.
     pub(super) fn is_call_reported(&self) -> bool {
         self.stalls[OF_CALL].is_some()
     }
 
-    /// How much time of its own the call that runs has had, as far as was seen.
+    /// Returns how much time of its own the current call has had, as far as was seen.
     pub(super) fn call_time(&self) -> Duration {
         self.call.own
     }
 
-    /// How long the call that runs has waited in the kernel at the most: where it is one of the
-    /// first that its thread has made since it came. Whether that waited for a CPU first is not
-    /// known, so nothing is said of a handler by this; it is for those in haste.
+    /// Returns how long the current call has waited in the kernel at most, if it is one of the
+    /// first that its thread has made since it got the loop. Whether it waited for a CPU first is
+    /// not known, so this is not used for reports; it is for loops in haste.
     pub(super) fn unseen_time(&self) -> Duration {
         self.unseen
     }
 
-    /// Whether the call that runs was reported, and its thread was asked so lately that there is
-    /// nothing to be added: asking reads three files.
+    /// Returns whether the current call was reported, and its thread was asked so lately that there
+    /// is nothing to add: asking reads three files.
     fn is_early(&self, now: Time) -> bool {
         let Some((asked, _)) = self.thread.filter(|_| self.call.level > 0) else { return false };
         self.call.level == LEVELS || now - asked < self.threshold(self.call.level - 1) / TICKS
     }
 
-    /// How much time has passed since the thread was asked, and how much of it was its own.
-    /// Nothing is said of a time in which the loop came to another thread.
+    /// Returns how much time has passed since the thread was asked, and how much of it was its own.
+    /// Time in which the loop changed its thread does not count.
     fn since_asked(&mut self, now: Time, thread: Asked) -> (Duration, Duration) {
         let before = self.thread.replace((now, thread));
         let Some((asked, before)) = before.filter(|(_, old)| old.changes == thread.changes) else {
@@ -236,7 +237,7 @@ impl Patience {
             ThreadSample::Waiting { .. } => {
                 passed.saturating_sub(times.queued.saturating_sub(before.queued))
             }
-            // What it waits for a CPU just now, the system does not count yet.
+            // The system does not count a wait for a CPU that is still going on.
             _ => times.ran.saturating_sub(before.ran),
         };
         (passed, own)
@@ -247,7 +248,7 @@ impl Patience {
         let poll_level = self.level(self.poll.own);
         let (told, whose) = if call_level > self.call.level {
             (&self.call, OF_CALL)
-        // Where one handler has had most of the time it is that one's stall, in a moment.
+        // If one handler has had most of the time, it will soon be that handler's stall.
         } else if poll_level > self.poll.level && self.call.own <= self.poll.own / 2 {
             (&self.poll, OF_LOOP)
         } else {
@@ -281,7 +282,7 @@ impl Patience {
         self.patience.saturating_mul(10_u32.pow(level))
     }
 
-    /// How many reports a time is worth.
+    /// Returns how many reports this much time is worth.
     fn level(&self, own: Duration) -> u32 {
         (0..LEVELS).take_while(|level| own >= self.threshold(*level)).count() as u32
     }

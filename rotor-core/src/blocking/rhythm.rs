@@ -7,16 +7,16 @@
 //!      └─────────────────────────────────────────────────────────┴────────────────────────────┘
 //! ```
 //!
-//! A loop that wakes looks, with one relaxed load, whether the watchdog is drowsy, and wakes it
-//! then. Its own store may be seen late by the watchdog, and the watchdog's by it: hence the tick
-//! between being drowsy and sleeping, in which each store has been seen for long.
+//! A loop that wakes checks, with one relaxed load, whether the watchdog is drowsy, and wakes it
+//! then. Either may see the other's store late. Hence the tick between being drowsy and sleeping,
+//! after which each store has been visible for long.
 
 use std::time::Duration;
 
 use crate::time::Time;
 
-/// For how long the watchdog ticks at least, so that a loop that wakes often wakes it at most once
-/// in that time.
+/// How long the watchdog ticks at least, so that a loop that wakes often wakes it at most once in
+/// that time.
 const AWAKE_MIN: Duration = Duration::from_secs(1);
 
 pub(super) enum Rhythm {

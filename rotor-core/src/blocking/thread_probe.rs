@@ -1,5 +1,5 @@
-//! `ThreadProbe`: what the system says of a loop's thread. The one file of this folder that names
-//! an operating system.
+//! `ThreadProbe`: what the system says about a loop's thread. In this folder only this file and
+//! `timer_slack` name an operating system.
 
 #[cfg(any(target_os = "linux", target_os = "android"))]
 use std::fs::File;
@@ -16,7 +16,7 @@ pub(crate) struct ThreadProbe {
     folder: Option<Arc<str>>,
 }
 
-/// What a thread does, and what it has had of its CPU so far.
+/// What a thread does, and how much CPU time it has had so far.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[cfg_attr(
     not(any(target_os = "linux", target_os = "android")),
@@ -33,12 +33,13 @@ pub(super) enum ThreadSample {
     },
 }
 
-/// What a thread has had of its CPU since it began.
+/// The CPU times of a thread since it began.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(super) struct CpuTimes {
-    /// Computed. It grows with the system's timer interrupt, 1 to 10 ms, while the thread computes.
+    /// How long it computed. This grows with the system's timer interrupt, every 1 to 10 ms, while
+    /// the thread computes.
     pub(super) ran: Duration,
-    /// Waited for a CPU. It grows when the wait is over.
+    /// How long it waited for a CPU. This grows when the wait is over.
     pub(super) queued: Duration,
 }
 
@@ -72,8 +73,8 @@ impl ThreadProbe {
     }
 
     pub(super) fn sample(&self) -> ThreadSample {
-        // A loop that is behind is looked at each 50 µs, and each file takes 6 of them. So one says
-        // both whether it waits and for what; a kernel may be built without that.
+        // A loop that is behind is looked at every 50 µs, and each file takes 6 µs. So one file
+        // says both whether the thread waits and for what; a kernel may be built without it.
         let syscall = self.read("syscall");
         let is_waiting = match &syscall {
             Some(syscall) => syscall.trim() != "running",
@@ -90,7 +91,7 @@ impl ThreadProbe {
         ThreadSample::Waiting { times, syscall: syscall.as_deref().and_then(syscall_of) }
     }
 
-    /// By one read: the kernel writes such a file as it is read, and how long it is nobody knows.
+    /// In one read: the kernel makes such a file as it is read, and its length is not known.
     fn read(&self, file: &str) -> Option<String> {
         let mut text = vec![0; FILE_BYTES];
         let mut file = File::open(format!("{}/{file}", self.folder.as_deref()?)).ok()?;
@@ -100,11 +101,12 @@ impl ThreadProbe {
     }
 }
 
-/// All of them are shorter, but for `stat`, of which the beginning is wanted.
+/// All of them are shorter, except `stat`, of which only the beginning is needed.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 const FILE_BYTES: usize = 256;
 
-/// The third field. The second is the thread's name in parentheses, which may have some itself.
+/// The third field. The second one is the thread's name in parentheses, which may contain
+/// parentheses.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 fn state_of(stat: &str) -> Option<char> {
     stat.get(stat.rfind(')')? + 1..)?.trim_start().chars().next()

@@ -1,4 +1,4 @@
-//! `Watchdog`: the thread that looks at loops, and which loops those are.
+//! `Watchdog`: the thread that watches loops, and the list of these loops.
 
 use std::mem;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -20,11 +20,11 @@ use crate::stats::LagCounters;
 use crate::time::Time;
 use crate::wake_queue::WakeQueue;
 
-/// What is watched for, and who hears of it.
+/// What is watched for, and who is told of it.
 #[derive(Clone)]
 pub(crate) struct Watch {
     pub(super) patience: Duration,
-    /// How long a handler may run in a loop that is behind and may be taken.
+    /// How long a handler may run in a loop that is behind and may be taken from it.
     pub(super) behind: Duration,
     pub(super) on_stuck: Option<Arc<OnStuck>>,
     pub(super) on_still_stuck: Option<Arc<OnStuck>>,
@@ -35,7 +35,7 @@ pub(super) type OnUnstuck = dyn Fn(&Unstuck<'_>) + Send + Sync;
 
 pub(super) type OnStuck = dyn Fn(&Stuck<'_>) + Send + Sync;
 
-/// The loops that are watched, and their watchdog's thread, which is there while there are some.
+/// The watched loops, and the watchdog's thread, which exists while there are any.
 #[derive(Default)]
 pub(crate) struct Watchdog {
     loops: Mutex<Loops>,
@@ -47,28 +47,28 @@ struct Loops {
     all: Vec<Arc<Subject>>,
     /// How often `all` has changed.
     changes: u64,
-    /// Whether the thread is there, and will look at `all` once more.
+    /// Whether the thread exists, and will look at `all` once more.
     has_thread: bool,
 }
 
-/// A loop that is watched.
+/// A watched loop.
 struct Subject {
     watch: Watch,
     beat: Arc<Beat>,
     loop_name: String,
-    /// The one that runs it now.
+    /// The thread that runs it now.
     thread: Mutex<RunBy>,
     counters: LagCounters,
-    /// What is to be done for a loop that is handed over.
+    /// What to do for a loop that is handed over.
     handing: Mutex<Option<Handing>>,
 }
 
 /// The thread that runs a loop.
 struct RunBy {
     probe: ThreadProbe,
-    /// How often another had come to run it.
+    /// How often another thread had come to run it.
     changes: u64,
-    /// When this one came, and how many calls there were before.
+    /// When this thread came, and how many calls there were before.
     came: Time,
     calls_before: u64,
 }
@@ -76,11 +76,11 @@ struct RunBy {
 /// A loop that is handed over, as the watchdog sees it.
 struct Handing {
     sections: Arc<Sections>,
-    /// Takes what is lent for too long.
+    /// Takes a loop that was lent for too long.
     rescue: Box<dyn Fn(u64) -> u64 + Send + Sync>,
-    /// What it said the last time.
+    /// What that returned the last time.
     seen: u64,
-    /// Takes the loop from the handler that it was in at this call, where that may be done.
+    /// Takes the loop from the handler of this call, if that is allowed.
     take: Option<Box<Take>>,
 }
 
@@ -88,7 +88,7 @@ type Take = dyn Fn(u64) -> Taking + Send + Sync;
 
 /// The thread's own list of the loops, with what it has seen of them.
 struct Subjects {
-    /// The changes that it knows of.
+    /// The number of changes that it knows of.
     seen: u64,
     all: Vec<(Arc<Subject>, Patience, Haste)>,
 }
@@ -139,7 +139,7 @@ impl Watchdog {
         self.loops.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns whether there is a thread that watches it.
+    /// Returns whether a thread watches it.
     fn add(self: &Arc<Self>, subject: Arc<Subject>) -> bool {
         let mut loops = self.lock();
         if !loops.has_thread {
@@ -169,7 +169,7 @@ impl Watchdog {
         self.alarm.ring();
     }
 
-    /// The thread: until no loop is left.
+    /// Runs on the thread, until no loop is left.
     fn run(&self) {
         let clock = Clock::new();
         sleep_exactly();
@@ -197,8 +197,8 @@ impl Watchdog {
         }
     }
 
-    /// Takes the loops that there are now; what was seen of those that stay is kept. Returns
-    /// whether there is one: without, the thread ends.
+    /// Takes the current list of loops; what was seen of those that stay is kept. Returns whether
+    /// there is any; without one, the thread ends.
     fn follow(&self, subjects: &mut Subjects) -> bool {
         let mut loops = self.lock();
         if loops.all.is_empty() {
@@ -224,7 +224,7 @@ impl Watchdog {
 }
 
 impl Subject {
-    /// Looks at the loop once, and says what there is to say. Returns whether it is awake.
+    /// Looks at the loop once, and reports what there is to report. Returns whether it is awake.
     fn look(&self, patience: &mut Patience, haste: &mut Haste, now: Time) -> bool {
         let reading = self.beat.read();
         let is_section_left = self.look_after_sections(now);
@@ -247,7 +247,7 @@ impl Subject {
         } else if haste.is_refused(reading.call) {
             taking = Taking::NoThread;
         }
-        // Of one that is taken in haste nothing may have been said yet.
+        // If the loop is taken in haste, nothing may have been reported yet.
         if taking == Taking::Taken && patience.is_call_reported() {
             self.note_known(reading);
         }
@@ -279,8 +279,8 @@ impl Subject {
         }
     }
 
-    /// Has a loop go on whose section is not short, and reports sections that do not end. Returns
-    /// whether there are others to be looked at.
+    /// Lets a loop go on if its section is not short, and reports sections that do not end. Returns
+    /// whether there are others to look at.
     fn look_after_sections(&self, now: Time) -> bool {
         let mut handing = self.handing.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(Handing { sections, rescue, seen, .. }) = &mut *handing else { return false };
@@ -310,7 +310,7 @@ impl Subject {
         take.map_or(Taking::Not, |take| take(reading.call))
     }
 
-    /// When to look again.
+    /// Returns after how long to look again.
     fn tick(&self, patience: &Patience, haste: &Haste, now: Time) -> Duration {
         let handing = self.handing.lock().unwrap_or_else(PoisonError::into_inner);
         if handing.as_ref().is_some_and(|handing| handing.take.is_some()) {
@@ -355,8 +355,9 @@ impl Subject {
 }
 
 impl Watched {
-    /// The loop is run by several threads, one at a time. `rescue` takes what it is to have seen
-    /// lent before, and returns what it has; `take` takes the loop from a handler that is stuck.
+    /// For a loop that is run by several threads, one at a time. `rescue` takes what it should have
+    /// seen lent before, and returns what it has seen; `take` takes the loop from a handler that is
+    /// stuck.
     pub(crate) fn runner(
         &self,
         sections: Arc<Sections>,
@@ -370,7 +371,7 @@ impl Watched {
 }
 
 impl Runner {
-    /// From now on it is the thread of this probe.
+    /// Says that the thread of this probe runs the loop from now on.
     pub(crate) fn is_here(&self, probe: &ThreadProbe) {
         let (came, calls_before) = (Clock::new().now(), self.subject.beat.read().calls());
         let mut run_by = self.subject.thread.lock().unwrap_or_else(PoisonError::into_inner);
@@ -379,7 +380,7 @@ impl Runner {
     }
 }
 
-/// A section that was handed over is reported after so many times the patience.
+/// A section that was handed over is reported after this many times the patience.
 const OVERLONG: u32 = 100;
 
 impl Drop for Watched {
