@@ -23,14 +23,14 @@ quick_error! {
         EndOfStream {
             display("the peer has ended the stream")
         }
-        /// The connection ended, but a wrapping socket reports that the peer did not end the
-        /// stream. For example it was closed without TLS's `close_notify` (RFC 8446 §6.1), and
+        /// The stream has ended, but a wrapping socket reports that the peer did not end it. For
+        /// example the connection was closed without TLS's `close_notify` (RFC 8446 §6.1), and
         /// nobody can tell whether by the peer. What came before is in the input, and was sent by
         /// the peer; more may be missing. Many peers end their connections so: a message that says
         /// how long it is and has come whole is complete, but one that lasts until the end may have
         /// been cut.
         Truncated {
-            display("the connection ended before the peer had ended the stream")
+            display("the stream was cut off before the peer had ended it")
         }
         /// What was waited for is not within this many bytes: the `max` of the delimiter or of the
         /// frame, or [`input_max`](crate::StreamConfig::input_max). This is the peer's fault, if

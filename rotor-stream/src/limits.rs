@@ -154,7 +154,7 @@ impl StreamConfig {
     /// lines and small records fit, and a peer that never completes one costs no more (plus one
     /// block of 16 KiB that a read may overshoot by).
     ///
-    /// Waiting for `Bytes(n)` beyond it, or for a delimiter that is not among so many bytes, is
+    /// Waiting for `Bytes(n)` beyond it, or for a delimiter that is not within this many bytes, is
     /// [`Exception::Limit`](crate::Exception::Limit).
     pub fn input_max(mut self, bytes: usize) -> StreamConfig {
         self.input_max = bytes.max(1);

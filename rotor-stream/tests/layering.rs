@@ -191,7 +191,7 @@ fn a_protocol_is_told_what_it_would_be_told_on_a_socket() {
 fn ends_that_are_cut_off_drains_and_losses_are_told() {
     let mut driver = layered(seed(StreamConfig::new(), echo_lines), usize::MAX);
     driver.send(&frame(b'T', b""));
-    let cut = "exception: the connection ended before the peer had ended the stream";
+    let cut = "exception: the stream was cut off before the peer had ended it";
     assert_eq!(*driver.context(), ["create", cut]);
 
     let mut driver = layered(seed(StreamConfig::new(), echo_lines), usize::MAX);

@@ -26,7 +26,7 @@ struct Shared {
 }
 
 impl Bell {
-    /// Makes a bell that nobody listens to.
+    /// Makes a bell.
     pub fn new() -> Bell {
         Bell::default()
     }

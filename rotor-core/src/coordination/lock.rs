@@ -58,7 +58,7 @@ struct State<T> {
 }
 
 impl<T> Lock<T> {
-    /// Makes a lock around a value, which nobody holds yet.
+    /// Makes a lock that holds `value`.
     pub fn new(value: T) -> Lock<T> {
         let state = State { value: Some(value), line: WaitLine::default(), was_panicked: false };
         Lock { shared: Arc::new(Shared { state: Mutex::new(state) }) }

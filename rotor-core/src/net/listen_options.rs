@@ -34,8 +34,9 @@ impl ListenOptions {
     }
 
     /// Sets who may connect to a Unix socket, by the mode of its file, less the process's umask:
-    /// `0o600` allows only its user. The file has that mode from the start, so nobody else can be
-    /// faster. Default: all that the umask leaves. Other listeners ignore it.
+    /// `0o600` allows only its user. The file has that mode from the start, so there is no moment
+    /// in which others could connect. Default: all that the umask leaves. Other listeners ignore
+    /// it.
     #[doc(alias = "chmod")]
     pub fn unix_mode(mut self, mode: u32) -> ListenOptions {
         self.unix_mode = Some(mode);

@@ -51,8 +51,8 @@ impl fmt::Debug for Job<'_> {
     }
 }
 
-/// Until when a job is to begin: as loop time, and from when it was given away, so that it takes no
-/// clock to decide.
+/// Until when a job must begin: as loop time, and as time since it was given away, so that it takes
+/// no clock to decide.
 #[derive(Clone, Copy)]
 pub(crate) struct BeginBefore {
     pub(crate) time: Time,

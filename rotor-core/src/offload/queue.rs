@@ -17,7 +17,7 @@ pub(super) struct Waiting {
     pub(super) since: Time,
 }
 
-/// The job that is to be begun next.
+/// The job that begins next.
 pub(super) struct Next {
     pub(super) waiting: Waiting,
     /// It has been counted as begun, and timed, when it first began.
@@ -82,7 +82,7 @@ impl Queue {
         self.again.push_front(waiting);
     }
 
-    /// Takes the job that is to be begun next.
+    /// Takes the job that begins next.
     pub(super) fn pop(&mut self) -> Option<Next> {
         if let Some(waiting) = self.again.pop_front() {
             give_back(&mut self.again);

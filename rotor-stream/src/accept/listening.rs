@@ -1,4 +1,4 @@
-//! `Listening`: what a listener does while it listens.
+//! `Listening`: how a listener accepts connections.
 
 use std::io;
 use std::net::SocketAddr;

@@ -134,9 +134,9 @@ pub(super) fn linger<P: Protocol, S: StreamSocket>(
 /// Ends an idle connection at once, to make room for others, unless its peer has just sent
 /// something.
 ///
-/// RFC 9112 §9.5: a server may close an idle connection at any time, and a client has to expect it.
-/// The socket is empty when it is closed, so the peer sees an end and no reset; only what it sends
-/// later meets one, since nobody lingers for it.
+/// RFC 9112 §9.5: a server may close an idle connection at any time, and a client must expect that.
+/// The socket is empty when it is closed, so the peer sees an end and no reset. Only what it sends
+/// later causes one, since nobody lingers for it.
 #[cold]
 pub(super) fn make_room<P: Protocol, S: StreamSocket>(
     phase: Phase<P>,

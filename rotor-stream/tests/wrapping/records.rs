@@ -173,7 +173,7 @@ fn an_end_without_a_close_record_is_told_apart_from_an_end() {
         assert!(peer.is_dropped(), "there is nothing to linger for");
         test.context().clone()
     };
-    let cut = "the connection ended before the peer had ended the stream";
+    let cut = "the stream was cut off before the peer had ended it";
     assert_eq!(what_is_told(b""), [cut]);
     assert_eq!(what_is_told(&encode(Kind::Data, b"cut", 0x55)[..3]), [cut]);
     let close = encode(Kind::Close, b"", 0x55);
@@ -192,7 +192,7 @@ fn an_end_without_a_close_record_is_told_as_such_where_a_drain_has_found_it() {
     test.settle();
     assert_eq!(
         *test.context(),
-        ["draining", "the connection ended before the peer had ended the stream"]
+        ["draining", "the stream was cut off before the peer had ended it"]
     );
 }
 
