@@ -3,17 +3,17 @@
 use crate::counters::counters;
 
 counters! {
-    /// What the connections of a client count: requests, and for each limit how often it was met.
+    /// What the connections of a client count: requests, and how often each limit was reached.
     struct Counters {
         /// Connections that were made.
         connections,
         /// Attempts to connect that failed.
         not_connected,
-        /// Requests that were begun; one that is made again counts again.
+        /// Requests that were begun; one that is made again is counted again.
         requests,
-        /// Requests that came to their end with a response.
+        /// Requests that ended with a response.
         answered,
-        /// Requests that were made again, on another connection, because theirs died unanswered.
+        /// Requests that were made again, on another connection, because theirs ended unanswered.
         repeated,
         /// Requests that failed, whatever the reason.
         failed,
@@ -34,10 +34,10 @@ counters! {
         /// Requests on HTTP/2 that the server refused without looking at them, and that could not
         /// be made again.
         refused,
-        /// Streams that servers reset before their response was whole, refused ones among them.
+        /// Streams that servers reset before their response was complete, refused ones included.
         streams_reset,
-        /// Connections of HTTP/2 that ended because the server broke the protocol; of the following
-        /// four, too.
+        /// Connections of HTTP/2 that ended because the server violated the protocol. The next four
+        /// count some of them.
         protocol_errors,
         /// Blocks of fields that were far too large, or came in too many frames.
         field_floods,

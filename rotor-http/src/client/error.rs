@@ -1,4 +1,4 @@
-//! What can become of a request instead of a response, and whose fault it is.
+//! How a request can fail, and whose fault it is.
 
 use std::io::ErrorKind;
 
@@ -10,11 +10,11 @@ use crate::semantics::error::{BodyError, MessageError, ResponseHeadError};
 use crate::semantics::status::Status;
 
 quick_error! {
-    /// Why a request got no response, or none that is whole.
+    /// Why a request got no response, or no complete one.
     ///
-    /// [`fault`](ClientError::fault) says whose doing it was,
-    /// [`may_have_been_processed`](ClientError::may_have_been_processed) whether the server may
-    /// have acted upon the request all the same.
+    /// [`fault`](ClientError::fault) tells whose fault it was;
+    /// [`may_have_been_processed`](ClientError::may_have_been_processed) tells whether the server
+    /// may have acted upon the request all the same.
     #[doc(alias = "AnswerTimeout")]
     #[derive(Debug)]
     #[non_exhaustive]
@@ -33,13 +33,13 @@ quick_error! {
         Closed {
             display("the server closed the connection before its response")
         }
-        /// The server's response has a head that is malformed, too large, or not to be framed.
+        /// The head of the server's response is malformed or too large, or its framing is unclear.
         Head(error: ResponseHeadError) {
             from()
             display("the server's response has a bad head")
             source(error)
         }
-        /// The server's response has a body that is malformed, cut short, too large or too slow.
+        /// The body of the server's response is malformed, truncated, too large or too slow.
         Body(error: BodyError) {
             from()
             display("the server's response has a bad body")
@@ -55,13 +55,13 @@ quick_error! {
         Refused {
             display("the server refuses the request without looking at it")
         }
-        /// The server reset the stream of the request (HTTP/2) before its response was whole; the
-        /// code says why (RFC 9113 §7). With 7 (REFUSED_STREAM) it had begun to respond before;
-        /// with 13 (HTTP_1_1_REQUIRED) it answers over HTTP/1.1 alone.
+        /// The server reset the stream of the request (HTTP/2) before its response was complete.
+        /// The code says why (RFC 9113 §7). With 7 (REFUSED_STREAM) it had begun to respond before;
+        /// with 13 (HTTP_1_1_REQUIRED) it answers this request over HTTP/1.1 only.
         Reset(code: u32) {
             display("the server gave the request up (code {})", code)
         }
-        /// The server broke HTTP/2, so that nothing more can be had of its connection.
+        /// The server violated HTTP/2, so its connection can no longer be used.
         Protocol {
             display("the server broke the protocol of the connection")
         }
@@ -69,11 +69,11 @@ quick_error! {
         ResponseTimeout {
             display("the server does not answer")
         }
-        /// The request's own deadline has passed, while it was at this stage.
+        /// The request's own deadline passed while the request was at this stage.
         Deadline(stage: Stage) {
             display("the request's deadline has passed {}", stage)
         }
-        /// The handler wrote what is no request, or left it incomplete.
+        /// The handler wrote a malformed request, or left it incomplete.
         Request(error: MessageError) {
             from()
             display("the request cannot be written as it is")
@@ -87,18 +87,18 @@ quick_error! {
         Unhandled {
             display("the handler does not take the body that it asked for")
         }
-        /// As many requests wait, for this origin or in all, as may, or they hold as many bytes.
+        /// Too many requests wait, for this origin or in all, or they hold too many bytes.
         Full {
             display("too many requests wait for this server, or for all of them")
         }
-        /// The bodies of all responses that are being collected hold as many bytes as they may:
-        /// [`bodies_bytes_max`](super::ClientConfig::bodies_bytes_max). Of those that are stored:
-        /// the files of the spool hold as much as they may, or are as many, no descriptor is left
-        /// for another, or the spool's threads have as much to do as they take.
+        /// The bodies of responses that are being collected hold as many bytes as they may
+        /// together: [`bodies_bytes_max`](super::ClientConfig::bodies_bytes_max). For a stored
+        /// body: the spool has no room for it (bytes or files), no file descriptor is left, or the
+        /// queue of the spool's threads is full.
         BodiesFull {
             display("no room for the response's body: all bodies together hold as much as they may")
         }
-        /// The response's body could not be kept on the disk where it was to be stored.
+        /// The response's body was to be stored, and the disk could not keep it.
         NotStored(error: BodyError) {
             display("the body of the server's response could not be stored")
             source(error)
@@ -111,7 +111,7 @@ quick_error! {
     }
 }
 
-/// How far a request had come.
+/// How far a request had got.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum Stage {
@@ -119,7 +119,7 @@ pub enum Stage {
     Waiting,
     /// It was being sent.
     Sending,
-    /// It was sent; its response had not begun, or was not whole.
+    /// It was sent; its response had not begun, or was not complete.
     #[doc(alias = "Answering")]
     Receiving,
 }
@@ -134,21 +134,21 @@ impl std::fmt::Display for Stage {
     }
 }
 
-/// Whose doing an error is.
+/// Whose fault an error is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Fault {
-    /// The server's: it breaks the protocol or the limits, or is too slow.
+    /// The server's: it violates the protocol or the limits, or is too slow.
     Peer,
-    /// The network's, or the server's machine's; from here they look the same.
+    /// The network's, or that of the server's machine; from here they look the same.
     Network,
-    /// The caller's: a malformed request, what is no name of a host, a handler that panics.
+    /// The caller's: a malformed request, an invalid host name, a handler that panics.
     Caller,
     /// This side's: there is no room, or too little time was given.
     Here,
 }
 
 impl ClientError {
-    /// Why a body could not be had; where there was no room, or no disk, that is not the server's
+    /// Returns why a body could not be had. A lack of room, or a failing disk, is not the server's
     /// fault.
     pub(super) fn of_body(error: BodyError) -> ClientError {
         match error {
@@ -159,16 +159,16 @@ impl ClientError {
         }
     }
 
-    /// Returns whose doing it is.
+    /// Returns whose fault it is.
     pub fn fault(&self) -> Fault {
         match self {
-            // What is no name of a host cannot be found by trying again.
+            // An invalid host name does not become valid by trying again.
             ClientError::NotConnected(Fatal::Resolve(ResolveError::Name(_))) => Fault::Caller,
             ClientError::NotConnected(Fatal::Resolve(ResolveError::Busy | ResolveError::Gone)) => {
                 Fault::Here
             }
             ClientError::Lost(Fatal::NoRoom) => Fault::Here,
-            // What wraps the socket, TLS as a rule, did not accept what the server said.
+            // The wrapping socket, as a rule TLS, did not accept what the server sent.
             ClientError::NotConnected(Fatal::Handshake(error))
                 if error.kind() == ErrorKind::InvalidData =>
             {
@@ -196,8 +196,8 @@ impl ClientError {
         }
     }
 
-    /// Returns whether the server may have got the request and acted upon it. When not, it may be
-    /// made again, whatever its method.
+    /// Returns whether the server may have got the request and acted upon it. If not, the request
+    /// may be made again, whatever its method.
     pub fn may_have_been_processed(&self) -> bool {
         !matches!(
             self,

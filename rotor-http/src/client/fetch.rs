@@ -1,5 +1,4 @@
-//! `Fetch`: a request and a response that are held in memory, the response's body in a file if it
-//! is to be.
+//! `Fetch`: a request and a response that are held in memory; the response's body may go to a file.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -16,9 +15,9 @@ use crate::semantics::method::Method;
 use crate::semantics::status::Status;
 use crate::semantics::trace_context::TraceContext;
 
-/// A handler for requests and responses that fit into memory (the body of a response may be
-/// stored instead, by the function `stored`): it writes what it was told and
-/// finishes with a [`Fetched`].
+/// A handler for requests and responses that fit into memory. It writes the request that it was
+/// given and finishes with a [`Fetched`]. The function `stored` has the body of the response stored
+/// instead, which may be longer.
 ///
 /// ```
 /// # mod rotor { pub use rotor_http as http; }
@@ -32,7 +31,7 @@ pub struct Fetch<C> {
     target: String,
     fields: Vec<NamedValue>,
     body: Option<Vec<u8>>,
-    /// How the body of the response is wanted.
+    /// How the handler gets the body of the response.
     mode: RecvMode,
     /// Status and fields of the response, once they have come.
     head: Option<(Status, Vec<NamedValue>)>,
@@ -42,7 +41,7 @@ pub struct Fetch<C> {
 /// A field: its name and its value.
 type NamedValue = (String, Vec<u8>);
 
-/// A whole response.
+/// A complete response.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Fetched {
@@ -50,17 +49,17 @@ pub struct Fetched {
     pub status: Status,
     /// The fields, as they came.
     pub fields: Vec<(String, Vec<u8>)>,
-    /// The body; empty where it was stored.
+    /// The body; empty if it was stored.
     pub body: Vec<u8>,
-    /// The body of a request that asked for it to be [stored](Fetch::stored), and got it. With the
-    /// feature `body`.
+    /// The stored body, if the request asked for one ([`Fetch::stored`]). With the feature `body`.
     #[cfg(feature = "body")]
     pub stored: Option<rotor_body::Body>,
 }
 
 impl<C> Fetch<C> {
-    /// A request of this method for this target: path and query, as a rule. What is malformed shows
-    /// when it is made: [`ClientError::Request`](super::ClientError::Request).
+    /// Makes a request of this method for this target, which is path and query for most. If either
+    /// is malformed, making the request fails with
+    /// [`ClientError::Request`](super::ClientError::Request).
     pub fn new(method: impl Into<String>, target: impl Into<String>) -> Fetch<C> {
         Fetch {
             method: method.into(),
@@ -73,18 +72,18 @@ impl<C> Fetch<C> {
         }
     }
 
-    /// GET.
+    /// Makes a GET request.
     pub fn get(target: impl Into<String>) -> Fetch<C> {
         Fetch::new("GET", target)
     }
 
-    /// POST, with a body.
+    /// Makes a POST request with a body.
     pub fn post(target: impl Into<String>, body: impl Into<Vec<u8>>) -> Fetch<C> {
         Fetch::new("POST", target).body(body)
     }
 
-    /// The host that is asked, with its port unless it is 80, or 443 with TLS: each request needs
-    /// one.
+    /// Sets the host that is asked, with its port unless it is 80, or 443 with TLS. Each request
+    /// needs one.
     #[must_use]
     pub fn host(self, host: &str) -> Fetch<C> {
         self.header("Host", host)
@@ -97,7 +96,7 @@ impl<C> Fetch<C> {
         self
     }
 
-    /// Says which trace the request is a part of.
+    /// Adds the fields that tell which trace the request is a part of.
     #[must_use]
     #[doc(alias = "traceparent")]
     pub fn trace(self, context: &TraceContext) -> Fetch<C> {
@@ -108,27 +107,29 @@ impl<C> Fetch<C> {
         }
     }
 
-    /// The body.
+    /// Sets the body.
     #[must_use]
     pub fn body(mut self, body: impl Into<Vec<u8>>) -> Fetch<C> {
         self.body = Some(body.into());
         self
     }
 
-    /// The longest body that is taken, in octets; a longer one fails the request. Default: what
-    /// [`buffered_body_bytes_max`](crate::Limits::buffered_body_bytes_max) says, which also
-    /// limits this.
+    /// Sets how many octets the body of the response may have; a longer one fails the request.
+    /// Default: [`buffered_body_bytes_max`](crate::Limits::buffered_body_bytes_max), which is
+    /// always the upper limit.
     #[must_use]
     pub fn body_bytes_max(mut self, bytes: usize) -> Fetch<C> {
         self.mode = RecvMode::Buffered(bytes);
         self
     }
 
-    /// Has the body of the response, whatever its status, made one value of, of at most `max`
-    /// octets: in memory up to `ram_max`, and beyond in a file of the
-    /// [spool](super::ClientConfig::spool), as [`RecvMode::Stored`] says. It is
-    /// [`Fetched::stored`] then. Of this and [`body_bytes_max`](Fetch::body_bytes_max) the last one
-    /// said counts. With the feature `body`.
+    /// Has the body of the response stored as one value of at most `max` octets, whatever the
+    /// status. It is in memory up to `ram_max` octets, and beyond that in a file of the
+    /// [spool](super::ClientConfig::spool); see [`RecvMode::Stored`]. It arrives in
+    /// [`Fetched::stored`].
+    ///
+    /// This and [`body_bytes_max`](Fetch::body_bytes_max) replace each other: the last call counts.
+    /// With the feature `body`.
     ///
     /// ```
     /// # mod rotor { pub use rotor_http as http; }
@@ -137,7 +138,7 @@ impl<C> Fetch<C> {
     /// let fetch: Fetch<()> = Fetch::get("/archive.tar").host("example.com").stored(64 << 10, 1 << 30);
     /// ```
     ///
-    /// Keeping it under a name is [`Body::store_in`](rotor_body::Body::store_in), in a job.
+    /// To keep it under a name, call [`Body::store_in`](rotor_body::Body::store_in) in a job.
     #[cfg(feature = "body")]
     #[doc(alias = "download")]
     #[must_use]

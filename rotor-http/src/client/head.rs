@@ -11,8 +11,8 @@ use crate::semantics::fields::Fields;
 use crate::semantics::status::Status;
 use crate::semantics::version::Version;
 
-/// The head of a response. It borrows from the connection's input: what a handler needs later, it
-/// copies.
+/// The head of a response. It borrows from the connection's input, so a handler copies what it
+/// needs later.
 #[derive(Clone, Copy, Debug)]
 pub struct Head<'a> {
     head: ResponseHead<'a>,
@@ -36,7 +36,7 @@ impl<'a> Head<'a> {
         self.head.status()
     }
 
-    /// Returns the reason phrase, which means nothing; empty if it is absent or not ASCII.
+    /// Returns the reason phrase, which carries no meaning; empty if it is absent or not ASCII.
     pub fn reason(&self) -> &'a str {
         self.head.reason()
     }
@@ -51,18 +51,19 @@ impl<'a> Head<'a> {
         self.head.fields()
     }
 
-    /// Returns the value of the first field of this name, in any case.
+    /// Returns the value of the first field of this name, whatever its case.
     pub fn field(&self, name: &str) -> Option<&'a [u8]> {
         self.head.field(name)
     }
 
-    /// Returns whether a body follows; it may turn out to be empty. Never one to HEAD.
+    /// Returns whether a body follows, which may turn out to be empty. The response to HEAD has
+    /// none.
     pub fn has_body(&self) -> bool {
         self.terms.body != Body::Empty
     }
 
-    /// Returns the length of the body that follows, where it was announced. The response to HEAD
-    /// has none, whatever its fields say.
+    /// Returns the length of the body that follows, if it was announced. The response to HEAD has
+    /// none, whatever its fields say.
     pub fn body_length(&self) -> Option<u64> {
         match self.terms.body {
             Body::Empty => Some(0),
@@ -71,22 +72,24 @@ impl<'a> Head<'a> {
         }
     }
 
-    /// Returns whether the server was asked to go on in another protocol, which its answer then
-    /// agrees to (101) or refuses. False where the request had no `Upgrade`; and on a connection of
-    /// HTTP/2 whose server takes no other protocols on streams (RFC 8441 §3): there it was asked as
-    /// by any GET.
+    /// Returns whether the server was asked to go on in another protocol; its answer agrees to that
+    /// (101) or refuses it.
+    ///
+    /// It is false if the request had no `Upgrade`, and on a connection of HTTP/2 whose server
+    /// takes no other protocols on streams (RFC 8441 §3): there the request went out as a plain
+    /// GET.
     pub fn answers_upgrade(&self) -> bool {
         self.answers_upgrade
     }
 
-    /// Returns what the socket tells of its handshake, if it is a `T`: for TLS, the certificate of
-    /// the server. `None` on other sockets.
+    /// Returns what the socket tells of its handshake as a `T`; with TLS, the certificate of the
+    /// server. `None` on other sockets.
     #[doc(alias = "peer_certificates")]
     pub fn session<T: Any>(&self) -> Option<&'a T> {
         self.connection.session()
     }
 
-    /// Returns whether the response came encrypted, so that its scheme is `https`.
+    /// Returns whether the response came encrypted, so that the scheme is `https`.
     #[doc(alias = "https")]
     pub fn is_secure(&self) -> bool {
         self.connection.is_secure()

@@ -1,9 +1,9 @@
 //! The client: a handler for each request, the connection that runs it, and a pool of connections.
 //!
-//! **A handler decides; the connection keeps the server and the protocol in order.** It guards what
-//! handlers write, frames, limits and times what the server answers, uses a connection again only
-//! where that is beyond doubt, and makes a request anew only where that is safe. No request is
-//! given the response of another, and none is left without an outcome.
+//! **A handler decides; the connection keeps the server and the protocol in order.** It checks what
+//! handlers write. It frames, limits and times what the server answers. It uses a connection again
+//! only where that is beyond doubt, and makes a request again only where that is safe. No request
+//! gets the response of another, and none is left without an outcome.
 //!
 //! Most programs make a [pool](Pool), put its handle into the context, and [`ask`](Pool::ask) it
 //! from any machine:
@@ -77,19 +77,19 @@
 //! | | |
 //! |--|--|
 //! | [`Client`], [`Next`], [`Request`], [`Head`] | one request as its handler sees it |
-//! | [`Fetch`], [`Fetched`] | a ready-made handler: a request and a response that are held in memory, the body of one in a file if it is to be |
+//! | [`Fetch`], [`Fetched`] | a ready-made handler: a request and a response in memory; the response's body may go to a file |
 //! | [`Pool`], [`PoolMachine`], [`PoolConfig`] | connections to many servers, for whoever asks |
 //! | [`Connector`], [`ByAddress`], [`ByName`] | what the pool's connections are made of |
 //! | [`Connection`], [`Feed`], [`Job`] | one connection by itself |
-//! | [`ClientError`], [`Fault`], [`Stage`] | what can become of a request instead of a response |
+//! | [`ClientError`], [`Fault`], [`Stage`] | how a request can fail |
 //! | [`ClientConfig`], [`Counters`] | every limit; what happened |
 //!
 //! # Names that the server has, too
 //!
 //! [`Head`], [`Next`], [`NextBuilder`], [`Connection`] and [`Counters`] are those of a client here;
 //! [`server`](crate::server) has its own under the same names: its `Head` is that of a request.
-//! [`Scope`], [`RecvMode`] and [`NoUpgrade`] are the same in both. Who needs both imports the
-//! modules, `use rotor_http::{client, server};`, and says `client::Head` and `server::Head`.
+//! [`Scope`], [`RecvMode`] and [`NoUpgrade`] are the same in both. If you need both, import the
+//! modules (`use rotor_http::{client, server};`) and write `client::Head` and `server::Head`.
 
 mod config;
 mod connection;

@@ -1,4 +1,4 @@
-//! `Request`: the progressive writer that a handler is lent.
+//! `Request`: the progressive writer that a handler gets.
 
 use std::fmt;
 use std::fs::File;
@@ -13,16 +13,16 @@ use crate::semantics::trace_context::TraceContext;
 use crate::semantics::version::Version;
 use crate::writer::Writer;
 
-/// One request, written step by step, straight into the connection's output.
+/// One request, written step by step straight into the connection's output.
 ///
 /// ```text
 /// start ─▶ add_header.. ─▶ add_length or add_chunked, if it has a body ─▶ done_headers ─▶ write_body.. ─▶ done
 /// ```
 ///
-/// What would break the message is refused with an error that says what to do instead, and changes
-/// nothing; so a handler cannot put a malformed request on the wire. Nothing is sent before the
-/// handler has returned; [`room`](Request::room) tells how much more should be written in one go,
-/// and a handler that produces a large body goes on in
+/// A call that would break the message changes nothing and returns an error that says what to do
+/// instead. So a handler cannot put a malformed request on the wire. Nothing is sent before the
+/// handler has returned. [`room`](Request::room) tells how much more should be written in one go; a
+/// handler that produces a large body goes on in
 /// [`request_flushed`](super::Client::request_flushed).
 pub struct Request<'a> {
     state: &'a mut RequestState,
@@ -39,19 +39,20 @@ impl<'a> Request<'a> {
         Request { state, output, high_water }
     }
 
-    /// Writes the request line, for a target in the form that goes with the method: path and query
-    /// as a rule.
+    /// Writes the request line. The target has the form that goes with the method, which is path
+    /// and query for most.
     ///
     /// # Errors
     ///
-    /// `StartLine` for what is no method or target, CR, LF and spaces among it, and on HTTP/2 for
-    /// CONNECT and for a target that is neither a path nor an asterisk; `StartLineTwice`,
-    /// `AlreadyDone`.
+    /// `StartLine` if the method or the target is malformed, for example contains CR, LF or spaces;
+    /// on HTTP/2 also for CONNECT and for a target that is neither a path nor an asterisk.
+    /// `StartLineTwice`, `AlreadyDone`.
     pub fn start(&mut self, method: Method<'_>, target: &str) -> Result<(), MessageError> {
         self.state.request_line(&mut Writer(self.output), method, target)
     }
 
-    /// Writes a field. `Host` comes exactly once; `Upgrade` brings its `Connection` with it.
+    /// Writes a field. `Host` is required exactly once; `Upgrade` adds its `Connection` field
+    /// itself.
     ///
     /// # Errors
     ///
@@ -62,7 +63,7 @@ impl<'a> Request<'a> {
         self.state.add_header(&mut Writer(self.output), name, value.as_ref())
     }
 
-    /// Writes the fields that say which trace the request is a part of.
+    /// Writes the fields that tell which trace the request is a part of.
     ///
     /// # Errors
     ///
@@ -76,7 +77,7 @@ impl<'a> Request<'a> {
         }
     }
 
-    /// Announces the length of the body, in octets.
+    /// Writes the length of the body, in octets.
     ///
     /// # Errors
     ///
@@ -85,8 +86,8 @@ impl<'a> Request<'a> {
         self.state.add_length(&mut Writer(self.output), length)
     }
 
-    /// Says that the length of the body is unknown. Only for servers that are known to speak
-    /// HTTP/1.1 (RFC 9112 §6.1).
+    /// Announces a body of unknown length. Only for servers that are known to speak HTTP/1.1 (RFC
+    /// 9112 §6.1).
     ///
     /// # Errors
     ///
@@ -95,19 +96,22 @@ impl<'a> Request<'a> {
         self.state.add_chunked(&mut Writer(self.output))
     }
 
-    /// Asks the server to say first whether it wants the body, before
-    /// [`done_headers`](Request::done_headers). When it does, or says nothing for
+    /// Asks the server to say first whether it wants the body. Call it before
+    /// [`done_headers`](Request::done_headers).
+    ///
+    /// When the server wants the body, or says nothing for
     /// [`continue_timeout`](crate::Limits::continue_timeout),
-    /// [`body_wanted`](super::Client::body_wanted) is called, to write it. When it answers
-    /// otherwise, that is not called; and where the exchange finishes without the body, the
-    /// connection is not used again.
+    /// [`body_wanted`](super::Client::body_wanted) is called, to write it. When the server answers
+    /// otherwise, it is not called; if the exchange then finishes without the body, the connection
+    /// is not used again.
     #[doc(alias = "100 Continue")]
     pub fn expect_continue(&mut self) {
         self.state.expect_continue();
     }
 
-    /// Asks the server to close after its response, before [`done_headers`](Request::done_headers).
-    /// On HTTP/2 it is this side that begins no other request on the connection.
+    /// Asks the server to close after its response. Call it before
+    /// [`done_headers`](Request::done_headers). On HTTP/2 the server is not asked, but this side
+    /// begins no other request on the connection.
     #[doc(alias = "keep-alive")]
     pub fn close(&mut self) {
         self.state.close();
@@ -131,7 +135,7 @@ impl<'a> Request<'a> {
         self.state.write_body(&mut Writer(self.output), bytes.as_ref())
     }
 
-    /// Writes a block that is shared with others as a part of the body, without copying it.
+    /// Writes a block, which may be shared with others, as a part of the body, without copying it.
     ///
     /// # Errors
     ///
@@ -142,13 +146,13 @@ impl<'a> Request<'a> {
         self.state.write_body_with(&mut Writer(self.output), len, |writer| writer.push_block(block))
     }
 
-    /// Writes `count` octets of a file, from `offset` on, as a part of the body; the kernel sends
-    /// them where it can. A file that is shorter when its turn has come ends the connection.
+    /// Writes `count` octets of a file, from `offset` on, as a part of the body. The kernel sends
+    /// them where it can. If the file is shorter when its turn has come, the connection ends.
     ///
     /// # Errors
     ///
-    /// As [`write_body`](Request::write_body); `BodyTooLong` too where more than
-    /// `isize::MAX` octets would wait.
+    /// As [`write_body`](Request::write_body); `BodyTooLong` also if more than `isize::MAX` octets
+    /// would wait.
     pub fn write_file(
         &mut self,
         file: Arc<File>,
@@ -162,15 +166,16 @@ impl<'a> Request<'a> {
         })
     }
 
-    /// Writes a stored body, or a part of one, as a part of this one: blocks are shared, a file is
-    /// sent by the kernel where it can. With the feature `body`.
+    /// Writes a stored body, or a part of one, as a part of this one. Blocks are shared; a file is
+    /// sent by the kernel where it can be. With the feature `body`.
     ///
-    /// The output holds the file until it is sent; see [`Body`](rotor_body::Body) for when it goes.
+    /// The output holds the file until it is sent; see [`Body`](rotor_body::Body) for when the file
+    /// is removed.
     ///
     /// # Errors
     ///
-    /// As [`write_body`](Request::write_body); `BodyTooLong` too where more than
-    /// `isize::MAX` octets would wait.
+    /// As [`write_body`](Request::write_body); `BodyTooLong` also if more than `isize::MAX` octets
+    /// would wait.
     #[cfg(feature = "body")]
     #[doc(alias = "sendfile")]
     pub fn write_stored(&mut self, body: &rotor_body::Body) -> Result<(), MessageError> {
@@ -221,7 +226,7 @@ impl<'a> Request<'a> {
     }
 
     /// Returns how many octets may be written before the output is at its high-water mark
-    /// ([`Limits::output_high_water`](crate::Limits::output_high_water)). Going beyond is no error,
+    /// ([`Limits::output_high_water`](crate::Limits::output_high_water)). Writing more is no error,
     /// but costs memory.
     pub fn room(&self) -> usize {
         self.high_water.saturating_sub(self.output.len())

@@ -1,16 +1,18 @@
-//! `Around`: what stands around every call of a handler.
+//! `Around`: code that runs around every call of a handler.
 
 use rotor_core::Scope;
 
 use super::handler::{Later, Next, Server};
 use super::response::Response;
 
-/// What stands around every call of a handler `S`, those included that are made when the handler
-/// has left and something [waits in its place](Next::wait): a span, a clock, a count.
+/// Code that runs around every call of a handler `S`: a span, a clock, a counter.
 ///
-/// A server that wraps another one runs the calls of the inner handler through
-/// [`call`](Around::call) and hands the answer to [`Next::around`], which keeps this with what goes
-/// on. Where a wrapper does nothing around calls, [`Next::wrap`] is enough.
+/// It also runs around the calls that are made when the handler has left and something [waits in
+/// its place](Next::wait).
+///
+/// A server that wraps another one makes the calls of the inner handler through
+/// [`call`](Around::call) and passes the answer to [`Next::around`], which keeps this value with
+/// what goes on. If a wrapper does nothing around calls, [`Next::wrap`] is enough.
 ///
 /// ```
 /// # mod rotor { pub use rotor_http as http; }
@@ -65,8 +67,8 @@ pub trait Around<S: Server>: Send + Sized + 'static {
     /// The server around the inner one.
     type Outer: Server<Context = S::Context, Upgrade = S::Upgrade>;
 
-    /// Makes a call of the handler, with what is to be before it and behind it. To call `call` is
-    /// this one's task; `call` returns what the handler says.
+    /// Makes one call of the handler. The implementation must call `call`, which returns the
+    /// handler's answer; it may do something before and after that.
     fn call(
         &mut self,
         response: &mut Response<'_>,
@@ -74,19 +76,20 @@ pub trait Around<S: Server>: Send + Sized + 'static {
         call: impl FnOnce(&mut Response<'_>, &mut Scope<'_, S::Context>) -> Next<S>,
     ) -> Next<S>;
 
-    /// Makes the outer handler of the inner one, which goes on.
+    /// Makes the outer handler from the inner one, which goes on.
     fn outer(self, handler: S) -> Self::Outer;
 }
 
-/// Waits in the place of a handler that has something around it.
+/// Waits in the place of a handler that has an `Around`.
 struct Surrounded<S: Server, A> {
     inner: Box<dyn Later<S>>,
     around: A,
 }
 
 impl<S: Server + 'static> Next<S> {
-    /// The same answer around another handler, which `around` makes; what waits in the place of the
-    /// inner one is called through it. It is dropped where the request has come to its end.
+    /// Returns the same answer for the outer handler, which `around` makes. If something waits in
+    /// the place of the inner handler, it is called through `around`. When the request has ended,
+    /// `around` is dropped.
     pub fn around<A: Around<S>>(self, around: A) -> Next<A::Outer> {
         self.map_with(
             around,

@@ -7,7 +7,7 @@ use super::traffic::{CLASSES, Traffic};
 use crate::counters::counters;
 
 counters! {
-    /// What the connections of a server count: requests, and for each limit how often it was met.
+    /// What the connections of a server count: requests, and how often each limit was reached.
     ///
     /// | limits | counter |
     /// |--|--|
@@ -36,9 +36,9 @@ counters! {
     struct Counters {
         /// Connections that were made.
         connections,
-        /// Those of them that have ended, however they did.
+        /// How many of them have ended, for whatever reason.
         connections_ended,
-        /// Handshakes of wrapping sockets (TLS) that failed; so they do not count as connections.
+        /// Handshakes of wrapping sockets (TLS) that failed; they are not counted as connections.
         #[doc(alias = "TLS")]
         handshakes_failed,
         /// Handshakes that took too long
@@ -50,9 +50,9 @@ counters! {
         /// Requests that were refused before a handler saw them, whatever the reason.
         #[doc(alias = "request smuggling")]
         refused,
-        /// Heads over a limit (431, 414, 501; 400 for empty lines before one).
+        /// Heads over a limit (431, 414, 501; 400 for too many empty lines before a head).
         heads_too_large,
-        /// Bodies over a limit, of data (413), chunk lines, extensions (400) or trailers (431).
+        /// Bodies over a limit: data (413), chunk lines and extensions (400) or trailers (431).
         bodies_too_large,
         /// Bodies for which there was no room beside those of other connections (503).
         bodies_without_room,
@@ -61,7 +61,7 @@ counters! {
         /// Connections that ended because there was no room for what they held beside the others
         /// ([`held_bytes_max`](super::ServerConfig::held_bytes_max)).
         without_room,
-        /// Bodies that broke their framing, trailers included, or were cut short (400).
+        /// Bodies whose framing or trailers were malformed, or that were truncated (400).
         bodies_broken,
         /// Heads that took too long (408).
         #[doc(alias = "slowloris")]
@@ -74,8 +74,8 @@ counters! {
         /// Connections that waited for a request when the loop drained, and got none within the
         /// [grace](rotor_core::Drain::grace).
         drained_idle,
-        /// Handlers that took too long (503), by the connection's deadline; those that set one of
-        /// their own use it for whatever they like.
+        /// Handlers that took too long (503) by the connection's deadline. A deadline that a
+        /// handler has set itself is not counted.
         handler_timeouts,
         /// Peers that took their response too slowly.
         #[doc(alias = "answer_timeouts")]
@@ -87,53 +87,53 @@ counters! {
         panics,
         /// Handlers that finished without a complete response.
         unfinished,
-        /// Connections that were closed with a body unread, because nobody wanted it and it was too
-        /// long, or too slow.
+        /// Connections that were closed with a body unread: nobody wanted it, and it was too long
+        /// or too slow.
         undrained,
         /// Connections that reached `requests_max`.
         used_up,
-        /// Connections that reached `connection_age_max`, and were told so.
+        /// Connections that reached `connection_age_max` and whose peers were told so.
         aged,
-        /// Connections that were closed hard because their peer did not take the rest of the last
-        /// response, or of a handshake that failed, in time.
+        /// Connections that were aborted because their peer did not take the rest of the last
+        /// response, or of a failed handshake, in time.
         shutdown_timeouts,
-        /// Connections that were closed hard because their peer did not close its side in time
-        /// after the last response, or after a handshake that failed.
+        /// Connections that were aborted because their peer did not close its side in time after
+        /// the last response or a failed handshake.
         linger_timeouts,
-        /// Connections that were closed hard because their peer sent too much after the last
-        /// response, or after a handshake that failed.
+        /// Connections that were aborted because their peer sent too much after the last response
+        /// or a failed handshake.
         linger_overruns,
         /// Connections that speak HTTP/2.
         #[doc(alias = "h2")]
         http2_connections,
-        /// Requests of HTTP/2 that the peer took back before their response was whole.
+        /// Requests of HTTP/2 that the peer cancelled before their response was complete.
         streams_reset,
         /// Streams that were reset because of what the peer did on them, or because there were too
         /// many.
         streams_refused,
-        /// Bodies on HTTP/2 that had to wait for others of their connection,
-        /// which were being collected.
+        /// Bodies on HTTP/2 that had to wait for other bodies of their connection, which were being
+        /// collected.
         #[doc(alias = "backpressure")]
         bodies_held_back,
-        /// Connections of HTTP/2 that ended because the peer broke the protocol or went beyond what
-        /// it may do; those of the four below among them.
+        /// Connections of HTTP/2 that ended because the peer violated the protocol or went beyond
+        /// what it may do. The next four count some of them.
         protocol_errors,
-        /// Because of a block of fields without end, or far too large.
+        /// Of these: a block of fields was endless or far too large.
         #[doc(alias = "CONTINUATION flood")]
         field_floods,
-        /// Because too many requests were taken back, or too many streams had to be reset.
+        /// Of these: too many requests were cancelled, or too many streams had to be reset.
         #[doc(alias = "rapid reset")]
         reset_floods,
-        /// Because of too many frames that are no request and no body, or of too little body.
+        /// Of these: too many frames were neither request nor body, or had too little body.
         #[doc(alias = "PING flood")]
         frame_floods,
-        /// Because our settings were not acknowledged in time.
+        /// Of these: our settings were not acknowledged in time.
         settings_timeouts,
     } with traffic: Traffic
 }
 
 impl Counters {
-    /// Returns how many connections there are now: made and not ended.
+    /// Returns how many connections are open now: made and not ended.
     #[doc(alias = "gauge")]
     pub fn connections_open(&self) -> u64 {
         // In this order: one that ends meanwhile is still open.
@@ -149,24 +149,25 @@ impl Counters {
     }
 
     /// Returns how many requests have ended, by the class of their status: `1xx` (switched to
-    /// another protocol) to `5xx`, and `none` for those whose connection was lost before.
+    /// another protocol) to `5xx`, and `none` if the connection was lost before a status.
     #[doc(alias = "status codes")]
     pub fn responses(&self) -> [(&'static str, u64); CLASSES.len()] {
         self.times_by_class().map(|(class, times)| (class, times.count()))
     }
 
-    /// Returns how long requests took, by the class of their status: from their head being read to
-    /// the end of their response being written, by loop time. That stands still within a turn, so
-    /// those answered at once took none; what holds up a loop is in its
-    /// [times](rotor_core::LoopTimes).
+    /// Returns how long requests took, by the class of their status: from when their head was read
+    /// to when the end of their response was written, by loop time.
+    ///
+    /// That time stands still within a turn, so requests that are answered at once took none. What
+    /// holds up a loop shows in its [times](rotor_core::LoopTimes).
     #[doc(alias = "latency")]
     pub fn times_by_class(&self) -> [(&'static str, Histogram); CLASSES.len()] {
         let mut classes = CLASSES.into_iter();
         self.traffic.times().map(|times| (classes.next().unwrap_or_default(), times))
     }
 
-    /// Returns how many octets connections have read, heads and framing included, what was thrown
-    /// away too; with TLS its records are not.
+    /// Returns how many octets connections have read: heads, framing and what was thrown away
+    /// included, the records of TLS not.
     pub fn received_bytes(&self) -> u64 {
         self.traffic.octets().read()
     }

@@ -82,16 +82,16 @@ where
 }
 
 impl<S: Server> Next<S> {
-    /// Wait for a value that another machine or thread gives, and then reply: `reply` gets it, or
-    /// why it will not come, and answers as a handler does: with a [`Reply`](super::Reply), or with
-    /// what is next.
+    /// Waits for a value from another machine or thread, and then replies. `reply` gets the value,
+    /// or the reason why it will not come. It answers with a [`Reply`](super::Reply), or with a
+    /// `Next`, as a handler does.
     ///
-    /// A future that this handler has made ([`Scope::create_future`], an
-    /// [`offload`](Scope::offload), an answer of a [`Service`](rotor_core::Service)). Until then no
-    /// method of the handler is called, and its body waits in the socket, as after
-    /// [`hold`](Next::hold). If the value has not come by `limit`, the peer gets 503 (or what
-    /// [`emit_error_page`](Server::emit_error_page) makes of that), and the connection closes; what
-    /// comes later is dropped. It is dropped as well where the peer goes first.
+    /// The future must be one that this handler has made: by [`Scope::create_future`], an
+    /// [`offload`](Scope::offload), or a call of a [`Service`](rotor_core::Service). Until the
+    /// value comes, no method of the handler is called, and the body of the request waits in the
+    /// socket, as after [`hold`](Next::hold). If the value has not come by `limit`, the peer gets
+    /// 503 (or what [`emit_error_page`](Server::emit_error_page) makes of that), and the connection
+    /// closes. A value that comes later is dropped, as is one whose peer has gone.
     ///
     /// ```
     /// # use rotor_core::{Future, Scope};
@@ -116,12 +116,12 @@ impl<S: Server> Next<S> {
         Next::later(Box::new(Value { future, reply, next: PhantomData })).deadline(limit)
     }
 
-    /// Have another thread do `work`, and reply with what has come of it.
+    /// Has another thread do `work`, and then replies with the result.
     ///
-    /// By [`Scope::offload`]; for another pool give the future of a
-    /// [`job`](Scope::job) to [`wait`](Next::wait). After `limit` the peer gets 503, as it does
-    /// where the pool has no room; where the work has panicked, 500. In all three the connection
-    /// closes. Work that has not begun by then is cancelled.
+    /// It uses [`Scope::offload`]; for another pool, pass the future of a [`job`](Scope::job) to
+    /// [`wait`](Next::wait). The peer gets 503 after `limit`, and if the pool has no room; it gets
+    /// 500 if the work panicked. In all three cases the connection closes. Work that has not begun
+    /// by then is cancelled.
     ///
     /// # Examples
     ///
@@ -178,8 +178,8 @@ impl<S: Server> Next<S> {
         })
     }
 
-    /// Reply at that time, by the loop's clock, and do nothing before: a pause that costs
-    /// a deadline and no thread.
+    /// Replies at that time, by the loop's clock, and does nothing before: a pause that costs a
+    /// deadline and no thread.
     ///
     /// ```
     /// # use rotor_core::Scope;

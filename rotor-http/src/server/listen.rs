@@ -18,8 +18,8 @@ pub type HttpAccept<S, L> = Accept<HttpStream<S, <L as Listener>::Socket>, L>;
 ///
 /// # Errors
 ///
-/// An error of the answer is the system's: the address is in use, or not this machine's, no
-/// descriptor left. Nothing is left open.
+/// The answer has the system's error: the address is in use or not this machine's, or no descriptor
+/// is left. Nothing is left open.
 ///
 /// # Examples
 ///

@@ -1,15 +1,15 @@
 //! The server: a handler for each request, and the connection that runs it.
 //!
-//! **A handler decides; the connection keeps the peer and the protocol in order.** It parses,
-//! frames, limits and times what comes, hands requests to handlers one at a time, guards what they
-//! write, and survives their panics.
+//! **A handler decides; the connection keeps the peer and the protocol in order.** The connection
+//! parses, frames, limits and times what comes. It gives requests to handlers one at a time, checks
+//! what they write, and survives their panics.
 //!
-//! A program that runs is at the top of the [crate], a handler that takes a body at [`Server`].
+//! A complete program is at the top of the [crate], a handler that takes a body at [`Server`].
 //!
 //! | | |
 //! |--|--|
 //! | [`serve`], [`Serve`], [`ServerFn`] | a whole program, of a function or of any server: listening, threads, signals, draining |
-//! | [`Server`], [`Next`], [`Reply`], [`RecvMode`] | a handler, its answers, how it wants to see the body |
+//! | [`Server`], [`Next`], [`Reply`], [`RecvMode`] | a handler, its answers, how it gets the body |
 //! | [`Head`], [`Response`] | what it is given: the request, and the writer of its response |
 //! | [`Routed`], [`NoUpgrade`] | two servers side by side; no other protocol on the same connection |
 //! | [`bind`], [`listen`], [`HttpSeed`], [`ServerConfig`], [`Counters`], [`AccessLog`] | setting up, and watching |
@@ -19,11 +19,11 @@
 //!
 //! [`Head`], [`Next`], [`NextBuilder`], [`Connection`] and [`Counters`] are those of a server here;
 //! [`client`](crate::client) has its own under the same names: its `Head` is that of a response.
-//! [`Scope`], [`RecvMode`] and [`NoUpgrade`] are the same in both. Who needs both imports the
-//! modules, `use rotor_http::{client, server};`, and says `server::Head` and `client::Head`.
+//! [`Scope`], [`RecvMode`] and [`NoUpgrade`] are the same in both. If you need both, import the
+//! modules (`use rotor_http::{client, server};`) and write `server::Head` and `client::Head`.
 //!
 //! [`Response`] is the message that answers a request, not what a machine returns to its loop
-//! ([`rotor_core::Response`]): where both are needed, import one as another name.
+//! ([`rotor_core::Response`]). If you need both, import one under another name.
 
 mod access_log;
 mod age;

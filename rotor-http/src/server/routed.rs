@@ -1,4 +1,4 @@
-//! `Routed`: two servers side by side, each request for one of them.
+//! `Routed`: two servers side by side; each request is for one of them.
 
 use std::fmt;
 
@@ -13,16 +13,16 @@ use crate::semantics::method::Method;
 use crate::semantics::status::Status;
 use crate::semantics::trailers::Trailers;
 
-/// Which of two servers a request is for. A type of its own, so that [`Routed`] stays as small as
-/// the larger handler.
+/// Decides which of two servers a request is for. It is a type of its own so that [`Routed`] stays
+/// as small as the larger handler.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` does not say which of two servers a request is for",
     note = "implement `Route` for an empty type: `First`, `Second` and `is_first`"
 )]
 #[doc(alias = "router")]
 pub trait Route: 'static {
-    /// The server of the requests for which [`is_first`](Route::is_first) says yes. It also writes
-    /// the error pages.
+    /// The server of the requests for which [`is_first`](Route::is_first) returns true. It also
+    /// writes the error pages.
     type First: Server;
 
     /// The server of all others.
@@ -31,14 +31,14 @@ pub trait Route: 'static {
             Upgrade = <Self::First as Server>::Upgrade,
         >;
 
-    /// Returns whether this request is for the first one. Called once a request, before either
-    /// handler.
+    /// Returns whether this request is for the first server. Called once for each request, before
+    /// either handler.
     fn is_first(head: &Head<'_>) -> bool;
 
-    /// The same where what the two are made of has a say: a path that is configured, for one.
-    /// Called instead of `is_first`.
+    /// Returns the same, and may look at the two seeds, for example at a configured path. Called
+    /// instead of `is_first`.
     ///
-    /// Default: what that says.
+    /// The default returns what `is_first` does.
     fn is_first_of(
         head: &Head<'_>,
         first: &SeedOf<Self::First>,
@@ -49,12 +49,11 @@ pub trait Route: 'static {
     }
 }
 
-/// A server made of two: a handler of either, by what [`Route`] says of the head.
+/// A server made of two: each request gets a handler of either, as [`Route`] decides from its head.
 ///
-/// Each handler gets every call that it would get alone. Three servers are a route to one of two,
-/// one of which is routed again. What wraps a single handler and changes what it returns is written
-/// with [`Next::map`]. Either sees the whole path; files that are found below a part of it say so:
-/// `FilesConfig::mounted_at`.
+/// Each handler gets every call that it would get alone. For three servers, make one of the two a
+/// `Routed` itself. To wrap a single handler and change what it returns, use [`Next::map`]. Both
+/// servers see the whole path; for files below a part of it, set `FilesConfig::mounted_at`.
 ///
 /// # Examples
 ///
@@ -138,7 +137,7 @@ pub enum Routed<R: Route> {
 type SeedOf<S> = <S as Server>::Seed;
 type Sc<'a, 'b, R> = &'a mut Scope<'b, <<R as Route>::First as Server>::Context>;
 
-/// The same call for whichever of the two it is.
+/// Makes the same call for whichever of the two it is.
 macro_rules! either {
     ($self:ident, $handler:ident => $call:expr) => {
         match $self {
@@ -155,7 +154,8 @@ impl<R: Route> Server for Routed<R> {
 
     const HEARS_END: bool = R::First::HEARS_END || R::Second::HEARS_END;
 
-    /// Returns whether either server takes it; where it comes to one that does not, it is 501 too.
+    /// Returns whether either server takes the method. If it then comes to one that does not, the
+    /// answer is 501 too.
     fn supports(method: Method<'_>) -> bool {
         R::First::supports(method) || R::Second::supports(method)
     }

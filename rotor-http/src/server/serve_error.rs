@@ -5,7 +5,7 @@ use std::fmt;
 
 use rotor_core::{BoxError, with_causes};
 
-/// Why a program could not serve, or ceased to; see [`Serve::run`](super::Serve::run).
+/// Why a program could not serve, or stopped serving; see [`Serve::run`](super::Serve::run).
 ///
 /// `Debug` shows it in words, with its causes, since `main` prints the error that it returns in
 /// this way.

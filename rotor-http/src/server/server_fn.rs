@@ -11,19 +11,20 @@ use super::reply::Reply;
 use super::response::Response;
 use crate::no_upgrade::NoUpgrade;
 
-/// A server that is a function of the request's head, and replies at once.
+/// A server made of one function, which gets the request's head and replies at once.
 ///
-/// The function is the seed: it is cloned for each request, so what it captures is shared behind an
-/// `Rc` or `Arc`, or is in the context. A body that comes with a request is read and dropped; a
-/// long one, or one that waits for `100 Continue`, ends the connection after the response instead.
-/// Methods other than those of [`Server::supports`] get 501 before. What needs more (a body, a
-/// response in parts or later, an upgrade) implements [`Server`] for a type of its own.
+/// The function is the seed. It is cloned for each request, so what it captures must be shared by
+/// an `Rc` or `Arc`, or be in the context. A body that comes with a request is read and dropped; if
+/// it is long, or waits for `100 Continue`, the connection closes after the response instead.
+/// Methods other than those of [`Server::supports`] get 501 before the function is called. If you
+/// need more (a body, a response in parts or later, an upgrade), implement [`Server`] for a type of
+/// your own.
 ///
-/// No value of it is ever made: a request is over when the function returns.
+/// No value of this type is ever made: a request is over when the function returns.
 ///
 /// # Examples
 ///
-/// Where [`serve`](super::serve) does not fit, a pointer to a function gives the machine a name:
+/// If [`serve`](super::serve) does not fit, a pointer to a function gives the machine a name:
 ///
 /// ```
 /// # mod rotor { pub use rotor_core::*; pub use rotor_http as http; }

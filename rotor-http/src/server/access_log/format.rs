@@ -1,4 +1,4 @@
-//! `LogFormat`: what a line says of a request.
+//! `LogFormat`: what a line tells of a request.
 
 use std::fmt::Write;
 
@@ -7,8 +7,8 @@ use super::parts::{REFERER, TRACEPARENT, USER_AGENT, date_and_time};
 use crate::semantics::calendar::Date;
 use crate::server::finished::Finished;
 
-/// What a line of an access log is like. Text that a peer has sent is escaped in all of them: no
-/// line can look like two, none can break out of its quotes or talk to a terminal.
+/// The format of a line in an access log. Text from a peer is escaped in all of them: no line can
+/// look like two, break out of its quotes, or send control codes to a terminal.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 #[non_exhaustive]
 pub enum LogFormat {
@@ -16,10 +16,10 @@ pub enum LogFormat {
     /// of the whole response, head included.
     #[default]
     Common,
-    /// The same with the fields `Referer` and `User-Agent`, quoted.
+    /// The same plus the fields `Referer` and `User-Agent`, quoted.
     Combined,
-    /// An object of JSON: `time` (RFC 3339), `peer`, `method`, `target`, `version`, `status`,
-    /// `bytes`, `seconds`, `referer`, `user_agent`, `traceparent`; what there is not is left out.
+    /// A JSON object: `time` (RFC 3339), `peer`, `method`, `target`, `version`, `status`, `bytes`,
+    /// `seconds`, `referer`, `user_agent`, `traceparent`. What is not known is left out.
     Json,
 }
 

@@ -26,14 +26,14 @@ pub use self::lost_lines::LostLines;
 use self::writer::{Destination, Writer};
 use super::finished::Finished;
 
-/// Lines that wait for the writer at most, unless set: a second of a busy server.
+/// How many lines may wait for the writer, by default: a second of a busy server.
 const LINES_MAX: usize = 10_000;
 
-/// Octets of the lines that wait for the writer at most, unless set: peers
-/// choose how long a line is.
+/// How many octets the lines that wait for the writer may have, by default: peers choose how long a
+/// line is.
 const BYTES_MAX: usize = 16 << 20;
 
-/// What an access log is like.
+/// How an access log is written.
 ///
 /// ```no_run
 /// # mod rotor { pub use rotor_core::*; pub use rotor_http as http; }
@@ -58,12 +58,12 @@ pub struct AccessLogConfig {
 }
 
 impl AccessLogConfig {
-    /// Into a file, behind what is there; it is made if there is none.
+    /// Writes into a file, after what is there; the file is created if there is none.
     pub fn file(path: impl Into<PathBuf>) -> AccessLogConfig {
         AccessLogConfig { path: Some(path.into()), ..AccessLogConfig::standard_output() }
     }
 
-    /// To standard output.
+    /// Writes to standard output.
     pub fn standard_output() -> AccessLogConfig {
         AccessLogConfig {
             path: None,
@@ -73,22 +73,23 @@ impl AccessLogConfig {
         }
     }
 
-    /// Sets what a line is like. Default: [`LogFormat::Common`].
+    /// Sets the format of a line. Default: [`LogFormat::Common`].
     pub fn format(mut self, format: LogFormat) -> AccessLogConfig {
         self.format = format;
         self
     }
 
     /// Sets how many lines may wait for the writer. Default 10,000: a second of a busy server, some
-    /// 2 MB. More are lost, and [counted](AccessLog::lost): a disk that is slow holds up no loop.
+    /// 2 MB. Further lines are lost and [counted](AccessLog::lost), so a slow disk holds up no
+    /// loop.
     pub fn lines_max(mut self, lines: usize) -> AccessLogConfig {
         self.lines_max = lines.max(1);
         self
     }
 
     /// Sets how many octets the lines that wait for the writer may have. Default 16 MiB: peers
-    /// choose targets and fields, and an octet that is escaped becomes four or six. A line beyond
-    /// that is lost, and [counted](AccessLog::lost).
+    /// choose targets and fields, and an octet that is escaped becomes four or six. Lines beyond
+    /// that are lost and [counted](AccessLog::lost).
     pub fn bytes_max(mut self, bytes: usize) -> AccessLogConfig {
         self.bytes_max = bytes;
         self
@@ -98,7 +99,7 @@ impl AccessLogConfig {
     ///
     /// # Errors
     ///
-    /// When the file cannot be opened, or there is no thread left.
+    /// If the file cannot be opened, or no thread can be started.
     pub fn start(self) -> io::Result<AccessLog> {
         let destination = match &self.path {
             Some(path) => Destination::open(path.clone())?,
@@ -124,8 +125,8 @@ impl AccessLogConfig {
     }
 }
 
-/// An access log whose writer runs: [`ServerConfig::access_log`](super::ServerConfig::access_log)
-/// has the connections of a server write to it. Several servers may.
+/// An access log whose writer runs. [`ServerConfig::access_log`](super::ServerConfig::access_log)
+/// makes the connections of a server write to it; several servers may share one.
 pub struct AccessLog {
     /// Its own; a server has a sender of its own too, a reopener none.
     lines: Arc<SyncSender<String>>,
@@ -158,19 +159,19 @@ impl AccessLog {
         self.format
     }
 
-    /// Returns the count of lines that were lost, to be read at any time.
+    /// Returns the counter of lines that were lost, which can be read at any time.
     pub fn lost(&self) -> LostLines {
         self.lost.clone()
     }
 
-    /// Returns what has the file opened again.
+    /// Returns a handle that makes the log open its file again.
     pub fn reopener(&self) -> LogReopener {
         LogReopener { lines: Arc::downgrade(&self.lines), is_stale: self.is_stale.clone() }
     }
 
-    /// Waits until all is written, `most` at most; the servers that write to it must be
-    /// gone. Returns whether all was. Reopeners may be left, in the handler of a signal
-    /// say: they do nothing more.
+    /// Waits until everything is written, but no longer than `most`. The servers that write to it
+    /// must be dropped before. Returns whether everything was written. Reopeners may be left, for
+    /// example in the handler of a signal: they do nothing any more.
     #[must_use = "lines may be left"]
     pub fn finish(self, most: Duration) -> bool {
         drop(self.lines);
@@ -178,8 +179,8 @@ impl AccessLog {
     }
 }
 
-/// Has an access log open its file again, under the same path: for what renames the file, such as
-/// logrotate.
+/// Makes an access log open its file again, under the same path, after something such as logrotate
+/// has renamed the file.
 #[derive(Clone)]
 pub struct LogReopener {
     /// So that one that is kept for ever does not keep the writer waiting for ever.
@@ -189,7 +190,7 @@ pub struct LogReopener {
 
 impl LogReopener {
     /// Has the file opened again before the next line is written. If it cannot be opened, that is
-    /// logged, and the one before stays. Without a file it does nothing.
+    /// logged, and the old file stays in use. Without a file this does nothing.
     pub fn reopen(&self) {
         self.is_stale.store(true, Relaxed);
         // No line at all, which wakes the writer; where there is no room for it, it is awake.
