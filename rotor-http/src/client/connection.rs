@@ -29,9 +29,9 @@ use crate::upgraded;
 ///                             ─▶ end
 /// ```
 ///
-/// What comes while no request is under way nobody has asked for: it ends an idle connection, and
-/// one that polls. What has come after the request was begun cannot be told from its response, so
-/// the socket is polled just before that, by a read: an event that tells of the bytes may be behind
+/// Nobody has asked for what comes while no request is under way: it ends the connection, idle or
+/// polling. After a request has begun, such bytes could not be told from its response, so the
+/// socket is polled just before that, by a read: an event that tells of the bytes may be behind
 /// others. A new connection, which begins with a job, does not poll.
 #[doc(alias = "keep-alive")]
 #[doc(alias = "pipelining")]
@@ -46,7 +46,7 @@ enum State<K: Client, F> {
     Upgraded(K::Upgrade),
 }
 
-/// What a connection is made from.
+/// The seed of a connection.
 #[derive(Debug)]
 pub struct ConnectionSeed<F> {
     config: Arc<ClientConfig>,
@@ -54,7 +54,7 @@ pub struct ConnectionSeed<F> {
 }
 
 impl<F> ConnectionSeed<F> {
-    /// The seed of a connection that takes its requests from `feed`.
+    /// Makes the seed of a connection that takes its requests from `feed`.
     pub fn new(feed: F, config: Arc<ClientConfig>) -> ConnectionSeed<F> {
         ConnectionSeed { config, feed }
     }

@@ -1,4 +1,4 @@
-//! `Connector`: what the connections of a pool are made of.
+//! `Connector`: how a pool makes its connections.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -7,42 +7,44 @@ use rotor_core::net::StreamSocket;
 use rotor_core::{Machine, Response, Scope};
 use rotor_stream::{Connect, Destination, Host, Protocol, Stream};
 
-/// How a pool connects: what names a server, and the machine that connects to it and runs a
-/// protocol there.
+/// How a pool connects: the type that names a server, and the machine that connects to it and runs
+/// a protocol there.
 ///
-/// [`ByAddress`] takes addresses, [`ByName`] names, for which it asks more of the context `C`: that
-/// is why the context is a parameter.
+/// [`ByAddress`] takes addresses. [`ByName`] takes names, and for these requires more of the
+/// context `C`; that is why the context is a parameter.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` does not connect for a pool whose context is `{C}`",
     note = "`ByAddress<S>` connects sockets of the kind `S` to addresses, `ByName<S>` to hosts where `{C}` has a resolver"
 )]
 pub trait Connector<C>: 'static {
-    /// What names a server: connections to equal origins are shared.
+    /// The type that names a server: connections to equal origins are shared.
     type Origin: Clone + Ord + fmt::Debug;
 
-    /// The machine: it calls [`Protocol::create`] when it is connected, or
-    /// [`Protocol::not_connected`] when it cannot be. It spawns no other machine.
+    /// The machine. It calls [`Protocol::create`] when it is connected, or
+    /// [`Protocol::not_connected`] if it cannot connect. It spawns no other machine.
     type Connection<P: Protocol<Context = C>>: Machine<Context = C>;
 
-    /// Returns whether a connection to there may turn out to speak HTTP/2, because its handshake
-    /// offers that. Then a server of which nothing is known yet is connected to once, and those who
-    /// wait for it beyond the first wait for what comes of that. Default: no.
+    /// Returns whether a connection to this origin may turn out to speak HTTP/2, because its
+    /// handshake offers that. The pool then makes only one connection to a server of which nothing
+    /// is known yet; all requests but the first wait for its result. The default is no.
     fn may_multiplex(origin: &Self::Origin) -> bool {
         let _ = origin;
         false
     }
 
-    /// Returns where the same server is asked over HTTP/1.1 alone, because the handshake offers
-    /// nothing else: for a request that is to go on in another protocol, where the connections that
-    /// speak HTTP/2 have none (RFC 8441 §3). The same each time, so that connections are shared; of
-    /// limits for each origin, it is one by itself. Default: nowhere, and such a request is made
-    /// without.
+    /// Returns the origin under which the same server is reached over HTTP/1.1 alone, because the
+    /// handshake offers nothing else. This is for a request that is to go on in another protocol,
+    /// if the connections that speak HTTP/2 have none (RFC 8441 §3).
+    ///
+    /// Return the same origin each time, so that connections are shared; it counts by itself for
+    /// limits per origin. The default is `None`, and such a request is made as if it had not asked
+    /// for another protocol.
     fn without_http2(origin: &Self::Origin) -> Option<Self::Origin> {
         let _ = origin;
         None
     }
 
-    /// Begins to connect. An error of the answer says why connecting could not even begin.
+    /// Begins to connect. The answer has an error if connecting could not even begin.
     fn connect<P: Protocol<Context = C>>(
         origin: &Self::Origin,
         seed: P::Seed,
@@ -80,8 +82,8 @@ where
     }
 }
 
-/// Connects sockets of the kind `S` to destinations: hosts by their names, which the context's
-/// resolver finds ([`HasResolver`](rotor_stream::HasResolver)), and whose addresses are tried in
+/// Connects sockets of the kind `S` to destinations: hosts by their names. The context's resolver
+/// looks them up ([`HasResolver`](rotor_stream::HasResolver)), and their addresses are tried in
 /// turn.
 ///
 /// Requests for one name share connections, whatever addresses it has.

@@ -9,13 +9,14 @@ use super::counters::Counters;
 use super::error::ClientError;
 use super::handler::Client;
 
-/// What becomes of a request: what its handler finished with, or why it could not.
+/// The outcome of a request: what its handler finished with, or why there is none.
 #[doc(alias = "Outcome")]
 pub type ClientResult<K> = Result<<K as Client>::Output, ClientError>;
 
 /// A request that is to be made.
 ///
-/// Whoever holds it sees to it that it is answered: made by a connection, or [failed](Job::fail).
+/// Whoever holds it must see to it that it gets an outcome: have a connection make it, or
+/// [fail](Job::fail) it.
 pub struct Job<K: Client> {
     pub(super) handler: K,
     pub(super) deadline: Time,
@@ -26,13 +27,13 @@ pub struct Job<K: Client> {
 }
 
 impl<K: Client> Job<K> {
-    /// A request to be made by `handler` before `deadline` (`Time::NEVER` for none), whose outcome
-    /// goes to `port`.
+    /// Makes a job: `handler` makes the request, before `deadline` (`Time::NEVER` for none), and
+    /// the outcome goes to `port`.
     pub fn new(handler: K, deadline: Time, port: Port<ClientResult<K>>) -> Job<K> {
         Job { handler, deadline, port, is_repeated: false, refusals: 0 }
     }
 
-    /// Returns until when the request must have its response.
+    /// Returns the time by which the request must have its response.
     pub fn deadline(&self) -> Time {
         self.deadline
     }
@@ -42,8 +43,8 @@ impl<K: Client> Job<K> {
         self.port.is_cancelled()
     }
 
-    /// Returns whether this is another attempt, after a connection died under the first or its
-    /// server refused it unseen; it wants a new connection, or one of HTTP/2.
+    /// Returns whether this is another attempt, after a connection ended under the first or its
+    /// server refused it without looking at it. It needs a new connection, or one of HTTP/2.
     pub fn is_repeated(&self) -> bool {
         self.is_repeated
     }
@@ -64,7 +65,7 @@ impl<K: Client> Job<K> {
         let _nobody_waits_any_more = self.port.set(Err(note_panic::<K>(panicked, counters)));
     }
 
-    /// Fails the request, after the handler was asked what it makes of that.
+    /// Fails the request, after its handler was asked for an outcome instead.
     pub fn fail(self, error: ClientError, counters: &Counters, scope: &mut Scope<'_, K::Context>) {
         let Job { handler, port, .. } = self;
         fail(handler, port, error, counters, scope);

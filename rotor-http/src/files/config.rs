@@ -1,4 +1,4 @@
-//! What is served and how: the builder, and what handlers are made from.
+//! What is served and how: the builder, and the value that handlers are made from.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -25,7 +25,7 @@ use super::tag_key::TagKey;
 #[must_use]
 pub struct FilesConfig {
     root: PathBuf,
-    /// What comes before the paths of files; no slash at its end.
+    /// What comes before the paths of files, without a slash at its end.
     mount: String,
     index: Option<String>,
     hidden: bool,
@@ -37,10 +37,10 @@ pub struct FilesConfig {
     tag_key: Option<TagKey>,
 }
 
-/// A directory that is open, ready to be served: the seed of [`StaticFiles`](super::StaticFiles).
-/// Clones are the same.
+/// A directory that is open and ready to be served: the seed of
+/// [`StaticFiles`](super::StaticFiles). Clones share everything.
 ///
-/// It knows the files that were asked for of late, held open or, if small, in memory. One value
+/// It knows the files that were requested recently, held open or, if small, in memory. One value
 /// serves the connections of one loop: give each loop its own, so that loops share nothing.
 #[derive(Debug, Clone)]
 pub struct Files {
@@ -57,8 +57,8 @@ pub(super) struct Shared {
 }
 
 impl Files {
-    /// Returns whether a path, as it was sent, is the one that these are
-    /// [mounted at](FilesConfig::mounted_at) or below it, be there a file or not.
+    /// Returns whether a path, as it was sent, is the path that these files are [mounted
+    /// at](FilesConfig::mounted_at) or one below it, whether there is a file or not.
     pub fn are_at(&self, path: &str) -> bool {
         let rest = path.strip_prefix(self.shared.config.mount.as_str());
         rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
@@ -66,7 +66,7 @@ impl Files {
 }
 
 impl FilesConfig {
-    /// Serves what is in this directory, with the defaults.
+    /// Serves the contents of this directory, with the defaults.
     pub fn new(root: impl AsRef<Path>) -> FilesConfig {
         FilesConfig {
             root: root.as_ref().to_path_buf(),
@@ -82,13 +82,13 @@ impl FilesConfig {
         }
     }
 
-    /// The path at which the directory is to be found: with `/static`, `/static/a.css` is `a.css`
-    /// in it, `/static` leads to `/static/`, and nothing else is found. Default: `/`, the whole of
-    /// the server.
+    /// Sets the path at which the directory appears. With `/static`, the path `/static/a.css` is
+    /// `a.css` in the directory, `/static` leads to `/static/`, and nothing else is found. Default:
+    /// `/`, all paths of the server.
     ///
-    /// For files beside something else, of a [`Routed`](crate::server::Routed) server say. It is
-    /// compared with the path as it was sent, before any escape is decoded; a slash at its end
-    /// changes nothing.
+    /// This is for files beside something else, for example in a [`Routed`](crate::server::Routed)
+    /// server. The path is compared as it was sent, before any escape is decoded; a slash at its
+    /// end changes nothing.
     ///
     /// ```no_run
     /// # mod rotor { pub use rotor_http as http; }
@@ -107,82 +107,82 @@ impl FilesConfig {
         self
     }
 
-    /// The file that stands for its directory. Default: `index.html`, the name that everybody uses.
+    /// Sets the file that is sent for its directory. Default: `index.html`, the usual name.
     pub fn index(mut self, name: impl Into<String>) -> FilesConfig {
         self.index = Some(name.into());
         self
     }
 
-    /// No file stands for its directory: directories are not found.
+    /// Sends no file for its directory: directories are not found.
     pub fn no_index(mut self) -> FilesConfig {
         self.index = None;
         self
     }
 
-    /// Whether names that begin with a dot are served. Default: no, since such files (`.git`,
-    /// `.htpasswd`, `.env`) get into a directory unseen and are not meant for readers.
-    /// `.well-known` at the root is, and is always served (RFC 8615).
+    /// Sets whether names that begin with a dot are served. Default: no, since such files (`.git`,
+    /// `.htpasswd`, `.env`) get into a directory unnoticed and are not meant for readers.
+    /// `.well-known` at the root is meant for them, and is always served (RFC 8615).
     pub fn hidden(mut self, yes: bool) -> FilesConfig {
         self.hidden = yes;
         self
     }
 
-    /// Whether symbolic links are followed that stay inside the directory; one that leads out of
-    /// it, or is absolute, is not found. Default: no, since whoever can make a link would decide
-    /// what is served, hidden files included.
+    /// Sets whether symbolic links are followed if they stay inside the directory. One that leads
+    /// out of it, or is absolute, is never found. Default: no, since whoever can make a link would
+    /// decide what is served, hidden files included.
     pub fn follow_links(mut self, yes: bool) -> FilesConfig {
         self.follow_links = yes;
         self
     }
 
-    /// What `Cache-Control` says of every file. Default: there is none, and caches guess from the
-    /// age of the file (RFC 9111 §4.2.2); only the owner of the files knows better.
+    /// Sets the `Cache-Control` of every file. Default: none, and caches guess from the age of the
+    /// file (RFC 9111 §4.2.2); only the owner of the files knows better.
     pub fn cache_control(mut self, value: impl Into<String>) -> FilesConfig {
         self.cache_control = Some(value.into());
         self
     }
 
-    /// The character set that text is said to be in. Default: `utf-8`, what nearly all text is; a
-    /// browser that is not told may guess wrong.
+    /// Sets the character set that is declared for text. Default: `utf-8`, which nearly all text
+    /// is; a browser that is not told may guess wrong.
     pub fn charset(mut self, name: impl Into<String>) -> FilesConfig {
         self.charset = Some(name.into());
         self
     }
 
-    /// Says no character set: for text of several ones, which say it themselves.
+    /// Declares no character set: for texts in different ones, which declare their own.
     pub fn no_charset(mut self) -> FilesConfig {
         self.charset = None;
         self
     }
 
-    /// How many files are known at most, so that the next request for one needs no other thread:
-    /// those of up to 16 KiB are held in memory, larger ones open. Default: 64, a page with all
-    /// that belongs to it; few beside the 1,024 descriptors that a process often has, and no more
-    /// than 1 MiB. 0: none.
+    /// Sets how many files are known at most, so that the next request for one needs no other
+    /// thread. Files of up to 16 KiB are held in memory, larger ones open. Default: 64, a page with
+    /// everything that belongs to it: few compared to the 1,024 descriptors that a process often
+    /// has, and no more than 1 MiB. 0: none.
     ///
-    /// A file that is out of date is let go when another one is opened.
+    /// A file that is out of date is dropped when another one is opened.
     pub fn known_files_max(mut self, files: usize) -> FilesConfig {
         self.known_files_max = files;
         self
     }
 
-    /// For how long a file that is known is taken for the one of its name, unchanged. Default: 1 s,
-    /// as old as a date may be in HTTP; while a busy file is looked at again, it may be shown for
-    /// as long again.
+    /// Sets for how long a known file is taken to be unchanged under its name. Default: 1 s, as old
+    /// as a date may be in HTTP. While a busy file is checked again, its old state may be shown for
+    /// the same time again.
     pub fn renew_after(mut self, time: Duration) -> FilesConfig {
         self.renew_after = time;
         self
     }
 
-    /// The secret that entity tags are made with: 16 random bytes that nobody else knows. Default:
-    /// random for each process, and the same for all of its loops.
+    /// Sets the secret that entity tags are made with: 16 random bytes that nobody else knows.
+    /// Default: random for each process, and the same for all of its loops.
     ///
-    /// A tag is made of a file's length, time of change and inode, and without the key tells only
-    /// the first. With a random key a restarted process makes other tags for the same files: what
-    /// clients and caches have is sent to them once more, where 304 would have done, and an
-    /// interrupted download begins again. The same is so between processes that serve one address.
-    /// To spare that, make a key once (`openssl rand 16`), keep it as you keep other secrets, and
-    /// set it in each process. Who gets to know it can find inodes again, no more.
+    /// A tag is made of a file's length, time of change and inode; without the key, it reveals only
+    /// the length. With a random key, a restarted process makes other tags for the same files: what
+    /// clients and caches have is sent to them once more, though 304 would have done, and an
+    /// interrupted download begins again. The same happens between processes that serve one
+    /// address. To avoid that, make a key once (`openssl rand 16`), keep it as you keep other
+    /// secrets, and set it in each process. Whoever learns it can compute inodes, and nothing else.
     ///
     /// ```no_run
     /// # mod rotor { pub use rotor_http as http; }
@@ -199,14 +199,14 @@ impl FilesConfig {
         self
     }
 
-    /// Opens the directory. It is held open: a directory or link that is put in its place later is
+    /// Opens the directory and holds it open: a directory or link that is put in its place later is
     /// not seen.
     ///
     /// # Errors
     ///
-    /// What the system says of the directory, or of random bytes for a key, where it has none to
-    /// give; `InvalidInput` for an index that is no file name, for a path to be mounted at that is
-    /// none, and for a text that cannot stand in a field.
+    /// The system's error for the directory, or for the random bytes of a key. `InvalidInput` if
+    /// the index is not a file name, the path to be mounted at is malformed, or a text cannot stand
+    /// in a field.
     pub fn open(self) -> io::Result<Files> {
         // Now: in a response, each of these would cost a connection.
         self.check().map_err(|what| io::Error::new(io::ErrorKind::InvalidInput, what))?;
@@ -241,7 +241,7 @@ impl FilesConfig {
     }
 
     /// Returns what is left of the path of a request below where the files are mounted: empty, or
-    /// with its slash. Nothing for a path elsewhere.
+    /// beginning with a slash. `None` for a path elsewhere.
     pub(super) fn path_below<'a>(&self, path: &'a str) -> Option<&'a str> {
         // Whole components only: `/static` is no beginning of `/statics`.
         path.strip_prefix(self.mount.as_str())

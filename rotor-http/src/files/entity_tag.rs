@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::tag_key::TagKey;
 
-/// A validator of one version of a representation: an opaque text, and whether it is weak.
+/// A validator of one version of a representation: an opaque text, weak or strong.
 ///
 /// ```
 /// # mod rotor { pub use rotor_http as http; }
@@ -64,7 +64,7 @@ impl EntityTag {
         &self.text
     }
 
-    /// Returns whether it is weak.
+    /// Returns whether the tag is weak.
     pub fn is_weak(&self) -> bool {
         self.candidate().is_weak
     }

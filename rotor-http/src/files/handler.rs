@@ -28,7 +28,7 @@ use crate::server::{Head, Next, NoUpgrade, Response, Server};
 ///        └──────────────────────────────▶ waits ── wakeup ───────────┘  301, 403, 404
 /// ```
 ///
-/// It is generic over the context and asks nothing of it. Its seed is [`Files`].
+/// It works with any context and requires nothing of it. Its seed is [`Files`].
 #[doc(alias = "sendfile")]
 #[doc(alias = "range request")]
 #[doc(alias = "path traversal")]

@@ -1,7 +1,7 @@
 //! Static files as a ready handler.
 //!
-//! **It sends regular files from beneath one directory, and nothing else, whatever the path says**:
-//! no way leads out of the directory, and neither a FIFO nor a device in it is ever opened.
+//! **It sends regular files from beneath one directory, and nothing else, whatever the path says.**
+//! No path leads out of the directory, and a FIFO or a device in it is never opened.
 //!
 //! ```no_run
 //! # mod rotor { pub use rotor_core::*; pub use rotor_http as http; }
@@ -29,26 +29,29 @@
 //! | to | what |
 //! |--|--|
 //! | GET, HEAD of a file | 200 with `Content-Type`, `ETag`, `Last-Modified`, `Accept-Ranges` |
-//! | of a directory | its index page; without the slash at its end, 301 to the path with it |
-//! | with conditions | 304 or 412, as RFC 9110 §13.2.2 weighs them |
-//! | GET with a range | 206; several as `multipart/byteranges`; 416 where there is nothing of it |
-//! | with more than 16 ranges, or malformed ones | as without them |
-//! | anything that is no regular file, hidden, outside, a link | 404 |
-//! | a path that is none (bad escapes, control characters) | 400 |
+//! | of a directory | its index page; if the path lacks the slash at its end, 301 to the path with it |
+//! | with conditions | 304 or 412, as RFC 9110 §13.2.2 evaluates them |
+//! | GET with a range | 206; several as `multipart/byteranges`; 416 if the file has none of it |
+//! | with more than 16 ranges, or malformed ones | as without a range |
+//! | anything that is not a regular file, or is hidden, outside, or a link | 404 |
+//! | a malformed path (bad escapes, control characters) | 400 |
 //! | OPTIONS; other methods | 204; 405, both with `Allow` |
 //!
 //! # What it costs
 //!
 //! A file that is not known is opened on another thread
-//! ([`Scope::offload`](rotor_core::Scope::offload)); where no thread has room the response is 503.
-//! What was opened stays known for [a short time](FilesConfig::renew_after): a file of up to 16 KiB
-//! is held in memory, and goes out with the head of its response in one write; a larger one is held
-//! open, and the kernel sends its octets. One that becomes shorter while it is sent ends the
-//! connection, since the peer was promised more; one that becomes longer is sent as long as it was.
+//! ([`Scope::offload`](rotor_core::Scope::offload)); if the pool has no room for that, the response
+//! is 503.
+//!
+//! An opened file stays known for [a short time](FilesConfig::renew_after). If it has up to 16 KiB,
+//! it is held in memory and goes out with the head of its response in one write. A larger one is
+//! held open, and the kernel sends its octets. If a file becomes shorter while it is sent, the
+//! connection ends, since the peer was promised more. If it becomes longer, it is sent with its old
+//! length.
 //!
 //! # Modules
 //!
-//! | module | what it holds |
+//! | module | contents |
 //! |--|--|
 //! | `path`, `entity_tag`, `conditions`, `range`, `multipart`, `content_type`, `cache` | pure: each a rule and its table |
 //! | `open`, `walk` | the system calls |

@@ -1,4 +1,4 @@
-//! `Health`: what probes are answered; `HealthServer`: a server of that alone.
+//! `Health`: the answers to probes; `HealthServer`: a server that only answers these.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -15,10 +15,10 @@ use crate::semantics::method::Method;
 use crate::semantics::status::Status;
 use crate::server::{Head, Next, Reply, Response, Server};
 
-/// How old the last turn of a loop may be. Default of [`Health::live_within`].
+/// How old the last turn of a loop may be: the default of [`Health::live_within`].
 pub const LIVE_WITHIN: Duration = Duration::from_secs(5);
 
-/// What probes are answered. Clones answer the same, on all loops and threads.
+/// The answers to probes. Clones answer the same, on all loops and threads.
 #[derive(Clone)]
 #[doc(alias = "liveness")]
 #[doc(alias = "readiness")]
@@ -37,27 +37,27 @@ struct Check {
 }
 
 impl Health {
-    /// Of the loops that `pulses` [watches](Pulses::watch). Not ready before
-    /// [`set_ready`](Health::set_ready) says so.
+    /// Answers for the loops that `pulses` [watches](Pulses::watch). It is not ready before
+    /// [`set_ready`](Health::set_ready) is called.
     pub fn new(pulses: Pulses) -> Health {
         let is_ready = Arc::new(AtomicBool::new(false));
         Health { pulses, is_ready, live_within: LIVE_WITHIN, checks: Vec::new() }
     }
 
-    /// How old the last turn of a loop may be. Default 5 s: far beyond what a loop does at a time;
-    /// two seconds at least, since loops note their turns once a second.
+    /// Sets how old the last turn of a loop may be. Default 5 s: far longer than a turn takes. At
+    /// least two seconds, since loops note their turns once a second.
     #[must_use]
     pub fn live_within(mut self, time: Duration) -> Health {
         self.live_within = time.max(2 * Pulses::EVERY);
         self
     }
 
-    /// One more thing that must be well for the process to be ready, and why it is not. It is
-    /// called by each probe, on the loop that answers, so it must not block: what takes time is
-    /// found out elsewhere, and looked up here.
+    /// Adds a check that must succeed for the process to be ready; its error tells why it does not.
+    /// Each probe calls it, on the loop that answers, so it must not block. If it takes time, find
+    /// the result out elsewhere and look it up here.
     ///
-    /// What all processes of a service depend on is no reason to be sent no requests:
-    /// if it fails, none is left.
+    /// Do not check things that all processes of a service depend on: if they fail, no process is
+    /// left that gets requests.
     #[must_use]
     pub fn check(
         mut self,
@@ -73,13 +73,13 @@ impl Health {
         self.pulses.watch(instance);
     }
 
-    /// Says whether the program is ready: it has started, its caches are warm.
+    /// Sets whether the program is ready, for example has started and warmed its caches.
     pub fn set_ready(&self, yes: bool) {
         self.is_ready.store(yes, Relaxed);
     }
 
-    /// Answers a request for `/livez` or `/readyz`; `None` of any other, for which nothing was
-    /// written.
+    /// Answers a request for `/livez` or `/readyz`. For any other it returns `None` and writes
+    /// nothing.
     ///
     /// ```
     /// # mod rotor { pub use rotor_http as http; }
@@ -160,8 +160,8 @@ impl fmt::Debug for Health {
     }
 }
 
-/// A server that answers probes, and 404 to all else: for a port of its own, or beside another
-/// server by [`Routed`](crate::server::Routed). Its seed is a [`Health`].
+/// A server that answers probes, and everything else with 404: for a port of its own, or beside
+/// another server by [`Routed`](crate::server::Routed). Its seed is a [`Health`].
 pub struct HealthServer<C> {
     never: Infallible,
     context: PhantomData<fn(C)>,

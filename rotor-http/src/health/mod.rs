@@ -1,15 +1,14 @@
-//! Answers to probes: whether a process is to be started again, and whether it is to be sent
-//! requests.
+//! Answers to probes: whether a process must be restarted, and whether it should get requests.
 //!
 //! | | 200 | 503 |
 //! |--|--|--|
-//! | `/livez` | every loop has made a turn within 5 s | one is held up, or has ended by itself: start the process again |
-//! | `/readyz` | that, and the program has said that it is ready | before that; once a drain is announced or has begun; while a check of the program's says no: send requests elsewhere |
+//! | `/livez` | every loop has made a turn within 5 s | a loop is held up, or has ended by itself: restart the process |
+//! | `/readyz` | that, and the program has said that it is ready | before that; once a drain is announced or has begun; while a check of the program fails: send requests elsewhere |
 //!
-//! The body is JSON, with the reasons. [`Health::answer`] is for a server that has these paths
-//! beside its own, [`HealthServer`] for one that is [`Routed`](crate::server::Routed), and
-//! [`Health::serve_at`] for a port of its own, on a thread of its own: there a probe is answered
-//! when all loops are held up, and however many connections there are.
+//! The body is JSON, with the reasons. Use [`Health::answer`] in a server that has these paths
+//! beside its own, and [`HealthServer`] beside a server, by [`Routed`](crate::server::Routed).
+//! [`Health::serve_at`] opens a port of its own, on a thread of its own: there a probe is answered
+//! even when all loops are held up, and however many connections there are.
 //!
 //! ```no_run
 //! # mod rotor { pub use rotor_core::*; pub use rotor_http as http; }

@@ -1,4 +1,4 @@
-//! `HealthPort`: a port for probes alone.
+//! `HealthPort`: a port for probes only.
 
 use std::fmt;
 use std::io;
@@ -23,9 +23,9 @@ const IDLE_TIMEOUT: Duration = Duration::from_secs(15);
 
 type Port = LoopInstance<HttpAccept<HealthServer<()>, TcpListener>>;
 
-/// A port for probes alone, with a thread and a loop of its own; closed when this is dropped.
+/// A port for probes only, with a thread and a loop of its own. It is closed when this is dropped.
 ///
-/// It does not drain: a probe is to hear until the end that the process ends.
+/// It does not drain: until the end, a probe is told that the process ends.
 #[must_use = "the port is closed when it is dropped"]
 pub struct HealthPort {
     address: SocketAddr,
@@ -34,11 +34,11 @@ pub struct HealthPort {
 }
 
 impl Health {
-    /// Answers probes at an address, by a thread of its own.
+    /// Answers probes at an address, on a thread of its own.
     ///
     /// # Errors
     ///
-    /// The address is in use, or not of this machine; no thread or descriptor is left.
+    /// If the address is in use or not of this machine, or no thread or descriptor is left.
     // Inlined, as `open` is: what the server for it is made of is compiled where it is called, and
     // not for every program that has HTTP (decision 54).
     #[inline]

@@ -13,8 +13,8 @@ const MONTHS: [&str; 12] =
 /// The last second of the year 9999, the last that fits the format.
 const LAST_SECOND: i64 = 253_402_300_799;
 
-/// Writes a time as `Sun, 06 Nov 1994 08:49:37 GMT`. Seconds since 1970, UTC; what lies before it
-/// or after the year 9999 is written as the nearest time that fits.
+/// Writes a time as `Sun, 06 Nov 1994 08:49:37 GMT`. The time is in seconds since 1970, UTC. A time
+/// before that or after the year 9999 is written as the nearest one that fits.
 #[doc(alias = "IMF-fixdate")]
 #[doc(alias = "HTTP-date")]
 pub fn format_date(unix_seconds: i64) -> [u8; 29] {
@@ -42,9 +42,9 @@ fn put_number(place: &mut [u8], mut number: i64) {
     }
 }
 
-/// Reads a date in any of the three formats; returns seconds since 1970. `now`, in the same unit,
-/// decides the century of the old format with two digits: a date more than 50 years ahead is a past
-/// one. `None` for anything else: a recipient ignores a bad date.
+/// Reads a date in any of the three formats and returns seconds since 1970. `now`, in the same
+/// unit, decides the century of the old format with two digits: a date more than 50 years ahead is
+/// in the past. `None` for anything else; a recipient ignores a malformed date.
 #[doc(alias = "HTTP-date")]
 #[doc(alias = "RFC 850")]
 #[doc(alias = "asctime")]

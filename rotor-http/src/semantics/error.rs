@@ -1,13 +1,13 @@
-//! Every error of the pure part. What the peer did, and what the caller did, never share an enum;
-//! the map from an error to the status of the response is one function beside the enum.
+//! Every error of the pure part. The peer's faults and the caller's never share an enum; the map
+//! from an error to the status of the response is one function beside the enum.
 
 use quick_error::quick_error;
 
 use super::status::Status;
 
 quick_error! {
-    /// A head that cannot be one, or is larger than the limits. The peer's fault; nothing more can
-    /// be read from the connection.
+    /// A head that is malformed, or larger than the limits. The peer's fault; nothing more can be
+    /// read from the connection.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     #[non_exhaustive]
     pub enum HeadError {
@@ -15,9 +15,9 @@ quick_error! {
         EmptyLines { display("too many empty lines before the request line") }
         /// A CR without LF, or an LF without CR (RFC 9112 §2.2).
         LineEnd { display("a line does not end with CR LF") }
-        /// The method is empty or no token, or something stands before it.
+        /// The method is empty or not a token, or something stands before it.
         Method { display("the method is not a token") }
-        /// The method is a token, longer than any that is known.
+        /// The method is a token, but longer than any known method.
         MethodTooLong { display("the method is too long") }
         /// The target is empty or holds a byte that a target cannot hold.
         Target { display("the request target holds a byte that it cannot hold") }
@@ -29,7 +29,7 @@ quick_error! {
         VersionUnsupported { display("the major protocol version is not supported") }
         /// The status code is not three digits, or the reason phrase holds a control byte.
         StatusLine { display("the status line is malformed") }
-        /// A field name is empty or no token, or no colon follows it.
+        /// A field name is empty or not a token, or no colon follows it.
         FieldName { display("a field name is not a token followed by a colon") }
         /// A line begins with whitespace: an obsolete line folding, or whitespace before the first
         /// field.
@@ -68,7 +68,7 @@ impl HeadError {
         }
     }
 
-    /// Returns whether it is over a limit, rather than malformed.
+    /// Returns whether the head is over a limit, rather than malformed.
     pub fn is_limit(&self) -> bool {
         match self {
             HeadError::EmptyLines
@@ -91,9 +91,9 @@ impl HeadError {
 }
 
 quick_error! {
-    /// Fields from which the length of a message cannot be told, or not told safely (RFC 9112
-    /// §6.3). The peer's fault; where the message ends is unknown, so nothing more can be read from
-    /// the connection.
+    /// Fields from which the length of a message cannot be told, or not safely (RFC 9112 §6.3). The
+    /// peer's fault. Where the message ends is unknown, so nothing more can be read from the
+    /// connection.
     #[doc(alias = "request smuggling")]
     #[doc(alias = "Content-Length")]
     #[doc(alias = "Transfer-Encoding")]
@@ -104,12 +104,12 @@ quick_error! {
         Length { display("Content-Length is not a decimal number below 2^64") }
         /// More than one `Content-Length`, in one line or several, equal or not.
         SeveralLengths { display("more than one Content-Length") }
-        /// `Content-Length` beside `Transfer-Encoding`.
+        /// `Content-Length` together with `Transfer-Encoding`.
         LengthAndCoding { display("both Content-Length and Transfer-Encoding") }
         /// `Transfer-Encoding` in a message of HTTP/1.0.
         CodingInHttp10 { display("Transfer-Encoding in an HTTP/1.0 message") }
-        /// A `Transfer-Encoding` that is malformed, or in which `chunked` is not the last or not
-        /// alone.
+        /// A `Transfer-Encoding` that is malformed, or in which `chunked` is not last or appears
+        /// more than once.
         Coding { display("Transfer-Encoding is malformed, or chunked is not its last coding") }
         /// A transfer coding other than `chunked`.
         CodingUnknown { display("a transfer coding other than chunked") }
@@ -133,14 +133,14 @@ impl FramingError {
 }
 
 quick_error! {
-    /// A request that a server refuses before a handler sees it. The peer's fault; the response is
-    /// `status()` with `Connection: close`, and nothing more is read as a request.
+    /// A request that a server refuses before a handler sees it. The peer's fault. The response has
+    /// the status `status()` and `Connection: close`, and nothing more is read as a request.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     #[non_exhaustive]
     pub enum RequestError {
-        /// The head itself.
+        /// The head itself is malformed or too large.
         Head(err: HeadError) { from() source(err) display("the head is malformed or too large") }
-        /// The length of the body.
+        /// The length of the body cannot be told.
         Framing(err: FramingError) { from() source(err) display("the length of the body cannot be told") }
         /// The form of the target does not go with the method (RFC 9112 §3.2).
         TargetForm { display("the form of the request target does not go with the method") }
@@ -148,7 +148,7 @@ quick_error! {
         HostMissing { display("Host is missing") }
         /// More than one `Host`, equal or not.
         SeveralHosts { display("more than one Host") }
-        /// A `Host` that is no host with an optional port.
+        /// A `Host` that is not a host with an optional port.
         Host { display("Host is not a host with an optional port") }
         /// An expectation other than `100-continue`.
         Expectation { display("an expectation other than 100-continue") }
@@ -177,18 +177,18 @@ quick_error! {
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     #[non_exhaustive]
     pub enum ResponseHeadError {
-        /// The head itself.
+        /// The head itself is malformed or too large.
         Head(err: HeadError) { from() source(err) display("the head is malformed or too large") }
-        /// The length of the body.
+        /// The length of the body cannot be told.
         Framing(err: FramingError) { from() source(err) display("the length of the body cannot be told") }
-        /// 101 where the request did not ask to switch protocols.
+        /// A 101, though the request did not ask to switch protocols.
         UnexpectedSwitch { display("101 without an Upgrade in the request") }
     }
 }
 
 quick_error! {
-    /// A body that breaks its framing or its limits. The peer's fault, but for `NoRoom`, `DiskFull`
-    /// and `Disk`; nothing more can be read from the connection.
+    /// A body that violates its framing or its limits. The peer's fault, except for `NoRoom`,
+    /// `DiskFull` and `Disk`; nothing more can be read from the connection.
     #[doc(alias = "chunked")]
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     #[non_exhaustive]
@@ -199,23 +199,23 @@ quick_error! {
         ChunkSizeOverflow { display("a chunk size is 2^64 or more") }
         /// A chunk-size line over the limit.
         ChunkLineTooLong { display("a chunk-size line is too long") }
-        /// A chunk extension that breaks its grammar.
+        /// A chunk extension that is malformed.
         Extension { display("a chunk extension is malformed") }
         /// More bytes of extensions in one body than the limit.
         ExtensionsTooLong { display("the chunk extensions of the body are too long") }
-        /// A CR or LF where none belongs, or none where CR LF belongs.
+        /// A CR or LF where none belongs, or something else where CR LF belongs.
         LineEnd { display("a line of the chunked framing does not end with CR LF") }
         /// A trailer field that is malformed or over a limit.
         Trailer(err: HeadError) { source(err) display("the trailer section is malformed or too large") }
-        /// The body is larger than the caller wants it.
+        /// The body is larger than the caller allows.
         TooLarge { display("the body is larger than its limit") }
-        /// The body came more slowly than the least rate, or than its deadline.
+        /// The body came more slowly than its least rate, or not before its deadline.
         TooSlow { display("the body comes too slowly") }
-        /// The stream ended before the body did.
+        /// The stream ended before the body was complete.
         Truncated { display("the stream ended before the body did") }
         /// The bodies of all connections together hold as much as they may: of memory, or of a
-        /// spool's bytes, files, descriptors and jobs. Nobody's fault: a server is told so much at
-        /// a time that it could not hold all of it.
+        /// spool's bytes, files, descriptors and jobs. Nobody's fault: a server is sent more at a
+        /// time than it can hold.
         NoRoom { display("all bodies together hold as much as they may") }
         /// There is no space on the disk where bodies are kept. Nobody's fault. With the feature
         /// `body`.
@@ -250,8 +250,8 @@ impl BodyError {
         }
     }
 
-    /// Returns whether it is over a limit of one body in octets or lines, rather than malformed,
-    /// slow, cut short or without room.
+    /// Returns whether the body is over a limit of one body in octets or lines, rather than
+    /// malformed, slow, truncated or without room.
     pub fn is_limit(&self) -> bool {
         match self {
             BodyError::TooLarge | BodyError::ChunkLineTooLong | BodyError::ExtensionsTooLong => {
@@ -273,7 +273,7 @@ impl BodyError {
 
 quick_error! {
     /// A call that would have put a malformed message on the wire. The caller's fault. The call
-    /// wrote nothing and changed nothing: the caller may go on as if it had not been made.
+    /// wrote nothing and changed nothing, so the caller may go on as if it had not been made.
     #[doc(alias = "response splitting")]
     #[doc(alias = "header injection")]
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -283,7 +283,7 @@ quick_error! {
         StartLineMissing { display("the message has not begun: call `status` (a request: `request_line`) first") }
         /// A second start line.
         StartLineTwice { display("the message has begun already: call `status` or `request_line` once") }
-        /// 1xx as a final status.
+        /// A 1xx as the final status.
         InformationalStatus(status: Status) {
             display("{} is not a final status: use `interim`, or `status` with 101 where an upgrade was asked for",
                     status)

@@ -16,7 +16,8 @@ pub struct Field<'a> {
     pub value: &'a [u8],
 }
 
-/// All field lines of a head. Names compare in any case; `_` is not `-`. A look-up walks the lines.
+/// All field lines of a head. Case does not matter in names; `_` is not `-`. A look-up walks the
+/// lines.
 #[derive(Clone, Copy)]
 #[doc(alias = "HeaderMap")]
 #[doc(alias = "headers")]

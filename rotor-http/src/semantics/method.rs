@@ -28,13 +28,13 @@ pub enum Method<'a> {
     Trace,
     /// `PATCH` (RFC 5789)
     Patch,
-    /// Any other token; a server that does not know it responds with 501. One that is made by hand
-    /// and spells a method above is that method on the wire, and is taken for it.
+    /// Any other token; a server that does not know it responds with 501. If you make one by hand
+    /// that spells a method above, it is that method on the wire, and is treated as it.
     Extension(&'a str),
 }
 
 impl<'a> Method<'a> {
-    /// Longest method that is read, in octets. Registered ones have at most 17; a longer one is
+    /// The longest method that is read, in octets. Registered ones have at most 17; a longer one is
     /// answered with 501.
     pub const OCTETS_MAX: usize = 32;
 
@@ -68,7 +68,7 @@ impl<'a> Method<'a> {
         }
     }
 
-    /// Returns the method as it stands on the wire.
+    /// Returns the method as it is sent.
     pub fn as_str(&self) -> &'a str {
         match *self {
             Method::Get => "GET",
@@ -89,7 +89,7 @@ impl<'a> Method<'a> {
         matches!(self, Method::Get | Method::Head | Method::Options | Method::Trace)
     }
 
-    /// Returns whether sending the request twice means the same as once (RFC 9110 §9.2.2).
+    /// Returns whether sending the request twice has the same effect as once (RFC 9110 §9.2.2).
     pub fn is_idempotent(&self) -> bool {
         self.is_safe() || matches!(self, Method::Put | Method::Delete)
     }

@@ -18,9 +18,9 @@ use super::fields::Fields;
 /// assert!(nominated.contains("x-hop") && !nominated.contains("X-Kept"));
 /// ```
 ///
-/// Gathered in time that grows with the length of the head, times the logarithm of how many fields
-/// there are: `Connection` may name thousands in the room of a head, and to look through them for
-/// each field takes a hundred times as long.
+/// Gathering takes time that grows with the length of the head, times the logarithm of the number
+/// of fields. `Connection` may name thousands of options in a head, and looking through them for
+/// each field would take a hundred times as long.
 #[doc(alias = "hop-by-hop")]
 pub struct Nominated<'a> {
     /// In order, as `compare` has it.
@@ -28,7 +28,7 @@ pub struct Nominated<'a> {
 }
 
 impl<'a> Nominated<'a> {
-    /// Finds what `Connection` nominates of these.
+    /// Finds the fields among these that `Connection` nominates.
     #[doc(alias = "of")]
     pub fn from_fields(fields: Fields<'a>) -> Nominated<'a> {
         let mut options = fields.list("Connection").peekable();
@@ -40,7 +40,8 @@ impl<'a> Nominated<'a> {
         Nominated { names: named(names, options, compare) }
     }
 
-    /// Returns whether the message has a field of this name, in any case, that is nominated.
+    /// Returns whether the message has a field of this name that is nominated; case does not
+    /// matter.
     pub fn contains(&self, name: &str) -> bool {
         self.names.binary_search_by(|own| compare(own, name.as_bytes())).is_ok()
     }

@@ -126,7 +126,7 @@ statuses! {
 }
 
 impl Status {
-    /// The status of this code; `None` below 100 and above 999.
+    /// Returns the status of this code; `None` below 100 and above 999.
     pub const fn new(code: u16) -> Option<Status> {
         // RFC 9110 §15: codes beyond 599 are invalid, but a client takes them for 5xx, and so can
         // use them.
@@ -149,12 +149,13 @@ impl Status {
         self.line().map_or("", |line| line["HTTP/1.1 200 ".len()..].trim_ascii_end())
     }
 
-    /// 1xx: an interim response, another one follows (but after 101).
+    /// Returns whether it is 1xx: an interim response, which another one follows (except after
+    /// 101).
     pub const fn is_informational(self) -> bool {
         self.0 < 200
     }
 
-    /// 2xx
+    /// Returns whether it is 2xx.
     pub const fn is_success(self) -> bool {
         self.0 / 100 == 2
     }

@@ -2,16 +2,16 @@
 
 use super::grammar;
 
-/// Returns the elements of a comma list, SP and HTAB cut from both ends, the empty ones included:
-/// who must refuse them can, who may ignore them does. Quotes have no meaning here; an element of a
-/// quoted string is simply not a token.
+/// Returns the elements of a comma list, without SP and HTAB at both ends. Empty elements are
+/// included: callers that must refuse them can, others ignore them. Quotes have no meaning here; an
+/// element of a quoted string is simply not a token.
 #[doc(alias = "elements")]
 #[doc(alias = "comma-separated")]
 pub fn list_elements(value: &[u8]) -> impl Iterator<Item = &[u8]> {
     value.split(|&byte| byte == b',').map(grammar::trim)
 }
 
-/// Returns whether the list holds the token, in any case.
+/// Returns whether the list has the token; case does not matter.
 #[inline]
 #[doc(alias = "has_token")]
 pub fn list_has_token(value: &[u8], token: &str) -> bool {

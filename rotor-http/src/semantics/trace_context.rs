@@ -11,8 +11,8 @@ use super::fields::Fields;
 ///
 /// A server's handler gets it from [`Head::trace_context`](crate::server::Head::trace_context), and
 /// passes it on by [`Request::add_trace`](crate::client::Request::add_trace) or
-/// [`Fetch::trace`](crate::client::Fetch::trace): as it is if it says nothing of its own part to
-/// anybody, else as a [`child`](TraceContext::child).
+/// [`Fetch::trace`](crate::client::Fetch::trace). A program that reports its own part of the trace
+/// passes on a [`child`](TraceContext::child), any other passes it on unchanged.
 ///
 /// ```
 /// # mod rotor { pub use rotor_http as http; }
@@ -31,8 +31,8 @@ use super::fields::Fields;
 /// # let _ = ask(None, NonZero::<u128>::MIN, NonZero::<u64>::MIN);
 /// ```
 ///
-/// What came is checked as the specification says, and what is wrong is not passed on: without a
-/// good `traceparent` there is no context, without a good `tracestate` there is no state.
+/// What came is checked as the specification says, and what is malformed is not passed on: without
+/// a valid `traceparent` there is no context, without a valid `tracestate` there is no state.
 #[derive(Clone, PartialEq, Eq, Hash)]
 #[doc(alias = "traceparent")]
 #[doc(alias = "tracestate")]
@@ -57,14 +57,14 @@ const PARENT_LEN: usize = 55;
 /// The most members of a state (§3.3.1.1).
 const MEMBERS_MAX: usize = 32;
 
-/// What is passed on of a state, in octets: the least that everybody has to (§3.3.1.5).
+/// How many octets of a state are passed on: the least that everybody has to (§3.3.1.5).
 const STATE_BYTES_MAX: usize = 512;
 
-/// Members longer than this are the first to go where there is no room (§3.3.1.5).
+/// Members longer than this are dropped first if there is no room (§3.3.1.5).
 const LARGE_MEMBER: usize = 128;
 
 impl TraceContext {
-    /// A new trace, whose first part has this id. Both are to be chosen at random.
+    /// Begins a trace whose first part has this id. Choose both ids at random.
     pub fn begin(
         trace_id: NonZero<u128>,
         parent_id: NonZero<u64>,
@@ -74,8 +74,8 @@ impl TraceContext {
         TraceContext { trace_id, parent_id, flags, state: Box::default() }
     }
 
-    /// Reads what the fields of a head say; `None` where there is no good `traceparent`, or more
-    /// than one.
+    /// Reads the context from the fields of a head; `None` if there is no valid `traceparent`, or
+    /// more than one.
     pub fn of(fields: Fields<'_>) -> Option<TraceContext> {
         let mut parents = fields.get_all("traceparent");
         // Nothing is allocated where there is none.
@@ -87,9 +87,9 @@ impl TraceContext {
         Some(context)
     }
 
-    /// Reads the value of a `traceparent`, without a state; `None` for a malformed one.
+    /// Reads the value of a `traceparent`, without a state; `None` if it is malformed.
     ///
-    /// Of a version beyond 00 that begins as one of 00 does, that part is taken.
+    /// If its version is beyond 00 and it begins as one of version 00 does, that part is used.
     pub fn parse(traceparent: &[u8]) -> Option<TraceContext> {
         let (head, more) = traceparent.split_at_checked(PARENT_LEN)?;
         let [version, trace, parent, flags] = parts(head)?;
@@ -113,14 +113,14 @@ impl TraceContext {
         })
     }
 
-    /// The same trace as it is told to others: they are called by the part with this id, which
-    /// is to be chosen at random.
+    /// Returns the context of the same trace for requests to others. They are called by the part
+    /// with this id; choose it at random.
     #[must_use]
     pub fn child(&self, parent_id: NonZero<u64>) -> TraceContext {
         TraceContext { parent_id, ..self.clone() }
     }
 
-    /// The same with another say of whether the caller records it.
+    /// Sets whether the caller records the trace.
     #[must_use]
     pub fn sampled(mut self, yes: bool) -> TraceContext {
         self.flags = self.flags & !SAMPLED | if yes { SAMPLED } else { 0 };
@@ -147,8 +147,8 @@ impl TraceContext {
         format!("00-{:032x}-{:016x}-{:02x}", self.trace_id, self.parent_id, self.flags)
     }
 
-    /// Returns the value of `tracestate`: what others keep beside the trace, at most 512 octets;
-    /// empty where there is none.
+    /// Returns the value of `tracestate`: what others keep with the trace, at most 512 octets;
+    /// empty if there is none.
     pub fn tracestate(&self) -> &str {
         &self.state
     }
@@ -175,8 +175,8 @@ fn hexadecimal(digits: &[u8]) -> Option<u128> {
     })
 }
 
-/// One list of what stands in all fields of this name, cut to what is passed on; `None` where one
-/// member is malformed, or there are too many.
+/// Joins all fields of this name into one list, cut to what is passed on; `None` if one member is
+/// malformed, or there are too many.
 fn state_of<'a>(lines: impl Iterator<Item = &'a [u8]>) -> Option<Box<str>> {
     let mut members: Vec<&str> = Vec::new();
     for member in lines.flat_map(|line| line.split(|&byte| byte == b',')) {

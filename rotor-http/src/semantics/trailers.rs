@@ -5,7 +5,7 @@ use std::fmt;
 use super::fields::Field;
 use super::grammar;
 
-/// Trailer fields (RFC 9110 §6.5), empty for most bodies. Those that frame, route, authenticate or
+/// Trailer fields (RFC 9110 §6.5); most bodies have none. Fields that frame, route, authenticate or
 /// describe the message are left out: they have no effect after the body (RFC 9110 §6.5.1).
 #[doc(alias = "trailer section")]
 #[derive(Clone, Default, PartialEq, Eq)]
@@ -42,7 +42,7 @@ impl Trailers {
             .filter(|field| is_allowed(field.name))
     }
 
-    /// Returns the value of the first trailer field of this name, in any case.
+    /// Returns the value of the first trailer field of this name; case does not matter.
     pub fn get(&self, name: &str) -> Option<&[u8]> {
         self.iter().find(|field| field.name.eq_ignore_ascii_case(name)).map(|field| field.value)
     }

@@ -24,7 +24,7 @@ use crate::client::connector::ByAddress;
 use crate::client::connector::Connector;
 use crate::client::handler::Client;
 
-/// The machines of a pool: one that manages it, and its connections. Make the first with
+/// The machines of a pool: one that manages it, and its connections. Make the manager with
 /// [`new`](PoolMachine::new), when the loop is set up or later.
 #[doc(alias = "connection pool")]
 pub struct PoolMachine<K: Client, N: Connector<K::Context>> {
@@ -41,7 +41,7 @@ enum Kind<K: Client, N: Connector<K::Context>> {
 }
 
 impl<K: Client, N: Connector<K::Context>> PoolMachine<K, N> {
-    /// Makes a pool: its handle, and the machine that manages it.
+    /// Makes a pool: returns its handle, and the machine that manages it.
     #[doc(alias = "create_pool")]
     pub fn new<C, S>(
         config: PoolConfig,
