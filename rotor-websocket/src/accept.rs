@@ -16,16 +16,16 @@ use crate::refusal::Refusal;
 /// Answers a request for a WebSocket: with 101 and what was chosen, or with an error that says why
 /// not. Either way the response is complete.
 ///
-/// It is looked at whether the request is one for a WebSocket, its version (13, else 426), key and
-/// [origin](WebSocketConfig::origins). Of the subprotocols the first of ours that the client offers
-/// is chosen, or none; compression if both want it.
+/// It checks that the request asks for a WebSocket, its version (13, else 426), its key and its
+/// [origin](WebSocketConfig::origins). It chooses the first of our subprotocols that the client
+/// offers, or none, and compression if both sides want it.
 ///
-/// A request that comes by HTTP/2 (RFC 8441) looks the same here, but for the key, which it does not
-/// have; the WebSocket then runs on its stream, beside other requests of the connection.
+/// A request over HTTP/2 (RFC 8441) looks the same here, except that it has no key. The WebSocket
+/// then runs on its stream, beside other requests of the connection.
 ///
 /// # Errors
 ///
-/// [`Refusal`], after which the handler finishes; the peer was told.
+/// [`Refusal`], after which the handler should finish; the peer was told.
 ///
 /// # Examples
 ///

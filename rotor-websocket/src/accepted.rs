@@ -1,4 +1,4 @@
-//! `Accepted`: a handshake that was agreed on.
+//! `Accepted`: a handshake on which both sides agreed.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,8 +8,8 @@ use crate::deflate::params::Agreed;
 use crate::handler::Handler;
 use crate::websocket::WebSocketSeed;
 
-/// A handshake that was agreed on: what the WebSocket is made from, but for the seed of its
-/// handler.
+/// A handshake on which both sides agreed: everything that the WebSocket is made from, except the
+/// seed of its handler.
 pub struct Accepted {
     pub(crate) config: Arc<WebSocketConfig>,
     pub(crate) agreed: Option<Agreed>,
@@ -30,8 +30,8 @@ impl Accepted {
         self.agreed.is_some()
     }
 
-    /// What `Next::upgrade` is to be given, of servers and clients: the WebSocket begins, with a
-    /// handler that is made from `seed`.
+    /// Returns the seed of the WebSocket for `Next::upgrade`, of servers and clients. The handler
+    /// is made from `seed`.
     pub fn seed<H: Handler>(self, seed: H::Seed) -> WebSocketSeed<H> {
         let Accepted { config, agreed, is_client, .. } = self;
         WebSocketSeed { seed, config, agreed, is_client }

@@ -7,11 +7,10 @@ use crate::frame::fault::Fault;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct Closed<'a> {
-    /// The code of the close frame that came first, of whichever side:
-    /// [`NO_STATUS`](Code::NO_STATUS) where it had none, [`ABNORMAL`](Code::ABNORMAL) where there
-    /// was no close frame.
+    /// The code of the first close frame, of whichever side: [`NO_STATUS`](Code::NO_STATUS) if it
+    /// had none, [`ABNORMAL`](Code::ABNORMAL) if there was no close frame.
     pub code: Code,
-    /// The reason in the peer's close frame; empty where there was none.
+    /// The reason in the peer's close frame; empty if there was none.
     pub reason: &'a str,
     /// Why it ended.
     pub cause: Cause,
@@ -28,11 +27,11 @@ pub enum Cause {
     /// The handler closed it, and the peer did not answer within
     /// [`close_within`](crate::WebSocketConfig::close_within).
     CloseTimeout,
-    /// The handler gave it up ([`Next::drop_now`](crate::Next::drop_now)).
+    /// The handler dropped it ([`Next::drop_now`](crate::Next::drop_now)).
     Dropped,
-    /// The peer broke the rules, and was told so.
+    /// The peer violated the protocol, and was told so.
     Fault(Fault),
-    /// The peer was silent, and answered no ping within
+    /// The peer was silent, and did not answer a ping within
     /// [`pong_within`](crate::WebSocketConfig::pong_within).
     PongTimeout,
     /// The connection ended without a close frame, or was lost.
@@ -40,8 +39,8 @@ pub enum Cause {
 }
 
 impl Closed<'_> {
-    /// Returns whether both sides have sent a close frame: no message was lost on the way before
-    /// it.
+    /// Returns whether both sides have sent a close frame: then no message was lost on the way
+    /// before it.
     pub fn is_clean(&self) -> bool {
         matches!(self.cause, Cause::Peer | Cause::Handler)
     }

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 macro_rules! counters {
     ($($(#[$doc:meta])* $name:ident,)+) => {
         /// What the connections that share a [`WebSocketConfig`](crate::WebSocketConfig) count: how
-        /// they began and ended, and for each limit how often it was met. Messages are not counted:
-        /// a handler that wants to know counts its own.
+        /// they began and ended, and how often each limit was reached. Messages are not counted; a
+        /// handler that needs that counts its own.
         ///
         /// | limits | counter |
         /// |--|--|
@@ -58,15 +58,15 @@ macro_rules! counters {
 counters! {
     /// Connections that became WebSockets.
     opened,
-    /// Requests and answers that were no proper handshake.
+    /// Requests and answers that were not a valid handshake.
     refused,
     /// Connections that ended with a close frame each way.
     closed,
-    /// Connections that were lost, without a close frame each way.
+    /// Connections that were lost without a close frame each way.
     lost,
-    /// Peers that broke the rules of frames (1002).
+    /// Peers that violated the rules of frames (1002).
     bad_frames,
-    /// Peers whose text was not UTF-8, or whose compressed message was broken (1007).
+    /// Peers whose text was not UTF-8, or whose compressed message was malformed (1007).
     bad_data,
     /// Messages that were too long (1009).
     #[doc(alias = "zip bomb")]
@@ -76,15 +76,15 @@ counters! {
     /// Peers that sent too many control frames (1008).
     #[doc(alias = "ping flood")]
     control_floods,
-    /// Peers that were silent, and did not answer a ping.
+    /// Peers that were silent and did not answer a ping.
     #[doc(alias = "keep-alive")]
     pong_timeouts,
     /// Peers that did not answer a close frame.
     close_timeouts,
-    /// Messages that were not sent, because too much waited for the peer.
+    /// Messages that were not sent because too much waited for the peer.
     #[doc(alias = "backpressure")]
     sends_refused,
-    /// How often a connection left the rest of what it decompresses for its next turn.
+    /// How often a connection left the rest of its decompression to its next turn.
     inflated_in_turns,
 }
 

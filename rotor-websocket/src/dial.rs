@@ -17,17 +17,16 @@ use crate::key::Key;
 use crate::refusal::Refusal;
 use crate::websocket::WebSocket;
 
-/// A request for a WebSocket, of which the answer is yet to come: for clients of one's own; most
-/// need no more than [`Dial`].
+/// A request for a WebSocket whose answer has not come yet. It is for clients that write their own
+/// requests; most need no more than [`Dial`].
 pub struct Asked {
     /// Absent on HTTP/2, where `:protocol` shows that the server has understood (RFC 8441 §5.1).
     key: Option<Key>,
     config: Arc<WebSocketConfig>,
 }
 
-/// Writes the fields that ask for a WebSocket into a request that was
-/// [started](Request::start) with GET. `Host`, and whatever else the server wants to know, are the
-/// caller's to write.
+/// Writes the fields that ask for a WebSocket into a request that was [started](Request::start)
+/// with GET. The caller writes `Host`, and whatever else the server wants to know.
 ///
 /// # Errors
 ///
@@ -56,12 +55,12 @@ pub fn request<C>(
     Ok(Asked { key, config: config.clone() })
 }
 
-/// Looks at the answer to a [`request`].
+/// Checks the answer to a [`request`].
 ///
 /// # Errors
 ///
-/// [`Refusal`]: the server's fault, or its choice. The connection is one of HTTP still; after 101
-/// it is to be ended.
+/// [`Refusal`]: the server's fault, or its choice. The connection still speaks HTTP; after 101 it
+/// must be ended.
 pub fn check(head: &Head<'_>, asked: Asked) -> Result<Accepted, Refusal> {
     let Asked { key, config } = asked;
     let checked = check_answer(head, key, &config);
@@ -116,23 +115,25 @@ fn check_answer(
     Ok((agreed, subprotocol))
 }
 
-/// Opens a WebSocket to a server: what a [pool](rotor_http::client::Pool) is asked for, or a
+/// Opens a WebSocket to a server. Ask a [pool](rotor_http::client::Pool) for it, or make it a
 /// [`Job`](rotor_http::client::Job).
 ///
 /// Whoever asked is told how the handshake went: [`Opened`], or the [`Refusal`]. The WebSocket then
-/// goes on by itself, with its handler; it takes no place of the pool any more. On a connection of
-/// HTTP/2 it is a stream among others (RFC 8441), and one of those that the connection may have.
+/// goes on by itself, with its handler, and takes no place in the pool any more. On a connection of
+/// HTTP/2 it is a stream among others (RFC 8441), and counts as one of the streams that the
+/// connection may have.
 ///
-/// Not each server that speaks HTTP/2 takes WebSockets there. One that does not is asked over
-/// HTTP/1.1, where it can be:
+/// Not every server that speaks HTTP/2 takes WebSockets there. One that does not is asked over
+/// HTTP/1.1 if possible:
 ///
 /// * A pool whose handshakes offer `h2` and `http/1.1` makes a second connection, which offers
 ///   HTTP/1.1 alone. A server that speaks nothing but HTTP/2 refuses that handshake:
 ///   [`ClientError::NotConnected`], with `NoApplicationProtocol` of TLS as its cause. It takes no
 ///   WebSockets, or takes them on another port.
-/// * A client that offers `h2` alone, one with prior knowledge (`Http2Config::prior_knowledge`) and
-///   a connection without a pool have no second way. The server is asked as by any GET, and whatever it answers is
-///   [`Refusal::NotOnHttp2`]: offer it HTTP/1.1 as well, or nothing else.
+/// * There is no second way for a client that offers `h2` alone, one with prior knowledge
+///   (`Http2Config::prior_knowledge`), and a connection without a pool. The server gets a plain
+///   GET, and whatever it answers is [`Refusal::NotOnHttp2`]. Offer such a server HTTP/1.1 as well,
+///   or HTTP/1.1 alone.
 ///
 /// ```
 /// # mod rotor { pub use rotor_core::*; pub use rotor_http as http; pub use rotor_websocket as websocket; }
@@ -169,7 +170,7 @@ pub struct Dial<H: Handler> {
     asked: Option<Asked>,
 }
 
-/// What was agreed on with a server.
+/// The result of the handshake with a server.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct Opened {
@@ -180,8 +181,8 @@ pub struct Opened {
 }
 
 impl<H: Handler> Dial<H> {
-    /// Asks for `target` (path and query) of `host` (with its port, unless that is the scheme's
-    /// own); the handler is made from `seed`.
+    /// Asks for `target` (path and query) of `host` (with its port, unless that is the default of
+    /// the scheme). The handler is made from `seed`.
     pub fn new(
         target: impl Into<String>,
         host: impl Into<String>,
@@ -198,7 +199,7 @@ impl<H: Handler> Dial<H> {
         }
     }
 
-    /// Adds a field to the request: `Origin`, `Authorization`.
+    /// Adds a field to the request, for example `Origin` or `Authorization`.
     #[must_use]
     pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Dial<H> {
         self.fields.push((name.into(), value.into()));

@@ -1,4 +1,4 @@
-//! `Key`: what both sides of the handshake compute (RFC 6455 §4), keys and their proofs.
+//! `Key`: the keys and proofs that both sides of the handshake compute (RFC 6455 §4).
 
 use std::fmt;
 
@@ -16,13 +16,14 @@ const KEY_LEN: usize = 24;
 const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
 /// The key of a handshake (`Sec-WebSocket-Key`, RFC 6455 §4.1), and the proof that a server has
-/// understood what was asked for (`Sec-WebSocket-Accept`).
+/// understood the request (`Sec-WebSocket-Accept`).
 ///
-/// [`accept`](crate::accept) and [`Dial`](crate::Dial) see to both by themselves. This is for those who pass
-/// WebSockets on. Key and proof are of HTTP/1.1, and of one connection: HTTP/2 has neither (RFC
-/// 8441 §5.1). So a proxy makes a key of its own for an upstream of HTTP/1.1 and checks its proof,
-/// and proves the key of a client of HTTP/1.1, whatever the other side speaks. All other fields of
-/// the handshake (version, subprotocols, extensions) are for the two ends, and pass.
+/// [`accept`](crate::accept) and [`Dial`](crate::Dial) handle both by themselves. This is for
+/// programs that pass WebSockets on. Key and proof belong to HTTP/1.1, and to one connection:
+/// HTTP/2 has neither (RFC 8441 §5.1). So a proxy makes its own key for an upstream of HTTP/1.1 and
+/// checks the proof, and proves the key of a client of HTTP/1.1, whatever the other side speaks.
+/// All other fields of the handshake (version, subprotocols, extensions) are for the two ends and
+/// are passed on.
 ///
 /// # Examples
 ///
@@ -56,29 +57,29 @@ const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwx
 pub struct Key([u8; KEY_LEN]);
 
 impl Key {
-    /// A key for one request: 16 bytes of the loop's secure randomness, so that nobody who sees the
-    /// others can have prepared an answer to it.
+    /// Makes a key for one request: 16 bytes of the loop's secure randomness, so that nobody who
+    /// has seen other keys can have prepared an answer to it.
     pub fn random<C>(scope: &Scope<'_, C>) -> Key {
         let mut key = [0; KEY_LEN];
         key.copy_from_slice(base64(&scope.secure_random::<16>()).as_bytes());
         Key(key)
     }
 
-    /// The key of a request. `None` where it has none, or several, or what is not 16 bytes in base64:
-    /// it is to be answered with 400 (RFC 6455 §4.2.1).
+    /// Returns the key of a request. `None` if it has none or several, or one that is not 16 bytes
+    /// in base64: answer such a request with 400 (RFC 6455 §4.2.1).
     pub fn of(fields: Fields<'_>) -> Option<Key> {
         let key = the_only("Sec-WebSocket-Key", fields)?;
         if is_key(key) { key.try_into().ok().map(Key) } else { None }
     }
 
-    /// The value of `Sec-WebSocket-Key`.
+    /// Returns the value of `Sec-WebSocket-Key`.
     pub fn as_str(&self) -> &str {
         // Of the alphabet of base64 alone.
         std::str::from_utf8(&self.0).unwrap_or_default()
     }
 
-    /// The value of `Sec-WebSocket-Accept`, by which a server shows that it has seen this key, and
-    /// knows what it is for.
+    /// Returns the value of `Sec-WebSocket-Accept`, by which a server shows that it has seen this
+    /// key, and knows what it is for.
     pub fn proof(&self) -> String {
         let mut sha = Sha1::new();
         sha.update(&self.0);
@@ -86,8 +87,9 @@ impl Key {
         base64(&sha.digest().bytes())
     }
 
-    /// Whether the answer to a request with this key has its [proof](Key::proof), once. If not, there is no
-    /// WebSocket, whatever the status says: a cache's answer, perhaps, or one to somebody else.
+    /// Returns whether the answer to a request with this key has its [proof](Key::proof) exactly
+    /// once. If not, there is no WebSocket, whatever the status says: it may be the answer of a
+    /// cache, or one to somebody else.
     pub fn is_proven_in(&self, fields: Fields<'_>) -> bool {
         the_only("Sec-WebSocket-Accept", fields) == Some(self.proof().as_bytes())
     }

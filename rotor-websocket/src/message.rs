@@ -1,7 +1,6 @@
-//! What messages are: `Message`, `Piece`, `Kind`.
+//! `Message`, `Piece` and `Kind`.
 
-/// A whole message, as it came. It borrows from the connection: what a handler needs later, it
-/// copies.
+/// A whole message. It borrows from the connection, so a handler copies what it needs later.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Message<'a> {
     /// Text.
@@ -10,7 +9,7 @@ pub enum Message<'a> {
     Binary(&'a [u8]),
 }
 
-/// What a message is made of.
+/// The kind of a message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
     /// UTF-8.
@@ -19,25 +18,25 @@ pub enum Kind {
     Binary,
 }
 
-/// A piece of a message, as much as is there.
+/// A piece of a message, as much as has come.
 ///
-/// Where it is cut means nothing: neither frames nor characters keep together.
+/// Where it is cut means nothing: pieces follow neither frames nor characters.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct Piece<'a> {
-    /// What the message is.
+    /// The kind of the message.
     pub kind: Kind,
-    /// The bytes, decompressed. Of a text, all bytes so far can be the beginning of one; whether it
-    /// is whole is known with its last piece.
+    /// The bytes, decompressed. For a text, all bytes so far are a valid beginning of UTF-8;
+    /// whether the text is complete is known with its last piece.
     pub bytes: &'a [u8],
-    /// Whether a message begins with it.
+    /// Whether the message begins with this piece.
     pub is_first: bool,
-    /// Whether the message ends with it. The last piece may be empty.
+    /// Whether the message ends with this piece. The last piece may be empty.
     pub is_last: bool,
 }
 
 impl Message<'_> {
-    /// Returns what the message is.
+    /// Returns the kind of the message.
     pub fn kind(&self) -> Kind {
         match self {
             Message::Text(_) => Kind::Text,
@@ -45,7 +44,7 @@ impl Message<'_> {
         }
     }
 
-    /// Returns its bytes, whatever it is.
+    /// Returns the bytes, whatever the kind.
     pub fn as_bytes(&self) -> &[u8] {
         match self {
             Message::Text(text) => text.as_bytes(),

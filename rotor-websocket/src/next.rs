@@ -1,4 +1,4 @@
-//! `Next`: what a handler answers: how its connection goes on.
+//! `Next`: a handler's answer, which says how its connection goes on.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -7,11 +7,11 @@ use rotor_core::{Deadline, Time};
 
 use crate::frame::code::Code;
 
-/// How a connection goes on: the handler's next state, how it wants to be handed messages, and its
+/// How a connection goes on: the handler's next state, how it wants to get messages, and its
 /// deadline.
 ///
 /// Begin with [`go_on`](Next::go_on), [`messages`](Next::messages), [`pieces`](Next::pieces) or
-/// [`hold`](Next::hold) and say the deadline: the builder is not a `Next` before.
+/// [`hold`](Next::hold), then set the deadline: only that turns the builder into a `Next`.
 /// [`close`](Next::close) and [`drop_now`](Next::drop_now) need none.
 #[must_use = "a handler whose `Next` is dropped is forgotten: return it"]
 pub struct Next<H> {
@@ -30,7 +30,7 @@ pub(crate) enum Step {
     Drop,
 }
 
-/// How messages are handed over.
+/// How the handler gets messages.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) enum Mode {
     #[default]
@@ -38,7 +38,7 @@ pub(crate) enum Mode {
     Pieces,
 }
 
-/// A [`Next`] whose deadline is still to be said.
+/// A [`Next`] whose deadline is not set yet.
 #[must_use = "say the deadline: .deadline(time), .keep_deadline() or .no_deadline()"]
 pub struct NextBuilder<H> {
     handler: H,
@@ -46,83 +46,82 @@ pub struct NextBuilder<H> {
 }
 
 impl<H> Next<H> {
-    /// Go on as `handler`, and be handed messages as before; at first, whole ones.
+    /// Goes on as `handler`, which gets messages as before. At first it gets whole ones.
     pub fn go_on(handler: H) -> NextBuilder<H> {
         NextBuilder { handler, step: Step::GoOn }
     }
 
-    /// Go on as `handler`, and be handed whole messages, from the next one on.
+    /// Goes on as `handler`, which gets whole messages, from the next one on.
     pub fn messages(handler: H) -> NextBuilder<H> {
         NextBuilder { handler, step: Step::Take(Mode::Messages) }
     }
 
-    /// Go on as `handler`, and be handed messages in pieces, as they come, from the next one on:
+    /// Goes on as `handler`, which gets messages in pieces, as they come, from the next one on:
     /// [`Handler::piece`](crate::Handler::piece). A message may then have any length.
     #[doc(alias = "streaming")]
     pub fn pieces(handler: H) -> NextBuilder<H> {
         NextBuilder { handler, step: Step::Take(Mode::Pieces) }
     }
 
-    /// Go on as `handler`, and be handed nothing until it says [`messages`](Next::messages) or
-    /// [`pieces`](Next::pieces): what comes stays in the socket, and the peer has to wait.
+    /// Goes on as `handler`, which gets nothing until it returns [`messages`](Next::messages) or
+    /// [`pieces`](Next::pieces). What comes stays in the socket, and the peer has to wait.
     ///
-    /// Neither pings nor a close frame are answered meanwhile, and the peer is sent no ping: so hold
-    /// for moments, or close when it takes long.
+    /// Meanwhile neither pings nor a close frame are answered, and the peer is sent no ping. So
+    /// hold only for moments, or close if it takes long.
     #[doc(alias = "backpressure")]
     pub fn hold(handler: H) -> NextBuilder<H> {
         NextBuilder { handler, step: Step::Hold }
     }
 
-    /// Close: the peer is sent a close frame after what waits, and has
-    /// [`close_within`](crate::WebSocketConfig::close_within) to answer it. Of the reason as much
-    /// is sent as fits, 123 bytes. What the peer sends before it answers is dropped, nothing can be
-    /// sent any more, and [`Handler::closed`](crate::Handler::closed) is the only call that
-    /// follows.
+    /// Closes. The peer is sent a close frame after what waits, and has
+    /// [`close_within`](crate::WebSocketConfig::close_within) to answer it. The reason is cut to
+    /// what fits, 123 bytes. What the peer sends before it answers is dropped, and nothing can be
+    /// sent any more. [`Handler::closed`](crate::Handler::closed) is the only call that follows.
     ///
-    /// A code that only says how a connection ended ([`Code::NO_STATUS`], [`Code::ABNORMAL`]) sends
-    /// none.
+    /// A code that only says how a connection ended ([`Code::NO_STATUS`], [`Code::ABNORMAL`]) is
+    /// not sent: the frame then has none.
     pub fn close(handler: H, code: Code, reason: impl Into<Cow<'static, str>>) -> Next<H> {
         Next { handler, step: Step::Close(code, reason.into()), deadline: Deadline::Never }
     }
 
-    /// End the connection, without a close frame: what waits to be sent is thrown away.
+    /// Ends the connection without a close frame; what waits to be sent is thrown away.
     /// [`Handler::closed`](crate::Handler::closed) follows.
     #[doc(alias = "terminate")]
     pub fn drop_now(handler: H) -> Next<H> {
         Next { handler, step: Step::Drop, deadline: Deadline::Never }
     }
 
-    /// The same answer around another handler: what a handler does with the answer of one that it
-    /// wraps.
+    /// Returns the same answer for another handler: for a handler that wraps another one and passes
+    /// on its answer.
     pub fn map<T>(self, handler: impl FnOnce(H) -> T) -> Next<T> {
         Next { handler: handler(self.handler), step: self.step, deadline: self.deadline }
     }
 }
 
 impl<H> NextBuilder<H> {
-    /// [`timeout`](crate::Handler::timeout) is called once the loop's time has reached this. It
-    /// does not end the connection by itself.
+    /// Sets the deadline: [`timeout`](crate::Handler::timeout) is called once the loop's time has
+    /// reached `time`. This does not end the connection by itself.
     pub fn deadline(self, time: Time) -> Next<H> {
         self.with(Deadline::At(time))
     }
 
-    /// The same with a time, or as [`no_deadline`](NextBuilder::no_deadline) without one.
+    /// Sets the deadline, or none, as [`no_deadline`](NextBuilder::no_deadline).
     pub fn deadline_opt(self, time: Option<Time>) -> Next<H> {
         self.with(time.map_or(Deadline::Never, Deadline::At))
     }
 
-    /// The handler's deadline stays as it was; at first it has none.
+    /// Keeps the handler's deadline; at first it has none.
     pub fn keep_deadline(self) -> Next<H> {
         self.with(Deadline::Keep)
     }
 
-    /// The handler has no deadline. The connection's own (a peer that is silent, or does not take
-    /// what is sent) stay in force.
+    /// Sets no deadline. The connection's own deadlines (for a peer that is silent, or does not
+    /// take what is sent) stay in force.
     pub fn no_deadline(self) -> Next<H> {
         self.with(Deadline::Never)
     }
 
-    /// The deadline is what was decided elsewhere.
+    /// Sets a deadline that was decided elsewhere.
     pub fn with(self, deadline: Deadline) -> Next<H> {
         Next { handler: self.handler, step: self.step, deadline }
     }

@@ -1,34 +1,34 @@
-//! `Origins`: from which pages a server takes connections.
+//! `Origins`: the pages from which a server takes connections.
 
 use std::fmt;
 use std::sync::Arc;
 
-/// From which pages a server takes connections.
+/// The pages from which a server takes connections.
 ///
-/// A browser lets any page open a WebSocket to any host, with the cookies of that host, and says
-/// in `Origin` which page it is: to look at that is all that keeps a stranger's page out
-/// (RFC 6455 §10.2). Clients that are no browsers say nothing, or what they like.
+/// A browser lets any page open a WebSocket to any host, with the cookies of that host, and names
+/// the page in `Origin`. Checking that field is all that keeps a stranger's page out (RFC 6455
+/// §10.2). Clients that are not browsers send no `Origin`, or whatever they like.
 #[derive(Clone, Default)]
 #[non_exhaustive]
 pub enum Origins {
-    /// From pages of the host that the request is for (whatever the scheme), and from clients that
-    /// say none. A proxy in front has to leave `Host` as it is.
+    /// Pages of the host that the request is for (whatever the scheme), and clients that send no
+    /// origin. A proxy in front has to leave `Host` as it is.
     #[default]
     SameHost,
-    /// From anywhere: for services without cookies or the like.
+    /// Any page: for services that do not rely on cookies or the like.
     Any,
-    /// From these, as `https://example.com` or `https://example.com:8443`, and from clients that
-    /// say none.
+    /// These origins, like `https://example.com` or `https://example.com:8443`, and clients that
+    /// send none.
     Listed(Vec<String>),
-    /// As a function says, of the origin that was said, if any.
+    /// A function decides, and gets the origin if one was sent.
     Hook(Arc<OriginHook>),
 }
 
-/// Says whether connections from an origin are taken.
+/// Returns whether connections from an origin are taken.
 pub type OriginHook = dyn Fn(Option<&[u8]>) -> bool + Send + Sync;
 
 impl Origins {
-    /// As `hook` says of the origin, which is absent where the client said none.
+    /// Has `hook` decide. It gets the origin, or `None` if the client sent none.
     pub fn hook(hook: impl Fn(Option<&[u8]>) -> bool + Send + Sync + 'static) -> Origins {
         Origins::Hook(Arc::new(hook))
     }

@@ -10,10 +10,11 @@ use crate::frame::header::{self, Header};
 use crate::message::{Kind, Message};
 use crate::outgoing::{Outgoing, opcode_of};
 
-/// A message for many peers: framed once, and compressed once, when the first peer wants it so.
+/// A message for many peers. It is framed once, and compressed once, when the first peer needs
+/// that.
 ///
-/// What a server sends is not masked, so one block of memory serves all of its peers; to a client's
-/// peer it is masked and copied. Cloning shares it, also with other threads.
+/// A server's messages are not masked, so one block of memory serves all of its peers. A client's
+/// are masked, and therefore copied. Cloning shares the message, also with other threads.
 ///
 /// ```
 /// # mod rotor { pub use rotor_websocket as websocket; }
@@ -40,17 +41,17 @@ struct Frames {
 }
 
 impl Prepared {
-    /// A text.
+    /// Makes a text message.
     pub fn text(text: &str) -> Prepared {
         Prepared::new(Kind::Text, text.as_bytes())
     }
 
-    /// Bytes.
+    /// Makes a binary message.
     pub fn binary(bytes: &[u8]) -> Prepared {
         Prepared::new(Kind::Binary, bytes)
     }
 
-    /// A message like one that came.
+    /// Makes a message with the kind and the bytes of one that came.
     pub fn message(message: Message<'_>) -> Prepared {
         Prepared::new(message.kind(), message.as_bytes())
     }
@@ -60,12 +61,12 @@ impl Prepared {
         Prepared(Arc::new(Frames { kind, plain, header_len, compressed: Default::default() }))
     }
 
-    /// Returns what the message is.
+    /// Returns the kind of the message.
     pub fn kind(&self) -> Kind {
         self.0.kind
     }
 
-    /// Returns its bytes.
+    /// Returns the bytes of the message.
     pub fn payload(&self) -> &[u8] {
         &self.0.plain[self.0.header_len..]
     }

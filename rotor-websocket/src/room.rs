@@ -10,18 +10,20 @@ use crate::room_config::{RoomConfig, Slow};
 use crate::send_error::SendError;
 use crate::sender::Sender;
 
-/// One message for many connections: a room keeps what was said last, once for all, and wakes its
-/// members, each of which takes it from there at its own pace.
+/// One message for many connections. A room keeps what was said last, once for all its members, and
+/// wakes them; each takes it from there at its own pace.
 ///
 /// It lives in the loop's context. **A member that does not keep up costs nothing but its place in
-/// the room**: what it has not taken is the room's, which keeps no more than
-/// [`backlog_max`](RoomConfig::backlog_max) messages; [`Slow`] says what becomes of it. Who is in
-/// several rooms has a [`Member`] for each. Rooms of several loops are told of a message by each
-/// loop's own machines; a [`Prepared`] may be sent there.
+/// the room**: the room holds what the member has not taken, and keeps no more than
+/// [`backlog_max`](RoomConfig::backlog_max) messages. [`Slow`] decides what becomes of such a
+/// member.
+///
+/// A connection in several rooms has a [`Member`] for each. If each loop has a room of its own, a
+/// machine on each loop must say the message there; a [`Prepared`] may be sent to other loops.
 ///
 /// # Examples
 ///
-/// A handler whose messages all others in its room hear:
+/// A handler whose messages go to everybody in its room:
 ///
 /// ```
 /// # mod rotor { pub use rotor_core::*; pub use rotor_websocket as websocket; }
@@ -89,7 +91,7 @@ pub struct Room {
     members: BTreeMap<Token, Notifier>,
 }
 
-/// A place in a [`Room`]: what its holder has heard so far.
+/// A place in a [`Room`]: how far its holder has heard.
 #[derive(Debug)]
 #[must_use = "who is in a room and does not take what is said there is woken for nothing"]
 pub struct Member {
@@ -97,48 +99,48 @@ pub struct Member {
     /// The number of the message that it hears next.
     next: u64,
     missed: u64,
-    /// It was held up since it last had heard all.
+    /// It has been held up since it last had heard everything.
     is_behind: bool,
 }
 
-/// What a delivery has come to.
+/// The result of a delivery.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[must_use = "a member that is cut must be closed"]
 pub enum Delivery {
-    /// The member has heard all there is.
+    /// The member has heard everything.
     All,
-    /// There is more, and no room for it: [`flushed`](crate::Handler::flushed) will be called.
+    /// There is more, but no room for it: [`flushed`](crate::Handler::flushed) will be called.
     More,
-    /// The member was too slow, and the room keeps to [`Slow::Cut`]: close it.
+    /// The member was too slow, and the room is set to [`Slow::Cut`]: close it.
     Cut,
-    /// The connection is closing, or in the midst of a message of its own
-    /// ([`Sender::begin`]): deliver again after that.
+    /// The connection is closing, or in the middle of a message of its own ([`Sender::begin`]):
+    /// deliver again after that.
     Busy,
 }
 
 impl Room {
-    /// An empty room.
+    /// Makes an empty room.
     pub fn new(config: RoomConfig) -> Room {
         Room { config, log: VecDeque::new(), first: 0, bytes: 0, members: BTreeMap::new() }
     }
 
-    /// Comes in, with a notifier of the connection's machine ([`Scope::notifier`](rotor_core::Scope::notifier)): whoever holds
-    /// the place hears what is said from now on. A machine that comes in again has one place, and
-    /// is woken once.
+    /// Joins with a notifier of the connection's machine
+    /// ([`Scope::notifier`](rotor_core::Scope::notifier)). Whoever holds the place hears what is
+    /// said from now on. A machine that joins again still has one place, and is woken once.
     pub fn join(&mut self, notifier: Notifier) -> Member {
         let token = notifier.token();
         self.members.insert(token, notifier);
         Member { token, next: self.end(), missed: 0, is_behind: false }
     }
 
-    /// Leaves. A connection that has ended otherwise is forgotten when something is said.
+    /// Leaves. A connection that ended without leaving is forgotten when something is said.
     #[expect(clippy::needless_pass_by_value, reason = "who has left hears no more")]
     pub fn leave(&mut self, member: Member) {
         self.members.remove(&member.token);
     }
 
-    /// Says something to all members, the speaker included: each of them is woken, and takes it by
-    /// [`deliver`](Room::deliver). What the room keeps beyond its limits is forgotten.
+    /// Says something to all members, the speaker included. Each of them is woken, and takes the
+    /// message by [`deliver`](Room::deliver). The room drops what exceeds its limits.
     pub fn say(&mut self, message: Prepared) {
         self.bytes += message.payload().len();
         self.log.push_back(message);
@@ -152,7 +154,7 @@ impl Room {
         self.members.retain(|_, notifier| notifier.wakeup());
     }
 
-    /// Sends a member what it has not heard, as far as there is room: in
+    /// Sends a member what it has not heard, as far as there is room. Call it in
     /// [`wakeup`](crate::Handler::wakeup) and [`flushed`](crate::Handler::flushed).
     pub fn deliver(&self, member: &mut Member, out: &mut Sender<'_>) -> Delivery {
         if member.next < self.first {
@@ -181,17 +183,17 @@ impl Room {
         Delivery::All
     }
 
-    /// Returns how many members there are, or were when something was said last.
+    /// Returns how many members there are, or were when something was last said.
     pub fn len(&self) -> usize {
         self.members.len()
     }
 
-    /// Returns whether nobody is there, or was when something was said last.
+    /// Returns whether there are no members, or were none when something was last said.
     pub fn is_empty(&self) -> bool {
         self.members.is_empty()
     }
 
-    /// Returns what the room keeps, the oldest first: for those who come in late, say.
+    /// Returns what the room keeps, the oldest first: for example for members who join late.
     pub fn backlog(&self) -> impl ExactSizeIterator<Item = &Prepared> {
         self.log.iter()
     }

@@ -28,11 +28,11 @@ use crate::next::{self, Mode, Next};
 use crate::outgoing::{Compression, Outgoing};
 use crate::sender::Sender;
 
-/// How many frames are handled in one turn, at most; what is left is for the next.
+/// How many frames are handled in one turn at most; the rest waits for the next turn.
 const FRAMES_MAX: u32 = 1024;
 
-/// A WebSocket with its handler: what an HTTP connection goes on with, of a server
-/// ([`accept`](crate::accept)) or a client ([`Dial`](crate::Dial)).
+/// A WebSocket with its handler: the protocol that an HTTP connection of a server
+/// ([`accept`](crate::accept)) or a client ([`Dial`](crate::Dial)) goes on with.
 pub struct WebSocket<H: Handler> {
     /// Absent while it is being called, and after its end.
     handler: Option<H>,
@@ -40,7 +40,7 @@ pub struct WebSocket<H: Handler> {
     link: Link,
 }
 
-/// What a WebSocket is made from: what was agreed on in the handshake, and the seed of its handler.
+/// The seed of a WebSocket: the result of the handshake, and the seed of its handler.
 /// [`Accepted::seed`](crate::Accepted::seed) makes it.
 pub struct WebSocketSeed<H: Handler> {
     pub(crate) seed: H::Seed,

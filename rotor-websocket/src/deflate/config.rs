@@ -1,15 +1,15 @@
-//! `Deflate`: what an end wants of compression.
+//! `Deflate`: the settings of compression.
 
 /// Compression of messages: `permessage-deflate` (RFC 7692).
 ///
-/// Without context take-over, the default, each message is compressed by itself, and **a connection
-/// has no codec of its own: those of a thread serve all of its connections**, since a compressor
-/// takes 380 KB (250 with the smallest [window](Deflate::window_bits)) and a decompressor 48 KB.
-/// With it, what was sent before shortens what follows, and each connection pays for its codecs as
-/// long as it lives.
+/// By default, without context take-over, each message is compressed by itself, and **a connection
+/// has no codec of its own: those of a thread serve all of its connections**. This matters because
+/// a compressor takes 380 KB (250 with the smallest [window](Deflate::window_bits)) and a
+/// decompressor 48 KB. With context take-over, earlier messages make later ones shorter, and each
+/// connection pays for its codecs as long as it lives.
 ///
-/// A compressed text that holds both a secret and what a stranger chose may tell the secret by its
-/// length (RFC 7692 §9 leads to BREACH): do not mix the two.
+/// If a compressed text holds both a secret and something that a stranger chose, its length may
+/// reveal the secret (RFC 7692 §9 leads to BREACH): do not mix the two.
 ///
 /// ```
 /// # mod rotor { pub use rotor_websocket as websocket; }
@@ -27,27 +27,28 @@ pub struct Deflate {
 }
 
 impl Deflate {
-    /// The defaults.
+    /// Returns the defaults.
     pub fn new() -> Deflate {
         Deflate { compress_min: 256, level: 1, window_bits: 15, takes_over: false }
     }
 
-    /// Messages from this length on are compressed, in bytes. Default 256: a shorter one gains
-    /// little and costs as much CPU time to set up.
+    /// Sets from which length on messages are compressed, in bytes. Default 256: a shorter one
+    /// gains little and costs as much CPU time to set up.
     pub fn compress_min(mut self, bytes: usize) -> Deflate {
         self.compress_min = bytes;
         self
     }
 
-    /// How hard the compressor tries, 1 to 9. Default 1: the higher ones cost several times the CPU
-    /// time for a few percent.
+    /// Sets how hard the compressor tries, 1 to 9. Default 1: higher levels cost several times the
+    /// CPU time for a few percent.
     pub fn level(mut self, level: u32) -> Deflate {
         self.level = level.clamp(1, 9);
         self
     }
 
-    /// The window, as a power of two of bytes, 9 to 15: what this end compresses with at most, and
-    /// what it asks of the peer. Default 15: the best compression, and the memory is the thread's.
+    /// Sets the window, as a power of two of bytes, 9 to 15: the largest that this end compresses
+    /// with, and the one that it asks of the peer. Default 15: the best compression, in memory that
+    /// the thread's connections share.
     #[doc(alias = "server_max_window_bits")]
     #[doc(alias = "client_max_window_bits")]
     pub fn window_bits(mut self, bits: u8) -> Deflate {
@@ -55,7 +56,7 @@ impl Deflate {
         self
     }
 
-    /// Whether a message may refer to those before it, in both directions, where the peer agrees.
+    /// Sets whether a message may refer to earlier ones, in both directions, if the peer agrees.
     /// Default: no; with it each connection has codecs of its own, some 430 KB.
     #[doc(alias = "server_no_context_takeover")]
     #[doc(alias = "client_no_context_takeover")]

@@ -4,9 +4,9 @@ use std::fmt;
 
 /// Why a connection is closed (RFC 6455 §7.4).
 ///
-/// Every code that can be made may be sent; those that only say how a connection ended
-/// ([`NO_STATUS`](Code::NO_STATUS), [`ABNORMAL`](Code::ABNORMAL)) are met in
-/// [`Closed`](crate::Closed) and refused by [`new`](Code::new).
+/// Every code that [`new`](Code::new) returns may be sent. Codes that only say how a connection
+/// ended ([`NO_STATUS`](Code::NO_STATUS), [`ABNORMAL`](Code::ABNORMAL)) appear in
+/// [`Closed`](crate::Closed), and `new` refuses them.
 ///
 /// ```
 /// # mod rotor { pub use rotor_websocket as websocket; }
@@ -20,22 +20,22 @@ use std::fmt;
 pub struct Code(u16);
 
 impl Code {
-    /// 1000: what the connection was for is done.
+    /// 1000: the connection has served its purpose.
     pub const NORMAL: Code = Code(1000);
-    /// 1001: the server goes down, or the page was left.
+    /// 1001: the server goes down, or the user left the page.
     pub const GOING_AWAY: Code = Code(1001);
-    /// 1002: a frame breaks the rules.
+    /// 1002: a frame violates the protocol.
     pub const PROTOCOL_ERROR: Code = Code(1002);
-    /// 1003: a kind of message that this end does not take.
+    /// 1003: this end does not take this kind of message.
     pub const UNSUPPORTED: Code = Code(1003);
     /// 1005: a close frame without a code. Never sent.
     pub const NO_STATUS: Code = Code(1005);
     /// 1006: the connection ended without a close frame. Never sent.
     pub const ABNORMAL: Code = Code(1006);
-    /// 1007: a message is not what its kind says: text that is not UTF-8.
+    /// 1007: a message does not fit its kind, such as text that is not UTF-8.
     #[doc(alias = "INVALID_FRAME_PAYLOAD_DATA")]
     pub const INVALID_DATA: Code = Code(1007);
-    /// 1008: a rule of this end's own is broken; the general one.
+    /// 1008: a rule of this end's own was violated; the general code.
     pub const POLICY: Code = Code(1008);
     /// 1009: a message is too long.
     #[doc(alias = "MESSAGE_TOO_BIG")]
@@ -44,11 +44,11 @@ impl Code {
     pub const MISSING_EXTENSION: Code = Code(1010);
     /// 1011: something went wrong at this end.
     pub const INTERNAL_ERROR: Code = Code(1011);
-    /// 1012: the server restarts; come again.
+    /// 1012: the server restarts; connect again.
     pub const RESTART: Code = Code(1012);
-    /// 1013: too much to do at present; come again later.
+    /// 1013: the server is overloaded; connect again later.
     pub const TRY_AGAIN_LATER: Code = Code(1013);
-    /// 1014: a server behind this one answered badly.
+    /// 1014: a server behind this one gave a bad answer.
     pub const BAD_GATEWAY: Code = Code(1014);
 
     /// Returns the code of this number, if it may be sent: 1000 to 1003, 1007 to 1014, and 3000 to

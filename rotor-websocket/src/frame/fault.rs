@@ -1,20 +1,20 @@
-//! `Fault`: what a peer may do wrong, and the close code that it is told.
+//! `Fault`: what a peer may do wrong, and the close code that it gets.
 
 use quick_error::quick_error;
 
 use super::code::Code;
 
 quick_error! {
-    /// What a peer did that ends its connection: all of it the peer's fault. It is told the
-    /// [code](Fault::code), and the connection is closed.
+    /// Something that a peer did which ends its connection; always the peer's fault. The peer gets
+    /// the [code](Fault::code), and the connection is closed.
     #[derive(Clone, Copy, PartialEq, Eq, Debug)]
     #[non_exhaustive]
     pub enum Fault {
-        /// A reserved bit is set that no extension has given a meaning (RFC 6455 §5.2). 1002.
+        /// A reserved bit is set to which no extension has given a meaning (RFC 6455 §5.2). 1002.
         ReservedBits {
             display("a frame has a reserved bit set")
         }
-        /// An opcode that means nothing. 1002.
+        /// An unknown opcode. 1002.
         Opcode(opcode: u8) {
             display("a frame has the opcode {opcode:#x}, which means nothing")
         }
@@ -22,21 +22,21 @@ quick_error! {
         Control {
             display("a control frame is too long, or is a fragment")
         }
-        /// A length that is not written in the shortest way, or has its highest bit set (RFC 6455
-        /// §5.2). 1002.
+        /// A length that is not in its shortest form, or has its highest bit set (RFC 6455 §5.2).
+        /// 1002.
         Length {
             display("the length of a frame is not written as it must be")
         }
-        /// A client that does not mask, or a server that does (RFC 6455 §5.1). 1002.
+        /// A client does not mask, or a server does (RFC 6455 §5.1). 1002.
         Mask {
             display("a frame is masked and must not be, or the other way round")
         }
-        /// A continuation of nothing, or a new message before the last one has ended (RFC 6455
-        /// §5.4). 1002.
+        /// A continuation without a message, or a new message before the last one has ended (RFC
+        /// 6455 §5.4). 1002.
         Order {
             display("a fragment continues nothing, or a message begins within another")
         }
-        /// A close frame of one byte, or with a code that nobody may send (RFC 6455 §7.4). 1002.
+        /// A close frame of one byte, or with a code that must not be sent (RFC 6455 §7.4). 1002.
         CloseCode {
             display("a close frame has no code that may be sent")
         }
@@ -48,9 +48,8 @@ quick_error! {
         Deflate {
             display("a compressed message cannot be decompressed")
         }
-        /// A message longer than
-        /// [`message_max`](crate::WebSocketConfig::message_max), as announced, as it came, or as
-        /// it was decompressed. 1009.
+        /// A message longer than [`message_max`](crate::WebSocketConfig::message_max): by its
+        /// announced length, by what came, or after decompression. 1009.
         TooLong {
             display("a message is longer than it may be")
         }
@@ -68,7 +67,7 @@ quick_error! {
 }
 
 impl Fault {
-    /// Returns the code that the peer is told.
+    /// Returns the code that the peer gets.
     pub fn code(self) -> Code {
         match self {
             Fault::ReservedBits
