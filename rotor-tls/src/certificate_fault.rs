@@ -1,38 +1,38 @@
-//! `CertificateFault`: what is wrong with a certificate that the peer has shown.
+//! `CertificateFault`: what is wrong with a peer's certificate.
 
 use rustls::{CertificateError, Error};
 
 use crate::error::TlsError;
 
-/// What is wrong with the certificate of a peer; [`TlsError::certificate_fault`] says it.
+/// What is wrong with a peer's certificate; see [`TlsError::certificate_fault`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum CertificateFault {
     /// None was shown. The peer's fault.
     Missing,
-    /// Neither it nor an issuer of it is among the roots: the peer's fault, which may
-    /// have forgotten to send an issuer in between, or another one than it should be
-    /// answers; or the roots lack one.
+    /// Neither the certificate nor an issuer of it is among the roots. The peer's fault if it
+    /// forgot to send an intermediate issuer, or if another server than the expected one answers;
+    /// otherwise the roots lack one.
     UnknownIssuer,
-    /// It is for other names than the one that was asked for: the peer's fault, or the
-    /// caller's, who asked the wrong one.
+    /// The certificate is for other names than the one that was asked for. The peer's fault, or
+    /// that of the caller, who asked the wrong one.
     WrongName,
-    /// It was valid, until some time ago. The peer's fault, or the clock here is wrong.
+    /// The certificate has expired. The peer's fault, or the clock here is wrong.
     Expired,
-    /// It will be valid at some time. The clock here or there is wrong.
+    /// The certificate is not valid yet. The clock here or there is wrong.
     NotYetValid,
-    /// Its issuer has taken it back.
+    /// Its issuer has revoked it.
     Revoked,
-    /// It is for something else: for clients where a server shows it, an issuer's own, or with
+    /// It has another purpose: a server shows one for clients, or an issuer's own, or it has
     /// extensions that must be understood and are not.
     WrongPurpose,
-    /// It is no certificate, or its signature is not its issuer's, or of a kind that nobody trusts
-    /// any more. The peer's fault.
+    /// It is malformed, its signature is not its issuer's, or the signature is of a kind that is no
+    /// longer trusted. The peer's fault.
     Invalid,
 }
 
 impl TlsError {
-    /// Returns what is wrong with the certificate of the peer, where that is the error.
+    /// Returns what is wrong with the peer's certificate, if that is the error.
     ///
     /// ```
     /// # use rotor_tls::{CertificateFault, TlsError};

@@ -7,10 +7,11 @@ use quick_error::quick_error;
 use crate::error::Cause;
 
 quick_error! {
-    /// What is wrong with a certificate, a key, roots or a setting, and what to do about it. Each
-    /// is for whoever runs the program; nothing was changed.
+    /// What is wrong with a certificate, a key, roots or a setting, and what to do about it. These
+    /// errors are for whoever runs the program; nothing was changed.
     ///
-    /// The text in it says where that was read: the path of a file, or that it was given in memory.
+    /// The text in each says where the data was read: the path of a file, or that it was given in
+    /// memory.
     #[derive(Debug)]
     #[non_exhaustive]
     pub enum TlsConfigError {
@@ -19,7 +20,7 @@ quick_error! {
             display("cannot read {path}")
             source(error)
         }
-        /// There is a section of PEM that cannot be decoded.
+        /// A section of PEM cannot be decoded.
         Pem(place: String, error: Cause) {
             display("{place} has a damaged section: fetch or make the file once more")
             source(&**error)
@@ -36,11 +37,11 @@ quick_error! {
         CertificateForKey(place: String) {
             display("{place} has certificates and no private key: the two files may be exchanged")
         }
-        /// The private key is encrypted, and nobody is here to be asked for its passphrase.
+        /// The private key is encrypted, and nobody can be asked for its passphrase.
         EncryptedKey(place: String) {
             display("the private key in {place} is encrypted; decrypt it with `openssl pkey -in KEY -out NEW`, and keep the new file from others")
         }
-        /// The private key is of a kind that cannot be used.
+        /// The private key is of an unsupported kind.
         Key(place: String, error: Cause) {
             display("the private key in {place} cannot be used; RSA of 2048 bits or more, ECDSA (P-256, P-384) and Ed25519 can")
             source(&**error)
@@ -58,7 +59,7 @@ quick_error! {
         NoIdentity {
             display("a server needs at least one identity: a certificate and its key")
         }
-        /// A name of a protocol (ALPN) is empty, or longer than 255 bytes (RFC 7301 §3.1).
+        /// A protocol name (ALPN) is empty, or longer than 255 bytes (RFC 7301 §3.1).
         Protocol(name: Vec<u8>) {
             display("{:?} cannot be the name of a protocol: it must have 1 to 255 bytes", String::from_utf8_lossy(name))
         }
@@ -72,7 +73,7 @@ quick_error! {
             display("the system has no roots that could be read: install its package ca-certificates, or name a file of them in SSL_CERT_FILE")
             source(error.as_deref().map(|error| error as &(dyn std::error::Error + 'static))?)
         }
-        /// Something else, as rustls says it.
+        /// Something else, in the words of rustls.
         Other(error: Cause) {
             display("these settings cannot be used")
             source(&**error)

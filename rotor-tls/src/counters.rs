@@ -29,37 +29,38 @@ macro_rules! counters {
 }
 
 counters! {
-    /// What the connections of a server, or of a client, count: how each handshake ended, and
-    /// each limit how often it was met.
+    /// What the connections of a server or of a client count: how each handshake ended, and how
+    /// often each limit was reached.
     ///
-    /// Of the connections that were accepted, each is in exactly one of the first group, once its
-    /// handshake is over.
+    /// Each accepted connection is in exactly one counter of the first group once its handshake is
+    /// over.
     struct TlsCounters {
-        /// Handshakes that ended well, with certificates and all.
+        /// Handshakes that succeeded in full, with certificates.
         full,
-        /// Handshakes that ended well, by a ticket of an earlier session.
+        /// Handshakes that succeeded with a ticket of an earlier session.
         #[doc(alias = "session tickets")]
         resumed,
-        /// Handshakes that failed for what the peer did or sent: it broke the protocol, its
-        /// certificate is not accepted, or the two ends have nothing in common.
+        /// Handshakes that failed because of the peer: it violated the protocol, its certificate is
+        /// not accepted, or the two ends have nothing in common.
         failed_by_peer,
-        /// Handshakes that failed for something at this end.
+        /// Handshakes that failed because of something at this end.
         failed_here,
-        /// Handshakes that the peer ended with an alert: it does not accept our certificate, say.
+        /// Handshakes that the peer ended with an alert, for example because it does not accept our
+        /// certificate.
         refused_by_peer,
-        /// Handshakes in the midst of which the peer closed the connection, or the network lost it.
+        /// Handshakes during which the peer closed the connection, or the network lost it.
         abandoned,
         /// Handshakes whose connection was closed at this end: they took too long, or the loop
         /// ended.
         #[doc(alias = "slowloris")]
         #[doc(alias = "handshake_timeouts")]
         late,
-        /// Requests of HTTP in clear, answered with 400; of a client, servers that answered in
-        /// clear.
+        /// Plain HTTP requests, answered with 400; for a client, servers that answered in plain
+        /// HTTP.
         plain_http,
         /// Peers that began with something that is neither TLS nor HTTP.
         not_tls,
-        /// Hellos that were longer than they may be.
+        /// Hellos that were too long.
         hellos_too_large,
         /// Clients that asked for a name that is not served
         /// ([`UnknownName::Refuse`](crate::UnknownName::Refuse)).
@@ -67,15 +68,15 @@ counters! {
 
         /// Handshakes under way now.
         handshakes_now,
-        /// Handshakes that had to wait, since as many were under way as may be
+        /// Handshakes that had to wait because the limit was reached
         /// ([`handshakes_max`](crate::TlsServerConfig::handshakes_max)).
         waited,
-        /// Handshakes of which a step was done by another thread
+        /// Handshakes that had a step done by another thread
         /// ([`offload`](crate::TlsServerConfig::offload)).
         offloaded,
         /// Steps for which the pool had no room, so that the loop did them itself.
         not_offloaded,
-        /// Connections that ended, after their handshake, for something that cannot be read.
+        /// Connections that ended after their handshake because something could not be read.
         broken,
         /// Connections that ended, after their handshake, without the peer's `close_notify`.
         #[doc(alias = "close_notify")]

@@ -9,61 +9,61 @@ use rustls::AlertDescription;
 
 use crate::counters::TlsCounters;
 
-/// The cause of an error, as rustls has it.
+/// The cause of an error, from rustls.
 pub type Cause = Box<dyn Error + Send + Sync>;
 
 quick_error! {
-    /// What went wrong on a connection. It is the inside of the [`io::Error`] of a
-    /// [`TlsStream`](crate::TlsStream), where [`TlsError::of`] finds it.
+    /// What went wrong on a connection. It is inside the [`io::Error`] of a
+    /// [`TlsStream`](crate::TlsStream); [`TlsError::of`] finds it there.
     ///
-    /// After each of them the connection is closed. The peer is told by an alert, where TLS has one
+    /// After each of them the connection is closed. The peer gets an alert, if TLS has one for it
     /// and the peer would understand it.
     #[derive(Debug)]
     #[non_exhaustive]
     pub enum TlsError {
-        /// A request of HTTP came in clear. The peer's mistake; it got an answer in clear, 400.
+        /// A plain HTTP request came. The peer's fault; it got a plain answer, 400.
         PlainHttp {
             display("the peer speaks HTTP in clear, and this port is for HTTPS")
         }
-        /// The server answers in clear, with HTTP. The caller's mistake, who asked an `http://`
-        /// server as an `https://` one, or took the wrong port; or the server's.
+        /// The server answers in plain HTTP. The fault of the caller, who asked an `http://` server
+        /// as an `https://` one or took the wrong port; or of the server.
         PlainHttpServer {
             display("the server speaks HTTP in clear: it may be meant to be asked without TLS, or on another port")
         }
-        /// What came first is no TLS. The peer's mistake.
+        /// The first bytes are not TLS. The peer's fault.
         NotTls {
             display("what the peer sends is not TLS")
         }
-        /// The hello of the client is longer than 64 KiB. The peer's fault.
+        /// The client's hello is longer than 64 KiB. The peer's fault.
         HelloTooLarge {
             display("the hello of the client is longer than it may be")
         }
         /// The client asks for a name that is not served, and
-        /// [`UnknownName::Refuse`](crate::UnknownName::Refuse) is set. The peer's mistake, or a
-        /// certificate that was forgotten here.
+        /// [`UnknownName::Refuse`](crate::UnknownName::Refuse) is set. The peer's fault, or a
+        /// certificate is missing here.
         UnknownName(name: Box<str>) {
             display("there is no certificate for the name {name:?}, which the client asks for")
         }
         /// The two ends have no version, cipher, signature or protocol (ALPN) in common. The fault
-        /// of whichever is too old, or too strict.
+        /// of the end that is too old, or too strict.
         NothingInCommon(cause: Cause) {
             display("the peer and this end have nothing in common")
             source(&**cause)
         }
-        /// The certificate of the peer is not accepted: expired, for another name, from an issuer
-        /// that is not trusted; [`certificate_fault`](TlsError::certificate_fault) says which. The
-        /// peer's fault, or the roots are not what they should be.
+        /// The peer's certificate is not accepted: expired, for another name, or from an issuer
+        /// that is not trusted; [`certificate_fault`](TlsError::certificate_fault) tells which. The
+        /// peer's fault, or the roots are wrong.
         Certificate(cause: Cause) {
             display("the certificate of the peer is not accepted")
             source(&**cause)
         }
-        /// The peer has given up and said why, by an alert (RFC 8446 §6.2). `unknown_ca`,
-        /// `bad_certificate` and the like are about our certificate.
+        /// The peer has ended the connection and said why, by an alert (RFC 8446 §6.2).
+        /// `unknown_ca`, `bad_certificate` and the like are about our certificate.
         Refused(alert: Cause) {
             display("the peer has refused the connection")
             source(&**alert)
         }
-        /// The peer broke the protocol, or somebody changed what it sent. The peer's fault.
+        /// The peer violated the protocol, or somebody changed what it sent. The peer's fault.
         Peer(cause: Cause) {
             display("the peer broke the protocol")
             source(&**cause)
@@ -72,7 +72,7 @@ quick_error! {
         Empty {
             display("the peer sends records without end that carry nothing")
         }
-        /// Something failed at this end: no randomness, a key that does not sign. Not the peer's
+        /// Something failed at this end: no randomness, or a key that does not sign. Not the peer's
         /// fault.
         Here(cause: Cause) {
             display("TLS has failed at this end")
@@ -82,7 +82,7 @@ quick_error! {
 }
 
 impl TlsError {
-    /// Finds what a [`TlsStream`](crate::TlsStream) said in an error of its socket's user.
+    /// Finds the error of a [`TlsStream`](crate::TlsStream) in the error that its user got.
     ///
     /// ```
     /// # use rotor_tls::TlsError;

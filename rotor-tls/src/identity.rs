@@ -12,11 +12,11 @@ use crate::config_error::TlsConfigError;
 use crate::pem;
 use crate::provider::provider;
 
-/// Who a server, or a client, is: a chain of certificates and the private key of the first.
+/// The identity of a server or a client: a chain of certificates and the private key of the first.
 ///
 /// A server may have several. It shows the one whose certificate has the name that the client asks
-/// for; of two with the same name, the first whose signatures the client can check, so an ECDSA key
-/// may stand before an RSA key for old clients.
+/// for. If two have the same name, it shows the first whose signatures the client can check, so put
+/// an ECDSA key before an RSA key for old clients.
 ///
 /// ```no_run
 /// # use rotor_tls::{Identity, TlsConfigError};
@@ -33,12 +33,12 @@ pub struct Identity {
 }
 
 impl Identity {
-    /// Reads the chain and the key from two files in PEM, which may be the same one.
+    /// Reads the chain and the key from two files in PEM, which may be the same file. They are read
+    /// now; later changes have no effect until they are read again.
     ///
     /// # Errors
     ///
-    /// What is wrong with them, and with which. They are read now, so changes have no effect before
-    /// they are read again.
+    /// What is wrong with a file, and with which one.
     pub fn from_pem_files(
         chain: impl AsRef<Path>,
         key: impl AsRef<Path>,
@@ -50,7 +50,7 @@ impl Identity {
         Identity::new(&chain_place, chain, &key_place, key)
     }
 
-    /// Takes the chain and the key from memory, in PEM.
+    /// Reads the chain and the key from memory, in PEM.
     ///
     /// # Errors
     ///
@@ -61,7 +61,7 @@ impl Identity {
         Identity::new("the chain that was given", chain, "the key that was given", key)
     }
 
-    /// Takes the chain, the server's own certificate first, and the key from memory, in DER:
+    /// Reads the chain, with the server's own certificate first, and the key from memory, in DER:
     /// PKCS #8, PKCS #1 (RSA) or SEC 1 (ECDSA).
     ///
     /// # Errors
@@ -99,8 +99,8 @@ impl Identity {
         Ok(Identity { key: Arc::new(key), names })
     }
 
-    /// Has a server show this as well: what the issuer says of the certificate's not being revoked
-    /// (OCSP, RFC 6960), in DER. The client checks it; nothing is checked here.
+    /// Makes a server also show this response: the issuer's statement that the certificate is not
+    /// revoked (OCSP, RFC 6960), in DER. The client checks it; nothing is checked here.
     #[doc(alias = "OCSP stapling")]
     pub fn with_ocsp(mut self, response: Vec<u8>) -> Identity {
         let mut key = CertifiedKey::clone(&self.key);
@@ -109,19 +109,19 @@ impl Identity {
         self
     }
 
-    /// Reads that from a file, as `openssl ocsp -respout` writes it. It is valid for some days, so
-    /// have it fetched regularly, and [reload](crate::TlsServer::reload).
+    /// Reads such a response from a file, as `openssl ocsp -respout` writes it. It is valid for
+    /// some days, so fetch it regularly, and [reload](crate::TlsServer::reload).
     ///
     /// # Errors
     ///
-    /// When the file cannot be read.
+    /// If the file cannot be read.
     pub fn with_ocsp_file(self, path: impl AsRef<Path>) -> Result<Identity, TlsConfigError> {
         let (_, response) = pem::read(path.as_ref())?;
         Ok(self.with_ocsp(response))
     }
 
-    /// Returns the names of hosts that the certificate is for, in lower case; `*.example.com`
-    /// stands for all names that have one label more than `example.com`.
+    /// Returns the host names that the certificate is for, in lower case; `*.example.com` stands
+    /// for all names that have one label more than `example.com`.
     #[doc(alias = "subjectAltName")]
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.names.iter().map(|name| &**name)

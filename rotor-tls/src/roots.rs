@@ -1,4 +1,4 @@
-//! `Roots`: whose certificates are trusted.
+//! `Roots`: the issuers that are trusted.
 
 use std::fmt;
 use std::path::Path;
@@ -11,7 +11,8 @@ use crate::config_error::TlsConfigError;
 use crate::pem;
 use crate::provider::sha256;
 
-/// The issuers whose certificates are trusted, with those that they have signed.
+/// The issuers whose certificates are trusted, and with them every certificate that they have
+/// signed.
 ///
 /// ```no_run
 /// # use rotor_tls::{Roots, TlsConfigError};
@@ -29,16 +30,15 @@ pub struct Roots {
 }
 
 impl Roots {
-    /// Nobody, to which others are added.
+    /// Returns an empty set, to which others are added.
     pub fn none() -> Roots {
         Roots { store: RootCertStore::empty() }
     }
 
-    /// Adds those that Mozilla trusts, as they were when the crate `webpki-roots` was published:
-    /// what it takes to ask servers of the whole web, wherever the program runs. With the feature
-    /// `webpki-roots`.
+    /// Adds the roots that Mozilla trusted when the crate `webpki-roots` was published: enough for
+    /// the servers of the whole web, wherever the program runs. With the feature `webpki-roots`.
     ///
-    /// They change some times a year: build anew, with a `cargo update` before.
+    /// They change a few times a year: run `cargo update` and build again.
     #[cfg(feature = "webpki-roots")]
     #[doc(alias = "Mozilla")]
     pub fn webpki(mut self) -> Roots {
@@ -46,16 +46,16 @@ impl Roots {
         self
     }
 
-    /// Adds those that the system trusts, which its administrator may have changed: those of
-    /// `/etc/ssl` and where else OpenSSL looks, or where the environment says `SSL_CERT_FILE` or
-    /// `SSL_CERT_DIR`, those alone. With the feature `platform-roots`.
+    /// Adds the roots that the system trusts, which its administrator may have changed. They are in
+    /// `/etc/ssl` and wherever else OpenSSL looks; if the environment has `SSL_CERT_FILE` or
+    /// `SSL_CERT_DIR`, only those are read. With the feature `platform-roots`.
     ///
-    /// It reads files, of 200 KiB as a rule, when it is called: do so before the loop runs. Those
-    /// that are no certificates of issuers are left out, and the log says how many.
+    /// This reads files, as a rule 200 KiB, so call it before the loop runs. Certificates that do
+    /// not belong to an issuer are left out, and the log tells how many.
     ///
     /// # Errors
     ///
-    /// When there is none at all, as in a container without `ca-certificates`.
+    /// If there are none at all, as in a container without `ca-certificates`.
     #[cfg(feature = "platform-roots")]
     #[doc(alias = "native roots")]
     #[doc(alias = "rustls-native-certs")]
@@ -79,7 +79,7 @@ impl Roots {
     ///
     /// # Errors
     ///
-    /// When the file cannot be read, has none, or one that is no certificate.
+    /// If the file cannot be read, has no certificate, or has a malformed one.
     pub fn pem_file(self, path: impl AsRef<Path>) -> Result<Roots, TlsConfigError> {
         let (place, bytes) = pem::read(path.as_ref())?;
         self.add_all(&place, pem::certificates(&place, &bytes)?)
@@ -89,7 +89,7 @@ impl Roots {
     ///
     /// # Errors
     ///
-    /// When there is none, or one that is no certificate.
+    /// If there is no certificate, or a malformed one.
     pub fn pem(self, bytes: &[u8]) -> Result<Roots, TlsConfigError> {
         let place = "the roots that were given";
         self.add_all(place, pem::certificates(place, bytes)?)
@@ -99,17 +99,17 @@ impl Roots {
     ///
     /// # Errors
     ///
-    /// When it is no certificate.
+    /// If it is not a certificate.
     pub fn der(self, certificate: Vec<u8>) -> Result<Roots, TlsConfigError> {
         self.add_all("the roots that were given", vec![CertificateDer::from(certificate)])
     }
 
-    /// Returns whether there is nobody.
+    /// Returns whether there are no roots.
     pub fn is_empty(&self) -> bool {
         self.store.is_empty()
     }
 
-    /// Returns how many there are.
+    /// Returns how many roots there are.
     pub fn len(&self) -> usize {
         self.store.len()
     }

@@ -1,4 +1,4 @@
-//! `TlsSession`: what a handshake has come to, for those who handle what follows.
+//! `TlsSession`: the result of a handshake, for those who handle what follows.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use rustls::{HandshakeKind, ProtocolVersion};
 
 use crate::engine::Engine;
 
-/// What the two ends agreed on in their handshake, and what the other one has shown.
+/// What the two ends agreed on in their handshake, and what the other end has shown.
 ///
 /// A protocol gets it from [`Transport::session`](rotor_stream::Transport::session), a handler of
 /// HTTP from the `session` of a head.
@@ -42,23 +42,23 @@ impl TlsSession {
         }
     }
 
-    /// Returns the name of the cipher suite in the registry of IANA, `TLS13_AES_256_GCM_SHA384`
-    /// say, as rustls writes it.
+    /// Returns the name of the cipher suite in the registry of IANA, for example
+    /// `TLS13_AES_256_GCM_SHA384`, as rustls writes it.
     #[doc(alias = "cipher suite")]
     pub fn cipher(&self) -> &'static str {
         let suite = self.engine.common().negotiated_cipher_suite();
         suite.and_then(|suite| suite.suite().as_str()).unwrap_or("unknown")
     }
 
-    /// Returns the name of the server, in lower case: the one that the client asked for. `None`
-    /// where it asked for none, or for an address.
+    /// Returns the name of the server that the client asked for, in lower case. `None` if it asked
+    /// for none, or for an address.
     #[doc(alias = "SNI")]
     pub fn server_name(&self) -> Option<&str> {
         self.server_name.as_deref()
     }
 
     /// Returns the certificates that the peer has shown and that were accepted, in DER, its own
-    /// first; none where a server did not ask, or the client had none.
+    /// first. None if the server did not ask for any, or the client had none.
     #[doc(alias = "peer_certificate")]
     #[doc(alias = "mTLS")]
     pub fn peer_certificates(&self) -> impl Iterator<Item = &[u8]> {
@@ -66,7 +66,7 @@ impl TlsSession {
         certificates.into_iter().flatten().map(|certificate| certificate.as_ref())
     }
 
-    /// Returns whether this is the continuation of an earlier session, by a ticket.
+    /// Returns whether this continues an earlier session, by a ticket.
     pub fn is_resumed(&self) -> bool {
         self.engine.common().handshake_kind() == Some(HandshakeKind::Resumed)
     }

@@ -1,4 +1,4 @@
-//! `TlsTarget`: where a client connects to, and who must be there.
+//! `TlsTarget`: where a client connects to, and which server must be there.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -13,7 +13,7 @@ use super::tls_client::TlsClient;
 use crate::counters::UnderWay;
 
 quick_error! {
-    /// A text that is neither the name of a host nor an address. The caller's mistake.
+    /// A text that is neither a host name nor an address. The caller's fault.
     #[derive(Clone, PartialEq, Eq, Debug)]
     pub enum NameError {
         /// This text.
@@ -26,11 +26,11 @@ quick_error! {
 /// Where a [`TlsStream`](crate::TlsStream) connects to, and the name that the server there
 /// must show a certificate for.
 ///
-/// [`TlsClient::to`] makes one of an address, [`TlsClient::to_host`] of a name that is resolved. It
-/// is a [`Destination`](rotor_stream::Destination), so [`Connect`](rotor_stream::Connect) and
-/// [`Persistent`](rotor_stream::Persistent) take it, and it has an order, so pools of connections
-/// do. Two are equal where address, name and client are: what one client trusts is never used for
-/// another.
+/// [`TlsClient::to`] makes one from an address, [`TlsClient::to_host`] from a name that will be
+/// resolved. It is a [`Destination`](rotor_stream::Destination), so
+/// [`Connect`](rotor_stream::Connect) and [`Persistent`](rotor_stream::Persistent) take it. It has
+/// an order, so pools of connections take it, too. Two targets are equal if address, name and
+/// client are: what one client trusts is never used for another.
 #[derive(Clone)]
 pub struct TlsTarget<A> {
     client: TlsClient,
@@ -46,15 +46,15 @@ struct Name {
 }
 
 impl TlsClient {
-    /// A server at an address, which must show a certificate for this name, or for this address:
-    /// what a [`TlsStream`](crate::TlsStream) connects to.
+    /// Returns a server at an address as the target of a [`TlsStream`](crate::TlsStream). The
+    /// server must show a certificate for this name, or for this address.
     ///
-    /// A name is taken in any case, with the dot of the root at its end or without; an address of
-    /// IPv6 as it stands in a URL or bare. Only names are told to the server (RFC 6066 §3).
+    /// The case of a name does not matter, nor does a dot at its end; an IPv6 address may be bare
+    /// or in brackets, as in a URL. Only names are sent to the server (RFC 6066 §3).
     ///
     /// # Errors
     ///
-    /// [`NameError`] where that is neither the name of a host nor an address.
+    /// [`NameError`] if `name` is neither a host name nor an address.
     pub fn to<A>(&self, address: A, name: &str) -> Result<TlsTarget<A>, NameError> {
         let text: Box<str> = bare(name).to_ascii_lowercase().into();
         match ServerName::try_from(&*text) {
@@ -67,8 +67,9 @@ impl TlsClient {
         }
     }
 
-    /// A server by its name, as it stands in a URL: it is resolved by the context's
-    /// [resolver](rotor_stream::HasResolver), and must show a certificate for that name.
+    /// Returns a server as the target by its name, as in a URL. The context's
+    /// [resolver](rotor_stream::HasResolver) looks the name up, and the server must show a
+    /// certificate for it.
     ///
     /// # Errors
     ///
@@ -111,8 +112,8 @@ impl<A> TlsTarget<A> {
         &self.name.text
     }
 
-    /// The same server, which must have the same name, at this address: of another kind, say, or
-    /// one of those that the name has.
+    /// Returns the same server, which must have the same name, at another address: for example of
+    /// another kind, or one of those that the name has.
     pub fn with_address<B>(&self, address: B) -> TlsTarget<B> {
         TlsTarget { client: self.client.clone(), address, name: self.name.clone() }
     }
@@ -126,8 +127,8 @@ impl<A> TlsTarget<A> {
     }
 }
 
-/// By address, name and client, so that a pool asks only over connections that were made by the
-/// same client for the same name.
+/// Orders by address, name and client, so that a pool asks only over connections that were made by
+/// the same client for the same name.
 impl<A: Ord> Ord for TlsTarget<A> {
     fn cmp(&self, other: &Self) -> Ordering {
         let client = |target: &Self| Arc::as_ptr(&target.client.shared);

@@ -10,8 +10,8 @@ use super::config::TlsClientConfig;
 use crate::config_error::TlsConfigError;
 use crate::counters::TlsCounters;
 
-/// A client's settings and the sessions that it can continue: a handle, whose clones are the same
-/// client, for all its connections, loops and threads.
+/// A client's settings and the sessions that it can continue. It is a handle: its clones are the
+/// same client, for all its connections, loops and threads.
 #[derive(Clone)]
 #[doc(alias = "TlsConnector")]
 #[doc(alias = "ClientConfig")]
@@ -59,16 +59,16 @@ impl TlsClient {
         Some(TlsClient { shared: shared.clone() })
     }
 
-    /// A client with these settings.
+    /// Makes a client with these settings.
     ///
     /// # Errors
     ///
-    /// What is wrong with them, and what to do about it.
+    /// What is wrong with the settings, and what to do about it.
     pub fn new(config: TlsClientConfig) -> Result<TlsClient, TlsConfigError> {
         Ok(TlsClient { shared: Shared::new(config.build()?, Arc::default()) })
     }
 
-    /// Returns what all connections of this client count.
+    /// Returns the counters of all connections of this client.
     pub fn counters(&self) -> &Arc<TlsCounters> {
         &self.shared.counters
     }

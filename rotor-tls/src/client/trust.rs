@@ -1,4 +1,4 @@
-//! `Trust`: by whom a server's certificate must be signed; and the one type that asks for nobody.
+//! `Trust`: who must have signed a server's certificate; and the one type that checks nothing.
 
 use std::fmt;
 use std::sync::Arc;
@@ -24,12 +24,12 @@ pub(super) enum Trusts {
 /// **Dangerous: whoever sits between this client and the server can read and change everything.**
 ///
 /// A client that is made with this instead of [`Roots`] accepts any certificate, of anybody, for
-/// any name, expired or not. What is sent is encrypted, and nobody knows for whom. It is for trying
-/// out a server whose certificate cannot be had, on a network that is one's own; each client that
-/// is made with it says so in the log, as a warning.
+/// any name, expired or not. What is sent is encrypted, but nobody knows for whom. It is for trying
+/// out a server whose certificate you cannot get, on a network of your own. Each client that is
+/// made with it logs a warning.
 ///
-/// For a server with a certificate that it has signed itself, or of an issuer of one's own, there
-/// is no need of it: [`Roots::pem_file`] takes that certificate, or that issuer's.
+/// You do not need it for a server with a self-signed certificate, or one from your own issuer:
+/// [`Roots::pem_file`] takes that certificate, or the issuer's.
 ///
 /// ```
 /// # use rotor_tls::{DangerAcceptAnyCertificate, TlsClient, TlsClientConfig, TlsConfigError};

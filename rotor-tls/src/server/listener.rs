@@ -11,16 +11,16 @@ use rotor_core::{Interest, Scope, Token};
 use super::tls_server::TlsServer;
 use crate::stream::TlsStream;
 
-/// Where a [`TlsListener`] listens, and as who; [`TlsServer::at`] makes one.
+/// The address and the server of a [`TlsListener`]; [`TlsServer::at`] makes one.
 #[derive(Clone, Debug)]
 pub struct TlsAddress<A> {
     server: TlsServer,
     address: A,
 }
 
-/// A listener whose connections speak TLS, around one of any kind.
+/// A listener whose connections speak TLS, around a listener of any kind.
 ///
-/// Where others have a `TcpListener`, this is `TlsListener<TcpListener>`, and its address
+/// Use `TlsListener<TcpListener>` in place of a `TcpListener`, with the address
 /// [`tls.at(address)`](TlsServer::at).
 pub struct TlsListener<L> {
     server: TlsServer,
@@ -28,14 +28,14 @@ pub struct TlsListener<L> {
 }
 
 impl TlsServer {
-    /// This server at an address: what a [`TlsListener`] is bound to.
+    /// Returns this server at an address, to which a [`TlsListener`] is bound.
     #[doc(alias = "bind")]
     pub fn at<A>(&self, address: A) -> TlsAddress<A> {
         TlsAddress { server: self.clone(), address }
     }
 
-    /// This server on a listener that is open already: one of several that share an address
-    /// ([`TcpListeners`](rotor_core::net::TcpListeners)), or that the process was given.
+    /// Puts this server on a listener that is open already: one of several that share an address
+    /// ([`TcpListeners`](rotor_core::net::TcpListeners)), or one that the process was given.
     pub fn over<L>(&self, listener: L) -> TlsListener<L> {
         TlsListener { server: self.clone(), listener }
     }

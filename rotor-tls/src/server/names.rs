@@ -8,15 +8,15 @@ use rustls::sign::CertifiedKey;
 
 use crate::identity::Identity;
 
-/// What becomes of a client that asks for a name that none of the certificates has.
+/// What happens to a client that asks for a name that none of the certificates has.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub enum UnknownName {
-    /// It is shown the default identity, and decides for itself. So do most servers.
+    /// It gets the default identity, and decides for itself. Most servers do this.
     #[default]
     ShowDefault,
-    /// It is refused, with the alert `unrecognized_name` (RFC 6066 §3): whoever scans addresses
-    /// does not learn what is served here. Clients that name no host are still shown the default.
+    /// It is refused with the alert `unrecognized_name` (RFC 6066 §3), so whoever scans addresses
+    /// does not learn what is served here. Clients that name no host still get the default.
     Refuse,
 }
 

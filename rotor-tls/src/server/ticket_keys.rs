@@ -12,28 +12,28 @@ use rustls::server::ProducesTickets;
 use super::ticket_life::LIFETIME;
 use crate::provider::{provider, sha256};
 
-/// The most keys for tickets at a time, of one [`TicketKeys`]. Each ticket names its key, so they
-/// cost nothing but memory.
+/// The maximum number of ticket keys in one [`TicketKeys`]. Each ticket names its key, so keys cost
+/// nothing but memory.
 pub const TICKET_KEYS_MAX: usize = 16;
 
 /// The bytes of a ticket that say with which key it is encrypted.
 const NAME_BYTES: usize = 16;
 
-/// Keys for the tickets of several loops, processes and machines: a handle, whose clones are the
-/// same keys.
+/// Keys for the tickets of several loops, processes and machines. It is a handle: its clones are
+/// the same keys.
 ///
-/// Tickets are made with the first key, and accepted with each of them. To rotate, have all
+/// Tickets are made with the first key, and accepted with each of them. To rotate, first make all
 /// processes accept the new key ([`set`](TicketKeys::set) with the new one second), then make
-/// tickets with it (first), and forget the old one when its tickets have expired, after twelve
-/// hours.
+/// tickets with it (new one first), and drop the old one when its tickets have expired, after
+/// twelve hours.
 ///
-/// A ticket is taken only by servers that ask the same of their clients: the same
-/// [`ClientCertificates`](crate::ClientCertificates), with the same roots. To others, who know its
-/// key as well, the client shakes hands in full.
+/// A ticket is accepted only by servers that require the same of their clients: the same
+/// [`ClientCertificates`](crate::ClientCertificates), with the same roots. With any other server
+/// that knows its key, the client does a full handshake.
 ///
-/// Whoever has a key can read what was sent in each session that it was in a ticket of, as far
-/// as TLS 1.2 and resumption without a key exchange go: keep keys in memory or in a file that
-/// nobody else can read, replace them daily, and forget them.
+/// Whoever has a key can read what was sent in each session whose ticket it encrypted, as far as
+/// TLS 1.2 and resumption without a key exchange go. So keep keys in memory or in a file that
+/// nobody else can read, replace them daily, and delete old ones.
 ///
 /// ```
 /// # use rotor_tls::{TicketKeys, Tickets};
@@ -61,13 +61,13 @@ struct TicketKey {
 }
 
 impl TicketKeys {
-    /// Takes the keys, 32 bytes each of a good generator of randomness (`openssl rand 32`); at most
-    /// 16 are used. Without any, no tickets are made.
+    /// Makes a set of these keys, 32 bytes each from a good random generator (`openssl rand 32`).
+    /// At most 16 are used. Without any, no tickets are made.
     pub fn new(keys: &[[u8; 32]]) -> TicketKeys {
         TicketKeys { shared: Arc::new(Shared { keys: RwLock::new(prepare(keys)) }) }
     }
 
-    /// Puts other keys in their place, for all who have this handle, from any thread.
+    /// Replaces the keys, for all who have this handle, from any thread.
     pub fn set(&self, keys: &[[u8; 32]]) {
         *self.shared.keys.write().unwrap_or_else(PoisonError::into_inner) = prepare(keys);
     }

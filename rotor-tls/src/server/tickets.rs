@@ -1,4 +1,4 @@
-//! `Tickets`: how a client comes back without showing and checking certificates once more.
+//! `Tickets`: how a client comes back without a new exchange of certificates.
 
 use std::sync::Arc;
 
@@ -11,24 +11,24 @@ use crate::config_error::TlsConfigError;
 use crate::provider::fresh_tickets;
 
 /// How sessions are resumed: by tickets, which clients keep and bring back (RFC 8446 §4.6.1, RFC
-/// 5077). Nothing is kept here.
+/// 5077). The server keeps nothing.
 ///
-/// A resumed session has keys of its own. What the client has shown of itself is in the ticket,
-/// encrypted, and is not checked again: but twelve hours after it has shown that, it must show it
-/// once more, however often it came back meanwhile.
+/// A resumed session has keys of its own. The client's certificate is in the ticket, encrypted, and
+/// is not checked again. Twelve hours after the client has shown it, it must show it once more,
+/// however often it came back meanwhile.
 #[derive(Clone, Default)]
 #[non_exhaustive]
 #[doc(alias = "session resumption")]
 pub enum Tickets {
     /// Not at all.
     Off,
-    /// With keys made by chance, which all loops of the process share and which replace each other
-    /// every six hours. A ticket is good for twelve hours at most, and no longer than the process.
+    /// With random keys, which all loops of the process share and which replace each other every
+    /// six hours. A ticket is valid for twelve hours at most, and no longer than the process lives.
     #[default]
     Fresh,
     /// With keys that others have as well: other processes of this server, on this machine and on
-    /// others, and the next one after a restart. A ticket is good for twelve hours at most, on
-    /// servers that ask for the same client certificates.
+    /// others, and its successor after a restart. A ticket is valid for twelve hours at most, on
+    /// servers that require the same client certificates.
     Keys(TicketKeys),
 }
 

@@ -1,4 +1,4 @@
-//! `TlsServer`: who a server is, for all its listeners.
+//! `TlsServer`: the identities of a server, for all its listeners.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use crate::counters::TlsCounters;
 use crate::identity::Identity;
 use crate::stream::TlsStream;
 
-/// A server's identities and settings: a handle, whose clones are the same server, for all its
+/// A server's identities and settings. It is a handle: its clones are the same server, for all its
 /// listeners, loops and threads.
 ///
 /// ```no_run
@@ -36,24 +36,25 @@ pub struct TlsServer {
 }
 
 impl TlsServer {
-    /// A server with these settings.
+    /// Makes a server with these settings.
     ///
     /// # Errors
     ///
-    /// What is wrong with them, and what to do about it.
+    /// What is wrong with the settings, and what to do about it.
     pub fn new(config: TlsServerConfig) -> Result<TlsServer, TlsConfigError> {
         Ok(TlsServer { shared: Arc::new(Shared::new(&config)?) })
     }
 
-    /// The server's end of a connection that is there already.
+    /// Makes the server's end of a connection that exists already.
     #[doc(alias = "accept")]
     #[doc(alias = "STARTTLS")]
     pub fn wrap<S>(&self, socket: S) -> TlsStream<S> {
         TlsStream::server(socket, Greets::new(self.shared.clone()))
     }
 
-    /// Has all handshakes that begin from now on, on each loop, show these identities; the first is
-    /// the default. All else stays: connections that stand, tickets, settings. From any thread.
+    /// Makes all handshakes that begin from now on, on each loop, show these identities; the first
+    /// is the default. Everything else stays: open connections, tickets, settings. It may be called
+    /// from any thread.
     ///
     /// # Errors
     ///
@@ -63,7 +64,7 @@ impl TlsServer {
         self.shared.reload(identities)
     }
 
-    /// Returns what all connections of this server count.
+    /// Returns the counters of all connections of this server.
     pub fn counters(&self) -> &Arc<TlsCounters> {
         &self.shared.counters
     }

@@ -23,37 +23,37 @@ use crate::client::TlsTarget;
 use crate::live::{Live, flush};
 use crate::server::Greets;
 
-/// TLS around a socket: what is written is encrypted, what is read was encrypted.
+/// TLS around a socket: what is written goes out encrypted, what comes is decrypted before it is
+/// read.
 ///
-/// It is a [`StreamSocket`] itself, so any [`Protocol`](rotor_stream::Protocol) runs on it, and
-/// `S` may be any socket: of the kernel, simulated, scripted, another one that wraps. A server gets
-/// one from a [`TlsListener`](crate::TlsListener), a client by connecting to a [`TlsTarget`].
+/// It is a [`StreamSocket`] itself, so any [`Protocol`](rotor_stream::Protocol) runs on it. `S` may
+/// be any socket: the kernel's, simulated, scripted, or another one that wraps. A server gets a
+/// stream from a [`TlsListener`](crate::TlsListener), a client by connecting to a [`TlsTarget`].
 ///
-/// * Bytes that were accepted by a write are on their way, or go with the next flush: nothing is
+/// * Bytes that a write has accepted are on their way, or go with the next flush: nothing is
 ///   encrypted twice.
-/// * The end of our side is told by `close_notify`, and so must the peer's be: an end without it
-///   is `UnexpectedEof`, for streams [`Exception::Truncated`](rotor_stream::Exception::Truncated).
-///   One side may end before the other.
-/// * Early data (0-RTT) is neither sent nor taken, since anybody may send it once more.
-///   Renegotiation is refused; keys are renewed when the peer asks for it, and before they are worn
-///   out.
-/// * While it waits it holds about 3.5 KiB with `ring`, and nothing but the kernel's own before the
-///   client has said its first words.
+/// * Our end is announced by `close_notify`, and the peer's must be, too. An end without it is
+///   `UnexpectedEof`, for streams [`Exception::Truncated`](rotor_stream::Exception::Truncated). One
+///   side may end before the other.
+/// * Early data (0-RTT) is neither sent nor accepted, since anybody may replay it. Renegotiation is
+///   refused. Keys are renewed when the peer asks for it, and before they are worn out.
+/// * A waiting connection holds about 3.5 KiB with `ring`. Before the client has sent anything, it
+///   holds nothing but the kernel's memory.
 ///
 /// # Errors
 ///
-/// [`TlsError::of`](crate::TlsError::of) says what went wrong and whose fault it was. An error of
+/// [`TlsError::of`](crate::TlsError::of) tells what went wrong and whose fault it was. An error of
 /// the socket inside is passed on as it is.
 pub struct TlsStream<S> {
     inner: S,
     state: State,
 }
 
-/// A connection with TLS or without: what a client needs that asks servers of both kinds, for
-/// `https://` and for `http://`.
+/// A connection with TLS or without, for a client that asks servers of both kinds: `https://` and
+/// `http://`.
 pub type MaybeTls<S> = Either<TlsStream<S>, S>;
 
-/// Where such a connection goes to: an address, or a [`Host`](rotor_stream::Host).
+/// The destination of such a connection: an address, or a [`Host`](rotor_stream::Host).
 ///
 /// ```
 /// # mod rotor { pub use rotor_core::*; pub use rotor_stream as stream; pub use rotor_tls as tls; }
@@ -73,8 +73,7 @@ pub type MaybeTlsTarget<A> = Either<TlsTarget<A>, A>;
 enum State {
     Opening(Opening),
     Open(Box<Live>),
-    /// The handshake has failed. This is for the peer to read; what it sends is not decoded any
-    /// more.
+    /// The handshake has failed. This is for the peer to read; what it sends is no longer decoded.
     Failed(Buf),
 }
 
@@ -84,8 +83,8 @@ impl<S> TlsStream<S> {
         TlsStream { inner, state: State::Opening(Opening::Greets(greets)) }
     }
 
-    /// The client's end of a connection that is there already, or of an attempt to make one: what
-    /// is said of the address in `target` is of no account.
+    /// Makes the client's end of a connection that exists already, or is being made. The address in
+    /// `target` does not matter.
     ///
     /// [`TlsServer::wrap`](crate::TlsServer::wrap) makes the server's end.
     #[doc(alias = "STARTTLS")]
@@ -93,8 +92,8 @@ impl<S> TlsStream<S> {
         TlsStream { inner, state: State::Opening(Opening::Starts(target.start())) }
     }
 
-    /// Returns the socket inside, to ask it for something or to set an option. Reading from it, or
-    /// writing to it, breaks the connection.
+    /// Returns the socket inside, to ask it for something or to set an option. Reading from it or
+    /// writing to it breaks the connection.
     pub fn inner(&self) -> &S {
         &self.inner
     }
@@ -121,8 +120,8 @@ impl<S: StreamSocket> Write for TlsStream<S> {
         }
     }
 
-    /// Small pieces are gathered until they fill a record; what fills one is not copied before it is
-    /// encrypted.
+    /// Small pieces are gathered until they fill a record. A piece that fills one is encrypted
+    /// without being copied before.
     fn write_vectored(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
         match &mut self.state {
             State::Open(live) => live.write(&mut self.inner, slices),
