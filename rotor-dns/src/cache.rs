@@ -16,9 +16,9 @@ const TTL_MAX: Duration = Duration::from_secs(86_400);
 /// work well).
 const NEGATIVE_TTL_MAX: Duration = Duration::from_secs(3_600);
 
-/// How many bytes of memory a reply may take to be kept; a larger one is asked for each time. 64
-/// KiB: a page of text, or 2,000 addresses. Without this a few replies as large as they may be,
-/// good for a day, would push out all others.
+/// How many bytes of memory a reply may take to be remembered; a larger one is asked for each time.
+/// 64 KiB: a page of text, or 2,000 addresses. Without this limit, a few replies of the maximum
+/// size, valid for a day, would push out all others.
 pub const CACHED_BYTES_MAX: usize = 64 << 10;
 
 /// What the two trees take for a reply: three times its places in them, since a node is at least

@@ -9,10 +9,10 @@ use crate::record::{Data, Kind, Question, Record};
 /// longer ones cost each asker time, and a circle must end.
 pub const CHAIN_MAX: usize = 8;
 
-/// How many bytes of memory the records of an answer may take; one with more is the server's fault
-/// ([`TooLarge`](crate::ServerFault::TooLarge)). 256 KiB: a message of 64 KiB full of addresses
-/// takes half of that, one full of text hardly more than itself; what takes more is made for it, of
-/// empty strings or of long names that stand in it once.
+/// How many bytes of memory the records of an answer may take. An answer with more is the server's
+/// fault ([`TooLarge`](crate::ServerFault::TooLarge)). 256 KiB: a message of 64 KiB full of
+/// addresses takes half of that, and one full of text hardly more than itself. Only a message made
+/// for the purpose takes more: of empty strings, or of long names that stand in it once.
 pub const ANSWER_BYTES_MAX: usize = 256 << 10;
 
 /// Where the aliases lead to, and what is there.

@@ -1,4 +1,4 @@
-//! What a resolver is told: servers, names, limits.
+//! The settings of a resolver: servers, names, limits.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -24,7 +24,7 @@ pub struct ResolverConfig {
 }
 
 impl ResolverConfig {
-    /// What a `resolv.conf` says, with the defaults for the rest, and no hosts file.
+    /// Takes these servers, names and options, with the defaults for the rest, and no hosts file.
     pub fn new(conf: ResolvConf) -> ResolverConfig {
         ResolverConfig {
             servers: conf.servers.iter().map(|ip| SocketAddr::new(*ip, PORT)).collect(),
@@ -38,58 +38,58 @@ impl ResolverConfig {
         }
     }
 
-    /// What this machine's `/etc/resolv.conf` and `/etc/hosts` say now; a file that cannot be read
-    /// counts as empty. It is read while the loop is set up; later changes of the files are not
-    /// seen.
+    /// Reads this machine's `/etc/resolv.conf` and `/etc/hosts`; a file that cannot be read counts
+    /// as empty. Call it while the loop is set up, since it reads files. Later changes of the files
+    /// have no effect.
     pub fn system() -> ResolverConfig {
         let read = |path| std::fs::read_to_string(path).unwrap_or_default();
         let conf = ResolvConf::parse(&read("/etc/resolv.conf"));
         ResolverConfig::new(conf).hosts(Hosts::parse(&read("/etc/hosts")))
     }
 
-    /// The servers, with their ports, in place of those of the `resolv.conf`, which are asked at
-    /// port 53.
+    /// Sets the servers, with their ports. They replace those of the `resolv.conf`, which are asked
+    /// at port 53.
     pub fn servers(mut self, servers: Vec<SocketAddr>) -> ResolverConfig {
         self.servers = servers;
         self
     }
 
-    /// Names whose addresses are known. Default: none, save that `localhost` and what ends in it is
-    /// this machine (RFC 6761 §6.3), and that `invalid` and what ends in it does not exist (§6.4),
-    /// whatever servers say.
+    /// Sets names whose addresses are known. Default: none. Independent of this, and whatever
+    /// servers say, `localhost` and names that end in it are this machine (RFC 6761 §6.3), and
+    /// `invalid` and names that end in it do not exist (§6.4).
     pub fn hosts(mut self, hosts: Hosts) -> ResolverConfig {
         self.hosts = hosts;
         self
     }
 
-    /// How long a lookup may take, waiting for its turn and all servers and candidates included;
-    /// then it is answered with [`Timeout`](crate::LookupError::Timeout). Default 20 s: two
+    /// Sets how long a lookup may take, with its wait in the queue and all servers and candidates.
+    /// After that the answer is [`Timeout`](crate::LookupError::Timeout). Default 20 s: two
     /// servers, asked twice for 5 s each.
     pub fn lookup_timeout(mut self, time: Duration) -> ResolverConfig {
         self.lookup_timeout = time;
         self
     }
 
-    /// How many lookups may be under way, and how many more may wait in the service; asking beyond
-    /// that is answered with [`Full`](rotor_core::SendError::Full). Default 1,024 of each, at a few
-    /// hundred bytes; one whose host has as many addresses as there may be takes 9 KiB while it
+    /// Sets how many lookups may be under way, and how many more may wait in the service. Beyond
+    /// that, asking returns [`Full`](rotor_core::SendError::Full). Default 1,024 of each, at a few
+    /// hundred bytes. A lookup whose host has the maximum number of addresses takes 9 KiB while it
     /// waits for the other family.
     pub fn lookups_max(mut self, lookups: usize) -> ResolverConfig {
         self.lookups_max = lookups.max(1);
         self
     }
 
-    /// How many questions may be asked of servers at a time; further questions wait for their turn.
-    /// Each takes a slot of the loop, a socket and, over TCP, up to 64 KiB. Default 128.
+    /// Sets how many questions may be asked of servers at a time; further questions wait for their
+    /// turn. Each takes a slot of the loop, a socket and, over TCP, up to 64 KiB. Default 128.
     #[doc(alias = "exchanges_max")]
     pub fn queries_max(mut self, queries: usize) -> ResolverConfig {
         self.queries_max = queries.max(1);
         self
     }
 
-    /// How many bytes of memory the replies take that are remembered, all that belongs to them
-    /// included; what would expire first makes room. Default 4 MiB: some 7,000 ordinary replies,
-    /// more names than most programs ever ask for; 0: none are.
+    /// Sets how many bytes of memory the remembered replies may take, with all that belongs to
+    /// them. The replies that would expire first make room. Default 4 MiB: some 7,000 ordinary
+    /// replies, more names than most programs ever ask for. 0: none are remembered.
     ///
     /// A reply that takes more than [`CACHED_BYTES_MAX`](crate::CACHED_BYTES_MAX) is not
     /// remembered.
@@ -101,9 +101,9 @@ impl ResolverConfig {
         self
     }
 
-    /// Whether the letters of a question are capitals at random and must come back as they were
-    /// (0x20), which makes an answer harder to forge. Default: yes. A server that changes them is
-    /// asked over TCP, where it does not matter.
+    /// Sets whether the letters of a question are capitalized at random and must come back
+    /// unchanged (0x20), which makes an answer harder to forge. Default: yes. A server that changes
+    /// them is asked over TCP, where it does not matter.
     #[doc(alias = "0x20")]
     pub fn mixed_case(mut self, yes: bool) -> ResolverConfig {
         self.mixed_case = yes;

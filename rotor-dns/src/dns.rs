@@ -6,7 +6,7 @@ use rotor_stream::{AddressService, HasResolver};
 use crate::record::Question;
 use crate::result::LookupResult;
 
-/// The handle of a [`Resolver`](crate::Resolver): what others ask it through. Cheap to clone; keep
+/// The handle of a [`Resolver`](crate::Resolver), through which it is asked. Cheap to clone; keep
 /// it in the context.
 #[derive(Clone, Debug)]
 pub struct Dns {
@@ -22,8 +22,8 @@ impl Dns {
 }
 
 impl HasResolver for Dns {
-    /// Asks for the addresses of a host, as programs do: addresses as text, the hosts file, then
-    /// the search list.
+    /// Asks for the addresses of a host, as programs do: first an address as text, then the hosts
+    /// file, then the search list.
     fn addresses(&self) -> &AddressService {
         &self.addresses
     }

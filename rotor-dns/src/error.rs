@@ -1,4 +1,4 @@
-//! Why a lookup has no answer, and whose fault that is.
+//! Why a lookup has no answer, and whose fault it is.
 
 use std::io;
 use std::net::SocketAddr;
@@ -11,45 +11,45 @@ use crate::name::{Name, NameError};
 quick_error! {
     /// Why a lookup has no answer.
     ///
-    /// Clones are cheap: all who asked the same question get the same error.
+    /// Clones are cheap: everybody who asked the same question gets the same error.
     #[derive(Clone, Debug)]
     #[non_exhaustive]
     pub enum LookupError {
-        /// The text is no domain name. The caller's mistake; nothing was asked.
+        /// The text is not a domain name. The caller's fault; nothing was asked.
         Name(error: NameError) {
             display("not a domain name")
             source(error)
             from()
         }
-        /// A server that knows says that there is no such name (NXDOMAIN). Nobody's fault.
-        /// Remembered for as long as the server allows; asking again before that costs nothing and
-        /// changes nothing.
+        /// An authoritative answer says that there is no such name (NXDOMAIN). Nobody's fault. It
+        /// is remembered for as long as the server allows; asking again before that costs nothing
+        /// and changes nothing.
         NoSuchName(name: Name) {
             display("there is no name {name}")
         }
-        /// The name exists, and has no records of the kind. Nobody's fault; remembered in the same
+        /// The name exists, but has no records of this kind. Nobody's fault; remembered in the same
         /// way.
         NoRecords(name: Name) {
             display("{name} has no such records")
         }
-        /// The last server that answered did so wrongly, or refused to; the others fared no better.
+        /// The last server that answered did so wrongly, or refused to; the others did no better.
         /// The server's fault. Not remembered: ask again later.
         Server(server: SocketAddr, fault: ServerFault) {
             display("name server {server} is of no use")
             source(fault)
         }
-        /// No server answered in time. The servers' or the network's doing. Not remembered.
+        /// No server answered in time. The servers' or the network's fault. Not remembered.
         Timeout {
             display("no name server answered in time")
         }
-        /// A socket could not be made or used. The system's doing: no descriptor left, no route.
-        /// Not remembered.
+        /// A socket could not be made or used: no descriptor is left, or there is no route. The
+        /// system's error. Not remembered.
         Network(error: Arc<io::Error>) {
             display("cannot ask a name server")
             source(error)
         }
-        /// The loop had no slot for the machine that asks the servers. The application's limits are
-        /// too low for what it asks.
+        /// The loop had no slot for the machine that asks the servers: the application's limits are
+        /// too low for its lookups.
         NoSlot {
             display("the loop is full: no slot is left to ask a name server")
         }
@@ -75,25 +75,24 @@ quick_error! {
         Code(code: u8) {
             display("it answered with response code {code}")
         }
-        /// Its answer is not a DNS message: cut off, with names that point at themselves, with
+        /// Its answer is not a DNS message: truncated, with names that point at themselves, or with
         /// lengths that do not fit.
         Malformed {
             display("its answer cannot be decoded")
         }
-        /// Its answer over TCP is one to another question.
+        /// Its answer over TCP is for another question.
         OtherQuestion {
             display("its answer over TCP is one to another question")
         }
-        /// It cut its answer off over TCP as well, where there is no need to.
+        /// It truncated its answer over TCP as well, where there is no need to.
         Truncated {
             display("it truncates its answer even over TCP")
         }
-        /// Nobody takes questions at its port: its host said so (ICMP). The next server is asked at
-        /// once.
+        /// Nobody listens at its port: its host said so (ICMP). The next server is asked at once.
         PortClosed {
             display("nobody takes questions at its port")
         }
-        /// It ended the TCP connection, or refused it, before the answer was whole.
+        /// It closed or refused the TCP connection before the answer was complete.
         Closed {
             display("it closed the TCP connection before its answer was whole")
         }
@@ -101,8 +100,8 @@ quick_error! {
         TooLarge {
             display("its answer takes too much memory")
         }
-        /// The name is an alias of an alias, and so on, for more than
-        /// [`CHAIN_MAX`](crate::CHAIN_MAX) times.
+        /// The name is an alias of an alias, and so on, more than [`CHAIN_MAX`](crate::CHAIN_MAX)
+        /// times.
         ChainTooLong {
             display("the name is an alias of an alias for too many times")
         }
@@ -110,7 +109,7 @@ quick_error! {
 }
 
 impl LookupError {
-    /// Whether this is an answer: the name, or its records, do not exist.
+    /// Returns whether the error is an answer: the name, or its records, do not exist.
     pub fn is_negative(&self) -> bool {
         matches!(self, LookupError::NoSuchName(_) | LookupError::NoRecords(_))
     }

@@ -22,8 +22,8 @@ pub struct Hosts {
 }
 
 impl Hosts {
-    /// Takes what is well formed: an address, then names, on each line; `#` begins a comment. Other
-    /// lines and names are passed over, as everybody does.
+    /// Reads a text: on each line an address, then names; `#` begins a comment. Malformed lines and
+    /// names are ignored, as everybody does.
     pub fn parse(text: &str) -> Hosts {
         let mut hosts = Hosts::default();
         for line in text.lines() {
@@ -42,7 +42,7 @@ impl Hosts {
         hosts
     }
 
-    /// The addresses of a name, in the order of the file; none if it is not there.
+    /// Returns the addresses of a name, in the order of the file; none if it is not there.
     pub fn addresses(&self, name: &Name) -> &[IpAddr] {
         self.addresses.get(name).map_or(&[], Vec::as_slice)
     }

@@ -16,8 +16,8 @@ use crate::result::LookupResult;
 /// 8305 §3).
 const RESOLUTION_DELAY: Duration = Duration::from_millis(50);
 
-/// How many addresses of each family a host is answered with; further ones are left out. 256:
-/// nobody tries as many, and they are what a lookup holds while it waits for the other family.
+/// How many addresses of each family the answer for a host has at most; further ones are left out.
+/// 256: nobody tries as many, and a lookup holds them while it waits for the other family.
 pub const ADDRESSES_MAX: usize = 256;
 
 /// What is known of one family: addresses, or why there are none.

@@ -6,17 +6,17 @@ use std::sync::Arc;
 
 use quick_error::quick_error;
 
-/// How many bytes a name may have as text (RFC 1035 §3.1 allows 255 octets on the wire, which is
-/// this).
+/// How many bytes a name may have as text. RFC 1035 §3.1 allows 255 octets on the wire, which is
+/// the same.
 const NAME_MAX: usize = 253;
 /// How many bytes a label may have (RFC 1035 §2.3.4).
 const LABEL_MAX: usize = 63;
 
 /// A domain name, complete and in lower case, without the last dot. Cheap to clone.
 ///
-/// Made of text, it has labels of printable ASCII without backslashes; a name in another script
-/// must come in its ASCII form (`xn--…`). One that came from a server may have any octets, written
-/// as RFC 1035 §5.1 does (`\.`, `\007`).
+/// If it was parsed from text, it has labels of printable ASCII without backslashes; a name in
+/// another script must be given in its ASCII form (`xn--…`). One that came from a server may have
+/// any octets, written as in RFC 1035 §5.1 (`\.`, `\007`).
 ///
 /// ```
 /// # mod rotor { pub use rotor_dns as dns; }
@@ -31,7 +31,7 @@ const LABEL_MAX: usize = 63;
 pub struct Name(Arc<str>);
 
 quick_error! {
-    /// Why a text is not a domain name: the caller's mistake.
+    /// Why a text is not a domain name. The caller's fault.
     #[derive(Clone, Copy, PartialEq, Eq, Debug)]
     #[non_exhaustive]
     pub enum NameError {
@@ -51,7 +51,7 @@ quick_error! {
 }
 
 impl Name {
-    /// The name as text.
+    /// Returns the name as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }

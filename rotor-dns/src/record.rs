@@ -1,11 +1,11 @@
-//! What is asked, and what is answered: `Question`, `Kind`, `Data`, `RecordSet`.
+//! Questions and answers: `Question`, `Kind`, `Data`, `RecordSet`.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::time::Duration;
 
 use crate::name::Name;
 
-/// Which records are asked for.
+/// The kind of records that are asked for.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 #[non_exhaustive]
 pub enum Kind {
@@ -13,25 +13,25 @@ pub enum Kind {
     A,
     /// IPv6 addresses (RFC 3596).
     Aaaa,
-    /// The name that this one is another name of (RFC 1035 §3.3.1). Asked for by itself it is not
+    /// The name that this one is an alias of (RFC 1035 §3.3.1). If asked for by itself, it is not
     /// followed.
     Cname,
-    /// Where a service is (RFC 2782).
+    /// The location of a service (RFC 2782).
     Srv,
     /// Text (RFC 1035 §3.3.14).
     Txt,
 }
 
-/// A name and the records wanted of it. The name is taken as it is: no search list, no hosts file.
+/// A name and the kind of its records. The name is taken as it is: no search list, no hosts file.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Question {
-    /// Whose records.
+    /// The name.
     pub name: Name,
-    /// Which of them.
+    /// The kind of records.
     pub kind: Kind,
 }
 
-/// What a record says.
+/// The content of a record.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum Data {
@@ -41,15 +41,15 @@ pub enum Data {
     Aaaa(Ipv6Addr),
     /// The canonical name.
     Cname(Name),
-    /// Where a service is.
+    /// The location of a service.
     Srv {
-        /// Lower ones are tried first.
+        /// The priority: lower ones are tried first.
         priority: u16,
-        /// How often, among those of one priority, this one is to be taken.
+        /// The weight: the share of this record among those of one priority.
         weight: u16,
         /// The port.
         port: u16,
-        /// The host, `.` for "there is no such service here".
+        /// The host; `.` means that there is no such service here.
         target: Name,
     },
     /// Strings of at most 255 bytes each, of any encoding.
@@ -64,17 +64,19 @@ pub(crate) struct Record {
     pub(crate) data: Data,
 }
 
-/// The records that were asked for, at least one.
+/// The records that were asked for, one at least.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 #[doc(alias = "Answer")]
 #[doc(alias = "RRset")]
 pub struct RecordSet {
-    /// Whose records they are: the name that was asked for, or what its chain of aliases leads to.
+    /// The name that the records belong to: the one that was asked for, or the end of its chain of
+    /// aliases.
     pub name: Name,
     /// The records, in the server's order.
     pub data: Vec<Data>,
-    /// For how long they were good when they came: the least of theirs and those of the aliases.
+    /// How long the records were valid when they came: the least of theirs and those of the
+    /// aliases.
     pub ttl: Duration,
 }
 

@@ -15,17 +15,17 @@ const NDOTS_MAX: u64 = 15;
 const TIMEOUT_MAX: u64 = 30;
 const ATTEMPTS_MAX: u64 = 5;
 
-/// What a `resolv.conf` says.
+/// The content of a `resolv.conf`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct ResolvConf {
-    /// The servers, at most 3, in the order in which they are asked. Default: 127.0.0.1 alone.
+    /// The servers, at most 3, in the order in which they are asked. Default: only 127.0.0.1.
     pub servers: Vec<IpAddr>,
-    /// The domains that are tried behind a name, at most 32. Default: none (the host's own domain
-    /// is not looked for).
+    /// The domains that are appended to a name, at most 32. Default: none (the host's own domain is
+    /// not looked up).
     #[doc(alias = "search list")]
     pub search: Vec<Name>,
-    /// A name with at least so many dots is first tried as it is. Default 1, at most 15.
+    /// How many dots a name must have to be first tried as it is. Default 1, at most 15.
     pub ndots: usize,
     /// How long one server has for one answer. Default 5 s, at most 30.
     pub timeout: Duration,
@@ -58,9 +58,9 @@ impl Default for ResolvConf {
 }
 
 impl ResolvConf {
-    /// Takes what it knows and is well formed; passes over the rest, as everybody does. Values out
-    /// of their range are brought into it; of several search lists the last one holds. Servers with
-    /// a zone (`fe80::1%eth0`) are passed over.
+    /// Reads a text. Unknown or malformed parts are ignored, as everybody does. Values out of range
+    /// are clamped to it. Of several search lists the last one counts. Servers with a zone
+    /// (`fe80::1%eth0`) are ignored.
     pub fn parse(text: &str) -> ResolvConf {
         let mut conf = ResolvConf { servers: Vec::new(), ..ResolvConf::default() };
         for line in text.lines() {

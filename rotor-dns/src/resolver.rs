@@ -14,11 +14,12 @@ use crate::query::{Query, QuerySeed};
 use crate::result::QueryResult;
 use crate::stub_resolver::StubResolver;
 
-/// A DNS resolver on the sockets of `N`, for loops with the context `C`, of which it wants nothing.
+/// A DNS resolver on the sockets of `N`, for loops with the context `C`, of which it requires
+/// nothing.
 ///
-/// One is made by [`new`](Resolver::new); it spawns others of the same type, one for each question
-/// that it asks the servers. It ends when no handle is left, or when the loop drains and nobody
-/// waits for it.
+/// [`new`](Resolver::new) makes one. It spawns others of the same type, one for each question that
+/// it asks the servers. It ends when no handle is left, or when the loop drains and nobody waits
+/// for it.
 #[doc(alias = "stub resolver")]
 #[doc(alias = "name resolution")]
 pub struct Resolver<N: Net, C> {
@@ -31,7 +32,7 @@ enum Role<N: Net> {
     Query(Box<Query<N>>),
 }
 
-/// A question that a resolver asks: made by it and for it only.
+/// A question that a resolver asks: only the resolver makes and uses it.
 pub struct ResolverSeed(Box<QuerySeed>);
 
 impl<N: Net, C> Resolver<N, C>
@@ -39,7 +40,7 @@ where
     N::Datagram: DatagramSocket<Address = SocketAddr>,
     N::Stream: StreamSocket<Target = SocketAddr>,
 {
-    /// A resolver, and its handle.
+    /// Makes a resolver, and its handle.
     pub fn new<X>(config: ResolverConfig, scope: &Scope<'_, X>) -> (Dns, Response<Resolver<N, C>>) {
         let (dns, stub) = StubResolver::new(config, scope);
         (dns, Response::ok(Resolver { role: Role::Stub(Box::new(stub)), context: PhantomData }))

@@ -1,4 +1,4 @@
-//! What comes of a question: `LookupResult`, and how long it is good for: `QueryResult`.
+//! The result of a question: `LookupResult`, and how long it is valid: `QueryResult`.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,11 +6,11 @@ use std::time::Duration;
 use crate::error::LookupError;
 use crate::record::RecordSet;
 
-/// What comes of a question: the records, or why there are none.
+/// The result of a question: the records, or why there are none.
 #[doc(alias = "Reply")]
 pub type LookupResult = Result<Arc<RecordSet>, LookupError>;
 
-/// What a lookup comes to: the records or why there are none, and for how long that is known
+/// The result of a lookup: the records or why there are none, and for how long that is known
 /// (`None`: not to be kept).
 #[derive(Clone, Debug)]
 pub(crate) struct QueryResult {

@@ -1,5 +1,5 @@
-//! `SystemResolver`: the system's `getaddrinfo`, on other threads, behind the handle that a
-//! resolver has.
+//! `SystemResolver`: the system's `getaddrinfo`, on other threads, behind the same handle as a
+//! resolver.
 
 use std::fmt;
 use std::io;
@@ -12,16 +12,16 @@ use rotor_core::{
 };
 use rotor_stream::{AddressService, HostName, ResolveError, ResolveResult};
 
-/// How many names are looked up at a time; the others wait. The pool of threads has a bound of its
-/// own.
+/// How many names are looked up at a time; the others wait. The pool of threads has its own limit.
 const JOBS_MAX: usize = 64;
 
-/// Answers an [`AddressService`] by asking the system (getaddrinfo(3)), and with it whatever
-/// `/etc/nsswitch.conf` names: LDAP, mDNS, containers. A job of [`Scope::offload`] for each name;
-/// equal names that wait are asked once; nothing is remembered.
+/// Answers an [`AddressService`] by asking the system (getaddrinfo(3)), and so everything that
+/// `/etc/nsswitch.conf` names: LDAP, mDNS, containers. Each name is a job of [`Scope::offload`];
+/// equal names that wait are asked once. Nothing is remembered.
 ///
-/// What fails is [`Failed`](ResolveError::Failed), a name that does not exist too, since the
-/// system's answer tells them apart by its text only. On a simulated loop the real system is asked.
+/// Every failure is [`Failed`](ResolveError::Failed), even for a name that does not exist, since
+/// only the text of the system's answer tells them apart. On a simulated loop, too, the real system
+/// is asked.
 ///
 /// ```no_run
 /// # mod rotor { pub use rotor_core::*; pub use rotor_dns as dns; }
@@ -53,8 +53,8 @@ struct Job {
 }
 
 impl<C> SystemResolver<C> {
-    /// A resolver and its handle. `lookups_max` lookups may be under way, and as many more may wait
-    /// to be begun; asking beyond that is answered with [`Full`](rotor_core::SendError::Full).
+    /// Makes a resolver and its handle. `lookups_max` lookups may be under way, and as many more
+    /// may wait to be begun; beyond that, asking returns [`Full`](rotor_core::SendError::Full).
     pub fn new<X>(
         lookups_max: usize,
         scope: &Scope<'_, X>,
