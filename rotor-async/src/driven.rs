@@ -8,23 +8,24 @@ use rotor_core::{Scope, Time};
 
 use crate::poller::Poller;
 
-/// A future that a machine keeps, and polls where it is woken.
+/// A future that a machine keeps, and polls when it is woken.
 ///
 /// **The future runs on the loop, in the handlers of its machine; what it awaits wakes that
-/// machine.** It need not be `Send`; a machine with one in it is not, and stays with its loop.
+/// machine.** It need not be `Send`; a machine that holds one is not `Send` either, and stays with
+/// its loop.
 ///
-/// * Poll it in `wakeup`, and in `timeout` if it [sleeps](crate::sleep), which
-///   [`deadline`](Driven::deadline) tells. Polls for nothing (wake-ups may be spurious) do no harm,
-///   nor does one after its end.
-/// * Nothing is polled by itself: the first poll is the machine's too. [`Scope::wake_self`] asks for
-///   it.
+/// * Poll it in `wakeup`, and in `timeout` if it [sleeps](crate::sleep): take the machine's
+///   deadline from [`deadline`](Driven::deadline). Unneeded polls do no harm (wake-ups may be
+///   spurious), nor does one after its end.
+/// * The machine must also make the first poll; nothing does that for it. [`Scope::wake_self`]
+///   causes the call for it.
 /// * A future that wakes itself is polled again in the next turn, behind the other machines. One
-///   that computes for long, or awaits what is always ready, holds up the loop as any handler that
-///   blocks ([`Blocking`](rotor_core::Blocking) names its machine).
-/// * Dropping it drops the future, wherever that stands: that is how it is cancelled. A waker of it
-///   that is left wakes nobody then, or its machine for nothing.
-/// * A panic in a poll is one in the machine's handler: it costs that machine, and the future is
-///   dropped.
+///   that computes for long, or awaits what is always ready, holds up the loop like any handler
+///   that blocks ([`Blocking`](rotor_core::Blocking) names its machine).
+/// * To cancel the future, drop this: the future is dropped, wherever it stands. A waker of it that
+///   is left then wakes nobody, or its machine for nothing.
+/// * A panic in a poll is a panic in the machine's handler: it costs that machine, and the future
+///   is dropped.
 ///
 /// # Examples
 ///
@@ -75,12 +76,12 @@ pub struct Driven<T> {
 }
 
 impl<T> Driven<T> {
-    /// Takes a future, for the machine of this scope. It is not polled yet.
+    /// Takes a future for the machine of this scope. The future is not polled yet.
     pub fn new<C>(future: impl Future<Output = T> + 'static, scope: &Scope<'_, C>) -> Driven<T> {
         Driven { future: Some(Box::pin(future)), poller: Poller::new(scope) }
     }
 
-    /// Polls the future. Once it has ended it is dropped, and this is `Pending` for ever.
+    /// Polls the future. Once it has ended it is dropped, and this returns `Pending` for ever.
     pub fn poll<C>(&mut self, scope: &Scope<'_, C>) -> Poll<T> {
         // Out of its place: one that panics is not polled again.
         let Some(mut future) = self.future.take() else { return Poll::Pending };
@@ -91,8 +92,8 @@ impl<T> Driven<T> {
         polled
     }
 
-    /// Returns when the first of the future's [sleeps](crate::sleep) is over: it is to be polled
-    /// then. Nothing once it has ended: sleeps that go with the future itself are over with it.
+    /// Returns when the first of the future's [sleeps](crate::sleep) is over, so that it must be
+    /// polled. `None` once the future has ended: its sleeps are over with it.
     pub fn deadline(&self) -> Option<Time> {
         if self.is_ended() { None } else { self.poller.deadline() }
     }

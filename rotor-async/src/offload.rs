@@ -1,4 +1,4 @@
-//! `offload`: work for another thread, asked for within a future.
+//! `offload`: work for another thread, requested within a future.
 
 use std::error::Error;
 use std::fmt;
@@ -11,20 +11,20 @@ use rotor_core::{Future as Value, Lost, Outcome};
 use crate::poller;
 use crate::start::Start;
 
-/// Has a thread of the loop's pool do `work`, and gives what comes of it: as
-/// [`Scope::offload`](rotor_core::Scope::offload) does, for a future, which has no scope.
+/// Has a thread of the loop's pool do `work`, and returns its result. It is
+/// [`Scope::offload`](rotor_core::Scope::offload) for a future, which has no scope.
 ///
-/// The work is offered once the poll in which this is polled first has returned. Dropped before the
-/// work has begun, it is not done; what has begun goes on, and its value is dropped. In a simulation
-/// that decides when it is done.
+/// The work is offered once the poll in which this future is first polled has returned. If the
+/// future is dropped before the work has begun, the work is not done; work that has begun goes on,
+/// and its value is dropped. In a simulation, the simulation decides when the work is done.
 ///
 /// # Errors
 ///
-/// [`Unworked`]: the pool is full, or the work has panicked.
+/// [`Unworked`]: the pool is full, or the work panicked.
 ///
 /// # Panics
 ///
-/// When it is polled by anybody but a [`Poller`](crate::Poller), as [`sleep`](crate::sleep) does.
+/// If anything but a [`Poller`](crate::Poller) polls it, as with [`sleep`](crate::sleep).
 ///
 /// # Examples
 ///

@@ -1,4 +1,4 @@
-//! `Poller`: what polls futures in a machine has of its loop, the waker and the time.
+//! `Poller`: the waker and the time of the loop, for polling futures in a machine.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -9,11 +9,11 @@ use rotor_core::{Scope, Time};
 
 use crate::start::Start;
 
-/// What a machine polls futures with: a waker that wakes the machine, and the loop's time for the
-/// [sleeps](crate::sleep) in them.
+/// What a machine needs to poll futures: a waker that wakes the machine, and the loop's time for
+/// the [sleeps](crate::sleep) in them.
 ///
-/// [`Driven`](crate::Driven) and [`Task`](crate::Task) have one each; a machine that polls something
-/// else (a stream, a body, a tower service) keeps one of its own.
+/// [`Driven`](crate::Driven) and [`Task`](crate::Task) have one each. A machine that polls
+/// something else (a stream, a body, a tower service) keeps one of its own.
 pub struct Poller {
     waker: Waker,
     sleeps: Sleeps,
@@ -35,15 +35,15 @@ thread_local! {
 }
 
 impl Poller {
-    /// Makes one that wakes the machine of this scope, or its part.
+    /// Makes a poller that wakes the machine of this scope, or its part.
     pub fn new<C>(scope: &Scope<'_, C>) -> Poller {
         Poller { waker: scope.notifier().into_waker(), sleeps: Sleeps::new() }
     }
 
-    /// Polls: calls `poll` with the context that a future is given. Those whose
+    /// Calls `poll` with the context that a future gets when it is polled. Futures whose
     /// [sleep](crate::sleep) is over by the loop's time are woken before.
     ///
-    /// One poll may stand within another: that of a loop that is run in a future, say.
+    /// Polls may be nested, for example if a loop is run in a future.
     pub fn poll<C, R>(
         &mut self,
         scope: &Scope<'_, C>,
@@ -71,7 +71,7 @@ impl Poller {
         self.sleeps.keys().next().map(|(time, _)| *time)
     }
 
-    /// Returns the waker that all polls have.
+    /// Returns the waker of all polls.
     pub fn waker(&self) -> &Waker {
         &self.waker
     }

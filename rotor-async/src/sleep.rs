@@ -10,20 +10,20 @@ use rotor_core::Time;
 
 use crate::poller;
 
-/// Waits so long, by the time of the loop that drives the future, from the first poll on.
+/// Waits for that time, by the clock of the loop that drives the future, from the first poll on.
 ///
-/// In a simulation this is virtual time. It is never over early; it is as precise as a deadline of a
-/// machine ([`TICK`](rotor_core::TICK)), which it is.
+/// In a simulation this is virtual time. It never ends early; it is as precise as a machine's
+/// deadline ([`TICK`](rotor_core::TICK)), which it uses.
 ///
 /// # Panics
 ///
-/// When it is polled by anybody but a [`Poller`](crate::Poller) (a [`Driven`](crate::Driven) future,
-/// a [`Task`](crate::Task), an async handler): a task that was given to tokio has no loop's time. As
-/// any panic in a future it ends that one.
+/// If anything but a [`Poller`](crate::Poller) polls it (a [`Driven`](crate::Driven) future, a
+/// [`Task`](crate::Task) and an async handler have one): a task on tokio has no loop's time. Like
+/// any panic in a future, it ends that future.
 ///
 /// # Examples
 ///
-/// The first of two:
+/// The first of two futures:
 ///
 /// ```
 /// use std::pin::pin;
@@ -45,7 +45,7 @@ pub fn sleep(time: Duration) -> Sleep {
     Sleep { until: Until::After(time), number: NUMBERS.fetch_add(1, Relaxed) }
 }
 
-/// Waits until the time of the loop that drives the future is this; see [`sleep`].
+/// Waits until the clock of the loop that drives the future has reached `time`; see [`sleep`].
 pub fn sleep_until(time: Time) -> Sleep {
     Sleep { until: Until::At(time), number: NUMBERS.fetch_add(1, Relaxed) }
 }

@@ -1,4 +1,4 @@
-//! `SpawnOn`: a task on a tokio runtime, whose value comes to the machine.
+//! `SpawnOn`: a task on a tokio runtime whose value comes to the machine.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -6,14 +6,14 @@ use std::task::{Context, Poll};
 use rotor_core::{Future as Value, Port, Scope};
 use tokio::runtime::Handle;
 
-/// Gives work to a tokio runtime; its value comes back as a future of the machine.
+/// Runs a future on a tokio runtime; its value comes back as a future of the machine.
 pub trait SpawnOn {
-    /// Spawns `future` on the runtime, where it runs on the runtime's threads, and returns what the
-    /// machine waits with: it is woken when the value is there.
+    /// Spawns `future` on the runtime, where it runs on the runtime's threads, and returns a future
+    /// that wakes the machine when the value has come.
     ///
-    /// Dropping that aborts the task: the future is dropped, on the runtime, at its next `await`. A
-    /// panic in it is [`Lost::Panicked`](rotor_core::Lost), a runtime that was shut down meanwhile
-    /// `Lost::Dropped`.
+    /// Dropping the returned future aborts the task: `future` is dropped, on the runtime, at its
+    /// next `await`. If it panics, the outcome is [`Lost::Panicked`](rotor_core::Lost); if the
+    /// runtime was shut down meanwhile, `Lost::Dropped`.
     ///
     /// # Examples
     ///

@@ -11,10 +11,10 @@ use crate::driven::Driven;
 
 /// A machine that drives one future to its end, and ends with it.
 ///
-/// It is spawned with a [`TaskSeed`], or added to a loop by [`start`](Task::start). The future is
-/// first polled in the next turn, so that a panic in it is the task's, not that of who spawned it.
-/// What it finds out it tells by what it was given: a [`Port`](rotor_core::Port), a
-/// [`Sender`](rotor_core::Sender). At the end of a drain it is dropped where it stands.
+/// Spawn it with a [`TaskSeed`], or add it to a loop by [`start`](Task::start). The future is first
+/// polled in the next turn, so that a panic in it is the task's, not that of its spawner. It
+/// delivers its results through what it was given, such as a [`Port`](rotor_core::Port) or a
+/// [`Sender`](rotor_core::Sender). At the end of a drain the future is dropped wherever it stands.
 ///
 /// # Examples
 ///
@@ -40,7 +40,7 @@ pub struct Task<C> {
     context: PhantomData<fn(C)>,
 }
 
-/// What a [`Task`] is spawned with: its future.
+/// The seed of a [`Task`]: its future.
 #[must_use = "a future does nothing unless it is driven"]
 pub struct TaskSeed(Pin<Box<dyn Future<Output = ()>>>);
 
@@ -52,7 +52,7 @@ impl TaskSeed {
 }
 
 impl<C> Task<C> {
-    /// Makes the machine of this scope one that drives `future`.
+    /// Makes the machine of this scope a task that drives `future`.
     pub fn start<N>(
         future: impl Future<Output = ()> + 'static,
         scope: &Scope<'_, impl Sized>,

@@ -12,13 +12,13 @@ use tokio::task::unconstrained;
 /// A tokio runtime whose timers and sockets are watched by one thread of its own, for futures that
 /// are polled on rotor's loops.
 ///
-/// Libraries on tokio ask for a runtime where they make a timer or a socket, or spawn a task.
-/// [`compat`](Tokio::compat) gives them this one, while their future is polled on a loop; the thread
-/// beside does no more than wake it, and run the tasks that are spawned. Clones are the same runtime.
-/// With the last of them it is shut down, without waiting for what is under way.
+/// Libraries on tokio look for a runtime when they make a timer or a socket, or spawn a task.
+/// [`compat`](Tokio::compat) gives them this one while their future is polled on a loop. Its thread
+/// only wakes that future, and runs the tasks that are spawned. Clones are the same runtime. When
+/// the last of them is dropped, it is shut down, without waiting for what is under way.
 ///
-/// What blocks in a future blocks the loop that polls it: `block_in_place` too. `spawn_blocking`
-/// goes to threads of the runtime (512 at most, tokio's default).
+/// What blocks in a future blocks the loop that polls it, even `block_in_place`. `spawn_blocking`
+/// uses threads of the runtime (512 at most, tokio's default).
 #[derive(Clone)]
 pub struct Tokio {
     handle: Handle,

@@ -1,11 +1,11 @@
-//! `Answer`: the whole answer to a request.
+//! `Answer`: a complete answer to a request.
 
 use std::fmt;
 
 use rotor_http::server::Response;
 use rotor_http::{MessageError, Status};
 
-/// What an async handler answers: a status, fields and a body, whole.
+/// What an async handler answers: a status, fields and a complete body.
 #[derive(Clone, PartialEq, Eq)]
 #[must_use = "it is what the handler returns"]
 pub struct Answer {
@@ -16,31 +16,31 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// An answer without a body.
+    /// Makes an answer without a body.
     pub fn new(status: Status) -> Answer {
         Answer { status, content_type: None, fields: Vec::new(), body: Vec::new() }
     }
 
-    /// Text in UTF-8.
+    /// Makes an answer of text in UTF-8.
     pub fn text(status: Status, text: impl Into<String>) -> Answer {
         Answer::new(status).body("text/plain; charset=utf-8", text.into())
     }
 
-    /// With this body, in place of another one.
+    /// Sets the body, in place of any other.
     pub fn body(mut self, content_type: impl Into<String>, body: impl Into<Vec<u8>>) -> Answer {
         self.content_type = Some(content_type.into());
         self.body = body.into();
         self
     }
 
-    /// With one field more. One that cannot stand in an answer (a control byte in it, a length) has
-    /// the peer get 500; `Content-Type` goes with the body.
+    /// Adds a field. If it cannot stand in an answer (it has a control byte, or is a length), the
+    /// peer gets 500. `Content-Type` is set with the body.
     pub fn field(mut self, name: impl Into<String>, value: impl Into<Vec<u8>>) -> Answer {
         self.fields.push((name.into(), value.into()));
         self
     }
 
-    /// Without the fields of this name, in any case; `Content-Type` goes with the body.
+    /// Removes the fields of this name; case does not matter. `Content-Type` goes with the body.
     pub fn without(mut self, name: &str) -> Answer {
         self.fields.retain(|(own, _)| !own.eq_ignore_ascii_case(name));
         self
@@ -51,7 +51,7 @@ impl Answer {
         self.status
     }
 
-    /// Returns the type of the body; absent where there is none.
+    /// Returns the type of the body; `None` if there is none.
     pub fn content_type(&self) -> Option<&str> {
         self.content_type.as_deref()
     }
@@ -85,28 +85,28 @@ impl Answer {
     }
 }
 
-/// 200 with this text.
+/// Answers 200 with this text.
 impl From<String> for Answer {
     fn from(text: String) -> Answer {
         Answer::text(Status::OK, text)
     }
 }
 
-/// 200 with this text.
+/// Answers 200 with this text.
 impl From<&str> for Answer {
     fn from(text: &str) -> Answer {
         Answer::text(Status::OK, text)
     }
 }
 
-/// That status, and nothing else.
+/// Answers this status, and nothing else.
 impl From<Status> for Answer {
     fn from(status: Status) -> Answer {
         Answer::new(status)
     }
 }
 
-/// Either of them: a handler may use `?` for what it refuses.
+/// Answers either of them, so a handler may use `?` for what it refuses.
 impl<T: Into<Answer>, E: Into<Answer>> From<Result<T, E>> for Answer {
     fn from(result: Result<T, E>) -> Answer {
         result.map_or_else(E::into, T::into)

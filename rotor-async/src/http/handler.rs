@@ -1,4 +1,4 @@
-//! `Handler`: what makes the future of a request.
+//! `Handler`: makes the future of a request.
 
 use std::fmt;
 
@@ -7,15 +7,15 @@ use rotor_core::Scope;
 use super::answer::Answer;
 use super::request::Request;
 
-/// What makes a future of each request: an async function, or one that has the
-/// [scope](with_scope) as well.
+/// Makes a future of each request: an async function, or one that gets the [scope](with_scope) as
+/// well.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no async handler for the context `{C}`",
     note = "it is an `async fn(Request) -> impl Into<Answer>`, or `with_scope` of a function `Fn(Request, &mut Scope<'_, C>)` that \
             returns a future of one"
 )]
 pub trait Handler<C>: Clone + 'static {
-    /// What the future gives.
+    /// The output of the future.
     type Answer: Into<Answer>;
 
     /// Makes the future, which is polled from then on.
@@ -39,9 +39,10 @@ where
     }
 }
 
-/// A handler whose function gets the scope as well, to make its future with: values to wait for
-/// ([`Scope::offload`], [`SpawnOn`](crate::SpawnOn), requests to other machines), and what it needs
-/// of the context. The future itself has neither: other handlers run while it waits.
+/// Makes a handler of a function that also gets the scope, from which to make its future: values to
+/// wait for ([`Scope::offload`], [`SpawnOn`](crate::SpawnOn), requests to other machines), and what
+/// it needs of the context. The future itself has neither, because other handlers run while it
+/// waits.
 ///
 /// ```
 /// # mod rotor { pub use rotor_core::*; pub use rotor_http as http; }
@@ -71,7 +72,7 @@ pub fn with_scope<F>(function: F) -> WithScope<F> {
     WithScope(function)
 }
 
-/// What [`with_scope`] makes.
+/// The handler that [`with_scope`] makes.
 #[derive(Clone)]
 pub struct WithScope<F>(F);
 

@@ -1,7 +1,7 @@
 //! Handlers for rotor-http that are async functions.
 //!
 //! **A function from a request to an answer; the connection does the rest**: it collects the body
-//! first, limits and times it, polls the future on the loop, writes the answer. A program:
+//! first, limits and times it, polls the future on the loop, and writes the answer. A program:
 //!
 //! ```no_run
 //! # mod rotor { pub use rotor_http as http; }
@@ -20,17 +20,17 @@
 //! }
 //! ```
 //!
-//! * **Time.** [`handler_timeout`](rotor_http::Limits::handler_timeout) holds, however long the
-//!   future means to sleep: 503, and the future is dropped.
-//! * **Cancelled.** Where the connection breaks or the stream is reset, the future is dropped where
-//!   it stands. A peer that only ends its sending side still waits for its answer.
-//! * **Panic.** That of a handler: 500, and nothing else is lost.
+//! * **Time.** [`handler_timeout`](rotor_http::Limits::handler_timeout) applies, however long the
+//!   future wants to sleep: 503, and the future is dropped.
+//! * **Cancelled.** If the connection breaks or the stream is reset, the future is dropped where it
+//!   stands. A peer that only ends its sending side still waits for its answer.
+//! * **Panic.** It is a panic of a handler: 500, and nothing else is lost.
 //! * **Bodies** are collected in memory, up to
-//!   [`buffered_body_bytes_max`](rotor_http::Limits::buffered_body_bytes_max) (413 beyond) before the
-//!   function is called; answers are whole. What streams is a [`Server`](rotor_http::server::Server)
-//!   of its own, or a tower service (`rotor-tower`).
-//! * **The context** of the loop is at hand where the future is made, not in it:
-//!   [`with_scope`]. Time, other threads and other machines are at hand in it as well
+//!   [`buffered_body_bytes_max`](rotor_http::Limits::buffered_body_bytes_max) (413 beyond), before
+//!   the function is called; answers are complete. To stream, write a
+//!   [`Server`](rotor_http::server::Server) of your own, or a tower service (`rotor-tower`).
+//! * **The context** of the loop is available where the future is made ([`with_scope`]), not in the
+//!   future. Time, other threads and other machines are available in the future as well
 //!   ([`sleep`](crate::sleep), [`offload`](crate::offload), [`wait`](crate::wait)).
 //! * **Files** beside a function: [`run_with_files`].
 

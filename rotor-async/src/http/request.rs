@@ -5,7 +5,7 @@ use std::fmt;
 use rotor_http::server::Head;
 use rotor_http::{Method, Version};
 
-/// A request, whole, as a value of its own.
+/// A complete request, as a value of its own.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Request {
     method: String,
@@ -64,17 +64,17 @@ impl Request {
         self.version
     }
 
-    /// Returns the host that the request is for, with its port if one was said.
+    /// Returns the host that the request is for, with its port if it has one.
     pub fn authority(&self) -> Option<&str> {
         self.authority.as_deref()
     }
 
-    /// Returns whether it came encrypted.
+    /// Returns whether the request came encrypted.
     pub fn is_secure(&self) -> bool {
         self.is_secure
     }
 
-    /// Returns the value of the first field of this name, in any case.
+    /// Returns the value of the first field of this name; case does not matter.
     pub fn field(&self, name: &str) -> Option<&[u8]> {
         self.fields().find(|(own, _)| own.eq_ignore_ascii_case(name)).map(|(_, value)| value)
     }
@@ -84,7 +84,7 @@ impl Request {
         self.fields.iter().map(|(name, value)| (name.as_str(), value.as_slice()))
     }
 
-    /// Returns the body, whole.
+    /// Returns the complete body.
     pub fn body(&self) -> &[u8] {
         &self.body
     }

@@ -15,7 +15,7 @@ use super::handler::Handler;
 use super::request::Request;
 use crate::driven::Driven;
 
-/// One request that an async function answers: a [`Server`] whose seed is that function.
+/// One request that an async function answers: a [`Server`] whose seed is the function.
 ///
 /// ```text
 ///             body                             the future has ended
@@ -32,8 +32,8 @@ enum State<H> {
     Answering(Driven<Answer>),
 }
 
-/// Serves with an async function at `address`, on the thread that calls, until the process is asked
-/// to end; see [`rotor_http::server::serve`].
+/// Serves with an async function at `address`, on the calling thread, until the process is asked to
+/// end; see [`rotor_http::server::serve`].
 ///
 /// # Errors
 ///
@@ -45,7 +45,7 @@ pub fn serve<H: Handler<()> + Send>(
     run(Serve::new(address), handler, || ())
 }
 
-/// The same as `serve` says, with a context for each of its loops.
+/// Serves with an async function as `serve` is set up, with a context for each of its loops.
 ///
 /// # Errors
 ///
@@ -62,7 +62,7 @@ where
     serve.run::<AsyncServer<H, C>>(move || (handler.clone(), context()))
 }
 
-/// The same, where what is below a path is files: that at which they are
+/// Serves as [`run`] does, and sends files for the paths at and below the one where they are
 /// [mounted](rotor_http::files::FilesConfig::mounted_at). All other requests are for the function.
 ///
 /// ```no_run
@@ -97,7 +97,7 @@ where
     serve.run::<Routed<BesideFiles<H, C>>>(move || ((handler.clone(), files.clone()), context()))
 }
 
-/// Files where they are mounted, the function for all else.
+/// Files where they are mounted, the function for everything else.
 struct BesideFiles<H, C>(PhantomData<fn(H, C)>);
 
 impl<H: Handler<C>, C: 'static> Route for BesideFiles<H, C> {
