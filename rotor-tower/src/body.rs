@@ -1,4 +1,4 @@
-//! `Body`: the body of a request, as services are given it.
+//! `Body`: the body of a request, as services get it.
 
 use std::fmt;
 use std::pin::Pin;
@@ -13,7 +13,7 @@ use crate::inbound::Channel;
 
 /// The body of a request: frames as they come, then the trailers if there are any.
 ///
-/// Nothing of it is asked for before it is polled, and while 64 KiB wait in it the peer has to wait.
+/// The peer is not asked for it before it is polled, and has to wait while 64 KiB of it wait here.
 /// It may be read on any thread.
 pub struct Body {
     /// Absent: it is empty.
@@ -21,7 +21,7 @@ pub struct Body {
 }
 
 impl Body {
-    /// A body of nothing.
+    /// Makes an empty body.
     pub fn empty() -> Body {
         Body { channel: None }
     }

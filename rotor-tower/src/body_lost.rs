@@ -8,7 +8,7 @@ use rotor_http::BodyError;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum BodyLost {
-    /// The peer's fault, a limit, or the peer has gone.
+    /// The peer is at fault, a limit was reached, or the peer has gone.
     Broken(BodyError),
     /// The request is over: its response is complete, took too long, or panicked.
     Finished,

@@ -11,7 +11,7 @@ use http_body::Frame;
 
 use crate::body_lost::BodyLost;
 
-/// Octets of a request's body that wait for its service at most, beyond the last piece that came.
+/// How many octets of a request's body may wait for its service, beyond the last piece that came.
 pub const HELD_BYTES_MAX: usize = 64 << 10;
 
 /// What both ends share.

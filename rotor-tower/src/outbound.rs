@@ -10,8 +10,8 @@ use rotor_core::BoxError;
 use rotor_http::server::Response;
 use rotor_http::{MessageError, Status};
 
-/// Frames taken of a response's body in one event: a body of small ones, or of empty ones, must not
-/// hold up the loop.
+/// How many frames of a response's body are taken in one event: a body of small or empty ones must
+/// not hold up the loop.
 pub const FRAMES_MAX: usize = 64;
 
 /// A piece of so many octets goes along as it is; a smaller one is copied into the output.

@@ -11,10 +11,10 @@ use crate::body::Body;
 use crate::server::TowerServer;
 use crate::tower::Tower;
 
-/// Serves a service at `address`, on the thread that calls, until the process is asked to end. Short
-/// for [`Tower::run`] with [`Serve::new`].
+/// Serves a service at `address`, on the calling thread, until the process is asked to end. It is
+/// short for [`Tower::run`] with [`Serve::new`].
 ///
-/// In a program of axum's it stands where `axum::serve` does; see the [crate].
+/// In a program of axum's it replaces `axum::serve`; see the [crate].
 ///
 /// # Errors
 ///
@@ -29,7 +29,8 @@ where
     Tower::new(service).run(Serve::new(address))
 }
 
-/// The same on a listener that is open, as `axum::serve` has it: `listener.into_std()?` of tokio's.
+/// Serves the same on a listener that is open, as `axum::serve` does: pass `listener.into_std()?`
+/// of tokio's.
 ///
 /// # Errors
 ///
@@ -45,15 +46,15 @@ where
 }
 
 impl<S> Tower<S> {
-    /// Serves as `serve` says, until the process is asked to end.
+    /// Serves as `serve` is set up, until the process is asked to end.
     ///
     /// Without [`tokio`](Tower::tokio) it uses the runtime in which it is called, or starts one
-    /// ([`Tokio::new`]). It blocks the thread that calls, also where that is in `#[tokio::main]`:
-    /// the runtime goes on if it is of the kind `multi_thread`, which that is by itself.
+    /// ([`Tokio::new`]). It blocks the calling thread, even in `#[tokio::main]`: the runtime goes
+    /// on if it is of the kind `multi_thread`, which is the default there.
     ///
     /// # Errors
     ///
-    /// [`ServeError`](rotor_http::server::ServeError), as [`Serve::run`]; that no runtime could be
+    /// [`ServeError`](rotor_http::server::ServeError), as [`Serve::run`]; or no runtime could be
     /// started.
     pub fn run<B>(mut self, serve: Serve) -> Result<(), BoxError>
     where

@@ -23,7 +23,7 @@ use crate::upgrade::Upgrade;
 
 /// One request that a service answers: a [`Server`] whose seed is a [`Tower`].
 ///
-/// `S` is the service, `B` the body of its responses (`axum::body::Body` of a router), `C` the
+/// `S` is the service, `B` the body of its responses (for a router `axum::body::Body`), `C` the
 /// context of the loop, which services do not see, `U` the protocol of [`Upgrade`].
 ///
 /// ```text

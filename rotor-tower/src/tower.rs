@@ -1,4 +1,4 @@
-//! `Tower`: a service, and what it is served with.
+//! `Tower`: a service and its settings.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,18 +8,18 @@ use http::Extensions;
 use rotor_async::Tokio;
 use rotor_http::server::Head;
 
-/// A service, and what it is served with: the seed of [`TowerServer`](crate::TowerServer).
+/// A service and its settings: the seed of [`TowerServer`](crate::TowerServer).
 ///
-/// The service is cloned for each request. It need not be `Send`, but for [`run`](Tower::run), which
-/// may have several loops.
+/// The service is cloned for each request. It need not be `Send`, except for [`run`](Tower::run),
+/// which may have several loops.
 #[derive(Clone)]
 pub struct Tower<S> {
     pub(crate) service: S,
     pub(crate) around: Arc<Around>,
 }
 
-/// For how long a response may be silent that a peer reads who has ended its own side, unless said
-/// otherwise: longer than the next part of a file takes, or an answer of a database.
+/// How long a response may be silent, by default, if its peer has ended its own side: longer than
+/// the next part of a file takes, or an answer of a database.
 pub const HALF_CLOSE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// What is the same for all requests.
@@ -33,31 +33,31 @@ pub(crate) struct Around {
 type Extend = dyn Fn(&Head<'_>, &mut Extensions) + Send + Sync;
 
 impl<S> Tower<S> {
-    /// The service as it is: its futures are polled outside of any tokio runtime, unless
-    /// [one is said](Tower::tokio).
+    /// Takes a service with the defaults: its futures are polled outside of any tokio runtime,
+    /// unless [one is set](Tower::tokio).
     pub fn new(service: S) -> Tower<S> {
         let around = Around { tokio: None, half_close_timeout: HALF_CLOSE_TIMEOUT, extend: None };
         Tower { service, around: Arc::new(around) }
     }
 
-    /// Has tokio's timers, sockets and tasks work in the service's futures and bodies, which are
-    /// polled on the loops all the same.
+    /// Makes tokio's timers, sockets and tasks work in the service's futures and bodies. These are
+    /// still polled on the loops.
     pub fn tokio(mut self, tokio: Tokio) -> Tower<S> {
         Arc::make_mut(&mut self.around).tokio = Some(tokio);
         self
     }
 
-    /// For how long the body of a response may be silent once its peer has ended its own side: that one
-    /// may still read, or be gone, which would be found at the next write only. Then the connection is
-    /// closed, and the body dropped. Default: 10 s; zero is what hyper does, unless it is told to
-    /// allow half-closed connections.
+    /// Sets how long the body of a response may be silent once its peer has ended its own side.
+    /// Such a peer may still read, or be gone, which only the next write would show. After that
+    /// time the connection is closed, and the body dropped. Default: 10 s. Zero is what hyper does,
+    /// unless it is told to allow half-closed connections.
     pub fn half_close_timeout(mut self, time: Duration) -> Tower<S> {
         Arc::make_mut(&mut self.around).half_close_timeout = time;
         self
     }
 
-    /// Called for each request, to put into its extensions what only the connection knows. Default:
-    /// nothing.
+    /// Sets a function that is called for each request, to put into its extensions what only the
+    /// connection knows. Default: none.
     ///
     /// ```
     /// use axum::extract::ConnectInfo;

@@ -1,18 +1,18 @@
-//! `Upgrade`: going on in a protocol of rotor's after a response.
+//! `Upgrade`: going on in one of rotor's protocols after a response.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Put among the extensions of a response with status 101, it has the connection go on in the
-/// protocol that is made from its seed: the `U` of [`TowerServer`](crate::TowerServer), a
-/// [`Protocol`](rotor_stream::Protocol) of rotor's (`rotor_websocket::WebSocket`, say).
+/// Put it into the extensions of a response with status 101: the connection goes on in the protocol
+/// that is made from its seed, the `U` of [`TowerServer`](crate::TowerServer). That is a
+/// [`Protocol`](rotor_stream::Protocol) of rotor's, for example `rotor_websocket::WebSocket`.
 ///
 /// The response names the protocol in its `Upgrade` field. Without this extension a 101 is answered
-/// with 501, since `hyper::upgrade` is not there.
+/// with 501, since `hyper::upgrade` is not supported.
 pub struct Upgrade<T>(Arc<Mutex<Option<T>>>);
 
 impl<T> Upgrade<T> {
-    /// Goes on in what is made from `seed`.
+    /// Goes on in the protocol that is made from `seed`.
     pub fn to(seed: T) -> Upgrade<T> {
         Upgrade(Arc::new(Mutex::new(Some(seed))))
     }
@@ -22,7 +22,7 @@ impl<T> Upgrade<T> {
     }
 }
 
-/// The same upgrade: the first that is used has the seed.
+/// Returns the same upgrade: the first that is used has the seed.
 impl<T> Clone for Upgrade<T> {
     fn clone(&self) -> Upgrade<T> {
         Upgrade(self.0.clone())
