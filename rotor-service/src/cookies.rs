@@ -6,11 +6,11 @@ use std::time::Duration;
 use cookie::time::Duration as Seconds;
 use percent_encoding::percent_decode_str;
 
-/// Cookies that are read at most: more than browsers keep for a host. Further ones are skipped.
+/// How many cookies are read at most: more than browsers keep for a host. Further ones are skipped.
 pub const COOKIES_MAX: usize = 200;
 
-/// The cookies of a request, in order. They are the peer's to invent: what counts is signed, or a
-/// number that nobody guesses.
+/// The cookies of a request, in order. The peer can invent them, so sign what matters, or use a
+/// number that nobody can guess.
 ///
 /// ```
 /// use rotor_service::Cookies;
@@ -23,9 +23,10 @@ pub const COOKIES_MAX: usize = 200;
 pub struct Cookies(Vec<(String, String)>);
 
 impl Cookies {
-    /// Reads them from a request's fields, as names and values: `request.fields()` of an async
-    /// handler, `head.fields().iter().map(|field| (field.name, field.value))`. Those that are
-    /// malformed or not UTF-8 are skipped, as is what comes behind 200 of them.
+    /// Reads the cookies from a request's fields, which come as names and values:
+    /// `request.fields()` of an async handler, or `head.fields().iter().map(|field| (field.name,
+    /// field.value))`. Cookies that are malformed or not UTF-8 are skipped, as is everything after
+    /// the first 200.
     pub fn read<'r>(fields: impl IntoIterator<Item = (&'r str, &'r [u8])>) -> Cookies {
         let lines = fields.into_iter().filter(|(name, _)| name.eq_ignore_ascii_case("Cookie"));
         let lines = lines.filter_map(|(_, value)| std::str::from_utf8(value).ok());
@@ -35,13 +36,13 @@ impl Cookies {
         Cookies(pairs.take(COOKIES_MAX).collect())
     }
 
-    /// Returns the first value of this name, its percent-encoding taken off: of the longest path,
-    /// as browsers sort them.
+    /// Returns the first value of this name, percent-decoded. Browsers sort by path, the longest
+    /// first.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.iter().find(|(own, _)| *own == name).map(|(_, value)| value)
     }
 
-    /// Returns all, in order.
+    /// Returns all cookies, in order.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()))
     }
@@ -59,22 +60,22 @@ impl fmt::Debug for Cookies {
     }
 }
 
-/// With which requests of other sites a browser sends a cookie along.
+/// The requests of other sites with which a browser sends a cookie.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SameSite {
-    /// With none.
+    /// None.
     Strict,
-    /// With those that a link leads to.
+    /// Those that following a link makes.
     Lax,
-    /// With all; [`secure`](SetCookie::secure) has to be said as well.
+    /// All; [`secure`](SetCookie::secure) must be set as well.
     None,
 }
 
-/// A cookie that a browser is to keep: the value of a field `Set-Cookie`.
+/// A cookie that a browser should keep: the value of a field `Set-Cookie`.
 ///
 /// Default: for all paths of this host, until the browser is closed, not for scripts (`HttpOnly`),
-/// and not with what other sites send (`SameSite=Lax`). Where the service is encrypted, add
-/// [`secure`](SetCookie::secure).
+/// and not with requests of other sites except links (`SameSite=Lax`). If the service is encrypted,
+/// add [`secure`](SetCookie::secure).
 ///
 /// ```
 /// use std::time::Duration;
@@ -91,14 +92,14 @@ pub enum SameSite {
 pub struct SetCookie(cookie::Cookie<'static>);
 
 impl SetCookie {
-    /// This value, whatever is in it: it is percent-encoded. The name is a token, as that of a
-    /// field.
+    /// Makes a cookie. The value may be any text, and is percent-encoded. The name must be a token,
+    /// like that of a field.
     pub fn new(name: impl Into<String>, value: impl Into<String>) -> SetCookie {
         let cookie = cookie::Cookie::build((name.into(), value.into()));
         SetCookie(cookie.path("/").http_only(true).same_site(cookie::SameSite::Lax).build())
     }
 
-    /// Has the browser forget the one of this name; of the same path and domain.
+    /// Makes the browser forget the cookie of this name, with the same path and domain.
     pub fn removal(name: impl Into<String>) -> SetCookie {
         SetCookie::new(name, "").max_age(Duration::ZERO)
     }
@@ -108,31 +109,32 @@ impl SetCookie {
         self
     }
 
-    /// Only over connections that are encrypted.
+    /// Restricts it to encrypted connections.
     pub fn secure(self) -> SetCookie {
         self.change(|cookie| cookie.set_secure(true))
     }
 
-    /// For how long the browser keeps it, in whole seconds.
+    /// Sets how long the browser keeps it, in whole seconds.
     pub fn max_age(self, time: Duration) -> SetCookie {
         let seconds = i64::try_from(time.as_secs()).unwrap_or(i64::MAX);
         self.change(|cookie| cookie.set_max_age(Seconds::seconds(seconds)))
     }
 
-    /// For this path and those below. It is the program's own: what a peer sends has no place in it.
+    /// Sets the path for which it is sent, with those below. Use a constant: never put anything
+    /// there that a peer sent.
     pub fn path(self, path: impl Into<String>) -> SetCookie {
         let path = path.into();
         self.change(|cookie| cookie.set_path(path))
     }
 
-    /// For the hosts of this domain as well, instead of this one alone. It is the program's own, as
-    /// the [path](SetCookie::path) is.
+    /// Sets a domain, so that the cookie is sent to all of its hosts instead of this one alone. Use
+    /// a constant, as for the [path](SetCookie::path).
     pub fn domain(self, domain: impl Into<String>) -> SetCookie {
         let domain = domain.into();
         self.change(|cookie| cookie.set_domain(domain))
     }
 
-    /// Whether other sites' requests have it.
+    /// Sets with which requests of other sites it is sent.
     pub fn same_site(self, same_site: SameSite) -> SetCookie {
         self.change(|cookie| {
             cookie.set_same_site(match same_site {
@@ -143,12 +145,12 @@ impl SetCookie {
         })
     }
 
-    /// Scripts of the page may read it.
+    /// Lets scripts of the page read it.
     pub fn for_scripts(self) -> SetCookie {
         self.change(|cookie| cookie.set_http_only(false))
     }
 
-    /// Returns the value of the field `Set-Cookie`, one field for each cookie.
+    /// Returns the value of the field `Set-Cookie`; send one field for each cookie.
     pub fn value(&self) -> String {
         self.0.encoded().to_string()
     }

@@ -10,15 +10,15 @@ use serde_json::error::Category;
 
 use crate::refused::Refused;
 
-/// Reads octets that are JSON, whatever else is said of them; of a request, [`check_type`] comes first.
+/// Reads octets as JSON, whatever type was declared. For a request, call [`check_type`] before.
 ///
 /// # Errors
 ///
-/// The peer's fault, each with what is wrong and where:
+/// The peer's fault; each error tells what is wrong and where:
 ///
 /// | | |
 /// |--|--|
-/// | no JSON, not UTF-8, cut short, more behind it; deeper than 128 arrays and objects, where `T` is that deep | 400 |
+/// | not JSON, not UTF-8, truncated, or with more after it; deeper than 128 arrays and objects, if `T` is that deep | 400 |
 /// | more octets than `octets_max` | 413 |
 /// | JSON of another shape than `T` has | 422 |
 ///
@@ -52,11 +52,11 @@ pub fn read<T: DeserializeOwned>(body: &[u8], octets_max: usize) -> Result<T, Re
     })
 }
 
-/// Reads the body of a request that says that it is JSON: [`check_type`], then [`read`].
+/// Reads the body of a request that is declared as JSON: [`check_type`], then [`read`].
 ///
 /// # Errors
 ///
-/// Those of both; and 415 where the body is compressed, which is not undone here.
+/// Those of both; and 415 if the body is compressed, since it is not decompressed here.
 #[cfg(feature = "async")]
 pub fn read_body<T: DeserializeOwned>(request: &Request, octets_max: usize) -> Result<T, Refused> {
     check_type(request.field("Content-Type"))?;
@@ -84,15 +84,15 @@ fn is_uncoded(codings: &[u8]) -> bool {
     })
 }
 
-/// Checks that a request's `Content-Type` is `application/json`, or `application/..+json`; what its
-/// parameters say means nothing, since JSON is UTF-8 (RFC 8259 §8.1).
+/// Checks that a request's `Content-Type` is `application/json`, or `application/..+json`. Its
+/// parameters mean nothing, since JSON is UTF-8 (RFC 8259 §8.1).
 ///
-/// Call it where cookies say who asks: what a page of another origin may send without asking first
-/// has no type, or one that is not JSON's.
+/// Call it if cookies tell who asks: what a page of another origin may send without a preflight has
+/// no type, or one that is not JSON's.
 ///
 /// # Errors
 ///
-/// 415: it is another one, or none.
+/// 415: the type is another one, or missing.
 pub fn check_type(content_type: Option<&[u8]>) -> Result<(), Refused> {
     let essence = content_type.and_then(|value| value.split(|&octet| octet == b';').next());
     let essence = essence.unwrap_or_default().trim_ascii().to_ascii_lowercase();
@@ -110,8 +110,8 @@ fn unsupported(reason: &str) -> Refused {
     Refused::new(Status::UNSUPPORTED_MEDIA_TYPE, reason)
 }
 
-/// Answers with a value as JSON. One that JSON cannot say (a map whose keys are no strings) is a
-/// mistake of the caller's: it is logged, and the peer gets 500.
+/// Answers with a value as JSON. If JSON cannot express it (a map whose keys are not strings), that
+/// is the caller's fault: it is logged, and the peer gets 500.
 pub fn reply(
     response: &mut Response<'_>,
     status: Status,
@@ -123,11 +123,11 @@ pub fn reply(
     }
 }
 
-/// The same as a value: the answer of an async handler.
+/// Returns the same as a value: the answer of an async handler.
 ///
 /// # Errors
 ///
-/// 500: JSON cannot say it; see [`reply`].
+/// 500: JSON cannot express it; see [`reply`].
 #[cfg(feature = "async")]
 pub fn answer(status: Status, value: &(impl Serialize + ?Sized)) -> Result<Answer, Refused> {
     match serde_json::to_vec(value) {

@@ -1,4 +1,4 @@
-//! `Routes`: from method and path to what handles them, by matchit.
+//! `Routes`: finds what handles a method and path, by matchit.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -8,13 +8,13 @@ use rotor_http::{Method, Status};
 
 use crate::refused::Refused;
 
-/// A table of routes: which of your values stands for a method and a path.
+/// A table of routes: finds the value that you have added for a method and a path.
 ///
-/// The values are yours: functions, or the variants of an enum on which a handler matches. A path may
-/// have parameters, `/todos/{id}`, and end with the rest of it, `/files/{*rest}`; of two routes that fit
-/// the one with fewer parameters wins. Looking one up allocates nothing. A slash at the end is a part of the
-/// path. HEAD is served by the route for GET, and OPTIONS is answered by the table, unless they have their
-/// own.
+/// The values are yours: functions, or the variants of an enum on which a handler matches. A path
+/// may have parameters, `/todos/{id}`, and end with the rest of it, `/files/{*rest}`. If two routes
+/// fit, the one with fewer parameters wins. A look-up allocates nothing. A slash at the end is a
+/// part of the path. The route for GET serves HEAD, and the table answers OPTIONS, unless they have
+/// routes of their own.
 ///
 /// # Examples
 ///
@@ -56,17 +56,18 @@ struct Path<T> {
 }
 
 impl<T> Routes<T> {
-    /// No route.
+    /// Makes a table without routes.
     pub fn new() -> Routes<T> {
         Routes { finder: matchit::Router::new(), paths: Vec::new() }
     }
 
-    /// Adds a route. One for GET serves HEAD too, unless that has its own.
+    /// Adds a route. One for GET serves HEAD too, unless HEAD has its own. A route of the same
+    /// method and path is replaced.
     ///
     /// # Errors
     ///
-    /// The caller's mistake: the path is malformed, or cannot be told from one before; the table is as
-    /// it was. That of the same method and path is replaced.
+    /// The caller's fault: the path is malformed, or cannot be told from an earlier one. The table
+    /// is unchanged.
     pub fn add(&mut self, method: Method<'_>, path: &str, value: T) -> Result<(), RouteError> {
         let at = match self.paths.iter().position(|known| known.said == path) {
             Some(at) => at,
@@ -84,13 +85,14 @@ impl<T> Routes<T> {
         Ok(())
     }
 
-    /// Finds the route of a request; `path` as it was sent ([`Head::path`](rotor_http::server::Head::path)).
+    /// Finds the route of a request. Pass `path` as it was sent
+    /// ([`Head::path`](rotor_http::server::Head::path)).
     ///
     /// # Errors
     ///
-    /// 404: no route has this path. 405, with `Allow`: those that have it are for other methods. 204, with
-    /// `Allow`, which is no error: OPTIONS asked for nothing else (RFC 9110 §9.3.7), of this path or,
-    /// as `*`, of all.
+    /// 404: no route has this path. 405, with `Allow`: the path has routes, but for other methods.
+    /// 204, with `Allow`, which is not an error: OPTIONS asked for nothing else (RFC 9110 §9.3.7),
+    /// about this path or, as `*`, about all.
     pub fn find<'t, 'p>(
         &'t self,
         method: Method<'_>,
@@ -144,7 +146,7 @@ impl<T> fmt::Debug for Routes<T> {
     }
 }
 
-/// What the parameters of a route's path are.
+/// The parameters of a route's path.
 #[derive(Debug)]
 pub struct Parameters<'t, 'p>(matchit::Params<'t, 'p>);
 
@@ -154,20 +156,21 @@ impl<'p> Parameters<'_, 'p> {
         self.0.iter().find(|(own, _)| *own == name).map(|(_, value)| value)
     }
 
-    /// Returns a parameter, its percent-encoding (RFC 3986 §2.1) taken off.
+    /// Returns a parameter, percent-decoded (RFC 3986 §2.1).
     ///
     /// # Errors
     ///
-    /// 400: it is not UTF-8 then. 404: the route has none of this name.
+    /// 400: it is not UTF-8 after decoding. 404: the route has no parameter of this name.
     pub fn text(&self, name: &str) -> Result<Cow<'p, str>, Refused> {
         text_of(self.raw(name).ok_or_else(Refused::not_found)?)
     }
 
-    /// Returns a parameter as a number, say.
+    /// Returns a parameter as another type, for example a number.
     ///
     /// # Errors
     ///
-    /// 404: it is none, so there is nothing of this name; or the route has none of it.
+    /// 404: it is not one, so there is nothing of this name; or the route has no parameter of this
+    /// name.
     pub fn parse<N: std::str::FromStr>(&self, name: &str) -> Result<N, Refused> {
         self.raw(name).and_then(|raw| raw.parse().ok()).ok_or_else(Refused::not_found)
     }
@@ -185,7 +188,7 @@ pub(crate) fn text_of(raw: &str) -> Result<Cow<'_, str>, Refused> {
     decoded.map_err(|_| Refused::new(Status::BAD_REQUEST, "the path is not UTF-8"))
 }
 
-/// A route that cannot be added: the program's mistake.
+/// A route that cannot be added: the caller's fault.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RouteError {
     path: String,

@@ -1,4 +1,4 @@
-//! What a client takes: `Accept-Encoding`, read to the coding that is sent.
+//! The codings that a client accepts: picks one by `Accept-Encoding`.
 
 /// A content coding (RFC 9110 §8.4.1).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -17,7 +17,7 @@ const OFFERED: &[Coding] = &[
 ];
 
 impl Coding {
-    /// Returns its name, as `Content-Encoding` has it.
+    /// Returns its name, as in `Content-Encoding`.
     pub fn name(self) -> &'static str {
         match self {
             Coding::Gzip => "gzip",

@@ -1,4 +1,4 @@
-//! `Encoder`: a body made smaller as it comes.
+//! `Encoder`: compresses a body as it comes.
 
 use std::fmt;
 use std::io::{self, Write};
@@ -7,11 +7,12 @@ use flate2::write::GzEncoder;
 
 use super::coding::Coding;
 
-/// Octets that an encoder holds at most, its window, tables and buffers: a thousand streams are some
-/// hundred MiB at the worst. What one call returns comes on top: as long as what was given, and a little.
+/// How many octets an encoder holds at most: its window, tables and buffers. A thousand streams
+/// need some hundred MiB at worst. The output of a call comes on top: as long as its input, and a
+/// little more.
 pub const ENCODER_BYTES_MAX: usize = 1 << 20;
 
-/// That of zlib's own default: twice the time of level 1 for a tenth less.
+/// The default level of zlib: it takes twice the time of level 1 and saves a tenth.
 const GZIP_LEVEL: u32 = 6;
 
 /// Compresses the octets of one body, piece by piece.
@@ -34,11 +35,11 @@ enum Kind {
 }
 
 impl Encoder {
-    /// Makes one.
+    /// Makes an encoder.
     ///
     /// # Errors
     ///
-    /// The coding is none of those that the features of this crate brought.
+    /// If no feature of this crate provides the coding.
     pub fn new(coding: Coding) -> io::Result<Encoder> {
         match coding {
             Coding::Gzip => {
@@ -54,7 +55,7 @@ impl Encoder {
         }
     }
 
-    /// Returns how it codes.
+    /// Returns the coding.
     pub fn coding(&self) -> Coding {
         match &self.0 {
             Kind::Gzip(_) => Coding::Gzip,
@@ -63,11 +64,11 @@ impl Encoder {
         }
     }
 
-    /// Takes the next piece, and returns what is to be sent by now: often nothing.
+    /// Takes the next piece, and returns what can be sent by now: often nothing.
     ///
     /// # Errors
     ///
-    /// The library has no memory left: the body is lost.
+    /// If the library gets no memory: the body is lost.
     pub fn write(&mut self, piece: &[u8]) -> io::Result<&[u8]> {
         match &mut self.0 {
             Kind::Gzip(encoder) => {
@@ -80,8 +81,8 @@ impl Encoder {
         }
     }
 
-    /// Returns what is needed to read all that was written: for a stream that pauses. It costs some
-    /// octets each time.
+    /// Returns everything that is needed to read what was written so far: for a stream that pauses.
+    /// It costs some octets each time.
     ///
     /// # Errors
     ///

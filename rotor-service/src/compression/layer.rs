@@ -8,12 +8,13 @@ use rotor_http::server::Scope;
 
 use super::Compression;
 
-/// Fields that say that an answer is coded, is a part, or is to stay as it is.
+/// Fields that mean that an answer is encoded, is a part, or must stay as it is.
 const LEFT_ALONE: &[&str] = &["Content-Encoding", "Content-Range"];
 
 impl Compression {
-    /// Puts this around an async handler. An answer that is coded already, or whose `Cache-Control`
-    /// says `no-transform`, stays as it is; the `ETag` of one that is coded here becomes weak.
+    /// Puts compression around an async handler. An answer that is encoded already, or whose
+    /// `Cache-Control` says `no-transform`, stays as it is. If an answer is encoded here, its
+    /// `ETag` becomes weak.
     ///
     /// ```no_run
     /// # mod rotor { pub use rotor_http as http; }
@@ -33,7 +34,7 @@ impl Compression {
     }
 }
 
-/// What [`Compression::layer`] makes.
+/// The handler that [`Compression::layer`] makes.
 #[derive(Clone, Debug)]
 pub struct CompressionLayer<H> {
     compression: Compression,

@@ -1,6 +1,6 @@
-//! `MultipartConfig`: how much a form may be.
+//! `MultipartConfig`: the limits of a form.
 
-/// How much a form may be. How long its body may be at all is a limit of the connection
+/// The limits of a form. The length of its whole body is a limit of the connection
 /// ([`rotor_http::Limits`]).
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct MultipartConfig {
@@ -11,7 +11,7 @@ pub struct MultipartConfig {
 }
 
 impl MultipartConfig {
-    /// The defaults.
+    /// Returns the defaults.
     pub fn new() -> MultipartConfig {
         MultipartConfig {
             parts_max: 100,
@@ -21,22 +21,23 @@ impl MultipartConfig {
         }
     }
 
-    /// Parts at most. Default: 100. Beyond: 413.
+    /// Sets how many parts a form may have. Default: 100. Beyond: 413.
     pub fn parts_max(self, parts_max: usize) -> MultipartConfig {
         MultipartConfig { parts_max, ..self }
     }
 
-    /// Octets of one part's data at most. Default: 8 MiB. Beyond: 413.
+    /// Sets how many octets the data of one part may have. Default: 8 MiB. Beyond: 413.
     pub fn part_bytes_max(self, part_bytes_max: u64) -> MultipartConfig {
         MultipartConfig { part_bytes_max, ..self }
     }
 
-    /// Octets of one part's head at most. Default: 4 KiB. Beyond: 413.
+    /// Sets how many octets the head of one part may have. Default: 4 KiB. Beyond: 413.
     pub fn head_bytes_max(self, head_bytes_max: usize) -> MultipartConfig {
         MultipartConfig { head_bytes_max, ..self }
     }
 
-    /// Octets of the name of a part, and of that of its file, at most. Default: 255. Beyond: 413.
+    /// Sets how many octets the name of a part may have, and that of its file. Default: 255.
+    /// Beyond: 413.
     pub fn name_bytes_max(self, name_bytes_max: usize) -> MultipartConfig {
         MultipartConfig { name_bytes_max, ..self }
     }

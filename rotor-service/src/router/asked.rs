@@ -1,4 +1,4 @@
-//! `Asked`: what there is of a request when its head has come.
+//! `Asked`: what is known of a request when its head has come.
 
 use std::borrow::Cow;
 
@@ -7,7 +7,7 @@ use rotor_http::server::Head;
 use crate::refused::Refused;
 use crate::routes::{Parameters, text_of};
 
-/// A request whose head has come: what a function's arguments are read from.
+/// A request whose head has come, from which a function's arguments are read.
 #[derive(Debug)]
 pub struct Asked<'a> {
     head: Head<'a>,
@@ -36,11 +36,11 @@ impl<'a> Asked<'a> {
         self.parameters
     }
 
-    /// Takes the next parameter of the path, its percent-encoding taken off.
+    /// Takes the next parameter of the path, percent-decoded.
     ///
     /// # Errors
     ///
-    /// 400: it is not UTF-8 then. 404: the path has no further one.
+    /// 400: it is not UTF-8 after decoding. 404: the path has no further parameter.
     pub fn next_parameter(&mut self) -> Result<Cow<'a, str>, Refused> {
         let raw = self.parameters.nth(self.taken).ok_or_else(Refused::not_found)?;
         self.taken += 1;

@@ -1,4 +1,4 @@
-//! `FromBody`: arguments that are made of the body of a request.
+//! `FromBody`: arguments that are made from the body of a request.
 
 use rotor_http::Status;
 use rotor_http::server::Head;
@@ -11,33 +11,34 @@ use crate::json;
 use crate::pairs::Pairs;
 use crate::refused::Refused;
 
-/// The argument of a route's function that is made of the whole body. A body of another kind than
-/// the ones here implements this, or is read from `&[u8]`.
+/// The argument of a route's function that is made from the whole body. For a kind of body that is
+/// not here, implement this for a type of your own, or read it from `&[u8]`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not made of the body of a request",
     note = "it is `Json<T>`, `Form`, `String`, `Vec<u8>`, `&[u8]`, or a type that implements `FromBody`"
 )]
 pub trait FromBody: Sized {
-    /// Looks whether the head says that it is one, before any of it is read. Default: it need not.
+    /// Checks whether the head declares this kind of body, before any of it is read. The default
+    /// requires nothing.
     ///
     /// # Errors
     ///
-    /// Why the request is refused: with 415, as a rule.
+    /// The reason why the request is refused, usually with 415.
     fn check(head: &Head<'_>) -> Result<(), Refused> {
         let _ = head;
         Ok(())
     }
 
-    /// Makes it of the octets.
+    /// Makes the argument from the octets.
     ///
     /// # Errors
     ///
-    /// Why the request is refused: the function is not called.
+    /// The reason why the request is refused; the function is not called.
     fn from_body(body: &[u8]) -> Result<Self, Refused>;
 }
 
-/// A body that says that it is JSON, and is: see [`json::check_type`] and [`json::read`] for what
-/// is refused. With the feature `json`.
+/// A body that is declared as JSON, and is JSON. See [`json::check_type`] and [`json::read`] for
+/// what is refused. With the feature `json`.
 #[cfg(feature = "json")]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Json<T>(pub T);
@@ -55,9 +56,9 @@ impl<T: DeserializeOwned> FromBody for Json<T> {
     }
 }
 
-/// A body that says that it is a form without files (`application/x-www-form-urlencoded`). Refused
-/// with 415 where it is something else, or nothing; with 400 where it is not UTF-8; with 413 beyond
-/// 1,000 pairs. With the feature `pairs`.
+/// A body that is declared as a form without files (`application/x-www-form-urlencoded`). It is
+/// refused with 415 if it is declared as something else, or as nothing; with 400 if it is not
+/// UTF-8; with 413 beyond 1,000 pairs. With the feature `pairs`.
 #[cfg(feature = "pairs")]
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Form(pub Pairs);
@@ -80,7 +81,7 @@ impl FromBody for Form {
     }
 }
 
-/// Whatever the head says of it. Refused with 400 where it is not UTF-8.
+/// Whatever type the head declares. It is refused with 400 if it is not UTF-8.
 impl FromBody for String {
     fn from_body(body: &[u8]) -> Result<String, Refused> {
         let text = str::from_utf8(body).map_err(|error| Refused::new(Status::BAD_REQUEST, error));
@@ -88,7 +89,7 @@ impl FromBody for String {
     }
 }
 
-/// A copy of it, for work that another thread does.
+/// A copy of the body, for work that another thread does.
 impl FromBody for Vec<u8> {
     fn from_body(body: &[u8]) -> Result<Vec<u8>, Refused> {
         Ok(body.to_vec())

@@ -8,26 +8,26 @@ use super::head::FromHead;
 use super::into_next::IntoNext;
 use super::route_fn::RouteFn;
 
-/// A function or closure that a [`Router`](super::Router) takes, with up to four arguments of the
+/// A function or closure that a [`Router`](super::Router) takes, with up to four arguments from the
 /// head.
 ///
 /// | arguments | |
 /// |--|--|
 /// | `P.., &mut Response<'_>, &mut Scope<'_, C>` | called when the head has come; a body is read and dropped |
 /// | `&Head<'_>, P.., &mut Response<'_>, &mut Scope<'_, C>` | the same, with all of the head |
-/// | `P.., B, &mut Response<'_>, &mut Scope<'_, C>` | called when the body is whole |
-/// | `P.., &[u8], &mut Response<'_>, &mut Scope<'_, C>` | the same, with its octets where they are |
+/// | `P.., B, &mut Response<'_>, &mut Scope<'_, C>` | called when the body is complete |
+/// | `P.., &[u8], &mut Response<'_>, &mut Scope<'_, C>` | the same, with its octets, not copied |
 ///
-/// `P` is [`FromHead`], `B` is [`FromBody`]; what is returned is [`IntoNext`]. It is cloned for a
-/// request whose body is awaited, so what a closure captures is small. `M` tells the forms apart,
-/// and is inferred.
+/// `P` is [`FromHead`], `B` is [`FromBody`]; the return type is [`IntoNext`]. The function is
+/// cloned for a request whose body is awaited, so a closure should capture little. `M` tells the
+/// forms apart, and is inferred.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no function of a route for the context `{C}`",
     note = "its arguments are those of the head (`Path`, `Query`), the body (`Json`, `Form`, `&[u8]`) if there is one, \
             `&mut Response<'_>` and `&mut Scope<'_, C>`; a closure says their types"
 )]
 pub trait RouteHandler<C: 'static, M>: Clone + Send + Sync + 'static {
-    /// How many parameters of the path it takes.
+    /// How many parameters of the path the function takes.
     const PARAMETERS: usize;
 
     /// Reads the arguments and calls the function, or refuses.

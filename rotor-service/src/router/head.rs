@@ -10,7 +10,7 @@ use crate::refused::Refused;
 /// An argument of a route's function that is read from the head of the request, before its body
 /// comes.
 ///
-/// It is kept while the body comes, so it owns what it says.
+/// It is kept while the body comes, so it owns its data.
 ///
 /// # Examples
 ///
@@ -36,19 +36,19 @@ pub trait FromHead: Sized + Send + 'static {
     /// How many parameters of the path it takes. Default: none.
     const PARAMETERS: usize = 0;
 
-    /// Reads it.
+    /// Reads the argument.
     ///
     /// # Errors
     ///
-    /// Why the request is refused: the function is not called.
+    /// The reason why the request is refused; the function is not called.
     fn from_head(asked: &mut Asked<'_>) -> Result<Self, Refused>;
 }
 
-/// The next parameter of the path, its percent-encoding taken off: the first `Path` of a function
-/// is the first one, a second `Path` the second.
+/// The next parameter of the path, percent-decoded: the first `Path` of a function is the first
+/// parameter, a second `Path` the second.
 ///
-/// Refused with 404 where it is no `T`: there is nothing of this name; with 400 where it is not
-/// UTF-8.
+/// A parameter that is not a `T` is refused with 404, since there is nothing of this name; one that
+/// is not UTF-8 with 400.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Path<T>(pub T);
 
@@ -61,7 +61,7 @@ impl<T: FromStr + Send + 'static> FromHead for Path<T> {
     }
 }
 
-/// The query, empty where there is none. Refused with 400 where it is not UTF-8, with 413 beyond
+/// The query; empty if there is none. It is refused with 400 if it is not UTF-8, with 413 beyond
 /// 1,000 pairs. With the feature `pairs`.
 #[cfg(feature = "pairs")]
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -1,21 +1,21 @@
-//! `IntoNext`: what a route's function may return.
+//! `IntoNext`: the types that a route's function may return.
 
 use rotor_http::server::{Next, Reply, Response, Scope};
 
 use super::route_fn::RouteFn;
 use crate::refused::Refused;
 
-/// What a route's function may return: a [`Reply`] that it has written, a [`Next`] that has it
-/// written later ([`Next::offload`], [`Next::wait`], [`Next::after`]), a [`Refused`], or a `Result`
-/// of those.
+/// What a route's function may return: a [`Reply`] that it has written, a [`Next`] that writes it
+/// later ([`Next::offload`], [`Next::wait`], [`Next::after`]), a [`Refused`], or a `Result` of
+/// those.
 ///
-/// What follows a wait refuses through [`or_refuse`].
+/// To refuse after a wait, use [`or_refuse`].
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no answer of a route's function for the context `{C}`",
     note = "it is a `Reply`, a `Next<RouteFn<C>>`, a `Refused`, or a `Result` of those"
 )]
 pub trait IntoNext<C: 'static> {
-    /// Answers so.
+    /// Turns the return value into the answer.
     fn into_next(self, response: &mut Response<'_>) -> Next<RouteFn<C>>;
 }
 
@@ -46,8 +46,8 @@ impl<C: 'static, A: IntoNext<C>, E: IntoNext<C>> IntoNext<C> for Result<A, E> {
     }
 }
 
-/// Lets what answers behind a wait refuse: [`Next::offload`] and [`Next::wait`] take what this
-/// makes of a closure with `?`.
+/// Lets the closure that answers after a wait refuse with `?`: pass the result to [`Next::offload`]
+/// or [`Next::wait`].
 ///
 /// # Examples
 ///

@@ -28,31 +28,31 @@ use self::route_fn::Route;
 pub use self::route_fn::{RouteFn, RouteSeed};
 use crate::routes::{RouteError, Routes};
 
-/// Octets of a body that a function is given at most, unless its router says otherwise.
+/// How many octets of a body a function gets at most, unless its router sets another limit.
 pub const ROUTE_BODY_BYTES_MAX: usize = 64 << 10;
 
 /// A table of functions: each answers the requests of one method and path.
 ///
-/// **A function is given what its arguments say, and is not called where that is not there.** First
-/// what is read from the head ([`FromHead`]: [`Path`], `Query`, types of yours), then the body,
-/// whole ([`FromBody`]: `Json`, `Form`, `String`, `Vec<u8>`; or `&[u8]`, which is not copied), last
-/// the response and the scope. It answers at once or [later](IntoNext), or refuses with `?`. See
-/// [`RouteHandler`] for all that is a function here.
+/// **A function gets what its arguments ask for, and is not called if something is missing.** First
+/// come the arguments that are read from the head ([`FromHead`]: [`Path`], `Query`, types of
+/// yours), then the complete body ([`FromBody`]: `Json`, `Form`, `String`, `Vec<u8>`; or `&[u8]`,
+/// which is not copied), last the response and the scope. The function answers at once or
+/// [later](IntoNext), or refuses with `?`. See [`RouteHandler`] for all forms of functions.
 ///
-/// Nothing is allocated for a request but what its values need, and, where a body comes behind
-/// parameters, a box for those.
+/// A request allocates only what its values need, and a box for its parameters if a body comes
+/// after them.
 ///
-/// | what came | |
+/// | what came | answer |
 /// |--|--|
-/// | no route has the path; a parameter is no number where one is wanted | 404 |
-/// | the path is there for other methods | 405, with `Allow`; 204 for OPTIONS |
-/// | a body of another type than is wanted, or of none, or compressed | 415 |
+/// | no route has the path; a parameter is not a number where one is expected | 404 |
+/// | the path exists for other methods | 405, with `Allow`; 204 for OPTIONS |
+/// | a body of another type than expected, of no type, or compressed | 415 |
 /// | a body that is longer than [`body_bytes_max`](Router::body_bytes_max) | 413 |
-/// | a body that is no JSON, too deep, not UTF-8 | 400 |
+/// | a body that is not JSON, too deep, or not UTF-8 | 400 |
 /// | JSON of another shape | 422 |
-/// | a body that breaks off | nobody is left to be told; the function is not called |
+/// | a body that breaks off | none, since nobody is left to get it; the function is not called |
 ///
-/// All of them with the reason as JSON, `{"error":".."}`.
+/// All of them have the reason as JSON, `{"error":".."}`.
 ///
 /// # Examples
 ///
@@ -109,25 +109,26 @@ pub struct Router<C: 'static> {
 }
 
 impl<C: 'static> Router<C> {
-    /// No route.
+    /// Makes a router without routes.
     pub fn new() -> Router<C> {
         Router { routes: Routes::new(), body_bytes_max: ROUTE_BODY_BYTES_MAX }
     }
 
-    /// How many octets a body may have, for the functions that are added from here on; more is 413,
-    /// before it is sent where it was announced. Default: 64 KiB. The connection's own limit
-    /// ([`buffered_body_bytes_max`](rotor_http::Limits::buffered_body_bytes_max)) holds beside it.
+    /// Sets how many octets a body may have, for the functions that are added after this call.
+    /// Beyond: 413, before the body is sent if its length was announced. Default: 64 KiB. The
+    /// connection's own limit
+    /// ([`buffered_body_bytes_max`](rotor_http::Limits::buffered_body_bytes_max)) applies as well.
     pub fn body_bytes_max(mut self, octets: usize) -> Router<C> {
         self.body_bytes_max = octets;
         self
     }
 
-    /// Has a function answer the requests of a route; see [`Routes`] for what a path may be. One
-    /// for GET serves HEAD too, unless that has its own.
+    /// Makes a function answer the requests of a route; see [`Routes`] for the syntax of paths. A
+    /// route for GET serves HEAD too, unless HEAD has its own.
     ///
     /// # Errors
     ///
-    /// The caller's mistake: the path is malformed, cannot be told from one before, or has fewer
+    /// The caller's fault: the path is malformed, cannot be told from an earlier one, or has fewer
     /// parameters than the function takes.
     pub fn on<F, M>(
         mut self,
@@ -153,7 +154,7 @@ impl<C: 'static> Router<C> {
         Ok(self)
     }
 
-    /// [`on`](Router::on) GET, and HEAD.
+    /// Is [`on`](Router::on) for GET and HEAD.
     ///
     /// # Errors
     ///
@@ -165,7 +166,7 @@ impl<C: 'static> Router<C> {
         self.on(Method::Get, path, function)
     }
 
-    /// [`on`](Router::on) POST.
+    /// Is [`on`](Router::on) for POST.
     ///
     /// # Errors
     ///
@@ -177,7 +178,7 @@ impl<C: 'static> Router<C> {
         self.on(Method::Post, path, function)
     }
 
-    /// [`on`](Router::on) PUT.
+    /// Is [`on`](Router::on) for PUT.
     ///
     /// # Errors
     ///
@@ -189,7 +190,7 @@ impl<C: 'static> Router<C> {
         self.on(Method::Put, path, function)
     }
 
-    /// [`on`](Router::on) PATCH.
+    /// Is [`on`](Router::on) for PATCH.
     ///
     /// # Errors
     ///
@@ -201,7 +202,7 @@ impl<C: 'static> Router<C> {
         self.on(Method::Patch, path, function)
     }
 
-    /// [`on`](Router::on) DELETE.
+    /// Is [`on`](Router::on) for DELETE.
     ///
     /// # Errors
     ///
@@ -228,8 +229,8 @@ impl<C: 'static> Router<C> {
         serve.run::<RouteFn<C>>(move || (router.seed(), context()))
     }
 
-    /// Makes the seed of [`RouteFn`]: for a server that is set up by hand. Each loop is given one
-    /// of its own, whose count of users no other thread touches.
+    /// Makes the seed of [`RouteFn`], for a server that is set up by hand. Each loop gets one of
+    /// its own, whose reference count no other thread touches.
     pub fn seed(&self) -> RouteSeed<C> {
         RouteSeed::new(self.routes.clone())
     }

@@ -1,4 +1,4 @@
-//! `RouteFn`: the server that a router is.
+//! `RouteFn`: the server of a router.
 
 use std::fmt;
 use std::sync::Arc;
