@@ -1,4 +1,4 @@
-//! `Cors`: which pages of other origins may ask, and read what they are told.
+//! `Cors`: which pages of other origins may ask, and read the answer.
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,14 +7,14 @@ use std::time::Duration;
 use rotor_http::server::{Reply, Response};
 use rotor_http::{Method, Status};
 
-/// Who of other origins may ask a service: the CORS protocol (Fetch Standard §3.3).
+/// The other origins that may ask a service: the CORS protocol (Fetch Standard §3.3).
 ///
-/// Browsers keep to it for the sake of their users; it keeps nobody else out. An origin that may not
-/// is answered like any other, only that its browser does not show the page what came.
+/// Browsers follow it to protect their users; it keeps nobody else out. An origin that is not
+/// allowed is answered like any other, but its browser does not show the answer to the page.
 ///
-/// A request is [checked](Cors::check) before it is handled; a layer of async handlers is
+/// [Check](Cors::check) a request before it is handled; the layer for async handlers is
 /// `Cors::layer`, with the feature `async`. Default: pages may send GET, HEAD, POST, PUT, PATCH and
-/// DELETE with a `Content-Type` of any kind, and without cookies.
+/// DELETE with a `Content-Type` of any kind, without cookies.
 ///
 /// # Examples
 ///
@@ -50,13 +50,13 @@ struct Policy {
 }
 
 impl Cors {
-    /// Pages of any origin: for what is public, whoever asks.
+    /// Allows pages of any origin: for what is public, whoever asks.
     pub fn any() -> Cors {
         Cors::with(None)
     }
 
-    /// Pages of these origins, each as browsers say it: `https://app.example`, with the port where
-    /// that is not the scheme's own, and nothing behind.
+    /// Allows pages of these origins, each as browsers write it: `https://app.example`, with the
+    /// port if that is not the scheme's default, and nothing after it.
     pub fn of<O: Into<String>>(origins: impl IntoIterator<Item = O>) -> Cors {
         Cors::with(Some(origins.into_iter().map(O::into).collect()))
     }
@@ -77,36 +77,37 @@ impl Cors {
         self
     }
 
-    /// Which methods a page may use.
+    /// Sets which methods a page may use.
     pub fn methods(self, methods: &[Method<'_>]) -> Cors {
         let names: Vec<&str> = methods.iter().map(Method::as_str).collect();
         self.change(|policy| policy.methods = names.join(", "))
     }
 
-    /// Which fields of a request a page may set, beside those that any may.
+    /// Sets which fields of a request a page may set, beside those that any page may.
     pub fn request_fields(self, names: &[&str]) -> Cors {
         self.change(|policy| policy.request_fields = names.join(", "))
     }
 
-    /// Which fields of an answer a page may read, beside those that any may: `Location`, say.
+    /// Sets which fields of an answer a page may read, beside those that any page may: for example
+    /// `Location`.
     pub fn exposed_fields(self, names: &[&str]) -> Cors {
         self.change(|policy| policy.exposed_fields = names.join(", "))
     }
 
-    /// Pages may ask with the cookies of their user, and read what that user is told. Only for
-    /// origins that are [named](Cors::of): of [any](Cors::any) it changes nothing.
+    /// Lets pages ask with the cookies of their user, and read the answers for that user. This is
+    /// only for origins that are [named](Cors::of); with [any](Cors::any) it has no effect.
     pub fn credentials(self) -> Cors {
         self.change(|policy| policy.has_credentials = policy.origins.is_some())
     }
 
-    /// For how long a browser need not ask again whether it may, in whole seconds. Default: unsaid,
-    /// which is 5 s; browsers take some hours at most.
+    /// Sets for how long a browser need not ask again whether it may, in whole seconds. Default:
+    /// not set, which means 5 s; browsers accept some hours at most.
     pub fn max_age(self, time: Duration) -> Cors {
         self.change(|policy| policy.max_age = Some(time.as_secs().to_string()))
     }
 
-    /// Says what is to be answered to a request of this method, `field` being its
-    /// [`Head::field`](rotor_http::server::Head::field).
+    /// Decides about a request of this method. Pass its
+    /// [`Head::field`](rotor_http::server::Head::field) as `field`.
     pub fn check<'r>(
         &self,
         method: Method<'_>,
@@ -142,8 +143,8 @@ impl Cors {
     }
 }
 
-/// What [`Cors::check`] says of a request: which fields go with its answer, whatever that is, and
-/// whether it was only to ask.
+/// The decision of [`Cors::check`] about a request: which fields go with its answer, whatever that
+/// is, and whether it was only a preflight.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Crossing {
     is_preflight: bool,
@@ -157,13 +158,13 @@ impl Crossing {
         }
     }
 
-    /// Returns whether a browser asks before the request itself: [`reply`](Crossing::reply) then,
-    /// and no handler is concerned.
+    /// Returns whether the request is a preflight, which asks before the request itself. Answer it
+    /// by [`reply`](Crossing::reply), without a handler.
     pub fn is_preflight(&self) -> bool {
         self.is_preflight
     }
 
-    /// Returns the fields of the answer. A `Vary` of the answer's own stands beside that one.
+    /// Returns the fields of the answer. If the answer has a `Vary` of its own, send both.
     pub fn fields(&self) -> Vec<(&str, &[u8])> {
         self.fields.iter().map(|(name, value)| (*name, value.as_bytes())).collect()
     }

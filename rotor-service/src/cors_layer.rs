@@ -9,8 +9,8 @@ use rotor_http::server::Scope;
 use crate::cors::Cors;
 
 impl Cors {
-    /// Puts this around an async handler: it answers preflights itself, and adds its fields to what
-    /// the handler answers. The connection's own errors (413, 503 for a late handler, 500 for one
+    /// Puts CORS around an async handler: it answers preflights itself, and adds its fields to the
+    /// handler's answers. The connection's own errors (413, 503 for a late handler, 500 for one
     /// that panics) go out without them.
     ///
     /// ```no_run
@@ -31,7 +31,7 @@ impl Cors {
     }
 }
 
-/// What [`Cors::layer`] makes.
+/// The handler that [`Cors::layer`] makes.
 #[derive(Clone)]
 pub struct CorsLayer<H> {
     cors: Cors,

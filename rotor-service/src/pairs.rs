@@ -1,4 +1,4 @@
-//! `Pairs`: names and values of a query or a form.
+//! `Pairs`: the names and values of a query or a form.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use rotor_http::Status;
 
 use crate::refused::Refused;
 
-/// Pairs of a query or a form that are read at most: beyond, nobody has filled in a form.
+/// How many pairs of a query or a form are read at most: nobody fills in a form with more.
 pub const PAIRS_MAX: usize = 1_000;
 
 /// The names and values of a query, or of a form's body (`application/x-www-form-urlencoded`), decoded
@@ -26,7 +26,8 @@ pub const PAIRS_MAX: usize = 1_000;
 pub struct Pairs(Vec<(String, String)>);
 
 impl Pairs {
-    /// Reads them. Empty parts between two `&` are skipped; one without `=` is a name without a value.
+    /// Reads the pairs. Empty parts between two `&` are skipped; one without `=` is a name without
+    /// a value.
     ///
     /// # Errors
     ///
@@ -55,17 +56,17 @@ impl Pairs {
         self.iter().filter(move |(own, _)| *own == name).map(|(_, value)| value)
     }
 
-    /// Returns the first value of this name as a number, say.
+    /// Returns the first value of this name as another type, for example a number.
     ///
     /// # Errors
     ///
-    /// 400, naming it: it is none.
+    /// 400, with the name: the value is not of that type.
     pub fn parse<N: std::str::FromStr>(&self, name: &str) -> Result<Option<N>, Refused> {
         let parsed = self.get(name).map(str::parse).transpose();
         parsed.map_err(|_| Refused::new(Status::BAD_REQUEST, format!("{name:?} is malformed")))
     }
 
-    /// Returns all, in order.
+    /// Returns all pairs, in order.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()))
     }

@@ -1,4 +1,4 @@
-//! `PerThread`: what blocks, one for each thread of the pool that asks it.
+//! `PerThread`: something that blocks, one for each thread of the pool that uses it.
 
 use std::any::Any;
 use std::cell::RefCell;
@@ -16,15 +16,16 @@ use crate::refused::Refused;
 
 type BoxError = Box<dyn Error + Send + Sync>;
 
-/// Something that blocks whoever asks it, a connection to a database say: each thread of the loop's
-/// pool makes one for itself when it is first asked, so there is no lock, and no more of them than
-/// [threads](rotor_async::offload).
+/// Something that blocks whoever uses it, for example a connection to a database. Each thread of
+/// the loop's pool makes one for itself when it first needs it, so there is no lock, and there are
+/// no more of them than [threads](rotor_async::offload).
 ///
-/// One that was in use when a panic came is dropped, and made anew. The others stay with their threads
-/// until these end, when the last clone of this is gone too: it is for what lasts as long as the
-/// program. A thread of a pool ends when it has been idle for ten seconds, unless the pool keeps it
-/// (`OffloadPool::builder`, `keep_idle` and `threads_min`): for what is slow to make, let it. Loops that share
-/// a pool share what its threads have; each further pool has its own.
+/// If a panic happens while one is in use, that one is dropped and made anew. The others stay with
+/// their threads until these end, even when the last clone of this is gone: use it for what lasts
+/// as long as the program. A thread of a pool ends when it has been idle for ten seconds, unless
+/// the pool keeps it (`OffloadPool::builder`, `keep_idle` and `threads_min`); keep threads whose
+/// value is slow to make. Loops that share a pool share the values of its threads; each further
+/// pool has its own.
 ///
 /// # Examples
 ///
@@ -58,7 +59,7 @@ thread_local! {
 }
 
 impl<T: 'static> PerThread<T> {
-    /// They are made so.
+    /// Uses `make` to make the value of a thread.
     pub fn new<E: Into<BoxError>>(
         make: impl Fn() -> Result<T, E> + Send + Sync + 'static,
     ) -> PerThread<T> {
@@ -66,13 +67,13 @@ impl<T: 'static> PerThread<T> {
         PerThread { number: NUMBERS.fetch_add(1, Relaxed), make }
     }
 
-    /// Has a thread of the pool do `work` with its own, and waits for what comes of it: in a future that
-    /// a loop drives, as [`rotor_async::offload`].
+    /// Has a thread of the pool do `work` with its value, and waits for the result, like
+    /// [`rotor_async::offload`] in a future that a loop drives.
     ///
     /// # Errors
     ///
-    /// 503: more waits already than the pool takes. 500, and the reason in the log: the work has
-    /// failed, or panicked, or there is nothing to do it with.
+    /// 503: the pool's queue is full. 500, with the reason in the log: the work failed or panicked,
+    /// or the value could not be made.
     pub async fn ask<R, E>(
         &self,
         work: impl FnOnce(&mut T) -> Result<R, E> + Send + 'static,
@@ -94,11 +95,11 @@ impl<T: 'static> PerThread<T> {
         Err(Refused::new(Status::INTERNAL_SERVER_ERROR, "internal error"))
     }
 
-    /// Does `work` with that of the thread that calls.
+    /// Does `work` with the value of the calling thread.
     ///
     /// # Errors
     ///
-    /// What the work says, or that there is nothing to do it with.
+    /// The error of the work, or of making the value.
     pub fn with<R, E: Into<BoxError>>(
         &self,
         work: impl FnOnce(&mut T) -> Result<R, E>,
@@ -115,7 +116,7 @@ impl<T: 'static> PerThread<T> {
     }
 }
 
-/// The same, for whoever else asks.
+/// Returns the same, for another user.
 impl<T> Clone for PerThread<T> {
     fn clone(&self) -> PerThread<T> {
         PerThread { number: self.number, make: self.make.clone() }

@@ -1,18 +1,19 @@
-//! `Refused`: why a request is not served, as its peer is told.
+//! `Refused`: why a request is not served, as its peer gets to know it.
 
 use std::fmt;
 
 use rotor_http::Status;
 use rotor_http::server::{Reply, Response};
 
-/// Characters of a reason that the peer is told at most: it may quote what the peer has sent.
+/// How many characters of a reason the peer gets at most: the reason may quote what the peer has
+/// sent.
 pub const REASON_CHARS_MAX: usize = 200;
 
-/// A request that is not served, through its peer's fault: a status and a reason, which are sent as
-/// JSON, `{"error":".."}`. One for OPTIONS is told here as well what there is, since its way to the
-/// peer is the same: past the handler.
+/// A request that is not served because of its peer: a status and a reason, which are sent as JSON,
+/// `{"error":".."}`. The answer to OPTIONS is one as well, since it, too, goes to the peer without
+/// a handler.
 ///
-/// What fails for this side's reasons is none of it: log that, and answer with 500.
+/// Failures on this side are not: log those, and answer with 500.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Refused {
     status: Status,
@@ -27,18 +28,18 @@ impl Refused {
         Refused { status, reason, allow: None }
     }
 
-    /// 404.
+    /// Refuses with 404.
     pub fn not_found() -> Refused {
         Refused::new(Status::NOT_FOUND, "there is nothing of this name")
     }
 
-    /// 405, with the methods that there are, for `Allow` (RFC 9110 §15.5.6).
+    /// Refuses with 405, and the existing methods for `Allow` (RFC 9110 §15.5.6).
     pub fn not_allowed(allow: impl Into<String>) -> Refused {
         let refused = Refused::new(Status::METHOD_NOT_ALLOWED, "not with this method");
         Refused { allow: Some(allow.into()), ..refused }
     }
 
-    /// 204, with the methods that there are: what OPTIONS asks for (RFC 9110 §9.3.7).
+    /// Answers 204 with the existing methods, which OPTIONS asks for (RFC 9110 §9.3.7).
     pub fn options(allow: impl Into<String>) -> Refused {
         Refused { allow: Some(allow.into()), ..Refused::new(Status::NO_CONTENT, "") }
     }
@@ -53,12 +54,12 @@ impl Refused {
         &self.reason
     }
 
-    /// Returns what `Allow` says.
+    /// Returns the value of `Allow`.
     pub fn allow(&self) -> Option<&str> {
         self.allow.as_deref()
     }
 
-    /// Returns the body of the answer; 204 goes without.
+    /// Returns the body of the answer; a 204 is sent without one.
     pub fn to_json(&self) -> String {
         let mut text = String::from("{\"error\":\"");
         for character in self.reason.chars() {
@@ -73,7 +74,7 @@ impl Refused {
         text + "\"}"
     }
 
-    /// Answers so.
+    /// Writes the answer.
     pub fn reply(&self, response: &mut Response<'_>) -> Reply {
         let allow = self.allow.as_ref().map(|allow| ("Allow", allow.as_bytes()));
         let fields: Vec<(&str, &[u8])> = allow.into_iter().collect();

@@ -1,4 +1,4 @@
-//! `Compression`: which answers are made smaller, and for whom.
+//! `Compression`: which answers are compressed, and for whom.
 
 mod coding;
 mod encoder;
@@ -20,27 +20,29 @@ pub use self::encoder::{ENCODER_BYTES_MAX, Encoder};
 #[cfg(feature = "async")]
 pub use self::layer::CompressionLayer;
 
-/// Octets of a body from which compression is worth it: what is shorter fits a packet as it is.
+/// From how many octets on a body is worth compressing: a shorter one fits a packet as it is.
 pub const COMPRESSED_BYTES_MIN: usize = 1 << 10;
 
-/// Octets of a body that is compressed whole, on the loop, at most: some 20 ms. A longer one is sent
-/// as it is, or in pieces by an [`Encoder`].
+/// How many octets a body may have that is compressed whole, on the loop: some 20 ms. A longer one
+/// is sent as it is, or in pieces by an [`Encoder`].
 pub const WHOLE_BYTES_MAX: usize = 1 << 20;
 
-/// Compression of answers: gzip, and zstd with the feature of that name, for clients that take them
-/// (RFC 9110 §12.5.3).
+/// Compression of answers: gzip, and zstd with the feature of that name, for clients that accept
+/// them (RFC 9110 §12.5.3).
 ///
-/// What is compressed: text, JSON, XML, scripts and the like, from 1 KiB, answered with a body to a request
-/// for no range. `Vary: Accept-Encoding` goes with each answer that would be another one for other
-/// clients, and with a 304 that stands for one. A client that refuses all but codings that are not here gets the answer as it is.
+/// It compresses text, JSON, XML, scripts and the like, from 1 KiB, in answers with a body to
+/// requests without a range. Each answer that would differ for other clients gets `Vary:
+/// Accept-Encoding`, as does a 304 that stands for one. A client that accepts only codings that are
+/// not here gets the answer as it is.
 ///
-/// An answer that has both a secret and something that its requester has chosen tells, by its
-/// length, whether they resemble each other, encrypted or not (the attack is named BREACH): such answers
-/// are better sent as they are.
+/// If an answer holds both a secret and something that its requester chose, its length shows
+/// whether they resemble each other, encrypted or not (the attack is named BREACH). Send such
+/// answers uncompressed.
 ///
 /// # Examples
 ///
-/// A whole answer; a layer of async handlers is `Compression::layer`, with the feature `async`:
+/// A complete answer (the layer for async handlers is `Compression::layer`, with the feature
+/// `async`):
 ///
 /// ```
 /// # mod rotor { pub use rotor_http as http; }
@@ -57,7 +59,7 @@ pub const WHOLE_BYTES_MAX: usize = 1 << 20;
 /// # let _ = page;
 /// ```
 ///
-/// A stream: its head goes with [`Encoding::fields`], its pieces through an [`Encoder`]:
+/// A stream: [`Encoding::fields`] go into its head, its pieces through an [`Encoder`]:
 ///
 /// ```
 /// # mod rotor { pub use rotor_http as http; }
@@ -78,18 +80,18 @@ pub struct Compression {
 }
 
 impl Compression {
-    /// All codings that are here, for bodies from 1 KiB.
+    /// Offers all codings that are here, for bodies from 1 KiB.
     pub fn new() -> Compression {
         Compression { bytes_min: COMPRESSED_BYTES_MIN }
     }
 
-    /// From how many octets a body is compressed. Default: 1 KiB.
+    /// Sets from how many octets on a body is compressed. Default: 1 KiB.
     pub fn bytes_min(self, bytes_min: usize) -> Compression {
         Compression { bytes_min }
     }
 
-    /// Reads what a client takes from its request's fields: `request.fields()` of an async handler,
-    /// `head.fields().iter().map(|field| (field.name, field.value))`.
+    /// Reads from a request's fields what its client accepts. Pass `request.fields()` of an async
+    /// handler, or `head.fields().iter().map(|field| (field.name, field.value))`.
     pub fn check<'r>(&self, fields: impl IntoIterator<Item = (&'r str, &'r [u8])>) -> Taken {
         let mut is_range = false;
         let lines = fields.into_iter().filter_map(|(name, value)| {
@@ -107,7 +109,7 @@ impl Default for Compression {
     }
 }
 
-/// What a client takes: what [`Compression::check`] says of a request.
+/// What a client accepts, as [`Compression::check`] has found.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Taken {
     coding: Option<Coding>,
@@ -117,12 +119,12 @@ pub struct Taken {
 }
 
 impl Taken {
-    /// Says how an answer goes out: one with this status, of this type and, where it is known, this
-    /// length. What is coded by itself already is not to be asked for; of a 304, the type is that of
-    /// the 200 that it stands for.
+    /// Decides how an answer goes out that has this status, this type and, if it is known, this
+    /// length. Do not ask about an answer that is encoded already. For a 304, pass the type of the
+    /// 200 that it stands for.
     ///
-    /// The encoder is made here. Where there is no memory for one, the answer goes out as it is, and
-    /// its fields say so.
+    /// The encoder is made here. If there is no memory for one, the answer goes out as it is, and
+    /// its fields are right for that.
     pub fn encoding(&self, status: Status, content_type: &str, length: Option<u64>) -> Encoding {
         self.encoding_by(Encoder::new, status, content_type, length)
     }
@@ -148,7 +150,7 @@ impl Taken {
         Encoding { encoder: coding.and_then(|coding| make(coding).ok()), varies }
     }
 
-    /// Answers, compressed where that is right.
+    /// Answers, compressed if that is appropriate.
     pub fn reply(
         &self,
         response: &mut Response<'_>,
@@ -198,19 +200,19 @@ pub struct Encoding {
 }
 
 impl Encoding {
-    /// Returns how it is coded; absent: not at all.
+    /// Returns the coding; `None` if there is none.
     pub fn coding(&self) -> Option<Coding> {
         self.encoder.as_ref().map(Encoder::coding)
     }
 
-    /// Returns the fields of the answer. One that is coded has no length before its end is there, no ranges
-    /// (`Accept-Ranges`), and an `ETag` that is weak, if any.
+    /// Returns the fields of the answer. If it is encoded, it has no length before its end is
+    /// known, no ranges (`Accept-Ranges`), and its `ETag`, if any, is weak.
     pub fn fields(&self) -> &'static [(&'static str, &'static [u8])] {
         fields_of(self.coding(), self.varies)
     }
 
-    /// Returns what codes the pieces of the body; absent where they go out as they are, which
-    /// [`fields`](Encoding::fields) has said.
+    /// Returns the encoder for the pieces of the body. `None` if they go out as they are, and then
+    /// [`fields`](Encoding::fields) said so.
     pub fn into_encoder(self) -> Option<Encoder> {
         self.encoder
     }

@@ -19,15 +19,15 @@ pub use self::part_head::PartHead;
 use self::refusals::{malformed, too_large};
 use crate::refused::Refused;
 
-/// Octets in front of the first part at most, which mean nothing (RFC 2046 §5.1.1): browsers send
-/// none.
+/// How many octets may come before the first part, where they mean nothing (RFC 2046 §5.1.1):
+/// browsers send none.
 const PREAMBLE_BYTES_MAX: u64 = 1 << 10;
 
-/// Octets of a boundary at most (RFC 2046 §5.1.1).
+/// How many octets a boundary may have (RFC 2046 §5.1.1).
 const BOUNDARY_BYTES_MAX: usize = 70;
 
-/// Reads a form, `multipart/form-data`, piece by piece: of a body of any length it keeps the head of one
-/// part.
+/// Reads a form, `multipart/form-data`, piece by piece. However long the body is, it keeps only the
+/// head of one part.
 ///
 /// ```text
 ///            boundary               empty line        boundary
@@ -36,7 +36,7 @@ const BOUNDARY_BYTES_MAX: usize = 70;
 ///
 /// # Examples
 ///
-/// As it comes, in a handler that takes its body in blocks; the parts of one that is whole are
+/// As the form comes, in a handler that takes its body in blocks. For a complete body, use
 /// [`Multipart::read`].
 ///
 /// ```
@@ -97,18 +97,18 @@ enum Tail {
     LineEnd,
 }
 
-/// What a form consists of, in this order for each part.
+/// The pieces of a form, in this order for each part.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Piece<'a> {
     /// A part begins.
     Begin(PartHead),
-    /// The next octets of its data; a part without any has none.
+    /// The next octets of its data; a part without data has none.
     Data(&'a [u8]),
-    /// The part is whole.
+    /// The part is complete.
     End,
 }
 
-/// A part that is whole.
+/// A complete part.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Part {
     head: PartHead,
@@ -140,7 +140,7 @@ impl Multipart {
         })
     }
 
-    /// Reads a body that is whole.
+    /// Reads a complete body.
     ///
     /// # Errors
     ///
@@ -163,15 +163,15 @@ impl Multipart {
         Ok(parts)
     }
 
-    /// Takes the next piece off the front of `input`; `None` once all of that is taken. However a body
-    /// is cut into inputs, the pieces are the same, but for the cuts in data.
+    /// Takes the next piece off the front of `input`; `None` once all of it is taken. However a
+    /// body is cut into inputs, the pieces are the same, except where data is cut.
     ///
     /// # Errors
     ///
-    /// The peer's fault, and nothing can be read any more. 400: a part without a name, or with two;
-    /// names that are not UTF-8 or have control characters; forms within forms (`multipart/mixed`),
-    /// `Content-Transfer-Encoding`: none of which browsers send (RFC 7578 §4). 413: more than the
-    /// config's limits.
+    /// The peer's fault; nothing can be read any more. 400: a part without a name, or with two;
+    /// names that are not UTF-8 or have control characters; forms within forms (`multipart/mixed`);
+    /// `Content-Transfer-Encoding`. Browsers send none of these (RFC 7578 §4). 413: more than the
+    /// limits of the configuration.
     pub fn next<'a, 'b: 'a>(
         &'a mut self,
         input: &mut &'b [u8],
@@ -188,11 +188,11 @@ impl Multipart {
         }))
     }
 
-    /// The body has come to its end.
+    /// Ends the form: the body has ended.
     ///
     /// # Errors
     ///
-    /// 400: the form has not.
+    /// 400: the form is not complete.
     pub fn finish(self) -> Result<(), Refused> {
         match self.state {
             State::Ended => Ok(()),
@@ -370,17 +370,17 @@ fn boundary_of(content_type: &[u8]) -> Result<Vec<u8>, Refused> {
 }
 
 impl Part {
-    /// Returns what is said of it.
+    /// Returns the head of the part.
     pub fn head(&self) -> &PartHead {
         &self.head
     }
 
-    /// Returns its octets.
+    /// Returns the octets of the part.
     pub fn data(&self) -> &[u8] {
         &self.data
     }
 
-    /// Returns them as text.
+    /// Returns the octets as text.
     ///
     /// # Errors
     ///
