@@ -1,4 +1,4 @@
-//! `Failures`: the last machines that ended badly.
+//! `Failures`: the last machines that failed.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -13,8 +13,8 @@ const FAILURES_MAX: usize = 100;
 /// Octets of a text that are kept: an error may quote what a peer has sent.
 const TEXT_MAX: usize = 1_000;
 
-/// The last 100 machines that ended with an error or a panic, of all loops whose
-/// [`Config::observer`](rotor_core::Config::observer) it is.
+/// The last 100 machines that ended with an error or a panic, on all loops that have its
+/// [observer](rotor_core::Config::observer).
 ///
 /// ```
 /// # use rotor_core as rotor;
@@ -34,12 +34,12 @@ pub(crate) struct Failure {
 }
 
 impl Failures {
-    /// Keeps none yet.
+    /// Makes a list without failures.
     pub fn new() -> Failures {
         Failures::default()
     }
 
-    /// Returns what notes them.
+    /// Returns the function that notes failures, for `Config::observer`.
     pub fn observer(&self) -> impl Fn(&MachineFailure<'_>) + Send + Sync + 'static {
         let last = self.last.clone();
         move |failure| {

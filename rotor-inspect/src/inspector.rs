@@ -1,4 +1,4 @@
-//! `Inspector`: what is looked at, and the loop that serves the page.
+//! `Inspector`: what is inspected, and the loop that serves the page.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -23,10 +23,10 @@ use crate::watched::Watched;
 /// Machines of the inspector's own loop: its listener and 100 visitors.
 const MACHINES_MAX: usize = 101;
 
-/// The least length of a token, in octets: nobody guesses one that was made for this.
+/// The least length of a token, in octets, so that nobody guesses one that was made at random.
 const TOKEN_BYTES_MIN: usize = 16;
 
-/// What is looked at, and who may look.
+/// What is inspected, and who may look.
 ///
 /// ```no_run
 /// # use rotor_core as rotor;
@@ -52,12 +52,12 @@ pub struct Inspector {
 }
 
 quick_error! {
-    /// Why an inspector was not started. All but the last are the caller's to mend.
+    /// Why an inspector was not started. All but the last are the caller's to fix.
     #[derive(Debug)]
     #[non_exhaustive]
     pub enum InspectError {
-        /// The address is not of the loopback, and there is no token: all that the process does
-        /// would be shown to whoever asks.
+        /// The address is not a loopback address, and there is no token: anybody could see
+        /// everything that the process does.
         Remote(address: SocketAddr) {
             display("{} is within reach of others, and no token is asked for", address)
         }
@@ -65,11 +65,11 @@ quick_error! {
         Token {
             display("the token is shorter than {} octets", TOKEN_BYTES_MIN)
         }
-        /// Two loops that are watched have this name, so that nobody could ask for the second.
+        /// Two watched loops have this name, so nobody could ask for the second.
         SameName(name: String) {
             display("two loops are watched as {name:?}")
         }
-        /// Its loop was not made: the address is in use, say.
+        /// The inspector's loop could not be made: for example, the address is in use.
         Start(error: StartError) {
             display("the loop of the inspector does not start")
             source(error)
@@ -78,12 +78,12 @@ quick_error! {
 }
 
 impl Inspector {
-    /// Looks at nothing.
+    /// Makes an inspector of nothing.
     pub fn new() -> Inspector {
         Inspector::default()
     }
 
-    /// Looks at a loop. Two need two names: [`InspectError::SameName`].
+    /// Inspects a loop. Two loops need two names: [`InspectError::SameName`].
     pub fn watch<M: Machine + 'static, B: Backend>(
         mut self,
         name: impl Into<String>,
@@ -93,7 +93,7 @@ impl Inspector {
         self
     }
 
-    /// Shows what a server counts.
+    /// Shows the counters of a server.
     pub fn server(mut self, name: impl Into<String>, counters: Arc<Counters>) -> Inspector {
         self.inspected.servers.push((name.into(), counters));
         self
@@ -112,9 +112,9 @@ impl Inspector {
         self
     }
 
-    /// Asks for a token, of 16 octets at least: a browser asks for it as the password of the user
-    /// `rotor`. With one the page may be served on any address. It goes over the wire as it is: put
-    /// TLS in front of what is not the loopback.
+    /// Requires a token of at least 16 octets: a browser asks for it as the password of the user
+    /// `rotor`. With a token, the page may be served on any address. The token is sent unencrypted:
+    /// put TLS in front of any address that is not loopback.
     pub fn token(mut self, token: &str) -> Inspector {
         self.inspected.access.set_token(token);
         self.has_token = true;
@@ -122,7 +122,8 @@ impl Inspector {
         self
     }
 
-    /// Serves the page on an address of the loopback, by a loop of its own on a thread of its own.
+    /// Serves the page on a loopback address (any address with a [token](Inspector::token)), by a
+    /// loop of its own on a thread of its own.
     ///
     /// # Errors
     ///
@@ -134,9 +135,9 @@ impl Inspector {
         self.start_at(Either::A(address))
     }
 
-    /// Serves the page on a Unix socket that only this user can connect to (0600), whose file goes
-    /// when the inspector ends. A file that is at the path is not replaced, one neither that a
-    /// process left which was killed: remove that first. `curl --unix-socket PATH
+    /// Serves the page on a Unix socket that only this user can connect to (0600). Its file is
+    /// removed when the inspector ends. A file that exists at the path is not replaced, even if a
+    /// killed process left it: remove it first. To ask: `curl --unix-socket PATH
     /// http://localhost/api/loops`.
     ///
     /// # Errors
@@ -184,7 +185,7 @@ impl Inspector {
 type AnyListener = Either<TcpListener, UnixListener>;
 type App = HttpAccept<Page, AnyListener>;
 
-/// An inspector that runs. Dropping it ends it.
+/// A running inspector. Dropping it ends it.
 #[must_use = "dropping it ends it"]
 pub struct Inspecting {
     group: LoopGroup,
@@ -194,14 +195,14 @@ pub struct Inspecting {
 }
 
 impl Inspecting {
-    /// Returns where the page is; `None` for a Unix socket.
+    /// Returns the address of the page; `None` for a Unix socket.
     pub fn address(&self) -> Option<SocketAddr> {
         self.address
     }
 
-    /// Returns how many requests were refused because of who asked: by a name that is not ours,
-    /// from a page of another origin, without the token or the field that changes need, or while
-    /// those are off. It is below `/api/loops` too.
+    /// Returns how many requests were refused because of who asked: under a name that is not ours,
+    /// from a page of another origin, without the token or the field that changes need, or for
+    /// changes while these are off. `/api/loops` shows it, too.
     pub fn refused(&self) -> u64 {
         self.refused.load(Relaxed)
     }

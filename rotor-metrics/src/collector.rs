@@ -1,4 +1,4 @@
-//! `RotorCollector`: what is watched, and its metrics when they are asked for.
+//! `RotorCollector`: collects the metrics of what is watched, when they are asked for.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,11 +12,11 @@ use rotor_http::{client, server};
 use crate::families::Families;
 use crate::{http, loops, pools};
 
-/// What is watched: loops, pools, servers and clients, each by a name that its metrics bear as a
-/// label.
+/// The loops, pools, servers and clients that are watched. Each has a name, which its metrics have
+/// as a label.
 ///
-/// Nothing is counted here, and nothing runs: what they count themselves is read when a registry is
-/// encoded. Two things of one kind need two names, or their rows are one.
+/// Nothing is counted here, and nothing runs: their own counters are read when a registry is
+/// encoded. Give two of the same kind different names, or their rows become one.
 ///
 /// ```
 /// # mod rotor { pub use rotor_http as http; }
@@ -43,13 +43,13 @@ pub struct RotorCollector {
 }
 
 impl RotorCollector {
-    /// Watches nothing.
+    /// Makes a collector that watches nothing.
     pub fn new() -> RotorCollector {
         RotorCollector::default()
     }
 
-    /// Watches a loop: `rotor_loop_…`. It [takes the longest](StatsHandle::take_longest) turn and
-    /// handler at each scrape.
+    /// Watches a loop: `rotor_loop_…`. Each scrape [takes the longest](StatsHandle::take_longest)
+    /// turn and handler.
     pub fn event_loop(mut self, name: impl Into<String>, stats: StatsHandle) -> RotorCollector {
         self.loops.push((name.into(), stats));
         self
@@ -61,8 +61,8 @@ impl RotorCollector {
         self
     }
 
-    /// Watches an HTTP server: `rotor_http_server_…`. Loops that
-    /// [count together](server::ServerConfig::count_with) are one.
+    /// Watches an HTTP server: `rotor_http_server_…`. Loops that [share
+    /// counters](server::ServerConfig::count_with) are one server.
     pub fn server(
         mut self,
         name: impl Into<String>,
@@ -92,7 +92,7 @@ impl RotorCollector {
         self
     }
 
-    /// Adds all that to a registry, beside what the program counts itself.
+    /// Adds all of that to a registry, beside the program's own metrics.
     pub fn register(self, registry: &mut Registry) {
         registry.register_collector(Box::new(self));
     }

@@ -12,13 +12,13 @@ use crate::accept::wants_open_metrics;
 use crate::classic::classic;
 
 /// The page of a registry, as a server: on a port of its own, or beside others by
-/// [`Routed`](rotor_http::server::Routed). Whatever the path, GET and HEAD are answered.
+/// [`Routed`](rotor_http::server::Routed). It answers GET and HEAD, whatever the path.
 ///
-/// A scraper that accepts OpenMetrics, and likes it no less, gets it; all others get the classic
-/// text format.
+/// A scraper that accepts OpenMetrics, with a weight that is not less, gets it; all others get the
+/// classic text format.
 ///
-/// The page is made on the loop that serves it: some 100 µs for each hundred rows. Where a few
-/// thousand rows are scraped, let a loop of its own do that.
+/// The page is made on the loop that serves it: some 100 µs for each hundred rows. If a few
+/// thousand rows are scraped, use a loop of its own.
 pub struct Metrics<C = ()> {
     context: PhantomData<fn(C)>,
 }
