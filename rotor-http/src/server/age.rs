@@ -31,7 +31,7 @@ impl Age {
 
     #[inline]
     pub(super) fn is_over(self, now: Time) -> bool {
-        // Both in units: a part of one is not waited for.
+        // Both are in units, so a part of a unit is not waited for.
         now.as_nanos() >> SHIFT >= u64::from(self.0) && self != Age::NONE
     }
 }

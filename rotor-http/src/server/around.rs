@@ -111,7 +111,7 @@ impl<S: Server + 'static, A: Around<S>> Later<A::Outer> for Surrounded<S, A> {
         scope: &mut Scope<'_, S::Context>,
     ) -> Next<A::Outer> {
         let Surrounded { inner, mut around } = *self;
-        // A wake-up that was for something else is no call of the handler's.
+        // A wake-up that was for something else is not a call of the handler.
         if !inner.is_ready() {
             return inner.wakeup(response, scope).around(around);
         }

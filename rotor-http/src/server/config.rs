@@ -200,7 +200,7 @@ impl ServerConfig {
     /// Counts what waits in inputs and outputs together with others, for example the other loops of
     /// a group.
     pub fn held_with(mut self, held: Arc<BytesHeld>) -> ServerConfig {
-        // The config of the streams is shared as it is: what it is made of has changed, so it is
+        // The configuration of the streams is shared and cannot change. A part of it has, so it is
         // made again.
         self.stream = stream_config(&self.limits, &self.counters, &held, self.collect_budget);
         self.held = held;
@@ -322,7 +322,7 @@ fn stream_config(
 ) -> Arc<StreamConfig> {
     let counters = counters.clone();
     StreamConfig::new()
-        // A head has to fit in whole: it is handed to its handler from where it stands.
+        // A head has to fit in whole: its handler gets it from where it lies in the input.
         .input_max(INPUT_BYTES_MAX.max(limits.head_bytes_max))
         .handshake_timeout(limits.handshake_timeout)
         .output_high_water(limits.output_high_water)

@@ -354,7 +354,7 @@ impl<S: Server> Protocol for Connection<S> {
 fn note_loss<C>(error: &Fatal, config: &ServerConfig, scope: &Scope<'_, C>) {
     log::debug!("machine {} lost its connection: {error}", scope.token());
     match error {
-        // All else is the doing of the network or of the peer.
+        // All other errors are the network's or the peer's.
         Fatal::FlushTimeout => Counters::add(&config.count().response_timeouts),
         Fatal::NoRoom => Counters::add(&config.count().without_room),
         _ => {}

@@ -136,7 +136,7 @@ impl Counters {
     /// Returns how many connections are open now: made and not ended.
     #[doc(alias = "gauge")]
     pub fn connections_open(&self) -> u64 {
-        // In this order: one that ends meanwhile is still open.
+        // The order matters: a connection that ends in between still counts as open.
         let ended = self.connections_ended();
         self.connections().saturating_sub(ended)
     }

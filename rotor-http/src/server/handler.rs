@@ -214,8 +214,8 @@ pub trait Server: Sized {
         scope: &mut Scope<'_, Self::Context>,
     ) -> Next<Self> {
         let _ = scope;
-        // A page in the midst of another response would be taken for a part of it: that is cut
-        // instead.
+        // In the middle of another response, a page would be taken for a part of it. So that
+        // response is cut instead.
         if !response.is_started() {
             response.close_unless_framed();
             Self::emit_error_page(Status::SERVICE_UNAVAILABLE, response);

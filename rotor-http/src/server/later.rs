@@ -48,7 +48,7 @@ where
         response: &mut Response<'_>,
         scope: &mut Scope<'_, S::Context>,
     ) -> Next<S> {
-        // It may have come in the same turn; what is there is not too late.
+        // The value may have come in the same turn, and then it is not too late.
         if self.future.is_ready() {
             return self.wakeup(response, scope);
         }

@@ -89,8 +89,8 @@ impl Outgoing {
     ) -> Outgoing {
         config.count().traffic.unseen();
         let is_head = head.is_some_and(|head| head.method() == Method::Head);
-        // Two copies of the peer's text: made for nobody, they would make a flood of bad requests
-        // dearer.
+        // The line needs two copies of the peer's text. Made for nobody, they would make a flood of
+        // bad requests more expensive.
         let log = config.is_logged().then(|| LogLine::of(head, config.logged_fields(), connection));
         Outgoing::new(ReplyTo { is_head, ..ReplyTo::unreadable() }, output, now, log)
     }
@@ -106,7 +106,7 @@ impl Outgoing {
     ) -> T {
         let before = output.len();
         let sent = self.unsent.saturating_sub(before);
-        // `None` from the first octet of this response on that was sent.
+        // `None` once the first octet of this response was sent.
         self.ahead = self.ahead.and_then(|ahead| ahead.checked_sub(sent));
         // On HTTP/2 no response ends its connection.
         let closes = closes && !self.state.is_framed();
@@ -138,7 +138,7 @@ impl Outgoing {
     /// Tells a peer that waits for it to send its body, unless the response has begun.
     #[cold]
     pub(super) fn send_continue(&mut self, output: &mut Output) {
-        // Refused once the status was written, and then the peer does not wait for it any more.
+        // It is refused once the status was written; then the peer no longer waits for it.
         let _too_late = self.state.interim(&mut Writer(output), Status::CONTINUE, &[]);
         self.unsent = output.len();
         self.note_interim();
@@ -184,7 +184,7 @@ impl Outgoing {
         }
         config.renew_date(scope);
         let page = |response: &mut Response<'_>| {
-            // First: a page that says itself when to come again takes the place of this.
+            // First, because a page that sets `Retry-After` itself replaces this.
             say_when(status, response);
             scope.guard(|_| S::emit_error_page(status, response))
         };

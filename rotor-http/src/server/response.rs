@@ -107,7 +107,8 @@ impl<'a> Response<'a> {
     #[doc(alias = "response splitting")]
     #[inline]
     pub fn add_header(&mut self, name: &str, value: impl AsRef<[u8]>) -> Result<(), MessageError> {
-        // The handler's own wins; and a second one would make a list of what is no list.
+        // The handler's own field wins. A second one would make a list of a field that cannot be
+        // one.
         if self.retry_after.is_some() && name.eq_ignore_ascii_case(RETRY_AFTER) {
             self.retry_after = None;
         }
@@ -142,7 +143,7 @@ impl<'a> Response<'a> {
     /// `LengthMissing`, `UpgradeMissing`, `StartLineMissing`, `FieldsDoneTwice`, `AlreadyDone`.
     #[inline]
     pub fn done_headers(&mut self) -> Result<(), MessageError> {
-        // Here, at the latest: `Connection: close` is among the last fields.
+        // At the latest here, because `Connection: close` is among the last fields.
         if self.closes {
             self.state.close();
         }
@@ -289,8 +290,8 @@ impl<'a> Response<'a> {
         content_type: &str,
         body: &[u8],
     ) -> Result<(), MessageError> {
-        // The text of nearly all responses is ready-made, and is put into the output at once.
-        // `Retry-After` is never owed here: it is for error pages, and these close.
+        // The text of nearly all responses is ready-made, and is put into the output at once. No
+        // `Retry-After` is due here: it is for error pages, and these close.
         if !self.closes && self.config.server_name().is_none() {
             let Response { state, output, config, .. } = self;
             let date = config.date();
@@ -333,7 +334,8 @@ impl<'a> Response<'a> {
         let (state, len) = (*self.state, self.output.len());
         let written = self.send_in_steps(status, fields, content_type, body);
         if written.is_err() {
-            // The octets of the steps before lie at the end, and nobody has seen them.
+            // The octets of the steps so far are at the end of the output, and nobody has seen
+            // them.
             *self.state = state;
             self.output.truncate(len);
         }
@@ -351,14 +353,15 @@ impl<'a> Response<'a> {
         body: &[u8],
     ) -> Result<(), MessageError> {
         self.status(status)?;
-        // 204 and 304 are whole without: neither has a body of which a type and a length could be
-        // said.
+        // 204 and 304 are complete without these: neither has a body whose type and length could be
+        // given.
         let is_bodyless = status.forbids_body() && body.is_empty();
         if !is_bodyless {
             self.add_header("Content-Type", content_type)?;
         }
         for (name, value) in fields {
-            // The type is an argument: said twice, browsers disagree on which counts.
+            // The type is an argument. If it came twice, browsers would disagree on which one
+            // counts.
             if name.eq_ignore_ascii_case("Content-Type") {
                 return Err(MessageError::FieldReserved("it is an argument of `send_with`"));
             }

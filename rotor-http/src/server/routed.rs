@@ -172,8 +172,8 @@ impl<R: Route> Server for Routed<R> {
             false => R::Second::supports(head.method()),
         };
         if !is_supported {
-            // As the connection does it for a method that neither server takes: the 501 is the same
-            // from outside.
+            // As the connection answers a method that neither server takes, so that both 501 look
+            // the same from outside.
             response.close();
             Self::emit_error_page(Status::NOT_IMPLEMENTED, response);
             return Next::finished();

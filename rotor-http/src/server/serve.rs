@@ -249,7 +249,7 @@ impl Serve {
     fn addresses(&self) -> Result<Vec<SocketAddr>, BoxError> {
         match self.address.to_socket_addrs() {
             Ok(addresses) => Ok(addresses.collect()),
-            // The system's words for this, "invalid socket address", do not say what is missing.
+            // The system's words for this, "invalid socket address", do not tell what is missing.
             Err(error) if error.kind() == io::ErrorKind::InvalidInput => {
                 Err("it should be like 127.0.0.1:3000".into())
             }
@@ -274,7 +274,7 @@ impl Serve {
             Ok(vec![listener])
         })?;
         let address = bound.ok_or("the system does not say where it listens")?;
-        // Before the line is printed: who reads it may ask the process to end at once.
+        // Before the line is printed: whoever reads it may ask the process to end at once.
         signals::drain_on_termination_with(instance.handle(), self.drain)?;
         say(format_args!("listening on http://{address}/"))?;
         self.set_ready();
@@ -313,7 +313,7 @@ impl Serve {
             health.set_ready(true);
         }
         if let Err(error) = said {
-            // Dropped, the group would be told to stop, and not waited for.
+            // If the group were only dropped, it would be told to stop, but not waited for.
             group.handle().stop();
             group.join();
             return Err(error);
@@ -327,11 +327,11 @@ impl Serve {
         parts: &impl Fn() -> (S::Seed, S::Context),
         open: impl FnOnce(&mut EarlyScope<'_>) -> Result<Vec<TcpListener>, BoxError>,
     ) -> Result<LoopInstance<HttpAccept<S, TcpListener>>, BoxError> {
-        // On the thread of the loop: neither has to be `Send`.
+        // On the loop's own thread, so that neither has to be `Send`.
         let (seed, context) = parts();
         let seed = HttpSeed::new(seed, (self.config)());
         let mut creator = Loop::new(&self.loop_config)?;
-        // A machine for each: they are opened with the first one's scope.
+        // There is a machine for each listener; all are opened with the scope of the first.
         let mut listeners = Vec::new();
         creator.add_machine_with(|scope| {
             MachineResponse::attempt(|| {
@@ -363,7 +363,7 @@ impl Serve {
 fn say(line: fmt::Arguments<'_>) -> io::Result<()> {
     let mut stdout = io::stdout().lock();
     writeln!(stdout, "{line}")?;
-    // Whatever the standard output is and buffers: the reader waits for this line.
+    // Flushed whatever the standard output is: the reader waits for this line.
     stdout.flush()
 }
 

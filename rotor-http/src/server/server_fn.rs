@@ -64,7 +64,7 @@ where
     type Seed = F;
     type Upgrade = NoUpgrade<C>;
 
-    // It is the function, and a part of whoever calls that.
+    // The function is all there is to it, so it should become a part of its caller.
     #[inline(always)]
     fn headers_received(
         function: F,

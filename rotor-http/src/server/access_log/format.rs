@@ -66,7 +66,7 @@ fn common(finished: &Finished<'_>) -> String {
             add_escaped(&mut line, finished.target.as_bytes());
             let _ = write!(line, " {version}");
         }
-        // It could not be read.
+        // A request that could not be read has no version.
         None => line.push('-'),
     }
     let _ = match finished.status {

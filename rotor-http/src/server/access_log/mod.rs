@@ -117,7 +117,7 @@ impl AccessLogConfig {
         let writer = Writer::new(destination, lost.clone(), is_stale.clone(), waiting);
         Builder::new().name("access log".into()).spawn(move || {
             writer.run(&receiver);
-            // Dropped when it ends, however it does.
+            // The thread drops this however it ends, so that `finish` hears of it.
             drop(ends);
         })?;
         let lines = Arc::new(lines);
@@ -193,7 +193,7 @@ impl LogReopener {
     /// logged, and the old file stays in use. Without a file this does nothing.
     pub fn reopen(&self) {
         self.is_stale.store(true, Relaxed);
-        // No line at all, which wakes the writer; where there is no room for it, it is awake.
+        // An empty line wakes the writer. If there is no room for it, the writer is awake.
         if let Some(lines) = self.lines.upgrade() {
             let _awake = lines.try_send(String::new());
         }

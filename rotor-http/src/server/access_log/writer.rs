@@ -61,7 +61,7 @@ impl Writer {
                 self.write(&line);
                 next = lines.try_recv().ok();
             }
-            // Of what could not be written the buffer keeps a part, and tries again.
+            // The buffer keeps the part that could not be written, and tries again.
             if self.destination.out().flush().is_err() {
                 self.lost.add();
             }

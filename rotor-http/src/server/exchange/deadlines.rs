@@ -16,14 +16,15 @@ impl<S: Server> Exchange<S> {
         let high = io.config.limits_ref().output_high_water;
         let flush = match io.transport.output.len() {
             0 => None,
-            // With half of the mark left, the peer is kept busy while the handler goes on.
+            // Half of the mark is still to be sent then, which keeps the peer busy while the
+            // handler goes on.
             unsent if unsent > high / 2 => Some(high / 2),
-            // Later than at the next write: each call of the handler finds half of the mark to
-            // fill.
+            // Called only when all is written, and not at the next write: so each call of the
+            // handler finds at least half of the mark to fill.
             _ => Some(0),
         };
-        // An octet or the end: the first means that there is no end so far, and neither is looked
-        // for.
+        // An octet or the end. If it is an octet, there is no end so far, and from then on neither
+        // is waited for.
         let input = input.or_else(|| self.awaits_end(io.unread()).then_some(1));
         Wait::input(input, self.next_deadline(io)).or_flush(flush)
     }
@@ -85,7 +86,7 @@ impl<S: Server> Exchange<S> {
             if let HandlerDeadline::Given(_) = self.deadline {
                 Counters::add(&io.config.count().handler_timeouts);
             }
-            // It is told once; from here on it says itself how long it needs.
+            // It is told once. From here on it sets its own deadline.
             self.deadline = HandlerDeadline::Own(Time::NEVER);
             return self.call_waiting(io, |later, r, s| later.timeout(r, s), S::timeout);
         }
@@ -96,7 +97,7 @@ impl<S: Server> Exchange<S> {
             self.wake_at = Time::NEVER;
             return self.call(io, S::wakeup);
         }
-        // What has come since the deadline was set has put it off.
+        // Something has come since the deadline was set, and has put it off.
         Flow::Again
     }
 }

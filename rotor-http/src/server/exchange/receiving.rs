@@ -20,7 +20,7 @@ impl<S: Server> Exchange<S> {
             Ok(Received::Again) => Flow::Again,
             Ok(Received::Wait(input)) => Flow::Wait(self.wait(input, io)),
             Ok(Received::Whole(part)) => {
-                // Before the call: in it the handler may switch protocols already (RFC 9110 §7.8).
+                // Before the call, because the handler may switch protocols in it (RFC 9110 §7.8).
                 self.outgoing.request_ended();
                 io.transport.set_collecting(false);
                 self.renew_deadline(io);
@@ -38,16 +38,16 @@ impl<S: Server> Exchange<S> {
             Ok(Received::Blocks(blocks, trailers)) => self.store(blocks, trailers.as_ref(), io),
             Ok(Received::Piece(part, trailers)) => {
                 self.renew_deadline(io);
-                // Before the last piece is handed over: a handler may switch protocols on it
-                // already.
+                // Before the last piece is handed over, because a handler may switch protocols in
+                // that call.
                 self.note_end(trailers.as_ref());
                 let flow = match part {
-                    // Only the end has come: it has a call of its own.
+                    // Only the end has come, and it has a call of its own.
                     Part::Nothing => Flow::Again,
                     part => self.give(part, io, S::request_chunk),
                 };
-                // A handler that finished on the last piece is gone: nobody is to be told of the
-                // end.
+                // If the handler finished on the last piece, it is gone, and nobody must be told of
+                // the end.
                 flow.and_again(|| self.give_end(trailers, io))
             }
             Ok(Received::Block(block, trailers)) => {

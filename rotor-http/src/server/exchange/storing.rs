@@ -48,7 +48,8 @@ impl<S: Server> Exchange<S> {
         storing.is_held_by_handler = false;
         storing.owes_continue |= owes_continue;
         if !storing.holds() {
-            // The disk may have been ready while the handler wanted no more: it is still owed.
+            // The disk may have become ready while the handler wanted no more. Then `100 Continue`
+            // has still to be sent.
             return Some(std::mem::take(&mut storing.owes_continue));
         }
         self.body.hold();
@@ -117,7 +118,7 @@ impl<S: Server> Exchange<S> {
         }
         let owes_continue = std::mem::take(&mut storing.owes_continue);
         if self.body.is_held() {
-            // It has got on: what it does next is timed anew.
+            // The handler has got further, so its time begins anew.
             self.renew_deadline(io);
             self.body.release();
         }

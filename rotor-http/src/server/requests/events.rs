@@ -28,7 +28,7 @@ impl<S: Server> Requests<S> {
 
     pub(in crate::server) fn timeout(&mut self, io: &mut Io<'_, '_, '_, S::Context>) -> Served<S> {
         let (now, counters) = (io.scope.now(), io.config.count());
-        // The peer still takes responses, at a rate that the stream watches; until it has them, it
+        // The peer still takes responses, at a rate that the stream watches. Until it has them, it
         // may be slow to send.
         let is_taking = !io.transport.output.is_empty();
         match &mut self.state {
@@ -69,7 +69,7 @@ impl<S: Server> Requests<S> {
                 );
                 self.refuse(Status::REQUEST_TIMEOUT, outgoing, io)
             }
-            // The response is complete, and has gone out: there is nobody to be told of this.
+            // The response is complete and was sent, so there is nobody to tell.
             State::Unwanted(_) => {
                 Counters::add(&counters.undrained);
                 Flow::Done(None)
@@ -78,7 +78,7 @@ impl<S: Server> Requests<S> {
     }
 
     pub(in crate::server) fn wakeup(&mut self, io: &mut Io<'_, '_, '_, S::Context>) -> Served<S> {
-        // Else it was meant for the handler of an earlier request.
+        // Otherwise it was meant for the handler of an earlier request.
         let State::Exchange(exchange) = &mut self.state else { return Flow::Wait(Wait::AS_BEFORE) };
         let flow = exchange.wakeup(io);
         self.follow_on(flow, io)
@@ -94,14 +94,15 @@ impl<S: Server> Requests<S> {
         match &mut self.state {
             // What was sent at once with those whose responses are not taken has not been read.
             State::Head(_) if io.is_gated() => Flow::Wait(Wait::AS_BEFORE),
-            // The peer was told of no end: what it has asked by now may be on its way.
+            // The peer does not know that the connection ends: its next request may be on its way.
             State::Head(_) if is_blank(io.transport.input) => self.idle(io),
-            // A request has begun to come, or will be found behind what is dropped: it is answered,
+            // A request has begun to come, or will be found behind what is dropped. It is answered,
             // with `Connection: close`.
             State::Head(_) | State::Unwanted(_) => Flow::Wait(Wait::AS_BEFORE),
             State::Exchange(exchange) => {
-                // Before the call: a head that is written in it says `Connection: close`. One that
-                // was written has promised that a request may follow, which then says so.
+                // Before the call, so that a head that is written in it has `Connection: close`. A
+                // head that was written before promised that a request may follow; then that one's
+                // response has it.
                 if !exchange.outgoing.state.has_promised_more() {
                     exchange.outgoing.state.close();
                 }
@@ -115,8 +116,8 @@ impl<S: Server> Requests<S> {
     /// Returns since when the connection waits for a request of which nothing has come.
     pub(in crate::server) fn idle_since(&self, input: &[u8]) -> Option<Time> {
         match self.state {
-            // Nobody misses a connection of which nothing but empty lines has come; a part of a
-            // head is a request.
+            // A connection on which only empty lines have come can end unnoticed; a part of a head
+            // is a request.
             State::Head(Since::Idle(since)) if is_blank(input) => Some(since),
             _ => None,
         }
@@ -140,8 +141,8 @@ impl<S: Server> Requests<S> {
     ) -> Served<S> {
         match &mut self.state {
             State::Exchange(exchange) => {
-                // Only a handler that still waits for input gets here, or for this: a peer may
-                // close its side behind a whole request, and has its response.
+                // Only a handler that still waits for input, or for the end, gets here. A peer may
+                // close its side after a complete request, and still gets its response.
                 if !exchange.awaits_end(io.unread()) {
                     let flow = exchange.fail(BodyError::Truncated, io);
                     return self.follow_on(flow, io);
@@ -153,7 +154,7 @@ impl<S: Server> Requests<S> {
                     flow => flow.and_again(|| self.advance(io)),
                 }
             }
-            // A head that was cut short gets no response: nobody waits for one.
+            // A truncated head gets no response: nobody waits for one.
             State::Head(_) | State::Unwanted(_) => Flow::Done(None),
         }
     }

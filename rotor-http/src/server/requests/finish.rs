@@ -36,7 +36,7 @@ impl<S: Server> Requests<S> {
             }
             (ending, upgrade) => {
                 let limits = io.config.limits_ref();
-                // The response says `close` on account of such a body, so here it is counted.
+                // The response has `close` because of such a body, so it is counted here.
                 let is_left = body.is_unasked() && announced.is_too_long(limits);
                 return self.finish_oddly(outgoing, is_left, ending, upgrade.is_some(), io);
             }
@@ -45,7 +45,7 @@ impl<S: Server> Requests<S> {
         match announced.rest(body, io.scope.now(), io.config) {
             Rest::Nothing => Flow::Again,
             Rest::Unwanted(unwanted) => {
-                // It may have been asked for, and collected until now.
+                // The body may have been collected until now.
                 io.transport.set_collecting(false);
                 self.state = State::Unwanted(unwanted);
                 Flow::Again
@@ -73,8 +73,8 @@ impl<S: Server> Requests<S> {
             log::error!("{} finished without a complete response", type_name::<S>());
             return self.fail(outgoing, Status::INTERNAL_SERVER_ERROR, io);
         }
-        // A peer that was told of another protocol and gets none, or the other way round: what
-        // either side sends next means nothing to the other.
+        // One side expects another protocol and the other does not: what either sends next would
+        // mean nothing to the other.
         if wants_upgrade != (ending == Ending::Switch) {
             log::error!(
                 "{}: `Next::upgrade` and a status that switches belong together",

@@ -35,7 +35,7 @@ impl<S: Server> Requests<S> {
         let Transport { input, output, .. } = &mut **transport;
         let mut storage = FieldStorage::new();
         let (fast, slow) = storage.parts();
-        // By reference: it is a hundred octets, and found in one of two places.
+        // By reference, because it has a hundred octets and is found in one of two places.
         let (whole, in_parts);
         let head = match self.reader.read_whole_request(input, fast, config.limits_ref()) {
             Some(head) => {
@@ -60,8 +60,8 @@ impl<S: Server> Requests<S> {
                 return self.refuse(status, outgoing, io);
             }
         };
-        // Before the handler is called: its head may be written in the call, and says whether it is
-        // the last.
+        // Before the handler is called: the head may be written in the call, and tells whether it
+        // is the last.
         terms.keep_alive &= self.may_be_followed(scope, config);
         // The writer has no clock.
         config.renew_date(scope);
@@ -73,12 +73,12 @@ impl<S: Server> Requests<S> {
         }
         let (len, ahead) = (head.input_len(), output.len());
         let announced = Announced::of(&terms);
-        // A response that is written now has to say in its head already that it is the last.
+        // A response that is written now must tell in its head that it is the last.
         let closes = !is_bodiless && announced.must_close(config.limits_ref());
         let mut response = Response::new(&mut state, output, config, closes);
         let seed = &self.seed;
-        // Not what the guard returns: that would take the place of what the call is given, and so
-        // keep all of it in memory.
+        // The guard does not return this: the return value would take the place of the call's
+        // arguments, and so keep them all in memory.
         let (mut next, mut is_seen) = (None, false);
         let called = scope.guard(|scope| {
             // Within the guard: `supports` is the user's, too. RFC 9110 §9.1: a method that is not
@@ -92,16 +92,15 @@ impl<S: Server> Requests<S> {
         });
         let next = called.map(|()| next);
         match next {
-            // Where the handler answers at once, there is nothing to be kept for the rest of the
-            // exchange.
+            // If the handler answers at once, nothing has to be kept for the rest of the exchange.
             Ok(Some(next @ Next { step: Step::Finished, .. }))
                 if state.ending() == Ending::KeepAlive && is_bodiless && !config.is_logged() =>
             {
-                // Nothing is in it: to drop it would be to look whether there is.
+                // It is empty: dropping it would only check that.
                 std::mem::forget(next);
                 config.count().traffic.ended_at_once(state.final_status());
                 input.consume(len);
-                // Nearly always it was alone: what the next step would find is known.
+                // Nearly always the request was alone, and then the next step would find nothing.
                 if io.transport.input.is_empty() && !io.is_gated() {
                     return self.idle(io);
                 }
@@ -112,7 +111,7 @@ impl<S: Server> Requests<S> {
                 if !is_seen {
                     config.count().traffic.unseen();
                 }
-                // Before the head is consumed, in which its text stands.
+                // Before the head is consumed, which holds the text.
                 let log = config
                     .is_logged()
                     .then(|| LogLine::of(Some(head), config.logged_fields(), connection));
@@ -127,7 +126,7 @@ impl<S: Server> Requests<S> {
     /// Returns whether another request may follow this one, which has begun.
     #[inline]
     fn may_be_followed(&mut self, scope: &Scope<'_, S::Context>, config: &ServerConfig) -> bool {
-        // Refused ones are not counted: the connection closes after them in any case.
+        // Refused requests are not counted: the connection closes after them anyway.
         self.begun = self.begun.saturating_add(1);
         let is_used_up = u64::from(self.begun) >= config.limits_ref().requests_max;
         if is_used_up {
@@ -137,7 +136,7 @@ impl<S: Server> Requests<S> {
         if is_old {
             Counters::add(&config.count().aged);
         }
-        // Nobody is told that the end of the loop is announced: so the loop is asked.
+        // Connections are not told that the end of the loop is announced, so the loop is asked.
         !is_used_up && !is_old && !self.is_draining && scope.phase() == Phase::Serving
     }
 
@@ -168,7 +167,7 @@ impl<S: Server> Requests<S> {
             }
             Flow::Fail(status) => self.fail(&mut exchange.outgoing, status, io),
             flow => {
-                // Behind an allocation only now: most requests are over before.
+                // Allocated only now: most requests are over before.
                 exchange.count_its_end(io.config);
                 self.state = State::Exchange(Box::new(exchange));
                 self.follow(flow, io)
@@ -221,7 +220,7 @@ impl<S: Server> Requests<S> {
         Counters::add(&io.config.count().refused);
         outgoing.error_page::<S>(status, io);
         outgoing.end(io.scope, io.config);
-        // Where the next request begins is not known, or not to be trusted.
+        // Where the next request begins is unknown, or cannot be trusted.
         Flow::Done(None)
     }
 }

@@ -100,7 +100,7 @@ impl<S: Server> Requests<S> {
     /// call it.
     #[inline(never)]
     pub(super) fn advance(&mut self, io: &mut Io<'_, '_, '_, S::Context>) -> Served<S> {
-        // Not by `Flow::batch`: a closure is not inlined for the asking.
+        // Not by `Flow::batch`, because the compiler does not reliably inline its closure.
         let mut left = BATCH;
         loop {
             let flow = self.step(io);
@@ -114,8 +114,8 @@ impl<S: Server> Requests<S> {
     #[inline(always)]
     fn step(&mut self, io: &mut Io<'_, '_, '_, S::Context>) -> Served<S> {
         match &mut self.state {
-            // A peer that does not take its responses gets no more of them. Without this, requests
-            // of some octets, pipelined, are memory as large as their responses.
+            // A peer that does not take its responses gets no more of them. Without this, small
+            // pipelined requests would cost as much memory as their responses.
             State::Head(_) if io.is_gated() => {
                 Counters::add(&io.config.count().held_back);
                 Flow::Wait(wait_for_room())
@@ -146,12 +146,12 @@ impl<S: Server> Requests<S> {
     pub(super) fn wait_for_turn(&mut self, io: &Io<'_, '_, '_, S::Context>) -> Wait {
         let deadline = match &mut self.state {
             State::Head(_) if io.is_gated() => return wait_for_room(),
-            // Until the next turn only, in which the step says what the deadline is.
+            // Only until the next turn, in which the step sets the right deadline.
             State::Head(_) => Deadline::At(io.scope.now() + io.config.limits_ref().idle_timeout),
             State::Exchange(exchange) => exchange.next_deadline(io),
             State::Unwanted(unwanted) => Deadline::At(unwanted.deadline),
         };
-        // What is there already is enough to be called at once.
+        // What has come already is enough to be called at once.
         Wait::input(Some(io.unread().min(1)), deadline)
     }
 
@@ -189,7 +189,7 @@ impl<S: Server> Requests<S> {
     /// Until when a connection that is idle in a drain may be so.
     fn grace_until(&mut self, io: &Io<'_, '_, '_, S::Context>) -> Time {
         let now = io.scope.now();
-        // Without one where it is not the loop that drains: nobody else serves its peers.
+        // There is no grace if it is not the loop that drains: nobody else serves its peers.
         let grace = io.scope.grace_until().unwrap_or(now);
         let State::Head(since) = &mut self.state else { return grace };
         let since = match *since {
@@ -205,7 +205,8 @@ impl<S: Server> Requests<S> {
     pub(super) fn wait_for_first(&mut self, io: &Io<'_, '_, '_, S::Context>) -> Wait {
         let mut wait = self.wait_for_request(io);
         if self.is_draining {
-            // Not ended here, even without a grace: what it has sent may lie in the socket.
+            // It does not end here, even without a grace: what the peer has sent may lie in the
+            // socket.
             wait = Wait::input(Some(io.unread() + 1), Deadline::At(self.grace_until(io)));
         }
         wait
@@ -214,8 +215,8 @@ impl<S: Server> Requests<S> {
     /// Where heads are read: the next one has not begun.
     #[inline]
     fn begin_anew(&mut self) {
-        // Not an assignment of the whole state: that drops what was there before, for which the
-        // compiler looks, although there is nothing.
+        // The whole state is not assigned: that would drop the old one, and the compiler checks for
+        // something to drop although there is nothing.
         if let State::Head(since) = &mut self.state {
             *since = Since::Idle(Time::NEVER);
         }
@@ -234,7 +235,7 @@ impl<S: Server> Requests<S> {
             self.state = State::HEAD;
             return Flow::Again;
         }
-        // Chunks announce no length: what is read for nothing has an end all the same.
+        // Chunks announce no length, but what is read only to be dropped needs a limit.
         if unwanted.decoder.received() > unwanted.received_max {
             Counters::add(&io.config.count().undrained);
             return Flow::Done(None);
@@ -242,7 +243,7 @@ impl<S: Server> Requests<S> {
         if !decoded.needs_input() {
             return Flow::Again;
         }
-        // One for all of it: a new one for each piece would let a peer drip for ever.
+        // One deadline for all of it: a new one for each piece would let a peer drip for ever.
         let deadline = Deadline::At(unwanted.deadline);
         Flow::Wait(Wait::input(Some(io.unread() + 1), deadline))
     }
@@ -259,7 +260,7 @@ impl<S: Server> Requests<S> {
             Flow::Wait(wait) => Flow::Wait(wait),
             Flow::Again => Flow::Again,
             Flow::Done(upgrade) => {
-                // Out of the state: what is left of the body may take its place there.
+                // Taken out of the state, because the rest of the body may take its place there.
                 let Some(mut exchange) = self.take_exchange() else { return Flow::Done(None) };
                 let announced = exchange.announced();
                 let Exchange { outgoing, body, .. } = &mut *exchange;

@@ -68,12 +68,12 @@ impl<S: Server> Streams<S> {
         } else if stream > self.last {
             let taken = self.request(stream, is_end, io);
             if !is_end && self.find(stream).is_none() {
-                // It is refused, and the peer does not know yet.
+                // The stream is refused, and the peer does not know that yet.
                 self.forgotten.remember(stream, io.config.http2_ref().stream_window);
             }
             taken
         } else if self.forgotten.fields(stream, true) {
-            // They were on their way when we reset the stream.
+            // These frames were on their way when we reset the stream.
             Ok(())
         } else {
             Err(Violation::Connection(ErrorCode::StreamClosed, BEHIND_THE_END))
@@ -87,9 +87,9 @@ impl<S: Server> Streams<S> {
         let stream = child.id;
         let of_stream = |code| Violation::Stream(stream, code);
         if !child.state.is_receiving() {
-            // RFC 9113 §5.1 has an error of the stream until our response is sent, and one of the
-            // connection afterwards, which §5.4.1 allows before as well: else how the bytes were
-            // cut would decide.
+            // RFC 9113 §5.1 makes this an error of the stream until our response is sent, and one
+            // of the connection afterwards; §5.4.1 allows the latter before as well. With two
+            // answers, the way in which the bytes were cut would decide.
             return Err(Violation::Connection(ErrorCode::StreamClosed, BEHIND_THE_END));
         }
         if child.asks != Asks::Response {
@@ -114,7 +114,7 @@ pub(super) fn bounds(config: &ServerConfig) -> Bounds {
     let list_bytes_max = list_bytes_max(config);
     Bounds {
         list_bytes_max,
-        // Beside the four pseudo-fields.
+        // In addition to the four pseudo-fields.
         fields_max: config.limits_ref().fields_max + 4,
         decoded_bytes_max: list_bytes_max.saturating_mul(DECODED_TIMES),
     }

@@ -37,13 +37,14 @@ impl<S: Server> Streams<S> {
         let child = &mut self.children[at];
         // From here on the child answers for the octets: they are released with it, or by it.
         let received = child.inbound.take(header.len);
-        // A length is of three octets.
+        // A length has three octets, so it fits.
         child.held += header.len as u32;
         child.held_shared += header.len as u32;
         received.map_err(of_stream)?;
         child.state = child.state.after(StreamEvent::Received { is_end }).map_err(of_stream)?;
         child.received += data.len() as u64;
-        // RFC 9113 §8.1.1: else a server of HTTP/1.1 behind sees another request in what is over.
+        // RFC 9113 §8.1.1. Otherwise a server of HTTP/1.1 behind us would see another request in
+        // the rest.
         let is_wrong = child
             .length
             .is_some_and(|length| child.received > length || (is_end && child.received < length));

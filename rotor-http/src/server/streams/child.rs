@@ -182,7 +182,7 @@ impl<S: Server> Child<S> {
     /// The handler has nothing more to say.
     pub(super) fn end_exchange(&mut self) {
         self.ending = self.ending();
-        // They are bounded by far less.
+        // The limits keep trailers far smaller than this.
         self.trailers_len = u32::try_from(self.trailers_len()).unwrap_or(u32::MAX);
         self.exchange = None;
         self.until = Time::NEVER;
@@ -207,7 +207,7 @@ impl<S: Server> Child<S> {
 
     /// The exchange waits.
     pub(super) fn set_wait(&mut self, wait: Wait) {
-        // Nobody has so much unsent that it could not be said.
+        // Nobody has so much unsent that it would not fit.
         self.flush_left = wait.flush_left().map(|left| u32::try_from(left).unwrap_or(u32::MAX));
         match wait.deadline() {
             Deadline::Keep => {}

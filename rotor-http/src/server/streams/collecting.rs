@@ -18,7 +18,7 @@ impl<S: Server> Streams<S> {
             return self.hold_back(at, io);
         }
         let child = &mut self.children[at];
-        // Also where nothing was taken now: what the peer may still send has become less.
+        // Even if nothing was taken now: the peer may now send less.
         if child.state.is_receiving()
             && let Some(more) = child.inbound.update()
         {

@@ -25,7 +25,7 @@ impl<S: Server> Streams<S> {
     /// Handlers were woken: the part is the number of the stream.
     pub(in crate::server) fn wakeup(&mut self, io: &mut Io<'_, '_, '_, S::Context>) -> Streamed<S> {
         for stream in io.scope.woken_parts() {
-            // One that is over may be woken still.
+            // A stream that is over may still be woken.
             let Some(at) = self.find(stream) else { continue };
             if self.children[at].tunnel.is_some() {
                 self.run_tunnel(at, Event::Wakeup, io);
@@ -106,7 +106,7 @@ impl<S: Server> Streams<S> {
         let put_off =
             child.step(io.scope, io.config, |exchange, io| exchange.put_off_body(until, io));
         if put_off != Some(true) {
-            // It is its handler that is late.
+            // Here it is the handler that is late.
             child.excused = before;
         }
     }

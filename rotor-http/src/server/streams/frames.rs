@@ -35,7 +35,7 @@ impl<S: Server> Streams<S> {
         }
         let unread = io.transport.input.len();
         let taken = self.frame(header, io);
-        // Where it was handed over, it is out already.
+        // If the data was handed over, it is no longer in the input.
         let is_left = io.transport.input.len() == unread;
         if is_left {
             io.transport.input.consume(len);
@@ -61,13 +61,13 @@ impl<S: Server> Streams<S> {
         let stream = header.stream;
         let payload = &io.transport.input[FRAME_HEADER_BYTES..FRAME_HEADER_BYTES + header.len];
         let frame = match Frame::read(header, payload) {
-            // Of a stream that does not exist yet, it is the connection's.
+            // If the stream does not exist yet, it is an error of the connection.
             Err(Violation::Stream(stream, code))
                 if self.is_idle(stream) && header.kind != kind::PRIORITY =>
             {
                 return Err(Violation::Connection(code, "a broken frame on an idle stream"));
             }
-            // The window of the connection counts it whatever it is.
+            // The window of the connection counts every such frame.
             frame => frame?,
         };
         if self.phase == Phase::Settings && !matches!(frame, Frame::Settings { .. }) {
@@ -111,7 +111,7 @@ impl<S: Server> Streams<S> {
                 Ok(())
             }
             Frame::PingAck(data) => {
-                // It was sent with the announcement of the end: the peer has heard that, too.
+                // This was sent with the announcement of the end, so the peer has heard that, too.
                 if matches!(self.going, Going::Announced(_)) && data == ANNOUNCED {
                     self.say_last(io);
                 }
@@ -123,7 +123,7 @@ impl<S: Server> Streams<S> {
                 self.count(Nuisance::ControlFrame, io)?;
                 self.prioritize(stream, priority, io.config)
             }
-            // A GOAWAY of the peer only says that it will begin no more.
+            // The peer's GOAWAY only means that it will begin no more streams.
             Frame::Priority | Frame::GoAway { .. } | Frame::Unknown => {
                 self.count(Nuisance::ControlFrame, io)
             }

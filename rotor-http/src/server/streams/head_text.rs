@@ -31,7 +31,7 @@ pub(super) fn encode(
 ) -> Option<Encoded> {
     block.clear();
     let code = text.get(CODE)?.iter().fold(0, |code, digit| code * 10 + u16::from(digit & 0xf));
-    // RFC 8441 §5: what is agreed to by 101 in HTTP/1.1 is here by 200.
+    // RFC 8441 §5: HTTP/1.1 agrees by 101, HTTP/2 by 200.
     let code = if code == SWITCHING { 200 } else { code };
     let mut at = memchr(b'\n', text)? + 1;
     encoder.begin(block);
@@ -43,7 +43,7 @@ pub(super) fn encode(
         }
         put_field(line, encoder, block);
     }
-    // The head is not finished: the acknowledgement that stood before it is still owed.
+    // The head is not finished: the acknowledgement that stood before it has still to be sent.
     encoder.take_back();
     None
 }

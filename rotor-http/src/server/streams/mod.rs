@@ -164,7 +164,7 @@ impl<S: Server> Streams<S> {
             (setting::NO_RFC7540_PRIORITIES, 1),
             (setting::ENABLE_CONNECT_PROTOCOL, 1),
         ];
-        // The last only where there is a protocol.
+        // The last pair only if there is a protocol.
         let count = pairs.len() - usize::from(!offers_protocols::<S>(io.config));
         frame_writer::settings(&pairs[..count], &mut settings);
         let mut streams = Streams {
@@ -202,7 +202,7 @@ impl<S: Server> Streams<S> {
         };
         put(io, &settings);
         streams.give_window(io);
-        // One that is accepted in a drain is never told of it.
+        // A connection that is accepted during a drain is not told of it.
         if io.scope.draining_until().is_some() {
             streams.announce_end(io);
         }
@@ -266,7 +266,7 @@ impl<S: Server> Streams<S> {
         match (self.phase, FrameHeader::read(input)) {
             (Phase::Preface, _) => PREFACE.len().min(input.len() + 1),
             (_, None) => FRAME_HEADER_BYTES,
-            // A length that is too large is refused as soon as it is read.
+            // A frame that is too long is refused as soon as its length is read.
             (_, Some(header)) if header.is_too_long() => FRAME_HEADER_BYTES,
             (_, Some(header)) => FRAME_HEADER_BYTES + header.len,
         }
@@ -329,7 +329,7 @@ impl<S: Server> Streams<S> {
             return Ok(());
         }
         let inputs: usize = self.children.iter().map(|child| child.input.capacity()).sum();
-        // In the unit of streams, so that little changes seldom change the total.
+        // In steps, as streams do it, so that small changes seldom change the total.
         let held = (inputs + self.held_output).next_multiple_of(1024);
         self.share.set(held, &io.config.held())
     }

@@ -37,7 +37,7 @@ impl<S: Server> Streams<S> {
         let Some(at) = self.find(stream) else {
             return self.count(Nuisance::ControlFrame, io);
         };
-        // Of a response that is whole, it says only that the rest of the request will not come.
+        // After a complete response, this only means that the rest of the request will not come.
         let nuisance = match self.children[at].has_ended() {
             true => Nuisance::ControlFrame,
             false => {

@@ -71,7 +71,7 @@ impl<S: Server> Streams<S> {
         if !child.has_sent_head {
             let Some(head) = encode(child.output.front(), &mut self.encoder, &mut self.space.block)
             else {
-                // Nothing of it is there: the schedule has it again once it is.
+                // Nothing of it has come yet: the schedule gets it back once it has.
                 return true;
             };
             if !fits(&self.space.block, room, io.transport.output) {
@@ -111,8 +111,8 @@ impl<S: Server> Streams<S> {
         let allowed =
             left.min(PAYLOAD_BYTES_MAX).min(child.outbound.octets()).min(self.outbound.octets());
         if allowed == 0 {
-            // Another has taken what was left of the connection's window: the schedule has it again
-            // once there is more.
+            // Another stream has taken the rest of the connection's window: the schedule gets this
+            // one back once there is more.
             return true;
         }
         let count = allowed.min(room.saturating_sub(FRAME_HEADER_BYTES));
@@ -127,7 +127,8 @@ impl<S: Server> Streams<S> {
         child.outbound.take(count);
         self.outbound.take(count);
         child.taking.pass(count as u64, rate(io.config.limits_ref()), io.scope.now());
-        // What the peer's windows cut into small pieces, it is not given back frames for.
+        // If the peer's windows cut it into small pieces, the peer gets no allowance of frames for
+        // them.
         self.sent(at, is_end, count == left || count >= CUT_MIN, io);
         true
     }
@@ -143,7 +144,7 @@ impl<S: Server> Streams<S> {
             self.floods.sent(1, &io.config.http2_ref().floods);
         }
         let child = &mut self.children[at];
-        // It was open: what has ended is not in the schedule.
+        // It was open: the schedule has no stream that has ended.
         child.state = child.state.after(StreamEvent::Sent { is_end }).unwrap_or(child.state);
     }
 

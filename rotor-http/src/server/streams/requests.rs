@@ -45,7 +45,8 @@ impl<S: Server> Streams<S> {
         self.since = io.scope.now();
         let config = io.config.http2_ref();
         if self.going == Going::Last {
-            // The peer was told; what it had sent before it heard so is refused, and no breach.
+            // The peer was told. What it had sent before it heard that is refused, but is not a
+            // violation.
             self.reset(stream, ErrorCode::RefusedStream, io);
             return self.count(Nuisance::ControlFrame, io);
         }
@@ -53,8 +54,9 @@ impl<S: Server> Streams<S> {
             return Err(Violation::Stream(stream, ErrorCode::RefusedStream));
         }
         if self.held_output >= config.responses_bytes_max {
-            // Handlers may answer with more than there is room for: no more of them are called.
-            // Not the peer's doing alone: it may make the request again, and is not counted for it.
+            // Handlers may answer with more than there is room for, so no more of them are called.
+            // This is not the peer's fault alone: it may make the request again, and it is not
+            // counted against it.
             Counters::add(&io.config.count().streams_refused);
             self.reset(stream, ErrorCode::RefusedStream, io);
             return Ok(());
@@ -96,9 +98,9 @@ impl<S: Server> Streams<S> {
             Counters::add(&io.config.count().used_up);
             self.announce_end(io);
         }
-        // Nobody is told that the end of the loop is announced: so the loop is asked.
-        // With the first request, not before: a connection that is new in this phase
-        // has one answered at least.
+        // Connections are not told that the end of the loop is announced, so the loop is asked.
+        // This happens with the first request, not before: a connection that is new in this phase
+        // gets at least one answer.
         if io.scope.phase() != Phase::Serving {
             self.announce_end(io);
         }
@@ -124,11 +126,11 @@ impl<S: Server> Streams<S> {
             return;
         };
         let body = match (begun.is_end, begun.length) {
-            // What comes on a tunnel is no body.
+            // What comes on a tunnel is not a body.
             _ if begun.asks != Asks::Response => Body::Empty,
             (true, _) => Body::Empty,
             (false, Some(length)) if length > 0 => Body::Length(length),
-            // Frames say where it ends.
+            // Frames tell where it ends.
             (false, _) => Body::UntilClose,
         };
         let head = RequestHead::framed(request.method(list), target, list.fields());
@@ -207,8 +209,8 @@ impl<S: Server> Streams<S> {
         let output = Output::new();
         let outgoing = Outgoing::new(reply, &output, io.scope.now(), log);
         let announced = Announced { body: Body::Empty, expects_continue: false };
-        // Not counted: it costs no more than a page of a handler's, and whoever asks so may be
-        // one of many behind the peer.
+        // Not counted: it costs no more than a handler's page, and whoever asks so may be one of
+        // many behind the peer.
         self.begin(begun, announced, outgoing, output, io, |_, _| Flow::Fail(status));
     }
 

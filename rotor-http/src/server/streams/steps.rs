@@ -32,13 +32,13 @@ impl<S: Server> Streams<S> {
         });
         let child = &mut self.children[at];
         let flow = match child.is_mistaken() {
-            // RFC 8441 §5: 2xx would say that the protocol has begun.
+            // RFC 8441 §5: a 2xx would mean that the protocol has begun.
             true => Some(Flow::Fail(Status::NOT_IMPLEMENTED)),
             false => flow,
         };
         match flow {
             Some(Flow::Wait(wait)) => child.set_wait(wait),
-            // The rest behind the others: its time has come at once.
+            // The rest comes after the other streams: its time is now.
             Some(Flow::Again) => child.until = io.scope.now(),
             Some(Flow::Done(upgrade)) => self.finish(at, upgrade, io),
             Some(Flow::Fail(status)) => self.fail_child(at, status, io),
@@ -102,7 +102,7 @@ impl<S: Server> Streams<S> {
 
     /// Looks at every child: what all of them may send has changed.
     pub(super) fn look_at_all(&mut self, io: &mut Io<'_, '_, '_, S::Context>) {
-        // From behind: one that goes leaves those before it where they are.
+        // From the end, because one that goes leaves those before it in their places.
         for at in (0..self.children.len()).rev() {
             self.settle(at, io);
         }
@@ -144,7 +144,7 @@ impl<S: Server> Streams<S> {
             if !child.state.is_receiving() || self.is_read_closed {
                 return self.remove(at, now);
             }
-            // The peer still sends: for so long it is read and dropped.
+            // The peer still sends: for that time it is read and dropped.
             child.until = child.until.min(now + io.config.limits_ref().shutdown_timeout);
         }
         self.watch(at, io.config.limits_ref(), now);
@@ -160,7 +160,7 @@ impl<S: Server> Streams<S> {
         let child = &mut self.children[at];
         let left = child.body_left();
         let step = limits.response_step();
-        // Another protocol times its peer itself.
+        // Another protocol sets its own deadlines for its peer.
         let is_held_up = left > 0
             && child.tunnel.is_none()
             && child.outbound.octets().min(outbound) < left.min(step.max(1));
@@ -203,12 +203,12 @@ impl<S: Server> Streams<S> {
         io: &mut Io<'_, '_, '_, S::Context>,
     ) {
         put(io, &frame_writer::reset(stream, code));
-        // Else it was over, or its request is refused.
+        // Otherwise the stream is over, or its request is refused.
         let Some(at) = self.find(stream) else { return };
         let child = &self.children[at];
         let left = child.state.is_receiving().then(|| child.inbound.left());
         self.forget(at, io);
-        // Behind the end of what the peer sends, nothing can be on its way.
+        // If the peer has ended its side, nothing can be on its way.
         if let Some(octets) = left {
             self.forgotten.remember(stream, octets);
         }

@@ -70,7 +70,7 @@ impl<S: Server> Streams<S> {
         let child = &mut self.children[at];
         let Some(tunnel) = &mut child.tunnel else { return };
         match tunnel.tell(event, &mut io.scope.part(child.id)) {
-            // The peer has all of it: from here on it is timed as behind a response.
+            // The peer has all of it: from here on its time runs as after a response.
             Ok(()) if tunnel.is_done() && child.state == StreamState::HalfClosedLocal => {}
             Ok(()) => child.until = tunnel.until(io.scope.now()),
             Err(code) => child.end_tunnel(code, io.config),

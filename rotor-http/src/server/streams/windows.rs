@@ -50,7 +50,7 @@ impl<S: Server> Streams<S> {
             return Err(Violation::protocol("WINDOW_UPDATE of a stream that was never begun"));
         }
         let Some(at) = self.find(stream) else {
-            // It may have been on its way, and is of no use.
+            // This may have been on its way already, and is of no use.
             let is_counted = more < SMALL_UPDATE;
             return if is_counted { Ok(()) } else { self.count(Nuisance::ControlFrame, io) };
         };
