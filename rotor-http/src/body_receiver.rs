@@ -215,7 +215,7 @@ impl BodyReceiver {
         now: Time,
         limits: &Limits,
     ) -> Result<bool, BodyError> {
-        // Also where nothing else is to be done: after `hold` this is all that is asked for.
+        // Even if nothing else is to be done: after `hold` this is all that the call is for.
         self.is_held = false;
         if self.is_expected() || std::mem::replace(&mut self.is_asked, true) {
             return Ok(false);
@@ -224,17 +224,17 @@ impl BodyReceiver {
         {
             self.is_stored = matches!(mode, RecvMode::Stored { .. });
         }
-        // From now on: a peer that had to wait for the handler is not late.
+        // From now on, because a peer that had to wait for the handler is not late.
         self.watch = BodyWatch::begin(limits, now);
         let (mode, bytes_max) = match mode {
             // The lower of the two: a handler may ask for less than the connection allows, never
             // for more.
             RecvMode::Buffered(max) => (mode, limits.buffered_body_bytes_max.min(max as u64)),
-            // A piece must fit into the input beside what comes behind it.
+            // A piece must fit into the input together with what follows it.
             RecvMode::Progressive(min) => {
                 (RecvMode::Progressive(min.clamp(1, INPUT_BYTES_MAX / 2)), u64::MAX)
             }
-            // What is stored is limited by who stores it.
+            // The collector limits what is stored.
             _ => (RecvMode::Blocks, u64::MAX),
         };
         let collected_max = match (self.body, mode) {
@@ -303,7 +303,7 @@ impl BodyReceiver {
             return self.framed_trailers();
         };
         let Decoding { decoder, collected, .. } = *decoding;
-        // Its handler may live on for long: it needs no room for further pieces.
+        // Its handler may live on for long, and needs no room for further pieces.
         self.state = State::Ended((!collected.is_empty()).then(|| Box::new(collected)));
         match self.framed {
             Framed::Ended => self.framed_trailers(),
@@ -332,13 +332,13 @@ impl BodyReceiver {
     /// Nobody wants the body any more: drops what is left of it, and returns whether all of that
     /// had come. If not, where the next message begins is not known.
     pub(crate) fn skip_rest(&mut self, input: &mut Buf, limits: &Limits) -> bool {
-        // Before the head nobody knows whether there is a body.
+        // Before the head it is unknown whether there is a body.
         if self.is_expected() {
             return false;
         }
         let Some(mut decoder) = self.rest(limits) else { return true };
         loop {
-            // Behind broken framing nobody knows where the next message begins.
+            // After malformed framing it is unknown where the next message begins.
             let Ok(decoded) = decoder.decode(input) else { return false };
             if !decoded.is_end && decoded.needs_input() {
                 return false;

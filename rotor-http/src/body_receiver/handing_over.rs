@@ -25,7 +25,7 @@ impl BodyReceiver {
         limits: &Limits,
         total: &Arc<BytesHeld>,
     ) -> Result<Received, BodyError> {
-        // What comes stays in the input and then with the peer: that is the backpressure.
+        // What comes stays in the input, and then with the peer: this is the backpressure.
         if self.is_held {
             return Ok(Received::Wait(None));
         }
@@ -40,12 +40,12 @@ impl BodyReceiver {
             State::Decoding(decoding) => (decoding.decoder.decode(input)?, decoding.mode),
         };
         decoded.is_end |= self.framed == Framed::Ended && decoded.consumed() == input.len();
-        // Framing by itself is taken out, so that it does not fill the input.
+        // Framing without data is taken out, so that it does not fill the input.
         if decoded.needs_input() {
             input.consume(decoded.skip);
             return Ok(Received::Wait(Some(input.len() + 1)));
         }
-        // First: what is collected is the last part, and nothing is put aside behind it.
+        // First, because what is collected may be the last part, and then nothing is put aside.
         let trailers = decoded.is_end.then(|| self.end());
         let range = decoded.skip..decoded.consumed();
         let is_put_aside = trailers.is_none()
@@ -88,7 +88,8 @@ impl BodyReceiver {
         let mut ranges = vec![first];
         if let State::Decoding(decoding) = &mut self.state {
             while !is_end && at < input.len() {
-                // Told when what was before it is taken: the decoder keeps saying so.
+                // An error is reported once the data before it is taken: the decoder reports it
+                // again.
                 let Ok(decoded) = decoding.decoder.decode(&input[at..]) else { break };
                 let begin = at + decoded.skip;
                 at += decoded.consumed();
@@ -121,21 +122,21 @@ impl BodyReceiver {
         total: &Arc<BytesHeld>,
     ) -> Result<Received, BodyError> {
         let unread = input.len();
-        // Of one in frames nothing is certain before the last of them: they may be more, or fewer.
+        // With frames, nothing is certain before the last one: their octets may be more, or fewer.
         if unread >= length && self.framed != Framed::Open {
-            // Who wants a body whole does not see its trailers.
+            // A handler that wants a body whole does not get its trailers.
             let _unseen: Trailers = self.end();
             let part = if length == 0 { Part::Nothing } else { Part::Input(0..length) };
             return Ok(Received::Whole(part));
         }
-        // It waits in the input, and is counted as if it were collected: else bodies of just less
-        // than the input holds would be free.
+        // It waits in the input, and is counted as if it were collected. Otherwise bodies of just
+        // less than the input holds would not count at all.
         self.waiting.set(kept_of(input), total).map_err(|NoRoom| BodyError::NoRoom)?;
-        // The watch wants to hear of each step, not only of the end: else a peer that drips is
-        // found out when it is too late.
+        // The watch must hear of each step, not only of the end. Otherwise a peer that drips would
+        // be noticed too late.
         let (step, _) = limits.body_step();
         let next = match usize::try_from(step) {
-            // Without a least rate there is no step to hear of.
+            // Without a least rate there are no steps.
             Ok(0) | Err(_) => length,
             Ok(step) => unread.saturating_add(step).min(length),
         };
@@ -153,7 +154,7 @@ impl BodyReceiver {
             State::Expected | State::Announced | State::Ended(_) => {
                 return Ok(Received::Wait(None));
             }
-            // Were it whole, `next` would have handed it over.
+            // If it were complete, `next` would have handed it over.
             State::Whole(_) => return Err(BodyError::Truncated),
             State::Decoding(decoding) => {
                 decoding.decoder.finish()?;

@@ -205,10 +205,10 @@ const HELD_BYTES_MAX: usize = 512 << 20;
 
 fn stream_config(limits: &Limits, base: &StreamConfig, held: &Arc<BytesHeld>) -> Arc<StreamConfig> {
     base.clone()
-        // A head has to fit in whole: it is handed to its handler from where it stands.
+        // A head has to fit in whole: its handler gets it from where it lies in the input.
         .input_max(INPUT_BYTES_MAX.max(limits.head_bytes_max))
-        // What has come is always read: a server may refuse a body while it is being sent, and then
-        // takes no more of it.
+        // Input is always read: a server may refuse a body while it is being sent, and then take no
+        // more of it.
         .output_high_water(usize::MAX)
         .flush_timeout(limits.response_grace)
         .flush_step(limits.response_step())

@@ -98,7 +98,7 @@ impl<K: Client, F: Feed<K>> Connection<K, F> {
             Flow::Done(None) => Intent::done(),
             Flow::Done(Some(seed)) => {
                 let config = self.config;
-                // For a protocol that says nothing of it: that of HTTP has no mark.
+                // For a protocol that sets no mark of its own: HTTP has none here.
                 transport.set_config(config.upgraded_stream_config());
                 upgraded::begin(seed, transport, scope)
                     .map(|upgraded| Connection { config, state: State::Upgraded(upgraded) })
@@ -115,13 +115,13 @@ impl<K: Client, F: Feed<K>> Connection<K, F> {
         http2: impl FnOnce(&mut Streams<K, F>, &mut Io<'_, '_, '_, K::Context>) -> Made<K>,
     ) -> Intent<Self> {
         let State::Http2(streams) = &mut self.state else {
-            // Only such a connection is stepped so.
+            // Only a connection of HTTP/2 gets here.
             return Intent::of(self).keep().keep_deadline();
         };
         let mut io = Io { transport, scope, config: &self.config };
         match streams.watched(&mut io, http2) {
             Flow::Wait(wait) => wait.intent(self),
-            // It says itself what it waits for, and never becomes another protocol.
+            // These streams set what they wait for themselves, and never become another protocol.
             Flow::Again | Flow::Done(_) => Intent::done(),
             Flow::Fail(never) => match never {},
         }
@@ -132,7 +132,7 @@ impl<K: Client, F: Feed<K>> Connection<K, F> {
         match state {
             State::Upgraded(upgraded) => call(upgraded)
                 .map(|upgraded| Connection { config, state: State::Upgraded(upgraded) }),
-            // Only an upgraded connection is stepped so.
+            // Only an upgraded connection gets here.
             state => Intent::of(Connection { config, state }).keep().keep_deadline(),
         }
     }

@@ -190,8 +190,8 @@ impl<C> Client for Fetch<C> {
     type Upgrade = NoUpgrade<C>;
 
     fn held_bytes(&self) -> usize {
-        // By capacity: that is what is allocated, and what many requests that wait would fill
-        // memory with.
+        // By capacity, because that is what is allocated, and what would fill memory if many
+        // requests wait.
         let line = self.method.capacity() + self.target.capacity();
         let names = self.fields.capacity() * size_of::<NamedValue>();
         let fields = self.fields.iter().map(|(name, value)| name.capacity() + value.capacity());

@@ -195,7 +195,7 @@ pub trait Client: Sized {
         scope: &mut Scope<'_, Self::Context>,
     ) -> Next<Self> {
         let _ = (body, request, scope);
-        // Whoever asked is told: it would wait for a body that nobody takes.
+        // The requester is told, because it would wait for a body that nobody takes.
         Next::error(ClientError::Unhandled)
     }
 

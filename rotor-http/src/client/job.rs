@@ -84,7 +84,7 @@ pub(super) fn fail<K: Client>(
     if matches!(error, ClientError::Deadline(_)) {
         Counters::add(&counters.deadlines);
     }
-    // The last word is the handler's; but whoever asked hears of the end also where it panics.
+    // The handler decides about the outcome; if it panics, the requester still hears of the end.
     let outcome = scope
         .guard(|scope| handler.bad_response(error, scope))
         .unwrap_or_else(|panicked| Err(note_panic::<K>(&panicked, counters)));

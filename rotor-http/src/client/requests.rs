@@ -66,7 +66,7 @@ impl<K: Client, F: Feed<K>> Requests<K, F> {
     /// nothing has come that nobody asked for; if that is not known, the socket is polled first.
     fn take(&mut self, has_polled: bool, io: &mut Io<'_, '_, '_, K::Context>) -> Made<K> {
         loop {
-            // Before the feed is asked: what it gives out is out of its queue.
+            // Before the feed is asked, because what it gives out has left its queue.
             if self.is_draining || self.served >= io.config.limits.requests_max {
                 return Flow::Done(None);
             }
@@ -81,12 +81,12 @@ impl<K: Client, F: Feed<K>> Requests<K, F> {
             // Whoever asked may give up while nothing else would call this machine.
             job.port.on_cancel(io.scope.notifier());
             let exchange = Exchange::new(job, self.served > 0);
-            // Bytes that no event has told of yet would pass for the response to this request.
+            // Bytes that no event has reported yet would pass for the response to this request.
             if !has_polled {
                 self.state = State::Polling(exchange);
                 return self.wait(io);
             }
-            // Cancelled or too late, it has left the connection as it was: the next may have it.
+            // If it was cancelled or too late, the connection is as it was, and takes the next one.
             if let Some(flow) = self.begin(exchange, io) {
                 return flow;
             }
@@ -150,8 +150,8 @@ impl<K: Client, F: Feed<K>> Requests<K, F> {
             Flow::Again => Flow::Again,
             Flow::Done(End::Reusable) => {
                 self.state = State::IDLE;
-                // First: the feed is told that the connection is not new, and the limit holds for
-                // this one.
+                // First, so that the feed learns that the connection is not new, and the limit
+                // counts this request.
                 self.served += 1;
                 self.take_next(io)
             }
@@ -173,7 +173,7 @@ impl<K: Client, F: Feed<K>> Requests<K, F> {
     /// The connection ends with its request.
     fn close(&mut self, io: &mut Io<'_, '_, '_, K::Context>) -> Made<K> {
         self.state = State::IDLE;
-        // What was not sent of the request nobody needs any more.
+        // Nobody needs the unsent rest of the request any more.
         io.transport.output.truncate(0);
         Flow::Done(None)
     }
@@ -234,8 +234,7 @@ impl<K: Client, F: Feed<K>> Requests<K, F> {
                 let flow = exchange.wakeup(io);
                 self.follow_on(flow, io)
             }
-            // Cancelled, perhaps: it is looked at when the poll is over, and before anything is
-            // sent.
+            // It may be cancelled: that is checked when the poll is over, before anything is sent.
             State::Polling(_) => self.wait(io),
             State::Idle(_) if io.transport.input.is_empty() => self.take_next(io),
             State::Idle(_) => self.strayed(io),
@@ -246,8 +245,8 @@ impl<K: Client, F: Feed<K>> Requests<K, F> {
     pub(super) fn drain(&mut self, io: &mut Io<'_, '_, '_, K::Context>) -> Made<K> {
         self.is_draining = true;
         match self.state {
-            // What had come was read before the news, and no event tells of it: the response may be
-            // in it.
+            // What had come was read before this, and no event tells of it: the response may be in
+            // it.
             State::Exchange(_) => self.advance(io),
             State::Polling(_) => self.wait(io),
             State::Idle(_) => Flow::Done(None),
@@ -274,7 +273,7 @@ impl<K: Client, F: Feed<K>> Requests<K, F> {
         config: &ClientConfig,
         scope: &mut Scope<'_, K::Context>,
     ) {
-        // The only one of these that is a limit of ours; the others are told to handlers.
+        // Only this one is a limit of ours; handlers are told of the others.
         if let Fatal::NoRoom = error {
             Counters::add(&config.count().without_room);
         }
@@ -309,7 +308,7 @@ impl<K: Client, F: Feed<K>> Requests<K, F> {
                 Wait::input(Some(1), deadline)
             }
             State::Polling(_) => Wait::poll(deadline),
-            // Its own steps say what it waits for.
+            // The steps of the exchange set what it waits for.
             State::Exchange(_) => Wait::AS_BEFORE,
         })
     }

@@ -16,7 +16,7 @@ impl<K: Client> Exchange<K> {
         io: &mut Io<'_, '_, '_, K::Context>,
     ) -> Exchanged<K> {
         let now = io.scope.now();
-        // The caller's first: beyond it nobody cares what else is late.
+        // The caller's deadline first: after it, nothing else that is late matters.
         if self.deadline <= now {
             let stage = if self.is_sent(io) { Stage::Receiving } else { Stage::Sending };
             Flow::Fail(ClientError::Deadline(stage))
@@ -33,7 +33,7 @@ impl<K: Client> Exchange<K> {
         } else if self.head_deadline() <= now {
             Flow::Fail(ClientError::ResponseTimeout)
         } else {
-            // What has come since the deadline was set has put it off.
+            // Something has come since the deadline was set, and has put it off.
             Flow::Again
         }
     }
@@ -58,9 +58,10 @@ impl<K: Client> Exchange<K> {
         let high = limits.output_high_water;
         let flush = match io.transport.output.len() {
             0 => None,
-            // With half of the mark left, the server is kept busy while the handler goes on.
+            // Half of the mark is still to be sent then, which keeps the server busy while the
+            // handler goes on.
             unsent if unsent > high / 2 && !self.request.is_done() => Some(high / 2),
-            // Also where nothing more is to be written: then the time for the response begins.
+            // Even if nothing more is to be written: then the time for the response begins.
             _ => Some(0),
         };
         Wait::input(input, self.next_deadline(io)).or_flush(flush)
@@ -81,7 +82,7 @@ impl<K: Client> Exchange<K> {
 
     /// Returns until when more of the body must have come.
     pub(super) fn body_deadline(&mut self, io: &Io<'_, '_, '_, K::Context>) -> Time {
-        // What has come is read even while the server takes nothing: it is never gated.
+        // Input is read even while the server takes nothing, so it is never gated.
         let is_gated = false;
         let unread = io.transport.input.len();
         self.body.deadline(unread, is_gated, &io.config.limits, io.scope.now())

@@ -21,8 +21,8 @@ impl<K: Client> Exchange<K> {
         config: &ClientConfig,
         scope: &mut Scope<'_, K::Context>,
     ) -> Option<Box<Job<K>>> {
-        // A server that takes nothing would take it no better a second time, and where there was no
-        // room there is none for another connection.
+        // A server that takes nothing would not take it the second time either. And if there was no
+        // room, there is none for another connection.
         let is_taken = !matches!(error, Fatal::FlushTimeout | Fatal::NoRoom);
         if is_taken
             && self.may_repeat()
@@ -37,7 +37,8 @@ impl<K: Client> Exchange<K> {
 
     /// Returns whether the request may be made again on another connection: see [`Client`].
     pub(super) fn may_repeat(&self) -> bool {
-        // A new connection that dies tells of the server; a used one may have met its idle timeout.
+        // A new connection that ends says something about the server; a used one may just have met
+        // its idle timeout.
         self.is_reused
             && !self.is_repeated
             && self.was_written_at_once
@@ -83,8 +84,8 @@ impl<K: Client> Exchange<K> {
         // Nothing was written: the server knows nothing of it.
         let is_unused = self.request.is_unstarted() && io.transport.output.is_empty();
         self.answer(outcome, io.config.count());
-        // In this order: `is_reusable` says no to one whose response is still to come.
-        // A stream is none: its connection goes on in any case.
+        // The order matters: `is_reusable` returns false if the response is still to come. A stream
+        // does not count: its connection goes on anyway.
         if is_unused || (!self.request.is_framed() && self.is_reusable(io)) {
             Flow::Done(End::Reusable)
         } else {
@@ -95,15 +96,16 @@ impl<K: Client> Exchange<K> {
     /// Returns whether the next response on the connection can only be that of the next request:
     /// this one's was read to its end, nothing came behind it, and both sides keep the connection.
     fn is_reusable(&mut self, io: &mut Io<'_, '_, '_, K::Context>) -> bool {
-        // Only what is there is dropped: to wait for the rest costs more than a new connection.
+        // Only what has come is dropped: waiting for the rest would cost more than a new
+        // connection.
         if !self.body.skip_rest(io.transport.input, &io.config.limits) {
             return false;
         }
-        // A server that has not read a request to its end would take the next one for the rest of
+        // If the server has not read the whole request, it would take the next one for the rest of
         // it.
         let is_whole = self.request.is_done() && io.transport.output.is_empty();
         let is_clean = io.transport.input.is_empty();
-        // What comes behind a response nobody has asked for.
+        // Nobody has asked for what comes after a response.
         if is_whole && !is_clean {
             Counters::add(&io.config.count().stray);
         }

@@ -112,7 +112,7 @@ impl<K: Client> Exchange<K> {
     /// Nothing of the request was sent: returns it to be made again, whatever its method; `None`
     /// where that cannot be, and it is as it was.
     pub(in crate::client) fn take_back(&mut self, config: &ClientConfig) -> Option<Box<Job<K>>> {
-        // What was written in parts is gone with them.
+        // Parts that were written before are gone, so they cannot be sent again.
         if self.refusals >= REFUSALS_MAX || !self.was_written_at_once {
             return None;
         }
@@ -138,9 +138,9 @@ impl<K: Client> Exchange<K> {
         config: &ClientConfig,
         scope: &mut rotor_core::Scope<'_, K::Context>,
     ) -> Option<Box<Job<K>>> {
-        // Who has begun to answer has looked at it, whatever it says now.
+        // A server that has begun to answer has looked at the request, whatever it says now.
         let is_unseen = self.body.is_expected() && self.interim == 0;
-        // RFC 9113 §8.7: whatever its method. What was written in parts is gone with them.
+        // RFC 9113 §8.7: whatever its method. Parts that were written before cannot be sent again.
         let may_repeat = is_unseen && self.refusals < REFUSALS_MAX && self.was_written_at_once;
         self.refusals = self.refusals.saturating_add(1);
         if may_repeat && let Some(job) = self.repeat(config.count()) {

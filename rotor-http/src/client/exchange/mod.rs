@@ -126,16 +126,16 @@ impl<K: Client> Exchange<K> {
             return Flow::Done(End::Reusable);
         }
         if self.deadline <= io.scope.now() {
-            // Here and not by `Flow::Fail`: the connection has no part in it.
+            // Here and not by `Flow::Fail`, because the connection is not to blame.
             self.fail(ClientError::Deadline(Stage::Waiting), io);
             return Flow::Done(End::Reusable);
         }
         Counters::add(&io.config.count().requests);
         let flow = self.call(io, K::prepare_request);
-        // What is written later is gone once it was sent: such a request cannot be made again.
+        // What is written later is gone once it was sent, so such a request cannot be made again.
         self.was_written_at_once = self.request.is_done();
-        // Not every server answers an expectation: the wait for it has an end.
-        // A body that is written already waits for nobody.
+        // Not every server answers an expectation, so the wait for it has a limit. If the body is
+        // written already, nothing waits.
         if self.request.expects_continue() && !self.request.is_done() {
             self.continue_until = Some(io.scope.now() + io.config.limits.continue_timeout);
         }
@@ -144,8 +144,8 @@ impl<K: Client> Exchange<K> {
 
     /// Does what can be done with what has come.
     pub(super) fn receive(&mut self, io: &mut Io<'_, '_, '_, K::Context>) -> Exchanged<K> {
-        // What comes before the request has begun is not its response; and while the handler holds
-        // the body off, it stays with the server: that is the backpressure.
+        // What comes before the request has begun is not its response. While the handler holds the
+        // body off, the body stays with the server: this is the backpressure.
         if self.request.is_unstarted() || self.body.is_held() {
             Flow::Wait(self.wait(None, io))
         } else if self.body.is_expected() && self.request.is_framed() {
@@ -195,7 +195,7 @@ impl<K: Client> Exchange<K> {
             Err(panicked) => {
                 Counters::add(&io.config.count().panics);
                 log::error!("the handler {} {panicked}", type_name::<K>());
-                // Not `Flow::Fail`, which tells the handler: there is none any more.
+                // Not `Flow::Fail`, which would tell the handler: it is gone.
                 return self.end(Err(ClientError::Panicked), io);
             }
         };
@@ -234,12 +234,12 @@ impl<K: Client> Exchange<K> {
             }
             Step::Finished(output) => self.end(Ok(output), io),
             Step::Error(error) => self.end(Err(error), io),
-            // Without a look at what is left of input and output: both belong to the new protocol.
+            // What is left of input and output is not checked: both belong to the new protocol.
             Step::Upgrade(seed, output) if self.is_switched => {
                 self.answer(Ok(output), io.config.count());
                 Flow::Done(End::Upgrade(seed))
             }
-            // The handler's mistake: the connection still speaks HTTP, and may be used again.
+            // The handler's mistake. The connection still speaks HTTP, and may be used again.
             Step::Upgrade(_, output) => {
                 log::error!("{}: `Next::upgrade` without a server that switches", type_name::<K>());
                 self.end(Ok(output), io)
@@ -270,7 +270,7 @@ impl<K: Client> Exchange<K> {
     pub(super) fn wakeup(&mut self, io: &mut Io<'_, '_, '_, K::Context>) -> Exchanged<K> {
         if self.port.as_ref().is_none_or(Port::is_cancelled) {
             Counters::add(&io.config.count().cancelled);
-            // Without `bad_response`: there is nobody to be told of what it makes of the end.
+            // Without `bad_response`, because nobody waits for its result.
             self.handler = None;
             return Flow::Done(End::Close);
         }

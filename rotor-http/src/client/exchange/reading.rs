@@ -66,15 +66,14 @@ impl<K: Client> Exchange<K> {
         config: &ClientConfig,
     ) -> Option<Exchanged<K>> {
         if terms.is_interim {
-            // Each is small, but without end they would keep the response away for as long as they
-            // come.
+            // Each is small, but an endless number of them would keep the response away for ever.
             self.interim += 1;
             let is_over = self.interim > config.limits.interim_responses_max;
             return is_over.then_some(Flow::Fail(ClientError::TooManyInterim));
         }
         let is_late_close =
             head.status() == Status::REQUEST_TIMEOUT && !terms.keep_alive && self.interim == 0;
-        // RFC 9110 §15.5.9: the server tired of an idle connection just when it was used again.
+        // RFC 9110 §15.5.9: the server gave up an idle connection just when it was used again.
         (is_late_close && self.may_repeat()).then(|| self.end_by_repeating(config.count()))
     }
 
@@ -99,8 +98,8 @@ impl<K: Client> Exchange<K> {
                 false => handler.interim_received(head, &mut request, scope),
             }));
         }
-        // Before the handler is called: it may finish in the call, and then these say what becomes
-        // of the connection.
+        // Before the handler is called: it may finish in the call, and then these decide about the
+        // connection.
         self.keep_alive = terms.keep_alive;
         self.is_switched = status == Status::SWITCHING_PROTOCOLS
             // RFC 9110 §9.3.6: any 2xx to CONNECT makes the connection a tunnel.
@@ -181,12 +180,12 @@ impl<K: Client> Exchange<K> {
         exception: Exception,
         io: &mut Io<'_, '_, '_, K::Context>,
     ) -> Exchanged<K> {
-        // Before all else: a reset is no end, not even of a body that lasts until close.
+        // Before anything else: a reset is not an end, not even of a body that lasts until close.
         if let Exception::Read(error) = exception {
             return Flow::Fail(ClientError::Lost(Fatal::Reset(error)));
         }
         if self.body.is_expected() {
-            // With a part of a head there, the server has begun with the request.
+            // If a part of a head has come, the server has begun with the request.
             if self.may_repeat() && io.transport.input.is_empty() {
                 return self.end_by_repeating(io.config.count());
             }
@@ -194,8 +193,8 @@ impl<K: Client> Exchange<K> {
         }
         // Whatever the head said: there is no connection to be used again.
         self.keep_alive = false;
-        // RFC 9112 §9.8: without TLS's sign of the end nobody can tell that a body which lasts
-        // until close is all there.
+        // RFC 9112 §9.8: without TLS's sign of the end it is unknown whether a body that lasts
+        // until close is complete.
         if matches!(exception, Exception::Truncated) && self.body.is_incomplete() {
             return Flow::Fail(ClientError::of_body(BodyError::Truncated));
         }

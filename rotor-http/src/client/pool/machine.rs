@@ -80,7 +80,7 @@ impl<K: Client, N: Connector<K::Context>> PoolMachine<K, N> {
     ) -> Response<Self, PoolSeed<K, N::Origin>> {
         match event {
             Event::SpawnError(error) => manager.spawn_failed(error, scope),
-            // Who is still at work may still ask.
+            // Machines that are still at work may still ask.
             Event::Draining(_) if !scope.wait_for_others() => manager.drain(),
             _ => {}
         }
@@ -148,7 +148,7 @@ impl<K: Client, N: Connector<K::Context>> Machine for PoolMachine<K, N> {
 
     fn idle(&self) -> Option<Idle> {
         match &self.kind {
-            // Without it nobody could ask: it never makes room for others.
+            // It never makes room for others, because without it nobody could ask.
             Kind::Manager(_) => None,
             Kind::Connection(connection) => connection.idle(),
         }

@@ -66,10 +66,11 @@ impl<K: Client, O: Ord + Clone> Manager<K, O> {
 
     /// Does all that is due, whatever it was called for.
     pub(super) fn manage(&mut self, scope: &mut Scope<'_, K::Context>) -> Decision<K, O> {
-        // Whatever the event: one that is a failure to connect was dealt with before.
+        // Whatever the event: a failure to connect was handled before this.
         self.connecting = None;
         let is_more = self.take_calls(scope);
-        // Before `serve`: for what nobody waits for, or is too late, no connection is made.
+        // Before `serve`, so that no connection is made for a request that is cancelled or too
+        // late.
         let is_given_back = self.shared.is_given_back.swap(false, Relaxed);
         self.has_begun |= is_given_back;
         if is_given_back {
@@ -82,13 +83,13 @@ impl<K: Client, O: Ord + Clone> Manager<K, O> {
             self.has_begun =
                 self.has_begun && (origins.has_repeated() || origins.waiting().any(Job::was_begun));
             drop(origins);
-            // Outside of the lock: what a handler does when it is dropped is its own.
+            // Outside of the lock, because dropping a handler may run any code.
             drop(cancelled);
         }
         self.end_late(scope);
         self.waits_for_slot &= !scope.has_free_slot();
         if self.waits_for_slot {
-            // Again: others may have been faster with the slot for which this was woken.
+            // Once more, because others may have taken the slot for which this was woken.
             scope.wake_on_free_slot();
         }
         if let Some(seed) = self.serve() {
@@ -97,7 +98,7 @@ impl<K: Client, O: Ord + Clone> Manager<K, O> {
         let is_over = (self.is_draining || self.is_closed) && self.shared.origins().is_empty();
         match is_more {
             true => Decision::Again,
-            // Only where nothing was left unasked: that would be lost without an outcome.
+            // Only if nothing was left unasked: that would be lost without an outcome.
             false if is_over => Decision::Done,
             false => Decision::Wait,
         }
@@ -118,12 +119,12 @@ impl<K: Client, O: Ord + Clone> Manager<K, O> {
             let (Ask { origin, handler, deadline }, port) = call.into_parts();
             let deadline = deadline.unwrap_or_else(|| scope.now() + self.config.request_timeout);
             let job = Job::new(handler, deadline, port);
-            // It never takes a place in the queue, from one who still waits.
+            // It must not take a place in the queue from one who still waits.
             if job.is_cancelled() {
                 continue;
             }
             let Some((job, bytes)) = self.shared.weigh(job, scope) else { continue };
-            // Too early at worst, where the job is refused: then one look finds nothing.
+            // At worst this is too early, if the job is refused: then one look finds nothing.
             self.earliest = self.earliest.min(deadline);
             let refused = self.shared.origins().add(origin, job, bytes).err();
             if let Some(job) = refused {
@@ -139,7 +140,7 @@ impl<K: Client, O: Ord + Clone> Manager<K, O> {
         if self.earliest > now {
             return;
         }
-        // The lock is held for the books only: to fail a job calls its handler.
+        // The lock is held only for the books: failing a job calls its handler.
         let late = {
             let mut origins = self.shared.origins();
             let late = origins.take_out(|job| job.deadline() <= now);
@@ -158,7 +159,8 @@ impl<K: Client, O: Ord + Clone> Manager<K, O> {
             let wanted = self.shared.origins().wanted(!self.waits_for_slot);
             match wanted {
                 Wanted::Nothing => return None,
-                // One that is gone has said so, or is about to: then the books are looked at again.
+                // A connection that is gone has said so, or is about to: then the books are looked
+                // at again.
                 Wanted::Wake(connection) => {
                     connection.wakeup();
                 }
@@ -190,7 +192,7 @@ impl<K: Client, O: Ord + Clone> Manager<K, O> {
                 Ok(error) => ClientError::NotConnected(*error),
                 Err(error) => ClientError::NoRoom(error),
             },
-            // It ended at once, and has told the one it was for.
+            // It ended at once, and has told the request that it was for.
             SpawnCause::Ended => return,
             cause => {
                 ClientError::NoRoom(format!("a connection could not be made: {cause:?}").into())

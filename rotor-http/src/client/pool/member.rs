@@ -27,7 +27,7 @@ impl<K: Client, O: Ord + Clone> Feed<K> for Member<K, O> {
         let found = origins.take(&self.origin, self.id, || scope.notifier());
         let has_due = origins.has_due();
         drop(origins);
-        // Others can go on with what this one leaves, and only the manager wakes and connects.
+        // Others can go on with what this one leaves, and only the manager wakes them and connects.
         if has_due {
             self.shared.manager.wakeup();
         }
@@ -62,9 +62,9 @@ impl<K: Client, O: Ord + Clone> Feed<K> for Member<K, O> {
         if job.is_repeated() {
             return self.give_to(origin, job, scope);
         }
-        // Nothing of it was sent: any connection there may serve it, and it has a place in
-        // that queue only if there is one. Else those that pass through this connection would
-        // wait there without a bound.
+        // Nothing of it was sent, so any connection to that origin may serve it. It joins that
+        // queue only if there is room: otherwise requests that pass through this connection would
+        // wait there without a limit.
         let Some((job, bytes)) = self.shared.weigh(job, scope) else { return };
         job.port.on_cancel(self.shared.manager.clone());
         let refused = self.shared.origins().add(origin, job, bytes).err();
@@ -86,7 +86,7 @@ impl<K: Client, O: Ord + Clone> Member<K, O> {
     /// Has the request made anew, there.
     fn give_to(&self, origin: O, job: Job<K>, scope: &mut Scope<'_, K::Context>) {
         let Some((job, bytes)) = self.shared.weigh(job, scope) else { return };
-        // The one that it told of that is this connection, which has it no more.
+        // So far a cancellation woke this connection, which no longer has the request.
         job.port.on_cancel(self.shared.manager.clone());
         self.shared.origins().add_repeated(origin, job, bytes);
         self.tell_manager();

@@ -158,7 +158,8 @@ impl<J, W> Origin<J, W> {
             // Woken for something else; nothing was put aside for it.
             Some(State::Idle(_)) => return Found::Nothing,
             Some(State::Sharing(_)) => return self.take_shared(id),
-            // What is repeated wants a connection that has served nobody: only a new one is that.
+            // A repeated request needs a connection that has served nobody, which only a new one
+            // is.
             Some(State::Connecting) => self.repeated.pop_front(),
             Some(State::Busy | State::Woken) => None,
         };
@@ -204,7 +205,7 @@ impl<J, W> Origin<J, W> {
             _ => waker(),
         };
         self.set(id, Some(State::Sharing(Sharing { room, waker, is_woken: false })));
-        // One that takes nothing more is about to end by itself.
+        // A connection that takes no more is about to end by itself.
         if room.under_way == 0 && room.further > 0 {
             self.idle.push((now, id));
         }
@@ -234,7 +235,7 @@ impl<J, W> Origin<J, W> {
         match self.set(id, None) {
             None => Left::Unknown,
             Some(State::Connecting) => {
-                // It has said nothing: the others are not to wait for the next one by itself.
+                // It has told nothing, so the others must not wait for the next one alone.
                 self.know(Known::One);
                 Left::Other
             }
@@ -251,7 +252,7 @@ impl<J, W> Origin<J, W> {
     /// Returns whether more wait than connections are about to take.
     pub(super) fn lack(&self) -> Lack {
         let each = match self.known {
-            // As many as there are wait for what it says.
+            // Everybody waits for what the first connection says.
             Known::Nothing => self.repeated.len() + self.waiting.len(),
             Known::One => 1,
             Known::Many(requests) => requests as usize,
@@ -289,13 +290,13 @@ impl<J, W> Origin<J, W> {
             sharing.is_woken = true;
             return Some(sharing.waker.clone());
         }
-        // What is repeated wants one that has served nobody.
+        // A repeated request needs a connection that has served nobody.
         if *lack == Lack::Connection { self.wake_idle() } else { None }
     }
 
     /// Wakes the connection that was used last.
     fn wake_idle(&mut self) -> Option<W> {
-        // The last one used is the likeliest to be still open at the server.
+        // The one that was used last is most likely still open at the server.
         let is_idle = |id: &MemberId| matches!(self.members.get(id), Some(State::Idle(_)));
         let (_, id) = *self.idle.iter().rev().find(|(_, id)| is_idle(id))?;
         waker_of(self.set(id, Some(State::Woken)))

@@ -79,7 +79,8 @@ impl<O: Ord + Clone, J, W: Clone> Origins<O, J, W> {
     fn due_origin(&mut self, name: O) -> &mut Origin<J, W> {
         let Origins { by_name, due, may_share, .. } = self;
         let origin = by_name.entry(name.clone()).or_insert_with(|| Origin::new(may_share(&name)));
-        // Once at a time: else the queue would grow with the requests, not with the servers.
+        // Only once at a time: otherwise the queue would grow with the requests, not with the
+        // servers.
         if !std::mem::replace(&mut origin.is_due, true) {
             due.push_back(name);
         }
@@ -112,17 +113,17 @@ impl<O: Ord + Clone, J, W: Clone> Origins<O, J, W> {
     /// A connection that has nothing to do looks for work; if there is none, `waker` wakes it
     /// later.
     pub(super) fn take(&mut self, name: &O, id: MemberId, waker: impl FnOnce() -> W) -> Found<J> {
-        // Its place is gone with its server: it is not counted any more, and must not go on
-        // uncounted.
+        // Its place is gone with its server: it is no longer counted, so it must not go on.
         let Some(origin) = self.by_name.get_mut(name) else { return Found::End };
         self.now += 1;
         let was_known = origin.is_known();
         let found = match origin.take(id, self.now, waker) {
             Found::Job(Queued { job, bytes }) => {
-                // From here on the connection holds it, and the limits of connections bound that.
+                // From here on the connection holds the job, and the limits of connections apply.
                 self.waiting.remove(bytes);
                 if !was_known {
-                    // The others have waited for what it is, and that is known now.
+                    // The others have waited to learn what the server speaks, and that is known
+                    // now.
                     self.due_origin(name.clone());
                 }
                 return Found::Job(job);
@@ -132,7 +133,7 @@ impl<O: Ord + Clone, J, W: Clone> Origins<O, J, W> {
         };
         if matches!(found, Found::Nothing) && (!origin.repeated.is_empty() || !self.due.is_empty())
         {
-            // Others may be held up for want of what this one now has: a place.
+            // Others may wait for a place, which this one has.
             self.due_origin(name.clone());
         }
         found
@@ -174,12 +175,12 @@ impl<O: Ord + Clone, J, W: Clone> Origins<O, J, W> {
     /// room: the one that was used longest ago.
     pub(super) fn wanted(&mut self, has_place: bool) -> Wanted<O, W> {
         let mut held_up = 0;
-        // Each once: those that stay due go behind, and would be met again without end.
+        // Each once: those that stay due go to the end, and would come up again without end.
         for _ in 0..self.due.len() {
             let Some(name) = self.due.pop_front() else { break };
             let Some(origin) = self.by_name.get_mut(&name) else { continue };
             let lack = origin.lack();
-            // One that stands is faster than one that is to be made.
+            // A connection that exists is faster than a new one.
             if lack != Lack::Nothing
                 && let Some(waker) = origin.wake(&lack)
             {
@@ -189,7 +190,7 @@ impl<O: Ord + Clone, J, W: Clone> Origins<O, J, W> {
             }
             if lack == Lack::Nothing || origin.connections() >= self.per_origin_max {
                 origin.is_due = false;
-                // One with nothing to do cannot serve who wants a new one: it makes room.
+                // An idle connection cannot serve a request that needs a new one: it makes room.
                 let ends = lack == Lack::NewConnection && origin.ends_too_few();
                 let ended = if ends { origin.end_idle() } else { None };
                 if origin.is_empty() {
@@ -209,11 +210,12 @@ impl<O: Ord + Clone, J, W: Clone> Origins<O, J, W> {
             self.next_id += 1;
             self.connections += 1;
             origin.connect(id);
-            // Behind the others, which wait for connections as well.
+            // At the end, after the others, which wait for connections as well.
             self.due.push_back(name.clone());
             return Wanted::Connect(name, id);
         }
-        // Each that ends gives its place to one that is held up: no more are ended than are needed.
+        // Each connection that ends gives its place to a server that is held up: no more end than
+        // are needed.
         if held_up > self.ending
             && let Some(waker) = self.end_longest_idle()
         {
@@ -224,7 +226,7 @@ impl<O: Ord + Clone, J, W: Clone> Origins<O, J, W> {
     }
 
     fn end_longest_idle(&mut self) -> Option<W> {
-        // A walk over all servers, and seldom: only where the limit of all connections is met.
+        // This walks over all servers, but seldom: only at the limit of all connections.
         let idle =
             self.by_name.values_mut().filter_map(|origin| Some((origin.idle_since()?, origin)));
         idle.min_by_key(|(since, _)| *since).and_then(|(_, origin)| origin.end_idle())
@@ -236,7 +238,7 @@ impl<O: Ord + Clone, J, W: Clone> Origins<O, J, W> {
         let mut changed = Vec::new();
         for (name, origin) in &mut self.by_name {
             for queue in [&mut origin.repeated, &mut origin.waiting] {
-                // Most have none, and are not made anew.
+                // Most queues have none, and are not made anew.
                 if queue.iter().any(|queued| is_over(&queued.job)) {
                     let (over, left): (VecDeque<Queued<J>>, VecDeque<Queued<J>>) =
                         std::mem::take(queue).into_iter().partition(|queued| is_over(&queued.job));
@@ -248,7 +250,7 @@ impl<O: Ord + Clone, J, W: Clone> Origins<O, J, W> {
             }
         }
         for name in changed {
-            // Where nothing is left, `wanted` forgets it.
+            // If nothing is left, `wanted` forgets it.
             self.due_origin(name);
         }
         out

@@ -25,7 +25,7 @@ pub(super) struct Shared<K: Client, O> {
 impl<K: Client, O> Shared<K, O> {
     /// Returns the books of the pool.
     pub(super) fn origins(&self) -> MutexGuard<'_, Origins<O, Job<K>, Notifier>> {
-        // No handler is called under the lock: poisoned or not, the books are as they should be.
+        // No handler is called under the lock, so the books are right even if it is poisoned.
         self.origins.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
