@@ -98,7 +98,7 @@ fn check(head: &Head<'_>, config: &WebSocketConfig) -> Result<Option<Key>, Refus
         return Err(Refusal::Version);
     }
     let key = match head.version() {
-        // RFC 8441 §5.1: what it shows, that the server has understood, `:protocol` shows.
+        // RFC 8441 §5.1: the key shows that the server has understood; here `:protocol` shows that.
         Version::Http2 => None,
         _ => Some(Key::of(head.fields()).ok_or(Refusal::Key)?),
     };
@@ -152,13 +152,13 @@ fn refuse(
         Refusal::NoWebSocket if head.method() != Method::Get => {
             (Status::METHOD_NOT_ALLOWED, &[("Allow", b"GET")])
         }
-        // 426 says in `Upgrade` to what, and HTTP/2 has no such field.
+        // 426 names in `Upgrade` what to upgrade to, and HTTP/2 has no such field.
         Refusal::NoWebSocket | Refusal::Version if head.version() == Version::Http2 => {
             (Status::BAD_REQUEST, &ASK_SO[1..])
         }
         Refusal::NoWebSocket | Refusal::Version => (Status::UPGRADE_REQUIRED, ASK_SO),
         Refusal::Origin => (Status::FORBIDDEN, &[]),
-        // It has begun already; what becomes of it is its handler's to say.
+        // The response has begun already; its handler decides what becomes of it.
         Refusal::Response(error) => return Err(error),
         _ => (Status::BAD_REQUEST, &[]),
     };

@@ -186,7 +186,7 @@ impl Incoming {
         let wanted = match terms.mode {
             _ if is_waited_for => frame.left,
             _ if self.is_stepwise => 1,
-            // They are to go on as soon as they come.
+            // Pieces should go on as soon as they come.
             Mode::Pieces => 1,
             Mode::Messages => frame.left.min(PART_WANTED),
         };
@@ -276,7 +276,7 @@ impl Incoming {
         if terms.discards {
             input.consume(have);
             frame.left -= have as u64;
-            // Of the mask nobody will know, and of no bytes that it was taken from.
+            // The rest is discarded, so neither the mask nor where it was taken off matters.
             self.frame = (frame.left > 0).then_some(Frame { mask: None, clear: 0, ..frame });
             match &mut self.message {
                 message if frame.left == 0 && frame.is_final => *message = None,
@@ -294,7 +294,7 @@ impl Incoming {
         if is_whole_frame && self.message.is_none() {
             return self.whole(frame, have, input, terms, give);
         }
-        // One that is of a single frame has nothing noted yet, unless it goes in pieces.
+        // A message of a single frame has nothing noted yet, unless it goes in pieces.
         let message = self.message.get_or_insert_with(|| {
             Partial::begin(frame.opcode, frame.is_compressed, Mode::Messages)
         });
@@ -342,7 +342,7 @@ impl Incoming {
         input.consume(used);
         frame.left -= used as u64;
         frame.clear = frame.clear.saturating_sub(used);
-        // What ends a message takes steps of its own, behind the payload.
+        // The end of a message takes steps of its own, after the payload.
         let goes_on = frame.left > 0 || is_end;
         self.frame = goes_on.then_some(frame);
         if is_over {
@@ -448,7 +448,7 @@ impl Partial {
 
     /// Adds what has come to a message that is handed over whole.
     fn add(&mut self, part: &[u8]) -> Result<(), Fault> {
-        // What is no text is refused with the first bad byte, however long the rest would take.
+        // Invalid text is refused at the first bad byte, however long the rest would take.
         if self.kind == Kind::Text && !self.is_compressed {
             self.utf8.push(part)?;
         }
@@ -495,7 +495,7 @@ impl Partial {
             if is_end && used == part.len() {
                 let tail = &codec::tail()[self.tail_used..];
                 self.tail_used += codec::decompress_to(codec, tail, scratch, PIECE_MAX)?;
-                // With a full piece there may be more behind it, even if all was read.
+                // After a full piece there may be more, even if all input was read.
                 self.is_over = scratch.len() < PIECE_MAX;
             }
             self.codec = lent;

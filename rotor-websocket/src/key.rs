@@ -74,7 +74,7 @@ impl Key {
 
     /// Returns the value of `Sec-WebSocket-Key`.
     pub fn as_str(&self) -> &str {
-        // Of the alphabet of base64 alone.
+        // It consists of letters of base64 only.
         std::str::from_utf8(&self.0).unwrap_or_default()
     }
 

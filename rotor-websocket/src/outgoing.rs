@@ -119,7 +119,7 @@ impl Outgoing {
             Compression::Own { compress_min, codec } if payload.len() >= *compress_min => {
                 let mut compressed = Vec::new();
                 codec::compress(codec, payload, &mut compressed);
-                // However long it is: the codec has noted it, so the peer has to see it.
+                // Sent whatever its length: the codec has noted it, so the peer has to see it.
                 self.frame(opcode, true, true, &compressed, output);
             }
             _ => self.frame(opcode, true, false, payload, output),
@@ -145,7 +145,7 @@ impl Outgoing {
         let mask = self.masks.as_mut().map(|masks| masks.next());
         let len = payload.len() as u64;
         let header = header::write(&Header { opcode, is_final, is_compressed, mask, len });
-        // An output refuses only what comes after its end, which only HTTP may have said before.
+        // An output refuses only what comes after its end, and only HTTP may have ended it before.
         let written = match mask {
             None => output.write_pieces(&[header.as_bytes(), payload]),
             Some(mask) => {

@@ -86,8 +86,8 @@ impl Prepared {
                 return Some(block.clone());
             }
         }
-        // A peer whose messages refer to each other is sent this one as it is, which every peer
-        // takes: compressing it for each would cost what preparing is to save.
+        // A peer with context take-over gets the plain message, which every peer accepts:
+        // compressing it for each would cost what preparing is meant to save.
         Some(frames.plain.clone())
     }
 

@@ -150,7 +150,7 @@ impl Room {
             self.bytes -= forgotten.map_or(0, |message| message.payload().len());
             self.first += 1;
         }
-        // Those who are gone, however they went, are forgotten.
+        // Members that are gone, for whatever reason, are forgotten.
         self.members.retain(|_, notifier| notifier.wakeup());
     }
 

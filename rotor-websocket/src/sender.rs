@@ -151,7 +151,7 @@ impl<'a> Sender<'a> {
     fn fragment(&mut self, bytes: &[u8], is_last: bool) -> Result<(), SendError> {
         let Some(mut begun) = self.outgoing.begun else { return Err(SendError::NotBegun) };
         if is_last && !self.outgoing.is_closing {
-            // An end takes no room: a message that cannot end would hold up all others.
+            // An end needs no room: a message that cannot end would hold up all others.
         } else {
             self.check()?;
         }

@@ -127,7 +127,7 @@ impl Link {
         }
         let sent = Code::new(code.number()).unwrap_or(Code::NO_STATUS);
         self.outgoing.close(sent, reason, output);
-        // Held or not: its close frame is all that is waited for.
+        // Even if the handler holds: only the peer's close frame is waited for.
         self.is_held = false;
         self.handler_deadline = Time::NEVER;
         self.watch = Watch::Closing { code: sent, until: now + self.config.close_within };
@@ -209,7 +209,7 @@ impl<H: Handler> WebSocket<H> {
                 Err(fault) => return Looked::Ends(Cause::Fault(fault), None),
             }
         }
-        // A handler cannot be woken before it has returned: in the next turn.
+        // A handler cannot be woken before it has returned, so in the next turn.
         scope.notifier().wakeup();
         self.link.yields = true;
         Looked::Rests
@@ -286,7 +286,7 @@ impl<H: Handler> WebSocket<H> {
             Cause::Lost => self.link.count(Count::lost),
         }
         if matches!(cause, Cause::PongTimeout | Cause::CloseTimeout | Cause::Dropped) {
-            // Nobody takes it, or is to have it.
+            // Nobody takes it, or should get it.
             output.truncate(0);
         }
         let fault = match cause {
@@ -352,7 +352,7 @@ impl<H: Handler> Protocol for WebSocket<H> {
         let next = H::opened(seed, &mut sender, scope);
         let mut handler = None;
         let Next { handler: opened, step, deadline } = next;
-        // Its answer is done as that of any other call.
+        // Its answer is treated as that of any other call.
         let answer = |handler: H| Next { handler, step, deadline };
         handler.replace(opened);
         link.call(&mut handler, transport.output, scope, |handler, _, _| answer(handler));
@@ -395,14 +395,14 @@ impl<H: Handler> Protocol for WebSocket<H> {
             let output = &mut *transport.output;
             self.link.call(&mut self.handler, output, scope, H::timeout);
         }
-        // Of a frame that is waited for whole, each byte is a sign of life.
+        // Each byte of a frame that is waited for whole is a sign of life.
         let unread = transport.input.len();
         if unread > self.link.unread
             && matches!(self.link.watch, Watch::Listens { .. } | Watch::Pinged { .. })
         {
             self.link.watch = Watch::Listens { heard: now };
         }
-        // Whom nobody listens to cannot be heard.
+        // A peer cannot be heard while nobody listens.
         let listens = self.link.takes_input(transport.output) && !transport.is_input_held();
         let config = &self.link.config;
         match self.link.watch {
@@ -451,7 +451,7 @@ impl<H: Handler> Protocol for WebSocket<H> {
         if self.handler.is_none() {
             return Intent::done();
         }
-        // What has come before is handled before: a close frame ends that.
+        // What has come before is handled first: a close frame ends that.
         if let Looked::Ends(cause, close) = self.look(transport, scope) {
             return self.end(cause, close, transport, scope);
         }
@@ -471,7 +471,7 @@ impl<H: Handler> Protocol for WebSocket<H> {
         scope: &mut Scope<'_, H::Context>,
     ) -> Intent<Self> {
         if let Exception::Limit(_) = exception {
-            // A frame that would be waited for whole is longer than the stream may wait for.
+            // A frame that would have to be complete is longer than the stream may wait for.
             self.incoming.is_stepwise = true;
             return self.go_on(transport, scope);
         }

@@ -42,7 +42,7 @@ pub(crate) fn compressor(level: u32, bits: u8) -> Compress {
 /// A decompressor, for one message or for a connection.
 pub(crate) fn decompressor() -> Decompress {
     let kept = DECOMPRESSORS.with_borrow_mut(Vec::pop);
-    // The widest window reads what was written with any other.
+    // The widest window can read what was written with any other.
     kept.unwrap_or_else(|| Decompress::new_with_window_bits(false, 15))
 }
 
@@ -58,7 +58,7 @@ pub(crate) fn give_back(mut codec: Decompress) {
 
 /// Lends a vector, empty, that the thread keeps.
 pub(crate) fn with_scratch<R>(f: impl FnOnce(&mut Vec<u8>) -> R) -> R {
-    // Taken, not borrowed: whoever is called meanwhile may want one, too.
+    // Taken, not borrowed, because whoever is called meanwhile may want one, too.
     let mut scratch = SCRATCH.take();
     scratch.clear();
     let result = f(&mut scratch);
@@ -88,10 +88,10 @@ pub(crate) fn compress(codec: &mut Compress, message: &[u8], to: &mut Vec<u8>) {
     loop {
         let done = (codec.total_in() - before) as usize;
         to.reserve((message.len() - done) / 2 + 64);
-        // It fails only where a stream was ended, which none is here.
+        // It fails only after the end of a stream, and none is ended here.
         let _ = codec.compress_vec(&message[done..], to, FlushCompress::Sync);
         let is_taken = (codec.total_in() - before) as usize == message.len();
-        // With room left there is nothing more to come of it.
+        // If room is left, nothing more will come.
         if is_taken && to.len() < to.capacity() {
             break;
         }
@@ -99,8 +99,8 @@ pub(crate) fn compress(codec: &mut Compress, message: &[u8], to: &mut Vec<u8>) {
     if to.ends_with(&TAIL) {
         to.truncate(to.len() - TAIL.len());
     }
-    // Of an empty message nothing would be left, which decompressors need not take for one
-    // (RFC 7692 §7.2.3.6).
+    // Nothing would be left of an empty message, which decompressors need not accept as one (RFC
+    // 7692 §7.2.3.6).
     if to.is_empty() {
         to.push(0);
     }
@@ -132,7 +132,8 @@ pub(crate) fn decompress_to(
         to.truncate(start + written as usize);
         used += read as usize;
         match status {
-            // A block that says it is the last one: what follows begins anew (RFC 7692 §7.2.3.4).
+            // This block says that it is the last one: what follows begins anew (RFC 7692
+            // §7.2.3.4).
             Status::StreamEnd => codec.reset(false),
             Status::Ok | Status::BufError => {}
         }

@@ -137,8 +137,8 @@ pub(crate) fn offer(config: &Deflate) -> String {
 /// What a client makes of a server's answer: `None` if it is no answer to the offer.
 pub(crate) fn agreed(answer: &[u8], config: &Deflate) -> Option<Agreed> {
     let params = Params::read(answer)?;
-    // Who was told to keep nothing must say that it will (RFC 7692 §7.1.1.1), and who was given a
-    // width must not pass it.
+    // An end that was told to keep nothing must confirm that (RFC 7692 §7.1.1.1), and one that was
+    // given a width must not exceed it.
     if !config.takes_over && !params.server_no_takeover {
         return None;
     }

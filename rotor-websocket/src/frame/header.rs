@@ -72,7 +72,7 @@ pub(crate) enum Read {
 
 /// Reads a header as far as it has come: what is wrong is found with the byte that is.
 pub(crate) fn read(input: &[u8]) -> Result<Read, Fault> {
-    // Not two: however they come, the first one is judged alone.
+    // One byte, not two: however they come, the first one is judged alone.
     let Some(&first) = input.first() else { return Ok(Read::Needs(1)) };
     let (is_final, is_compressed) = (first & FINAL != 0, first & COMPRESSED != 0);
     if first & OTHER_RESERVED != 0 {
