@@ -61,7 +61,7 @@ fn of(error: &CertificateError) -> CertificateFault {
         InvalidPurpose | InvalidPurposeContext { .. } | UnhandledCriticalExtension => {
             CertificateFault::WrongPurpose
         }
-        // rustls has no name for it: an issuer's certificate, shown as one of a server.
+        // rustls has no name for this: an issuer's certificate, shown as a server's.
         Other(other) if other.0.to_string().contains("CaUsedAsEndEntity") => {
             CertificateFault::WrongPurpose
         }

@@ -183,7 +183,7 @@ impl Engine {
         let common = self.common();
         match (self, common.protocol_version()) {
             (_, None) => true,
-            // Its Finished is the last message of all, but for one who comes back (RFC 5246 §7.3).
+            // Its Finished is the last message, except in a resumed session (RFC 5246 §7.3).
             (Engine::Server(_), Some(ProtocolVersion::TLSv1_2)) => {
                 common.handshake_kind() == Some(HandshakeKind::Full)
             }
@@ -286,14 +286,14 @@ fn step<D>(
             encode(&mut record, out);
             Step::On
         }
-        // It is with us now, and goes out before whatever is appended later.
+        // The record is with us now, and goes out before whatever is appended later.
         ConnectionState::TransmitTlsData(record) => {
             record.done();
             Step::On
         }
         ConnectionState::PeerClosed | ConnectionState::Closed => Step::At(At::PeerClosed),
-        // Among the others is early data, which the configuration refuses: anybody may send it once
-        // more (RFC 8446 §8).
+        // The others include early data, which the configuration refuses: anybody may replay it
+        // (RFC 8446 §8).
         _ => Step::At(At::NeedsInput),
     }
 }
@@ -307,9 +307,9 @@ fn tell<S: Side>(connection: &mut S, records: &mut Buf, out: &mut Buf) -> bool {
 }
 
 fn encode<D>(record: &mut EncodeTlsData<'_, D>, out: &mut impl RecordSink) {
-    // Asked with no room at all, it says how much it needs.
+    // Asked without any room, it tells how much it needs.
     if let Err(EncodeError::InsufficientSize(error)) = record.encode(&mut []) {
-        // It is enough; and nobody but us has asked meanwhile.
+        // That much is enough, and nobody but us has asked meanwhile.
         let _is_encoded = out.append(error.required_size, |room| record.encode(room));
     }
 }
@@ -400,7 +400,7 @@ fn write_into<D>(
     loop {
         match out.append(needed, |room| what.write(traffic, room)) {
             Ok(()) => return Ok(()),
-            // Nothing was written, and the second time it is enough.
+            // Nothing was written, and the second time there is room enough.
             Err(EncryptError::InsufficientSize(error)) if error.required_size > needed => {
                 needed = error.required_size
             }

@@ -116,14 +116,14 @@ impl From<rustls::Error> for TlsError {
         use rustls::Error::*;
         match &error {
             AlertReceived(alert) => TlsError::Refused(alert_name(*alert).into()),
-            // The client's way to say that it sent none (RFC 8446 §4.4.2.4).
+            // An empty message of certificates means that the client has none (RFC 8446 §4.4.2.4).
             NoCertificatesPresented | InvalidCertificate(_) => TlsError::Certificate(error.into()),
             PeerIncompatible(_) | NoApplicationProtocol => TlsError::NothingInCommon(error.into()),
-            // Of TLS 1.2: the client can check no signature that our key makes.
+            // In TLS 1.2: the client can check no signature that our key makes.
             General(text) if text == "incompatible signing key" => {
                 TlsError::NothingInCommon(error.into())
             }
-            // Names were looked at before; were the two ever to read a hello differently, it would
+            // Names were checked before. Should the two ever read a hello differently, it would
             // still be the client that asks for what is not there.
             General(text) if text == "no server certificate chain resolved" => {
                 TlsError::NothingInCommon(error.into())

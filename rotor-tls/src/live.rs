@@ -106,11 +106,11 @@ impl Live {
     ///
     /// Why it has failed; the alert for that is in `outgoing`.
     pub(crate) fn advance(&mut self) -> Result<At, TlsError> {
-        // A server's first words; those of a client were looked at before there was an engine.
+        // A server's first bytes; those of a client were checked before there was an engine.
         if self.session.engine.awaits_server() && !is_record(&self.incoming.bytes)? {
             return Ok(At::NeedsInput);
         }
-        // Tickets that are made at its end carry on with the date of the one that it began with.
+        // Tickets that are made at its end keep the date of the one that it began with.
         clock::set_session_began(self.shaking.as_ref().and_then(|shaking| shaking.session_began));
         loop {
             let at = self.decode(&mut [])?.1;
@@ -198,7 +198,7 @@ impl Live {
         inner: &mut S,
         buffer: &mut [u8],
     ) -> io::Result<usize> {
-        // What it had to say of the socket was before the latest event.
+        // What it noted about the socket is older than the latest event.
         self.incoming.forget_short();
         let mut filled = 0;
         if !self.plain.is_empty() {
@@ -210,7 +210,7 @@ impl Live {
             filled += self.decode_all(inner, &mut buffer[filled..]);
             match self.read_side {
                 ReadSide::Closed => return Ok(filled),
-                // Told of first; then the error, again and again.
+                // First the bytes that were read; then the error, each time.
                 _ if filled > 0 => {
                     self.incoming.settle();
                     return Ok(filled);
@@ -235,7 +235,7 @@ impl Live {
     /// Decodes as much as fits into the buffer, up to what cannot be decoded.
     fn decode_all<S: StreamSocket>(&mut self, inner: &mut S, buffer: &mut [u8]) -> usize {
         let mut filled = 0;
-        // A record that does not fit any more is not decoded.
+        // A record for which there is no room is not decoded.
         while filled < buffer.len() && self.read_side == ReadSide::Open && self.has_work() {
             let error = match self.decode(&mut buffer[filled..]) {
                 Ok((count, At::Plain)) => {
@@ -267,7 +267,7 @@ impl Live {
     fn break_off<S: StreamSocket>(&mut self, error: TlsError, inner: &mut S) {
         self.read_side = ReadSide::Broken;
         TlsCounters::add(&self.counters.broken);
-        // The alert, if the socket takes it; else it is flushed later.
+        // The alert, if the socket takes it; otherwise it is flushed later.
         let _is_sent = self.flush(inner);
         log::debug!("a TLS connection has broken off: {}", rotor_core::with_causes(&error));
         self.failure = Some(Box::new(error));

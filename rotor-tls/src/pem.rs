@@ -43,8 +43,7 @@ pub(crate) fn key(place: &str, bytes: &[u8]) -> Result<PrivateKeyDer<'static>, T
             Err(TlsConfigError::CertificateForKey(place.into()))
         }
         Err(pem::Error::NoItemsFound) => Err(TlsConfigError::NoKey(place.into())),
-        // Of the old form, which says in a line of its own that it is encrypted (RFC 1421
-        // §4.6.1.1).
+        // The old form has a line of its own that says that it is encrypted (RFC 1421 §4.6.1.1).
         Err(_) if has(bytes, b"Proc-Type: 4,ENCRYPTED") => {
             Err(TlsConfigError::EncryptedKey(place.into()))
         }

@@ -21,7 +21,7 @@ pub(super) fn hand_out<E>(
     most: usize,
     mut put: impl FnMut(&[u8]) -> Result<(), E>,
 ) -> Result<usize, E> {
-    // Nearly always: an answer.
+    // The usual case: one answer.
     if let [only] = slices {
         let piece = &only[..only.len().min(most)];
         return if piece.is_empty() { Ok(0) } else { put(piece).map(|()| piece.len()) };

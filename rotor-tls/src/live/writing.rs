@@ -21,7 +21,7 @@ impl Live {
         if self.is_refused || self.outgoing.is_empty() {
             return Ok(count);
         }
-        // What went before was too much to go with them.
+        // There was too much before it for all to go together.
         self.send(inner).map(|()| count)
     }
 
@@ -47,12 +47,12 @@ impl Live {
         slices: &[IoSlice<'_>],
         send: impl FnOnce(Sealed<'_>, &mut S) -> io::Result<()>,
     ) -> io::Result<usize> {
-        // One write waits at most. What has not been tried yet goes with these: the tickets behind
+        // At most one write waits. What was not yet tried goes with these bytes: the tickets after
         // a handshake, a new key.
         if self.is_refused {
             self.flush(inner)?;
         }
-        // Behind an alert nothing may follow.
+        // Nothing may follow an alert.
         if self.read_side == ReadSide::Broken {
             return Err(broken());
         }
@@ -83,7 +83,7 @@ impl Live {
             self.note_peer_closed();
         }
         match sent {
-            // It is taken, if not sent: an error would have the caller write it once more.
+            // It is taken, though not sent: an error would make the caller write it again.
             Err(error) if !is_for_later(&error) => Err(error),
             _ => Ok(count),
         }
@@ -93,7 +93,7 @@ impl Live {
     #[inline]
     fn send<S: StreamSocket>(&mut self, inner: &mut S) -> io::Result<()> {
         match self.flush(inner) {
-            // It is taken, if not sent: an error would have the caller write it once more.
+            // It is taken, though not sent: an error would make the caller write it again.
             Err(error) if !is_for_later(&error) => Err(error),
             _ => Ok(()),
         }
@@ -115,7 +115,7 @@ impl Live {
             match closed {
                 Ok(true) => self.note_peer_closed(),
                 Ok(false) => {}
-                // What cannot be closed in order has broken; the alert says so.
+                // A connection that cannot be closed in order has broken; the alert tells so.
                 Err(error) => {
                     session.engine.last_words(&mut incoming.bytes, outgoing);
                     self.break_off(error.into(), inner);

@@ -190,10 +190,10 @@ impl TlsServerConfig {
         };
         let mut config = builder.with_cert_resolver(names);
         config.alpn_protocols.clone_from(&self.protocols);
-        // Not for data, of which none is sent in a handshake: else rustls could not encrypt the
-        // `close_notify` of one that takes too long.
+        // Not for data: none is sent in a handshake. Without it rustls could not encrypt the
+        // `close_notify` of a handshake that takes too long.
         config.send_half_rtt_data = true;
-        // Sessions are in their tickets alone: what loops would share is a lock.
+        // Sessions are only in their tickets: loops would have to share a lock for others.
         config.session_storage = Arc::new(NoServerSessionStorage {});
         self.tickets.apply(self.client_certificates.digest(), &mut config)?;
         Ok(config)

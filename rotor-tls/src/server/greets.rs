@@ -90,7 +90,7 @@ impl Greets {
 
     /// Takes a place, or asks for one.
     fn take_place<C>(&mut self, scope: &Scope<'_, C>) {
-        // Nearly always there is one: no wake-up need tell of it.
+        // There nearly always is a place, and then no wake-up is needed.
         if let Some(permit) = self.shared.handshakes.try_take() {
             self.place = Place::Taken(Some(permit));
             return;
@@ -108,7 +108,7 @@ impl Greets {
             Place::Asked(permit) => match permit.take() {
                 Outcome::Value(permit) => self.place = Place::Taken(Some(permit)),
                 Outcome::Pending(permit) => self.place = Place::Asked(permit),
-                // Never: nobody closes them.
+                // This does not happen: nobody closes them.
                 Outcome::Lost(_) => self.place = Place::Taken(None),
             },
             other => self.place = other,

@@ -58,7 +58,7 @@ impl Names {
     /// Who is shown to those who ask for a name in lower case; nobody, if that is to be refused.
     fn find(&self, name: Option<&str>) -> &[Identity] {
         let Some(name) = name else { return &self.default };
-        // A dot at the end says that the name is whole, which all are here (RFC 6066 §3).
+        // A dot at the end means that the name is complete, which all are here (RFC 6066 §3).
         let name = name.strip_suffix('.').unwrap_or(name);
         let found = self.exact.get(name).or_else(|| {
             // A star stands for one label (RFC 6125 §6.4.3).
@@ -88,7 +88,7 @@ impl ResolvesServerCert for Names {
         let identities = self.find(name.as_deref());
         let schemes = hello.signature_schemes();
         let fits = |identity: &&Identity| identity.key.key.choose_scheme(schemes).is_some();
-        // If none fits, rustls says so with the first.
+        // If none fits, rustls reports that with the first.
         let identity = identities.iter().find(fits).or(identities.first())?;
         Some(identity.key.clone())
     }

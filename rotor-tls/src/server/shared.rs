@@ -56,8 +56,8 @@ impl Shared {
         config.cert_resolver = names.clone();
         let config = Arc::new(config);
         let next = Arc::new(Current { config, names, unknown, offload, requires_certificate });
-        // Only now: handshakes of all loops wait for this lock. Two calls at a time are as good as
-        // one after the other, since nothing else ever changes.
+        // Locked only now, because handshakes of all loops wait for this lock. Two calls at a time
+        // are as good as one after the other, since nothing else ever changes.
         *self.current.write().unwrap_or_else(PoisonError::into_inner) = next;
         Ok(())
     }

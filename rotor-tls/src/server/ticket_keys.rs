@@ -88,7 +88,7 @@ impl TicketKey {
         let digest = sha256(&[b"the name of a rotor-tls ticket key", key]);
         let mut name = [0; NAME_BYTES];
         name.copy_from_slice(&digest[..NAME_BYTES]);
-        // It fails where the length is wrong, which it is not.
+        // It fails only if the length is wrong, and it is not.
         let key = aead::UnboundKey::new(&aead::AES_256_GCM, key).ok()?;
         Some(TicketKey { name, key: aead::LessSafeKey::new(key) })
     }
@@ -130,7 +130,7 @@ impl ProducesTickets for Producer {
     fn encrypt(&self, plain: &[u8]) -> Option<Vec<u8>> {
         let keys = self.shared.keys();
         let key = keys.first()?;
-        // Of one key, four thousand million may be drawn before two are likely to be the same.
+        // With one key, four thousand million may be drawn before two are likely to be the same.
         let mut nonce = [0; aead::NONCE_LEN];
         provider().secure_random.fill(&mut nonce).ok()?;
         let mut sealed = plain.to_vec();

@@ -104,8 +104,8 @@ impl<S: StreamSocket> Read for TlsStream<S> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         match &mut self.state {
             State::Open(live) if !buffer.is_empty() => live.read(&mut self.inner, buffer),
-            // A read of no bytes asks whether the socket inside is connected; and after a
-            // handshake that failed, nobody wants to know what comes.
+            // A read of no bytes asks whether the socket inside is connected. After a failed
+            // handshake, nobody wants to know what comes.
             State::Open(_) | State::Opening(_) | State::Failed(_) => self.inner.read(buffer),
         }
     }
@@ -203,7 +203,7 @@ impl<S: StreamSocket> StreamSocket for TlsStream<S> {
         };
         let is_for_the_peer = !outgoing.is_empty();
         self.state = State::Failed(outgoing);
-        // Where nobody has begun here, the socket inside may not have shaken hands itself.
+        // If nobody has begun here, the socket inside may not have finished its own handshake.
         is_for_the_peer || self.inner.cancel_handshake()
     }
 
@@ -294,7 +294,7 @@ impl<S: StreamSocket> StreamSocket for TlsStream<S> {
 
     fn send_file(&mut self, file: &File, offset: u64, count: usize) -> io::Result<usize> {
         use std::os::unix::fs::FileExt;
-        // What waits is written first: a piece of a file that is not taken would be read again.
+        // Waiting bytes are written first: a piece of a file that is not taken would be read again.
         self.flush()?;
         let mut piece = Buf::new();
         let mut room = piece.room(count.min(FILE_BYTES));

@@ -128,7 +128,8 @@ impl Opening {
             // A port may be looked at by whom it may; and a client always says something.
             Opening::Greets(_) | Opening::Starts(_) => {}
             Opening::Shakes(live) => outgoing = live.cancel(),
-            // The engine is away, and signs; no record is encrypted before that is done.
+            // The engine is with another thread, and signs; no record is encrypted before that is
+            // done.
             Opening::Elsewhere(_) => outgoing.extend(&CLOSE_NOTIFY),
         }
         outgoing
@@ -159,8 +160,8 @@ fn step<S: StreamSocket, C>(
                 Err(Stop::Waits(waits, ErrorKind::WouldBlock.into()))
             }
             Outcome::Value((live, result)) => settle(live, result, inner),
-            // The pool has ended, or the step has panicked; the connection was with it, and has
-            // been counted as it was dropped.
+            // The pool has ended, or the step has panicked. The connection was with it, and was
+            // counted when it was dropped.
             Outcome::Lost(lost) => Err(Stop::Failed(None, TlsError::Here(lost.into()), Buf::new())),
         },
     }
@@ -211,7 +212,7 @@ fn shake<S: StreamSocket, C>(
             TlsCounters::add(&counters.offloaded);
             Ok(Went::On(Opening::Elsewhere(future)))
         }
-        // Later than others, then, but not never.
+        // The pool is full, so the loop does the step itself.
         Err(OffloadFull(job)) => {
             TlsCounters::add(&counters.not_offloaded);
             let (live, result) = job();
@@ -240,7 +241,7 @@ fn settle<S: StreamSocket>(
     match result {
         Err(error) => {
             let mut outgoing = mem::take(&mut live.outgoing);
-            // Of one such case rustls does not tell the peer; nothing is encrypted yet.
+            // In one such case rustls does not tell the peer; nothing is encrypted yet.
             if outgoing.is_empty() && matches!(error, TlsError::NothingInCommon(_)) {
                 outgoing.extend(&Alert::HandshakeFailure.record());
             }
@@ -251,7 +252,7 @@ fn settle<S: StreamSocket>(
             return Err(Stop::Failed(live.end_shaking(), error, Buf::new()));
         }
         Ok(at) if !live.session.engine.is_handshaking() => {
-            // In the same flight: it is not said once more.
+            // It came in the same flight, and is not reported again.
             if at == At::PeerClosed {
                 live.note_peer_closed();
             }
@@ -262,7 +263,8 @@ fn settle<S: StreamSocket>(
                     if is_resumed { &counters.resumed } else { &counters.full }
                 },
             );
-            // What is still to be sent (tickets) goes with the first answer, or the next flush.
+            // What is still to be sent (tickets) goes with the first answer, or with the next
+            // flush.
             return Ok(Went::Open(live));
         }
         Ok(At::PeerClosed) => {
