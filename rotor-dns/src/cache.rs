@@ -50,7 +50,7 @@ impl Cache {
     /// What is known at `now`.
     pub(crate) fn find(&self, question: &Question, now: Time) -> Option<&LookupResult> {
         let kept = self.replies.get(question)?;
-        // What has expired stays until another needs its bytes: finding changes nothing.
+        // An expired reply stays until another needs its bytes: a look-up changes nothing.
         (kept.until > now).then_some(&kept.reply)
     }
 
@@ -64,7 +64,7 @@ impl Cache {
         now: Time,
     ) {
         let good_for = good_for.min(if reply.is_ok() { TTL_MAX } else { NEGATIVE_TTL_MAX });
-        // A newer reply takes the place of the older one, even where it is not kept itself.
+        // A newer reply replaces the older one, even if it is not kept itself.
         self.forget(&question);
         let behind = held_by(&reply);
         let bytes = PLACES + question.name.held() + behind;
@@ -72,8 +72,8 @@ impl Cache {
             return;
         }
         while self.bytes_max - self.bytes < bytes {
-            // What would expire first is worth least; no use is noted, so that a hit writes
-            // nothing.
+            // The reply that would expire first is worth least. Uses are not noted, so that a hit
+            // writes nothing.
             let Some((_, first)) = self.by_expiry.first().cloned() else { break };
             self.forget(&first);
         }

@@ -135,7 +135,7 @@ pub(crate) fn decode(
     hops_max: usize,
 ) -> Result<Decoded, ServerFault> {
     let message = Message::from_slice(bytes).map_err(|_| ServerFault::Malformed)?;
-    // What is there may be a part of the records, or none: it is not used (RFC 2181 §9).
+    // What has come may be a part of the records, or none, so it is not used (RFC 2181 §9).
     if message.header().tc() {
         return Ok(Decoded::Truncated);
     }

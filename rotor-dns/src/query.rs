@@ -61,8 +61,8 @@ impl Report {
     }
 
     fn give(&mut self, result: QueryResult) {
-        // The mailbox has room for one of each query; a resolver that is gone has nobody to
-        // tell.
+        // The mailbox has room for one message of each query. If the resolver is gone, nobody is
+        // left to tell.
         if let Some(sender) = self.sender.take() {
             let _ = sender.send(Reported { question: self.question.clone(), result });
         }
@@ -218,12 +218,12 @@ where
     /// Asks the next server, or the first one again for the next round; when all were asked as
     /// often as they may be, that is the end.
     fn try_next<C>(&mut self, scope: &Scope<'_, C>) -> Step {
-        // Its socket is closed: an answer that comes late is nobody's.
+        // Its socket is closed, so a late answer reaches nobody.
         self.channel = Channel::None;
         // The field is public, and `parse` alone keeps it from being 0.
         let attempts = self.seed.config.conf.attempts.max(1);
         if self.tries >= self.seed.servers.len() * attempts {
-            // None has failed where there was none to be asked.
+            // No server has failed if there was none to ask.
             let failure = self.failure.take().unwrap_or(LookupError::NoServer);
             return Step::Done(QueryResult::failed(failure));
         }
@@ -235,7 +235,7 @@ where
     /// silent.
     fn note(&mut self, error: LookupError) {
         log::debug!("asking for {:?}: {error}", self.asked);
-        // A silent server is told of last: another one has said what is wrong.
+        // A silent server is reported last: another one has said what is wrong.
         let is_silence = matches!(error, LookupError::Timeout);
         if !is_silence || matches!(self.failure, None | Some(LookupError::Timeout)) {
             self.failure = Some(error);
@@ -245,7 +245,8 @@ where
     /// Asks the server whose turn it is, with a new id from a new port.
     fn open<C>(&mut self, scope: &Scope<'_, C>) -> Step {
         let config = &self.seed.config;
-        // A new id and new letters for each try: what was seen of the last one is worth nothing.
+        // A new id and new letters for each try, so that what was seen of the last one is
+        // worthless.
         let Some(query) = query_message(&self.asked, config, scope) else {
             return Step::Fail(self.at_fault(ServerFault::Malformed));
         };
@@ -267,7 +268,7 @@ where
 
     fn open_tcp<C>(&mut self, scope: &Scope<'_, C>) -> Step {
         let Some(server) = self.server() else { return Step::Fail(LookupError::NoServer) };
-        // Anew: datagrams may have used up all of the time before.
+        // The time begins anew: datagrams may have used up all of the time before.
         self.until = scope.now() + self.seed.config.conf.timeout;
         match Tcp::<N::Stream>::connect(server, self.query.bytes(), scope) {
             Ok(tcp) => {
@@ -288,7 +289,7 @@ where
                 *is_sent = true;
                 Step::Wait
             }
-            // Sent with the next event, which tells of room.
+            // It is sent with the next event, which means that there is room.
             Err(error) if is_retry(&error) => Step::Wait,
             Err(error) => Step::Fail(self.datagrams_failed(error)),
         }
@@ -325,7 +326,7 @@ where
                 Err(error) => return Step::Fail(self.datagrams_failed(error)),
             };
             let message = &buffer[..length];
-            // What came between opening the socket and tying it to the server may be anybody's.
+            // What came between opening the socket and tying it to the server may be from anybody.
             let matched = if from == server { self.query.matches(message) } else { Match::No };
             match matched {
                 Match::Exact => return self.decide(message),
@@ -341,7 +342,7 @@ where
                 return Step::UseTcp;
             }
         }
-        // A flood has its share of the loop and no more; for what is left no edge will come.
+        // A flood gets its share of the loop and no more. No edge will come for what is left.
         Step::Again
     }
 
@@ -376,7 +377,7 @@ where
                 let good_for = ttl.map(|ttl| self.chain_ttl.map_or(ttl, |chain| chain.min(ttl)));
                 Step::Done(QueryResult { reply: Err(error), good_for })
             }
-            // It is one chain, however many answers tell of its parts: hops and time go on
+            // It is one chain, however many answers tell of its parts, so hops and time go on
             // counting.
             Ok(Decoded::Onward { end, hops, ttl }) => {
                 self.hops_left -= hops;
@@ -415,7 +416,7 @@ fn bind<D: DatagramSocket<Address = SocketAddr>, C>(
     server: SocketAddr,
     scope: &Scope<'_, C>,
 ) -> io::Result<(D, bool)> {
-    // The server's family: a socket of the other one cannot reach it.
+    // The server's family, because a socket of the other one cannot reach it.
     let any: IpAddr = match server {
         SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
         SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
@@ -439,7 +440,7 @@ fn bind<D: DatagramSocket<Address = SocketAddr>, C>(
     let mut socket = bound?;
     let is_connected = match socket.connect(&server) {
         Ok(()) => true,
-        // `datagrams` sees then who has sent what.
+        // `datagrams` then checks who has sent what.
         Err(error) if error.kind() == io::ErrorKind::Unsupported => false,
         Err(error) => return Err(error),
     };

@@ -112,7 +112,7 @@ where
         match self.role {
             Role::Stub(mut stub) => {
                 stub.timeout(scope.now());
-                // Those whose time was over have made room for others.
+                // Lookups that timed out have made room for others.
                 let is_closed = stub.wakeup(scope);
                 Resolver::settle(stub, is_closed)
             }
@@ -133,11 +133,11 @@ where
     fn draining(self, _: Time, scope: &mut Scope<'_, C>) -> Response<Self, ResolverSeed> {
         match self.role {
             Role::Stub(mut stub) => {
-                // Who is still at work may still ask.
+                // Machines that are still at work may still ask.
                 stub.is_draining = !scope.wait_for_others();
                 Resolver::settle(stub, false)
             }
-            // Somebody may wait for it; and its times bound it anyway.
+            // Somebody may wait for it, and its deadlines bound it anyway.
             Role::Query(_) => Response::keep(self),
         }
     }

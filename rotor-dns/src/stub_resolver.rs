@@ -100,11 +100,12 @@ impl StubResolver {
     /// Does all that a wake-up may be for. Returns whether no handle is left.
     pub(crate) fn wakeup<C>(&mut self, scope: &Scope<'_, C>) -> bool {
         let now = scope.now();
-        // Both are asked, whatever the first one says: each tells once.
+        // Both are asked, whatever the first one returns: each tells it only once.
         if self.records.take_cancelled() | self.hosts.take_cancelled() {
             self.drop_cancelled();
         }
-        // Before new lookups: what has come answers some of them, and frees places for the others.
+        // Before new lookups, because these reports answer some of them and free places for the
+        // others.
         while let Some(Reported { question, result }) = self.reports.receive() {
             self.queries = self.queries.saturating_sub(1);
             if let Some(good_for) = result.good_for {
@@ -208,13 +209,13 @@ impl StubResolver {
         if !in_file.is_empty() {
             return Known::Addresses(in_file.into());
         }
-        // Whatever servers say: this name is used to reach services that trust this machine alone
-        // (RFC 6761 §6.3).
+        // Whatever servers say, because this name is used to reach services that trust only this
+        // machine (RFC 6761 §6.3).
         if name.as_str() == "localhost" || name.as_str().ends_with(".localhost") {
             let this_machine = [Ipv6Addr::LOCALHOST.into(), Ipv4Addr::LOCALHOST.into()];
             return Known::Addresses(this_machine.into());
         }
-        // Nobody needs to be told that somebody looks for these (RFC 6761 §6.4).
+        // Nobody needs to learn that somebody looks for these (RFC 6761 §6.4).
         if name.as_str() == "invalid" || name.as_str().ends_with(".invalid") {
             return Known::Error(LookupError::NoSuchName(name));
         }
