@@ -32,6 +32,7 @@ use rotor::http::files::FilesConfig;
 use rotor::http::server::Serve;
 use rotor_async::http::run_with_files;
 use rotor_examples::program;
+use rotor_service::json_errors;
 
 fn main() -> ExitCode {
     program::run(rest_service)
@@ -44,5 +45,5 @@ fn rest_service() -> Result<(), BoxError> {
     let files = files.mounted_at("/static").open()?;
     let routes = Arc::new(service::routes()?);
     let answer = move |request| service::answer(request, routes.clone(), notes.clone());
-    Ok(run_with_files(Serve::new(address), answer, files, || ())?)
+    Ok(run_with_files(Serve::new(address), json_errors(answer), files, || ())?)
 }

@@ -57,6 +57,10 @@ impl<C, H: Handler<C>> Handler<C> for CorsLayer<H> {
             fields.into_iter().fold(answer, |answer, (name, value)| answer.field(name, value))
         }
     }
+
+    fn error_page(status: Status) -> Answer {
+        H::error_page(status)
+    }
 }
 
 impl<H> fmt::Debug for CorsLayer<H> {

@@ -53,6 +53,7 @@
 //! | `FromHead`, `Path`, `Query`, `Asked`; `FromBody`, `Json`, `Form` | their arguments |
 //! | `IntoNext`, `or_refuse` | their answers |
 //! | `json` | bodies that are JSON: 400, 413, 415, 422 |
+//! | `json_errors`, `JsonErrors` | errors of the connection as JSON, for async handlers |
 //! | `Pairs` | queries and forms: 400, 413 |
 //! | `Multipart`, `MultipartConfig`, `Piece`, `Part`, `PartHead` | forms with files, whole or as they come: 400, 413, 415 |
 //! | `Compression`, `Taken`, `Encoding`, `Encoder`, `Coding`, `CompressionLayer` | compressed responses |
@@ -78,13 +79,16 @@
 //! rotor-service = { git = "https://github.com/rotor-rs/rotor" }
 //! ```
 //!
+//! The program above needs `features = ["router", "json", "pairs"]`.
+//!
 //! Rust 1.88 or later, on Unix with 64-bit pointers (the tests run on Linux). No feature is on by
 //! default.
 //!
 //! * `compression`: responses as gzip, by flate2 and zlib-rs.
 //! * `cookies`: cookies, by the package `cookie`.
 //! * `cors`: pages of other origins.
-//! * `async`: for the async handlers of rotor-async: `Refused` as an answer, CORS as a layer.
+//! * `async`: for the async handlers of rotor-async: `Refused` as an answer, errors of the
+//!   connection as JSON, CORS as a layer.
 //! * `json`: bodies that are JSON, by serde and serde_json.
 //! * `multipart`: forms with files.
 //! * `pairs`: queries and forms.
@@ -112,6 +116,8 @@ mod cors;
 mod cors_layer;
 #[cfg(feature = "json")]
 pub mod json;
+#[cfg(feature = "async")]
+mod json_errors;
 #[cfg(feature = "multipart")]
 mod multipart;
 #[cfg(feature = "pairs")]
@@ -151,6 +157,8 @@ pub use self::cookies::{COOKIES_MAX, Cookies, SameSite, SetCookie};
 pub use self::cors::{Cors, Crossing};
 #[cfg(feature = "async")]
 pub use self::cors_layer::CorsLayer;
+#[cfg(feature = "async")]
+pub use self::json_errors::{JsonErrors, json_errors};
 #[cfg(feature = "multipart")]
 pub use self::multipart::{Multipart, MultipartConfig, Part, PartHead, Piece};
 #[cfg(feature = "pairs")]

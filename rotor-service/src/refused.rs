@@ -44,6 +44,12 @@ impl Refused {
         Refused { allow: Some(allow.into()), ..Refused::new(Status::NO_CONTENT, "") }
     }
 
+    /// An error of the connection's own, in the form in which handlers refuse.
+    #[cfg(any(feature = "async", feature = "router"))]
+    pub(crate) fn of_connection(status: Status) -> Refused {
+        Refused::new(status, status.reason())
+    }
+
     /// Returns the status.
     pub fn status(&self) -> Status {
         self.status

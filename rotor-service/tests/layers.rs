@@ -1,12 +1,14 @@
 //! Layers around async handlers, and refusals, on a connection.
 
+use std::time::Duration;
+
 use rotor_async::http::{Answer, AsyncServer, Handler, Request};
 use rotor_core::Scope;
 use rotor_http::server::{
     Connection, Head, HttpSeed, Next, NoUpgrade, Response, Server, ServerConfig,
 };
-use rotor_http::{Method, Status};
-use rotor_service::{Compression, Cors, Encoder, Refused, Routes, json};
+use rotor_http::{Limits, Method, Status};
+use rotor_service::{Compression, Cors, Encoder, Refused, Routes, json, json_errors};
 use rotor_stream::testing::Driver;
 
 /// Head, in one line, and body.
@@ -176,6 +178,50 @@ fn a_body_that_is_not_json_has_its_status_and_says_so_in_json() {
             assert!(text.starts_with("{\"error\":\"") && text.ends_with("\"}"), "{text}");
         }
     }
+}
+
+/// What never comes to an end of its own.
+async fn fails(request: Request) -> Answer {
+    assert!(request.path() != "/panics", "asked to");
+    std::future::pending().await
+}
+
+#[test]
+fn what_never_meets_a_handler_is_answered_in_its_form() {
+    fn asked<H: Handler<()>>(handler: H, start: &str, length: usize) -> String {
+        let limits = Limits::new().buffered_body_bytes_max(100);
+        let seed = HttpSeed::new(handler, ServerConfig::new().limits(limits));
+        let mut driver: Driver<Connection<AsyncServer<H, ()>>> = Driver::new(seed, ());
+        let head = format!("{start} HTTP/1.1\r\nHost: a\r\nContent-Length: {length}\r\n\r\n");
+        driver.send((head + &"x".repeat(length)).as_bytes());
+        driver.advance(Duration::from_secs(60));
+        String::from_utf8(driver.take_received()).expect("text").replace("\r\n", "|")
+    }
+    let both = |start: &str, length, status: &str, reason: &str| {
+        let said = asked(fails, start, length);
+        let text = format!("||{status} {reason}\n");
+        assert!(
+            said.starts_with(&format!("HTTP/1.1 {status} ")) && said.ends_with(&text),
+            "{said}"
+        );
+        let inner = json_errors(fails);
+        let layers = [
+            asked(inner.clone(), start, length),
+            asked(Cors::any().layer(inner.clone()), start, length),
+            asked(Compression::new().layer(inner), start, length),
+            asked(json_errors(Cors::any().layer(fails)), start, length),
+        ];
+        let json = format!("||{{\"error\":\"{reason}\"}}");
+        for said in layers {
+            assert!(said.starts_with(&format!("HTTP/1.1 {status} ")), "{said}");
+            assert!(said.contains("|Content-Type: application/json|"), "{said}");
+            assert!(said.ends_with(&json), "{said}");
+        }
+    };
+    both("POST /", 101, "413", "Content Too Large");
+    both("POST /", 100, "503", "Service Unavailable");
+    both("GET /panics", 0, "500", "Internal Server Error");
+    both("GET /\u{1}", 0, "400", "Bad Request");
 }
 
 /// Lines, as many as there are, each once there is room for it.

@@ -87,8 +87,10 @@ fn every_refusal_has_its_status_and_says_why_in_json() {
     let (head, _) = ask(&server, "OPTIONS /notes/1", "", "");
     assert!(head.starts_with("HTTP/1.1 204 "), "{head}");
     assert_eq!(field(&head, "Allow"), Some("DELETE, GET, HEAD, OPTIONS"));
-    // Beyond the limit of the connection, which refuses by its own page. Announced only: who
-    // goes on sending is reset.
+    // Beyond the limit of the connection, before the handler. Announced only: who goes on sending
+    // is reset.
     let announced = "POST /notes HTTP/1.1\r\nHost: a\r\nContent-Length: 2097152\r\n\r\n\"x";
-    assert_eq!(&exchange(&server, announced)[9..12], "413");
+    let refused = exchange(&server, announced);
+    assert_eq!(&refused[9..12], "413");
+    assert!(refused.ends_with(r#"{"error":"Content Too Large"}"#), "{refused}");
 }

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use rotor_core::Scope;
+use rotor_http::Status;
 
 use super::answer::Answer;
 use super::request::Request;
@@ -24,6 +25,17 @@ pub trait Handler<C>: Clone + 'static {
         request: Request,
         scope: &mut Scope<'_, C>,
     ) -> impl Future<Output = Self::Answer> + 'static;
+
+    /// The answer where the handler gives none: its request was refused before it, too long for
+    /// instance, or its future was too slow or panicked; see
+    /// [`emit_error_page`](rotor_http::server::Server::emit_error_page).
+    ///
+    /// The default is one line of plain text. A layer around a handler has that of the handler,
+    /// unless it brings its own.
+    fn error_page(status: Status) -> Answer {
+        let line = format!("{} {}\n", status.code(), status.reason());
+        Answer::new(status).body("text/plain", line)
+    }
 }
 
 impl<C, F, W, A> Handler<C> for F

@@ -5,6 +5,7 @@ use std::marker::PhantomData;
 use std::task::Poll;
 
 use rotor_core::Scope;
+use rotor_http::Status;
 use rotor_http::files::{Files, StaticFiles};
 use rotor_http::server::{
     Head, Next, NoUpgrade, RecvMode, Response, Route, Routed, Serve, ServeError, Server,
@@ -118,6 +119,13 @@ impl<H: Handler<C>, C> AsyncServer<H, C> {
         AsyncServer { state, context: PhantomData }
     }
 
+    /// Writes an answer whole, or as much of it as can be written.
+    fn write(answer: Answer, response: &mut Response<'_>) {
+        if let Err(misuse) = answer.write(response) {
+            log::debug!("an answer was not written as it was asked for: {misuse}");
+        }
+    }
+
     fn answer(
         handler: &H,
         request: Request,
@@ -135,9 +143,7 @@ impl<H: Handler<C>, C> AsyncServer<H, C> {
         };
         match driven.poll(scope) {
             Poll::Ready(answer) => {
-                if let Err(misuse) = answer.write(response) {
-                    log::debug!("an answer was not written as it was asked for: {misuse}");
-                }
+                Self::write(answer, response);
                 Next::finished()
             }
             // Within the time that the connection gives a handler.
@@ -186,6 +192,10 @@ impl<H: Handler<C>, C> Server for AsyncServer<H, C> {
 
     fn wakeup(self, response: &mut Response<'_>, scope: &mut Scope<'_, C>) -> Next<Self> {
         self.poll(response, scope)
+    }
+
+    fn emit_error_page(status: Status, response: &mut Response<'_>) {
+        Self::write(H::error_page(status), response);
     }
 }
 

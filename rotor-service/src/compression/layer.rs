@@ -76,6 +76,10 @@ impl<C, H: Handler<C>> Handler<C> for CompressionLayer<H> {
             fields.iter().fold(answer, |answer, (name, value)| answer.field(*name, *value))
         }
     }
+
+    fn error_page(status: Status) -> Answer {
+        H::error_page(status)
+    }
 }
 
 fn is_left_alone(answer: &Answer) -> bool {

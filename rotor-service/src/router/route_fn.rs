@@ -73,7 +73,7 @@ impl<C: 'static> Server for RouteFn<C> {
 
     /// In the form in which functions refuse.
     fn emit_error_page(status: Status, response: &mut Response<'_>) {
-        Refused::new(status, status.reason()).reply(response);
+        Refused::of_connection(status).reply(response);
     }
 }
 

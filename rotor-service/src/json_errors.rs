@@ -1,0 +1,52 @@
+//! `JsonErrors`: errors of the connection as JSON, for async handlers.
+
+use rotor_async::http::{Answer, Handler, Request};
+use rotor_http::Status;
+use rotor_http::server::Scope;
+
+use crate::refused::Refused;
+
+/// Has a request that never meets this async handler answered as those are that it refuses: in
+/// JSON, `{"error":".."}`.
+///
+/// That is a body that is longer than the connection takes (413), a handler that is too slow (503)
+/// or panics (500), a request that is malformed (400). The functions of a `Router` need no such
+/// layer.
+///
+/// ```no_run
+/// # mod rotor { pub use rotor_http as http; }
+/// use rotor_async::http::{Answer, Request, serve};
+/// use rotor::http::Status;
+/// use rotor_service::{Refused, json_errors};
+///
+/// async fn locked(_: Request) -> Result<Answer, Refused> {
+///     Err(Refused::new(Status::FORBIDDEN, "it is locked"))
+/// }
+///
+/// fn main() -> Result<(), rotor::http::server::ServeError> {
+///     serve("127.0.0.1:3000", json_errors(locked))
+/// }
+/// ```
+pub fn json_errors<H>(handler: H) -> JsonErrors<H> {
+    JsonErrors(handler)
+}
+
+/// What [`json_errors`] makes.
+#[derive(Clone, Debug)]
+pub struct JsonErrors<H>(H);
+
+impl<C, H: Handler<C>> Handler<C> for JsonErrors<H> {
+    type Answer = H::Answer;
+
+    fn handle(
+        &self,
+        request: Request,
+        scope: &mut Scope<'_, C>,
+    ) -> impl Future<Output = H::Answer> + 'static {
+        self.0.handle(request, scope)
+    }
+
+    fn error_page(status: Status) -> Answer {
+        Refused::of_connection(status).into()
+    }
+}
