@@ -98,6 +98,7 @@
 //! | [`rotor-metrics`](https://docs.rs/rotor-metrics) | counters of loops and servers, for Prometheus |
 //! | [`rotor-inspect`](https://docs.rs/rotor-inspect) | a web page that shows what loops do |
 //! | [`rotor-uring`](https://docs.rs/rotor-uring) | a main loop on Linux's io_uring |
+//! | [`rotor-smoltcp`](https://docs.rs/rotor-smoltcp) | a main loop with a TCP/IP stack in user space |
 //!
 //! # Limits
 //!

@@ -15,7 +15,6 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::process::ExitCode;
 
 use rotor::BoxError;
 use rotor::http::Status;
@@ -36,13 +35,18 @@ struct Note {
     text: String,
 }
 
-/// By number. The list is the context of the loop: all connections share it, without a lock.
-type Notes = BTreeMap<u64, Note>;
+/// The context of the loop: all connections share it, without a lock.
+#[derive(Default)]
+struct Notes {
+    kept: BTreeMap<u64, Note>,
+    /// The last number that was given: none is given again.
+    last: u64,
+}
 
 type Answer = Result<Reply, Refused>;
 
 fn list(Query(query): Query, response: &mut Response<'_>, notes: &mut Scope<'_, Notes>) -> Answer {
-    let shown: Vec<_> = notes.iter().take(query.parse("limit")?.unwrap_or(20)).collect();
+    let shown: Vec<_> = notes.kept.iter().take(query.parse("limit")?.unwrap_or(20)).collect();
     Ok(json::reply(response, Status::OK, &shown))
 }
 
@@ -51,21 +55,22 @@ fn add(
     response: &mut Response<'_>,
     notes: &mut Scope<'_, Notes>,
 ) -> Answer {
-    if notes.len() >= NOTES_MAX {
+    if notes.kept.len() >= NOTES_MAX {
         return Err(Refused::new(Status::SERVICE_UNAVAILABLE, "there are too many"));
     }
-    let id = notes.last_key_value().map_or(1, |(last, _)| last + 1);
-    notes.insert(id, note);
+    notes.last += 1;
+    let id = notes.last;
+    notes.kept.insert(id, note);
     Ok(json::reply(response, Status::CREATED, &id))
 }
 
 fn show(Path(id): Path<u64>, response: &mut Response<'_>, notes: &mut Scope<'_, Notes>) -> Answer {
-    let note = notes.get(&id).ok_or_else(Refused::not_found)?;
+    let note = notes.kept.get(&id).ok_or_else(Refused::not_found)?;
     Ok(json::reply(response, Status::OK, note))
 }
 
 fn take(Path(id): Path<u64>, response: &mut Response<'_>, notes: &mut Scope<'_, Notes>) -> Answer {
-    let note = notes.remove(&id).ok_or_else(Refused::not_found)?;
+    let note = notes.kept.remove(&id).ok_or_else(Refused::not_found)?;
     Ok(json::reply(response, Status::OK, &note))
 }
 
@@ -77,9 +82,9 @@ fn serve() -> Result<(), BoxError> {
         .post("/notes", add)?
         .get("/notes/{id}", show)?
         .delete("/notes/{id}", take)?;
-    Ok(router.run(Serve::new(address), Notes::new)?)
+    Ok(router.run(Serve::new(address), Notes::default)?)
 }
 
-fn main() -> ExitCode {
+fn main() -> std::process::ExitCode {
     program::run(serve)
 }

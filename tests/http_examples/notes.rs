@@ -33,6 +33,9 @@ fn notes_are_added_shown_and_taken_away_and_what_is_none_is_refused() {
         ("POST /notes", r#"{"text": 7}"#, "422", ""),
         ("POST /notes", &long, "413", ""),
         ("GET /notes", "", "200", r#"[[2,{"text":"sleep"}]]"#),
+        // Whoever knows a number by which a note was, finds no other there.
+        ("DELETE /notes/2", "", "200", r#"{"text":"sleep"}"#),
+        ("POST /notes", r#"{"text": "eat"}"#, "201", "3"),
     ] {
         let (found, said) = send(&server, start, body);
         assert_eq!(found, status, "{start} {body:.50}: {said}");
