@@ -32,7 +32,6 @@ use std::env;
 use std::ffi::OsStr;
 use std::fmt::{self, Write as _};
 use std::io;
-use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::path::Path;
 use std::process;
@@ -258,9 +257,12 @@ impl Attendance {
 /// The address of a socket by its path or its name.
 fn address(path: &OsStr) -> io::Result<SocketAddr> {
     #[cfg(any(target_os = "linux", target_os = "android"))]
-    if let Some(name) = path.as_bytes().strip_prefix(b"@") {
+    {
         use std::os::linux::net::SocketAddrExt;
-        return SocketAddr::from_abstract_name(name);
+        use std::os::unix::ffi::OsStrExt;
+        if let Some(name) = path.as_bytes().strip_prefix(b"@") {
+            return SocketAddr::from_abstract_name(name);
+        }
     }
     SocketAddr::from_pathname(path)
 }

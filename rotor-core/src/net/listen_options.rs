@@ -36,7 +36,7 @@ impl ListenOptions {
     /// Sets who may connect to a Unix socket, by the mode of its file, less the process's umask:
     /// `0o600` allows only its user. The file has that mode from the start, so there is no moment
     /// in which others could connect. Default: all that the umask leaves. Other listeners ignore
-    /// it.
+    /// it. On systems other than Linux, binding fails with `Unsupported`.
     #[doc(alias = "chmod")]
     pub fn unix_mode(mut self, mode: u32) -> ListenOptions {
         self.unix_mode = Some(mode);

@@ -8,7 +8,6 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net as unix;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{Mode, fchmod};
 use socket2::{Domain, SockAddr, SockRef, Socket, Type};
 
 use super::socket::{
@@ -126,13 +125,28 @@ fn listen_unix(path: &Path, options: &ListenOptions) -> io::Result<unix::UnixLis
     // Not std's `bind`, which listens at once, with a backlog of its own.
     let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
     if let Some(mode) = options.unix_mode {
-        // Before it is bound: `bind` makes the file with this mode, less the umask (unix(7)). A
-        // change by path would come late, and would follow whatever was put there.
-        fchmod(&socket, Mode::from_raw_mode(mode))?;
+        set_mode(&socket, mode)?;
     }
     socket.bind(&SockAddr::unix(path)?)?;
     socket.listen(backlog(options))?;
     Ok(socket.into())
+}
+
+/// Before the socket is bound: `bind` makes the file with this mode, less the umask (unix(7)). A
+/// change by path would come late, and would follow whatever was put there.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+fn set_mode(socket: &Socket, mode: u32) -> io::Result<()> {
+    Ok(rustix::fs::fchmod(socket, rustix::fs::Mode::from_raw_mode(mode))?)
+}
+
+/// What others make of a mode that a socket has before it is bound is not specified (POSIX,
+/// `fchmod`), and whoever asks for one relies on it.
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+fn set_mode(_: &Socket, _: u32) -> io::Result<()> {
+    Err(io::Error::new(
+        io::ErrorKind::Unsupported,
+        "the mode of a Unix socket is set on Linux only",
+    ))
 }
 
 impl DatagramSocket for UnixDatagram {
