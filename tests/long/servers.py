@@ -18,6 +18,11 @@ def build(*examples):
     subprocess.run(["cargo", "build", "--release", "--locked", "--quiet", "-p", "rotor", "-p", "rotor-examples", *names], cwd=ROOT, check=True)
 
 
+def example(name):
+    """Where `build` has left an example."""
+    return TARGET / "release/examples" / name
+
+
 def raise_descriptor_limit():
     """Raises the limit of descriptors, also for what is started from here on, to the most allowed; answers it."""
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
@@ -40,7 +45,7 @@ class Server:
 
     @classmethod
     def example(cls, name, *arguments):
-        return cls([TARGET / "release/examples" / name, "127.0.0.1:0", *map(str, arguments)])
+        return cls([example(name), "127.0.0.1:0", *map(str, arguments)])
 
     def __enter__(self):
         return self
