@@ -23,7 +23,7 @@ class Server:
     def __init__(self, command, **environment):
         self.port = free_port()
         self.process = subprocess.Popen(command(self.port), env={**os.environ, **environment}, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        wait_for(self.port)
+        wait_for(self.port, self.process.args[0])
 
     def cpu(self):
         """utime + stime in seconds, of all its threads, those that have ended included: by the process's own clock, which
@@ -39,14 +39,14 @@ class Server:
         self.process.wait()
 
 
-def wait_for(port):
+def wait_for(port, program):
     until = time.time() + 60
     while time.time() < until:
         try:
             return socket.create_connection(("127.0.0.1", port), 1).close()
         except OSError:
             time.sleep(0.05)
-    raise SystemExit("a server does not listen")
+    raise SystemExit(f"{program} does not listen on port {port}: it may be of an older state of its source")
 
 
 def spread(values, digits=2):
@@ -71,5 +71,7 @@ class Table:
             print(f"| {what} | " + " | ".join(cells) + " |")
             first = of.get(self.contenders[0])
             if first:
-                ratios = [spread([a / b for a, b in zip(first, of[one])]) if one in of else "–" for one in self.contenders[1:]]
+                # One that failed in a round has fewer, and none can be told apart.
+                whole = {one for one in of if len(of[one]) == len(first)}
+                ratios = [spread([a / b for a, b in zip(first, of[one])]) if one in whole else "–" for one in self.contenders[1:]]
                 print(f"| … × each, by rounds | | " + " | ".join(ratios) + " |")
