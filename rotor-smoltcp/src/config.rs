@@ -56,7 +56,7 @@ impl StackConfig {
             routes: Vec::new(),
             hardware_address: [0x02, 0, 0, 0, 0, 0x01],
             receive_buffer_bytes: 64 * 1024,
-            send_buffer_bytes: 64 * 1024,
+            send_buffer_bytes: 72 * 1024,
             datagrams_max: 64,
             congestion: Congestion::Cubic,
             backlog_max: 1_024,
@@ -108,8 +108,9 @@ impl StackConfig {
         self
     }
 
-    /// Sets how many bytes a connection may hold that its peer has not acknowledged. Default 64
-    /// KiB; 2 KiB to 16 MiB.
+    /// Sets how many bytes a connection may hold that its peer has not acknowledged. Default 72
+    /// KiB: a body of 64 KiB and its head leave together, and no rest of them waits for the peer. 2
+    /// KiB to 16 MiB.
     #[doc(alias = "SO_SNDBUF")]
     pub fn send_buffer_bytes(mut self, bytes: usize) -> StackConfig {
         self.send_buffer_bytes = bytes.clamp(BUFFER_MIN, BUFFER_MAX);

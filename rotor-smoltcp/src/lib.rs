@@ -107,7 +107,7 @@
 //!
 //! [`StackConfig`] has every number and its default, [`StackStats`] counts how often they were
 //! reached. smoltcp keeps both buffers of a connection as long as it lives: an idle connection
-//! takes up to 128 KiB by default, which is the first number to change if you have many
+//! takes up to 136 KiB by default, which is the first number to change if you have many
 //! ([`receive_buffer_bytes`](StackConfig::receive_buffer_bytes),
 //! [`send_buffer_bytes`](StackConfig::send_buffer_bytes)). With buffers of 4 KiB an idle connection
 //! takes 9 KiB, and no more than 4 KiB are sent in a round trip.

@@ -241,6 +241,29 @@ fn no_edge_is_lost_between_a_full_writer_and_a_slow_reader() {
     }
 }
 
+/// As far as its peer has room: a rest would wait for an acknowledgement, and cost a third packet.
+#[test]
+fn a_body_of_64_kib_and_a_head_of_8_leave_in_the_turn_in_which_they_were_written() {
+    let roomy = config(2).receive_buffer_bytes(256 * 1024);
+    let mut rig = Rig::with(MemoryConfig::new().mtu(65_535), config(1), roomy);
+    let (mut server, mut client) = rig.pair();
+    server.set_nodelay(true).expect("it is connected");
+    let (head, body) = (text(8 * 1024), text(64 * 1024));
+    let mut packets = Vec::new();
+    // The congestion window opens with the first ones.
+    for _ in 0..4 {
+        let before = rig.server.stats().sent;
+        let slices = [IoSlice::new(&head), IoSlice::new(&body)];
+        assert_eq!(server.write_vectored(&slices).expect("there is room"), 72 * 1024);
+        rig.server.turn();
+        packets.push(rig.server.stats().sent - before);
+        assert!(rig.read(&mut client, Some(72 * 1024)) == [&head[..], &body].concat());
+        // All of it is acknowledged.
+        rig.pass(Duration::from_millis(100));
+    }
+    assert_eq!(packets.last(), Some(&2), "{packets:?}");
+}
+
 #[test]
 fn what_came_before_a_machine_registered_is_told_of_when_it_does() {
     let mut rig = Rig::new();
