@@ -138,6 +138,22 @@ fn connections_that_the_machine_does_not_take_wait_with_the_system() {
 }
 
 #[test]
+fn behind_a_connection_no_call_is_made_that_finds_none_and_the_next_one_is_told_of() {
+    let Some(mut rig) = Rig::open(&UringConfig::new()) else { return };
+    let (mut listener, address) = rig.listen();
+    for count in [1, 1, 3, 1] {
+        rig.turns(2);
+        rig.told();
+        let _clients: Vec<_> = (0..count).map(|_| connect(address)).collect();
+        rig.until(|rig| rig.told().iter().any(|events| events.is_readable()));
+        let calls = rig.stats().direct_calls;
+        // On loopback whoever has connected is in the queue.
+        let taken = (0..).map_while(|_| not_yet(listener.accept())).count();
+        assert_eq!((taken, rig.stats().direct_calls - calls), (count, count as u64));
+    }
+}
+
+#[test]
 fn a_peer_that_takes_little_at_a_time_gets_all_and_then_the_end() {
     let Some(mut rig) = Rig::open(&UringConfig::new()) else { return };
     let (mut server, mut client) = rig.pair();

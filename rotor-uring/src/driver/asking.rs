@@ -1,6 +1,7 @@
 //! What the machines of listeners and of datagram sockets do: ask for the next.
 
 use std::io;
+use std::mem;
 use std::os::fd::OwnedFd;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -14,12 +15,23 @@ impl Driver {
     /// Takes the next connection, and whose it is.
     ///
     /// By a call for each: a multishot accept takes all that wait, however many that are, before the
-    /// machine can say that it has no room for them; and it does not say whose they are.
+    /// machine can say that it has no room for them; and it does not say whose they are. What it
+    /// would spare is mostly the call that finds none, which makes a socket and its descriptor before
+    /// it looks: so behind a connection that was taken it is looked whether there is another
+    /// (doc/decisions/0108).
     pub(crate) fn accept(&mut self, id: Id) -> io::Result<(OwnedFd, Option<SocketAddrAny>)> {
+        let looks = self.sockets.get_mut(id).is_some_and(|socket| mem::take(&mut socket.looks));
+        if looks && !self.has_waiting(id) {
+            return Err(io::ErrorKind::WouldBlock.into());
+        }
         self.ring.stats().direct_calls += 1;
         // Non-blocking, since sendfile(2) has no flag for that.
         let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
-        self.with_fd(id, |fd| Ok(acceptfrom_with(fd, flags)?))
+        let accepted = self.with_fd(id, |fd| Ok(acceptfrom_with(fd, flags)?));
+        if let Some(socket) = self.sockets.get_mut(id) {
+            socket.looks = accepted.is_ok();
+        }
+        accepted
     }
 
     /// Whether a connection waits.

@@ -46,6 +46,8 @@ pub(super) struct Socket {
     pub(super) is_dropped: bool,
     /// It is in the list of those that are looked at when the turn ends.
     pub(super) is_noted: bool,
+    /// Of a listener: it gave a connection last, so whether there is another is looked at first.
+    pub(super) looks: bool,
     /// Where its machine was told something last, among the events of that wait.
     pub(super) told_at: u32,
 }
@@ -67,6 +69,7 @@ impl Socket {
             is_connecting: false,
             is_dropped: false,
             is_noted: false,
+            looks: false,
             told_at: 0,
         }
     }

@@ -12,13 +12,13 @@ pub(super) fn check<C>(scope: &Scope<'_, C>, what: &str) -> io::Result<()> {
 }
 
 /// A kernel socket of one kind: the mio type inside, a source, a descriptor, made of one of the
-/// standard library; and, for some, what was asked of that.
+/// standard library; and, for some, what is known of it, as was asked of that.
 macro_rules! kernel_socket {
-    ($(#[$doc:meta])* $name:ident($mio:ty as $held:ty $(, $known:ident = $ask:path)?), $std:ty, $called:literal) => {
+    ($(#[$doc:meta])* $name:ident($mio:ty as $held:ty $(, $known:ident = $ask:path)*), $std:ty, $called:literal) => {
         $(#[$doc])*
         pub struct $name {
             socket: $held,
-            $($known: bool,)?
+            $($known: bool,)*
         }
 
         impl $name {
@@ -34,8 +34,8 @@ macro_rules! kernel_socket {
                 check(scope, $called)?;
                 // std opens its sockets blocking, a service manager in any mode.
                 socket.set_nonblocking(true)?;
-                $(let $known = $ask(&socket);)?
-                Ok($name { socket: <$mio>::from_std(socket).into(), $($known)? })
+                $(let $known = $ask(&socket);)*
+                Ok($name { socket: <$mio>::from_std(socket).into(), $($known),* })
             }
         }
 

@@ -3,6 +3,7 @@
 
 use std::fs::File;
 use std::io::{self, IoSlice, Read, Write};
+use std::mem;
 use std::os::fd::AsFd;
 
 use crate::net::stream_socket::read_and_write;
@@ -128,6 +129,30 @@ pub(super) fn send_file(
     read_and_write(socket, file, offset, count)
 }
 
+/// What a listener knows of its [`accept_next`] when it is made.
+pub(super) fn at_first_not<L>(_: &L) -> bool {
+    false
+}
+
+/// Accepts the next connection, if there is one. Behind one that was accepted it looks first, since
+/// mostly there is no other: a call that finds none makes a socket and its descriptor before it
+/// looks, and takes them apart again (doc/decisions/0108).
+///
+/// Where `is_readable` does not know, it says that there is one, so each call is made: there a
+/// selector may tell of more only after a call has found none.
+pub(super) fn accept_next<T>(
+    looks: &mut bool,
+    is_waiting: impl FnOnce() -> bool,
+    accept: impl FnOnce() -> io::Result<T>,
+) -> io::Result<T> {
+    if mem::take(looks) && !is_waiting() {
+        return Err(io::ErrorKind::WouldBlock.into());
+    }
+    let accepted = accept();
+    *looks = accepted.is_ok();
+    accepted
+}
+
 /// Returns whether a listener has a connection in its queue, asked in the way that accept(2)
 /// describes.
 #[cfg(any(target_os = "linux", target_os = "android"))]
@@ -141,4 +166,48 @@ pub(super) fn is_readable(listener: &impl AsFd) -> bool {
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
 pub(super) fn is_readable(_: &impl AsFd) -> bool {
     true
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::{Cell, RefCell};
+
+    use super::*;
+
+    /// Connections and, below zero, errors that wait: what each call says, and how many calls and looks
+    /// there were.
+    #[test]
+    fn behind_a_connection_it_looks_before_it_accepts_and_no_call_finds_none() {
+        let (calls, looked) = (Cell::new(0), Cell::new(0));
+        let ask = |looks: &mut bool, waiting: &RefCell<Vec<i32>>| {
+            let is_waiting = || {
+                looked.set(looked.get() + 1);
+                !waiting.borrow().is_empty()
+            };
+            let accepted = accept_next(looks, is_waiting, || {
+                calls.set(calls.get() + 1);
+                match waiting.borrow_mut().pop() {
+                    Some(number @ 0..) => Ok(number),
+                    Some(_) => Err(io::ErrorKind::ConnectionAborted.into()),
+                    None => Err(io::ErrorKind::WouldBlock.into()),
+                }
+            });
+            (accepted.map_err(|error| error.kind()), calls.get(), looked.get())
+        };
+        let none = Err(io::ErrorKind::WouldBlock);
+        let looks = &mut at_first_not(&());
+        // An event for nothing: nothing was accepted, so the call says so.
+        assert_eq!(ask(looks, &RefCell::default()), (none, 1, 0));
+        let two = &RefCell::new(vec![2, 1]);
+        assert_eq!(ask(looks, two), (Ok(1), 2, 0));
+        assert_eq!(ask(looks, two), (Ok(2), 3, 1));
+        assert_eq!(ask(looks, two), (none, 3, 2));
+        // The next event.
+        assert_eq!(ask(looks, &RefCell::new(vec![3])), (Ok(3), 4, 2));
+        // Of an error nothing follows: the next call is made.
+        let aborted = &RefCell::new(vec![4, -1]);
+        assert_eq!(ask(looks, aborted), (Err(io::ErrorKind::ConnectionAborted), 5, 3));
+        assert_eq!(ask(looks, aborted), (Ok(4), 6, 3));
+        assert_eq!(ask(looks, aborted), (none, 6, 4));
+    }
 }

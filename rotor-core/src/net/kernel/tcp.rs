@@ -12,7 +12,9 @@ use socket2::{Domain, Protocol, SockRef, Socket, TcpKeepalive, Type};
 use super::socket::{
     check, closing_deregisters, deregisters_itself, kernel_socket, read_and_write,
 };
-use super::system_calls::{is_readable, receive, receive_spare, send, send_file, send_vectored};
+use super::system_calls::{
+    accept_next, at_first_not, is_readable, receive, receive_spare, send, send_file, send_vectored,
+};
 use crate::backend::{BackendHandle, Source};
 use crate::event_set::Interest;
 use crate::mio_backend::MioHandle;
@@ -35,7 +37,7 @@ kernel_socket! {
 
 kernel_socket! {
     /// A listener for TCP connections.
-    TcpListener(mio::net::TcpListener as Registered<mio::net::TcpListener>, makes_plain_tcp = is_plain_tcp), net::TcpListener, "a TCP listener"
+    TcpListener(mio::net::TcpListener as Registered<mio::net::TcpListener>, makes_plain_tcp = is_plain_tcp, looks = at_first_not), net::TcpListener, "a TCP listener"
 }
 
 closing_deregisters!(TcpStream, "a TCP socket");
@@ -153,7 +155,9 @@ impl Listener for TcpListener {
     }
 
     fn accept(&mut self) -> io::Result<(TcpStream, Option<SocketAddr>)> {
-        let (socket, address) = self.socket.accept()?;
+        let TcpListener { socket: listener, looks, .. } = self;
+        let (socket, address) =
+            accept_next(looks, || is_readable(&**listener), || listener.accept())?;
         // The listener was asked once: asking each connection would be one more system call.
         Ok((TcpStream { socket, short_read_drains: self.makes_plain_tcp }, Some(address)))
     }

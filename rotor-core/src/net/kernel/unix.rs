@@ -13,7 +13,9 @@ use socket2::{Domain, SockAddr, SockRef, Socket, Type};
 use super::socket::{
     check, closing_deregisters, deregisters_itself, kernel_socket, read_and_write,
 };
-use super::system_calls::{is_readable, receive, receive_spare, send, send_file, send_vectored};
+use super::system_calls::{
+    accept_next, at_first_not, is_readable, receive, receive_spare, send, send_file, send_vectored,
+};
 use super::tcp::backlog;
 use crate::backend::{BackendHandle, Source};
 use crate::event_set::Interest;
@@ -34,7 +36,7 @@ kernel_socket! {
 
 kernel_socket! {
     /// A listener for connections through a Unix socket.
-    UnixListener(mio::net::UnixListener as Registered<mio::net::UnixListener>), unix::UnixListener, "a Unix listener"
+    UnixListener(mio::net::UnixListener as Registered<mio::net::UnixListener>, looks = at_first_not), unix::UnixListener, "a Unix listener"
 }
 
 kernel_socket! {
@@ -109,7 +111,9 @@ impl Listener for UnixListener {
 
     fn accept(&mut self) -> io::Result<(UnixStream, Option<SocketAddr>)> {
         // The address of a peer is at most a path, and usually there is none.
-        self.socket.accept().map(|(socket, _)| (UnixStream { socket }, None))
+        let UnixListener { socket: listener, looks } = self;
+        let (socket, _) = accept_next(looks, || is_readable(&**listener), || listener.accept())?;
+        Ok((UnixStream { socket }, None))
     }
 
     fn has_waiting(&self) -> bool {
