@@ -54,7 +54,7 @@
 //!
 //! # Limits
 //!
-//! A walk looks at 500 slots in a turn, or as many as fit into half a millisecond, for one visitor
+//! A walk looks at 100 slots in a turn, or as many as fit into half a millisecond, for one visitor
 //! at a time, who can see the first 10,000 machines of a sort order; 100 visitors; 100 failures of
 //! 1,000 octets each. If a loop has not answered after 1 s, or after 10 s while it makes turns,
 //! the page answers 504 with what is known without asking; a turn counts as blocked after 100 ms.
