@@ -205,6 +205,10 @@ impl StreamConfig {
 
     /// Sets the maximum number of calls of the protocol in one event. Default 1,024: far beyond a
     /// usual pipeline, and far below what a budget of bytes full of empty lines would cause.
+    ///
+    /// A protocol may count a call as several
+    /// ([`Transport::count_calls`](crate::Transport::count_calls)), as HTTP does, of which a server
+    /// allows 128: requests, chunks or frames.
     pub fn calls_budget(mut self, calls: u32) -> StreamConfig {
         self.calls_budget = calls.max(1);
         self

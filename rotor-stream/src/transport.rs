@@ -30,6 +30,8 @@ pub struct Transport<'a> {
     pub output: &'a mut Output,
     socket: Option<&'a dyn SocketControl>,
     status: Option<&'a mut Status>,
+    /// How many calls the protocol may still be given in this event, while there is one.
+    calls_left: Option<&'a mut u32>,
 }
 
 /// What a protocol may know of its connection beside the bytes, in a value that can be kept while
@@ -127,14 +129,15 @@ impl<'a> Transport<'a> {
         output: &'a mut Output,
         socket: &'a S,
         status: &'a mut Status,
+        calls_left: Option<&'a mut u32>,
     ) -> Transport<'a> {
-        Transport { input, output, socket: Some(socket), status: Some(status) }
+        Transport { input, output, socket: Some(socket), status: Some(status), calls_left }
     }
 
     /// Makes a transport without a socket: for tests of a protocol's parts, and for layers that run
     /// a protocol on buffers of their own.
     pub fn detached(input: &'a mut Buf, output: &'a mut Output) -> Transport<'a> {
-        Transport { input, output, socket: None, status: None }
+        Transport { input, output, socket: None, status: None, calls_left: None }
     }
 
     /// Returns what else there is to know of the connection, in a value that can be kept while
@@ -216,6 +219,20 @@ impl<'a> Transport<'a> {
     pub fn set_collecting(&mut self, yes: bool) {
         if let Some(status) = &mut self.status {
             status.flags.set(Flags::IS_COLLECTING, yes);
+        }
+    }
+
+    /// Says that this call does the work of so many more: they are counted against
+    /// [`calls_budget`](crate::StreamConfig::calls_budget), so that the other machines get their
+    /// turn as soon as if each had been a call of its own.
+    ///
+    /// For a protocol that takes many small messages in one call. What is in `input` when the
+    /// budget is used up is delivered in the next turn. Outside of an event that delivers input,
+    /// and without a stream behind the transport, this does nothing.
+    #[inline]
+    pub fn count_calls(&mut self, more: u32) {
+        if let Some(calls_left) = &mut self.calls_left {
+            **calls_left = calls_left.saturating_sub(more);
         }
     }
 

@@ -8,8 +8,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use probe::{Event, Log, Probe, echo_lines, probe, probe_with, seed};
+use rotor_core::Scope;
 use rotor_stream::testing::{Peer, Scripted, ScriptedSocket, TestLoop, pair};
-use rotor_stream::{Intent, Stream, StreamConfig};
+use rotor_stream::{Intent, Stream, StreamConfig, Transport};
 use rotor_test_kit::Directory;
 
 fn assert_no_progress(failures: &[String], waits_for: &str) {
@@ -82,11 +83,16 @@ fn a_few_states_on_the_same_bytes_are_no_loop() {
 }
 
 /// Two echoes in one loop, whose log shows the order of their calls.
-fn two_in_one_loop(config: &StreamConfig) -> (TestLoop<Stream<Probe, ScriptedSocket>>, Peer, Peer) {
+type Behaviour = fn(Probe, &Event, &mut Transport<'_>, &mut Scope<'_, Log>) -> Intent<Probe>;
+
+fn two_in_one_loop(
+    config: &StreamConfig,
+    behave: Behaviour,
+) -> (TestLoop<Stream<Probe, ScriptedSocket>>, Peer, Peer) {
     let mut test = TestLoop::new(Log::new());
     let mut add = || {
         let (socket, peer) = pair::<false>(test.world());
-        let seed = seed(config.clone(), echo_lines);
+        let seed = seed(config.clone(), behave);
         test.add(|scope| Stream::connected(socket, seed, scope));
         peer
     };
@@ -97,8 +103,24 @@ fn two_in_one_loop(config: &StreamConfig) -> (TestLoop<Stream<Probe, ScriptedSoc
 
 #[test]
 fn a_peer_that_sends_for_ever_leaves_the_others_their_turn() {
-    for config in [StreamConfig::new().read_budget(10), StreamConfig::new().calls_budget(5)] {
-        let (mut test, busy, other) = two_in_one_loop(&config);
+    /// The work of five calls in one.
+    fn five_in_one(
+        me: Probe,
+        event: &Event,
+        transport: &mut Transport<'_>,
+        scope: &mut Scope<'_, Log>,
+    ) -> Intent<Probe> {
+        transport.count_calls(4);
+        echo_lines(me, event, transport, scope)
+    }
+    let cases: [(StreamConfig, Behaviour); 3] = [
+        (StreamConfig::new().read_budget(10), echo_lines),
+        (StreamConfig::new().calls_budget(5), echo_lines),
+        // The last call may go beyond the budget, as it was not known to be so long.
+        (StreamConfig::new().calls_budget(22), five_in_one),
+    ];
+    for (config, behave) in cases {
+        let (mut test, busy, other) = two_in_one_loop(&config, behave);
         busy.limit_reads(2);
         for _ in 0..50 {
             busy.send(b"x\n");
@@ -184,7 +206,7 @@ fn input_that_a_budget_or_a_mark_held_back_is_handled_though_all_was_written_and
 fn a_peer_that_takes_for_ever_leaves_the_others_their_turn() {
     let config = StreamConfig::new().write_budget(100).output_high_water(1 << 20);
     for write_max in [10, 70, usize::MAX] {
-        let (mut test, greedy, _other) = two_in_one_loop(&config);
+        let (mut test, greedy, _other) = two_in_one_loop(&config, echo_lines);
         greedy.limit_writes(write_max);
         let lines = b"0123456789\n".repeat(100);
         greedy.send(&lines);

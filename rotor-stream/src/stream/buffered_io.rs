@@ -10,6 +10,7 @@ use std::sync::Arc;
 use rotor_core::EventSet;
 use rotor_core::net::StreamSocket;
 
+use super::pass::Pass;
 use crate::buf::Buf;
 use crate::least_rate::RateWatch;
 use crate::limits::StreamConfig;
@@ -93,7 +94,14 @@ impl<S: StreamSocket> BufferedIo<S> {
 
     #[inline]
     pub(super) fn transport(&mut self) -> Transport<'_> {
-        Transport::new(&mut self.input, &mut self.output, &self.socket, &mut self.status)
+        Transport::new(&mut self.input, &mut self.output, &self.socket, &mut self.status, None)
+    }
+
+    /// The same for a call in a pass, whose budget it may use up.
+    #[inline]
+    pub(super) fn transport_in<'a>(&'a mut self, pass: &'a mut Pass) -> Transport<'a> {
+        let calls = Some(&mut pass.calls_left);
+        Transport::new(&mut self.input, &mut self.output, &self.socket, &mut self.status, calls)
     }
 
     /// Notes what an event says.

@@ -128,21 +128,21 @@ impl<P: Protocol> Open<P> {
                 Due::Read(matched) => {
                     // Should it panic, the machine is gone with it.
                     let Some(protocol) = &mut self.protocol else { return Flow::Fail(None) };
-                    protocol.bytes_read_in_place(matched, &mut io.transport(), scope).or_else(
-                        || {
+                    protocol
+                        .bytes_read_in_place(matched, &mut io.transport_in(&mut pass), scope)
+                        .or_else(|| {
                             self.call_by_value(|p| {
-                                p.bytes_read(matched, &mut io.transport(), scope)
+                                p.bytes_read(matched, &mut io.transport_in(&mut pass), scope)
                             })
-                        },
-                    )
+                        })
                 }
                 Due::Flushed => {
                     is_flushed = true;
-                    self.call_by_value(|p| p.bytes_flushed(&mut io.transport(), scope))
+                    self.call_by_value(|p| p.bytes_flushed(&mut io.transport_in(&mut pass), scope))
                 }
-                Due::Exception(exception) => {
-                    self.call_by_value(|p| p.exception(exception, &mut io.transport(), scope))
-                }
+                Due::Exception(exception) => self.call_by_value(|p| {
+                    p.exception(exception, &mut io.transport_in(&mut pass), scope)
+                }),
                 Due::Wait => {
                     pass.count_octets(&io.status.config);
                     return Flow::Wait(());

@@ -10,6 +10,7 @@ pub(super) struct Pass {
     /// Bytes that could be written when the event began.
     write_max: usize,
     pub(super) write_left: usize,
+    /// Calls of the protocol, which may say that one was worth several.
     pub(super) calls_left: u32,
 }
 
