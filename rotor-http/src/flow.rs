@@ -32,7 +32,7 @@ pub(crate) enum Flow<D, F = Infallible> {
 }
 
 /// Steps that are made in a row before the stream is asked to call again: so that its budgets are
-/// kept, and other connections have their turn.
+/// kept, and other connections have their turn. Of its budget of calls each of them takes one.
 pub(crate) const BATCH: u32 = 64;
 
 impl<D, F> Flow<D, F> {

@@ -15,7 +15,7 @@ use super::handler::Client;
 use super::io::Io;
 use super::requests::{Made, Requests};
 use super::streams::Streams;
-use crate::flow::Flow;
+use crate::flow::{BATCH, Flow};
 use crate::upgraded;
 
 /// One connection of a client: it takes requests from its [`Feed`] and makes them, one at a time.
@@ -94,7 +94,10 @@ impl<K: Client, F: Feed<K>> Connection<K, F> {
         let mut io = Io { transport, scope, config: &self.config };
         match http(requests, &mut io) {
             Flow::Wait(wait) => wait.intent(self),
-            Flow::Again => requests.wait_for_turn(&io).intent(self),
+            Flow::Again => {
+                io.transport.count_calls(BATCH - 1);
+                requests.wait_for_turn(&io).intent(self)
+            }
             Flow::Done(None) => Intent::done(),
             Flow::Done(Some(seed)) => {
                 let config = self.config;

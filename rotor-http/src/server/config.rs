@@ -313,6 +313,11 @@ impl Default for ServerConfig {
     }
 }
 
+/// Requests that are pipelined, chunks of a body, and frames of HTTP/2, in one event of a
+/// connection, and up to a batch more. At less than a microsecond for most, one that floods holds
+/// up the others no longer than a few honest ones do.
+const CALLS_BUDGET: u32 = 128;
+
 /// The stream's part of the limits.
 fn stream_config(
     limits: &Limits,
@@ -327,6 +332,7 @@ fn stream_config(
         .handshake_timeout(limits.handshake_timeout)
         .output_high_water(limits.output_high_water)
         .collect_budget(collect_budget)
+        .calls_budget(CALLS_BUDGET)
         .flush_timeout(limits.response_grace)
         .flush_step(limits.response_step())
         .close_timeout(limits.shutdown_timeout)

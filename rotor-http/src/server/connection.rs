@@ -15,7 +15,7 @@ use super::io::Io;
 use super::requests::{Requests, Served};
 use super::shared::Shared;
 use super::streams::Streams;
-use crate::flow::Flow;
+use crate::flow::{BATCH, Flow};
 use crate::upgraded;
 
 /// A connection of a server, as a machine on a socket of kind `K`.
@@ -111,6 +111,7 @@ impl<S: Server> Connection<S> {
             Flow::Wait(wait) => wait.intent(()),
             Flow::Again => match &mut self.state {
                 State::Http(requests) => {
+                    transport.count_calls(BATCH - 1);
                     let io = Io { transport, scope, config: &self.config };
                     requests.wait_for_turn(&io).intent(())
                 }

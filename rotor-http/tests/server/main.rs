@@ -35,6 +35,7 @@ mod succession;
 mod suites;
 mod totals;
 mod traffic;
+mod turns;
 mod upgrade;
 mod waking;
 mod wire;

@@ -37,7 +37,7 @@ use super::handler::Client;
 use super::io::Io;
 use super::requests::Made;
 use crate::body_watch::rate;
-use crate::flow::{Flow, Wait};
+use crate::flow::{BATCH, Flow, Wait};
 use crate::frame_output;
 use crate::h2::frame::{FRAME_HEADER_BYTES, FrameHeader, PREFACE};
 use crate::h2::hpack::{HpackDecoder, HpackEncoder};
@@ -46,9 +46,6 @@ use crate::h2::{
     FieldSpace, Floods, Forgotten, Ledger, PeerSettings, ReceiveWindow, Schedule, SendWindow,
     SettingsWatch, Violation, frame_writer,
 };
-
-/// Frames that are taken in a row before what they led to is sent.
-const FRAMES_BATCH: usize = 64;
 
 /// Octets of our table of fields, for the server's encoder: the default.
 const TABLE_BYTES_MAX: usize = 4096;
@@ -200,7 +197,8 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
         self.hear(io);
         self.space.borrow();
         let unread = io.transport.input.len();
-        for _ in 0..FRAMES_BATCH {
+        let mut frames = 0;
+        while frames < BATCH {
             let taken = match self.take_frame(io) {
                 Err(Violation::Stream(stream, code)) => {
                     self.refuse(stream, code, io).map(|()| true)
@@ -208,11 +206,13 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
                 taken => taken,
             };
             match taken {
-                Ok(true) => {}
+                Ok(true) => frames += 1,
                 Ok(false) => break,
                 Err(violation) => return self.fail(violation, io),
             }
         }
+        // The stream has counted one for the call.
+        io.transport.count_calls(frames.saturating_sub(1));
         self.begun_frame = io.transport.input.len();
         self.settings.take(unread.saturating_sub(self.begun_frame));
         self.go_on(io)

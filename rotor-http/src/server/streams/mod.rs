@@ -41,7 +41,7 @@ use super::handler::Server;
 use super::handler::UpgradeSeed;
 use super::io::Io;
 use crate::body_watch::rate;
-use crate::flow::{Flow, Wait};
+use crate::flow::{BATCH, Flow, Wait};
 use crate::frame_output;
 use crate::h2::frame::{FRAME_HEADER_BYTES, FrameHeader, PREFACE, U31_MAX};
 use crate::h2::hpack::{HpackDecoder, HpackEncoder};
@@ -57,9 +57,6 @@ pub(super) type Streamed<S> = Flow<Option<UpgradeSeed<S>>>;
 
 /// What came of a frame, or the end of its stream or its connection.
 type Taken = Result<(), Violation>;
-
-/// Frames that are taken in a row before what they led to is sent.
-const FRAMES_BATCH: usize = 64;
 
 /// Octets of our table of fields, for the peer's encoder: the default.
 const TABLE_BYTES_MAX: usize = 4096;
@@ -213,7 +210,8 @@ impl<S: Server> Streams<S> {
     pub(super) fn advance(&mut self, io: &mut Io<'_, '_, '_, S::Context>) -> Streamed<S> {
         self.space.borrow();
         let unread = io.transport.input.len();
-        for _ in 0..FRAMES_BATCH {
+        let mut frames = 0;
+        while frames < BATCH {
             let taken = match self.take_frame(io) {
                 Err(Violation::Stream(stream, code)) => {
                     self.refuse(stream, code, io).map(|()| true)
@@ -221,11 +219,13 @@ impl<S: Server> Streams<S> {
                 taken => taken,
             };
             match taken {
-                Ok(true) => {}
+                Ok(true) => frames += 1,
                 Ok(false) => break,
                 Err(violation) => return self.fail(violation, io),
             }
         }
+        // The stream has counted one for the call.
+        io.transport.count_calls(frames.saturating_sub(1));
         self.settings.take(unread.saturating_sub(io.transport.input.len()));
         self.go_on(io)
     }

@@ -2,6 +2,7 @@
 
 use rotor_http::client::{ClientConfig, Counters};
 use rotor_http::{Limits, client};
+use rotor_stream::StreamConfig;
 
 use super::server::{Server, block, data, frame, headers, http2, page, settings};
 use crate::probe::Probe;
@@ -114,4 +115,23 @@ fn the_limits_are_settings_and_never_less_than_what_works() {
     let config = ClientConfig::new().http2(http2().streams_max(2));
     let server = Server::of(config, &[(3, 100)], (0..5).map(|_| Probe::get("/")));
     assert_eq!(server.lines().len(), 2);
+}
+
+/// As the server's: a batch that begins within the budget may go beyond it.
+#[test]
+fn frames_in_a_row_are_counted_against_the_calls_of_a_turn() {
+    const BUDGET: usize = 128;
+    const BATCH: usize = 64;
+    let config =
+        ClientConfig::new().http2(http2()).stream(&StreamConfig::new().calls_budget(BUDGET as u32));
+    let mut server = Server::of(config, &[], []);
+    server.driver.peer().take_received();
+    server.driver.peer().send(&frame(6, 0, 0, &[0; 8]).repeat(800));
+    let mut turns = Vec::new();
+    while turns.iter().sum::<usize>() < 800 {
+        server.driver.test().turn();
+        turns.push(server.driver.peer().take_received().len() / 17);
+        assert!(turns.last() > Some(&0), "{turns:?}");
+    }
+    assert!(turns.iter().all(|frames| *frames < BUDGET + BATCH), "{turns:?}");
 }

@@ -1,6 +1,6 @@
 //! Connections that speak HTTP/2.
 
-mod client;
+pub(crate) mod client;
 mod ends;
 mod exchanges;
 mod floods;

@@ -1,0 +1,46 @@
+//! How much of what a peer has sent at once is answered in a turn: the others wait no longer.
+
+use rotor_http::server::ServerConfig;
+
+use crate::http2::client::{Client, beginning, config, frame};
+use crate::probe::{Probed, probe, request};
+
+/// Requests, or frames, in a turn. A call that begins within it may take so many frames more.
+const TURN_MAX: usize = 128;
+const BATCH_MAX: usize = 64;
+
+/// How often a turn brings this among what comes back, for each turn until nothing does.
+fn turns(driver: &mut Probed, sent: &[u8], answer: &[u8]) -> Vec<usize> {
+    driver.take_received();
+    driver.peer().send(sent);
+    let mut turns = Vec::new();
+    loop {
+        driver.test().turn();
+        let received = driver.peer().take_received();
+        match received.windows(answer.len()).filter(|part| *part == answer).count() {
+            0 => return turns,
+            count => turns.push(count),
+        }
+    }
+}
+
+#[test]
+fn requests_in_a_row_leave_the_others_their_turn() {
+    let mut driver = probe(ServerConfig::new());
+    let turns = turns(&mut driver, &request("GET /", "", "").repeat(600), b"HTTP/1.1 200 OK\r\n");
+    assert_eq!(turns.iter().sum::<usize>(), 600, "{turns:?}");
+    assert!(turns.iter().all(|requests| *requests <= TURN_MAX), "{turns:?}");
+}
+
+#[test]
+fn small_frames_in_a_row_leave_the_others_their_turn() {
+    let mut client = Client::silent(config());
+    client.send(&beginning(&[]));
+    let turns = turns(
+        &mut client.driver,
+        &frame(6, 0, 0, b"12345678").repeat(900),
+        &frame(6, 1, 0, b"12345678"),
+    );
+    assert_eq!(turns.iter().sum::<usize>(), 900, "{turns:?}");
+    assert!(turns.iter().all(|frames| *frames < TURN_MAX + BATCH_MAX), "{turns:?}");
+}
