@@ -44,3 +44,26 @@ fn small_frames_in_a_row_leave_the_others_their_turn() {
     assert_eq!(turns.iter().sum::<usize>(), 900, "{turns:?}");
     assert!(turns.iter().all(|frames| *frames < TURN_MAX + BATCH_MAX), "{turns:?}");
 }
+
+#[test]
+fn what_is_written_in_a_turn_is_the_server_s_to_say() {
+    for (config, most) in [
+        (ServerConfig::new(), 256 << 10),
+        (ServerConfig::new().write_budget(100_000), 100_000),
+        (ServerConfig::new().write_budget(1 << 20), 1 << 20),
+    ] {
+        let mut driver = probe(config);
+        driver.take_received();
+        let all = request("GET /big", "", "").repeat(3);
+        driver.peer().send(&all);
+        let mut turns = Vec::new();
+        loop {
+            driver.test().turn();
+            match driver.peer().take_received().len() {
+                0 => break,
+                count => turns.push(count),
+            }
+        }
+        assert_eq!(turns.iter().max(), Some(&most), "{turns:?}");
+    }
+}
