@@ -2,6 +2,7 @@
 
 use rotor_stream::Output;
 
+use crate::h2::SendWindow;
 use crate::h2::field_text::encode_trailers;
 use crate::h2::frame::{FRAME_HEADER_BYTES, PAYLOAD_BYTES_MAX, flag, kind};
 use crate::h2::frame_writer::frame_header;
@@ -80,6 +81,68 @@ pub(crate) fn put_end(
     true
 }
 
+/// A frame of fewer octets is not made only because there is no room for more.
+pub(crate) const CUT_MIN: usize = 1024;
+
+/// What is sent of a body.
+pub(crate) struct Data<'a> {
+    pub(crate) stream: u32,
+    /// Where it waits, at the front.
+    pub(crate) body: &'a mut Output,
+    /// How much of it does; not 0.
+    pub(crate) left: usize,
+    /// The stream ends with that: no trailers follow, and nothing more will be written.
+    pub(crate) is_all: bool,
+    pub(crate) window: &'a mut SendWindow,
+    /// That of the connection, from which all streams take.
+    pub(crate) shared: &'a mut SendWindow,
+}
+
+/// What became of it.
+#[derive(PartialEq, Eq, Debug)]
+pub(crate) enum PutData {
+    Sent(SentData),
+    /// Another stream has taken the rest of the connection's window: the schedule gets this one
+    /// back once there is more.
+    NoWindow,
+    NoRoom,
+}
+
+/// A frame of DATA that was written.
+#[derive(PartialEq, Eq, Debug)]
+pub(crate) struct SentData {
+    pub(crate) octets: usize,
+    /// It has ended the stream.
+    pub(crate) is_end: bool,
+    /// The peer gets an allowance of frames for it: not for small pieces, into which its windows
+    /// cut a body.
+    pub(crate) is_credited: bool,
+}
+
+impl Data<'_> {
+    /// Writes one frame, as large as windows and room allow.
+    #[inline(always)]
+    pub(crate) fn put(self, room: usize, output: &mut Output) -> PutData {
+        let Data { stream, body, left, is_all, window, shared } = self;
+        let allowed = left.min(PAYLOAD_BYTES_MAX).min(window.octets()).min(shared.octets());
+        if allowed == 0 {
+            return PutData::NoWindow;
+        }
+        let octets = allowed.min(room.saturating_sub(FRAME_HEADER_BYTES));
+        if octets < allowed.min(CUT_MIN) {
+            return PutData::NoRoom;
+        }
+        let is_end = is_all && octets == left;
+        let flags = if is_end { flag::END_STREAM } else { 0 };
+        put(output, &frame_header(octets, kind::DATA, flags, stream));
+        let moved = body.move_to(output, octets);
+        debug_assert!(moved.is_ok_and(|moved| moved == octets), "as many as there are");
+        window.take(octets);
+        shared.take(octets);
+        PutData::Sent(SentData { octets, is_end, is_credited: octets == left || octets >= CUT_MIN })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::io::Write;
@@ -118,5 +181,66 @@ mod tests {
         let blocks = Blocks { encoder: &mut encoder, block: &mut block, frame_bytes_max: 16 << 10 };
         assert!(put_end(&mut waiting, 0, 5, blocks, 0, &mut output));
         assert_eq!(output.front(), frame_header(0, kind::DATA, flag::END_STREAM, 5));
+    }
+
+    /// Puts a frame of a body of `len` octets. Returns what became of it, what is left of both
+    /// windows, and what was written.
+    fn data(
+        len: usize,
+        windows: (u32, u32),
+        room: usize,
+        is_all: bool,
+    ) -> (PutData, usize, usize, Vec<u8>) {
+        let (mut body, mut output) = (Output::new(), Output::new());
+        body.write_all(&vec![b'x'; len]).expect("it is open");
+        let (mut window, mut shared) = (SendWindow::new(windows.0), SendWindow::new(windows.1));
+        let (window, shared) = (&mut window, &mut shared);
+        let data = Data { stream: 7, body: &mut body, left: len, is_all, window, shared };
+        let put = data.put(room, &mut output);
+        let octets = if let PutData::Sent(sent) = &put { sent.octets } else { 0 };
+        assert_eq!(body.len(), len - octets);
+        (put, window.octets(), shared.octets(), output.front().to_vec())
+    }
+
+    #[test]
+    fn data_is_as_large_as_what_is_there_both_windows_and_the_room_allow() {
+        let sent =
+            |octets, is_end, is_credited| PutData::Sent(SentData { octets, is_end, is_credited });
+        let most = 1 << 16;
+        let payload = PAYLOAD_BYTES_MAX;
+        let header = FRAME_HEADER_BYTES;
+        for (len, windows, room, is_all, expected) in [
+            (10, (100, 100), 100, true, sent(10, true, true)),
+            // Trailers follow, or more of the body.
+            (10, (100, 100), 100, false, sent(10, false, true)),
+            (10, (9, 100), 100, true, sent(9, false, false)),
+            (10, (100, 9), 100, true, sent(9, false, false)),
+            (2000, (1023, most), 5000, true, sent(1023, false, false)),
+            (2000, (1024, most), 5000, true, sent(1024, false, true)),
+            (payload, (most, most), payload + header, true, sent(payload, true, true)),
+            (payload + 1, (most, most), 2 * payload, true, sent(payload, false, true)),
+            (10, (0, 100), 100, true, PutData::NoWindow),
+            (10, (100, 0), 100, true, PutData::NoWindow),
+            (10, (0, 0), 0, true, PutData::NoWindow),
+            (10, (100, 100), 10 + header, true, sent(10, true, true)),
+            (10, (100, 100), 9 + header, true, PutData::NoRoom),
+            (10, (100, 100), 0, true, PutData::NoRoom),
+            (2000, (most, most), CUT_MIN + header, true, sent(CUT_MIN, false, true)),
+            (2000, (most, most), CUT_MIN - 1 + header, true, PutData::NoRoom),
+        ] {
+            let case = (len, windows, room, is_all);
+            let (put, window, shared, frame) = data(len, windows, room, is_all);
+            assert_eq!(put, expected, "{case:?}");
+            let PutData::Sent(SentData { octets, is_end, .. }) = put else {
+                assert!(frame.is_empty(), "{case:?}");
+                assert_eq!((window, shared), (windows.0 as usize, windows.1 as usize), "{case:?}");
+                continue;
+            };
+            let left = (windows.0 as usize - octets, windows.1 as usize - octets);
+            assert_eq!((window, shared), left, "{case:?}");
+            let ends = if is_end { flag::END_STREAM } else { 0 };
+            assert_eq!(frame.len(), header + octets, "{case:?}");
+            assert_eq!(frame[..header], frame_header(octets, kind::DATA, ends, 7), "{case:?}");
+        }
     }
 }

@@ -134,12 +134,13 @@ impl<K: Client> Child<K> {
         self.output.len().saturating_sub(self.trailers_len())
     }
 
-    /// Where what follows the head waits.
-    pub(super) fn body(&mut self) -> &mut Output {
-        match &mut self.tunnel {
+    /// Where what follows the head waits, and the window in which it is sent.
+    pub(super) fn body_and_window(&mut self) -> (&mut Output, &mut SendWindow) {
+        let body = match &mut self.tunnel {
             Some(tunnel) => tunnel.output(),
             None => &mut self.output,
-        }
+        };
+        (body, &mut self.outbound)
     }
 
     /// Octets of the input that still count against the windows.

@@ -3,20 +3,15 @@
 
 use super::head_text::{encode, names_one_protocol};
 use super::steps::{PRIORITY, taking_rate};
-use super::{Phase, Streams, put};
+use super::{Phase, Streams};
 use crate::client::exchange::Exchange;
 use crate::client::feed::Feed;
 use crate::client::handler::Client;
 use crate::client::io::Io;
-use crate::frame_output::{Blocks, fits, put_block, put_end, room};
+use crate::frame_output::{Blocks, Data, PutData, SentData, fits, put_block, put_end, room};
 use crate::h2::StreamEvent;
-use crate::h2::frame::{FRAME_HEADER_BYTES, PAYLOAD_BYTES_MAX, flag, kind};
-use crate::h2::frame_writer::frame_header;
 use crate::no_upgrade::is_possible;
 use crate::tunnel::Event;
-
-/// A frame of fewer octets is not made only because there is no room for more.
-const CUT_MIN: usize = 1024;
 
 impl<K: Client, F: Feed<K>> Streams<K, F> {
     /// Sends what can be sent. Handlers whose request is taken are told so, and may write more.
@@ -158,27 +153,16 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
     ) -> bool {
         let child = &mut self.children[at];
         let (is_complete, trailers) = (child.is_complete(), child.trailers_len());
-        let allowed =
-            left.min(PAYLOAD_BYTES_MAX).min(child.outbound.octets()).min(self.outbound.octets());
-        if allowed == 0 {
-            // Another has taken what was left of the connection's window: the schedule has it again
-            // once there is more.
-            return true;
-        }
-        let count = allowed.min(room.saturating_sub(FRAME_HEADER_BYTES));
-        if count < allowed.min(CUT_MIN) {
-            return false;
-        }
-        let is_end = is_complete && count == left && trailers == 0;
-        let flags = if is_end { flag::END_STREAM } else { 0 };
-        put(io, &frame_header(count, kind::DATA, flags, stream));
-        let moved = child.body().move_to(io.transport.output, count);
-        debug_assert!(moved.is_ok_and(|moved| moved == count), "as many as there are");
-        child.outbound.take(count);
-        self.outbound.take(count);
-        child.taking.pass(count as u64, taking_rate(&io.config.limits), io.scope.now());
-        // What the server's windows cut into small pieces, it is not given back frames for.
-        self.sent(at, is_end, count == left || count >= CUT_MIN, io);
+        let is_all = is_complete && trailers == 0;
+        let (body, window) = child.body_and_window();
+        let data = Data { stream, body, left, is_all, window, shared: &mut self.outbound };
+        let SentData { octets, is_end, is_credited } = match data.put(room, io.transport.output) {
+            PutData::Sent(sent) => sent,
+            PutData::NoWindow => return true,
+            PutData::NoRoom => return false,
+        };
+        child.taking.pass(octets as u64, taking_rate(&io.config.limits), io.scope.now());
+        self.sent(at, is_end, is_credited, io);
         true
     }
 

@@ -166,12 +166,13 @@ impl<S: Server> Child<S> {
         self.output.len().saturating_sub(self.trailers_len())
     }
 
-    /// Where what follows the head waits.
-    pub(super) fn body(&mut self) -> &mut Output {
-        match &mut self.tunnel {
+    /// Where what follows the head waits, and the window in which it is sent.
+    pub(super) fn body_and_window(&mut self) -> (&mut Output, &mut SendWindow) {
+        let body = match &mut self.tunnel {
             Some(tunnel) => tunnel.output(),
             None => &mut self.output,
-        }
+        };
+        (body, &mut self.outbound)
     }
 
     /// Whether we have sent END_STREAM.

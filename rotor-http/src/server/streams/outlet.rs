@@ -1,10 +1,10 @@
 //! What goes out: frame by frame, the most urgent stream first, never more than the output's mark,
 //! so that the frames of the peer are read at all times.
 
+use super::Streams;
 use super::head_text::encode;
 use super::steps::rate;
-use super::{Streams, put};
-use crate::frame_output::{Blocks, fits, put_block, put_end, room};
+use crate::frame_output::{Blocks, Data, PutData, SentData, fits, put_block, put_end, room};
 use crate::h1::response::{Ending, ResponseState};
 use crate::h2::frame::{FRAME_HEADER_BYTES, PAYLOAD_BYTES_MAX, flag, kind};
 use crate::h2::frame_writer::frame_header;
@@ -12,9 +12,6 @@ use crate::h2::{Priority, StreamEvent};
 use crate::server::handler::Server;
 use crate::server::io::Io;
 use crate::tunnel::Event;
-
-/// A frame of fewer octets is not made only because there is no room for more.
-const CUT_MIN: usize = 1024;
 
 impl<S: Server> Streams<S> {
     /// Sends what can be sent. Handlers whose response is taken are told so, and may write more.
@@ -108,28 +105,16 @@ impl<S: Server> Streams<S> {
             self.sent(at, true, true, io);
             return true;
         }
-        let allowed =
-            left.min(PAYLOAD_BYTES_MAX).min(child.outbound.octets()).min(self.outbound.octets());
-        if allowed == 0 {
-            // Another stream has taken the rest of the connection's window: the schedule gets this
-            // one back once there is more.
-            return true;
-        }
-        let count = allowed.min(room.saturating_sub(FRAME_HEADER_BYTES));
-        if count < allowed.min(CUT_MIN) {
-            return false;
-        }
-        let is_end = is_complete && count == left && trailers == 0;
-        let flags = if is_end { flag::END_STREAM } else { 0 };
-        put(io, &frame_header(count, kind::DATA, flags, stream));
-        let moved = child.body().move_to(io.transport.output, count);
-        debug_assert!(moved.is_ok_and(|moved| moved == count), "as many as there are");
-        child.outbound.take(count);
-        self.outbound.take(count);
-        child.taking.pass(count as u64, rate(io.config.limits_ref()), io.scope.now());
-        // If the peer's windows cut it into small pieces, the peer gets no allowance of frames for
-        // them.
-        self.sent(at, is_end, count == left || count >= CUT_MIN, io);
+        let is_all = is_complete && trailers == 0;
+        let (body, window) = child.body_and_window();
+        let data = Data { stream, body, left, is_all, window, shared: &mut self.outbound };
+        let SentData { octets, is_end, is_credited } = match data.put(room, io.transport.output) {
+            PutData::Sent(sent) => sent,
+            PutData::NoWindow => return true,
+            PutData::NoRoom => return false,
+        };
+        child.taking.pass(octets as u64, rate(io.config.limits_ref()), io.scope.now());
+        self.sent(at, is_end, is_credited, io);
         true
     }
 
