@@ -9,6 +9,8 @@ mod listening;
 mod offload;
 mod opening;
 mod outgoing;
+#[cfg(test)]
+mod packets;
 mod sequence;
 mod streams;
 mod turn;

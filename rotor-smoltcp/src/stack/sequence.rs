@@ -63,83 +63,48 @@ impl Sequence {
 
 #[cfg(test)]
 mod tests {
+    use smoltcp::wire::IpVersion;
+
+    use super::super::packets::{ACK, FIN, MEDIUMS, RESET, SYN, VERSIONS, ends, segment};
     use super::*;
-    use smoltcp::phy::ChecksumCapabilities;
-    use smoltcp::wire::{Ipv4Address, Ipv4Repr, TcpControl, TcpRepr};
 
-    const FROM: Ipv4Address = Ipv4Address::new(10, 0, 0, 1);
-    const TO: Ipv4Address = Ipv4Address::new(10, 0, 0, 2);
-
-    fn packet(number: i32, control: TcpControl, payload: &[u8]) -> Vec<u8> {
-        let segment = TcpRepr {
-            src_port: 1,
-            dst_port: 2,
-            control,
-            seq_number: TcpSeqNumber(number),
-            ack_number: Some(TcpSeqNumber(7)),
-            window_len: 9,
-            window_scale: None,
-            max_seg_size: None,
-            sack_permitted: false,
-            sack_ranges: [None; 3],
-            timestamp: None,
-            payload,
-        };
-        let header = Ipv4Repr {
-            src_addr: FROM,
-            dst_addr: TO,
-            next_header: IpProtocol::Tcp,
-            payload_len: segment.buffer_len(),
-            hop_limit: 64,
-        };
-        let sums = ChecksumCapabilities::default();
-        let mut packet = vec![0; header.buffer_len() + segment.buffer_len()];
-        header.emit(&mut Ipv4Packet::new_unchecked(&mut packet), &sums);
-        let payload = &mut packet[header.buffer_len()..];
-        segment.emit(&mut TcpPacket::new_unchecked(payload), &FROM.into(), &TO.into(), &sums);
-        packet
-    }
-
-    /// The number that a packet has when it leaves, and whether its sum is right.
-    fn leaves(sequence: &mut Sequence, medium: Medium, packet: &[u8]) -> i32 {
-        let mut frame = match medium {
-            Medium::Ip => Vec::new(),
-            Medium::Ethernet => vec![0; ETHERNET_HEADER],
-        };
-        let around = frame.len();
-        frame.extend(packet);
+    /// The number that a packet has when it leaves. Its sum is right.
+    fn leaves(sequence: &mut Sequence, medium: Medium, version: IpVersion, packet: &[u8]) -> i32 {
+        let mut frame = packet.to_vec();
         sequence.mend(medium, &mut frame);
-        let ip = Ipv4Packet::new_checked(&frame[around..]).expect("it is one");
-        let segment = TcpPacket::new_checked(ip.payload()).expect("it is one");
-        assert!(segment.verify_checksum(&FROM.into(), &TO.into()));
+        let around = if medium == Medium::Ethernet { ETHERNET_HEADER } else { 0 };
+        let ip_header = if version == IpVersion::Ipv4 { 20 } else { 40 };
+        let segment = TcpPacket::new_checked(&frame[around + ip_header..]).expect("it is one");
+        let (from, to) = ends(version);
+        assert!(segment.verify_checksum(&from, &to));
         segment.seq_number().0
     }
 
     #[test]
     fn an_acknowledgement_has_the_number_behind_all_that_was_sent() {
-        use TcpControl::{Fin, None, Rst, Syn};
-        for medium in [Medium::Ip, Medium::Ethernet] {
-            // Also where the numbers begin anew.
-            for first in [100, i32::MAX - 20, -20] {
+        // Also where the numbers begin anew.
+        for first in [100, i32::MAX - 20, -20] {
+            for (medium, version) in MEDIUMS.iter().flat_map(|&on| VERSIONS.map(|of| (on, of))) {
                 let mut sequence = Sequence::default();
                 let at = |number: i32| first.wrapping_add(number);
-                for (number, control, payload, left) in [
-                    (0, Syn, &b""[..], 0),
-                    (1, None, b"0123456789", 1),
-                    (11, None, b"0123456789", 11),
+                for (number, flags, payload, left) in [
+                    (0, SYN | ACK, &b""[..], 0),
+                    (1, ACK, b"0123456789", 1),
+                    (11, ACK, b"0123456789", 11),
                     // Sent again.
-                    (1, None, b"0123456789", 1),
-                    (11, None, b"", 21),
-                    (1, None, b"", 21),
+                    (1, ACK, b"0123456789", 1),
+                    (11, ACK, b"", 21),
+                    (1, ACK, b"", 21),
                     // A probe, which has a number of before on purpose, and a reset.
-                    (20, None, b"x", 20),
-                    (11, Rst, b"", 11),
-                    (21, Fin, b"", 21),
-                    (21, None, b"", 22),
-                    (22, None, b"", 22),
+                    (20, ACK, b"x", 20),
+                    (11, RESET | ACK, b"", 11),
+                    (21, FIN | ACK, b"", 21),
+                    (21, ACK, b"", 22),
+                    (22, ACK, b"", 22),
                 ] {
-                    let packet = packet(at(number), control, payload);
-                    assert_eq!(leaves(&mut sequence, medium, &packet), at(left), "{number}");
+                    let packet = segment(medium, version, at(number), flags, payload);
+                    let leaves = leaves(&mut sequence, medium, version, &packet);
+                    assert_eq!(leaves, at(left), "{number}");
                 }
             }
         }
@@ -148,7 +113,7 @@ mod tests {
     #[test]
     fn what_is_no_segment_is_left_as_it_is() {
         for bytes in [&[][..], &[0x45], &[0; 60], &[0x45; 60], &[0x60; 60]] {
-            for medium in [Medium::Ip, Medium::Ethernet] {
+            for medium in MEDIUMS {
                 let mut packet = bytes.to_vec();
                 Sequence::default().mend(medium, &mut packet);
                 assert_eq!(packet, bytes);
