@@ -7,6 +7,7 @@ use std::time::Duration;
 use kit::{Issuer, Log, RawClient, Test, serve};
 use rotor_tls::{ClientCertificates, Identity, TicketKeys, Tickets, TlsServer, TlsServerConfig};
 use rustls::HandshakeKind;
+use rustls::client::{Resumption, Tls12Resumption};
 use rustls::version::{TLS12, TLS13};
 
 const NAMES: [&str; 2] = ["localhost", "127.0.0.1"];
@@ -78,6 +79,22 @@ fn a_ticket_is_no_substitute_for_a_certificate_of_another_issuer() {
     let same = required(issuer.roots());
     assert_eq!(says(&mut test, &same, &config, "localhost"), Some(HandshakeKind::Resumed));
     assert_eq!(says(&mut test, &required(others.roots()), &config, "localhost"), None);
+}
+
+#[test]
+fn a_session_is_not_resumed_by_its_identifier() {
+    let issuer = Issuer::new();
+    for (resumption, comes_back) in [
+        (Tls12Resumption::SessionIdOrTickets, HandshakeKind::Resumed),
+        (Tls12Resumption::SessionIdOnly, HandshakeKind::Full),
+    ] {
+        let mut config = issuer.raw_config_of(&[&TLS12]);
+        config.resumption = Resumption::in_memory_sessions(8).tls12_resumption(resumption);
+        let server = server(&issuer, Tickets::Fresh, ClientCertificates::None);
+        let mut test = Test::new(Log::new());
+        assert_eq!(says(&mut test, &server, &config, "localhost"), Some(HandshakeKind::Full));
+        assert_eq!(says(&mut test, &server, &config, "localhost"), Some(comes_back));
+    }
 }
 
 #[test]

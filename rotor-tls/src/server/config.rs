@@ -26,6 +26,11 @@ use crate::versions::Versions;
 /// # Ok(())
 /// # }
 /// ```
+///
+/// Sessions are resumed by [tickets](Tickets) only. A client of TLS 1.2 that knows none, and comes
+/// back with the identifier of its session (RFC 5246 §7.4.1.2), makes a full handshake: for that the
+/// server would have to keep all sessions, in a store that its loops share and lock, which other
+/// processes do not have. All clients of TLS 1.3 know tickets (RFC 8446 §2.2).
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct TlsServerConfig {
@@ -193,7 +198,7 @@ impl TlsServerConfig {
         // Not for data: none is sent in a handshake. Without it rustls could not encrypt the
         // `close_notify` of a handshake that takes too long.
         config.send_half_rtt_data = true;
-        // Sessions are only in their tickets: loops would have to share a lock for others.
+        // Sessions are only in their tickets; the type says why.
         config.session_storage = Arc::new(NoServerSessionStorage {});
         self.tickets.apply(self.client_certificates.digest(), &mut config)?;
         Ok(config)

@@ -272,6 +272,8 @@ fn settle<S: StreamSocket>(
         }
         Ok(_) => {}
     }
+    // Reads until nothing is there, also after a short read: a socket that is empty then may have
+    // ended, and that was part of the same event, of which a handshake is not told.
     match live.flush(inner).and_then(|()| live.fill(inner)) {
         Ok(()) => Ok(Went::On(Opening::Shakes(live))),
         Err(error) if is_for_later(&error) => Err(Stop::Waits(Opening::Shakes(live), error)),
