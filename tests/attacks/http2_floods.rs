@@ -3,7 +3,7 @@
 //! The attacker sends 16 KiB of it at a time and reads nothing; after each the honest client asks
 //! for something. He must be ended with the right code before he has sent 2 MiB, his connection
 //! must never hold as much, and she must have her answer within three turns of the loop, each of
-//! which gives him no more than a read's budget.
+//! which gives him no more than a read's budget and some hundred frames.
 
 use std::time::Duration;
 
@@ -238,6 +238,7 @@ fn run(attack: &Attack, pace: Duration) -> Vec<u8> {
         stage.test.advance(pace);
     }
     ask(&mut stage, &honest, stream, name);
+    told.extend(attacker.take_received());
     assert_eq!(stage.counters.protocol_errors(), 1, "{name}");
     told
 }
