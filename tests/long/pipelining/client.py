@@ -112,6 +112,8 @@ async def read_head(reader):
     try:
         line = await reader.readuntil(b"\r\n")
     except asyncio.IncompleteReadError as error:
+        if is_refused_preface(error.partial):
+            return Answer(400, [("connection", "close"), ("content-length", "0")], False)
         if error.partial:
             raise
         return None
@@ -120,6 +122,17 @@ async def read_head(reader):
         raise Violation(f"a status line {line[:100]!r}")
     fields = await read_fields(reader)
     return Answer(int(parts[1]), fields, parts[0] == "HTTP/1.0")
+
+
+def is_refused_preface(octets):
+    """Whether this is what one is told who begins like HTTP/2 and goes on otherwise (RFC 9113 §3.4): settings, and
+    GOAWAY with PROTOCOL_ERROR; and then the end."""
+    kinds = []
+    while len(octets) >= 9 + int.from_bytes(octets[:3], "big"):
+        length = int.from_bytes(octets[:3], "big")
+        kinds.append(octets[3])
+        last, octets = octets[9:9 + length], octets[9 + length:]
+    return not octets and kinds[:1] == [4] and kinds[-1] == 7 and last[4:8] == b"\0\0\0\1"
 
 
 async def read_fields(reader):
