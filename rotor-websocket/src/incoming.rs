@@ -1,20 +1,21 @@
-//! `Incoming`: the receiving half of a connection: from bytes to messages.
+//! `Incoming`: the receiving half of a connection: from bytes to messages. What it has of one that
+//! is not whole is in `partial`.
 
 use flate2::Decompress;
 use rotor_core::Time;
 use rotor_stream::Buf;
 
 use crate::bucket::Bucket;
-use crate::config::WebSocketConfig;
 use crate::deflate::codec;
 use crate::frame::close::{self, CONTROL_BYTES_MAX};
 use crate::frame::code::Code;
 use crate::frame::fault::Fault;
 use crate::frame::header::{self, Header, Opcode, Read};
 use crate::frame::mask::{self, Mask};
-use crate::frame::utf8::{self, Utf8};
+use crate::frame::utf8;
 use crate::message::{Kind, Message, Piece};
 use crate::next::Mode;
+use crate::partial::{Limits, Partial, kind_of, most_bytes};
 
 /// Frames up to this length are handled where they stand in the input; longer ones are taken as
 /// they come.
@@ -22,14 +23,6 @@ const WHOLE_MAX: u64 = 32 << 10;
 
 /// How much of a longer frame is waited for, at most: fewer calls for the same bytes.
 const PART_WANTED: u64 = 16 << 10;
-
-/// The longest piece of what is decompressed.
-const PIECE_MAX: usize = 16 << 10;
-
-/// How much longer a compressed message may be than what it is decompressed to: what cannot be
-/// shortened is wrapped in blocks (RFC 1951 §3.2.4), and in flushes.
-const OVERHEAD_MIN: usize = 1024;
-const OVERHEAD_PART: usize = 64;
 
 /// The receiving half of a connection.
 pub(crate) struct Incoming {
@@ -69,27 +62,6 @@ struct Frame {
     clear: usize,
 }
 
-/// A message that has begun and is not whole.
-struct Partial {
-    kind: Kind,
-    is_compressed: bool,
-    mode: Mode,
-    /// Of pieces, those that were empty.
-    fragments: u32,
-    /// Of text that is not compressed, or that is handed over in pieces.
-    utf8: Utf8,
-    /// What has come of it, compressed or not; nothing if it goes in pieces.
-    bytes: Vec<u8>,
-    /// Of one that is decompressed in pieces: lent by the thread.
-    codec: Option<Decompress>,
-    /// No piece was handed over yet.
-    is_first: bool,
-    /// How much of what ends a compressed message was decompressed, once all of it has come.
-    tail_used: usize,
-    /// All of it was handed over.
-    is_over: bool,
-}
-
 /// What has come, for whoever is to have it.
 pub(crate) enum Given<'a> {
     Message(Message<'a>),
@@ -117,22 +89,6 @@ pub(crate) struct Terms {
     pub(crate) mode: Mode,
     /// Messages are thrown away: the connection is closing.
     pub(crate) discards: bool,
-}
-
-/// What a message and control frames may come to, of [`WebSocketConfig`].
-#[derive(Clone, Copy)]
-pub(crate) struct Limits {
-    message_max: usize,
-    fragments_max: u32,
-    control_max: u32,
-    control_rate: u32,
-}
-
-impl Limits {
-    pub(crate) fn of(config: &WebSocketConfig) -> Limits {
-        let WebSocketConfig { message_max, fragments_max, control_max, control_rate, .. } = *config;
-        Limits { message_max, fragments_max, control_max, control_rate }
-    }
 }
 
 impl Decompression {
@@ -313,7 +269,7 @@ impl Incoming {
                 self.give_whole(kind, is_compressed, &bytes, terms, give)?;
             }
             (Mode::Pieces, false) => {
-                message.piece(&input[..have], is_end, give)?;
+                message.piece(&input[..have], is_end, |piece| give(Given::Piece(piece)))?;
                 input.consume(have);
                 self.advance(frame, have);
             }
@@ -336,6 +292,7 @@ impl Incoming {
             Decompression::Own(codec) => Some(&mut **codec),
             _ => None,
         };
+        let give = |piece: Piece<'_>| give(Given::Piece(piece));
         let (used, inflated) = message.inflated_piece(&input[..have], is_end, own, give)?;
         let is_over = message.is_over;
         self.inflated += inflated;
@@ -414,105 +371,6 @@ impl Incoming {
             codec::give_back(codec);
         }
     }
-}
-
-impl Partial {
-    fn begin(opcode: Opcode, is_compressed: bool, mode: Mode) -> Box<Partial> {
-        Box::new(Partial {
-            kind: kind_of(opcode),
-            is_compressed,
-            mode,
-            fragments: 0,
-            utf8: Utf8::default(),
-            bytes: Vec::new(),
-            codec: None,
-            is_first: true,
-            tail_used: 0,
-            is_over: false,
-        })
-    }
-
-    fn count_fragment(&mut self, len: u64, limits: Limits) -> Result<(), Fault> {
-        if self.mode == Mode::Messages || len == 0 {
-            self.fragments += 1;
-        }
-        if self.fragments > limits.fragments_max { Err(Fault::Fragments) } else { Ok(()) }
-    }
-
-    fn check_len(&self, len: u64, limits: Limits) -> Result<(), Fault> {
-        let most = most_bytes(self.is_compressed, limits) as u64;
-        let is_whole = self.mode == Mode::Messages;
-        let all = len.saturating_add(self.bytes.len() as u64);
-        if is_whole && all > most { Err(Fault::TooLong) } else { Ok(()) }
-    }
-
-    /// Adds what has come to a message that is handed over whole.
-    fn add(&mut self, part: &[u8]) -> Result<(), Fault> {
-        // Invalid text is refused at the first bad byte, however long the rest would take.
-        if self.kind == Kind::Text && !self.is_compressed {
-            self.utf8.push(part)?;
-        }
-        // Grown by what came, never by what was announced.
-        self.bytes.extend_from_slice(part);
-        Ok(())
-    }
-
-    fn piece(
-        &mut self,
-        bytes: &[u8],
-        is_last: bool,
-        give: impl FnOnce(Given<'_>),
-    ) -> Result<(), Fault> {
-        if self.kind == Kind::Text {
-            self.utf8.push(bytes)?;
-            if is_last && !self.utf8.is_whole() {
-                return Err(Fault::NotUtf8);
-            }
-        }
-        if !bytes.is_empty() || is_last {
-            let is_first = std::mem::replace(&mut self.is_first, false);
-            give(Given::Piece(Piece { kind: self.kind, bytes, is_first, is_last }));
-        }
-        Ok(())
-    }
-
-    /// Decompresses as much as makes a piece. Returns how much of the part was used, and how much
-    /// came of it.
-    fn inflated_piece(
-        &mut self,
-        part: &[u8],
-        is_end: bool,
-        own: Option<&mut Decompress>,
-        give: impl FnOnce(Given<'_>),
-    ) -> Result<(usize, usize), Fault> {
-        let mut lent = self.codec.take();
-        codec::with_scratch(|scratch| {
-            let codec = match own {
-                Some(own) => own,
-                None => lent.get_or_insert_with(codec::decompressor),
-            };
-            let used = codec::decompress_to(codec, part, scratch, PIECE_MAX)?;
-            if is_end && used == part.len() {
-                let tail = &codec::tail()[self.tail_used..];
-                self.tail_used += codec::decompress_to(codec, tail, scratch, PIECE_MAX)?;
-                // After a full piece there may be more, even if all input was read.
-                self.is_over = scratch.len() < PIECE_MAX;
-            }
-            self.codec = lent;
-            self.piece(scratch, self.is_over, give)?;
-            Ok((used, scratch.len()))
-        })
-    }
-}
-
-/// How many bytes of a message may come, before they are decompressed.
-fn most_bytes(is_compressed: bool, limits: Limits) -> usize {
-    let max = limits.message_max;
-    if is_compressed { max.saturating_add(max / OVERHEAD_PART + OVERHEAD_MIN) } else { max }
-}
-
-fn kind_of(opcode: Opcode) -> Kind {
-    if opcode == Opcode::Text { Kind::Text } else { Kind::Binary }
 }
 
 fn message(kind: Kind, bytes: &[u8]) -> Result<Message<'_>, Fault> {

@@ -12,20 +12,21 @@
 use std::fmt;
 use std::sync::Arc;
 
-use rotor_core::{Deadline, Scope, Time};
-use rotor_stream::{Exception, Fatal, Intent, Matched, Output, Protocol, Transport};
+use rotor_core::{Scope, Time};
+use rotor_stream::{Exception, Fatal, Intent, Matched, Protocol, Transport};
 
 use crate::closed::{Cause, Closed};
 use crate::config::WebSocketConfig;
 use crate::counters::Count;
 use crate::deflate::params::Agreed;
 use crate::frame::code::Code;
-use crate::frame::fault::Fault;
 use crate::frame::header::Opcode;
 use crate::handler::Handler;
-use crate::incoming::{Decompression, Given, Incoming, Limits, Step, Terms};
-use crate::next::{self, Mode, Next};
+use crate::incoming::{Decompression, Given, Incoming, Step, Terms};
+use crate::link::{Link, Watch};
+use crate::next::{Mode, Next};
 use crate::outgoing::{Compression, Outgoing};
+use crate::partial::Limits;
 use crate::sender::Sender;
 
 /// How many frames are handled in one turn at most; the rest waits for the next turn.
@@ -49,37 +50,6 @@ pub struct WebSocketSeed<H: Handler> {
     pub(crate) is_client: bool,
 }
 
-/// All of a connection but what comes and the handler.
-struct Link {
-    outgoing: Outgoing,
-    config: Arc<WebSocketConfig>,
-    handler_deadline: Time,
-    watch: Watch,
-    /// How messages are handed over that begin now.
-    mode: Mode,
-    /// The handler wants no more for now.
-    is_held: bool,
-    /// The handler gives the connection up.
-    is_dropped: bool,
-    /// There is more to do than was for one turn.
-    yields: bool,
-    /// How many bytes lay in the input when it was last looked at.
-    unread: usize,
-}
-
-/// What is watched for.
-#[derive(Clone, Copy, Debug)]
-enum Watch {
-    /// The peer may be silent for a while, since then.
-    Listens { heard: Time },
-    /// It was sent a ping then.
-    Pinged { at: Time },
-    /// It was sent a close frame with this code, and has to answer.
-    Closing { code: Code, until: Time },
-    /// Both have sent one; the server is to end the connection.
-    Ended { until: Time },
-}
-
 /// What the peer's close frame says.
 type PeersClose = Option<(Code, String)>;
 
@@ -91,79 +61,6 @@ enum Looked {
     Rests,
     /// The connection ends.
     Ends(Cause, PeersClose),
-}
-
-impl Link {
-    /// Calls the handler, and does what it answers.
-    fn call<H: Handler>(
-        &mut self,
-        handler: &mut Option<H>,
-        output: &mut Output,
-        scope: &mut Scope<'_, H::Context>,
-        call: impl FnOnce(H, &mut Sender<'_>, &mut Scope<'_, H::Context>) -> Next<H>,
-    ) {
-        let Some(called) = handler.take() else { return };
-        let mut sender = Sender::new(&mut self.outgoing, output, &self.config);
-        let next = call(called, &mut sender, scope);
-        *handler = Some(next.handler);
-        match next.deadline {
-            Deadline::Keep => {}
-            Deadline::Never => self.handler_deadline = Time::NEVER,
-            Deadline::At(time) => self.handler_deadline = time,
-        }
-        match next.step {
-            next::Step::GoOn => {}
-            next::Step::Take(mode) => (self.mode, self.is_held) = (mode, false),
-            next::Step::Hold => self.is_held = true,
-            next::Step::Close(code, reason) => self.close(code, &reason, output, scope.now()),
-            next::Step::Drop => self.is_dropped = true,
-        }
-    }
-
-    /// Sends a close frame, and waits for the peer's; unless one was sent.
-    fn close(&mut self, code: Code, reason: &str, output: &mut Output, now: Time) {
-        if self.is_closing() {
-            return;
-        }
-        let sent = Code::new(code.number()).unwrap_or(Code::NO_STATUS);
-        self.outgoing.close(sent, reason, output);
-        // Even if the handler holds: only the peer's close frame is waited for.
-        self.is_held = false;
-        self.handler_deadline = Time::NEVER;
-        self.watch = Watch::Closing { code: sent, until: now + self.config.close_within };
-    }
-
-    fn is_closing(&self) -> bool {
-        self.outgoing.is_closing
-    }
-
-    /// Whether messages may come; else the peer has to wait.
-    fn takes_input(&self, output: &Output) -> bool {
-        !self.is_held && !self.yields && output.len() < self.config.unsent_high_water
-    }
-
-    fn deadline(&self) -> Time {
-        let own = match self.watch {
-            Watch::Listens { heard } => heard + self.config.ping_after,
-            Watch::Pinged { at } => at + self.config.pong_within,
-            Watch::Closing { until, .. } | Watch::Ended { until } => until,
-        };
-        own.min(self.handler_deadline)
-    }
-
-    fn count(&self, count: Count) {
-        self.config.counters.add(count);
-    }
-
-    fn count_fault(&self, fault: Fault) {
-        self.count(match fault {
-            Fault::TooLong => Count::too_long,
-            Fault::Fragments => Count::too_many_fragments,
-            Fault::ControlFlood => Count::control_floods,
-            Fault::NotUtf8 | Fault::Deflate => Count::bad_data,
-            _ => Count::bad_frames,
-        });
-    }
 }
 
 impl<H: Handler> WebSocket<H> {

@@ -1,0 +1,119 @@
+//! `Link`: what goes out of a connection, what is watched for, and what the handler has asked for.
+
+use std::sync::Arc;
+
+use rotor_core::{Deadline, Scope, Time};
+use rotor_stream::Output;
+
+use crate::config::WebSocketConfig;
+use crate::counters::Count;
+use crate::frame::code::Code;
+use crate::frame::fault::Fault;
+use crate::handler::Handler;
+use crate::next::{self, Mode, Next};
+use crate::outgoing::Outgoing;
+use crate::sender::Sender;
+
+/// All of a connection but what comes and the handler.
+pub(crate) struct Link {
+    pub(crate) outgoing: Outgoing,
+    pub(crate) config: Arc<WebSocketConfig>,
+    pub(crate) handler_deadline: Time,
+    pub(crate) watch: Watch,
+    /// How messages are handed over that begin now.
+    pub(crate) mode: Mode,
+    /// The handler wants no more for now.
+    pub(crate) is_held: bool,
+    /// The handler gives the connection up.
+    pub(crate) is_dropped: bool,
+    /// There is more to do than was for one turn.
+    pub(crate) yields: bool,
+    /// How many bytes lay in the input when it was last looked at.
+    pub(crate) unread: usize,
+}
+
+/// What is watched for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Watch {
+    /// The peer may be silent for a while, since then.
+    Listens { heard: Time },
+    /// It was sent a ping then.
+    Pinged { at: Time },
+    /// It was sent a close frame with this code, and has to answer.
+    Closing { code: Code, until: Time },
+    /// Both have sent one; the server is to end the connection.
+    Ended { until: Time },
+}
+
+impl Link {
+    /// Calls the handler, and does what it answers.
+    pub(crate) fn call<H: Handler>(
+        &mut self,
+        handler: &mut Option<H>,
+        output: &mut Output,
+        scope: &mut Scope<'_, H::Context>,
+        call: impl FnOnce(H, &mut Sender<'_>, &mut Scope<'_, H::Context>) -> Next<H>,
+    ) {
+        let Some(called) = handler.take() else { return };
+        let mut sender = Sender::new(&mut self.outgoing, output, &self.config);
+        let next = call(called, &mut sender, scope);
+        *handler = Some(next.handler);
+        match next.deadline {
+            Deadline::Keep => {}
+            Deadline::Never => self.handler_deadline = Time::NEVER,
+            Deadline::At(time) => self.handler_deadline = time,
+        }
+        match next.step {
+            next::Step::GoOn => {}
+            next::Step::Take(mode) => (self.mode, self.is_held) = (mode, false),
+            next::Step::Hold => self.is_held = true,
+            next::Step::Close(code, reason) => self.close(code, &reason, output, scope.now()),
+            next::Step::Drop => self.is_dropped = true,
+        }
+    }
+
+    /// Sends a close frame, and waits for the peer's; unless one was sent.
+    pub(crate) fn close(&mut self, code: Code, reason: &str, output: &mut Output, now: Time) {
+        if self.is_closing() {
+            return;
+        }
+        let sent = Code::new(code.number()).unwrap_or(Code::NO_STATUS);
+        self.outgoing.close(sent, reason, output);
+        // Even if the handler holds: only the peer's close frame is waited for.
+        self.is_held = false;
+        self.handler_deadline = Time::NEVER;
+        self.watch = Watch::Closing { code: sent, until: now + self.config.close_within };
+    }
+
+    pub(crate) fn is_closing(&self) -> bool {
+        self.outgoing.is_closing
+    }
+
+    /// Whether messages may come; else the peer has to wait.
+    pub(crate) fn takes_input(&self, output: &Output) -> bool {
+        !self.is_held && !self.yields && output.len() < self.config.unsent_high_water
+    }
+
+    pub(crate) fn deadline(&self) -> Time {
+        let own = match self.watch {
+            Watch::Listens { heard } => heard + self.config.ping_after,
+            Watch::Pinged { at } => at + self.config.pong_within,
+            Watch::Closing { until, .. } | Watch::Ended { until } => until,
+        };
+        own.min(self.handler_deadline)
+    }
+
+    pub(crate) fn count(&self, count: Count) {
+        self.config.counters.add(count);
+    }
+
+    pub(crate) fn count_fault(&self, fault: Fault) {
+        self.count(match fault {
+            Fault::TooLong => Count::too_long,
+            Fault::Fragments => Count::too_many_fragments,
+            Fault::ControlFlood => Count::control_floods,
+            Fault::NotUtf8 | Fault::Deflate => Count::bad_data,
+            _ => Count::bad_frames,
+        });
+    }
+}
