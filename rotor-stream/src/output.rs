@@ -1,12 +1,13 @@
-//! `Output`: what waits to be written, in order: bytes, blocks and files.
+//! `Output`: what waits to be written, in order: bytes, blocks and files. `writing` writes it to a
+//! socket.
+
+mod writing;
 
 use std::collections::VecDeque;
 use std::fmt;
 use std::fs::File;
-use std::io::{self, IoSlice, Write};
+use std::io::{self, Write};
 use std::sync::Arc;
-
-use rotor_core::net::StreamSocket;
 
 use crate::block::Block;
 use crate::buf::Buf;
@@ -18,11 +19,6 @@ const COPIED_BLOCK_MAX: usize = 512;
 /// one part in this many of it. So what waits, counted by its bytes, holds at most twice as much
 /// memory.
 const HELD_PART_MIN: usize = 2;
-
-/// The most slices given to one `write_vectored`: the answers to 32 requests, each a head and a
-/// block. They take 1 KiB of the stack. With so many, a further system call costs little beside
-/// what it writes.
-const SLICES_MAX: usize = 64;
 
 /// What waits to be written to a stream: bytes, shared blocks of bytes and ranges of files, in the
 /// order in which they were added.
@@ -280,107 +276,6 @@ impl Output {
         self.end = end;
     }
 
-    /// Writes once, as much as the socket takes and at most `most` bytes. Returns how many.
-    ///
-    /// # Errors
-    ///
-    /// The socket's error; `WriteZero` if it takes nothing; `UnexpectedEof` if a file has become
-    /// shorter. What was not written is still there.
-    #[inline(always)]
-    pub(crate) fn write_to<S: StreamSocket>(
-        &mut self,
-        socket: &mut S,
-        most: usize,
-    ) -> io::Result<usize> {
-        if self.later.is_some() {
-            return self.write_segments(socket, most);
-        }
-        let bytes = &self.bytes[..self.bytes.len().min(most)];
-        let count = checked(socket.write(bytes), bytes.len())?;
-        self.bytes.consume(count);
-        Ok(count)
-    }
-
-    /// Writes what waits as the last bytes of this side, if it is bytes in one piece and at most
-    /// `most` of them; else returns `None`.
-    pub(crate) fn write_last_to<S: StreamSocket>(
-        &mut self,
-        socket: &mut S,
-        most: usize,
-    ) -> Option<io::Result<usize>> {
-        let len = self.bytes.len();
-        if self.later.is_some() || len == 0 || len > most {
-            return None;
-        }
-        let written = checked(socket.write_last(&self.bytes), len);
-        self.bytes.consume(*written.as_ref().unwrap_or(&0));
-        Some(written)
-    }
-
-    #[cold]
-    fn write_segments<S: StreamSocket>(
-        &mut self,
-        socket: &mut S,
-        most: usize,
-    ) -> io::Result<usize> {
-        let front = self.front_file().map(|(file, offset, left)| (file, offset, left.min(most)));
-        let count = match front {
-            Some((file, offset, left)) => match socket.send_file(file, offset, left) {
-                // Must not be tried again: the peer was promised bytes that do not exist.
-                Ok(0) => {
-                    return Err(io::Error::new(
-                        io::ErrorKind::UnexpectedEof,
-                        "a file became shorter while it was sent",
-                    ));
-                }
-                Ok(count) if count > left => return Err(claimed_too_much()),
-                other => other?,
-            },
-            None => {
-                let mut slices = [IoSlice::new(&[]); SLICES_MAX];
-                let (used, len) = self.slices(&mut slices, most);
-                checked(socket.write_vectored(&slices[..used]), len)?
-            }
-        };
-        self.consume(count);
-        Ok(count)
-    }
-
-    /// Returns the file that will be sent next, if a file is next.
-    fn front_file(&self) -> Option<(&File, u64, usize)> {
-        if !self.bytes.is_empty() {
-            return None;
-        }
-        match self.later.as_ref()?.segments.front()? {
-            Segment::File { file, offset, left } => Some((file, *offset, *left)),
-            _ => None,
-        }
-    }
-
-    /// Fills in what comes first, up to a file, and at most `most` bytes. Returns the number of
-    /// slices and of bytes.
-    fn slices<'a>(&'a self, slices: &mut [IoSlice<'a>; SLICES_MAX], most: usize) -> (usize, usize) {
-        let later = self.later.iter().flat_map(|later| &later.segments);
-        let later = later.map_while(|segment| match segment {
-            Segment::Bytes(bytes) => Some(&bytes[..]),
-            Segment::Block(block) => Some(&block[..]),
-            // A file has a call of its own (sendfile(2)), which takes no slices.
-            Segment::File { .. } => None,
-        });
-        let first = (!self.bytes.is_empty()).then_some(&self.bytes[..]);
-        let (mut used, mut len) = (0, 0);
-        for (slot, bytes) in slices.iter_mut().zip(first.into_iter().chain(later)) {
-            if len == most {
-                break;
-            }
-            let bytes = &bytes[..bytes.len().min(most - len)];
-            *slot = IoSlice::new(bytes);
-            used += 1;
-            len += bytes.len();
-        }
-        (used, len)
-    }
-
     /// Removes what was written, from the front on.
     fn consume(&mut self, mut count: usize) {
         // A vectored write takes the first bytes first.
@@ -452,22 +347,6 @@ fn was_ended() -> io::Error {
         io::ErrorKind::BrokenPipe,
         "the output of this stream was ended by shutdown_write",
     )
-}
-
-/// Checks that a write took at least 1 byte and no more than it was given.
-fn checked(written: io::Result<usize>, given: usize) -> io::Result<usize> {
-    match written {
-        Ok(0) => Err(io::Error::new(
-            io::ErrorKind::WriteZero,
-            "a socket took no byte and did not say why",
-        )),
-        Ok(count) if count > given => Err(claimed_too_much()),
-        other => other,
-    }
-}
-
-fn claimed_too_much() -> io::Error {
-    io::Error::other("a socket claims to have written more than it was given")
 }
 
 impl Write for Output {

@@ -1,7 +1,10 @@
 //! Output of every kind goes out in order, however little a socket takes.
 
+use std::io::IoSlice;
+
 use rotor_test_kit::Directory;
 
+use super::writing::{SLICES_MAX, checked};
 use super::*;
 use crate::testing::{Peer, ScriptedSocket, World, pair};
 
