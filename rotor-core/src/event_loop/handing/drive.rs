@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::sync::Arc;
 
 use super::berth::Berth;
-use super::call::{Applied, Applies, hand_by_value, hand_in_place};
+use super::call::{Applied, Applies, Called, call_lifted, hand_by_value, hand_in_place};
 use super::hand::Hand;
 use super::worker::Worker;
 use super::{Baton, Relay, Rest};
@@ -125,35 +125,21 @@ where
         let Held { context, terms, woke_itself, .. } = &mut *held;
         let environment = &*self.environment;
         let berth = &worker.berth;
-        loop {
-            let event = terms.take_event();
-            drop(rest);
-            let hand = Hand::new(self, worker, terms, woke_itself);
-            #[cfg(rotor_handed)]
-            hand.goes_round(context);
-            let (lent, token) = (P::lent(context, &hand), terms.callee.token);
-            let scope = &mut Scope::lent(lent, environment, token, terms.woken());
-            let in_place = hand_in_place(&mut lifted, event, scope);
-            // Never nothing: it was lifted for this.
-            let Some(machine) = lifted else { return Some(berth.lock()) };
-            let applied = match in_place {
-                Ok(deadline) => {
-                    let applies = Applies { berth, terms, context, environment, woke_itself };
-                    applies.goes_on(machine, deadline)
-                }
-                Err(response) => {
-                    let response = hand_by_value(machine, response, scope);
-                    let applies = Applies { berth, terms, context, environment, woke_itself };
-                    applies.answered(response)
-                }
-            };
-            match applied {
-                Applied::Done(there) => return Some(there),
-                Applied::Again(there, machine) => (rest, lifted) = (there, Some(machine)),
-                Applied::Late(response) => {
-                    self.answered_late(held, response);
-                    return None;
-                }
+        let called = call_lifted!(
+            lifted, rest, berth, terms, context, environment, woke_itself,
+            {
+                let hand = Hand::new(self, worker, terms, woke_itself);
+                #[cfg(rotor_handed)]
+                hand.goes_round(context);
+                let (lent, token) = (P::lent(context, &hand), terms.callee.token);
+            }
+            Scope::lent(lent, environment, token, terms.woken())
+        );
+        match called {
+            Called::Done(there) => Some(there),
+            Called::Late(response) => {
+                self.answered_late(held, response);
+                None
             }
         }
     }

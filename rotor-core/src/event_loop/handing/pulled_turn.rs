@@ -7,7 +7,7 @@ use std::io;
 
 use super::baton::{Baton, Rest};
 use super::berth::Berth;
-use super::call::{Applied, Applies, hand_by_value, hand_in_place};
+use super::call::{Applied, Applies, Called, call_lifted, hand_by_value, hand_in_place};
 use crate::backend::Backend;
 use crate::event_loop::core::Next;
 use crate::event_loop::dispatch::Terms;
@@ -51,7 +51,7 @@ fn calls<M: Machine, B: Backend, P: Berth<M, B>>(
     wait: Wait,
 ) -> io::Result<Option<Exit>> {
     let terms = &mut Terms::nothing();
-    let woke_itself = Cell::new(false);
+    let woke_itself = &Cell::new(false);
     let mut rest = berth.lock();
     loop {
         let (Some(there), Some(own)) = (rest.as_mut(), context.as_deref_mut()) else {
@@ -65,38 +65,17 @@ fn calls<M: Machine, B: Backend, P: Berth<M, B>>(
             Next::Ended(exit) => return Ok(Some(exit)),
         }
         let mut lifted = core.lift(environment, terms);
-        loop {
-            let event = terms.take_event();
-            drop(rest);
-            let Some(own) = context.as_deref_mut() else { return Ok(None) };
-            let (token, woken) = (terms.callee.token, terms.woken());
-            let scope = &mut Scope::new(own, environment, token, woken);
-            let woke_itself = &woke_itself;
-            let in_place = hand_in_place(&mut lifted, event, scope);
-            // Never nothing: it was lifted for this.
-            let Some(machine) = lifted else {
-                rest = berth.lock();
-                break;
-            };
-            let applied = match in_place {
-                Ok(deadline) => {
-                    let applies = Applies { berth, terms, context, environment, woke_itself };
-                    applies.goes_on(machine, deadline)
-                }
-                Err(response) => {
-                    let response = hand_by_value(machine, response, scope);
-                    let applies = Applies { berth, terms, context, environment, woke_itself };
-                    applies.answered(response)
-                }
-            };
-            match applied {
-                Applied::Done(there) => {
-                    rest = there;
-                    break;
-                }
-                Applied::Again(there, machine) => (rest, lifted) = (there, Some(machine)),
-                Applied::Late(..) => return Ok(None),
+        let called = call_lifted!(
+            lifted, rest, berth, terms, context, environment, woke_itself,
+            {
+                let Some(own) = context.as_deref_mut() else { return Ok(None) };
+                let (token, woken) = (terms.callee.token, terms.woken());
             }
+            Scope::new(own, environment, token, woken)
+        );
+        match called {
+            Called::Done(there) => rest = there,
+            Called::Late(_) => return Ok(None),
         }
     }
 }
