@@ -13,11 +13,16 @@ use std::thread;
 use std::time::Duration;
 
 use rotor::net::ListenOptions;
-use rotor::stream::{Accept, AcceptConfig, Intent, Matched, Protocol, Stream, Transport};
-use rotor::{Config, Loop, LoopHandle, Scope};
+use rotor::stream::{Accept, AcceptConfig, Stream};
+use rotor::{Config, Loop, LoopHandle};
 use rotor_smoltcp::{
     KernelDevice, Smoltcp, SmoltcpHandle, SmoltcpTcpListener, SmoltcpTcpStream, StackConfig,
 };
+
+use echo::Echo;
+
+#[path = "../../tests/loops/echo.rs"]
+mod echo;
 
 /// Set where the test has its namespace.
 const INSIDE: &str = "ROTOR_TEST_NAMESPACE";
@@ -50,31 +55,6 @@ fn bytes_are_the_same_where_the_kernel_makes_segments_and_sums() {
     let output = inside.output().expect("it runs");
     let text = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success() && text.contains("1 passed"), "{output:?}");
-}
-
-/// Sends back what it gets.
-struct Echo;
-
-impl Protocol for Echo {
-    type Context = ();
-    type Seed = ();
-
-    fn create((): (), _: &mut Transport<'_>, _: &mut Scope<'_, ()>) -> Intent<Self> {
-        Intent::of(Echo).bytes(1).no_deadline()
-    }
-
-    fn bytes_read(
-        self,
-        _: Matched,
-        transport: &mut Transport<'_>,
-        _: &mut Scope<'_, ()>,
-    ) -> Intent<Self> {
-        if let Err(error) = transport.output.write_all(&transport.input[..]) {
-            return Intent::error(error);
-        }
-        transport.input.clear();
-        Intent::of(self).keep().no_deadline()
-    }
 }
 
 /// Serves on the device until it is stopped; says how to stop it, and what counts.

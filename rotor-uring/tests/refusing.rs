@@ -20,13 +20,18 @@ use std::thread;
 use std::time::Duration;
 
 use rotor::net::{IpNet, ListenOptions};
-use rotor::stream::{Accept, AcceptConfig, Intent, Matched, Protocol, Stream, Transport};
-use rotor::{Backend, Config, Loop, Scope};
+use rotor::stream::{Accept, AcceptConfig, Stream};
+use rotor::{Backend, Config, Loop};
 use rotor_uring::{Choice, OnAnyLoop, Uring, UringConfig, choose};
 use rustix::io::Errno;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustix::thread::{CapabilitySet, capabilities, set_capabilities};
 use seccompiler::{BpfProgram, SeccompAction, SeccompFilter, apply_filter};
+
+use echo::Echo;
+
+#[path = "../../tests/loops/echo.rs"]
+mod echo;
 
 /// io_uring_setup(2) and the other two, on every architecture of today.
 const SETUP: i64 = 425;
@@ -279,29 +284,5 @@ impl OnAnyLoop for OneEcho {
         }
         assert_eq!(&heard, b"hello", "on {name}");
         name
-    }
-}
-
-struct Echo;
-
-impl Protocol for Echo {
-    type Context = ();
-    type Seed = ();
-
-    fn create((): (), _: &mut Transport<'_>, _: &mut Scope<'_, ()>) -> Intent<Self> {
-        Intent::of(Echo).bytes(1).no_deadline()
-    }
-
-    fn bytes_read(
-        self,
-        _: Matched,
-        transport: &mut Transport<'_>,
-        _: &mut Scope<'_, ()>,
-    ) -> Intent<Self> {
-        if let Err(error) = transport.output.write_all(&transport.input[..]) {
-            return Intent::error(error);
-        }
-        transport.input.clear();
-        Intent::of(self).keep().no_deadline()
     }
 }

@@ -3,13 +3,14 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{self, Receiver, Sender};
-use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use rotor_core::{
-    Blocking, Config, Exit, Loop, LoopHandle, LoopInstance, Machine, Notifier, Response, Scope,
-    SpawnError, Stats, StatsHandle, Time,
-};
+use rotor_core::{Blocking, Config, Exit, Loop, LoopInstance, Notifier, Response, Scope, Stats};
+
+#[path = "../actor/mod.rs"]
+mod actors;
+
+pub(crate) use actors::*;
 
 /// What a loop's machines share: what they did, in order.
 #[derive(Default)]
@@ -17,68 +18,6 @@ pub(crate) struct Log {
     pub(crate) said: Vec<String>,
     /// A handler runs, and is not in a section.
     pub(crate) is_busy: Arc<AtomicBool>,
-}
-
-type Handler = Box<dyn FnMut(Call, &mut Scope<'_, Log>) -> Response<(), Seed> + Send>;
-type Make = Box<dyn FnOnce(&mut Scope<'_, Log>) -> Response<Actor> + Send>;
-
-pub(crate) struct Seed(pub(crate) Make);
-
-#[derive(Debug)]
-pub(crate) enum Call {
-    Wakeup,
-    Timeout,
-    Draining,
-    Spawned,
-    SpawnError,
-}
-
-/// A machine whose handlers are one closure.
-pub(crate) struct Actor(Handler);
-
-pub(crate) fn actor(
-    handler: impl FnMut(Call, &mut Scope<'_, Log>) -> Response<(), Seed> + Send + 'static,
-) -> Actor {
-    Actor(Box::new(handler))
-}
-
-impl Actor {
-    fn call(mut self, call: Call, scope: &mut Scope<'_, Log>) -> Response<Self, Seed> {
-        (self.0)(call, scope).map(|()| self, |seed| seed)
-    }
-}
-
-impl Machine for Actor {
-    type Context = Log;
-    type Seed = Seed;
-
-    fn create(seed: Seed, scope: &mut Scope<'_, Log>) -> Response<Self> {
-        (seed.0)(scope)
-    }
-
-    fn wakeup(self, scope: &mut Scope<'_, Log>) -> Response<Self, Seed> {
-        self.call(Call::Wakeup, scope)
-    }
-
-    fn timeout(self, scope: &mut Scope<'_, Log>) -> Response<Self, Seed> {
-        self.call(Call::Timeout, scope)
-    }
-
-    fn draining(self, _: Time, scope: &mut Scope<'_, Log>) -> Response<Self, Seed> {
-        self.call(Call::Draining, scope)
-    }
-
-    fn spawned(self, scope: &mut Scope<'_, Log>) -> Response<Self, Seed> {
-        self.call(Call::Spawned, scope)
-    }
-
-    fn spawn_error(self, _: SpawnError<Seed>, scope: &mut Scope<'_, Log>) -> Response<Self, Seed> {
-        self.call(Call::SpawnError, scope)
-    }
-
-    fn type_name(&self) -> &'static str {
-        "actor"
-    }
 }
 
 /// Hands over at once, whatever a section took before.
@@ -101,7 +40,7 @@ impl Rig {
     /// A machine that is woken at the start.
     pub(crate) fn add(
         &mut self,
-        handler: impl FnMut(Call, &mut Scope<'_, Log>) -> Response<(), Seed> + Send + 'static,
+        handler: impl FnMut(Call, &mut Scope<'_, Log>) -> Reply + Send + 'static,
     ) -> Notifier {
         let mut notifier = None;
         let made = self.creator.add_machine_with(|scope| {
@@ -137,21 +76,8 @@ pub(crate) fn gate() -> (Sender<()>, Receiver<()>) {
     mpsc::channel()
 }
 
-/// A loop that runs in a thread of its own.
-pub(crate) struct Running {
-    pub(crate) thread: JoinHandle<(LoopInstance<Actor>, Exit)>,
-    pub(crate) handle: LoopHandle,
-    pub(crate) stats: StatsHandle,
-}
-
 pub(crate) fn start(rig: Rig) -> Running {
-    let mut instance = rig.instance();
-    let (handle, stats) = (instance.handle(), instance.stats());
-    let thread = thread::spawn(move || {
-        let exit = instance.run().expect("it waits");
-        (instance, exit)
-    });
-    Running { thread, handle, stats }
+    Running::start(rig.instance())
 }
 
 /// A test that waits for so long has failed.

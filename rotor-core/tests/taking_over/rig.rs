@@ -2,13 +2,16 @@
 
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Mutex};
-use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use rotor_core::{
-    Blocking, Config, Exit, Loop, LoopHandle, LoopInstance, Machine, Notifier, Response, Scope,
-    SharedContext, SpawnError, Stats, StatsHandle, Time,
+    Blocking, Config, Exit, Loop, LoopInstance, Notifier, Response, Scope, SharedContext, Stats,
 };
+
+#[path = "../actor/mod.rs"]
+mod actors;
+
+pub(crate) use actors::*;
 
 /// What a loop's machines share: what they did, in order.
 #[derive(Clone, Default)]
@@ -25,69 +28,6 @@ impl Log {
 
     pub(crate) fn said(&self) -> Vec<String> {
         self.said.lock().expect("nobody panics with it").clone()
-    }
-}
-
-pub(crate) type Reply = Response<(), Seed>;
-
-type Handler = Box<dyn FnMut(Call, &mut Scope<'_, Log>) -> Reply + Send>;
-type Make = Box<dyn FnOnce(&mut Scope<'_, Log>) -> Response<Actor> + Send>;
-
-pub(crate) struct Seed(pub(crate) Make);
-
-#[derive(Debug, PartialEq)]
-pub(crate) enum Call {
-    Wakeup,
-    Timeout,
-    Draining,
-    Spawned,
-    SpawnError,
-}
-
-pub(crate) struct Actor(Handler);
-
-pub(crate) fn actor(
-    handler: impl FnMut(Call, &mut Scope<'_, Log>) -> Reply + Send + 'static,
-) -> Actor {
-    Actor(Box::new(handler))
-}
-
-impl Actor {
-    fn call(mut self, call: Call, scope: &mut Scope<'_, Log>) -> Response<Self, Seed> {
-        (self.0)(call, scope).map(|()| self, |seed| seed)
-    }
-}
-
-impl Machine for Actor {
-    type Context = Log;
-    type Seed = Seed;
-
-    fn create(seed: Seed, scope: &mut Scope<'_, Log>) -> Response<Self> {
-        (seed.0)(scope)
-    }
-
-    fn wakeup(self, scope: &mut Scope<'_, Log>) -> Response<Self, Seed> {
-        self.call(Call::Wakeup, scope)
-    }
-
-    fn timeout(self, scope: &mut Scope<'_, Log>) -> Response<Self, Seed> {
-        self.call(Call::Timeout, scope)
-    }
-
-    fn draining(self, _: Time, scope: &mut Scope<'_, Log>) -> Response<Self, Seed> {
-        self.call(Call::Draining, scope)
-    }
-
-    fn spawned(self, scope: &mut Scope<'_, Log>) -> Response<Self, Seed> {
-        self.call(Call::Spawned, scope)
-    }
-
-    fn spawn_error(self, _: SpawnError<Seed>, scope: &mut Scope<'_, Log>) -> Response<Self, Seed> {
-        self.call(Call::SpawnError, scope)
-    }
-
-    fn type_name(&self) -> &'static str {
-        "actor"
     }
 }
 
@@ -142,21 +82,8 @@ impl Rig {
     }
 
     pub(crate) fn start(self) -> Running {
-        let mut instance = self.instance();
-        let (handle, stats) = (instance.handle(), instance.stats());
-        let thread = thread::spawn(move || {
-            let exit = instance.run().expect("it waits");
-            (instance, exit)
-        });
-        Running { thread, handle, stats }
+        Running::start(self.instance())
     }
-}
-
-/// A loop that runs in a thread of its own.
-pub(crate) struct Running {
-    pub(crate) thread: JoinHandle<(LoopInstance<Actor>, Exit)>,
-    pub(crate) handle: LoopHandle,
-    pub(crate) stats: StatsHandle,
 }
 
 /// What a handler is stuck in: until it is let go, which it says that it waits for.

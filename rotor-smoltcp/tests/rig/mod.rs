@@ -2,35 +2,21 @@
 //! in virtual time, so a test is the same in each run and waits for nothing.
 #![allow(dead_code, reason = "each suite uses a part of it")]
 
-use std::convert::Infallible;
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::Read;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use rotor_core::net::{ListenOptions, Listener, StreamSocket};
-use rotor_core::{
-    Config, EventSet, ExitPolicy, Interest, Loop, LoopInstance, Machine, Response, Scope,
-};
+use rotor_core::{Config, ExitPolicy, Interest, Loop, LoopInstance, Scope};
 use rotor_smoltcp::{
     Device, ManualClock, MemoryConfig, MemoryDevice, Smoltcp, SmoltcpHandle, SmoltcpTcpListener,
     SmoltcpTcpStream, StackConfig, StackStats,
 };
 
-/// The events that machines were told of.
-pub(crate) type Told = Vec<EventSet>;
+#[path = "../../../tests/loops/held.rs"]
+mod held;
 
-/// What notes that it was told something.
-pub(crate) struct Note;
-
-impl Machine for Note {
-    type Context = Told;
-    type Seed = Infallible;
-
-    fn ready(self, events: EventSet, scope: &mut Scope<'_, Told>) -> Response<Self, Infallible> {
-        scope.push(events);
-        Response::keep(self)
-    }
-}
+pub(crate) use held::*;
 
 /// A host: a loop on a stack.
 pub(crate) struct Host {
@@ -67,7 +53,7 @@ impl Host {
         let limits = Config::new().machines_max(100_000).exit(ExitPolicy::OnRequest);
         let creator = Loop::<Note, _>::with_backend(backend, &limits).expect("there is memory");
         let mut instance = creator.instantiate(Told::new());
-        let handle = Self::within(&mut instance, |scope| {
+        let handle = within(&mut instance, |scope| {
             SmoltcpHandle::of(scope, "a test").expect("it is of this backend").clone()
         });
         Host { instance, handle }
@@ -75,20 +61,7 @@ impl Host {
 
     /// Runs something with the scope of a machine of its own.
     pub(crate) fn with<T>(&mut self, ask: impl FnOnce(&mut Scope<'_, Told>) -> T) -> T {
-        Self::within(&mut self.instance, ask)
-    }
-
-    fn within<T>(
-        instance: &mut LoopInstance<Note, Smoltcp>,
-        ask: impl FnOnce(&mut Scope<'_, Told>) -> T,
-    ) -> T {
-        let mut answer = None;
-        let made = instance.add_machine_with(|scope| {
-            answer = Some(ask(scope));
-            Response::ok(Note)
-        });
-        made.expect("there is room");
-        answer.expect("the closure ran")
+        within(&mut self.instance, ask)
     }
 
     pub(crate) fn turn(&mut self) {
@@ -204,18 +177,8 @@ impl Rig {
 
     /// Reads so many bytes, or to the end.
     pub(crate) fn read(&mut self, socket: &mut impl Read, count: Option<usize>) -> Vec<u8> {
-        let (mut got, mut chunk) = (Vec::new(), [0; 5_000]);
-        self.until(|_| {
-            while count.is_none_or(|count| got.len() < count)
-                && let Some(read) = not_yet(socket.read(&mut chunk))
-            {
-                got.extend_from_slice(&chunk[..read]);
-                if read == 0 {
-                    return true;
-                }
-            }
-            count.is_some_and(|count| got.len() >= count)
-        });
+        let mut got = Vec::new();
+        self.until(|_| read_on(socket, count, &mut got));
         got
     }
 }
@@ -225,29 +188,4 @@ impl std::fmt::Debug for Rig {
         let (server, client) = (self.server.stats(), self.client.stats());
         write!(f, "at {:?}, server {server:?}, client {client:?}", self.clock.now())
     }
-}
-
-/// Nothing where it would block.
-pub(crate) fn not_yet<T>(result: io::Result<T>) -> Option<T> {
-    match result {
-        Ok(value) => Some(value),
-        Err(error) if error.kind() == ErrorKind::WouldBlock => None,
-        Err(error) => panic!("{error}"),
-    }
-}
-
-/// Writes as much as is taken.
-pub(crate) fn fill(socket: &mut impl Write, bytes: &[u8]) -> usize {
-    let mut taken = 0;
-    while taken < bytes.len()
-        && let Some(count) = not_yet(socket.write(&bytes[taken..]))
-    {
-        taken += count;
-    }
-    taken
-}
-
-/// Bytes that show where they belong.
-pub(crate) fn text(len: usize) -> Vec<u8> {
-    (0..len).map(|byte| (byte % 251) as u8).collect()
 }

@@ -2,30 +2,18 @@
 #![allow(dead_code, reason = "each suite uses a part of it")]
 #![expect(clippy::disallowed_methods, reason = "the other end is no machine")]
 
-use std::convert::Infallible;
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::Read;
 use std::net::{SocketAddr, TcpStream, UdpSocket};
 use std::time::Duration;
 
 use rotor_core::net::{ListenOptions, Listener};
-use rotor_core::{Config, EventSet, Interest, Loop, LoopInstance, Machine, Response, Scope};
+use rotor_core::{Config, Interest, Loop, LoopInstance, Scope};
 use rotor_uring::{Uring, UringConfig, UringHandle, UringStats, UringTcpListener, UringTcpStream};
 
-/// The events that machines were told of.
-pub(crate) type Told = Vec<EventSet>;
+#[path = "../../../tests/loops/held.rs"]
+mod held;
 
-/// What notes that it was told something.
-pub(crate) struct Note;
-
-impl Machine for Note {
-    type Context = Told;
-    type Seed = Infallible;
-
-    fn ready(self, events: EventSet, scope: &mut Scope<'_, Told>) -> Response<Self, Infallible> {
-        scope.push(events);
-        Response::keep(self)
-    }
-}
+pub(crate) use held::*;
 
 pub(crate) struct Rig {
     pub(crate) instance: LoopInstance<Note, Uring>,
@@ -45,7 +33,7 @@ impl Rig {
         let limits = Config::new().machines_max(100_000);
         let creator = Loop::<Note, _>::with_backend(uring, &limits).expect("there is memory");
         let mut instance = creator.instantiate(Told::new());
-        let handle = Self::within(&mut instance, |scope| {
+        let handle = within(&mut instance, |scope| {
             UringHandle::of(scope, "a test").expect("it is of this backend").clone()
         });
         Some(Rig { instance, handle })
@@ -53,20 +41,7 @@ impl Rig {
 
     /// Runs something with the scope of a machine of its own.
     pub(crate) fn with<T>(&mut self, ask: impl FnOnce(&mut Scope<'_, Told>) -> T) -> T {
-        Self::within(&mut self.instance, ask)
-    }
-
-    fn within<T>(
-        instance: &mut LoopInstance<Note, Uring>,
-        ask: impl FnOnce(&mut Scope<'_, Told>) -> T,
-    ) -> T {
-        let mut answer = None;
-        let made = instance.add_machine_with(|scope| {
-            answer = Some(ask(scope));
-            Response::ok(Note)
-        });
-        made.expect("there is room");
-        answer.expect("the closure ran")
+        within(&mut self.instance, ask)
     }
 
     pub(crate) fn turn(&mut self) {
@@ -132,18 +107,8 @@ impl Rig {
 
     /// Reads so many bytes, or to the end.
     pub(crate) fn read(&mut self, socket: &mut impl Read, count: Option<usize>) -> Vec<u8> {
-        let (mut got, mut chunk) = (Vec::new(), [0; 5_000]);
-        self.until(|_| {
-            while count.is_none_or(|count| got.len() < count)
-                && let Some(read) = not_yet(socket.read(&mut chunk))
-            {
-                got.extend_from_slice(&chunk[..read]);
-                if read == 0 {
-                    return true;
-                }
-            }
-            count.is_some_and(|count| got.len() >= count)
-        });
+        let mut got = Vec::new();
+        self.until(|_| read_on(socket, count, &mut got));
         got
     }
 }
@@ -158,29 +123,4 @@ pub(crate) fn connect(address: SocketAddr) -> TcpStream {
 pub(crate) fn send_datagram(bytes: &[u8], target: SocketAddr) {
     let sender = UdpSocket::bind(("127.0.0.1", 0)).expect("a port is free");
     assert_eq!(sender.send_to(bytes, target).ok(), Some(bytes.len()));
-}
-
-/// Nothing where it would block.
-pub(crate) fn not_yet<T>(result: io::Result<T>) -> Option<T> {
-    match result {
-        Ok(value) => Some(value),
-        Err(error) if error.kind() == ErrorKind::WouldBlock => None,
-        Err(error) => panic!("{error}"),
-    }
-}
-
-/// Writes as much as is taken.
-pub(crate) fn fill(socket: &mut impl Write, bytes: &[u8]) -> usize {
-    let mut taken = 0;
-    while taken < bytes.len()
-        && let Some(count) = not_yet(socket.write(&bytes[taken..]))
-    {
-        taken += count;
-    }
-    taken
-}
-
-/// Bytes that show where they belong.
-pub(crate) fn text(len: usize) -> Vec<u8> {
-    (0..len).map(|byte| (byte % 251) as u8).collect()
 }
