@@ -4,8 +4,10 @@
 //! Why this is a type of our own: `doc/decisions/0002-buffers.md`.
 
 use std::fmt;
+use std::fs::File;
 use std::io::{self, Read, Write};
 use std::ops::{Deref, DerefMut, RangeBounds};
+use std::os::unix::fs::FileExt;
 
 use rotor_core::net::{is_plain, read_spare};
 
@@ -239,6 +241,24 @@ impl Buf {
         }
     }
 
+    /// Reads once from a file, at `offset` and at most `count` bytes, and appends what came. Returns
+    /// how many bytes came; 0 at the end of the file, and behind it.
+    ///
+    /// The room is not filled with zeros first, as that of [`room`](Buf::room) is: as with a kernel
+    /// socket, only what has come is written.
+    ///
+    /// # Errors
+    ///
+    /// The system's; nothing was appended.
+    #[doc(alias = "pread")]
+    pub fn read_file_at(&mut self, file: &File, offset: u64, count: usize) -> io::Result<usize> {
+        if self.memory.len() - self.end < count {
+            self.make_room(count);
+        }
+        let filled = self.read_into(&mut FileAt { file, offset }, self.end + count)?;
+        Ok(filled.count)
+    }
+
     fn read_here<R: Read + 'static>(&mut self, reader: &mut R, room: usize) -> io::Result<Filled> {
         if self.memory.len() - self.end < room {
             if self.memory.is_empty() && room > BLOCK_BYTES {
@@ -380,6 +400,18 @@ fn checked(read: io::Result<usize>, asked: usize) -> io::Result<usize> {
             Err(io::Error::other("a socket claims to have read more than it was asked for"))
         }
         other => other,
+    }
+}
+
+/// A place in a file, which is not moved on: it is read once.
+struct FileAt<'a> {
+    file: &'a File,
+    offset: u64,
+}
+
+impl Read for FileAt<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.file.read_at(buffer, self.offset)
     }
 }
 

@@ -1,5 +1,7 @@
 //! A buffer beside a model of it, and the memory that it holds.
 
+use rotor_test_kit::Directory;
+
 use super::*;
 
 fn buf(bytes: &[u8]) -> Buf {
@@ -324,4 +326,31 @@ fn room_that_is_lent_holds_zeros_and_counts_once_it_is_committed() {
     buf.extend(b"kept");
     buf.room(100).fill(b'y');
     assert_eq!((&buf[..], buf.len()), (&b"kept"[..], 4));
+}
+
+#[test]
+fn a_part_of_a_file_is_appended_and_nothing_else() {
+    let directory = Directory::create();
+    let path = directory.file("text", b"0123456789");
+    let file = File::open(&path).expect("it is there");
+    for room in ROOMS {
+        // Whatever was in the memory before.
+        let mut other = Buf::new();
+        other.extend(&vec![b's'; room]);
+        drop(other);
+        let mut buf = Buf::new();
+        let count = |read: io::Result<usize>| read.expect("it can be read");
+        assert_eq!(count(buf.read_file_at(&file, 2, 3)), 3);
+        assert_eq!(count(buf.read_file_at(&file, 8, room)), 2);
+        assert_eq!(&buf[..], b"23489");
+        for (offset, most) in [(10, room), (u64::from(u32::MAX), room), (0, 0)] {
+            assert_eq!(count(buf.read_file_at(&file, offset, most)), 0);
+            let mut empty = Buf::new();
+            assert_eq!(count(empty.read_file_at(&file, offset, most)), 0);
+            assert_eq!(empty.capacity(), 0, "an empty buffer holds no memory");
+        }
+        let unreadable = File::options().write(true).open(&path).expect("it may be written");
+        buf.read_file_at(&unreadable, 0, room).expect_err("it was opened to be written");
+        assert_eq!(&buf[..], b"23489");
+    }
 }
