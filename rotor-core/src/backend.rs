@@ -45,6 +45,18 @@ pub struct JobOrder<'a> {
     pub is_urgent: bool,
 }
 
+impl JobOrder<'_> {
+    /// Offers a job to the pool that was named, or to `own`, which is the backend's: what
+    /// [`BackendHandle::offload_job`] is to do. Returns whether a pool took it; `make` was called
+    /// then, and only then.
+    pub fn offer(&self, own: Option<&OffloadPool>, make: &mut dyn FnMut() -> OffloadJob) -> bool {
+        self.pool.or(own).is_some_and(|pool| match self.is_urgent {
+            true => pool.offer_urgent(make),
+            false => pool.offer(make),
+        })
+    }
+}
+
 /// What a loop waits with.
 ///
 /// See the [module](crate::backend) for the contract.

@@ -202,10 +202,7 @@ impl BackendHandle for SmoltcpHandle {
     }
 
     fn offload_job(&self, order: &JobOrder<'_>, make: &mut dyn FnMut() -> OffloadJob) -> bool {
-        order.pool.or(self.pool.as_ref()).is_some_and(|pool| match order.is_urgent {
-            true => pool.offer_urgent(make),
-            false => pool.offer(make),
-        })
+        order.offer(self.pool.as_ref(), make)
     }
 }
 

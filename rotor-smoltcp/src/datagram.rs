@@ -4,10 +4,9 @@ use std::fmt;
 use std::io;
 use std::net::SocketAddr;
 
-use rotor_core::net::DatagramSocket;
+use rotor_core::net::{CannotListen, DatagramSocket};
 use rotor_core::{BackendHandle, Interest, Scope, Source, Token};
 
-use crate::cannot_listen::CannotListen;
 use crate::member::Member;
 use crate::stack::Kind;
 

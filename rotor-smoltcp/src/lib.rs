@@ -139,7 +139,6 @@
 #![cfg(unix)]
 
 mod backend;
-mod cannot_listen;
 mod clock;
 mod config;
 mod datagram;

@@ -9,11 +9,10 @@ use std::net::{self, SocketAddr};
 use std::os::unix::net as unix;
 use std::path::Path;
 
-use rotor_core::net::DatagramSocket;
+use rotor_core::net::{CannotListen, DatagramSocket};
 use rotor_core::{BackendHandle, Interest, Scope, Source, Token};
 
 use crate::backend::UringHandle;
-use crate::cannot_listen::CannotListen;
 use crate::driver::Made;
 use crate::member::Member;
 

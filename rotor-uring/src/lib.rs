@@ -134,7 +134,6 @@
 
 mod backend;
 mod books;
-mod cannot_listen;
 mod choose;
 mod config;
 mod datagram;

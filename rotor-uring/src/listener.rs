@@ -7,12 +7,11 @@ use std::os::fd::BorrowedFd;
 use std::os::unix::net as unix;
 use std::path::PathBuf;
 
-use rotor_core::net::{ListenOptions, Listener};
+use rotor_core::net::{CannotListen, ListenOptions, Listener};
 use rotor_core::{BackendHandle, Interest, Scope, Source, Token};
 use socket2::{Domain, Protocol, SockAddr, SockRef, Socket, Type};
 
 use crate::backend::UringHandle;
-use crate::cannot_listen::CannotListen;
 use crate::driver::Made;
 use crate::member::Member;
 use crate::stream::{UringTcpStream, UringUnixStream};

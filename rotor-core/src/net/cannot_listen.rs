@@ -6,17 +6,20 @@ use std::fmt;
 use std::io;
 use std::os::unix::net::SocketAddr;
 
-/// Why an address could not be opened. An [`io::Error`] with the kind of the system's error holds
-/// it.
+/// Why an address could not be opened: what the [`io::Error`] holds that
+/// [`Listener::bind`](super::Listener::bind) and
+/// [`DatagramSocket::bind`](super::DatagramSocket::bind) return. That has the kind of the system's
+/// error, which is the [source](Error::source) of this one.
 #[derive(Debug)]
-pub(super) struct CannotListen {
+pub struct CannotListen {
     address: String,
     cause: io::Error,
 }
 
 impl CannotListen {
-    /// Puts the address into the system's error.
-    pub(super) fn on(address: &impl fmt::Display) -> impl FnOnce(io::Error) -> io::Error {
+    /// Puts an address into the error of whoever could not open it. For those who implement
+    /// listeners.
+    pub fn on(address: &impl fmt::Display) -> impl FnOnce(io::Error) -> io::Error {
         // With the kind of the cause, since callers decide by that.
         |cause| io::Error::new(cause.kind(), CannotListen { address: address.to_string(), cause })
     }

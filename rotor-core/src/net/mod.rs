@@ -29,6 +29,7 @@ mod sigpipe;
 mod stream_socket;
 
 pub use self::accepted::Accepted;
+pub use self::cannot_listen::CannotListen;
 pub use self::datagram_socket::DatagramSocket;
 pub use self::either::Either;
 pub use self::family::{IpNet, Net};
