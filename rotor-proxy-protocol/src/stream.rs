@@ -5,7 +5,6 @@ use std::fmt;
 use std::fs::File;
 use std::io::{self, ErrorKind, IoSlice, Read, Write};
 use std::net::{Shutdown, SocketAddr};
-use std::time::Duration;
 
 use rotor_core::backend::{BackendHandle, Source};
 use rotor_core::net::StreamSocket;
@@ -150,6 +149,8 @@ impl<S: StreamSocket> StreamSocket for ProxyStream<S> {
         Ok(ProxyStream::sending(inner, target.header()))
     }
 
+    rotor_core::rotor_forward_socket!(inner);
+
     fn handshake<C>(&mut self, scope: &Scope<'_, C>) -> io::Result<()> {
         self.inner.handshake(scope)?;
         let result = match &mut self.state {
@@ -269,38 +270,6 @@ impl<S: StreamSocket> StreamSocket for ProxyStream<S> {
         } else {
             Err(ErrorKind::NotConnected.into())
         }
-    }
-
-    fn take_error(&self) -> io::Result<Option<io::Error>> {
-        self.inner.take_error()
-    }
-
-    fn is_connected(&self) -> bool {
-        self.inner.is_connected()
-    }
-
-    fn has_connected(&mut self) -> io::Result<bool> {
-        self.inner.has_connected()
-    }
-
-    fn set_nodelay(&self, yes: bool) -> io::Result<()> {
-        self.inner.set_nodelay(yes)
-    }
-
-    fn set_keepalive(&self, idle: Option<Duration>) -> io::Result<()> {
-        self.inner.set_keepalive(idle)
-    }
-
-    fn set_send_buffer(&self, bytes: usize) -> io::Result<()> {
-        self.inner.set_send_buffer(bytes)
-    }
-
-    fn set_receive_buffer(&self, bytes: usize) -> io::Result<()> {
-        self.inner.set_receive_buffer(bytes)
-    }
-
-    fn set_unsent_max(&self, bytes: u32) -> io::Result<()> {
-        self.inner.set_unsent_max(bytes)
     }
 }
 

@@ -5,7 +5,6 @@ use std::fs::File;
 use std::io::{self, ErrorKind, IoSlice, Read, Write};
 use std::net::{Shutdown, SocketAddr};
 use std::rc::Rc;
-use std::time::Duration;
 
 use rotor_core::backend::{BackendHandle, Source};
 use rotor_core::net::{ListenOptions, Listener, StreamSocket};
@@ -114,6 +113,8 @@ impl<S: StreamSocket> StreamSocket for OneByOne<S> {
         Ok(OneByOne::around(S::connect(target, scope)?))
     }
 
+    rotor_core::rotor_forward_socket!(inner);
+
     fn may_agree_on(target: &S::Target, protocol: &[u8]) -> bool {
         S::may_agree_on(target, protocol)
     }
@@ -136,18 +137,6 @@ impl<S: StreamSocket> StreamSocket for OneByOne<S> {
 
     fn local_address(&self) -> Option<SocketAddr> {
         self.inner.local_address()
-    }
-
-    fn take_error(&self) -> io::Result<Option<io::Error>> {
-        self.inner.take_error()
-    }
-
-    fn is_connected(&self) -> bool {
-        self.inner.is_connected()
-    }
-
-    fn has_connected(&mut self) -> io::Result<bool> {
-        self.inner.has_connected()
     }
 
     fn handshake<C>(&mut self, scope: &Scope<'_, C>) -> io::Result<()> {
@@ -174,28 +163,8 @@ impl<S: StreamSocket> StreamSocket for OneByOne<S> {
         self.inner.is_secure()
     }
 
-    fn set_nodelay(&self, yes: bool) -> io::Result<()> {
-        self.inner.set_nodelay(yes)
-    }
-
-    fn set_keepalive(&self, idle: Option<Duration>) -> io::Result<()> {
-        self.inner.set_keepalive(idle)
-    }
-
     fn holds_input(&self) -> bool {
         self.inner.holds_input()
-    }
-
-    fn set_send_buffer(&self, bytes: usize) -> io::Result<()> {
-        self.inner.set_send_buffer(bytes)
-    }
-
-    fn set_receive_buffer(&self, bytes: usize) -> io::Result<()> {
-        self.inner.set_receive_buffer(bytes)
-    }
-
-    fn set_unsent_max(&self, bytes: u32) -> io::Result<()> {
-        self.inner.set_unsent_max(bytes)
     }
 
     /// Whatever follows a byte is told of by an event: it was asked for when the byte was given.

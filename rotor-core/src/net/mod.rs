@@ -19,6 +19,7 @@ mod cannot_listen;
 mod datagram_socket;
 mod either;
 mod family;
+mod forwarding;
 mod kernel;
 mod listen_options;
 mod listener;

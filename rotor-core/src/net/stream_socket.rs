@@ -17,7 +17,8 @@ use crate::scope::Scope;
 /// `read` and `write` return [`WouldBlock`] when there is nothing to do; after that the backend
 /// reports the next change. A wrapper (TLS, compression) implements this trait around another
 /// socket. Its `flush` may return `WouldBlock` while it holds output of its own. Its `read` returns
-/// [`UnexpectedEof`] if the inner socket ends without the wrapper's own end.
+/// [`UnexpectedEof`] if the inner socket ends without the wrapper's own end. What it leaves to the
+/// inner socket as it is, [`rotor_forward_socket!`](crate::rotor_forward_socket) writes.
 #[doc(alias = "AsyncRead")]
 #[doc(alias = "AsyncWrite")]
 #[doc(alias = "transport")]

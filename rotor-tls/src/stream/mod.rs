@@ -11,7 +11,6 @@ use std::fs::File;
 use std::io::{self, ErrorKind, IoSlice, Read, Write};
 use std::mem;
 use std::net::{Shutdown, SocketAddr};
-use std::time::Duration;
 
 use rotor_core::backend::{BackendHandle, Source};
 use rotor_core::net::{Either, StreamSocket};
@@ -165,6 +164,8 @@ impl<S: StreamSocket> StreamSocket for TlsStream<S> {
         Ok(TlsStream::client(inner, target))
     }
 
+    rotor_core::rotor_forward_socket!(inner);
+
     fn may_agree_on(target: &TlsTarget<S::Target>, protocol: &[u8]) -> bool {
         target.offers(protocol)
     }
@@ -293,14 +294,13 @@ impl<S: StreamSocket> StreamSocket for TlsStream<S> {
     }
 
     fn send_file(&mut self, file: &File, offset: u64, count: usize) -> io::Result<usize> {
-        use std::os::unix::fs::FileExt;
         // Waiting bytes are written first: a piece of a file that is not taken would be read again.
         self.flush()?;
         let mut piece = Buf::new();
-        let mut room = piece.room(count.min(FILE_BYTES));
-        let read = file.read_at(&mut room, offset)?;
-        room.commit(read);
-        if read == 0 { Ok(0) } else { self.write(&piece) }
+        match piece.read_file_at(file, offset, count.min(FILE_BYTES))? {
+            0 => Ok(0),
+            _ => self.write(&piece),
+        }
     }
 
     fn peer_address(&self) -> Option<SocketAddr> {
@@ -309,38 +309,6 @@ impl<S: StreamSocket> StreamSocket for TlsStream<S> {
 
     fn local_address(&self) -> Option<SocketAddr> {
         self.inner.local_address()
-    }
-
-    fn take_error(&self) -> io::Result<Option<io::Error>> {
-        self.inner.take_error()
-    }
-
-    fn is_connected(&self) -> bool {
-        self.inner.is_connected()
-    }
-
-    fn has_connected(&mut self) -> io::Result<bool> {
-        self.inner.has_connected()
-    }
-
-    fn set_nodelay(&self, yes: bool) -> io::Result<()> {
-        self.inner.set_nodelay(yes)
-    }
-
-    fn set_keepalive(&self, idle: Option<Duration>) -> io::Result<()> {
-        self.inner.set_keepalive(idle)
-    }
-
-    fn set_send_buffer(&self, bytes: usize) -> io::Result<()> {
-        self.inner.set_send_buffer(bytes)
-    }
-
-    fn set_receive_buffer(&self, bytes: usize) -> io::Result<()> {
-        self.inner.set_receive_buffer(bytes)
-    }
-
-    fn set_unsent_max(&self, bytes: u32) -> io::Result<()> {
-        self.inner.set_unsent_max(bytes)
     }
 }
 

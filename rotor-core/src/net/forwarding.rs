@@ -1,0 +1,101 @@
+//! `rotor_forward_socket!`: what a socket around another leaves to that.
+
+/// Writes the methods of a [`StreamSocket`](crate::net::StreamSocket) that a socket around another
+/// one leaves to it, whatever else it does: how it connects, the error that the system keeps for
+/// it, and its options. It is called in the `impl`, with the name of the field that has the inner
+/// socket.
+///
+/// A new option of the trait is among them when it comes, so that it is not lost in a wrapper that
+/// was written before.
+///
+/// ```
+/// # use std::io::{self, Read, Write};
+/// # use std::net::{Shutdown, SocketAddr};
+/// # use rotor_core::{BackendHandle, Interest, Source, Token};
+/// use rotor_core::net::StreamSocket;
+/// use rotor_core::{Scope, rotor_forward_socket};
+///
+/// /// Counts what is written.
+/// struct Counted<S> {
+///     inner: S,
+///     written: usize,
+/// }
+///
+/// impl<S: Write> Write for Counted<S> {
+///     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+///         let count = self.inner.write(bytes)?;
+///         self.written += count;
+///         Ok(count)
+///     }
+/// #   fn flush(&mut self) -> io::Result<()> { self.inner.flush() }
+/// }
+/// # impl<S: Read> Read for Counted<S> {
+/// #     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> { self.inner.read(buffer) }
+/// # }
+/// # impl<S: Source> Source for Counted<S> {
+/// #     fn register(
+/// #         &mut self, backend: &dyn BackendHandle, token: Token, interest: Interest,
+/// #     ) -> io::Result<()> {
+/// #         self.inner.register(backend, token, interest)
+/// #     }
+/// #     fn deregister(&mut self, backend: &dyn BackendHandle) -> io::Result<()> {
+/// #         self.inner.deregister(backend)
+/// #     }
+/// # }
+///
+/// impl<S: StreamSocket> StreamSocket for Counted<S> {
+///     type Target = S::Target;
+///
+///     fn connect<C>(target: &S::Target, scope: &Scope<'_, C>) -> io::Result<Self> {
+///         Ok(Counted { inner: S::connect(target, scope)?, written: 0 })
+///     }
+///
+///     rotor_forward_socket!(inner);
+///
+///     // And the others, as they are right for it.
+/// #   fn shutdown(&mut self, how: Shutdown) -> io::Result<()> { self.inner.shutdown(how) }
+/// #   fn peer_address(&self) -> Option<SocketAddr> { self.inner.peer_address() }
+/// #   fn local_address(&self) -> Option<SocketAddr> { self.inner.local_address() }
+/// }
+/// # fn is_socket<S: StreamSocket>() {}
+/// # is_socket::<Counted<rotor_core::net::TcpStream>>();
+/// ```
+#[macro_export]
+macro_rules! rotor_forward_socket {
+    ($inner:ident) => {
+        fn take_error(&self) -> ::std::io::Result<::std::option::Option<::std::io::Error>> {
+            $crate::net::StreamSocket::take_error(&self.$inner)
+        }
+
+        fn is_connected(&self) -> bool {
+            $crate::net::StreamSocket::is_connected(&self.$inner)
+        }
+
+        fn has_connected(&mut self) -> ::std::io::Result<bool> {
+            $crate::net::StreamSocket::has_connected(&mut self.$inner)
+        }
+
+        fn set_nodelay(&self, yes: bool) -> ::std::io::Result<()> {
+            $crate::net::StreamSocket::set_nodelay(&self.$inner, yes)
+        }
+
+        fn set_keepalive(
+            &self,
+            idle: ::std::option::Option<::std::time::Duration>,
+        ) -> ::std::io::Result<()> {
+            $crate::net::StreamSocket::set_keepalive(&self.$inner, idle)
+        }
+
+        fn set_send_buffer(&self, bytes: usize) -> ::std::io::Result<()> {
+            $crate::net::StreamSocket::set_send_buffer(&self.$inner, bytes)
+        }
+
+        fn set_receive_buffer(&self, bytes: usize) -> ::std::io::Result<()> {
+            $crate::net::StreamSocket::set_receive_buffer(&self.$inner, bytes)
+        }
+
+        fn set_unsent_max(&self, bytes: u32) -> ::std::io::Result<()> {
+            $crate::net::StreamSocket::set_unsent_max(&self.$inner, bytes)
+        }
+    };
+}
