@@ -126,6 +126,7 @@ mod compose;
 mod compose2;
 mod config;
 mod coordination;
+mod counters;
 mod description;
 mod drain;
 mod environment;

@@ -101,7 +101,6 @@ mod body_receiver;
 mod body_watch;
 pub mod client;
 mod collected;
-mod counters;
 #[cfg(unix)]
 pub mod files;
 mod flow;

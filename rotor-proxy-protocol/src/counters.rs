@@ -1,34 +1,9 @@
 //! What the connections behind a balancer count.
 
-use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::AtomicU64;
 
-macro_rules! counters {
-    ($(#[$about:meta])* struct ProxyCounters { $($(#[$doc:meta])* $name:ident,)+ }) => {
-        $(#[$about])*
-        #[derive(Default)]
-        pub struct ProxyCounters {
-            $(pub(crate) $name: AtomicU64,)+
-        }
-
-        impl ProxyCounters {
-            $(
-                $(#[$doc])*
-                pub fn $name(&self) -> u64 {
-                    self.$name.load(Relaxed)
-                }
-            )+
-
-            /// Returns all of them with their names, for a page of metrics.
-            pub fn iter(&self) -> impl Iterator<Item = (&'static str, u64)> {
-                [$((stringify!($name), self.$name()),)+].into_iter()
-            }
-        }
-    };
-}
-
-counters! {
+rotor_core::__rotor_counters! {
     /// What the connections behind a balancer count. Each that was accepted is in exactly one of
     /// these, once its header is there or it has ended.
     struct ProxyCounters {
@@ -63,18 +38,6 @@ counters! {
         /// or the loop ended.
         #[doc(alias = "slowloris")]
         late,
-    }
-}
-
-impl ProxyCounters {
-    pub(crate) fn add(counter: &AtomicU64) {
-        counter.fetch_add(1, Relaxed);
-    }
-}
-
-impl fmt::Debug for ProxyCounters {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_map().entries(self.iter()).finish()
     }
 }
 

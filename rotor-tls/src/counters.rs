@@ -1,34 +1,9 @@
 //! What the connections of a server, or of a client, count.
 
-use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-macro_rules! counters {
-    ($(#[$about:meta])* struct TlsCounters { $($(#[$doc:meta])* $name:ident,)+ }) => {
-        $(#[$about])*
-        #[derive(Default)]
-        pub struct TlsCounters {
-            $(pub(crate) $name: AtomicU64,)+
-        }
-
-        impl TlsCounters {
-            $(
-                $(#[$doc])*
-                pub fn $name(&self) -> u64 {
-                    self.$name.load(Relaxed)
-                }
-            )+
-
-            /// Returns all of them with their names, for a page of metrics.
-            pub fn iter(&self) -> impl Iterator<Item = (&'static str, u64)> {
-                [$((stringify!($name), self.$name()),)+].into_iter()
-            }
-        }
-    };
-}
-
-counters! {
+rotor_core::__rotor_counters! {
     /// What the connections of a server or of a client count: how each handshake ended, and how
     /// often each limit was reached.
     ///
@@ -81,18 +56,6 @@ counters! {
         /// Connections that ended, after their handshake, without the peer's `close_notify`.
         #[doc(alias = "close_notify")]
         truncated,
-    }
-}
-
-impl TlsCounters {
-    pub(crate) fn add(counter: &AtomicU64) {
-        counter.fetch_add(1, Relaxed);
-    }
-}
-
-impl fmt::Debug for TlsCounters {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_map().entries(self.iter()).finish()
     }
 }
 

@@ -83,7 +83,7 @@ pub fn accept(
         },
         Err(refusal) => refusal,
     };
-    config.counters.add(Count::refused);
+    config.counters.count(Count::refused);
     refuse(refused, head, response).map_err(Refusal::Response)?;
     Err(refused)
 }

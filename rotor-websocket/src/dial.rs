@@ -65,7 +65,7 @@ pub fn check(head: &Head<'_>, asked: Asked) -> Result<Accepted, Refusal> {
     let Asked { key, config } = asked;
     let checked = check_answer(head, key, &config);
     if checked.is_err() {
-        config.counters.add(Count::refused);
+        config.counters.count(Count::refused);
     }
     let (agreed, subprotocol) = checked?;
     Ok(Accepted { config, agreed, subprotocol, is_client: true })

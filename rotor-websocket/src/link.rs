@@ -104,7 +104,7 @@ impl Link {
     }
 
     pub(crate) fn count(&self, count: Count) {
-        self.config.counters.add(count);
+        self.config.counters.count(count);
     }
 
     pub(crate) fn count_fault(&self, fault: Fault) {

@@ -180,7 +180,7 @@ impl<'a> Sender<'a> {
             return Err(SendError::Closing);
         }
         if self.room() == 0 {
-            self.config.counters.add(Count::sends_refused);
+            self.config.counters.count(Count::sends_refused);
             return Err(SendError::Full);
         }
         Ok(())

@@ -226,7 +226,7 @@ impl<H: Handler> Protocol for WebSocket<H> {
         scope: &mut Scope<'_, H::Context>,
     ) -> Intent<Self> {
         let WebSocketSeed { seed, config, agreed, is_client } = seed;
-        config.counters.add(Count::opened);
+        config.counters.count(Count::opened);
         let mut compression = Compression::None;
         let mut decompression = Decompression::None;
         if let (Some(agreed), Some(deflate)) = (agreed, config.deflate) {

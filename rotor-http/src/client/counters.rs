@@ -1,8 +1,6 @@
 //! What the connections of a client count.
 
-use crate::counters::counters;
-
-counters! {
+rotor_core::__rotor_counters! {
     /// What the connections of a client count: requests, and how often each limit was reached.
     struct Counters {
         /// Connections that were made.

@@ -4,9 +4,8 @@ use rotor_core::Histogram;
 use rotor_stream::AbortReason;
 
 use super::traffic::{CLASSES, Traffic};
-use crate::counters::counters;
 
-counters! {
+rotor_core::__rotor_counters! {
     /// What the connections of a server count: requests, and how often each limit was reached.
     ///
     /// | limits | counter |
