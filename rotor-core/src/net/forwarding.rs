@@ -12,8 +12,9 @@
 /// # use std::io::{self, Read, Write};
 /// # use std::net::{Shutdown, SocketAddr};
 /// # use rotor_core::{BackendHandle, Interest, Source, Token};
-/// use rotor_core::net::StreamSocket;
-/// use rotor_core::{Scope, rotor_forward_socket};
+/// # use rotor_core as rotor;
+/// use rotor::net::StreamSocket;
+/// use rotor::{Scope, rotor_forward_socket};
 ///
 /// /// Counts what is written.
 /// struct Counted<S> {
