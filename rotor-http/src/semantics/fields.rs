@@ -97,9 +97,10 @@ impl<'a> Fields<'a> {
             .map(|(name, value)| Field { name: str::from_utf8(name).unwrap_or_default(), value })
     }
 
-    /// Returns every name and value, as octets.
+    /// Returns every name and value, as octets. It is cheaper than [`iter`](Fields::iter), for users
+    /// that check or compare names themselves.
     #[inline]
-    pub(crate) fn octets(
+    pub fn octets(
         &self,
     ) -> impl ExactSizeIterator<Item = (&'a [u8], &'a [u8])> + DoubleEndedIterator + use<'a> {
         let head = self.head;

@@ -1,6 +1,7 @@
 //! The head of a request as handlers see it: what it means, not how it was written on the wire.
 
 use std::any::Any;
+use std::cell::Cell;
 use std::net::SocketAddr;
 
 use rotor_stream::ConnectionInfo;
@@ -22,6 +23,15 @@ pub struct Head<'a> {
     head: &'a RequestHead<'a>,
     terms: &'a RequestSemantics<'a>,
     connection: ConnectionInfo<'a>,
+    ahead: Option<BodyAhead<'a>>,
+}
+
+/// A whole body that has come with its head, for the handler to take.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct BodyAhead<'a> {
+    pub(crate) octets: &'a [u8],
+    /// Beside the octets, so that heads stay covariant.
+    pub(crate) is_taken: &'a Cell<bool>,
 }
 
 impl<'a> Head<'a> {
@@ -30,8 +40,9 @@ impl<'a> Head<'a> {
         head: &'a RequestHead<'a>,
         terms: &'a RequestSemantics<'a>,
         connection: ConnectionInfo<'a>,
+        ahead: Option<BodyAhead<'a>>,
     ) -> Head<'a> {
-        Head { head, terms, connection }
+        Head { head, terms, connection, ahead }
     }
 
     /// Returns the method.
@@ -90,6 +101,54 @@ impl<'a> Head<'a> {
             Body::Length(length) => Some(length),
             Body::Chunked | Body::UntilClose => None,
         }
+    }
+
+    /// Takes the body, if all of it has come with the head, as small ones usually do. Afterwards
+    /// the request counts as one without a body: the handler is given nothing more of it, whatever
+    /// it asks for.
+    ///
+    /// This spares the steps of asking for it, but nothing else changes: be ready for `None`, and
+    /// then ask with [`Next::recv`](super::Next::recv). That is always so on HTTP/2, for chunks, if
+    /// the peer waits for `100 Continue` or offers to upgrade, if the body is longer than
+    /// [`drained_body_bytes_max`](crate::Limits::drained_body_bytes_max), and when called again.
+    ///
+    /// ```
+    /// # mod rotor { pub use rotor_http as http; }
+    /// use rotor::http::Status;
+    /// use rotor::http::server::{Head, Next, NoUpgrade, RecvMode, Response, Scope, Server};
+    ///
+    /// struct Length;
+    ///
+    /// impl Server for Length {
+    ///     type Context = ();
+    ///     type Seed = ();
+    ///     type Upgrade = NoUpgrade<()>;
+    ///
+    ///     fn headers_received(
+    ///         _: (),
+    ///         head: &Head<'_>,
+    ///         response: &mut Response<'_>,
+    ///         scope: &mut Scope<'_, ()>,
+    ///     ) -> Next<Self> {
+    ///         match head.take_body() {
+    ///             Some(body) => Length.request_received(body, response, scope),
+    ///             None => Next::recv(Length, RecvMode::Buffered(1 << 20)).keep_deadline(),
+    ///         }
+    ///     }
+    ///
+    ///     fn request_received(
+    ///         self,
+    ///         body: &[u8],
+    ///         response: &mut Response<'_>,
+    ///         _: &mut Scope<'_, ()>,
+    ///     ) -> Next<Self> {
+    ///         response.reply(Status::OK, "text/plain", body.len().to_string().as_bytes()).into()
+    ///     }
+    /// }
+    /// ```
+    pub fn take_body(&self) -> Option<&'a [u8]> {
+        let BodyAhead { octets, is_taken } = self.ahead?;
+        (!is_taken.replace(true)).then_some(octets)
     }
 
     /// Returns whether the peer waits for a sign before it sends the body. It gets `100 Continue`

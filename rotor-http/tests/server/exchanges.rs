@@ -73,6 +73,61 @@ fn a_body_comes_in_blocks_with_its_framing_taken_away_and_what_follows_stays() {
 }
 
 #[test]
+fn a_body_that_has_come_with_its_head_can_be_taken_and_what_follows_stays() {
+    // The last of them is empty, and yet there.
+    for body in ["abc", ""] {
+        let fields = format!("Content-Length: {}\r\n", body.len());
+        let taken = request("POST /take", &fields, body);
+        let input = [taken.clone(), taken, get("/b")].concat();
+        let once = format!("200 POST /take {body}");
+        let expected = format!("{} | 200 GET /b", [once.trim_end(); 2].join(" | "));
+        for cut in 0..=input.len() {
+            let mut driver = probe(ServerConfig::new());
+            driver.send(&input[..cut]);
+            driver.send(&input[cut..]);
+            assert_eq!(transcript(&driver.take_received()), expected, "cut at {cut}");
+            assert!(!driver.is_ended());
+        }
+    }
+}
+
+#[test]
+fn a_body_that_was_taken_is_over_whatever_the_handler_does_next() {
+    let taken = |path: &str| request(&format!("POST {path}"), "Content-Length: 3\r\n", "abc");
+    let mut driver = probe(ServerConfig::new());
+    driver.send(&[taken("/take-ask"), get("/b")].concat());
+    assert_eq!(events(&driver)[..3], ["POST /take-ask", "taken abc", "body "]);
+    assert_eq!(transcript(&driver.take_received()), "200 POST /take-ask | 200 GET /b");
+
+    let mut driver = probe(ServerConfig::new());
+    driver.send(&[taken("/take-wait"), get("/b")].concat());
+    // Nothing of it is waited for.
+    driver.advance(seconds(3600));
+    assert_eq!(transcript(&driver.take_received()), "");
+    driver.context_mut().words = "late".to_owned();
+    driver.wakeup();
+    assert_eq!(transcript(&driver.take_received()), "200 POST /take-wait late | 200 GET /b");
+}
+
+#[test]
+fn a_body_is_there_only_where_it_can_be_taken_without_a_change() {
+    let limits = Limits::new().drained_body_bytes_max(3);
+    for (fields, body) in [
+        ("Transfer-Encoding: chunked\r\n", "3\r\nabc\r\n0\r\n\r\n"),
+        ("Content-Length: 3\r\nExpect: 100-continue\r\n", "abc"),
+        ("Content-Length: 3\r\nConnection: upgrade\r\nUpgrade: relay\r\n", "abc"),
+        // Longer than what is read for nothing: an answer before it is asked for closes.
+        ("Content-Length: 4\r\n", "abcd"),
+    ] {
+        let mut driver = probe(ServerConfig::new().limits(limits.clone()));
+        driver.send(&[request("POST /take", fields, body), get("/b")].concat());
+        let events = events(&driver);
+        assert!(events[1].starts_with("body abc"), "{fields}: {events:?}");
+        assert_eq!(answers(&driver.take_received()).len(), 2, "{fields}");
+    }
+}
+
+#[test]
 fn rule_27_and_40_a_broken_body_is_an_error_to_the_handler_and_never_a_short_one() {
     let truncated = request("POST /", "Content-Length: 10\r\n", "abc");
     let no_last_chunk =

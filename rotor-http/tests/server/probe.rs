@@ -41,6 +41,8 @@ pub(crate) struct Seen {
 /// | `/mirror` | sends each octet of its body back a hundred times, at once |
 /// | `/slow` | takes the whole body, then waits to be woken |
 /// | `/stop` | takes a piece of the body, and answers |
+/// | `/take`, `/take-ask` | takes the body that is there, and answers at once, or asks for more |
+/// | `/take-wait` | takes the body that is there, and answers when it is woken |
 /// | `/up-early` | tries to switch whatever was asked |
 /// | `/stream-panic`, `/stream-short`, `/stream-long` | panics, finishes or writes too much when a part has been sent |
 /// | `/stream-fail`, `/fail` | fails with 502 when a part, or nothing, has been sent |
@@ -141,6 +143,24 @@ impl Probe {
         Ok(self.left == 0)
     }
 
+    /// Takes the body if it is there.
+    fn take(self, head: &Head<'_>, response: &mut Response<'_>, scope: Sc<'_, '_>) -> Next<Self> {
+        let Some(body) = head.take_body() else {
+            return Next::recv(self, RecvMode::Buffered(usize::MAX)).keep_deadline();
+        };
+        assert_eq!(head.take_body(), None, "it is taken once");
+        scope.events.push(format!("taken {}", String::from_utf8_lossy(body)));
+        match self.path.as_str() {
+            "/take-ask" => return Next::recv(self, RecvMode::Buffered(usize::MAX)).keep_deadline(),
+            "/take-wait" => {
+                scope.notifier = Some(scope.notifier());
+                return Next::go_on(self).no_deadline();
+            }
+            _ => self.answer(body, "", response).expect("an answer"),
+        }
+        Next::finished()
+    }
+
     fn stream(mut self, response: &mut Response<'_>) -> Next<Self> {
         self.left = BIG;
         self.begin(Status::OK, response)
@@ -195,6 +215,7 @@ impl Server for Probe {
                 probe.answer(phase.as_bytes(), "", response).expect("an answer");
                 return Next::finished();
             }
+            ("/take" | "/take-ask" | "/take-wait", _) => return probe.take(head, response, scope),
             ("/wait" | "/wait-for-ever", _) => {
                 scope.notifier = Some(scope.notifier());
                 let next = Next::go_on(probe);
@@ -336,7 +357,7 @@ impl Server for Probe {
         if matches!(self.path.as_str(), "/hold" | "/blocks") {
             return Next::recv(self, RecvMode::Progressive(4)).keep_deadline();
         }
-        if !self.path.starts_with("/wait") || scope.words.is_empty() {
+        if !self.path.contains("wait") || scope.words.is_empty() {
             return Next::go_on(self).keep_deadline();
         }
         let words = std::mem::take(&mut scope.words);

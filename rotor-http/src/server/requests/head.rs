@@ -1,5 +1,7 @@
 //! The head of a request: it is read, understood or refused, and a handler sees it.
 
+use std::cell::Cell;
+
 use rotor_core::{Deadline, Panicked, Phase, Scope};
 use rotor_stream::Transport;
 
@@ -18,7 +20,7 @@ use crate::server::config::ServerConfig;
 use crate::server::counters::Counters;
 use crate::server::exchange::Exchange;
 use crate::server::handler::{Next, Server, Step};
-use crate::server::head::Head;
+use crate::server::head::{BodyAhead, Head};
 use crate::server::io::Io;
 use crate::server::log_line::LogLine;
 use crate::server::outgoing::Outgoing;
@@ -65,16 +67,21 @@ impl<S: Server> Requests<S> {
         terms.keep_alive &= self.may_be_followed(scope, config);
         // The writer has no clock.
         config.renew_date(scope);
-        let (reply, is_bodiless) = (terms.reply_to(), matches!(terms.body, Body::Empty));
+        let (reply, mut is_bodiless) = (terms.reply_to(), matches!(terms.body, Body::Empty));
         let mut state = ResponseState::new(reply);
         if !is_bodiless {
             // No other protocol before the body has come.
             state.allow_switch(false);
         }
-        let (len, ahead) = (head.input_len(), output.len());
-        let announced = Announced::of(&terms);
+        let (mut len, ahead) = (head.input_len(), output.len());
+        let mut announced = Announced::of(&terms);
         // A response that is written now must tell in its head that it is the last.
         let closes = !is_bodiless && announced.must_close(config.limits_ref());
+        let body = match is_bodiless || closes {
+            true => None,
+            false => whole_body(&terms, input, len),
+        };
+        let is_taken = Cell::new(false);
         let mut response = Response::new(&mut state, output, config, closes);
         let seed = &self.seed;
         // The guard does not return this: the return value would take the place of the call's
@@ -86,11 +93,18 @@ impl<S: Server> Requests<S> {
             is_seen = S::supports(head.method());
             if is_seen {
                 Counters::add(&config.count().requests);
-                let head = Head::new(head, &terms, connection);
+                let body = body.map(|octets| BodyAhead { octets, is_taken: &is_taken });
+                let head = Head::new(head, &terms, connection, body);
                 next = Some(S::headers_received(seed.clone(), &head, &mut response, scope));
             }
         });
         let next = called.map(|()| next);
+        if let Some(body) = body.filter(|_| is_taken.get()) {
+            // As if there had been none.
+            len += body.len();
+            announced = Announced { body: Body::Empty, expects_continue: false };
+            is_bodiless = true;
+        }
         match next {
             // If the handler answers at once, nothing has to be kept for the rest of the exchange.
             Ok(Some(next @ Next { step: Step::Finished, .. }))
@@ -223,6 +237,16 @@ impl<S: Server> Requests<S> {
         // Where the next request begins is unknown, or cannot be trusted.
         Flow::Done(None)
     }
+}
+
+/// Returns the body behind a head of this length, if all of it has come.
+fn whole_body<'a>(terms: &RequestSemantics<'_>, input: &'a [u8], head: usize) -> Option<&'a [u8]> {
+    let Body::Length(length) = terms.body else { return None };
+    // Another protocol is allowed once the body is over, which the writer hears only later.
+    if terms.wants_upgrade {
+        return None;
+    }
+    input.get(head..)?.get(..usize::try_from(length).ok()?)
 }
 
 /// What the connection has to know of a head.

@@ -156,7 +156,7 @@ impl<S: Server> Streams<S> {
             is_seen = S::supports(head.method());
             is_seen.then(|| {
                 Counters::add(&config.count().requests);
-                let head = Head::new(&head, &terms, connection);
+                let head = Head::new(&head, &terms, connection, None);
                 S::headers_received(seed.clone(), &head, &mut response, scope)
             })
         });
