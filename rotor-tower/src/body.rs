@@ -15,19 +15,27 @@ use crate::inbound::Channel;
 ///
 /// The peer is not asked for it before it is polled, and has to wait while 64 KiB of it wait here.
 /// It may be read on any thread.
-pub struct Body {
-    /// Absent: it is empty.
-    channel: Option<Arc<Channel>>,
+pub struct Body(Source);
+
+enum Source {
+    /// All that is left of it.
+    Whole(Bytes),
+    Channel(Arc<Channel>),
 }
 
 impl Body {
     /// Makes an empty body.
     pub fn empty() -> Body {
-        Body { channel: None }
+        Body::whole(Bytes::new())
+    }
+
+    /// Makes a body that has come whole.
+    pub(crate) fn whole(octets: Bytes) -> Body {
+        Body(Source::Whole(octets))
     }
 
     pub(crate) fn of(channel: Arc<Channel>) -> Body {
-        Body { channel: Some(channel) }
+        Body(Source::Channel(channel))
     }
 }
 
@@ -36,30 +44,36 @@ impl http_body::Body for Body {
     type Error = BodyLost;
 
     fn poll_frame(
-        self: Pin<&mut Body>,
+        mut self: Pin<&mut Body>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BodyLost>>> {
-        match &self.channel {
-            Some(channel) => channel.poll(context),
-            None => Poll::Ready(None),
+        match &mut self.0 {
+            Source::Whole(left) if left.is_empty() => Poll::Ready(None),
+            Source::Whole(left) => Poll::Ready(Some(Ok(Frame::data(std::mem::take(left))))),
+            Source::Channel(channel) => channel.poll(context),
         }
     }
 
     fn is_end_stream(&self) -> bool {
-        self.channel.as_ref().is_none_or(|channel| channel.is_end())
+        match &self.0 {
+            Source::Whole(left) => left.is_empty(),
+            Source::Channel(channel) => channel.is_end(),
+        }
     }
 
     fn size_hint(&self) -> SizeHint {
-        match &self.channel {
-            Some(channel) => channel.left().map_or_else(SizeHint::default, SizeHint::with_exact),
-            None => SizeHint::with_exact(0),
+        match &self.0 {
+            Source::Whole(left) => SizeHint::with_exact(left.len() as u64),
+            Source::Channel(channel) => {
+                channel.left().map_or_else(SizeHint::default, SizeHint::with_exact)
+            }
         }
     }
 }
 
 impl Drop for Body {
     fn drop(&mut self) {
-        if let Some(channel) = &self.channel {
+        if let Source::Channel(channel) = &self.0 {
             channel.reader_gone();
         }
     }
@@ -73,6 +87,7 @@ impl Default for Body {
 
 impl fmt::Debug for Body {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Body").field("is_empty", &self.channel.is_none()).finish()
+        let is_empty = matches!(&self.0, Source::Whole(left) if left.is_empty());
+        f.debug_struct("Body").field("is_empty", &is_empty).finish()
     }
 }

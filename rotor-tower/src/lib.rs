@@ -36,7 +36,11 @@
 //! # What is as with hyper, and what is not
 //!
 //! * The body of a request is read when the service reads it: `100 Continue` is sent then. A body
-//!   that nobody reads is discarded after the response, as everywhere in rotor-http.
+//!   of at most 8 KiB that has come together with its head is there when the service is called. A
+//!   body that nobody reads is discarded after the response, as everywhere in rotor-http.
+//! * `axum::serve` calls `with_state(())` on a router before it serves it, which prepares its
+//!   handlers once and not for each request. Here that is for you to do: a few hundred
+//!   instructions of each request.
 //! * A service that is not ready holds up its request: it is not called before. (On HTTP/1.1 that
 //!   holds up its peer.)
 //! * A future that panics costs its request: 500. One whose connection breaks is dropped. A service
@@ -85,6 +89,7 @@ mod body_lost;
 mod guide {}
 mod inbound;
 mod outbound;
+mod polled;
 mod request;
 mod serve;
 mod server;

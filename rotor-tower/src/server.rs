@@ -4,8 +4,8 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::Poll;
 
+use bytes::Bytes;
 use rotor_async::Poller;
 use rotor_core::{BoxError, Scope, Time};
 use rotor_http::server::{Head, Next, NoUpgrade, RecvMode, Response, Server};
@@ -17,14 +17,18 @@ use crate::body::Body;
 use crate::body_lost::BodyLost;
 use crate::inbound::{Demand, Inbound};
 use crate::outbound::{self, Pumped};
+use crate::polled::{self, Calling, Polled};
 use crate::request::{parts_of, trailers_of};
 use crate::tower::{Around, Tower};
-use crate::upgrade::Upgrade;
+
+/// A body of at most so many octets that has come whole with its head is there when the service is
+/// called.
+const COPIED_BYTES_MAX: u64 = 8 << 10;
 
 /// One request that a service answers: a [`Server`] whose seed is a [`Tower`].
 ///
 /// `S` is the service, `B` the body of its responses (for a router `axum::body::Body`), `C` the
-/// context of the loop, which services do not see, `U` the protocol of [`Upgrade`].
+/// context of the loop, which services do not see, `U` the protocol of [`Upgrade`](crate::Upgrade).
 ///
 /// ```text
 ///                      the service has answered                  the body has ended
@@ -54,7 +58,7 @@ pub struct TowerServer<S, B, C = (), U = NoUpgrade<C>> {
 }
 
 enum Stage<B> {
-    Calling(Pin<Box<dyn Future<Output = Result<http::Response<B>, BoxError>>>>),
+    Calling(Calling<B>),
     Sending(Pin<Box<B>>),
     /// Only while it is polled.
     Gone,
@@ -80,99 +84,48 @@ where
     /// Polls what is under way, and writes what comes of it.
     fn advance(mut self, response: &mut Response<'_>, scope: &mut Scope<'_, C>) -> Next<Self> {
         self.is_due = false;
-        match std::mem::replace(&mut self.stage, Stage::Gone) {
-            Stage::Calling(mut future) => {
-                let around = &self.around;
-                let polled = self
-                    .poller
-                    .poll(scope, |context| around.enter(|| future.as_mut().poll(context)));
-                match polled {
-                    Poll::Pending => {
-                        self.stage = Stage::Calling(future);
-                        self.go_on()
-                    }
-                    Poll::Ready(Ok(answer)) => self.answered(answer, response, scope),
-                    Poll::Ready(Err(error)) => {
-                        log::debug!("a service failed: {error}");
-                        refuse(Status::INTERNAL_SERVER_ERROR, response)
-                    }
-                }
-            }
-            Stage::Sending(body) => self.send(body, response, scope),
-            Stage::Gone => self.go_on(),
-        }
-    }
-
-    /// The service has answered.
-    fn answered(
-        self,
-        answer: http::Response<B>,
-        response: &mut Response<'_>,
-        scope: &mut Scope<'_, C>,
-    ) -> Next<Self> {
-        let (mut parts, body) = answer.into_parts();
-        let has_upgrade = parts.headers.contains_key(http::header::UPGRADE);
-        if parts.status == http::StatusCode::SWITCHING_PROTOCOLS {
-            let upgrade = parts.extensions.remove::<Upgrade<U::Seed>>().and_then(Upgrade::take);
-            let Some(seed) = upgrade.filter(|_| has_upgrade) else {
-                return refuse(Status::NOT_IMPLEMENTED, response);
-            };
-            return match outbound::write_head(&parts, &body, response) {
-                Ok(_) => Next::upgrade(seed),
-                Err(misuse) => failed(&misuse.into()),
-            };
-        }
-        // Said by axum where there is no upgrade to be had; it needs the name of one (RFC 9110
-        // §15.5.22).
-        if parts.status == http::StatusCode::UPGRADE_REQUIRED && !has_upgrade {
-            return refuse(Status::NOT_IMPLEMENTED, response);
-        }
-        let written = outbound::write_head(&parts, &body, response);
-        let ended = match written {
-            Ok(true) if outbound::is_bodiless(response, &body) => response.done(),
-            Ok(true) => return self.send(Box::pin(body), response, scope),
-            other => other.map(drop),
+        let stage = match std::mem::replace(&mut self.stage, Stage::Gone) {
+            Stage::Gone => return self.go_on(),
+            stage => stage,
         };
-        self.around.enter(|| drop(body));
-        match ended {
-            Ok(()) => Next::finished(),
-            Err(misuse) => failed(&misuse.into()),
+        let (around, before) = (&self.around, response.unsent());
+        // All that is polled is dropped in there, too, if it comes to its end.
+        let polled = self.poller.poll(scope, |context| {
+            around.enter(|| match stage {
+                Stage::Calling(future) => polled::call(future, context, response),
+                Stage::Sending(body) => polled::send(body, context, response),
+                Stage::Gone => Polled::Done,
+            })
+        });
+        match polled {
+            Polled::Calls(future) => {
+                self.stage = Stage::Calling(future);
+                self.go_on()
+            }
+            Polled::Sends(body, pumped) => {
+                self.stage = Stage::Sending(body);
+                self.sent(&pumped, response.unsent() > before, scope.now())
+            }
+            Polled::Done => Next::finished(),
+            Polled::Failed(error) => failed(&error),
+            Polled::Refused(status) => refuse(status, response),
+            Polled::Upgraded(seed) => Next::upgrade(seed),
         }
     }
 
-    /// Goes on with the response's body.
-    fn send(
-        mut self,
-        mut body: Pin<Box<B>>,
-        response: &mut Response<'_>,
-        scope: &mut Scope<'_, C>,
-    ) -> Next<Self> {
-        let around = &self.around;
-        let before = response.unsent();
-        let pumped = self.poller.poll(scope, |context| {
-            around.enter(|| outbound::pump(body.as_mut(), context, response))
-        });
+    /// A part of the response's body was written, or none.
+    fn sent(mut self, pumped: &Pumped, is_written: bool, now: Time) -> Next<Self> {
         self.wants_room = matches!(pumped, Pumped::Full);
-        if response.unsent() > before {
+        if is_written {
             self.silent_until = Time::NEVER;
         }
         match pumped {
-            Pumped::Waits if self.is_given_up(scope.now()) => {
-                self.around.enter(|| drop(body));
+            Pumped::Waits if self.is_given_up(now) => {
                 return failed(&"its peer is gone, or reads what is silent".into());
             }
-            Pumped::Waits | Pumped::Full => {}
             Pumped::More => self.poller.waker().wake_by_ref(),
-            Pumped::Done => {
-                self.around.enter(|| drop(body));
-                return Next::finished();
-            }
-            Pumped::Failed(error) => {
-                self.around.enter(|| drop(body));
-                return failed(&error);
-            }
+            _ => {}
         }
-        self.stage = Stage::Sending(body);
         self.go_on()
     }
 
@@ -267,15 +220,19 @@ where
         };
         around.extend(head, &mut parts.extensions);
         let poller = Poller::new(scope);
-        let (inbound, body) = match head.has_body() {
-            true => {
-                let (inbound, channel) = Inbound::new(head.body_length(), poller.waker().clone());
+        let length = head.body_length();
+        // Copied, because its memory is the connection's; a longer one gives its memory away.
+        let is_short = length.is_some_and(|length| length <= COPIED_BYTES_MAX);
+        let (inbound, body) = match is_short.then(|| head.take_body()).flatten() {
+            Some(octets) => (None, Body::whole(Bytes::copy_from_slice(octets))),
+            None if !head.has_body() => (None, Body::empty()),
+            None => {
+                let (inbound, channel) = Inbound::new(length, poller.waker().clone());
                 (Some(inbound), Body::of(channel))
             }
-            false => (None, Body::empty()),
         };
         // On HTTP/2 the last octet may come before the end, and as long as the peer likes.
-        let to_come = head.body_length().filter(|_| head.version() != Version::Http2);
+        let to_come = length.filter(|_| head.version() != Version::Http2);
         let request = http::Request::from_parts(parts, body);
         let future = async move {
             std::future::poll_fn(|context| service.poll_ready(context))

@@ -133,6 +133,33 @@ fn what_the_peer_waits_for_is_sent_when_the_service_reads() {
     assert_eq!(&exchange(&stage.take_received())[..3], "404", "nobody asked for it");
 }
 
+#[test]
+fn a_short_body_that_has_come_with_its_head_is_there_when_the_service_is_called() {
+    let frames: Arc<Mutex<Vec<String>>> = Arc::default();
+    let seen = frames.clone();
+    let service = tower::service_fn(move |request: http::Request<Body>| {
+        let mut body = request.into_body();
+        let hint = http_body::Body::size_hint(&body).exact();
+        let mut context = std::task::Context::from_waker(Waker::noop());
+        let mut poll = || {
+            let frame = http_body::Body::poll_frame(std::pin::Pin::new(&mut body), &mut context);
+            frame.map(|frame| frame.map(|frame| frame.expect("it is whole").into_data().ok()))
+        };
+        seen.lock().expect("alone").push(format!("{hint:?} {:?} {:?}", poll(), poll()));
+        std::future::ready(Ok::<_, std::io::Error>(http::Response::new(String::new())))
+    });
+    let short = request("POST /", "Content-Length: 4\r\n", "word");
+    let long = request("POST /", "Content-Length: 8193\r\n", &"x".repeat(8193));
+    let mut stage = serving(service);
+    // Whatever stands behind it in the input; the last part of the last one has still to come.
+    stage.send(&[&short[..], &short, &long, &short[..short.len() - 1]].concat());
+    stage.send(b"d");
+    let there = r#"Some(4) Ready(Some(Some(b"word"))) Ready(None)"#;
+    let waits = |length: u32| format!("Some({length}) Pending Pending");
+    let expected = [there.to_owned(), there.to_owned(), waits(8193), waits(4)];
+    assert_eq!(*frames.lock().expect("alone"), expected);
+}
+
 /// How much may wait of a body beside what the socket holds: in the body, one read beyond, and in
 /// the connection's input.
 const HELD_MAX: usize = (64 + 64 + 64) << 10;

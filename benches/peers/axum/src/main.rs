@@ -49,7 +49,8 @@ fn on_hyper() -> Result<(), BoxError> {
 fn on_rotor() -> Result<(), BoxError> {
     type Server = HttpAccept<TowerServer<Router, axum::body::Body>, TcpListener>;
     let mut creator = Loop::<Server>::new(&Config::new())?;
-    let tower = Tower::new(routes()).tokio(Tokio::new()?);
+    // As `axum::serve` does by itself: what is prepared now is not prepared for each request.
+    let tower = Tower::new(routes().with_state(())).tokio(Tokio::new()?);
     let mut bound = None;
     creator.add_machine_with(|scope| {
         Response::attempt(|| {
