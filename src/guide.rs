@@ -56,7 +56,8 @@ chapters! {
     scaling_out: "../doc/guide/scaling-out.md",
 }
 
-#[cfg(feature = "tls")]
+// One of its programs has both layers.
+#[cfg(all(feature = "tls", feature = "proxy-protocol"))]
 chapters! {
     tls: "../doc/guide/tls.md",
 }

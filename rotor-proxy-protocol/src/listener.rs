@@ -23,6 +23,7 @@ pub struct ProxyAddress<A> {
 /// Where others have a `TcpListener`, this is `ProxyListener<TcpListener>`, and its address
 /// [`behind.at(address)`](ProxyProtocol::at). With TLS it goes inside:
 /// `TlsListener<ProxyListener<TcpListener>>`, at `tls.at(behind.at(address))`.
+/// [`behind.over(listener)`](ProxyProtocol::over) is the same on one that is open already.
 ///
 /// [`AcceptConfig::per_peer`](rotor_stream::AcceptConfig::per_peer) counts by where a connection
 /// itself comes from, which is the balancer; clients are counted by

@@ -9,17 +9,120 @@ use crate::backend::Source;
 use crate::scope::Scope;
 
 /// A socket that accepts connections.
+///
+/// # A listener around another one
+///
+/// TLS, the PROXY protocol and layers of your own wrap a listener of any kind. The address of such
+/// a listener says where the inner one listens, in its type of address, and what the layer itself
+/// needs; [`bind`](Listener::bind) opens the inner one and wraps it. So layers nest:
+/// `TlsListener<ProxyListener<TcpListener>>` is bound to `tls.at(behind.at(address))`. A layer
+/// forwards everything else, and wraps the accepted sockets if it changes what they do.
+///
+/// ```
+/// # use rotor_core as rotor;
+/// use std::io;
+/// use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+///
+/// use rotor::backend::{BackendHandle, Source};
+/// use rotor::net::{ListenOptions, Listener, TcpListener};
+/// use rotor::{Interest, Scope, Token};
+///
+/// /// Accepts connections of one host only.
+/// struct OnlyFrom<L> {
+///     host: IpAddr,
+///     listener: L,
+/// }
+///
+/// impl<L: Listener> Listener for OnlyFrom<L> {
+///     /// The host, and where to listen.
+///     type Address = (IpAddr, L::Address);
+///     type Socket = L::Socket;
+///
+///     fn bind<C>(
+///         (host, address): &(IpAddr, L::Address),
+///         options: &ListenOptions,
+///         scope: &Scope<'_, C>,
+///     ) -> io::Result<OnlyFrom<L>> {
+///         Ok(OnlyFrom { host: *host, listener: L::bind(address, options, scope)? })
+///     }
+///
+///     fn accept(&mut self) -> io::Result<(L::Socket, Option<SocketAddr>)> {
+///         let (socket, from) = self.listener.accept()?;
+///         if from.is_none_or(|from| from.ip() != self.host) {
+///             // Of this one only: whoever accepts goes on with the next.
+///             return Err(io::ErrorKind::ConnectionAborted.into());
+///         }
+///         Ok((socket, from))
+///     }
+///
+///     fn has_waiting(&self) -> bool {
+///         self.listener.has_waiting()
+///     }
+///
+///     fn local_address(&self) -> Option<SocketAddr> {
+///         self.listener.local_address()
+///     }
+/// }
+///
+/// impl<L: Source> Source for OnlyFrom<L> {
+///     fn register(
+///         &mut self,
+///         backend: &dyn BackendHandle,
+///         token: Token,
+///         interest: Interest,
+///     ) -> io::Result<()> {
+///         self.listener.register(backend, token, interest)
+///     }
+///
+///     fn deregister(&mut self, backend: &dyn BackendHandle) -> io::Result<()> {
+///         self.listener.deregister(backend)
+///     }
+/// }
+///
+/// fn listen<C>(scope: &Scope<'_, C>) -> io::Result<OnlyFrom<TcpListener>> {
+///     let (host, any) = (Ipv4Addr::LOCALHOST, Ipv4Addr::UNSPECIFIED);
+///     Listener::bind(&(host.into(), (any, 0).into()), &ListenOptions::new(), scope)
+/// }
+/// # let mut creator = rotor::Loop::<Never>::new(&rotor::Config::new())?;
+/// # struct Never;
+/// # impl rotor::Machine for Never {
+/// #     type Context = ();
+/// #     type Seed = ();
+/// #     fn create(_: (), _: &mut Scope<'_, ()>) -> rotor::Response<Never> {
+/// #         rotor::Response::done()
+/// #     }
+/// # }
+/// # let ended = creator.add_machine_with(|scope| {
+/// #     let mut listener = listen(scope).expect("it is bound");
+/// #     let port = listener.local_address().expect("it has one").port();
+/// #     let connect = || std::net::TcpStream::connect((Ipv4Addr::LOCALHOST, port)).unwrap();
+/// #     let _client = connect();
+/// #     listener.accept().expect("one of this host");
+/// #     listener.host = Ipv4Addr::BROADCAST.into();
+/// #     let _client = connect();
+/// #     let kind = listener.accept().map(drop).expect_err("of another").kind();
+/// #     assert_eq!(kind, io::ErrorKind::ConnectionAborted);
+/// #     rotor::Response::done()
+/// # });
+/// # assert!(ended.is_err());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a listener of rotor",
     note = "`rotor_core::net` has those of the kernel, which `from_std` makes of the standard library's"
 )]
 pub trait Listener: Source + Sized + 'static {
-    /// The type of address that such a listener is bound to: a socket address, a path.
+    /// The type of address that such a listener is bound to: a socket address, a path; for a
+    /// listener around another one, that one's address and what the layer needs.
     type Address;
     /// The type of socket that it accepts.
     type Socket: StreamSocket;
 
-    /// Opens a listener on the address.
+    /// Opens a listener on the address. The options are those of the socket, however many layers
+    /// are around it.
+    ///
+    /// For a socket that is open already there is no `bind`: the kernel's listeners have
+    /// `from_std`, and layers a method that puts them over a listener (`over` of those in rotor).
     ///
     /// # Errors
     ///

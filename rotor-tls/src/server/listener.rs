@@ -21,7 +21,9 @@ pub struct TlsAddress<A> {
 /// A listener whose connections speak TLS, around a listener of any kind.
 ///
 /// Use `TlsListener<TcpListener>` in place of a `TcpListener`, with the address
-/// [`tls.at(address)`](TlsServer::at).
+/// [`tls.at(address)`](TlsServer::at); the address of a listener that wraps another one is made in
+/// the same order: `tls.at(behind.at(address))` for `TlsListener<ProxyListener<TcpListener>>`.
+/// [`tls.over(listener)`](TlsServer::over) is the same on one that is open already.
 pub struct TlsListener<L> {
     server: TlsServer,
     listener: L,
