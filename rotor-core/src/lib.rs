@@ -156,8 +156,10 @@ mod room;
 mod scope;
 mod secure_random;
 mod service;
+#[cfg(unix)]
 pub mod service_manager;
 mod shared_histogram;
+#[cfg(unix)]
 pub mod signals;
 mod slot_waiters;
 mod spawn_error;

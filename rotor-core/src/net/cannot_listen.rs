@@ -4,7 +4,6 @@
 use std::error::Error;
 use std::fmt;
 use std::io;
-use std::os::unix::net::SocketAddr;
 
 /// Why an address could not be opened: what the [`io::Error`] holds that
 /// [`Listener::bind`](super::Listener::bind) and
@@ -34,17 +33,5 @@ impl fmt::Display for CannotListen {
 impl Error for CannotListen {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         Some(&self.cause)
-    }
-}
-
-/// Prints the address of a Unix socket: its path, if it has one.
-pub(super) struct UnixName<'a>(pub(super) &'a SocketAddr);
-
-impl fmt::Display for UnixName<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0.as_pathname() {
-            Some(path) => path.display().fmt(f),
-            None => write!(f, "{:?}", self.0),
-        }
     }
 }

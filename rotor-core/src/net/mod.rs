@@ -36,10 +36,9 @@ pub use self::either::Either;
 pub use self::family::{IpNet, Net};
 #[cfg(any(target_os = "linux", target_os = "android"))]
 pub use self::kernel::send_file_by_kernel;
-pub use self::kernel::{
-    Inet, TcpListener, TcpStream, UdpSocket, Unix, UnixDatagram, UnixListener, UnixStream,
-    is_plain, read_spare,
-};
+pub use self::kernel::{Inet, TcpListener, TcpStream, UdpSocket, is_plain, read_spare};
+#[cfg(unix)]
+pub use self::kernel::{Unix, UnixDatagram, UnixListener, UnixStream};
 pub use self::listen_options::ListenOptions;
 pub use self::listener::Listener;
 pub use self::listeners::TcpListeners;

@@ -5,6 +5,7 @@ mod socket;
 mod system_calls;
 mod tcp;
 mod udp;
+#[cfg(unix)]
 mod unix;
 
 use std::any::{Any, TypeId};
@@ -15,27 +16,18 @@ pub use self::system_calls::send_file_by_kernel;
 pub(super) use self::tcp::listen;
 pub use self::tcp::{TcpListener, TcpStream};
 pub use self::udp::UdpSocket;
-pub use self::unix::{UnixDatagram, UnixListener, UnixStream};
+#[cfg(unix)]
+pub use self::unix::{Unix, UnixDatagram, UnixListener, UnixStream};
 use super::family::Net;
 
 /// The kernel's TCP and UDP sockets.
 #[derive(Clone, Copy, Debug)]
 pub struct Inet;
 
-/// The kernel's Unix sockets.
-#[derive(Clone, Copy, Debug)]
-pub struct Unix;
-
 impl Net for Inet {
     type Stream = TcpStream;
     type Listener = TcpListener;
     type Datagram = UdpSocket;
-}
-
-impl Net for Unix {
-    type Stream = UnixStream;
-    type Listener = UnixListener;
-    type Datagram = UnixDatagram;
 }
 
 /// Returns whether the kernel fills the buffer when this kind of socket reads, so that nobody looks
@@ -44,8 +36,11 @@ impl Net for Unix {
 /// Only such sockets may be lent memory with old content. The types are listed here, so that no
 /// other can claim it.
 pub fn is_plain<S: 'static>() -> bool {
+    #[cfg(unix)]
+    if TypeId::of::<S>() == TypeId::of::<UnixStream>() {
+        return true;
+    }
     TypeId::of::<S>() == TypeId::of::<TcpStream>()
-        || TypeId::of::<S>() == TypeId::of::<UnixStream>()
 }
 
 /// Reads once from a [plain](is_plain) socket, as far as the vector has spare capacity, and appends
@@ -56,5 +51,9 @@ pub fn read_spare<S: 'static>(socket: &mut S, into: &mut Vec<u8>) -> Option<io::
     if let Some(stream) = socket.downcast_mut::<TcpStream>() {
         return Some(stream.read_spare(into));
     }
-    Some(socket.downcast_mut::<UnixStream>()?.read_spare(into))
+    #[cfg(unix)]
+    if let Some(stream) = socket.downcast_mut::<UnixStream>() {
+        return Some(stream.read_spare(into));
+    }
+    None
 }

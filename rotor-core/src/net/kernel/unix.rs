@@ -20,14 +20,25 @@ use super::tcp::backlog;
 use crate::backend::{BackendHandle, Source};
 use crate::event_set::Interest;
 use crate::mio_backend::MioHandle;
-use crate::net::cannot_listen::{CannotListen, UnixName};
+use crate::net::cannot_listen::CannotListen;
 use crate::net::datagram_socket::DatagramSocket;
+use crate::net::family::Net;
 use crate::net::listen_options::ListenOptions;
 use crate::net::listener::Listener;
 use crate::net::registered::Registered;
 use crate::net::stream_socket::StreamSocket;
 use crate::scope::Scope;
 use crate::token::Token;
+
+/// The kernel's Unix sockets.
+#[derive(Clone, Copy, Debug)]
+pub struct Unix;
+
+impl Net for Unix {
+    type Stream = UnixStream;
+    type Listener = UnixListener;
+    type Datagram = UnixDatagram;
+}
 
 kernel_socket! {
     /// A connection through a Unix socket.
@@ -197,4 +208,16 @@ fn path_of(address: &unix::SocketAddr) -> io::Result<&Path> {
             "a Unix datagram is sent to a path; this address has none",
         )
     })
+}
+
+/// Prints the address of a Unix socket: its path, if it has one.
+struct UnixName<'a>(&'a unix::SocketAddr);
+
+impl fmt::Display for UnixName<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0.as_pathname() {
+            Some(path) => path.display().fmt(f),
+            None => write!(f, "{:?}", self.0),
+        }
+    }
 }
