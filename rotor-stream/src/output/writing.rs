@@ -120,6 +120,7 @@ impl Output {
 }
 
 /// Checks that a write took at least 1 byte and no more than it was given.
+#[inline]
 pub(super) fn checked(written: io::Result<usize>, given: usize) -> io::Result<usize> {
     match written {
         Ok(0) => Err(io::Error::new(
