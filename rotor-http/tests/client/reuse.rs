@@ -91,6 +91,22 @@ fn rule_57_no_request_is_given_what_came_before_it_was_made() {
 }
 
 #[test]
+fn rule_57_what_follows_an_interim_answer_with_a_length_does_not_answer_the_next_request() {
+    // RFC 9110 §15.2: none has content. Who announces some sends it, and here it is read as the
+    // final answer; that one comes then when nobody asks for it any more.
+    for fields in
+        ["Content-Length: 40\r\n", "Transfer-Encoding: chunked\r\n", "Connection: close\r\n"]
+    {
+        let mut driver = connection(Limits::new(), ["/1", "/2"].map(Probe::get));
+        let interim = format!("HTTP/1.1 103 Early Hints\r\n{fields}\r\n");
+        driver.send(&[interim.as_bytes(), OK].concat());
+        assert_eq!(outcome(&mut driver).as_deref(), Some("200 hi"), "{fields}");
+        assert_eq!(driver.context().plans.len(), 1, "the second one is not made here: {fields}");
+        assert!(!is_reusable(&mut driver), "{fields}");
+    }
+}
+
+#[test]
 fn rule_57_what_has_come_and_no_event_has_told_of_yet_does_not_answer_the_next_request() {
     // Just before the read that the connection makes for it; so no event comes before.
     type Happens = fn(&Peer);

@@ -50,7 +50,7 @@ pub(super) struct Exchange<K: Client> {
     reader: HeadReader,
     body: BodyReceiver,
     interim: u32,
-    /// Whether the server lets the connection be used again, once its response is known.
+    /// Whether the server lets the connection be used again, as far as its heads have said.
     keep_alive: bool,
     /// Whether the server has agreed to switch protocols.
     is_switched: bool,
@@ -99,7 +99,7 @@ impl<K: Client> Exchange<K> {
             reader: HeadReader::new(),
             body: BodyReceiver::expected(),
             interim: 0,
-            keep_alive: false,
+            keep_alive: true,
             is_switched: false,
             is_reused,
             is_repeated,

@@ -88,6 +88,10 @@ impl<K: Client> Exchange<K> {
     ) -> Option<Result<Next<K>, Panicked>> {
         let status = head.status();
         let high_water = config.limits.output_high_water;
+        // Before the handler is called: it may finish in the call, and then this decides about the
+        // connection. An interim head counts as well: what it announces and cannot have may come,
+        // and be taken for the final one, which then would be left for the next request.
+        self.keep_alive &= terms.keep_alive;
         if terms.is_interim {
             // A second 100 asks for nothing more.
             let wants_body = status == Status::CONTINUE && self.continue_until.take().is_some();
@@ -98,9 +102,6 @@ impl<K: Client> Exchange<K> {
                 false => handler.interim_received(head, &mut request, scope),
             }));
         }
-        // Before the handler is called: it may finish in the call, and then these decide about the
-        // connection.
-        self.keep_alive = terms.keep_alive;
         self.is_switched = status == Status::SWITCHING_PROTOCOLS
             // RFC 9110 §9.3.6: any 2xx to CONNECT makes the connection a tunnel.
             || (self.request.framing_method() == Method::Connect && status.is_success());

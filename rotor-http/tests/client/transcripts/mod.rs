@@ -102,7 +102,7 @@ fn statuses() -> Vec<Row> {
             format!("HTTP/1.1 102 P\r\nContent-Length: 3\r\n\r\n{empty}"),
             Nothing,
             "200",
-            Reusable,
+            Closed,
         ),
         row(
             "204 with a length",
