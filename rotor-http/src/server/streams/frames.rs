@@ -61,10 +61,9 @@ impl<S: Server> Streams<S> {
         let stream = header.stream;
         let payload = &io.transport.input[FRAME_HEADER_BYTES..FRAME_HEADER_BYTES + header.len];
         let frame = match Frame::read(header, payload) {
-            // If the stream does not exist yet, it is an error of the connection.
-            Err(Violation::Stream(stream, code))
-                if self.is_idle(stream) && header.kind != kind::PRIORITY =>
-            {
+            // If the stream does not exist yet, it is an error of the connection: such a stream must
+            // not be reset (RFC 9113 §6.4).
+            Err(Violation::Stream(stream, code)) if self.is_idle(stream) => {
                 return Err(Violation::Connection(code, "a broken frame on an idle stream"));
             }
             // The window of the connection counts every such frame.

@@ -311,3 +311,20 @@ fn a_peer_that_ends_its_side_behind_whole_requests_has_its_answers() {
     assert_eq!(client.outcome(1), "200 GET /wait still");
     assert!(client.driver.is_ended());
 }
+
+/// RFC 9113 §6.4: RST_STREAM "MUST NOT be sent for a stream in the idle state"; to peers that is a
+/// breach of the connection's.
+#[test]
+fn a_stream_that_was_never_begun_is_not_reset() {
+    for stream in [3, 2] {
+        let mut client = Client::new(config());
+        client.get(1, "/authority");
+        client.send(&frame(2, 0, stream, &[0; 4]));
+        assert_eq!(client.answer(stream).reset, None, "stream {stream}");
+        assert_eq!(client.end(), Some(6), "stream {stream}");
+        let mut client = Client::new(config());
+        client.get(1, "/wait");
+        client.send(&frame(2, 0, 1, &[0; 4]));
+        assert_eq!((client.answer(1).reset, client.end()), (Some(6), None), "it was begun");
+    }
+}
