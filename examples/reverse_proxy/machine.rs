@@ -219,7 +219,9 @@ impl<C: Upstream> Front<C> {
         }
         let has_no_length = status.forbids_body() && status != Status::NOT_MODIFIED;
         match length {
-            Some(0) if status == Status::RESET_CONTENT => {}
+            // Without content, however the upstream says so (RFC 9110 §15.3.6): the writer says that
+            // the length is 0.
+            Some(0) | None if status == Status::RESET_CONTENT => {}
             _ if has_no_length => {}
             Some(length) => response.add_length(length)?,
             None if status == Status::NOT_MODIFIED => {}

@@ -212,6 +212,25 @@ fn an_upstream_that_is_not_there_or_makes_no_sense_is_502_and_a_cut_answer_is_cu
     assert_eq!(body, "short", "and then the end: nobody takes it for whole");
 }
 
+/// RFC 9110 §15.3.6: there is no content; how that is framed is the upstream's choice.
+#[test]
+fn an_answer_without_content_passes_however_it_is_framed() {
+    for framing in [
+        "Content-Length: 0\r\n\r\n",
+        "Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+        "Connection: close\r\n\r\n",
+    ] {
+        let answer = format!("HTTP/1.1 205 Reset Content\r\nX-Kept: 1\r\n{framing}");
+        let (address, _heads) = upstream(move |client, _| {
+            client.write_all(answer.as_bytes()).expect("the proxy reads");
+            client.shutdown(std::net::Shutdown::Both).expect("it is open");
+        });
+        let (head, body) = ask(&proxy_to(address), "POST /", "", "");
+        assert!(head.starts_with("HTTP/1.1 205 "), "{framing}: {head}");
+        assert_eq!((field(&head, "Content-Length"), body.len()), (Some("0"), 0), "{head}");
+    }
+}
+
 #[test]
 fn a_websocket_passes_and_no_other_upgrade() {
     let echo = start("ws_echo");
