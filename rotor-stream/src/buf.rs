@@ -19,6 +19,10 @@ use crate::range::clamp;
 /// it.
 const SHRINK_PART_MIN: usize = 8;
 
+/// Bytes go on in the memory they came in if they fill at least one part in this many of it: a
+/// message that fills a block was read into four.
+const TAKEN_PART_MIN: usize = 4;
+
 /// A queue of bytes, appended at the end and consumed at the front.
 ///
 /// It derefs to the unread bytes as a slice, so it has all methods of slices: `len`, `is_empty`,
@@ -201,6 +205,19 @@ impl Buf {
         }
         self.memory.copy_within(self.start + to..self.end, self.start + from);
         self.end -= to - from;
+    }
+
+    /// Takes all bytes and the memory they are in, with `head` in the room that consumed bytes have
+    /// left before them. `None`, and nothing has changed, where copying is better: that room is too
+    /// small, or the bytes fill less than a fourth of the memory.
+    pub(crate) fn take_behind(&mut self, head: &[u8]) -> Option<Buf> {
+        let start = self.start.checked_sub(head.len())?;
+        if self.len() < self.memory.len() / TAKEN_PART_MIN {
+            return None;
+        }
+        self.memory[start..self.start].copy_from_slice(head);
+        self.start = start;
+        Some(std::mem::take(self))
     }
 
     /// Returns the bytes as a vector: without a copy if they begin where the buffer's memory does.

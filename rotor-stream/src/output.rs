@@ -128,6 +128,46 @@ impl Output {
         Ok(())
     }
 
+    /// Adds `head`, and then the first `count` bytes of `input`, which are removed from it: to pass
+    /// on what came in.
+    ///
+    /// The bytes stay where they are, and their memory becomes the output's, if nothing waits
+    /// before them, nothing is behind them in `input`, what was consumed before them has left room
+    /// for the head, and they fill at least a fourth of their memory. Otherwise they are copied.
+    /// If `input` holds fewer bytes, all of them are taken.
+    ///
+    /// ```
+    /// # use rotor_stream::{Buf, Output};
+    /// # fn main() -> std::io::Result<()> {
+    /// let (mut input, mut output) = (Buf::new(), Output::new());
+    /// input.extend(b"5:hello");
+    /// input.consume(2);
+    /// output.write_from(b"> ", &mut input, 5)?;
+    /// assert_eq!((output.front(), input.len()), (&b"> hello"[..], 0));
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// `BrokenPipe` after the output was ended. This is the caller's mistake; nothing is added, and
+    /// `input` keeps its bytes.
+    #[doc(alias = "zero-copy")]
+    pub fn write_from(&mut self, head: &[u8], input: &mut Buf, count: usize) -> io::Result<()> {
+        self.check()?;
+        let count = count.min(input.len());
+        if count == input.len()
+            && self.is_empty()
+            && let Some(bytes) = input.take_behind(head)
+        {
+            self.bytes = bytes;
+            return Ok(());
+        }
+        self.write_pieces(&[head, &input[..count]])?;
+        input.consume(count);
+        Ok(())
+    }
+
     /// Adds a shared block without copying it, unless it is very short (up to 512 bytes).
     ///
     /// # Errors

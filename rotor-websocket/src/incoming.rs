@@ -65,6 +65,9 @@ struct Frame {
 /// What has come, for whoever is to have it.
 pub(crate) enum Given<'a> {
     Message(Message<'a>),
+    /// A message that is the first thing in the input. Whoever has it may want it
+    /// [passed on](Step::PassOn).
+    Standing(Message<'a>),
     Piece(Piece<'a>),
     Ping(&'a [u8]),
     Pong,
@@ -78,6 +81,9 @@ pub(crate) enum Step {
     Did,
     /// Nothing before so many bytes are in the input.
     Needs(usize),
+    /// So many bytes, a whole message that was given, are still in the input, and are to be passed
+    /// on as this.
+    PassOn(Kind, usize),
 }
 
 /// How a step is made.
@@ -114,12 +120,13 @@ impl Incoming {
         }
     }
 
-    /// Does the next thing that can be done with the input, and gives what comes of it.
+    /// Does the next thing that can be done with the input, and gives what comes of it; to which the
+    /// answer may be to pass it on.
     pub(crate) fn step(
         &mut self,
         input: &mut Buf,
         terms: &Terms,
-        give: impl FnOnce(Given<'_>),
+        give: impl FnOnce(Given<'_>) -> Option<Kind>,
     ) -> Result<Step, Fault> {
         let frame = match self.frame {
             Some(frame) => frame,
@@ -197,7 +204,7 @@ impl Incoming {
         &mut self,
         frame: Frame,
         input: &mut Buf,
-        give: impl FnOnce(Given<'_>),
+        give: impl FnOnce(Given<'_>) -> Option<Kind>,
     ) -> Result<Step, Fault> {
         let len = frame.left as usize;
         if input.len() < len {
@@ -210,12 +217,16 @@ impl Incoming {
         input.consume(len);
         self.frame = None;
         match frame.opcode {
-            Opcode::Ping => give(Given::Ping(payload)),
+            Opcode::Ping => {
+                give(Given::Ping(payload));
+            }
             Opcode::Close => {
                 let (code, reason) = close::read(payload)?;
                 give(Given::Close(code, reason));
             }
-            _ => give(Given::Pong),
+            _ => {
+                give(Given::Pong);
+            }
         }
         Ok(Step::Did)
     }
@@ -227,7 +238,7 @@ impl Incoming {
         have: usize,
         input: &mut Buf,
         terms: &Terms,
-        give: impl FnOnce(Given<'_>),
+        give: impl FnOnce(Given<'_>) -> Option<Kind>,
     ) -> Result<Step, Fault> {
         if terms.discards {
             input.consume(have);
@@ -269,7 +280,9 @@ impl Incoming {
                 self.give_whole(kind, is_compressed, &bytes, terms, give)?;
             }
             (Mode::Pieces, false) => {
-                message.piece(&input[..have], is_end, |piece| give(Given::Piece(piece)))?;
+                message.piece(&input[..have], is_end, |piece| {
+                    give(Given::Piece(piece));
+                })?;
                 input.consume(have);
                 self.advance(frame, have);
             }
@@ -285,14 +298,16 @@ impl Incoming {
         have: usize,
         is_end: bool,
         input: &mut Buf,
-        give: impl FnOnce(Given<'_>),
+        give: impl FnOnce(Given<'_>) -> Option<Kind>,
     ) -> Result<(), Fault> {
         let Some(message) = &mut self.message else { return Ok(()) };
         let own = match &mut self.decompression {
             Decompression::Own(codec) => Some(&mut **codec),
             _ => None,
         };
-        let give = |piece: Piece<'_>| give(Given::Piece(piece));
+        let give = |piece: Piece<'_>| {
+            give(Given::Piece(piece));
+        };
         let (used, inflated) = message.inflated_piece(&input[..have], is_end, own, give)?;
         let is_over = message.is_over;
         self.inflated += inflated;
@@ -315,11 +330,15 @@ impl Incoming {
         have: usize,
         input: &mut Buf,
         terms: &Terms,
-        give: impl FnOnce(Given<'_>),
+        give: impl FnOnce(Given<'_>) -> Option<Kind>,
     ) -> Result<Step, Fault> {
         self.frame = None;
         let kind = kind_of(frame.opcode);
-        self.give_whole(kind, frame.is_compressed, &input[..have], terms, give)?;
+        if frame.is_compressed {
+            self.give_whole(kind, true, &input[..have], terms, give)?;
+        } else if let Some(kind) = give(Given::Standing(message(kind, &input[..have])?)) {
+            return Ok(Step::PassOn(kind, have));
+        }
         input.consume(have);
         Ok(Step::Did)
     }
@@ -330,7 +349,7 @@ impl Incoming {
         is_compressed: bool,
         bytes: &[u8],
         terms: &Terms,
-        give: impl FnOnce(Given<'_>),
+        give: impl FnOnce(Given<'_>) -> Option<Kind>,
     ) -> Result<(), Fault> {
         if !is_compressed {
             give(Given::Message(message(kind, bytes)?));

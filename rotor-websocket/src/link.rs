@@ -10,6 +10,7 @@ use crate::counters::Count;
 use crate::frame::code::Code;
 use crate::frame::fault::Fault;
 use crate::handler::Handler;
+use crate::message::Kind;
 use crate::next::{self, Mode, Next};
 use crate::outgoing::Outgoing;
 use crate::sender::Sender;
@@ -54,9 +55,29 @@ impl Link {
         scope: &mut Scope<'_, H::Context>,
         call: impl FnOnce(H, &mut Sender<'_>, &mut Scope<'_, H::Context>) -> Next<H>,
     ) {
-        let Some(called) = handler.take() else { return };
-        let mut sender = Sender::new(&mut self.outgoing, output, &self.config);
+        let passed_on = self.call_giving(&[], handler, output, scope, call);
+        debug_assert!(passed_on.is_none(), "nothing was given");
+    }
+
+    /// The same for a handler that is given these bytes of the input. Returns what they are to be
+    /// passed on as, if they are.
+    #[must_use]
+    pub(crate) fn call_giving<H: Handler>(
+        &mut self,
+        given: &[u8],
+        handler: &mut Option<H>,
+        output: &mut Output,
+        scope: &mut Scope<'_, H::Context>,
+        call: impl FnOnce(H, &mut Sender<'_>, &mut Scope<'_, H::Context>) -> Next<H>,
+    ) -> Option<Kind> {
+        let called = handler.take()?;
+        let mut sender = Sender::new(&mut self.outgoing, output, &self.config).giving(given);
         let next = call(called, &mut sender, scope);
+        if let next::Step::Close(..) = next.step {
+            // The close frame comes after it.
+            sender.copy_passed_on();
+        }
+        let passed_on = sender.passed_on();
         *handler = Some(next.handler);
         match next.deadline {
             Deadline::Keep => {}
@@ -70,6 +91,7 @@ impl Link {
             next::Step::Close(code, reason) => self.close(code, &reason, output, scope.now()),
             next::Step::Drop => self.is_dropped = true,
         }
+        passed_on
     }
 
     /// Sends a close frame, and waits for the peer's; unless one was sent.

@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use flate2::Compress;
-use rotor_stream::Output;
+use rotor_stream::{Buf, Output};
 use siphasher::sip::SipHasher24;
 
 use crate::deflate::codec;
@@ -124,6 +124,31 @@ impl Outgoing {
             }
             _ => self.frame(opcode, true, false, payload, output),
         }
+    }
+
+    /// Whether a message of so many bytes goes out as it is: neither masked nor compressed.
+    pub(crate) fn sends_plain(&self, len: usize) -> bool {
+        let compress_min = match &self.compression {
+            Compression::None => usize::MAX,
+            Compression::Alone { deflate, .. } => deflate.compress_min,
+            Compression::Own { compress_min, .. } => *compress_min,
+        };
+        !self.is_client() && len < compress_min
+    }
+
+    /// Sends the first `count` bytes of the input as a message that [is
+    /// plain](Outgoing::sends_plain), and removes them from it: without copying where that can be.
+    pub(crate) fn pass_on(
+        &mut self,
+        kind: Kind,
+        input: &mut Buf,
+        count: usize,
+        output: &mut Output,
+    ) {
+        let (opcode, len) = (opcode_of(kind), count as u64);
+        let header = Header { opcode, is_final: true, is_compressed: false, mask: None, len };
+        let written = output.write_from(header::write(&header).as_bytes(), input, count);
+        debug_assert!(written.is_ok(), "the output was ended under a WebSocket");
     }
 
     /// Sends a close frame, unless one was sent.

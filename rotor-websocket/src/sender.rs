@@ -25,7 +25,19 @@ pub struct Sender<'a> {
     outgoing: &'a mut Outgoing,
     output: &'a mut Output,
     config: &'a WebSocketConfig,
+    /// The message that the handler was given, if it stands in the input.
+    given: &'a [u8],
+    /// Its bytes are what is sent first, as this; they need not be copied if nothing follows them.
+    passed_on: Option<Kind>,
 }
+
+/// A message from this length on, in bytes, is sent from where it stands, if it is the one that has
+/// just come. A shorter one is copied in less time.
+const PASSED_ON_MIN: usize = 4096;
+
+/// The length of the header of a message that is passed on: it stands whole in the input, so its
+/// length takes two bytes (RFC 6455 §5.2).
+const PASSED_ON_HEADER: usize = 4;
 
 impl<'a> Sender<'a> {
     pub(crate) fn new(
@@ -33,7 +45,33 @@ impl<'a> Sender<'a> {
         output: &'a mut Output,
         config: &'a WebSocketConfig,
     ) -> Sender<'a> {
-        Sender { outgoing, output, config }
+        Sender { outgoing, output, config, given: &[], passed_on: None }
+    }
+
+    /// The same for a handler that is given these bytes of the input.
+    pub(crate) fn giving(self, given: &'a [u8]) -> Sender<'a> {
+        Sender { given, ..self }
+    }
+
+    /// What the message that was given is to be passed on as, if it is: by the caller, who can move
+    /// it.
+    pub(crate) fn passed_on(self) -> Option<Kind> {
+        self.passed_on
+    }
+
+    /// Copies the message that is to be passed on, as something follows it.
+    pub(crate) fn copy_passed_on(&mut self) {
+        if let Some(kind) = self.passed_on.take() {
+            self.outgoing.message(kind, self.given, self.output);
+        }
+    }
+
+    /// Whether these are the bytes that were given, in their place, and they can go out from there.
+    fn can_pass_on(&self, payload: &[u8]) -> bool {
+        payload.len() >= PASSED_ON_MIN
+            && std::ptr::eq(payload, self.given)
+            && self.output.is_empty()
+            && self.outgoing.sends_plain(payload.len())
     }
 
     /// Sends a text.
@@ -133,18 +171,23 @@ impl<'a> Sender<'a> {
     /// Returns how many bytes wait to be sent.
     #[doc(alias = "bufferedAmount")]
     pub fn unsent(&self) -> usize {
-        self.output.len()
+        let passed_on = self.passed_on.map_or(0, |_| PASSED_ON_HEADER + self.given.len());
+        self.output.len() + passed_on
     }
 
     /// Returns how many bytes may be sent before a further message is refused.
     #[doc(alias = "backpressure")]
     pub fn room(&self) -> usize {
-        self.config.unsent_high_water.saturating_sub(self.output.len())
+        self.config.unsent_high_water.saturating_sub(self.unsent())
     }
 
     fn whole(&mut self, kind: Kind, payload: &[u8]) -> Result<(), SendError> {
         self.check_whole()?;
-        self.outgoing.message(kind, payload, self.output);
+        if self.can_pass_on(payload) {
+            self.passed_on = Some(kind);
+        } else {
+            self.outgoing.message(kind, payload, self.output);
+        }
         Ok(())
     }
 
@@ -168,14 +211,16 @@ impl<'a> Sender<'a> {
         Ok(())
     }
 
-    fn check_whole(&self) -> Result<(), SendError> {
+    fn check_whole(&mut self) -> Result<(), SendError> {
         if self.outgoing.begun.is_some() && !self.outgoing.is_closing {
             return Err(SendError::Unfinished);
         }
         self.check()
     }
 
-    fn check(&self) -> Result<(), SendError> {
+    /// Whether something may be sent now; what it would follow is in the output then.
+    fn check(&mut self) -> Result<(), SendError> {
+        self.copy_passed_on();
         if self.outgoing.is_closing {
             return Err(SendError::Closing);
         }

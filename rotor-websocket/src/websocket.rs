@@ -84,25 +84,40 @@ impl<H: Handler> WebSocket<H> {
             let (handler, link) = (&mut self.handler, &mut self.link);
             let mut close = None;
             let (input, output) = (&mut *transport.input, &mut *transport.output);
-            let step = self.incoming.step(input, &terms, |given| match given {
-                Given::Message(message) => {
-                    link.call(handler, output, scope, |h, out, scope| {
-                        h.message(message, out, scope)
-                    });
+            let step = self.incoming.step(input, &terms, |given| {
+                match given {
+                    Given::Standing(message) => {
+                        let bytes = message.as_bytes();
+                        return link.call_giving(bytes, handler, output, scope, |h, out, scope| {
+                            h.message(message, out, scope)
+                        });
+                    }
+                    Given::Message(message) => {
+                        link.call(handler, output, scope, |h, out, scope| {
+                            h.message(message, out, scope)
+                        });
+                    }
+                    Given::Piece(piece) => {
+                        link.call(handler, output, scope, |h, out, scope| {
+                            h.piece(piece, out, scope)
+                        });
+                    }
+                    Given::Ping(payload) if !link.is_closing() => {
+                        link.outgoing.frame(Opcode::Pong, true, false, payload, output);
+                    }
+                    Given::Ping(_) | Given::Pong => {}
+                    Given::Close(code, reason) => close = Some((code, reason.to_string())),
                 }
-                Given::Piece(piece) => {
-                    link.call(handler, output, scope, |h, out, scope| h.piece(piece, out, scope));
-                }
-                Given::Ping(payload) if !link.is_closing() => {
-                    link.outgoing.frame(Opcode::Pong, true, false, payload, output);
-                }
-                Given::Ping(_) | Given::Pong => {}
-                Given::Close(code, reason) => close = Some((code, reason.to_string())),
+                None
             });
             match step {
                 Ok(Step::Needs(count)) => return Looked::Needs(count),
                 Ok(Step::Did) if close.is_some() => return Looked::Ends(Cause::Peer, close),
                 Ok(Step::Did) => {}
+                Ok(Step::PassOn(kind, count)) => {
+                    let (input, output) = (&mut *transport.input, &mut *transport.output);
+                    self.link.outgoing.pass_on(kind, input, count, output);
+                }
                 Err(fault) => return Looked::Ends(Cause::Fault(fault), None),
             }
         }
