@@ -60,6 +60,7 @@ impl<'a> Sender<'a> {
     }
 
     /// Copies the message that is to be passed on, as something follows it.
+    #[cold]
     pub(crate) fn copy_passed_on(&mut self) {
         if let Some(kind) = self.passed_on.take() {
             self.outgoing.message(kind, self.given, self.output);
@@ -220,7 +221,9 @@ impl<'a> Sender<'a> {
 
     /// Whether something may be sent now; what it would follow is in the output then.
     fn check(&mut self) -> Result<(), SendError> {
-        self.copy_passed_on();
+        if self.passed_on.is_some() {
+            self.copy_passed_on();
+        }
         if self.outgoing.is_closing {
             return Err(SendError::Closing);
         }
@@ -235,5 +238,107 @@ impl<'a> Sender<'a> {
 impl fmt::Debug for Sender<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Sender").field("unsent", &self.unsent()).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::outgoing::Compression;
+    use rotor_stream::Buf;
+
+    fn server() -> Outgoing {
+        Outgoing::new(None, Compression::None)
+    }
+
+    /// What goes out when a handler is given these bytes and does this, and whether they were
+    /// passed on.
+    fn sent(
+        mut outgoing: Outgoing,
+        bytes: &[u8],
+        act: impl FnOnce(&mut Sender<'_>, &[u8]),
+    ) -> (Vec<u8>, bool) {
+        let (config, mut output, mut input) = (WebSocketConfig::new(), Output::new(), Buf::new());
+        input.extend(b"a header");
+        input.extend(bytes);
+        input.consume(8);
+        let mut sender = Sender::new(&mut outgoing, &mut output, &config).giving(&input);
+        act(&mut sender, &input);
+        let unsent = sender.unsent();
+        let passed_on = sender.passed_on();
+        let place = input.as_ptr();
+        if let Some(kind) = passed_on {
+            assert!(output.is_empty());
+            outgoing.pass_on(kind, &mut input, bytes.len(), &mut output);
+            assert!(input.is_empty());
+            assert_eq!(output.front()[PASSED_ON_HEADER..].as_ptr(), place, "it was copied");
+        }
+        assert_eq!(output.len(), unsent);
+        (output.front().to_vec(), passed_on.is_some())
+    }
+
+    #[test]
+    fn what_was_given_and_is_sent_back_stays_where_it_is_whatever_the_kind_sent() {
+        for len in [PASSED_ON_MIN, 16384, 32768] {
+            let bytes = vec![b'x'; len];
+            let header = [(len >> 8) as u8, len as u8];
+            let (back, passed_on) = sent(server(), &bytes, |out, given| out.binary(given).unwrap());
+            assert!(passed_on);
+            assert_eq!(back, [&[0x82, 126], &header[..], &bytes[..]].concat());
+            let (back, passed_on) = sent(server(), &bytes, |out, given| {
+                out.text(std::str::from_utf8(given).unwrap()).unwrap();
+            });
+            assert!(passed_on);
+            assert_eq!(back, [&[0x81, 126], &header[..], &bytes[..]].concat());
+        }
+    }
+
+    #[test]
+    fn what_follows_or_goes_before_is_in_its_order() {
+        let bytes = vec![7; 5000];
+        let frame = [&[0x82, 126, 0x13, 0x88][..], &bytes].concat();
+        type Act = fn(&mut Sender<'_>, &[u8]);
+        let cases: [(Act, &[u8], &[u8]); 6] = [
+            (|out, given| (out.text("a"), out.binary(given)).1.unwrap(), b"\x81\x01a", b""),
+            (|out, given| (out.binary(given), out.text("a")).1.unwrap(), b"", b"\x81\x01a"),
+            (|out, given| (out.binary(given), out.ping(b"p")).1.unwrap(), b"", b"\x89\x01p"),
+            (
+                |out, given| (out.binary(given), out.prepared(&Prepared::text("a"))).1.unwrap(),
+                b"",
+                b"\x81\x01a",
+            ),
+            (
+                |out, given| {
+                    let done =
+                        (out.binary(given), out.begin(Kind::Text), out.piece(b"a"), out.end());
+                    done.3.unwrap();
+                },
+                b"",
+                b"\x01\x01a\x80\x00",
+            ),
+            (|out, given| (out.binary(given), out.copy_passed_on()).0.unwrap(), b"", b""),
+        ];
+        for (at, (act, before, after)) in cases.into_iter().enumerate() {
+            let (all, passed_on) = sent(server(), &bytes, act);
+            assert!(!passed_on, "{at}");
+            assert!(all == [before, &frame, after].concat(), "{at}");
+        }
+        let (twice, _) = sent(server(), &bytes, |out, given| {
+            (out.binary(given), out.binary(given)).1.unwrap();
+        });
+        assert!(twice == [&frame[..], &frame].concat());
+    }
+
+    #[test]
+    fn what_is_not_what_was_given_is_copied_and_so_is_what_is_masked_or_short() {
+        let bytes = vec![7; 5000];
+        let copy = bytes.clone();
+        assert!(!sent(server(), &bytes, |out, _| out.binary(&copy).unwrap()).1);
+        assert!(!sent(server(), &bytes, |out, given| out.binary(&given[1..]).unwrap()).1);
+        assert!(!sent(server(), &bytes, |out, given| out.binary(&given[..4500]).unwrap()).1);
+        let short = &bytes[..PASSED_ON_MIN - 1];
+        assert!(!sent(server(), short, |out, given| out.binary(given).unwrap()).1);
+        let client = Outgoing::new(Some([1; 16]), Compression::None);
+        assert!(!sent(client, &bytes, |out, given| out.binary(given).unwrap()).1);
     }
 }

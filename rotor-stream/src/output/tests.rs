@@ -228,3 +228,42 @@ fn a_block_that_is_half_empty_is_given_back_and_its_content_stays() {
         assert_eq!(content(output), [&bytes[..], b"and more"].concat());
     }
 }
+
+/// Room consumed, bytes, what else is behind them, what waits in the output; and whether the bytes
+/// stay where they are.
+#[test]
+fn bytes_go_on_from_where_they_are_if_that_is_cheaper() {
+    let cases = [
+        (8, 16_384, 0, 0, true),
+        (4, 16_380, 0, 0, true),
+        (3, 16_380, 0, 0, false),
+        (8, 4096, 0, 0, true),
+        (8, 4095, 0, 0, false),
+        (8, 8000, 1, 0, false),
+        (8, 8000, 0, 1, false),
+        (8, 16_000, 20_000, 0, false),
+    ];
+    for (room, len, behind, waits, stays) in cases {
+        let (mut input, mut output) = (Buf::new(), Output::new());
+        output.write_all(&b"w".repeat(waits)).unwrap();
+        input.extend(&b"c".repeat(room));
+        input.extend(&b"x".repeat(len));
+        input.extend(&b"b".repeat(behind));
+        input.consume(room);
+        let place = input.as_ptr();
+        output.write_from(b"head", &mut input, len).unwrap();
+        let expected = [b"w".repeat(waits), b"head".to_vec(), b"x".repeat(len)].concat();
+        assert!(output.front() == expected, "{room} {len}");
+        assert!(input[..] == b"b".repeat(behind), "{room} {len}");
+        assert_eq!(output.front()[waits + 4..].as_ptr() == place, stays, "{room} {len}");
+    }
+}
+
+#[test]
+fn an_ended_output_takes_nothing_from_an_input() {
+    let (mut input, mut output) = (Buf::new(), Output::new());
+    output.set_end(End::Wanted);
+    input.extend(&[7; 5000]);
+    let error = output.write_from(b"", &mut input, 5000).unwrap_err();
+    assert_eq!((error.kind(), input.len()), (io::ErrorKind::BrokenPipe, 5000));
+}

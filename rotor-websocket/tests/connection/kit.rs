@@ -43,6 +43,11 @@ impl Probe {
                 // Nothing can follow in the same call: it has returned.
                 return next;
             }
+            // Sends it back, and closes in the same call.
+            "last" => {
+                out.text(text).expect("there is room");
+                return Next::close(self, Code::NORMAL, "");
+            }
             "drop" => return Next::drop_now(self),
             "hold" => return Next::hold(self).deadline(scope.now() + seconds(3)),
             "pieces" => return Next::pieces(self).keep_deadline(),

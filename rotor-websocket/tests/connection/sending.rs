@@ -69,3 +69,42 @@ fn a_peer_that_takes_nothing_for_too_long_is_dropped() {
     assert_eq!(driver.context().events.last().unwrap(), "closed 1006 Lost");
     assert_eq!(counters.lost(), 1);
 }
+
+/// However it comes and is taken: from 4 KiB on it is sent from where it came in.
+#[test]
+fn a_long_message_that_is_sent_back_is_the_same_bytes() {
+    for len in [4095, 4096, 16_384, 32_768, 32_769, 70_000] {
+        let text: String = ('a'..='z').cycle().take(len).collect();
+        let sent = frame(TEXT, &text);
+        let expected = [(TEXT, text.into_bytes())];
+        for cut in [0, 1, 8, 9, len / 2, len + 7] {
+            let (mut driver, _) = open(WebSocketConfig::new());
+            driver.limit_room(len / 3);
+            for turn in 0..3 {
+                driver.send(&sent[..cut]);
+                driver.send(&sent[cut..]);
+                driver.make_room(len / 2);
+                driver.make_room(2 * len);
+                assert!(frames(&driver.take_received()) == expected, "{len} at {cut}, {turn}");
+                driver.limit_room(len / 3);
+            }
+            assert_eq!(driver.failures(), [""; 0]);
+        }
+        // Two at once, and a ping.
+        let (mut driver, _) = open(WebSocketConfig::new());
+        driver.send(&[&sent[..], &sent, &frame(PING, "")].concat());
+        let back = frames(&driver.take_received());
+        assert!(back[..2] == [&expected[..], &expected].concat(), "{len}");
+        assert_eq!(back.len(), 3);
+    }
+}
+
+#[test]
+fn a_close_comes_behind_a_long_message_that_is_sent_back() {
+    let (mut driver, _) = open(WebSocketConfig::new());
+    let text = format!("last {}", "x".repeat(10_000));
+    driver.send(&frame(TEXT, &text));
+    let back = frames(&driver.take_received());
+    assert!(back[0] == (TEXT, text.into_bytes()));
+    assert_eq!((back.len(), &back[1].1[..]), (2, &b"\x03\xe8"[..]));
+}
