@@ -1,6 +1,6 @@
 //! Threads and what they share, as loom has them: stands in the place of a crate's own `sync.rs`.
 
-pub(crate) use loom::sync::{Condvar, Mutex, MutexGuard, mpsc};
+pub(crate) use loom::sync::{Arc, Condvar, Mutex, MutexGuard, mpsc};
 pub(crate) use loom::{hint, thread};
 
 /// How often a loop that watches for something spins: once, since each time multiplies the orders

@@ -14,7 +14,7 @@ use crate::notifier::Notifier;
 use crate::sync::atomic::Ordering::{AcqRel, Relaxed, Release};
 use crate::sync::atomic::{AtomicBool, AtomicUsize};
 use crate::sync::thread::{self, Thread};
-use crate::sync::{Mutex, MutexGuard};
+use crate::sync::{self, Mutex, MutexGuard};
 
 /// The receiver of a one-shot channel, which a machine keeps; not related to
 /// [`std::future::Future`].
@@ -45,7 +45,7 @@ use crate::sync::{Mutex, MutexGuard};
 #[must_use = "dropping a future cancels what it waits for"]
 pub struct Future<V> {
     /// Absent only while it is being taken apart.
-    cell: Option<Arc<Cell<V>>>,
+    cell: Option<sync::Arc<Cell<V>>>,
 }
 
 /// The sender of a one-shot channel, which is given away: to another machine, or to another thread.
@@ -58,7 +58,7 @@ pub struct Future<V> {
 #[must_use = "dropping a port tells the machine that waits that there will be no value"]
 pub struct Port<V> {
     /// Absent only while it is being taken apart.
-    cell: Option<Arc<Cell<V>>>,
+    cell: Option<sync::Arc<Cell<V>>>,
 }
 
 /// What a future has come to.
@@ -273,8 +273,8 @@ impl<V> Cell<V> {
 /// Makes the two ends; `waiter` takes the value, `on_cancel` hears that the future was dropped
 /// before there was one.
 pub(crate) fn pair<V>(waiter: Waiter, on_cancel: OnCancel) -> (Port<V>, Future<V>) {
-    let cell =
-        Arc::new(Cell { shared: Mutex::new(Shared { state: State::Pending, on_cancel }), waiter });
+    let shared = Mutex::new(Shared { state: State::Pending, on_cancel });
+    let cell = sync::Arc::new(Cell { shared, waiter });
     (Port { cell: Some(cell.clone()) }, Future { cell: Some(cell) })
 }
 
@@ -293,7 +293,7 @@ impl<V> Future<V> {
     /// ```
     pub fn take(mut self) -> Outcome<V> {
         let Some(cell) = self.cell.take() else { return Outcome::Pending(self) };
-        let taken = match Arc::try_unwrap(cell) {
+        let taken = match sync::Arc::try_unwrap(cell) {
             // As a rule the port is gone by now: then there is nobody to be locked out.
             Ok(cell) => cell.shared.into_inner().unwrap_or_else(PoisonError::into_inner).state,
             Err(cell) => {
@@ -372,7 +372,7 @@ impl<V> Port<V> {
     #[doc(alias = "cancellation")]
     #[doc(alias = "is_closed")]
     pub fn is_cancelled(&self) -> bool {
-        let gone = |cell: &Arc<Cell<V>>| {
+        let gone = |cell: &sync::Arc<Cell<V>>| {
             matches!(cell.lock().state, State::Cancelled) || !cell.waiter.is_alive()
         };
         self.cell.as_ref().is_none_or(gone)
