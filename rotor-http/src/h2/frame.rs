@@ -72,6 +72,20 @@ impl FrameHeader {
         self.len > PAYLOAD_BYTES_MAX
     }
 
+    /// Octets of the frame, its header included.
+    pub(crate) fn frame_len(&self) -> usize {
+        FRAME_HEADER_BYTES + self.len
+    }
+
+    /// Returns how many octets must be there before anything can be done with the first frame of
+    /// the input. One that is too long is refused as soon as its length is read.
+    pub(crate) fn needed(input: &[u8]) -> usize {
+        match FrameHeader::read(input) {
+            Some(header) if !header.is_too_long() => header.frame_len(),
+            _ => FRAME_HEADER_BYTES,
+        }
+    }
+
     fn has(&self, flag: u8) -> bool {
         self.flags & flag != 0
     }

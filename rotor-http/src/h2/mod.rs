@@ -11,6 +11,7 @@
 //! | `error` | error codes; what goes wrong, and how far it reaches |
 //! | `settings`, `window`, `stream_state` | what the peer takes; how much may be sent; where a stream is |
 //! | `hpack` | the compression of fields |
+//! | `field_block` | a block of fields that comes in several frames, and what may not come in between |
 //! | `request`, `response`, `trailers` | what the fields of a block are, and whether they may be |
 //! | `field_text` | fields as our own writers wrote them, into a block |
 //! | `priority`, `schedule` | which response goes first |
@@ -20,6 +21,7 @@
 //! | `floods` | what no honest peer does so often |
 
 pub(crate) mod error;
+pub(crate) mod field_block;
 pub(crate) mod field_space;
 pub(crate) mod field_text;
 pub(crate) mod floods;
@@ -39,6 +41,7 @@ pub(crate) mod trailers;
 pub(crate) mod window;
 
 pub use self::error::{ErrorCode, Violation};
+pub(crate) use self::field_block::{BlockBounds, FieldBlock, whole_frame};
 pub(crate) use self::field_space::FieldSpace;
 pub use self::floods::{Bucket, FloodLimits, Floods, Nuisance, Rate};
 pub use self::forgotten::Forgotten;

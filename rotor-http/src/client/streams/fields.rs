@@ -9,7 +9,7 @@ use crate::client::handler::Client;
 use crate::client::io::Io;
 use crate::h2::hpack::{Bounds, FieldList, HpackError};
 use crate::h2::response::CheckedResponse;
-use crate::h2::{ErrorCode, Nuisance, StreamEvent, Violation};
+use crate::h2::{BlockBounds, ErrorCode, Nuisance, StreamEvent, Violation};
 use crate::semantics::trailers::Trailers;
 
 pub(super) type Taken = Result<(), Violation>;
@@ -32,6 +32,18 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
             }
             Violation::Connection(ErrorCode::CompressionError, "a block of fields is broken")
         })
+    }
+
+    /// More of a block has come.
+    pub(super) fn continued(&mut self, fragment: &[u8], config: &ClientConfig) -> Taken {
+        let Some(block) = &mut self.block else {
+            return Err(Violation::protocol("CONTINUATION of nothing"));
+        };
+        let bounds = BlockBounds {
+            bytes_max: config.limits.head_bytes_max,
+            continuations_max: config.http2_ref().continuations_max,
+        };
+        block.push(fragment, bounds).inspect_err(|_| Counters::add(&config.count().field_floods))
     }
 
     pub(super) fn block_ended(&mut self, io: &mut Io<'_, '_, '_, K::Context>) -> Taken {

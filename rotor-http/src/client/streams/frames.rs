@@ -3,7 +3,7 @@
 use rotor_core::Time;
 
 use super::fields::{Taken, bounds};
-use super::{Block, Phase, Streams, put};
+use super::{Phase, Streams, put};
 use crate::client::counters::Counters;
 use crate::client::error::ClientError;
 use crate::client::feed::Feed;
@@ -11,7 +11,9 @@ use crate::client::handler::Client;
 use crate::client::io::Io;
 use crate::h2::frame::{FRAME_HEADER_BYTES, Frame, FrameHeader, kind};
 use crate::h2::settings::setting;
-use crate::h2::{ErrorCode, Nuisance, StreamEvent, Violation, frame_writer};
+use crate::h2::{
+    ErrorCode, FieldBlock, Nuisance, StreamEvent, Violation, frame_writer, whole_frame,
+};
 use crate::semantics::trailers::Trailers;
 use crate::tunnel::Event;
 
@@ -24,32 +26,22 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
         &mut self,
         io: &mut Io<'_, '_, '_, K::Context>,
     ) -> Result<bool, Violation> {
-        let Some(header) = FrameHeader::read(io.transport.input) else { return Ok(false) };
-        if self.phase == Phase::Settings && header.kind != kind::SETTINGS {
-            // A server of HTTP/1.1 is found out by the first octets of its page.
+        // A server of HTTP/1.1 is found out by the first octets of its page, whatever length they
+        // would be.
+        if self.phase == Phase::Settings
+            && FrameHeader::read(io.transport.input)
+                .is_some_and(|header| header.kind != kind::SETTINGS)
+        {
             return Err(Violation::protocol("the first frame is not SETTINGS"));
         }
-        if header.is_too_long() {
-            return Err(Violation::size("a frame of more octets than were allowed"));
-        }
-        let len = FRAME_HEADER_BYTES + header.len;
-        if io.transport.input.len() < len {
-            return Ok(false);
-        }
-        // Before anything else: a block that is broken off leaves the tables out of step.
-        if self
-            .block
-            .as_ref()
-            .is_some_and(|block| (header.kind, header.stream) != (kind::CONTINUATION, block.stream))
-        {
-            return Err(Violation::protocol("a block of fields is broken off"));
-        }
+        let block = self.block.as_deref();
+        let Some(header) = whole_frame(io.transport.input, block)? else { return Ok(false) };
         let unread = io.transport.input.len();
         let taken = self.frame(header, io);
         // Where it was handed over, it is out already.
         let is_left = io.transport.input.len() == unread;
         if is_left {
-            io.transport.input.consume(len);
+            io.transport.input.consume(header.frame_len());
         }
         taken.map(|()| true)
     }
@@ -80,24 +72,11 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
             }
             Frame::Headers { fragment, is_end, .. } => {
                 let until = io.scope.now() + io.config.limits.head_timeout;
-                let octets = fragment.to_vec();
-                self.block = Some(Block { stream, is_end, octets, continuations: 0, until });
+                self.block = Some(Box::new(FieldBlock::new(stream, is_end, fragment, until)));
                 Ok(())
             }
             Frame::Continuation { fragment, is_last } => {
-                let config = io.config;
-                let Some(block) = &mut self.block else {
-                    return Err(Violation::protocol("CONTINUATION of nothing"));
-                };
-                block.continuations += 1;
-                let len = block.octets.len() + fragment.len();
-                if len > config.limits.head_bytes_max
-                    || block.continuations > config.http2_ref().continuations_max
-                {
-                    Counters::add(&config.count().field_floods);
-                    return Err(Violation::flood("a block of fields without end"));
-                }
-                block.octets.extend_from_slice(fragment);
+                self.continued(fragment, io.config)?;
                 if is_last { self.block_ended(io) } else { Ok(()) }
             }
             Frame::Reset { code } => self.reset_by_peer(stream, code, io),

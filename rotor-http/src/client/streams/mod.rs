@@ -39,12 +39,12 @@ use super::requests::Made;
 use crate::body_watch::rate;
 use crate::flow::{BATCH, Flow, Wait};
 use crate::frame_output;
-use crate::h2::frame::{FRAME_HEADER_BYTES, FrameHeader, PREFACE};
+use crate::h2::frame::{FrameHeader, PREFACE};
 use crate::h2::hpack::{HpackDecoder, HpackEncoder};
 use crate::h2::settings::{WINDOW_DEFAULT, setting};
 use crate::h2::{
-    FieldSpace, Floods, Forgotten, Ledger, PeerSettings, ReceiveWindow, Schedule, SendWindow,
-    SettingsWatch, Violation, frame_writer,
+    FieldBlock, FieldSpace, Floods, Forgotten, Ledger, PeerSettings, ReceiveWindow, Schedule,
+    SendWindow, SettingsWatch, Violation, frame_writer,
 };
 
 /// Octets of our table of fields, for the server's encoder: the default.
@@ -59,7 +59,7 @@ pub(super) struct Streams<K: Client, F> {
     /// What fields are decoded into and encoded into while something is done.
     space: FieldSpace,
     /// A block of fields of which a part has come.
-    block: Option<Block>,
+    block: Option<Box<FieldBlock>>,
     peer: PeerSettings,
     inbound: ReceiveWindow,
     outbound: SendWindow,
@@ -121,15 +121,6 @@ enum Phase {
     /// The server's settings are still to come, which are its first frame.
     Settings,
     Open,
-}
-
-/// A block of fields that comes in several frames.
-struct Block {
-    stream: u32,
-    is_end: bool,
-    octets: Vec<u8>,
-    continuations: u32,
-    until: Time,
 }
 
 impl<K: Client, F: Feed<K>> Streams<K, F> {
@@ -276,7 +267,7 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
     }
 
     fn wait(&mut self, io: &Io<'_, '_, '_, K::Context>) -> Wait {
-        let needed = (!self.is_read_closed).then(|| needed(io.transport.input));
+        let needed = (!self.is_read_closed).then(|| FrameHeader::needed(io.transport.input));
         let unsent = io.transport.output.len();
         // With half of the mark left, the server is kept busy while more is put into frames.
         let half = io.config.limits.output_high_water / 2;
@@ -348,16 +339,6 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
 
     fn note_deadline(&mut self, time: Time) {
         self.until = self.until.min(time);
-    }
-}
-
-/// How many bytes must be there before anything can be done with them.
-fn needed(input: &[u8]) -> usize {
-    match FrameHeader::read(input) {
-        None => FRAME_HEADER_BYTES,
-        // A length that is too large is refused as soon as it is read.
-        Some(header) if header.is_too_long() => FRAME_HEADER_BYTES,
-        Some(header) => FRAME_HEADER_BYTES + header.len,
     }
 }
 

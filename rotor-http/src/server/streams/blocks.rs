@@ -3,7 +3,7 @@
 use super::{Streams, Taken, list_bytes_max};
 use crate::h2::hpack::{Bounds, HpackError};
 use crate::h2::request::Asks;
-use crate::h2::{ErrorCode, StreamEvent, Violation};
+use crate::h2::{BlockBounds, ErrorCode, StreamEvent, Violation};
 use crate::server::config::ServerConfig;
 use crate::server::counters::Counters;
 use crate::server::handler::Server;
@@ -35,16 +35,11 @@ impl<S: Server> Streams<S> {
         let Some(block) = &mut self.block else {
             return Err(Violation::protocol("CONTINUATION of nothing"));
         };
-        block.continuations += 1;
-        let len = block.octets.len() + fragment.len();
-        if len > config.limits_ref().head_bytes_max
-            || block.continuations > config.http2_ref().continuations_max
-        {
-            Counters::add(&config.count().field_floods);
-            return Err(Violation::flood("a block of fields without end"));
-        }
-        block.octets.extend_from_slice(fragment);
-        Ok(())
+        let bounds = BlockBounds {
+            bytes_max: config.limits_ref().head_bytes_max,
+            continuations_max: config.http2_ref().continuations_max,
+        };
+        block.push(fragment, bounds).inspect_err(|_| Counters::add(&config.count().field_floods))
     }
 
     pub(super) fn block_ended(&mut self, io: &mut Io<'_, '_, '_, S::Context>) -> Taken {

@@ -2,9 +2,9 @@
 
 use super::blocks::bounds;
 use super::end::ANNOUNCED;
-use super::{Block, Going, Phase, Streams, Taken, put};
-use crate::h2::frame::{FRAME_HEADER_BYTES, Frame, FrameHeader, PREFACE, kind};
-use crate::h2::{Nuisance, Priority, Violation, frame_writer};
+use super::{Going, Phase, Streams, Taken, put};
+use crate::h2::frame::{FRAME_HEADER_BYTES, Frame, FrameHeader, PREFACE};
+use crate::h2::{FieldBlock, Nuisance, Priority, Violation, frame_writer, whole_frame};
 use crate::server::handler::Server;
 use crate::server::io::Io;
 
@@ -17,28 +17,14 @@ impl<S: Server> Streams<S> {
         if self.phase == Phase::Preface {
             return self.take_preface(io);
         }
-        let Some(header) = FrameHeader::read(io.transport.input) else { return Ok(false) };
-        if header.is_too_long() {
-            return Err(Violation::size("a frame of more octets than were allowed"));
-        }
-        let len = FRAME_HEADER_BYTES + header.len;
-        if io.transport.input.len() < len {
-            return Ok(false);
-        }
-        // Before anything else: a block that is broken off leaves the tables out of step.
-        if self
-            .block
-            .as_ref()
-            .is_some_and(|block| (header.kind, header.stream) != (kind::CONTINUATION, block.stream))
-        {
-            return Err(Violation::protocol("a block of fields is broken off"));
-        }
+        let block = self.block.as_deref();
+        let Some(header) = whole_frame(io.transport.input, block)? else { return Ok(false) };
         let unread = io.transport.input.len();
         let taken = self.frame(header, io);
         // If the data was handed over, it is no longer in the input.
         let is_left = io.transport.input.len() == unread;
         if is_left {
-            io.transport.input.consume(len);
+            io.transport.input.consume(header.frame_len());
         }
         taken.map(|()| true)
     }
@@ -84,9 +70,7 @@ impl<S: Server> Streams<S> {
             }
             Frame::Headers { fragment, is_end, .. } => {
                 let until = io.scope.now() + io.config.limits_ref().head_timeout;
-                let octets = fragment.to_vec();
-                let block = Block { stream, is_end, octets, continuations: 0, until };
-                self.block = Some(Box::new(block));
+                self.block = Some(Box::new(FieldBlock::new(stream, is_end, fragment, until)));
                 Ok(())
             }
             Frame::Continuation { fragment, is_last } => {

@@ -43,12 +43,12 @@ use super::io::Io;
 use crate::body_watch::rate;
 use crate::flow::{BATCH, Flow, Wait};
 use crate::frame_output;
-use crate::h2::frame::{FRAME_HEADER_BYTES, FrameHeader, PREFACE, U31_MAX};
+use crate::h2::frame::{FrameHeader, PREFACE, U31_MAX};
 use crate::h2::hpack::{HpackDecoder, HpackEncoder};
 use crate::h2::settings::{WINDOW_DEFAULT, setting};
 use crate::h2::{
-    ErrorCode, FieldSpace, Floods, Forgotten, Ledger, PeerSettings, Priority, ReceiveWindow,
-    Schedule, SendWindow, SettingsWatch, Violation, frame_writer,
+    ErrorCode, FieldBlock, FieldSpace, Floods, Forgotten, Ledger, PeerSettings, Priority,
+    ReceiveWindow, Schedule, SendWindow, SettingsWatch, Violation, frame_writer,
 };
 use crate::no_upgrade::is_possible;
 
@@ -71,7 +71,7 @@ pub(super) struct Streams<S: Server> {
     /// What fields are decoded into and encoded into while something is done.
     space: FieldSpace,
     /// A block of fields of which a part has come.
-    block: Option<Box<Block>>,
+    block: Option<Box<FieldBlock>>,
     peer: PeerSettings,
     inbound: ReceiveWindow,
     outbound: SendWindow,
@@ -133,15 +133,6 @@ enum Going {
     Announced(Time),
     /// The peer knows which requests were the last.
     Last,
-}
-
-/// A block of fields that comes in several frames.
-struct Block {
-    stream: u32,
-    is_end: bool,
-    octets: Vec<u8>,
-    continuations: u32,
-    until: Time,
 }
 
 impl<S: Server> Streams<S> {
@@ -263,12 +254,10 @@ impl<S: Server> Streams<S> {
 
     /// How many bytes must be there before anything can be done with them.
     fn needed(&self, input: &[u8]) -> usize {
-        match (self.phase, FrameHeader::read(input)) {
-            (Phase::Preface, _) => PREFACE.len().min(input.len() + 1),
-            (_, None) => FRAME_HEADER_BYTES,
-            // A frame that is too long is refused as soon as its length is read.
-            (_, Some(header)) if header.is_too_long() => FRAME_HEADER_BYTES,
-            (_, Some(header)) => FRAME_HEADER_BYTES + header.len,
+        match self.phase {
+            // The first octet that is wrong shows.
+            Phase::Preface => PREFACE.len().min(input.len() + 1),
+            Phase::Settings | Phase::Open => FrameHeader::needed(input),
         }
     }
 

@@ -1,0 +1,160 @@
+//! A block of fields that comes in several frames (RFC 9113 §4.3): HEADERS, then CONTINUATION until
+//! one says that it is the last. No other frame may come in between.
+
+use rotor_core::Time;
+
+use super::error::Violation;
+use super::frame::{FrameHeader, kind};
+
+/// How much of a block is taken.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct BlockBounds {
+    /// Octets, compressed as they come.
+    pub(crate) bytes_max: usize,
+    /// CONTINUATION frames: empty ones have no octets that could be counted.
+    pub(crate) continuations_max: u32,
+}
+
+/// A block of which a part has come.
+#[derive(Debug)]
+pub(crate) struct FieldBlock {
+    pub(crate) stream: u32,
+    /// The stream ends with it.
+    pub(crate) is_end: bool,
+    pub(crate) octets: Vec<u8>,
+    /// When all of it must have come.
+    pub(crate) until: Time,
+    continuations: u32,
+}
+
+impl FieldBlock {
+    /// What came in HEADERS, which is not all.
+    pub(crate) fn new(stream: u32, is_end: bool, fragment: &[u8], until: Time) -> FieldBlock {
+        FieldBlock { stream, is_end, octets: fragment.to_vec(), until, continuations: 0 }
+    }
+
+    /// Adds what came in a CONTINUATION.
+    ///
+    /// # Errors
+    ///
+    /// The peer's fault: the block goes beyond its bounds, which costs the connection.
+    pub(crate) fn push(&mut self, fragment: &[u8], bounds: BlockBounds) -> Result<(), Violation> {
+        self.continuations += 1;
+        let is_beyond = self.octets.len() + fragment.len() > bounds.bytes_max
+            || self.continuations > bounds.continuations_max;
+        if is_beyond {
+            return Err(Violation::flood("a block of fields without end"));
+        }
+        self.octets.extend_from_slice(fragment);
+        Ok(())
+    }
+
+    fn is_continued_by(&self, header: FrameHeader) -> bool {
+        (header.kind, header.stream) == (kind::CONTINUATION, self.stream)
+    }
+}
+
+/// Returns the header of the first frame of the input once all of the frame is there.
+///
+/// # Errors
+///
+/// The peer's fault, and the connection's end: a frame that is longer than we take, which is
+/// refused as soon as its length is there; or one that breaks off the block that is under way.
+pub(crate) fn whole_frame(
+    input: &[u8],
+    block: Option<&FieldBlock>,
+) -> Result<Option<FrameHeader>, Violation> {
+    let Some(header) = FrameHeader::read(input) else { return Ok(None) };
+    if header.is_too_long() {
+        return Err(Violation::size("a frame of more octets than were allowed"));
+    }
+    if input.len() < header.frame_len() {
+        return Ok(None);
+    }
+    // Before the frame is looked at: a block that is broken off leaves the tables of the two sides
+    // out of step.
+    if block.is_some_and(|block| !block.is_continued_by(header)) {
+        return Err(Violation::protocol("a block of fields is broken off"));
+    }
+    Ok(Some(header))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::h2::error::ErrorCode;
+    use crate::h2::frame::{FRAME_HEADER_BYTES, PAYLOAD_BYTES_MAX, flag};
+    use crate::h2::frame_writer::frame_header;
+
+    const BOUNDS: BlockBounds = BlockBounds { bytes_max: 10, continuations_max: 3 };
+
+    fn block(octets: usize) -> FieldBlock {
+        FieldBlock::new(5, true, &vec![b'x'; octets], Time::NEVER)
+    }
+
+    fn code(of: Result<impl Sized, Violation>) -> Option<ErrorCode> {
+        match of {
+            Err(Violation::Connection(code, _)) => Some(code),
+            Err(Violation::Stream(..)) => panic!("the connection is to end"),
+            Ok(_) => None,
+        }
+    }
+
+    #[test]
+    fn a_block_has_so_many_octets_and_no_more() {
+        for (more, refused) in [(3, None), (4, None), (5, Some(ErrorCode::EnhanceYourCalm))] {
+            let mut block = block(6);
+            assert_eq!(code(block.push(&vec![b'y'; more], BOUNDS)), refused, "6 and {more}");
+            assert_eq!(block.octets.len(), if refused.is_some() { 6 } else { 6 + more });
+        }
+    }
+
+    #[test]
+    fn a_block_has_so_many_continuations_however_short() {
+        let mut block = block(0);
+        for _ in 0..BOUNDS.continuations_max {
+            assert_eq!(code(block.push(b"", BOUNDS)), None);
+        }
+        assert_eq!(code(block.push(b"", BOUNDS)), Some(ErrorCode::EnhanceYourCalm));
+    }
+
+    #[test]
+    fn a_frame_is_there_once_all_of_it_is() {
+        let mut input = frame_header(4, kind::PING, flag::ACK, 0).to_vec();
+        input.extend_from_slice(b"pingmore");
+        for len in 0..FRAME_HEADER_BYTES + 4 {
+            assert_eq!(whole_frame(&input[..len], None), Ok(None), "{len}");
+        }
+        for len in FRAME_HEADER_BYTES + 4..=input.len() {
+            let header = whole_frame(&input[..len], None).unwrap().expect("it is there");
+            assert_eq!((header.kind, header.len), (kind::PING, 4));
+        }
+    }
+
+    #[test]
+    fn a_frame_that_is_too_long_is_refused_by_its_header() {
+        let allowed = frame_header(PAYLOAD_BYTES_MAX, kind::DATA, 0, 1);
+        assert_eq!(whole_frame(&allowed, None), Ok(None));
+        let longer = frame_header(PAYLOAD_BYTES_MAX + 1, kind::DATA, 0, 1);
+        assert_eq!(code(whole_frame(&longer, None)), Some(ErrorCode::FrameSizeError));
+    }
+
+    #[test]
+    fn nothing_but_its_continuation_comes_into_a_block() {
+        let block = block(1);
+        for (kind, stream, may_come) in [
+            (kind::CONTINUATION, 5, true),
+            (kind::CONTINUATION, 7, false),
+            (kind::CONTINUATION, 0, false),
+            (kind::HEADERS, 5, false),
+            (kind::DATA, 5, false),
+            (kind::PING, 0, false),
+            (0x7f, 5, false),
+        ] {
+            let input = frame_header(0, kind, 0, stream);
+            let refused = (!may_come).then_some(ErrorCode::ProtocolError);
+            assert_eq!(code(whole_frame(&input, Some(&block))), refused, "{kind} on {stream}");
+            assert_eq!(code(whole_frame(&input, None)), None);
+        }
+    }
+}
