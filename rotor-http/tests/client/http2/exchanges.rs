@@ -13,6 +13,7 @@ fn the_first_request_goes_with_the_preface_and_the_others_when_it_is_known_how_m
     assert_eq!(server.lines(), ["GET http h /1"]);
     server.send(&settings(&[(3, 3)]));
     assert_eq!(server.lines(), ["GET http h /1", "GET http h /2", "GET http h /3"]);
+    assert_eq!(server.driver.context_mut().plans.len(), 1, "another connection may take it");
     assert!(server.asked.values().all(|asked| asked.is_whole));
     // Answered in another order than they were asked in.
     server.send(&page(3, "two"));
