@@ -5,6 +5,7 @@
 use memchr::memchr;
 
 use super::hpack::HpackEncoder;
+use crate::semantics::grammar::trim;
 
 /// Encodes the trailer fields that are all of the text.
 pub(crate) fn encode_trailers(text: &[u8], encoder: &mut HpackEncoder, block: &mut Vec<u8>) {
@@ -27,7 +28,13 @@ pub(crate) fn next_line(text: &[u8], at: usize) -> Option<&[u8]> {
 /// does not stand in HTTP/2.
 pub(crate) fn put_field(line: &[u8], encoder: &HpackEncoder, block: &mut Vec<u8>) {
     let Some(colon) = memchr(b':', line) else { return };
-    let (name, value) = (&line[..colon], line.get(colon + 2..).unwrap_or_default());
+    let (name, mut value) = (&line[..colon], line.get(colon + 2..).unwrap_or_default());
+    let is_space = |octet: Option<&u8>| matches!(octet, Some(b' ' | b'\t'));
+    // RFC 9113 §8.2.1: "A field value MUST NOT start or end with an ASCII whitespace character". In
+    // HTTP/1.1 it may, and means nothing there.
+    if is_space(value.first()) || is_space(value.last()) {
+        value = trim(value);
+    }
     let is_of_connection = match name.len() {
         7 => name.eq_ignore_ascii_case(b"Upgrade"),
         10 => name.eq_ignore_ascii_case(b"Connection"),
@@ -55,5 +62,13 @@ mod tests {
         let (mut encoder, mut block) = (HpackEncoder::new(), Vec::new());
         encode_trailers(b"Grpc-Status: 0\r\nX: y\r\n", &mut encoder, &mut block);
         assert_eq!(fields(&block), "grpc-status=0\nx=y\n");
+    }
+
+    #[test]
+    fn white_space_around_a_value_which_no_field_of_http2_may_have_is_not_sent() {
+        let (mut encoder, mut block) = (HpackEncoder::new(), Vec::new());
+        let text = b"A:   b\r\nC: d \t\r\nE: \t f g \r\nH:  \r\n";
+        encode_trailers(text, &mut encoder, &mut block);
+        assert_eq!(fields(&block), "a=b\nc=d\ne=f g\nh=\n");
     }
 }
