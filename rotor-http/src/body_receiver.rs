@@ -38,7 +38,8 @@ pub(crate) struct BodyReceiver {
     #[cfg(feature = "body")]
     is_stored: bool,
     framed: Framed,
-    /// Those that the last frame brought. Few messages have any: a stream should stay small.
+    /// Those that the last frame brought; behind the end of the body, those that its handler is still
+    /// to be told of. Few messages have any: a stream should stay small.
     trailers: Option<Box<Trailers>>,
     /// What of a whole body waits in the input for the rest.
     waiting: Share,
@@ -309,6 +310,17 @@ impl BodyReceiver {
             Framed::Ended => self.framed_trailers(),
             _ => decoder.into_trailers(),
         }
+    }
+
+    /// The body has ended, and its handler is to be told of that later.
+    pub(crate) fn owe_end(&mut self, trailers: Trailers) {
+        self.trailers = Some(Box::new(trailers));
+    }
+
+    /// Returns the trailers of a body that has ended, if its handler has not been told of that.
+    pub(crate) fn take_owed_end(&mut self) -> Option<Trailers> {
+        let has_ended = matches!(self.state, State::Ended(_));
+        self.trailers.take_if(|_| has_ended).map(|trailers| *trailers)
     }
 
     fn framed_trailers(&mut self) -> Trailers {

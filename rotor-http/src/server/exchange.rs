@@ -177,7 +177,7 @@ impl<S: Server> Exchange<S> {
         {
             let flow =
                 self.run(Part::Nothing, io, |_, response, scope| later(waits, response, scope));
-            return flow.and_again(|| self.tell_owed_end(io));
+            return flow.and_again(|| self.tell_what_came(io));
         }
         self.call(io, method)
     }
@@ -293,8 +293,9 @@ impl<S: Server> Exchange<S> {
 
     /// Something woke the connection: one of the handler's, or a thread that stores the body.
     pub(super) fn wakeup(&mut self, io: &mut Io<'_, '_, '_, S::Context>) -> Exchanged<S> {
+        // What waits in the handler's place does not take the body: `tell_what_came` looks for that.
         #[cfg(feature = "body")]
-        if self.storing.is_some() {
+        if self.storing.is_some() && !matches!(self.handler, Some(Handler::Later(_))) {
             // Two wake-ups may have come as one: the handler hears of it in any case.
             return self
                 .poll_storing(io)
@@ -318,6 +319,23 @@ impl<S: Server> Exchange<S> {
             self.peer_end = PeerEnd::Owed;
         }
         self.tell_owed_end(io)
+    }
+
+    /// Tells the handler what came while something else waited in its place, if nothing does any
+    /// more: its body, if that was stored, or the end of it; then the end of its peer.
+    fn tell_what_came(&mut self, io: &mut Io<'_, '_, '_, S::Context>) -> Exchanged<S> {
+        if !matches!(self.handler, Some(Handler::Own(_))) {
+            return Flow::Again;
+        }
+        #[cfg(feature = "body")]
+        let flow = self.poll_storing(io);
+        #[cfg(not(feature = "body"))]
+        let flow = Flow::Again;
+        let flow = flow.and_again(|| {
+            let end = self.body.take_owed_end();
+            self.give_end(end, io)
+        });
+        flow.and_again(|| self.tell_owed_end(io))
     }
 
     /// Tells the handler of its peer's end, if there is one to be told of and nothing waits in its

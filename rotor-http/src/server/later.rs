@@ -89,7 +89,8 @@ impl<S: Server> Next<S> {
     /// The future must be one that this handler has made: by [`Scope::create_future`], an
     /// [`offload`](Scope::offload), or a call of a [`Service`](rotor_core::Service). Until the
     /// value comes, no method of the handler is called, and the body of the request waits in the
-    /// socket, as after [`hold`](Next::hold). If the value has not come by `limit`, the peer gets
+    /// socket, as after [`hold`](Next::hold); what ends meanwhile, the body or the peer's side, is
+    /// told to the handler that `reply` goes on with. If the value has not come by `limit`, the peer gets
     /// 503 (or what [`emit_error_page`](Server::emit_error_page) makes of that), and the connection
     /// closes. A value that comes later is dropped, as is one whose peer has gone.
     ///

@@ -6,11 +6,12 @@ use std::time::Duration;
 
 use rotor_core::net::{ListenOptions, Listener, TcpListener};
 use rotor_core::{Config, Future, Loop, Lost, OffloadPool, Port, Scope};
-use rotor_http::Status;
 use rotor_http::server::{
     self, Connection, Head, HttpAccept, HttpSeed, Next, NoUpgrade, RecvMode, Response, Route,
     Routed, Server, ServerConfig,
 };
+use rotor_http::{Status, Trailers};
+use rotor_stream::Block;
 use rotor_stream::testing::Driver;
 
 use crate::wire::transcript;
@@ -357,4 +358,90 @@ fn an_end_that_came_meanwhile_is_told_to_the_handler_that_follows() {
     }
     test::<Hears>(HttpSeed::new((), ServerConfig::new()));
     test::<Routed<AllHear>>(HttpSeed::new(((), ()), ServerConfig::new()));
+}
+
+/// Waits for a second with the last piece of its body, then for the end of that.
+struct WaitsWithin {
+    blocks: bool,
+}
+
+impl WaitsWithin {
+    fn wait(self, scope: &Scope<'_, Shared>) -> Next<WaitsWithin> {
+        Next::after(scope.now() + SECOND, |_, _| Next::go_on(self).no_deadline())
+    }
+}
+
+impl Server for WaitsWithin {
+    type Context = Shared;
+    type Seed = ();
+    type Upgrade = NoUpgrade<Shared>;
+
+    fn headers_received(
+        (): (),
+        head: &Head<'_>,
+        _: &mut Response<'_>,
+        _: &mut Scope<'_, Shared>,
+    ) -> Next<Self> {
+        let blocks = head.path() == "/blocks";
+        let mode = if blocks { RecvMode::Blocks } else { RecvMode::Progressive(1) };
+        Next::recv(WaitsWithin { blocks }, mode).keep_deadline()
+    }
+
+    fn request_chunk(
+        self,
+        _: &[u8],
+        _: &mut Response<'_>,
+        scope: &mut Scope<'_, Shared>,
+    ) -> Next<Self> {
+        assert!(!self.blocks);
+        self.wait(scope)
+    }
+
+    fn request_block(
+        self,
+        _: Block,
+        _: &mut Response<'_>,
+        scope: &mut Scope<'_, Shared>,
+    ) -> Next<Self> {
+        self.wait(scope)
+    }
+
+    fn request_end(
+        self,
+        trailers: &Trailers,
+        response: &mut Response<'_>,
+        _: &mut Scope<'_, Shared>,
+    ) -> Next<Self> {
+        let sum = trailers.get("X-Sum").unwrap_or(b"no sum");
+        response.reply(Status::OK, "text/plain", sum).into()
+    }
+}
+
+struct AllWithin;
+
+impl Route for AllWithin {
+    type First = WaitsWithin;
+    type Second = WaitsWithin;
+
+    fn is_first(_: &Head<'_>) -> bool {
+        true
+    }
+}
+
+#[test]
+fn the_end_of_a_body_that_came_meanwhile_is_told_to_the_handler_that_follows() {
+    fn test<S: Server<Context = Shared> + 'static>(seed: HttpSeed<S>) {
+        let mut driver = Driver::<Connection<S>>::new(seed, Shared::default());
+        for path in ["/", "/blocks"] {
+            driver.send(
+                format!("PUT {path} HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nabc")
+                    .as_bytes(),
+            );
+            assert_eq!(driver.take_received(), b"", "{path}");
+            driver.advance(SECOND);
+            assert_eq!(transcript(&driver.take_received()), "200 no sum", "{path}");
+        }
+    }
+    test::<WaitsWithin>(HttpSeed::new((), ServerConfig::new()));
+    test::<Routed<AllWithin>>(HttpSeed::new(((), ()), ServerConfig::new()));
 }

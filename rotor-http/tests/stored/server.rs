@@ -5,6 +5,7 @@ mod waiting;
 
 use std::fs;
 use std::io::Read;
+use std::time::Duration;
 
 use rotor_body::{Body, Spool};
 use rotor_core::Notifier;
@@ -16,6 +17,8 @@ use rotor_http::{BodyError, MessageError, Status};
 use rotor_stream::testing::Driver;
 
 use crate::place::{Place, SlowDisk, octets, wait_until_empty};
+
+const SECOND: Duration = Duration::from_secs(1);
 
 /// What the handlers have seen.
 #[derive(Default)]
@@ -35,6 +38,8 @@ enum Wish {
     /// No more; and from then on nothing.
     Hold,
     Nothing,
+    /// That something waits in its place for a second, once.
+    Wait,
 }
 
 /// Answers with the body that it gets.
@@ -88,6 +93,12 @@ impl Server for Mirror {
                 Next::hold(self)
             }
             Wish::Nothing => Next::go_on(self),
+            Wish::Wait => {
+                scope.wish = Wish::Nothing;
+                return Next::after(scope.now() + SECOND, move |_, _| {
+                    Next::recv(self, mode).no_deadline()
+                });
+            }
         }
         .keep_deadline()
     }

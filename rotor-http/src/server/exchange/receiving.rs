@@ -1,6 +1,6 @@
 //! What has come of the body, and the handler's hearing of it.
 
-use super::{Exchange, Exchanged};
+use super::{Exchange, Exchanged, Handler};
 use crate::body_receiver::{Part, Received};
 use crate::flow::Flow;
 use crate::semantics::trailers::Trailers;
@@ -68,13 +68,18 @@ impl<S: Server> Exchange<S> {
         }
     }
 
-    /// Tells of the end of the body, if that has come.
-    fn give_end(
+    /// Tells of the end of the body, if that has come: now, or once nothing waits in the handler's
+    /// place.
+    pub(super) fn give_end(
         &mut self,
         trailers: Option<Trailers>,
         io: &mut Io<'_, '_, '_, S::Context>,
     ) -> Exchanged<S> {
         let Some(trailers) = trailers else { return Flow::Again };
+        if let Some(Handler::Later(_)) = self.handler {
+            self.body.owe_end(trailers);
+            return Flow::Again;
+        }
         self.call(io, |handler, response, scope| handler.request_end(&trailers, response, scope))
     }
 }

@@ -4,8 +4,12 @@ use std::time::Duration;
 
 use rotor_http::server::ServerConfig;
 use rotor_http::{BodyError, Limits};
+use rotor_stream::testing::Driver;
 
-use super::{Wish, answer, driver, driver_with, head, in_chunks, take_answer, until, with_length};
+use super::{
+    Machine, Mirror, SECOND, Wish, answer, driver, driver_with, head, in_chunks, take_answer,
+    until, with_length,
+};
 use crate::place::{Place, SlowDisk, octets, wait_until_empty};
 
 #[test]
@@ -149,6 +153,40 @@ fn a_peer_that_waits_is_told_to_send_when_a_handler_goes_on_that_held() {
     assert_eq!(driver.take_received(), b"HTTP/1.1 100 Continue\r\n\r\n");
     driver.send(&octets(10_000));
     assert_eq!(answer(&mut driver), (200, octets(10_000)));
+}
+
+#[test]
+fn a_body_that_is_stored_while_something_waits_in_the_place_of_its_handler_is_given_to_it() {
+    let place = Place::new();
+    let mut disk = SlowDisk::new();
+    let spool = place.config().pool(disk.pool.clone()).open().expect("it can be written");
+    let mut driver = driver(&spool);
+    // The file is open, and all that has come of the body is with the disk.
+    driver.send(&head("Content-Length: 10000\r\nExpect: 100-continue"));
+    disk.let_go();
+    until(&mut driver, |driver| driver.received_len() > 0);
+    driver.take_received();
+    disk.hold();
+    driver.send(&octets(10_000));
+    driver.context_mut().wish = Wish::Wait;
+    let notifier = driver.context().notifier.clone().expect("it was called");
+    notifier.wakeup();
+    driver.settle();
+    assert!(matches!(driver.context().wish, Wish::Nothing), "it waits now");
+    let mut work = |driver: &mut Driver<Machine<Mirror>>| {
+        // All that the disk was asked for, and all that it is asked for on hearing of that.
+        for _ in 0..10 {
+            disk.let_go();
+            disk.hold();
+            driver.settle();
+        }
+    };
+    work(&mut driver);
+    assert_eq!(driver.received_len(), 0, "something else waits in the handler's place");
+    driver.advance(SECOND);
+    work(&mut driver);
+    let answer = take_answer(&mut driver.take_received());
+    assert!(answer == Some((200, octets(10_000))), "the body is not lost");
 }
 
 #[test]
