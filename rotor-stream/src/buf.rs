@@ -12,7 +12,9 @@ use std::os::unix::fs::FileExt;
 use rotor_core::net::{is_plain, read_spare};
 
 pub use crate::buffer_pool::BLOCK_BYTES;
-use crate::buffer_pool::{give_back, large_size, pooled_large, take_block, with_scratch};
+use crate::buffer_pool::{
+    give_back, large_size, pooled_block, pooled_large, take_block, with_scratch,
+};
 use crate::range::clamp;
 
 /// Bytes are moved out of a block, to give it back, if they fill at most one part in this many of
@@ -383,15 +385,23 @@ impl Buf {
 
     /// Makes room for `count` bytes after the last one.
     fn make_room(&mut self, count: usize) {
+        // Nearly always: the first bytes of a buffer, and a block that the thread has.
+        if self.memory.is_empty()
+            && let Some(block) = pooled_block(count)
+        {
+            self.memory = block;
+            return;
+        }
+        self.make_room_rarer(count);
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn make_room_rarer(&mut self, count: usize) {
         if self.memory.is_empty() {
             self.memory = take_block(count);
             return;
         }
-        self.grow(count);
-    }
-
-    #[cold]
-    fn grow(&mut self, count: usize) {
         let len = self.len();
         let needed = len.saturating_add(count);
         // Bytes are moved to the front only if no more are moved than were consumed. So each byte

@@ -2,7 +2,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::io;
-use std::mem;
+use std::mem::{self, ManuallyDrop};
 
 /// The size of a block of memory, in bytes: a read of a request seldom fills it, and a socket
 /// seldom has more at once.
@@ -22,7 +22,14 @@ const POOLED_LARGE_BYTES_MAX: usize = 2 * 1024 * 1024;
 thread_local! {
     /// Every byte of a pooled block was written at some time, so a block can be lent to the kernel
     /// as it is. What is in it is another connection's, so nobody else is lent it to read into.
-    static USUAL: UsualBlocks = const { UsualBlocks::new() };
+    ///
+    /// What has nothing to drop is reached without a look at whether the thread ends;
+    /// [`OpenPool`] drops the blocks.
+    static USUAL: ManuallyDrop<UsualBlocks> = const { ManuallyDrop::new(UsualBlocks::closed()) };
+}
+
+thread_local! {
+    static OPEN_POOL: OpenPool = const { OpenPool };
 }
 
 thread_local! {
@@ -34,23 +41,30 @@ thread_local! {
     static SCRATCH: Cell<Option<Scratch>> = const { Cell::new(None) };
 }
 
+type UsualBlock = Box<[u8; BLOCK_BYTES]>;
+
 /// The blocks of the usual size that a thread keeps. The one that came last goes first: it is the
 /// likeliest to be in a cache.
 ///
 /// Cells, and not a vector behind a `RefCell`: two blocks are lent and given back for each request.
 struct UsualBlocks {
+    /// [`CLOSED`] before the first block is given back, and as the thread ends.
     len: Cell<usize>,
-    blocks: [Cell<Option<Box<[u8]>>>; POOLED_BLOCKS_MAX],
+    blocks: [Cell<Option<UsualBlock>>; POOLED_BLOCKS_MAX],
 }
 
+/// The length of a pool that neither has blocks nor takes any.
+const CLOSED: usize = usize::MAX;
+
 impl UsualBlocks {
-    const fn new() -> UsualBlocks {
-        UsualBlocks { len: Cell::new(0), blocks: [const { Cell::new(None) }; POOLED_BLOCKS_MAX] }
+    const fn closed() -> UsualBlocks {
+        let blocks = [const { Cell::new(None) }; POOLED_BLOCKS_MAX];
+        UsualBlocks { len: Cell::new(CLOSED), blocks }
     }
 
     #[inline(always)]
-    fn take(&self) -> Option<Box<[u8]>> {
-        // Of none there is no place.
+    fn take(&self) -> Option<UsualBlock> {
+        // Of none there is no place, nor of a closed pool.
         let last = self.len.get().wrapping_sub(1);
         let block = self.blocks.get(last)?.take();
         self.len.set(last);
@@ -58,13 +72,38 @@ impl UsualBlocks {
     }
 
     #[inline(always)]
-    fn keep(&self, block: Box<[u8]>) {
+    fn keep(&self, block: UsualBlock) {
         let len = self.len.get();
-        if let Some(place) = self.blocks.get(len) {
-            self.len.set(len + 1);
-            // Nothing was there: to drop it would be to look whether there was.
-            mem::forget(place.replace(Some(block)));
+        match self.blocks.get(len) {
+            Some(place) => {
+                self.len.set(len + 1);
+                // Nothing was there: to drop it would be to look whether there was.
+                mem::forget(place.replace(Some(block)));
+            }
+            None => self.keep_rarer(block),
         }
+    }
+
+    /// Opens the pool; or frees the block, if the pool is full or the thread ends.
+    #[cold]
+    #[inline(never)]
+    fn keep_rarer(&self, block: UsualBlock) {
+        if self.len.get() == CLOSED && OPEN_POOL.try_with(|_| ()).is_ok() {
+            self.len.set(0);
+            self.keep(block);
+        }
+    }
+}
+
+/// Frees the blocks of a thread that ends.
+struct OpenPool;
+
+impl Drop for OpenPool {
+    fn drop(&mut self) {
+        let _ = USUAL.try_with(|pool| {
+            while pool.take().is_some() {}
+            pool.len.set(CLOSED);
+        });
     }
 }
 
@@ -94,14 +133,22 @@ impl LargeBlocks {
     }
 }
 
+/// A block of this thread's pool, if it has one, and that is enough for so many bytes.
+#[inline(always)]
+pub(crate) fn pooled_block(bytes: usize) -> Option<Box<[u8]>> {
+    if bytes > BLOCK_BYTES {
+        return None;
+    }
+    let block = USUAL.try_with(|pool| pool.take()).ok().flatten()?;
+    Some(block)
+}
+
 /// A block for that many bytes: one of this thread's pool, if there is one of that size.
 pub(crate) fn take_block(bytes: usize) -> Box<[u8]> {
-    if bytes > BLOCK_BYTES {
-        return take_large(bytes);
-    }
-    match USUAL.try_with(UsualBlocks::take) {
-        Ok(Some(block)) => block,
-        _ => new_block(BLOCK_BYTES),
+    match pooled_block(bytes) {
+        Some(block) => block,
+        None if bytes > BLOCK_BYTES => take_large(bytes),
+        None => new_block(BLOCK_BYTES),
     }
 }
 
@@ -127,19 +174,23 @@ fn new_block(bytes: usize) -> Box<[u8]> {
 }
 
 /// Keeps a block for the next buffer of this thread, if there is room for one of that size.
+#[inline]
 pub(crate) fn give_back(memory: Box<[u8]>) {
-    // A buffer that is dropped while the thread ends finds no pool any more: the memory is
-    // freed.
-    if memory.len() == BLOCK_BYTES {
-        let _ = USUAL.try_with(|pool| pool.keep(memory));
-    } else if !memory.is_empty() {
-        give_back_unusual(memory);
+    match UsualBlock::try_from(memory) {
+        Ok(block) => {
+            // Some systems have no pool any more as a thread ends: then the block is freed.
+            let _ = USUAL.try_with(|pool| pool.keep(block));
+        }
+        Err(memory) if memory.is_empty() => {}
+        Err(memory) => give_back_unusual(memory),
     }
 }
 
 #[cold]
+#[inline(never)]
 fn give_back_unusual(memory: Box<[u8]>) {
-    // Small ones are the allocator's business; the largest are too rare to be kept for anybody.
+    // Small ones are the allocator's business; the largest are too rare to be kept for anybody. A
+    // buffer that is dropped while the thread ends finds no pool any more: the memory is freed.
     if (BLOCK_BYTES..=LARGE_BYTES_MAX).contains(&memory.len()) {
         let _ = LARGE.try_with(|pool| pool.borrow_mut().keep(memory));
     }

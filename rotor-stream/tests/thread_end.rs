@@ -1,0 +1,54 @@
+//! What a thread leaves behind: nothing of the blocks that it kept for its buffers.
+//!
+//! A process of its own, whose allocator counts.
+#![expect(clippy::disallowed_methods, reason = "the threads of this test have no loop")]
+
+use std::alloc::System;
+use std::cell::RefCell;
+use std::thread;
+
+use rotor_stream::Buf;
+use rotor_stream::buf::BLOCK_BYTES;
+use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
+
+#[global_allocator]
+static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
+
+thread_local! {
+    /// Dropped as the thread ends, before the thread's blocks are or after them.
+    static LATE: RefCell<Vec<Buf>> = const { RefCell::new(Vec::new()) };
+}
+
+fn live_bytes() -> usize {
+    let stats = ALLOCATOR.stats();
+    stats.bytes_allocated - stats.bytes_deallocated
+}
+
+fn filled() -> Buf {
+    let mut buf = Buf::new();
+    buf.extend(b"one block");
+    buf
+}
+
+fn leave_late() {
+    LATE.with(|late| late.borrow_mut().extend([filled(), filled()]));
+}
+
+fn keep_some() {
+    let some: Vec<Buf> = (0..10).map(|_| filled()).collect();
+    drop(some);
+}
+
+#[test]
+fn a_thread_that_ends_frees_its_blocks_and_those_of_buffers_that_end_with_it() {
+    // What a first thread leaves for all that follow is no leak.
+    thread::spawn(|| {}).join().expect("it ends");
+    let before = live_bytes();
+    // In both orders: what is used first is dropped first on some systems, and last on others.
+    let uses: [&[fn()]; 3] = [&[leave_late, keep_some], &[keep_some, leave_late], &[leave_late]];
+    for used in uses {
+        thread::spawn(move || used.iter().for_each(|using| using())).join().expect("it ends");
+        let left = live_bytes().saturating_sub(before);
+        assert!(left < BLOCK_BYTES, "{left} bytes are left behind");
+    }
+}
