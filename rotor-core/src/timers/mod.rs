@@ -166,6 +166,7 @@ impl Timers {
             self.unlink(index);
         }
         self.link(index, tick);
+        self.queued += 1;
         self.wake = self.wake.min(time_of(tick));
     }
 
@@ -186,13 +187,13 @@ impl Timers {
     /// Opens the buckets that have come up by that tick.
     #[inline(never)]
     fn expire_some(&mut self, now: u64, due: &mut VecDeque<Due>) {
-        while let Some((place, tick)) = self.wheel.first() {
-            if tick > now {
-                break;
+        self.wake = loop {
+            match self.wheel.first() {
+                Some((place, tick)) if tick <= now => self.open(place, tick, due),
+                Some((_, tick)) => break time_of(tick),
+                None => break Time::NEVER,
             }
-            self.open(place, tick, due);
-        }
-        self.wake = self.first_wake();
+        };
     }
 
     /// Returns when the first bucket comes up.
@@ -235,25 +236,26 @@ impl Timers {
     ) -> u32 {
         let entry = &mut self.entries[index as usize];
         let next = entry.next;
-        let deadline = tick_after(entry.deadline);
-        self.queued -= 1;
-        if deadline <= tick {
+        if entry.deadline <= time_of(tick) {
             entry.queued = UNQUEUED;
+            self.queued -= 1;
+            let deadline = tick_after(entry.deadline);
             *has_overdue |= deadline < tick;
             due.push_back(Due { tick: time_of(deadline), index });
         } else if entry.deadline == Time::NEVER {
             // Taken away by `set`, which leaves the entry in its list.
             entry.queued = UNQUEUED;
+            self.queued -= 1;
         } else {
             // Never the bucket that is being emptied: it is the one that `elapsed` is in.
+            let deadline = tick_after(entry.deadline);
             self.link(index, deadline);
         }
         next
     }
 
-    /// Queues an entry that is in no list.
+    /// Puts an entry into the list that a tick belongs to. Counted as queued by the caller.
     fn link(&mut self, index: u32, tick: u64) {
-        self.queued += 1;
         let next = std::mem::replace(self.wheel.head_to_link(tick, index), index);
         if next != NONE {
             self.entries[next as usize].previous = index;

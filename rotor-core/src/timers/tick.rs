@@ -14,9 +14,11 @@ pub(super) fn tick_before(time: Time) -> u64 {
     time.as_nanos() / TICK_NANOS
 }
 
-/// Returns the first tick that is not before this time.
+/// Returns the first tick that is not before this time, which is in a whole tick of the range.
 pub(super) fn tick_after(time: Time) -> u64 {
-    time.as_nanos().div_ceil(TICK_NANOS)
+    // As `div_ceil`, which asks for the remainder as well. Where the sum leaves the range, the tick
+    // is the last one.
+    time.as_nanos().saturating_add(TICK_NANOS - 1) / TICK_NANOS
 }
 
 /// Returns when a tick that is in the range of `Time` is reached.

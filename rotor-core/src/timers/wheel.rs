@@ -92,14 +92,16 @@ impl Wheel {
     #[inline]
     pub(super) fn head_to_link(&mut self, tick: u64, index: u32) -> &mut u32 {
         let place = self.place(tick);
-        let word = place / WORD_BITS;
-        let bit = 1 << (place % WORD_BITS);
         let bucket = &mut self.buckets[place];
         // Never raised while the bucket holds anything: too low, it costs a needless wake-up, too
-        // high, a late deadline.
-        bucket.bound = bucket.bound.min(tick);
-        self.occupied[word] |= bit;
-        self.summary |= 1 << word;
+        // high, a late deadline. The bound of a vacant bucket is later than any tick, so that the
+        // first entry marks it here as well.
+        if tick < bucket.bound {
+            bucket.bound = tick;
+            let word = place / WORD_BITS;
+            self.occupied[word] |= 1 << (place % WORD_BITS);
+            self.summary |= 1 << word;
+        }
         &mut bucket.heads[list_of(place, index)]
     }
 
