@@ -121,6 +121,10 @@ impl Wait {
     #[inline]
     pub(crate) fn intent<P>(self, protocol: P) -> Intent<P> {
         let intent = Intent::of(protocol);
+        // Nearly always.
+        if let (Input::Bytes(bytes), None) = (self.input, self.flush) {
+            return intent.bytes(bytes).with(self.deadline);
+        }
         let waiting = match self.input {
             Input::Bytes(bytes) => intent.bytes(bytes),
             Input::None => intent.sleep(),

@@ -234,8 +234,11 @@ impl<P> Undecided<P> {
     }
 
     /// Waits for [`Expectation::Bytes`].
+    #[inline]
     pub fn bytes(self, count: usize) -> NeedsDeadline<P> {
-        self.expect(Expectation::Bytes(count))
+        // As `expect` does it, without what the other kinds of input would have.
+        let wait = Expected { input: Input::Bytes(count), flush: None };
+        NeedsDeadline { protocol: self.0, wait: Some(wait) }
     }
 
     /// Waits for [`Expectation::Delimiter`], from the first unread byte on.

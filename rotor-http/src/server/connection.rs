@@ -239,10 +239,11 @@ impl<S: Server> Protocol for Connection<S> {
             return None;
         }
         let flow = requests.advance(&mut Io { transport, scope, config: &self.config });
-        Some(match flow {
-            Flow::Wait(wait) => wait.intent(()),
-            rarer => self.follow_rarer(rarer, transport, scope),
-        })
+        // Each arm makes its own, so that nothing of the first is copied.
+        match flow {
+            Flow::Wait(wait) => Some(wait.intent(())),
+            rarer => Some(self.follow_rarer(rarer, transport, scope)),
+        }
     }
 
     fn bytes_flushed(

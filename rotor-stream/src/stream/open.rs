@@ -47,6 +47,22 @@ enum Due {
     Fail(Fatal),
 }
 
+/// What the protocol had when it was called.
+#[derive(Clone, Copy)]
+struct Called {
+    unread: usize,
+    unwritten: usize,
+    /// It was called for room to write.
+    is_flushed: bool,
+}
+
+impl Called {
+    #[inline(always)]
+    fn with<S>(io: &BufferedIo<S>, is_flushed: bool) -> Called {
+        Called { unread: io.input.len(), unwritten: io.output.len(), is_flushed }
+    }
+}
+
 impl<P: Protocol> Open<P> {
     /// What a protocol begins with. Next comes its first intent: [`begin`](Open::begin).
     pub(super) fn new() -> Open<P> {
@@ -121,28 +137,30 @@ impl<P: Protocol> Open<P> {
         let mut pass = Pass::new(&io.status.config);
         let mut idle_calls = 0;
         loop {
-            let due = self.due(io, &mut pass, scope);
-            let (unread, unwritten) = (io.input.len(), io.output.len());
-            let mut is_flushed = false;
-            let intent = match due {
+            let (intent, called) = match self.due(io, &mut pass, scope) {
                 Due::Read(matched) => {
+                    let called = Called::with(io, false);
                     // Should it panic, the machine is gone with it.
                     let Some(protocol) = &mut self.protocol else { return Flow::Fail(None) };
-                    protocol
-                        .bytes_read_in_place(matched, &mut io.transport_in(&mut pass), scope)
-                        .or_else(|| {
-                            self.call_by_value(|p| {
-                                p.bytes_read(matched, &mut io.transport_in(&mut pass), scope)
-                            })
-                        })
+                    let transport = &mut io.transport_in(&mut pass);
+                    if let Some(intent) = protocol.bytes_read_in_place(matched, transport, scope) {
+                        // Here, since one that is merged with those of other calls is copied.
+                        match self.follow(intent, called, io, &mut pass, &mut idle_calls) {
+                            None => continue,
+                            Some(flow) => return flow,
+                        }
+                    }
+                    let read = |p: P| p.bytes_read(matched, transport, scope);
+                    (self.call_by_value(read), called)
                 }
                 Due::Flushed => {
-                    is_flushed = true;
-                    self.call_by_value(|p| p.bytes_flushed(&mut io.transport_in(&mut pass), scope))
+                    let called = Called::with(io, true);
+                    (self.call_flushed(io, &mut pass, scope), called)
                 }
-                Due::Exception(exception) => self.call_by_value(|p| {
-                    p.exception(exception, &mut io.transport_in(&mut pass), scope)
-                }),
+                Due::Exception(exception) => {
+                    let called = Called::with(io, false);
+                    (self.call_exception(exception, io, &mut pass, scope), called)
+                }
                 Due::Wait => {
                     pass.count_octets(&io.status.config);
                     return Flow::Wait(());
@@ -158,32 +176,69 @@ impl<P: Protocol> Open<P> {
                 }
             };
             let Some(intent) = intent else { return Flow::Fail(None) };
-            pass.count_call();
-            self.scanned = 0;
-            let has_read = io.input.len() != unread;
-            // What it waited for matters only if it may be waiting for that again.
-            let before = if has_read && !is_flushed { None } else { Some(self.wait) };
-            if let Some(flow) = self.wait_for(intent) {
-                self.protocol = None;
-                pass.count_octets_seldom(&io.status.config);
+            if let Some(flow) = self.follow(intent, called, io, &mut pass, &mut idle_calls) {
                 return flow;
             }
-            // Nearly always: it took what it was called for.
-            let Some(before) = before else {
-                idle_calls = 0;
-                continue;
-            };
-            let has_written = io.output.len() != unwritten;
-            // A protocol may go through a few states on the same bytes, but without a limit it
-            // could block the loop for ever.
-            idle_calls = if has_read || has_written { 0 } else { idle_calls + 1 };
-            let did_its_part = is_flushed && has_written;
-            if !did_its_part && self.stands_still(&before, is_flushed)
-                || idle_calls > IDLE_CALLS_MAX
-            {
-                return Flow::Fail(Some(self.no_progress(is_flushed).into()));
-            }
         }
+    }
+
+    /// Goes on as the intent of a call says; or returns how it ends.
+    #[inline(always)]
+    fn follow<S: StreamSocket>(
+        &mut self,
+        intent: Intent<()>,
+        called: Called,
+        io: &BufferedIo<S>,
+        pass: &mut Pass,
+        idle_calls: &mut u32,
+    ) -> Option<Flow<()>> {
+        pass.count_call();
+        self.scanned = 0;
+        let has_read = io.input.len() != called.unread;
+        // What it waited for matters only if it may be waiting for that again.
+        let before = if has_read && !called.is_flushed { None } else { Some(self.wait) };
+        if let Some(flow) = self.wait_for(intent) {
+            self.protocol = None;
+            pass.count_octets_seldom(&io.status.config);
+            return Some(flow);
+        }
+        // Nearly always: it took what it was called for.
+        let Some(before) = before else {
+            *idle_calls = 0;
+            return None;
+        };
+        let has_written = io.output.len() != called.unwritten;
+        // A protocol may go through a few states on the same bytes, but without a limit it could
+        // block the loop for ever.
+        *idle_calls = if has_read || has_written { 0 } else { *idle_calls + 1 };
+        let did_its_part = called.is_flushed && has_written;
+        let stands_still = !did_its_part && self.stands_still(&before, called.is_flushed);
+        (stands_still || *idle_calls > IDLE_CALLS_MAX)
+            .then(|| Flow::Fail(Some(self.no_progress(called.is_flushed).into())))
+    }
+
+    /// Calls the protocol for room to write. Out of line, as the next, for the path of a request.
+    #[inline(never)]
+    fn call_flushed<S: StreamSocket>(
+        &mut self,
+        io: &mut BufferedIo<S>,
+        pass: &mut Pass,
+        scope: &mut Scope<'_, P::Context>,
+    ) -> Option<Intent<()>> {
+        self.call_by_value(|p| p.bytes_flushed(&mut io.transport_in(pass), scope))
+    }
+
+    /// Calls the protocol because its input will not come.
+    #[cold]
+    #[inline(never)]
+    fn call_exception<S: StreamSocket>(
+        &mut self,
+        exception: Exception,
+        io: &mut BufferedIo<S>,
+        pass: &mut Pass,
+        scope: &mut Scope<'_, P::Context>,
+    ) -> Option<Intent<()>> {
+        self.call_by_value(|p| p.exception(exception, &mut io.transport_in(pass), scope))
     }
 
     /// Calls the protocol by value; returns `None` after its end.
