@@ -313,3 +313,38 @@ impl Drop for Driver {
 fn gone() -> io::Error {
     io::ErrorKind::NotConnected.into()
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+    use std::os::unix::net::UnixStream;
+
+    use rustix::event::{EventfdFlags, eventfd};
+
+    use super::*;
+
+    #[test]
+    fn a_stream_whose_rest_is_read_in_a_later_turn_keeps_nothing_for_it() {
+        let waker = eventfd(0, EventfdFlags::NONBLOCK).expect("there are descriptors");
+        let Ok(mut driver) = Driver::open(UringConfig::new(), waker) else { return };
+        let (own, mut peer) = UnixStream::pair().expect("there are descriptors");
+        let id = driver.insert(own.into(), Made::Stream);
+        driver.register(id, Token::from_usize(1), Interest::Both).expect("it is new");
+        let mut ready = Ready::new();
+        driver.wait(Some(Time::ZERO), &mut ready).expect("it goes on");
+        peer.write_all(b"hello").expect("it fits");
+        while ready.is_empty() {
+            driver.wait(Some(Time::ZERO), &mut ready).expect("it goes on");
+        }
+        // The end of the turn: what is unread is kept.
+        driver.wait(Some(Time::ZERO), &mut ready).expect("it goes on");
+        let is_at_work =
+            |driver: &Driver| driver.sockets.get(id).is_some_and(|socket| socket.work.is_some());
+        let mut bytes = [0; 4];
+        for (count, is_left) in [(4, true), (1, false)] {
+            assert!(is_at_work(&driver));
+            assert_eq!(driver.read(id, &mut bytes).ok(), Some(count));
+            assert_eq!(is_at_work(&driver), is_left);
+        }
+    }
+}

@@ -23,6 +23,10 @@ impl Driver {
         if let Some(work) = &mut socket.work {
             let count = work.inbox.read(buffer, &mut self.ring);
             if count > 0 {
+                // What came in this turn is looked at when it ends; this may be of one before.
+                if !socket.is_noted {
+                    self.put_to_rest(id);
+                }
                 return Ok(count);
             }
         }
