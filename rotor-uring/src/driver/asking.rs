@@ -5,6 +5,7 @@ use std::mem;
 use std::os::fd::OwnedFd;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
 use rustix::net::{SocketAddrAny, SocketFlags, acceptfrom_with};
 
 use super::Driver;
@@ -24,14 +25,23 @@ impl Driver {
         if looks && !self.has_waiting(id) {
             return Err(io::ErrorKind::WouldBlock.into());
         }
-        self.ring.stats().direct_calls += 1;
-        // Non-blocking, since sendfile(2) has no flag for that.
-        let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
-        let accepted = self.with_fd(id, |fd| Ok(acceptfrom_with(fd, flags)?));
+        let mut accepted = self.accept_now(id);
+        if accepted.as_ref().is_err_and(is_out_of_descriptors) {
+            // Streams that were dropped in this turn still have theirs.
+            self.settle();
+            accepted = self.accept_now(id);
+        }
         if let Some(socket) = self.sockets.get_mut(id) {
             socket.looks = accepted.is_ok();
         }
         accepted
+    }
+
+    fn accept_now(&mut self, id: Id) -> io::Result<(OwnedFd, Option<SocketAddrAny>)> {
+        self.ring.stats().direct_calls += 1;
+        // Non-blocking, since sendfile(2) has no flag for that.
+        let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+        self.with_fd(id, |fd| Ok(acceptfrom_with(fd, flags)?))
     }
 
     /// Whether a connection waits.
@@ -48,4 +58,9 @@ impl Driver {
             self.await_room(id);
         }
     }
+}
+
+/// No descriptor is left, in the process or in the system.
+fn is_out_of_descriptors(error: &io::Error) -> bool {
+    matches!(Errno::from_io_error(error), Some(Errno::MFILE | Errno::NFILE))
 }
