@@ -1,0 +1,231 @@
+//! Whatever is done with some connections, in whatever order: what is read is what was written, no edge is
+//! lost, and nothing is left behind. The order is drawn from a seed, which a failure names;
+//! `ROTOR_URING_SEEDS` says how many there are (8 by default, each with three configurations).
+#![cfg(target_os = "linux")]
+#![forbid(unsafe_code)]
+
+mod rig;
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::time::Duration;
+
+use rig::{Rig, connect};
+use rotor_core::EventSet;
+use rotor_core::net::StreamSocket;
+use rotor_uring::{UringConfig, UringTcpListener, UringTcpStream};
+
+/// How many connections there are at once, at the most.
+const CONNECTIONS_MAX: usize = 6;
+const STEPS: usize = 300;
+/// How many bytes a read or a write is about, at the most: more than what is handed over at once.
+const BYTES_MAX: usize = 40_000;
+
+/// One direction of a connection: what is at which place is computed, so nothing need be kept.
+#[derive(Default)]
+struct Direction {
+    salt: u64,
+    written: u64,
+    read: u64,
+    has_ended: bool,
+}
+
+impl Direction {
+    fn byte(&self, at: u64) -> u8 {
+        (at.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(self.salt) >> 56) as u8
+    }
+
+    /// Writes up to so many bytes; whether it took any. What fails ends it.
+    fn write(&mut self, socket: &mut impl Write, count: usize) -> bool {
+        let bytes: Vec<u8> = (0..count as u64).map(|at| self.byte(self.written + at)).collect();
+        match socket.write(&bytes) {
+            Ok(taken) => self.written += taken as u64,
+            Err(error) if error.kind() == ErrorKind::WouldBlock => return false,
+            Err(_) => self.has_ended = true,
+        }
+        true
+    }
+
+    /// Reads up to so many; whether there may be more.
+    fn read(&mut self, socket: &mut impl Read, count: usize) -> bool {
+        let mut bytes = vec![0; count];
+        match socket.read(&mut bytes) {
+            Ok(0) if count > 0 => self.has_ended = true,
+            Ok(got) => {
+                for byte in &bytes[..got] {
+                    assert_eq!(*byte, self.byte(self.read), "at {} of {}", self.read, self.written);
+                    self.read += 1;
+                }
+                assert!(self.read <= self.written, "more came than was written");
+                return true;
+            }
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+            Err(_) => self.has_ended = true,
+        }
+        false
+    }
+}
+
+struct Connection {
+    server: UringTcpStream,
+    client: TcpStream,
+    is_registered: bool,
+    /// To the server, and from it.
+    to: Direction,
+    from: Direction,
+}
+
+struct World {
+    rig: Rig,
+    random: fastrand::Rng,
+    listener: UringTcpListener,
+    address: SocketAddr,
+    connections: Vec<Connection>,
+    /// Of servers that were dropped, to be read to their end.
+    left: Vec<(TcpStream, Direction)>,
+}
+
+impl World {
+    fn open(rig: Rig, seed: u64) -> World {
+        let (mut rig, random) = (rig, fastrand::Rng::with_seed(seed));
+        let (listener, address) = rig.listen();
+        World { rig, random, listener, address, connections: Vec::new(), left: Vec::new() }
+    }
+
+    fn step(&mut self) {
+        let what = self.random.u32(0..100);
+        if self.connections.is_empty() || what < 6 {
+            return self.begin();
+        }
+        if what < 40 {
+            return self.rig.turns(1);
+        }
+        let index = self.random.usize(0..self.connections.len());
+        let count = self.random.usize(0..BYTES_MAX) >> self.random.u32(0..12);
+        let one = &mut self.connections[index];
+        match what {
+            40..50 => drop(one.to.write(&mut one.client, count)),
+            50..62 => drop(one.from.write(&mut one.server, count)),
+            62..74 => drop(one.to.read(&mut one.server, count)),
+            74..84 => drop(one.from.read(&mut one.client, count)),
+            84..89 if one.is_registered => {
+                self.rig.with(|scope| scope.deregister(&mut one.server)).expect("it is registered");
+                one.is_registered = false;
+            }
+            84..89 => {
+                self.rig.register(&mut one.server);
+                one.is_registered = true;
+            }
+            // Ends of one direction; what fails is told elsewhere.
+            89 => drop(one.client.shutdown(Shutdown::Write)),
+            90 => drop(one.server.shutdown(Shutdown::Write)),
+            // A call in the midst of a turn.
+            91..94 => drop(self.rig.listen()),
+            94..97 => {
+                let one = self.connections.swap_remove(index);
+                self.left.push((one.client, one.from));
+            }
+            97 => drop(self.connections.swap_remove(index)),
+            _ => drop(one.server.take_error()),
+        }
+    }
+
+    fn begin(&mut self) {
+        if self.connections.len() == CONNECTIONS_MAX {
+            return;
+        }
+        let client = connect(self.address);
+        let server = self.rig.accept(&mut self.listener);
+        if self.random.bool() {
+            server.set_send_buffer(4_096).expect("it can be");
+        }
+        let mut direction = || Direction { salt: self.random.u64(..), ..Direction::default() };
+        let (to, from) = (direction(), direction());
+        self.connections.push(Connection { server, client, is_registered: false, to, from });
+    }
+
+    /// Each connection in turn: its machine, which waits for events, hears of all that comes and of room.
+    fn wait_for_edges(&mut self) {
+        for one in &mut self.connections {
+            if !one.is_registered {
+                self.rig.register(&mut one.server);
+                one.is_registered = true;
+            }
+            // As a machine that has read until there was nothing.
+            while one.to.read(&mut one.server, BYTES_MAX) {}
+            self.rig.told();
+            if !one.to.has_ended && one.to.write(&mut one.client, 10) && !one.to.has_ended {
+                await_event(&mut self.rig, EventSet::READABLE);
+            }
+            while one.from.write(&mut one.server, BYTES_MAX) && !one.from.has_ended {}
+            if one.from.has_ended {
+                continue;
+            }
+            self.rig.told();
+            let mut is_told = false;
+            self.rig.until(|rig| {
+                one.from.read(&mut one.client, BYTES_MAX);
+                is_told |= rig.told().iter().any(|events| events.contains(EventSet::WRITABLE));
+                is_told
+            });
+        }
+    }
+
+    /// All that was written arrives, and its end; then nobody is left.
+    fn end(mut self, base: usize) {
+        for mut one in self.connections.drain(..) {
+            let _over = one.client.shutdown(Shutdown::Write);
+            self.rig.until(|_| {
+                one.from.read(&mut one.client, BYTES_MAX);
+                one.to.read(&mut one.server, BYTES_MAX);
+                one.to.has_ended
+            });
+            assert_eq!(one.to.read, one.to.written, "to the server");
+            let _over = one.server.shutdown(Shutdown::Write);
+            let (mut client, mut from) = (one.client, one.from);
+            self.rig.until(|_| {
+                while from.read(&mut client, BYTES_MAX) {}
+                from.read == from.written
+            });
+        }
+        for (mut client, mut from) in self.left.drain(..) {
+            from.has_ended = false;
+            self.rig.until(|_| {
+                while from.read(&mut client, BYTES_MAX) {}
+                from.has_ended
+            });
+        }
+        drop(self.listener);
+        self.rig.until(|rig| rig.stats().sockets == base);
+        assert_eq!(self.rig.stats().stale, 0, "{:?}", self.rig.stats());
+    }
+}
+
+fn await_event(rig: &mut Rig, wanted: EventSet) {
+    rig.until(|rig| rig.told().iter().any(|events| events.contains(wanted)));
+}
+
+#[test]
+fn whatever_is_done_in_whatever_order_no_byte_no_edge_and_no_socket_is_lost() {
+    let seeds = std::env::var("ROTOR_URING_SEEDS").ok().and_then(|text| text.parse().ok());
+    let long = UringConfig::new().linger(Duration::from_secs(60));
+    let small =
+        long.clone().buffers(2, 2_048).unread_bytes_max(4_096).submissions(8).completions(16);
+    let tiny = long.clone().buffers(1, 256).submissions(1).completions(2).events_max(1);
+    for seed in 0..seeds.unwrap_or(8) {
+        for (name, config) in [("default", &long), ("small", &small), ("tiny", &tiny)] {
+            let Some(rig) = Rig::open(config) else { return };
+            let base = rig.stats().sockets;
+            let mut world = World::open(rig, seed);
+            let tried = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+                (0..STEPS).for_each(|_| world.step());
+                world.wait_for_edges();
+                world.end(base);
+            }));
+            if let Err(panic) = tried {
+                eprintln!("seed {seed}, {name}");
+                std::panic::resume_unwind(panic);
+            }
+        }
+    }
+}
