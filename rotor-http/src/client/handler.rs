@@ -129,6 +129,9 @@ pub trait Client: Sized {
 
     /// Called when there is a connection: write the request from its beginning, as much as is at
     /// hand.
+    ///
+    /// It may be nothing. Whatever the server says or does on a connection of HTTP/1.1 before the
+    /// request has begun then fails it with [`ClientError::Closed`].
     fn prepare_request(
         self,
         request: &mut Request<'_>,

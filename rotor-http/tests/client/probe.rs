@@ -42,6 +42,8 @@ pub(crate) struct Seen {
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum OnWakeup {
     Resume,
+    /// Writes the request, of which nothing was written yet.
+    Write,
     WriteRest,
     Panic,
 }
@@ -79,6 +81,8 @@ pub(crate) struct Probe {
     pub(crate) timeout: Option<Duration>,
     pub(crate) deadline: Duration,
     pub(crate) asks_to_close: bool,
+    /// Writes nothing before it is woken.
+    pub(crate) begins_late: bool,
     /// Nobody waits for it.
     pub(crate) is_cancelled: bool,
     /// What it says to hold, in bytes.
@@ -103,6 +107,7 @@ impl Probe {
             timeout: None,
             deadline: Duration::from_secs(1_000),
             asks_to_close: false,
+            begins_late: false,
             is_cancelled: false,
             held: 0,
             left: 0,
@@ -220,6 +225,9 @@ impl Client for Probe {
         scope.notifier = Some(scope.notifier());
         let own = scope.notifier();
         scope.handlers.push(own);
+        if self.begins_late {
+            return self.wait(scope);
+        }
         match self.write(request) {
             Ok(()) => self.wait(scope),
             Err(error) => Next::error(error),
@@ -342,6 +350,10 @@ impl Client for Probe {
             Some(OnWakeup::Resume) => {
                 let mode = self.mode;
                 Next::recv(self, mode).keep_deadline()
+            }
+            Some(OnWakeup::Write) => {
+                self.write(request).expect("nothing is wrong with it");
+                Next::go_on(self).keep_deadline()
             }
             Some(OnWakeup::WriteRest) => {
                 self.write_rest(request).expect("it was announced");

@@ -11,7 +11,8 @@ use rotor_stream::testing::{Peer, Scripted, TestLoop, pair};
 use rotor_stream::{Stream, StreamConfig};
 
 use crate::probe::{
-    Probe, Probed, Sc, Script, Seen, Sends, connection, is_reusable, outcome, outcome_of, seconds,
+    OnWakeup, Probe, Probed, Sc, Script, Seen, Sends, connection, is_reusable, outcome, outcome_of,
+    seconds,
 };
 
 const OK: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi";
@@ -88,6 +89,35 @@ fn rule_57_no_request_is_given_what_came_before_it_was_made() {
         );
         assert!(!is_reusable(&mut driver));
     }
+}
+
+#[test]
+fn rule_57_what_comes_before_a_request_is_written_that_is_written_late_does_not_answer_it() {
+    let late = || Probe { begins_late: true, ..Probe::get("/late") };
+    let write = |driver: &mut Probed| {
+        driver.context_mut().on_wakeup = Some(OnWakeup::Write);
+        let notifier = driver.context().handlers.last().cloned();
+        notifier.expect("it was prepared").wakeup();
+        driver.settle();
+    };
+    for stray in [OK, b"x", b"\r\n"] {
+        let mut driver = second(late());
+        driver.take_received();
+        driver.send(stray);
+        assert_eq!(outcome(&mut driver).as_deref(), Some("Peer: Closed"));
+        assert_eq!(driver.take_received(), b"");
+        assert!(driver.is_ended());
+    }
+    let mut driver = second(late());
+    driver.take_received();
+    driver.end();
+    assert_eq!(outcome(&mut driver).as_deref(), Some("Peer: Closed"));
+    let mut driver = second(late());
+    driver.take_received();
+    write(&mut driver);
+    assert_eq!(driver.take_received(), b"GET /late HTTP/1.1\r\nHost: h\r\n\r\n");
+    driver.send(OK);
+    assert_eq!(outcome(&mut driver).as_deref(), Some("200 hi"));
 }
 
 #[test]

@@ -144,9 +144,11 @@ impl<K: Client> Exchange<K> {
 
     /// Does what can be done with what has come.
     pub(super) fn receive(&mut self, io: &mut Io<'_, '_, '_, K::Context>) -> Exchanged<K> {
-        // What comes before the request has begun is not its response. While the handler holds the
-        // body off, the body stays with the server: this is the backpressure.
-        if self.request.is_unstarted() || self.body.is_held() {
+        // While the handler holds the body off, the body stays with the server: this is the
+        // backpressure.
+        if self.request.is_unstarted() {
+            self.watch_unstarted(io)
+        } else if self.body.is_held() {
             Flow::Wait(self.wait(None, io))
         } else if self.body.is_expected() && self.request.is_framed() {
             // Its head comes in a frame of its own.
@@ -156,6 +158,20 @@ impl<K: Client> Exchange<K> {
         } else {
             self.read_body(io)
         }
+    }
+
+    /// The handler has a connection and has written nothing yet: what comes now is no response, nor
+    /// could it be told from one once the request has begun.
+    fn watch_unstarted(&mut self, io: &mut Io<'_, '_, '_, K::Context>) -> Exchanged<K> {
+        // Nothing comes on a stream that has not begun.
+        if self.request.is_framed() {
+            return Flow::Wait(self.wait(None, io));
+        }
+        if io.transport.input.is_empty() {
+            return Flow::Wait(self.wait(Some(1), io));
+        }
+        Counters::add(&io.config.count().stray);
+        Flow::Fail(ClientError::Closed)
     }
 
     /// Calls the handler, if it is there, and applies what it returns.
