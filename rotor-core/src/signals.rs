@@ -9,7 +9,7 @@ use signal_hook::iterator::Signals;
 use signal_hook::low_level::emulate_default_handler;
 
 use crate::drain::Drain;
-use crate::guard::log_guarded;
+use crate::guard::{guard, log_guarded};
 use crate::threads::GroupHandle;
 
 /// Drains the loops, for at most `time`, when the process is asked to end (SIGINT or SIGTERM); a
@@ -74,7 +74,8 @@ pub fn drain_on_termination_with(loops: impl Into<GroupHandle>, drain: Drain) ->
 }
 
 /// Calls `f` at each SIGHUP, on a small thread that lives as long as the process: to open log files
-/// again, or to read a configuration.
+/// again, or to read a configuration. A panic of `f` is logged, and it is called at the next one all
+/// the same.
 ///
 /// # Errors
 ///
@@ -83,6 +84,13 @@ pub fn drain_on_termination_with(loops: impl Into<GroupHandle>, drain: Drain) ->
 #[doc(alias = "logrotate")]
 pub fn on_hangup(f: impl Fn() + Send + 'static) -> io::Result<()> {
     let mut signals = Signals::new([SIGHUP])?;
-    let wait = move || signals.forever().for_each(|_| f());
+    let wait = move || {
+        for _ in signals.forever() {
+            // Without the thread the process would hear no hangup any more: the handler stays.
+            if let Err(panicked) = guard(&f) {
+                log_guarded!(error, "the function of `on_hangup` {panicked}");
+            }
+        }
+    };
     Builder::new().name("hangup".into()).spawn(wait).map(drop)
 }

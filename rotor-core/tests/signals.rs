@@ -9,12 +9,13 @@
 use std::env;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, exit};
+use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rotor_core::signals::drain_on_termination;
+use rotor_core::signals::{drain_on_termination, on_hangup};
 use rotor_core::{Config, Infallible, Loop, Machine, Response, Scope};
-use signal_hook::consts::SIGTERM;
+use signal_hook::consts::{SIGHUP, SIGTERM};
 use signal_hook::low_level::raise;
 
 /// How long the stuck process goes on where nothing ends it: far more than it takes.
@@ -58,4 +59,18 @@ fn a_third_request_ends_a_process_whose_loop_is_stuck() {
     stuck.args(["--exact", "a_third_request_ends_a_process_whose_loop_is_stuck"]).env(STUCK, "1");
     let output = stuck.output().expect("it starts");
     assert_eq!(output.status.signal(), Some(SIGTERM), "{output:?}");
+}
+
+#[test]
+fn a_hangup_is_heard_though_the_function_panicked_at_the_last_one() {
+    let (calls, called) = mpsc::channel();
+    let reopen = move || {
+        calls.send(()).expect("the test listens");
+        panic!("the log cannot be opened");
+    };
+    on_hangup(reopen).expect("handlers");
+    for number in 1..=2 {
+        raise(SIGHUP).expect("there is such a signal");
+        assert_eq!(called.recv(), Ok(()), "hangup {number}");
+    }
 }
