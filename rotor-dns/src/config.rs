@@ -1,6 +1,8 @@
 //! The settings of a resolver: servers, names, limits.
 
+use std::fs;
 use std::net::SocketAddr;
+use std::path::Path;
 use std::time::Duration;
 
 use crate::hosts::Hosts;
@@ -39,12 +41,18 @@ impl ResolverConfig {
     }
 
     /// Reads this machine's `/etc/resolv.conf` and `/etc/hosts`; a file that cannot be read counts
-    /// as empty. Call it while the loop is set up, since it reads files. Later changes of the files
-    /// have no effect.
+    /// as empty. What is not UTF-8 in them, in a comment say, is passed over with its word. Call it
+    /// while the loop is set up, since it reads files. Later changes of the files have no effect.
     pub fn system() -> ResolverConfig {
-        let read = |path| std::fs::read_to_string(path).unwrap_or_default();
-        let conf = ResolvConf::parse(&read("/etc/resolv.conf"));
-        ResolverConfig::new(conf).hosts(Hosts::parse(&read("/etc/hosts")))
+        ResolverConfig::of_files(Path::new("/etc/resolv.conf"), Path::new("/etc/hosts"))
+    }
+
+    fn of_files(conf: &Path, hosts: &Path) -> ResolverConfig {
+        // Not `read_to_string`: for one letter of another encoding it would take a whole file for
+        // an empty one.
+        let read = |path| String::from_utf8_lossy(&fs::read(path).unwrap_or_default()).into_owned();
+        let conf = ResolvConf::parse(&read(conf));
+        ResolverConfig::new(conf).hosts(Hosts::parse(&read(hosts)))
     }
 
     /// Sets the servers, with their ports. They replace those of the `resolv.conf`, which are asked
@@ -108,5 +116,35 @@ impl ResolverConfig {
     pub fn mixed_case(mut self, yes: bool) -> ResolverConfig {
         self.mixed_case = yes;
         self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rotor_test_kit::Directory;
+
+    use super::*;
+
+    #[test]
+    fn a_letter_of_another_encoding_costs_its_word_and_nothing_else() {
+        let directory = Directory::create();
+        let (conf, hosts) = (directory.join("resolv.conf"), directory.join("hosts"));
+        // `ü` in ISO 8859-1.
+        fs::write(&conf, b"# f\xFCr alle\nnameserver 192.0.2.53\n").expect("it can be written");
+        fs::write(&hosts, b"10.0.0.1 one k\xFCche two # K\xFCche\n").expect("it can be written");
+        let config = ResolverConfig::of_files(&conf, &hosts);
+        assert_eq!(config.servers, [SocketAddr::from(([192, 0, 2, 53], PORT))]);
+        for (name, count) in [("one", 1), ("two", 1), ("kche", 0)] {
+            let known = config.hosts.addresses(&name.parse().expect("a name"));
+            assert_eq!(known.len(), count, "{name}");
+        }
+    }
+
+    #[test]
+    fn files_that_are_not_there_count_as_empty() {
+        let directory = Directory::create();
+        let nothing = directory.join("nothing");
+        let config = ResolverConfig::of_files(&nothing, &nothing);
+        assert_eq!(config.servers, [SocketAddr::from(([127, 0, 0, 1], PORT))]);
     }
 }
