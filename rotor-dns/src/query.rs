@@ -13,6 +13,7 @@ use crate::config::ResolverConfig;
 use crate::error::{LookupError, ServerFault};
 use crate::message::{self, Decoded, Match, QueryMessage};
 use crate::record::{Question, RecordSet};
+use crate::resolv_conf::ATTEMPTS_MAX;
 use crate::result::QueryResult;
 use crate::tcp::Tcp;
 
@@ -220,8 +221,9 @@ where
     fn try_next<C>(&mut self, scope: &Scope<'_, C>) -> Step {
         // Its socket is closed, so a late answer reaches nobody.
         self.channel = Channel::None;
-        // The field is public, and `parse` alone keeps it from being 0.
-        let attempts = self.seed.config.conf.attempts.max(1);
+        // The field is public, and `parse` alone keeps it within its range. Tries may fail one after
+        // the other without a wait, so beyond all numbers they would be without end.
+        let attempts = self.seed.config.conf.attempts.clamp(1, ATTEMPTS_MAX);
         if self.tries >= self.seed.servers.len() * attempts {
             // No server has failed if there was none to ask.
             let failure = self.failure.take().unwrap_or(LookupError::NoServer);

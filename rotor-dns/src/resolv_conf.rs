@@ -13,7 +13,7 @@ const SEARCH_MAX: usize = 32;
 /// The highest values that resolv.conf(5) allows.
 const NDOTS_MAX: u64 = 15;
 const TIMEOUT_MAX: u64 = 30;
-const ATTEMPTS_MAX: u64 = 5;
+pub(crate) const ATTEMPTS_MAX: usize = 5;
 
 /// The content of a `resolv.conf`.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -98,7 +98,9 @@ impl ResolvConf {
             ("timeout", Some(value)) => {
                 self.timeout = Duration::from_secs(value.clamp(1, TIMEOUT_MAX))
             }
-            ("attempts", Some(value)) => self.attempts = value.clamp(1, ATTEMPTS_MAX) as usize,
+            ("attempts", Some(value)) => {
+                self.attempts = value.clamp(1, ATTEMPTS_MAX as u64) as usize
+            }
             ("rotate", _) => self.rotate = true,
             ("edns0", _) => self.edns0 = true,
             ("use-vc", _) => self.tcp_only = true,

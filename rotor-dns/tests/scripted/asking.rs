@@ -100,6 +100,17 @@ fn a_server_is_asked_once_where_the_configuration_says_not_at_all() {
 }
 
 #[test]
+fn a_server_is_asked_five_times_where_the_configuration_says_beyond_all_numbers() {
+    let mut conf = ResolvConf::default();
+    (conf.timeout, conf.attempts) = (SECOND, usize::MAX);
+    let mut stage = Stage::new(vec![silent(), silent()], conf, |config| config);
+    let reply = stage.begin("www.example");
+    stage.pass(11 * SECOND);
+    assert!(matches!(outcome(reply), Err(LookupError::Timeout)));
+    assert_eq!([0, 1].map(|server| stage.seen(server).len()), [5, 5]);
+}
+
+#[test]
 fn tcp_from_the_start_sends_no_datagram() {
     let mut stage =
         Stage::new(vec![serve(right)], ResolvConf::parse("options use-vc"), |config| config);
