@@ -105,19 +105,22 @@ pub(crate) fn host_len(bytes: &[u8]) -> usize {
     len + bytes[len..].iter().position(|&byte| !is(byte, HOST)).unwrap_or(bytes.len() - len)
 }
 
-/// Returns the number that the last `digits` of eight bytes are; `None` if one of them is no digit.
+/// Returns whether the last `digits` of eight bytes are all digits, and the number that they are is
+/// within these bounds, of eight digits each.
 #[inline]
-pub(crate) fn last_digits(bytes: [u8; 8], digits: usize) -> Option<u64> {
+pub(crate) fn are_last_digits_within(
+    bytes: [u8; 8],
+    digits: usize,
+    bounds: RangeInclusive<[u8; 8]>,
+) -> bool {
     // The last byte is the highest; those before the digits become zeros.
     let before = (!0u64).checked_shr(8 * digits as u32).unwrap_or(0);
     let word = (u64::from_le_bytes(bytes) & !before) | ((ONES * u64::from(b'0')) & before);
-    if range_among(word, b'0'..=b'9') & HIGH != HIGH {
-        return None;
-    }
-    // Pairs of digits become numbers below 100, pairs of these numbers below 10,000, and so on.
-    let pairs = (word & (ONES * 0x0f)).wrapping_mul(1 + (10 << 8)) >> 8;
-    let fours = (pairs & 0x00ff_00ff_00ff_00ff).wrapping_mul(1 + (100 << 16)) >> 16;
-    Some((fours & 0x0000_ffff_0000_ffff).wrapping_mul(1 + (10_000 << 32)) >> 32)
+    // As text: of as many digits each, the larger number is the later text.
+    let text = word.swap_bytes();
+    let (least, most) = bounds.into_inner();
+    range_among(word, b'0'..=b'9') & HIGH == HIGH
+        && (u64::from_be_bytes(least)..=u64::from_be_bytes(most)).contains(&text)
 }
 
 const BLOCK: usize = 16;
@@ -167,29 +170,34 @@ mod tests {
     use crate::semantics::grammar::parse_decimal;
 
     #[test]
-    fn the_last_digits_are_the_number_that_they_are_one_by_one() {
+    fn the_last_digits_are_within_bounds_if_the_number_is_that_they_are_one_by_one() {
+        let bounds = [(0, 99_999_999), (1, 65_535), (80, 8_080), (7, 7), (99_999_999, 99_999_999)];
+        let is_within = |bytes: [u8; 8], digits| {
+            bounds.map(|(least, most): (u64, u64)| {
+                let text = |number| format!("{number:08}").into_bytes().try_into().expect("eight");
+                are_last_digits_within(bytes, digits, text(least)..=text(most))
+            })
+        };
+        let expected = |bytes: [u8; 8], digits| {
+            let number = parse_decimal(&bytes[8 - digits..]);
+            bounds.map(|(least, most)| number.is_some_and(|it| least <= it && it <= most))
+        };
         for text in
             ["12345678", "a.b:8080", "99999999", "00000000", "::::::::", "0.0.1:80", "/9:;/0/9"]
         {
             let bytes: [u8; 8] = text.as_bytes().try_into().expect("eight");
             for digits in 1..=8 {
-                assert_eq!(
-                    last_digits(bytes, digits),
-                    parse_decimal(&bytes[8 - digits..]),
-                    "{text} {digits}"
-                );
                 for byte in 0..=255 {
                     let mut bytes = bytes;
                     bytes[8 - digits] = byte;
-                    let expected = parse_decimal(&bytes[8 - digits..]);
-                    assert_eq!(last_digits(bytes, digits), expected, "{bytes:?} {digits}");
+                    assert_eq!(is_within(bytes, digits), expected(bytes, digits), "{bytes:?}");
                 }
+                assert_eq!(is_within(bytes, digits), expected(bytes, digits), "{text} {digits}");
             }
         }
         for port in 0..100_000u32 {
-            let bytes: [u8; 8] =
-                format!("host:{port:03}").as_bytes()[..8].try_into().expect("eight");
-            assert_eq!(last_digits(bytes, 3), parse_decimal(&bytes[5..]));
+            let bytes: [u8; 8] = format!("h:{port:06}").as_bytes().try_into().expect("eight");
+            assert_eq!(is_within(bytes, 6), expected(bytes, 6), "{port}");
         }
     }
 
