@@ -5,11 +5,8 @@ use std::io::{self, Read, Write};
 use mio::event::Event;
 use mio::net::TcpStream;
 
+use crate::answer::Answer;
 use crate::requests::Requests;
-
-/// The fields are those that our own hello server sends, so that both write the same number of
-/// bytes. The date is as canned as the rest.
-const FIELDS: &str = "Content-Type: text/plain\r\nDate: Thu, 01 Jan 1970 00:00:00 GMT\r\n";
 
 /// Bytes asked for in one read: several hundred hello requests, and well inside the first-level
 /// cache.
@@ -24,23 +21,6 @@ const HEAD_BYTES_MAX: usize = 64 * 1024;
 pub(crate) enum Fate {
     Keep,
     Close,
-}
-
-/// What every request is answered with.
-pub(crate) struct Answer {
-    bytes: Vec<u8>,
-    /// The connection ends with it.
-    close: bool,
-}
-
-impl Answer {
-    pub(crate) fn new(body: &str, close: bool) -> Answer {
-        let length = body.len();
-        let closing = if close { "Connection: close\r\n" } else { "" };
-        let text =
-            format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n{FIELDS}{closing}\r\n{body}");
-        Answer { bytes: text.into_bytes(), close }
-    }
 }
 
 /// What the connections of a loop share: only one of them runs at a time, and an idle one needs no

@@ -16,10 +16,10 @@
 //! connection ends after the answer.
 #![forbid(unsafe_code)]
 
+mod answer;
 mod connection;
 mod requests;
 
-use std::env;
 use std::error::Error;
 use std::io;
 
@@ -27,7 +27,8 @@ use mio::net::TcpListener;
 use mio::{Events, Interest, Poll, Registry, Token};
 use slab::Slab;
 
-use connection::{Answer, Connection, Fate, Scratch};
+use answer::Answer;
+use connection::{Connection, Fate, Scratch};
 
 const LISTENER: Token = Token(usize::MAX);
 
@@ -36,7 +37,7 @@ const EVENTS_MAX: usize = 1024;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let address = contract::address()?;
-    let answer = answer()?;
+    let answer = Answer::from_env()?;
     let mut listener = TcpListener::bind(address)?;
     let mut poll = Poll::new()?;
     poll.registry().register(&mut listener, LISTENER, Interest::READABLE)?;
@@ -63,15 +64,6 @@ fn main() -> Result<(), Box<dyn Error>> {
             }
         }
     }
-}
-
-/// What every request is answered with, by the environment.
-fn answer() -> Result<Answer, Box<dyn Error>> {
-    let body = match env::var("BODY_BYTES") {
-        Ok(bytes) => contract::letters(bytes.parse()?),
-        Err(_) => contract::HELLO.to_owned(),
-    };
-    Ok(Answer::new(&body, env::var_os("CLOSE").is_some()))
 }
 
 /// Accepts until there is nothing left, as an edge demands.

@@ -57,6 +57,11 @@ pub(super) const SERVERS: &[Entry] = &[
         offers: &[Task::Hello, Task::Body64K, Task::Body1M, Task::Close],
         ..entry("bare-loop", Build::Peer("bare-loop"), None)
     },
+    // The same on io_uring; left out where the system refuses that.
+    Entry {
+        offers: &[Task::Hello, Task::Body64K, Task::Body1M, Task::Close],
+        ..entry("bare-uring", Build::Peer("bare-uring"), None)
+    },
     Entry { offers: AND_BODY_1M, ..entry("rotor", Build::Peer("rotor-peer"), None) },
     Entry {
         offers: AND_BODY_1M,
@@ -86,6 +91,14 @@ pub(super) const SERVERS: &[Entry] = &[
     Entry {
         offers: &[Task::Hello, Task::Body64K, Task::Post, Task::Close],
         ..entry("ntex", Build::Peer("ntex-peer"), Some("THREADS"))
+    },
+    Entry {
+        offers: &[Task::Hello, Task::Body64K, Task::Post, Task::Close],
+        ..entry("ntex-uring", Build::Peer("ntex-uring-peer"), Some("THREADS"))
+    },
+    Entry {
+        offers: &[Task::Hello, Task::Body64K, Task::Body1M, Task::Post, Task::Close],
+        ..entry("monoio", Build::Peer("monoio-peer"), Some("THREADS"))
     },
     entry("actix-web", Build::Peer("actix-web-peer"), Some("THREADS")),
     Entry { offers: AND_BODY_1M, ..entry("nginx", Build::Nginx, Some("THREADS")) },
@@ -216,7 +229,7 @@ impl Ready {
             return Some("it does not offer that");
         }
         // What it answers is made beforehand, the same for every request.
-        let is_bare = matches!(self.entry.build, Build::Peer("bare-loop"));
+        let is_bare = matches!(self.entry.build, Build::Peer("bare-loop" | "bare-uring"));
         if is_bare && scenario.held.task().is_some_and(|task| task != scenario.task) {
             return Some("it has one answer for all requests");
         }

@@ -1,0 +1,221 @@
+//! The bare loop on io_uring: what `bare-loop` does on mio, with the operations that `rotor-uring`
+//! uses, and so the yardstick for what that and the rest of rotor add to them.
+//!
+//! The ring is rotor-uring's own module `ring`, taken in by path with the little that it needs, as all
+//! unsafe code is there. A receive of each connection stays, what it has brought is searched for blank
+//! lines where it stands, and the answers of a turn leave with the call that waits for the next one.
+//!
+//! ```text
+//! bare-uring [ADDRESS]        default 127.0.0.1:3000; BODY_BYTES and CLOSE as for bare-loop
+//! ```
+#![allow(dead_code, reason = "rotor-uring uses more of its ring")]
+
+#[path = "../../bare-loop/src/answer.rs"]
+mod answer;
+#[path = "../../bare-loop/src/requests.rs"]
+mod requests;
+
+#[path = "../../../../rotor-uring/src/books.rs"]
+mod books;
+#[path = "../../../../rotor-uring/src/config.rs"]
+mod config;
+#[path = "../../../../rotor-uring/src/inbox.rs"]
+mod inbox;
+#[path = "../../../../rotor-uring/src/key.rs"]
+mod key;
+#[path = "../../../../rotor-uring/src/refused.rs"]
+mod refused;
+#[path = "../../../../rotor-uring/src/ring/mod.rs"]
+mod ring;
+#[path = "../../../../rotor-uring/src/slots.rs"]
+mod slots;
+#[path = "../../../../rotor-uring/src/stats.rs"]
+mod stats;
+
+use std::error::Error;
+use std::io;
+use std::net::TcpListener;
+use std::os::fd::{AsFd, OwnedFd};
+
+use rustix::event::PollFlags;
+
+use answer::Answer;
+use config::UringConfig;
+use inbox::Lender;
+use key::{Id, Key, Kind};
+use requests::Requests;
+use ring::{Carried, Completion, Ring, Wait};
+use slots::Slots;
+
+/// The one operation that is of no connection: the listener's poll.
+const LISTENER: Key = Key::WAKE;
+
+/// The longest request head held in pieces, in bytes, as in `bare-loop`.
+const HEAD_BYTES_MAX: usize = 64 * 1024;
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let listener = TcpListener::bind(contract::address()?)?;
+    listener.set_nonblocking(true)?;
+    rustix::net::listen(&listener, contract::BACKLOG.into())?;
+    let mut server = Server {
+        ring: Ring::open(&UringConfig::new())?,
+        answer: Answer::from_env()?,
+        connections: Slots::new(),
+        spare: Vec::new(),
+        listener,
+    };
+    server.ring.poll(server.listener.as_fd(), PollFlags::IN, true, LISTENER);
+    contract::announce(server.listener.local_addr()?)?;
+    let mut completions = Vec::new();
+    loop {
+        server.ring.enter(Wait::Forever)?;
+        server.ring.take(usize::MAX, &mut completions);
+        for completion in completions.drain(..) {
+            server.complete(completion)?;
+        }
+    }
+}
+
+struct Server {
+    ring: Ring,
+    answer: Answer,
+    connections: Slots<Connection>,
+    /// Memory that was sent from.
+    spare: Vec<Vec<u8>>,
+    listener: TcpListener,
+}
+
+struct Connection {
+    /// Until it is closed.
+    socket: Option<OwnedFd>,
+    requests: Requests,
+    /// Requests that came while answers were being sent.
+    owed: usize,
+    is_receiving: bool,
+    is_sending: bool,
+}
+
+impl Server {
+    fn complete(&mut self, completion: Completion) -> io::Result<()> {
+        let Completion { key, result, is_last, carried } = completion;
+        match key.kind() {
+            Kind::Wake => {
+                if is_last {
+                    self.ring.poll(self.listener.as_fd(), PollFlags::IN, true, LISTENER);
+                }
+                return self.accept();
+            }
+            Kind::Receive => self.received(key.id(), result, is_last, carried),
+            Kind::Send => self.sent(key.id(), result, carried),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn accept(&mut self) -> io::Result<()> {
+        loop {
+            let socket = match self.listener.accept() {
+                Ok((socket, _)) => socket,
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                Err(e) if e.kind() == io::ErrorKind::ConnectionAborted => continue,
+                Err(e) => return Err(e),
+            };
+            // Fails where the peer has gone already, which concerns nobody else.
+            if socket.set_nodelay(true).is_err() {
+                continue;
+            }
+            let id = self.connections.insert(Connection {
+                socket: Some(socket.into()),
+                requests: Requests::default(),
+                owed: 0,
+                is_receiving: false,
+                is_sending: false,
+            });
+            self.receive(id);
+        }
+    }
+
+    fn receive(&mut self, id: Id) {
+        let Some(connection) = self.connections.get_mut(id) else { return };
+        let Some(socket) = &connection.socket else { return };
+        connection.is_receiving = true;
+        self.ring.receive(socket.as_fd(), id.key(Kind::Receive));
+    }
+
+    fn received(&mut self, id: Id, result: i32, is_last: bool, carried: Carried) {
+        let Some(connection) = self.connections.get_mut(id) else { return };
+        connection.is_receiving = !is_last;
+        let mut is_too_long = false;
+        if let Carried::Piece(piece) = carried {
+            connection.owed += connection.requests.take(self.ring.bytes(&piece));
+            is_too_long = connection.requests.begun_bytes() > HEAD_BYTES_MAX;
+            self.ring.give_back(piece);
+        }
+        // Without a free buffer it is tried again.
+        let has_ended = result <= 0 && result != -rustix::io::Errno::NOBUFS.raw_os_error();
+        if has_ended || is_too_long {
+            return self.close(id);
+        }
+        if is_last {
+            self.receive(id);
+        }
+        self.send_owed(id);
+    }
+
+    /// Sends the answers that are owed, once those before have left.
+    fn send_owed(&mut self, id: Id) {
+        let Some(connection) = self.connections.get_mut(id) else { return };
+        if connection.is_sending || connection.owed == 0 {
+            return;
+        }
+        let mut memory = self.spare.pop().unwrap_or_default();
+        memory.clear();
+        for _ in 0..std::mem::take(&mut connection.owed) {
+            memory.extend_from_slice(&self.answer.bytes);
+        }
+        self.send(id, memory, 0);
+    }
+
+    fn send(&mut self, id: Id, memory: Vec<u8>, from: usize) {
+        let Some(connection) = self.connections.get_mut(id) else { return };
+        let Some(socket) = &connection.socket else { return };
+        connection.is_sending = true;
+        self.ring.send(socket.as_fd(), memory, from, id.key(Kind::Send));
+    }
+
+    fn sent(&mut self, id: Id, result: i32, carried: Carried) {
+        let Carried::Memory(memory, from) = carried else { return };
+        let Some(connection) = self.connections.get_mut(id) else { return };
+        connection.is_sending = false;
+        let left = memory.len() - from;
+        match usize::try_from(result) {
+            Ok(count) if count > 0 && count < left => return self.send(id, memory, from + count),
+            Ok(count) if count == left && !self.answer.close => {}
+            _ => self.close(id),
+        }
+        self.spare.push(memory);
+        self.send_owed(id);
+        self.forget(id);
+    }
+
+    fn close(&mut self, id: Id) {
+        let Some(connection) = self.connections.get_mut(id) else { return };
+        if let Some(socket) = connection.socket.take() {
+            if connection.is_receiving {
+                self.ring.cancel(id.key(Kind::Receive));
+            }
+            self.ring.close(socket);
+        }
+        self.forget(id);
+    }
+
+    /// Forgets a connection that is closed and of which the kernel has nothing.
+    fn forget(&mut self, id: Id) {
+        let is_over = self.connections.get(id).is_some_and(|connection| {
+            connection.socket.is_none() && !connection.is_receiving && !connection.is_sending
+        });
+        if is_over {
+            self.connections.remove(id);
+        }
+    }
+}
