@@ -231,7 +231,7 @@ fn rule_49_statuses_without_a_body() {
         .good(|state, out| state.add_length(out, 0))
         .headers_done()
         .good(|state, out| state.done(out));
-    assert_eq!(writer.state.ending(), Ending::KeepAlive);
+    assert_eq!(writer.state.ending(), Ending::Close, "RFC 9931");
 }
 
 #[test]

@@ -136,7 +136,7 @@ impl ResponseState {
     }
 
     /// Writes the status line with the usual reason phrase. The version on it is always HTTP/1.1
-    /// (RFC 9112 §2.3).
+    /// (RFC 9112 §2.3). After a status that refuses a CONNECT of HTTP/1.1 the connection closes.
     ///
     /// # Errors
     ///
@@ -179,6 +179,12 @@ impl ResponseState {
         }
         self.status = status;
         self.message.phase = Phase::Fields;
+        // RFC 9931: a client may send the first octets for the tunnel with its CONNECT, for somebody
+        // whom it does not trust. Where there is no tunnel, they would be read as requests of the
+        // client. In HTTP/2 they are on a stream of their own.
+        if self.reply.is_connect && !status.is_success() && self.reply.version < Version::Http2 {
+            self.reply.keep_alive = false;
+        }
         Ok(())
     }
 

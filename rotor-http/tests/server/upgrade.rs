@@ -95,8 +95,13 @@ fn rule_10_connect_becomes_a_tunnel_only_where_one_is_offered() {
     let (http, relay) = after_switch(&driver.take_received());
     assert_eq!((http.as_str(), relay.as_str()), ("200", "hello<a>"));
     let mut driver = probe(ServerConfig::new());
-    driver.send(b"CONNECT other:1 HTTP/1.1\r\nHost: other:1\r\n\r\n");
-    assert_eq!(transcript(&driver.take_received()), "405");
+    // What somebody wants to send through the tunnel is no request.
+    driver.send(
+        b"CONNECT other:1 HTTP/1.1\r\nHost: other:1\r\n\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\n",
+    );
+    assert_eq!(transcript(&driver.take_received()), "405 close");
+    assert_eq!(driver.context().events, ["CONNECT "]);
+    let mut driver = probe(ServerConfig::new());
     // Where its body begins, the tunnel might: refused.
     driver.send(b"CONNECT open:1 HTTP/1.1\r\nHost: open:1\r\nContent-Length: 1\r\n\r\na");
     assert_eq!(transcript(&driver.take_received()), "400 close");

@@ -104,7 +104,12 @@ pub(super) fn targets() -> Vec<Rule> {
         ),
         served(8, "else it is that of Host", get("/authority"), "200 a"),
         rule(9, "OPTIONS *", start("OPTIONS * HTTP/1.1"), "200 OPTIONS *"),
-        served(10, "no tunnel (ours: the handler's 405)", start("CONNECT a:1 HTTP/1.1"), "405"),
+        served(
+            10,
+            "no tunnel (ours: the handler's 405)",
+            start("CONNECT a:1 HTTP/1.1"),
+            "405 close",
+        ),
     ];
     for target in [
         "a",
