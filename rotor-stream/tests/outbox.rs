@@ -228,6 +228,26 @@ fn who_is_refused_has_the_message_back_and_is_told_of_room() {
 }
 
 #[test]
+fn who_was_refused_for_a_long_message_is_told_when_it_fits_and_not_before() {
+    let config = small();
+    let (mut driver, sender) = driver(&config);
+    driver.limit_room(0);
+    sender.send(vec![b'.'; 20]).expect("there is room");
+    driver.settle();
+    sender.send(vec![b'.'; 45]).expect("there is room");
+    let (mut other, _) = self::driver(&small());
+    let notifier = other.context().notifier.clone().expect("it was made in `create`");
+    assert!(matches!(sender.send(vec![b'.'; 60]), Err(OutboxError::Full(_))));
+    assert!(sender.wake_when_room(&notifier), "half is free, but that is too little");
+    driver.make_room(usize::MAX);
+    other.settle();
+    assert_eq!(other.context().woken, 1);
+    sender.send(vec![b'.'; 60]).expect("there is room");
+    driver.settle();
+    assert!(!sender.wake_when_room(&notifier), "nobody was refused since");
+}
+
+#[test]
 fn the_newest_stay_where_the_oldest_are_dropped() {
     let config = small().when_full(OutboxFull::DropOldest);
     let (mut driver, sender) = driver(&config);

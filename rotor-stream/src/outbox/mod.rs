@@ -101,9 +101,10 @@ impl OutboxSender {
         }
     }
 
-    /// Wakes a machine once half of the outbox is free, or it is closed: for senders that were
-    /// refused. Returns `false`, and wakes nobody, if that is already so. Each call wakes once; a
-    /// machine that asks twice before that is woken once.
+    /// Wakes a machine once half of the outbox is free and the longest message that was refused
+    /// fits, or it is closed: for senders that were refused. Returns `false`, and wakes nobody, if
+    /// that is already so. Each call wakes once; a machine that asks twice before that is woken
+    /// once.
     pub fn wake_when_room(&self, notifier: &Notifier) -> bool {
         self.shared.with(|queue, config| queue.wait_for_room(notifier, config))
     }

@@ -13,6 +13,8 @@ use crate::output::Output;
 pub(super) struct Queue {
     messages: VecDeque<Block>,
     bytes: usize,
+    /// The longest message that was refused since there was last room for such ones.
+    refused: usize,
     /// Those who want to be told of room, each once.
     waiting: Vec<Notifier>,
     /// The connection is to end: its peer is behind.
@@ -57,6 +59,7 @@ impl Queue {
         if !self.has_room(message.len(), config) {
             match config.when_full {
                 OutboxFull::Refuse => {
+                    self.refused = self.refused.max(message.len());
                     count(&config.counters.refused, 1);
                     return Pushed::Full(message);
                 }
@@ -129,9 +132,10 @@ impl Queue {
         self.bytes
     }
 
-    /// Notes who is to be told once half of it is free. False where it is by now.
+    /// Notes who is to be told of room. False where there is room by now.
     pub(super) fn wait_for_room(&mut self, notifier: &Notifier, config: &OutboxConfig) -> bool {
-        if self.is_half_free(config) {
+        if self.is_roomy(config) {
+            self.refused = 0;
             return false;
         }
         if !self.waiting.contains(notifier) {
@@ -140,19 +144,23 @@ impl Queue {
         true
     }
 
-    /// Those to be told now: nobody before half of it is free.
+    /// Those to be told now: nobody before there is room for what was refused.
     pub(super) fn take_waiting(&mut self, config: &OutboxConfig) -> Vec<Notifier> {
-        if self.waiting.is_empty() || !self.is_half_free(config) {
+        if self.waiting.is_empty() || !self.is_roomy(config) {
             return Vec::new();
         }
+        self.refused = 0;
         std::mem::take(&mut self.waiting)
     }
 
-    fn is_half_free(&self, config: &OutboxConfig) -> bool {
+    /// Whether half of it is free, and the longest message that was refused fits: who was told of
+    /// less would be refused again, and wait for nothing.
+    fn is_roomy(&self, config: &OutboxConfig) -> bool {
+        let is_half_free =
+            self.messages.len() <= config.messages_max / 2 && self.bytes <= config.bytes_max / 2;
         self.is_closed
             || self.is_behind
-            || (self.messages.len() <= config.messages_max / 2
-                && self.bytes <= config.bytes_max / 2)
+            || is_half_free && config.bytes_max - self.bytes >= self.refused
     }
 }
 
