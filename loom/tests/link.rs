@@ -9,6 +9,10 @@ mod sync;
 #[path = "../../rotor-stream/src/link.rs"]
 mod link;
 
+#[allow(dead_code, reason = "the link needs a part of it")]
+#[path = "../../rotor-stream/src/watchers.rs"]
+mod watchers;
+
 use loom::thread;
 
 use link::Link;

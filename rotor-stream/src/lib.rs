@@ -145,6 +145,7 @@ mod stream;
 mod sync;
 pub mod testing;
 mod transport;
+mod watchers;
 
 pub use accept::{Accept, AcceptConfig, AcceptSeed, Accepted, InheritedListeners};
 pub use block::Block;

@@ -1,6 +1,5 @@
 //! `Link`: whether a persistent connection is up, for those who wait on it; and the way to end it.
 
-use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::{Arc, PoisonError};
 
@@ -9,6 +8,7 @@ use rotor_core::Notifier;
 use crate::sync::atomic::AtomicBool;
 use crate::sync::atomic::Ordering::SeqCst;
 use crate::sync::{Mutex, MutexGuard};
+use crate::watchers::Watchers;
 
 /// Whether a persistent connection is up, for those who wait on it.
 ///
@@ -24,45 +24,6 @@ struct Shared {
     is_closed: AtomicBool,
     owner: Mutex<Option<Notifier>>,
     watchers: Mutex<Watchers>,
-}
-
-/// Who is woken, each once.
-#[derive(Default)]
-struct Watchers {
-    /// In the order in which they came, so that they are woken in the same order in every run.
-    in_order: Vec<Notifier>,
-    present: BTreeSet<Notifier>,
-    /// How many there may be before those that have ended are looked for.
-    sweep_at: usize,
-}
-
-/// So few are not looked through for those that have ended.
-const SWEEP_AT_LEAST: usize = 16;
-
-impl Watchers {
-    /// In constant time or nearly so: those that have ended are looked for when there are twice as
-    /// many as the last time.
-    fn add(&mut self, watcher: Notifier) {
-        if !self.present.insert(watcher.clone()) {
-            return;
-        }
-        self.in_order.push(watcher);
-        if self.in_order.len() > self.sweep_at.max(SWEEP_AT_LEAST) {
-            self.retain(Notifier::is_alive);
-            self.sweep_at = self.in_order.len() * 2;
-        }
-    }
-
-    fn retain(&mut self, mut stays: impl FnMut(&Notifier) -> bool) {
-        let Watchers { in_order, present, .. } = self;
-        in_order.retain(|watcher| {
-            let stays = stays(watcher);
-            if !stays {
-                present.remove(watcher);
-            }
-            stays
-        });
-    }
 }
 
 impl Link {
@@ -123,39 +84,8 @@ impl fmt::Debug for Link {
 
 #[cfg(all(test, not(rotor_loom)))]
 mod tests {
-    use rotor_core::{Config, EventSet, Infallible, Loop, LoopInstance, Machine, Response, Scope};
-
     use super::*;
-
-    /// Counts its wake-ups; ends with the first event.
-    struct Watcher;
-
-    impl Machine for Watcher {
-        type Context = usize;
-        type Seed = Infallible;
-
-        fn ready(self, _: EventSet, _: &mut Scope<'_, usize>) -> Response<Self, Infallible> {
-            Response::done()
-        }
-
-        fn wakeup(self, scope: &mut Scope<'_, usize>) -> Response<Self, Infallible> {
-            **scope += 1;
-            Response::keep(self)
-        }
-    }
-
-    fn watchers(count: usize) -> (LoopInstance<Watcher>, Vec<Notifier>) {
-        let mut creator = Loop::new(&Config::new()).expect("there are descriptors");
-        let mut notifiers = Vec::new();
-        for _ in 0..count {
-            let made = creator.add_machine_with(|scope| {
-                notifiers.push(scope.notifier());
-                Response::ok(Watcher)
-            });
-            made.expect("there is room");
-        }
-        (creator.instantiate(0), notifiers)
-    }
+    use crate::watchers::testing::watchers;
 
     #[test]
     fn one_that_watches_often_is_kept_and_woken_once() {
@@ -164,8 +94,7 @@ mod tests {
         for _ in 0..1_000 {
             notifiers.iter().for_each(|notifier| link.watch(notifier.clone()));
         }
-        let room = link.watchers().in_order.capacity();
-        assert!(room < 8, "room for {room} of two");
+        assert_eq!(link.watchers().len(), 2);
         link.set(true);
         instance.turn(Some(std::time::Duration::ZERO)).expect("looking never fails");
         assert_eq!(*instance.context(), 2);
@@ -183,24 +112,5 @@ mod tests {
             instance.turn(Some(std::time::Duration::ZERO)).expect("looking never fails");
             assert_eq!(*instance.context(), 1);
         }
-    }
-
-    #[test]
-    fn many_watchers_are_looked_through_for_the_dead_a_few_times_only() {
-        let (instance, notifiers) = watchers(1_000);
-        let mut watchers = Watchers::default();
-        let mut sweeps = 0;
-        for notifier in &notifiers {
-            let before = watchers.sweep_at;
-            watchers.add(notifier.clone());
-            sweeps += usize::from(watchers.sweep_at != before);
-        }
-        assert!(sweeps <= 8, "{sweeps} sweeps");
-        drop(instance);
-        watchers.sweep_at = 0;
-        watchers.add(notifiers[0].clone());
-        assert_eq!(watchers.in_order.len(), 1_000, "it was there");
-        watchers.retain(Notifier::is_alive);
-        assert_eq!((watchers.in_order.len(), watchers.present.len()), (0, 0));
     }
 }

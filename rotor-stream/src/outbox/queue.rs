@@ -8,6 +8,7 @@ use rotor_core::Notifier;
 use super::config::{OutboxConfig, OutboxFull, count};
 use crate::block::Block;
 use crate::output::Output;
+use crate::watchers::Watchers;
 
 #[derive(Default)]
 pub(super) struct Queue {
@@ -15,8 +16,8 @@ pub(super) struct Queue {
     bytes: usize,
     /// The longest message that was refused since there was last room for such ones.
     refused: usize,
-    /// Those who want to be told of room, each once.
-    waiting: Vec<Notifier>,
+    /// Those who want to be told of room; made when the first one does.
+    waiting: Option<Box<Watchers>>,
     /// The connection is to end: its peer is behind.
     pub(super) is_behind: bool,
     /// The protocol has ended.
@@ -138,19 +139,18 @@ impl Queue {
             self.refused = 0;
             return false;
         }
-        if !self.waiting.contains(notifier) {
-            self.waiting.push(notifier.clone());
-        }
+        // A peer may be slow for as long as it lives, and many senders come and go meanwhile.
+        self.waiting.get_or_insert_default().add(notifier.clone());
         true
     }
 
     /// Those to be told now: nobody before there is room for what was refused.
     pub(super) fn take_waiting(&mut self, config: &OutboxConfig) -> Vec<Notifier> {
-        if self.waiting.is_empty() || !self.is_roomy(config) {
+        if self.waiting.is_none() || !self.is_roomy(config) {
             return Vec::new();
         }
         self.refused = 0;
-        std::mem::take(&mut self.waiting)
+        self.waiting.take().map_or_else(Vec::new, |waiting| waiting.into_vec())
     }
 
     /// Whether half of it is free, and the longest message that was refused fits: who was told of
@@ -167,6 +167,7 @@ impl Queue {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::watchers::testing::watchers;
 
     fn push(queue: &mut Queue, len: usize, config: &OutboxConfig) -> &'static str {
         match queue.push(Block::from(vec![b'x'; len]), config) {
@@ -206,6 +207,29 @@ mod tests {
         assert_eq!((queue.len(), queue.bytes(), config.counters().dropped()), (2, 9, 2));
         assert_eq!(push(&mut queue, 11, &config), "too long");
         assert_eq!(push(&mut queue, 10, &config), "first", "all others were dropped");
+    }
+
+    #[test]
+    fn those_who_wait_and_end_are_not_kept() {
+        let config = OutboxConfig::new().bytes_max(10);
+        let mut queue = Queue::default();
+        assert_eq!(
+            (push(&mut queue, 10, &config), push(&mut queue, 1, &config)),
+            ("first", "full")
+        );
+        let (instance, lasting) = watchers(2);
+        for _ in 0..100 {
+            let (ended, notifiers) = watchers(10);
+            assert!(notifiers.iter().all(|notifier| queue.wait_for_room(notifier, &config)));
+            drop(ended);
+            assert!(lasting.iter().all(|notifier| queue.wait_for_room(notifier, &config)));
+        }
+        let kept = queue.waiting.as_ref().map_or(0, |waiting| waiting.len());
+        assert!(kept < 40, "{kept} are kept, of whom two are there");
+        queue.pop();
+        let told = queue.take_waiting(&config);
+        assert_eq!(told.iter().filter(|told| told.is_alive()).count(), 2);
+        drop(instance);
     }
 
     #[test]
