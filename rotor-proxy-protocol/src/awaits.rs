@@ -85,8 +85,13 @@ impl Awaits {
 
     /// The connection, of whose bytes so many were the header's.
     fn opened(&mut self, header: Option<ProxyHeader>, len: usize) -> io::Result<Opened> {
-        let source = header.as_ref().and_then(ProxyHeader::source);
-        let peer = source.or(self.from).map(|address| address.ip());
+        // A header that names nobody stands for the balancer's own connections, or for clients of
+        // whom nothing is known: as one peer, all of these would have the places of one.
+        let peer = match &header {
+            Some(header) => header.source(),
+            None => self.from,
+        };
+        let peer = peer.map(|address| address.ip());
         let place = match (&self.shared.config.per_peer, peer) {
             (Some(connections), Some(peer)) => {
                 Some(connections.enter(peer).ok_or(ProxyError::TooManyOfPeer(peer))?)

@@ -95,8 +95,9 @@ impl ProxyProtocolConfig {
         self
     }
 
-    /// How many connections a peer may have: of those that the headers name, not of the balancers.
-    /// Default: any number.
+    /// How many connections a peer may have: whom a header names, or who comes without one
+    /// ([`Untrusted::Direct`]). A connection whose header names nobody, the balancer's own say, is
+    /// not counted. Default: any number.
     #[doc(alias = "limit_conn")]
     pub fn per_peer(mut self, connections: Option<Arc<PeerConnections>>) -> ProxyProtocolConfig {
         self.per_peer = connections;

@@ -239,6 +239,32 @@ fn peers_are_limited_by_who_the_balancer_says_they_are() {
 }
 
 #[test]
+fn who_has_no_name_in_a_header_is_not_counted_as_the_balancer() {
+    let connections = PeerConnections::new(1).share();
+    let config = config().per_peer(Some(connections.clone())).untrusted(Untrusted::Direct);
+    let behind = ProxyProtocol::new(config);
+    let mut test = Test::new(Log::new());
+    let mut connect = |from, header: Option<ProxyHeader>| {
+        let peer = serve(&mut test, &behind, from);
+        header.iter().for_each(|header| peer.send(&header.to_bytes()));
+        test.settle();
+        peer
+    };
+    let nameless = [
+        ProxyHeader::local(),
+        ProxyHeader::unknown(Version::V1),
+        ProxyHeader::unknown(Version::V2),
+    ];
+    for header in nameless.iter().chain(&nameless) {
+        assert!(!connect(BALANCER, Some(header.clone())).is_dropped(), "{header:?}");
+    }
+    assert_eq!(connections.peers_now(), 0);
+    // Without a header it is the client's own address.
+    let direct = Some("203.0.113.9");
+    assert!(!connect(direct, None).is_dropped() && connect(direct, None).is_dropped());
+}
+
+#[test]
 fn what_lies_behind_the_first_read_is_read_though_no_event_tells_of_it() {
     // More than one read takes, on a socket whose short reads say that it is empty.
     let mut test = TestLoop::<Stream<WhoAmI, ProxyStream<Scripted<true>>>>::new(Log::new());
