@@ -29,8 +29,10 @@ impl Cookies {
     /// the first 200.
     pub fn read<'r>(fields: impl IntoIterator<Item = (&'r str, &'r [u8])>) -> Cookies {
         let lines = fields.into_iter().filter(|(name, _)| name.eq_ignore_ascii_case("Cookie"));
-        let lines = lines.filter_map(|(_, value)| std::str::from_utf8(value).ok());
-        let cookies = lines.flat_map(cookie::Cookie::split_parse).filter_map(Result::ok);
+        // Cookie by cookie, since any host of the domain can set one: it must not hide the others.
+        let texts = lines.flat_map(|(_, value)| value.split(|&octet| octet == b';'));
+        let texts = texts.filter_map(|text| std::str::from_utf8(text).ok());
+        let cookies = texts.filter_map(|text| cookie::Cookie::parse(text).ok());
         // A name stays as it was sent: an encoded `__Host-` is none that a browser has kept to.
         let pairs = cookies.map(|cookie| (cookie.name().to_owned(), decode(cookie.value())));
         Cookies(pairs.take(COOKIES_MAX).collect())
@@ -187,6 +189,7 @@ mod tests {
             (&[b"a=%3B%C3%A4; b=%ff; c=%"], &[("a", ";\u{e4}"), ("b", "%ff"), ("c", "%")]),
             (&[b"%5F_Host-a=1"], &[("%5F_Host-a", "1")]),
             (&[b"a=\xff", b"b=2"], &[("b", "2")]),
+            (&[b"a=1; b=\xff; \xff=3; c=4"], &[("a", "1"), ("c", "4")]),
         ] {
             let expected: Vec<_> =
                 expected.iter().map(|&(name, value)| (name.to_owned(), value.to_owned())).collect();
