@@ -9,6 +9,8 @@ use serde::de::DeserializeOwned;
 use serde_json::error::Category;
 
 use crate::refused::Refused;
+#[cfg(feature = "async")]
+use crate::uncoded::check_uncoded;
 
 /// Reads octets as JSON, whatever type was declared. For a request, call [`check_type`] before.
 ///
@@ -66,24 +68,6 @@ pub fn read_body<T: DeserializeOwned>(request: &Request, octets_max: usize) -> R
     read(request.body(), octets_max)
 }
 
-/// Checks that a body whose `Content-Encoding` says this comes without a coding: 415.
-#[cfg(any(feature = "async", feature = "router"))]
-pub(crate) fn check_uncoded<'h>(mut lines: impl Iterator<Item = &'h [u8]>) -> Result<(), Refused> {
-    match lines.all(is_uncoded) {
-        true => Ok(()),
-        false => Err(unsupported("a body without content coding is expected")),
-    }
-}
-
-/// Whether each of the codings of a line is none (RFC 9110 §8.4); an element may be empty (§5.6.1.2).
-#[cfg(any(feature = "async", feature = "router"))]
-fn is_uncoded(codings: &[u8]) -> bool {
-    codings.split(|&octet| octet == b',').all(|coding| {
-        let coding = coding.trim_ascii();
-        coding.is_empty() || coding.eq_ignore_ascii_case(b"identity")
-    })
-}
-
 /// Checks that a request's `Content-Type` is `application/json`, or `application/..+json`. Its
 /// parameters mean nothing, since JSON is UTF-8 (RFC 8259 §8.1).
 ///
@@ -102,12 +86,8 @@ pub fn check_type(content_type: Option<&[u8]>) -> Result<(), Refused> {
     };
     match is_json {
         true => Ok(()),
-        false => Err(unsupported("a body of the type application/json is expected")),
+        false => Err(Refused::unsupported("a body of the type application/json is expected")),
     }
-}
-
-fn unsupported(reason: &str) -> Refused {
-    Refused::new(Status::UNSUPPORTED_MEDIA_TYPE, reason)
 }
 
 /// Answers with a value as JSON. If JSON cannot express it (a map whose keys are not strings), that

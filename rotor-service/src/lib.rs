@@ -143,6 +143,11 @@ mod refused;
 mod router;
 #[cfg(feature = "routes")]
 mod routes;
+#[cfg(any(
+    all(feature = "async", feature = "json"),
+    all(feature = "router", any(feature = "json", feature = "pairs"))
+))]
+mod uncoded;
 
 #[cfg(all(feature = "async", feature = "compression"))]
 pub use self::compression::CompressionLayer;

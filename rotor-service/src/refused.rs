@@ -44,6 +44,12 @@ impl Refused {
         Refused { allow: Some(allow.into()), ..Refused::new(Status::NO_CONTENT, "") }
     }
 
+    /// 415.
+    #[cfg(any(feature = "json", all(feature = "router", feature = "pairs")))]
+    pub(crate) fn unsupported(reason: impl fmt::Display) -> Refused {
+        Refused::new(Status::UNSUPPORTED_MEDIA_TYPE, reason)
+    }
+
     /// An error of the connection's own, in the form in which handlers refuse.
     #[cfg(any(feature = "async", feature = "router"))]
     pub(crate) fn of_connection(status: Status) -> Refused {

@@ -185,9 +185,10 @@ fn what_is_wrong_with_a_request_is_said_in_json_and_the_function_is_not_called()
     let user = format!("X-User: eve\r\n{JSON}");
     let coded = format!("{JSON}Content-Encoding: gzip\r\n");
     let form = "Content-Type: application/x-www-form-urlencoded\r\n";
+    let coded_form = format!("{form}Content-Encoding: identity, gzip\r\n");
     let long = vec![b'x'; rotor_service::ROUTE_BODY_BYTES_MAX + 1];
     let many = "a=b&".repeat(1_001);
-    let cases: [(&str, &str, &[u8], u16); 27] = [
+    let cases: [(&str, &str, &[u8], u16); 28] = [
         ("GET /none", "", b"", 404),
         ("GET /refused", "", b"", 404),
         ("PUT /notes", "", b"", 405),
@@ -211,6 +212,7 @@ fn what_is_wrong_with_a_request_is_said_in_json_and_the_function_is_not_called()
         ("PATCH /notes/7/a?q=%ff", &user, b"{", 400),
         ("PATCH /notes/7/a", JSON, b"{", 401),
         ("POST /form", "", b"name=a", 415),
+        ("POST /form", &coded_form, b"name=a", 415),
         ("POST /form", form, b"name=%ff", 400),
         ("POST /form", form, many.as_bytes(), 413),
         ("POST /form", form, b"other=a", 400),

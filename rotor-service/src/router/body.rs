@@ -10,6 +10,8 @@ use crate::json;
 #[cfg(feature = "pairs")]
 use crate::pairs::Pairs;
 use crate::refused::Refused;
+#[cfg(any(feature = "json", feature = "pairs"))]
+use crate::uncoded::check_uncoded;
 
 /// The argument of a route's function that is made from the whole body. For a kind of body that is
 /// not here, implement this for a type of your own, or read it from `&[u8]`.
@@ -47,7 +49,7 @@ pub struct Json<T>(pub T);
 impl<T: DeserializeOwned> FromBody for Json<T> {
     fn check(head: &Head<'_>) -> Result<(), Refused> {
         json::check_type(head.field("Content-Type"))?;
-        json::check_uncoded(head.fields().get_all("Content-Encoding"))
+        check_uncoded(head.fields().get_all("Content-Encoding"))
     }
 
     fn from_body(body: &[u8]) -> Result<Json<T>, Refused> {
@@ -57,8 +59,8 @@ impl<T: DeserializeOwned> FromBody for Json<T> {
 }
 
 /// A body that is declared as a form without files (`application/x-www-form-urlencoded`). It is
-/// refused with 415 if it is declared as something else, or as nothing; with 400 if it is not
-/// UTF-8; with 413 beyond 1,000 pairs. With the feature `pairs`.
+/// refused with 415 if it is declared as something else, as nothing, or as compressed; with 400 if
+/// it is not UTF-8; with 413 beyond 1,000 pairs. With the feature `pairs`.
 #[cfg(feature = "pairs")]
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Form(pub Pairs);
@@ -69,11 +71,10 @@ impl FromBody for Form {
         const TYPE: &str = "application/x-www-form-urlencoded";
         let said = head.field("Content-Type").unwrap_or_default();
         let essence = said.split(|&octet| octet == b';').next().unwrap_or_default();
-        if essence.trim_ascii().eq_ignore_ascii_case(TYPE.as_bytes()) {
-            return Ok(());
+        if !essence.trim_ascii().eq_ignore_ascii_case(TYPE.as_bytes()) {
+            return Err(Refused::unsupported(format!("a body of the type {TYPE} is expected")));
         }
-        let reason = format!("a body of the type {TYPE} is expected");
-        Err(Refused::new(Status::UNSUPPORTED_MEDIA_TYPE, reason))
+        check_uncoded(head.fields().get_all("Content-Encoding"))
     }
 
     fn from_body(body: &[u8]) -> Result<Form, Refused> {
