@@ -18,8 +18,9 @@ impl PartHead {
     /// Reads the lines of a head, up to the empty one.
     pub(super) fn read(head: &[u8], name_bytes_max: usize) -> Result<PartHead, Refused> {
         let (mut disposition, mut content_type) = (None, None);
-        let lines = head.split(|&octet| octet == b'\n').take_while(|line| *line != b"\r");
-        for line in lines.filter(|line| !line.is_empty()) {
+        let lines =
+            head.strip_suffix(b"\r\n").unwrap_or(head).split_inclusive(|&octet| octet == b'\n');
+        for line in lines {
             let (name, value) =
                 field(line).ok_or_else(|| malformed("a part has a malformed head"))?;
             let place = match name {
@@ -87,9 +88,10 @@ fn is_form(content_type: &str) -> bool {
     kind.is_some_and(|kind| kind.eq_ignore_ascii_case(b"multipart/"))
 }
 
-/// Name and value of a line, which ends with CR; absent: it is malformed, or continues another.
+/// Name and value of a line, which ends with CR and LF; absent: it is malformed, or continues
+/// another.
 fn field(line: &[u8]) -> Option<(&[u8], &[u8])> {
-    let line = line.strip_suffix(b"\r")?;
+    let line = line.strip_suffix(b"\r\n")?;
     let colon = line.iter().position(|&octet| octet == b':')?;
     is_token(&line[..colon]).then(|| (&line[..colon], line[colon + 1..].trim_ascii()))
 }

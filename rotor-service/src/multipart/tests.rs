@@ -115,6 +115,9 @@ fn what_no_browser_sends_is_refused() {
         "Content-Disposition: form-data; name=a\r\nContent-Transfer-Encoding: base64",
         "Content-Disposition: form-data; name=a\r\nContent-Transfer-Encoding: quoted-printable",
         "Content-Disposition: form-data; name=a\nContent-Type: text/plain",
+        // Lines that end with LF alone: others might see the end of the head there, or none.
+        "\nContent-Disposition: form-data; name=a",
+        "Content-Disposition: form-data; name=a\r\n\n\r\nContent-Type: text/plain",
     ] {
         let told = of(part(head, "b").as_bytes());
         assert_eq!(told, "400", "{head:?}");
