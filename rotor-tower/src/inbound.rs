@@ -12,7 +12,17 @@ use http_body::Frame;
 use crate::body_lost::BodyLost;
 
 /// How many octets of a request's body may wait for its service, beyond the last piece that came.
+/// A piece counts as 160 octets more than it has, for what is kept beside them.
 pub const HELD_BYTES_MAX: usize = 64 << 10;
+
+/// What is kept of a piece beside its octets: its place in line, its handle, who owns its memory. A
+/// peer chooses how short pieces are.
+const PIECE_BYTES: usize = 160;
+
+/// The memory for which a piece counts.
+fn held_for(piece: &Bytes) -> usize {
+    piece.len() + PIECE_BYTES
+}
 
 /// What both ends share.
 pub(crate) struct Channel {
@@ -70,7 +80,7 @@ impl Channel {
         let mut state = self.lock();
         if let Some(piece) = state.pieces.pop_front() {
             let was_full = state.held >= HELD_BYTES_MAX;
-            state.held -= piece.len();
+            state.held -= held_for(&piece);
             if let Some(left) = &mut state.left {
                 *left = left.saturating_sub(piece.len() as u64);
             }
@@ -166,7 +176,7 @@ impl Inbound {
     pub(crate) fn push(&self, piece: Bytes) -> bool {
         self.tell(|state| {
             if !matches!(state.reader, Reader::Gone) {
-                state.held += piece.len();
+                state.held += held_for(&piece);
                 state.pieces.push_back(piece);
             }
         })
@@ -206,5 +216,34 @@ impl Inbound {
 impl Drop for Inbound {
     fn drop(&mut self) {
         self.lose(BodyLost::Finished);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What so many pieces of a body, of one octet each, take until their peer has to wait.
+    #[test]
+    fn small_pieces_are_as_many_as_there_is_memory_for_not_as_many_as_octets() {
+        let (inbound, channel) = Inbound::new(None, Waker::noop().clone());
+        let mut context = Context::from_waker(Waker::noop());
+        assert!(channel.poll(&mut context).is_pending(), "it asks");
+        for _ in 0..2 {
+            let mut count = 0;
+            while inbound.demand() == Demand::More {
+                let _polls = inbound.push(Bytes::from_static(b"x"));
+                count += 1;
+            }
+            assert!((300..1_000).contains(&count), "{count} pieces");
+            while channel.poll(&mut context).is_ready() {}
+            assert_eq!(inbound.demand(), Demand::More, "all of it was taken");
+        }
+        let mut count = 0;
+        while inbound.demand() == Demand::More {
+            let _polls = inbound.push(Bytes::from_static(&[b'x'; 16 << 10]));
+            count += 1;
+        }
+        assert_eq!(count, 4, "of an input's length");
     }
 }
