@@ -114,6 +114,17 @@ impl Host {
     }
 }
 
+/// As the authority of a URI has it (RFC 3986 §3.2): `db.example:5432`, `[::1]:5432`.
+impl fmt::Display for Host {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Host { name, port } = self;
+        match name.contains(':') && !name.starts_with('[') {
+            true => write!(f, "[{name}]:{port}"),
+            false => write!(f, "{name}:{port}"),
+        }
+    }
+}
+
 impl<S: StreamSocket<Target = SocketAddr>, C> Destination<S, C> for SocketAddr {
     fn resolve(&self, _: &Scope<'_, C>) -> Resolution<SocketAddr> {
         Resolution::Known(*self)
@@ -168,6 +179,23 @@ where
         match self {
             Either::A(destination) => destination.resolve(scope).map(Either::A),
             Either::B(destination) => destination.resolve(scope).map(Either::B),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_host_is_said_as_its_authority() {
+        for (name, expected) in [
+            ("db.example", "db.example:80"),
+            ("10.0.0.7", "10.0.0.7:80"),
+            ("::1", "[::1]:80"),
+            ("[::1]", "[::1]:80"),
+        ] {
+            assert_eq!(Host::new(name, 80).to_string(), expected);
         }
     }
 }
