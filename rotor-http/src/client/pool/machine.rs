@@ -26,6 +26,12 @@ use crate::client::handler::Client;
 
 /// The machines of a pool: one that manages it, and its connections. Make the manager with
 /// [`new`](PoolMachine::new), when the loop is set up or later.
+///
+/// The manager ends in a drain, or when no handle is left and the last connection has ended. A loop
+/// whose context has a handle therefore does not end by itself ([`Exit::Empty`]): let a machine
+/// call [`Scope::stop_loop`].
+///
+/// [`Exit::Empty`]: rotor_core::Exit::Empty
 #[doc(alias = "connection pool")]
 pub struct PoolMachine<K: Client, N: Connector<K::Context>> {
     kind: Kind<K, N>,
