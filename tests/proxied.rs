@@ -18,7 +18,7 @@ use rotor::proxy_protocol::{
     ProxyHeader, ProxyProtocol, ProxyProtocolConfig, ProxyStream, Version,
 };
 use rotor::stream::Stream;
-use rotor::stream::testing::{ScriptedSocket, TestLoop, pair};
+use rotor::stream::testing::{Scripted, ScriptedSocket, TestLoop, pair};
 use rotor::tls::{TlsSession, TlsStream};
 
 /// Answers with who it thinks the peer is.
@@ -103,4 +103,19 @@ fn over_tls_both_tell_what_they_know() {
         let answer = String::from_utf8_lossy(&client.plain).into_owned();
         assert!(answer.ends_with("Some(192.0.2.1:5) id-1 Some(Tls13) true"), "{cut}: {answer}");
     }
+}
+
+#[test]
+fn over_tls_a_peer_that_is_not_trusted_is_refused_before_it_says_anything() {
+    type Machine = Stream<Connection<WhoAmI>, TlsStream<ProxyStream<Scripted<true>>>>;
+    let tls = Issuer::new().server();
+    let behind = behind();
+    let mut test = TestLoop::<Machine>::new(());
+    let (socket, peer) = pair(test.world());
+    let seed = HttpSeed::new((), ServerConfig::new());
+    let stranger = Some(([192, 0, 2, 9], 1).into());
+    let socket = tls.wrap(behind.wrap(socket, stranger));
+    let made = test.instance().add_machine_with(|scope| Stream::connected(socket, seed, scope));
+    assert!(made.is_err() && peer.is_dropped());
+    assert_eq!((behind.counters().untrusted(), peer.operations().reads), (1, 0));
 }

@@ -91,10 +91,15 @@ impl Stage {
         if self == Stage::Connecting && socket.has_connected()? {
             self = Stage::Shaking;
         }
-        if self == Stage::Shaking && to_would_block(socket.handshake(scope))?.is_some() {
-            // What comes in small pieces goes on in small pieces.
-            let _refused = socket.set_nodelay(true);
-            self = Stage::Open;
+        while self == Stage::Shaking {
+            if to_would_block(socket.handshake(scope))?.is_some() {
+                // What comes in small pieces goes on in small pieces.
+                let _refused = socket.set_nodelay(true);
+                self = Stage::Open;
+            } else if !socket.handshake_has_drained() {
+                // Else there may be an end behind what it has read: events are not looked at here.
+                break;
+            }
         }
         Ok(self)
     }

@@ -171,6 +171,11 @@ impl<S: StreamSocket> StreamSocket for ProxyStream<S> {
         Ok(())
     }
 
+    /// The header itself is read until there is nothing.
+    fn handshake_has_drained(&self) -> bool {
+        !self.wants_write() && self.inner.handshake_has_drained()
+    }
+
     fn cancel_handshake(&mut self) -> bool {
         self.inner.cancel_handshake()
     }
@@ -227,7 +232,11 @@ impl<S: StreamSocket> StreamSocket for ProxyStream<S> {
 
     #[inline]
     fn short_read_drains(&self) -> bool {
-        !self.opened().is_some_and(Opened::has_ahead) && self.inner.short_read_drains()
+        // Before it is open, a wrapper around it may not wait for an event: who is not trusted is
+        // refused at once.
+        self.is_open()
+            && !self.opened().is_some_and(Opened::has_ahead)
+            && self.inner.short_read_drains()
     }
 
     fn wants_read(&self) -> bool {

@@ -182,7 +182,12 @@ impl<S: StreamSocket> Play<S> {
         }
         *is_connected = true;
         if !*is_shaken {
-            retried(|| socket.handshake(scope))?;
+            while let Err(stop) = retried(|| socket.handshake(scope)) {
+                // Events are not looked at here.
+                if !matches!(stop, Stop::Blocked) || !socket.handshake_has_drained() {
+                    return Err(stop);
+                }
+            }
             *is_shaken = true;
         }
         match script.steps.get(*step) {

@@ -1,6 +1,6 @@
 //! `Incoming`: bytes from the socket inside that were not decoded yet.
 
-use std::io;
+use std::io::{self, ErrorKind};
 
 use rotor_core::net::StreamSocket;
 use rotor_stream::Buf;
@@ -25,6 +25,12 @@ pub(crate) struct Incoming {
 }
 
 impl Incoming {
+    /// Of a socket that nobody has read from, and that is not yet registered: that will report
+    /// whatever has come.
+    pub(crate) fn unread() -> Incoming {
+        Incoming { was_short: true, ..Incoming::default() }
+    }
+
     /// Reads once from the socket inside. Returns how many bytes came; 0 at its end.
     ///
     /// # Errors
@@ -40,10 +46,29 @@ impl Incoming {
                 Ok(filled.count)
             }
             Err(error) => {
-                self.was_filled = false;
+                (self.was_filled, self.was_short) = (false, false);
                 self.bytes.shrink();
                 Err(error)
             }
+        }
+    }
+
+    /// Reads once for a handshake, unless the read before has emptied the socket: then it waits for
+    /// an event. What may lie behind those bytes without one, an end, is for the caller of the
+    /// handshake to ask for
+    /// ([`handshake_has_drained`](StreamSocket::handshake_has_drained)).
+    ///
+    /// # Errors
+    ///
+    /// `UnexpectedEof` at the end; what the socket says.
+    pub(crate) fn fill_unless_drained<S: StreamSocket>(&mut self, inner: &mut S) -> io::Result<()> {
+        if self.has_drained(inner) {
+            self.settle();
+            return Err(ErrorKind::WouldBlock.into());
+        }
+        match self.fill(inner)? {
+            0 => Err(ErrorKind::UnexpectedEof.into()),
+            _ => Ok(()),
         }
     }
 

@@ -179,16 +179,13 @@ impl Live {
         self.shaking.take().map(|shaking| shaking.under_way)
     }
 
-    /// Reads once more for a handshake.
+    /// Reads once more for a handshake, unless there is nothing.
     ///
     /// # Errors
     ///
     /// `UnexpectedEof` where the connection ends; what the socket inside says.
-    pub(crate) fn fill<S: StreamSocket>(&mut self, inner: &mut S) -> io::Result<()> {
-        match self.incoming.fill(inner)? {
-            0 => Err(ErrorKind::UnexpectedEof.into()),
-            _ => Ok(()),
-        }
+    pub(crate) fn fill_unless_drained<S: StreamSocket>(&mut self, inner: &mut S) -> io::Result<()> {
+        self.incoming.fill_unless_drained(inner)
     }
 
     /// Reads what the peer has sent, decoded.

@@ -136,3 +136,111 @@ fn what_comes_while_decoded_bytes_wait_is_read() {
     test.advance(Duration::from_secs(2));
     assert_eq!(test.context()[1..], ["50 bytes", "50 bytes"]);
 }
+
+/// A server's connection on a socket whose short reads empty it, before its first event.
+fn begun(test: &mut Test, server: &TlsServer) -> Peer {
+    let (socket, peer) = pair(test.world());
+    let socket = server.wrap(socket);
+    test.add(|scope| Stream::connected(socket, (), scope));
+    peer
+}
+
+#[test]
+fn a_handshake_reads_once_for_each_flight() {
+    for version in [&rustls::version::TLS13, &rustls::version::TLS12] {
+        let issuer = Issuer::new();
+        let mut test = Test::new(Log::new());
+        let peer = begun(&mut test, &issuer.server());
+        test.settle();
+        assert_eq!(peer.operations().reads, 0, "nobody has said that there is something");
+        let mut client = RawClient::new(issuer.raw_config_of(&[version]), "localhost");
+        client.talk(&mut test, &peer);
+        assert!(!client.tls.is_handshaking());
+        // And once behind the tickets: a wrapper may have had to write before it could read.
+        assert_eq!(peer.operations().reads, 3, "{version:?}");
+        peer.report_falsely();
+        test.settle();
+        client.write(&[b'x'; BLOCK]);
+        client.talk(&mut test, &peer);
+        assert_eq!(client.plain, b"ok\n");
+    }
+}
+
+#[test]
+fn an_end_that_is_told_of_with_the_last_bytes_before_it_is_met() {
+    let issuer = Issuer::new();
+    let mut hello = RawClient::new(issuer.raw_config(), "localhost");
+    let hello = hello.take_records();
+    for sent in [0, 1, 5, 100, hello.len() - 1, hello.len()] {
+        for is_known in [false, true] {
+            let server = issuer.server();
+            let mut test = Test::new(Log::new());
+            let peer = begun(&mut test, &server);
+            if is_known {
+                test.settle();
+            }
+            // One event tells of both.
+            peer.send(&hello[..sent]);
+            peer.end();
+            test.settle();
+            assert!(peer.is_dropped(), "{sent} bytes of a hello");
+            assert_eq!((server.counters().abandoned(), server.counters().handshakes_now()), (1, 0));
+        }
+    }
+}
+
+#[test]
+fn an_end_behind_the_last_flight_is_an_end_of_the_stream() {
+    let issuer = Issuer::new();
+    let server = issuer.server();
+    let mut test = Test::new(Log::new());
+    let peer = begun(&mut test, &server);
+    let mut client = RawClient::new(issuer.raw_config(), "localhost");
+    peer.send(&client.take_records());
+    test.settle();
+    client.receive(&peer.take_received());
+    peer.send(&client.take_records());
+    peer.end();
+    test.settle();
+    assert_eq!((server.counters().full(), server.counters().truncated()), (1, 1));
+    assert_eq!(*test.context(), ["the stream was cut off before the peer had ended it"]);
+}
+
+#[test]
+fn what_lies_behind_an_urgent_byte_is_read() {
+    let issuer = Issuer::new();
+    let hello = RawClient::new(issuer.raw_config(), "localhost").take_records();
+    for at in [0, 1, 5, 100, hello.len() - 2] {
+        let mut test = Test::new(Log::new());
+        let peer = begun(&mut test, &issuer.server());
+        // A read stops before it, and is short; one event tells of all.
+        peer.send(&hello[..at]);
+        peer.send_urgent(hello[at]);
+        peer.send(&hello[at + 1..]);
+        test.settle();
+        assert!(peer.received_len() > 300, "the flight behind {at} bytes");
+    }
+}
+
+#[test]
+fn what_comes_while_connections_wait_for_their_place_is_read() {
+    let issuer = Issuer::new();
+    let server = issuer.server_with(|config| config.handshakes_max(1));
+    let mut test = Test::new(Log::new());
+    let [first, second, third] = [(); 3].map(|()| {
+        let peer = begun(&mut test, &server);
+        peer.send(&RawClient::new(issuer.raw_config(), "localhost").take_records());
+        test.settle();
+        peer
+    });
+    // An alert in clear, with an event of its own, at a time at which nobody reads.
+    second.send(&[21, 3, 3, 0, 2, 2, 80]);
+    test.settle();
+    assert_eq!((second.received_len(), second.unread_len()), (0, 7));
+    first.end();
+    test.settle();
+    assert_eq!(second.unread_len(), 0);
+    assert_eq!(server.counters().refused_by_peer(), 1);
+    // To the third, nothing has come, and it has its flight all the same.
+    assert!(third.received_len() > 300);
+}

@@ -143,6 +143,10 @@ impl<S: StreamSocket> StreamSocket for OneByOne<S> {
         self.inner.handshake(scope)
     }
 
+    fn handshake_has_drained(&self) -> bool {
+        self.inner.handshake_has_drained()
+    }
+
     fn cancel_handshake(&mut self) -> bool {
         self.inner.cancel_handshake()
     }

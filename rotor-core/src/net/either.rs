@@ -130,6 +130,10 @@ impl<A: StreamSocket, B: StreamSocket> StreamSocket for Either<A, B> {
         both!(self, socket => socket.handshake(scope))
     }
 
+    fn handshake_has_drained(&self) -> bool {
+        both!(self, socket => socket.handshake_has_drained())
+    }
+
     fn cancel_handshake(&mut self) -> bool {
         both!(self, socket => socket.cancel_handshake())
     }

@@ -137,7 +137,8 @@ pub trait StreamSocket: Read + Write + Source + Sized + 'static {
     /// Goes on with what must pass between the two ends before the first byte of the protocol; for
     /// a kernel socket that is nothing. It is called once the socket is connected, and then again
     /// after each event of the socket and each wake-up of the machine, until it returns `Ok`.
-    /// Either may be spurious.
+    /// Either may be spurious. [`handshake_has_drained`](StreamSocket::handshake_has_drained) tells
+    /// which calls may be left out, and which must be repeated.
     ///
     /// The scope is the machine's. Its time is what certificates are checked against. A slow step
     /// may be [offloaded](Scope::offload): keep the future and return `WouldBlock`; the wake-up
@@ -156,6 +157,23 @@ pub trait StreamSocket: Read + Write + Source + Sized + 'static {
     fn handshake<C>(&mut self, scope: &Scope<'_, C>) -> io::Result<()> {
         let _ = scope;
         Ok(())
+    }
+
+    /// Returns whether nothing is left to be read for the handshake before the next event: its last
+    /// call stopped after a short read that [drains](StreamSocket::short_read_drains) the inner
+    /// socket, without asking for the `WouldBlock` behind it; or there was no call yet, it begins
+    /// with what the peer says, and registering the socket will report that.
+    ///
+    /// Then no call is due until an event reports the socket readable. But an end, an error or an
+    /// urgent byte that was reported along with those bytes was not read: after such an event, and
+    /// wherever events are not looked at, call [`handshake`](StreamSocket::handshake) again until
+    /// this returns `false`. After the handshake has ended it tells the same of the inner socket,
+    /// and [`holds_input`](StreamSocket::holds_input) of what was read ahead.
+    ///
+    /// Default: no, which is right for a wrapper that itself reads until `WouldBlock`. One that
+    /// passes `handshake` on passes this on, too.
+    fn handshake_has_drained(&self) -> bool {
+        false
     }
 
     /// Gives up a handshake that took too long. Returns whether the peer should be told: then what

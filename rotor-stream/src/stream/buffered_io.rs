@@ -89,7 +89,30 @@ impl<S: StreamSocket> BufferedIo<S> {
     /// Notes that the handshake has ended: a wrapping socket may have read beyond it, which no
     /// event reports.
     pub(super) fn handshake_ended(&mut self) {
+        let is_drained = self.is_open() && self.socket.handshake_has_drained();
+        self.status.readable &= !is_drained;
         self.status.readable |= self.socket.holds_input();
+    }
+
+    /// Returns whether a call of the handshake would find nothing: there was no event since it
+    /// emptied the socket, or none at all.
+    pub(super) fn is_drained_for_handshake(&self) -> bool {
+        !self.status.readable && self.socket.handshake_has_drained()
+    }
+
+    /// Notes that the handshake waits. Returns whether it must be called once more first: it
+    /// stopped after a short read, and behind those bytes is an end, or an urgent byte.
+    pub(super) fn handshake_waits(&mut self) -> bool {
+        if !self.socket.handshake_has_drained() {
+            return false;
+        }
+        self.status.readable &= !self.is_open();
+        !self.is_open()
+    }
+
+    /// Returns whether no event has told yet of an end of the peer's side, or of an urgent byte.
+    fn is_open(&self) -> bool {
+        self.status.read_side == ReadSide::Open
     }
 
     #[inline]

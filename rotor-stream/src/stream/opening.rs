@@ -31,7 +31,10 @@ pub(super) fn handshake<P: Protocol, S: StreamSocket>(
     io: &mut BufferedIo<S>,
     scope: &mut Scope<'_, P::Context>,
 ) -> Flow<Phase<P>> {
-    match run_handshake(&mut io.socket, scope) {
+    if io.is_drained_for_handshake() {
+        return wait_for_handshake(seed, until, io, scope);
+    }
+    match run_handshake(io, scope) {
         Ok(()) => {
             // The last bytes of the handshake may have come with the first of the protocol.
             io.handshake_ended();
@@ -47,11 +50,7 @@ pub(super) fn handshake<P: Protocol, S: StreamSocket>(
             after(open, flow, io, scope)
         }
         Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-            if io.settle() {
-                return Flow::Wait(Phase::Handshaking { seed, until });
-            }
-            not_connected::<P>(seed, Fatal::NoRoom, scope);
-            Flow::Fail(None)
+            wait_for_handshake(seed, until, io, scope)
         }
         Err(error) => {
             // Nobody is left to be told why.
@@ -60,6 +59,19 @@ pub(super) fn handshake<P: Protocol, S: StreamSocket>(
             if is_over { Flow::Fail(None) } else { say_why(io, scope) }
         }
     }
+}
+
+fn wait_for_handshake<P: Protocol, S: StreamSocket>(
+    seed: P::Seed,
+    until: Time,
+    io: &mut BufferedIo<S>,
+    scope: &mut Scope<'_, P::Context>,
+) -> Flow<Phase<P>> {
+    if io.settle() {
+        return Flow::Wait(Phase::Handshaking { seed, until });
+    }
+    not_connected::<P>(seed, Fatal::NoRoom, scope);
+    Flow::Fail(None)
 }
 
 /// Handles the end of the time for the handshake. A peer that has not really begun is told nothing,
@@ -99,10 +111,14 @@ pub(super) fn tell_of_drain<P: Protocol, S: StreamSocket>(
 }
 
 /// Goes on with the handshake until it has ended or waits; after a signal no edge follows.
-fn run_handshake<C>(socket: &mut impl StreamSocket, scope: &Scope<'_, C>) -> io::Result<()> {
+fn run_handshake<S: StreamSocket, C>(
+    io: &mut BufferedIo<S>,
+    scope: &Scope<'_, C>,
+) -> io::Result<()> {
     loop {
-        match socket.handshake(scope) {
+        match io.socket.handshake(scope) {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock && io.handshake_waits() => {}
             other => return other,
         }
     }

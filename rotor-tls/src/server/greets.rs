@@ -47,7 +47,7 @@ impl Greets {
         Box::new(Greets {
             shared,
             reader: HelloReader::default(),
-            incoming: Incoming::default(),
+            incoming: Incoming::unread(),
             name: None,
             place: Place::NotAsked,
             under_way,
@@ -65,13 +65,11 @@ impl Greets {
         inner: &mut S,
         scope: &Scope<'_, C>,
     ) -> io::Result<Greeted> {
+        // What the last read said was before this call's event.
+        self.incoming.forget_short();
         while let Place::NotAsked = self.place {
             match self.reader.look(&self.incoming.bytes) {
-                Greeting::Incomplete => {
-                    if self.incoming.fill(inner)? == 0 {
-                        return Err(ErrorKind::UnexpectedEof.into());
-                    }
-                }
+                Greeting::Incomplete => self.incoming.fill_unless_drained(inner)?,
                 Greeting::Hello { name } => {
                     self.name = name;
                     self.take_place(scope);
@@ -146,6 +144,12 @@ impl Greets {
         let shaking =
             Shaking { under_way, _permit, is_slow, requires_certificate, session_began: None };
         Ok(Live::new(engine, name, incoming, shaking))
+    }
+
+    /// Whether nothing is left to be read before the next event. One that waits for its place has
+    /// not looked for what comes behind the hello.
+    pub(crate) fn has_drained<S: StreamSocket>(&self, inner: &S) -> bool {
+        matches!(self.place, Place::NotAsked) && self.incoming.has_drained(inner)
     }
 
     /// Whether what the client has said so far is TLS.

@@ -192,6 +192,16 @@ impl<S: StreamSocket> StreamSocket for TlsStream<S> {
         result
     }
 
+    fn handshake_has_drained(&self) -> bool {
+        // One inside that has something to say first is called in any case.
+        !self.inner.wants_write()
+            && match &self.state {
+                State::Opening(opening) => opening.has_drained(&self.inner),
+                State::Open(live) => live.incoming.has_drained(&self.inner),
+                State::Failed(_) => false,
+            }
+    }
+
     /// Says `close_notify` to a peer that has begun with a handshake: RFC 8446 §6.1 wants it of
     /// whoever ends its side without having told of an error, and being slow is none.
     fn cancel_handshake(&mut self) -> bool {

@@ -68,6 +68,16 @@ impl Opening {
         }
     }
 
+    /// Whether nothing is left to be read before the next event. What another thread is at cannot
+    /// be asked.
+    pub(super) fn has_drained<S: StreamSocket>(&self, inner: &S) -> bool {
+        match self {
+            Opening::Greets(greets) => greets.has_drained(inner),
+            Opening::Shakes(live) => live.outgoing.is_empty() && live.incoming.has_drained(inner),
+            Opening::Starts(_) | Opening::Elsewhere(_) => false,
+        }
+    }
+
     pub(super) fn held_bytes(&self) -> usize {
         match self {
             Opening::Greets(greets) => greets.held_bytes(),
@@ -97,6 +107,9 @@ impl Opening {
     pub(super) fn go_on<S: StreamSocket, C>(self, inner: &mut S, scope: &Scope<'_, C>) -> Opened {
         clock::set(scope.wall_time());
         let mut opening = self;
+        if let Opening::Shakes(live) = &mut opening {
+            live.incoming.forget_short();
+        }
         loop {
             match step(opening, inner, scope) {
                 Ok(Went::On(next)) => opening = next,
@@ -159,7 +172,11 @@ fn step<S: StreamSocket, C>(
                 let waits = Opening::Elsewhere(future);
                 Err(Stop::Waits(waits, ErrorKind::WouldBlock.into()))
             }
-            Outcome::Value((live, result)) => settle(live, result, inner),
+            Outcome::Value((mut live, result)) => {
+                // It was read before events that nobody has looked at since.
+                live.incoming.forget_short();
+                settle(live, result, inner)
+            }
             // The pool has ended, or the step has panicked. The connection was with it, and was
             // counted when it was dropped.
             Outcome::Lost(lost) => Err(Stop::Failed(None, TlsError::Here(lost.into()), Buf::new())),
@@ -272,9 +289,7 @@ fn settle<S: StreamSocket>(
         }
         Ok(_) => {}
     }
-    // Reads until nothing is there, also after a short read: a socket that is empty then may have
-    // ended, and that was part of the same event, of which a handshake is not told.
-    match live.flush(inner).and_then(|()| live.fill(inner)) {
+    match live.flush(inner).and_then(|()| live.fill_unless_drained(inner)) {
         Ok(()) => Ok(Went::On(Opening::Shakes(live))),
         Err(error) if is_for_later(&error) => Err(Stop::Waits(Opening::Shakes(live), error)),
         Err(error) => Err(Stop::Gone(live.end_shaking(), error)),
