@@ -154,7 +154,8 @@ impl World {
             // As a machine that has read until there was nothing.
             while one.to.read(&mut one.server, BYTES_MAX) {}
             self.rig.told();
-            if !one.to.has_ended && one.to.write(&mut one.client, 10) && !one.to.has_ended {
+            let is_tried = !one.to.has_ended && one.to.write(&mut one.client, 10);
+            if is_tried && !one.to.has_ended {
                 await_event(&mut self.rig, EventSet::READABLE);
             }
             while one.from.write(&mut one.server, BYTES_MAX) && !one.from.has_ended {}
