@@ -90,7 +90,14 @@ pub(crate) fn link_unnamed(_: &File, _: BorrowedFd<'_>, _: &str) -> Result<(), E
 /// else it says so when it is written.
 #[cfg(any(target_os = "linux", target_os = "android", target_os = "freebsd"))]
 pub(crate) fn allocate(file: &File, len: u64) -> io::Result<bool> {
-    match rustix::fs::fallocate(file, rustix::fs::FallocateFlags::empty(), 0, len) {
+    allocate_by(|| rustix::fs::fallocate(file, rustix::fs::FallocateFlags::empty(), 0, len))
+}
+
+/// What `fallocate` says. A signal may interrupt it for good, whatever `SA_RESTART` says (a tmpfs
+/// does so), and the thread that it is delivered to is any that does not block it: this one, too.
+#[cfg(any(target_os = "linux", target_os = "android", target_os = "freebsd"))]
+fn allocate_by(fallocate: impl FnMut() -> Result<(), Errno>) -> io::Result<bool> {
+    match rustix::io::retry_on_intr(fallocate) {
         Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL | Errno::NODEV) => Ok(false),
         allocated => Ok(allocated.map(|()| true)?),
     }
@@ -181,6 +188,15 @@ mod tests {
     fn whoever_cannot_reserve_space_says_so() {
         let device = File::options().write(true).open("/dev/null").expect("it is there");
         assert!(!allocate(&device, 1).expect("that is no error"));
+    }
+
+    #[test]
+    #[cfg(any(target_os = "linux", target_os = "android", target_os = "freebsd"))]
+    fn a_signal_does_not_keep_space_from_being_reserved() {
+        let mut answers = [Err(Errno::INTR), Err(Errno::INTR), Ok(())].into_iter();
+        let reserved = allocate_by(|| answers.next().expect("it is asked until it is done"));
+        assert!(reserved.expect("that is no error"));
+        assert!(answers.next().is_none());
     }
 
     #[test]
