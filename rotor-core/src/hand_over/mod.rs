@@ -90,14 +90,11 @@ mod wire;
 use std::fmt;
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
-use std::os::fd::OwnedFd;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 use std::thread::Builder;
 use std::time::Duration;
-
-use socket2::{Domain, SockAddr, Socket, Type};
 
 pub use self::control::PATH_BYTES_MAX;
 use self::control::{Prepared, check_path, connect};
@@ -109,7 +106,7 @@ pub use self::sent_away::SentAway;
 use self::starting::Starting;
 pub use self::wire::ANSWER_TIME;
 use self::wire::{Named, SocketKind, receive_sockets, say_ready, say_taken};
-use crate::net::{ListenOptions, TcpListeners};
+use crate::net::{ListenOptions, TcpListeners, listen_unix};
 use crate::threads::GroupHandle;
 
 /// How long a successor may take from getting its copies to being ready, unless
@@ -260,12 +257,7 @@ impl HandOver {
             Some(given) => UnixListener::from(given),
             None => match self.inherited.unix(name)? {
                 Some(inherited) => inherited,
-                None => {
-                    let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
-                    socket.bind(&SockAddr::unix(path)?)?;
-                    socket.listen(i32::try_from(options.backlog).unwrap_or(i32::MAX))?;
-                    UnixListener::from(OwnedFd::from(socket))
-                }
+                None => listen_unix(path, options)?,
             },
         };
         self.keep(name, SocketKind::Unix, &listener)?;

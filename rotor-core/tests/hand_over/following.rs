@@ -1,7 +1,9 @@
 //! One process follows the next: what it gets, and what becomes of the one before.
 
+use std::fs;
 use std::io::{ErrorKind, Read, Write};
 use std::net::UdpSocket;
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
@@ -174,6 +176,19 @@ fn sockets_of_all_kinds_are_handed_over_by_their_names() {
     assert_eq!(same.recv(&mut datagram).expect("it comes"), 4);
     until("who is not asked for is closed", || is_refused(gone));
     second.end();
+}
+
+#[test]
+fn a_unix_listener_that_is_opened_has_the_mode_that_was_asked_for() {
+    let place = Place::new();
+    let mut hand_over = at(&place).expect("nobody is there");
+    for (name, mode) in [("nobody", 0o000), ("own", 0o600)] {
+        let path = place.0.join(name);
+        let options = ListenOptions::new().unix_mode(mode);
+        let _listener = hand_over.unix(name, &path, &options).expect("the path is free");
+        let found = fs::metadata(&path).expect("it is there").permissions().mode();
+        assert_eq!(found & 0o777, mode, "{name}: {found:o}");
+    }
 }
 
 #[test]

@@ -116,8 +116,7 @@ impl Listener for UnixListener {
         scope: &Scope<'_, C>,
     ) -> io::Result<UnixListener> {
         check(scope, "a Unix listener")?;
-        let socket = listen_unix(address, options).map_err(CannotListen::on(&address.display()))?;
-        UnixListener::from_std(socket, scope)
+        UnixListener::from_std(listen_unix(address, options)?, scope)
     }
 
     fn accept(&mut self) -> io::Result<(UnixStream, Option<SocketAddr>)> {
@@ -136,7 +135,11 @@ impl Listener for UnixListener {
     }
 }
 
-fn listen_unix(path: &Path, options: &ListenOptions) -> io::Result<unix::UnixListener> {
+pub(crate) fn listen_unix(path: &Path, options: &ListenOptions) -> io::Result<unix::UnixListener> {
+    open_unix(path, options).map_err(CannotListen::on(&path.display()))
+}
+
+fn open_unix(path: &Path, options: &ListenOptions) -> io::Result<unix::UnixListener> {
     // Not std's `bind`, which listens at once, with a backlog of its own.
     let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
     if let Some(mode) = options.unix_mode {
