@@ -119,3 +119,22 @@ fn over_tls_a_peer_that_is_not_trusted_is_refused_before_it_says_anything() {
     assert!(made.is_err() && peer.is_dropped());
     assert_eq!((behind.counters().untrusted(), peer.operations().reads), (1, 0));
 }
+
+#[test]
+fn a_connection_that_ends_before_its_header_is_no_late_handshake() {
+    let tls = Issuer::new().server();
+    for sent in [0, 5, header().len()] {
+        let mut test =
+            TestLoop::<Stream<Connection<WhoAmI>, TlsStream<ProxyStream<ScriptedSocket>>>>::new(());
+        let (socket, peer) = pair(test.world());
+        let seed = HttpSeed::new((), ServerConfig::new());
+        let socket = tls.wrap(behind().wrap(socket, BALANCER));
+        test.add(|scope| Stream::connected(socket, seed, scope));
+        // A balancer that looks whether somebody is there.
+        peer.send(&header()[..sent]);
+        peer.end();
+        test.settle();
+        assert!(peer.is_dropped());
+    }
+    assert_eq!((tls.counters().abandoned(), tls.counters().late()), (3, 0));
+}

@@ -18,6 +18,10 @@ pub(crate) struct ClientStart {
 }
 
 impl ClientStart {
+    pub(crate) fn into_under_way(self) -> UnderWay {
+        self.under_way
+    }
+
     /// Makes a connection of it, which has its hello to send.
     ///
     /// # Errors

@@ -19,7 +19,7 @@ use rotor_stream::Buf;
 
 use self::opening::{Opened, Opening};
 use crate::client::TlsTarget;
-use crate::live::{Live, flush};
+use crate::live::{Live, flush, is_for_later};
 use crate::server::Greets;
 
 /// TLS around a socket: what is written goes out encrypted, what comes is decrypted before it is
@@ -175,7 +175,12 @@ impl<S: StreamSocket> StreamSocket for TlsStream<S> {
     }
 
     fn handshake<C>(&mut self, scope: &Scope<'_, C>) -> io::Result<()> {
-        self.inner.handshake(scope)?;
+        if let Err(error) = self.inner.handshake(scope) {
+            if !is_for_later(&error) {
+                self.abandon();
+            }
+            return Err(error);
+        }
         let opening = match mem::replace(&mut self.state, State::Failed(Buf::new())) {
             State::Opening(opening) => opening,
             open_or_failed => {
@@ -323,6 +328,15 @@ impl<S: StreamSocket> StreamSocket for TlsStream<S> {
 }
 
 impl<S> TlsStream<S> {
+    /// The socket inside has failed before there was anything to shake hands with.
+    #[cold]
+    fn abandon(&mut self) {
+        match mem::replace(&mut self.state, State::Failed(Buf::new())) {
+            State::Opening(opening) => opening.abandon(),
+            open_or_failed => self.state = open_or_failed,
+        }
+    }
+
     #[inline]
     fn live(&self) -> Option<&Live> {
         match &self.state {

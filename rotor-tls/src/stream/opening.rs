@@ -131,6 +131,19 @@ impl Opening {
 }
 
 impl Opening {
+    /// Counts it as one whose connection was lost.
+    #[cold]
+    pub(super) fn abandon(self) {
+        let under_way = match self {
+            Opening::Greets(greets) => Some(greets.into_under_way()),
+            Opening::Starts(start) => Some(start.into_under_way()),
+            Opening::Shakes(mut live) => live.end_shaking(),
+            // It is counted where it is.
+            Opening::Elsewhere(_) => None,
+        };
+        count(under_way, |counters| &counters.abandoned);
+    }
+
     /// Gives it up, since its time is over. Returns what the peer is to be told: nothing where it
     /// has not said a word of TLS.
     #[cold]
