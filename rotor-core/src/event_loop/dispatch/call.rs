@@ -1,6 +1,7 @@
 //! One call: from the machine to its answer, applied.
 
 use std::fmt;
+use std::mem;
 
 use log::Level;
 
@@ -32,8 +33,7 @@ impl<M: Machine> Dispatch<M> {
         event: impl Fn() -> Event<M::Seed>,
         woken: Woken<'_>,
     ) {
-        // `Again` repeats them.
-        let events = if let Event::Ready(events) = event() { events } else { EventSet::EMPTY };
+        let events = events_of(event());
         let is_noted = refs.config.notes_calls;
         let started = if is_noted { self.note_in_slot(refs, token) } else { None };
         if is_traced() {
@@ -52,7 +52,7 @@ impl<M: Machine> Dispatch<M> {
         if let InPlace::Handled(Response { answer: Answer::Continue(()), deadline }) = response {
             let state = in_hand.let_go();
             // Nothing is in it: to drop it would be to look whether there is.
-            std::mem::forget(response);
+            mem::forget(response);
             if is_noted {
                 self.end_noted(refs, started);
                 self.callee = None;
@@ -247,6 +247,15 @@ impl<M: Machine> Dispatch<M> {
         }
         None
     }
+}
+
+/// What `Again` repeats.
+#[inline(always)]
+fn events_of<S>(event: Event<S>) -> EventSet {
+    let events = if let Event::Ready(events) = &event { *events } else { EventSet::EMPTY };
+    // One that can be made again and again owns nothing, which its drop would look for.
+    mem::forget(event);
+    events
 }
 
 /// Whether there is one line for each event: `log`'s static levels leave nothing of this in a
