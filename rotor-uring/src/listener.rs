@@ -7,9 +7,9 @@ use std::os::fd::BorrowedFd;
 use std::os::unix::net as unix;
 use std::path::PathBuf;
 
-use rotor_core::net::{CannotListen, ListenOptions, Listener};
+use rotor_core::net::{CannotListen, ListenOptions, Listener, listen_unix};
 use rotor_core::{BackendHandle, Interest, Scope, Source, Token};
-use socket2::{Domain, Protocol, SockAddr, SockRef, Socket, Type};
+use socket2::{Domain, Protocol, SockRef, Socket, Type};
 
 use crate::backend::UringHandle;
 use crate::driver::Made;
@@ -109,8 +109,7 @@ impl Listener for UringUnixListener {
         scope: &Scope<'_, C>,
     ) -> io::Result<UringUnixListener> {
         UringHandle::of(scope, UNIX)?;
-        let socket = listen_unix(address, options).map_err(CannotListen::on(&address.display()))?;
-        Ok(UringUnixListener(Member::new(socket.into(), Made::Asked, UNIX, scope)?))
+        UringUnixListener::from_std(listen_unix(address, options)?, scope)
     }
 
     fn accept(&mut self) -> io::Result<(UringUnixStream, Option<SocketAddr>)> {
@@ -139,14 +138,6 @@ fn listen_inet(address: &SocketAddr, options: &ListenOptions) -> io::Result<Sock
     }
     socket.set_out_of_band_inline(true)?;
     socket.bind(&(*address).into())?;
-    socket.listen(backlog(options))?;
-    Ok(socket)
-}
-
-fn listen_unix(path: &std::path::Path, options: &ListenOptions) -> io::Result<Socket> {
-    let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
-    socket.set_nonblocking(true)?;
-    socket.bind(&SockAddr::unix(path)?)?;
     socket.listen(backlog(options))?;
     Ok(socket)
 }

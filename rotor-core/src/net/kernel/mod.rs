@@ -17,7 +17,7 @@ pub(super) use self::tcp::listen;
 pub use self::tcp::{TcpListener, TcpStream};
 pub use self::udp::UdpSocket;
 #[cfg(any(target_os = "linux", target_os = "android"))]
-pub(crate) use self::unix::listen_unix;
+pub use self::unix::listen_unix;
 #[cfg(unix)]
 pub use self::unix::{Unix, UnixDatagram, UnixListener, UnixStream};
 use super::family::Net;

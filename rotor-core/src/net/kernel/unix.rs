@@ -135,7 +135,16 @@ impl Listener for UnixListener {
     }
 }
 
-pub(crate) fn listen_unix(path: &Path, options: &ListenOptions) -> io::Result<unix::UnixListener> {
+/// Opens a Unix socket that listens at a path, with all that the options ask for: for those who
+/// implement a backend on the kernel's sockets. A [`UnixListener`] is bound with it.
+///
+/// The path must be free: a file that an earlier process has left there is not removed. The file
+/// stays when the socket is closed.
+///
+/// # Errors
+///
+/// [`CannotListen`], which names the path, around what the system says: nobody listens there then.
+pub fn listen_unix(path: &Path, options: &ListenOptions) -> io::Result<unix::UnixListener> {
     open_unix(path, options).map_err(CannotListen::on(&path.display()))
 }
 
