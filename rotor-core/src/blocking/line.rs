@@ -16,7 +16,8 @@ use std::mem;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
-use crate::sync::{Condvar, Mutex, MutexGuard};
+use super::seat::Seat;
+use crate::sync::{Mutex, MutexGuard};
 
 pub(crate) struct Line<T, W = T> {
     state: Mutex<State<T, W>>,
@@ -34,19 +35,6 @@ struct State<T, W> {
     /// Somebody runs the loop, or will at once.
     is_run: bool,
     is_closed: bool,
-}
-
-/// Where a thread waits for what it is given.
-pub(crate) struct Seat<T> {
-    place: Mutex<Place<T>>,
-    arrived: Condvar,
-}
-
-enum Place<T> {
-    Empty,
-    Given(T),
-    /// Nothing will be given any more.
-    Closed,
 }
 
 /// What came back, and how.
@@ -188,8 +176,8 @@ impl<T, W: From<T>> Line<T, W> {
             (self.set_wanted)(false);
             (mem::take(&mut state.returners), mem::take(&mut state.parked))
         };
-        returners.into_iter().for_each(|seat| seat.put(Place::Closed));
-        parked.into_iter().for_each(|seat| seat.put(Place::Closed));
+        returners.into_iter().for_each(|seat| seat.close());
+        parked.into_iter().for_each(|seat| seat.close());
     }
 
     fn first_in_line(&self, state: &mut State<T, W>) -> Option<Arc<Seat<T>>> {
@@ -202,54 +190,6 @@ impl<T, W: From<T>> Line<T, W> {
 
     fn lock(&self) -> MutexGuard<'_, State<T, W>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl<T> Seat<T> {
-    pub(crate) fn new() -> Arc<Seat<T>> {
-        Arc::new(Seat { place: Mutex::new(Place::Empty), arrived: Condvar::new() })
-    }
-
-    pub(crate) fn give(&self, value: T) {
-        self.put(Place::Given(value));
-    }
-
-    /// Waits for a value; `None` if the line was closed.
-    pub(crate) fn wait(&self) -> Option<T> {
-        let mut place = self.lock();
-        loop {
-            match mem::replace(&mut *place, Place::Empty) {
-                Place::Given(value) => return Some(value),
-                Place::Closed => return None,
-                Place::Empty => {
-                    place = self.arrived.wait(place).unwrap_or_else(PoisonError::into_inner);
-                }
-            }
-        }
-    }
-
-    /// The same, for at most `time`; the outer `None` says that the time is over.
-    fn wait_for(&self, time: Duration) -> Option<Option<T>> {
-        let mut place = self.lock();
-        // Waits only once: a thread that is woken for nothing was not needed either.
-        if let Place::Empty = *place {
-            let waited = self.arrived.wait_timeout(place, time);
-            place = waited.unwrap_or_else(PoisonError::into_inner).0;
-        }
-        match mem::replace(&mut *place, Place::Empty) {
-            Place::Given(value) => Some(Some(value)),
-            Place::Closed => Some(None),
-            Place::Empty => None,
-        }
-    }
-
-    fn put(&self, what: Place<T>) {
-        *self.lock() = what;
-        self.arrived.notify_one();
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Place<T>> {
-        self.place.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

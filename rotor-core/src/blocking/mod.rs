@@ -9,8 +9,8 @@
 //!                                              haste: is the loop to be taken? ──▶ another thread
 //! ```
 //!
-//! `patience`, `haste`, `rhythm` and `suspects` decide and are pure: samples in, decisions out.
-//! `watchdog` is the thread that feeds the first three.
+//! `patience`, `haste`, `rhythm`, `suspects` and `spinning` decide and are pure: samples in,
+//! decisions out. `watchdog` is the thread that feeds the first three.
 
 mod alarm;
 mod away;
@@ -22,9 +22,11 @@ mod haste;
 mod line;
 mod patience;
 mod rhythm;
+mod seat;
 mod sections;
 mod shared_context;
 mod short_token;
+mod spinning;
 mod stuck;
 mod suspects;
 mod thread_probe;
@@ -37,7 +39,8 @@ pub(crate) use self::budget::ThreadBudget;
 pub use self::config::Blocking;
 pub(crate) use self::counts::BlockCounts;
 pub(crate) use self::haste::Taking;
-pub(crate) use self::line::{Back, Line, Seat};
+pub(crate) use self::line::{Back, Line};
+pub(crate) use self::seat::Seat;
 pub(crate) use self::sections::SectionTimes;
 pub use self::shared_context::SharedContext;
 pub use self::stuck::{Stuck, StuckOutcome, ThreadState, Unstuck};
