@@ -58,7 +58,7 @@ impl SpoolConfig {
             body_bytes_max: 1 << 30,
             piece_bytes: 256 << 10,
             pieces_under_way: 2,
-            unwritten_bytes_max: 4 << 20,
+            unwritten_bytes_max: 2 << 20,
             all_bytes_max: 8 << 30,
             files_max: 1024,
             keep_free_bytes: 256 << 20,
@@ -98,7 +98,7 @@ impl SpoolConfig {
         self
     }
 
-    /// Bytes of all bodies together that have come and are not written yet. Default 4 MiB: 8 bodies
+    /// Bytes of all bodies together that have come and are not written yet. Default 2 MiB: 4 bodies
     /// at full speed. Beyond, each writes what it has, however little, and its peer waits until that
     /// is done; so it is passed by no more than one block of each body, which has 64 KiB at most. A
     /// body that outgrows memory counts there until there is room for it here.
