@@ -27,6 +27,10 @@ struct Direction {
     salt: u64,
     written: u64,
     read: u64,
+    /// The writer can write no more.
+    is_shut: bool,
+    /// The reader has met the end. What was written before may be under way when the writer cannot
+    /// write any more, so these are two things.
     has_ended: bool,
 }
 
@@ -41,7 +45,7 @@ impl Direction {
         match socket.write(&bytes) {
             Ok(taken) => self.written += taken as u64,
             Err(error) if error.kind() == ErrorKind::WouldBlock => return false,
-            Err(_) => self.has_ended = true,
+            Err(_) => self.is_shut = true,
         }
         true
     }
@@ -155,11 +159,11 @@ impl World {
             while one.to.read(&mut one.server, BYTES_MAX) {}
             self.rig.told();
             let is_tried = !one.to.has_ended && one.to.write(&mut one.client, 10);
-            if is_tried && !one.to.has_ended {
+            if is_tried && !one.to.is_shut {
                 await_event(&mut self.rig, EventSet::READABLE);
             }
-            while one.from.write(&mut one.server, BYTES_MAX) && !one.from.has_ended {}
-            if one.from.has_ended {
+            while one.from.write(&mut one.server, BYTES_MAX) && !one.from.is_shut {}
+            if one.from.is_shut {
                 continue;
             }
             self.rig.told();
