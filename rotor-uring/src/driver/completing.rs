@@ -2,6 +2,7 @@
 
 use rotor_core::EventSet;
 
+use super::socket::Socket;
 use super::{Driver, Ready};
 use crate::inbox::Lender;
 use crate::intake::{Came, Then};
@@ -52,66 +53,52 @@ impl Driver {
         carried: Carried,
         ready: &mut Ready,
     ) {
-        let Some(socket) = self.sockets.get_mut(id) else { return };
+        let Driver { sockets, spare, ring, given, config, .. } = self;
+        let Some(socket) = sockets.get_mut(id) else { return };
         let came = Came::of_bytes(result);
         if let Carried::Piece(piece) = carried {
             if socket.is_dropped || piece.len() == 0 {
-                self.ring.give_back(piece);
+                ring.give_back(piece);
             } else {
-                let inbox = &mut socket.work(&mut self.spare).inbox;
+                let inbox = &mut socket.work(spare).inbox;
                 inbox.push(piece);
-                let is_too_much = inbox.len() >= self.config.unread_bytes_max;
+                let is_too_much = inbox.len() >= config.unread_bytes_max;
                 if !socket.is_noted {
                     socket.is_noted = true;
-                    self.given.push(id);
+                    given.push(id);
                 }
                 if is_too_much && socket.intake.take_back() {
                     // Or more of it would take all buffers.
-                    self.ring.cancel(id.key(Kind::Receive));
-                    self.ring.stats().held_back += 1;
+                    ring.cancel(id.key(Kind::Receive));
+                    ring.stats().held_back += 1;
                 }
             }
         }
-        self.ring.stats().buffers_exhausted += u64::from(came == Came::Exhausted);
-        self.follow(id, came, is_last, ready);
+        ring.stats().buffers_exhausted += u64::from(came == Came::Exhausted);
+        let follows = follow(socket, came, is_last, ready);
+        self.go_on(id, follows);
     }
 
     /// A socket that is asked may have something.
     fn readable(&mut self, id: Id, result: i32, is_last: bool, ready: &mut Ready) {
-        let came = Came::of_connections(result);
-        self.follow(id, came, is_last, ready);
+        let Some(socket) = self.sockets.get_mut(id) else { return };
+        let follows = follow(socket, Came::of_connections(result), is_last, ready);
         if result > 0 {
-            self.tell(id, urgent_or_error(result), ready);
+            socket.tell(urgent_or_error(result), ready);
         }
-        if let Some(socket) = self.sockets.get_mut(id) {
-            socket.intake.forget_error();
-        }
+        socket.intake.forget_error();
+        self.go_on(id, follows);
         // Where it has ended: a stream is given anew by the read that finds nothing, while who asks
         // for connections or datagrams does not say that there were none.
         self.give(id);
     }
 
-    /// Notes what came in its state, and tells the machine.
-    fn follow(&mut self, id: Id, came: Came, is_last: bool, ready: &mut Ready) {
-        let Some(socket) = self.sockets.get_mut(id) else { return };
-        let then = socket.intake.came(came, is_last);
-        if socket.is_dropped {
-            // It was given up when it was dropped: nothing is given anew.
-            if is_last {
-                self.forget(id);
-            }
-            return;
+    fn go_on(&mut self, id: Id, follows: Follows) {
+        match follows {
+            Follows::Nothing => {}
+            Follows::Giving => self.hand_over(id),
+            Follows::End => self.forget(id),
         }
-        let events = match then {
-            Then::Tell => EventSet::READABLE,
-            Then::TellAndGive => {
-                self.hand_over(id);
-                EventSet::READABLE
-            }
-            Then::TellEnd => EventSet::READABLE | EventSet::READ_CLOSED,
-            Then::TellError => EventSet::READABLE | EventSet::ERROR,
-        };
-        self.tell(id, events, ready);
     }
 
     /// There is room, or an attempt to connect has ended.
@@ -140,7 +127,7 @@ impl Driver {
         match work.outgo.sent(result, memory.len() - from) {
             Sent::Rest(count) => {
                 self.ring.stats().short_sends += 1;
-                return self.send(id, memory, from + count);
+                return self.send_rest(id, memory, from + count);
             }
             Sent::All { more, end, tell } => {
                 if more {
@@ -156,11 +143,40 @@ impl Driver {
             Sent::Cancelled => {}
         }
         self.spare.give(memory);
-        self.put_to_rest(id);
-        if self.sockets.get(id).is_some_and(|socket| socket.is_dropped && !socket.has_unsent()) {
+        let Some(socket) = self.sockets.get_mut(id) else { return };
+        if let Some(work) = socket.rest() {
+            self.spare.give_work(work);
+        }
+        if socket.is_dropped && !socket.has_unsent() {
             self.close(id);
         }
     }
+}
+
+/// What follows from what came, but for what the machine is told.
+enum Follows {
+    Nothing,
+    /// The socket is given more by a new operation.
+    Giving,
+    /// The kernel is done with a socket that was dropped.
+    End,
+}
+
+/// Notes what came in the socket's state, and tells its machine.
+fn follow(socket: &mut Socket, came: Came, is_last: bool, ready: &mut Ready) -> Follows {
+    let then = socket.intake.came(came, is_last);
+    if socket.is_dropped {
+        // It was given up when it was dropped: nothing is given anew.
+        return if is_last { Follows::End } else { Follows::Nothing };
+    }
+    let (events, follows) = match then {
+        Then::Tell => (EventSet::READABLE, Follows::Nothing),
+        Then::TellAndGive => (EventSet::READABLE, Follows::Giving),
+        Then::TellEnd => (EventSet::READABLE | EventSet::READ_CLOSED, Follows::Nothing),
+        Then::TellError => (EventSet::READABLE | EventSet::ERROR, Follows::Nothing),
+    };
+    socket.tell(events, ready);
+    follows
 }
 
 /// What a poll says besides that there is something.

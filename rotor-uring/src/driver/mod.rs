@@ -23,7 +23,7 @@ use self::spare::Spare;
 use crate::config::UringConfig;
 use crate::key::{Id, Key, Kind};
 use crate::refused::{Refused, Step};
-use crate::ring::{Completion, Ring, Wait};
+use crate::ring::{Ring, Wait};
 use crate::slots::Slots;
 use crate::stats::UringStats;
 
@@ -40,7 +40,6 @@ pub(crate) struct Driver {
     late: Ready,
     /// Dropped, and still sending; and until when. In order, as all have the same time.
     lingering: VecDeque<(Time, Id)>,
-    completions: Vec<Completion>,
     has_more: bool,
     spare: Spare,
     waker: OwnedFd,
@@ -76,7 +75,6 @@ impl Driver {
             holding: Vec::new(),
             late: Ready::new(),
             lingering: VecDeque::new(),
-            completions: Vec::new(),
             has_more: false,
             spare: Spare::new(),
             waker,
@@ -214,19 +212,11 @@ impl Driver {
         }
     }
 
-    /// Tells a socket's machine something; with what it was told in this wait, if it was.
+    /// Tells a socket's machine something.
     fn tell(&mut self, id: Id, events: EventSet, ready: &mut Ready) {
-        let Some(socket) = self.sockets.get_mut(id) else { return };
-        let Some(token) = socket.token() else { return };
-        // Where it was told in another wait, what is there now is another machine's, as a rule.
-        if let Some((to, told)) = ready.get_mut(socket.told_at as usize)
-            && *to == token
-        {
-            *told |= events;
-            return;
+        if let Some(socket) = self.sockets.get_mut(id) {
+            socket.tell(events, ready);
         }
-        socket.told_at = ready.len() as u32;
-        ready.push((token, events));
     }
 
     /// Nobody has the socket any more. What it had taken is still sent, for a while.

@@ -4,8 +4,9 @@ use std::io;
 use std::mem;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use rotor_core::{Interest, Token};
+use rotor_core::{EventSet, Interest, Token};
 
+use super::Ready;
 use super::spare::Spare;
 use super::work::Work;
 use crate::intake::Intake;
@@ -90,6 +91,20 @@ impl Socket {
     /// What it is at; it begins with something where it was at rest.
     pub(super) fn work(&mut self, spare: &mut Spare) -> &mut Work {
         self.work.get_or_insert_with(|| spare.take_work())
+    }
+
+    /// Tells its machine something; with what that was told in this wait, if it was.
+    pub(super) fn tell(&mut self, events: EventSet, ready: &mut Ready) {
+        let Some(token) = self.token() else { return };
+        // Where it was told in another wait, what is there now is another machine's, as a rule.
+        if let Some((to, told)) = ready.get_mut(self.told_at as usize)
+            && *to == token
+        {
+            *told |= events;
+            return;
+        }
+        self.told_at = ready.len() as u32;
+        ready.push((token, events));
     }
 
     /// What it was at, if nothing of that is left.

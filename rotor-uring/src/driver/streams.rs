@@ -11,6 +11,7 @@ use super::socket::Socket;
 use super::{Driver, gone};
 use crate::intake::Source;
 use crate::key::{Id, Kind};
+use crate::ring::Ring;
 
 /// What is longer is handed to the kernel at once, from where it stands, in bytes. 16 KiB: less is
 /// cheaper to copy than a system call.
@@ -70,21 +71,19 @@ impl Driver {
 
     /// Takes bytes, to be sent when the turn ends; many of them go to the kernel at once.
     pub(crate) fn write(&mut self, id: Id, slices: &[IoSlice<'_>]) -> io::Result<usize> {
-        let Some(socket) = self.sockets.get_mut(id) else { return Err(gone()) };
-        let is_registered = socket.token().is_some();
+        let Driver { spare, sockets, written, .. } = self;
+        let Some(socket) = sockets.get_mut(id) else { return Err(gone()) };
         if let Some(work) = &socket.work {
             work.outgo.check()?;
         }
         if !socket.has_unsent() {
             let len: usize = slices.iter().map(|slice| slice.len()).sum();
             // Unregistered, nobody would tell it that the connection is gone.
-            if len == 0 || len > DIRECT_BYTES_MIN || !is_registered {
+            if len == 0 || len > DIRECT_BYTES_MIN || socket.token().is_none() {
                 return self.write_now(id, slices);
             }
-            self.written.push(id);
+            written.push(id);
         }
-        let Driver { spare, sockets, .. } = self;
-        let Some(socket) = sockets.get_mut(id) else { return Err(gone()) };
         socket.work(spare).outgo.write(slices, || spare.take())
     }
 
@@ -125,18 +124,17 @@ impl Driver {
 
     /// Hands what was written to the kernel, if that has nothing of it.
     pub(super) fn send_next(&mut self, id: Id) {
-        let Some(socket) = self.sockets.get_mut(id) else { return };
+        let Driver { sockets, ring, .. } = self;
+        let Some(socket) = sockets.get_mut(id) else { return };
         if let Some(memory) = socket.work.as_mut().and_then(|work| work.outgo.next()) {
-            self.send(id, memory, 0);
+            send(ring, socket, memory, 0, id);
         }
     }
 
-    pub(super) fn send(&mut self, id: Id, memory: Vec<u8>, from: usize) {
-        let Some(socket) = self.sockets.get_mut(id) else { return };
-        let Some(fd) = &socket.fd else { return };
-        let key = self.ring.send(fd.as_fd(), memory, from, id.key(Kind::Send));
-        if let Some(work) = &mut socket.work {
-            work.outgo.set_sending(key);
+    /// Hands the rest of what was sent in part to the kernel.
+    pub(super) fn send_rest(&mut self, id: Id, memory: Vec<u8>, from: usize) {
+        if let Some(socket) = self.sockets.get_mut(id) {
+            send(&mut self.ring, socket, memory, from, id);
         }
     }
 
@@ -170,5 +168,13 @@ impl Driver {
             return Ok(kept);
         }
         self.with_fd(id, |fd| Ok(net::sockopt::socket_error(fd)?.err().map(io::Error::from)))
+    }
+}
+
+fn send(ring: &mut Ring, socket: &mut Socket, memory: Vec<u8>, from: usize, id: Id) {
+    let Some(fd) = &socket.fd else { return };
+    let key = ring.send(fd.as_fd(), memory, from, id.key(Kind::Send));
+    if let Some(work) = &mut socket.work {
+        work.outgo.set_sending(key);
     }
 }

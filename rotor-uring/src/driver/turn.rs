@@ -46,20 +46,21 @@ impl Driver {
     /// called again, so that a poll takes all there is, and a turn has many events.
     fn take_completions(&mut self, ready: &mut Ready) -> io::Result<()> {
         let mut left = self.config.events_max;
-        let mut completions = mem::take(&mut self.completions);
         loop {
-            let taken = self.ring.take(left, &mut completions);
-            for completion in completions.drain(..) {
-                self.complete(completion, ready);
+            let before = left;
+            while left > 0
+                && let Some(completion) = self.ring.take()
+            {
+                left -= 1;
+                if let Some(completion) = completion {
+                    self.complete(completion, ready);
+                }
             }
-            left -= taken;
-            if taken < REST_FROM || left == 0 {
-                break;
+            if before - left < REST_FROM || left == 0 {
+                return Ok(());
             }
             self.ring.enter(Wait::Again)?;
         }
-        self.completions = completions;
-        Ok(())
     }
 
     fn wait_for(&mut self, until: Option<Time>) -> Wait {
@@ -94,9 +95,12 @@ impl Driver {
         for id in given.drain(..) {
             let Some(socket) = self.sockets.get_mut(id) else { continue };
             socket.is_noted = false;
+            if let Some(work) = socket.rest() {
+                self.spare.give_work(work);
+                continue;
+            }
             let Some(work) = &mut socket.work else { continue };
             if work.inbox.is_empty() {
-                self.put_to_rest(id);
                 continue;
             }
             let copied = work.inbox.keep(&mut self.ring);

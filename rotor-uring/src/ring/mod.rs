@@ -232,19 +232,22 @@ impl Ring {
         is_over || !self.ring.completion().is_empty()
     }
 
-    /// Takes up to `max` completions; how many it took, those included that concern nobody.
-    pub(crate) fn take(&mut self, max: usize, into: &mut Vec<Completion>) -> usize {
-        let Ring { ring, held, .. } = self;
-        let before = held.stats.completed;
-        into.extend(ring.completion().take(max).filter_map(|entry| held.understand(&entry)));
-        (held.stats.completed - before) as usize
+    /// Takes the next completion; `Some(None)` of one that concerns nobody.
+    #[inline]
+    pub(crate) fn take(&mut self) -> Option<Option<Completion>> {
+        let entry = self.ring.completion().next()?;
+        Some(self.held.understand(&entry))
+    }
+
+    /// Takes all that have completed, and what they carry.
+    fn take_all(&mut self) {
+        while self.take().is_some() {}
     }
 
     /// Hands over what waits, takes all operations back, and waits until the kernel has let go.
     fn end(&mut self) {
         // What was written in the last turn leaves with this.
         let mut tries = END_TRIES;
-        let mut taken = Vec::new();
         while self.held.outstanding > 0 && tries > 0 {
             tries -= 1;
             if self.enter(Wait::Poll).is_err() {
@@ -253,13 +256,11 @@ impl Ring {
             // That there is none any more is no error: they complete by themselves.
             let all = self.ring.submitter().register_sync_cancel(None, CancelBuilder::any());
             log::trace!("a ring ends: {all:?}");
-            self.take(usize::MAX, &mut taken);
-            taken.clear();
+            self.take_all();
             if self.held.outstanding > 0 && self.enter(Wait::AtMost(END_PATIENCE)).is_err() {
                 break;
             }
-            self.take(usize::MAX, &mut taken);
-            taken.clear();
+            self.take_all();
         }
         if self.enter(Wait::Poll).is_err() {
             log::debug!("a ring has ended with operations that were not handed over");

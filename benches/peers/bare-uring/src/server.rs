@@ -1,36 +1,7 @@
-//! The bare loop on io_uring: what `bare-loop` does on mio, with the operations that `rotor-uring`
-//! uses, and so the yardstick for what that and the rest of rotor add to them.
+//! The server: what `bare-loop` does on mio.
 //!
-//! The ring is rotor-uring's own module `ring`, taken in by path with the little that it needs, as all
-//! unsafe code is there. A receive of each connection stays, what it has brought is searched for blank
-//! lines where it stands, and the answers of a turn leave with the call that waits for the next one.
-//!
-//! ```text
-//! bare-uring [ADDRESS]        default 127.0.0.1:3000; BODY_BYTES and CLOSE as for bare-loop
-//! ```
-#![allow(dead_code, reason = "rotor-uring uses more of its ring")]
-
-#[path = "../../bare-loop/src/answer.rs"]
-mod answer;
-#[path = "../../bare-loop/src/requests.rs"]
-mod requests;
-
-#[path = "../../../../rotor-uring/src/books.rs"]
-mod books;
-#[path = "../../../../rotor-uring/src/config.rs"]
-mod config;
-#[path = "../../../../rotor-uring/src/inbox.rs"]
-mod inbox;
-#[path = "../../../../rotor-uring/src/key.rs"]
-mod key;
-#[path = "../../../../rotor-uring/src/refused.rs"]
-mod refused;
-#[path = "../../../../rotor-uring/src/ring/mod.rs"]
-mod ring;
-#[path = "../../../../rotor-uring/src/slots.rs"]
-mod slots;
-#[path = "../../../../rotor-uring/src/stats.rs"]
-mod stats;
+//! A receive of each connection stays, what it has brought is searched for blank lines where it
+//! stands, and the answers of a turn leave with the call that waits for the next one.
 
 use std::error::Error;
 use std::io;
@@ -39,13 +10,13 @@ use std::os::fd::{AsFd, OwnedFd};
 
 use rustix::event::PollFlags;
 
-use answer::Answer;
-use config::UringConfig;
-use inbox::Lender;
-use key::{Id, Key, Kind};
-use requests::Requests;
-use ring::{Carried, Completion, Ring, Wait};
-use slots::Slots;
+use crate::answer::Answer;
+use crate::config::UringConfig;
+use crate::inbox::Lender;
+use crate::key::{Id, Key, Kind};
+use crate::requests::Requests;
+use crate::ring::{Carried, Completion, Ring, Wait};
+use crate::slots::Slots;
 
 /// The one operation that is of no connection: the listener's poll.
 const LISTENER: Key = Key::WAKE;
@@ -53,7 +24,8 @@ const LISTENER: Key = Key::WAKE;
 /// The longest request head held in pieces, in bytes, as in `bare-loop`.
 const HEAD_BYTES_MAX: usize = 64 * 1024;
 
-fn main() -> Result<(), Box<dyn Error>> {
+/// Serves until the process is ended.
+pub fn serve() -> Result<(), Box<dyn Error>> {
     let listener = TcpListener::bind(contract::address()?)?;
     listener.set_nonblocking(true)?;
     rustix::net::listen(&listener, contract::BACKLOG.into())?;
@@ -66,12 +38,12 @@ fn main() -> Result<(), Box<dyn Error>> {
     };
     server.ring.poll(server.listener.as_fd(), PollFlags::IN, true, LISTENER);
     contract::announce(server.listener.local_addr()?)?;
-    let mut completions = Vec::new();
     loop {
         server.ring.enter(Wait::Forever)?;
-        server.ring.take(usize::MAX, &mut completions);
-        for completion in completions.drain(..) {
-            server.complete(completion)?;
+        while let Some(completion) = server.ring.take() {
+            if let Some(completion) = completion {
+                server.complete(completion)?;
+            }
         }
     }
 }

@@ -44,6 +44,9 @@ pub(crate) fn measure(bench: &mut Bench) {
         contender("bare loop", hops, move |hops| bare.hops(hops)),
         contender("machines", hops, move |hops| on_mio.hops(hops)),
     ];
+    if let Some(mut bare) = sockets::on_bare_uring(members) {
+        contenders.push(contender("bare loop, on io_uring", hops, move |hops| bare.hops(hops)));
+    }
     if let Some(mut on_uring) = sockets::on_uring(members) {
         contenders.push(contender("machines, on io_uring", hops, move |hops| on_uring.hops(hops)));
     }
@@ -90,6 +93,7 @@ mod tests {
             Box::new(sockets::on_bare_loop(7)),
             Box::new(sockets::on_mio(7)),
         ];
+        brigades.extend(sockets::on_bare_uring(7).map(|it| Box::new(it) as Box<dyn Brigade>));
         brigades.extend(sockets::on_uring(7).map(|brigade| Box::new(brigade) as Box<dyn Brigade>));
         for mut brigade in brigades {
             for hops in [1, 6, 7, 8, 100] {

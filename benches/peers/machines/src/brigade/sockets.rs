@@ -1,5 +1,5 @@
-//! Members joined by Unix sockets, since a ring of io_uring has no pipes: on the bare loop, and the
-//! same machines on mio and on io_uring.
+//! Members joined by Unix sockets, since a ring of io_uring has no pipes: on the bare loops of both
+//! kinds, and the same machines on mio and on io_uring.
 
 use std::io::ErrorKind;
 use std::os::unix::net::UnixStream as StdStream;
@@ -43,6 +43,18 @@ pub(crate) fn on_uring(members: usize) -> Option<OnSockets<UringUnixStream, Urin
         scope.register(&mut output, Interest::Writable).expect("of this loop");
         (input, output)
     }))
+}
+
+/// The bare loop on io_uring; `None`, and a line that says why, where the system refuses.
+pub(crate) fn on_bare_uring(members: usize) -> Option<bare_uring::brigade::Joined> {
+    let joined = bare_uring::brigade::Joined::of(ring(members));
+    joined.map_err(|refused| eprintln!("without io_uring: {refused}")).ok()
+}
+
+impl Brigade for bare_uring::brigade::Joined {
+    fn hops(&mut self, hops: u64) {
+        self.hops(hops);
+    }
 }
 
 /// Reads a byte and writes it to the next one's socket.
