@@ -68,12 +68,12 @@ impl<S: StreamSocket> BufferedIo<S> {
                 Err(error) => return WriteResult::Failed(error),
             }
         }
-        if !self.has_output() {
-            self.taking = RateWatch::NONE;
-            return if progress { WriteResult::Emptied } else { WriteResult::Nothing };
-        }
         self.watch(unsent.saturating_sub(self.unsent_len()), now);
-        if progress { WriteResult::Progress } else { WriteResult::Nothing }
+        match progress {
+            false => WriteResult::Nothing,
+            true if self.has_output() => WriteResult::Progress,
+            true => WriteResult::Emptied,
+        }
     }
 
     /// Writes the last bytes of this side, if that is one write, so that what a wrapping socket
