@@ -16,7 +16,9 @@ impl<M: Machine, B: Backend> LoopInstance<M, B> {
     /// Machines, seeds, context and backend go from thread to thread, so they are `Send`; what a
     /// handler keeps in thread-local variables stays behind. How many threads there may be, and
     /// which sections are worth one, is set by [`Config::blocking`](crate::Config::blocking); where
-    /// that is not set its defaults hold, the watchdog included.
+    /// that is not set its defaults hold, the watchdog included. A thread that waits for the loop
+    /// spins for up to 100 µs before it sleeps, as long as what it waits for comes meanwhile; where
+    /// it did not, up to 63 waits are left out.
     ///
     /// When `run` returns, handlers may still be away: of a loop that was stopped, or in a drain
     /// whose deadline has come, which counts their machines as dropped. Running it again has those
