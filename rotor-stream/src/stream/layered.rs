@@ -207,8 +207,8 @@ impl<P: Protocol> Layered<P> {
 
     /// Notes how much of the output was taken since the last call.
     fn count_taken(&mut self, scope: &Scope<'_, P::Context>) {
-        let taken = self.untaken.saturating_sub(self.io.output.len());
-        self.io.watch(taken, || scope.now());
+        let untaken = self.untaken;
+        self.io.watch(|io| untaken.saturating_sub(io.output.len()), || scope.now());
         self.untaken = self.io.output.len();
     }
 
@@ -251,7 +251,7 @@ impl<P: Protocol> Layered<P> {
                 }
                 self.io.hasten(scope.now());
                 // What was written in the last call is watched from now on.
-                self.io.watch(0, || scope.now());
+                self.io.watch(|_| 0, || scope.now());
                 if self.io.settle() {
                     return Ran::Done;
                 }

@@ -68,7 +68,7 @@ impl<S: StreamSocket> BufferedIo<S> {
                 Err(error) => return WriteResult::Failed(error),
             }
         }
-        self.watch(unsent.saturating_sub(self.unsent_len()), now);
+        self.watch(|io| unsent.saturating_sub(io.unsent_len()), now);
         match progress {
             false => WriteResult::Nothing,
             true if self.has_output() => WriteResult::Progress,
@@ -96,7 +96,7 @@ impl<S: StreamSocket> BufferedIo<S> {
             Some(Err(error)) if error.kind() == io::ErrorKind::Interrupted => {}
             Some(Err(error)) => return Err(error),
         }
-        self.watch(unsent.saturating_sub(self.unsent_len()), now);
+        self.watch(|io| unsent.saturating_sub(io.unsent_len()), now);
         Ok(())
     }
 
@@ -160,9 +160,13 @@ impl<S: StreamSocket> BufferedIo<S> {
         }
     }
 
-    /// Watches over waiting output.
+    /// Watches over waiting output. `taken` says how much of it has left since the last call.
     #[inline]
-    pub(in crate::stream) fn watch(&mut self, taken: usize, now: impl Fn() -> Time) {
+    pub(in crate::stream) fn watch(
+        &mut self,
+        taken: impl FnOnce(&Self) -> usize,
+        now: impl Fn() -> Time,
+    ) {
         if !self.has_output() {
             self.taking = RateWatch::NONE;
             return;
@@ -172,7 +176,8 @@ impl<S: StreamSocket> BufferedIo<S> {
         if self.taking == RateWatch::NONE {
             self.taking = RateWatch::new(rate, now());
         } else {
-            self.taking.pass(taken as u64, rate, now());
+            let taken = taken(self) as u64;
+            self.taking.pass(taken, rate, now());
         }
     }
 
