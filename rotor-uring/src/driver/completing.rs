@@ -2,8 +2,8 @@
 
 use rotor_core::EventSet;
 
-use super::socket::Socket;
-use super::{Driver, Ready};
+use super::Driver;
+use super::socket::{Ready, Socket};
 use crate::inbox::Lender;
 use crate::intake::{Came, Then};
 use crate::key::{Id, Key, Kind};

@@ -18,7 +18,7 @@ use rotor_core::backend::Clock;
 use rotor_core::{EventSet, Interest, OffloadPool, Time, Token};
 use rustix::event::PollFlags;
 
-use self::socket::Socket;
+use self::socket::{Ready, Socket};
 use self::spare::Spare;
 use crate::config::UringConfig;
 use crate::key::{Id, Key, Kind};
@@ -50,9 +50,6 @@ pub(crate) struct Driver {
 /// How many sockets there is address space for at once. 65,536, which is 3.5 MiB of it; with more they
 /// move.
 const SOCKETS: usize = 65_536;
-
-/// What is to be read or written by whom, as the events of a wait.
-type Ready = Vec<(Token, EventSet)>;
 
 /// What a socket is, when it is made.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

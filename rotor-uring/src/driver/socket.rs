@@ -6,11 +6,13 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rotor_core::{EventSet, Interest, Token};
 
-use super::Ready;
 use super::spare::Spare;
 use super::work::Work;
 use crate::intake::Intake;
 use crate::key::Kind;
+
+/// What is to be read or written by whom, as the events of a wait.
+pub(super) type Ready = Vec<(Token, EventSet)>;
 
 /// What the ring knows of a socket. Many only wait, so what a stream needs while it has something to do
 /// is apart: [`Work`].

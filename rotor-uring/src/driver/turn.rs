@@ -5,7 +5,8 @@ use std::mem;
 
 use rotor_core::{EventSet, Time};
 
-use super::{Driver, Ready};
+use super::Driver;
+use super::socket::Ready;
 use crate::key::Id;
 use crate::ring::Wait;
 
