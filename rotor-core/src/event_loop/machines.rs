@@ -96,7 +96,6 @@ impl<'a, M> Machines<'a, M> {
         mut f: impl FnMut(&Self, Token, Seen<'_, M>) -> ControlFlow<()>,
     ) -> Option<Cursor> {
         let slots = slots.min(self.verdicts.scan_left);
-        self.verdicts.scan_left -= slots;
         let end = cursor.0.saturating_add(u32::try_from(slots).unwrap_or(u32::MAX));
         let last = end.min(self.slots.high_water());
         let mut next = cursor.0;
@@ -105,10 +104,10 @@ impl<'a, M> Machines<'a, M> {
             next += 1;
             let Some((token, machine)) = seen else { continue };
             if f(self, token, machine.map_or(Seen::Busy, Seen::Waiting)).is_break() {
-                self.verdicts.scan_left += (end - next) as usize;
                 break;
             }
         }
+        self.verdicts.scan_left -= (next - cursor.0) as usize;
         (next < self.slots.high_water()).then_some(Cursor(next))
     }
 

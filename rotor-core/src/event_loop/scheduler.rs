@@ -257,7 +257,7 @@ impl<M: Machine> Scheduler<M> {
 impl<M: Machine> Scheduler<M> {
     /// Has `timeout` called as soon as that can be, as if the deadline were now.
     pub(super) fn time_out_now(&mut self, now: Time, token: Token) {
-        if self.queue.wakes().is_alive(token) {
+        if self.slots.is_there(token) {
             self.set_deadline(now, token, Deadline::At(now));
         }
     }

@@ -143,3 +143,47 @@ fn a_slice_of_a_scan_ends_where_it_is_told_to_or_the_budget_is_spent() {
     met.dedup();
     assert_eq!(met.len(), 8, "each once");
 }
+
+#[test]
+fn a_slice_behind_the_last_machine_spends_nothing() {
+    let manual = Manual::new();
+    let config = Config::new().exit(ExitPolicy::OnRequest).scan_budget(5);
+    let mut instance = manual.creator::<Actor<()>>(&config).instantiate(());
+    for _ in 0..2 {
+        instance.add_machine_with(|_| Response::ok(idle())).expect("there is room");
+    }
+    instance.turn(Some(Duration::ZERO)).expect("polling never fails");
+    let mut machines = instance.machines();
+    let mut met = 0;
+    for _ in 0..2 {
+        let next = machines.scan_some(Cursor::START, 100, |_, _, _| {
+            met += 1;
+            ControlFlow::Continue(())
+        });
+        assert_eq!(next, None);
+    }
+    assert_eq!(met, 4, "of five");
+}
+
+#[test]
+fn the_token_of_a_machine_that_is_to_come_names_none() {
+    let manual = Manual::new();
+    let config = Config::new().exit(ExitPolicy::OnRequest);
+    let mut instance = manual.creator::<Actor<()>>(&config).instantiate(());
+    let ended = instance.add_machine_with(|_| Response::ok(idle())).expect("there is room");
+    assert!(instance.machines().decide(ended, Verdict::End));
+    settle(&mut instance);
+    let next = instance.add_machine_with(|_| Response::ok(idle())).expect("there is room");
+    assert!(instance.machines().decide(next, Verdict::End));
+    settle(&mut instance);
+    // The generations of one slot are evenly spaced.
+    let to_come = Token::from_usize(2 * next.into_usize() - ended.into_usize());
+    for verdict in [Verdict::Expire, Verdict::Wake, Verdict::Drain, Verdict::End] {
+        assert!(!instance.machines().decide(to_come, verdict), "{verdict:?}");
+    }
+    settle(&mut instance);
+    assert_eq!(instance.next_deadline(), None);
+    instance.check_invariants().expect("the books agree");
+    let made = instance.add_machine_with(|_| Response::ok(idle())).expect("there is room");
+    assert_eq!(made, to_come);
+}

@@ -156,7 +156,7 @@ impl<M> Slots<M> {
 
     #[inline(always)]
     fn can_be_called_if(&self, token: Token, may: impl FnOnce(&CallState) -> bool) -> bool {
-        self.names(token)
+        self.is_current(token)
             && matches!(
                 &self.slots[token.index() as usize],
                 Slot::Waiting { state, .. } if !state.in_deferred && may(state)
@@ -183,7 +183,7 @@ impl<M> Slots<M> {
     /// is copied once more.
     #[inline(always)]
     pub(super) fn take(&mut self, token: Token) -> Option<M> {
-        if self.names(token) { self.lift(token.index()) } else { None }
+        if self.is_current(token) { self.lift(token.index()) } else { None }
     }
 
     /// The same for a machine that is known to be there.
@@ -212,7 +212,7 @@ impl<M> Slots<M> {
     pub(super) fn end(&mut self, token: Token) {
         let index = token.index();
         let is_running =
-            self.names(token) && matches!(self.slots[index as usize], Slot::Running { .. });
+            self.is_current(token) && matches!(self.slots[index as usize], Slot::Running { .. });
         debug_assert!(is_running, "machine {token} ended, which was not with a handler");
         if !is_running {
             return;
@@ -254,7 +254,7 @@ impl<M> Slots<M> {
     /// What is known of a machine's calls, whether or not it is with a handler.
     #[inline]
     pub(super) fn state(&mut self, token: Token) -> Option<&mut CallState> {
-        if !self.names(token) {
+        if !self.is_current(token) {
             return None;
         }
         match &mut self.slots[token.index() as usize] {
@@ -301,9 +301,14 @@ impl<M> Slots<M> {
         }
     }
 
-    /// Whether the machine that a token names has not ended.
+    /// Whether the machine that a token names is there, in its slot or with a handler.
     pub(super) fn is_there(&self, token: Token) -> bool {
-        self.names(token)
+        // A token that was made from a number may have the generation of a slot's next machine.
+        self.is_current(token)
+            && matches!(
+                self.slots[token.index() as usize],
+                Slot::Waiting { .. } | Slot::Running { .. }
+            )
     }
 
     fn token(&self, index: u32) -> Token {
@@ -311,7 +316,7 @@ impl<M> Slots<M> {
     }
 
     #[inline(always)]
-    fn names(&self, token: Token) -> bool {
+    fn is_current(&self, token: Token) -> bool {
         (token.index() as usize) < self.slots.len()
             && self.wakes.generation(token.index()) == token.generation()
     }
