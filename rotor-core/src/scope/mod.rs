@@ -206,6 +206,10 @@ impl<'a, C> Scope<'a, C> {
     /// [`ExitPolicy::Never`](crate::ExitPolicy::Never) the request is logged and ignored.
     pub fn stop_loop(&self) {
         self.environment.stop.store(true, SeqCst);
+        // Another thread may have the loop by now, and be asleep with it.
+        if self.context.other_hand().is_some() {
+            self.environment.wakes.wake_loop();
+        }
     }
 
     /// Runs a part of the handler and turns a panic in it into an error. For a layer that keeps its

@@ -3,7 +3,7 @@
 use std::sync::mpsc;
 use std::time::Duration;
 
-use rotor_core::{AtEnd, Config, Exit, Response};
+use rotor_core::{AtEnd, Config, Exit, ExitPolicy, Response};
 
 use crate::rig::{Log, Rig, blocking, config, trap};
 
@@ -44,6 +44,29 @@ fn one_that_was_stopped_goes_on_with_late_answers_when_it_runs_again() {
     assert_eq!(instance.next_deadline(), None);
     assert_eq!(instance.run().expect("it waits"), Exit::Empty);
     assert_eq!(instance.context().said(), ["1", "2"]);
+}
+
+#[test]
+fn one_that_is_stuck_stops_the_loop_that_sleeps_elsewhere() {
+    let mut rig = Rig::new(&config().exit(ExitPolicy::OnRequest));
+    let (stuck, key) = trap();
+    let (asked, asks) = mpsc::channel();
+    rig.add(move |_, scope| {
+        stuck.is_in();
+        scope.stop_loop();
+        let _ = asked.send(());
+        // Not before the loop has ended.
+        stuck.is_in();
+        Response::done()
+    });
+    let running = rig.start();
+    key.begins.recv().expect("it is stuck");
+    wait_until_taken(&running.stats);
+    key.end.send(()).expect("it waits");
+    asks.recv().expect("it asks");
+    let (instance, exit) = running.thread.join().expect("no panic");
+    assert_eq!(exit, Exit::Stopped);
+    drop((key, instance));
 }
 
 #[test]

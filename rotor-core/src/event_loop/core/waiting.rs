@@ -43,8 +43,11 @@ impl<M: Machine, B: Backend> Core<M, B> {
         }
         // A wake-up or a command that came since `next_deadline` asked for them is seen here, or
         // else wakes the backend.
-        let may_sleep =
-            !is_due && queue.wakes().try_sleep() && !control.is_asked() && self.posts.is_empty();
+        let may_sleep = !is_due
+            && queue.wakes().try_sleep()
+            && !control.is_asked()
+            && !environment.stop.load(SeqCst)
+            && self.posts.is_empty();
         let until = if may_sleep { until } else { Some(Time::ZERO) };
         if self.config.notes_calls {
             self.wait_watched(until, may_sleep)?;
