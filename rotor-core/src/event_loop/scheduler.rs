@@ -61,6 +61,14 @@ impl<M: Machine> Scheduler<M> {
         }
     }
 
+    /// Has calls made in the next turn that were taken to be made in this one.
+    pub(super) fn pend_all(&mut self, token: Token, pending: Pending) {
+        if let Some(state) = self.slots.state(token) {
+            state.pending.add_all(pending);
+            self.queue.push(token, state);
+        }
+    }
+
     /// Has `ready` called in the next turn. Returns whether there is such a machine.
     pub(super) fn pend_ready(&mut self, token: Token, events: EventSet) -> bool {
         let Some(state) = self.slots.state(token) else { return false };
@@ -325,7 +333,7 @@ mod tests {
         let handle = Mio::new(1).and_then(|mio| mio.handle()).expect("a descriptor is left");
         let environment = Environment::new(handle, wakes.clone(), &Config::new());
         let slots = Slots::new(2, wakes.clone(), Time::ZERO).expect("memory");
-        let scheduler = Scheduler::new(slots, RunQueue::new(wakes.clone(), parts));
+        let scheduler = Scheduler::new(slots, RunQueue::new(wakes.clone(), parts, Time::ZERO));
         (scheduler, environment.expect("random bytes"), wakes)
     }
 

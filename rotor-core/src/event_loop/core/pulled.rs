@@ -345,5 +345,60 @@ impl<M: Machine, B: Backend> Core<M, B> {
             // What is left of the turn waits in its queues for the next one.
             progress.step = Step::End;
         }
+            if let Some((token, pending)) = progress.resumed.take() {
+                self.dispatch.scheduler().pend_all(token, pending);
+            }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::backend::NoWaker;
+    use crate::environment::Environment;
+    use crate::event_loop::run_queue::Calls;
+    use crate::mio_backend::Mio;
+    use crate::stats::Counters;
+    use crate::wake_queue::WakeQueue;
+    use crate::{Config, Infallible, OnPanic};
+
+    struct Plain;
+
+    impl Machine for Plain {
+        type Context = ();
+        type Seed = Infallible;
+    }
+
+    #[test]
+    fn calls_that_were_to_come_next_wait_in_their_queue_if_a_panic_stops_the_loop() {
+        let config = Config::new().machines_max(2).on_panic(OnPanic::StopLoop);
+        let backend = Mio::new(1).expect("a descriptor is left");
+        let (wakes, parts) = WakeQueue::new(2, Arc::new(NoWaker)).expect("memory");
+        let wakes = Arc::new(wakes);
+        let handle = backend.handle().expect("a handle");
+        let environment = Environment::new(handle, wakes.clone(), &config).expect("random bytes");
+        let (kept, counters) = (Arc::default(), Counters::new(Arc::default(), Arc::default()));
+        let core = Core::new(backend, config, wakes, kept, parts, counters, Time::ZERO);
+        let mut core = core.expect("memory");
+        let mut add = || core.make(&environment, |_| Response::ok(Plain)).expect("there is room");
+        let (panics, other) = (add(), add());
+        let mut pending = Pending::default();
+        pending.add(Calls::WAKEUP_WHOLE);
+        let mut progress = Progress {
+            step: Step::Runnable,
+            resumed: Some((other, pending)),
+            ..Progress::default()
+        };
+        // As one that was away, and has the loop again between two calls of another machine.
+        core.dispatch.come_back(Callee { token: panics, type_name: "Plain" });
+        let panicked = Panicked::from_payload(Box::new("as told"));
+        core.handler_panicked(&environment, &mut progress, &panicked);
+        assert_eq!((progress.step, progress.resumed.is_none()), (Step::End, true));
+        core.dispatch.queue().begin_turn(&core.config);
+        assert_eq!(core.dispatch.queue().next_runnable(), Some(other));
+        let taken = core.dispatch.scheduler().take_pending(other);
+        assert!(taken.is_some_and(|calls| calls.has(Calls::WAKEUP_WHOLE)));
     }
 }

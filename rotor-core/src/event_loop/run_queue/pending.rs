@@ -61,6 +61,11 @@ impl Pending {
         self.calls = self.calls | Calls::READY;
     }
 
+    pub(in crate::event_loop) fn add_all(&mut self, other: Pending) {
+        self.events |= other.events;
+        self.calls = self.calls | other.calls;
+    }
+
     /// Takes one kind of them. Returns whether it was pending.
     pub(in crate::event_loop) fn take_one(&mut self, calls: Calls) -> bool {
         let had = self.has(calls);
