@@ -65,7 +65,7 @@ impl<M: Machine, B> Core<M, B> {
         Ok(Core {
             backend,
             dispatch: Dispatch::new(
-                Scheduler::new(slots, RunQueue::new(wakes.clone(), parts)),
+                Scheduler::new(slots, RunQueue::new(wakes.clone(), parts, now)),
                 counters,
             ),
             drain: Drain::default(),

@@ -127,7 +127,9 @@ impl<M: Machine, B: Backend> Core<M, B> {
         let queue = self.dispatch.queue();
         if polled {
             let is_full = self.backend.may_have_more();
-            queue.pace().polled(begun, is_full.then(|| polls_for(machines, &self.config)));
+            let round = is_full.then(|| polls_for(machines, &self.config));
+            let is_any = queue.has_events() || !queue.wakes().is_empty();
+            queue.pace().begins(begun, is_any, round);
             self.drain.polled(is_full);
         }
         queue.begin_turn(&self.config);
@@ -233,8 +235,8 @@ pub(super) fn begin_expiring<M: Machine, B: Backend>(
     if dispatch.slots().next_deadline().is_none_or(|next| next > now) {
         return Ok(Expiring::Expired);
     }
-    let polled_at = dispatch.queue().pace().polled_at();
-    collect_expired(refs, dispatch, polled_at);
+    let reported_until = dispatch.queue().pace().reported_until();
+    collect_expired(refs, dispatch, reported_until);
     if dispatch.slots().next_deadline().is_none_or(|next| next > now) {
         return Ok(Expiring::Expired);
     }

@@ -68,7 +68,7 @@ impl Bench {
         let environment = Environment::new(handle, wakes.clone(), &config).expect("random bytes");
         let slots = Slots::new(machines, wakes.clone(), Time::ZERO).expect("memory");
         let dispatch = Dispatch::new(
-            Scheduler::new(slots, RunQueue::new(wakes, parts)),
+            Scheduler::new(slots, RunQueue::new(wakes, parts, Time::ZERO)),
             Counters::new(Arc::default(), Arc::default()),
         );
         Bench { dispatch, environment, backend, config, heard: Vec::new() }

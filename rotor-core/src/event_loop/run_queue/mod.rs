@@ -24,6 +24,7 @@ use crate::event_set::EventSet;
 use crate::queue_memory::give_back;
 use crate::sync::mpsc;
 use crate::timers::Due;
+use crate::time::Time;
 use crate::token::Token;
 use crate::wake_queue::{PartWake, WakeQueue};
 
@@ -56,7 +57,12 @@ pub(super) struct RunQueue<S> {
 }
 
 impl<S> RunQueue<S> {
-    pub(super) fn new(wakes: Arc<WakeQueue>, parts: mpsc::Receiver<PartWake>) -> RunQueue<S> {
+    /// Of a loop that is made now.
+    pub(super) fn new(
+        wakes: Arc<WakeQueue>,
+        parts: mpsc::Receiver<PartWake>,
+        now: Time,
+    ) -> RunQueue<S> {
         RunQueue {
             events: Batch::new(),
             runnable: Backlog::new(),
@@ -71,7 +77,7 @@ impl<S> RunQueue<S> {
             overdue: VecDeque::new(),
             overdue_left: None,
             turn: 0,
-            pace: Pace::new(),
+            pace: Pace::new(now),
         }
     }
 
@@ -89,7 +95,7 @@ impl<S> RunQueue<S> {
 
     /// Whether anything waits to be done.
     pub(super) fn is_due(&self) -> bool {
-        !self.events.is_done()
+        self.has_events()
             || !self.woken.is_done()
             || !self.fresh.is_empty()
             || !self.runnable.is_empty()
@@ -143,6 +149,11 @@ impl<S> RunQueue<S> {
     }
 
     #[inline(always)]
+    /// Whether something that the backend reported is to be handed out.
+    pub(super) fn has_events(&self) -> bool {
+        !self.events.is_done()
+    }
+
     pub(super) fn next_event(&mut self) -> Option<(Token, EventSet)> {
         self.events.next()
     }

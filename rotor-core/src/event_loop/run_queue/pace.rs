@@ -23,15 +23,25 @@ pub(in crate::event_loop) enum Wait {
 /// socket, which may be much: the others' sockets are polled first.
 pub(in crate::event_loop) struct Pace {
     polled_at: Time,
+    /// What was ready until then has been reported.
+    reported_until: Time,
+    /// When the last turn ended.
+    ended_at: Time,
     turns: u32,
     /// Full polls until the end of the round that is under way.
     round_left: usize,
 }
 
 impl Pace {
-    /// Of a loop that has not polled yet.
-    pub(in crate::event_loop) fn new() -> Pace {
-        Pace { polled_at: Time::ZERO, turns: TURNS_MAX, round_left: 0 }
+    /// Of a loop that is made now, and has not polled yet.
+    pub(in crate::event_loop) fn new(now: Time) -> Pace {
+        Pace {
+            polled_at: Time::ZERO,
+            reported_until: Time::ZERO,
+            ended_at: now,
+            turns: TURNS_MAX,
+            round_left: 0,
+        }
     }
 
     /// Whether a turn may begin without a poll.
@@ -39,10 +49,21 @@ impl Pace {
         self.turns < TURNS_MAX
     }
 
-    /// The backend was polled. `round`, if that was full: how many full polls show all that was
-    /// ready when the first of them was made. Then the next turn polls again.
+    /// A turn begins, and the poll before it has ended for some reason, `is_any`, or since the time
+    /// was over.
+    pub(in crate::event_loop) fn begins(&mut self, now: Time, is_any: bool, round: Option<usize>) {
+        self.polled(now, round);
+        if is_any {
+            // It ended at some time of the wait, and then the thread may have waited for a processor:
+            // what was ready before the wait is all that is sure.
+            self.reported_until = self.ended_at;
+        }
+    }
+
+    /// The backend was polled, at `now`. `round`, if that was full: how many full polls show all
+    /// that was ready when the first of them was made. Then the next turn polls again.
     pub(in crate::event_loop) fn polled(&mut self, now: Time, round: Option<usize>) {
-        self.polled_at = now;
+        (self.polled_at, self.reported_until) = (now, now);
         let Some(round) = round else {
             (self.turns, self.round_left) = (0, 0);
             return;
@@ -56,8 +77,8 @@ impl Pace {
 
     /// When the backend was last polled.
     #[inline]
-    pub(in crate::event_loop) fn polled_at(&self) -> Time {
-        self.polled_at
+    pub(in crate::event_loop) fn reported_until(&self) -> Time {
+        self.reported_until
     }
 
     /// Whether the backend may still hold something that was ready when the round began: it hands
@@ -70,6 +91,7 @@ impl Pace {
     /// A turn has ended.
     pub(in crate::event_loop) fn turn_ended(&mut self, now: Time) {
         self.turns += 1;
+        self.ended_at = now;
         if now - self.polled_at >= TIME_MAX {
             self.turns = TURNS_MAX;
         }
@@ -106,7 +128,7 @@ mod tests {
 
     #[test]
     fn a_round_has_an_end_though_machines_come_and_go_in_it() {
-        let mut pace = Pace::new();
+        let mut pace = Pace::new(Time::ZERO);
         let rounds = (0..100).filter(|poll| {
             pace.polled(POLLED, Some(2 + poll % 2));
             !pace.may_have_missed()
@@ -116,12 +138,26 @@ mod tests {
 
     #[test]
     fn a_new_loop_polls_first() {
-        assert!(!Pace::new().allows_a_turn());
+        assert!(!Pace::new(Time::ZERO).allows_a_turn());
+    }
+
+    #[test]
+    fn what_was_ready_before_a_wait_is_all_that_its_events_tell() {
+        let mut pace = Pace::new(Time::ZERO);
+        pace.turn_ended(POLLED);
+        let later = POLLED + Duration::from_millis(3);
+        for (is_any, until) in [(true, POLLED), (false, later)] {
+            pace.begins(later, is_any, None);
+            assert_eq!(pace.reported_until(), until);
+        }
+        pace.begins(later, true, None);
+        pace.polled(later, None);
+        assert_eq!(pace.reported_until(), later);
     }
 
     #[test]
     fn every_64th_turn_polls() {
-        let mut pace = Pace::new();
+        let mut pace = Pace::new(Time::ZERO);
         pace.polled(POLLED, None);
         for _ in 0..63 {
             pace.turn_ended(POLLED);
@@ -137,7 +173,7 @@ mod tests {
     #[test]
     fn a_turn_polls_when_the_time_is_over() {
         let after = |nanos| {
-            let mut pace = Pace::new();
+            let mut pace = Pace::new(Time::ZERO);
             pace.polled(POLLED, None);
             pace.turn_ended(POLLED + Duration::from_nanos(nanos));
             pace.allows_a_turn()
@@ -149,7 +185,7 @@ mod tests {
 
     #[test]
     fn a_poll_that_was_full_is_followed_by_another_one() {
-        let mut pace = Pace::new();
+        let mut pace = Pace::new(Time::ZERO);
         pace.polled(POLLED, Some(1));
         assert!(!pace.allows_a_turn());
         pace.polled(POLLED, None);
@@ -158,7 +194,7 @@ mod tests {
 
     #[test]
     fn nothing_was_missed_after_a_poll_that_was_not_full_or_as_many_as_show_all() {
-        let mut pace = Pace::new();
+        let mut pace = Pace::new(Time::ZERO);
         assert!(!pace.may_have_missed());
         for missed in [true, true, false, true, true, false] {
             pace.polled(POLLED, Some(3));
@@ -175,7 +211,7 @@ mod tests {
 
     #[test]
     fn whoever_wants_a_poll_gets_it_in_the_next_turn() {
-        let mut pace = Pace::new();
+        let mut pace = Pace::new(Time::ZERO);
         pace.polled(POLLED, None);
         pace.poll_next();
         pace.turn_ended(POLLED);

@@ -6,7 +6,7 @@ use crate::backend::NoWaker;
 fn queue() -> (RunQueue<char>, Arc<WakeQueue>) {
     let (wakes, parts) = WakeQueue::new(8, Arc::new(NoWaker)).expect("memory");
     let wakes = Arc::new(wakes);
-    (RunQueue::new(wakes.clone(), parts), wakes)
+    (RunQueue::new(wakes.clone(), parts, Time::ZERO), wakes)
 }
 
 fn token(index: u32) -> Token {

@@ -59,6 +59,43 @@ fn input_that_comes_in_time_while_another_machine_is_slow_is_told_before_the_dea
     instance.check_invariants().expect("the books agree");
 }
 
+/// The system reports an event, and then the thread waits for a processor for 5 ms, before it can
+/// read the clock. At 2 ms of them comes the input of a machine that has 4.
+#[test]
+fn input_that_comes_in_time_after_a_poll_and_before_its_time_is_read_is_told_before_the_deadline() {
+    let manual = Manual::new();
+    let mut instance = empty(&manual);
+    let waiting = add(&mut instance, "waiting", |call, now| match call {
+        Call::Ready(events) if events.is_writable() => Response::ok(()).deadline(now + 4 * MS),
+        Call::Ready(_) => Response::ok(()),
+        call => panic!("{}: its input was there", call.name()),
+    });
+    let outside = manual.clone();
+    // Whatever is fed in a handler was not there to be reported by the poll of this turn.
+    let other = add(&mut instance, "other", move |_, _| {
+        outside.step_at_each_reading(Duration::ZERO);
+        outside.feed(waiting, EventSet::READABLE);
+        Response::keep(())
+    });
+    manual.feed(waiting, EventSet::WRITABLE);
+    assert_eq!(turn(&mut instance), [("waiting", 1)]);
+    manual.feed(other, EventSet::READABLE);
+    manual.step_at_each_reading(5 * MS);
+    assert_eq!(turn(&mut instance), [("other", 1), ("waiting", 2)]);
+    assert_eq!(instance.stats().read().timeouts, 0);
+    // Where nothing but the deadline ends the wait, there is nothing to be asked for again.
+    let timed = add(&mut instance, "timed", |call, now| match call {
+        Call::Ready(_) => Response::ok(()).deadline(now + 4 * MS),
+        _ => Response::ok(()),
+    });
+    manual.feed(timed, EventSet::READABLE);
+    turn(&mut instance);
+    manual.advance(4 * MS);
+    manual.take_waits();
+    assert_eq!(turn(&mut instance), [("timed", 2)]);
+    assert_eq!(manual.take_waits().len(), 1);
+}
+
 /// The look before the deadlines is as wide as any, and no wider.
 #[test]
 fn deadlines_that_pass_in_a_slow_turn_wait_for_all_the_input_that_came_before() {
