@@ -26,8 +26,8 @@ use crate::time::Time;
 use crate::wake_queue::WakeQueue;
 
 pub(crate) struct Environment<H: ?Sized> {
-    // Atomics, since all of it is lent by `&`. But for `jobs` one thread has it, so that
-    // `Relaxed` is enough.
+    // Atomics, since all of it is lent by `&`. But for `jobs`, and for handlers from which the loop
+    // was taken, one thread has it, so that `Relaxed` is enough.
     /// The loop's time, in nanoseconds.
     now: AtomicU64,
     /// The state of the random numbers that are no secret.

@@ -92,7 +92,7 @@ impl<S> InPlace<S> {
     /// event to its inner machine.
     #[inline(always)]
     pub fn map<S2>(self, seed: impl FnOnce(S) -> S2) -> InPlace<S2> {
-        // What nearly all say costs each layer one comparison.
+        // First what nearly all answer: one comparison in each layer.
         match self {
             InPlace::Handled(Response { answer: Answer::Continue(()), deadline }) => {
                 // `Continue(())` owns nothing; without this the drop code of the other variants is
@@ -101,8 +101,8 @@ impl<S> InPlace<S> {
                 InPlace::Handled(Response { answer: Answer::Continue(()), deadline })
             }
             InPlace::Handled(response) => InPlace::Handled(map_rarer(response, seed)),
-            // What every machine says that is only called by value: it is known where this becomes
-            // a part of the layer, and costs nothing there.
+            // A machine that is called by value always declines. Where this is inlined, that is
+            // known, and nothing else is left of it.
             InPlace::Declined(event) => {
                 InPlace::Declined(event.filter_map(|unused| Some(seed(unused))))
             }

@@ -20,7 +20,9 @@ use crate::time::Time;
 ///
 /// # What the loop promises
 ///
-/// * Handlers of one machine never overlap, and all of them run on the thread of the loop.
+/// * Handlers of one machine never overlap, and all of them run on the thread of the loop; only in a
+///   loop that [hands over](crate::LoopInstance::handing_over) or [takes
+///   over](crate::LoopInstance::taking_over) on several, one at a time.
 /// * After `create`, events may come in any order, with one exception: after an answer of `spawn`,
 ///   the next event is `Spawned` or `SpawnError`.
 /// * Events may be spurious (see [`EventSet`]). A wake-up may be spurious only where its

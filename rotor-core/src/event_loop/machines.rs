@@ -34,8 +34,8 @@ pub enum Seen<'a, M> {
     /// It waits for an event.
     #[doc(alias = "Idle")]
     Waiting(&'a M),
-    /// It is with a handler that blocks elsewhere; a verdict is applied when it comes back. Today
-    /// no handler does: [`Scope::blocking`](crate::Scope::blocking) runs where it is called.
+    /// It is with a handler that [blocks](crate::Scope::blocking) on another thread, in a loop that
+    /// hands over or takes over. A verdict is applied when it comes back.
     Busy,
 }
 

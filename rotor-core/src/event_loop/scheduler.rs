@@ -77,8 +77,8 @@ impl<M: Machine> Scheduler<M> {
         true
     }
 
-    /// The machine of a slot that was woken, if it is to hear of it in this turn. Otherwise `calls`
-    /// are pending for it.
+    /// The machine of a slot that was woken, if it is to hear of it in this turn. Otherwise, unless
+    /// it is gone, `calls` are pending for it, for the next one.
     #[inline(always)]
     pub(super) fn wake_now(&mut self, index: u32, calls: Calls) -> Option<Token> {
         let (token, state) = self.slots.state_at(index)?;
@@ -165,8 +165,8 @@ impl<M: Machine> Scheduler<M> {
         state: CallState,
         deadline: Deadline,
     ) {
-        // Seldom one of the three: so one branch for all, and the rest out of line, where the state
-        // is looked up again, since this one is a copy.
+        // Rarely is any of the three so: one branch for all, and the rest out of line. `state` is a
+        // copy, so it is looked up again there.
         let is_woken = self.queue.wakes().is_woken(token.index());
         if is_woken | !state.pending.is_empty() | environment.woke_itself() {
             self.settle_calls(environment, token, is_woken);
@@ -183,7 +183,7 @@ impl<M: Machine> Scheduler<M> {
         }
         if is_woken {
             // By its own handler, by another thread meanwhile, or by somebody before the call.
-            self.queue.note_woken_while_out(state);
+            self.queue.note_woken_in_call(state);
         }
         if !state.pending.is_empty() {
             self.queue.push(token, state);
@@ -224,7 +224,8 @@ impl<M: Machine> Scheduler<M> {
 
     /// Tells handlers how many slots are free.
     pub(super) fn publish_slot_counts(&self, environment: &AnyEnvironment) {
-        // Relaxed: handlers, which read it, run on this thread.
+        // Relaxed: handlers read it, nearly always on this thread. A stale count costs no more than
+        // a spawn that is refused or late.
         environment.free_slots.store(self.slots.vacant(), Relaxed);
         environment.machines.store(self.slots.len(), Relaxed);
     }

@@ -79,8 +79,8 @@ impl<M, N> Response<M, N> {
         Response { answer: Answer::Continue(machine), deadline: Deadline::Keep }
     }
 
-    /// Goes on as `machine` and calls `ready` again in the next turn, after the other machines: for
-    /// a machine that has used up its budget but not its input.
+    /// Goes on as `machine` and calls `ready` again in the next turn, after the events of the others'
+    /// sockets: for a machine that has used up its budget but not its input.
     ///
     /// The set that `ready` gets then has the events of this call, if it was `ready`, and those
     /// that have come by then. The loop does not sleep in between. The deadline stays as it was
@@ -127,9 +127,10 @@ impl<M, N> Response<M, N> {
     /// Returns the same answer with a deadline: `timeout` is called once the loop's time has
     /// reached `time`, unless a later answer changes the deadline.
     ///
-    /// A deadline that has already passed is not a mistake: `timeout` is called in the same turn.
-    /// If the answer to that has a deadline in the past as well, it is called again in the next
-    /// turn, after the other machines. On `done` or `error` the deadline is ignored.
+    /// A deadline that has already passed is not a mistake: `timeout` is called in the same turn, or,
+    /// where that has done with its deadlines or has [too
+    /// many](crate::Config::timeouts_per_turn), in the next. If the answer to that has a deadline in
+    /// the past as well, it is called again in the turn after that. On `done` or `error` the deadline is ignored.
     #[inline]
     pub fn deadline(self, time: Time) -> Response<M, N> {
         self.with(Deadline::At(time))

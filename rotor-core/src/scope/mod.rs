@@ -191,7 +191,7 @@ impl<'a, C> Scope<'a, C> {
         self.backend().note(self.token(), what);
     }
 
-    /// Reads the clock, and sets the loop's time, unless that is another thread's.
+    /// Reads the clock, and sets the loop's time if this thread has the loop.
     fn refresh_now(&self) -> Time {
         match self.context.other_hand() {
             Some(hand) => hand.refresh_now().unwrap_or_else(|| self.environment.handle.now()),

@@ -1,8 +1,9 @@
-//! A turn that gives out what is to be called, instead of calling it: for a loop that may be handed
-//! to another thread meanwhile.
+//! The same turn as in `turn.rs`, as a cursor: [`next`](Core::next) returns the next call, and the
+//! caller makes it. So nothing of the loop is borrowed while a handler runs, and it may go to
+//! another thread meanwhile.
 //!
-//! The steps are those of `turn.rs`, in the same order and within the same bounds. Where a turn
-//! stands is a value, [`Progress`], that goes with the core: any thread goes on with it.
+//! The steps have the same order and the same bounds. Where a turn stands is a value, [`Progress`],
+//! that goes with the core: any thread goes on with it.
 
 use std::io;
 
@@ -25,7 +26,7 @@ use crate::token::Token;
 #[derive(Default)]
 pub(in crate::event_loop) struct Progress {
     step: Step,
-    /// Between two turns: when a handler that was away had the loop again.
+    /// When this turn began; between two turns, when a handler that was away had the loop again.
     begun: Option<Time>,
     /// The machine of the run queue whose pending calls are made, and what is left of them.
     resumed: Option<(Token, Pending)>,
@@ -206,7 +207,7 @@ impl<M: Machine, B: Backend> Core<M, B> {
                     None => progress.goes_to(Step::Expire),
                 },
                 Step::Expire => progress.goes_to(match begin_expiring(&mut refs!(), dispatch)? {
-                    Expiring::Overdue => Step::Overdue,
+                    Expiring::Hold => Step::Overdue,
                     Expiring::Expired => Step::Expired,
                     Expiring::EventsBefore(now) => Step::EventsBefore(now),
                 }),
@@ -344,10 +345,10 @@ impl<M: Machine, B: Backend> Core<M, B> {
         if self.dispatch.stop_reason().is_some() && progress.step != Step::Between {
             // What is left of the turn waits in its queues for the next one.
             progress.step = Step::End;
-        }
             if let Some((token, pending)) = progress.resumed.take() {
                 self.dispatch.scheduler().pend_all(token, pending);
             }
+        }
     }
 }
 

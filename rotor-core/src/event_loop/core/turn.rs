@@ -1,13 +1,14 @@
 //! One turn of the loop: what is done, in which order, and how much of it.
 //!
 //! ```text
-//!   drain? ─▶ poll ─▶ events ─▶ run queue ─▶ wake-ups ─▶ deadlines ─▶ overdue
+//!   drain? ─▶ poll ─▶ events ─▶ pending calls ─▶ deferred spawns ─▶ wake-ups
+//!     ─▶ deadlines, perhaps after another poll and its events ─▶ overdue
 //!     ─▶ posted, every ─▶ verdicts ─▶ drain ─▶ room ─▶ free slots ─▶ stop? ─▶ end?
 //! ```
 //!
 //! Each step has a bound; what is left waits in its queue for the next turn, behind what comes
-//! first there. So a machine that wakes itself for ever, one that spawns for ever and one whose
-//! deadlines have always passed leave a fourth at least one event a turn. Turns that do not poll
+//! first there. So machines that wake themselves for ever, spawn for ever, or have deadlines that
+//! have always passed leave any other machine at least one event a turn. Turns that do not poll
 //! the backend are bounded as well: see `run_queue/pace.rs`.
 
 use std::io;
@@ -170,8 +171,9 @@ fn hand_out_events<M: Machine, B: Backend>(refs: &mut Refs<'_, M, B>, dispatch: 
 
 /// How a turn goes on to its deadlines.
 pub(super) enum Expiring {
-    /// None of them fires: input may have been missed that came before.
-    Overdue,
+    /// No deadline that was set for a time to come fires in this turn: the backend may still have
+    /// input that came before.
+    Hold,
     /// Those that were collected fire.
     Expired,
     /// The same after the events of a poll that this turn has just made, and after those until then
@@ -186,7 +188,7 @@ fn expire_deadlines<M: Machine, B: Backend>(
     dispatch: &mut Dispatch<M>,
 ) -> io::Result<bool> {
     match begin_expiring(refs, dispatch)? {
-        Expiring::Overdue => Ok(false),
+        Expiring::Hold => Ok(false),
         Expiring::Expired => Ok(true),
         Expiring::EventsBefore(now) => Ok(hand_out_before_deadlines(refs, dispatch, now)),
     }
@@ -212,9 +214,9 @@ fn hand_out_before_deadlines<M: Machine, B: Backend>(
 /// polled.
 ///
 /// Input that came in time comes before a deadline. So one that has passed since the last poll
-/// waits for another poll, and for what that brings; and after a stall, when what was sent in time
-/// may lie behind the first batch of events, all wait until there is no more, or every machine's
-/// source has had its place in a batch: a loop that never gets to the end of its events has
+/// fires only after another poll, and after what that reports. As long as polls are full, what came
+/// in time may lie behind what was reported: then no deadline fires until a poll is not full, or a
+/// round of polls has shown each source once. So a loop that never gets to the end of its events has
 /// deadlines all the same.
 #[inline(always)]
 pub(super) fn begin_expiring<M: Machine, B: Backend>(
@@ -229,7 +231,7 @@ pub(super) fn begin_expiring<M: Machine, B: Backend>(
     }
     let now = refs.environment.now();
     if dispatch.queue().pace().may_have_missed() {
-        return Ok(Expiring::Overdue);
+        return Ok(Expiring::Hold);
     }
     // As in most turns. Never later than the first: so there is none to be collected.
     if dispatch.slots().next_deadline().is_none_or(|next| next > now) {

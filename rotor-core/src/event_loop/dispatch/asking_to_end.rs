@@ -12,7 +12,7 @@ use crate::token::Token;
 impl<M: Machine> Dispatch<M> {
     /// Whether there are slots whose machines are still to be told of the drain.
     pub(in crate::event_loop) fn is_drain_to_be_told(&self) -> bool {
-        self.told_of_drain < self.scheduler.slots().high_water()
+        self.drain_cursor < self.scheduler.slots().high_water()
     }
 
     /// Whether a machine was told of a drain and is still to be called with it.
@@ -32,8 +32,8 @@ impl<M: Machine> Dispatch<M> {
 
     /// The machine of the next slot, if it can be told now.
     pub(in crate::event_loop) fn next_to_tell(&mut self) -> Option<Token> {
-        let index = self.told_of_drain;
-        self.told_of_drain += 1;
+        let index = self.drain_cursor;
+        self.drain_cursor += 1;
         let (token, _) = self.scheduler.slots().at(index)?;
         // `ready` comes first: it may find what had arrived before the drain.
         let state = self.scheduler.slots_mut().state(token);
@@ -46,7 +46,7 @@ impl<M: Machine> Dispatch<M> {
 
     /// No drain is under way any more.
     pub(in crate::event_loop) fn forget_drain(&mut self) {
-        self.told_of_drain = 0;
+        self.drain_cursor = 0;
     }
 
     pub(super) fn draining<B: Backend>(&mut self, refs: &mut Refs<'_, M, B>, token: Token) {

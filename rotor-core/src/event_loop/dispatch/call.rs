@@ -41,16 +41,16 @@ impl<M: Machine> Dispatch<M> {
         }
         let callee = &mut self.callee;
         let panics = move |machine: &M| *callee = Some(Callee::guarded(token, machine));
-        let Some(mut in_hand) = self.scheduler.slots_mut().callable(token, panics) else { return };
-        let Some(machine) = in_hand.machine() else {
-            in_hand.let_go();
+        let Some(mut in_call) = self.scheduler.slots_mut().for_call(token, panics) else { return };
+        let Some(machine) = in_call.machine() else {
+            in_call.let_go();
             return;
         };
         let scope = &mut Scope::new(refs.context, refs.environment, token, woken);
         let response = machine.handle_in_place(event(), scope);
         // What nearly all say: the machine stays where it is.
         if let InPlace::Handled(Response { answer: Answer::Continue(()), deadline }) = response {
-            let state = in_hand.let_go();
+            let state = in_call.let_go();
             // Nothing is in it: to drop it would be to look whether there is.
             mem::forget(response);
             if is_noted {
@@ -64,7 +64,7 @@ impl<M: Machine> Dispatch<M> {
             // It may have nothing left that has a name, and has answered: that counts.
             InPlace::Handled(_) => Callee::guarded(token, machine),
         };
-        let Some(machine) = in_hand.take() else { return };
+        let Some(machine) = in_call.take() else { return };
         self.callee = Some(callee);
         let response = match response {
             InPlace::Handled(response) => response.map(|()| machine, |seed| seed),

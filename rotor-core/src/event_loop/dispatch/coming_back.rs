@@ -8,7 +8,7 @@ use crate::time::Time;
 use crate::token::Token;
 
 impl<M: Machine> Dispatch<M> {
-    /// Whose handler runs, if it is still in this call, or in any.
+    /// The machine whose handler runs; with `call`, only if that is still the call.
     pub(in crate::event_loop) fn callee_of(&self, call: Option<u64>) -> Option<Callee> {
         let is_it =
             call.is_none_or(|call| self.pulse.as_ref().is_some_and(|pulse| pulse.is_in_call(call)));

@@ -22,7 +22,7 @@ impl Callee {
         Callee { token, type_name: machine.type_name() }
     }
 
-    /// The same where that may not unwind: one whose name panics has that of its type.
+    /// The same where nothing may unwind: if the machine's name panics, it has that of its type.
     #[cold]
     #[inline(never)]
     pub(super) fn guarded<M: Machine>(token: Token, machine: &M) -> Callee {

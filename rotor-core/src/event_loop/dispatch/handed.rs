@@ -19,8 +19,8 @@ use crate::token::Token;
 /// Calls that are to be made: whether there is one. Each is what the function of the same name in
 /// the parent module makes itself.
 ///
-/// They are given what they use one by one: a reference to all of it would have it written to
-/// memory for each call.
+/// Their arguments are passed one by one: a struct of them would be written to memory for each
+/// call.
 impl<M: Machine> Dispatch<M> {
     #[inline(always)]
     pub(in crate::event_loop) fn ready_call<B: Backend>(

@@ -96,7 +96,7 @@ impl<M: Machine> Dispatch<M> {
         self.counters.stats.spawned += 1;
         // The walk of a drain comes to the slots that it has not passed, in this turn or a later
         // one.
-        if token.index() < self.told_of_drain {
+        if token.index() < self.drain_cursor {
             self.scheduler.pend(token, Calls::DRAINING);
         }
         Ok(token)

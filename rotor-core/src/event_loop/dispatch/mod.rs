@@ -2,10 +2,10 @@
 //! of its slot for one that takes it by value, and applies the answer.
 //!
 //! ```text
-//!   event ──▶ handle_in_place() ──▶ take(), handle() ──▶ apply: Continue ──▶ back into its slot
-//!     │                        └── handled ───────────▶        Again ─────▶ and into the run queue
-//!     ▼ it cannot be called now                                Spawn ─────▶ create(), then the next event
-//!   pending: the run queue has it called later                 Done, Error ▶ its slot ends
+//!   event ──▶ handle_in_place() ─ declined ─▶ take(), handle() ──▶ apply: Continue ──▶ its slot
+//!     │                        └─ handled ───────────────────▶        Again ─────▶ and the run queue
+//!     ▼ it cannot be called now                                       Spawn ─────▶ create(), next event
+//!   pending: the run queue has it called later                        Done, Error ▶ its slot ends
 //! ```
 //!
 //! A handler that panics unwinds to the turn, which tells `handler_panicked` and goes on.
@@ -59,8 +59,8 @@ pub(super) struct Dispatch<M: Machine> {
     pulse: Option<Pulse>,
     /// A handler has panicked, under `OnPanic::StopLoop`.
     stop_reason: Option<Exit>,
-    /// Slots below this have been told of the drain that is under way.
-    told_of_drain: u32,
+    /// The next slot to be told of the drain that is under way.
+    drain_cursor: u32,
     /// Machines whose handlers have given the loop away and have not answered.
     away: Vec<Away>,
 }
@@ -74,7 +74,7 @@ impl<M: Machine> Dispatch<M> {
             callee: None,
             pulse: None,
             stop_reason: None,
-            told_of_drain: 0,
+            drain_cursor: 0,
             away: Vec::new(),
         }
     }

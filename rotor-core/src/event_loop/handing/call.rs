@@ -6,7 +6,7 @@ use super::berth::Berth;
 use crate::backend::Backend;
 use crate::event::{Event, InPlace};
 use crate::event_loop::dispatch::Terms;
-use crate::event_loop::slots::{Lifted, LiftedInHand};
+use crate::event_loop::slots::{Lifted, LiftedInCall};
 use crate::machine::Machine;
 use crate::response::{Answer, Deadline, Response};
 use crate::scope::{AnyEnvironment, Scope};
@@ -52,7 +52,7 @@ macro_rules! call_lifted {
             drop($rest);
             $($before)*
             let scope = &mut $scope;
-            let in_place = hand_in_place(&mut $lifted, event, scope);
+            let in_place = call_in_place(&mut $lifted, event, scope);
             // Never nothing: it was lifted for this.
             let Some(machine) = $lifted else { break Called::Done($berth.lock()) };
             let applied = match in_place {
@@ -63,7 +63,7 @@ macro_rules! call_lifted {
                     applies.goes_on(machine, deadline)
                 }
                 Err(response) => {
-                    let response = hand_by_value(machine, response, scope);
+                    let response = call_by_value(machine, response, scope);
                     let (berth, terms, context) = ($berth, &mut *$terms, &mut *$context);
                     let (environment, woke_itself) = ($environment, &*$woke_itself);
                     let applies = Applies { berth, terms, context, environment, woke_itself };
@@ -130,16 +130,16 @@ impl<'a, M: Machine, P> Applies<'a, '_, M, P> {
 
 /// Calls the handler in place. Returns the deadline of a machine that goes on.
 #[inline(always)]
-pub(super) fn hand_in_place<M: Machine>(
+pub(super) fn call_in_place<M: Machine>(
     lifted: &mut Lifted<M>,
     event: Event<M::Seed>,
     scope: &mut Scope<'_, M::Context>,
 ) -> Result<Deadline, InPlace<M::Seed>> {
-    let mut in_hand = LiftedInHand::of(lifted);
+    let mut in_call = LiftedInCall::of(lifted);
     // Never nothing: it was lifted for this.
-    let Some(machine) = in_hand.machine() else { return Err(InPlace::Declined(event)) };
+    let Some(machine) = in_call.machine() else { return Err(InPlace::Declined(event)) };
     let response = machine.handle_in_place(event, scope);
-    in_hand.let_go();
+    in_call.let_go();
     match response {
         InPlace::Handled(Response { answer: Answer::Continue(()), deadline }) => Ok(deadline),
         response => Err(response),
@@ -148,7 +148,7 @@ pub(super) fn hand_in_place<M: Machine>(
 
 /// What becomes of a machine that declined, or does not go on.
 #[inline(always)]
-pub(super) fn hand_by_value<M: Machine>(
+pub(super) fn call_by_value<M: Machine>(
     machine: M,
     response: InPlace<M::Seed>,
     scope: &mut Scope<'_, M::Context>,

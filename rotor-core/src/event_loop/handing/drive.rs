@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::sync::Arc;
 
 use super::berth::Berth;
-use super::call::{Applied, Applies, Called, call_lifted, hand_by_value, hand_in_place};
+use super::call::{Applied, Applies, Called, call_by_value, call_in_place, call_lifted};
 use super::hand::Hand;
 use super::worker::Worker;
 use super::{Baton, Relay, Rest};

@@ -7,7 +7,7 @@ use std::io;
 
 use super::baton::{Baton, Rest};
 use super::berth::Berth;
-use super::call::{Applied, Applies, Called, call_lifted, hand_by_value, hand_in_place};
+use super::call::{Applied, Applies, Called, call_by_value, call_in_place, call_lifted};
 use crate::backend::Backend;
 use crate::event_loop::core::Next;
 use crate::event_loop::dispatch::Terms;

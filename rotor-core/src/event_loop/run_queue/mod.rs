@@ -1,8 +1,9 @@
-//! The run queue: what waits to be done, in the order in which a turn does it, and how much of it
-//! one turn may do.
+//! The run queue: what waits to be done, in a queue for each step of a turn, and how much of it one
+//! turn may do.
 //!
-//! What is due waits in here, never in variables of a turn; so a turn that a panic cut short is
-//! simply gone on with. Each `next_…` gives a step of the turn its next piece of work, and `None`
+//! What is due waits in here, never in variables of a turn, but for the rest of one machine's
+//! pending calls, which ends with that machine. So a turn that a panic cut short is simply gone on
+//! with. Each `next_…` gives a step of the turn its next piece of work, and `None`
 //! once the step is done or its budget is spent; what is left is the next turn's.
 
 mod batches;
@@ -23,8 +24,8 @@ use crate::config::Config;
 use crate::event_set::EventSet;
 use crate::queue_memory::give_back;
 use crate::sync::mpsc;
-use crate::timers::Due;
 use crate::time::Time;
+use crate::timers::Due;
 use crate::token::Token;
 use crate::wake_queue::{PartWake, WakeQueue};
 
@@ -148,12 +149,12 @@ impl<S> RunQueue<S> {
         self.events.items()
     }
 
-    #[inline(always)]
     /// Whether something that the backend reported is to be handed out.
     pub(super) fn has_events(&self) -> bool {
         !self.events.is_done()
     }
 
+    #[inline(always)]
     pub(super) fn next_event(&mut self) -> Option<(Token, EventSet)> {
         self.events.next()
     }
@@ -256,11 +257,12 @@ impl<S> RunQueue<S> {
         &mut self.parts
     }
 
-    /// Notes for a machine that it was woken while it was with its handler, in this turn: by
-    /// itself, or by another before the call. Who it was cannot be told apart, so its next call is
-    /// the next turn's: to be late by one does no harm.
-    pub(super) fn note_woken_while_out(&self, state: &mut CallState) {
-        state.woken_while_out_in = self.turn;
+    /// Notes for a machine that its mark of the wake queue was set when its handler returned, in
+    /// this turn. Whether it was woken by itself or by others, before the call or in it, cannot be
+    /// told apart, so that the wake-up is the next turn's: to be late by one does no harm. There it
+    /// is in the queue of pending calls, and not put off again.
+    pub(super) fn note_woken_in_call(&self, state: &mut CallState) {
+        state.woken_in_call_of = self.turn;
     }
 
     /// Has a machine that woke itself called in the next turn. One that is in the list of the woken
@@ -277,8 +279,7 @@ impl<S> RunQueue<S> {
     /// Whether a wake-up has to wait for the next turn: the machine was woken while it was with its
     /// handler in this one, or has one pending.
     pub(super) fn is_next_turns(&self, state: &CallState) -> bool {
-        // Wraps after 255 turns: a false match only delays a wake-up by a turn.
-        state.woken_while_out_in == self.turn || state.pending.has(Calls::WAKEUP)
+        state.woken_in_call_of == self.turn || state.pending.has(Calls::WAKEUP)
     }
 }
 

@@ -28,7 +28,7 @@ pub(in crate::event_loop) struct Pace {
     /// When the last turn ended.
     ended_at: Time,
     turns: u32,
-    /// Full polls until the end of the round that is under way.
+    /// While polls are full: how many more of them until every source has been shown once.
     round_left: usize,
 }
 
@@ -75,7 +75,7 @@ impl Pace {
         self.round_left = left.saturating_sub(1);
     }
 
-    /// When the backend was last polled.
+    /// Until when the last poll has surely reported all that was ready, unless it was full.
     #[inline]
     pub(in crate::event_loop) fn reported_until(&self) -> Time {
         self.reported_until
@@ -112,8 +112,8 @@ pub(in crate::event_loop) fn polls_for(sources: usize, config: &Config) -> usize
     sources.div_ceil(config.events_max)
 }
 
-/// Turns from one poll to the next: tokio polls as many tasks, and with more the system call no
-/// longer shows.
+/// Turns from one poll to the next, as tokio's `event_interval` counts tasks (61): with more, the
+/// system call no longer shows.
 const TURNS_MAX: u32 = 64;
 
 /// Time from one poll to the turn that polls next: what a socket may wait longer than without this.

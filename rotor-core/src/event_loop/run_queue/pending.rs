@@ -85,8 +85,8 @@ impl Pending {
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(in crate::event_loop) struct CallState {
     pub(in crate::event_loop) pending: Pending,
-    /// In the run queue, or among those that woke themselves as they were made, to get what is
-    /// pending.
+    /// Among those with pending calls (`runnable`), or among those that woke themselves as they were
+    /// made (`fresh`).
     pub(in crate::event_loop) in_runnable: bool,
     /// Among those whose deadline had passed when it was set.
     pub(in crate::event_loop) in_overdue: bool,
@@ -95,7 +95,7 @@ pub(in crate::event_loop) struct CallState {
     /// The turn (1 to 255, round and round; 0 for none) in which the machine was last woken while
     /// it was with its handler. Wraps after 255 turns: a false match only delays a wake-up by a
     /// turn.
-    pub(super) woken_while_out_in: u8,
+    pub(super) woken_in_call_of: u8,
     /// Fills the word of a slot that the state shares with the slot's tag. With a gap between them,
     /// a machine is not written straight into its slot, but to a copy of both that begins in the
     /// gap: twice, and the second time from where it cannot be forwarded.

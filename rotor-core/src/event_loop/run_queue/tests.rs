@@ -113,7 +113,7 @@ fn who_woke_itself_is_called_in_the_next_turn() {
     let (config, mut state) = (Config::new(), CallState::default());
     queue.begin_turn(&config);
     assert!(!queue.is_next_turns(&state));
-    queue.note_woken_while_out(&mut state);
+    queue.note_woken_in_call(&mut state);
     assert!(queue.is_next_turns(&state));
     queue.begin_turn(&config);
     assert!(!queue.is_next_turns(&state));

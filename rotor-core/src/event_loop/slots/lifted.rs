@@ -10,13 +10,13 @@ use crate::guard::drop_guarded;
 pub(in crate::event_loop) type Lifted<M> = Option<M>;
 
 /// A machine that was lifted, while it is called where it is. Should that panic, it is dropped at
-/// once, as [`InHand`] says.
-pub(in crate::event_loop) struct LiftedInHand<'a, M>(&'a mut Lifted<M>);
+/// once, as [`InCall`] says.
+pub(in crate::event_loop) struct LiftedInCall<'a, M>(&'a mut Lifted<M>);
 
-impl<'a, M> LiftedInHand<'a, M> {
+impl<'a, M> LiftedInCall<'a, M> {
     #[inline(always)]
-    pub(in crate::event_loop) fn of(lifted: &'a mut Lifted<M>) -> LiftedInHand<'a, M> {
-        LiftedInHand(lifted)
+    pub(in crate::event_loop) fn of(lifted: &'a mut Lifted<M>) -> LiftedInCall<'a, M> {
+        LiftedInCall(lifted)
     }
 
     #[inline(always)]
@@ -31,7 +31,7 @@ impl<'a, M> LiftedInHand<'a, M> {
     }
 }
 
-impl<M> Drop for LiftedInHand<'_, M> {
+impl<M> Drop for LiftedInCall<'_, M> {
     fn drop(&mut self) {
         drop_lifted(self.0);
     }
@@ -60,13 +60,13 @@ impl<M> Slot<M> {
 /// it holds, a port or what a lock gave it, is told of the panic only while that unwinds. It is
 /// dropped under a guard: its drop may panic as well, and a second panic that gets out of a drop
 /// while the first unwinds ends the process.
-pub(in crate::event_loop) struct InHand<'a, M, F: FnMut(&M)> {
+pub(in crate::event_loop) struct InCall<'a, M, F: FnMut(&M)> {
     pub(super) slot: &'a mut Slot<M>,
     /// Is shown a machine that has panicked, before it is dropped. Does not panic.
     pub(super) panics: F,
 }
 
-impl<M, F: FnMut(&M)> InHand<'_, M, F> {
+impl<M, F: FnMut(&M)> InCall<'_, M, F> {
     #[inline(always)]
     pub(in crate::event_loop) fn machine(&mut self) -> Option<&mut M> {
         match self.slot {
@@ -79,23 +79,23 @@ impl<M, F: FnMut(&M)> InHand<'_, M, F> {
     #[inline(always)]
     pub(in crate::event_loop) fn take(self) -> Option<M> {
         // Not by way of `drop`, which is for panics.
-        let mut in_hand = ManuallyDrop::new(self);
-        let Slot::Waiting { state, .. } = *in_hand.slot else { return None };
-        mem::replace(in_hand.slot, Slot::Running { state }).into_machine()
+        let mut in_call = ManuallyDrop::new(self);
+        let Slot::Waiting { state, .. } = *in_call.slot else { return None };
+        mem::replace(in_call.slot, Slot::Running { state }).into_machine()
     }
 
     /// It has not panicked: the machine stays where it is. Returns what is known of its calls.
     #[inline(always)]
     pub(in crate::event_loop) fn let_go(self) -> CallState {
-        let in_hand = ManuallyDrop::new(self);
-        match *in_hand.slot {
+        let in_call = ManuallyDrop::new(self);
+        match *in_call.slot {
             Slot::Waiting { state, .. } => state,
             _ => CallState::default(),
         }
     }
 }
 
-impl<M, F: FnMut(&M)> Drop for InHand<'_, M, F> {
+impl<M, F: FnMut(&M)> Drop for InCall<'_, M, F> {
     fn drop(&mut self) {
         if let Slot::Waiting { machine, .. } = self.slot {
             (self.panics)(machine);

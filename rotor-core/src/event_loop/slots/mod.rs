@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!            reserve()                put()
-//!  Vacant ──────────────▶ Running ───────────▶ Waiting ──┐ callable()
+//!  Vacant ──────────────▶ Running ───────────▶ Waiting ──┐ for_call()
 //!    ▲                     │   ▲                  │ ▲    │
 //!    │        end()        │   │  lift(), take()  │ └────┘
 //!    └─────────────────────┘   └──────────────────┘
@@ -21,8 +21,8 @@ use std::collections::{TryReserveError, VecDeque};
 use std::mem;
 use std::sync::Arc;
 
-use self::lifted::InHand;
-pub(super) use self::lifted::{Lifted, LiftedInHand};
+use self::lifted::InCall;
+pub(super) use self::lifted::{Lifted, LiftedInCall};
 use self::slot::{NONE, Slot};
 use super::run_queue::{CallState, Calls};
 use crate::guard::{drop_guarded, log_guarded};
@@ -163,18 +163,18 @@ impl<M> Slots<M> {
             )
     }
 
-    /// A machine that can be called, for a call in its slot.
+    /// Lends a machine that can be called, for a call in its slot.
     ///
-    /// Nothing else of the loop is done meanwhile. Should it panic, it is shown to `panics` and
-    /// dropped there, and its slot is as if it were with its handler by value.
+    /// Nothing else of the loop is done meanwhile. If the machine panics, `panics` sees it, it is
+    /// dropped there, and its slot becomes `Running`, as that of one which its handler has by value.
     #[inline(always)]
-    pub(super) fn callable<F: FnMut(&M)>(
+    pub(super) fn for_call<F: FnMut(&M)>(
         &mut self,
         token: Token,
         panics: F,
-    ) -> Option<InHand<'_, M, F>> {
+    ) -> Option<InCall<'_, M, F>> {
         match self.slots.get_mut(token.index() as usize)? {
-            slot @ Slot::Waiting { .. } => Some(InHand { slot, panics }),
+            slot @ Slot::Waiting { .. } => Some(InCall { slot, panics }),
             _ => None,
         }
     }
@@ -315,6 +315,7 @@ impl<M> Slots<M> {
         Token::new(index, self.wakes.generation(index))
     }
 
+    /// Whether a token has the generation that its slot has now.
     #[inline(always)]
     fn is_current(&self, token: Token) -> bool {
         (token.index() as usize) < self.slots.len()
@@ -350,7 +351,7 @@ impl<M> Slots<M> {
         self.deadlines.queued()
     }
 
-    /// When the next deadline may be reached; never later than that.
+    /// A lower bound of the next deadline: it may be too early, and is never too late.
     pub(super) fn next_deadline(&self) -> Option<Time> {
         self.deadlines.next_wake()
     }

@@ -75,7 +75,7 @@ fn a_machine_can_be_called_unless_a_call_is_pending_that_comes_first() {
     assert!(slots.can_be_called_unless(token, Calls::WAKEUP) && slots.can_be_called(token));
     let lifted = slots.take(token).expect("it is in its slot");
     assert!(slots.take(token).is_none() && slots.machine_at(token.index()).is_none());
-    assert!(!slots.can_be_called(token) && slots.callable(token, |_| ()).is_none());
+    assert!(!slots.can_be_called(token) && slots.for_call(token, |_| ()).is_none());
     slots.put(token, lifted);
     slots.state(token).expect("it is there").in_deferred = true;
     assert!(!slots.can_be_called(token), "it waits for its spawn");
