@@ -129,7 +129,7 @@ impl std::fmt::Display for Stage {
         f.write_str(match self {
             Stage::Waiting => "while it waited for a connection",
             Stage::Sending => "while it was being sent",
-            Stage::Receiving => "while it waited for the rest of the response",
+            Stage::Receiving => "while it waited for the response",
         })
     }
 }
@@ -308,5 +308,14 @@ mod tests {
                 "printed twice: {error}"
             );
         }
+    }
+
+    #[test]
+    fn a_passed_deadline_does_not_claim_that_a_response_has_begun() {
+        let stage = |stage| ClientError::Deadline(stage).to_string();
+        assert_eq!(
+            stage(Stage::Receiving),
+            "the request's deadline has passed while it waited for the response"
+        );
     }
 }
