@@ -19,6 +19,9 @@ use crate::semantics::trace_context::TraceContext;
 /// given and finishes with a [`Fetched`]. The function `stored` has the body of the response stored
 /// instead, which may be longer.
 ///
+/// The target of a request is path and query, not a URL: what is before them in a URL is the origin
+/// that the pool is asked for, and [`host`](Fetch::host).
+///
 /// ```
 /// # mod rotor { pub use rotor_http as http; }
 /// use rotor::http::client::Fetch;
@@ -82,8 +85,9 @@ impl<C> Fetch<C> {
         Fetch::new("POST", target).body(body)
     }
 
-    /// Sets the host that is asked, with its port unless it is 80, or 443 with TLS. Each request
-    /// needs one.
+    /// Sets the field `Host`: the host that is asked, with its port unless it is 80, or 443 with
+    /// TLS. Each request needs one, and the pool adds none: without it, making the request fails
+    /// with [`ClientError::Request`](super::ClientError::Request).
     #[must_use]
     pub fn host(self, host: &str) -> Fetch<C> {
         self.header("Host", host)

@@ -305,7 +305,9 @@ quick_error! {
         /// A second `Host`, or one that is not an authority.
         HostField { display("Host must be one host with an optional port, once") }
         /// A request without `Host`.
-        HostMissing { display("a request needs one Host field: add it before `done_headers`") }
+        HostMissing {
+            display("a request needs one Host field: `Fetch::host`, or `add_header` before `done_headers`")
+        }
         /// A second length, or a length and chunks.
         LengthTwice { display("the length is set already: call `add_length` or `add_chunked` once") }
         /// The fields end and no length was said.
