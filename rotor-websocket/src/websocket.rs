@@ -12,7 +12,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use rotor_core::{Scope, Time};
+use rotor_core::{Scope, Time, with_causes};
 use rotor_stream::{Exception, Fatal, Intent, Matched, Protocol, Transport};
 
 use crate::closed::{Cause, Closed};
@@ -393,7 +393,7 @@ impl<H: Handler> Protocol for WebSocket<H> {
     }
 
     fn fatal(mut self, error: Fatal, scope: &mut Scope<'_, H::Context>) {
-        log::debug!("machine {} lost its WebSocket: {error}", scope.token());
+        log::debug!("machine {} lost its WebSocket: {}", scope.token(), with_causes(&error));
         self.lost(scope);
     }
 }

@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use rotor_core::{Deadline, Description, Scope, Time};
+use rotor_core::{Deadline, Description, Scope, Time, with_causes};
 use rotor_stream::{Exception, Fatal};
 
 use super::config::ClientConfig;
@@ -282,7 +282,11 @@ impl<K: Client, F: Feed<K>> Requests<K, F> {
             // Not an octet of it was sent: whatever its method, another connection may make it.
             State::Polling(exchange) => self.give_back(*exchange, scope),
             State::Exchange(exchange) => {
-                log::debug!("machine {} lost its connection: {error}", scope.token());
+                log::debug!(
+                    "machine {} lost its connection: {}",
+                    scope.token(),
+                    with_causes(&error)
+                );
                 if let Some(job) = exchange.lost(error, config, scope) {
                     self.feed.give_back(*job, scope);
                 }

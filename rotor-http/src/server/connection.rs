@@ -354,7 +354,7 @@ impl<S: Server> Protocol for Connection<S> {
 
 /// The connection is gone: noted, and counted where it was a limit of ours.
 fn note_loss<C>(error: &Fatal, config: &ServerConfig, scope: &Scope<'_, C>) {
-    log::debug!("machine {} lost its connection: {error}", scope.token());
+    log::debug!("machine {} lost its connection: {}", scope.token(), with_causes(error));
     match error {
         // All other errors are the network's or the peer's.
         Fatal::FlushTimeout => Counters::add(&config.count().response_timeouts),

@@ -1,7 +1,7 @@
 //! The end of an exchange: its request is answered, fails, or is to be made again; and whether its
 //! connection can be used again.
 
-use rotor_core::Scope;
+use rotor_core::{Scope, with_causes};
 use rotor_stream::Fatal;
 
 use super::{End, Exchange, Exchanged};
@@ -69,7 +69,7 @@ impl<K: Client> Exchange<K> {
         error: ClientError,
         io: &mut Io<'_, '_, '_, K::Context>,
     ) {
-        log::debug!("machine {} fails a request: {error}", io.scope.token());
+        log::debug!("machine {} fails a request: {}", io.scope.token(), with_causes(&error));
         if let (Some(handler), Some(port)) = (self.handler.take(), self.port.take()) {
             job::fail(handler, port, error, io.config.count(), io.scope);
         }

@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 
-use rotor_core::{Deadline, Panicked, Phase, Scope};
+use rotor_core::{Deadline, Panicked, Phase, Scope, with_causes};
 use rotor_stream::Transport;
 
 use super::{Requests, Served, Since, State};
@@ -267,6 +267,6 @@ fn refused<C>(error: &RequestError, config: &ServerConfig, scope: &Scope<'_, C>)
     if matches!(error, RequestError::Head(error) if error.is_limit()) {
         Counters::add(&config.count().heads_too_large);
     }
-    log::debug!("machine {} refuses a request: {error}", scope.token());
+    log::debug!("machine {} refuses a request: {}", scope.token(), with_causes(error));
     error.status()
 }

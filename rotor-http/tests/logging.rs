@@ -1,0 +1,73 @@
+//! What a server says in the log of requests that no handler sees. A program of its own: there is
+//! one log for a process.
+
+use std::sync::Mutex;
+
+use log::{LevelFilter, Log, Metadata, Record};
+use rotor_http::server::{
+    Connection, Head, HttpSeed, Next, NoUpgrade, Response, Scope, Server, ServerConfig,
+};
+use rotor_stream::testing::Driver;
+
+static LINES: Mutex<Vec<String>> = Mutex::new(Vec::new());
+
+struct Lines;
+
+impl Log for Lines {
+    fn enabled(&self, _: &Metadata<'_>) -> bool {
+        true
+    }
+    fn log(&self, record: &Record<'_>) {
+        LINES.lock().expect("no test panics with it").push(record.args().to_string());
+    }
+    fn flush(&self) {}
+}
+
+/// Answers nobody.
+struct Silent;
+
+impl Server for Silent {
+    type Context = ();
+    type Seed = ();
+    type Upgrade = NoUpgrade<()>;
+
+    fn headers_received(
+        (): (),
+        _: &Head<'_>,
+        _: &mut Response<'_>,
+        _: &mut Scope<'_, ()>,
+    ) -> Next<Self> {
+        Next::go_on(Silent).keep_deadline()
+    }
+}
+
+/// The lines since the last call that contain this.
+fn logged(words: &str) -> Vec<String> {
+    let mut lines = std::mem::take(&mut *LINES.lock().expect("no test panics with it"));
+    lines.retain(|line| line.contains(words));
+    lines
+}
+
+#[test]
+fn the_log_says_why_a_request_is_refused_and_a_connection_lost() {
+    log::set_logger(&Lines).expect("the first logger");
+    log::set_max_level(LevelFilter::Debug);
+    let new = || Driver::<Connection<Silent>>::new(HttpSeed::new((), ServerConfig::new()), ());
+
+    new().send(b"GET / HTTP/1.1\r\nHost: x\r\nA: b\r\n c\r\n\r\n");
+    assert_eq!(
+        logged("refuses"),
+        ["machine 0v0 refuses a request: the head is malformed or too large: a field line \
+          begins with whitespace"]
+    );
+
+    let mut driver = new();
+    driver.send(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n");
+    driver.reset();
+    let lost = logged("lost");
+    assert_eq!(lost.len(), 1, "{lost:?}");
+    assert!(
+        lost[0].starts_with("machine 0v0 lost its connection: the connection is gone: "),
+        "{lost:?}"
+    );
+}
