@@ -126,7 +126,7 @@ fn what_is_composed_wrong_is_said_in_the_words_of_the_macro_or_at_the_part() {
         ("rotor_compose! { enum App <()> { Foo(Foo) } }", "`Foo` is not a machine", 3),
         (
             "rotor_compose! { enum App <()> { Echo(Echo) } }",
-            "becomes one as `rotor_stream::Stream<P, S>`",
+            "becomes one as `rotor::stream::Stream<P, S>`",
             3,
         ),
         (
@@ -171,12 +171,12 @@ fn a_wrong_program_is_told_what_is_missing_and_what_to_do() {
         (
             "run::<Echo>();",
             "`Echo` is not a machine",
-            "a protocol becomes one as `rotor_stream::Stream<P, S>`",
+            "a protocol becomes one as `rotor::stream::Stream<P, S>`",
         ),
         (
             "run::<Hello>();",
             "`Hello` is not a machine",
-            "requests as `rotor_http::server::HttpStream<S, K>`",
+            "with its listener, as `rotor::http::server::HttpAccept<S, L>`",
         ),
         (
             "run::<Stream<Foo, TcpStream>>();",

@@ -92,8 +92,8 @@ use crate::time::Time;
     message = "`{Self}` is not a machine",
     label = "a loop holds machines",
     note = "implement `Machine` for it: `Context`, `Seed` and the handlers of the events that it waits for are enough",
-    note = "what another layer runs is none by itself: a protocol becomes one as `rotor_stream::Stream<P, S>`, a handler of HTTP \
-            requests as `rotor_http::server::HttpStream<S, K>`"
+    note = "what another layer runs is none by itself: a protocol becomes one as `rotor::stream::Stream<P, S>`, a handler of \
+            HTTP requests, with its listener, as `rotor::http::server::HttpAccept<S, L>`"
 )]
 pub trait Machine: Sized {
     /// What the machines of a loop share. A machine in a library is generic over it and requires

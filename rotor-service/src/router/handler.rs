@@ -23,8 +23,10 @@ use super::route_fn::RouteFn;
 /// forms apart, and is inferred.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no function of a route for the context `{C}`",
-    note = "its arguments are those of the head (`Path`, `Query`), the body (`Json`, `Form`, `&[u8]`) if there is one, \
-            `&mut Response<'_>` and `&mut Scope<'_, C>`; a closure says their types"
+    note = "its arguments are, in this order, those of the head (`Path`, `Query`), the body (`Json`, `Form`, `&[u8]`) if there \
+            is one, `&mut Response<'_>` and `&mut Scope<'_, C>`; a closure says their types",
+    note = "each `Path` is one parameter, the `T` of a `Json<T>` is `DeserializeOwned`, and the function returns a `Reply`, a \
+            `Next<RouteFn<C>>`, a `Refused`, or a `Result` of those"
 )]
 pub trait RouteHandler<C: 'static, M>: Clone + Send + Sync + 'static {
     /// How many parameters of the path the function takes.
