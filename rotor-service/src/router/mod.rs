@@ -50,7 +50,7 @@ pub const ROUTE_BODY_BYTES_MAX: usize = 64 << 10;
 /// | a body that is longer than [`body_bytes_max`](Router::body_bytes_max) | 413 |
 /// | a body that is not JSON, too deep, or not UTF-8 | 400 |
 /// | JSON of another shape | 422 |
-/// | a body that breaks off | none, since nobody is left to get it; the function is not called |
+/// | a body that breaks off | 400, if the client can still read; the function is not called |
 ///
 /// All of them have the reason as JSON, `{"error":".."}`.
 ///
