@@ -225,7 +225,9 @@ impl StreamConfig {
 
     /// Sets how many bytes (or all that wait, if fewer) must be accepted within a flush time-out.
     /// Default 16,384: with the default time, a peer that reads more slowly than about 550 bytes a
-    /// second is not worth its memory. 0 lets any peer take as long as it likes.
+    /// second is not worth its memory. 0 lets any peer take as long as it likes while the protocol
+    /// is at work; at the end it must take at least a byte within each
+    /// [`close_timeout`](StreamConfig::close_timeout).
     ///
     /// A peer that takes a byte now and then gains nothing by it, and one that took much at once
     /// has no more time for the rest: see [`LeastRate`](crate::LeastRate).
@@ -235,8 +237,8 @@ impl StreamConfig {
     }
 
     /// Sets the flush time-out once the protocol is done, or has ended its side: how long the peer
-    /// may take to accept [`flush_step`](StreamConfig::flush_step) bytes of what is left. Default
-    /// 30 s. After that the connection is dropped.
+    /// may take to accept [`flush_step`](StreamConfig::flush_step) bytes of what is left, or one
+    /// byte if that is 0. Default 30 s. After that the connection is dropped.
     pub fn close_timeout(mut self, time: Duration) -> StreamConfig {
         self.close_timeout = time;
         self
@@ -245,10 +247,13 @@ impl StreamConfig {
     /// Returns how fast a peer must take what waits for it, while the protocol is at work or after
     /// that.
     pub(crate) fn flush_rate(&self, is_open: bool) -> LeastRate {
-        LeastRate::new(
-            self.flush_step as u64,
-            if is_open { self.flush_timeout } else { self.close_timeout },
-        )
+        let step = self.flush_step as u64;
+        match is_open {
+            true => LeastRate::new(step, self.flush_timeout),
+            // Nobody else has a deadline for what is left: without a step, a peer that takes none of
+            // it would have the slot and the descriptor for ever.
+            false => LeastRate::new(step.max(1), self.close_timeout),
+        }
     }
 
     /// Sets how long the peer may go on sending after we have ended our side, so that no reset

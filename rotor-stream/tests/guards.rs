@@ -438,3 +438,33 @@ fn without_a_flush_step_a_peer_may_take_all_the_time_there_is() {
     driver.make_room(1_000_000);
     assert_eq!(driver.received_len(), 990);
 }
+
+#[test]
+fn without_a_flush_step_a_peer_must_still_take_the_last_bytes_bit_by_bit() {
+    const CLOSE: Duration = Duration::from_secs(5);
+    let config = StreamConfig::new().flush_step(0).close_timeout(CLOSE);
+    for has_ended in [true, false] {
+        let mut driver = probe_with::<false>(
+            config.clone(),
+            |peer| peer.limit_room(10),
+            move |me, event, transport, _| {
+                if !matches!(event, Event::Create) {
+                    return Intent::of(me).keep().keep_deadline();
+                }
+                transport.output.write_all(&[b'x'; 100]).expect("open");
+                if has_ended {
+                    return Intent::done();
+                }
+                transport.shutdown_write();
+                Intent::of(me).bytes(1).no_deadline()
+            },
+        );
+        for _ in 0..9 {
+            driver.advance(CLOSE - Duration::from_millis(1));
+            driver.make_room(1);
+        }
+        assert!(!driver.is_dropped(), "a byte now and then is enough");
+        driver.advance(CLOSE);
+        assert!(driver.is_dropped(), "none is too few, done: {has_ended}");
+    }
+}
