@@ -10,7 +10,7 @@ use std::os::unix::fs::FileExt;
 
 use rotor_core::backend::system_entropy;
 use rustix::fs::{AtFlags, Mode, OFlags};
-use rustix::io::Errno;
+use rustix::io::{Errno, retry_on_intr};
 
 /// How often another name is tried where one exists already: of 2^64, none is met twice.
 const NAMES_MAX: usize = 8;
@@ -32,7 +32,7 @@ pub(crate) fn open_unnamed(directory: BorrowedFd<'_>, mode: Mode) -> io::Result<
 #[cfg(any(target_os = "linux", target_os = "android"))]
 fn open_tmpfile(directory: BorrowedFd<'_>, mode: Mode) -> Result<File, Errno> {
     let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
-    rustix::fs::openat(directory, ".", flags, mode).map(File::from)
+    retry_on_intr(|| rustix::fs::openat(directory, ".", flags, mode)).map(File::from)
 }
 
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
@@ -43,7 +43,9 @@ fn open_tmpfile(_: BorrowedFd<'_>, _: Mode) -> Result<File, Errno> {
 /// A new file with a name that nobody can guess.
 pub(crate) fn create_named(directory: BorrowedFd<'_>, mode: Mode) -> io::Result<(File, String)> {
     let flags = OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::RDWR | OFlags::CLOEXEC;
-    with_random_name(|name| rustix::fs::openat(directory, name, flags, mode).map(File::from))
+    with_random_name(|name| {
+        retry_on_intr(|| rustix::fs::openat(directory, name, flags, mode)).map(File::from)
+    })
 }
 
 /// What `make` makes under a random name that does not exist yet.
@@ -97,7 +99,7 @@ pub(crate) fn allocate(file: &File, len: u64) -> io::Result<bool> {
 /// does so), and the thread that it is delivered to is any that does not block it: this one, too.
 #[cfg(any(target_os = "linux", target_os = "android", target_os = "freebsd"))]
 fn allocate_by(fallocate: impl FnMut() -> Result<(), Errno>) -> io::Result<bool> {
-    match rustix::io::retry_on_intr(fallocate) {
+    match retry_on_intr(fallocate) {
         Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL | Errno::NODEV) => Ok(false),
         allocated => Ok(allocated.map(|()| true)?),
     }
@@ -106,6 +108,16 @@ fn allocate_by(fallocate: impl FnMut() -> Result<(), Errno>) -> io::Result<bool>
 #[cfg(not(any(target_os = "linux", target_os = "android", target_os = "freebsd")))]
 pub(crate) fn allocate(_: &File, _: u64) -> io::Result<bool> {
     Ok(false)
+}
+
+/// Has the disk hold the names in a directory.
+pub(crate) fn sync(directory: impl AsFd) -> io::Result<()> {
+    sync_by(|| rustix::fs::fsync(&directory))
+}
+
+/// What `fsync` says, once no signal has interrupted it (fsync(2)).
+fn sync_by(fsync: impl FnMut() -> Result<(), Errno>) -> io::Result<()> {
+    Ok(retry_on_intr(fsync)?)
 }
 
 /// An error where the file system would have less than `keep_free` bytes left with `more` bytes on
@@ -197,6 +209,14 @@ mod tests {
         let reserved = allocate_by(|| answers.next().expect("it is asked until it is done"));
         assert!(reserved.expect("that is no error"));
         assert!(answers.next().is_none());
+    }
+
+    #[test]
+    fn a_signal_does_not_keep_a_name_from_the_disk() {
+        let mut answers = [Err(Errno::INTR), Err(Errno::INTR), Ok(())].into_iter();
+        let synced = sync_by(|| answers.next().expect("it is asked until it is done"));
+        assert!(synced.is_ok() && answers.next().is_none());
+        assert!(sync_by(|| Err(Errno::IO)).is_err());
     }
 
     #[test]

@@ -206,7 +206,7 @@ impl StoreJob {
     }
 
     fn sync_directory(&self) -> io::Result<()> {
-        if self.syncs { Ok(rustix::fs::fsync(&*self.dir.directory)?) } else { Ok(()) }
+        if self.syncs { disk::sync(&*self.dir.directory) } else { Ok(()) }
     }
 }
 
