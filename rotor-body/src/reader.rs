@@ -25,8 +25,11 @@ pub struct BodyReader {
     /// How much is read of a file at a time.
     read_bytes: usize,
     position: u64,
-    /// What was read of a file.
+    /// What was read of a file, and beyond that what was there before: memory is filled with zeros
+    /// once, and not before each read.
     buffer: Vec<u8>,
+    /// How much of it that is.
+    filled: usize,
     /// Where in the body that begins.
     buffer_at: u64,
 }
@@ -40,7 +43,7 @@ impl Body {
             read_bytes = file.read_bytes();
         }
         let body = self.clone();
-        BodyReader { body, read_bytes, position: 0, buffer: Vec::new(), buffer_at: 0 }
+        BodyReader { body, read_bytes, position: 0, buffer: Vec::new(), filled: 0, buffer_at: 0 }
     }
 }
 
@@ -49,14 +52,20 @@ impl BodyReader {
     fn buffered(&self) -> &[u8] {
         let from = self.position.checked_sub(self.buffer_at);
         let from = from.and_then(|from| usize::try_from(from).ok());
-        from.and_then(|from| self.buffer.get(from..)).unwrap_or(&[])
+        from.and_then(|from| self.buffer[..self.filled].get(from..)).unwrap_or(&[])
+    }
+
+    /// How much is read of a file now: no more than is left of the body.
+    fn wanted(&self) -> usize {
+        let left = self.body.len().saturating_sub(self.position);
+        self.read_bytes.min(usize::try_from(left).unwrap_or(usize::MAX))
     }
 }
 
 impl Read for BodyReader {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         // What would fill the buffer anyway needs no copy through it.
-        let is_large = into.len() >= self.read_bytes && self.buffered().is_empty();
+        let is_large = into.len() >= self.wanted() && self.buffered().is_empty();
         let count = if is_large || self.body.is_in_memory() {
             self.body.read_at(self.position, into)?
         } else {
@@ -76,12 +85,14 @@ impl BufRead for BodyReader {
             return Ok(self.body.memory_at(self.position));
         }
         if self.buffered().is_empty() {
-            self.buffer.resize(self.read_bytes, 0);
-            let read = self.body.read_at(self.position, &mut self.buffer);
+            let wanted = self.wanted();
+            if self.buffer.len() < wanted {
+                self.buffer.resize(wanted, 0);
+            }
             // Nothing is taken for read that was not.
-            self.buffer.truncate(*read.as_ref().unwrap_or(&0));
+            self.filled = 0;
+            self.filled = self.body.read_at(self.position, &mut self.buffer[..wanted])?;
             self.buffer_at = self.position;
-            read?;
         }
         Ok(self.buffered())
     }
@@ -103,5 +114,67 @@ impl Seek for BodyReader {
             io::Error::new(io::ErrorKind::InvalidInput, "a place before the beginning of a body")
         })?;
         Ok(self.position)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+    use std::os::unix::fs::FileExt;
+    use std::sync::Arc;
+
+    use super::*;
+
+    /// A body of so many bytes in a file.
+    fn body_of(len: usize) -> Body {
+        let directory = rotor_test_kit::Directory::create();
+        let path = directory.join("body");
+        let file = File::options().create_new(true).read(true).write(true).open(path);
+        let file = file.expect("a file can be made");
+        file.write_all_at(&vec![b'x'; len], 0).expect("there is space");
+        Body::from_file(Arc::new(file), 0..len as u64)
+    }
+
+    #[test]
+    fn no_more_memory_is_taken_than_there_is_to_read() {
+        for len in [1, 100, 256 << 10, (256 << 10) + 1, 1 << 20] {
+            let mut reader = body_of(len).reader();
+            let mut read = 0;
+            loop {
+                let count = reader.fill_buf().expect("it can be read").len();
+                if count == 0 {
+                    break;
+                }
+                reader.consume(count);
+                read += count;
+            }
+            assert_eq!(read, len);
+            // 64: as few as an allocator cares for.
+            assert!(reader.buffer.capacity() <= len.clamp(64, 256 << 10), "of {len} bytes");
+        }
+    }
+
+    #[test]
+    fn what_takes_all_that_is_left_needs_no_buffer() {
+        let mut reader = body_of(100).reader();
+        let mut into = [0; 100];
+        assert_eq!(reader.read(&mut into[..99]).expect("it can be read"), 99);
+        assert_eq!(reader.buffer.len(), 100);
+        let mut reader = body_of(100).reader();
+        assert_eq!(reader.read(&mut into).expect("it can be read"), 100);
+        assert_eq!(reader.read(&mut into).expect("it is the end"), 0);
+        assert_eq!(reader.buffer.len(), 0);
+    }
+
+    #[test]
+    fn what_was_read_before_is_not_found_behind_what_was_read_now() {
+        let mut reader = body_of(10).reader();
+        assert_eq!(reader.fill_buf().expect("it can be read").len(), 10);
+        reader.seek(SeekFrom::End(0)).expect("it is a place");
+        assert!(reader.fill_buf().expect("it is the end").is_empty());
+        reader.seek(SeekFrom::Start(7)).expect("it is a place");
+        assert_eq!(reader.fill_buf().expect("it can be read"), b"xxx");
+        reader.consume(usize::MAX);
+        assert!(reader.fill_buf().expect("it is behind the end").is_empty());
     }
 }

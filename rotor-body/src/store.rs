@@ -179,7 +179,8 @@ impl StoreJob {
         if self.body.is_in_memory() {
             return self.body.blocks().try_for_each(|block| file.write_all(block));
         }
-        let (mut piece, mut offset) = (vec![0; COPY_BYTES], 0);
+        let len = usize::try_from(self.body.len()).unwrap_or(COPY_BYTES);
+        let (mut piece, mut offset) = (vec![0; len.min(COPY_BYTES)], 0);
         loop {
             let count = self.body.read_at(offset, &mut piece)?;
             if count == 0 {
