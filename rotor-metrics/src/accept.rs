@@ -1,23 +1,47 @@
 //! Which of the two formats a scraper wants: `Accept`, with its weights (RFC 9110 §12.5.1).
 
-/// Returns whether a scraper with these lines of `Accept` gets OpenMetrics: it names it with a
-/// weight that is not 0, nor less than that of the classic format.
+/// Returns whether a scraper with these lines of `Accept` gets OpenMetrics: it likes it better than
+/// the classic format, or as much and names it.
 pub(crate) fn wants_open_metrics<'r>(lines: impl Iterator<Item = &'r [u8]>) -> bool {
-    let (mut open, mut classic) = (None, None);
-    for element in lines.flat_map(|line| line.split(|&octet| octet == b',')) {
+    let (mut open, mut classic) = (Liking::UNSAID, Liking::UNSAID);
+    for element in lines.flat_map(|line| split(line, b',')) {
         let Some(range) = Range::read(element) else { continue };
-        if range.names(b"application/openmetrics-text", b"1.0.0") {
-            open = open.max(Some(range.weight));
-        } else if range.names(b"text/plain", b"0.0.4") {
-            classic = classic.max(Some(range.weight));
-        }
+        open = open.max(range.liking(b"application", b"openmetrics-text", b"1.0.0"));
+        classic = classic.max(range.liking(b"text", b"plain", b"0.0.4"));
     }
-    open.is_some_and(|open| open > 0 && open >= classic.unwrap_or(0))
+    let is_named = open.precision >= Precision::Named;
+    open.weight > classic.weight || open.weight > 0 && open.weight == classic.weight && is_named
+}
+
+/// How much a format is liked: what names it most precisely says so, and of two that name it
+/// equally the larger weight.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Liking {
+    precision: Precision,
+    /// In thousandths.
+    weight: u16,
+}
+
+impl Liking {
+    const UNSAID: Liking = Liking { precision: Precision::Unsaid, weight: 0 };
+}
+
+/// How precisely a range names a format.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Precision {
+    Unsaid,
+    /// `*/*`.
+    Any,
+    /// `text/*`.
+    Type,
+    Named,
+    WithVersion,
 }
 
 /// One that is accepted.
 struct Range<'r> {
     kind: &'r [u8],
+    subtype: &'r [u8],
     version: Option<&'r [u8]>,
     /// In thousandths.
     weight: u16,
@@ -26,13 +50,19 @@ struct Range<'r> {
 impl<'r> Range<'r> {
     /// Absent: it is malformed, which counts as unsaid.
     fn read(element: &'r [u8]) -> Option<Range<'r>> {
-        let mut parts = element.split(|&octet| octet == b';').map(<[u8]>::trim_ascii);
+        let mut parts = split(element, b';').map(<[u8]>::trim_ascii);
         let kind = parts.next()?;
-        let mut range = Range { kind, version: None, weight: 1_000 };
+        let slash = kind.iter().position(|&octet| octet == b'/')?;
+        let (kind, subtype) = (&kind[..slash], &kind[slash + 1..]);
+        let mut range = Range { kind, subtype, version: None, weight: 1_000 };
         // One may be empty (RFC 9110 §5.6.6).
         for part in parts.filter(|part| !part.is_empty()) {
             let equals = part.iter().position(|&octet| octet == b'=')?;
-            let (name, value) = (&part[..equals], &part[equals + 1..]);
+            let (name, value) = (&part[..equals], unquoted(&part[equals + 1..])?);
+            // Blanks around the sign are none of its grammar, and `q =0` refuses what it names.
+            if name.iter().chain(value.first()).any(u8::is_ascii_whitespace) {
+                return None;
+            }
             if name.eq_ignore_ascii_case(b"q") {
                 range.weight = weight(value)?;
             } else if name.eq_ignore_ascii_case(b"version") {
@@ -42,16 +72,63 @@ impl<'r> Range<'r> {
         Some(range)
     }
 
-    fn names(&self, kind: &[u8], version: &[u8]) -> bool {
-        let is_version = self.version.is_none_or(|own| own == version);
-        self.kind.eq_ignore_ascii_case(kind) && is_version
+    /// How much it likes a format of this type and version. What else it says of it is not looked
+    /// at.
+    fn liking(&self, kind: &[u8], subtype: &[u8], version: &[u8]) -> Liking {
+        let is_kind = self.kind.eq_ignore_ascii_case(kind);
+        let precision = match (is_kind, self.subtype, self.version) {
+            (false, b"*", _) if self.kind == b"*" => Precision::Any,
+            (true, b"*", _) => Precision::Type,
+            (true, own, None) if own.eq_ignore_ascii_case(subtype) => Precision::Named,
+            (true, own, Some(own_version))
+                if own.eq_ignore_ascii_case(subtype) && own_version == version =>
+            {
+                Precision::WithVersion
+            }
+            _ => return Liking::UNSAID,
+        };
+        Liking { precision, weight: self.weight }
     }
 }
 
+/// The parts between separators, of which one in a quoted string is none (RFC 9110 §5.6.4).
+fn split(text: &[u8], separator: u8) -> impl Iterator<Item = &[u8]> {
+    let (mut is_quoted, mut is_escaped) = (false, false);
+    text.split(move |&octet| {
+        let was_escaped = is_escaped;
+        is_escaped = is_quoted && !was_escaped && octet == b'\\';
+        is_quoted ^= octet == b'"' && !was_escaped;
+        octet == separator && !is_quoted
+    })
+}
+
+/// A value without its quotes; absent: they do not end. No value that is looked for has anything
+/// escaped.
+fn unquoted(value: &[u8]) -> Option<&[u8]> {
+    match value {
+        [b'"', quoted @ .., b'"'] => Some(quoted),
+        [b'"', ..] => None,
+        value => Some(value),
+    }
+}
+
+/// In thousandths: a digit, and three at most behind the point (RFC 9110 §12.4.2).
 fn weight(value: &[u8]) -> Option<u16> {
-    let value: f32 = str::from_utf8(value).ok()?.parse().ok()?;
-    // Three digits at most (RFC 9110 §12.4.2); what is more precise is cut.
-    (0.0..=1.0).contains(&value).then_some((value * 1_000.0) as u16)
+    let (whole, fraction) = match value {
+        [whole] => (whole, &[][..]),
+        [whole, b'.', fraction @ ..] => (whole, fraction),
+        _ => return None,
+    };
+    if fraction.len() > 3 || !fraction.iter().all(u8::is_ascii_digit) {
+        return None;
+    }
+    let digits = fraction.iter().chain(b"000").take(3);
+    let thousandths = digits.fold(0, |sum, digit| sum * 10 + u16::from(digit - b'0'));
+    match whole {
+        b'0' => Some(thousandths),
+        b'1' if thousandths == 0 => Some(1_000),
+        _ => None,
+    }
 }
 
 #[cfg(test)]
@@ -88,6 +165,59 @@ mod tests {
             (&["application/openmetrics-text;q"], false),
             (&["application/openmetrics-text; version=1.0.0; ;q=0.5;,text/plain;q=0.4"], true),
             (&["application/openmetrics-textual"], false),
+            // What is not named is liked as much as what stands for it.
+            (&["application/openmetrics-text;q=0.3, */*;q=0.8"], false),
+            (&["application/openmetrics-text;q=0.3, text/*;q=0.8"], false),
+            (&["application/openmetrics-text;q=0.8, */*;q=0.3"], true),
+            (&["application/openmetrics-text;q=0.3, text/plain;q=0.1, */*;q=0.8"], true),
+            (&["application/*"], true),
+            (&["application/*;q=0.5, */*;q=0.5"], false),
+            (&["text/html, application/xhtml+xml, application/xml;q=0.9, */*;q=0.8"], false),
+            (&["text/plain;q=0, */*"], true),
+            (&["*/*;q=0"], false),
+            (&["*/plain, application/openmetrics-text;q=0.1"], true),
+            // What says more counts, whatever its weight.
+            (
+                &["application/openmetrics-text;version=1.0.0;q=0, application/openmetrics-text"],
+                false,
+            ),
+            (
+                &["application/openmetrics-text", "application/openmetrics-text;version=1.0.0;q=0"],
+                false,
+            ),
+            (
+                &["text/plain;version=0.0.4;q=0.2, text/plain, application/openmetrics-text;q=0.5"],
+                true,
+            ),
+            (&["application/*;q=0, application/openmetrics-text;q=0.1"], true),
+            // Of two that say the same, the larger weight.
+            (
+                &[
+                    "application/openmetrics-text;q=0.1, application/openmetrics-text;q=0.9, text/plain;q=0.5",
+                ],
+                true,
+            ),
+            // Quoted strings.
+            (&["application/openmetrics-text;version=\"1.0.0\""], true),
+            (&["text/plain;x=\", application/openmetrics-text;y=\""], false),
+            (&["text/plain;x=\"\\\", application/openmetrics-text;y=\""], false),
+            (&["application/openmetrics-text;x=\";q=0;\""], true),
+            (&["application/openmetrics-text;x=\"q"], false),
+            // Blanks, and what is no weight.
+            (&["application/openmetrics-text ;\tq=0.5 , text/plain\t; q=0.4"], true),
+            (&["application/openmetrics-text;q =0"], false),
+            (&["application/openmetrics-text;q= 1"], false),
+            (&["application/openmetrics-text;q=1e-1"], false),
+            (&["application/openmetrics-text;q=+0.5"], false),
+            (&["application/openmetrics-text;q=0.1234"], false),
+            (&["application/openmetrics-text;q=1.001"], false),
+            (&["application/openmetrics-text;q="], false),
+            (&["application/openmetrics-text;q=1.000"], true),
+            (&["application/openmetrics-text;q=0.001"], true),
+            (&["application/openmetrics-text;q=0., text/plain;q=0"], false),
+            (&["application/openmetrics-text;Q=0"], false),
+            (&["*"], false),
+            (&[""], false),
         ] {
             let lines_of = lines.iter().map(|line| line.as_bytes());
             assert_eq!(wants_open_metrics(lines_of), expected, "{lines:?}");

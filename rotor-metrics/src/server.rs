@@ -14,8 +14,9 @@ use crate::classic::classic;
 /// The page of a registry, as a server: on a port of its own, or beside others by
 /// [`Routed`](rotor_http::server::Routed). It answers GET and HEAD, whatever the path.
 ///
-/// A scraper that accepts OpenMetrics, with a weight that is not less, gets it; all others get the
-/// classic text format.
+/// A scraper that likes OpenMetrics better than the classic text format gets it, by the weights in
+/// its `Accept` (RFC 9110 §12.5.1), and so does one that names it and likes both as much. All others
+/// get the classic format.
 ///
 /// The page is made on the loop that serves it: some 100 µs for each hundred rows. If a few
 /// thousand rows are scraped, use a loop of its own.
