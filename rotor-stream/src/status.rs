@@ -93,6 +93,8 @@ impl Flags {
     pub(crate) const DRAIN_PENDING: Flags = Flags(16);
     /// The protocol collects one message in memory.
     pub(crate) const IS_COLLECTING: Flags = Flags(32);
+    /// A read found nothing while a wrapping socket had something to write, which may be why.
+    pub(crate) const READS_BEHIND_WRITE: Flags = Flags(64);
 
     pub(crate) const NONE: Flags = Flags(0);
 

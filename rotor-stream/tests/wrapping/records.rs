@@ -87,6 +87,30 @@ fn what_a_wrapper_has_read_already_is_found_when_it_has_written() {
 }
 
 #[test]
+fn what_a_wrapper_has_read_already_is_found_when_it_has_written_with_output_behind() {
+    let mut test = Test::new(Log::new());
+    test.world().narrow_edges();
+    let peer = shaken(&mut test);
+    peer.limit_room(0);
+    // The wrapper takes the first answer, and the second one waits in the output.
+    for line in [b"a\n", b"b\n"] {
+        peer.send(&encode(Kind::Data, line, 0x55));
+        test.settle();
+    }
+    peer.send(&encode(Kind::NewKey, &[0x21], 0x55));
+    peer.send(&encode(Kind::Data, b"c\n", 0x21));
+    test.settle();
+    assert_eq!(peer.unread_len(), 0);
+    // A write of the output has the wrapper write what kept it from reading.
+    peer.make_room(1000);
+    test.settle();
+    let data = |line: &[u8]| encode(Kind::Data, line, 0x55);
+    let expected =
+        [data(b"a\n"), encode(Kind::KeyTaken, b"", 0x55), data(b"b\n"), data(b"c\n")].concat();
+    assert_eq!(peer.take_received(), expected);
+}
+
+#[test]
 fn nothing_is_flushed_before_the_wrapper_has_written_it() {
     let mut test = Test::new(Log::new());
     let peer = server(&mut test);

@@ -99,7 +99,9 @@ impl<S: StreamSocket> BufferedIo<S> {
                     return ReadResult::Some;
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    self.status.readable = false
+                    self.status.readable = false;
+                    let is_behind = self.socket.wants_write();
+                    self.status.flags.set(Flags::READS_BEHIND_WRITE, is_behind);
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {

@@ -115,7 +115,6 @@ impl<S: StreamSocket> BufferedIo<S> {
     /// Has a wrapping socket write what it holds, and returns whether that changed something.
     #[inline]
     fn flush(&mut self) -> io::Result<bool> {
-        let wanted = self.socket.wants_write();
         let held = self.status.flags.has(Flags::HOLDS_OUTPUT);
         loop {
             match self.socket.flush() {
@@ -130,11 +129,14 @@ impl<S: StreamSocket> BufferedIo<S> {
             break;
         }
         // The socket may have had to write before it could read; no edge reports that it can now.
-        let could_not_read = wanted && !self.socket.wants_write();
-        if could_not_read && !self.status.read_side.has_ended() {
-            self.status.readable = true;
+        // What it wrote may have gone out in front of output just before, not only in this flush.
+        let may_read =
+            self.status.flags.has(Flags::READS_BEHIND_WRITE) && !self.socket.wants_write();
+        if may_read {
+            self.status.flags.set(Flags::READS_BEHIND_WRITE, false);
+            self.status.readable = !self.status.read_side.has_ended();
         }
-        Ok(could_not_read || held && !self.status.flags.has(Flags::HOLDS_OUTPUT))
+        Ok(may_read || held && !self.status.flags.has(Flags::HOLDS_OUTPUT))
     }
 
     /// Tells the peer that no more will come.
