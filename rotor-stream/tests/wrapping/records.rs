@@ -161,6 +161,47 @@ fn writing_that_waits_for_something_to_read_goes_on_when_it_was_read_in_passing(
 }
 
 #[test]
+fn what_a_wrapper_reads_in_order_to_write_is_found() {
+    // Behind the answer that the write waits for, and where there is none yet.
+    for has_answer in [true, false] {
+        let mut test = Test::new(Log::new());
+        test.world().narrow_edges();
+        let (socket, peer) = pair(test.world());
+        let socket = Record::server(socket).change_key_after(0).reading(64);
+        test.add(|scope| Stream::connected(socket, None, scope));
+        peer.send(&encode(Kind::Hello, b"echo", 0x55));
+        test.settle();
+        peer.send(&encode(Kind::Data, b"a\n", 0x55));
+        test.settle();
+        peer.take_received();
+        // It comes after all that was to be read, and before the write reads: nothing is left to
+        // be told of when its edge is delivered.
+        peer.before_read(move |peer| {
+            peer.before_read(move |peer| {
+                peer.before_read(move |peer| {
+                    if has_answer {
+                        peer.send(&encode(Kind::KeyTaken, b"", 0x55));
+                    }
+                    peer.send(&encode(Kind::Data, b"c\n", 0x55));
+                });
+            });
+        });
+        peer.send(&encode(Kind::Data, b"b\n", 0x55));
+        test.settle();
+        assert_eq!(peer.unread_len(), 0);
+        if !has_answer {
+            peer.send(&encode(Kind::KeyTaken, b"", 0x55));
+            test.settle();
+        }
+        let key = 0x55_u8.wrapping_mul(31).wrapping_add(7);
+        let got = peer.take_received();
+        let lines = [&b"b\n"[..], b"c\n"].map(|line| encode(Kind::Data, line, key)).concat();
+        let both = encode(Kind::Data, b"b\nc\n", key);
+        assert!(got == lines || got == both, "answer: {has_answer}, {got:?}");
+    }
+}
+
+#[test]
 fn output_that_a_wrapper_holds_is_flushed_before_the_end() {
     let mut test = Test::new(Log::new());
     let peer = shaken(&mut test);

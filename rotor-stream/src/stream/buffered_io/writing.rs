@@ -43,6 +43,9 @@ impl<S: StreamSocket> BufferedIo<S> {
         let mut progress = false;
         // Until the socket says that it is full: only then is an edge sure to come.
         while self.status.writable && !self.output.is_empty() && pass.write_left > 0 {
+            if self.socket.wants_read() {
+                progress |= self.may_read_in_passing();
+            }
             match self.output.write_to(&mut self.socket, pass.write_left) {
                 Ok(count) => {
                     pass.write_left = pass.write_left.saturating_sub(count);
@@ -74,6 +77,14 @@ impl<S: StreamSocket> BufferedIo<S> {
             true if self.has_output() => WriteResult::Progress,
             true => WriteResult::Emptied,
         }
+    }
+
+    /// A wrapping socket reads in order to write, and may read more than it needs for that: no event
+    /// tells of what it holds then. Returns whether something may be there.
+    #[cold]
+    fn may_read_in_passing(&mut self) -> bool {
+        self.assume_readable();
+        self.status.readable
     }
 
     /// Writes the last bytes of this side, if that is one write, so that what a wrapping socket
