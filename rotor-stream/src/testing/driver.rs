@@ -83,8 +83,9 @@ impl<M: Machine> TestLoop<M> {
         TestLoop::with_config(context, Config::new().machines_max(1_000))
     }
 
-    /// An empty loop in a world of its own. The configuration's observer is replaced; its seed is,
-    /// if it names none, always the same.
+    /// An empty loop in a world of its own. Two things of the configuration are replaced: its
+    /// observer, and when `run` returns by itself, which is never. If it names no seed, that is
+    /// always the same.
     ///
     /// # Panics
     ///
@@ -98,7 +99,7 @@ impl<M: Machine> TestLoop<M> {
         let sink = failures.clone();
         let config =
             // Not at its last machine: a test looks at the loop after that as well.
-            config.seed(1).exit(rotor_core::ExitPolicy::OnRequest).observer(move |failure| {
+            config.exit(rotor_core::ExitPolicy::OnRequest).observer(move |failure| {
                 sink.lock().unwrap_or_else(PoisonError::into_inner).push(failure.cause.to_string());
             });
         let creator =
@@ -181,14 +182,19 @@ impl<M: Machine> TestLoop<M> {
     /// As [`settle`](TestLoop::settle).
     pub fn advance_to_deadline(&mut self) -> Option<Time> {
         let timeouts = self.instance.stats().read().timeouts;
-        while let Some(next) = self.instance.next_deadline() {
-            self.world.set_now(next);
-            self.settle();
-            if self.instance.stats().read().timeouts > timeouts {
+        self.settle();
+        loop {
+            let stats = self.instance.stats().read();
+            if stats.timeouts > timeouts {
                 return Some(self.world.now());
             }
+            // What `every` calls has times as well, and they have no end.
+            if stats.armed == 0 {
+                return None;
+            }
+            self.world.set_now(self.instance.next_deadline()?);
+            self.settle();
         }
-        None
     }
 
     /// Asks the machines to finish, as the end of the program does, and gives them until `time`

@@ -67,13 +67,14 @@ impl Door {
         self.knock_from(None)
     }
 
-    /// The same, from an address.
+    /// The same, from an address, which the socket has as that of its peer.
     pub fn connect_from(&self, address: SocketAddr) -> Peer {
         self.knock_from(Some(address))
     }
 
     fn knock_from(&self, address: Option<SocketAddr>) -> Peer {
         let (socket, peer) = pair(&self.world);
+        peer.end.with(|state| state.address = address);
         self.knock(Knock::Connection(socket, address));
         peer
     }

@@ -1,0 +1,95 @@
+//! The test kit keeps what its docs say.
+
+use std::time::Duration;
+
+use rotor_core::{Config, EventSet, Infallible, Machine, Response, Scope};
+use rotor_stream::testing::{ScriptedListener, ScriptedSocket, TestLoop, listener};
+use rotor_stream::{Accept, AcceptConfig, Intent, Matched, Protocol, Stream, Transport};
+
+/// Notes a random number when it is made, and has a deadline if it is to.
+struct Draws;
+
+impl Draws {
+    fn begin(until: Option<Duration>, scope: &mut Scope<'_, Vec<u64>>) -> Response<Draws> {
+        let number = scope.random_u64();
+        scope.push(number);
+        Response::ok(Draws).deadline_opt(until.map(|until| scope.now() + until))
+    }
+}
+
+impl Machine for Draws {
+    type Context = Vec<u64>;
+    type Seed = Infallible;
+
+    fn ready(self, _: EventSet, _: &mut Scope<'_, Vec<u64>>) -> Response<Self, Infallible> {
+        Response::ok(self)
+    }
+
+    fn timeout(self, _: &mut Scope<'_, Vec<u64>>) -> Response<Self, Infallible> {
+        Response::ok(self)
+    }
+}
+
+#[test]
+fn a_loop_draws_by_the_seed_that_its_configuration_names() {
+    let drawn = |config: Config| {
+        let mut test = TestLoop::<Draws>::with_config(Vec::new(), config);
+        test.add(|scope| Draws::begin(None, scope));
+        test.context()[0]
+    };
+    let unnamed = drawn(Config::new());
+    assert_eq!(unnamed, drawn(Config::new()), "always the same");
+    let (seven, eight) = (drawn(Config::new().seed(7)), drawn(Config::new().seed(8)));
+    assert_ne!(seven, eight);
+    assert_eq!(seven, drawn(Config::new().seed(7)));
+}
+
+#[test]
+fn where_there_is_no_deadline_none_is_waited_for_whatever_else_comes_in_time() {
+    let mut test = TestLoop::<Draws>::new(Vec::new());
+    test.add(|scope| Draws::begin(Some(Duration::from_millis(2_500)), scope));
+    test.instance().every(Duration::from_secs(1), |_, scope| scope.push(0));
+    let begun = test.world().now();
+    let fired = test.advance_to_deadline().expect("it has one");
+    assert_eq!((fired - begun, test.context().len()), (Duration::from_millis(2_500), 1 + 2));
+    assert_eq!(test.advance_to_deadline(), None);
+    assert_eq!(test.world().now(), fired);
+}
+
+/// Notes where its peer is.
+struct Where;
+
+impl Protocol for Where {
+    type Context = Vec<Option<std::net::SocketAddr>>;
+    type Seed = ();
+
+    fn create(
+        _: (),
+        transport: &mut Transport<'_>,
+        scope: &mut Scope<'_, Self::Context>,
+    ) -> Intent<Self> {
+        scope.push(transport.peer_address());
+        Intent::of(Where).bytes(1).no_deadline()
+    }
+
+    fn bytes_read(
+        self,
+        _: Matched,
+        _: &mut Transport<'_>,
+        _: &mut Scope<'_, Self::Context>,
+    ) -> Intent<Self> {
+        Intent::done()
+    }
+}
+
+#[test]
+fn who_knocks_from_an_address_is_at_that_address() {
+    type Server = Accept<Stream<Where, ScriptedSocket>, ScriptedListener>;
+    let mut test = TestLoop::<Server>::new(Vec::new());
+    let (listener, door) = listener(test.world());
+    test.add(|scope| Accept::listen(listener, (), AcceptConfig::new(), scope));
+    let address = std::net::SocketAddr::from(([192, 0, 2, 1], 40_000));
+    let _peers = [door.connect_from(address), door.connect()];
+    test.settle();
+    assert_eq!(*test.context(), [Some(address), None]);
+}
