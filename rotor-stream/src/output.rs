@@ -448,7 +448,8 @@ impl Segment {
             Segment::Bytes(bytes) => bytes.consume(count),
             Segment::Block(block) => block.consume(count),
             Segment::File { offset, left, .. } => {
-                *offset += count as u64;
+                // Where no file has anything, and never at its beginning again.
+                *offset = offset.saturating_add(count as u64);
                 *left -= count;
             }
         }

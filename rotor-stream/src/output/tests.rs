@@ -147,6 +147,20 @@ fn more_of_a_file_than_can_be_counted_is_refused_and_costs_nothing() {
 }
 
 #[test]
+fn a_place_beyond_all_files_is_not_moved_to_their_beginning() {
+    let mut output = Output::new();
+    output.push_file(file("beyond", b"abc"), u64::MAX - 1, 10).expect("open");
+    let mut other = Output::new();
+    assert_eq!(output.move_to(&mut other, 5).expect("open"), 5);
+    for mut part in [output, other] {
+        assert_eq!(part.len(), 5);
+        let (mut socket, peer) = socket();
+        assert!(part.write_to(&mut socket, usize::MAX).is_err(), "nothing is there");
+        assert_eq!(peer.received_len(), 0);
+    }
+}
+
+#[test]
 fn an_output_of_bytes_is_six_words() {
     assert_eq!(size_of::<Output>(), 48);
     let mut output = Output::new();
