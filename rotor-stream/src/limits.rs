@@ -336,12 +336,12 @@ impl StreamConfig {
     /// Sets the memory that streams together may hold while they wait for input or for a peer to
     /// take what is written. Default: no bound except those of each stream, times their number.
     ///
-    /// It counts what their inputs and outputs take: blocks as if they were not shared, nothing for
-    /// files, and not what a wrapping socket or the system keeps. The unit is 64 bytes. A stream
-    /// that would come to rest with more than there is ends:
-    /// [`Fatal::NoRoom`](crate::Fatal::NoRoom), or [`AbortReason::NoRoom`] when its protocol is
-    /// done. Streams that need less than they had go on. So do those that hold nothing when they
-    /// rest, as do nearly all that are served at once.
+    /// It counts what their inputs and outputs take, and what a wrapping socket holds: of a block
+    /// that others have as well the share of each, and of static bytes, files and what the system
+    /// keeps nothing. The unit is 64 bytes. A stream that would come to rest with more than there
+    /// is ends: [`Fatal::NoRoom`](crate::Fatal::NoRoom), or [`AbortReason::NoRoom`] when its
+    /// protocol is done. Streams that need less than they had go on. So do those that hold nothing
+    /// when they rest, as do nearly all that are served at once.
     pub fn held(mut self, total: Option<Arc<BytesHeld>>) -> StreamConfig {
         self.held = total;
         self

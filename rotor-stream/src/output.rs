@@ -269,8 +269,9 @@ impl Output {
         self.consume(count.min(self.len()));
     }
 
-    /// Returns the memory that the waiting output holds, in bytes. Blocks count as if nobody shared
-    /// them, and files count nothing.
+    /// Returns the memory that the waiting output holds, in bytes. Of a block that others have as
+    /// well, it counts this one's share: what a thousand outputs share counts once in all. Static
+    /// bytes and files count nothing.
     #[inline]
     pub fn held_bytes(&self) -> usize {
         self.bytes.capacity() + self.later.as_ref().map_or(0, |later| later.held_bytes())

@@ -243,6 +243,32 @@ fn a_block_that_is_half_empty_is_given_back_and_its_content_stays() {
     }
 }
 
+#[test]
+fn what_outputs_share_is_held_by_all_of_them_together() {
+    let made: [fn() -> (Block, usize); 4] = [
+        || (Block::from(Arc::<[u8]>::from(vec![b'x'; 6_000])), 6_000),
+        || (Block::from(vec![b'x'; 6_000]), 6_000),
+        || {
+            let mut buf = Buf::new();
+            buf.extend(&[b'x'; 10_000]);
+            (Block::take_from(&mut buf, 10_000), 16_384)
+        },
+        || (Block::from(&[b'x'; 6_000][..]), 0),
+    ];
+    for make in made {
+        let (block, held) = make();
+        let mut outputs = [Output::new(), Output::new()];
+        outputs[0].push_block(block.clone()).expect("open");
+        outputs[1].push_block(block).expect("open");
+        assert_eq!(outputs.each_ref().map(Output::held_bytes), [held / 2; 2]);
+        let [mut output, other] = outputs;
+        drop(other);
+        output.push_file(file("held", b"abc"), 0, 3).expect("open");
+        output.discard(5_000);
+        assert_eq!(output.held_bytes(), held, "however little of it is left");
+    }
+}
+
 /// Room consumed, bytes, what else is behind them, what waits in the output; and whether the bytes
 /// stay where they are.
 #[test]
