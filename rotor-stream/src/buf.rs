@@ -234,7 +234,7 @@ impl Buf {
         bytes
     }
 
-    /// Reads once, with room for at least `room` bytes, and appends what came.
+    /// Reads once, with room for at least `room` bytes, or one if that is 0, and appends what came.
     ///
     /// A kernel socket reads into all the room that there is, although bytes of other connections
     /// may be left there: it only writes what it says that it has written. Any other reader could
@@ -251,6 +251,8 @@ impl Buf {
         reader: &mut R,
         room: usize,
     ) -> io::Result<Filled> {
+        // A read into no room gives 0, as the end of the stream does.
+        let room = room.max(1);
         if is_plain::<R>() {
             self.read_here(reader, room)
         } else if room <= BLOCK_BYTES {

@@ -145,6 +145,14 @@ fn a_reader_that_claims_too_much_is_an_error() {
 }
 
 #[test]
+fn a_read_for_which_there_is_no_room_does_not_look_like_an_end() {
+    for held in [0, 1, BLOCK_BYTES - 1, BLOCK_BYTES, BLOCK_BYTES + 1, 2 * BLOCK_BYTES] {
+        let mut buf = buf(&vec![b'x'; held]);
+        assert!(buf.read_from(&mut &b"abc"[..], 0).expect("three bytes").count > 0, "{held}");
+    }
+}
+
+#[test]
 fn a_read_is_offered_all_the_room_and_one_that_is_not_the_kernel_s_a_block_at_most() {
     const B: usize = BLOCK_BYTES;
     for (held, room, asked, asked_of_others) in [
