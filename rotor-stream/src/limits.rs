@@ -43,7 +43,7 @@ pub struct StreamConfig {
     pub(crate) receive_buffer: Option<usize>,
     pub(crate) unsent_max: Option<u32>,
     pub(crate) held: Option<Arc<BytesHeld>>,
-    pub(crate) octets: Arc<OctetCounts>,
+    pub(crate) octets: Option<Arc<OctetCounts>>,
     pub(crate) on_abort: AbortHook,
 }
 
@@ -108,7 +108,7 @@ impl StreamConfig {
             receive_buffer: None,
             unsent_max: None,
             held: None,
-            octets: Arc::default(),
+            octets: None,
             on_abort: AbortHook::default(),
         }
     }
@@ -120,9 +120,9 @@ impl StreamConfig {
     }
 
     /// Sets the counters of the octets that streams read and write, which may be shared with
-    /// others. Default: counters of its own, which nobody reads.
+    /// others. Default: none.
     pub fn count_octets(mut self, counts: Arc<OctetCounts>) -> StreamConfig {
-        self.octets = counts;
+        self.octets = Some(counts);
         self
     }
 
@@ -133,19 +133,21 @@ impl StreamConfig {
     }
 
     /// Returns this configuration for a stream that has had another one. What it leaves open, who
-    /// is told of an abort and which total counts its memory, stays as it was. The standard
-    /// configuration is replaced by the one before.
+    /// is told of an abort, which total counts its memory and where its octets are counted, stays
+    /// as it was. The standard configuration is replaced by the one before.
     pub(crate) fn or_else(self: Arc<Self>, before: &Arc<StreamConfig>) -> Arc<StreamConfig> {
         if Arc::ptr_eq(&self, &StreamConfig::standard()) {
             return before.clone();
         }
         let leaves_open = self.held.is_none() && before.held.is_some()
+            || self.octets.is_none() && before.octets.is_some()
             || self.on_abort.0.is_none() && before.on_abort.0.is_some();
         if !leaves_open {
             return self;
         }
         let mut config = Arc::unwrap_or_clone(self);
         config.held = config.held.or_else(|| before.held.clone());
+        config.octets = config.octets.or_else(|| before.octets.clone());
         config.on_abort.0 = config.on_abort.0.or_else(|| before.on_abort.0.clone());
         config.share()
     }

@@ -240,10 +240,11 @@ impl<'a> Transport<'a> {
     /// upgrade.
     ///
     /// [`StreamConfig::standard`] changes nothing. What a configuration leaves open
-    /// ([`held`](StreamConfig::held), [`on_abort`](StreamConfig::on_abort)) stays as it was; for
-    /// that the configuration is copied, so where many connections share it, set both. The options
-    /// of the socket (`nodelay`, `keepalive`, the sizes of the system's buffers) stay as they are.
-    /// Without a stream behind the transport this does nothing.
+    /// ([`held`](StreamConfig::held), [`on_abort`](StreamConfig::on_abort),
+    /// [`count_octets`](StreamConfig::count_octets)) stays as it was; for that the configuration is
+    /// copied, so where many connections share it, set all three. The options of the socket
+    /// (`nodelay`, `keepalive`, the sizes of the system's buffers) stay as they are. Without a
+    /// stream behind the transport this does nothing.
     pub fn set_config(&mut self, config: Arc<StreamConfig>) {
         if let Some(status) = &mut self.status {
             status.set_config(config);

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use probe::{Event, Log, Probe, probe_with};
 use rotor_stream::testing::Driver;
-use rotor_stream::{BytesHeld, Intent, StreamConfig};
+use rotor_stream::{BytesHeld, Intent, OctetCounts, StreamConfig};
 
 /// Waits for lines of up to 500 bytes; writes a kilobyte for each. Its first line is the change to
 /// other limits.
@@ -65,6 +65,21 @@ fn each_total_gets_back_what_was_taken_of_it() {
     assert!(one.bytes() == 0 && other.bytes() >= held.max(2048));
     driver.reset();
     assert_eq!((one.bytes(), other.bytes()), (0, 0));
+}
+
+#[test]
+fn octets_are_counted_where_they_were_unless_the_change_names_another_place() {
+    let [one, other] = [(); 2].map(|()| Arc::new(OctetCounts::new()));
+    let config = |counts: &Arc<OctetCounts>| StreamConfig::new().count_octets(counts.clone());
+    let counted = |counts: &OctetCounts| (counts.read(), counts.written());
+    let mut driver = changes(config(&one), StreamConfig::new().input_max(1_000).share());
+    driver.send(b"change\n");
+    driver.send(b"a line\n");
+    assert_eq!(counted(&one), (14, 2 * 1024));
+    let mut driver = changes(config(&one), config(&other).share());
+    driver.send(b"change\n");
+    driver.send(b"a line\n");
+    assert_eq!((counted(&one), counted(&other)), ((14, 2 * 1024), (14, 2 * 1024)));
 }
 
 #[test]

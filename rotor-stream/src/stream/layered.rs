@@ -64,8 +64,9 @@ pub enum Ran {
 impl<P: Protocol> Layered<P> {
     /// Makes the protocol, which is its first call. `input` is what has come for it so far. What
     /// its [`config`](Protocol::config) leaves open is taken from `within`, the layer's: which
-    /// total counts its memory ([`held`](StreamConfig::held)) and who is told of an abort. If it is
-    /// [`StreamConfig::standard`], all of `within` is used.
+    /// total counts its memory ([`held`](StreamConfig::held)) and who is told of an abort. Its
+    /// octets are the layer's to count. If it is [`StreamConfig::standard`], all of `within` is
+    /// used.
     pub fn begin(
         seed: P::Seed,
         input: Buf,

@@ -39,7 +39,9 @@ impl Pass {
     /// Adds what was read and written to the counts of the stream.
     #[inline]
     pub(super) fn count_octets(&self, config: &StreamConfig) {
-        config.octets.add(self.read, self.write_max.saturating_sub(self.write_left));
+        if let Some(octets) = &config.octets {
+            octets.add(self.read, self.write_max.saturating_sub(self.write_left));
+        }
     }
 
     /// The same, for passes that end in a rarer way.
