@@ -94,7 +94,12 @@ impl RateWatch {
     /// So many bytes have passed. What is told of only after [`until`](RateWatch::until), because
     /// the loop was late, counts from now.
     pub fn pass(&mut self, bytes: u64, rate: LeastRate, now: Time) {
-        if self.until == Time::NEVER || rate.step == 0 {
+        if self.until == Time::NEVER {
+            return;
+        }
+        // There was one before.
+        if rate.step == 0 {
+            *self = RateWatch::NONE;
             return;
         }
         self.passed = self.passed.saturating_add(bytes);
@@ -233,6 +238,10 @@ mod tests {
         watch.pass(1, none, at(2));
         watch.put_off(SECOND);
         watch.hasten(at(3));
+        assert_eq!(watch, RateWatch::NONE);
+        // Nor of one who has fallen behind, once there is none.
+        let mut watch = RateWatch::new(RATE, at(0));
+        watch.pass(0, none, at(1));
         assert_eq!(watch, RateWatch::NONE);
         // Nor is what is not watched.
         let mut watch = RateWatch::NONE;

@@ -53,6 +53,20 @@ fn the_limits_are_those_of_the_last_change() {
 }
 
 #[test]
+fn a_peer_of_whom_nothing_is_asked_any_more_has_all_the_time_there_is() {
+    for (step, is_alive) in [(16_384, false), (0, true)] {
+        let after = StreamConfig::new().flush_step(step).output_high_water(1 << 20).share();
+        let mut driver = changes(StreamConfig::new(), after);
+        driver.limit_room(0);
+        driver.send(b"a line\n");
+        driver.advance(Duration::from_secs(20));
+        driver.send(b"change\n");
+        driver.advance(Duration::from_secs(20));
+        assert_eq!(driver.is_alive(), is_alive, "{step}");
+    }
+}
+
+#[test]
 fn each_total_gets_back_what_was_taken_of_it() {
     let [one, other] = [(); 2].map(|()| BytesHeld::new(1 << 20));
     let config = |held: &Arc<BytesHeld>| StreamConfig::new().held(Some(held.clone()));
