@@ -152,9 +152,10 @@ impl<P: Protocol, S> Stream<P, S> {
         self.io.input.len()
     }
 
-    /// Returns how many bytes wait to be written, blocks and ranges of files included. It exceeds
-    /// [`output_high_water`](crate::StreamConfig::output_high_water) at most by what the protocol
-    /// wrote in one call.
+    /// Returns how many bytes wait to be written, blocks and ranges of files included. By what a
+    /// protocol writes when it is called for input it exceeds
+    /// [`output_high_water`](crate::StreamConfig::output_high_water) once at most; what it writes
+    /// when it is woken, or at a deadline, is its own to bound.
     pub fn output_len(&self) -> usize {
         self.io.output.len()
     }
