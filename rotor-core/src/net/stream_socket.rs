@@ -320,13 +320,16 @@ pub trait StreamSocket: Read + Write + Source + Sized + 'static {
     }
 
     /// Returns whether a wrapper must wait for its inner socket to become readable before it can go
-    /// on writing.
+    /// on writing. It may read for that within a write, and hold what it gets beside: a stream reads
+    /// after each write that it tries while this is so.
     fn wants_read(&self) -> bool {
         false
     }
 
     /// Returns whether a wrapper holds output that its inner socket has not taken yet, so that it
-    /// must be flushed when the inner socket becomes writable.
+    /// must be flushed when the inner socket becomes writable. A wrapper that has to write before it
+    /// can read says `WouldBlock` to a read meanwhile: a stream reads again when this is no longer
+    /// so.
     fn wants_write(&self) -> bool {
         false
     }
