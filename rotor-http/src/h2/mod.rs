@@ -10,6 +10,7 @@
 //! | `frame`, `frame_writer` | frames: read from their octets, and written |
 //! | `error` | error codes; what goes wrong, and how far it reaches |
 //! | `settings`, `window`, `stream_state` | what the peer takes; how much may be sent; where a stream is |
+//! | `intake` | what has come on a stream, against its windows and its length |
 //! | `hpack` | the compression of fields |
 //! | `field_block` | a block of fields that comes in several frames, and what may not come in between |
 //! | `request`, `response`, `trailers` | what the fields of a block are, and whether they may be |
@@ -29,6 +30,7 @@ pub(crate) mod forgotten;
 pub mod frame;
 pub mod frame_writer;
 pub mod hpack;
+pub(crate) mod intake;
 pub(crate) mod ledger;
 pub(crate) mod priority;
 pub mod request;
@@ -45,6 +47,7 @@ pub(crate) use self::field_block::{BlockBounds, FieldBlock, whole_frame};
 pub(crate) use self::field_space::FieldSpace;
 pub use self::floods::{Bucket, FloodLimits, Floods, Nuisance, Rate};
 pub use self::forgotten::Forgotten;
+pub(crate) use self::intake::Intake;
 pub use self::ledger::Ledger;
 pub use self::priority::Priority;
 pub use self::schedule::Schedule;

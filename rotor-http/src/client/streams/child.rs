@@ -8,7 +8,7 @@ use crate::client::exchange::Exchange;
 use crate::client::handler::Client;
 use crate::client::io::Io;
 use crate::flow::Wait;
-use crate::h2::{ErrorCode, ReceiveWindow, SendWindow, StreamState};
+use crate::h2::{ErrorCode, Intake, ReceiveWindow, SendWindow, StreamState};
 use crate::tunnel::Tunnel;
 
 /// A stream. What goes on in it is an exchange as on HTTP/1.1, on an input and an output of its
@@ -32,15 +32,8 @@ pub(super) struct Child<K: Client> {
     pub(super) output: Output,
     /// It is in the schedule.
     pub(super) is_scheduled: bool,
-    pub(super) inbound: ReceiveWindow,
+    pub(super) intake: Intake,
     pub(super) outbound: SendWindow,
-    /// Octets of the input that count against the stream's window.
-    pub(super) held: usize,
-    /// Those of them that count against the window of the connection as well.
-    pub(super) held_shared: usize,
-    /// How much DATA must come, if that is known, and how much has.
-    pub(super) length: Option<u64>,
-    pub(super) received: u64,
     /// What the exchange waits for.
     pub(super) wait: Wait,
     /// Until when it waits; `NEVER` for none.
@@ -68,12 +61,8 @@ impl<K: Client> Child<K> {
             input: Buf::new(),
             output: Output::new(),
             is_scheduled: false,
-            inbound: ReceiveWindow::new(config.http2_ref().stream_window),
+            intake: Intake::new(config.http2_ref().stream_window, None),
             outbound,
-            held: 0,
-            held_shared: 0,
-            length: None,
-            received: 0,
             wait: Wait::AS_BEFORE,
             until: Time::NEVER,
             taking: RateWatch::NONE,
@@ -156,13 +145,11 @@ impl<K: Client> Child<K> {
         matches!(self.state, StreamState::HalfClosedLocal | StreamState::Closed)
     }
 
-    /// Octets of the input that are to count against the window of the connection: of a body that
-    /// its handler waits for, none. All bodies share that window, and where each has a part of it
-    /// and none is whole, none would get on. What waits is bounded by the windows of the streams,
-    /// and counted as memory.
-    pub(super) fn held_of_all(&self) -> usize {
+    /// Gives back to the windows what was taken of the input.
+    pub(super) fn release(&mut self, connection: &mut ReceiveWindow) {
         let is_wanted = self.exchange.as_ref().is_some_and(|exchange| exchange.is_receiving());
-        if is_wanted { 0 } else { self.held_shared.min(self.held) }
+        let untaken = self.untaken();
+        self.intake.release(untaken, is_wanted, connection);
     }
 
     /// The exchange waits.

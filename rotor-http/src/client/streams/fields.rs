@@ -126,7 +126,7 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
             // It is an exchange like any other.
             child.asks_protocol = false;
         }
-        child.length = response.length;
+        child.intake.set_length(response.length);
         let connection = io.transport.connection();
         let is_over = is_end && !response.terms.is_interim;
         self.step(at, io, |exchange, io| {
@@ -152,8 +152,7 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
     ) -> Taken {
         let child = &self.children[at];
         let of_stream = |code| Violation::Stream(child.stream.unwrap_or_default(), code);
-        let is_short = child.length.is_some_and(|length| length != child.received);
-        if !is_end || is_short || list.is_over() {
+        if !is_end || !child.intake.may_end() || list.is_over() {
             return Err(of_stream(ErrorCode::ProtocolError));
         }
         let trailers = crate::h2::trailers_of(list).map_err(|why| {

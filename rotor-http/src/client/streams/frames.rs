@@ -155,11 +155,7 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
             return nuisance.map_or(Ok(()), |nuisance| self.count(nuisance, io));
         };
         let child = &mut self.children[at];
-        // From here on the child answers for the octets: they are released with it, or by it.
-        let received = child.inbound.take(header.len);
-        child.held += header.len;
-        child.held_shared += header.len;
-        received.map_err(of_stream)?;
+        child.intake.take(header.len).map_err(of_stream)?;
         child.state = child
             .state
             .after(StreamEvent::Received { is_end })
@@ -168,15 +164,7 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
         if is_early && child.tunnel.is_none() {
             return Err(of_stream(ErrorCode::ProtocolError));
         }
-        child.received += data.len() as u64;
-        // RFC 9113 §8.1.1: else a client of HTTP/1.1 in front sees another
-        // response in what is over.
-        let is_wrong = child
-            .length
-            .is_some_and(|length| child.received > length || (is_end && child.received < length));
-        if is_wrong {
-            return Err(of_stream(ErrorCode::ProtocolError));
-        }
+        child.intake.count(data.len(), is_end).map_err(of_stream)?;
         if let Some(tunnel) = &mut child.tunnel {
             nuisance = nuisance.filter(|nuisance| !nuisance.is_of_messages());
             tunnel.extend(data);

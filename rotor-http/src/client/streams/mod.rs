@@ -303,7 +303,7 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
         for child in &self.children {
             let Some(stream) = child.stream else { continue };
             ledger.sends.insert(stream, child.outbound.balance());
-            ledger.receives.insert(stream, child.inbound.left().into());
+            ledger.receives.insert(stream, child.intake.left().into());
         }
         ledger
     }

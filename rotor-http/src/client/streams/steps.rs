@@ -87,7 +87,8 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
         if child.is_scheduled {
             self.schedule.remove(child.key, PRIORITY);
         }
-        self.inbound.release(child.held_shared);
+        let left = child.intake.left();
+        child.intake.end(&mut self.inbound);
         self.since = io.scope.now();
         self.looks_for_work = true;
         let Some(stream) = child.stream else { return };
@@ -96,7 +97,7 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
         }
         if child.state != StreamState::Closed && !self.is_read_closed {
             put(io, &frame_writer::reset(stream, child.code));
-            let on_its_way = if child.state.is_receiving() { child.inbound.left() } else { 0 };
+            let on_its_way = if child.state.is_receiving() { left } else { 0 };
             self.forgotten.remember(stream, on_its_way);
         }
     }
@@ -116,19 +117,14 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
             // What is written yet, the server has no use for.
             child.output.truncate(0);
         }
-        let taken = child.held - child.untaken().min(child.held);
-        child.held -= taken;
-        child.inbound.release(taken);
+        child.release(&mut self.inbound);
         // Also where nothing was taken now: what the server may still send has become less.
         if let Some(stream) = child.stream
             && child.state.is_receiving()
-            && let Some(more) = child.inbound.update()
+            && let Some(more) = child.intake.update()
         {
             put(io, &frame_writer::window_update(stream, more));
         }
-        let shared = child.held_of_all();
-        self.inbound.release(child.held_shared - shared);
-        child.held_shared = shared;
         self.watch(at, &io.config.limits, now);
         self.schedule_child(at);
         let deadline = self.children[at].deadline();

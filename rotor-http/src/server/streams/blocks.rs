@@ -92,8 +92,7 @@ impl<S: Server> Streams<S> {
             return Err(of_stream(ErrorCode::ProtocolError));
         }
         child.state = child.state.after(StreamEvent::Received { is_end }).map_err(of_stream)?;
-        let is_short = child.length.is_some_and(|length| length != child.received);
-        if !is_end || is_short || self.space.list.is_over() {
+        if !is_end || !child.intake.may_end() || self.space.list.is_over() {
             return Err(of_stream(ErrorCode::ProtocolError));
         }
         let trailers = crate::h2::trailers_of(&self.space.list).map_err(|why| {

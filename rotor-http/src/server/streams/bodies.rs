@@ -35,22 +35,9 @@ impl<S: Server> Streams<S> {
             return nuisance.map_or(Ok(()), |nuisance| self.count(nuisance, io));
         };
         let child = &mut self.children[at];
-        // From here on the child answers for the octets: they are released with it, or by it.
-        let received = child.inbound.take(header.len);
-        // A length has three octets, so it fits.
-        child.held += header.len as u32;
-        child.held_shared += header.len as u32;
-        received.map_err(of_stream)?;
+        child.intake.take(header.len).map_err(of_stream)?;
         child.state = child.state.after(StreamEvent::Received { is_end }).map_err(of_stream)?;
-        child.received += data.len() as u64;
-        // RFC 9113 §8.1.1. Otherwise a server of HTTP/1.1 behind us would see another request in
-        // the rest.
-        let is_wrong = child
-            .length
-            .is_some_and(|length| child.received > length || (is_end && child.received < length));
-        if is_wrong {
-            return Err(of_stream(ErrorCode::ProtocolError));
-        }
+        child.intake.count(data.len(), is_end).map_err(of_stream)?;
         let mut nuisance = Nuisance::of_data(data.len(), is_end);
         let is_dropped = child.is_answered();
         if let Some(tunnel) = &mut child.tunnel {

@@ -8,7 +8,7 @@ use rotor_stream::{Buf, Output, RateWatch, Transport};
 use crate::flow::Wait;
 use crate::h1::response::{Ending, ResponseState};
 use crate::h2::request::Asks;
-use crate::h2::{ErrorCode, Priority, ReceiveWindow, SendWindow, StreamState};
+use crate::h2::{ErrorCode, Intake, Priority, ReceiveWindow, SendWindow, StreamState};
 use crate::limits::Limits;
 use crate::semantics::status::Status;
 use crate::server::config::ServerConfig;
@@ -44,21 +44,14 @@ pub(super) struct Child<S: Server> {
     pub(super) priority: Priority,
     /// It is in the schedule.
     pub(super) is_scheduled: bool,
-    pub(super) inbound: ReceiveWindow,
+    pub(super) intake: Intake,
     pub(super) outbound: SendWindow,
-    /// Octets of the input that count against the stream's window.
-    pub(super) held: u32,
-    /// Those of them that count against the window of the connection as well.
-    pub(super) held_shared: u32,
     /// Memory of the output, as it was last counted.
     pub(super) held_output: usize,
     /// Octets of a body that is collected for its handler, as they were last counted.
     pub(super) collected: usize,
     /// Its window is not opened, for the bodies of others.
     pub(super) is_held_back: bool,
-    /// What `content-length` said, and how much has come.
-    pub(super) length: Option<u64>,
-    pub(super) received: u64,
     /// How long it was excused for while others of its connection came, since so much had come. Few
     /// bodies are late.
     pub(super) excused: Option<Box<(Duration, u64)>>,
@@ -135,19 +128,17 @@ impl<S: Server> Child<S> {
         }
     }
 
-    /// Octets of the input that are to count against the window of the connection: of a body that
-    /// its handler waits for, none. All bodies share that window, and where each has a part of it
-    /// and none is whole, none would get on. What waits is bounded by the windows of the streams,
-    /// and counted as memory.
-    pub(super) fn held_of_all(&self) -> u32 {
+    /// Gives back to the windows what was taken of the input.
+    pub(super) fn release(&mut self, connection: &mut ReceiveWindow) {
         let is_wanted = self.exchange.as_ref().is_some_and(|exchange| exchange.body.is_receiving());
-        if is_wanted { 0 } else { self.held_shared.min(self.held) }
+        let untaken = self.untaken();
+        self.intake.release(untaken, is_wanted, connection);
     }
 
     /// Octets of a body that are kept until its handler gets all of it.
     pub(super) fn collected_now(&self) -> usize {
         let is_kept = self.exchange.as_ref().is_some_and(|exchange| exchange.is_collecting());
-        if is_kept { usize::try_from(self.received).unwrap_or(usize::MAX) } else { 0 }
+        if is_kept { usize::try_from(self.intake.received()).unwrap_or(usize::MAX) } else { 0 }
     }
 
     /// Whether more of a body has to come that is kept until then.
@@ -193,14 +184,15 @@ impl<S: Server> Child<S> {
     /// longer than a handler may take, unless a part of it has come.
     pub(super) fn excuse(&mut self, others: Time, limits: &Limits, now: Time) -> Time {
         let (excused, since) = self.excused.as_deref().copied().unwrap_or_default();
-        let is_anew = self.received - since >= limits.body_step().0;
+        let received = self.intake.received();
+        let is_anew = received - since >= limits.body_step().0;
         let left = match is_anew {
             true => limits.handler_timeout,
             false => limits.handler_timeout.saturating_sub(excused),
         };
         let until = others.min(now + left);
         self.excused = Some(Box::new(match is_anew {
-            true => (until - now, self.received),
+            true => (until - now, received),
             false => (excused + (until - now), since),
         }));
         until

@@ -20,7 +20,7 @@ impl<S: Server> Streams<S> {
         let child = &mut self.children[at];
         // Even if nothing was taken now: the peer may now send less.
         if child.state.is_receiving()
-            && let Some(more) = child.inbound.update()
+            && let Some(more) = child.intake.update()
         {
             put(io, &frame_writer::window_update(child.id, more));
         }

@@ -286,7 +286,7 @@ impl<S: Server> Streams<S> {
         ledger.receives.insert(0, self.inbound.left().into());
         for child in &self.children {
             ledger.sends.insert(child.id, child.outbound.balance());
-            ledger.receives.insert(child.id, child.inbound.left().into());
+            ledger.receives.insert(child.id, child.intake.left().into());
         }
         ledger
     }

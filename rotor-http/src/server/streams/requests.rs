@@ -11,7 +11,7 @@ use crate::h1::head::RequestHead;
 use crate::h1::request_semantics::RequestSemantics;
 use crate::h1::response::{Ending, ReplyTo, ResponseState};
 use crate::h2::request::{Asks, CheckedRequest, Refusal, is_head};
-use crate::h2::{ErrorCode, Nuisance, Priority, ReceiveWindow, SendWindow, StreamState, Violation};
+use crate::h2::{ErrorCode, Intake, Nuisance, Priority, SendWindow, StreamState, Violation};
 use crate::semantics::status::Status;
 use crate::semantics::version::Version;
 use crate::server::counters::Counters;
@@ -241,15 +241,11 @@ impl<S: Server> Streams<S> {
             has_sent_head: false,
             priority: begun.priority,
             is_scheduled: false,
-            inbound: ReceiveWindow::new(config.stream_window),
+            intake: Intake::new(config.stream_window, begun.length),
             outbound: SendWindow::new(self.peer.initial_window),
-            held: 0,
-            held_shared: 0,
             held_output: 0,
             collected: 0,
             is_held_back: false,
-            length: begun.length,
-            received: 0,
             excused: None,
             flush_left: None,
             until: Time::NEVER,

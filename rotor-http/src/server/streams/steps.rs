@@ -93,7 +93,7 @@ impl<S: Server> Streams<S> {
     pub(super) fn dropped(&mut self, at: usize, io: &mut Io<'_, '_, '_, S::Context>) {
         let child = &self.children[at];
         let (stream, most) = (child.id, io.config.limits_ref().drained_body_bytes_max);
-        if child.has_ended() && child.state.is_receiving() && child.received > most {
+        if child.has_ended() && child.state.is_receiving() && child.intake.received() > most {
             Counters::add(&io.config.count().undrained);
             return self.reset(stream, GRACEFUL, io);
         }
@@ -121,13 +121,7 @@ impl<S: Server> Streams<S> {
                 return self.reset(stream, code, io);
             }
         }
-        let untaken = u32::try_from(child.untaken()).unwrap_or(u32::MAX);
-        let taken = child.held - untaken.min(child.held);
-        child.held -= taken;
-        child.inbound.release(taken as usize);
-        let shared = child.held_of_all();
-        self.inbound.release((child.held_shared - shared) as usize);
-        child.held_shared = shared;
+        child.release(&mut self.inbound);
         let collected = child.collected_now();
         self.collected = self.collected - child.collected + collected;
         child.collected = collected;
@@ -179,7 +173,7 @@ impl<S: Server> Streams<S> {
         }
         self.held_output -= child.held_output;
         self.collected -= child.collected;
-        self.inbound.release(child.held_shared as usize);
+        child.intake.end(&mut self.inbound);
         self.since = now;
     }
 
@@ -206,7 +200,7 @@ impl<S: Server> Streams<S> {
         // Otherwise the stream is over, or its request is refused.
         let Some(at) = self.find(stream) else { return };
         let child = &self.children[at];
-        let left = child.state.is_receiving().then(|| child.inbound.left());
+        let left = child.state.is_receiving().then(|| child.intake.left());
         self.forget(at, io);
         // If the peer has ended its side, nothing can be on its way.
         if let Some(octets) = left {

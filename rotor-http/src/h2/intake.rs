@@ -1,0 +1,208 @@
+//! What has come on a stream: octets of DATA against its window and that of the connection (RFC
+//! 9113 §5.2), and against the length that was announced (§8.1.1).
+
+use super::error::ErrorCode;
+use super::window::ReceiveWindow;
+
+/// The DATA of a stream.
+///
+/// ```text
+///   come ─▶ held, of both windows ─┬─ released: the connection's window has them again
+///                                  └─ taken: the stream's has them, and the connection's
+/// ```
+///
+/// From the moment at which octets have come the intake answers for them: what it has not given
+/// back to the window of the connection is given back at its [end](Intake::end).
+#[derive(Debug)]
+pub(crate) struct Intake {
+    window: ReceiveWindow,
+    /// Octets that count against the window, padding included.
+    held: u32,
+    /// Those of them that count against the window of the connection as well.
+    held_shared: u32,
+    /// How long the body has to be, if that is known.
+    length: Option<u64>,
+    /// Octets of the body that have come.
+    received: u64,
+}
+
+impl Intake {
+    /// Nothing has come, and as much may as the window says.
+    pub(crate) fn new(window: u32, length: Option<u64>) -> Intake {
+        let window = ReceiveWindow::new(window);
+        Intake { window, held: 0, held_shared: 0, length, received: 0 }
+    }
+
+    /// How long the body has to be is known now.
+    pub(crate) fn set_length(&mut self, length: Option<u64>) {
+        self.length = length;
+    }
+
+    /// A DATA of so many octets has come, padding included. They are held even where they are too
+    /// many: the window of the connection has let them in.
+    ///
+    /// # Errors
+    ///
+    /// FLOW_CONTROL_ERROR: more than the window allows.
+    pub(crate) fn take(&mut self, octets: usize) -> Result<(), ErrorCode> {
+        let taken = self.window.take(octets);
+        // A length has three octets, so it fits.
+        self.held += octets as u32;
+        self.held_shared += octets as u32;
+        taken
+    }
+
+    /// So many octets of that are the body's.
+    ///
+    /// # Errors
+    ///
+    /// PROTOCOL_ERROR: the body is not as long as it has to be (RFC 9113 §8.1.1). Whoever reads it
+    /// as HTTP/1.1 would see another message in the rest.
+    pub(crate) fn count(&mut self, octets: usize, is_end: bool) -> Result<(), ErrorCode> {
+        self.received += octets as u64;
+        let received = self.received;
+        let is_wrong =
+            self.length.is_some_and(|length| received > length || (is_end && received < length));
+        if is_wrong { Err(ErrorCode::ProtocolError) } else { Ok(()) }
+    }
+
+    /// Whether the body may end here.
+    pub(crate) fn may_end(&self) -> bool {
+        self.length.is_none_or(|length| length == self.received)
+    }
+
+    /// Octets of the body that have come.
+    pub(crate) fn received(&self) -> u64 {
+        self.received
+    }
+
+    /// All but so many octets were taken; and whether a handler waits for them.
+    ///
+    /// Those that it waits for are given back to the window of the connection. All bodies share
+    /// that window, and where each has a part of it and none is whole, none would get on. What waits
+    /// is bounded by the windows of the streams, and counted as memory.
+    pub(crate) fn release(
+        &mut self,
+        untaken: usize,
+        is_wanted: bool,
+        connection: &mut ReceiveWindow,
+    ) {
+        let held = self.held.min(u32::try_from(untaken).unwrap_or(u32::MAX));
+        self.window.release((self.held - held) as usize);
+        self.held = held;
+        let shared = if is_wanted { 0 } else { self.held_shared.min(held) };
+        connection.release((self.held_shared - shared) as usize);
+        self.held_shared = shared;
+    }
+
+    /// The stream is over: nothing of it is held any more.
+    pub(crate) fn end(self, connection: &mut ReceiveWindow) {
+        connection.release(self.held_shared as usize);
+    }
+
+    /// What the peer is to be told of the stream's window now, if it is enough to be told.
+    pub(crate) fn update(&mut self) -> Option<u32> {
+        self.window.update()
+    }
+
+    /// What the peer may send on the stream now.
+    pub(crate) fn left(&self) -> u32 {
+        self.window.left()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The window of a connection of a thousand octets of which so many have come.
+    fn connection(come: usize) -> ReceiveWindow {
+        let mut window = ReceiveWindow::new(1000);
+        window.take(come).expect("there are as many");
+        window
+    }
+
+    /// What the windows of the stream and of the connection get back, if the peer is told of all.
+    fn given_back(intake: &mut Intake, connection: &mut ReceiveWindow) -> (u32, u32) {
+        let more = |window: &mut ReceiveWindow| {
+            // As much as the peer may still send is told in any case.
+            let left = window.left() as usize;
+            window.take(left).expect("as many as there are");
+            window.update().unwrap_or_default()
+        };
+        (more(&mut intake.window), more(connection))
+    }
+
+    #[test]
+    fn what_is_taken_goes_back_to_both_windows_and_what_is_wanted_to_that_of_all() {
+        for (untaken, is_wanted, expected) in [
+            (60, false, (0, 0)),
+            (40, false, (20, 20)),
+            (0, false, (60, 60)),
+            (60, true, (0, 60)),
+            (40, true, (20, 60)),
+            // What waits may be more than what came: a protocol has put something before it.
+            (usize::MAX, false, (0, 0)),
+        ] {
+            let (mut intake, mut connection) = (Intake::new(100, None), connection(60));
+            intake.take(60).expect("there are as many");
+            intake.release(untaken, is_wanted, &mut connection);
+            let case = (untaken, is_wanted);
+            assert_eq!(given_back(&mut intake, &mut connection), expected, "{case:?}");
+        }
+    }
+
+    #[test]
+    fn nothing_goes_back_twice_and_nothing_stays_behind() {
+        let (mut intake, mut connection) = (Intake::new(100, None), connection(70));
+        intake.take(60).expect("there are as many");
+        intake.release(50, true, &mut connection);
+        intake.release(50, false, &mut connection);
+        intake.take(10).expect("there are as many");
+        intake.release(55, false, &mut connection);
+        // Of the last ten all are held, as the stream sees it; of the others they wait ahead of it.
+        assert_eq!((intake.held, intake.held_shared), (55, 10));
+        intake.end(&mut connection);
+        let left = connection.left() as usize;
+        connection.take(left).expect("as many as there are");
+        assert_eq!(connection.update(), Some(70));
+    }
+
+    #[test]
+    fn a_window_takes_so_much_and_answers_for_what_is_beyond() {
+        for (octets, taken) in
+            [(99, Ok(())), (100, Ok(())), (101, Err(ErrorCode::FlowControlError))]
+        {
+            let (mut intake, mut connection) = (Intake::new(100, None), connection(octets));
+            assert_eq!(intake.take(octets), taken, "{octets}");
+            intake.end(&mut connection);
+            connection.take(1000 - octets).expect("as many as there are");
+            assert_eq!(connection.update(), Some(octets as u32), "{octets}");
+        }
+    }
+
+    #[test]
+    fn a_body_is_as_long_as_was_announced() {
+        const WRONG: Result<(), ErrorCode> = Err(ErrorCode::ProtocolError);
+        for (length, pieces, last, may_end) in [
+            (None, &[][..], Ok(()), true),
+            (None, &[(5, false), (0, true)], Ok(()), true),
+            (Some(0), &[], Ok(()), true),
+            (Some(0), &[(0, true)], Ok(()), true),
+            (Some(0), &[(1, false)], WRONG, false),
+            (Some(5), &[(4, false)], Ok(()), false),
+            (Some(5), &[(4, true)], WRONG, false),
+            (Some(5), &[(5, false)], Ok(()), true),
+            (Some(5), &[(3, false), (2, true)], Ok(()), true),
+            (Some(5), &[(6, false)], WRONG, false),
+            (Some(5), &[(3, false), (3, true)], WRONG, false),
+        ] {
+            let mut intake = Intake::new(0, None);
+            intake.set_length(length);
+            let counted = pieces.iter().map(|(octets, is_end)| intake.count(*octets, *is_end));
+            assert_eq!(counted.last().unwrap_or(Ok(())), last, "{length:?}: {pieces:?}");
+            assert_eq!(intake.may_end(), may_end, "{length:?}: {pieces:?}");
+            assert_eq!(intake.received(), pieces.iter().map(|(octets, _)| *octets as u64).sum());
+        }
+    }
+}
