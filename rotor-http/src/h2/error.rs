@@ -68,6 +68,11 @@ impl Violation {
     pub(crate) const fn flood(why: &'static str) -> Violation {
         Violation::Connection(ErrorCode::EnhanceYourCalm, why)
     }
+
+    /// Whether it is that.
+    pub(crate) const fn is_flood(&self) -> bool {
+        matches!(self, Violation::Connection(ErrorCode::EnhanceYourCalm, _))
+    }
 }
 
 impl fmt::Display for Violation {

@@ -13,6 +13,7 @@
 //! | `intake` | what has come on a stream, against its windows and its length |
 //! | `hpack` | the compression of fields |
 //! | `field_block` | a block of fields that comes in several frames, and what may not come in between |
+//! | `field_reader` | the blocks of one peer, decoded |
 //! | `request`, `response`, `trailers` | what the fields of a block are, and whether they may be |
 //! | `field_text` | fields as our own writers wrote them, into a block |
 //! | `priority`, `schedule` | which response goes first |
@@ -23,6 +24,7 @@
 
 pub(crate) mod error;
 pub(crate) mod field_block;
+pub(crate) mod field_reader;
 pub(crate) mod field_space;
 pub(crate) mod field_text;
 pub(crate) mod floods;
@@ -43,7 +45,7 @@ pub(crate) mod trailers;
 pub(crate) mod window;
 
 pub use self::error::{ErrorCode, Violation};
-pub(crate) use self::field_block::{BlockBounds, FieldBlock, whole_frame};
+pub(crate) use self::field_reader::{FieldBounds, FieldReader, FieldsOf};
 pub(crate) use self::field_space::FieldSpace;
 pub use self::floods::{Bucket, FloodLimits, Floods, Nuisance, Rate};
 pub use self::forgotten::Forgotten;

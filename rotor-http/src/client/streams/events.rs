@@ -40,7 +40,7 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
 
     pub(in crate::client) fn timeout(&mut self, io: &mut Io<'_, '_, '_, K::Context>) -> Made<K> {
         let (now, counters) = (io.scope.now(), io.config.count());
-        if self.block.as_ref().is_some_and(|block| block.until <= now) {
+        if self.reader.until() <= now {
             let why = "fields came too slowly";
             return self.fail(Violation::Connection(ErrorCode::ProtocolError, why), io);
         }
@@ -138,7 +138,7 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
     pub(in crate::client) fn idle_since(&self, input: &[u8]) -> Option<Time> {
         let is_idle = self.phase == Phase::Open
             && self.children.is_empty()
-            && self.block.is_none()
+            && !self.reader.is_under_way()
             && input.is_empty();
         is_idle.then_some(self.since)
     }

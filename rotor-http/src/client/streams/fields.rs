@@ -1,69 +1,32 @@
 //! Blocks of fields: the heads of responses, and their trailers.
 
-use super::{Streams, list_bytes_max};
+use super::Streams;
 use crate::client::config::ClientConfig;
 use crate::client::counters::Counters;
 use crate::client::error::ClientError;
 use crate::client::feed::Feed;
 use crate::client::handler::Client;
 use crate::client::io::Io;
-use crate::h2::hpack::{Bounds, FieldList, HpackError};
+use crate::h2::hpack::FieldList;
 use crate::h2::response::CheckedResponse;
-use crate::h2::{BlockBounds, ErrorCode, Nuisance, StreamEvent, Violation};
+use crate::h2::{ErrorCode, FieldBounds, FieldsOf, Nuisance, StreamEvent, Violation};
 use crate::semantics::trailers::Trailers;
 
 pub(super) type Taken = Result<(), Violation>;
 
-/// How much of a block beyond what is kept is decoded, so that the tables stay in step and it costs
-/// its own request alone.
-const DECODED_TIMES: usize = 4;
-
 impl<K: Client, F: Feed<K>> Streams<K, F> {
-    pub(super) fn decoded(
-        &self,
-        decoded: Result<(), HpackError>,
-        io: &Io<'_, '_, '_, K::Context>,
-    ) -> Taken {
-        decoded.map_err(|error| {
-            log::debug!("machine {}: {error}", io.scope.token());
-            if error == HpackError::TooLarge {
-                Counters::add(&io.config.count().field_floods);
-                return Violation::flood("a block of fields is far too large");
-            }
-            Violation::Connection(ErrorCode::CompressionError, "a block of fields is broken")
-        })
-    }
-
-    /// More of a block has come.
-    pub(super) fn continued(&mut self, fragment: &[u8], config: &ClientConfig) -> Taken {
-        let Some(block) = &mut self.block else {
-            return Err(Violation::protocol("CONTINUATION of nothing"));
-        };
-        let bounds = BlockBounds {
-            bytes_max: config.limits.head_bytes_max,
-            continuations_max: config.http2_ref().continuations_max,
-        };
-        block.push(fragment, bounds).inspect_err(|_| Counters::add(&config.count().field_floods))
-    }
-
-    pub(super) fn block_ended(&mut self, io: &mut Io<'_, '_, '_, K::Context>) -> Taken {
-        let Some(block) = self.block.take() else { return Ok(()) };
-        let bounds = bounds(io.config);
-        let decoded = self.decoder.decode(&block.octets, &mut self.space.list, &bounds);
-        self.decoded(decoded, io)?;
-        self.fields(block.stream, block.is_end, io)
+    /// Counts a block of fields that is beyond all bounds.
+    pub(super) fn note_flood(violation: &Violation, config: &ClientConfig) {
+        if violation.is_flood() {
+            Counters::add(&config.count().field_floods);
+        }
     }
 
     /// A block of fields was decoded: the head of a response, or its trailers.
-    pub(super) fn fields(
-        &mut self,
-        stream: u32,
-        is_end: bool,
-        io: &mut Io<'_, '_, '_, K::Context>,
-    ) -> Taken {
+    pub(super) fn fields(&mut self, of: FieldsOf, io: &mut Io<'_, '_, '_, K::Context>) -> Taken {
         // Handlers are called with it, and lead to whatever.
         let mut list = std::mem::take(&mut self.space.list);
-        let taken = self.fields_of(stream, &mut list, is_end, io);
+        let taken = self.fields_of(of, &mut list, io);
         list.clear();
         self.space.list = list;
         taken
@@ -71,11 +34,11 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
 
     fn fields_of(
         &mut self,
-        stream: u32,
+        of: FieldsOf,
         list: &mut FieldList,
-        is_end: bool,
         io: &mut Io<'_, '_, '_, K::Context>,
     ) -> Taken {
+        let FieldsOf { stream, is_end } = of;
         if self.is_idle(stream) {
             return Err(Violation::protocol("HEADERS on a stream that was never begun"));
         }
@@ -196,12 +159,9 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
     }
 }
 
-pub(super) fn bounds(config: &ClientConfig) -> Bounds {
-    let list_bytes_max = list_bytes_max(config);
-    Bounds {
-        list_bytes_max,
-        // Beside the status.
-        fields_max: config.limits.fields_max + 1,
-        decoded_bytes_max: list_bytes_max.saturating_mul(DECODED_TIMES),
-    }
+/// Beside the status.
+const PSEUDO_FIELDS: usize = 1;
+
+pub(super) fn bounds(config: &ClientConfig) -> FieldBounds {
+    FieldBounds::new(&config.limits, config.http2_ref().continuations_max, PSEUDO_FIELDS)
 }

@@ -11,9 +11,7 @@ use crate::client::handler::Client;
 use crate::client::io::Io;
 use crate::h2::frame::{FRAME_HEADER_BYTES, Frame, FrameHeader, kind};
 use crate::h2::settings::setting;
-use crate::h2::{
-    ErrorCode, FieldBlock, Nuisance, StreamEvent, Violation, frame_writer, whole_frame,
-};
+use crate::h2::{ErrorCode, FieldsOf, Nuisance, StreamEvent, Violation, frame_writer};
 use crate::semantics::trailers::Trailers;
 use crate::tunnel::Event;
 
@@ -34,8 +32,7 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
         {
             return Err(Violation::protocol("the first frame is not SETTINGS"));
         }
-        let block = self.block.as_deref();
-        let Some(header) = whole_frame(io.transport.input, block)? else { return Ok(false) };
+        let Some(header) = self.reader.whole_frame(io.transport.input)? else { return Ok(false) };
         let unread = io.transport.input.len();
         let taken = self.frame(header, io);
         // Where it was handed over, it is out already.
@@ -65,19 +62,22 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
         match frame {
             Frame::Data { .. } => self.data(header, io),
             Frame::Headers { fragment, is_whole: true, is_end } => {
-                let decoded =
-                    self.decoder.decode(fragment, &mut self.space.list, &bounds(io.config));
-                self.decoded(decoded, io)?;
-                self.fields(stream, is_end, io)
+                self.reader
+                    .read(fragment, &mut self.space.list, &bounds(io.config))
+                    .inspect_err(|violation| Self::note_flood(violation, io.config))?;
+                self.fields(FieldsOf { stream, is_end }, io)
             }
             Frame::Headers { fragment, is_end, .. } => {
                 let until = io.scope.now() + io.config.limits.head_timeout;
-                self.block = Some(Box::new(FieldBlock::new(stream, is_end, fragment, until)));
+                self.reader.begin(FieldsOf { stream, is_end }, fragment, until);
                 Ok(())
             }
             Frame::Continuation { fragment, is_last } => {
-                self.continued(fragment, io.config)?;
-                if is_last { self.block_ended(io) } else { Ok(()) }
+                let decoded = self
+                    .reader
+                    .go_on(fragment, is_last, &mut self.space.list, &bounds(io.config))
+                    .inspect_err(|violation| Self::note_flood(violation, io.config))?;
+                decoded.map_or(Ok(()), |of| self.fields(of, io))
             }
             Frame::Reset { code } => self.reset_by_peer(stream, code, io),
             Frame::Settings { payload } => {

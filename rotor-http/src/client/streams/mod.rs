@@ -40,26 +40,21 @@ use crate::body_watch::rate;
 use crate::flow::{BATCH, Flow, Wait};
 use crate::frame_output;
 use crate::h2::frame::{FrameHeader, PREFACE};
-use crate::h2::hpack::{HpackDecoder, HpackEncoder};
+use crate::h2::hpack::HpackEncoder;
 use crate::h2::settings::{WINDOW_DEFAULT, setting};
 use crate::h2::{
-    FieldBlock, FieldSpace, Floods, Forgotten, Ledger, PeerSettings, ReceiveWindow, Schedule,
+    FieldReader, FieldSpace, Floods, Forgotten, Ledger, PeerSettings, ReceiveWindow, Schedule,
     SendWindow, SettingsWatch, Violation, frame_writer,
 };
-
-/// Octets of our table of fields, for the server's encoder: the default.
-const TABLE_BYTES_MAX: usize = 4096;
 
 /// A connection that speaks HTTP/2.
 pub(super) struct Streams<K: Client, F> {
     feed: F,
     phase: Phase,
-    decoder: HpackDecoder,
+    reader: FieldReader,
     encoder: HpackEncoder,
     /// What fields are decoded into and encoded into while something is done.
     space: FieldSpace,
-    /// A block of fields of which a part has come.
-    block: Option<Box<FieldBlock>>,
     peer: PeerSettings,
     inbound: ReceiveWindow,
     outbound: SendWindow,
@@ -141,10 +136,9 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
         Streams {
             feed,
             phase: Phase::Settings,
-            decoder: HpackDecoder::new(TABLE_BYTES_MAX),
+            reader: FieldReader::new(),
             encoder: HpackEncoder::new(),
             space: FieldSpace::new(),
-            block: None,
             peer: PeerSettings::default(),
             inbound: ReceiveWindow::of_known(WINDOW_DEFAULT, config.connection_window),
             outbound: SendWindow::new(WINDOW_DEFAULT),
@@ -277,10 +271,8 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
 
     /// Until when something must have happened.
     fn deadline(&self, config: &ClientConfig) -> Time {
-        let mut until = self.settings.until().min(self.until).min(self.ping_until);
-        if let Some(block) = &self.block {
-            until = until.min(block.until);
-        }
+        let until =
+            self.settings.until().min(self.until).min(self.ping_until).min(self.reader.until());
         if self.children.is_empty() {
             until.min(self.since + config.limits.unused_timeout)
         } else if self.ping_until == Time::NEVER && !self.is_read_closed {

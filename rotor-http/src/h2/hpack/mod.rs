@@ -42,9 +42,10 @@ pub enum HpackError {
     TooLarge,
 }
 
-impl fmt::Display for HpackError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
+impl HpackError {
+    /// What is wrong, for the log.
+    pub(crate) const fn why(self) -> &'static str {
+        match self {
             HpackError::Truncated => "a block of fields ends within a field",
             HpackError::Integer => "an integer in a block of fields is too long",
             HpackError::Index => "a block of fields names an index that no table has",
@@ -53,6 +54,12 @@ impl fmt::Display for HpackError {
                 "a block of fields changes the size of the table as it must not"
             }
             HpackError::TooLarge => "a block of fields is far too large when it is decoded",
-        })
+        }
+    }
+}
+
+impl fmt::Display for HpackError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.why())
     }
 }

@@ -1,61 +1,26 @@
 //! Blocks of fields: those that come in several frames, and what a whole one is on its stream.
 
-use super::{Streams, Taken, list_bytes_max};
-use crate::h2::hpack::{Bounds, HpackError};
+use super::{Streams, Taken};
 use crate::h2::request::Asks;
-use crate::h2::{BlockBounds, ErrorCode, StreamEvent, Violation};
+use crate::h2::{ErrorCode, FieldBounds, FieldsOf, StreamEvent, Violation};
 use crate::server::config::ServerConfig;
 use crate::server::counters::Counters;
 use crate::server::handler::Server;
 use crate::server::io::Io;
 
-/// How much of a block beyond what is kept is decoded, so that it can be answered (431).
-const DECODED_TIMES: usize = 4;
-
 const BEHIND_THE_END: &str = "HEADERS behind the end of a stream";
 
 impl<S: Server> Streams<S> {
-    pub(super) fn decoded(
-        &self,
-        decoded: Result<(), HpackError>,
-        io: &Io<'_, '_, '_, S::Context>,
-    ) -> Taken {
-        decoded.map_err(|error| {
-            log::debug!("machine {}: {error}", io.scope.token());
-            if error == HpackError::TooLarge {
-                Counters::add(&io.config.count().field_floods);
-                return Violation::flood("a block of fields is far too large");
-            }
-            Violation::Connection(ErrorCode::CompressionError, "a block of fields is broken")
-        })
-    }
-
-    /// More of a block has come.
-    pub(super) fn continued(&mut self, fragment: &[u8], config: &ServerConfig) -> Taken {
-        let Some(block) = &mut self.block else {
-            return Err(Violation::protocol("CONTINUATION of nothing"));
-        };
-        let bounds = BlockBounds {
-            bytes_max: config.limits_ref().head_bytes_max,
-            continuations_max: config.http2_ref().continuations_max,
-        };
-        block.push(fragment, bounds).inspect_err(|_| Counters::add(&config.count().field_floods))
-    }
-
-    pub(super) fn block_ended(&mut self, io: &mut Io<'_, '_, '_, S::Context>) -> Taken {
-        let Some(block) = self.block.take() else { return Ok(()) };
-        let decoded = self.decoder.decode(&block.octets, &mut self.space.list, &bounds(io.config));
-        self.decoded(decoded, io)?;
-        self.fields(block.stream, block.is_end, io)
+    /// Counts a block of fields that is beyond all bounds.
+    pub(super) fn note_flood(violation: &Violation, config: &ServerConfig) {
+        if violation.is_flood() {
+            Counters::add(&config.count().field_floods);
+        }
     }
 
     /// A block of fields was decoded: a request, or the trailers of one.
-    pub(super) fn fields(
-        &mut self,
-        stream: u32,
-        is_end: bool,
-        io: &mut Io<'_, '_, '_, S::Context>,
-    ) -> Taken {
+    pub(super) fn fields(&mut self, of: FieldsOf, io: &mut Io<'_, '_, '_, S::Context>) -> Taken {
+        let FieldsOf { stream, is_end } = of;
         let taken = if let Some(at) = self.find(stream) {
             self.trailers(at, is_end, io)
         } else if stream.is_multiple_of(2) {
@@ -104,12 +69,9 @@ impl<S: Server> Streams<S> {
     }
 }
 
-pub(super) fn bounds(config: &ServerConfig) -> Bounds {
-    let list_bytes_max = list_bytes_max(config);
-    Bounds {
-        list_bytes_max,
-        // In addition to the four pseudo-fields.
-        fields_max: config.limits_ref().fields_max + 4,
-        decoded_bytes_max: list_bytes_max.saturating_mul(DECODED_TIMES),
-    }
+/// Those of a request.
+const PSEUDO_FIELDS: usize = 4;
+
+pub(super) fn bounds(config: &ServerConfig) -> FieldBounds {
+    FieldBounds::new(config.limits_ref(), config.http2_ref().continuations_max, PSEUDO_FIELDS)
 }

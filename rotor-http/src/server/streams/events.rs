@@ -41,7 +41,7 @@ impl<S: Server> Streams<S> {
         io: &mut Io<'_, '_, '_, S::Context>,
     ) -> Streamed<S> {
         let (now, counters) = (io.scope.now(), io.config.count());
-        let is_begun_late = self.block.as_ref().is_some_and(|block| block.until <= now)
+        let is_begun_late = self.reader.until() <= now
             || (self.phase != Phase::Open
                 && self.since + io.config.limits_ref().head_timeout <= now);
         if is_begun_late {
@@ -169,7 +169,7 @@ impl<S: Server> Streams<S> {
     pub(in crate::server) fn idle_since(&self, input: &[u8]) -> Option<Time> {
         let is_idle = self.phase == Phase::Open
             && self.children.is_empty()
-            && self.block.is_none()
+            && !self.reader.is_under_way()
             && input.is_empty();
         is_idle.then_some(self.since)
     }

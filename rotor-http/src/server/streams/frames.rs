@@ -4,7 +4,7 @@ use super::blocks::bounds;
 use super::end::ANNOUNCED;
 use super::{Going, Phase, Streams, Taken, put};
 use crate::h2::frame::{FRAME_HEADER_BYTES, Frame, FrameHeader, PREFACE};
-use crate::h2::{FieldBlock, Nuisance, Priority, Violation, frame_writer, whole_frame};
+use crate::h2::{FieldsOf, Nuisance, Priority, Violation, frame_writer};
 use crate::server::handler::Server;
 use crate::server::io::Io;
 
@@ -17,8 +17,7 @@ impl<S: Server> Streams<S> {
         if self.phase == Phase::Preface {
             return self.take_preface(io);
         }
-        let block = self.block.as_deref();
-        let Some(header) = whole_frame(io.transport.input, block)? else { return Ok(false) };
+        let Some(header) = self.reader.whole_frame(io.transport.input)? else { return Ok(false) };
         let unread = io.transport.input.len();
         let taken = self.frame(header, io);
         // If the data was handed over, it is no longer in the input.
@@ -61,21 +60,24 @@ impl<S: Server> Streams<S> {
         match frame {
             Frame::Data { .. } => self.data(header, io),
             Frame::Headers { fragment, is_whole: true, is_end } => {
-                let decoded =
-                    self.decoder.decode(fragment, &mut self.space.list, &bounds(io.config));
-                self.decoded(decoded, io)?;
+                self.reader
+                    .read(fragment, &mut self.space.list, &bounds(io.config))
+                    .inspect_err(|violation| Self::note_flood(violation, io.config))?;
                 // The handler may write as much as it likes: the frame is not needed any more.
                 io.transport.input.consume(FRAME_HEADER_BYTES + header.len);
-                self.fields(stream, is_end, io)
+                self.fields(FieldsOf { stream, is_end }, io)
             }
             Frame::Headers { fragment, is_end, .. } => {
                 let until = io.scope.now() + io.config.limits_ref().head_timeout;
-                self.block = Some(Box::new(FieldBlock::new(stream, is_end, fragment, until)));
+                self.reader.begin(FieldsOf { stream, is_end }, fragment, until);
                 Ok(())
             }
             Frame::Continuation { fragment, is_last } => {
-                self.continued(fragment, io.config)?;
-                if is_last { self.block_ended(io) } else { Ok(()) }
+                let decoded = self
+                    .reader
+                    .go_on(fragment, is_last, &mut self.space.list, &bounds(io.config))
+                    .inspect_err(|violation| Self::note_flood(violation, io.config))?;
+                decoded.map_or(Ok(()), |of| self.fields(of, io))
             }
             Frame::Reset { .. } => self.reset_by_peer(stream, io),
             Frame::Settings { payload } => {

@@ -44,10 +44,10 @@ use crate::body_watch::rate;
 use crate::flow::{BATCH, Flow, Wait};
 use crate::frame_output;
 use crate::h2::frame::{FrameHeader, PREFACE, U31_MAX};
-use crate::h2::hpack::{HpackDecoder, HpackEncoder};
+use crate::h2::hpack::HpackEncoder;
 use crate::h2::settings::{WINDOW_DEFAULT, setting};
 use crate::h2::{
-    ErrorCode, FieldBlock, FieldSpace, Floods, Forgotten, Ledger, PeerSettings, Priority,
+    ErrorCode, FieldReader, FieldSpace, Floods, Forgotten, Ledger, PeerSettings, Priority,
     ReceiveWindow, Schedule, SendWindow, SettingsWatch, Violation, frame_writer,
 };
 use crate::no_upgrade::is_possible;
@@ -58,20 +58,15 @@ pub(super) type Streamed<S> = Flow<Option<UpgradeSeed<S>>>;
 /// What came of a frame, or the end of its stream or its connection.
 type Taken = Result<(), Violation>;
 
-/// Octets of our table of fields, for the peer's encoder: the default.
-const TABLE_BYTES_MAX: usize = 4096;
-
 /// A connection that speaks HTTP/2.
 pub(super) struct Streams<S: Server> {
     seed: S::Seed,
     phase: Phase,
     going: Going,
-    decoder: HpackDecoder,
+    reader: FieldReader,
     encoder: HpackEncoder,
     /// What fields are decoded into and encoded into while something is done.
     space: FieldSpace,
-    /// A block of fields of which a part has come.
-    block: Option<Box<FieldBlock>>,
     peer: PeerSettings,
     inbound: ReceiveWindow,
     outbound: SendWindow,
@@ -159,10 +154,9 @@ impl<S: Server> Streams<S> {
             seed,
             phase: Phase::Preface,
             going: Going::Open,
-            decoder: HpackDecoder::new(TABLE_BYTES_MAX),
+            reader: FieldReader::new(),
             encoder: HpackEncoder::new(),
             space: FieldSpace::new(),
-            block: None,
             peer: PeerSettings::default(),
             inbound: ReceiveWindow::of_known(WINDOW_DEFAULT, config.connection_window),
             outbound: SendWindow::new(WINDOW_DEFAULT),
@@ -264,12 +258,9 @@ impl<S: Server> Streams<S> {
     /// Until when something must have happened.
     fn deadline(&self, config: &ServerConfig) -> Time {
         let limits = config.limits_ref();
-        let mut until = self.settings.until().min(self.until);
+        let mut until = self.settings.until().min(self.until).min(self.reader.until());
         if let Going::Announced(time) = self.going {
             until = until.min(time);
-        }
-        if let Some(block) = &self.block {
-            until = until.min(block.until);
         }
         if self.phase != Phase::Open {
             until = until.min(self.since + limits.head_timeout);

@@ -1,0 +1,254 @@
+//! `FieldReader`: the blocks of fields that a peer sends, in one frame or in several, decoded into
+//! lists.
+
+use rotor_core::Time;
+
+use super::error::{ErrorCode, Violation};
+use super::field_block::{BlockBounds, FieldBlock, whole_frame};
+use super::frame::FrameHeader;
+use super::hpack::{Bounds, FieldList, HpackDecoder, HpackError};
+use crate::limits::Limits;
+
+/// Octets of our table of fields, for the peer's encoder: the default.
+const TABLE_BYTES_MAX: usize = 4096;
+
+/// How much of a block beyond what is kept is decoded, so that the tables stay in step: it costs
+/// its own message alone, and a request can be answered (431).
+const DECODED_TIMES: usize = 4;
+
+/// How much of a block is taken, and how much is kept of its fields.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FieldBounds {
+    pub(crate) block: BlockBounds,
+    pub(crate) list: Bounds,
+}
+
+impl FieldBounds {
+    /// Those of heads that have so many pseudo-fields, in addition to what may be in them.
+    #[inline]
+    pub(crate) fn new(limits: &Limits, continuations_max: u32, pseudo_fields: usize) -> Self {
+        // With 32 for each field, as SETTINGS_MAX_HEADER_LIST_SIZE says.
+        let bytes_max = limits.head_bytes_max;
+        FieldBounds {
+            block: BlockBounds { bytes_max, continuations_max },
+            list: Bounds {
+                list_bytes_max: bytes_max,
+                fields_max: limits.fields_max + pseudo_fields,
+                decoded_bytes_max: bytes_max.saturating_mul(DECODED_TIMES),
+            },
+        }
+    }
+}
+
+/// Whose fields were decoded.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct FieldsOf {
+    pub(crate) stream: u32,
+    /// The stream ends with them.
+    pub(crate) is_end: bool,
+}
+
+/// Decodes the blocks of one direction of a connection, each of which may come in several frames.
+#[derive(Debug)]
+pub(crate) struct FieldReader {
+    decoder: HpackDecoder,
+    /// A block of which a part has come. Seldom: most fit into one frame.
+    block: Option<Box<FieldBlock>>,
+}
+
+impl FieldReader {
+    /// Nothing has come.
+    pub(crate) fn new() -> FieldReader {
+        FieldReader { decoder: HpackDecoder::new(TABLE_BYTES_MAX), block: None }
+    }
+
+    /// Returns the header of the first frame of the input once all of the frame is there.
+    ///
+    /// # Errors
+    ///
+    /// The peer's fault: see [`whole_frame`].
+    #[inline]
+    pub(crate) fn whole_frame(&self, input: &[u8]) -> Result<Option<FrameHeader>, Violation> {
+        whole_frame(input, self.block.as_deref())
+    }
+
+    /// Decodes a block that came in one frame.
+    ///
+    /// # Errors
+    ///
+    /// The peer's fault, which costs the connection: the block is broken, or a
+    /// [flood](Violation::is_flood).
+    #[inline]
+    pub(crate) fn read(
+        &mut self,
+        block: &[u8],
+        list: &mut FieldList,
+        bounds: &FieldBounds,
+    ) -> Result<(), Violation> {
+        self.decoder.decode(block, list, &bounds.list).map_err(broken)
+    }
+
+    /// A block begins whose rest is to come by then.
+    pub(crate) fn begin(&mut self, of: FieldsOf, fragment: &[u8], until: Time) {
+        self.block = Some(Box::new(FieldBlock::new(of.stream, of.is_end, fragment, until)));
+    }
+
+    /// More of the block has come; returns whose it is once all of it was decoded.
+    ///
+    /// # Errors
+    ///
+    /// As those of [`read`](FieldReader::read); and there may be no such block.
+    pub(crate) fn go_on(
+        &mut self,
+        fragment: &[u8],
+        is_last: bool,
+        list: &mut FieldList,
+        bounds: &FieldBounds,
+    ) -> Result<Option<FieldsOf>, Violation> {
+        let Some(block) = &mut self.block else {
+            return Err(Violation::protocol("CONTINUATION of nothing"));
+        };
+        block.push(fragment, bounds.block)?;
+        if !is_last {
+            return Ok(None);
+        }
+        let Some(block) = self.block.take() else { return Ok(None) };
+        self.read(&block.octets, list, bounds)?;
+        Ok(Some(FieldsOf { stream: block.stream, is_end: block.is_end }))
+    }
+
+    /// Whether a part of a block has come.
+    pub(crate) fn is_under_way(&self) -> bool {
+        self.block.is_some()
+    }
+
+    /// Until when the rest of it must have come; `NEVER` where there is none.
+    pub(crate) fn until(&self) -> Time {
+        self.block.as_ref().map_or(Time::NEVER, |block| block.until)
+    }
+}
+
+#[cold]
+fn broken(error: HpackError) -> Violation {
+    match error {
+        HpackError::TooLarge => Violation::flood(error.why()),
+        _ => Violation::Connection(ErrorCode::CompressionError, error.why()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::h2::frame::kind;
+    use crate::h2::frame_writer::frame_header;
+    use crate::h2::hpack::HpackEncoder;
+
+    const OF: FieldsOf = FieldsOf { stream: 5, is_end: true };
+
+    /// A head of 100 octets, with 32 for each field, has two fields beside its one pseudo-field.
+    fn bounds() -> FieldBounds {
+        FieldBounds::new(&Limits::new().head_bytes_max(100).fields_max(2), 2, 1)
+    }
+
+    fn block(fields: &[(&str, &str)]) -> Vec<u8> {
+        let (mut encoder, mut block) = (HpackEncoder::new(), Vec::new());
+        encoder.begin(&mut block);
+        for (name, value) in fields {
+            encoder.field(name.as_bytes(), value.as_bytes(), &mut block);
+        }
+        block
+    }
+
+    fn code(of: Result<impl Sized, Violation>) -> Option<ErrorCode> {
+        match of {
+            Err(Violation::Connection(code, _)) => Some(code),
+            Err(Violation::Stream(..)) => panic!("the connection is to end"),
+            Ok(_) => None,
+        }
+    }
+
+    #[test]
+    fn a_block_is_the_same_in_one_frame_and_in_several() {
+        let octets = block(&[("a", "b"), ("c", "d")]);
+        let (mut whole, bounds) = (FieldList::new(), bounds());
+        assert_eq!(FieldReader::new().read(&octets, &mut whole, &bounds), Ok(()));
+        for cut in 0..=octets.len() {
+            let (mut reader, mut list) = (FieldReader::new(), FieldList::new());
+            let until = Time::ZERO + Duration::from_secs(3);
+            assert_eq!((reader.is_under_way(), reader.until()), (false, Time::NEVER));
+            reader.begin(OF, &octets[..cut], until);
+            assert_eq!((reader.is_under_way(), reader.until()), (true, until));
+            let mut go_on =
+                |fragment: &[u8], is_last| reader.go_on(fragment, is_last, &mut list, &bounds);
+            assert_eq!(go_on(b"", false), Ok(None));
+            assert_eq!(go_on(&octets[cut..], true), Ok(Some(OF)));
+            assert_eq!(list.fields().octets().count(), 2);
+            assert!(list.fields().octets().eq(whole.fields().octets()), "cut at {cut}");
+            assert_eq!((reader.is_under_way(), reader.until()), (false, Time::NEVER));
+        }
+    }
+
+    #[test]
+    fn no_frame_but_its_own_comes_into_a_block() {
+        let mut reader = FieldReader::new();
+        let input = frame_header(0, kind::PING, 0, 0);
+        assert_eq!(code(reader.whole_frame(&input)), None);
+        reader.begin(OF, b"", Time::NEVER);
+        assert_eq!(code(reader.whole_frame(&input)), Some(ErrorCode::ProtocolError));
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_block_says_whether_it_is_a_flood() {
+        let value = "v".repeat(500);
+        let large = block(&[("a", &value)]);
+        for (octets, continuations, expected) in [
+            // An index of neither table.
+            (&b"\xff\x00"[..], 1, Some(ErrorCode::CompressionError)),
+            (&[0x80], 1, Some(ErrorCode::CompressionError)),
+            // A part of a field.
+            (&large[..10], 1, Some(ErrorCode::CompressionError)),
+            (b"", 2, None),
+            (b"", 3, Some(ErrorCode::EnhanceYourCalm)),
+            (&[0x82; 100], 1, Some(ErrorCode::EnhanceYourCalm)),
+            (&large, 1, Some(ErrorCode::EnhanceYourCalm)),
+        ] {
+            let (mut reader, mut list) = (FieldReader::new(), FieldList::new());
+            reader.begin(OF, octets, Time::NEVER);
+            let mut taken = Ok(None);
+            for left in (0..continuations).rev() {
+                taken = taken.and(reader.go_on(b"", left == 0, &mut list, &bounds()));
+            }
+            assert_eq!(code(taken), expected, "{} octets", octets.len());
+            let is_flood = taken.is_err_and(|violation| violation.is_flood());
+            assert_eq!(is_flood, expected == Some(ErrorCode::EnhanceYourCalm));
+        }
+        let of_nothing = FieldReader::new().go_on(b"", true, &mut FieldList::new(), &bounds());
+        assert_eq!(code(of_nothing), Some(ErrorCode::ProtocolError));
+    }
+
+    #[test]
+    fn a_list_keeps_what_its_bounds_allow_and_decodes_four_times_as_much() {
+        // Octets with 32 for each field: 100 are kept and 400 decoded.
+        for (len, is_over, expected) in [
+            (67, false, None),
+            (68, true, None),
+            (367, true, None),
+            (368, true, Some(ErrorCode::EnhanceYourCalm)),
+        ] {
+            let (mut reader, mut list) = (FieldReader::new(), FieldList::new());
+            let value = "v".repeat(len);
+            let read = reader.read(&block(&[("a", &value)]), &mut list, &bounds());
+            assert_eq!(code(read), expected, "{len}");
+            assert!(expected.is_some() || list.is_over() == is_over, "{len}");
+        }
+        for (count, is_over) in [(3, false), (4, true)] {
+            let mut list = FieldList::new();
+            let fields = vec![("", ""); count];
+            let wide = FieldBounds::new(&Limits::new().fields_max(2), 2, 1);
+            assert_eq!(FieldReader::new().read(&block(&fields), &mut list, &wide), Ok(()));
+            assert_eq!(list.is_over(), is_over, "{count} fields");
+        }
+    }
+}
