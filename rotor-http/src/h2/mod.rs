@@ -18,10 +18,12 @@
 //! | `field_text` | fields as our own writers wrote them, into a block |
 //! | `priority`, `schedule` | which response goes first |
 //! | `settings_watch` | until when ours are to be acknowledged |
+//! | `bodies_watch`, `window_watch` | how fast bodies come; how fast what windows hold up is taken |
 //! | `forgotten` | streams that were reset, and what of them is on its way |
 //! | `ledger` | the windows of one side, for tests that compare both |
 //! | `floods` | what no honest peer does so often |
 
+pub(crate) mod bodies_watch;
 pub(crate) mod error;
 pub(crate) mod field_block;
 pub(crate) mod field_reader;
@@ -43,7 +45,9 @@ pub(crate) mod settings_watch;
 pub(crate) mod stream_state;
 pub(crate) mod trailers;
 pub(crate) mod window;
+pub(crate) mod window_watch;
 
+pub(crate) use self::bodies_watch::BodiesWatch;
 pub use self::error::{ErrorCode, Violation};
 pub(crate) use self::field_reader::{FieldBounds, FieldReader, FieldsOf};
 pub(crate) use self::field_space::FieldSpace;
@@ -58,3 +62,4 @@ pub use self::settings_watch::SettingsWatch;
 pub use self::stream_state::{StreamEvent, StreamState};
 pub use self::trailers::trailers_of;
 pub use self::window::{ReceiveWindow, SendWindow};
+pub(crate) use self::window_watch::WindowWatch;

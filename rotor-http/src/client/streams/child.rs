@@ -1,14 +1,14 @@
 //! One stream: a request as it is sent, its response as it comes.
 
 use rotor_core::{Deadline, Scope, Time};
-use rotor_stream::{Buf, Output, RateWatch, Transport};
+use rotor_stream::{Buf, Output, Transport};
 
 use crate::client::config::ClientConfig;
 use crate::client::exchange::Exchange;
 use crate::client::handler::Client;
 use crate::client::io::Io;
 use crate::flow::Wait;
-use crate::h2::{ErrorCode, Intake, ReceiveWindow, SendWindow, StreamState};
+use crate::h2::{ErrorCode, Intake, ReceiveWindow, SendWindow, StreamState, WindowWatch};
 use crate::tunnel::Tunnel;
 
 /// A stream. What goes on in it is an exchange as on HTTP/1.1, on an input and an output of its
@@ -39,7 +39,7 @@ pub(super) struct Child<K: Client> {
     /// Until when it waits; `NEVER` for none.
     pub(super) until: Time,
     /// How fast the server takes the request, while its windows hold that up.
-    pub(super) taking: RateWatch,
+    pub(super) taking: WindowWatch,
     /// Why the stream is reset, where it is cut.
     pub(super) code: ErrorCode,
 }
@@ -65,7 +65,7 @@ impl<K: Client> Child<K> {
             outbound,
             wait: Wait::AS_BEFORE,
             until: Time::NEVER,
-            taking: RateWatch::NONE,
+            taking: WindowWatch::NONE,
             code: ErrorCode::Cancel,
         })
     }

@@ -1,17 +1,15 @@
 //! What happens to the connection besides that frames come: room to write, deadlines, wake-ups.
 
 use rotor_core::{Description, Time};
-use rotor_stream::{Fatal, RateWatch};
+use rotor_stream::Fatal;
 
 use super::{Phase, Streams};
-use crate::body_watch::rate;
 use crate::client::counters::Counters;
 use crate::client::error::ClientError;
 use crate::client::feed::Feed;
 use crate::client::handler::Client;
 use crate::client::io::Io;
 use crate::client::requests::Made;
-use crate::h2::frame::{FrameHeader, kind};
 use crate::h2::{ErrorCode, Violation};
 use crate::tunnel::Event;
 
@@ -82,13 +80,6 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
         self.settings.is_late(io.transport.input.len(), least, time, now)
     }
 
-    /// So much of a DATA is there.
-    pub(super) fn count_body(&mut self, octets: usize, io: &Io<'_, '_, '_, K::Context>) {
-        let more = octets.saturating_sub(self.counted);
-        self.counted = octets;
-        self.bodies.pass(more as u64, rate(&io.config.limits), io.scope.now());
-    }
-
     fn late_children(&mut self, now: Time, io: &mut Io<'_, '_, '_, K::Context>) {
         if self.until > now {
             return;
@@ -104,7 +95,7 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
             // The window of the connection may have grown since.
             self.watch(at, &io.config.limits, now);
             let child = &self.children[at];
-            if child.taking != RateWatch::NONE && child.taking.until() <= now {
+            if child.taking.until() <= now {
                 self.cut(at, ClientError::Lost(Fatal::FlushTimeout), ErrorCode::Cancel, io);
             } else if child.until <= now && child.tunnel.is_some() {
                 self.tunnel_is_due(at, io);
@@ -120,14 +111,11 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
     /// A body may come behind those of other streams: where the server sends bodies as fast as it
     /// has to, none is late yet. How long that may last is the request's own deadline to say.
     fn excuse_body(&mut self, at: usize, io: &mut Io<'_, '_, '_, K::Context>) {
-        if let Some(header) = FrameHeader::read(io.transport.input)
-            && header.kind == kind::DATA
-            && self.phase == Phase::Open
-        {
-            let unread = io.transport.input.len() - crate::h2::frame::FRAME_HEADER_BYTES;
-            self.count_body(unread.min(header.len), io);
+        let now = io.scope.now();
+        if self.phase == Phase::Open {
+            self.bodies.look(io.transport.input, &io.config.limits, now);
         }
-        let (now, others) = (io.scope.now(), self.bodies.until());
+        let others = self.bodies.until();
         if others > now {
             let child = &mut self.children[at];
             child.step(io.scope, io.config, |exchange, io| exchange.put_off_body(others, io));

@@ -139,8 +139,7 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
         }
         let beyond = "more DATA than the window of the connection allows";
         self.inbound.take(header.len).map_err(|code| Violation::Connection(code, beyond))?;
-        self.count_body(header.len, io);
-        self.counted = 0;
+        self.bodies.take(header.len, &io.config.limits, io.scope.now());
         let of_stream = |code| Violation::Stream(stream, code);
         let input = &mut *io.transport.input;
         let payload = &input[FRAME_HEADER_BYTES..FRAME_HEADER_BYTES + header.len];

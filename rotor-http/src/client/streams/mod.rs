@@ -27,7 +27,7 @@ mod tunnels;
 use std::fmt;
 
 use rotor_core::{Deadline, Time};
-use rotor_stream::{RateWatch, Share};
+use rotor_stream::Share;
 
 use self::child::Child;
 use super::config::ClientConfig;
@@ -36,15 +36,14 @@ use super::feed::{Feed, Room};
 use super::handler::Client;
 use super::io::Io;
 use super::requests::Made;
-use crate::body_watch::rate;
 use crate::flow::{BATCH, Flow, Wait};
 use crate::frame_output;
 use crate::h2::frame::{FrameHeader, PREFACE};
 use crate::h2::hpack::HpackEncoder;
 use crate::h2::settings::{WINDOW_DEFAULT, setting};
 use crate::h2::{
-    FieldReader, FieldSpace, Floods, Forgotten, Ledger, PeerSettings, ReceiveWindow, Schedule,
-    SendWindow, SettingsWatch, Violation, frame_writer,
+    BodiesWatch, FieldReader, FieldSpace, Floods, Forgotten, Ledger, PeerSettings, ReceiveWindow,
+    Schedule, SendWindow, SettingsWatch, Violation, frame_writer,
 };
 
 /// A connection that speaks HTTP/2.
@@ -100,10 +99,7 @@ pub(super) struct Streams<K: Client, F> {
     /// A request could begin, but for how many the server takes at a time.
     waits_for_stream: bool,
     share: Share,
-    /// How fast the bodies come, all together.
-    bodies: RateWatch,
-    /// How much of a DATA that has not come whole is counted there.
-    counted: usize,
+    bodies: BodiesWatch,
     /// More could be sent if there were room.
     waits_for_room: bool,
     /// The server sends no more.
@@ -165,8 +161,7 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
             has_spare_ping: true,
             waits_for_stream: false,
             share: Share::NONE,
-            bodies: RateWatch::new(rate(&io.config.limits), now),
-            counted: 0,
+            bodies: BodiesWatch::new(&io.config.limits, now),
             waits_for_room: false,
             is_read_closed: false,
         }

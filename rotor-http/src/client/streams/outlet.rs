@@ -2,7 +2,7 @@
 //! large body delays nobody.
 
 use super::head_text::{encode, names_one_protocol};
-use super::steps::{PRIORITY, taking_rate};
+use super::steps::PRIORITY;
 use super::{Phase, Streams};
 use crate::client::exchange::Exchange;
 use crate::client::feed::Feed;
@@ -161,7 +161,7 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
             PutData::NoWindow => return true,
             PutData::NoRoom => return false,
         };
-        child.taking.pass(octets as u64, taking_rate(&io.config.limits), io.scope.now());
+        child.taking.pass(octets, &io.config.limits, io.scope.now());
         self.sent(at, is_end, is_credited, io);
         true
     }

@@ -3,7 +3,6 @@
 use std::io::ErrorKind;
 
 use rotor_core::Time;
-use rotor_stream::{LeastRate, RateWatch};
 
 use super::{Streams, put};
 use crate::client::error::ClientError;
@@ -131,26 +130,12 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
         self.note_deadline(deadline);
     }
 
-    /// Times a server whose windows hold up what waits for it: the stream times only what
-    /// the socket does not take.
+    /// Times the server, if its windows hold up what waits for it.
     pub(super) fn watch(&mut self, at: usize, limits: &Limits, now: Time) {
         let outbound = self.outbound.octets();
         let child = &mut self.children[at];
-        let left = child.body_left();
-        let step = limits.response_step();
         // Another protocol times its server itself.
-        let is_held_up = left > 0
-            && child.tunnel.is_none()
-            && child.outbound.octets().min(outbound) < left.min(step.max(1));
-        if !is_held_up {
-            child.taking = RateWatch::NONE;
-        } else if child.taking == RateWatch::NONE {
-            child.taking = RateWatch::new(taking_rate(limits), now);
-        }
+        let left = if child.tunnel.is_none() { child.body_left() } else { 0 };
+        child.taking.look(left, child.outbound.octets().min(outbound), limits, now);
     }
-}
-
-/// How fast a server has to take a request that its windows hold up.
-pub(super) fn taking_rate(limits: &Limits) -> LeastRate {
-    LeastRate::new(limits.response_step() as u64, limits.response_grace)
 }

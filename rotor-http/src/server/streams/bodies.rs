@@ -20,8 +20,7 @@ impl<S: Server> Streams<S> {
         }
         let beyond = "more DATA than the window of the connection allows";
         self.inbound.take(header.len).map_err(|code| Violation::Connection(code, beyond))?;
-        self.count_body(header.len, io);
-        self.counted = 0;
+        self.bodies.take(header.len, io.config.limits_ref(), io.scope.now());
         let of_stream = |code| Violation::Stream(stream, code);
         let input = &mut *io.transport.input;
         let payload = &input[FRAME_HEADER_BYTES..FRAME_HEADER_BYTES + header.len];

@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use rotor_core::{Deadline, Scope, Time};
-use rotor_stream::{Buf, Output, RateWatch, Transport};
+use rotor_stream::{Buf, Output, Transport};
 
 use crate::flow::Wait;
 use crate::h1::response::{Ending, ResponseState};
 use crate::h2::request::Asks;
-use crate::h2::{ErrorCode, Intake, Priority, ReceiveWindow, SendWindow, StreamState};
+use crate::h2::{ErrorCode, Intake, Priority, ReceiveWindow, SendWindow, StreamState, WindowWatch};
 use crate::limits::Limits;
 use crate::semantics::status::Status;
 use crate::server::config::ServerConfig;
@@ -60,7 +60,7 @@ pub(super) struct Child<S: Server> {
     /// Until when it waits; `NEVER` for none.
     pub(super) until: Time,
     /// How fast the peer takes the response, while its windows hold that up.
-    pub(super) taking: RateWatch,
+    pub(super) taking: WindowWatch,
 }
 
 impl<S: Server> Child<S> {

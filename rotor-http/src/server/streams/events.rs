@@ -1,11 +1,8 @@
 //! What happens to the connection besides that frames come: room to write, deadlines, wake-ups.
 
 use rotor_core::{Description, Time};
-use rotor_stream::RateWatch;
 
 use super::{Going, Phase, Streamed, Streams};
-use crate::body_watch::rate;
-use crate::h2::frame::{FrameHeader, kind};
 use crate::h2::{ErrorCode, Violation};
 use crate::semantics::error::BodyError;
 use crate::server::counters::Counters;
@@ -80,23 +77,14 @@ impl<S: Server> Streams<S> {
         self.settings.is_late(io.transport.input.len(), least, time, now)
     }
 
-    /// So much of a DATA is there.
-    pub(super) fn count_body(&mut self, octets: usize, io: &Io<'_, '_, '_, S::Context>) {
-        let more = octets.saturating_sub(self.counted);
-        self.counted = octets;
-        self.bodies.pass(more as u64, rate(io.config.limits_ref()), io.scope.now());
-    }
-
     /// A body may come behind those of other streams, and a frame takes its time: where its
     /// connection sends bodies as fast as it has to, none is late yet.
     fn excuse_body(&mut self, at: usize, io: &mut Io<'_, '_, '_, S::Context>) {
-        if let Some(header) = FrameHeader::read(io.transport.input)
-            && header.kind == kind::DATA
-            && self.phase == Phase::Open
-        {
-            self.count_body(io.unread().min(header.len), io);
+        let now = io.scope.now();
+        if self.phase == Phase::Open {
+            self.bodies.look(io.transport.input, io.config.limits_ref(), now);
         }
-        let (now, others) = (io.scope.now(), self.bodies.until());
+        let others = self.bodies.until();
         if others <= now {
             return;
         }
@@ -130,7 +118,7 @@ impl<S: Server> Streams<S> {
             if !is_late(child.deadline()) {
                 continue;
             }
-            if child.taking != RateWatch::NONE && is_late(child.taking.until()) {
+            if is_late(child.taking.until()) {
                 Counters::add(&io.config.count().response_timeouts);
                 self.reset(stream, ErrorCode::Cancel, io);
             } else if child.tunnel.is_some() && !(child.is_answered() && child.has_ended()) {

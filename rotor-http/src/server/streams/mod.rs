@@ -31,7 +31,7 @@ mod wishes;
 use std::fmt;
 
 use rotor_core::{Deadline, Time};
-use rotor_stream::{Output, RateWatch, Share};
+use rotor_stream::{Output, Share};
 
 use self::child::Child;
 use super::age::Age;
@@ -40,15 +40,14 @@ use super::counters::Counters;
 use super::handler::Server;
 use super::handler::UpgradeSeed;
 use super::io::Io;
-use crate::body_watch::rate;
 use crate::flow::{BATCH, Flow, Wait};
 use crate::frame_output;
 use crate::h2::frame::{FrameHeader, PREFACE, U31_MAX};
 use crate::h2::hpack::HpackEncoder;
 use crate::h2::settings::{WINDOW_DEFAULT, setting};
 use crate::h2::{
-    ErrorCode, FieldReader, FieldSpace, Floods, Forgotten, Ledger, PeerSettings, Priority,
-    ReceiveWindow, Schedule, SendWindow, SettingsWatch, Violation, frame_writer,
+    BodiesWatch, ErrorCode, FieldReader, FieldSpace, Floods, Forgotten, Ledger, PeerSettings,
+    Priority, ReceiveWindow, Schedule, SendWindow, SettingsWatch, Violation, frame_writer,
 };
 use crate::no_upgrade::is_possible;
 
@@ -100,10 +99,7 @@ pub(super) struct Streams<S: Server> {
     /// Some of them may be held back.
     holds_back: bool,
     share: Share,
-    /// How fast the bodies come, all together.
-    bodies: RateWatch,
-    /// How much of a DATA that has not come whole is counted there.
-    counted: usize,
+    bodies: BodiesWatch,
     /// More could be sent if there were room.
     waits_for_room: bool,
     /// The peer sends no more.
@@ -177,8 +173,7 @@ impl<S: Server> Streams<S> {
             collected: 0,
             holds_back: false,
             share: Share::NONE,
-            bodies: RateWatch::new(rate(io.config.limits_ref()), now),
-            counted: 0,
+            bodies: BodiesWatch::new(io.config.limits_ref(), now),
             waits_for_room: false,
             is_read_closed: false,
         };

@@ -3,7 +3,6 @@
 
 use super::Streams;
 use super::head_text::encode;
-use super::steps::rate;
 use crate::frame_output::{Blocks, Data, PutData, SentData, fits, put_block, put_end, room};
 use crate::h1::response::{Ending, ResponseState};
 use crate::h2::frame::{FRAME_HEADER_BYTES, PAYLOAD_BYTES_MAX, flag, kind};
@@ -113,7 +112,7 @@ impl<S: Server> Streams<S> {
             PutData::NoWindow => return true,
             PutData::NoRoom => return false,
         };
-        child.taking.pass(octets as u64, rate(io.config.limits_ref()), io.scope.now());
+        child.taking.pass(octets, io.config.limits_ref(), io.scope.now());
         self.sent(at, is_end, is_credited, io);
         true
     }

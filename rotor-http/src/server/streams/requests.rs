@@ -1,7 +1,7 @@
 //! A request that begins: its handler is called, and becomes a child unless it answers at once.
 
 use rotor_core::{Panicked, Phase, Time};
-use rotor_stream::{Buf, Output, RateWatch};
+use rotor_stream::{Buf, Output};
 
 use super::child::Child;
 use super::{Going, Streams, offers_protocols};
@@ -11,7 +11,9 @@ use crate::h1::head::RequestHead;
 use crate::h1::request_semantics::RequestSemantics;
 use crate::h1::response::{Ending, ReplyTo, ResponseState};
 use crate::h2::request::{Asks, CheckedRequest, Refusal, is_head};
-use crate::h2::{ErrorCode, Intake, Nuisance, Priority, SendWindow, StreamState, Violation};
+use crate::h2::{
+    ErrorCode, Intake, Nuisance, Priority, SendWindow, StreamState, Violation, WindowWatch,
+};
 use crate::semantics::status::Status;
 use crate::semantics::version::Version;
 use crate::server::counters::Counters;
@@ -249,7 +251,7 @@ impl<S: Server> Streams<S> {
             excused: None,
             flush_left: None,
             until: Time::NEVER,
-            taking: RateWatch::NONE,
+            taking: WindowWatch::NONE,
         }));
         self.step(self.children.len() - 1, io, first);
     }

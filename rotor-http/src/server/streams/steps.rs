@@ -4,7 +4,6 @@ use std::any::type_name;
 use std::io::ErrorKind;
 
 use rotor_core::Time;
-use rotor_stream::{LeastRate, RateWatch};
 
 use super::{GRACEFUL, Streams, put};
 use crate::flow::Flow;
@@ -147,22 +146,13 @@ impl<S: Server> Streams<S> {
         self.note_deadline(deadline);
     }
 
-    /// Times a peer whose windows hold up what waits for it: the stream times only what the socket
-    /// does not take.
+    /// Times the peer, if its windows hold up what waits for it.
     pub(super) fn watch(&mut self, at: usize, limits: &Limits, now: Time) {
         let outbound = self.outbound.octets();
         let child = &mut self.children[at];
-        let left = child.body_left();
-        let step = limits.response_step();
         // Another protocol sets its own deadlines for its peer.
-        let is_held_up = left > 0
-            && child.tunnel.is_none()
-            && child.outbound.octets().min(outbound) < left.min(step.max(1));
-        if !is_held_up {
-            child.taking = RateWatch::NONE;
-        } else if child.taking == RateWatch::NONE {
-            child.taking = RateWatch::new(rate(limits), now);
-        }
+        let left = if child.tunnel.is_none() { child.body_left() } else { 0 };
+        child.taking.look(left, child.outbound.octets().min(outbound), limits, now);
     }
 
     /// The child has nothing more to do.
@@ -207,9 +197,4 @@ impl<S: Server> Streams<S> {
             self.forgotten.remember(stream, octets);
         }
     }
-}
-
-/// How fast a peer has to take a response that its windows hold up.
-pub(super) fn rate(limits: &Limits) -> LeastRate {
-    LeastRate::new(limits.response_step() as u64, limits.response_grace)
 }

@@ -1,0 +1,88 @@
+//! How fast the bodies of a connection come, all together.
+
+use rotor_core::Time;
+use rotor_stream::RateWatch;
+
+use super::frame::{FRAME_HEADER_BYTES, FrameHeader, kind};
+use crate::body_watch::rate;
+use crate::limits::Limits;
+
+/// Watches all bodies of a connection. One of them may come behind those of other streams, and a
+/// frame takes its time: where the peer sends bodies as fast as it has to, none is late.
+#[derive(Debug)]
+pub(crate) struct BodiesWatch {
+    watch: RateWatch,
+    /// How much of a DATA that has not come whole was counted.
+    counted: usize,
+}
+
+impl BodiesWatch {
+    /// From now on.
+    pub(crate) fn new(limits: &Limits, now: Time) -> BodiesWatch {
+        BodiesWatch { watch: RateWatch::new(rate(limits), now), counted: 0 }
+    }
+
+    /// A DATA of so many octets has come whole.
+    pub(crate) fn take(&mut self, octets: usize, limits: &Limits, now: Time) {
+        self.count(octets, limits, now);
+        self.counted = 0;
+    }
+
+    /// The input begins with a frame that has not come whole: if it is a DATA, what is there of it
+    /// counts.
+    pub(crate) fn look(&mut self, input: &[u8], limits: &Limits, now: Time) {
+        if let Some(header) = FrameHeader::read(input)
+            && header.kind == kind::DATA
+        {
+            let come = input.len() - FRAME_HEADER_BYTES;
+            self.count(come.min(header.len), limits, now);
+        }
+    }
+
+    fn count(&mut self, octets: usize, limits: &Limits, now: Time) {
+        let more = octets.saturating_sub(self.counted);
+        self.counted = octets;
+        self.watch.pass(more as u64, rate(limits), now);
+    }
+
+    /// Until when more must come for none to be late.
+    pub(crate) fn until(&self) -> Time {
+        self.watch.until()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::h2::frame_writer::frame_header;
+
+    #[test]
+    fn each_octet_of_data_counts_once_as_it_comes() {
+        let second = |number| Time::ZERO + Duration::from_secs(number);
+        let limits = Limits::new().body_grace(Duration::from_secs(100)).body_rate_min(1);
+        let mut watch = BodiesWatch::new(&limits, second(0));
+        assert_eq!(watch.until(), second(100));
+        let frame = |kind, come| [&frame_header(20, kind, 0, 1)[..], &vec![0; come][..]].concat();
+        // Late: so each octet buys a second, and none is more than is allowed ahead.
+        let now = second(90);
+        for (kind, come, until) in [
+            (kind::DATA, 0, 100),
+            (kind::DATA, 3, 103),
+            (kind::DATA, 3, 103),
+            (kind::HEADERS, 19, 103),
+            (kind::DATA, 5, 105),
+        ] {
+            watch.look(&frame(kind, come), &limits, now);
+            assert_eq!(watch.until(), second(until), "{come} of {kind}");
+        }
+        watch.look(&frame(kind::DATA, 0)[..8], &limits, now);
+        assert_eq!(watch.until(), second(105), "no header yet");
+        watch.take(20, &limits, now);
+        assert_eq!(watch.until(), second(120), "the rest");
+        // What is there of the next one, and what comes behind it.
+        watch.look(&frame(kind::DATA, 30), &limits, now);
+        assert_eq!(watch.until(), second(140));
+    }
+}
