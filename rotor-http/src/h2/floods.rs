@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use rotor_core::Time;
 
+use super::error::Violation;
+
 /// How often something may happen: so many times at once, and so many a second in the long run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Rate {
@@ -107,6 +109,10 @@ pub enum Nuisance {
 /// A DATA of fewer octets costs more for its frame than for what is in it.
 const SMALL_DATA: usize = 256;
 
+/// Windows that grow by less are counted: a peer that is told of half a window never does that
+/// often.
+const SMALL_UPDATE: u32 = 1024;
+
 /// Streams of messages have none of fewer: a message of gRPC begins with so many that say its
 /// length.
 const TINY_DATA: usize = 5;
@@ -123,6 +129,28 @@ impl Nuisance {
             TINY_DATA..SMALL_DATA => Some(Nuisance::SmallData),
             _ => None,
         }
+    }
+
+    /// What a WINDOW_UPDATE by so many octets counts as, if anything.
+    #[inline]
+    pub(crate) fn of_update(octets: u32) -> Option<Nuisance> {
+        (octets < SMALL_UPDATE).then_some(Nuisance::ControlFrame)
+    }
+
+    /// Why a connection ends on which it has happened too often.
+    const fn why(self) -> &'static str {
+        match self {
+            Nuisance::Reset => "too many requests are taken back",
+            Nuisance::ProvokedReset => "too many streams had to be reset",
+            Nuisance::ControlFrame => "too many frames of no use",
+            Nuisance::EmptyData => "too much DATA of no octets",
+            Nuisance::SmallData | Nuisance::TinyData => "too much DATA of few octets",
+        }
+    }
+
+    /// Whether a stream went with it.
+    pub(crate) const fn is_of_streams(self) -> bool {
+        matches!(self, Nuisance::Reset | Nuisance::ProvokedReset)
     }
 
     /// Whether it is for the frames of messages: in a tunnel, how what is said is cut into pieces
@@ -155,9 +183,18 @@ impl Floods {
         }
     }
 
-    /// This has happened once more; false where that is too often.
+    /// This has happened once more.
+    ///
+    /// # Errors
+    ///
+    /// The peer's fault: it has happened too often, which costs the connection.
     #[inline]
-    pub fn count(&mut self, nuisance: Nuisance, limits: &FloodLimits, now: Time) -> bool {
+    pub fn count(
+        &mut self,
+        nuisance: Nuisance,
+        limits: &FloodLimits,
+        now: Time,
+    ) -> Result<(), Violation> {
         let (bucket, count, rate) = match nuisance {
             Nuisance::Reset => (&mut self.resets, 1, limits.resets),
             Nuisance::ProvokedReset => (&mut self.provoked_resets, 1, limits.provoked_resets),
@@ -168,7 +205,7 @@ impl Floods {
             Nuisance::SmallData => (&mut self.small_data, 1, limits.small_data),
             Nuisance::TinyData => (&mut self.small_data, TINY_DATA_WEIGHT, limits.small_data),
         };
-        bucket.take(count, rate, now)
+        if bucket.take(count, rate, now) { Ok(()) } else { Err(Violation::flood(nuisance.why())) }
     }
 
     /// So many frames of responses are sent, which the peer did not cut into pieces by its windows.
@@ -243,6 +280,18 @@ mod tests {
     }
 
     #[test]
+    fn a_window_that_grows_by_little_is_one() {
+        for (octets, nuisance) in [
+            (1, Some(Nuisance::ControlFrame)),
+            (1023, Some(Nuisance::ControlFrame)),
+            (1024, None),
+            (u32::MAX, None),
+        ] {
+            assert_eq!(Nuisance::of_update(octets), nuisance, "{octets}");
+        }
+    }
+
+    #[test]
     fn each_nuisance_counts_where_it_belongs() {
         let rate = |burst| Rate { burst, per_second: 0 };
         let limits = FloodLimits {
@@ -260,8 +309,11 @@ mod tests {
             (Nuisance::TinyData, 3),
         ] {
             let mut floods = Floods::new(&limits, at(0));
-            let counted = (0..100).take_while(|_| floods.count(nuisance, &limits, at(0))).count();
+            let counted =
+                (0..100).take_while(|_| floods.count(nuisance, &limits, at(0)).is_ok()).count();
             assert_eq!(counted, count, "{nuisance:?}");
+            let refused = floods.count(nuisance, &limits, at(0));
+            assert_eq!(refused, Err(Violation::flood(nuisance.why())));
         }
     }
 }

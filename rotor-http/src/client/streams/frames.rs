@@ -15,9 +15,6 @@ use crate::h2::{ErrorCode, FieldsOf, Nuisance, StreamEvent, Violation, frame_wri
 use crate::semantics::trailers::Trailers;
 use crate::tunnel::Event;
 
-/// Windows that grow by less are counted with what no honest server does often.
-const SMALL_UPDATE: u32 = 1024;
-
 impl<K: Client, F: Feed<K>> Streams<K, F> {
     /// Takes the next frame out of the input, if it is there whole.
     pub(super) fn take_frame(
@@ -122,14 +119,9 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
 
     /// What no honest server does too often was done once more.
     pub(super) fn count(&mut self, nuisance: Nuisance, io: &Io<'_, '_, '_, K::Context>) -> Taken {
-        if self.floods.count(nuisance, &io.config.http2_ref().floods, io.scope.now()) {
-            return Ok(());
-        }
-        Counters::add(&io.config.count().frame_floods);
-        Err(Violation::flood(match nuisance {
-            Nuisance::ProvokedReset => "too many streams had to be reset",
-            _ => "too many frames of no use",
-        }))
+        self.floods
+            .count(nuisance, &io.config.http2_ref().floods, io.scope.now())
+            .inspect_err(|_| Counters::add(&io.config.count().frame_floods))
     }
 
     fn data(&mut self, header: FrameHeader, io: &mut Io<'_, '_, '_, K::Context>) -> Taken {
@@ -248,8 +240,9 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
         more: u32,
         io: &mut Io<'_, '_, '_, K::Context>,
     ) -> Taken {
-        if more < SMALL_UPDATE {
-            self.count(Nuisance::ControlFrame, io)?;
+        let nuisance = Nuisance::of_update(more);
+        if let Some(nuisance) = nuisance {
+            self.count(nuisance, io)?;
         }
         if stream == 0 {
             let was_shut = self.outbound.octets() == 0;
@@ -265,7 +258,7 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
         }
         let Some(at) = self.find_stream(stream) else {
             // It may have been on its way, and is of no use.
-            let is_counted = more < SMALL_UPDATE;
+            let is_counted = nuisance.is_some();
             return if is_counted { Ok(()) } else { self.count(Nuisance::ControlFrame, io) };
         };
         let child = &mut self.children[at];

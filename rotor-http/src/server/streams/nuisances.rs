@@ -9,21 +9,15 @@ use crate::server::io::Io;
 impl<S: Server> Streams<S> {
     /// What no honest peer does too often was done once more.
     pub(super) fn count(&mut self, nuisance: Nuisance, io: &Io<'_, '_, '_, S::Context>) -> Taken {
-        if self.floods.count(nuisance, &io.config.http2_ref().floods, io.scope.now()) {
-            return Ok(());
-        }
-        let counters = io.config.count();
-        let (counter, why) = match nuisance {
-            Nuisance::Reset => (&counters.reset_floods, "too many requests are taken back"),
-            Nuisance::ProvokedReset => (&counters.reset_floods, "too many streams had to be reset"),
-            Nuisance::ControlFrame => (&counters.frame_floods, "too many frames of no use"),
-            Nuisance::EmptyData => (&counters.frame_floods, "too much DATA of no octets"),
-            Nuisance::SmallData | Nuisance::TinyData => {
-                (&counters.frame_floods, "too much DATA of few octets")
-            }
-        };
-        Counters::add(counter);
-        Err(Violation::flood(why))
+        self.floods.count(nuisance, &io.config.http2_ref().floods, io.scope.now()).inspect_err(
+            |_| {
+                let counters = io.config.count();
+                Counters::add(match nuisance.is_of_streams() {
+                    true => &counters.reset_floods,
+                    false => &counters.frame_floods,
+                });
+            },
+        )
     }
 
     pub(super) fn reset_by_peer(

@@ -5,9 +5,6 @@ use crate::h2::{Nuisance, Violation, frame_writer};
 use crate::server::handler::Server;
 use crate::server::io::Io;
 
-/// Windows that grow by less are counted with what no honest peer does often.
-const SMALL_UPDATE: u32 = 1024;
-
 impl<S: Server> Streams<S> {
     pub(super) fn settings_changed(
         &mut self,
@@ -34,8 +31,9 @@ impl<S: Server> Streams<S> {
         more: u32,
         io: &mut Io<'_, '_, '_, S::Context>,
     ) -> Taken {
-        if more < SMALL_UPDATE {
-            self.count(Nuisance::ControlFrame, io)?;
+        let nuisance = Nuisance::of_update(more);
+        if let Some(nuisance) = nuisance {
+            self.count(nuisance, io)?;
         }
         if stream == 0 {
             let was_shut = self.outbound.octets() == 0;
@@ -51,7 +49,7 @@ impl<S: Server> Streams<S> {
         }
         let Some(at) = self.find(stream) else {
             // This may have been on its way already, and is of no use.
-            let is_counted = more < SMALL_UPDATE;
+            let is_counted = nuisance.is_some();
             return if is_counted { Ok(()) } else { self.count(Nuisance::ControlFrame, io) };
         };
         let changed = self.children[at].outbound.change(i64::from(more));
