@@ -2,83 +2,164 @@
 
 use rotor_stream::Output;
 
-use crate::h2::SendWindow;
 use crate::h2::field_text::encode_trailers;
 use crate::h2::frame::{FRAME_HEADER_BYTES, PAYLOAD_BYTES_MAX, flag, kind};
 use crate::h2::frame_writer::frame_header;
 use crate::h2::hpack::HpackEncoder;
+use crate::h2::settings::WINDOW_DEFAULT;
+use crate::h2::{PeerSettings, SendWindow, Violation};
 
-/// Writes a frame, or a part of one.
-pub(crate) fn put(output: &mut Output, frame: &[u8]) {
-    let written = output.write_pieces(&[frame]);
-    debug_assert!(written.is_ok(), "a frame was written after the end of the output");
+/// What a connection sends by: what its peer takes, and the encoder of blocks of fields, which is
+/// in step with the peer's decoder as long as each block that was encoded is also written.
+#[derive(Debug)]
+pub(crate) struct FrameOutput {
+    peer: PeerSettings,
+    encoder: HpackEncoder,
+    /// That of the connection, from which all streams take.
+    window: SendWindow,
 }
 
-/// Octets that may be written now. An empty output takes one frame of any size: a mark below that
-/// must not stop everything.
-pub(crate) fn room(output: &Output, mark: usize) -> usize {
-    if output.is_empty() { mark.max(PAYLOAD_BYTES_MAX) } else { mark.saturating_sub(output.len()) }
-}
+impl FrameOutput {
+    /// Before the peer has said anything.
+    pub(crate) fn new() -> FrameOutput {
+        FrameOutput {
+            peer: PeerSettings::default(),
+            encoder: HpackEncoder::new(),
+            window: SendWindow::new(WINDOW_DEFAULT),
+        }
+    }
 
-/// Whether a block of fields may be written now.
-pub(crate) fn fits(block: &[u8], room: usize, output: &Output) -> bool {
-    output.is_empty() || block.len() + FRAME_HEADER_BYTES <= room
-}
+    /// What the peer has said that it takes.
+    #[inline]
+    pub(crate) fn peer(&self) -> &PeerSettings {
+        &self.peer
+    }
 
-/// Writes a block of fields, in as many frames as the peer's largest makes it.
-pub(crate) fn put_block(
-    block: &[u8],
-    stream: u32,
-    is_end: bool,
-    frame_bytes_max: u32,
-    output: &mut Output,
-) {
-    let most = frame_bytes_max as usize;
-    let ends = if is_end { flag::END_STREAM } else { 0 };
-    let (first, rest) = block.split_at(block.len().min(most));
-    let whole = if rest.is_empty() { flag::END_HEADERS } else { 0 };
-    put(output, &frame_header(first.len(), kind::HEADERS, ends | whole, stream));
-    put(output, first);
-    let mut rest = rest.chunks(most).peekable();
-    while let Some(part) = rest.next() {
-        let whole = if rest.peek().is_none() { flag::END_HEADERS } else { 0 };
-        put(output, &frame_header(part.len(), kind::CONTINUATION, whole, stream));
-        put(output, part);
+    /// What may be sent on the connection.
+    #[inline]
+    pub(crate) fn window(&self) -> SendWindow {
+        self.window
+    }
+
+    /// The window that a stream begins with.
+    pub(crate) fn stream_window(&self) -> SendWindow {
+        SendWindow::new(self.peer.initial_window)
+    }
+
+    /// SETTINGS have come. Returns by how much the window of each stream changes.
+    ///
+    /// # Errors
+    ///
+    /// A value that the setting cannot have: the peer's fault, which costs the connection.
+    pub(crate) fn apply(&mut self, settings: &[u8]) -> Result<i64, Violation> {
+        let change = self.peer.apply(settings)?;
+        self.encoder.set_table_max(self.peer.header_table_size as usize);
+        Ok(change)
+    }
+
+    /// The window of the connection grows. Returns whether it was shut, so that streams may go on.
+    ///
+    /// # Errors
+    ///
+    /// The peer's fault, which costs the connection: the window is too large.
+    pub(crate) fn grow(&mut self, octets: u32) -> Result<bool, Violation> {
+        let was_shut = self.window.octets() == 0;
+        self.window.change_of_all(i64::from(octets))?;
+        Ok(was_shut)
+    }
+
+    /// Octets of DATA were written, no more than the window allows.
+    #[inline]
+    pub(crate) fn take(&mut self, octets: usize) {
+        self.window.take(octets);
+    }
+
+    /// What the next block is to be encoded with. One that is not written is to be
+    /// [taken back](HpackEncoder::take_back).
+    #[inline]
+    pub(crate) fn encoder(&mut self) -> &mut HpackEncoder {
+        &mut self.encoder
+    }
+
+    /// Whether a block that was just encoded may be written now. If not, it was taken back.
+    pub(crate) fn fits(&mut self, block: &[u8], room: usize, output: &Output) -> bool {
+        let fits = output.is_empty() || block.len() + FRAME_HEADER_BYTES <= room;
+        if !fits {
+            self.encoder.take_back();
+        }
+        fits
+    }
+
+    /// Writes a block of fields, in as many frames as the peer's largest makes it.
+    pub(crate) fn put_block(&self, block: &[u8], stream: u32, is_end: bool, output: &mut Output) {
+        let most = self.peer.frame_bytes_max as usize;
+        let ends = if is_end { flag::END_STREAM } else { 0 };
+        let (first, rest) = block.split_at(block.len().min(most));
+        let whole = if rest.is_empty() { flag::END_HEADERS } else { 0 };
+        put(output, &frame_header(first.len(), kind::HEADERS, ends | whole, stream));
+        put(output, first);
+        let mut rest = rest.chunks(most).peekable();
+        while let Some(part) = rest.next() {
+            let whole = if rest.peek().is_none() { flag::END_HEADERS } else { 0 };
+            put(output, &frame_header(part.len(), kind::CONTINUATION, whole, stream));
+            put(output, part);
+        }
+    }
+
+    /// Writes what ends a stream behind its body: the trailers, which are the first so many octets
+    /// of what waits, or where there are none a DATA without octets. False, with nothing done,
+    /// where there is no room for the trailers.
+    pub(crate) fn put_end(
+        &mut self,
+        Trailing { waiting, trailers, block }: Trailing<'_>,
+        stream: u32,
+        room: usize,
+        output: &mut Output,
+    ) -> bool {
+        if trailers == 0 {
+            put(output, &frame_header(0, kind::DATA, flag::END_STREAM, stream));
+            return true;
+        }
+        encode_trailers(waiting.front(), &mut self.encoder, block);
+        if !self.fits(block, room, output) {
+            return false;
+        }
+        waiting.discard(trailers);
+        self.put_block(block, stream, true, output);
+        true
+    }
+
+    /// Writes one frame of a body, as large as windows and room allow.
+    #[inline(always)]
+    pub(crate) fn put_data(&mut self, data: Data<'_>, room: usize, output: &mut Output) -> PutData {
+        let Data { stream, body, left, is_all, window } = data;
+        let allowed = left.min(PAYLOAD_BYTES_MAX).min(window.octets()).min(self.window.octets());
+        if allowed == 0 {
+            return PutData::NoWindow;
+        }
+        let octets = allowed.min(room.saturating_sub(FRAME_HEADER_BYTES));
+        if octets < allowed.min(CUT_MIN) {
+            return PutData::NoRoom;
+        }
+        let is_end = is_all && octets == left;
+        let flags = if is_end { flag::END_STREAM } else { 0 };
+        put(output, &frame_header(octets, kind::DATA, flags, stream));
+        let moved = body.move_to(output, octets);
+        debug_assert!(moved.is_ok_and(|moved| moved == octets), "as many as there are");
+        window.take(octets);
+        self.window.take(octets);
+        PutData::Sent(SentData { octets, is_end, is_credited: octets == left || octets >= CUT_MIN })
     }
 }
 
-/// What blocks of fields are made with.
-pub(crate) struct Blocks<'a> {
-    pub(crate) encoder: &'a mut HpackEncoder,
-    /// The block that is being sent.
+/// What is sent behind a body.
+pub(crate) struct Trailing<'a> {
+    /// Where the trailers wait, at the front.
+    pub(crate) waiting: &'a mut Output,
+    /// How many octets of it they are.
+    pub(crate) trailers: usize,
+    /// Room for their block.
     pub(crate) block: &'a mut Vec<u8>,
-    pub(crate) frame_bytes_max: u32,
-}
-
-/// Writes what ends a stream behind its body: the trailers, which are the first so many octets of
-/// what waits, or where there are none a DATA without octets. False, with nothing done, where there
-/// is no room for the trailers.
-pub(crate) fn put_end(
-    waiting: &mut Output,
-    trailers: usize,
-    stream: u32,
-    blocks: Blocks<'_>,
-    room: usize,
-    output: &mut Output,
-) -> bool {
-    if trailers == 0 {
-        put(output, &frame_header(0, kind::DATA, flag::END_STREAM, stream));
-        return true;
-    }
-    let Blocks { encoder, block, frame_bytes_max } = blocks;
-    encode_trailers(waiting.front(), encoder, block);
-    if !fits(block, room, output) {
-        encoder.take_back();
-        return false;
-    }
-    waiting.discard(trailers);
-    put_block(block, stream, true, frame_bytes_max, output);
-    true
 }
 
 /// A frame of fewer octets is not made only because there is no room for more.
@@ -94,8 +175,6 @@ pub(crate) struct Data<'a> {
     /// The stream ends with that: no trailers follow, and nothing more will be written.
     pub(crate) is_all: bool,
     pub(crate) window: &'a mut SendWindow,
-    /// That of the connection, from which all streams take.
-    pub(crate) shared: &'a mut SendWindow,
 }
 
 /// What became of it.
@@ -119,28 +198,16 @@ pub(crate) struct SentData {
     pub(crate) is_credited: bool,
 }
 
-impl Data<'_> {
-    /// Writes one frame, as large as windows and room allow.
-    #[inline(always)]
-    pub(crate) fn put(self, room: usize, output: &mut Output) -> PutData {
-        let Data { stream, body, left, is_all, window, shared } = self;
-        let allowed = left.min(PAYLOAD_BYTES_MAX).min(window.octets()).min(shared.octets());
-        if allowed == 0 {
-            return PutData::NoWindow;
-        }
-        let octets = allowed.min(room.saturating_sub(FRAME_HEADER_BYTES));
-        if octets < allowed.min(CUT_MIN) {
-            return PutData::NoRoom;
-        }
-        let is_end = is_all && octets == left;
-        let flags = if is_end { flag::END_STREAM } else { 0 };
-        put(output, &frame_header(octets, kind::DATA, flags, stream));
-        let moved = body.move_to(output, octets);
-        debug_assert!(moved.is_ok_and(|moved| moved == octets), "as many as there are");
-        window.take(octets);
-        shared.take(octets);
-        PutData::Sent(SentData { octets, is_end, is_credited: octets == left || octets >= CUT_MIN })
-    }
+/// Writes a frame, or a part of one.
+pub(crate) fn put(output: &mut Output, frame: &[u8]) {
+    let written = output.write_pieces(&[frame]);
+    debug_assert!(written.is_ok(), "a frame was written after the end of the output");
+}
+
+/// Octets that may be written now. An empty output takes one frame of any size: a mark below that
+/// must not stop everything.
+pub(crate) fn room(output: &Output, mark: usize) -> usize {
+    if output.is_empty() { mark.max(PAYLOAD_BYTES_MAX) } else { mark.saturating_sub(output.len()) }
 }
 
 #[cfg(test)]
@@ -148,17 +215,16 @@ mod tests {
     use std::io::Write;
 
     use super::*;
+    use crate::h2::ErrorCode;
 
     #[test]
     fn trailers_are_written_whole_or_not_at_all() {
-        let (mut encoder, mut block) = (HpackEncoder::new(), Vec::new());
+        let (mut frames, mut block) = (FrameOutput::new(), Vec::new());
         let (mut waiting, mut output) = (Output::new(), Output::new());
         waiting.write_all(b"X: y\r\nZ: w\r\n").expect("it is open");
         put(&mut output, b"before");
         let mut end = |waiting: &mut Output, trailers, room, output: &mut Output| {
-            let blocks =
-                Blocks { encoder: &mut encoder, block: &mut block, frame_bytes_max: 16 << 10 };
-            put_end(waiting, trailers, 5, blocks, room, output)
+            frames.put_end(Trailing { waiting, trailers, block: &mut block }, 5, room, output)
         };
         // A literal name, a literal value, and what each begins with; the header of the frame.
         let needed = 2 * 5 + FRAME_HEADER_BYTES;
@@ -176,11 +242,86 @@ mod tests {
 
     #[test]
     fn a_stream_without_trailers_ends_by_an_empty_data_whatever_the_room() {
-        let (mut encoder, mut block) = (HpackEncoder::new(), Vec::new());
-        let (mut waiting, mut output) = (Output::new(), Output::new());
-        let blocks = Blocks { encoder: &mut encoder, block: &mut block, frame_bytes_max: 16 << 10 };
-        assert!(put_end(&mut waiting, 0, 5, blocks, 0, &mut output));
+        let (mut waiting, mut output, mut block) = (Output::new(), Output::new(), Vec::new());
+        let trailing = Trailing { waiting: &mut waiting, trailers: 0, block: &mut block };
+        assert!(FrameOutput::new().put_end(trailing, 5, 0, &mut output));
         assert_eq!(output.front(), frame_header(0, kind::DATA, flag::END_STREAM, 5));
+    }
+
+    #[test]
+    fn a_block_is_cut_into_frames_of_the_peers_size() {
+        let mut frames = FrameOutput::new();
+        let (size, ends, whole) = (1 << 14, flag::END_STREAM, flag::END_HEADERS);
+        for (len, cut) in [
+            (0, &[(0, kind::HEADERS, ends | whole)][..]),
+            (size, &[(size, kind::HEADERS, ends | whole)]),
+            (size + 1, &[(size, kind::HEADERS, ends), (1, kind::CONTINUATION, whole)]),
+            (
+                2 * size + 2,
+                &[
+                    (size, kind::HEADERS, ends),
+                    (size, kind::CONTINUATION, 0),
+                    (2, kind::CONTINUATION, whole),
+                ],
+            ),
+        ] {
+            let (block, mut output) = (vec![b'x'; len], Output::new());
+            frames.put_block(&block, 5, true, &mut output);
+            let frame = |(len, kind, flags): &(usize, u8, u8)| {
+                [&frame_header(*len, *kind, *flags, 5)[..], &block[..*len]].concat()
+            };
+            let expected: Vec<u8> = cut.iter().flat_map(frame).collect();
+            let mut sent = Vec::new();
+            while !output.is_empty() {
+                let len = output.front().len();
+                sent.extend_from_slice(output.front());
+                output.discard(len);
+            }
+            assert!(sent == expected, "{len}");
+        }
+        assert_eq!(frames.apply(&[0, 5, 0, 1, 0, 0]), Ok(0));
+        let mut output = Output::new();
+        frames.put_block(&vec![b'x'; size + 1], 5, false, &mut output);
+        assert_eq!(
+            output.front()[..9],
+            frame_header(size + 1, kind::HEADERS, flag::END_HEADERS, 5)
+        );
+    }
+
+    #[test]
+    fn a_block_that_does_not_fit_is_taken_back_and_an_empty_output_takes_any() {
+        let (mut frames, mut output) = (FrameOutput::new(), Output::new());
+        // A smaller table, which the next block has to acknowledge.
+        assert_eq!(frames.apply(&[0, 1, 0, 0, 0, 0]), Ok(0));
+        for (is_empty, room, fits) in [(true, 0, true), (false, 9, false), (false, 10, true)] {
+            if !is_empty {
+                put(&mut output, b"before");
+            }
+            let mut block = Vec::new();
+            frames.encoder().begin(&mut block);
+            assert_eq!(block, [0x20], "it was taken back before, or not written");
+            assert_eq!(frames.fits(&block, room, &output), fits, "{room}");
+            if is_empty {
+                frames.encoder().take_back();
+            }
+        }
+    }
+
+    #[test]
+    fn the_window_of_the_connection_grows_and_says_whether_it_was_shut() {
+        let mut frames = FrameOutput::new();
+        assert_eq!(frames.grow(1), Ok(false));
+        frames.take(65_536);
+        assert_eq!(frames.grow(5), Ok(true));
+        assert_eq!(frames.window().octets(), 5);
+        assert_eq!(frames.grow((1 << 31) - 6), Ok(false));
+        assert!(matches!(
+            frames.grow(1),
+            Err(Violation::Connection(ErrorCode::FlowControlError, _))
+        ));
+        // Streams have a window of their own, of the size that the peer says last.
+        assert_eq!(frames.apply(&[0, 4, 0, 0, 0, 7]), Ok(7 - 65_535));
+        assert_eq!(frames.stream_window().octets(), 7);
     }
 
     /// Puts a frame of a body of `len` octets. Returns what became of it, what is left of both
@@ -193,13 +334,13 @@ mod tests {
     ) -> (PutData, usize, usize, Vec<u8>) {
         let (mut body, mut output) = (Output::new(), Output::new());
         body.write_all(&vec![b'x'; len]).expect("it is open");
-        let (mut window, mut shared) = (SendWindow::new(windows.0), SendWindow::new(windows.1));
-        let (window, shared) = (&mut window, &mut shared);
-        let data = Data { stream: 7, body: &mut body, left: len, is_all, window, shared };
-        let put = data.put(room, &mut output);
+        let mut window = SendWindow::new(windows.0);
+        let mut frames = FrameOutput { window: SendWindow::new(windows.1), ..FrameOutput::new() };
+        let data = Data { stream: 7, body: &mut body, left: len, is_all, window: &mut window };
+        let put = frames.put_data(data, room, &mut output);
         let octets = if let PutData::Sent(sent) = &put { sent.octets } else { 0 };
         assert_eq!(body.len(), len - octets);
-        (put, window.octets(), shared.octets(), output.front().to_vec())
+        (put, window.octets(), frames.window.octets(), output.front().to_vec())
     }
 
     #[test]

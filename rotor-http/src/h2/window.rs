@@ -1,6 +1,6 @@
 //! Windows (RFC 9113 §5.2): how many octets of DATA may still be sent, by us and by the peer.
 
-use super::error::ErrorCode;
+use super::error::{ErrorCode, Violation};
 use super::frame::U31_MAX;
 
 /// What we may send. It may be below zero: after the peer has made its initial window smaller.
@@ -43,6 +43,16 @@ impl SendWindow {
         }
         self.0 = changed;
         Ok(())
+    }
+
+    /// The same, by what the peer says of the connection, or of all streams (RFC 9113 §6.9.2).
+    ///
+    /// # Errors
+    ///
+    /// The same, and it costs the connection.
+    pub(crate) fn change_of_all(&mut self, octets: i64) -> Result<(), Violation> {
+        let beyond = |code| Violation::Connection(code, "a window beyond 2^31 - 1");
+        self.change(octets).map_err(beyond)
     }
 }
 

@@ -9,7 +9,7 @@ use crate::client::handler::Client;
 use crate::client::io::Io;
 use crate::client::job::Job;
 use crate::h2::frame::U31_MAX;
-use crate::h2::{SendWindow, frame_writer};
+use crate::h2::frame_writer;
 
 impl<K: Client, F: Feed<K>> Streams<K, F> {
     /// How many requests there are, and how many more are taken, now or once the server has said
@@ -23,7 +23,7 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
             || self.next_key == u32::MAX;
         let most = match self.phase {
             _ if is_last => 0,
-            _ => io.config.http2_ref().streams_max.min(self.peer.streams_max),
+            _ => io.config.http2_ref().streams_max.min(self.frames.peer().streams_max),
         };
         let under_way = u32::try_from(self.children.len()).unwrap_or(u32::MAX);
         Room { under_way, further: most.saturating_sub(under_way) }
@@ -79,7 +79,7 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
         // Whoever asked may give up while nothing else would call this machine.
         job.port.on_cancel(io.scope.part(key).notifier());
         let exchange = Exchange::framed(job, self.served > 0);
-        let outbound = SendWindow::new(self.peer.initial_window);
+        let outbound = self.frames.stream_window();
         self.children.push(Child::new(key, exchange, outbound, io.config));
         self.step(self.children.len() - 1, io, |exchange, io| exchange.begin(io));
     }
@@ -87,7 +87,7 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
     /// Whether the server takes another stream beside those that are open (RFC 9113 §5.1.2): it may
     /// have made them fewer after their requests were taken.
     pub(super) fn takes_another(&self) -> bool {
-        self.streams.len() < self.peer.streams_max as usize
+        self.streams.len() < self.frames.peer().streams_max as usize
     }
 
     /// A stream has ended, or the server takes more: those that wait for one have their turn.
@@ -101,7 +101,7 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
     /// The server takes fewer than have been taken for it: what was not begun is made elsewhere, if
     /// that can be.
     pub(super) fn give_back_excess(&mut self, io: &mut Io<'_, '_, '_, K::Context>) {
-        let left = (self.peer.streams_max as usize).saturating_sub(self.streams.len());
+        let left = (self.frames.peer().streams_max as usize).saturating_sub(self.streams.len());
         let excess = self.children.iter().filter(|child| child.stream.is_none()).skip(left);
         let excess: Vec<u32> = excess.map(|child| child.key).collect();
         for key in excess {

@@ -83,7 +83,7 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
                 if payload.chunks_exact(6).any(|pair| pair == pushes) {
                     return Err(Violation::protocol("a server that wants to be pushed to"));
                 }
-                let change = self.peer.apply(payload)?;
+                let change = self.frames.apply(payload)?;
                 let is_first = std::mem::replace(&mut self.phase, Phase::Open) == Phase::Settings;
                 self.settings_changed(change, is_first, io)
             }
@@ -219,7 +219,6 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
     ) -> Taken {
         self.count(Nuisance::ControlFrame, io)?;
         self.looks_for_work = true;
-        self.encoder.set_table_max(self.peer.header_table_size as usize);
         put(io, &frame_writer::settings_ack());
         self.give_back_excess(io);
         // One that asks for another protocol has waited for the first.
@@ -227,8 +226,7 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
             return Ok(());
         }
         for child in &mut self.children {
-            let changed = child.outbound.change(change);
-            changed.map_err(|code| Violation::Connection(code, "a window beyond 2^31 - 1"))?;
+            child.outbound.change_of_all(change)?;
         }
         self.look_at_all(io);
         Ok(())
@@ -245,10 +243,7 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
             self.count(nuisance, io)?;
         }
         if stream == 0 {
-            let was_shut = self.outbound.octets() == 0;
-            let changed = self.outbound.change(i64::from(more));
-            changed.map_err(|code| Violation::Connection(code, "a window beyond 2^31 - 1"))?;
-            if was_shut {
+            if self.frames.grow(more)? {
                 self.look_at_all(io);
             }
             return Ok(());

@@ -37,13 +37,12 @@ use super::handler::Client;
 use super::io::Io;
 use super::requests::Made;
 use crate::flow::{BATCH, Flow, Wait};
-use crate::frame_output;
+use crate::frame_output::{self, FrameOutput};
 use crate::h2::frame::{FrameHeader, PREFACE};
-use crate::h2::hpack::HpackEncoder;
 use crate::h2::settings::{WINDOW_DEFAULT, setting};
 use crate::h2::{
-    BodiesWatch, FieldReader, FieldSpace, Floods, Forgotten, Ledger, PeerSettings, ReceiveWindow,
-    Schedule, SendWindow, SettingsWatch, Violation, frame_writer,
+    BodiesWatch, FieldReader, FieldSpace, Floods, Forgotten, Ledger, ReceiveWindow, Schedule,
+    SettingsWatch, Violation, frame_writer,
 };
 
 /// A connection that speaks HTTP/2.
@@ -51,12 +50,10 @@ pub(super) struct Streams<K: Client, F> {
     feed: F,
     phase: Phase,
     reader: FieldReader,
-    encoder: HpackEncoder,
+    frames: FrameOutput,
     /// What fields are decoded into and encoded into while something is done.
     space: FieldSpace,
-    peer: PeerSettings,
     inbound: ReceiveWindow,
-    outbound: SendWindow,
     /// In the order of their keys, which only grow.
     #[expect(clippy::vec_box, reason = "they are large, and move when one before them ends")]
     children: Vec<Box<Child<K>>>,
@@ -133,11 +130,9 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
             feed,
             phase: Phase::Settings,
             reader: FieldReader::new(),
-            encoder: HpackEncoder::new(),
+            frames: FrameOutput::new(),
             space: FieldSpace::new(),
-            peer: PeerSettings::default(),
             inbound: ReceiveWindow::of_known(WINDOW_DEFAULT, config.connection_window),
-            outbound: SendWindow::new(WINDOW_DEFAULT),
             children: Vec::new(),
             streams: Vec::new(),
             schedule: Schedule::new(),
@@ -247,7 +242,7 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
             return self.close(io);
         }
         // One that takes no requests at all is of no use, and has a place of its origin's.
-        let takes_none = self.phase == Phase::Open && self.peer.streams_max == 0;
+        let takes_none = self.phase == Phase::Open && self.frames.peer().streams_max == 0;
         if self.children.is_empty() && (self.is_last || self.is_read_closed || takes_none) {
             return self.close(io);
         }
@@ -285,7 +280,7 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
     /// The windows as this side knows them.
     pub(super) fn ledger(&self) -> Ledger {
         let mut ledger = Ledger::default();
-        ledger.sends.insert(0, self.outbound.balance());
+        ledger.sends.insert(0, self.frames.window().balance());
         ledger.receives.insert(0, self.inbound.left().into());
         for child in &self.children {
             let Some(stream) = child.stream else { continue };

@@ -8,7 +8,7 @@ use crate::client::exchange::Exchange;
 use crate::client::feed::Feed;
 use crate::client::handler::Client;
 use crate::client::io::Io;
-use crate::frame_output::{Blocks, Data, PutData, SentData, fits, put_block, put_end, room};
+use crate::frame_output::{Data, PutData, SentData, Trailing, room};
 use crate::h2::StreamEvent;
 use crate::no_upgrade::is_possible;
 use crate::tunnel::Event;
@@ -38,7 +38,7 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
 
     /// Adds a child to the schedule if it has something that may be sent, else removes it.
     pub(super) fn schedule_child(&mut self, at: usize) {
-        let (outbound, takes_another) = (self.outbound.octets(), self.takes_another());
+        let (outbound, takes_another) = (self.frames.window().octets(), self.takes_another());
         let child = &mut self.children[at];
         let may_send = if child.has_ended() {
             false
@@ -72,7 +72,8 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
         if child.stream.is_some() || !child.offers_upgrade() || !is_possible::<K::Upgrade>() {
             return false;
         }
-        let may_ask = self.peer.connect_protocol && names_one_protocol(child.output.front());
+        let may_ask =
+            self.frames.peer().connect_protocol && names_one_protocol(child.output.front());
         if may_ask || !self.feed.has_http1() {
             return false;
         }
@@ -95,13 +96,9 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
         if left > 0 {
             return self.send_body(at, stream, left, room, io);
         }
-        let blocks = Blocks {
-            encoder: &mut self.encoder,
-            block: &mut self.space.block,
-            frame_bytes_max: self.peer.frame_bytes_max,
-        };
-        let (waiting, output) = (&mut child.output, &mut *io.transport.output);
-        if !put_end(waiting, trailers, stream, blocks, room, output) {
+        let trailing =
+            Trailing { waiting: &mut child.output, trailers, block: &mut self.space.block };
+        if !self.frames.put_end(trailing, stream, room, io.transport.output) {
             return false;
         }
         self.sent(at, true, true, io);
@@ -112,17 +109,16 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
     fn send_head(&mut self, at: usize, room: usize, io: &mut Io<'_, '_, '_, K::Context>) -> bool {
         let is_secure = io.transport.is_secure();
         let child = &mut self.children[at];
-        let may_ask = self.peer.connect_protocol && child.offers_upgrade();
+        let may_ask = self.frames.peer().connect_protocol && child.offers_upgrade();
         let text = child.output.front();
         let asks_protocol = may_ask && names_one_protocol(text);
         let Some(len) =
-            encode(text, is_secure, asks_protocol, &mut self.encoder, &mut self.space.block)
+            encode(text, is_secure, asks_protocol, self.frames.encoder(), &mut self.space.block)
         else {
             debug_assert!(false, "a head that is written is whole");
             return true;
         };
-        if !fits(&self.space.block, room, io.transport.output) {
-            self.encoder.take_back();
+        if !self.frames.fits(&self.space.block, room, io.transport.output) {
             return false;
         }
         child.output.discard(len);
@@ -132,13 +128,7 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
         self.next_stream += 2;
         child.stream = Some(stream);
         self.streams.push((stream, child.key));
-        put_block(
-            &self.space.block,
-            stream,
-            is_end,
-            self.peer.frame_bytes_max,
-            io.transport.output,
-        );
+        self.frames.put_block(&self.space.block, stream, is_end, io.transport.output);
         self.sent(at, is_end, true, io);
         true
     }
@@ -155,8 +145,9 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
         let (is_complete, trailers) = (child.is_complete(), child.trailers_len());
         let is_all = is_complete && trailers == 0;
         let (body, window) = child.body_and_window();
-        let data = Data { stream, body, left, is_all, window, shared: &mut self.outbound };
-        let SentData { octets, is_end, is_credited } = match data.put(room, io.transport.output) {
+        let data = Data { stream, body, left, is_all, window };
+        let put = self.frames.put_data(data, room, io.transport.output);
+        let SentData { octets, is_end, is_credited } = match put {
             PutData::Sent(sent) => sent,
             PutData::NoWindow => return true,
             PutData::NoRoom => return false,

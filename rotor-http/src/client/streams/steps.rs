@@ -132,7 +132,7 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
 
     /// Times the server, if its windows hold up what waits for it.
     pub(super) fn watch(&mut self, at: usize, limits: &Limits, now: Time) {
-        let outbound = self.outbound.octets();
+        let outbound = self.frames.window().octets();
         let child = &mut self.children[at];
         // Another protocol times its server itself.
         let left = if child.tunnel.is_none() { child.body_left() } else { 0 };

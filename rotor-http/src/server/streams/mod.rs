@@ -41,13 +41,12 @@ use super::handler::Server;
 use super::handler::UpgradeSeed;
 use super::io::Io;
 use crate::flow::{BATCH, Flow, Wait};
-use crate::frame_output;
+use crate::frame_output::{self, FrameOutput};
 use crate::h2::frame::{FrameHeader, PREFACE, U31_MAX};
-use crate::h2::hpack::HpackEncoder;
 use crate::h2::settings::{WINDOW_DEFAULT, setting};
 use crate::h2::{
-    BodiesWatch, ErrorCode, FieldReader, FieldSpace, Floods, Forgotten, Ledger, PeerSettings,
-    Priority, ReceiveWindow, Schedule, SendWindow, SettingsWatch, Violation, frame_writer,
+    BodiesWatch, ErrorCode, FieldReader, FieldSpace, Floods, Forgotten, Ledger, Priority,
+    ReceiveWindow, Schedule, SettingsWatch, Violation, frame_writer,
 };
 use crate::no_upgrade::is_possible;
 
@@ -63,12 +62,10 @@ pub(super) struct Streams<S: Server> {
     phase: Phase,
     going: Going,
     reader: FieldReader,
-    encoder: HpackEncoder,
+    frames: FrameOutput,
     /// What fields are decoded into and encoded into while something is done.
     space: FieldSpace,
-    peer: PeerSettings,
     inbound: ReceiveWindow,
-    outbound: SendWindow,
     /// In the order of their numbers, which only grow. Boxed: they are large, and move
     /// when one before them ends.
     children: Vec<Box<Child<S>>>,
@@ -151,11 +148,9 @@ impl<S: Server> Streams<S> {
             phase: Phase::Preface,
             going: Going::Open,
             reader: FieldReader::new(),
-            encoder: HpackEncoder::new(),
+            frames: FrameOutput::new(),
             space: FieldSpace::new(),
-            peer: PeerSettings::default(),
             inbound: ReceiveWindow::of_known(WINDOW_DEFAULT, config.connection_window),
-            outbound: SendWindow::new(WINDOW_DEFAULT),
             children: Vec::new(),
             schedule: Schedule::new(),
             floods: Floods::new(&config.floods, now),
@@ -268,7 +263,7 @@ impl<S: Server> Streams<S> {
     /// The windows as this side knows them.
     pub(super) fn ledger(&self) -> Ledger {
         let mut ledger = Ledger::default();
-        ledger.sends.insert(0, self.outbound.balance());
+        ledger.sends.insert(0, self.frames.window().balance());
         ledger.receives.insert(0, self.inbound.left().into());
         for child in &self.children {
             ledger.sends.insert(child.id, child.outbound.balance());

@@ -3,7 +3,7 @@
 
 use super::Streams;
 use super::head_text::encode;
-use crate::frame_output::{Blocks, Data, PutData, SentData, fits, put_block, put_end, room};
+use crate::frame_output::{Data, PutData, SentData, Trailing, room};
 use crate::h1::response::{Ending, ResponseState};
 use crate::h2::frame::{FRAME_HEADER_BYTES, PAYLOAD_BYTES_MAX, flag, kind};
 use crate::h2::frame_writer::frame_header;
@@ -34,7 +34,7 @@ impl<S: Server> Streams<S> {
 
     /// Adds a child to the schedule if it has something that may be sent, else removes it.
     pub(super) fn schedule_child(&mut self, at: usize) {
-        let outbound = self.outbound.octets();
+        let outbound = self.frames.window().octets();
         let child = &mut self.children[at];
         let may_send = if child.has_ended() {
             false
@@ -65,13 +65,13 @@ impl<S: Server> Streams<S> {
         let (stream, is_complete) = (child.id, child.is_complete());
         let trailers = child.trailers_len();
         if !child.has_sent_head {
-            let Some(head) = encode(child.output.front(), &mut self.encoder, &mut self.space.block)
+            let Some(head) =
+                encode(child.output.front(), self.frames.encoder(), &mut self.space.block)
             else {
                 // Nothing of it has come yet: the schedule gets it back once it has.
                 return true;
             };
-            if !fits(&self.space.block, room, io.transport.output) {
-                self.encoder.take_back();
+            if !self.frames.fits(&self.space.block, room, io.transport.output) {
                 return false;
             }
             child.output.discard(head.len);
@@ -80,25 +80,15 @@ impl<S: Server> Streams<S> {
                 && is_complete
                 && child.output.is_empty()
                 && child.body_left() == 0;
-            put_block(
-                &self.space.block,
-                stream,
-                is_end,
-                self.peer.frame_bytes_max,
-                io.transport.output,
-            );
+            self.frames.put_block(&self.space.block, stream, is_end, io.transport.output);
             self.sent(at, is_end, true, io);
             return true;
         }
         let left = child.body_left();
         if left == 0 {
-            let blocks = Blocks {
-                encoder: &mut self.encoder,
-                block: &mut self.space.block,
-                frame_bytes_max: self.peer.frame_bytes_max,
-            };
-            let (waiting, output) = (&mut child.output, &mut *io.transport.output);
-            if !put_end(waiting, trailers, stream, blocks, room, output) {
+            let trailing =
+                Trailing { waiting: &mut child.output, trailers, block: &mut self.space.block };
+            if !self.frames.put_end(trailing, stream, room, io.transport.output) {
                 return false;
             }
             self.sent(at, true, true, io);
@@ -106,8 +96,9 @@ impl<S: Server> Streams<S> {
         }
         let is_all = is_complete && trailers == 0;
         let (body, window) = child.body_and_window();
-        let data = Data { stream, body, left, is_all, window, shared: &mut self.outbound };
-        let SentData { octets, is_end, is_credited } = match data.put(room, io.transport.output) {
+        let data = Data { stream, body, left, is_all, window };
+        let put = self.frames.put_data(data, room, io.transport.output);
+        let SentData { octets, is_end, is_credited } = match put {
             PutData::Sent(sent) => sent,
             PutData::NoWindow => return true,
             PutData::NoRoom => return false,
@@ -146,12 +137,12 @@ impl<S: Server> Streams<S> {
         }
         let output = &mut *io.transport.output;
         let room = room(output, io.config.limits_ref().output_high_water);
-        let Some(head) = encode(self.scratch.front(), &mut self.encoder, &mut self.space.block)
+        let Some(head) = encode(self.scratch.front(), self.frames.encoder(), &mut self.space.block)
         else {
             return false;
         };
         let body = self.scratch.len() - head.len;
-        let window = self.outbound.octets().min(self.peer.initial_window as usize);
+        let window = self.frames.window().octets().min(self.frames.peer().initial_window as usize);
         let block = self.space.block.len();
         if head.is_interim
             || body > window
@@ -159,7 +150,7 @@ impl<S: Server> Streams<S> {
             || block > PAYLOAD_BYTES_MAX
             || block + body + 2 * FRAME_HEADER_BYTES > room
         {
-            self.encoder.take_back();
+            self.frames.encoder().take_back();
             return false;
         }
         self.scratch.discard(head.len);
@@ -179,7 +170,7 @@ impl<S: Server> Streams<S> {
             let _open = output.write_pieces(&[&headers, &self.space.block, &data]);
             let _all = self.scratch.move_to(output, body);
         }
-        self.outbound.take(body);
+        self.frames.take(body);
         true
     }
 }

@@ -11,9 +11,7 @@ use crate::h1::head::RequestHead;
 use crate::h1::request_semantics::RequestSemantics;
 use crate::h1::response::{Ending, ReplyTo, ResponseState};
 use crate::h2::request::{Asks, CheckedRequest, Refusal, is_head};
-use crate::h2::{
-    ErrorCode, Intake, Nuisance, Priority, SendWindow, StreamState, Violation, WindowWatch,
-};
+use crate::h2::{ErrorCode, Intake, Nuisance, Priority, StreamState, Violation, WindowWatch};
 use crate::semantics::status::Status;
 use crate::semantics::version::Version;
 use crate::server::counters::Counters;
@@ -244,7 +242,7 @@ impl<S: Server> Streams<S> {
             priority: begun.priority,
             is_scheduled: false,
             intake: Intake::new(config.stream_window, begun.length),
-            outbound: SendWindow::new(self.peer.initial_window),
+            outbound: self.frames.stream_window(),
             held_output: 0,
             collected: 0,
             is_held_back: false,

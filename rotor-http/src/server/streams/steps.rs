@@ -148,7 +148,7 @@ impl<S: Server> Streams<S> {
 
     /// Times the peer, if its windows hold up what waits for it.
     pub(super) fn watch(&mut self, at: usize, limits: &Limits, now: Time) {
-        let outbound = self.outbound.octets();
+        let outbound = self.frames.window().octets();
         let child = &mut self.children[at];
         // Another protocol sets its own deadlines for its peer.
         let left = if child.tunnel.is_none() { child.body_left() } else { 0 };

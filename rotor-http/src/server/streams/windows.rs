@@ -12,14 +12,12 @@ impl<S: Server> Streams<S> {
         io: &mut Io<'_, '_, '_, S::Context>,
     ) -> Taken {
         self.count(Nuisance::ControlFrame, io)?;
-        self.encoder.set_table_max(self.peer.header_table_size as usize);
         put(io, &frame_writer::settings_ack());
         if change == 0 {
             return Ok(());
         }
         for child in &mut self.children {
-            let changed = child.outbound.change(change);
-            changed.map_err(|code| Violation::Connection(code, "a window beyond 2^31 - 1"))?;
+            child.outbound.change_of_all(change)?;
         }
         self.look_at_all(io);
         Ok(())
@@ -36,10 +34,7 @@ impl<S: Server> Streams<S> {
             self.count(nuisance, io)?;
         }
         if stream == 0 {
-            let was_shut = self.outbound.octets() == 0;
-            let changed = self.outbound.change(i64::from(more));
-            changed.map_err(|code| Violation::Connection(code, "a window beyond 2^31 - 1"))?;
-            if was_shut {
+            if self.frames.grow(more)? {
                 self.look_at_all(io);
             }
             return Ok(());
