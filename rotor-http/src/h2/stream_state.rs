@@ -74,6 +74,11 @@ impl StreamState {
     pub fn is_receiving(self) -> bool {
         matches!(self, StreamState::Open | StreamState::HalfClosedLocal)
     }
+
+    /// Whether we may: END_STREAM was not sent, and nobody has reset the stream.
+    pub fn is_sending(self) -> bool {
+        matches!(self, StreamState::Open | StreamState::HalfClosedRemote)
+    }
 }
 
 #[cfg(test)]
@@ -107,6 +112,10 @@ mod tests {
         assert_eq!(
             [Open, HalfClosedLocal, HalfClosedRemote, Closed].map(StreamState::is_receiving),
             [true, true, false, false]
+        );
+        assert_eq!(
+            [Open, HalfClosedLocal, HalfClosedRemote, Closed].map(StreamState::is_sending),
+            [true, false, true, false]
         );
     }
 }

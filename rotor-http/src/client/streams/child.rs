@@ -140,11 +140,6 @@ impl<K: Client> Child<K> {
         }
     }
 
-    /// Whether we have sent END_STREAM, or nothing more may be sent.
-    pub(super) fn has_ended(&self) -> bool {
-        matches!(self.state, StreamState::HalfClosedLocal | StreamState::Closed)
-    }
-
     /// Gives back to the windows what was taken of the input.
     pub(super) fn release(&mut self, connection: &mut ReceiveWindow) {
         let is_wanted = self.exchange.as_ref().is_some_and(|exchange| exchange.is_receiving());

@@ -40,7 +40,7 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
     pub(super) fn schedule_child(&mut self, at: usize) {
         let (outbound, takes_another) = (self.frames.window().octets(), self.takes_another());
         let child = &mut self.children[at];
-        let may_send = if child.has_ended() {
+        let may_send = if !child.state.is_sending() {
             false
         } else if child.stream.is_none() {
             // Whether the server allows other protocols, its settings say (RFC 8441 §3).

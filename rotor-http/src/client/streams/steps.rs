@@ -112,7 +112,7 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
     pub(super) fn settle(&mut self, at: usize, io: &mut Io<'_, '_, '_, K::Context>) {
         let now = io.scope.now();
         let child = &mut self.children[at];
-        if child.has_ended() {
+        if !child.state.is_sending() {
             // What is written yet, the server has no use for.
             child.output.truncate(0);
         }

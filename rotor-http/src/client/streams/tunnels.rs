@@ -24,7 +24,7 @@ impl<K: Client> Child<K> {
 
     /// The protocol is done, and the server has heard all of it.
     fn has_said_all(&self) -> bool {
-        self.has_ended() && self.tunnel.as_ref().is_some_and(|tunnel| tunnel.is_done())
+        !self.state.is_sending() && self.tunnel.as_ref().is_some_and(|tunnel| tunnel.is_done())
     }
 }
 
@@ -62,7 +62,7 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
         io: &mut Io<'_, '_, '_, K::Context>,
     ) {
         let child = &mut self.children[at];
-        let has_ended = child.has_ended();
+        let has_ended = !child.state.is_sending();
         let Some(tunnel) = &mut child.tunnel else { return };
         match tunnel.tell(event, &mut io.scope.part(child.key)) {
             Ok(()) if tunnel.is_done() && has_ended => {

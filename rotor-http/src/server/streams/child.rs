@@ -166,11 +166,6 @@ impl<S: Server> Child<S> {
         (body, &mut self.outbound)
     }
 
-    /// Whether we have sent END_STREAM.
-    pub(super) fn has_ended(&self) -> bool {
-        matches!(self.state, StreamState::HalfClosedLocal | StreamState::Closed)
-    }
-
     /// The handler has nothing more to say.
     pub(super) fn end_exchange(&mut self) {
         self.ending = self.ending();

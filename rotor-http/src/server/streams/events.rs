@@ -121,7 +121,7 @@ impl<S: Server> Streams<S> {
             if is_late(child.taking.until()) {
                 Counters::add(&io.config.count().response_timeouts);
                 self.reset(stream, ErrorCode::Cancel, io);
-            } else if child.tunnel.is_some() && !(child.is_answered() && child.has_ended()) {
+            } else if child.tunnel.is_some() && (!child.is_answered() || child.state.is_sending()) {
                 self.run_tunnel(at, Event::Due, io);
             } else if child.exchange.is_some() {
                 self.excuse_body(at, io);

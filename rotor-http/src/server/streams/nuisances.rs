@@ -32,12 +32,12 @@ impl<S: Server> Streams<S> {
             return self.count(Nuisance::ControlFrame, io);
         };
         // After a complete response, this only means that the rest of the request will not come.
-        let nuisance = match self.children[at].has_ended() {
-            true => Nuisance::ControlFrame,
-            false => {
+        let nuisance = match self.children[at].state.is_sending() {
+            true => {
                 Counters::add(&io.config.count().streams_reset);
                 Nuisance::Reset
             }
+            false => Nuisance::ControlFrame,
         };
         self.forget(at, io);
         self.count(nuisance, io)

@@ -36,7 +36,7 @@ impl<S: Server> Streams<S> {
     pub(super) fn schedule_child(&mut self, at: usize) {
         let outbound = self.frames.window().octets();
         let child = &mut self.children[at];
-        let may_send = if child.has_ended() {
+        let may_send = if !child.state.is_sending() {
             false
         } else if !child.has_sent_head {
             // Without a status, what is there are interim responses.

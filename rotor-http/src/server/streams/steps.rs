@@ -92,7 +92,8 @@ impl<S: Server> Streams<S> {
     pub(super) fn dropped(&mut self, at: usize, io: &mut Io<'_, '_, '_, S::Context>) {
         let child = &self.children[at];
         let (stream, most) = (child.id, io.config.limits_ref().drained_body_bytes_max);
-        if child.has_ended() && child.state.is_receiving() && child.intake.received() > most {
+        if !child.state.is_sending() && child.state.is_receiving() && child.intake.received() > most
+        {
             Counters::add(&io.config.count().undrained);
             return self.reset(stream, GRACEFUL, io);
         }
@@ -133,7 +134,7 @@ impl<S: Server> Streams<S> {
         child.held_output = held;
         self.open_window(at, io);
         let child = &mut self.children[at];
-        if child.is_answered() && child.has_ended() {
+        if child.is_answered() && !child.state.is_sending() {
             if !child.state.is_receiving() || self.is_read_closed {
                 return self.remove(at, now);
             }
