@@ -45,7 +45,8 @@ impl<S: Server> Next<S> {
     /// request.
     ///
     /// Only one such time is kept: a later call of this replaces it. If the deadline comes before,
-    /// [`timeout`](Server::timeout) is called instead.
+    /// [`timeout`](Server::timeout) is called instead. If something waits in the handler's place
+    /// when the time comes ([`wait`](Next::wait)), the handler that follows it is woken.
     #[doc(alias = "sleep")]
     #[doc(alias = "timer")]
     pub fn wake_at(state: S, time: Time) -> Next<S> {

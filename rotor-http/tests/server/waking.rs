@@ -98,3 +98,51 @@ fn a_handler_that_asks_again_is_woken_at_the_later_time_alone() {
     driver.advance(seconds(10));
     assert_eq!(*driver.context(), [began + seconds(6), began + seconds(16)]);
 }
+
+/// Wants to be woken after ten seconds, and waits for something else meanwhile, as long as its path
+/// says.
+struct Engaged {
+    seconds: u64,
+    is_back: bool,
+}
+
+impl Server for Engaged {
+    type Context = Vec<Time>;
+    type Seed = ();
+    type Upgrade = NoUpgrade<Vec<Time>>;
+
+    fn headers_received(
+        _: (),
+        head: &Head<'_>,
+        _: &mut Response<'_>,
+        scope: &mut Scope<'_, Vec<Time>>,
+    ) -> Next<Self> {
+        let handler =
+            Engaged { seconds: head.path()[1..].parse().expect("seconds"), is_back: false };
+        Next::wake_at(handler, scope.now() + seconds(10))
+    }
+
+    fn wakeup(mut self, _: &mut Response<'_>, scope: &mut Scope<'_, Vec<Time>>) -> Next<Self> {
+        let now = scope.now();
+        if self.is_back {
+            scope.push(now);
+            return Next::go_on(self).no_deadline();
+        }
+        self.is_back = true;
+        Next::after(now + seconds(self.seconds), |_, _| Next::go_on(self).no_deadline())
+    }
+}
+
+#[test]
+fn a_time_that_comes_while_something_else_waits_is_told_to_the_handler_that_follows() {
+    for (pause, woken_after) in [(2, 10), (20, 21)] {
+        let seed = HttpSeed::new((), ServerConfig::new());
+        let mut driver = Driver::<Connection<Engaged>>::new(seed, Vec::new());
+        let began = driver.now();
+        driver.send(&get(&format!("/{pause}")));
+        driver.advance(seconds(1));
+        driver.wakeup();
+        driver.advance(seconds(60));
+        assert_eq!(*driver.context(), [began + seconds(woken_after)], "{pause}");
+    }
+}

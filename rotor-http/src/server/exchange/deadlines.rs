@@ -2,7 +2,7 @@
 
 use rotor_core::{Deadline, Time};
 
-use super::{Exchange, Exchanged, HandlerDeadline};
+use super::{Exchange, Exchanged, Handler, HandlerDeadline};
 use crate::flow::{Flow, Wait};
 use crate::semantics::error::BodyError;
 use crate::server::counters::Counters;
@@ -33,7 +33,7 @@ impl<S: Server> Exchange<S> {
     /// body, whichever comes first.
     pub(in crate::server) fn next_deadline(&mut self, io: &Io<'_, '_, '_, S::Context>) -> Deadline {
         let of_body = self.body_deadline(io);
-        match self.handler_deadline().min(self.wake_at).min(of_body) {
+        match self.handler_deadline().min(self.wake_time()).min(of_body) {
             Time::NEVER => Deadline::Never,
             time => Deadline::At(time),
         }
@@ -68,6 +68,15 @@ impl<S: Server> Exchange<S> {
         }
     }
 
+    /// Returns when the handler is to be woken. While something waits in its place there is nobody
+    /// to wake: the handler that follows is, at once where the time has come meanwhile.
+    fn wake_time(&self) -> Time {
+        match self.handler {
+            Some(Handler::Later(_)) => Time::NEVER,
+            _ => self.wake_at,
+        }
+    }
+
     /// The handler was given something: unless it has a deadline of its own, its time begins anew.
     pub(super) fn renew_deadline(&mut self, io: &Io<'_, '_, '_, S::Context>) {
         if let HandlerDeadline::Given(until) = &mut self.deadline {
@@ -93,7 +102,7 @@ impl<S: Server> Exchange<S> {
         if self.body_deadline(io) <= now {
             return self.fail(BodyError::TooSlow, io);
         }
-        if self.wake_at <= now {
+        if self.wake_time() <= now {
             self.wake_at = Time::NEVER;
             return self.call(io, S::wakeup);
         }
