@@ -292,6 +292,10 @@ quick_error! {
         NotInformational(status: Status) { display("{} is not an interim status: use `status`", status) }
         /// An interim response to HTTP/1.0, which does not know them, or after the final status.
         InterimNotAllowed { display("no interim response is possible: the peer is HTTP/1.0 or the final status is out") }
+        /// A 100 of a handler's: the connection sends it, once, when the handler asks for the body.
+        ContinueReserved {
+            display("100 is sent by the connection to a peer that waits for it: return `Next::recv` to get the body")
+        }
         /// A method, target or reason phrase that breaks the grammar.
         StartLine { display("the method, target or reason phrase holds a byte that it cannot hold") }
         /// A field after the end of the fields.

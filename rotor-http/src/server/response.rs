@@ -73,18 +73,25 @@ impl<'a> Response<'a> {
         self.retry_after = Some(seconds);
     }
 
-    /// Sends an interim response: a 1xx status, but neither 101 nor 100, which the connection sends
-    /// by itself. Any number of them may precede the status.
+    /// Sends an interim response: a 1xx status, but neither 101, which is final, nor 100, which the
+    /// connection sends by itself ([`Next::recv`](super::Next::recv)). Any number of them may
+    /// precede the status.
     ///
     /// # Errors
     ///
-    /// `NotInformational`; `InterimNotAllowed` to a peer of 1.0 or after the status; `FieldName`,
-    /// `FieldValue`, `FieldReserved`.
+    /// `ContinueReserved` for 100; `NotInformational` for 101 and what is not 1xx;
+    /// `InterimNotAllowed` to a peer of 1.0 or after the status; `FieldName`, `FieldValue`,
+    /// `FieldReserved`.
     pub fn interim(
         &mut self,
         status: Status,
         fields: &[(&str, &[u8])],
     ) -> Result<(), MessageError> {
+        // RFC 9110 §15.2.1: it asks the peer for the body. With `recv` there would be two, without it
+        // the peer would send a body that nobody takes.
+        if status == Status::CONTINUE {
+            return Err(MessageError::ContinueReserved);
+        }
         self.state.interim(&mut Writer(self.output), status, fields)
     }
 

@@ -30,7 +30,7 @@ enum Call {
     GoOn,
 }
 
-const CALLS: [Call; 29] = [
+const CALLS: [Call; 30] = [
     Call::Status(200),
     Call::Status(204),
     Call::Status(304),
@@ -57,6 +57,7 @@ const CALLS: [Call; 29] = [
     Call::Block(3),
     Call::Done,
     Call::DoneWithTrailers,
+    Call::Interim(100),
     Call::Interim(103),
     Call::Close,
     Call::Send,
@@ -246,4 +247,22 @@ fn a_short_answer_of_which_nothing_was_sent_becomes_a_500() {
     let mut driver = Driver::<Connection<Misuser>>::new(seed, ());
     driver.send(&get("/"));
     assert_eq!(wire::transcript(&driver.take_received()), "103 | 500 close");
+}
+
+#[test]
+fn a_peer_that_waits_to_send_its_body_is_asked_once_and_by_the_connection() {
+    let asked = "HTTP/1.1 100 Continue\r\n\r\n";
+    for (calls, expected) in [
+        (vec![Call::Interim(100), Call::Interim(101), Call::GoOn, Call::Send], asked),
+        // It does not want the body: the peer must not be made to send it.
+        (vec![Call::Interim(100), Call::Interim(101), Call::Send], ""),
+    ] {
+        let seed = HttpSeed::new(calls.clone(), ServerConfig::new());
+        let mut driver = Driver::<Connection<Misuser>>::new(seed, ());
+        let fields = "Content-Length: 1\r\nExpect: 100-continue\r\n";
+        driver.send(&request("POST /", fields, ""));
+        let received = String::from_utf8(driver.take_received()).expect("ASCII");
+        let interim = received.split("HTTP/1.1 200 ").next().expect("a first part");
+        assert_eq!(interim, expected, "{calls:?}");
+    }
 }
