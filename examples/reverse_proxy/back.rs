@@ -52,7 +52,7 @@ impl<C> Back<C> {
         for (name, value) in &self.fields {
             request.add_header(name, value)?;
         }
-        // In HTTP/1.1 it would have to be named in `Connection`.
+        // As gRPC asks for it; hardly a server of HTTP/1.1 looks at it.
         if self.takes_trailers && request.version() == Version::Http2 {
             request.add_header("TE", "trailers")?;
         }

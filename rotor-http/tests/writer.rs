@@ -411,6 +411,32 @@ fn an_expectation_goes_out_with_a_body_only_and_not_by_hand() {
 }
 
 #[test]
+fn what_is_for_one_connection_only_is_named_in_connection() {
+    for (fields, closes, expected) in [
+        (&[("te", "trailers")][..], false, "Connection: TE"),
+        (&[("TE", "trailers")], true, "Connection: close, TE"),
+        (&[("TE", "gzip;q=0.5"), ("TE", "trailers")], false, "Connection: TE"),
+        (&[("Upgrade", "echo"), ("TE", "")], false, "Connection: upgrade, TE"),
+        (&[("Upgrade", "echo"), ("TE", "")], true, "Connection: close, upgrade, TE"),
+    ] {
+        let mut out = Vec::new();
+        let mut request = RequestState::new();
+        request.request_line(&mut out, Method::Get, "/").expect("in order");
+        request.add_header(&mut out, "Host", b"a").expect("in order");
+        for (name, value) in fields {
+            request.add_header(&mut out, name, value.as_bytes()).expect("in order");
+        }
+        if closes {
+            request.close();
+        }
+        request.done_headers(&mut out).expect("in order");
+        let text = String::from_utf8(out).expect("ASCII");
+        assert_eq!(text.matches("Connection").count(), 1, "{text}");
+        assert!(text.contains(&format!("\r\n{expected}\r\n")), "{text}");
+    }
+}
+
+#[test]
 fn rule_58_requests_are_refused_before_they_are_sent() {
     let mut out = Vec::new();
     let mut request = RequestState::new();

@@ -51,8 +51,9 @@ impl<'a> Request<'a> {
         self.state.request_line(&mut Writer(self.output), method, target)
     }
 
-    /// Writes a field. `Host` is required exactly once; `Upgrade` adds its `Connection` field
-    /// itself.
+    /// Writes a field. `Host` is required exactly once; `Upgrade` and `TE` add their `Connection`
+    /// field themselves. On HTTP/2 a `TE` that says anything but `trailers` is left out (RFC 9113
+    /// §8.2.2).
     ///
     /// # Errors
     ///

@@ -135,7 +135,8 @@ impl RequestState {
         Ok(())
     }
 
-    /// Writes a field. `Host` comes exactly once; `Upgrade` brings its `Connection` with it.
+    /// Writes a field. `Host` comes exactly once; `Upgrade` and `TE` bring their `Connection` with
+    /// them.
     ///
     /// # Errors
     ///
@@ -160,6 +161,8 @@ impl RequestState {
         }
         self.message.put_field(out, name, value)?;
         self.has_host |= is_host;
+        // RFC 9113 §8.2.2: in frames there is no `Connection`.
+        self.message.has_te |= !self.is_framed && name.eq_ignore_ascii_case("TE");
         Ok(())
     }
 

@@ -49,7 +49,7 @@ pub(super) fn run(data: &[u8]) {
     run.check();
 }
 
-const NAMES: [&str; 12] = [
+const NAMES: [&str; 13] = [
     "Host",
     "A",
     "Upgrade",
@@ -62,6 +62,7 @@ const NAMES: [&str; 12] = [
     "",
     "a b",
     "A\r\nB",
+    "TE",
 ];
 
 const VALUES: [&[u8]; 4] = [b"example.com", b"[::1]:80", b"100-continue", b"a\r\nb"];
@@ -283,6 +284,8 @@ impl Run {
         for name in ours {
             assert!(head.values(name).count() <= 1, "{name} once");
         }
+        let is_te = |option: &String| option.eq_ignore_ascii_case("TE");
+        assert_eq!(head.elements("Connection").iter().any(is_te), model.has("TE"));
         let usually_has_body = ["POST", "PUT", "PATCH"].contains(&model.method.as_str());
         let length = model.length.or((usually_has_body && !model.is_chunked).then_some(0));
         assert_eq!(
