@@ -7,6 +7,8 @@ use std::time::Duration;
 use rotor_http::server::{Reply, Response};
 use rotor_http::{Method, Status};
 
+use crate::origin::{OriginError, as_browsers_write_it};
+
 /// The other origins that may ask a service: the CORS protocol (Fetch Standard §3.3).
 ///
 /// Browsers follow it to protect their users; it keeps nobody else out. An origin that is not
@@ -33,7 +35,8 @@ use rotor_http::{Method, Status};
 /// }
 ///
 /// # let _ = hello;
-/// let cors = Cors::of(["https://app.example"]).credentials();
+/// let cors = Cors::of(["https://app.example"])?.credentials();
+/// # Ok::<(), rotor_service::OriginError>(())
 /// ```
 #[derive(Clone)]
 pub struct Cors(Arc<Policy>);
@@ -56,9 +59,17 @@ impl Cors {
     }
 
     /// Allows pages of these origins, each as browsers write it: `https://app.example`, with the
-    /// port if that is not the scheme's default, and nothing after it.
-    pub fn of<O: Into<String>>(origins: impl IntoIterator<Item = O>) -> Cors {
-        Cors::with(Some(origins.into_iter().map(O::into).collect()))
+    /// port if that is not the scheme's default, and nothing after it. What means the same (a slash
+    /// at the end, capital letters, the default port) counts as that.
+    ///
+    /// # Errors
+    ///
+    /// The caller's fault: one of them is not what a browser sends, so no page would be allowed by
+    /// it. That is `*`, for which there is [`any`](Cors::any), what has a path, a name beyond ASCII,
+    /// and `null`, which every page can have sent.
+    pub fn of<O: Into<String>>(origins: impl IntoIterator<Item = O>) -> Result<Cors, OriginError> {
+        let origins = origins.into_iter().map(|origin| as_browsers_write_it(&origin.into()));
+        Ok(Cors::with(Some(origins.collect::<Result<_, _>>()?)))
     }
 
     fn with(origins: Option<Vec<String>>) -> Cors {
@@ -224,9 +235,9 @@ mod tests {
 
     #[test]
     fn an_origin_that_is_named_may_and_no_other() {
-        let cors = Cors::of(["https://app.example", "http://localhost:8000"]).credentials();
-        let cors = cors.methods(&[Method::Get, Method::Patch]).request_fields(&["X-A", "X-B"]);
-        let cors = cors.max_age(Duration::from_secs(600));
+        let cors = Cors::of(["https://app.example/", "http://localhost:8000"]).expect("origins");
+        let cors = cors.credentials().methods(&[Method::Get, Method::Patch]);
+        let cors = cors.request_fields(&["X-A", "X-B"]).max_age(Duration::from_secs(600));
         let asked = "Vary=Origin; Allow-Origin=https://app.example; Allow-Credentials=true; \
                      Allow-Methods=GET, PATCH; Allow-Headers=X-A, X-B; Max-Age=600";
         assert_eq!(checked(&cors, Method::Options, &[APP, ASKS]), (true, asked.to_owned()));

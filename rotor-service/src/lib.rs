@@ -59,7 +59,7 @@
 //! | `Compression`, `Taken`, `Encoding`, `Encoder`, `Coding`, `CompressionLayer` | compressed responses |
 //! | `PerThread` | a database that blocks, with a connection for each thread |
 //! | `Cookies`, `SetCookie`, `SameSite` | cookies, read and set |
-//! | `Cors`, `Crossing`, `CorsLayer` | which other origins' pages may send requests |
+//! | `Cors`, `OriginError`, `Crossing`, `CorsLayer` | which other origins' pages may send requests |
 //!
 //! # Limits
 //!
@@ -120,6 +120,8 @@ pub mod json;
 mod json_errors;
 #[cfg(feature = "multipart")]
 mod multipart;
+#[cfg(feature = "cors")]
+mod origin;
 #[cfg(feature = "pairs")]
 mod pairs;
 /// The programs of the book's chapter are tests.
@@ -166,6 +168,8 @@ pub use self::cors_layer::CorsLayer;
 pub use self::json_errors::{JsonErrors, json_errors};
 #[cfg(feature = "multipart")]
 pub use self::multipart::{Multipart, MultipartConfig, Part, PartHead, Piece};
+#[cfg(feature = "cors")]
+pub use self::origin::OriginError;
 #[cfg(feature = "pairs")]
 pub use self::pairs::{PAIRS_MAX, Pairs};
 #[cfg(feature = "per-thread")]

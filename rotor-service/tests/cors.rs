@@ -24,7 +24,7 @@ fn ask<H: rotor_async::http::Handler<()>>(handler: H, start: &str, fields: &str)
 }
 
 fn layered() -> CorsLayer<impl rotor_async::http::Handler<()>> {
-    Cors::of(["https://app.example"]).layer(answer)
+    Cors::of(["https://app.example"]).expect("an origin").layer(answer)
 }
 
 const PREFLIGHT: &str = "Origin: https://app.example\r\nAccess-Control-Request-Method: PATCH\r\n\
