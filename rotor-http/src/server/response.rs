@@ -41,6 +41,14 @@ pub struct Response<'a> {
     retry_after: Option<&'static str>,
     /// How long the output may become, whatever its mark is.
     len_max: usize,
+    /// What those around the handler have it begin with.
+    leading: Option<&'a Leading<'a>>,
+}
+
+/// Fields that a response begins with, and those of whoever is around that.
+struct Leading<'a> {
+    fields: &'a [(&'a str, &'a [u8])],
+    outer: Option<&'a Leading<'a>>,
 }
 
 const RETRY_AFTER: &str = "Retry-After";
@@ -52,7 +60,8 @@ impl<'a> Response<'a> {
         config: &'a ServerConfig,
         closes: bool,
     ) -> Response<'a> {
-        Response { state, output, config, closes, retry_after: None, len_max: usize::MAX }
+        let (retry_after, len_max, leading) = (None, usize::MAX, None);
+        Response { state, output, config, closes, retry_after, len_max, leading }
     }
 
     /// Other responses on the same connection leave no more room than this.
@@ -100,10 +109,89 @@ impl<'a> Response<'a> {
     /// # Errors
     ///
     /// `StartLineTwice`, `AlreadyDone`; `InformationalStatus` for 1xx, except for 101 if the
-    /// request asked for it.
+    /// request asked for it; those of [`add_header`](Response::add_header) for fields of
+    /// [`with_fields`](Response::with_fields).
     #[inline]
     pub fn status(&mut self, status: Status) -> Result<(), MessageError> {
-        self.state.status(&mut Writer(self.output), status)
+        match self.leading {
+            None => self.state.status(&mut Writer(self.output), status),
+            Some(leading) => self.whole_or_not(|response| {
+                response.state.status(&mut Writer(response.output), status)?;
+                response.add_leading(leading)
+            }),
+        }
+    }
+
+    /// Makes a call whose response begins with these fields, whoever writes it there: for code
+    /// around a handler, which has to call this around each of the handler's methods
+    /// ([`Around`](super::Around)).
+    ///
+    /// They are written with the status, if that is written in the call. If the handler adds one of
+    /// the same name, both are sent, except for those that the connection writes: `Date` and
+    /// `Server` from here replace its own. An error page of the connection is written outside of
+    /// such a call, so it has none of them.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # mod rotor { pub use rotor_http as http; }
+    /// use rotor::http::Status;
+    /// use rotor::http::server::{Head, Reply, Response, Scope};
+    ///
+    /// fn page(_: &Head<'_>, response: &mut Response<'_>, _: &mut Scope<'_, ()>) -> Reply {
+    ///     response.reply(Status::OK, "text/html", b"<p>Hello, World!")
+    /// }
+    ///
+    /// fn unframed(head: &Head<'_>, response: &mut Response<'_>, scope: &mut Scope<'_, ()>) -> Reply {
+    ///     let fields: &[(&str, &[u8])] = &[("X-Frame-Options", b"DENY")];
+    ///     response.with_fields(fields, |response| page(head, response, scope))
+    /// }
+    /// ```
+    #[doc(alias = "middleware")]
+    #[doc(alias = "layer")]
+    pub fn with_fields<T>(
+        &mut self,
+        fields: &[(&str, &[u8])],
+        call: impl FnOnce(&mut Response<'_>) -> T,
+    ) -> T {
+        let leading = Leading { fields, outer: self.leading };
+        let mut inner = Response {
+            state: self.state,
+            output: self.output,
+            config: self.config,
+            closes: self.closes,
+            retry_after: self.retry_after,
+            len_max: self.len_max,
+            leading: Some(&leading),
+        };
+        let result = call(&mut inner);
+        self.retry_after = inner.retry_after;
+        result
+    }
+
+    fn add_leading(&mut self, mut leading: &Leading<'_>) -> Result<(), MessageError> {
+        loop {
+            for (name, value) in leading.fields {
+                self.add_header(name, value)?;
+            }
+            let Some(outer) = leading.outer else { return Ok(()) };
+            leading = outer;
+        }
+    }
+
+    /// Takes back what was written if an error comes of it: the octets are at the end of the
+    /// output, and nobody has seen them.
+    fn whole_or_not(
+        &mut self,
+        write: impl FnOnce(&mut Self) -> Result<(), MessageError>,
+    ) -> Result<(), MessageError> {
+        let (state, len) = (*self.state, self.output.len());
+        let written = write(self);
+        if written.is_err() {
+            *self.state = state;
+            self.output.truncate(len);
+        }
+        written
     }
 
     /// Writes a field. `Date` and `Server` written here replace those of the connection.

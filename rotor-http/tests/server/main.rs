@@ -19,6 +19,7 @@ mod functions;
 mod health;
 mod http2;
 mod later;
+mod leading;
 mod limits;
 #[path = "../../../tests/loops/on_mio.rs"]
 mod loops;

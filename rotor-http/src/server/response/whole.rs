@@ -61,7 +61,7 @@ impl Response<'_> {
     ) -> Result<(), MessageError> {
         // The text of nearly all responses is ready-made, and is put into the output at once. No
         // `Retry-After` is due here: it is for error pages, and these close.
-        if !self.closes && self.config.server_name().is_none() {
+        if !self.closes && self.leading.is_none() && self.config.server_name().is_none() {
             let Response { state, output, config, .. } = self;
             let date = config.date();
             if state.put_whole(&mut Writer(output), status, content_type, body, &date) {
@@ -100,15 +100,7 @@ impl Response<'_> {
         content_type: &str,
         body: &[u8],
     ) -> Result<(), MessageError> {
-        let (state, len) = (*self.state, self.output.len());
-        let written = self.send_in_steps(status, fields, content_type, body);
-        if written.is_err() {
-            // The octets of the steps so far are at the end of the output, and nobody has seen
-            // them.
-            *self.state = state;
-            self.output.truncate(len);
-        }
-        written
+        self.whole_or_not(|response| response.send_in_steps(status, fields, content_type, body))
     }
 
     /// What a whole response consists of; also what `send` does with one that is not of the usual

@@ -1,0 +1,82 @@
+//! Fields that those around a handler have its response begin with.
+
+use rotor_http::server::{
+    Connection, Head, HttpSeed, Reply, Response, Scope, ServerConfig, ServerFn,
+};
+use rotor_http::{MessageError, Status};
+use rotor_stream::testing::Driver;
+
+use crate::probe::get;
+use crate::wire;
+
+type Function = fn(&Head<'_>, &mut Response<'_>, &mut Scope<'_, ()>) -> Reply;
+
+const OUTER: &[(&str, &[u8])] = &[("X-Outer", b"1"), ("Date", b"today")];
+const INNER: &[(&str, &[u8])] = &[("X-Inner", b"2"), ("Vary", b"Origin")];
+const BAD: &[(&str, &[u8])] = &[("X-Good", b"3"), ("X-Bad", b"4\r\nX-Admin: yes")];
+const RESERVED: &[(&str, &[u8])] = &[("X-Good", b"3"), ("Content-Length", b"4")];
+
+/// Answers as the path says.
+fn by_path(head: &Head<'_>, response: &mut Response<'_>, _: &mut Scope<'_, ()>) -> Reply {
+    match head.path() {
+        "/whole" => response.reply(Status::OK, "text/plain", b"hello"),
+        "/with" => response.reply_with(Status::OK, &[("Vary", b"Accept")], "text/plain", b"hello"),
+        "/none" => response.reply(Status::NO_CONTENT, "", b""),
+        "/early" => {
+            response.interim(Status::EARLY_HINTS, &[]).expect("before the status");
+            response.reply(Status::OK, "text/plain", b"hello")
+        }
+        "/nothing" => Ok(()).into(),
+        path => panic!("{path}"),
+    }
+}
+
+fn surrounded(head: &Head<'_>, response: &mut Response<'_>, scope: &mut Scope<'_, ()>) -> Reply {
+    response.with_fields(OUTER, |response| {
+        response.with_fields(INNER, |response| by_path(head, response, scope))
+    })
+}
+
+fn ask(function: Function, path: &str) -> String {
+    let seed = HttpSeed::<ServerFn<Function, _>>::new(function, ServerConfig::new());
+    let mut driver = Driver::<Connection<ServerFn<Function, ()>>>::new(seed, ());
+    driver.send(&get(path));
+    let received = driver.take_received();
+    assert_eq!(wire::answers(&received).len(), if path == "/early" { 2 } else { 1 });
+    String::from_utf8(received).expect("text")
+}
+
+#[test]
+fn a_response_begins_with_the_fields_of_all_who_are_around_it_however_it_is_written() {
+    let fields = "X-Inner: 2\r\nVary: Origin\r\nX-Outer: 1\r\nDate: today\r\n";
+    let ok = format!("HTTP/1.1 200 OK\r\n{fields}Content-Type: text/plain\r\n");
+    for (path, expected) in [
+        ("/whole", format!("{ok}Content-Length: 5\r\n\r\nhello")),
+        ("/with", format!("{ok}Vary: Accept\r\nContent-Length: 5\r\n\r\nhello")),
+        ("/none", format!("HTTP/1.1 204 No Content\r\n{fields}\r\n")),
+        ("/early", format!("HTTP/1.1 103 Early Hints\r\n\r\n{ok}Content-Length: 5\r\n\r\nhello")),
+    ] {
+        assert_eq!(ask(surrounded, path), expected, "{path}");
+    }
+    let page = ask(surrounded, "/nothing");
+    assert!(page.starts_with("HTTP/1.1 500 ") && !page.contains("X-Outer"), "{page}");
+}
+
+#[test]
+fn a_field_that_cannot_be_refuses_the_status_and_leaves_nothing_behind() {
+    fn bad(head: &Head<'_>, response: &mut Response<'_>, scope: &mut Scope<'_, ()>) -> Reply {
+        for (fields, expected) in [
+            (BAD, MessageError::FieldValue),
+            (RESERVED, MessageError::FieldReserved("call `add_length`")),
+        ] {
+            let (refused, is_started) = response.with_fields(fields, |response| {
+                (response.status(Status::OK), response.is_started())
+            });
+            assert_eq!((refused, is_started), (Err(expected), false));
+        }
+        by_path(head, response, scope)
+    }
+    let answer = ask(bad, "/whole");
+    assert!(answer.starts_with("HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n"), "{answer}");
+    assert!(!answer.contains("X-"), "{answer}");
+}
