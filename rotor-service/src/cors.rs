@@ -14,8 +14,9 @@ use crate::origin::{OriginError, as_browsers_write_it};
 /// Browsers follow it to protect their users; it keeps nobody else out. An origin that is not
 /// allowed is answered like any other, but its browser does not show the answer to the page.
 ///
-/// [Check](Cors::check) a request before it is handled; the layer for async handlers is
-/// `Cors::layer`, with the feature `async`. Default: pages may send GET, HEAD, POST, PUT, PATCH and
+/// [Check](Cors::check) a request before it is handled. In front of a `Router` it is `Router::cors`,
+/// with the feature `router`; the layer for async handlers is `Cors::layer`, with the feature
+/// `async`. Default: pages may send GET, HEAD, POST, PUT, PATCH and
 /// DELETE with a `Content-Type` of any kind, without cookies.
 ///
 /// # Examples

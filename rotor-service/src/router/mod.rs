@@ -24,8 +24,10 @@ pub use self::handler::RouteHandler;
 pub use self::head::Query;
 pub use self::head::{FromHead, Path};
 pub use self::into_next::{IntoNext, or_refuse};
-use self::route_fn::Route;
+use self::route_fn::{Route, Table};
 pub use self::route_fn::{RouteFn, RouteSeed};
+#[cfg(feature = "cors")]
+use crate::cors::Cors;
 use crate::routes::{RouteError, Routes};
 
 /// How many octets of a body a function gets at most, unless its router sets another limit.
@@ -104,14 +106,19 @@ pub const ROUTE_BODY_BYTES_MAX: usize = 64 << 10;
 /// ```
 #[doc(alias = "extractor")]
 pub struct Router<C: 'static> {
-    routes: Routes<Route<C>>,
+    table: Table<C>,
     body_bytes_max: usize,
 }
 
 impl<C: 'static> Router<C> {
     /// Makes a router without routes.
     pub fn new() -> Router<C> {
-        Router { routes: Routes::new(), body_bytes_max: ROUTE_BODY_BYTES_MAX }
+        let table = Table {
+            routes: Routes::new(),
+            #[cfg(feature = "cors")]
+            cors: None,
+        };
+        Router { table, body_bytes_max: ROUTE_BODY_BYTES_MAX }
     }
 
     /// Sets how many octets a body may have, for the functions that are added after this call.
@@ -120,6 +127,43 @@ impl<C: 'static> Router<C> {
     /// ([`buffered_body_bytes_max`](rotor_http::Limits::buffered_body_bytes_max)) applies as well.
     pub fn body_bytes_max(mut self, octets: usize) -> Router<C> {
         self.body_bytes_max = octets;
+        self
+    }
+
+    /// Puts CORS in front of all routes, whether they are added before this call or after it.
+    /// Default: none. With the feature `cors`.
+    ///
+    /// Preflights are answered before any function, for every path. Whatever else is answered has
+    /// the fields of [`Cors::check`]: what functions write, at once or later, and what is refused.
+    /// The connection's own errors go out without them (413 for a body that is too long, 503 for a
+    /// function that is late, 500 for one that panics): the page learns only that its request
+    /// failed.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # mod rotor { pub use rotor_http as http; }
+    /// use rotor::http::server::{Reply, Response, Scope};
+    /// use rotor::http::{Method, Status};
+    /// use rotor_service::{Cors, Router};
+    ///
+    /// fn list(response: &mut Response<'_>, _: &mut Scope<'_, ()>) -> Reply {
+    ///     response.reply(Status::OK, "application/json", b"[]")
+    /// }
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let cors = Cors::of(["https://app.example"])?.methods(&[Method::Get]);
+    /// let router = Router::new().cors(cors).get("/notes", list)?;
+    /// # let router: Router<()> = router;
+    /// # Ok(())
+    /// # }
+    /// # main().unwrap();
+    /// ```
+    #[cfg(feature = "cors")]
+    #[doc(alias = "middleware")]
+    #[doc(alias = "layer")]
+    pub fn cors(mut self, cors: Cors) -> Router<C> {
+        self.table.cors = Some(cors);
         self
     }
 
@@ -150,7 +194,7 @@ impl<C: 'static> Router<C> {
                 function.call(asked, response, scope)
             },
         );
-        self.routes.add(method, path, Route::new(calling, self.body_bytes_max))?;
+        self.table.routes.add(method, path, Route::new(calling, self.body_bytes_max))?;
         Ok(self)
     }
 
@@ -232,7 +276,7 @@ impl<C: 'static> Router<C> {
     /// Makes the seed of [`RouteFn`], for a server that is set up by hand. Each loop gets one of
     /// its own, whose reference count no other thread touches.
     pub fn seed(&self) -> RouteSeed<C> {
-        RouteSeed::new(self.routes.clone())
+        RouteSeed::new(self.table.clone())
     }
 }
 
@@ -244,6 +288,6 @@ impl<C: 'static> Default for Router<C> {
 
 impl<C: 'static> fmt::Debug for Router<C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.routes.fmt(f)
+        self.table.routes.fmt(f)
     }
 }

@@ -4,9 +4,13 @@ use std::fmt;
 use std::sync::Arc;
 
 use rotor_http::Status;
+#[cfg(feature = "cors")]
+use rotor_http::server::Around;
 use rotor_http::server::{Head, Next, NoUpgrade, RecvMode, Response, Scope, Server};
 
 use super::asked::Asked;
+#[cfg(feature = "cors")]
+use crate::cors::{Cors, Crossing};
 use crate::refused::Refused;
 use crate::routes::Routes;
 
@@ -27,6 +31,9 @@ pub(super) type Calling<C> =
 /// ```
 pub struct RouteFn<C: 'static> {
     answering: Box<Answering<C>>,
+    /// Around the call.
+    #[cfg(feature = "cors")]
+    crossed: Option<Crossed>,
 }
 
 impl<C: 'static> RouteFn<C> {
@@ -37,7 +44,11 @@ impl<C: 'static> RouteFn<C> {
         + Send
         + 'static,
     ) -> Next<RouteFn<C>> {
-        let state = RouteFn { answering: Box::new(answering) };
+        let state = RouteFn {
+            answering: Box::new(answering),
+            #[cfg(feature = "cors")]
+            crossed: None,
+        };
         Next::recv(state, RecvMode::Buffered(octets_max)).keep_deadline()
     }
 }
@@ -53,13 +64,17 @@ impl<C: 'static> Server for RouteFn<C> {
         response: &mut Response<'_>,
         scope: &mut Scope<'_, C>,
     ) -> Next<Self> {
-        match seed.0.find(head.method(), head.path()) {
-            Ok((route, parameters)) => {
-                let mut asked = Asked::new(*head, &parameters, route.body_bytes_max);
-                (route.calling)(&mut asked, response, scope)
+        #[cfg(feature = "cors")]
+        if let Some(cors) = &seed.0.cors {
+            let crossing = cors.check(head.method(), |name| head.field(name));
+            // Before the table: it may have no route for OPTIONS, or one that is not meant for this.
+            if crossing.is_preflight() {
+                return crossing.reply(response).into();
             }
-            Err(refused) => refused.reply(response).into(),
+            return Crossed(Box::new(crossing))
+                .around(response, scope, |response, scope| seed.0.call(head, response, scope));
         }
+        seed.0.call(head, response, scope)
     }
 
     fn request_received(
@@ -68,7 +83,13 @@ impl<C: 'static> Server for RouteFn<C> {
         response: &mut Response<'_>,
         scope: &mut Scope<'_, C>,
     ) -> Next<Self> {
-        (self.answering)(body, response, scope)
+        let answering = self.answering;
+        #[cfg(feature = "cors")]
+        if let Some(crossed) = self.crossed {
+            return crossed
+                .around(response, scope, |response, scope| answering(body, response, scope));
+        }
+        answering(body, response, scope)
     }
 
     /// In the form in which functions refuse.
@@ -83,12 +104,49 @@ impl<C: 'static> fmt::Debug for RouteFn<C> {
     }
 }
 
+/// CORS around the calls of a function: what goes with the response, whenever that is written. A box,
+/// as it is kept with functions that wait.
+#[cfg(feature = "cors")]
+struct Crossed(Box<Crossing>);
+
+#[cfg(feature = "cors")]
+impl Crossed {
+    /// Makes a call of the function, and stays around those that follow.
+    fn around<C: 'static>(
+        mut self,
+        response: &mut Response<'_>,
+        scope: &mut Scope<'_, C>,
+        call: impl FnOnce(&mut Response<'_>, &mut Scope<'_, C>) -> Next<RouteFn<C>>,
+    ) -> Next<RouteFn<C>> {
+        self.call(response, scope, call).around(self)
+    }
+}
+
+#[cfg(feature = "cors")]
+impl<C: 'static> Around<RouteFn<C>> for Crossed {
+    type Outer = RouteFn<C>;
+
+    fn call(
+        &mut self,
+        response: &mut Response<'_>,
+        scope: &mut Scope<'_, C>,
+        call: impl FnOnce(&mut Response<'_>, &mut Scope<'_, C>) -> Next<RouteFn<C>>,
+    ) -> Next<RouteFn<C>> {
+        response.with_fields(&self.0.fields(), |response| call(response, scope))
+    }
+
+    fn outer(self, mut handler: RouteFn<C>) -> RouteFn<C> {
+        handler.crossed = Some(self);
+        handler
+    }
+}
+
 /// The seed of [`RouteFn`]: a router's table, which the connections of one loop share.
-pub struct RouteSeed<C: 'static>(Arc<Routes<Route<C>>>);
+pub struct RouteSeed<C: 'static>(Arc<Table<C>>);
 
 impl<C: 'static> RouteSeed<C> {
-    pub(super) fn new(routes: Routes<Route<C>>) -> RouteSeed<C> {
-        RouteSeed(Arc::new(routes))
+    pub(super) fn new(table: Table<C>) -> RouteSeed<C> {
+        RouteSeed(Arc::new(table))
     }
 }
 
@@ -100,7 +158,42 @@ impl<C: 'static> Clone for RouteSeed<C> {
 
 impl<C: 'static> fmt::Debug for RouteSeed<C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
+        self.0.routes.fmt(f)
+    }
+}
+
+/// The functions of a router, and what is in front of all of them.
+pub(super) struct Table<C: 'static> {
+    pub(super) routes: Routes<Route<C>>,
+    #[cfg(feature = "cors")]
+    pub(super) cors: Option<Cors>,
+}
+
+impl<C: 'static> Table<C> {
+    /// Calls the function of the request's route, or refuses.
+    fn call(
+        &self,
+        head: &Head<'_>,
+        response: &mut Response<'_>,
+        scope: &mut Scope<'_, C>,
+    ) -> Next<RouteFn<C>> {
+        match self.routes.find(head.method(), head.path()) {
+            Ok((route, parameters)) => {
+                let mut asked = Asked::new(*head, &parameters, route.body_bytes_max);
+                (route.calling)(&mut asked, response, scope)
+            }
+            Err(refused) => refused.reply(response).into(),
+        }
+    }
+}
+
+impl<C: 'static> Clone for Table<C> {
+    fn clone(&self) -> Table<C> {
+        Table {
+            routes: self.routes.clone(),
+            #[cfg(feature = "cors")]
+            cors: self.cors.clone(),
+        }
     }
 }
 
