@@ -133,9 +133,10 @@ limits! {
     /// connection. Default 64 KiB: for more than that, a new connection is cheaper. Beyond: close.
     drained_body_bytes_max: u64 = 64 << 10;
     /// Sets at how many octets of output a connection stops taking requests and body from its peer
-    /// and its handler. Default 64 KiB.
+    /// and its handler. Default 64 KiB; at least 1, since a handler that waits for room would wait
+    /// for ever.
     #[doc(alias = "backpressure")]
-    output_high_water: usize = 64 << 10;
+    output_high_water: usize = 64 << 10, within 1, usize::MAX;
     /// Sets how many interim responses (1xx) a client takes before the final one. Default 16.
     /// Beyond: the connection fails.
     #[doc(alias = "interim_answers_max")]

@@ -127,9 +127,9 @@ impl Http2Config {
     /// Sets how many bytes of memory the responses of one connection may hold in all, even if
     /// handlers write more than there is room for. Default 8 MiB: some more than a hundred
     /// responses of 64 KiB that were asked for at once. Beyond, further requests are refused
-    /// (REFUSED_STREAM) until the peer has taken some.
+    /// (REFUSED_STREAM) until the peer has taken some. At least 1, since none would ever be served.
     pub fn responses_bytes_max(mut self, bytes: usize) -> Http2Config {
-        self.responses_bytes_max = bytes;
+        self.responses_bytes_max = bytes.max(1);
         self
     }
 

@@ -4,7 +4,7 @@
 use rotor_http::Limits;
 use rotor_http::server::ServerConfig;
 
-use crate::probe::{Probed, get, probe, request};
+use crate::probe::{BIG, Probed, get, probe, request};
 use crate::wire::transcript;
 
 /// A limit: its value, the bytes that have `size` of what it limits, and what comes of one more.
@@ -246,5 +246,20 @@ fn the_high_water_mark_holds_requests_back_from_its_first_octet_on() {
             (begun, true),
             "a mark of {mark}"
         );
+    }
+}
+
+#[test]
+fn a_high_water_mark_of_nothing_lets_a_handler_write_all_the_same() {
+    for octets in [0, 1, 2] {
+        let mut driver = probe(ServerConfig::new().limits(Limits::new().output_high_water(octets)));
+        driver.send(&get("/stream"));
+        let mut received = 0;
+        while let taken = driver.take_received().len()
+            && taken > 0
+        {
+            received += taken;
+        }
+        assert!(received > BIG, "{octets}: {received}");
     }
 }

@@ -413,3 +413,12 @@ fn of_a_response_that_is_given_up_no_further_frame_is_made() {
     let sent = client.body_len(1);
     assert!((MARK / 2..=MARK).contains(&sent), "{sent} octets of the one that was given up");
 }
+
+#[test]
+fn a_connection_that_may_hold_nothing_of_its_responses_answers_one_after_the_other() {
+    let mut client = Client::new(ServerConfig::new().http2(http2().responses_bytes_max(0)));
+    for stream in [1, 3] {
+        client.get(stream, "/authority");
+        assert_eq!(client.outcome(stream), "200 a");
+    }
+}
