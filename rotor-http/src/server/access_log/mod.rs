@@ -29,6 +29,9 @@ use super::finished::Finished;
 /// How many lines may wait for the writer, by default: a second of a busy server.
 const LINES_MAX: usize = 10_000;
 
+/// How many lines may wait at most: their places, of 32 octets, are there from the beginning.
+const LINES_CAPACITY: usize = 1 << 20;
+
 /// How many octets the lines that wait for the writer may have, by default: peers choose how long a
 /// line is.
 const BYTES_MAX: usize = 16 << 20;
@@ -80,10 +83,10 @@ impl AccessLogConfig {
     }
 
     /// Sets how many lines may wait for the writer. Default 10,000: a second of a busy server, some
-    /// 2 MB. Further lines are lost and [counted](AccessLog::lost), so a slow disk holds up no
-    /// loop.
+    /// 2 MB; at most 1,048,576. Further lines are lost and [counted](AccessLog::lost), so a slow
+    /// disk holds up no loop.
     pub fn lines_max(mut self, lines: usize) -> AccessLogConfig {
-        self.lines_max = lines.max(1);
+        self.lines_max = lines.clamp(1, LINES_CAPACITY);
         self
     }
 

@@ -118,6 +118,18 @@ fn lines_beyond_the_octets_that_may_wait_are_lost_and_there_is_room_again() {
 }
 
 #[test]
+fn no_number_of_lines_is_too_large() {
+    let written = Destination::Test(Box::new(io::sink()));
+    let config = AccessLogConfig::standard_output().lines_max(usize::MAX).bytes_max(usize::MAX);
+    let log = config.start_with(written).expect("a thread");
+    let (hook, fields) = (log.hook(), Fields::default());
+    hook(&finished("/", &fields));
+    drop(hook);
+    let lost = log.lost();
+    assert!(log.finish(LONG) && lost.count() == 0);
+}
+
+#[test]
 fn a_reopener_that_is_kept_does_not_keep_the_writer() {
     let written = Destination::Test(Box::new(io::sink()));
     let log = AccessLogConfig::standard_output().start_with(written).expect("a thread");
