@@ -1,5 +1,7 @@
 //! `Age`: when a connection is as old as it may be.
 
+use std::time::Duration;
+
 use rotor_core::{Scope, Time};
 
 use crate::limits::Limits;
@@ -17,11 +19,15 @@ impl Age {
 
     /// Of a connection that begins now.
     pub(super) fn begin<C>(limits: &Limits, scope: &Scope<'_, C>) -> Age {
-        let max = limits.connection_age_max;
-        if max == std::time::Duration::MAX {
-            return Age::NONE;
+        match limits.connection_age_max {
+            Duration::MAX => Age::NONE,
+            max => Age::of(max, scope.now(), scope.random_u64()),
         }
-        Age::from(scope.now() + max - max.mul_f64(share(scope.random_u64()) / 10.0))
+    }
+
+    fn of(max: Duration, now: Time, random: u64) -> Age {
+        // The share is taken off the age, not off the end: that may be beyond all time.
+        Age::from(now + (max - max.mul_f64(share(random) / 10.0)))
     }
 
     fn from(until: Time) -> Age {
@@ -44,7 +50,6 @@ fn share(random: u64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::time::Duration;
 
     #[test]
     fn it_is_over_when_its_time_has_come_to_a_unit() {
@@ -55,6 +60,21 @@ mod tests {
         assert!(age.is_over(until) && age.is_over(until + Duration::from_secs(1)));
         assert!(!Age::NONE.is_over(Time::NEVER));
         assert_eq!(Age::from(Time::NEVER), Age::NONE);
+    }
+
+    #[test]
+    fn an_age_beyond_all_time_is_none() {
+        let second = Duration::from_secs(1);
+        for max in [
+            Duration::from_secs(u64::MAX),
+            Duration::MAX - second,
+            Duration::from_secs(10_000_000_000),
+        ] {
+            for random in [0, 1 << 63, u64::MAX] {
+                let age = Age::of(max, Time::ZERO + second, random);
+                assert!(!age.is_over(Time::ZERO + 1_000_000_000 * second), "{max:?} {random}");
+            }
+        }
     }
 
     #[test]
