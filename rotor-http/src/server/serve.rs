@@ -247,12 +247,16 @@ impl Serve {
     }
 
     fn addresses(&self) -> Result<Vec<SocketAddr>, BoxError> {
+        // The system's words for this, "invalid socket address", do not tell what is missing; and
+        // what cannot be a name (`:3000`, `http://..`) would be looked up as one.
+        let is_wrong = || Err("it should be like 127.0.0.1:3000".into());
+        let host = self.address.rsplit_once(':').map_or("", |(host, _)| host);
+        if host.is_empty() || !host.bytes().all(is_of_host) {
+            return is_wrong();
+        }
         match self.address.to_socket_addrs() {
             Ok(addresses) => Ok(addresses.collect()),
-            // The system's words for this, "invalid socket address", do not tell what is missing.
-            Err(error) if error.kind() == io::ErrorKind::InvalidInput => {
-                Err("it should be like 127.0.0.1:3000".into())
-            }
+            Err(error) if error.kind() == io::ErrorKind::InvalidInput => is_wrong(),
             Err(error) => Err(error.into()),
         }
     }
@@ -357,6 +361,12 @@ impl Serve {
             health.set_ready(true);
         }
     }
+}
+
+/// Returns whether a byte may stand in a name or a literal address, IPv6 with a scope included.
+/// Beyond ASCII it is for the system to say.
+fn is_of_host(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"-._:[]%".contains(&byte) || !byte.is_ascii()
 }
 
 /// Whoever started the program reads this, and with port 0 it is the only way to know where to ask.

@@ -16,7 +16,18 @@ fn refusal(address: &str, threads: usize) -> String {
 
 #[test]
 fn what_is_no_address_is_named_with_an_example_of_one() {
-    for wrong in ["nonsense", "127.0.0.1", "127.0.0.1:70000", ""] {
+    for wrong in [
+        "nonsense",
+        "127.0.0.1",
+        "127.0.0.1:70000",
+        "",
+        // What others take for an address.
+        ":3000",
+        "*:3000",
+        "http://127.0.0.1:3000",
+        "http://127.0.0.1:3000/",
+        " 127.0.0.1:3000",
+    ] {
         for threads in [1, 2] {
             let message = refusal(wrong, threads);
             assert_eq!(
