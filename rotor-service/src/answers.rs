@@ -11,9 +11,8 @@ impl From<Refused> for Answer {
             status if status.forbids_body() => Answer::new(status),
             status => Answer::new(status).body("application/json", refused.to_json()),
         };
-        match refused.allow() {
-            Some(allow) => answer.field("Allow", allow),
-            None => answer,
-        }
+        let allow = refused.allow().map(|allow| ("Allow", allow.as_bytes()));
+        let fields = allow.into_iter().chain(refused.fields());
+        fields.fold(answer, |answer, (name, value)| answer.field(name, value))
     }
 }

@@ -47,7 +47,7 @@
 //!
 //! | | |
 //! |--|--|
-//! | [`Refused`] | why a request is not served: status, reason, `Allow` |
+//! | [`Refused`] | why a request is not served: status, reason, fields |
 //! | `Routes`, `Parameters`, `RouteError` | method and path to a value of yours; 404, 405, and 204 for OPTIONS |
 //! | `Router`, `RouteHandler`, `RouteFn`, `RouteSeed` | functions behind routes |
 //! | `FromHead`, `Path`, `Query`, `Asked`; `FromBody`, `Json`, `Form` | their arguments |

@@ -19,13 +19,14 @@ pub struct Refused {
     status: Status,
     reason: String,
     allow: Option<String>,
+    fields: Vec<(String, Vec<u8>)>,
 }
 
 impl Refused {
     /// Refuses with this status. The reason is cut to 200 characters.
     pub fn new(status: Status, reason: impl fmt::Display) -> Refused {
         let reason = reason.to_string().chars().take(REASON_CHARS_MAX).collect();
-        Refused { status, reason, allow: None }
+        Refused { status, reason, allow: None, fields: Vec::new() }
     }
 
     /// Refuses with 404.
@@ -54,6 +55,38 @@ impl Refused {
     #[cfg(any(feature = "async", feature = "router"))]
     pub(crate) fn of_connection(status: Status) -> Refused {
         Refused::new(status, status.reason())
+    }
+
+    /// Adds a field to the answer, which goes out with its other fields: a 401 has to name what it
+    /// asks for (`WWW-Authenticate`, RFC 9110 §15.5.2), and a 503 may say when to come again
+    /// (`Retry-After`).
+    ///
+    /// If it cannot stand in a response (it has a control byte, or is a length), the peer gets 500.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # mod rotor { pub use rotor_http as http; }
+    /// use rotor::http::Status;
+    /// use rotor_service::Refused;
+    ///
+    /// fn token(authorization: Option<&[u8]>) -> Result<&[u8], Refused> {
+    ///     authorization.and_then(|value| value.strip_prefix(b"Bearer ")).ok_or_else(|| {
+    ///         Refused::new(Status::UNAUTHORIZED, "a token is needed")
+    ///             .field("WWW-Authenticate", "Bearer")
+    ///     })
+    /// }
+    /// assert_eq!(token(Some(b"Bearer abc")), Ok(&b"abc"[..]));
+    /// assert!(token(None).is_err_and(|refused| refused.status() == Status::UNAUTHORIZED));
+    /// ```
+    pub fn field(mut self, name: impl Into<String>, value: impl Into<Vec<u8>>) -> Refused {
+        self.fields.push((name.into(), value.into()));
+        self
+    }
+
+    /// Returns the fields that were added, in order.
+    pub fn fields(&self) -> impl Iterator<Item = (&str, &[u8])> {
+        self.fields.iter().map(|(name, value)| (name.as_str(), value.as_slice()))
     }
 
     /// Returns the status.
@@ -89,7 +122,7 @@ impl Refused {
     /// Writes the answer.
     pub fn reply(&self, response: &mut Response<'_>) -> Reply {
         let allow = self.allow.as_ref().map(|allow| ("Allow", allow.as_bytes()));
-        let fields: Vec<(&str, &[u8])> = allow.into_iter().collect();
+        let fields: Vec<(&str, &[u8])> = allow.into_iter().chain(self.fields()).collect();
         if self.status.forbids_body() {
             return response.reply_with(self.status, &fields, "", b"");
         }

@@ -307,3 +307,19 @@ fn a_stream_is_compressed_as_it_is_written() {
     flate2::read::GzDecoder::new(&coded[..]).read_to_end(&mut decoded).expect("it is whole");
     assert!(decoded == plain && plain.starts_with(b"line 19999 "));
 }
+
+#[test]
+fn a_refusal_has_its_fields_also_as_an_answer_and_one_that_cannot_stand_there_is_a_500() {
+    let refusing = |value: &'static str| {
+        move |_: Request| async move {
+            let refused = Refused::new(Status::UNAUTHORIZED, "who?");
+            Answer::from(refused.field("WWW-Authenticate", "Basic").field("X-Why", value))
+        }
+    };
+    let (head, body) = ask(refusing("none"), "GET /", "", "");
+    assert!(head.starts_with("HTTP/1.1 401 "), "{head}");
+    assert!(format!("{head}|").contains("|WWW-Authenticate: Basic|X-Why: none|"), "{head}");
+    assert_eq!(body, br#"{"error":"who?"}"#);
+    let (head, _) = ask(refusing("a\r\nb"), "GET /", "", "");
+    assert!(head.starts_with("HTTP/1.1 500 "), "{head}");
+}

@@ -29,7 +29,9 @@ struct User(String);
 impl FromHead for User {
     fn from_head(asked: &mut Asked<'_>) -> Result<User, Refused> {
         let field = asked.head().field("X-User");
-        let user = field.ok_or_else(|| Refused::new(Status::UNAUTHORIZED, "who are you?"))?;
+        let user = field.ok_or_else(|| {
+            Refused::new(Status::UNAUTHORIZED, "who are you?").field("WWW-Authenticate", "Who")
+        })?;
         Ok(User(String::from_utf8_lossy(user).into_owned()))
     }
 }
@@ -233,6 +235,15 @@ fn what_is_wrong_with_a_request_is_said_in_json_and_the_function_is_not_called()
         assert!(error["error"].as_str().is_some_and(|reason| !reason.is_empty()), "{said}");
         assert!(service.context().is_empty(), "{start}: {:?}", service.context());
     }
+}
+
+#[test]
+fn a_refusal_says_what_else_its_status_calls_for() {
+    let mut service = service();
+    service.send(&request("PATCH /notes/7/a", JSON, b"{"));
+    let received = String::from_utf8(service.take_received()).expect("text");
+    assert!(received.starts_with("HTTP/1.1 401 "), "{received}");
+    assert!(received.contains("\r\nWWW-Authenticate: Who\r\n"), "{received}");
 }
 
 #[test]
