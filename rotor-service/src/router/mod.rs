@@ -151,13 +151,10 @@ impl<C: 'static> Router<C> {
     ///     response.reply(Status::OK, "application/json", b"[]")
     /// }
     ///
-    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let cors = Cors::of(["https://app.example"])?.methods(&[Method::Get]);
     /// let router = Router::new().cors(cors).get("/notes", list)?;
     /// # let router: Router<()> = router;
-    /// # Ok(())
-    /// # }
-    /// # main().unwrap();
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[cfg(feature = "cors")]
     #[doc(alias = "middleware")]
