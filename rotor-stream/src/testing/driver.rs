@@ -353,7 +353,8 @@ impl<P: Protocol, const D: bool> Driver<P, D> {
         self.test.failures()
     }
 
-    /// Whether the machine is still there.
+    /// Whether the machine is still there, as it is while it lingers after its last byte: whether it
+    /// has ended its side is [`Peer::is_ended`].
     pub fn is_alive(&mut self) -> bool {
         self.test.machines() > 0
     }
