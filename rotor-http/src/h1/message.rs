@@ -45,8 +45,6 @@ pub(super) struct MessageState {
     /// Whether body octets go out; if not (HEAD) they are only counted.
     pub(super) sends_body: bool,
     pub(super) has_upgrade: bool,
-    /// Whether a request has `TE`.
-    pub(super) has_te: bool,
 }
 
 impl MessageState {
@@ -56,7 +54,6 @@ impl MessageState {
             framing: Framing::Unsaid,
             sends_body,
             has_upgrade: false,
-            has_te: false,
         }
     }
 
@@ -140,28 +137,38 @@ impl MessageState {
     /// Ends the fields with `Connection` (as far as one is needed), then `last`.
     #[inline]
     pub(super) fn put_end(&mut self, out: &mut impl Sink, connection: Connection, last: &[u8]) {
-        if connection != Connection::Unsaid || self.has_upgrade || self.has_te {
-            self.put_connection(out, connection);
+        // RFC 9110 §7.8: who sends `Upgrade` names it in `Connection`, or a proxy passes it on.
+        let connection: &[u8] = match (connection, self.has_upgrade) {
+            (Connection::Unsaid, false) => b"",
+            (Connection::Unsaid, true) => b"Connection: upgrade\r\n",
+            (Connection::Close, false) => b"Connection: close\r\n",
+            (Connection::Close, true) => b"Connection: close, upgrade\r\n",
+            (Connection::KeepAlive, false) => b"Connection: keep-alive\r\n",
+            (Connection::KeepAlive, true) => b"Connection: keep-alive, upgrade\r\n",
+        };
+        if !connection.is_empty() {
+            out.put(connection);
         }
         out.put_all(&[last, b"\r\n"]);
         self.phase = Phase::Body;
     }
 
-    fn put_connection(&self, out: &mut impl Sink, connection: Connection) {
+    /// The same for a request with `TE`, which is named in `Connection` as well (RFC 9110 §10.1.4).
+    #[cold]
+    pub(super) fn put_end_with_te(
+        &mut self,
+        out: &mut impl Sink,
+        connection: Connection,
+        last: &[u8],
+    ) {
         let persists: &[u8] = match connection {
             Connection::Unsaid => b"",
-            Connection::Close => b"close",
-            Connection::KeepAlive => b"keep-alive",
+            Connection::Close => b"close, ",
+            Connection::KeepAlive => b"keep-alive, ",
         };
-        // RFC 9110 §7.8, §10.1.4: who sends `Upgrade` or `TE` names it in `Connection`, or a proxy
-        // passes it on.
-        let upgrade: &[u8] = if self.has_upgrade { b"upgrade" } else { b"" };
-        let te: &[u8] = if self.has_te { b"TE" } else { b"" };
-        let options = [persists, upgrade, te].into_iter().filter(|option| !option.is_empty());
-        for (number, option) in options.enumerate() {
-            out.put_all(&[if number == 0 { b"Connection: " } else { b", " }, option]);
-        }
-        out.put(b"\r\n");
+        let upgrade: &[u8] = if self.has_upgrade { b"upgrade, " } else { b"" };
+        out.put_all(&[b"Connection: ", persists, upgrade, b"TE\r\n", last, b"\r\n"]);
+        self.phase = Phase::Body;
     }
 
     /// Writes `len` octets of body through `push`, which is called only if they go on the wire.

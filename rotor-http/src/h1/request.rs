@@ -29,6 +29,7 @@ pub struct RequestState {
     message: MessageState,
     keep_alive: bool,
     has_host: bool,
+    has_te: bool,
     /// Whether a request without a body should say so: the method usually has one (RFC 9110 §8.6).
     expects_body: bool,
     /// Whether the server is asked to say first that it wants the body.
@@ -72,6 +73,7 @@ impl RequestState {
             message: MessageState::new(true),
             keep_alive: true,
             has_host: false,
+            has_te: false,
             expects_body: false,
             expects_continue: false,
             is_framed: false,
@@ -162,7 +164,7 @@ impl RequestState {
         self.message.put_field(out, name, value)?;
         self.has_host |= is_host;
         // RFC 9113 §8.2.2: in frames there is no `Connection`.
-        self.message.has_te |= !self.is_framed && name.eq_ignore_ascii_case("TE");
+        self.has_te |= !self.is_framed && name.eq_ignore_ascii_case("TE");
         Ok(())
     }
 
@@ -230,7 +232,11 @@ impl RequestState {
         // Only now is it known whether there is a body.
         let expect: &[u8] = if self.expects_continue { b"Expect: 100-continue\r\n" } else { b"" };
         let connection = if self.keep_alive { Connection::Unsaid } else { Connection::Close };
-        self.message.put_end(out, connection, expect);
+        if self.has_te {
+            self.message.put_end_with_te(out, connection, expect);
+        } else {
+            self.message.put_end(out, connection, expect);
+        }
         Ok(())
     }
 
