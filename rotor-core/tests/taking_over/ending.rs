@@ -7,6 +7,9 @@ use rotor_core::{AtEnd, Config, Exit, ExitPolicy, Response};
 
 use crate::rig::{Log, Rig, blocking, config, trap};
 
+/// A test that waits for so long has failed.
+const NEVER: Duration = Duration::from_secs(100);
+
 /// Returns once the loop has been taken from a handler that is stuck.
 fn wait_until_taken(stats: &rotor_core::StatsHandle) {
     while stats.read().taken_over == 0 {
@@ -64,6 +67,11 @@ fn one_that_is_stuck_stops_the_loop_that_sleeps_elsewhere() {
     wait_until_taken(&running.stats);
     key.end.send(()).expect("it waits");
     asks.recv().expect("it asks");
+    let begun = std::time::Instant::now();
+    while !running.thread.is_finished() {
+        assert!(begun.elapsed() < NEVER, "the loop sleeps on");
+        std::thread::yield_now();
+    }
     let (instance, exit) = running.thread.join().expect("no panic");
     assert_eq!(exit, Exit::Stopped);
     drop((key, instance));

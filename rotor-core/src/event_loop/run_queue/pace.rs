@@ -49,8 +49,8 @@ impl Pace {
         self.turns < TURNS_MAX
     }
 
-    /// A turn begins, and the poll before it has ended for some reason, `is_any`, or since the time
-    /// was over.
+    /// A turn begins behind a poll. `is_any`: the poll has ended because something came, and not
+    /// because its time was over.
     pub(in crate::event_loop) fn begins(&mut self, now: Time, is_any: bool, round: Option<usize>) {
         self.polled(now, round);
         if is_any {
