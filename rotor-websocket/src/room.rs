@@ -88,14 +88,17 @@ pub struct Room {
     /// The number of the first message in the log; of the next one, if it is empty.
     first: u64,
     bytes: usize,
-    members: BTreeMap<Token, Notifier>,
+    members: BTreeMap<Place, Notifier>,
 }
+
+/// Whose a place is: the machine's, or the part's of it that a WebSocket on a stream of HTTP/2 is.
+type Place = (Token, u32);
 
 /// A place in a [`Room`]: how far its holder has heard.
 #[derive(Debug)]
 #[must_use = "who is in a room and does not take what is said there is woken for nothing"]
 pub struct Member {
-    token: Token,
+    place: Place,
     /// The number of the message that it hears next.
     next: u64,
     missed: u64,
@@ -124,23 +127,27 @@ impl Room {
         Room { config, log: VecDeque::new(), first: 0, bytes: 0, members: BTreeMap::new() }
     }
 
-    /// Joins with a notifier of the connection's machine
+    /// Joins with the notifier of the WebSocket's own scope
     /// ([`Scope::notifier`](rotor_core::Scope::notifier)). Whoever holds the place hears what is
-    /// said from now on. A machine that joins again still has one place, and is woken once.
+    /// said from now on. A WebSocket that joins again still has one place, and is woken once; it
+    /// gives that up with the first [`leave`](Room::leave).
     pub fn join(&mut self, notifier: Notifier) -> Member {
-        let token = notifier.token();
-        self.members.insert(token, notifier);
-        Member { token, next: self.end(), missed: 0, is_behind: false }
+        let place = (notifier.token(), notifier.part());
+        self.members.insert(place, notifier);
+        Member { place, next: self.end(), missed: 0, is_behind: false }
     }
 
-    /// Leaves. A connection that ended without leaving is forgotten when something is said.
+    /// Leaves. A WebSocket that ended without leaving (its handler panicked, for example) is
+    /// forgotten when something is said; one on a stream of HTTP/2, when something is said after
+    /// the end of that connection.
     #[expect(clippy::needless_pass_by_value, reason = "who has left hears no more")]
     pub fn leave(&mut self, member: Member) {
-        self.members.remove(&member.token);
+        self.members.remove(&member.place);
     }
 
     /// Says something to all members, the speaker included. Each of them is woken, and takes the
-    /// message by [`deliver`](Room::deliver). The room drops what exceeds its limits.
+    /// message by [`deliver`](Room::deliver). The room drops the oldest messages beyond its limits.
+    /// The cost is one wake-up for each member, whatever the length of the message.
     pub fn say(&mut self, message: Prepared) {
         self.bytes += message.payload().len();
         self.log.push_back(message);

@@ -4,7 +4,7 @@ use rotor_http::h2::frame::{FrameHeader, PREFACE, flag, kind};
 use rotor_http::h2::frame_writer::{self, frame_header, window_update};
 use rotor_http::h2::hpack::{Bounds, FieldList, HpackDecoder, HpackEncoder};
 use rotor_http::server::{Http2Config, ServerConfig};
-use rotor_websocket::WebSocketConfig;
+use rotor_websocket::{Room, RoomConfig, WebSocketConfig};
 
 use crate::kit::{CLOSE, Server_, TEXT, closing, frame, seconds, server_with, told};
 
@@ -151,5 +151,26 @@ fn what_is_no_proper_request_is_refused() {
         assert_eq!(counters.refused(), 1);
         driver.send(&ask(3, "websocket", &[VERSION]));
         assert_eq!(came(&mut driver, 3).status, "200", "the others go on");
+    }
+}
+
+#[test]
+fn streams_of_one_connection_are_members_of_a_room_each() {
+    let (mut driver, _) = begin();
+    driver.context_mut().room = Some(Room::new(RoomConfig::new()));
+    for stream in [1, 3, 5] {
+        driver.send(&ask(stream, "websocket", &[VERSION]));
+        driver.send(&data(stream, &frame(TEXT, "join"), false));
+    }
+    driver.take_received();
+    let members = |driver: &Server_| driver.context().room.as_ref().map(Room::len);
+    assert_eq!(members(&driver), Some(3));
+    // One that leaves takes no other with it.
+    driver.send(&data(5, &frame(CLOSE, closing(1000, "")), false));
+    driver.take_received();
+    assert_eq!(members(&driver), Some(2));
+    for stream in [1, 3] {
+        driver.send(&data(1, &frame(TEXT, "say hello"), false));
+        assert_eq!(told(&came(&mut driver, stream).bytes), ["text hello"], "{stream}");
     }
 }
