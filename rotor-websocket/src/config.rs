@@ -128,9 +128,10 @@ impl WebSocketConfig {
         self
     }
 
-    /// Sets about how many bytes are decompressed in one turn of the loop. Default 1 MiB, which
-    /// takes a millisecond or two; the rest waits for the next turn, after the other machines. A
-    /// single message is not divided.
+    /// Sets about how many bytes are decompressed in one turn of the loop, of each message those
+    /// that came or what they are decompressed to, whichever are more. Default 1 MiB, which takes a
+    /// millisecond or two (and some 80 if it was made to take long); the rest waits for the next
+    /// turn, after the other machines. A single message is not divided.
     pub fn inflated_max(mut self, bytes: usize) -> WebSocketConfig {
         self.inflated_max = bytes;
         self

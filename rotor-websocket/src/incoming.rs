@@ -35,7 +35,7 @@ pub(crate) struct Incoming {
     control: Bucket,
     /// What is waited for cannot come at once: frames are taken as they come, however short.
     pub(crate) is_stepwise: bool,
-    /// How many bytes were decompressed since somebody looked.
+    /// How many bytes were decompressed since somebody looked: before or after, whichever is more.
     pub(crate) inflated: usize,
 }
 
@@ -310,7 +310,7 @@ impl Incoming {
         };
         let (used, inflated) = message.inflated_piece(&input[..have], is_end, own, give)?;
         let is_over = message.is_over;
-        self.inflated += inflated;
+        self.inflated += inflated.max(used);
         input.consume(used);
         frame.left -= used as u64;
         frame.clear = frame.clear.saturating_sub(used);
@@ -366,7 +366,8 @@ impl Incoming {
                     result
                 }
             };
-            self.inflated += scratch.len();
+            // What comes of nothing may cost as much.
+            self.inflated += scratch.len().max(bytes.len());
             result?;
             give(Given::Message(message(kind, scratch)?));
             Ok(())

@@ -115,29 +115,36 @@ pub(crate) fn decompress_to(
     max: usize,
 ) -> Result<usize, Fault> {
     let mut used = 0;
+    let mut len = to.len();
     loop {
-        let room = max.saturating_sub(to.len());
-        if room == 0 {
+        if len >= max {
+            to.truncate(len);
             return Ok(used);
         }
         // A little more than what there may be: growing by what was promised would be believing it.
-        let growth = GROWTH_MIN.max((part.len() - used) * 2).max(to.len()).min(room);
-        let start = to.len();
-        to.resize(start + growth, 0);
+        // What was not written to is kept for the next round: a message may have as many rounds as
+        // it has blocks that say they are the last.
+        if to.len() == len {
+            let growth = GROWTH_MIN.max((part.len() - used) * 2).max(len).min(max - len);
+            to.resize(len + growth, 0);
+            #[cfg(test)]
+            tests::GROWN.set(tests::GROWN.get() + growth);
+        }
         let (read, written) = (codec.total_in(), codec.total_out());
         let status = codec
-            .decompress(&part[used..], &mut to[start..], FlushDecompress::Sync)
+            .decompress(&part[used..], &mut to[len..], FlushDecompress::Sync)
             .map_err(|_| Fault::Deflate)?;
         let (read, written) = (codec.total_in() - read, codec.total_out() - written);
-        to.truncate(start + written as usize);
         used += read as usize;
+        len += written as usize;
         match status {
             // This block says that it is the last one: what follows begins anew (RFC 7692
             // §7.2.3.4).
             Status::StreamEnd => codec.reset(false),
             Status::Ok | Status::BufError => {}
         }
-        if used == part.len() && (written as usize) < growth {
+        if used == part.len() && len < to.len() {
+            to.truncate(len);
             return Ok(used);
         }
         if read == 0 && written == 0 && status != Status::StreamEnd {
@@ -173,6 +180,11 @@ pub(crate) fn tail() -> &'static [u8] {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    thread_local! {
+        /// How many bytes of room were made, all told.
+        pub(super) static GROWN: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
+    }
 
     fn decompressed(message: &[u8], max: usize) -> Result<Vec<u8>, Fault> {
         let (mut codec, mut to) = (decompressor(), Vec::new());
@@ -250,6 +262,21 @@ mod tests {
         assert_eq!(decompress(&mut codec, &bomb, &mut to, 1 << 20), Err(Fault::TooLong));
         assert!(to.capacity() <= 4 << 20, "{}", to.capacity());
         assert!(codec.total_in() < 3_000, "{}", codec.total_in());
+    }
+
+    /// Each of them begins anew, so what one costs must not depend on how much is still to come.
+    #[test]
+    fn a_message_of_nothing_but_last_blocks_costs_what_its_length_does() {
+        let last = [0x03, 0x00];
+        for max in [0, 1 << 20] {
+            let grown = GROWN.get();
+            assert_eq!(decompressed(&last.repeat(5_000), max).as_deref(), Ok(&b""[..]));
+            assert!(GROWN.get() - grown <= 20_000 + GROWTH_MIN, "{}", GROWN.get() - grown);
+        }
+        // As does what each of them may bring.
+        let one = [0x4b, 0x04, 0x00];
+        assert_eq!(decompressed(&one.repeat(1_000), 1_000).as_deref(), Ok(&[b'a'; 1_000][..]));
+        assert_eq!(decompressed(&one.repeat(1_000), 999), Err(Fault::TooLong));
     }
 
     #[test]

@@ -104,3 +104,19 @@ fn what_is_decompressed_is_divided_among_turns() {
     assert_eq!(binaries.count(), 20);
     assert!(counters.inflated_in_turns() >= 9, "{}", counters.inflated_in_turns());
 }
+
+#[test]
+fn so_is_what_nothing_comes_of() {
+    let config = WebSocketConfig::new().inflated_max(10_000).deflate(Deflate::new());
+    for mode in ["whole", "pieces"] {
+        let (mut driver, counters) = open_with(config.clone(), "/", DEFLATE);
+        driver.send(&frame(TEXT, mode));
+        // Each block of two bytes is empty, and says that it is the last.
+        let empty = frame(0xc2, [3, 0].repeat(10_000));
+        let before = counters.inflated_in_turns();
+        driver.send(&empty.repeat(20));
+        let heard = driver.context().events.len();
+        assert_eq!(heard, 22, "{mode}");
+        assert!(counters.inflated_in_turns() >= before + 19, "{mode}");
+    }
+}
