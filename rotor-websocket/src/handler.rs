@@ -97,8 +97,8 @@ pub trait Handler: Sized {
     }
 
     /// Called when there is room for more: more than half of
-    /// [`unsent_high_water`](crate::WebSocketConfig::unsent_high_water) waited to be sent when the
-    /// handler last returned, and it has gone down to that.
+    /// [`unsent_high_water`](crate::WebSocketConfig::unsent_high_water) waited to be sent after a
+    /// call, and it has gone down to that. Other calls may come in between.
     ///
     /// The default goes on.
     fn flushed(self, out: &mut Sender<'_>, scope: &mut Scope<'_, Self::Context>) -> Next<Self> {

@@ -27,6 +27,8 @@ pub(crate) struct Link {
     pub(crate) is_held: bool,
     /// The handler gives the connection up.
     pub(crate) is_dropped: bool,
+    /// The handler left so much output that it is to hear when there is room.
+    pub(crate) owes_flushed: bool,
     /// There is more to do than was for one turn.
     pub(crate) yields: bool,
     /// How many bytes lay in the input when it was last looked at.

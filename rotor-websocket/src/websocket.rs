@@ -146,7 +146,9 @@ impl<H: Handler> WebSocket<H> {
     fn wait(mut self, input: Option<usize>, transport: &Transport<'_>) -> Intent<Self> {
         self.link.unread = transport.input.len();
         let half = self.link.config.unsent_high_water / 2;
-        let waits_for_room = transport.output.len() > half;
+        // Also if it has gone down since: input may come before the word of that.
+        let waits_for_room = self.link.owes_flushed || transport.output.len() > half;
+        self.link.owes_flushed = waits_for_room;
         let deadline = self.link.deadline();
         let intent = Intent::of(self);
         let waiting = match input {
@@ -257,6 +259,7 @@ impl<H: Handler> Protocol for WebSocket<H> {
             mode: Mode::Messages,
             is_held: false,
             is_dropped: false,
+            owes_flushed: false,
             yields: false,
             unread: 0,
         };
@@ -289,6 +292,7 @@ impl<H: Handler> Protocol for WebSocket<H> {
         transport: &mut Transport<'_>,
         scope: &mut Scope<'_, H::Context>,
     ) -> Intent<Self> {
+        self.link.owes_flushed = false;
         if !self.link.is_closing() {
             let output = &mut *transport.output;
             self.link.call(&mut self.handler, output, scope, H::flushed);

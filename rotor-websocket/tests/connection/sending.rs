@@ -41,6 +41,21 @@ fn a_handler_sends_while_there_is_room_and_goes_on_when_there_is_again() {
     assert!(flushed.count() >= 4, "{:?}", driver.context().events);
 }
 
+/// The stream has a mark of its own, below which it reads: what comes with the room is read first.
+#[test]
+fn a_handler_hears_of_room_also_if_a_message_comes_with_it() {
+    let (mut driver, _) = open(WebSocketConfig::new().unsent_high_water(200_000));
+    driver.limit_room(0);
+    driver.send(&frame(TEXT, "owe 150000"));
+    driver.send(&frame(TEXT, "hello"));
+    driver.make_room(1_000_000);
+    let expected = ["opened /", "text owe 150000", "text hello", "flushed to 7"];
+    assert_eq!(driver.context().events, expected);
+    driver.make_room(1_000_000);
+    driver.send(&frame(TEXT, "again"));
+    assert_eq!(driver.context().events[4..], ["text again"], "it was told once");
+}
+
 #[test]
 fn a_peer_that_takes_nothing_is_given_no_more_and_is_not_read() {
     let (mut driver, _) = open(WebSocketConfig::new());
