@@ -82,16 +82,17 @@ impl WebSocketConfig {
         self
     }
 
-    /// Sets how many control frames (pings, pongs) may come at once. Default 100, more than anyone
-    /// needs. More than that, and after that more than
-    /// [`control_rate`](WebSocketConfig::control_rate), end the connection with 1008.
+    /// Sets how many control frames may come at once: pings, and pongs that answer no ping of this
+    /// end's. Default 100, more than anyone needs. More than that, and after that more than
+    /// [`control_rate`](WebSocketConfig::control_rate), end the connection with 1008. 0 lets none
+    /// come.
     pub fn control_max(mut self, frames: u32) -> WebSocketConfig {
         self.control_max = frames;
         self
     }
 
-    /// Sets how many control frames may come per second, once
-    /// [`control_max`](WebSocketConfig::control_max) of them have come. Default 10.
+    /// Sets how many such control frames may come per second, once
+    /// [`control_max`](WebSocketConfig::control_max) of them have come. Default 10; at least 1.
     pub fn control_rate(mut self, frames: u32) -> WebSocketConfig {
         self.control_rate = frames;
         self

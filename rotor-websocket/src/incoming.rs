@@ -95,6 +95,8 @@ pub(crate) struct Terms {
     pub(crate) mode: Mode,
     /// Messages are thrown away: the connection is closing.
     pub(crate) discards: bool,
+    /// The peer was sent a ping that it has not answered.
+    pub(crate) owes_pong: bool,
 }
 
 impl Decompression {
@@ -171,6 +173,8 @@ impl Incoming {
         let limits = terms.limits;
         match header.opcode {
             Opcode::Close => Ok(()),
+            // It has to come (RFC 6455 §5.5.2).
+            Opcode::Pong if terms.owes_pong => Ok(()),
             Opcode::Ping | Opcode::Pong => {
                 let may = self.control.take(terms.now, limits.control_max, limits.control_rate);
                 if may { Ok(()) } else { Err(Fault::ControlFlood) }

@@ -26,6 +26,8 @@ pub(crate) struct Outgoing {
     pub(crate) begun: Option<Begun>,
     /// A close frame was sent: nothing follows it.
     pub(crate) is_closing: bool,
+    /// How many pings were sent whose pong has not come.
+    pub(crate) pings: u32,
 }
 
 /// A message that is sent in pieces.
@@ -85,7 +87,7 @@ impl Outgoing {
     pub(crate) fn new(mask_key: Option<[u8; 16]>, compression: Compression) -> Outgoing {
         let masks = mask_key
             .map(|key| Box::new(Masks { hasher: SipHasher24::new_with_key(&key), count: 0 }));
-        Outgoing { masks, compression, begun: None, is_closing: false }
+        Outgoing { masks, compression, begun: None, is_closing: false, pings: 0 }
     }
 
     pub(crate) fn is_client(&self) -> bool {
@@ -156,6 +158,12 @@ impl Outgoing {
         if !std::mem::replace(&mut self.is_closing, true) {
             self.frame(Opcode::Close, true, false, &close::write(code, reason), output);
         }
+    }
+
+    /// Sends a ping, whose pong is then expected.
+    pub(crate) fn ping(&mut self, payload: &[u8], output: &mut Output) {
+        self.pings = self.pings.saturating_add(1);
+        self.frame(Opcode::Ping, true, false, payload, output);
     }
 
     /// Sends one frame.

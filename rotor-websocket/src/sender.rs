@@ -154,7 +154,7 @@ impl<'a> Sender<'a> {
         self.fragment(&[], true)
     }
 
-    /// Sends a ping with these bytes. The connection pings by itself after
+    /// Sends a ping with these bytes, at most 125. The connection pings by itself after
     /// [`ping_after`](crate::WebSocketConfig::ping_after). Pongs are not passed to the handler.
     ///
     /// # Errors
@@ -165,7 +165,7 @@ impl<'a> Sender<'a> {
         if bytes.len() > CONTROL_BYTES_MAX {
             return Err(SendError::TooLong);
         }
-        self.outgoing.frame(Opcode::Ping, true, false, bytes, self.output);
+        self.outgoing.ping(bytes, self.output);
         Ok(())
     }
 

@@ -80,7 +80,8 @@ impl<H: Handler> WebSocket<H> {
                 break;
             }
             let (mode, discards) = (self.link.mode, self.link.is_closing());
-            let terms = Terms { limits, now, mode, discards };
+            let owes_pong = self.link.outgoing.pings > 0;
+            let terms = Terms { limits, now, mode, discards, owes_pong };
             let (handler, link) = (&mut self.handler, &mut self.link);
             let mut close = None;
             let (input, output) = (&mut *transport.input, &mut *transport.output);
@@ -105,7 +106,8 @@ impl<H: Handler> WebSocket<H> {
                     Given::Ping(payload) if !link.is_closing() => {
                         link.outgoing.frame(Opcode::Pong, true, false, payload, output);
                     }
-                    Given::Ping(_) | Given::Pong => {}
+                    Given::Ping(_) => {}
+                    Given::Pong => link.outgoing.pings = link.outgoing.pings.saturating_sub(1),
                     Given::Close(code, reason) => close = Some((code, reason.to_string())),
                 }
                 None
@@ -324,7 +326,7 @@ impl<H: Handler> Protocol for WebSocket<H> {
         match self.link.watch {
             Watch::Listens { heard } if heard + config.ping_after <= now => {
                 self.link.watch = if listens {
-                    self.link.outgoing.frame(Opcode::Ping, true, false, &[], transport.output);
+                    self.link.outgoing.ping(&[], transport.output);
                     Watch::Pinged { at: now }
                 } else {
                     Watch::Listens { heard: now }

@@ -2,7 +2,7 @@
 
 use rotor_websocket::{Deflate, WebSocketConfig};
 
-use crate::kit::{BINARY, DEFLATE, PING, TEXT, frame, open, open_with, seconds, told};
+use crate::kit::{BINARY, DEFLATE, PING, PONG, TEXT, frame, open, open_with, seconds, told};
 
 #[test]
 fn a_message_may_have_so_many_bytes_however_they_come() {
@@ -88,6 +88,23 @@ fn so_many_control_frames_may_come_at_once_and_so_many_a_second() {
     driver.send(&frame(0x8a, ""));
     assert_eq!(told(&driver.take_received()), ["close 1008"]);
     assert_eq!(counters.control_floods(), 1);
+}
+
+#[test]
+fn pongs_that_answer_a_ping_are_no_flood_and_others_are() {
+    for max in [0, 1] {
+        let (mut driver, counters) = open(WebSocketConfig::new().control_max(max));
+        for _ in 0..500 {
+            driver.send(&frame(TEXT, "ping hello"));
+            assert_eq!(told(&driver.take_received()), ["ping hello"]);
+            driver.send(&frame(PONG, "hello"));
+        }
+        driver.send(&frame(PONG, "").repeat(max as usize));
+        assert_eq!(driver.take_received(), b"", "{max}");
+        driver.send(&frame(PONG, ""));
+        assert_eq!(told(&driver.take_received()), ["close 1008"], "{max}");
+        assert_eq!(counters.control_floods(), 1);
+    }
 }
 
 #[test]
