@@ -123,6 +123,9 @@ impl<H: Handler> WebSocket<H> {
                 Err(fault) => return Looked::Ends(Cause::Fault(fault), None),
             }
         }
+        if self.link.is_dropped {
+            return Looked::Ends(Cause::Dropped, None);
+        }
         // A handler cannot be woken before it has returned, so in the next turn.
         scope.notifier().wakeup();
         self.link.yields = true;

@@ -107,3 +107,17 @@ fn a_drain_closes_with_1001_after_what_has_come() {
     driver.send(&frame(CLOSE, closing(1001, "")));
     assert_eq!(driver.context().events.last().unwrap(), "closed 1001 Handler");
 }
+
+#[test]
+fn a_handler_that_drops_is_called_no_more_however_much_has_come() {
+    // As many frames as are handled in one turn, one fewer, and one more.
+    for count in [1023, 1024, 1025] {
+        let (mut driver, _) = open(WebSocketConfig::new());
+        driver.context_mut().on_wakeup = Some(format!("ping {}", "x".repeat(126)));
+        driver.send(&[frame(TEXT, "x").repeat(count - 1), frame(TEXT, "drop")].concat());
+        assert!(driver.is_dropped() || driver.is_ended());
+        let events = &driver.context().events[1020..];
+        let end = ["text drop", "closed 1006 Dropped"].map(str::to_string);
+        assert!(events.ends_with(&end), "{count}: {events:?}");
+    }
+}
