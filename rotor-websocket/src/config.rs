@@ -8,6 +8,10 @@ use crate::counters::Counters;
 use crate::deflate::config::Deflate;
 use crate::origins::Origins;
 
+/// A peer that cannot be listened to is looked after again after `ping_after` and `pong_within`:
+/// with no time at all, in every turn of the loop.
+const TIME_MIN: Duration = Duration::from_millis(1);
+
 /// Every limit and time of a WebSocket, each with its unit, default and reason; and what its
 /// handshake requires.
 ///
@@ -99,17 +103,17 @@ impl WebSocketConfig {
     }
 
     /// Sets after how much silence the peer is sent a ping. Default 30 s: shorter than proxies and
-    /// address translators wait. [`Duration::MAX`] sends none.
+    /// address translators wait. [`Duration::MAX`] sends none; at least 1 ms.
     #[doc(alias = "heartbeat")]
     pub fn ping_after(mut self, time: Duration) -> WebSocketConfig {
-        self.ping_after = time;
+        self.ping_after = time.max(TIME_MIN);
         self
     }
 
     /// Sets how long the peer may take to answer a ping, with a pong or anything else. Default 20
-    /// s. After that the peer counts as gone, and the connection ends.
+    /// s; at least 1 ms. After that the peer counts as gone, and the connection ends.
     pub fn pong_within(mut self, time: Duration) -> WebSocketConfig {
-        self.pong_within = time;
+        self.pong_within = time.max(TIME_MIN);
         self
     }
 

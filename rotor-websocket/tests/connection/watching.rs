@@ -89,3 +89,18 @@ fn a_peer_that_is_held_waits_and_is_not_blamed_for_it() {
     driver.advance(seconds(1));
     assert_eq!(told(&driver.take_received()), ["text later", "pong later", "text much later"]);
 }
+
+#[test]
+fn times_of_nothing_keep_no_loop_busy_with_a_peer_that_is_held() {
+    for (ping_after, pong_within) in [(Duration::ZERO, MILLI), (MILLI, Duration::ZERO)] {
+        let config = WebSocketConfig::new().ping_after(ping_after).pong_within(pong_within);
+        let (mut driver, _) = open(config);
+        // Sending settles the loop, which never comes to rest if something is due in each turn.
+        driver.send(&[frame(TEXT, "hold"), frame(TEXT, "later")].concat());
+        driver.advance(MILLI);
+        assert_eq!(driver.take_received(), b"");
+        driver.advance(seconds(3));
+        let text = "text later".to_string();
+        assert!(told(&driver.take_received()).contains(&text));
+    }
+}
