@@ -13,7 +13,7 @@ use crate::config::ResolverConfig;
 use crate::error::{LookupError, ServerFault};
 use crate::message::{self, Decoded, Match, QueryMessage};
 use crate::record::{Question, RecordSet};
-use crate::resolv_conf::ATTEMPTS_MAX;
+use crate::resolv_conf::{ATTEMPTS_MAX, TIMEOUT_MAX};
 use crate::result::QueryResult;
 use crate::tcp::Tcp;
 
@@ -183,6 +183,12 @@ where
         servers.get(try_index % servers.len().max(1)).copied()
     }
 
+    /// How long a server has. The field is public, and `parse` alone keeps it within its range:
+    /// without an end, each silent server would take one of the queries that there may be.
+    fn patience(&self) -> Duration {
+        self.seed.config.conf.timeout.min(TIMEOUT_MAX)
+    }
+
     fn at_fault(&self, fault: ServerFault) -> LookupError {
         self.server().map_or(LookupError::NoServer, |server| LookupError::Server(server, fault))
     }
@@ -258,7 +264,7 @@ where
         if config.conf.tcp_only {
             return Step::UseTcp;
         }
-        self.until = scope.now() + config.conf.timeout;
+        self.until = scope.now() + self.patience();
         match bind::<Dgram<N>, C>(server, scope) {
             Ok((socket, is_connected)) => {
                 self.channel = Channel::Udp { socket, is_connected, is_sent: false, forgeries: 0 };
@@ -271,7 +277,7 @@ where
     fn open_tcp<C>(&mut self, scope: &Scope<'_, C>) -> Step {
         let Some(server) = self.server() else { return Step::Fail(LookupError::NoServer) };
         // The time begins anew: datagrams may have used up all of the time before.
-        self.until = scope.now() + self.seed.config.conf.timeout;
+        self.until = scope.now() + self.patience();
         match Tcp::<N::Stream>::connect(server, self.query.bytes(), scope) {
             Ok(tcp) => {
                 self.channel = Channel::Tcp(tcp);

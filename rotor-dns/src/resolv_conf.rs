@@ -5,36 +5,41 @@ use std::time::Duration;
 
 use crate::name::Name;
 
-/// How many servers are taken: MAXNS of resolv.conf(5).
+/// How many servers `parse` takes: MAXNS of resolv.conf(5).
 const SERVERS_MAX: usize = 3;
 /// How many domains of a search list are taken: each costs a query for a name that does not
 /// exist.
 const SEARCH_MAX: usize = 32;
 /// The highest values that resolv.conf(5) allows.
 const NDOTS_MAX: u64 = 15;
-const TIMEOUT_MAX: u64 = 30;
+pub(crate) const TIMEOUT_MAX: Duration = Duration::from_secs(30);
 pub(crate) const ATTEMPTS_MAX: usize = 5;
 
 /// The content of a `resolv.conf`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct ResolvConf {
-    /// The servers, at most 3, in the order in which they are asked. Default: only 127.0.0.1.
+    /// The servers, in the order in which they are asked; [`parse`](ResolvConf::parse) takes the
+    /// first 3. Default: only 127.0.0.1.
     pub servers: Vec<IpAddr>,
-    /// The domains that are appended to a name, at most 32. Default: none (the host's own domain is
-    /// not looked up).
+    /// The domains that are appended to a name; [`parse`](ResolvConf::parse) takes the first 32.
+    /// Default: none (the host's own domain is not looked up).
     #[doc(alias = "search list")]
     pub search: Vec<Name>,
-    /// How many dots a name must have to be first tried as it is. Default 1, at most 15.
+    /// How many dots a name must have to be first tried as it is. Default 1;
+    /// [`parse`](ResolvConf::parse) takes at most 15.
     pub ndots: usize,
-    /// How long one server has for one answer. Default 5 s, at most 30.
+    /// How long one server has for one answer, and, if that must be asked for again over TCP, for
+    /// that one. Default 5 s, at most 30 s: more counts as that.
     pub timeout: Duration,
-    /// How often each server is asked. Default 2, at least 1, at most 5.
+    /// How often each server is asked. Default 2, at least 1, at most 5: less or more counts as
+    /// that.
     pub attempts: usize,
     /// Whether each lookup begins with another server. Default: no.
     pub rotate: bool,
     /// Whether servers are told that answers of 1,232 bytes fit into a datagram (`edns0`, RFC
-    /// 6891). Default: no.
+    /// 6891). Default: no; longer ones than 512 bytes then come over TCP. A server that does not
+    /// know this extension answers with a format error, and the next server is asked.
     #[doc(alias = "EDNS")]
     pub edns0: bool,
     /// Whether TCP is used from the start (`use-vc`). Default: no.
@@ -60,7 +65,8 @@ impl Default for ResolvConf {
 impl ResolvConf {
     /// Reads a text. Unknown or malformed parts are ignored, as everybody does. Values out of range
     /// are clamped to it. Of several search lists the last one counts. Servers with a zone
-    /// (`fe80::1%eth0`) are ignored.
+    /// (`fe80::1%eth0`) are ignored, and so are the variables `RES_OPTIONS` and `LOCALDOMAIN` of the
+    /// environment.
     pub fn parse(text: &str) -> ResolvConf {
         let mut conf = ResolvConf { servers: Vec::new(), ..ResolvConf::default() };
         for line in text.lines() {
@@ -96,7 +102,7 @@ impl ResolvConf {
         match (name, value) {
             ("ndots", Some(value)) => self.ndots = value.min(NDOTS_MAX) as usize,
             ("timeout", Some(value)) => {
-                self.timeout = Duration::from_secs(value.clamp(1, TIMEOUT_MAX))
+                self.timeout = Duration::from_secs(value.max(1)).min(TIMEOUT_MAX)
             }
             ("attempts", Some(value)) => {
                 self.attempts = value.clamp(1, ATTEMPTS_MAX as u64) as usize

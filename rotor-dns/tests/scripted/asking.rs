@@ -7,7 +7,7 @@ use rotor_dns::{LookupError, ResolvConf, ResolverConfig, ServerFault};
 use rotor_sim::{Fault, Faults, Network};
 
 use crate::machine::Served;
-use crate::wire::{self, address, alias, found, truncated};
+use crate::wire::{self, address, alias, asked, found, truncated};
 use crate::{SECOND, Stage, outcome, right, serve, silent};
 
 #[test]
@@ -108,6 +108,26 @@ fn a_server_is_asked_five_times_where_the_configuration_says_beyond_all_numbers(
     stage.pass(11 * SECOND);
     assert!(matches!(outcome(reply), Err(LookupError::Timeout)));
     assert_eq!([0, 1].map(|server| stage.seen(server).len()), [5, 5]);
+}
+
+#[test]
+fn a_silent_server_has_half_a_minute_where_the_configuration_says_for_ever() {
+    let server =
+        Served::new(
+            |query, _, _| {
+                if asked(query).0 == "none.example" { vec![] } else { vec![right(query)] }
+            },
+        );
+    let mut conf = ResolvConf::default();
+    (conf.timeout, conf.attempts) = (Duration::MAX, 1);
+    let mut stage = Stage::new(vec![server], conf, |config| config.queries_max(1));
+    let silent = stage.begin("none.example");
+    stage.pass(29 * SECOND);
+    let waits = stage.begin("www.example");
+    assert!(matches!(outcome(silent), Err(LookupError::Timeout)));
+    // The one query that there may be is over, and the next has its turn.
+    stage.pass(2 * SECOND);
+    assert!(outcome(waits).is_ok());
 }
 
 #[test]
