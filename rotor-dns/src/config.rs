@@ -71,8 +71,8 @@ impl ResolverConfig {
     }
 
     /// Sets how long a lookup may take, with its wait in the queue and all servers and candidates.
-    /// After that the answer is [`Timeout`](crate::LookupError::Timeout). Default 20 s: two
-    /// servers, asked twice for 5 s each.
+    /// After that the answer is [`Timeout`](crate::LookupError::Timeout), or the addresses of one
+    /// family if those are known. Default 20 s: two servers, asked twice for 5 s each.
     pub fn lookup_timeout(mut self, time: Duration) -> ResolverConfig {
         self.lookup_timeout = time;
         self

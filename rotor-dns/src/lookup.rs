@@ -102,6 +102,13 @@ impl Search {
         }
     }
 
+    /// The addresses that are known when the lookup's time is over, if there are any: those of one
+    /// family, whose delay for the other was not over yet.
+    pub(crate) fn found_in_time(&self) -> Option<Arc<[IpAddr]>> {
+        self.found_since?;
+        Some(self.six.iter().chain(&self.four).flatten().flatten().copied().collect())
+    }
+
     /// The next step, now.
     pub(crate) fn next_step(&mut self, now: Time) -> SearchStep {
         let is_late = self.deadline() <= now;

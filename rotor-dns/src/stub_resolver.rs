@@ -153,7 +153,8 @@ impl StubResolver {
                 }
                 Some(Lookup::Addresses { call, search, until }) if until <= now => {
                     self.forget_name(search.name(), id);
-                    let _nobody_waits = call.answer(Err(resolve_error(LookupError::Timeout)));
+                    let too_late = || resolve_error(LookupError::Timeout);
+                    let _nobody_waits = call.answer(search.found_in_time().ok_or_else(too_late));
                 }
                 // It has time left: this is the delay for the other family (RFC 8305 §3).
                 Some(Lookup::Addresses { call, search, until }) => {

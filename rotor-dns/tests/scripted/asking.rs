@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use rotor_dns::{LookupError, ResolvConf, ResolverConfig, ServerFault};
 use rotor_sim::{Fault, Faults, Network};
+use rotor_stream::ResolveError;
 
 use crate::machine::Served;
 use crate::wire::{self, address, alias, asked, found, truncated};
@@ -128,6 +129,24 @@ fn a_silent_server_has_half_a_minute_where_the_configuration_says_for_ever() {
     // The one query that there may be is over, and the next has its turn.
     stage.pass(2 * SECOND);
     assert!(outcome(waits).is_ok());
+}
+
+#[test]
+fn the_addresses_of_one_family_are_no_timeout_however_short_the_time() {
+    let silent_for_six = || {
+        Served::new(
+            |query, _, _| {
+                if asked(query).1 == wire::AAAA { vec![] } else { vec![right(query)] }
+            },
+        )
+    };
+    // Less than what one family waits for the other (RFC 8305 §3).
+    let short = |config: ResolverConfig| config.lookup_timeout(Duration::from_millis(40));
+    let mut stage = Stage::new(vec![silent_for_six()], ResolvConf::default(), short);
+    let found = stage.host("www.example").expect("one family is known");
+    assert_eq!(found.len(), 1);
+    let mut stage = Stage::new(vec![silent()], ResolvConf::default(), short);
+    assert!(matches!(stage.host("www.example"), Err(ResolveError::Failed(_))));
 }
 
 #[test]
