@@ -62,9 +62,9 @@ impl ResolverConfig {
         self
     }
 
-    /// Sets names whose addresses are known. Default: none. Independent of this, and whatever
-    /// servers say, `localhost` and names that end in it are this machine (RFC 6761 §6.3), and
-    /// `invalid` and names that end in it do not exist (§6.4).
+    /// Sets hosts whose addresses are known. Default: none. Of other hosts, and whatever servers
+    /// say, `localhost` and names that end in it are this machine (RFC 6761 §6.3); `invalid` and
+    /// `onion` and names that end in them do not exist (§6.4, RFC 7686 §2), and no server is asked.
     pub fn hosts(mut self, hosts: Hosts) -> ResolverConfig {
         self.hosts = hosts;
         self

@@ -212,12 +212,12 @@ impl StubResolver {
         }
         // Whatever servers say, because this name is used to reach services that trust only this
         // machine (RFC 6761 §6.3).
-        if name.as_str() == "localhost" || name.as_str().ends_with(".localhost") {
+        if is_in(&name, "localhost") {
             let this_machine = [Ipv6Addr::LOCALHOST.into(), Ipv4Addr::LOCALHOST.into()];
             return Known::Addresses(this_machine.into());
         }
-        // Nobody needs to learn that somebody looks for these (RFC 6761 §6.4).
-        if name.as_str() == "invalid" || name.as_str().ends_with(".invalid") {
+        // Nobody needs to learn that somebody looks for these (RFC 6761 §6.4, RFC 7686 §2).
+        if is_in(&name, "invalid") || is_in(&name, "onion") {
             return Known::Error(LookupError::NoSuchName(name));
         }
         match Search::new(candidates) {
@@ -369,4 +369,10 @@ impl StubResolver {
 
 fn is_closed<T>(received: &Result<T, ReceiveError>) -> bool {
     matches!(received, Err(ReceiveError::Closed))
+}
+
+/// Whether a name is this domain, or ends in it.
+fn is_in(name: &Name, domain: &str) -> bool {
+    let front = name.as_str().strip_suffix(domain);
+    front.is_some_and(|front| front.is_empty() || front.ends_with('.'))
 }

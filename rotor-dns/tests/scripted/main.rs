@@ -298,3 +298,22 @@ fn the_hosts_file_comes_first_and_asks_nobody() {
     );
     assert!(stage.seen(0).is_empty());
 }
+
+#[test]
+fn names_that_are_not_for_dns_are_asked_of_nobody() {
+    for host in ["invalid", "a.invalid.", "onion", "Example.Onion", "localhost", "a.localhost."] {
+        let mut stage = Stage::of(right);
+        let is_known = matches!(stage.host(host), Ok(found) if found.len() == 2);
+        assert_eq!(is_known, host.contains("localhost"), "{host}");
+        assert!(stage.seen(0).is_empty(), "{host}");
+    }
+    for host in ["notonion", "onion.example", "my-localhost", "xinvalid"] {
+        let mut stage = Stage::of(right);
+        let _whatever = stage.host(host);
+        assert_eq!(stage.seen(0), [host, host]);
+    }
+    // Whoever knows such a name otherwise writes it down.
+    let hosts = |config: ResolverConfig| config.hosts(Hosts::parse("192.0.2.9 a.onion"));
+    let mut stage = Stage::new(vec![serve(right)], ResolvConf::default(), hosts);
+    assert!(stage.host("a.onion").is_ok());
+}
