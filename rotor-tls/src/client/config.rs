@@ -39,6 +39,10 @@ pub struct TlsClientConfig {
 /// How many servers' sessions a client keeps, where nothing else is said.
 const SESSIONS_MAX: usize = 256;
 
+/// The most servers whose sessions a client keeps: rustls takes the memory for so many at once, and
+/// panics where there cannot be as much.
+const SESSIONS_MAX_LIMIT: usize = 64 * 1024;
+
 /// By which rustls divides the number of sessions that it is told: it keeps so many tickets of a
 /// server.
 const TICKETS_PER_SERVER: usize = 8;
@@ -84,7 +88,8 @@ impl TlsClientConfig {
     }
 
     /// Sets for how many servers the tickets are kept with which a later connection costs no
-    /// signature; 0 keeps none. Default: 256, with up to 8 tickets and some KiB each.
+    /// signature; 0 keeps none. Default: 256, with up to 8 tickets and some KiB each. More than
+    /// 65,536 counts as that; the memory of their list, without tickets, is taken at once.
     ///
     /// Servers are told apart by their names. When there are more, the one that was asked first
     /// gives way. All clones of the client share the tickets.
@@ -94,7 +99,7 @@ impl TlsClientConfig {
     #[doc(alias = "resumption")]
     #[doc(alias = "session cache")]
     pub fn sessions_max(mut self, servers: usize) -> TlsClientConfig {
-        self.sessions_max = servers;
+        self.sessions_max = servers.min(SESSIONS_MAX_LIMIT);
         self
     }
 
@@ -126,7 +131,7 @@ impl TlsClientConfig {
         built.alpn_protocols = self.protocols;
         built.resumption = match self.sessions_max {
             0 => Resumption::disabled(),
-            servers => Resumption::in_memory_sessions(servers.saturating_mul(TICKETS_PER_SERVER)),
+            servers => Resumption::in_memory_sessions(servers * TICKETS_PER_SERVER),
         };
         Ok(built)
     }

@@ -249,7 +249,9 @@ fn sessions_are_shared_by_clones_and_by_nobody_else() {
 fn the_sessions_of_so_many_servers_are_kept_and_no_more() {
     const MAX: usize = 4;
     let issuer = Issuer::new();
-    for (sessions_max, servers, resumed) in [(0, 1, 0), (MAX, MAX, MAX), (MAX, MAX + 1, 0)] {
+    for (sessions_max, servers, resumed) in
+        [(0, 1, 0), (MAX, MAX, MAX), (MAX, MAX + 1, 0), (usize::MAX, MAX, MAX)]
+    {
         let names: Vec<String> = (0..servers).map(|number| format!("server-{number}")).collect();
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
         let server = TlsServer::new(TlsServerConfig::new(issuer.identity(&names)));
