@@ -31,6 +31,10 @@ pub enum Cause {
     Dropped,
     /// The peer violated the protocol, and was told so.
     Fault(Fault),
+    /// All messages that have come in part take as much memory as they may
+    /// ([`messages_bytes_max`](crate::WebSocketConfig::messages_bytes_max)), and the next part of
+    /// one came here. Nobody's fault; the peer got 1013.
+    NoRoom,
     /// The peer was silent, and did not answer a ping within
     /// [`pong_within`](crate::WebSocketConfig::pong_within).
     PongTimeout,

@@ -4,6 +4,8 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use rotor_stream::BytesHeld;
+
 use crate::counters::Counters;
 use crate::deflate::config::Deflate;
 use crate::origins::Origins;
@@ -25,6 +27,7 @@ const TIME_MIN: Duration = Duration::from_millis(1);
 #[must_use]
 pub struct WebSocketConfig {
     pub(crate) message_max: usize,
+    pub(crate) messages: Arc<BytesHeld>,
     pub(crate) fragments_max: u32,
     pub(crate) control_max: u32,
     pub(crate) control_rate: u32,
@@ -44,6 +47,7 @@ impl WebSocketConfig {
     pub fn new() -> WebSocketConfig {
         WebSocketConfig {
             message_max: 1 << 20,
+            messages: BytesHeld::new(256 << 20),
             fragments_max: 1024,
             control_max: 100,
             control_rate: 10,
@@ -76,6 +80,24 @@ impl WebSocketConfig {
     pub fn message_max(mut self, bytes: usize) -> WebSocketConfig {
         self.message_max = bytes;
         self
+    }
+
+    /// Sets how many bytes of memory the messages may take together that have come in part, of all
+    /// connections with this configuration, on all loops. Default 256 MiB: 128 of the longest, or
+    /// twice as many; a message takes up to twice its bytes while it comes.
+    ///
+    /// A connection whose message finds no room is closed with 1013; the others go on. Frames of up
+    /// to 32 KiB are waited for in the input, which
+    /// [`held_bytes_max`](rotor_http::server::ServerConfig::held_bytes_max) bounds, and messages
+    /// that are taken [in pieces](crate::Next::pieces) take no memory here.
+    pub fn messages_bytes_max(mut self, bytes: usize) -> WebSocketConfig {
+        self.messages = BytesHeld::new(bytes);
+        self
+    }
+
+    /// Returns the counter of what such messages take now; any thread may read it.
+    pub fn messages_held(&self) -> Arc<BytesHeld> {
+        self.messages.clone()
     }
 
     /// Sets the maximum number of fragments of a message. Default 1,024: empty ones cost CPU time
@@ -189,6 +211,7 @@ impl fmt::Debug for WebSocketConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("WebSocketConfig")
             .field("message_max", &self.message_max)
+            .field("messages_bytes_max", &self.messages.bytes_max())
             .field("fragments_max", &self.fragments_max)
             .field("control_max", &self.control_max)
             .field("control_rate", &self.control_rate)

@@ -34,6 +34,7 @@ counters! {
     /// | limits | counter |
     /// |--|--|
     /// | `message_max` | [`too_long`](Counters::too_long) |
+    /// | `messages_bytes_max` | [`without_room`](Counters::without_room) |
     /// | `fragments_max` | [`too_many_fragments`](Counters::too_many_fragments) |
     /// | `control_max`, `control_rate` | [`control_floods`](Counters::control_floods) |
     /// | `pong_within` after `ping_after` | [`pong_timeouts`](Counters::pong_timeouts) |
@@ -56,6 +57,8 @@ counters! {
         /// Messages that were too long (1009).
         #[doc(alias = "zip bomb")]
         too_long,
+        /// Connections whose message had no room beside those of others that were not whole (1013).
+        without_room,
         /// Messages in too many fragments (1008).
         too_many_fragments,
         /// Peers that sent too many control frames (1008).

@@ -1,9 +1,11 @@
 //! `Incoming`: the receiving half of a connection: from bytes to messages. What it has of one that
 //! is not whole is in `partial`.
 
+use std::sync::Arc;
+
 use flate2::Decompress;
 use rotor_core::Time;
-use rotor_stream::Buf;
+use rotor_stream::{Buf, BytesHeld};
 
 use crate::bucket::Bucket;
 use crate::deflate::codec;
@@ -32,6 +34,8 @@ pub(crate) struct Incoming {
     frame: Option<Frame>,
     /// The message that has begun and is not whole.
     message: Option<Box<Partial>>,
+    /// What the messages that are not whole take, of all connections together.
+    held: Arc<BytesHeld>,
     control: Bucket,
     /// What is waited for cannot come at once: frames are taken as they come, however short.
     pub(crate) is_stepwise: bool,
@@ -84,6 +88,8 @@ pub(crate) enum Step {
     /// So many bytes, a whole message that was given, are still in the input, and are to be passed
     /// on as this.
     PassOn(Kind, usize),
+    /// Nothing: all messages that are not whole take as much as they may.
+    NoRoom,
 }
 
 /// How a step is made.
@@ -110,12 +116,17 @@ impl Decompression {
 }
 
 impl Incoming {
-    pub(crate) fn new(is_client: bool, decompression: Decompression) -> Incoming {
+    pub(crate) fn new(
+        is_client: bool,
+        decompression: Decompression,
+        held: Arc<BytesHeld>,
+    ) -> Incoming {
         Incoming {
             is_client,
             decompression,
             frame: None,
             message: None,
+            held,
             control: Bucket::new(),
             is_stepwise: false,
             inflated: 0,
@@ -251,7 +262,7 @@ impl Incoming {
             self.frame = (frame.left > 0).then_some(Frame { mask: None, clear: 0, ..frame });
             match &mut self.message {
                 message if frame.left == 0 && frame.is_final => *message = None,
-                Some(message) => message.bytes = Vec::new(),
+                Some(message) => message.discard(),
                 None => {}
             }
             return Ok(Step::Did);
@@ -273,6 +284,9 @@ impl Incoming {
         match (message.mode, message.is_compressed) {
             (Mode::Messages, _) => {
                 message.add(&input[..have])?;
+                if message.hold(&self.held).is_err() {
+                    return Ok(Step::NoRoom);
+                }
                 input.consume(have);
                 if !is_end {
                     self.advance(frame, have);

@@ -1,6 +1,9 @@
 //! `Partial`: a message that has begun and is not whole, and what it may come to.
 
+use std::sync::Arc;
+
 use flate2::Decompress;
+use rotor_stream::{BytesHeld, NoRoom, Share};
 
 use crate::config::WebSocketConfig;
 use crate::deflate::codec;
@@ -29,6 +32,8 @@ pub(crate) struct Partial {
     utf8: Utf8,
     /// What has come of it, compressed or not; nothing if it goes in pieces.
     pub(crate) bytes: Vec<u8>,
+    /// What that takes of the total of all connections.
+    share: Share,
     /// Of one that is decompressed in pieces: lent by the thread.
     pub(crate) codec: Option<Decompress>,
     /// No piece was handed over yet.
@@ -64,6 +69,7 @@ impl Partial {
             fragments: 0,
             utf8: Utf8::default(),
             bytes: Vec::new(),
+            share: Share::NONE,
             codec: None,
             is_first: true,
             tail_used: 0,
@@ -94,6 +100,21 @@ impl Partial {
         // Grown by what came, never by what was announced.
         self.bytes.extend_from_slice(part);
         Ok(())
+    }
+
+    /// Counts what it takes among what all such messages do.
+    ///
+    /// # Errors
+    ///
+    /// `NoRoom`: they may not take as much.
+    pub(crate) fn hold(&mut self, held: &Arc<BytesHeld>) -> Result<(), NoRoom> {
+        self.share.set(self.bytes.capacity(), held)
+    }
+
+    /// Throws away what has come of it, and what will.
+    pub(crate) fn discard(&mut self) {
+        self.bytes = Vec::new();
+        self.share = Share::NONE;
     }
 
     /// Hands over a piece of it, of `bytes`.

@@ -120,6 +120,7 @@ impl<H: Handler> WebSocket<H> {
                     let (input, output) = (&mut *transport.input, &mut *transport.output);
                     self.link.outgoing.pass_on(kind, input, count, output);
                 }
+                Ok(Step::NoRoom) => return Looked::Ends(Cause::NoRoom, None),
                 Err(fault) => return Looked::Ends(Cause::Fault(fault), None),
             }
         }
@@ -199,6 +200,10 @@ impl<H: Handler> WebSocket<H> {
                 self.link.count_fault(fault);
                 self.link.outgoing.close(fault.code(), &fault.to_string(), output);
             }
+            Cause::NoRoom => {
+                self.link.count(Count::without_room);
+                self.link.outgoing.close(Code::TRY_AGAIN_LATER, "", output);
+            }
             Cause::PongTimeout => self.link.count(Count::pong_timeouts),
             Cause::CloseTimeout => self.link.count(Count::close_timeouts),
             Cause::Handler | Cause::Dropped => {}
@@ -208,11 +213,12 @@ impl<H: Handler> WebSocket<H> {
             // Nobody takes it, or should get it.
             output.truncate(0);
         }
-        let fault = match cause {
+        let told = match cause {
             Cause::Fault(fault) => Some(fault.code()),
+            Cause::NoRoom => Some(Code::TRY_AGAIN_LATER),
             _ => None,
         };
-        let code = ours.or(theirs).or(fault).unwrap_or(Code::ABNORMAL);
+        let code = ours.or(theirs).or(told).unwrap_or(Code::ABNORMAL);
         if let Some(handler) = self.handler.take() {
             let reason = reason.as_deref().unwrap_or_default();
             handler.closed(Closed { code, reason, cause }, scope);
@@ -255,6 +261,7 @@ impl<H: Handler> Protocol for WebSocket<H> {
             compression = Compression::of(deflate, agreed.send_bits, agreed.sends_takeover);
             decompression = Decompression::of(agreed.receives_takeover);
         }
+        let held = config.messages.clone();
         let mask_key = is_client.then(|| scope.secure_random());
         let mut link = Link {
             outgoing: Outgoing::new(mask_key, compression),
@@ -276,7 +283,7 @@ impl<H: Handler> Protocol for WebSocket<H> {
         let answer = |handler: H| Next { handler, step, deadline };
         handler.replace(opened);
         link.call(&mut handler, transport.output, scope, |handler, _, _| answer(handler));
-        let incoming = Incoming::new(is_client, decompression);
+        let incoming = Incoming::new(is_client, decompression, held);
         WebSocket { handler, incoming, link }.go_on(transport, scope)
     }
 

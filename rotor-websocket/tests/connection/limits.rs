@@ -137,3 +137,53 @@ fn so_is_what_nothing_comes_of() {
         assert!(counters.inflated_in_turns() >= before + 19, "{mode}");
     }
 }
+
+#[test]
+fn messages_that_are_not_whole_take_so_much_together_and_give_it_back() {
+    let config = WebSocketConfig::new().messages_bytes_max(100_000);
+    let held = config.messages_held();
+    let part = [b'x'; 40_000];
+    let (mut one, counters) = open(config.clone());
+    let (mut other, _) = open(config.clone());
+    one.send(&frame(0x02, part));
+    let taken = held.bytes();
+    assert!((40_000..=80_000).contains(&taken), "{taken}");
+    assert_eq!(one.take_received(), b"");
+    // There is no room for as much again, but for what is little, and for what is whole.
+    other.send(&frame(BINARY, [b'x'; 1_000]));
+    other.send(&frame(0x02, "little"));
+    assert_eq!(told(&other.take_received()), ["binary 1000"]);
+    other.send(&frame(0x00, [b'x'; 90_000]));
+    assert_eq!(told(&other.take_received()), ["close 1013"]);
+    assert!(other.is_ended());
+    assert_eq!(other.context().events.last().unwrap(), "closed 1013 NoRoom");
+    assert_eq!((counters.without_room(), held.bytes()), (1, taken));
+    // Whoever has it goes on.
+    one.send(&frame(0x80, part));
+    assert_eq!(told(&one.take_received()), ["binary 80000"]);
+    assert_eq!(held.bytes(), 0);
+    // It is given back by who is lost, who closes, and who is cut in the midst of a piece.
+    for end in ["reset", "close", "drop"] {
+        let (mut driver, _) = open(config.clone());
+        driver.send(&frame(0x02, part));
+        assert!(held.bytes() >= 40_000);
+        driver.context_mut().on_wakeup = Some(end.to_string());
+        if end == "reset" {
+            driver.reset();
+        } else {
+            driver.wakeup();
+            driver.send(&frame(0x00, "more"));
+        }
+        assert_eq!(held.bytes(), 0, "{end}");
+    }
+}
+
+#[test]
+fn pieces_take_nothing_of_that() {
+    let (mut driver, _) = open(WebSocketConfig::new().messages_bytes_max(0));
+    driver.send(&frame(TEXT, "pieces"));
+    driver.send(&frame(0x02, [b'x'; 40_000]));
+    driver.send(&frame(0x80, [b'x'; 40_000]));
+    let is_last = |event: &&String| event.starts_with("piece last");
+    assert_eq!(driver.context().events.iter().filter(is_last).count(), 1);
+}
