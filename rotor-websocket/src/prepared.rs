@@ -10,8 +10,10 @@ use crate::frame::header::{self, Header};
 use crate::message::{Kind, Message};
 use crate::outgoing::{Outgoing, opcode_of};
 
-/// A message for many peers. It is framed once, and compressed once, when the first peer needs
-/// that.
+/// A message for many peers. It is framed once, and compressed once for each
+/// [window](crate::Deflate::window_bits) that its peers have, when the first one needs that: all
+/// forms are kept as long as the message, so that it may take 8 times its length, but as a rule
+/// takes hardly more than it. The [level](crate::Deflate::level) is that of the first peer.
 ///
 /// A server's messages are not masked, so one block of memory serves all of its peers. A client's
 /// are masked, and therefore copied. Cloning shares the message, also with other threads.

@@ -40,7 +40,8 @@ impl RoomConfig {
     }
 
     /// Sets how many bytes these messages may have in total; the newest is kept whatever its
-    /// length. Default 1 MiB: what the room costs, however many members lag.
+    /// length. Default 1 MiB: what the room costs, however many members lag. Some 450 bytes for
+    /// each message are not counted, nor are its [compressed forms](crate::Prepared).
     pub fn backlog_bytes_max(mut self, bytes: usize) -> RoomConfig {
         self.backlog_bytes_max = bytes;
         self

@@ -5,8 +5,10 @@
 /// By default, without context take-over, each message is compressed by itself, and **a connection
 /// has no codec of its own: those of a thread serve all of its connections**. This matters because
 /// a compressor takes 380 KB (250 with the smallest [window](Deflate::window_bits)) and a
-/// decompressor 48 KB. With context take-over, earlier messages make later ones shorter, and each
-/// connection pays for its codecs as long as it lives.
+/// decompressor 48 KB. A thread has a compressor for each window that its peers ask for, 7 at most
+/// for one [level](Deflate::level). A connection has a decompressor only while a compressed message
+/// that is taken [in pieces](crate::Next::pieces) has come in part. With context take-over, earlier
+/// messages make later ones shorter, and each connection pays for its codecs as long as it lives.
 ///
 /// If a compressed text holds both a secret and something that a stranger chose, its length may
 /// reveal the secret (RFC 7692 §9 leads to BREACH): do not mix the two.
