@@ -110,6 +110,17 @@ impl<'a> ClientTls<'a> {
     }
 }
 
+/// Whether a field is as its kind says (section 2.2 of the specification).
+pub(crate) fn is_well_made(kind: u8, value: &[u8]) -> bool {
+    match kind {
+        kind::TLS => ClientTls::read(value).is_some_and(|tls| tls.is_whole()),
+        kind::CRC32C => value.len() == 4,
+        kind::UNIQUE_ID => value.len() <= 128,
+        kind::AUTHORITY => from_utf8(value).is_ok(),
+        _ => true,
+    }
+}
+
 /// Where in the fields the value of the checksum is, which has four octets.
 pub(crate) fn checksum_at(fields: &[u8]) -> Option<usize> {
     let mut at = 0;

@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use quick_error::quick_error;
 
-use crate::fields::{ClientTls, FIELD_HEAD, ProxyFields, kind, text};
+use crate::fields::{ClientTls, FIELD_HEAD, ProxyFields, is_well_made, kind, text};
 use crate::version::Version;
 
 /// What a balancer says of a connection: where it comes from, where it went to, and more.
@@ -49,10 +49,17 @@ quick_error! {
     #[derive(Clone, Copy, PartialEq, Eq, Debug)]
     #[non_exhaustive]
     pub enum FieldError {
-        /// A header of version 1 has none, and one that says that the connection is the balancer's
-        /// own has none that anybody would read.
+        /// A header of version 1 has none. One that names no addresses
+        /// ([`unknown`](ProxyHeader::unknown), [`local`](ProxyHeader::local)) has none that anybody
+        /// would read.
         NoFields {
             display("a header of this kind has no fields")
+        }
+        /// The value is not as its kind says: an id of more than 128 bytes, a name that is not
+        /// UTF-8, a checksum of other than 4 bytes, fields of TLS that end within one. Receivers
+        /// refuse such a header.
+        Malformed {
+            display("the value of a field is not as its kind says")
         }
         /// All fields together are longer than a header may be.
         TooLong {
@@ -87,15 +94,19 @@ impl ProxyHeader {
         ProxyHeader { version, said, fields: Vec::new() }
     }
 
-    /// The same with one more field.
+    /// The same with one more field, of the kinds of the specification (section 2.2) or another.
     ///
     /// # Errors
     ///
-    /// [`FieldError`]: the header has no fields, or they are too long.
+    /// [`FieldError`]: the header has no fields, the value is not as its kind says, or the fields
+    /// are longer than 65,000 bytes, with the 3 before each.
     #[doc(alias = "TLV")]
     pub fn with_field(mut self, kind: u8, value: &[u8]) -> Result<ProxyHeader, FieldError> {
         if self.version == Version::V1 || !matches!(self.said, Said::Proxied { .. }) {
             return Err(FieldError::NoFields);
+        }
+        if !is_well_made(kind, value) {
+            return Err(FieldError::Malformed);
         }
         let len = u16::try_from(value.len()).map_err(|_| FieldError::TooLong)?;
         if self.fields.len() + FIELD_HEAD + value.len() > FIELDS_MAX {
@@ -107,13 +118,18 @@ impl ProxyHeader {
         Ok(self)
     }
 
-    /// The same with a checksum, by which the receiver sees that nothing was changed on the way.
+    /// The same with a checksum (CRC-32C), by which the receiver sees that nothing was changed on
+    /// the way. It is computed when the header is sent; one that has a checksum stays as it is.
     ///
     /// # Errors
     ///
     /// As for [`with_field`](ProxyHeader::with_field).
     #[doc(alias = "CRC32C")]
     pub fn with_checksum(self) -> Result<ProxyHeader, FieldError> {
+        // A receiver computes each with zeros in its own place alone.
+        if self.field(kind::CRC32C).is_some() {
+            return Ok(self);
+        }
         // What it is follows from the rest, which may grow until it is sent.
         self.with_field(kind::CRC32C, &[0; 4])
     }

@@ -8,7 +8,7 @@ use std::str::{FromStr, from_utf8};
 
 use crate::checksum::crc32c;
 use crate::error::ProxyError;
-use crate::fields::{ClientTls, ProxyFields, checksum_at, kind};
+use crate::fields::{ProxyFields, checksum_at, is_well_made};
 use crate::header::{ProxyHeader, Said};
 use crate::version::Version;
 use crate::wire::{SIGNATURE, family};
@@ -200,14 +200,7 @@ fn check_fields(fields: &[u8], before: &[u8]) -> Result<(), ProxyError> {
         return Err(ProxyError::Broken("a field that goes beyond the header"));
     }
     for (kind, value) in ProxyFields::new(fields) {
-        let is_well_made = match kind {
-            kind::TLS => ClientTls::read(value).is_some_and(|tls| tls.is_whole()),
-            kind::CRC32C => value.len() == 4,
-            kind::UNIQUE_ID => value.len() <= 128,
-            kind::AUTHORITY => from_utf8(value).is_ok(),
-            _ => true,
-        };
-        if !is_well_made {
+        if !is_well_made(kind, value) {
             return Err(ProxyError::Broken("a field that is not as its kind says"));
         }
     }

@@ -293,3 +293,28 @@ fn fields_that_cannot_be_sent_are_refused() {
     assert_eq!(full.with_field(9, b""), Err(TooLong));
     assert_eq!(header.with_field(9, &vec![0; 70_000]), Err(TooLong));
 }
+
+#[test]
+fn what_would_be_refused_cannot_be_sent() {
+    let header = || ProxyHeader::proxied(Version::V2, socket("192.0.2.1:1"), socket("192.0.2.2:2"));
+    for (kind, value, is_well_made) in [
+        (2, &b"a.example"[..], true),
+        (2, b"\xff", false),
+        (3, &[0; 4], true),
+        (3, &[0; 3], false),
+        (5, &[7; 128], true),
+        (5, &[7; 129], false),
+        (0x20, &[1, 0, 0, 0, 0], true),
+        (0x20, &[1, 0, 0, 0, 0, 0x21, 0, 9], false),
+        (0x20, &[1, 0, 0, 0], false),
+        (0xe0, b"\xff", true),
+    ] {
+        let made = header().with_field(kind, value);
+        assert_eq!(made.is_ok(), is_well_made, "{kind} {value:?}");
+        let Ok(made) = made else { continue };
+        let bytes = made.with_checksum().expect("it fits").to_bytes();
+        assert!(ProxyHeader::parse(&bytes, 1_024).is_ok(), "{kind} {value:?}");
+    }
+    let twice = header().with_checksum().and_then(ProxyHeader::with_checksum).expect("it fits");
+    assert_eq!(twice.fields().count(), 1);
+}
