@@ -86,8 +86,10 @@ fn check_answer(
     }
     let fields = head.fields();
     if let Some(key) = key {
-        let names_it = fields.get_all("Upgrade").any(|value| list_has_token(value, "websocket"));
-        if !names_it || !key.is_proven_in(fields) {
+        // RFC 6455 §4.1: both have to name it, as in the request.
+        let names = |field, token| fields.get_all(field).any(|value| list_has_token(value, token));
+        let is_answer = names("Upgrade", "websocket") && names("Connection", "upgrade");
+        if !is_answer || !key.is_proven_in(fields) {
             return Err(Refusal::Answer);
         }
     }

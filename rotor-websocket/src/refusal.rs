@@ -38,8 +38,8 @@ quick_error! {
             display("the server takes no WebSockets over HTTP/2 (it has no RFC 8441), \
                      and answered {status}: offer it HTTP/1.1 as well, which it may take them over")
         }
-        /// The server's answer is not for this request: `Upgrade` or `Sec-WebSocket-Accept` is
-        /// missing or wrong.
+        /// The server's answer is not for this request: `Upgrade`, `Connection` or
+        /// `Sec-WebSocket-Accept` is missing or wrong (RFC 6455 §4.1).
         Answer {
             display("the server's answer is not that of a WebSocket to this request")
         }

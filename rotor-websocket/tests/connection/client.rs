@@ -123,13 +123,29 @@ fn answers_that_are_none_are_refused() {
     };
     let with = |field: &str| format!("\r\n{field}\r\n\r\n");
     type Change = Box<dyn Fn(String) -> String>;
-    let cases: [(&str, bool, Change); 10] = [
+    let cases: [(&str, bool, Change); 14] = [
         ("good", true, Box::new(|answer| answer)),
         (
             "another status",
             false,
             Box::new(|answer| answer.replace("101 Switching Protocols", "200 OK")),
         ),
+        ("no Connection", false, Box::new(|answer| answer.replace("Connection: upgrade\r\n", ""))),
+        (
+            "another Connection",
+            false,
+            Box::new(|answer| answer.replace("Connection: upgrade", "Connection: close")),
+        ),
+        (
+            "other case",
+            true,
+            Box::new(|answer| {
+                answer
+                    .replace(": upgrade", ": close-not, UPGRADE")
+                    .replace(": websocket", ": WebSocket")
+            }),
+        ),
+        ("no Upgrade", false, Box::new(|answer| answer.replace("Upgrade: websocket\r\n", ""))),
         ("another proof", false, Box::new(|answer| answer.replace("Accept: ", "Accept: x"))),
         (
             "two proofs",
