@@ -102,7 +102,10 @@ fn check(head: &Head<'_>, config: &WebSocketConfig) -> Result<Option<Key>, Refus
         Version::Http2 => None,
         _ => Some(Key::of(head.fields()).ok_or(Refusal::Key)?),
     };
-    if !config.origins.allow(head.field("Origin"), head.authority()) {
+    // RFC 6454 §7.3: no more than one. Of two, whoever looks after us may look at the other.
+    let mut origins = head.fields().get_all("Origin");
+    let origin = origins.next();
+    if origins.next().is_some() || !config.origins.allow(origin, head.authority()) {
         return Err(Refusal::Origin);
     }
     Ok(key)

@@ -21,7 +21,8 @@ quick_error! {
         Key {
             display("the request has no proper Sec-WebSocket-Key")
         }
-        /// The page that asks is not allowed to ([`Origins`](crate::Origins)). 403.
+        /// The page that asks is not allowed to ([`Origins`](crate::Origins)), or the request names
+        /// several. 403.
         Origin {
             display("the request comes from a page that may not ask")
         }

@@ -39,6 +39,7 @@ fn what_is_no_proper_request_is_refused_and_says_why() {
         (good.replace("Sec-WebSocket-Key", "X"), "400", "Key", ""),
         (request("/", &format!("Sec-WebSocket-Key: {KEY}\r\n")), "400", "Key", ""),
         (request("/", "Origin: https://b.example\r\n"), "403", "Origin", ""),
+        (request("/", &"Origin: https://a.example\r\n".repeat(2)), "403", "Origin", ""),
     ] {
         let (answer, events, refused) = answer(WebSocketConfig::new(), &request);
         assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{request}{answer}");
