@@ -1,7 +1,7 @@
 //! The settings of a resolver: servers, names, limits.
 
 use std::fs;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::Path;
 use std::time::Duration;
 
@@ -28,8 +28,9 @@ pub struct ResolverConfig {
 impl ResolverConfig {
     /// Takes these servers, names and options, with the defaults for the rest, and no hosts file.
     pub fn new(conf: ResolvConf) -> ResolverConfig {
-        ResolverConfig {
-            servers: conf.servers.iter().map(|ip| SocketAddr::new(*ip, PORT)).collect(),
+        let servers = conf.servers.iter().map(|ip| SocketAddr::new(*ip, PORT)).collect();
+        let config = ResolverConfig {
+            servers: Vec::new(),
             conf,
             hosts: Hosts::default(),
             lookup_timeout: Duration::from_secs(20),
@@ -37,7 +38,8 @@ impl ResolverConfig {
             queries_max: 128,
             cache_bytes_max: 4 << 20,
             mixed_case: true,
-        }
+        };
+        config.servers(servers)
     }
 
     /// Reads this machine's `/etc/resolv.conf` and `/etc/hosts`; a file that cannot be read counts
@@ -56,9 +58,9 @@ impl ResolverConfig {
     }
 
     /// Sets the servers, with their ports. They replace those of the `resolv.conf`, which are asked
-    /// at port 53.
+    /// at port 53. `0.0.0.0` and `::` are this machine, as everybody takes them in a `resolv.conf`.
     pub fn servers(mut self, servers: Vec<SocketAddr>) -> ResolverConfig {
-        self.servers = servers;
+        self.servers = servers.into_iter().map(whence_it_answers).collect();
         self
     }
 
@@ -119,6 +121,17 @@ impl ResolverConfig {
     }
 }
 
+/// The address that the answers of a server come from. The system takes one that is no address for
+/// this machine, and its answers come from another.
+fn whence_it_answers(mut server: SocketAddr) -> SocketAddr {
+    match server.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => server.set_ip(Ipv4Addr::LOCALHOST.into()),
+        IpAddr::V6(ip) if ip.is_unspecified() => server.set_ip(Ipv6Addr::LOCALHOST.into()),
+        _ => {}
+    }
+    server
+}
+
 #[cfg(test)]
 mod tests {
     use rotor_test_kit::Directory;
@@ -146,5 +159,15 @@ mod tests {
         let nothing = directory.join("nothing");
         let config = ResolverConfig::of_files(&nothing, &nothing);
         assert_eq!(config.servers, [SocketAddr::from(([127, 0, 0, 1], PORT))]);
+    }
+
+    #[test]
+    fn a_server_at_no_address_is_asked_at_this_machine() {
+        for (said, asked) in [("0.0.0.0", "127.0.0.1"), ("::", "::1"), ("192.0.2.53", "192.0.2.53")]
+        {
+            let conf = ResolvConf::parse(&format!("nameserver {said}"));
+            let asked: IpAddr = asked.parse().expect("an address");
+            assert_eq!(ResolverConfig::new(conf).servers, [SocketAddr::new(asked, PORT)]);
+        }
     }
 }

@@ -107,6 +107,14 @@ fn right(query: &[u8]) -> Vec<u8> {
 }
 
 #[test]
+fn a_server_at_no_address_is_the_one_on_this_machine() {
+    let server = Server::start(|query, _| vec![Act::Send(right(query))]);
+    let nowhere = SocketAddr::from(([0, 0, 0, 0], server.address.port()));
+    let replies = records(config(&[nowhere], SHORT), &[question("www.example", Kind::A)]);
+    assert!(is_right(&replies[0]), "{:?}", replies[0]);
+}
+
+#[test]
 fn equal_questions_are_asked_once() {
     let server = Server::start(|query, _| vec![Act::Send(right(query))]);
     let questions = vec![question("WWW.example.", Kind::A); 100];
