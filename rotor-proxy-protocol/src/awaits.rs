@@ -35,6 +35,11 @@ impl Awaits {
         self.bytes.capacity()
     }
 
+    /// Counts it as one whose connection was lost.
+    pub(crate) fn abandon(&mut self) {
+        self.under_way.end(|counters| &counters.abandoned);
+    }
+
     /// Reads on until the header is whole. Returns what the connection is then; `WouldBlock`, and a
     /// signal, leave things as they are, any other error is the end, and counted.
     pub(crate) fn go_on<S: StreamSocket>(&mut self, inner: &mut S) -> io::Result<Opened> {

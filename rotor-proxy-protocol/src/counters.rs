@@ -32,7 +32,8 @@ rotor_core::__rotor_counters! {
         /// Connections beyond those that a peer may have.
         too_many_of_peer,
         /// Connections that the other side ended before its header was whole, those among them that
-        /// only look whether somebody listens.
+        /// only look whether somebody listens; and those whose socket inside had failed by then, in
+        /// a handshake of its own.
         abandoned,
         /// Connections that were closed at this end before a header was there: it took too long,
         /// or the loop ended.

@@ -74,6 +74,15 @@ impl<S> ProxyStream<S> {
         self.opened()?.header.as_ref()
     }
 
+    /// The socket inside has failed before a header could come.
+    #[cold]
+    fn abandon(&mut self) {
+        if let State::Awaits(awaits) = &mut self.state {
+            awaits.abandon();
+            self.state = State::Failed;
+        }
+    }
+
     fn opened(&self) -> Option<&Opened> {
         match &self.state {
             State::Open(opened) => opened.as_deref(),
@@ -152,7 +161,12 @@ impl<S: StreamSocket> StreamSocket for ProxyStream<S> {
     rotor_core::rotor_forward_socket!(inner);
 
     fn handshake<C>(&mut self, scope: &Scope<'_, C>) -> io::Result<()> {
-        self.inner.handshake(scope)?;
+        if let Err(error) = self.inner.handshake(scope) {
+            if !is_for_later(&error) {
+                self.abandon();
+            }
+            return Err(error);
+        }
         let result = match &mut self.state {
             State::Awaits(awaits) => awaits
                 .go_on(&mut self.inner)

@@ -214,6 +214,31 @@ fn a_connection_that_is_lost_is_counted() {
     }
 }
 
+/// Behind two balancers, one behind the other, each with a header of its own.
+#[test]
+fn what_fails_inside_is_counted_by_both() {
+    type Nested = Stream<WhoAmI, ProxyStream<ProxyStream<Scripted<false>>>>;
+    let first = header(Version::V2, "10.9.9.9:9");
+    let second = header(Version::V1, "192.0.2.1:5");
+    for (bytes, inner, outer) in [
+        ([&first[..], &second, b"one\n"].concat(), "proxied", "proxied"),
+        (b"nonsense".to_vec(), "no_header", "abandoned"),
+        ([&first[..], b"nonsense"].concat(), "proxied", "no_header"),
+    ] {
+        let (within, around) = (ProxyProtocol::new(config()), ProxyProtocol::new(config()));
+        let mut test = TestLoop::<Nested>::new(Log::new());
+        let (socket, peer) = pair(test.world());
+        let from = BALANCER.map(|ip| SocketAddr::new(ip.parse().expect("an address"), 9));
+        let socket = around.wrap(within.wrap(socket, from), from);
+        test.add(|scope| Stream::connected(socket, (), scope));
+        peer.send(&bytes);
+        peer.end();
+        test.settle();
+        assert_eq!(counted(&within), [(inner, 1)]);
+        assert_eq!(counted(&around), [(outer, 1)]);
+    }
+}
+
 #[test]
 fn peers_are_limited_by_who_the_balancer_says_they_are() {
     let connections = PeerConnections::new(2).share();
