@@ -101,8 +101,9 @@ impl WebSocketConfig {
     }
 
     /// Sets the maximum number of fragments of a message. Default 1,024: empty ones cost CPU time
-    /// and add nothing to its length. More end the connection with 1008. For messages taken in
-    /// pieces, only empty fragments count.
+    /// and add nothing to its length. More end the connection with 1008. A message in one frame has
+    /// none, so that 0 refuses all others. For messages taken in pieces, only empty frames count.
+    /// [`u32::MAX`] is no limit.
     pub fn fragments_max(mut self, fragments: u32) -> WebSocketConfig {
         self.fragments_max = fragments;
         self

@@ -79,7 +79,8 @@ impl Partial {
 
     pub(crate) fn count_fragment(&mut self, len: u64, limits: Limits) -> Result<(), Fault> {
         if self.mode == Mode::Messages || len == 0 {
-            self.fragments += 1;
+            // At the greatest limit there is, any number may come.
+            self.fragments = self.fragments.saturating_add(1);
         }
         if self.fragments > limits.fragments_max { Err(Fault::Fragments) } else { Ok(()) }
     }
@@ -174,4 +175,21 @@ pub(crate) fn most_bytes(is_compressed: bool, limits: Limits) -> usize {
 
 pub(crate) fn kind_of(opcode: Opcode) -> Kind {
     if opcode == Opcode::Text { Kind::Text } else { Kind::Binary }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn without_a_limit_any_number_of_fragments_may_come() {
+        let limits = Limits::of(&WebSocketConfig::new().fragments_max(u32::MAX));
+        for mode in [Mode::Messages, Mode::Pieces] {
+            let mut message = Partial::begin(Opcode::Binary, false, mode);
+            message.fragments = u32::MAX - 1;
+            for _ in 0..3 {
+                assert_eq!(message.count_fragment(0, limits), Ok(()));
+            }
+        }
+    }
 }
