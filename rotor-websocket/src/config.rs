@@ -11,7 +11,8 @@ use crate::deflate::config::Deflate;
 use crate::origins::Origins;
 
 /// A peer that cannot be listened to is looked after again after `ping_after` and `pong_within`:
-/// with no time at all, in every turn of the loop.
+/// with no time at all, in every turn of the loop. A close frame is to be sent before its answer is
+/// late.
 const TIME_MIN: Duration = Duration::from_millis(1);
 
 /// Every limit and time of a WebSocket, each with its unit, default and reason; and what its
@@ -141,9 +142,10 @@ impl WebSocketConfig {
     }
 
     /// Sets how long the peer may take to answer a close frame, and, if this end is the client, the
-    /// server to end the connection after it. Default 5 s.
+    /// server to end the connection after it. Default 5 s; at least 1 ms. What waits to be sent when
+    /// that is over is thrown away.
     pub fn close_within(mut self, time: Duration) -> WebSocketConfig {
-        self.close_within = time;
+        self.close_within = time.max(TIME_MIN);
         self
     }
 

@@ -121,3 +121,21 @@ fn a_handler_that_drops_is_called_no_more_however_much_has_come() {
         assert!(events.ends_with(&end), "{count}: {events:?}");
     }
 }
+
+#[test]
+fn without_a_time_to_answer_the_close_frame_is_sent_all_the_same() {
+    for told_by in ["text", "timeout"] {
+        let (mut driver, counters) = open(WebSocketConfig::new().close_within(Duration::ZERO));
+        if told_by == "text" {
+            driver.send(&frame(TEXT, "last word"));
+        } else {
+            driver.send(&frame(TEXT, "alarm"));
+            driver.context_mut().on_timeout = Some("last word".to_string());
+            driver.advance(seconds(7));
+        }
+        driver.advance(seconds(1));
+        assert_eq!(told(&driver.take_received()), ["text last word", "close 1000"], "{told_by}");
+        assert!(driver.is_ended());
+        assert_eq!(counters.close_timeouts(), 1);
+    }
+}

@@ -18,6 +18,8 @@ pub(crate) struct Seen {
     pub(crate) room: Option<Room>,
     /// What handlers do when they are woken: a text, as if it had come.
     pub(crate) on_wakeup: Option<String>,
+    /// The same when their deadline is over.
+    pub(crate) on_timeout: Option<String>,
 }
 
 /// Does what it is told; other messages it sends back.
@@ -174,9 +176,12 @@ impl Handler for Probe {
         }
     }
 
-    fn timeout(self, _: &mut Sender<'_>, scope: &mut Scope<'_, Seen>) -> Next<Self> {
+    fn timeout(self, out: &mut Sender<'_>, scope: &mut Scope<'_, Seen>) -> Next<Self> {
         scope.events.push("timeout".to_string());
-        Next::messages(self).keep_deadline()
+        match scope.on_timeout.take() {
+            Some(told) => self.told(&told, out, scope),
+            None => Next::messages(self).keep_deadline(),
+        }
     }
 
     fn closed(self, end: Closed<'_>, scope: &mut Scope<'_, Seen>) {
