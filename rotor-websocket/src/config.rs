@@ -177,7 +177,8 @@ impl WebSocketConfig {
     }
 
     /// Sets the subprotocols that this end speaks, the best first. Default: none. A server chooses
-    /// the first that the client offers too; a client offers them all.
+    /// the first that the client offers too, and none if there is no such; a client offers them all,
+    /// and takes a server that chooses none. Names are tokens (RFC 6455 §4.1), whose case matters.
     #[doc(alias = "Sec-WebSocket-Protocol")]
     pub fn subprotocols(mut self, names: &[&str]) -> WebSocketConfig {
         self.subprotocols = names.iter().map(|name| name.to_string()).collect();

@@ -17,8 +17,9 @@ pub enum Origins {
     SameHost,
     /// Any page: for services that do not rely on cookies or the like.
     Any,
-    /// These origins, like `https://example.com` or `https://example.com:8443`, and clients that
-    /// send none.
+    /// These origins, and clients that send none. Write them as browsers do (RFC 6454 §6.1):
+    /// `https://example.com` or `https://example.com:8443`, with the port only if it is not the
+    /// scheme's own, and without a slash at the end. Their case does not matter.
     Listed(Vec<String>),
     /// A function decides, and gets the origin if one was sent.
     Hook(Arc<OriginHook>),
