@@ -136,10 +136,10 @@ impl Driver {
                     self.shut_down(id);
                 }
                 if tell {
-                    self.tell(id, EventSet::WRITABLE, ready);
+                    self.tell_room(id, EventSet::WRITABLE, ready);
                 }
             }
-            Sent::Failed => self.tell(id, EventSet::WRITABLE | EventSet::ERROR, ready),
+            Sent::Failed => self.tell_room(id, EventSet::WRITABLE | EventSet::ERROR, ready),
             Sent::Cancelled => {}
         }
         self.spare.give(memory);
