@@ -195,3 +195,25 @@ fn what_was_written_before_a_loop_ends_leaves_all_the_same() {
     client.read_to_end(&mut got).expect("it ends in order");
     assert_eq!(got, b"farewell");
 }
+
+#[test]
+fn what_was_written_behind_what_the_kernel_had_leaves_too_when_the_loop_ends() {
+    for completions in [2, 64] {
+        let config = UringConfig::new().events_max(1).submissions(2).completions(completions);
+        let Some(mut rig) = Rig::open(&config) else { return };
+        let mut pairs: Vec<_> = (0..8).map(|_| rig.pair()).collect();
+        rig.turns(50);
+        // Of one stream the loop hears that this has left, as it takes one completion in a turn.
+        pairs.iter_mut().for_each(|(server, _)| server.write_all(b"one").expect("it is taken"));
+        rig.turn();
+        pairs.iter_mut().for_each(|(server, _)| server.write_all(b"two").expect("it is taken"));
+        let (servers, clients): (Vec<_>, Vec<_>) = pairs.into_iter().unzip();
+        drop((servers, rig));
+        for mut client in clients {
+            client.set_nonblocking(false).expect("it can be");
+            let mut got = Vec::new();
+            client.read_to_end(&mut got).expect("it ends in order");
+            assert_eq!(got, b"onetwo");
+        }
+    }
+}

@@ -298,10 +298,19 @@ impl Driver {
     }
 }
 
-/// What was written in the last turn leaves with the end of the ring, which comes next.
+/// What was written in the last turn leaves now; and what was written behind it, where the kernel has
+/// room, with the end of the ring, which comes next.
 impl Drop for Driver {
     fn drop(&mut self) {
+        self.config.events_max = usize::MAX;
         self.end_turn();
+        // As a rule a single time, if there are sockets at all: the queue of completions may be small.
+        for _ in 0..self.sockets.len() {
+            self.settle();
+            if !self.ring.has_completions() {
+                break;
+            }
+        }
     }
 }
 
