@@ -238,10 +238,22 @@ impl Driver {
         let lingers = socket.has_unsent();
         self.take_back(id);
         if lingers {
-            self.lingering.push_back((self.clock.now() + self.config.linger, id));
+            self.linger(id);
         } else {
             self.close(id);
         }
+    }
+
+    /// Notes until when a stream that was dropped may send. Those whose time is over leave the list from
+    /// its front, so one that sends for long keeps those behind it there, which are done.
+    fn linger(&mut self, id: Id) {
+        let Driver { lingering, sockets, clock, config, .. } = self;
+        if lingering.len() == lingering.capacity() {
+            lingering.retain(|(_, id)| sockets.get(*id).is_some());
+            // As many come as are left before this is done again.
+            lingering.reserve(lingering.len() + 1);
+        }
+        lingering.push_back((clock.now() + config.linger, id));
     }
 
     /// Closes a socket that was dropped, and forgets it if the kernel has.
@@ -320,12 +332,41 @@ fn gone() -> io::Error {
 
 #[cfg(test)]
 mod tests {
-    use std::io::Write;
+    use std::io::{IoSlice, Write};
     use std::os::unix::net::UnixStream;
 
     use rustix::event::{EventfdFlags, eventfd};
 
     use super::*;
+
+    #[test]
+    fn a_stream_that_sends_for_long_keeps_none_in_mind_of_those_that_were_dropped_after_it() {
+        let waker = eventfd(0, EventfdFlags::NONBLOCK).expect("there are descriptors");
+        let Ok(mut driver) = Driver::open(UringConfig::new(), waker) else { return };
+        let mut ready = Ready::new();
+        let mut dropped = |driver: &mut Driver, count: usize| {
+            let (own, peer) = UnixStream::pair().expect("there are descriptors");
+            own.set_nonblocking(true).expect("it can be");
+            let id = driver.insert(own.into(), Made::Stream);
+            driver.register(id, Token::from_usize(1), Interest::Both).expect("it is new");
+            for _ in 0..count {
+                // No more than it has room for.
+                let _taken = driver.write(id, &[IoSlice::new(&[7; 10_000])]);
+                driver.wait(Some(Time::ZERO), &mut ready).expect("it goes on");
+            }
+            let _taken = driver.write(id, &[IoSlice::new(b"last")]);
+            driver.drop_socket(id);
+            driver.wait(Some(Time::ZERO), &mut ready).expect("it goes on");
+            peer
+        };
+        let _reads_nothing = dropped(&mut driver, 1_000);
+        for _ in 0..1_000 {
+            dropped(&mut driver, 0);
+        }
+        driver.wait(Some(Time::ZERO), &mut Ready::new()).expect("it goes on");
+        assert_eq!(driver.sockets.len(), 1, "the others are done");
+        assert!(driver.lingering.capacity() < 64, "{}", driver.lingering.capacity());
+    }
 
     #[test]
     fn a_stream_whose_rest_is_read_in_a_later_turn_keeps_nothing_for_it() {
