@@ -16,14 +16,13 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rotor_core::backend::Clock;
 use rotor_core::{EventSet, Interest, OffloadPool, Time, Token};
-use rustix::event::PollFlags;
 
 use self::socket::{Ready, Socket};
 use self::spare::Spare;
 use crate::config::UringConfig;
-use crate::key::{Id, Key, Kind};
+use crate::key::{Id, Kind};
 use crate::refused::{Refused, Step};
-use crate::ring::{Ring, Wait};
+use crate::ring::{Ring, Wait, Watch};
 use crate::slots::Slots;
 use crate::stats::UringStats;
 
@@ -86,7 +85,7 @@ impl Driver {
 
     /// Waits on the waker: each write to it is told of, and none need be read.
     fn watch_waker(&mut self) {
-        self.ring.poll(self.waker.as_fd(), PollFlags::IN, true, Key::WAKE);
+        self.ring.poll(self.waker.as_fd(), Watch::Waker);
     }
 
     pub(crate) fn stats(&mut self) -> UringStats {
@@ -168,11 +167,10 @@ impl Driver {
         let Some(socket) = self.sockets.get_mut(id) else { return };
         socket.given_in = self.ring.stats().enters as u32;
         socket.was_given = true;
-        let (Some(fd), kind) = (socket.fd(), socket.kind()) else { return };
-        let key = id.key(kind);
-        match kind {
-            Kind::Receive => self.ring.receive(fd, key),
-            _ => self.ring.poll(fd, PollFlags::IN | PollFlags::PRI, true, key),
+        let Some(fd) = socket.fd() else { return };
+        match socket.kind() {
+            Kind::Receive => self.ring.receive(fd, id),
+            _ => self.ring.poll(fd, Watch::Readable(id)),
         }
     }
 
@@ -205,7 +203,7 @@ impl Driver {
         socket.polls_room = true;
         socket.was_given = true;
         if let Some(fd) = socket.fd.as_ref() {
-            self.ring.poll(fd.as_fd(), PollFlags::OUT, false, id.key(Kind::Room));
+            self.ring.poll(fd.as_fd(), Watch::Room(id));
         }
     }
 

@@ -10,7 +10,7 @@ use rustix::net::{self, RecvFlags, SendAncillaryBuffer, SendFlags};
 use super::socket::Socket;
 use super::{Driver, gone};
 use crate::intake::Source;
-use crate::key::{Id, Kind};
+use crate::key::Id;
 use crate::ring::Ring;
 
 /// What is longer is handed to the kernel at once, from where it stands, in bytes. 16 KiB: less is
@@ -173,7 +173,7 @@ impl Driver {
 
 fn send(ring: &mut Ring, socket: &mut Socket, memory: Vec<u8>, from: usize, id: Id) {
     let Some(fd) = &socket.fd else { return };
-    let key = ring.send(fd.as_fd(), memory, from, id.key(Kind::Send));
+    let key = ring.send(fd.as_fd(), memory, from, id);
     if let Some(work) = &mut socket.work {
         work.outgo.set_sending(key);
     }

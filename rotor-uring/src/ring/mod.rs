@@ -2,7 +2,9 @@
 //!
 //! What is safe to call here is sound, whatever the caller does: memory that an operation writes to
 //! or reads from belongs to the ring until the operation's last completion was taken, and the ring
-//! does not end before the kernel has let go of all of it, or leaves it allocated.
+//! does not end before the kernel has let go of all of it, or leaves it allocated. One thing is the
+//! caller's: a [`Piece`] is read in the ring that it came from, and goes back to it. A driver has one
+//! ring, and pieces are in its sockets alone.
 
 mod completion;
 mod provided;
@@ -25,7 +27,7 @@ pub(crate) use self::completion::{Carried, Completion};
 use self::provided::{GROUP, Provided};
 use crate::books::Piece;
 use crate::inbox::Lender;
-use crate::key::{Key, Kind};
+use crate::key::{Id, Key, Kind};
 use crate::slots::Slots;
 use crate::stats::UringStats;
 
@@ -45,6 +47,18 @@ pub(crate) enum Wait {
     Again,
     AtMost(Duration),
     Forever,
+}
+
+/// What is to be told of readiness, and what for. Its key never is that of memory that is sent, which
+/// a completion would free.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Watch {
+    /// Each time that the loop is woken.
+    Waker,
+    /// Each time that the socket has something, or something urgent.
+    Readable(Id),
+    /// Once, when the socket has room.
+    Room(Id),
 }
 
 pub(crate) struct Ring {
@@ -71,7 +85,7 @@ struct Held {
 struct InFlight {
     memory: Vec<u8>,
     from: usize,
-    owner: Key,
+    owner: Id,
 }
 
 impl Ring {
@@ -91,14 +105,19 @@ impl Ring {
     }
 
     /// Receives again and again, into provided buffers.
-    pub(crate) fn receive(&mut self, socket: BorrowedFd<'_>, key: Key) {
+    pub(crate) fn receive(&mut self, socket: BorrowedFd<'_>, owner: Id) {
         let entry = opcode::RecvMulti::new(Fd(socket.as_raw_fd()), GROUP).build();
         // SAFETY: it writes into provided buffers alone, which are the ring's.
-        unsafe { self.push(entry, key) }
+        unsafe { self.push(entry, owner.key(Kind::Receive)) }
     }
 
-    /// Tells of readiness, once or again and again.
-    pub(crate) fn poll(&mut self, fd: BorrowedFd<'_>, events: PollFlags, stays: bool, key: Key) {
+    /// Tells of readiness.
+    pub(crate) fn poll(&mut self, fd: BorrowedFd<'_>, watch: Watch) {
+        let (events, stays, key) = match watch {
+            Watch::Waker => (PollFlags::IN, true, Key::WAKE),
+            Watch::Readable(id) => (PollFlags::IN | PollFlags::PRI, true, id.key(Kind::Readable)),
+            Watch::Room(id) => (PollFlags::OUT, false, id.key(Kind::Room)),
+        };
         let events = u32::from(events.bits());
         let entry = opcode::PollAdd::new(Fd(fd.as_raw_fd()), events).multi(stays).build();
         // SAFETY: it has no memory.
@@ -106,13 +125,13 @@ impl Ring {
     }
 
     /// Sends the bytes from `from` on, all of them if it can, and keeps them until then: a
-    /// completion under `owner` brings them back. Returns the key to cancel it by.
+    /// completion of `owner`'s brings them back. Returns the key to cancel it by.
     pub(crate) fn send(
         &mut self,
         socket: BorrowedFd<'_>,
         memory: Vec<u8>,
         from: usize,
-        owner: Key,
+        owner: Id,
     ) -> Key {
         let bytes = memory.get(from..).unwrap_or_default();
         let len = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
@@ -285,7 +304,7 @@ impl Held {
                     self.stats.stale += 1;
                     return None;
                 };
-                key = sent.owner;
+                key = sent.owner.key(Kind::Send);
                 Carried::Memory(sent.memory, sent.from)
             }
             _ => Carried::Nothing,

@@ -68,7 +68,7 @@ impl Joined {
 
     fn receive(&mut self, id: Id) {
         let Some((input, _)) = self.members.get_mut(id) else { return };
-        self.ring.receive(input.as_fd(), id.key(Kind::Receive));
+        self.ring.receive(input.as_fd(), id);
     }
 
     fn pass_on(&mut self, id: Id) {
@@ -76,6 +76,6 @@ impl Joined {
         let mut memory = self.spare.pop().unwrap_or_default();
         memory.clear();
         memory.push(1);
-        self.ring.send(output.as_fd(), memory, 0, id.key(Kind::Send));
+        self.ring.send(output.as_fd(), memory, 0, id);
     }
 }

@@ -8,18 +8,13 @@ use std::io;
 use std::net::TcpListener;
 use std::os::fd::{AsFd, OwnedFd};
 
-use rustix::event::PollFlags;
-
 use crate::answer::Answer;
 use crate::config::UringConfig;
 use crate::inbox::Lender;
-use crate::key::{Id, Key, Kind};
+use crate::key::{Id, Kind};
 use crate::requests::Requests;
-use crate::ring::{Carried, Completion, Ring, Wait};
+use crate::ring::{Carried, Completion, Ring, Wait, Watch};
 use crate::slots::Slots;
-
-/// The one operation that is of no connection: the listener's poll.
-const LISTENER: Key = Key::WAKE;
 
 /// The longest request head held in pieces, in bytes, as in `bare-loop`.
 const HEAD_BYTES_MAX: usize = 64 * 1024;
@@ -36,7 +31,8 @@ pub fn serve() -> Result<(), Box<dyn Error>> {
         spare: Vec::new(),
         listener,
     };
-    server.ring.poll(server.listener.as_fd(), PollFlags::IN, true, LISTENER);
+    // The one operation that is of no connection; nobody wakes this loop otherwise.
+    server.ring.poll(server.listener.as_fd(), Watch::Waker);
     contract::announce(server.listener.local_addr()?)?;
     loop {
         server.ring.enter(Wait::Forever)?;
@@ -73,7 +69,7 @@ impl Server {
         match key.kind() {
             Kind::Wake => {
                 if is_last {
-                    self.ring.poll(self.listener.as_fd(), PollFlags::IN, true, LISTENER);
+                    self.ring.poll(self.listener.as_fd(), Watch::Waker);
                 }
                 return self.accept();
             }
@@ -111,7 +107,7 @@ impl Server {
         let Some(connection) = self.connections.get_mut(id) else { return };
         let Some(socket) = &connection.socket else { return };
         connection.is_receiving = true;
-        self.ring.receive(socket.as_fd(), id.key(Kind::Receive));
+        self.ring.receive(socket.as_fd(), id);
     }
 
     fn received(&mut self, id: Id, result: i32, is_last: bool, carried: Carried) {
@@ -152,7 +148,7 @@ impl Server {
         let Some(connection) = self.connections.get_mut(id) else { return };
         let Some(socket) = &connection.socket else { return };
         connection.is_sending = true;
-        self.ring.send(socket.as_fd(), memory, from, id.key(Kind::Send));
+        self.ring.send(socket.as_fd(), memory, from, id);
     }
 
     fn sent(&mut self, id: Id, result: i32, carried: Carried) {
