@@ -90,7 +90,7 @@ impl UringHandle {
         self.shared.driver().stats()
     }
 
-    /// Returns the handle of the loop that a scope is of.
+    /// Returns the handle of the loop that a scope is of; `what` needs it, as the error says.
     ///
     /// # Errors
     ///

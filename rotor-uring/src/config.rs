@@ -36,16 +36,18 @@ impl UringConfig {
         }
     }
 
-    /// Sets how many operations the kernel is handed in one call. Default 1,024, a power of two; 1
-    /// to 32,768. More wait in memory of ours, in order, and are handed over by further calls.
+    /// Sets how many operations the kernel is handed in one call (the `entries` of io_uring_setup(2)).
+    /// Default 1,024; 1 to 32,768, made a power of two. More wait in memory of ours, in order, and are
+    /// handed over by further calls.
     pub fn submissions(mut self, entries: u32) -> UringConfig {
         self.submissions = entries.clamp(1, 32_768).next_power_of_two();
         self
     }
 
-    /// Sets how many completions the kernel keeps for us before it keeps them elsewhere, which is
-    /// dearer and ends operations that go on. Default 8,192, a power of two; 2 to 65,536, and at
-    /// least as many as [`submissions`](UringConfig::submissions).
+    /// Sets for how many completions the ring has room (`IORING_SETUP_CQSIZE`, io_uring_setup(2)).
+    /// Default 8,192; 2 to 65,536, made a power of two, and at least as many as
+    /// [`submissions`](UringConfig::submissions). None is lost beyond that: the kernel keeps them in memory
+    /// of its own, which is dearer, and ends standing receives and polls, which are then handed over anew.
     pub fn completions(mut self, entries: u32) -> UringConfig {
         self.completions = entries.clamp(2, 65_536).next_power_of_two();
         self
@@ -58,11 +60,11 @@ impl UringConfig {
         self
     }
 
-    /// Sets into how many buffers the kernel puts what comes, and how large they are. Default 16 of
+    /// Sets into how many buffers the kernel puts what comes, and how large each is. Default 16 of
     /// 64 KiB; 1 to 1,024 (made a power of two), of 256 B to 1 MiB. They are for one turn: what a
-    /// machine has not read by its end is copied. Where they do not suffice for what came at once,
-    /// sockets are asked, which is counted
-    /// ([`buffers_exhausted`](crate::UringStats::buffers_exhausted)).
+    /// machine has not read by its end is copied. If more comes at once than they hold, it stays in the
+    /// kernel, and each read of it is a system call
+    /// ([`buffers_exhausted`](crate::UringStats::buffers_exhausted) counts that).
     ///
     /// Kernels before 6.12 take a whole buffer for each receive: there, many small ones are better.
     pub fn buffers(mut self, count: u16, bytes: u32) -> UringConfig {
@@ -71,10 +73,10 @@ impl UringConfig {
         self
     }
 
-    /// Sets from how many unread bytes on a stream is given no more. Default 64 KiB. It is asked
-    /// again once its machine has read them, and before that the kernel holds what comes, and the
-    /// peer by that. In one call the kernel gives a stream as much as fits into the
-    /// [`buffers`](UringConfig::buffers) before it hears of that: so much may be beyond the mark, once.
+    /// Sets how many bytes may be unread on a stream before the kernel gives it no more, in bytes.
+    /// Default 64 KiB. What comes then stays in the kernel, which holds up the peer, until the machine has
+    /// read those bytes. The mark may be passed once, by what the kernel gives in one call: as much as fits
+    /// into the [`buffers`](UringConfig::buffers).
     pub fn unread_bytes_max(mut self, bytes: usize) -> UringConfig {
         self.unread_bytes_max = bytes;
         self

@@ -86,12 +86,16 @@
 //!
 //! * It belongs to the thread that opened it, and so do its sockets: none is `Send`, and the loop cannot be
 //!   [handed over](rotor_core::LoopInstance::handing_over).
-//! * `write` takes what is sent a turn later, so an error of it comes with an event, and at the next write.
-//! * `shutdown` goes behind what was written, and `close` with the next wait: a peer sees either when the turn ends.
+//! * `write` takes what is sent when the turn ends. If sending fails, an event says so, and each later write
+//!   returns the error.
+//! * A peer hears of `shutdown` once what was written before has left, and of a stream that was dropped when the
+//!   turn ends.
 //! * A stream that was dropped goes on sending what it had taken, for [`linger`](UringConfig::linger); what the
 //!   kernel has no room for when the loop ends is lost.
 //! * While much is unread the kernel says nothing of the peer's end or a reset; the read that comes to it does.
-//! * An outer loop has no descriptor to wait with ([`AsFd`](std::os::fd::AsFd)): what was written would wait, too.
+//! * Once a peer has ended its side, the kernel says nothing of a reset: the next write finds it.
+//! * It cannot run inside another loop: there is no descriptor ([`AsFd`](std::os::fd::AsFd)) for that one to
+//!   wait with, and what machines have written would stay until the next turn.
 //!
 //! # Limits
 //!
@@ -99,6 +103,9 @@
 //! every number and its default; [`UringStats`] counts how often they were reached. Bytes that a
 //! stream takes before the kernel has any: 64 KiB; under way: as many. Memory that is kept to be
 //! sent from: 1 MiB.
+//!
+//! Open the ring behind a fork(2), not before it: a child process has none of its memory (`MADV_DONTFORK`,
+//! madvise(2)), and would be ended by a signal where it uses or drops it.
 //!
 //! # Versions and features
 //!
