@@ -91,6 +91,8 @@
 //!   only on a [loopback](MemoryDevice::loopback).
 //! * `write` buffers data, which is sent when the turn ends, and a dropped stream goes on sending
 //!   what it has buffered, for [`linger`](StackConfig::linger).
+//! * When a loop ends, what its streams have buffered leaves as far as their peers have room for it at once.
+//!   Nothing is sent again after that, and what peers send has no answer.
 //! * The configuration sets the buffers, for each connection from its first packet on;
 //!   `set_send_buffer` and the like do nothing.
 //! * `[::]` listens for IPv6 alone. Addresses are not shared (`reuse_port`): each loop has a stack,

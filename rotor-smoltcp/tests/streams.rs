@@ -8,7 +8,7 @@ use std::io::{ErrorKind, IoSlice, Read, Write};
 use std::net::{Shutdown, SocketAddr};
 use std::time::Duration;
 
-use rig::{CLIENT, Rig, SERVER, config, fill, not_yet, six, text};
+use rig::{CLIENT, Rig, SERVER, config, fill, not_yet, read_on, six, text};
 use rotor_core::EventSet;
 use rotor_core::net::{Listener, StreamSocket};
 use rotor_smoltcp::{Congestion, Medium, MemoryConfig};
@@ -62,6 +62,23 @@ fn a_stream_that_was_dropped_sends_what_it_had_taken() {
     drop(client);
     let mut server = server;
     assert_eq!(rig.read(&mut server, None), sent);
+}
+
+#[test]
+fn what_was_written_before_a_loop_ends_leaves_all_the_same() {
+    let mut rig = Rig::new();
+    let (mut server, mut client) = rig.pair();
+    rig.pass(Duration::from_secs(1));
+    server.write_all(b"farewell").expect("there is room");
+    drop(server);
+    let Rig { clock, server, client: mut host } = rig;
+    drop(server);
+    let mut got = Vec::new();
+    while !read_on(&mut client, None, &mut got) {
+        host.turn();
+        assert!(clock.step(), "nothing happens any more: {got:?}");
+    }
+    assert_eq!(got, b"farewell");
 }
 
 #[test]

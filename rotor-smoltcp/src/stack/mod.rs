@@ -211,6 +211,14 @@ impl Stack {
     }
 }
 
+/// What was written in the last turn leaves, as far as its peers take it at once: nobody is left to send it
+/// again.
+impl Drop for Stack {
+    fn drop(&mut self) {
+        self.send_all();
+    }
+}
+
 fn gone() -> io::Error {
     io::ErrorKind::NotConnected.into()
 }

@@ -171,7 +171,7 @@ impl Stack {
     }
 
     /// What was written goes out.
-    fn send_all(&mut self) {
+    pub(super) fn send_all(&mut self) {
         let mut dirty = std::mem::take(&mut self.dirty);
         for id in dirty.drain(..) {
             self.send(id);
