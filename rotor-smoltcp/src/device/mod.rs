@@ -56,7 +56,8 @@ pub trait Device: Send + 'static {
         false
     }
 
-    /// Takes the next packet that has come, and returns its length.
+    /// Takes the next packet that has come, and returns its length in bytes. One of none counts as any
+    /// other, and is refused.
     ///
     /// # Errors
     ///

@@ -8,7 +8,7 @@ use std::time::Duration;
 use rotor_core::{EventSet, Token};
 
 use super::wire::Wire;
-use super::{Kind, Stack};
+use super::{Kind, Stack, Wait};
 use crate::clock::{LoopClock, ManualClock};
 use crate::config::StackConfig;
 use crate::device::{Device, Medium, MemoryConfig, MemoryDevice};
@@ -54,8 +54,10 @@ fn connections_that_have_ended_leave_nothing_behind() {
     assert!(stack.due.is_empty() && stack.flows.is_empty());
 }
 
-/// A device that says that its packets may be as long as one likes.
-struct Endless;
+/// A device that says that its packets may be as long as one likes. So many come, which have no bytes.
+struct Endless {
+    empty_ones: usize,
+}
 
 impl Device for Endless {
     fn name(&self) -> &str {
@@ -71,7 +73,8 @@ impl Device for Endless {
     }
 
     fn receive(&mut self, _: &mut [u8]) -> io::Result<usize> {
-        Err(io::ErrorKind::WouldBlock.into())
+        self.empty_ones = self.empty_ones.checked_sub(1).ok_or(io::ErrorKind::WouldBlock)?;
+        Ok(0)
     }
 
     fn send(&mut self, _: &[u8]) -> io::Result<()> {
@@ -86,15 +89,28 @@ impl Device for Endless {
 #[test]
 fn no_packet_is_longer_than_ip_can_say() {
     // `lo` has 65,536.
-    assert_eq!(Wire::new(Box::new(Endless), true).mtu(), 65_535);
+    assert_eq!(Wire::new(Box::new(Endless { empty_ones: 0 }), true).mtu(), 65_535);
 }
 
 /// A stack on Ethernet where nobody else is.
 fn alone() -> (Stack, ManualClock) {
+    on(Endless { empty_ones: 0 })
+}
+
+fn on(device: Endless) -> (Stack, ManualClock) {
     let clock = ManualClock::new();
     let config = StackConfig::new().address(IpAddr::from([10, 0, 0, 1]), 24).seed(1);
-    let stack = Stack::open(Box::new(Endless), &config, LoopClock::Manual(clock.clone()));
+    let stack = Stack::open(Box::new(device), &config, LoopClock::Manual(clock.clone()));
     (stack.expect("good"), clock)
+}
+
+#[test]
+fn a_flood_of_packets_without_bytes_leaves_the_loop_its_turns() {
+    let (mut stack, _) = on(Endless { empty_ones: 1_000_000 });
+    let wait = stack.begin_wait(None).expect("the device is there");
+    let stats = stack.stats();
+    assert_eq!((stats.received, stats.refused, wait), (256, 256, Wait::Not));
+    assert!(stack.may_have_more());
 }
 
 /// A turn, and so much time.

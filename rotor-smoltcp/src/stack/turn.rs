@@ -98,8 +98,8 @@ impl Stack {
                 break Ok(taken);
             }
             match self.wire.receive(&mut memory) {
-                Ok(0) => break Ok(taken),
-                Ok(len) => {
+                Ok(None) => break Ok(taken),
+                Ok(Some(len)) => {
                     taken += 1;
                     let packet = &memory[..len.min(memory.len())];
                     if self.wire.has_header() {

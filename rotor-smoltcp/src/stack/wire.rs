@@ -142,19 +142,18 @@ impl Wire {
         self.incoming = memory;
     }
 
-    /// Takes the next packet, and returns its length; 0 where there is none.
-    pub(super) fn receive(&mut self, packet: &mut [u8]) -> io::Result<usize> {
+    /// Takes the next packet, and returns its length, which may be 0: a tunnel's peer that sends nothing
+    /// but headers has as many turns as others. `None` where there is none.
+    pub(super) fn receive(&mut self, packet: &mut [u8]) -> io::Result<Option<usize>> {
         loop {
             match self.device.receive(packet) {
-                // A datagram without bytes, which says nothing.
-                Ok(0) => {}
-                Ok(len) => return Ok(len),
-                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(0),
+                Ok(len) => return Ok(Some(len)),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(None),
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == ErrorKind::NetworkDown => {
                     self.downs += 1;
                     log::warn!("the network of {} is down: {error}", self.device.name());
-                    return Ok(0);
+                    return Ok(None);
                 }
                 Err(error) => return Err(error),
             }
