@@ -3,7 +3,7 @@
 
 mod rig;
 
-use std::io::ErrorKind;
+use std::io::{ErrorKind, Read};
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -254,6 +254,31 @@ fn a_peer_that_begins_anew_from_the_same_port_is_not_held_up_by_what_was() {
         assert_eq!(flooded.host.stats().time_wait, 1, "{round}");
         flooded.said();
     }
+}
+
+#[test]
+fn a_peer_that_has_reset_a_connection_begins_anew_from_its_port_before_that_was_read() {
+    let mut flooded = Flooded::new(config(1));
+    let mut listener = flooded.host.listen_on((SERVER, 80).into(), 8);
+    let mut held = Vec::new();
+    for round in 0..3 {
+        let own = 1_000 * round;
+        // With the reset of the one before, in one turn.
+        flooded.says(9, TcpControl::Syn, (own, None));
+        flooded.turns(3);
+        let said = flooded.said();
+        let [(9, "SYN", number)] = said[..] else { panic!("{round}: {said:?}") };
+        flooded.says(9, TcpControl::None, (own + 1, Some(number + 1)));
+        flooded.turns(2);
+        held.push(listener.accept().expect("it has come").0);
+        flooded.says(9, TcpControl::Rst, (own + 1, Some(number + 1)));
+    }
+    flooded.turns(2);
+    for mut one in held {
+        let reset = one.read(&mut [0; 9]).expect_err("its peer is gone");
+        assert_eq!(reset.kind(), ErrorKind::ConnectionReset);
+    }
+    assert_eq!(flooded.host.stats().connections, 0);
 }
 
 #[test]

@@ -140,14 +140,16 @@ impl Stack {
 
     fn take_segment(&mut self, flow: Flow, is_first: bool, packet: &[u8]) {
         let mut known = self.flows.get(&flow).copied();
-        if is_first
-            && let Some(id) = known
-            && self.is_kept(id)
-        {
-            // Its peer has begun anew, with numbers of which it knows that they are later (RFC
-            // 9293, section 3.10.7.4).
-            self.forget(id);
-            known = None;
+        if is_first && let Some(id) = known {
+            if self.is_kept(id) {
+                // Its peer has begun anew, with numbers of which it knows that they are later (RFC
+                // 9293, section 3.10.7.4).
+                self.forget(id);
+                known = None;
+            } else if self.connections.get(id).is_some_and(|connection| connection.is_over()) {
+                // No packet is for it any more, also where its machine has yet to hear of that.
+                known = None;
+            }
         }
         let id = match known {
             Some(id) => id,
@@ -392,7 +394,10 @@ impl Stack {
     pub(super) fn forget(&mut self, id: Id) {
         self.set_due(id, None);
         let Some(connection) = self.connections.remove(id) else { return };
-        self.flows.remove(&connection.flow);
+        // Another one may have taken its place.
+        if self.flows.get(&connection.flow) == Some(&id) {
+            self.flows.remove(&connection.flow);
+        }
         self.stats.time_wait -= usize::from(connection.is_kept);
         if let Phase::HalfOpen(listener) = connection.phase {
             self.note_half_open_end(listener);
