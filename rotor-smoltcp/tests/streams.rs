@@ -9,8 +9,8 @@ use std::net::{Shutdown, SocketAddr};
 use std::time::Duration;
 
 use rig::{CLIENT, Rig, SERVER, config, fill, not_yet, read_on, six, text};
-use rotor_core::EventSet;
 use rotor_core::net::{Listener, StreamSocket};
+use rotor_core::{EventSet, Time};
 use rotor_smoltcp::{Congestion, Medium, MemoryConfig};
 
 #[test]
@@ -227,6 +227,19 @@ fn times_that_are_longer_than_all_time_are_taken() {
     let (_server, client) = rig.pair();
     rig.pass(Duration::from_secs(60));
     assert!(client.is_connected());
+}
+
+#[test]
+fn virtual_time_does_not_go_to_the_end_of_all_time_for_what_is_never_given_up() {
+    let mut rig = Rig::with(MemoryConfig::new(), config(1).linger(Duration::MAX), config(2));
+    let (server, client) = rig.pair();
+    drop(server);
+    // The peer does not end its side, and nobody waits for that with an end.
+    while rig.turn() {}
+    assert!(rig.clock.now() < Time::ZERO + Duration::from_secs(60), "{rig:?}");
+    assert_eq!((rig.server.stats().connections, rig.server.stats().lingered_too_long), (1, 0));
+    drop(client);
+    rig.until(|rig| rig.server.stats().connections == 0);
 }
 
 /// Whoever was told that it would block is told when it does not, however little is read at a time.

@@ -240,6 +240,8 @@ impl Stack {
     }
 
     pub(super) fn set_due(&mut self, id: Id, at: Option<Time>) {
+        // The end of all time is none, or virtual time would go there.
+        let at = at.filter(|at| *at != Time::NEVER);
         let Some(connection) = self.connections.get_mut(id) else { return };
         let before = std::mem::replace(&mut connection.due, at);
         if before == at {
