@@ -13,7 +13,8 @@ use crate::stack::Kind;
 /// UDP datagrams of a stack in user space.
 ///
 /// That nobody takes a datagram (ICMP) is not told. One that is longer than the device's packets is
-/// refused (`EMSGSIZE`): the stack makes no fragments, and takes none.
+/// refused (`EMSGSIZE`): the stack makes no fragments, and takes none. So is a target, or a peer to be
+/// tied to, of the other version of IP, without a port, or without an address (`InvalidInput`).
 pub struct SmoltcpUdpSocket(Member);
 
 const WHAT: &str = "a UDP socket of smoltcp";

@@ -189,9 +189,11 @@ fn who_has_no_port_or_no_address_is_refused_on_either_medium() {
         let mut client = bind(&mut rig.client, (CLIENT, 7).into());
         client.send_to(b"who?", &(SERVER, 53).into()).expect("there is room");
         assert_eq!(receive(&mut rig, &mut server).0, b"who?");
-        for nowhere in [(CLIENT, 0), (std::net::Ipv4Addr::UNSPECIFIED.into(), 7)] {
+        for nowhere in [(CLIENT, 0), (std::net::Ipv4Addr::UNSPECIFIED.into(), 7), (six(2), 7)] {
             let refused = server.send_to(b"in vain", &nowhere.into());
             assert_eq!(refused.map_err(|error| error.kind()), Err(ErrorKind::InvalidInput));
+            let tied = server.connect(&nowhere.into());
+            assert_eq!(tied.map_err(|error| error.kind()), Err(ErrorKind::InvalidInput));
         }
         server.send_to(b"me", &(CLIENT, 7).into()).expect("there is room");
         assert_eq!(receive(&mut rig, &mut client).0, b"me");

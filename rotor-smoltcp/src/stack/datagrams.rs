@@ -43,7 +43,7 @@ impl Stack {
 
     /// Ties a socket to a peer: what others send from now on is thrown away.
     pub(crate) fn connect_datagrams(&mut self, id: Id, peer: SocketAddr) -> io::Result<()> {
-        self.source_for(peer.ip())?;
+        self.check_target(id, peer)?;
         self.datagrams.get_mut(id).ok_or_else(gone)?.peer = Some(plain(peer));
         Ok(())
     }
@@ -82,6 +82,18 @@ impl Stack {
         Ok((len, SocketAddr::new(from.endpoint.addr.into(), from.endpoint.port)))
     }
 
+    /// Whether a socket can send there at all.
+    fn check_target(&self, id: Id, target: SocketAddr) -> io::Result<()> {
+        let socket = self.datagrams.get(id).ok_or_else(gone)?;
+        let is_of_family = target.ip().is_ipv4() == socket.local.ip().is_ipv4();
+        // A target without port or address would be asked for in vain, and those behind it held up: a
+        // query without a port has its answer go there.
+        if !is_of_family || target.port() == 0 || target.ip().is_unspecified() {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        self.source_for(target.ip()).map(drop)
+    }
+
     /// Sends a datagram to a target, or to the peer that the socket is tied to.
     pub(crate) fn send_to(
         &mut self,
@@ -91,15 +103,7 @@ impl Stack {
     ) -> io::Result<usize> {
         let socket = self.datagrams.get(id).ok_or_else(gone)?;
         let target = target.or(socket.peer).ok_or(io::ErrorKind::NotConnected)?;
-        if target.ip().is_ipv4() != socket.local.ip().is_ipv4() {
-            return Err(io::ErrorKind::InvalidInput.into());
-        }
-        // A target like that would be asked for in vain, and those behind it held up: a query without a
-        // port has its answer go there.
-        if target.port() == 0 || target.ip().is_unspecified() {
-            return Err(io::ErrorKind::InvalidInput.into());
-        }
-        self.source_for(target.ip())?;
+        self.check_target(id, target)?;
         let headers = if target.is_ipv4() { HEADERS_V4 } else { HEADERS_V6 };
         if datagram.len() + headers > self.wire.mtu() {
             return Err(Errno::MSGSIZE.into());
