@@ -170,7 +170,8 @@ impl StackConfig {
     }
 
     /// Sets how many ended connections are kept for what may still come of them, 10 s each, with
-    /// their buffers. Default 1,024. Where there are more, the oldest is forgotten.
+    /// their buffers. Default 1,024. Where there are more, the oldest is forgotten; so it is where there
+    /// are as many [connections](StackConfig::connections_max) as there may be, and one more is to come.
     #[doc(alias = "TIME-WAIT")]
     pub fn time_wait_max(mut self, connections: usize) -> StackConfig {
         self.time_wait_max = connections;

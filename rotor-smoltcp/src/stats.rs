@@ -28,7 +28,8 @@ pub struct StackStats {
     pub headers_refused: u64,
     /// Connections that were made by others.
     pub accepted: u64,
-    /// Attempts to connect that were thrown away, since the backlog of their listener was full.
+    /// Attempts to connect that were thrown away, since the backlog of their listener was full, or the
+    /// stack ([`connections_max`](crate::StackConfig::connections_max)).
     pub backlog_overflowed: u64,
     /// Attempts to connect that their peer did not complete in time, or took back.
     pub half_open_given_up: u64,
@@ -38,7 +39,8 @@ pub struct StackStats {
     pub timed_out: u64,
     /// Connections that were dropped, and whose peer did not take all in time.
     pub lingered_too_long: u64,
-    /// Ended connections that were forgotten before their time, since there were too many.
+    /// Ended connections that were forgotten before their time, since there were too many, of them or of
+    /// all.
     pub time_wait_overflowed: u64,
     /// Connections now: those that nobody has any more included.
     pub connections: usize,

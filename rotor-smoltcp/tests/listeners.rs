@@ -9,8 +9,10 @@ use std::time::Duration;
 
 use rig::{CLIENT, Host, Rig, SERVER, config, not_yet, six};
 use rotor_core::net::{ListenOptions, Listener, StreamSocket};
-use rotor_core::{Interest, with_causes};
-use rotor_smoltcp::{Device, ManualClock, Medium, MemoryConfig, MemoryDevice, SmoltcpTcpListener};
+use rotor_core::{Interest, Time, with_causes};
+use rotor_smoltcp::{
+    Device, ManualClock, Medium, MemoryConfig, MemoryDevice, SmoltcpTcpListener, SmoltcpTcpStream,
+};
 use smoltcp::phy::ChecksumCapabilities;
 use smoltcp::wire::{
     IpProtocol, Ipv4Packet, Ipv4Repr, TcpControl, TcpPacket, TcpRepr, TcpSeqNumber,
@@ -295,4 +297,25 @@ fn so_many_ended_connections_are_kept_and_no_more() {
         assert_eq!(rig.server.stats().time_wait, round.min(3));
     }
     assert_eq!(rig.server.stats().time_wait_overflowed, 2);
+}
+
+#[test]
+fn ended_connections_make_room_for_new_ones_where_the_stack_is_full() {
+    let few = |last| config(last).connections_max(2);
+    let mut rig = Rig::with(MemoryConfig::new(), few(1), few(2));
+    let mut listener = rig.server.listen_on((SERVER, 80).into(), 8);
+    for round in 0..4 {
+        // Each side ends first by turns, and is the one that waits (TIME-WAIT).
+        let (server, client) = rig.pair_by(&mut listener, (SERVER, 80).into());
+        let (first, second) = if round % 2 == 0 { (server, client) } else { (client, server) };
+        drop(first);
+        rig.pass(Duration::from_millis(100));
+        drop(second);
+        rig.pass(Duration::from_millis(100));
+    }
+    assert!(rig.clock.now() < Time::ZERO + Duration::from_secs(5), "{rig:?}");
+    // Those that somebody has do not.
+    let _held: Vec<_> = (0..2).map(|_| rig.pair_by(&mut listener, (SERVER, 80).into())).collect();
+    let full = rig.client.with(|scope| SmoltcpTcpStream::connect(&(SERVER, 80).into(), scope));
+    assert_eq!(full.expect_err("it has two").kind(), ErrorKind::OutOfMemory);
 }

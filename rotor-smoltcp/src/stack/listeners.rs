@@ -52,15 +52,17 @@ impl Stack {
             return Ok(None);
         }
         let Some(listener) = self.bound_listeners.find(flow.local) else { return Ok(None) };
-        let Some(listening) = self.listeners.get_mut(listener) else { return Ok(None) };
-        if !listening.has_room() || self.connections.len() >= self.config.connections_max {
+        let Some(listening) = self.listeners.get(listener) else { return Ok(None) };
+        if !listening.has_room() || !self.has_room() {
             return Err(NoRoom);
         }
         let mut connection = Connection::new(flow, Phase::HalfOpen(listener), &self.config);
         if connection.socket().listen(flow.local).is_err() {
             return Ok(None);
         }
-        listening.half_open += 1;
+        if let Some(listening) = self.listeners.get_mut(listener) {
+            listening.half_open += 1;
+        }
         self.stats.half_open += 1;
         connection.give_up_at = Some(self.now() + self.config.half_open_timeout);
         Ok(Some(self.insert(connection)))

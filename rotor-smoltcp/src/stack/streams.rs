@@ -39,9 +39,14 @@ impl Stack {
         Ok(id)
     }
 
-    /// Whether there may be one connection more.
-    pub(super) fn check_room(&self) -> io::Result<()> {
-        if self.connections.len() < self.config.connections_max {
+    /// Whether there may be one connection more: one that has ended, and is kept for what may still come of
+    /// it, makes room.
+    pub(super) fn has_room(&mut self) -> bool {
+        self.connections.len() < self.config.connections_max || self.forget_oldest()
+    }
+
+    fn check_room(&mut self) -> io::Result<()> {
+        if self.has_room() {
             return Ok(());
         }
         let message = "the stack has as many connections as it may: StackConfig::connections_max";

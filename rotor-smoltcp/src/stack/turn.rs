@@ -377,14 +377,20 @@ impl Stack {
                 let connections = &self.connections;
                 self.kept.retain(|id| connections.get(*id).is_some_and(|one| one.is_kept));
             }
-            while self.stats.time_wait > self.config.time_wait_max {
-                let Some(oldest) = self.kept.pop_front() else { break };
-                if self.is_kept(oldest) {
-                    self.stats.time_wait_overflowed += 1;
-                    self.forget(oldest);
-                }
+            while self.stats.time_wait > self.config.time_wait_max && self.forget_oldest() {}
+        }
+    }
+
+    /// Forgets the connection that is kept longest; says whether there was one.
+    pub(super) fn forget_oldest(&mut self) -> bool {
+        while let Some(oldest) = self.kept.pop_front() {
+            if self.is_kept(oldest) {
+                self.stats.time_wait_overflowed += 1;
+                self.forget(oldest);
+                return true;
             }
         }
+        false
     }
 
     /// Whether nobody has it, both sides have ended, and it is kept for what may still come.
