@@ -25,18 +25,25 @@ impl Sim {
     /// Cuts two hosts off from each other until they are [joined](Sim::join) or the network
     /// [heals](Sim::heal). What is under way between connected sockets waits; datagrams are lost.
     pub fn partition<A, B>(&mut self, a: Host<A>, b: Host<B>) {
-        self.world.borrow_mut().partition(a.index, b.index);
+        self.world.borrow_mut().partition(a.index, b.index, true);
     }
 
     /// Ends the partition between two hosts.
     pub fn join<A, B>(&mut self, a: Host<A>, b: Host<B>) {
-        self.world.borrow_mut().heal_pair(a.index, b.index);
+        self.world.borrow_mut().heal_pair(a.index, b.index, true);
     }
 
-    /// Takes a host down. Its machines and sockets are gone; [`restart`](Sim::restart) starts it
-    /// again.
+    /// Takes a host down. Its machines and sockets are gone; [`restart`](Sim::restart) or
+    /// [`heal`](Sim::heal) starts it again. Chaos does not, also where it had taken the host down before.
     pub fn crash<M>(&mut self, host: Host<M>, how: Crash) {
-        self.take_down(host.index, how);
+        if self.hosts[host.index as usize].instance.is_some() {
+            return self.take_down(host.index, how);
+        }
+        let mut world = self.world.borrow_mut();
+        let state = world.host(host.index);
+        state.is_up = how == Crash::Process;
+        // What chaos has planned is for the crash before.
+        state.incarnation += 1;
     }
 
     /// Starts a host that is down; nothing, if it is not.
@@ -91,8 +98,9 @@ impl Sim {
             if self.hosts[index as usize].instance.is_none() {
                 let mut world = self.world.borrow_mut();
                 let now = world.now;
+                let incarnation = world.host(index).incarnation;
                 // Not here: it runs a user's code, whose error is a failure of the step.
-                world.schedule(now, Due::Start(index));
+                world.schedule(now, Due::Start(index, incarnation));
             }
         }
     }
@@ -100,9 +108,12 @@ impl Sim {
     /// Does what the world left to the simulation, because it runs a user's code.
     pub(crate) fn happen(&mut self, due: Due) -> Result<(), Failure> {
         match due {
-            // The test may have started it meanwhile.
-            Due::Start(index) if self.hosts[index as usize].instance.is_none() => {
-                return self.start(index);
+            Due::Start(index, incarnation) => {
+                // The test may have started it meanwhile, or taken it down once more.
+                let is_same = self.world.borrow().hosts[index as usize].incarnation == incarnation;
+                if is_same && self.hosts[index as usize].instance.is_none() {
+                    return self.start(index);
+                }
             }
             Due::Job(key) => {
                 let taken = self.world.borrow_mut().jobs.remove(key);
@@ -165,10 +176,10 @@ impl Sim {
                 let mut world = self.world.borrow_mut();
                 let until = world.now + time;
                 // Two that are cut off already notice nothing.
-                if !world.partitions.contains(&(host.min(other), host.max(other))) {
+                if !world.is_partitioned(host, other) {
                     world.struck(fault);
                 }
-                world.partition(host, other);
+                world.partition(host, other, false);
                 world.schedule(until, Due::Heal(host, other));
             }
             Fault::Crash if !is_protected && self.hosts[host as usize].instance.is_some() => {
@@ -182,7 +193,8 @@ impl Sim {
                 let time = random_duration(self, 5);
                 let mut world = self.world.borrow_mut();
                 let at = world.now + time;
-                world.schedule(at, Due::Start(host));
+                let incarnation = world.host(host).incarnation;
+                world.schedule(at, Due::Start(host, incarnation));
             }
             Fault::ClockJump => {
                 let time = random_duration(self, 60);

@@ -29,8 +29,9 @@ pub(crate) enum Due {
     Heal(u32, u32),
     /// A job is to be run; not by the world, since it is a user's code.
     Job(Key),
-    /// A host starts again; made by the simulation.
-    Start(u32),
+    /// A host starts again, if it is still as it was when that was planned (its incarnation); made by
+    /// the simulation.
+    Start(u32, u32),
     /// Time for things that happen by themselves; done by the simulation.
     Chaos,
 }

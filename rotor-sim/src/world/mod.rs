@@ -73,7 +73,7 @@ pub(crate) struct World {
     /// With the host that each is of.
     pub(crate) jobs: Table<(u32, VirtualJob)>,
     /// Pairs of hosts that cannot reach each other.
-    pub(crate) partitions: Vec<(u32, u32)>,
+    pub(crate) partitions: Vec<Partition>,
     /// Grows whenever something got further: bytes, connections, jobs. What a busy loop is judged
     /// by.
     pub(crate) progress: u64,
@@ -89,6 +89,17 @@ const FIRST_PORT: u16 = 49_152;
 
 /// How many there are.
 const PORTS: u16 = 16_384;
+
+/// Two hosts that cannot reach each other.
+pub(crate) struct Partition {
+    pair: (u32, u32),
+    /// The test has cut them off, and joins them.
+    is_tests: bool,
+}
+
+fn pair(a: u32, b: u32) -> (u32, u32) {
+    (a.min(b), a.max(b))
+}
 
 /// A property that does not hold.
 #[derive(Clone, Debug)]
@@ -154,7 +165,11 @@ impl World {
 
     pub(crate) fn is_blocked(&self, a: u32, b: u32) -> bool {
         let is_up = |host: u32| self.hosts[host as usize].is_up;
-        !is_up(a) || !is_up(b) || self.partitions.contains(&(a.min(b), a.max(b)))
+        !is_up(a) || !is_up(b) || self.is_partitioned(a, b)
+    }
+
+    pub(crate) fn is_partitioned(&self, a: u32, b: u32) -> bool {
+        self.partitions.iter().any(|partition| partition.pair == pair(a, b))
     }
 
     /// Rolls a fault that may yet find nobody to strike: whoever it strikes calls
@@ -279,8 +294,8 @@ impl World {
             Due::Datagram(datagram) => self.datagram_arrives(*datagram),
             Due::DatagramRefused(datagram) => self.datagram_refused(&datagram),
             Due::Packet(packet) => self.packet_arrives(*packet),
-            Due::Heal(a, b) => self.heal_pair(a, b),
-            due @ (Due::Job(_) | Due::Start(_) | Due::Chaos) => return Some(due),
+            Due::Heal(a, b) => self.heal_pair(a, b, false),
+            due @ (Due::Job(_) | Due::Start(..) | Due::Chaos) => return Some(due),
         }
         None
     }
@@ -308,17 +323,22 @@ impl World {
         }
     }
 
-    pub(crate) fn partition(&mut self, a: u32, b: u32) {
-        let pair = (a.min(b), a.max(b));
-        if a != b && !self.partitions.contains(&pair) {
+    /// Cuts two hosts off from each other; whether it is the test that does, and that is to end it.
+    pub(crate) fn partition(&mut self, a: u32, b: u32, is_tests: bool) {
+        let pair = pair(a, b);
+        if let Some(known) = self.partitions.iter_mut().find(|known| known.pair == pair) {
+            known.is_tests |= is_tests;
+        } else if a != b {
             self.record(u32::MAX, What::Partitioned(pair.0, pair.1));
-            self.partitions.push(pair);
+            self.partitions.push(Partition { pair, is_tests });
         }
     }
 
-    pub(crate) fn heal_pair(&mut self, a: u32, b: u32) {
+    /// Ends a partition; that of a test is left to the test.
+    pub(crate) fn heal_pair(&mut self, a: u32, b: u32, is_tests: bool) {
         let before = self.partitions.len();
-        self.partitions.retain(|pair| *pair != (a.min(b), a.max(b)));
+        let pair = pair(a, b);
+        self.partitions.retain(|known| known.pair != pair || known.is_tests && !is_tests);
         if self.partitions.len() != before {
             self.record(u32::MAX, What::Healed);
             self.resume_stalled();

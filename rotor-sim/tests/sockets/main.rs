@@ -206,6 +206,50 @@ fn a_partition_holds_bytes_back_and_a_heal_lets_them_go() -> Result<(), Failure>
 }
 
 #[test]
+fn chaos_ends_no_partition_that_a_test_has_made() -> Result<(), Failure> {
+    let mut pair = pair(Network::new())?;
+    // It cuts the same two off, again and again, each time for up to 5 s; before and behind the test.
+    pair.sim.set_faults(Faults::none().set(Fault::Partition, 1.0));
+    pair.sim.run_for(Duration::from_secs(1))?;
+    pair.sim.partition(pair.client_host, pair.server_host);
+    pair.client(|client| client.write(b"held")).expect("there is room");
+    for _ in 0..100 {
+        pair.sim.run_for(Duration::from_secs(1))?;
+        assert_eq!(kind(pair.server.read(&mut [0; 8])), ErrorKind::WouldBlock);
+    }
+    pair.sim.set_faults(Faults::none());
+    pair.sim.run_for(Duration::from_secs(10))?;
+    assert_eq!(kind(pair.server.read(&mut [0; 8])), ErrorKind::WouldBlock);
+    pair.sim.join(pair.client_host, pair.server_host);
+    pair.sim.run_for(Duration::from_secs(1))?;
+    assert_eq!(pair.server.read(&mut [0; 8]).expect("they are there"), 4);
+    Ok(())
+}
+
+#[test]
+fn chaos_starts_no_host_that_a_test_has_taken_down() -> Result<(), Failure> {
+    for seed in 0..20 {
+        let mut sim = Sim::new(seed);
+        let host = sim.host("host", |boot| {
+            Ok(boot.new_loop::<Machine<SimTcpListener>>()?.instantiate(Vec::new()))
+        })?;
+        sim.set_faults(Faults::none().set(Fault::Crash, 1.0));
+        let is_down = |sim: &mut Sim| sim.stats(host).is_none();
+        sim.run_until(Duration::from_secs(60), is_down)?;
+        // Chaos would start it within 5 s; by turns, it is up or down when the test takes it down.
+        if seed % 2 == 0 {
+            sim.restart(host)?;
+        }
+        sim.set_faults(Faults::none());
+        sim.crash(host, Crash::Process);
+        sim.run_for(Duration::from_secs(60))?;
+        assert!(is_down(&mut sim), "seed {seed}");
+        sim.eventually(Duration::from_secs(1), |sim| sim.stats(host).is_some())?;
+    }
+    Ok(())
+}
+
+#[test]
 fn a_crash_of_the_process_ends_connections_and_one_of_the_power_is_not_heard_of()
 -> Result<(), Failure> {
     for (how, seen_at_once) in [(Crash::Process, true), (Crash::Power, false)] {
