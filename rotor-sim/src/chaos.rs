@@ -23,7 +23,7 @@ pub enum Crash {
 
 impl Sim {
     /// Cuts two hosts off from each other until they are [joined](Sim::join) or the network
-    /// [heals](Sim::heal). What is under way between connected sockets waits; datagrams are lost.
+    /// [heals](Sim::heal); chaos does not end it. What is under way between connected sockets waits; datagrams are lost.
     pub fn partition<A, B>(&mut self, a: Host<A>, b: Host<B>) {
         self.world.borrow_mut().partition(a.index, b.index, true);
     }

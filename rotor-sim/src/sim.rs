@@ -123,7 +123,10 @@ impl Sim {
         self.world.borrow().strikes.clone()
     }
 
-    /// How the network behaves for connections that are made from now on.
+    /// How the network behaves from now on. Connections that stand keep their
+    /// [window](Network::window), and how their short reads [drain](Network::draining) them; stacks keep
+    /// the [MTU](Network::mtu) with which they started, and what is longer than that of the network now is
+    /// lost.
     pub fn set_network(&mut self, network: Network) {
         self.world.borrow_mut().network = network;
     }

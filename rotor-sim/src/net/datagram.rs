@@ -16,6 +16,9 @@ use crate::table::Key;
 use crate::world::{DatagramEnd, Shared};
 
 /// A simulated datagram socket, at an address (UDP) or at a path (Unix).
+///
+/// It keeps 256 datagrams that were not received; what comes beyond is lost. One of more than 65,507 bytes,
+/// as many as UDP can say (RFC 768, RFC 791), is refused with `InvalidInput`.
 pub struct SimDatagram<A: Address> {
     world: Shared,
     key: Key,

@@ -97,6 +97,11 @@ pub(crate) struct Partition {
     is_tests: bool,
 }
 
+/// As many as loop time has; what is longer is as long.
+fn nanos(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
 fn pair(a: u32, b: u32) -> (u32, u32) {
     (a.min(b), a.max(b))
 }
@@ -246,18 +251,18 @@ impl World {
 
     pub(crate) fn random_duration(&mut self, max: Duration) -> Duration {
         // Never none: what schedules itself again would keep the time where it is.
-        Duration::from_nanos(self.random.u64(1..=(max.as_nanos() as u64).max(1)))
+        Duration::from_nanos(self.random.u64(1..=nanos(max).max(1)))
     }
 
     /// How long something is under way from one host to another.
     pub(crate) fn latency(&mut self, from: u32, to: u32) -> Duration {
-        let least = self.network.latency.start.as_nanos() as u64;
-        let most = (self.network.latency.end.as_nanos() as u64).max(least + 1);
+        let least = nanos(self.network.latency.start).min(u64::MAX - 1);
+        let most = nanos(self.network.latency.end).max(least + 1);
         let mut nanos = self.random.u64(least..most);
         if from == to {
             nanos /= 10;
         } else if self.roll(Fault::LatencySpike) {
-            nanos *= self.random.u64(1..=100);
+            nanos = nanos.saturating_mul(self.random.u64(1..=100));
         }
         Duration::from_nanos(nanos)
     }
@@ -342,6 +347,31 @@ impl World {
         if self.partitions.len() != before {
             self.record(u32::MAX, What::Healed);
             self.resume_stalled();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_latency_is_in_its_range_and_no_longer_than_all_time() {
+        const YEAR: Duration = Duration::from_secs(365 * 24 * 3_600);
+        for (least, most) in [
+            (Duration::ZERO, Duration::ZERO),
+            (YEAR, YEAR),
+            (500 * YEAR, 584 * YEAR),
+            (Duration::MAX, Duration::MAX),
+            (YEAR, Duration::ZERO),
+        ] {
+            let mut world = World::new(1);
+            world.network = Network::new().latency(least..most);
+            let all_time = Duration::from_nanos(u64::MAX);
+            assert!(world.latency(0, 1) >= least.min(all_time - Duration::from_nanos(1)));
+            assert!(world.latency(0, 0) <= most.max(least).min(all_time) / 10);
+            world.faults = Faults::none().set(Fault::LatencySpike, 1.0);
+            assert!(world.latency(0, 1) >= least.min(all_time - Duration::from_nanos(1)));
         }
     }
 }
