@@ -4,11 +4,12 @@ use rotor_core::EventSet;
 
 use super::Driver;
 use super::socket::{Ready, Socket};
+use super::streams::send;
 use crate::inbox::Lender;
 use crate::intake::{Came, Then};
 use crate::key::{Id, Key, Kind};
 use crate::outgo::Sent;
-use crate::ring::{Carried, Completion};
+use crate::ring::{Carried, Completion, Ring};
 
 /// `POLLERR`, `POLLHUP` and `POLLPRI` (poll(2)).
 const POLL_ERROR: i32 = 8;
@@ -26,22 +27,11 @@ impl Driver {
                     self.watch_waker();
                 }
             }
-            _ if self.sockets.get(id).is_none() => self.stale(key, carried),
             Kind::Receive => self.received(id, result, is_last, carried, ready),
             Kind::Readable => self.readable(id, result, is_last, ready),
             Kind::Room => self.has_room(id, result, ready),
             Kind::Send => self.sent(id, result, carried, ready),
             Kind::Unwatched => {}
-        }
-    }
-
-    /// No slot is free while the kernel has an operation of it, so there is none such.
-    #[cold]
-    fn stale(&mut self, key: Key, carried: Carried) {
-        log::error!("a completion of nobody's: {key:?}");
-        self.ring.stats().stale += 1;
-        if let Carried::Piece(piece) = carried {
-            self.ring.give_back(piece);
         }
     }
 
@@ -54,7 +44,9 @@ impl Driver {
         ready: &mut Ready,
     ) {
         let Driver { sockets, spare, ring, given, config, .. } = self;
-        let Some(socket) = sockets.get_mut(id) else { return };
+        let Some(socket) = sockets.get_mut(id) else {
+            return stale(ring, id.key(Kind::Receive), carried);
+        };
         let came = Came::of_bytes(result);
         if let Carried::Piece(piece) = carried {
             if socket.is_dropped || piece.len() == 0 {
@@ -81,7 +73,9 @@ impl Driver {
 
     /// A socket that is asked may have something.
     fn readable(&mut self, id: Id, result: i32, is_last: bool, ready: &mut Ready) {
-        let Some(socket) = self.sockets.get_mut(id) else { return };
+        let Some(socket) = self.sockets.get_mut(id) else {
+            return stale(&mut self.ring, id.key(Kind::Readable), Carried::Nothing);
+        };
         let follows = follow(socket, Came::of_connections(result), is_last, ready);
         if result > 0 {
             socket.tell(urgent_or_error(result), ready);
@@ -103,7 +97,9 @@ impl Driver {
 
     /// There is room, or an attempt to connect has ended.
     fn has_room(&mut self, id: Id, result: i32, ready: &mut Ready) {
-        let Some(socket) = self.sockets.get_mut(id) else { return };
+        let Some(socket) = self.sockets.get_mut(id) else {
+            return stale(&mut self.ring, id.key(Kind::Room), Carried::Nothing);
+        };
         socket.polls_room = false;
         if socket.is_dropped {
             return self.forget(id);
@@ -121,35 +117,48 @@ impl Driver {
     }
 
     fn sent(&mut self, id: Id, result: i32, carried: Carried, ready: &mut Ready) {
-        let Carried::Memory(memory, from) = carried else { return };
-        let Some(socket) = self.sockets.get_mut(id) else { return };
-        let Some(work) = &mut socket.work else { return };
+        let Driver { sockets, spare, ring, .. } = self;
+        let Some(socket) = sockets.get_mut(id) else {
+            return stale(ring, id.key(Kind::Send), carried);
+        };
+        let (Carried::Memory(memory, from), Some(work)) = (carried, &mut socket.work) else {
+            return;
+        };
         match work.outgo.sent(result, memory.len() - from) {
             Sent::Rest(count) => {
-                self.ring.stats().short_sends += 1;
-                return self.send_rest(id, memory, from + count);
+                ring.stats().short_sends += 1;
+                return send(ring, socket, memory, from + count, id);
             }
             Sent::All { more, end, tell } => {
-                if more {
-                    self.send_next(id);
+                if more && let Some(next) = work.outgo.next() {
+                    send(ring, socket, next, 0, id);
                 } else if end {
-                    self.shut_down(id);
+                    socket.shut_down();
                 }
                 if tell {
-                    self.tell_room(id, EventSet::WRITABLE, ready);
+                    socket.tell_room(EventSet::WRITABLE, ready);
                 }
             }
-            Sent::Failed => self.tell_room(id, EventSet::WRITABLE | EventSet::ERROR, ready),
+            Sent::Failed => socket.tell_room(EventSet::WRITABLE | EventSet::ERROR, ready),
             Sent::Cancelled => {}
         }
-        self.spare.give(memory);
-        let Some(socket) = self.sockets.get_mut(id) else { return };
+        spare.give(memory);
         if let Some(work) = socket.rest() {
-            self.spare.give_work(work);
+            spare.give_work(work);
         }
         if socket.is_dropped && !socket.has_unsent() {
             self.close(id);
         }
+    }
+}
+
+/// No slot is free while the kernel has an operation of it, so there is none such.
+#[cold]
+fn stale(ring: &mut Ring, key: Key, carried: Carried) {
+    log::error!("a completion of nobody's: {key:?}");
+    ring.stats().stale += 1;
+    if let Carried::Piece(piece) = carried {
+        ring.give_back(piece);
     }
 }
 

@@ -214,14 +214,6 @@ impl Driver {
         }
     }
 
-    /// Tells it of room; if there is none now, the next one is to hear of it.
-    fn tell_room(&mut self, id: Id, events: EventSet, ready: &mut Ready) {
-        if let Some(socket) = self.sockets.get_mut(id) {
-            socket.awaits_room |= socket.token().is_none();
-            socket.tell(events, ready);
-        }
-    }
-
     /// Nobody has the socket any more. What it had taken is still sent, for a while.
     pub(crate) fn drop_socket(&mut self, id: Id) {
         let Some(socket) = self.sockets.get_mut(id) else { return };

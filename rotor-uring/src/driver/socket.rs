@@ -5,6 +5,7 @@ use std::mem;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rotor_core::{EventSet, Interest, Token};
+use rustix::net;
 
 use super::spare::Spare;
 use super::work::Work;
@@ -107,6 +108,21 @@ impl Socket {
         }
         self.told_at = ready.len() as u32;
         ready.push((token, events));
+    }
+
+    /// Tells its machine of room; if it has none now, the next one is to hear of it.
+    pub(super) fn tell_room(&mut self, events: EventSet, ready: &mut Ready) {
+        self.awaits_room |= !self.is_registered;
+        self.tell(events, ready);
+    }
+
+    /// Tells the end of our side, which was asked for before all had left.
+    pub(super) fn shut_down(&self) {
+        let Some(fd) = &self.fd else { return };
+        if let Err(error) = net::shutdown(fd, net::Shutdown::Write) {
+            // The peer has gone; reading tells how.
+            log::debug!("the end of a stream was not told: {error}");
+        }
     }
 
     /// What it was at, if nothing of that is left.

@@ -131,13 +131,6 @@ impl Driver {
         }
     }
 
-    /// Hands the rest of what was sent in part to the kernel.
-    pub(super) fn send_rest(&mut self, id: Id, memory: Vec<u8>, from: usize) {
-        if let Some(socket) = self.sockets.get_mut(id) {
-            send(&mut self.ring, socket, memory, from, id);
-        }
-    }
-
     /// Ends one direction, or both: ours behind what was written.
     pub(crate) fn shutdown(&mut self, id: Id, how: Shutdown) -> io::Result<()> {
         let Some(socket) = self.sockets.get_mut(id) else { return Err(gone()) };
@@ -152,15 +145,6 @@ impl Driver {
         self.with_fd(id, |fd| Ok(net::shutdown(fd, how)?))
     }
 
-    /// Tells the end of our side, which was asked for before all had left.
-    pub(super) fn shut_down(&mut self, id: Id) {
-        let told = self.with_fd(id, |fd| Ok(net::shutdown(fd, net::Shutdown::Write)?));
-        if let Err(error) = told {
-            // The peer has gone; reading tells how.
-            log::debug!("the end of a stream was not told: {error}");
-        }
-    }
-
     /// The error that the socket has, once.
     pub(crate) fn take_error(&mut self, id: Id) -> io::Result<Option<io::Error>> {
         let kept = self.sockets.get_mut(id).and_then(Socket::take_error);
@@ -171,7 +155,8 @@ impl Driver {
     }
 }
 
-fn send(ring: &mut Ring, socket: &mut Socket, memory: Vec<u8>, from: usize, id: Id) {
+/// Hands the memory to the kernel, from there on.
+pub(super) fn send(ring: &mut Ring, socket: &mut Socket, memory: Vec<u8>, from: usize, id: Id) {
     let Some(fd) = &socket.fd else { return };
     let key = ring.send(fd.as_fd(), memory, from, id);
     if let Some(work) = &mut socket.work {

@@ -19,14 +19,22 @@ impl Driver {
         self.end_turn();
         let wait = self.wait_for(until);
         self.ring.enter(wait)?;
-        ready.append(&mut self.late);
-        for id in mem::take(&mut self.holding) {
-            self.tell(id, EventSet::READABLE, ready);
+        if !self.late.is_empty() || !self.holding.is_empty() {
+            self.tell_what_is_known(ready);
         }
         self.take_completions(ready)?;
         self.has_more = self.ring.has_completions();
         self.end_lingering();
         Ok(())
+    }
+
+    /// Tells of what came in the midst of the turn before, and of what sockets hold already.
+    #[cold]
+    fn tell_what_is_known(&mut self, ready: &mut Ready) {
+        ready.append(&mut self.late);
+        for id in mem::take(&mut self.holding) {
+            self.tell(id, EventSet::READABLE, ready);
+        }
     }
 
     /// Hands over, in the midst of a turn, what waits for its end. What completes by that is handed
