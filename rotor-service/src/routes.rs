@@ -66,15 +66,16 @@ impl<T> Routes<T> {
     ///
     /// # Errors
     ///
-    /// The caller's fault: the path is malformed, or cannot be told from an earlier one. The table
-    /// is unchanged.
+    /// The caller's fault: the path is malformed, has two parameters of one name, or cannot be told
+    /// from an earlier one. The table is unchanged.
     pub fn add(&mut self, method: Method<'_>, path: &str, value: T) -> Result<(), RouteError> {
         let at = match self.paths.iter().position(|known| known.said == path) {
             Some(at) => at,
             None => {
+                check_names(path)?;
                 let inserted = self.finder.insert(path, self.paths.len());
                 let said = path.to_owned();
-                inserted.map_err(|why| RouteError { path: said.clone(), why: why.to_string() })?;
+                inserted.map_err(|error| RouteError { path: said.clone(), why: reason(&error) })?;
                 self.paths.push(Path { said, methods: Vec::new() });
                 self.paths.len() - 1
             }
@@ -123,6 +124,37 @@ impl<T> Routes<T> {
     /// What all of the table's paths are asked for.
     fn options(&self) -> Refused {
         Refused::options(allow(self.paths.iter().flat_map(|path| &path.methods)))
+    }
+
+    /// Returns whether there is a route of this very method and path.
+    #[cfg(feature = "router")]
+    pub(crate) fn has(&self, method: &str, path: &str) -> bool {
+        let path = self.paths.iter().find(|known| known.said == path);
+        path.is_some_and(|path| path.methods.iter().any(|(own, _)| own == method))
+    }
+}
+
+/// Refuses two parameters of one name, of which the second could not be asked for.
+fn check_names(path: &str) -> Result<(), RouteError> {
+    // matchit's way to say braces that are some.
+    let path_only = path.replace("{{", "").replace("}}", "");
+    let mut names = Vec::new();
+    for part in path_only.split('{').skip(1) {
+        let name = part.split('}').next().unwrap_or_default().trim_start_matches('*');
+        if names.contains(&name) {
+            let why = format!("two of its parameters have the name {name:?}");
+            return Err(RouteError { path: path.to_owned(), why });
+        }
+        names.push(name);
+    }
+    Ok(())
+}
+
+/// Why a path cannot be added.
+fn reason(error: &matchit::InsertError) -> String {
+    match error {
+        matchit::InsertError::Conflict { with } => format!("it cannot be told from {with:?}"),
+        error => error.to_string(),
     }
 }
 
@@ -313,10 +345,19 @@ mod tests {
     #[test]
     fn a_route_that_cannot_be_told_from_others_is_refused_and_the_last_of_two_equal_ones_counts() {
         let mut routes = table();
-        for path in ["/todos/{other}", "/files/{*all}", "/{", "/a/{*b}/c"] {
-            let error = routes.add(Method::Get, path, "x").expect_err("it is ambiguous");
-            assert!(error.to_string().contains(path), "{error}");
+        for (path, why) in [
+            ("/todos/{other}", "cannot be told from \"/todos/{id}\""),
+            ("/files/{*all}", "cannot be told from \"/files/{*rest}\""),
+            ("/{", "valid name"),
+            ("/a/{*b}/c", "at the end"),
+            ("/a/{b}/c/{b}", "two of its parameters have the name \"b\""),
+            ("/a/{b}/{*b}", "the name \"b\""),
+        ] {
+            let error =
+                routes.add(Method::Get, path, "x").expect_err("it is ambiguous").to_string();
+            assert!(error.contains(path) && error.contains(why), "{error}");
         }
+        routes.add(Method::Get, "/{{a}}/{{a}}/{a}", "x").expect("braces");
         routes.add(Method::Get, "/todos/{id}", "new").expect("it replaces");
         routes.add(Method::Patch, "/todos/{id}", "patch").expect("beside it");
         assert_eq!(*routes.find(Method::Get, "/todos/7").expect("a route").0, "new");

@@ -322,3 +322,15 @@ fn a_route_whose_function_takes_more_parameters_than_there_are_is_refused() {
         }
     }
 }
+
+#[test]
+fn a_function_that_would_never_be_called_is_refused() {
+    let twice = Router::new().get("/a", all).and_then(|router| router.get("/a", all));
+    let error = twice.expect_err("the first would not be").to_string();
+    assert_eq!(error, "the route \"/a\" cannot be added: GET has a function there already");
+    for path in ["a", "", "{a}", "**"] {
+        let error = Router::new().get(path, all).expect_err(path).to_string();
+        assert!(error.contains("does not begin with a slash"), "{error}");
+    }
+    Router::new().on(Method::Options, "*", all).expect("all of the server");
+}

@@ -169,8 +169,9 @@ impl<C: 'static> Router<C> {
     ///
     /// # Errors
     ///
-    /// The caller's fault: the path is malformed, cannot be told from an earlier one, or has fewer
-    /// parameters than the function takes.
+    /// The caller's fault: the path is malformed or does not begin with a slash (`*` for OPTIONS
+    /// does not), cannot be told from an earlier one, has a function for this method already, or
+    /// has fewer parameters than the function takes.
     pub fn on<F, M>(
         mut self,
         method: Method<'_>,
@@ -180,11 +181,17 @@ impl<C: 'static> Router<C> {
     where
         F: RouteHandler<C, M>,
     {
+        if !path.starts_with('/') && path != "*" {
+            return Err(RouteError::new(path, "it does not begin with a slash".to_owned()));
+        }
         // matchit's way to say a brace that is one.
         let there_are = path.replace("{{", "").matches('{').count();
         if F::PARAMETERS > there_are {
             let why = format!("{} parameters are taken of {there_are}", F::PARAMETERS);
             return Err(RouteError::new(path, why));
+        }
+        if self.table.routes.has(method.as_str(), path) {
+            return Err(RouteError::new(path, format!("{method} has a function there already")));
         }
         let calling = Arc::new(
             move |asked: &mut Asked<'_>, response: &mut Response<'_>, scope: &mut Scope<'_, C>| {
