@@ -99,14 +99,27 @@ impl<T> Routes<T> {
         method: Method<'_>,
         path: &'p str,
     ) -> Result<(&'t T, Parameters<'t, 'p>), Refused> {
+        self.look_up(method, path).map_err(|missed| match missed {
+            Missed::Path => Refused::not_found(),
+            Missed::Method(refused) => refused,
+        })
+    }
+
+    /// Is `find`, for those who answer by themselves where no route has the path.
+    pub(crate) fn look_up<'t, 'p>(
+        &'t self,
+        method: Method<'_>,
+        path: &'p str,
+    ) -> Result<(&'t T, Parameters<'t, 'p>), Missed> {
+        let refused = |refused| Err(Missed::Method(refused));
         let found = match self.finder.at(path) {
             // Versions of matchit differ in what is between two slashes.
             Ok(found) if found.params.iter().any(|(_, value)| value.is_empty()) => {
-                return Err(Refused::not_found());
+                return Err(Missed::Path);
             }
             Ok(found) => found,
-            Err(_) if method == Method::Options && path == "*" => return Err(self.options()),
-            Err(_) => return Err(Refused::not_found()),
+            Err(_) if method == Method::Options && path == "*" => return refused(self.options()),
+            Err(_) => return Err(Missed::Path),
         };
         let methods = &self.paths[*found.value].methods;
         let of = |name: &str| methods.iter().find(|(own, _)| own == name);
@@ -115,9 +128,9 @@ impl<T> Routes<T> {
             _ => None,
         });
         match route {
-            Some((_, value)) => Ok((value, Parameters(found.params))),
-            None if method == Method::Options => Err(Refused::options(allow(methods))),
-            None => Err(Refused::not_allowed(allow(methods))),
+            Some((_, value)) => Ok((value, Parameters(Some(found.params)))),
+            None if method == Method::Options => refused(Refused::options(allow(methods))),
+            None => refused(Refused::not_allowed(allow(methods))),
         }
     }
 
@@ -132,6 +145,23 @@ impl<T> Routes<T> {
         let path = self.paths.iter().find(|known| known.said == path);
         path.is_some_and(|path| path.methods.iter().any(|(own, _)| own == method))
     }
+
+    /// Returns all routes: method, path and value.
+    #[cfg(feature = "router")]
+    pub(crate) fn into_all(self) -> impl Iterator<Item = (String, String, T)> {
+        self.paths.into_iter().flat_map(|path| {
+            let Path { said, methods } = path;
+            methods.into_iter().map(move |(method, value)| (method, said.clone(), value))
+        })
+    }
+}
+
+/// Why there is no route for a request.
+pub(crate) enum Missed {
+    /// None has its path.
+    Path,
+    /// None of its path has the method.
+    Method(Refused),
 }
 
 /// Refuses two parameters of one name, of which the second could not be asked for.
@@ -184,12 +214,18 @@ impl<T> fmt::Debug for Routes<T> {
 
 /// The parameters of a route's path.
 #[derive(Debug)]
-pub struct Parameters<'t, 'p>(matchit::Params<'t, 'p>);
+pub struct Parameters<'t, 'p>(Option<matchit::Params<'t, 'p>>);
 
 impl<'p> Parameters<'_, 'p> {
+    /// None: no route was found.
+    #[cfg(feature = "router")]
+    pub(crate) fn none() -> Self {
+        Parameters(None)
+    }
+
     /// Returns a parameter as it was sent.
     pub fn raw(&self, name: &str) -> Option<&'p str> {
-        self.0.iter().find(|(own, _)| *own == name).map(|(_, value)| value)
+        self.0.as_ref()?.iter().find(|(own, _)| *own == name).map(|(_, value)| value)
     }
 
     /// Returns a parameter, percent-decoded (RFC 3986 §2.1).
@@ -214,7 +250,7 @@ impl<'p> Parameters<'_, 'p> {
     /// Returns the parameter of that place in the path, from 0, as it was sent.
     #[cfg(feature = "router")]
     pub(crate) fn nth(&self, place: usize) -> Option<&'p str> {
-        self.0.iter().nth(place).map(|(_, value)| value)
+        self.0.as_ref()?.iter().nth(place).map(|(_, value)| value)
     }
 }
 

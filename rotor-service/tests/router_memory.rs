@@ -76,10 +76,17 @@ fn count<S: Server<Context = ()> + 'static>(seed: S::Seed, path: &str) -> usize 
 
 #[test]
 fn a_function_of_a_body_allocates_nothing_and_one_of_parameters_beside_it_a_box_for_those() {
-    let router =
-        Router::new().post("/a/b", octets).and_then(|router| router.post("/c/{id}", beside));
-    let router = router.expect("routes");
+    let router = Router::new()
+        .post("/a/b", octets)
+        .and_then(|router| router.post("/c/{id}", beside))
+        .and_then(|router| router.nest("/e/{of}", Router::new().post("/f", octets)?))
+        .and_then(|router| router.nest("/g", Router::new().fallback(octets)));
+    let router = router.expect("routes").fallback(octets);
     let least = count::<Echo>((), "/a/b");
     assert_eq!(count::<RouteFn<()>>(router.seed(), "/a/b"), least);
     assert_eq!(count::<RouteFn<()>>(router.seed(), "/c/7"), least + 1);
+    for nested_or_of_a_fallback in ["/e/7/f", "/g", "/g/h", "/none"] {
+        let counted = count::<RouteFn<()>>(router.seed(), nested_or_of_a_fallback);
+        assert_eq!(counted, least, "{nested_or_of_a_fallback}");
+    }
 }

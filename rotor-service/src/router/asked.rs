@@ -12,18 +12,20 @@ use crate::routes::{Parameters, text_of};
 pub struct Asked<'a> {
     head: Head<'a>,
     parameters: &'a Parameters<'a, 'a>,
-    /// Parameters that were taken.
+    /// Parameters that were taken, or are of a prefix.
     taken: usize,
     pub(super) body_bytes_max: usize,
 }
 
 impl<'a> Asked<'a> {
+    /// The first of the parameters belong to prefixes, and are not taken in turn.
     pub(super) fn new(
         head: Head<'a>,
         parameters: &'a Parameters<'a, 'a>,
+        of_prefixes: usize,
         body_bytes_max: usize,
     ) -> Asked<'a> {
-        Asked { head, parameters, taken: 0, body_bytes_max }
+        Asked { head, parameters, taken: of_prefixes, body_bytes_max }
     }
 
     /// Returns the head.
@@ -31,12 +33,13 @@ impl<'a> Asked<'a> {
         &self.head
     }
 
-    /// Returns the parameters of the path, by name.
+    /// Returns the parameters of the path, by name: also those of the prefix under which the router
+    /// is [nested](super::Router::nest). A fallback has none.
     pub fn parameters(&self) -> &'a Parameters<'a, 'a> {
         self.parameters
     }
 
-    /// Takes the next parameter of the path, percent-decoded.
+    /// Takes the next parameter of the path, percent-decoded. Those of prefixes are skipped.
     ///
     /// # Errors
     ///

@@ -45,10 +45,32 @@ pub trait FromHead: Sized + Send + 'static {
 }
 
 /// The next parameter of the path, percent-decoded: the first `Path` of a function is the first
-/// parameter, a second `Path` the second.
+/// parameter, a second `Path` the second, each of its own type.
 ///
 /// A parameter that is not a `T` is refused with 404, since there is nothing of this name; one that
 /// is not UTF-8 with 400.
+///
+/// # Examples
+///
+/// ```
+/// # mod rotor { pub use rotor_http as http; }
+/// use rotor::http::Status;
+/// use rotor::http::server::{Reply, Response, Scope};
+/// use rotor_service::{Path, Router};
+///
+/// fn line(
+///     Path(order): Path<u64>,
+///     Path(line): Path<String>,
+///     response: &mut Response<'_>,
+///     _: &mut Scope<'_, ()>,
+/// ) -> Reply {
+///     response.reply(Status::OK, "text/plain", format!("{line} of {order}").as_bytes())
+/// }
+///
+/// let router = Router::new().get("/orders/{order}/lines/{line}", line)?;
+/// # let router: Router<()> = router;
+/// # Ok::<(), rotor_service::RouteError>(())
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Path<T>(pub T);
 

@@ -2,6 +2,7 @@
 
 mod asked;
 mod body;
+mod by_prefix;
 mod handler;
 mod head;
 mod into_next;
@@ -19,6 +20,7 @@ pub use self::body::Form;
 pub use self::body::FromBody;
 #[cfg(feature = "json")]
 pub use self::body::Json;
+use self::by_prefix::Prefix;
 pub use self::handler::RouteHandler;
 #[cfg(feature = "pairs")]
 pub use self::head::Query;
@@ -28,7 +30,7 @@ use self::route_fn::{Route, Table};
 pub use self::route_fn::{RouteFn, RouteSeed};
 #[cfg(feature = "cors")]
 use crate::cors::Cors;
-use crate::routes::{RouteError, Routes};
+use crate::routes::RouteError;
 
 /// How many octets of a body a function gets at most, unless its router sets another limit.
 pub const ROUTE_BODY_BYTES_MAX: usize = 64 << 10;
@@ -46,7 +48,8 @@ pub const ROUTE_BODY_BYTES_MAX: usize = 64 << 10;
 ///
 /// | what came | answer |
 /// |--|--|
-/// | no route has the path; a parameter is not a number where one is expected | 404 |
+/// | no route has the path, and there is no [`fallback`](Router::fallback) | 404 |
+/// | a parameter is not a number where one is expected | 404 |
 /// | the path exists for other methods | 405, with `Allow`; 204 for OPTIONS |
 /// | a body of another type than expected, of no type, or compressed | 415 |
 /// | a body that is longer than [`body_bytes_max`](Router::body_bytes_max) | 413 |
@@ -113,12 +116,7 @@ pub struct Router<C: 'static> {
 impl<C: 'static> Router<C> {
     /// Makes a router without routes.
     pub fn new() -> Router<C> {
-        let table = Table {
-            routes: Routes::new(),
-            #[cfg(feature = "cors")]
-            cors: None,
-        };
-        Router { table, body_bytes_max: ROUTE_BODY_BYTES_MAX }
+        Router { table: Table::new(), body_bytes_max: ROUTE_BODY_BYTES_MAX }
     }
 
     /// Sets how many octets a body may have, for the functions that are added after this call.
@@ -130,8 +128,9 @@ impl<C: 'static> Router<C> {
         self
     }
 
-    /// Puts CORS in front of all routes, whether they are added before this call or after it.
-    /// Default: none. With the feature `cors`.
+    /// Puts CORS in front of all routes, whether they are added before this call or after it. Of a
+    /// router that is [nested](Router::nest), its own counts. Default: none. With the feature
+    /// `cors`.
     ///
     /// Preflights are answered before any function, for every path. Whatever else is answered has
     /// the fields of [`Cors::check`]: what functions write, at once or later, and what is refused.
@@ -160,12 +159,12 @@ impl<C: 'static> Router<C> {
     #[doc(alias = "middleware")]
     #[doc(alias = "layer")]
     pub fn cors(mut self, cors: Cors) -> Router<C> {
-        self.table.cors = Some(cors);
+        self.table.cors.set(cors);
         self
     }
 
-    /// Makes a function answer the requests of a route; see [`Routes`] for the syntax of paths. A
-    /// route for GET serves HEAD too, unless HEAD has its own.
+    /// Makes a function answer the requests of a route; see [`Routes`](crate::Routes) for the syntax
+    /// of paths. A route for GET serves HEAD too, unless HEAD has its own.
     ///
     /// # Errors
     ///
@@ -190,15 +189,124 @@ impl<C: 'static> Router<C> {
             let why = format!("{} parameters are taken of {there_are}", F::PARAMETERS);
             return Err(RouteError::new(path, why));
         }
-        if self.table.routes.has(method.as_str(), path) {
-            return Err(RouteError::new(path, format!("{method} has a function there already")));
-        }
+        self.table.add(method, path, self.route(function))?;
+        Ok(self)
+    }
+
+    /// What a function is in the table.
+    fn route<F: RouteHandler<C, M>, M>(&self, function: F) -> Route<C> {
         let calling = Arc::new(
             move |asked: &mut Asked<'_>, response: &mut Response<'_>, scope: &mut Scope<'_, C>| {
                 function.call(asked, response, scope)
             },
         );
-        self.table.routes.add(method, path, Route::new(calling, self.body_bytes_max))?;
+        Route::new(calling, self.body_bytes_max)
+    }
+
+    /// Makes a function answer where no route has the path, whatever the method: with a page for
+    /// 404, say. A path whose routes are for other methods is still answered with 405, and OPTIONS
+    /// with its methods; so is what an argument or a function refuses with 404. The function takes
+    /// no [`Path`], which the compiler checks.
+    ///
+    /// Of a router that is [nested](Router::nest), its own fallback counts for all paths below the
+    /// prefix, and this one where it has none. Default: none, which is 404 with a reason in JSON.
+    /// The last call counts.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # mod rotor { pub use rotor_http as http; }
+    /// use rotor::http::Status;
+    /// use rotor::http::server::{Head, Reply, Response, Scope};
+    /// use rotor_service::Router;
+    ///
+    /// fn home(response: &mut Response<'_>, _: &mut Scope<'_, ()>) -> Reply {
+    ///     response.reply(Status::OK, "text/html", b"<h1>Welcome</h1>")
+    /// }
+    ///
+    /// fn not_found(_: &Head<'_>, response: &mut Response<'_>, _: &mut Scope<'_, ()>) -> Reply {
+    ///     response.reply(Status::NOT_FOUND, "text/html", b"<h1>This page is gone</h1>")
+    /// }
+    ///
+    /// let router = Router::new().get("/", home)?.fallback(not_found);
+    /// # let router: Router<()> = router;
+    /// # Ok::<(), rotor_service::RouteError>(())
+    /// ```
+    ///
+    /// One with a [`Path`] does not compile:
+    ///
+    /// ```compile_fail,E0080
+    /// # use rotor_http::server::{Reply, Response, Scope};
+    /// # use rotor_service::{Path, Router, Refused};
+    /// fn of_path(_: Path<u8>, _: &mut Response<'_>, _: &mut Scope<'_, ()>) -> Refused {
+    ///     Refused::not_found()
+    /// }
+    ///
+    /// let router: Router<()> = Router::new().fallback(of_path);
+    /// ```
+    #[doc(alias = "default_service")]
+    #[doc(alias = "404")]
+    pub fn fallback<F: RouteHandler<C, M>, M>(mut self, function: F) -> Router<C> {
+        const { assert!(F::PARAMETERS == 0, "a fallback has no parameters of a path") }
+        self.table.fallbacks.set(self.route(function));
+        self
+    }
+
+    /// Puts all routes of another router below a prefix: its `/notes` under `/api` is `/api/notes`,
+    /// and its `/` is `/api`, not `/api/`.
+    ///
+    /// Both routers are one table, so a path whose methods come from both is answered with 405 and
+    /// `Allow` for both. Functions see the whole path in the head. The router's own
+    /// [`fallback`](Router::fallback) and [`cors`](Router::cors) count for the prefix and all paths
+    /// below it, and those of this router where it has none; each of its functions keeps its limit
+    /// on bodies.
+    ///
+    /// The prefix may have parameters. `Path` takes those of the function's own router, so that it
+    /// means the same wherever that is nested; those of the prefix have names:
+    ///
+    /// ```
+    /// # mod rotor { pub use rotor_http as http; }
+    /// use rotor::http::Status;
+    /// use rotor::http::server::{Reply, Response, Scope};
+    /// use rotor_service::{Asked, FromHead, Path, Refused, RouteError, Router};
+    ///
+    /// /// Whose notes they are: `{user}`.
+    /// struct User(String);
+    ///
+    /// impl FromHead for User {
+    ///     fn from_head(asked: &mut Asked<'_>) -> Result<User, Refused> {
+    ///         Ok(User(asked.parameters().text("user")?.into_owned()))
+    ///     }
+    /// }
+    ///
+    /// fn show(
+    ///     User(user): User,
+    ///     Path(id): Path<u32>,
+    ///     response: &mut Response<'_>,
+    ///     _: &mut Scope<'_, ()>,
+    /// ) -> Reply {
+    ///     response.reply(Status::OK, "text/plain", format!("{id} of {user}").as_bytes())
+    /// }
+    ///
+    /// fn notes() -> Result<Router<()>, RouteError> {
+    ///     Router::new().get("/notes/{id}", show)
+    /// }
+    ///
+    /// // GET /users/eve/notes/7
+    /// let router = Router::new().nest("/users/{user}", notes()?)?;
+    /// # Ok::<(), RouteError>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// The caller's fault: the prefix is `/`, ends with a slash, or has anything else than whole
+    /// segments and parameters in it; a route cannot be added, as in [`on`](Router::on), because of
+    /// one that is there or of two parameters of one name; another router that is nested there has
+    /// a fallback or CORS as well.
+    #[doc(alias = "mount")]
+    #[doc(alias = "merge")]
+    pub fn nest(mut self, prefix: &str, router: Router<C>) -> Result<Router<C>, RouteError> {
+        self.table.nest(&Prefix::read(prefix)?, router.table)?;
         Ok(self)
     }
 

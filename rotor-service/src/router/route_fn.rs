@@ -3,16 +3,17 @@
 use std::fmt;
 use std::sync::Arc;
 
-use rotor_http::Status;
 #[cfg(feature = "cors")]
 use rotor_http::server::Around;
 use rotor_http::server::{Head, Next, NoUpgrade, RecvMode, Response, Scope, Server};
+use rotor_http::{Method, Status};
 
 use super::asked::Asked;
+use super::by_prefix::{ByPrefix, Prefix};
 #[cfg(feature = "cors")]
 use crate::cors::{Cors, Crossing};
 use crate::refused::Refused;
-use crate::routes::Routes;
+use crate::routes::{Missed, Parameters, RouteError, Routes};
 
 /// What answers when the body is whole. One that captures nothing is no allocation.
 type Answering<C> =
@@ -65,7 +66,7 @@ impl<C: 'static> Server for RouteFn<C> {
         scope: &mut Scope<'_, C>,
     ) -> Next<Self> {
         #[cfg(feature = "cors")]
-        if let Some(cors) = &seed.0.cors {
+        if let Some(cors) = seed.0.cors.of(head.path()) {
             let crossing = cors.check(head.method(), |name| head.field(name));
             // Before the table: it may have no route for OPTIONS, or one that is not meant for this.
             if crossing.is_preflight() {
@@ -162,14 +163,55 @@ impl<C: 'static> fmt::Debug for RouteSeed<C> {
     }
 }
 
-/// The functions of a router, and what is in front of all of them.
+/// The functions of a router, and what is in front of them.
 pub(super) struct Table<C: 'static> {
     pub(super) routes: Routes<Route<C>>,
+    /// For paths that no route has.
+    pub(super) fallbacks: ByPrefix<Route<C>>,
     #[cfg(feature = "cors")]
-    pub(super) cors: Option<Cors>,
+    pub(super) cors: ByPrefix<Cors>,
 }
 
 impl<C: 'static> Table<C> {
+    pub(super) fn new() -> Table<C> {
+        Table {
+            routes: Routes::new(),
+            fallbacks: ByPrefix::NONE,
+            #[cfg(feature = "cors")]
+            cors: ByPrefix::NONE,
+        }
+    }
+
+    /// Adds a route. The table is unchanged if that fails.
+    pub(super) fn add(
+        &mut self,
+        method: Method<'_>,
+        path: &str,
+        route: Route<C>,
+    ) -> Result<(), RouteError> {
+        if self.routes.has(method.as_str(), path) {
+            return Err(RouteError::new(path, format!("{method} has a function there already")));
+        }
+        self.routes.add(method, path, route)
+    }
+
+    /// Adds all that another table has, below a prefix.
+    pub(super) fn nest(&mut self, prefix: &Prefix, inner: Table<C>) -> Result<(), RouteError> {
+        for (method, path, mut route) in inner.routes.into_all() {
+            if path == "*" {
+                let why = "it cannot be nested, as it is about all of a server".to_owned();
+                return Err(RouteError::new(&path, why));
+            }
+            route.of_prefixes += prefix.parameters();
+            // Routes know methods by their text.
+            self.add(Method::Extension(&method), &prefix.join(&path), route)?;
+        }
+        self.fallbacks.nest(prefix, inner.fallbacks, "a fallback")?;
+        #[cfg(feature = "cors")]
+        self.cors.nest(prefix, inner.cors, "CORS")?;
+        Ok(())
+    }
+
     /// Calls the function of the request's route, or refuses.
     fn call(
         &self,
@@ -177,12 +219,13 @@ impl<C: 'static> Table<C> {
         response: &mut Response<'_>,
         scope: &mut Scope<'_, C>,
     ) -> Next<RouteFn<C>> {
-        match self.routes.find(head.method(), head.path()) {
-            Ok((route, parameters)) => {
-                let mut asked = Asked::new(*head, &parameters, route.body_bytes_max);
-                (route.calling)(&mut asked, response, scope)
-            }
-            Err(refused) => refused.reply(response).into(),
+        match self.routes.look_up(head.method(), head.path()) {
+            Ok((route, parameters)) => route.call(head, &parameters, response, scope),
+            Err(Missed::Method(refused)) => refused.reply(response).into(),
+            Err(Missed::Path) => match self.fallbacks.of(head.path()) {
+                Some(fallback) => fallback.call(head, &Parameters::none(), response, scope),
+                None => Refused::not_found().reply(response).into(),
+            },
         }
     }
 }
@@ -191,6 +234,7 @@ impl<C: 'static> Clone for Table<C> {
     fn clone(&self) -> Table<C> {
         Table {
             routes: self.routes.clone(),
+            fallbacks: self.fallbacks.clone(),
             #[cfg(feature = "cors")]
             cors: self.cors.clone(),
         }
@@ -201,16 +245,34 @@ impl<C: 'static> Clone for Table<C> {
 pub(super) struct Route<C: 'static> {
     calling: Arc<Calling<C>>,
     body_bytes_max: usize,
+    /// How many of the path's parameters are of prefixes, and not the function's.
+    of_prefixes: usize,
 }
 
 impl<C: 'static> Route<C> {
     pub(super) fn new(calling: Arc<Calling<C>>, body_bytes_max: usize) -> Route<C> {
-        Route { calling, body_bytes_max }
+        Route { calling, body_bytes_max, of_prefixes: 0 }
+    }
+
+    fn call(
+        &self,
+        head: &Head<'_>,
+        parameters: &Parameters<'_, '_>,
+        response: &mut Response<'_>,
+        scope: &mut Scope<'_, C>,
+    ) -> Next<RouteFn<C>> {
+        let mut asked = Asked::new(*head, parameters, self.of_prefixes, self.body_bytes_max);
+        (self.calling)(&mut asked, response, scope)
     }
 }
 
 impl<C: 'static> Clone for Route<C> {
     fn clone(&self) -> Route<C> {
-        Route { calling: self.calling.clone(), body_bytes_max: self.body_bytes_max }
+        let Route { calling, body_bytes_max, of_prefixes } = self;
+        Route {
+            calling: calling.clone(),
+            body_bytes_max: *body_bytes_max,
+            of_prefixes: *of_prefixes,
+        }
     }
 }

@@ -1,0 +1,201 @@
+//! `Prefix`: where a router is nested; `ByPrefix`: what counts for all paths there.
+
+use crate::routes::RouteError;
+
+/// The beginning of paths, in whole segments: `/api`, `/users/{user}`.
+#[derive(Clone, Debug)]
+pub(super) struct Prefix {
+    said: String,
+    /// With `End` last.
+    segments: Vec<Segment>,
+}
+
+/// In the order in which they are tried, so that of two prefixes of a path the first is the one
+/// that says more of it.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+enum Segment {
+    Name(String),
+    Parameter,
+    End,
+}
+
+impl Prefix {
+    /// Reads a prefix.
+    ///
+    /// # Errors
+    ///
+    /// The caller's fault: it is no prefix.
+    pub(super) fn read(said: &str) -> Result<Prefix, RouteError> {
+        let refused = |why: &str| Err(RouteError::new(said, format!("as a prefix, it {why}")));
+        let Some(segments) = said.strip_prefix('/') else { return refused("begins with a slash") };
+        if segments.is_empty() {
+            return refused("has at least one segment");
+        }
+        if segments.ends_with('/') {
+            return refused("ends without a slash");
+        }
+        let mut read = Vec::new();
+        for segment in segments.split('/') {
+            let parameter = segment.strip_prefix('{').and_then(|rest| rest.strip_suffix('}'));
+            read.push(match parameter.unwrap_or(segment) {
+                name if name.contains(['{', '}'])
+                    || parameter.is_some_and(|it| it.starts_with('*')) =>
+                {
+                    return refused("has names and parameters as its segments, nothing of both");
+                }
+                _ if parameter.is_some() => Segment::Parameter,
+                name => Segment::Name(name.to_owned()),
+            });
+        }
+        read.push(Segment::End);
+        Ok(Prefix { said: said.to_owned(), segments: read })
+    }
+
+    /// The path of a route that a router has as `path`, once it is nested here.
+    pub(super) fn join(&self, path: &str) -> String {
+        match path {
+            "/" => self.said.clone(),
+            path => format!("{}{path}", self.said),
+        }
+    }
+
+    /// The prefix of a router that is nested in one that is nested here.
+    fn then(&self, inner: Prefix) -> Prefix {
+        let outer = self.segments.iter().filter(|segment| **segment != Segment::End);
+        let segments = outer.cloned().chain(inner.segments).collect();
+        Prefix { said: self.join(&inner.said), segments }
+    }
+
+    /// How many parameters it has.
+    pub(super) fn parameters(&self) -> usize {
+        self.segments.iter().filter(|segment| **segment == Segment::Parameter).count()
+    }
+
+    /// Returns whether a path is this, or below it.
+    fn covers(&self, path: &str) -> bool {
+        let mut rest = path;
+        self.segments.iter().all(|segment| {
+            if *segment == Segment::End {
+                return true;
+            }
+            let Some(behind) = rest.strip_prefix('/') else { return false };
+            let (own, left) = behind.split_at(behind.find('/').unwrap_or(behind.len()));
+            rest = left;
+            match segment {
+                Segment::Name(name) => name == own,
+                Segment::Parameter | Segment::End => !own.is_empty(),
+            }
+        })
+    }
+}
+
+/// A value for all paths, and others for those below prefixes.
+#[derive(Clone, Debug)]
+pub(super) struct ByPrefix<T> {
+    whole: Option<T>,
+    /// In order of their segments.
+    below: Vec<(Prefix, T)>,
+}
+
+impl<T> ByPrefix<T> {
+    pub(super) const NONE: ByPrefix<T> = ByPrefix { whole: None, below: Vec::new() };
+
+    /// Sets the value for all paths that have none of their own.
+    pub(super) fn set(&mut self, value: T) {
+        self.whole = Some(value);
+    }
+
+    /// Returns the value for a path: that of the longest prefix.
+    #[inline]
+    pub(super) fn of(&self, path: &str) -> Option<&T> {
+        let below = self.below.iter().find(|(prefix, _)| prefix.covers(path));
+        below.map(|(_, value)| value).or(self.whole.as_ref())
+    }
+
+    /// Takes over the values of a router that is nested.
+    ///
+    /// # Errors
+    ///
+    /// The prefix that has such a value (`what`) already.
+    pub(super) fn nest(
+        &mut self,
+        prefix: &Prefix,
+        inner: ByPrefix<T>,
+        what: &str,
+    ) -> Result<(), RouteError> {
+        let whole = inner.whole.map(|value| (prefix.clone(), value));
+        let below = inner.below.into_iter().map(|(inner, value)| (prefix.then(inner), value));
+        for (prefix, value) in whole.into_iter().chain(below) {
+            match self.below.binary_search_by(|(own, _)| own.segments.cmp(&prefix.segments)) {
+                Ok(at) => {
+                    let why = format!("{what} is there already, for {:?}", self.below[at].0.said);
+                    return Err(RouteError::new(&prefix.said, why));
+                }
+                Err(at) => self.below.insert(at, (prefix, value)),
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_prefix_is_whole_segments() {
+        for said in ["/api", "/api/v1", "/{user}", "/users/{user}", "/a.b-c/%20"] {
+            assert_eq!(Prefix::read(said).expect(said).join("/x"), format!("{said}/x"));
+        }
+        for said in
+            ["", "/", "api", "/api/", "//", "/{", "/}", "/a{b}", "/{*rest}", "/{{a}}", "/{a}{b}"]
+        {
+            let error = Prefix::read(said).expect_err(said).to_string();
+            assert!(error.contains(&format!("{said:?}")), "{error}");
+        }
+    }
+
+    #[test]
+    fn what_is_said_for_the_longest_prefix_of_a_path_counts() {
+        let (mut values, mut inner) = (ByPrefix::NONE, ByPrefix::NONE);
+        let put = |to: &mut ByPrefix<&'static str>, prefix: &str, value| {
+            let prefix = Prefix::read(prefix).expect("a prefix");
+            to.nest(&prefix, ByPrefix { whole: Some(value), below: Vec::new() }, "it")
+        };
+        put(&mut inner, "/{id}", "api id").expect("it is new");
+        put(&mut inner, "/new", "api new").expect("it is new");
+        inner.set("api");
+        let api = Prefix::read("/api").expect("a prefix");
+        values.nest(&api, inner, "it").expect("they are new");
+        assert_eq!(values.of("/"), None);
+        values.set("all");
+        put(&mut values, "/{user}", "user").expect("it is new");
+        put(&mut values, "/{user}/a/b", "user a b").expect("it is new");
+        for (path, expected) in [
+            ("/", "all"),
+            ("*", "all"),
+            ("", "all"),
+            ("/api", "api"),
+            ("/api/", "api"),
+            ("/api//x", "api"),
+            ("/apis", "user"),
+            ("/Api/x", "user"),
+            ("/api/7", "api id"),
+            ("/api/7/x", "api id"),
+            ("/api/new", "api new"),
+            ("/api/news", "api id"),
+            ("/eve/", "user"),
+            ("//x", "all"),
+            ("/eve/a/b", "user a b"),
+            ("/eve/a/b/c", "user a b"),
+            ("/eve/a", "user"),
+            // As a route would be found: the name first.
+            ("/api/a/b", "api id"),
+        ] {
+            assert_eq!(values.of(path), Some(&expected), "{path}");
+        }
+        let error = put(&mut values, "/{other}", "x").expect_err("the same paths").to_string();
+        assert!(error.contains("\"/{other}\"") && error.contains("\"/{user}\""), "{error}");
+        put(&mut values, "/api/{other}", "x").expect_err("the same paths");
+    }
+}

@@ -1,0 +1,284 @@
+//! Routers below a prefix, and what answers where no route has the path.
+
+use rotor_http::server::{Connection, Head, HttpSeed, Reply, Response, Scope, ServerConfig};
+use rotor_http::{Method, Status};
+use rotor_service::{Asked, Cors, FromHead, Path, Refused, RouteError, RouteFn, Router};
+use rotor_stream::testing::Driver;
+
+type Routes = Result<Router<()>, RouteError>;
+
+/// The parameter of a prefix.
+struct User(String);
+
+impl FromHead for User {
+    fn from_head(asked: &mut Asked<'_>) -> Result<User, Refused> {
+        Ok(User(asked.parameters().text("user")?.into_owned()))
+    }
+}
+
+fn say(text: &str, response: &mut Response<'_>) -> Reply {
+    response.reply(Status::OK, "text/plain", text.as_bytes())
+}
+
+fn home(head: &Head<'_>, response: &mut Response<'_>, _: &mut Scope<'_, ()>) -> Reply {
+    say(&format!("home {}", head.path()), response)
+}
+
+fn note(Path(id): Path<u32>, response: &mut Response<'_>, _: &mut Scope<'_, ()>) -> Reply {
+    say(&format!("note {id}"), response)
+}
+
+fn note_of(
+    User(user): User,
+    Path(id): Path<u32>,
+    response: &mut Response<'_>,
+    _: &mut Scope<'_, ()>,
+) -> Reply {
+    say(&format!("note {id} of {user}"), response)
+}
+
+fn put(
+    Path(id): Path<u32>,
+    body: &[u8],
+    response: &mut Response<'_>,
+    _: &mut Scope<'_, ()>,
+) -> Reply {
+    say(&format!("put {id} {}", body.len()), response)
+}
+
+fn gone(
+    text: &'static str,
+) -> impl Fn(&Head<'_>, &mut Response<'_>, &mut Scope<'_, ()>) -> Reply + Copy {
+    move |head, response, _| {
+        let page = format!("{text} {} {}", head.method(), head.path());
+        response.reply(Status::NOT_FOUND, "text/plain", page.as_bytes())
+    }
+}
+
+fn length(body: &[u8], response: &mut Response<'_>, _: &mut Scope<'_, ()>) -> Reply {
+    response.reply(Status::NOT_FOUND, "text/plain", body.len().to_string().as_bytes())
+}
+
+fn notes() -> Routes {
+    Router::new()
+        .get("/", home)?
+        .get("/notes/", home)?
+        .get("/notes/{id}", note)?
+        .body_bytes_max(3)
+        .put("/notes/{id}", put)
+}
+
+/// Status, fields that tell something, and body.
+fn ask(router: &Router<()>, start: &str, fields: &str, body: &str) -> String {
+    let seed = HttpSeed::new(router.seed(), ServerConfig::new());
+    let mut driver = Driver::<Connection<RouteFn<()>>>::new(seed, ());
+    let length = body.len();
+    let text =
+        format!("{start} HTTP/1.1\r\nHost: a\r\nContent-Length: {length}\r\n{fields}\r\n{body}");
+    driver.send(text.as_bytes());
+    let text = String::from_utf8(driver.take_received()).expect("text");
+    let is_shown = |line: &&str| {
+        !["Date: ", "Content-", "Connection: "].iter().any(|field| line.starts_with(field))
+    };
+    text.trim_start_matches("HTTP/1.1 ")
+        .split("\r\n")
+        .filter(is_shown)
+        .collect::<Vec<_>>()
+        .join("|")
+}
+
+const NOTHING: &str = r#"404 Not Found||{"error":"there is nothing of this name"}"#;
+
+#[test]
+fn a_nested_router_has_its_routes_below_the_prefix() {
+    let router = notes().and_then(|notes| {
+        Router::new()
+            .get("/", home)?
+            .delete("/api/notes/{id}", note)?
+            .nest("/api", notes)?
+            .nest("/users/{user}", Router::new().get("/notes/{id}", note_of)?.get("/{id}", note)?)
+    });
+    let router = router.expect("routes");
+    for (start, body, expected) in [
+        ("GET /", "", "200 OK||home /"),
+        ("GET /api", "", "200 OK||home /api"),
+        ("GET /api?q", "", "200 OK||home /api"),
+        ("HEAD /api", "", "200 OK||"),
+        ("GET /api/", "", NOTHING),
+        ("GET /api/notes/", "", "200 OK||home /api/notes/"),
+        ("GET /api/notes", "", NOTHING),
+        ("GET /apinotes/7", "", NOTHING),
+        ("GET /notes/7", "", NOTHING),
+        ("GET /api/notes/7", "", "200 OK||note 7"),
+        ("GET /api/notes/x", "", NOTHING),
+        ("DELETE /api/notes/7", "", "200 OK||note 7"),
+        ("PUT /api/notes/7", "abc", "200 OK||put 7 3"),
+        ("PUT /api/notes/7", "abcd", r#"413 Content Too Large||{"error":"Content Too Large"}"#),
+        ("GET /users/eve/notes/7", "", "200 OK||note 7 of eve"),
+        ("GET /users/a%2Fb/notes/7", "", "200 OK||note 7 of a/b"),
+        ("GET /users/eve/7", "", "200 OK||note 7"),
+        ("GET /users//notes/7", "", NOTHING),
+        (
+            "PATCH /api/notes/7",
+            "",
+            "405 Method Not Allowed|Allow: DELETE, GET, HEAD, OPTIONS, PUT||\
+             {\"error\":\"not with this method\"}",
+        ),
+        ("OPTIONS /api/notes/7", "", "204 No Content|Allow: DELETE, GET, HEAD, OPTIONS, PUT||"),
+        ("OPTIONS *", "", "204 No Content|Allow: DELETE, GET, HEAD, OPTIONS, PUT||"),
+    ] {
+        assert_eq!(ask(&router, start, "", body), expected, "{start}");
+    }
+}
+
+#[test]
+fn prefixes_of_nested_routers_go_before_each_other() {
+    let inner = Router::new().get("/notes/{id}", note_of).expect("a route");
+    let middle = Router::new().nest("/of/{user}", inner).expect("a prefix");
+    let router = Router::new().nest("/{tenant}/v1", middle).expect("a prefix");
+    assert_eq!(ask(&router, "GET /acme/v1/of/eve/notes/7", "", ""), "200 OK||note 7 of eve");
+    assert_eq!(ask(&router, "GET /of/eve/notes/7", "", ""), NOTHING);
+}
+
+#[test]
+fn what_is_nested_is_told_from_what_is_there() {
+    let two = || Router::new().get("/a/{id}", note)?.get("/b", home);
+    let fallback = || Ok(two()?.fallback(gone("x")));
+    let crossed = || Ok(two()?.cors(Cors::any()));
+    let cases: [(&str, Routes, &str); 14] = [
+        ("", two(), "\"\" cannot be added: as a prefix, it begins with a slash"),
+        ("api", two(), "\"api\" cannot be added: as a prefix, it begins with a slash"),
+        ("/", two(), "\"/\" cannot be added: as a prefix, it has at least one segment"),
+        ("/x/", two(), "\"/x/\" cannot be added: as a prefix, it ends without a slash"),
+        ("/{*rest}", two(), "\"/{*rest}\" cannot be added: as a prefix, it has names and"),
+        ("/{x", two(), "\"/{x\" cannot be added: as a prefix, it has names and"),
+        ("/there", two(), "\"/there/b\" cannot be added: GET has a function there already"),
+        (
+            "/other",
+            two(),
+            "\"/other/a/{id}\" cannot be added: it cannot be told from \"/other/a/{x}\"",
+        ),
+        (
+            "/p/{id}",
+            two(),
+            "\"/p/{id}/a/{id}\" cannot be added: two of its parameters have the name \"id\"",
+        ),
+        (
+            "/with",
+            fallback(),
+            "\"/with\" cannot be added: a fallback is there already, for \"/with\"",
+        ),
+        (
+            "/by/{y}",
+            fallback(),
+            "\"/by/{y}\" cannot be added: a fallback is there already, for \"/by/{x}\"",
+        ),
+        ("/with", crossed(), "\"/with\" cannot be added: CORS is there already, for \"/with\""),
+        (
+            "/api",
+            Router::new().on(Method::Options, "*", home),
+            "\"*\" cannot be added: it cannot be nested",
+        ),
+        (
+            "/none",
+            Router::new().get("none", home),
+            "\"none\" cannot be added: it does not begin with",
+        ),
+    ];
+    for (prefix, nested, expected) in cases {
+        let outer = Router::new()
+            .get("/there/b", home)
+            .and_then(|router| router.get("/other/a/{x}", note))
+            .and_then(|router| {
+                router.nest("/with", Router::new().fallback(gone("with")).cors(Cors::any()))
+            })
+            .and_then(|router| router.nest("/by/{x}", Router::new().fallback(gone("by"))));
+        let added = nested.and_then(|nested| outer?.nest(prefix, nested));
+        let error = added.expect_err(prefix).to_string();
+        assert!(error.contains(expected), "{error}");
+    }
+    let error =
+        two().and_then(|router| router.get("/b", home)).expect_err("it is there").to_string();
+    assert_eq!(error, "the route \"/b\" cannot be added: GET has a function there already");
+}
+
+#[test]
+fn a_fallback_answers_where_no_route_has_the_path_and_nowhere_else() {
+    let router = notes().expect("routes").fallback(gone("outer"));
+    for (start, expected) in [
+        ("GET /none", "404 Not Found||outer GET /none"),
+        ("POST /none?q", "404 Not Found||outer POST /none"),
+        ("HEAD /none", "404 Not Found||"),
+        ("OPTIONS /none", "404 Not Found||outer OPTIONS /none"),
+        ("GET /", "200 OK||home /"),
+        // The path is there, and so is an answer.
+        ("GET /notes/x", NOTHING),
+        ("OPTIONS *", "204 No Content|Allow: GET, HEAD, OPTIONS, PUT||"),
+        ("OPTIONS /", "204 No Content|Allow: GET, HEAD, OPTIONS||"),
+        (
+            "POST /",
+            "405 Method Not Allowed|Allow: GET, HEAD, OPTIONS||\
+             {\"error\":\"not with this method\"}",
+        ),
+    ] {
+        assert_eq!(ask(&router, start, "", ""), expected, "{start}");
+    }
+    // A route of one's own for the whole server, and the last fallback counts.
+    let router = router.on(Method::Options, "*", home).expect("a route").fallback(gone("last"));
+    assert_eq!(ask(&router, "OPTIONS *", "", ""), "200 OK||home *");
+    assert_eq!(ask(&router, "GET /none", "", ""), "404 Not Found||last GET /none");
+    // With a body, within its limit.
+    let router = Router::new().body_bytes_max(3).fallback(length);
+    assert_eq!(ask(&router, "PUT /a", "", "abc"), "404 Not Found||3");
+    assert!(ask(&router, "PUT /a", "", "abcd").starts_with("413 "));
+}
+
+#[test]
+fn a_nested_router_keeps_its_fallback_and_its_cors_and_gets_those_it_has_not() {
+    let page = "Origin: https://app.example\r\n";
+    let api = || Ok::<_, RouteError>(notes()?.fallback(gone("api")).cors(Cors::any()));
+    let site = |site: Router<()>| site.fallback(gone("site"));
+    let router = api().and_then(|api| {
+        let outer = Router::new().nest("/api", api)?.nest("/plain", notes()?)?;
+        let below = notes()?.nest("/inner", Router::new().fallback(gone("inner")))?;
+        outer.nest("/below", below)
+    });
+    let router = site(router.expect("routes"));
+    let any_of = "|Access-Control-Allow-Origin: *|";
+    let any = &format!("{any_of}|");
+    for (start, expected) in [
+        ("GET /", "404 Not Found||site GET /"),
+        ("GET /apis", "404 Not Found||site GET /apis"),
+        ("GET /plain/none", "404 Not Found||site GET /plain/none"),
+        ("GET /plain/notes/7", "200 OK||note 7"),
+        ("GET /below/x", "404 Not Found||site GET /below/x"),
+        ("GET /below/inner", "404 Not Found||inner GET /below/inner"),
+        ("GET /below/inner/x/y", "404 Not Found||inner GET /below/inner/x/y"),
+        ("GET /api", &format!("200 OK{any}home /api")),
+        ("GET /api/", &format!("404 Not Found{any}api GET /api/")),
+        ("GET /api/none", &format!("404 Not Found{any}api GET /api/none")),
+        ("GET /api/notes/7", &format!("200 OK{any}note 7")),
+        (
+            "POST /api/notes/7",
+            &format!(
+                "405 Method Not Allowed{any_of}Allow: GET, HEAD, OPTIONS, PUT||\
+                 {{\"error\":\"not with this method\"}}"
+            ),
+        ),
+    ] {
+        assert_eq!(ask(&router, start, page, ""), expected, "{start}");
+    }
+    // A preflight, for whatever is below the prefix, and nothing else.
+    let preflight = format!("{page}Access-Control-Request-Method: PUT\r\n");
+    let answered = ask(&router, "OPTIONS /api/none", &preflight, "");
+    assert!(answered.starts_with("204 No Content|Access-Control-Allow-Origin: *|"), "{answered}");
+    let answered = ask(&router, "OPTIONS /plain/notes/7", &preflight, "");
+    assert_eq!(answered, "204 No Content|Allow: GET, HEAD, OPTIONS, PUT||");
+    // CORS of the outer router is for those that have none, whenever it is said.
+    let named = Cors::of(["https://app.example"]).expect("an origin");
+    let router = router.cors(named);
+    let answered = ask(&router, "GET /plain/notes/7", page, "");
+    assert!(answered.contains("|Access-Control-Allow-Origin: https://app.example|"), "{answered}");
+    let answered = ask(&router, "GET /api/notes/7", page, "");
+    assert_eq!(answered, format!("200 OK{any}note 7"));
+}
