@@ -61,6 +61,9 @@ fn the_log_says_why_a_request_is_refused_and_a_connection_lost() {
           begins with whitespace"]
     );
 
+    new().send(b"CONNECT a:1 HTTP/1.1\r\nHost: a:1\r\nContent-Length: 1\r\n\r\n1");
+    assert_eq!(logged("refuses"), ["machine 0v0 refuses a request: CONNECT has a body"]);
+
     let mut driver = new();
     driver.send(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n");
     driver.reset();

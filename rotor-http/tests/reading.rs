@@ -2,6 +2,7 @@
 //! heads, and heads changed at random; whole, byte by byte and cut. The rules for requests are in
 //! `server/rules`.
 
+use std::error::Error;
 use std::fmt::Write;
 
 use rotor_http::h1::{
@@ -335,6 +336,62 @@ fn an_error_in_a_head_is_final() {
     for len in [64, 64, 69] {
         let mut storage = FieldStorage::new();
         assert!(reader.read_response(&response[..len], &mut storage, &limits).is_err(), "at {len}");
+    }
+}
+
+/// Why a request, or with `of_response` a response, is refused, down to the cause.
+fn reason(head: &[u8], of_response: bool) -> String {
+    let (limits, mut storage) = (Limits::default(), FieldStorage::new());
+    let mut reader = HeadReader::new();
+    let error: Box<dyn Error> = match of_response {
+        true => reader.read_response(head, &mut storage, &limits).expect_err("no head").into(),
+        false => match reader.read_request(head, &mut storage, &limits) {
+            Err(error) => error.into(),
+            Ok(head) => {
+                let terms = RequestSemantics::from_head(&head.expect("a whole head"));
+                terms.expect_err("no request").into()
+            }
+        },
+    };
+    error.source().map_or(error.to_string(), ToString::to_string)
+}
+
+#[test]
+fn what_is_wrong_with_a_head_is_called_by_its_name() {
+    let (line_end, version) = ("does not end with CR LF", "no version of HTTP stands where");
+    for (head, of_response, expected) in [
+        // Lines that end in LF alone, wherever the first of them is.
+        (&b"GET / HTTP/1.1\nHost: a\n\n"[..], false, line_end),
+        (b"GET\n", false, line_end),
+        (b"GET /\n", false, line_end),
+        (b"GET /a HTTP/1\n", false, line_end),
+        (b"GET / HTTP/1.1\r\nHost\n", false, line_end),
+        (b"GET / HTTP/1.1\r\nHost: a\nB: c\r\n\r\n", false, line_end),
+        (b"GET / HTTP/1.1\r\nHost: a\r\n\n", false, line_end),
+        (b"GET / HTTP/1.1\rHost: a\r\n\r\n", false, line_end),
+        (b"HTTP/1.1 200 OK\nA: b\n\n", true, line_end),
+        (b"HTTP/1.1 200\n\n", true, line_end),
+        (b"HTTP/1.1\n", true, line_end),
+        // The parts of a request line.
+        (b"GET /\r\n", false, version),
+        (b"GET / \r\n", false, version),
+        (b"GET /a b HTTP/1.1\r\n", false, version),
+        (b"GET / HTTP/0.9\r\n", false, version),
+        (b"GET  / HTTP/1.1\r\n", false, "target is empty, or holds a byte"),
+        (b"GET \xc3\xa4 HTTP/1.1\r\n", false, "target is empty, or holds a byte"),
+        (b"GET a HTTP/1.1\r\nHost: a\r\n\r\n", false, "does not go with the method"),
+        (b"G\0T / HTTP/1.1\r\n", false, "the method is not a token"),
+        (b"\x16\x03\x01\x02\0\x01\0", false, "it is TLS"),
+        (b"\x15\x03\x03\0\x02\x02\x46", true, "it is TLS"),
+        (b"\x16\x03\x03\0\x7a", true, "it is TLS"),
+        (b"H\x16TP/1.1 200 OK\r\n", true, version),
+        // The cases that `Host` and lengths have.
+        (b"GET / HTTP/1.1\r\nHost: a b\r\n\r\n", false, "Host is not a host"),
+        (b"GET / HTTP/1.1\r\n\r\n", false, "Host is missing"),
+        (b"GET / HTTP/1.1\r\nHost : a\r\n\r\n", false, "a field name is not a token"),
+    ] {
+        let reason = reason(head, of_response);
+        assert!(reason.contains(expected), "{}: {reason}", head.escape_ascii());
     }
 }
 

@@ -7,6 +7,11 @@ use crate::semantics::grammar::{self, TARGET, TCHAR, VALUE};
 use crate::semantics::method::Method;
 use crate::semantics::version::Version;
 
+/// With these octets a record of TLS begins: a client's first, and what a server sends to one that
+/// does not speak TLS (RFC 8446 §5.1).
+const TLS_HANDSHAKE: u8 = 22;
+const TLS_ALERT: u8 = 21;
+
 /// The limits that count while a head or a trailer section is scanned.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ScanLimits {
@@ -198,7 +203,11 @@ impl HeadScanner {
             _ => {
                 self.head_start = self.at;
                 self.part_start = self.at;
-                if grammar::is(byte, TCHAR) { Ok(Phase::Method) } else { Err(HeadError::Method) }
+                match byte {
+                    _ if grammar::is(byte, TCHAR) => Ok(Phase::Method),
+                    TLS_HANDSHAKE => Err(HeadError::Tls),
+                    _ => Err(HeadError::Method),
+                }
             }
         }
     }
@@ -210,6 +219,7 @@ impl HeadScanner {
                 self.target_start = self.part_start;
                 Ok(Phase::Target)
             }
+            b'\n' => Err(HeadError::LineEnd),
             _ if !grammar::is(byte, TCHAR) => Err(HeadError::Method),
             _ if self.part_len() == Method::OCTETS_MAX => Err(HeadError::MethodTooLong),
             _ => Ok(Phase::Method),
@@ -225,6 +235,9 @@ impl HeadScanner {
                 self.part_start = self.at + 1;
                 Ok(Phase::RequestVersion)
             }
+            b'\n' => Err(HeadError::LineEnd),
+            // HTTP/0.9, or a line that was cut off.
+            b'\r' if self.part_len() > 0 => Err(HeadError::Version),
             _ if !grammar::is(byte, TARGET) => Err(HeadError::Target),
             _ if self.part_len() >= limits.target_bytes_max => Err(HeadError::TargetTooLong),
             _ => Ok(Phase::Target),
@@ -240,8 +253,10 @@ impl HeadScanner {
             return Ok(next);
         }
         // There is room for a version, so that a longer one is refused before it ends.
-        match self.version.get_mut(len) {
-            Some(place) if byte.is_ascii_graphic() => *place = byte,
+        match (self.version.get_mut(len), byte) {
+            (Some(place), b'!'..=b'~') => *place = byte,
+            (_, b'\n') => return Err(HeadError::LineEnd),
+            (_, TLS_ALERT | TLS_HANDSHAKE) if self.at == 0 => return Err(HeadError::Tls),
             _ => return Err(HeadError::Version),
         }
         Ok(self.phase)
@@ -256,6 +271,7 @@ impl HeadScanner {
                 self.target_end = self.target_start;
                 Ok(if byte == b' ' { Phase::Reason } else { Phase::LineLf })
             }
+            (_, b'\n') => Err(HeadError::LineEnd),
             _ => Err(HeadError::StatusLine),
         }
     }
@@ -266,6 +282,7 @@ impl HeadScanner {
                 self.target_end = self.at;
                 Ok(Phase::LineLf)
             }
+            b'\n' => Err(HeadError::LineEnd),
             _ if grammar::is(byte, VALUE) => Ok(Phase::Reason),
             _ => Err(HeadError::StatusLine),
         }
@@ -295,7 +312,7 @@ impl HeadScanner {
     fn name(&mut self, byte: u8, limits: &ScanLimits) -> Result<Phase, HeadError> {
         // RFC 9112 §5.1: a server must refuse whitespace between a name and its colon with 400.
         if byte != b':' && !grammar::is(byte, TCHAR) {
-            return Err(HeadError::FieldName);
+            return Err(if byte == b'\n' { HeadError::LineEnd } else { HeadError::FieldName });
         }
         self.check_line(limits)?;
         Ok(if byte == b':' { Phase::Value } else { Phase::Name })

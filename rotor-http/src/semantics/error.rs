@@ -15,16 +15,20 @@ quick_error! {
         EmptyLines { display("too many empty lines before the request line") }
         /// A CR without LF, or an LF without CR (RFC 9112 §2.2).
         LineEnd { display("a line does not end with CR LF") }
+        /// TLS, where HTTP is spoken without it: as a rule the peer was given `https` for a port of
+        /// `http`, or this side the other way round.
+        Tls { display("it is TLS, and HTTP without TLS is spoken here") }
         /// The method is empty or not a token, or something stands before it.
         Method { display("the method is not a token") }
         /// The method is a token, but longer than any known method.
         MethodTooLong { display("the method is too long") }
         /// The target is empty or holds a byte that a target cannot hold.
-        Target { display("the request target holds a byte that it cannot hold") }
+        Target { display("the request target is empty, or holds a byte that it cannot hold") }
         /// The target is over the limit.
         TargetTooLong { display("the request target is too long") }
-        /// The version is not `HTTP/` digit `.` digit, or is 0.x.
-        Version { display("the protocol version is malformed") }
+        /// The version is missing, not `HTTP/` digit `.` digit, or 0.x; or a space in the target has
+        /// put something else in its place.
+        Version { display("no version of HTTP stands where the protocol version belongs") }
         /// A version of another major number.
         VersionUnsupported { display("the major protocol version is not supported") }
         /// The status code is not three digits, or the reason phrase holds a control byte.
@@ -58,6 +62,7 @@ impl HeadError {
             }
             HeadError::EmptyLines
             | HeadError::LineEnd
+            | HeadError::Tls
             | HeadError::Method
             | HeadError::Target
             | HeadError::Version
@@ -78,6 +83,7 @@ impl HeadError {
             | HeadError::TooManyFields
             | HeadError::TooLarge => true,
             HeadError::LineEnd
+            | HeadError::Tls
             | HeadError::Method
             | HeadError::Target
             | HeadError::Version
@@ -144,6 +150,8 @@ quick_error! {
         Framing(err: FramingError) { from() source(err) display("the length of the body cannot be told") }
         /// The form of the target does not go with the method (RFC 9112 §3.2).
         TargetForm { display("the form of the request target does not go with the method") }
+        /// CONNECT with a body (RFC 9110 §9.3.6).
+        ConnectBody { display("CONNECT has a body") }
         /// HTTP/1.1 without `Host`.
         HostMissing { display("Host is missing") }
         /// More than one `Host`, equal or not.
@@ -163,6 +171,7 @@ impl RequestError {
             RequestError::Framing(err) => err.status(),
             RequestError::Expectation => Status::EXPECTATION_FAILED,
             RequestError::TargetForm
+            | RequestError::ConnectBody
             | RequestError::HostMissing
             | RequestError::SeveralHosts
             | RequestError::Host => Status::BAD_REQUEST,

@@ -256,7 +256,7 @@ fn terms_of<'a>(head: &RequestHead<'a>) -> Result<RequestSemantics<'a>, RequestE
     if !matches!(terms.body, Body::Empty) && matches!(head.method(), Method::Connect) {
         // RFC 9110 §9.3.6: content in CONNECT "has no defined semantics"; is it the tunnel's first
         // bytes or not?
-        return Err(RequestError::TargetForm);
+        return Err(RequestError::ConnectBody);
     }
     Ok(terms)
 }

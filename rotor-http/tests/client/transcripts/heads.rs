@@ -134,7 +134,7 @@ pub(super) fn heads() -> Vec<Row> {
             "bare line feeds",
             "HTTP/1.1 200 OK\nContent-Length: 0\n\n",
             Nothing,
-            "Peer: Head(Head(StatusLine))",
+            "Peer: Head(Head(LineEnd))",
             Closed,
         ),
         row(
