@@ -61,6 +61,7 @@ fn rows() -> Vec<(&'static str, Vec<ClientError>)> {
         ("`Full`", vec![ClientError::Full]),
         ("`NoRoom`", vec![ClientError::NoRoom("no slot".into())]),
         ("`Request`", vec![ClientError::Request(MessageError::HostMissing)]),
+        ("`Unfinished`", vec![ClientError::Unfinished(MessageError::BodyTooLong(0))]),
         ("`Panicked`", vec![ClientError::Panicked]),
         ("`Unhandled`", vec![ClientError::Unhandled]),
     ]

@@ -73,10 +73,18 @@ quick_error! {
         Deadline(stage: Stage) {
             display("the request's deadline has passed {}", stage)
         }
-        /// The handler wrote a malformed request, or left it incomplete.
+        /// The handler would have written a malformed head of its request. No server has got it
+        /// whole, nor acted upon it.
         Request(error: MessageError) {
             from()
             display("the request cannot be written as it is")
+            source(error)
+        }
+        /// The handler gave its request up after the head, as the rest would have been malformed:
+        /// for example, the body is longer than its announced length. The server may have got the
+        /// head, and what was written of the body.
+        Unfinished(error: MessageError) {
+            display("the request was begun, and cannot be finished as it is")
             source(error)
         }
         /// The handler panicked.
@@ -148,6 +156,14 @@ pub enum Fault {
 }
 
 impl ClientError {
+    /// Makes what a handler has returned exact: how far its request had got.
+    pub(super) fn of_handler(error: ClientError, is_head_done: bool) -> ClientError {
+        match error {
+            ClientError::Request(error) if is_head_done => ClientError::Unfinished(error),
+            error => error,
+        }
+    }
+
     /// Returns why a body could not be had. A lack of room, or a failing disk, is not the server's
     /// fault.
     pub(super) fn of_body(error: BodyError) -> ClientError {
@@ -184,9 +200,10 @@ impl ClientError {
             | ClientError::Protocol
             | ClientError::ResponseTimeout
             | ClientError::Deadline(Stage::Sending | Stage::Receiving) => Fault::Peer,
-            ClientError::Request(_) | ClientError::Panicked | ClientError::Unhandled => {
-                Fault::Caller
-            }
+            ClientError::Request(_)
+            | ClientError::Unfinished(_)
+            | ClientError::Panicked
+            | ClientError::Unhandled => Fault::Caller,
             ClientError::Full
             | ClientError::BodiesFull
             | ClientError::NotStored(_)
@@ -205,6 +222,7 @@ impl ClientError {
                 | ClientError::Full
                 | ClientError::NoRoom(_)
                 | ClientError::Refused
+                | ClientError::Request(_)
                 | ClientError::Deadline(Stage::Waiting)
         )
     }
@@ -237,9 +255,10 @@ impl ClientError {
             | ClientError::BodiesFull
             | ClientError::NotStored(_)
             | ClientError::NoRoom(_) => Status::SERVICE_UNAVAILABLE,
-            ClientError::Request(_) | ClientError::Panicked | ClientError::Unhandled => {
-                Status::INTERNAL_SERVER_ERROR
-            }
+            ClientError::Request(_)
+            | ClientError::Unfinished(_)
+            | ClientError::Panicked
+            | ClientError::Unhandled => Status::INTERNAL_SERVER_ERROR,
         }
     }
 }
@@ -287,7 +306,8 @@ mod tests {
             (ClientError::Deadline(Stage::Waiting), Fault::Here, false, 504),
             (ClientError::Deadline(Stage::Sending), Fault::Peer, true, 504),
             (ClientError::Deadline(Stage::Receiving), Fault::Peer, true, 504),
-            (MessageError::HostMissing.into(), Fault::Caller, true, 500),
+            (MessageError::HostMissing.into(), Fault::Caller, false, 500),
+            (ClientError::Unfinished(MessageError::BodyTooLong(0)), Fault::Caller, true, 500),
             (ClientError::Panicked, Fault::Caller, true, 500),
             (ClientError::Unhandled, Fault::Caller, true, 500),
             (ClientError::Full, Fault::Here, false, 503),

@@ -104,7 +104,9 @@ fn a_server_that_is_not_there_and_a_wrong_request_are_told_apart<L: OnLoop>() {
     let fault = |stage: &mut Stage<L>, origin, fetch| {
         stage.fetch(origin, fetch).expect_err("it cannot be").fault()
     };
-    assert_eq!(fault(&mut stage, server, Fetch::get("/")), Fault::Caller, "no host");
+    let hostless = stage.fetch(server, Fetch::new("POST", "/")).expect_err("no host");
+    assert_eq!(hostless.fault(), Fault::Caller);
+    assert!(!hostless.may_have_been_processed(), "it has not left");
     let (_port, nobody) = L::closed();
     assert_eq!(fault(&mut stage, nobody, Fetch::get("/").host("h")), Fault::Network);
     let head = stage.fetch(server, Fetch::new("HEAD", "/").host("h")).expect("the server is well");

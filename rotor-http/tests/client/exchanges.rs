@@ -49,6 +49,13 @@ fn bodies_of_known_and_of_unknown_length_go_out() {
 }
 
 #[test]
+fn a_request_that_is_given_up_after_its_head_may_have_been_acted_upon() {
+    let mut driver = one(Probe::post(Sends::TooLong("ab")));
+    assert_eq!(outcome(&mut driver).as_deref(), Some("Caller: Unfinished(BodyTooLong(1))"));
+    assert!(!is_reusable(&mut driver));
+}
+
+#[test]
 fn what_would_break_a_request_is_refused_and_nothing_is_sent() {
     for (method, target) in
         [("GET", "/ HTTP/1.1\r\nX: y"), ("G T", "/"), ("GET", "nowhere"), ("GET", "/\u{e9}")]

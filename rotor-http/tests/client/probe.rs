@@ -58,6 +58,8 @@ pub(crate) enum Sends {
     Chunked(&'static str),
     /// So many octets, as there is room.
     Much(u64),
+    /// The head says one octet, and this follows.
+    TooLong(&'static str),
     /// The head only; the body when it is wanted.
     Expected(&'static str),
     /// The head only; the body when woken.
@@ -142,6 +144,7 @@ impl Probe {
             Sends::Whole(body) | Sends::Later(body) => request.add_length(body.len() as u64)?,
             Sends::Chunked(_) => request.add_chunked()?,
             Sends::Much(octets) => request.add_length(*octets)?,
+            Sends::TooLong(_) => request.add_length(1)?,
             Sends::Expected(body) => {
                 request.expect_continue();
                 request.add_length(body.len() as u64)?;
@@ -150,6 +153,7 @@ impl Probe {
         request.done_headers()?;
         match &self.sends {
             Sends::Nothing => request.done(),
+            Sends::TooLong(body) => request.write_body(body),
             Sends::Whole(body) => {
                 request.write_body(body)?;
                 request.done()

@@ -249,7 +249,10 @@ impl<K: Client> Exchange<K> {
                 }
             }
             Step::Finished(output) => self.end(Ok(output), io),
-            Step::Error(error) => self.end(Err(error), io),
+            Step::Error(error) => {
+                let error = ClientError::of_handler(error, self.request.is_head_done());
+                self.end(Err(error), io)
+            }
             // What is left of input and output is not checked: both belong to the new protocol.
             Step::Upgrade(seed, output) if self.is_switched => {
                 self.answer(Ok(output), io.config.count());
