@@ -4,6 +4,7 @@ use memchr::memchr;
 
 use crate::h2::field_text::{next_line, put_field};
 use crate::h2::hpack::HpackEncoder;
+use crate::semantics::grammar::trim;
 
 /// Whether the head in the text names one protocol in `Upgrade`: that can be asked for on a stream,
 /// a choice of several cannot.
@@ -52,13 +53,14 @@ pub(super) fn encode(
     None
 }
 
-/// The host stands in `:authority`. RFC 9113 §8.2.2: `te` says nothing but "trailers".
+/// The host stands in `:authority`. RFC 9113 §8.2.2: `te` says nothing but "trailers"; what is
+/// around that is no part of the value (RFC 9110 §5.5).
 fn is_sent(line: &[u8]) -> bool {
     let name_len = memchr(b':', line).unwrap_or(line.len());
-    let (name, value) = (&line[..name_len], line.get(name_len + 2..).unwrap_or_default());
+    let (name, value) = (&line[..name_len], line.get(name_len + 1..).unwrap_or_default());
     match name.len() {
         4 => !name.eq_ignore_ascii_case(b"host"),
-        2 if name.eq_ignore_ascii_case(b"te") => value.eq_ignore_ascii_case(b"trailers"),
+        2 if name.eq_ignore_ascii_case(b"te") => trim(value).eq_ignore_ascii_case(b"trailers"),
         _ => true,
     }
 }
@@ -93,7 +95,7 @@ mod tests {
     fn a_head_is_encoded_once_it_is_whole_without_what_governs_a_connection() {
         let text =
             b"GET /a?b HTTP/1.1\r\nX-A: b: c\r\nHost: h:1\r\nUpgrade: x\r\nE: \r\nTE: gzip\r\n\
-            TE: trailers\r\nConnection: upgrade\r\n\r\nbody";
+            TE:  Trailers\t \r\nConnection: upgrade\r\n\r\nbody";
         let (mut encoder, mut block) = (HpackEncoder::new(), Vec::new());
         encoder.set_table_max(0);
         for len in 0..text.len() - 4 {
@@ -103,7 +105,7 @@ mod tests {
         assert_eq!(encoded, Some(text.len() - 4));
         assert_eq!(block[0], 0x20, "the acknowledgement is not lost to heads that were not whole");
         let head = ":method=GET\n:scheme=https\n:authority=h:1\n:path=/a?b\n";
-        assert_eq!(fields(&block), format!("{head}x-a=b: c\ne=\nte=trailers\n"));
+        assert_eq!(fields(&block), format!("{head}x-a=b: c\ne=\nte=Trailers\n"));
     }
 
     #[test]
