@@ -83,3 +83,17 @@ impl fmt::Display for Violation {
         }
     }
 }
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    /// The code with which a violation ends the connection; none where there is no violation.
+    pub(in crate::h2) fn code(of: Result<impl Sized, Violation>) -> Option<ErrorCode> {
+        match of {
+            Err(Violation::Connection(code, _)) => Some(code),
+            Err(Violation::Stream(..)) => panic!("the connection is to end"),
+            Ok(_) => None,
+        }
+    }
+}

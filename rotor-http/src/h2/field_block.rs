@@ -83,6 +83,7 @@ pub(crate) fn whole_frame(
 mod tests {
     use super::*;
     use crate::h2::error::ErrorCode;
+    use crate::h2::error::tests::code;
     use crate::h2::frame::{FRAME_HEADER_BYTES, PAYLOAD_BYTES_MAX, flag};
     use crate::h2::frame_writer::frame_header;
 
@@ -90,14 +91,6 @@ mod tests {
 
     fn block(octets: usize) -> FieldBlock {
         FieldBlock::new(5, true, &vec![b'x'; octets], Time::NEVER)
-    }
-
-    fn code(of: Result<impl Sized, Violation>) -> Option<ErrorCode> {
-        match of {
-            Err(Violation::Connection(code, _)) => Some(code),
-            Err(Violation::Stream(..)) => panic!("the connection is to end"),
-            Ok(_) => None,
-        }
     }
 
     #[test]

@@ -141,6 +141,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+    use crate::h2::error::tests::code;
     use crate::h2::frame::kind;
     use crate::h2::frame_writer::frame_header;
     use crate::h2::hpack::HpackEncoder;
@@ -159,14 +160,6 @@ mod tests {
             encoder.field(name.as_bytes(), value.as_bytes(), &mut block);
         }
         block
-    }
-
-    fn code(of: Result<impl Sized, Violation>) -> Option<ErrorCode> {
-        match of {
-            Err(Violation::Connection(code, _)) => Some(code),
-            Err(Violation::Stream(..)) => panic!("the connection is to end"),
-            Ok(_) => None,
-        }
     }
 
     #[test]
