@@ -6,13 +6,13 @@ use std::str::FromStr;
 
 use rotor::BoxError;
 use rotor::http::Authority;
-use rotor::http::client::{ClientConfig, Http2Config};
+use rotor::http::client::{self, ClientConfig, Http2Config};
 use rotor::net::Either;
 use rotor::stream::Host;
 use rotor::tls::{MaybeTlsTarget, Roots, TlsClient, TlsClientConfig};
 
-/// An `http://`, `https://` or `h2c://` URL, taken apart. The last is no scheme of the web: it says
-/// that the server is known to speak HTTP/2 without TLS. There is no user information here.
+/// An `http://`, `https://` or `h2c://` URL, taken apart as [`client::Url`] does. The last is no
+/// scheme of the web: it says that the server is known to speak HTTP/2 without TLS.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Url {
     /// Whether it is `https://`.
@@ -85,20 +85,10 @@ impl FromStr for Url {
     type Err = BoxError;
 
     fn from_str(text: &str) -> Result<Url, BoxError> {
-        let (scheme, rest) = text.split_once("://").unwrap_or_default();
-        let (is_https, is_h2c) = match scheme {
-            "http" => (false, false),
-            "https" => (true, false),
-            "h2c" => (false, true),
-            _ => return Err("a URL begins with http:// or https://".into()),
-        };
-        let rest = rest.split_once('#').map_or(rest, |(rest, _)| rest);
-        let end = rest.find(['/', '?']).unwrap_or(rest.len());
-        let (authority, target) = rest.split_at(end);
-        Authority::parse(authority.as_bytes()).ok_or("the URL has no host, or a bad port")?;
-        let slash = if target.starts_with('/') { "" } else { "/" };
-        let target = format!("{slash}{target}");
-        Ok(Url { is_https, is_h2c, authority: authority.to_owned(), target })
+        let as_http = text.strip_prefix("h2c").map(|rest| format!("http{rest}"));
+        let url: client::Url = as_http.as_deref().unwrap_or(text).parse()?;
+        let (authority, target) = (url.authority().to_owned(), url.target().to_owned());
+        Ok(Url { is_https: url.is_https(), is_h2c: as_http.is_some(), authority, target })
     }
 }
 

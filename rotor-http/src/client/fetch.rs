@@ -20,7 +20,7 @@ use crate::semantics::trace_context::TraceContext;
 /// instead, which may be longer.
 ///
 /// The target of a request is path and query, not a URL: what is before them in a URL is the origin
-/// that the pool is asked for, and [`host`](Fetch::host).
+/// that the pool is asked for, and [`host`](Fetch::host). [`Url`](super::Url) takes one apart.
 ///
 /// ```
 /// # mod rotor { pub use rotor_http as http; }

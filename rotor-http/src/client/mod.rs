@@ -78,6 +78,7 @@
 //! |--|--|
 //! | [`Client`], [`Next`], [`Request`], [`Head`] | one request as its handler sees it |
 //! | [`Fetch`], [`Fetched`] | a ready-made handler: a request and a response in memory; the response's body may go to a file |
+//! | [`Url`], [`UrlError`] | whom a URL asks, and what for |
 //! | [`Pool`], [`PoolMachine`], [`PoolConfig`] | connections to many servers, for whoever asks |
 //! | [`Connector`], [`ByAddress`], [`ByName`] | what the pool's connections are made of |
 //! | [`Connection`], [`Feed`], [`Job`] | one connection by itself |
@@ -113,6 +114,7 @@ mod streams;
 #[cfg(not(feature = "http2"))]
 #[path = "no_streams.rs"]
 mod streams;
+mod url;
 
 pub use rotor_core::Scope;
 
@@ -130,5 +132,6 @@ pub use self::http2_config::Http2Config;
 pub use self::job::{ClientResult, Job};
 pub use self::pool::{Ask, Pool, PoolConfig, PoolMachine, PoolSeed};
 pub use self::request::Request;
+pub use self::url::{Url, UrlError};
 pub use crate::no_upgrade::NoUpgrade;
 pub use crate::recv_mode::RecvMode;
