@@ -139,3 +139,4 @@ pub use self::semantics::token_list::{list_elements, list_has_token};
 pub use self::semantics::trace_context::TraceContext;
 pub use self::semantics::trailers::Trailers;
 pub use self::semantics::version::Version;
+pub use self::semantics::weight::parse_weight;

@@ -1,5 +1,7 @@
 //! Which of the two formats a scraper wants: `Accept`, with its weights (RFC 9110 §12.5.1).
 
+use rotor_http::parse_weight;
+
 /// Returns whether a scraper with these lines of `Accept` gets OpenMetrics: it likes it better than
 /// the classic format, or as much and names it.
 pub(crate) fn wants_open_metrics<'r>(lines: impl Iterator<Item = &'r [u8]>) -> bool {
@@ -64,7 +66,7 @@ impl<'r> Range<'r> {
                 return None;
             }
             if name.eq_ignore_ascii_case(b"q") {
-                range.weight = weight(value)?;
+                range.weight = parse_weight(value)?;
             } else if name.eq_ignore_ascii_case(b"version") {
                 range.version = Some(value);
             }
@@ -109,25 +111,6 @@ fn unquoted(value: &[u8]) -> Option<&[u8]> {
         [b'"', quoted @ .., b'"'] => Some(quoted),
         [b'"', ..] => None,
         value => Some(value),
-    }
-}
-
-/// In thousandths: a digit, and three at most behind the point (RFC 9110 §12.4.2).
-fn weight(value: &[u8]) -> Option<u16> {
-    let (whole, fraction) = match value {
-        [whole] => (whole, &[][..]),
-        [whole, b'.', fraction @ ..] => (whole, fraction),
-        _ => return None,
-    };
-    if fraction.len() > 3 || !fraction.iter().all(u8::is_ascii_digit) {
-        return None;
-    }
-    let digits = fraction.iter().chain(b"000").take(3);
-    let thousandths = digits.fold(0, |sum, digit| sum * 10 + u16::from(digit - b'0'));
-    match whole {
-        b'0' => Some(thousandths),
-        b'1' if thousandths == 0 => Some(1_000),
-        _ => None,
     }
 }
 

@@ -5,6 +5,7 @@
 //! |--|--|
 //! | `method`, `target`, `authority`, `version`, `status` | the parts of a start line |
 //! | `fields`, `token_list`, `nominated`, `trailers`, `date` | the fields, and what stands in them |
+//! | `weight` | how much a client likes what it accepts |
 //! | `trace_context` | which trace a request is a part of |
 //! | `calendar` | days since 1970, and dates |
 //! | `error` | every error of messages that are read or written |
@@ -25,3 +26,4 @@ pub(crate) mod token_list;
 pub(crate) mod trace_context;
 pub(crate) mod trailers;
 pub(crate) mod version;
+pub(crate) mod weight;

@@ -1,5 +1,7 @@
 //! The codings that a client accepts: picks one by `Accept-Encoding`.
 
+use rotor_http::parse_weight;
+
 /// A content coding (RFC 9110 §8.4.1).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Coding {
@@ -66,21 +68,7 @@ fn element(element: &[u8]) -> Option<(&[u8], u16)> {
 
 fn weight(parameter: &[u8]) -> Option<u16> {
     let value = parameter.strip_prefix(b"q=").or_else(|| parameter.strip_prefix(b"Q="))?;
-    let (whole, fraction) = match value {
-        [whole] | [whole, b'.'] => (whole, &[][..]),
-        [whole, b'.', fraction @ ..] => (whole, fraction),
-        _ => return None,
-    };
-    if fraction.len() > 3 || !fraction.iter().all(u8::is_ascii_digit) {
-        return None;
-    }
-    let digits = fraction.iter().chain(b"000").take(3);
-    let thousandths = digits.fold(0, |sum, digit| sum * 10 + u16::from(digit - b'0'));
-    match whole {
-        b'0' => Some(thousandths),
-        b'1' if thousandths == 0 => Some(1000),
-        _ => None,
-    }
+    parse_weight(value)
 }
 
 #[cfg(test)]
