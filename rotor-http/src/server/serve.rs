@@ -10,7 +10,7 @@ use rotor_core::net::{ListenOptions, Listener, TcpListener};
 use rotor_core::threads::LoopGroup;
 use rotor_core::{
     BoxError, Config, Drain, EarlyScope, Exit, Loop, LoopInstance, Response as MachineResponse,
-    Scope, signals,
+    Scope, SpawnCause, SpawnError, signals,
 };
 use rotor_stream::{Accept, AcceptConfig};
 
@@ -337,17 +337,21 @@ impl Serve {
         let mut creator = Loop::new(&self.loop_config)?;
         // There is a machine for each listener; all are opened with the scope of the first.
         let mut listeners = Vec::new();
-        creator.add_machine_with(|scope| {
-            MachineResponse::attempt(|| {
-                listeners = open(scope)?;
-                let first = listeners.pop().ok_or("there is no listener for this loop")?;
-                Ok(Accept::listen(first, seed.clone(), self.accept.clone(), scope))
+        creator
+            .add_machine_with(|scope| {
+                MachineResponse::attempt(|| {
+                    listeners = open(scope)?;
+                    let first = listeners.pop().ok_or("there is no listener for this loop")?;
+                    Ok(Accept::listen(first, seed.clone(), self.accept.clone(), scope))
+                })
             })
-        })?;
+            .map_err(why_not_made)?;
         for listener in listeners {
-            creator.add_machine_with(|scope| {
-                Accept::listen(listener, seed.clone(), self.accept.clone(), scope)
-            })?;
+            creator
+                .add_machine_with(|scope| {
+                    Accept::listen(listener, seed.clone(), self.accept.clone(), scope)
+                })
+                .map_err(why_not_made)?;
         }
         let mut instance = creator.instantiate(context);
         if let Some(health) = &self.health {
@@ -375,6 +379,14 @@ fn say(line: fmt::Arguments<'_>) -> io::Result<()> {
     writeln!(stdout, "{line}")?;
     // Flushed whatever the standard output is: the reader waits for this line.
     stdout.flush()
+}
+
+/// Who starts a program knows of no machines: the address is in use, say, and nothing more.
+fn why_not_made<S: 'static>(error: SpawnError<S>) -> BoxError {
+    match error.cause {
+        SpawnCause::Failed(cause) => cause,
+        cause => SpawnError::<()> { cause, seed: None }.into(),
+    }
 }
 
 /// A loop that serves ends because it was told to.
