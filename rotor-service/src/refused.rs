@@ -31,12 +31,12 @@ impl Refused {
 
     /// Refuses with 404.
     pub fn not_found() -> Refused {
-        Refused::new(Status::NOT_FOUND, "there is nothing of this name")
+        Refused::new(Status::NOT_FOUND, "not found")
     }
 
     /// Refuses with 405, and the existing methods for `Allow` (RFC 9110 §15.5.6).
     pub fn not_allowed(allow: impl Into<String>) -> Refused {
-        let refused = Refused::new(Status::METHOD_NOT_ALLOWED, "not with this method");
+        let refused = Refused::new(Status::METHOD_NOT_ALLOWED, "method not allowed");
         Refused { allow: Some(allow.into()), ..refused }
     }
 

@@ -58,5 +58,5 @@ fn what_is_refused_is_an_answer_of_async_handlers() {
     let refuses = |_: Request| async { Err::<Answer, _>(Refused::not_allowed("GET")) };
     let answer = ask(refuses, "PUT /", "Content-Length: 0\r\n");
     assert!(answer.starts_with("HTTP/1.1 405 ") && answer.contains("|Allow: GET|"), "{answer}");
-    assert!(answer.ends_with("||{\"error\":\"not with this method\"}"), "{answer}");
+    assert!(answer.ends_with("||{\"error\":\"method not allowed\"}"), "{answer}");
 }

@@ -87,7 +87,7 @@ fn ask(router: &Router<()>, start: &str, fields: &str, body: &str) -> String {
         .join("|")
 }
 
-const NOTHING: &str = r#"404 Not Found||{"error":"there is nothing of this name"}"#;
+const NOTHING: &str = r#"404 Not Found||{"error":"not found"}"#;
 
 #[test]
 fn a_nested_router_has_its_routes_below_the_prefix() {
@@ -122,7 +122,7 @@ fn a_nested_router_has_its_routes_below_the_prefix() {
             "PATCH /api/notes/7",
             "",
             "405 Method Not Allowed|Allow: DELETE, GET, HEAD, OPTIONS, PUT||\
-             {\"error\":\"not with this method\"}",
+             {\"error\":\"method not allowed\"}",
         ),
         ("OPTIONS /api/notes/7", "", "204 No Content|Allow: DELETE, GET, HEAD, OPTIONS, PUT||"),
         ("OPTIONS *", "", "204 No Content|Allow: DELETE, GET, HEAD, OPTIONS, PUT||"),
@@ -218,7 +218,7 @@ fn a_fallback_answers_where_no_route_has_the_path_and_nowhere_else() {
         (
             "POST /",
             "405 Method Not Allowed|Allow: GET, HEAD, OPTIONS||\
-             {\"error\":\"not with this method\"}",
+             {\"error\":\"method not allowed\"}",
         ),
     ] {
         assert_eq!(ask(&router, start, "", ""), expected, "{start}");
@@ -262,7 +262,7 @@ fn a_nested_router_keeps_its_fallback_and_its_cors_and_gets_those_it_has_not() {
             "POST /api/notes/7",
             &format!(
                 "405 Method Not Allowed{any_of}Allow: GET, HEAD, OPTIONS, PUT||\
-                 {{\"error\":\"not with this method\"}}"
+                 {{\"error\":\"method not allowed\"}}"
             ),
         ),
     ] {

@@ -40,5 +40,5 @@ pub fn failed(error: &dyn std::error::Error) -> Refused {
 }
 
 pub fn nothing() -> Refused {
-    Refused(StatusCode::NOT_FOUND, "there is nothing of this name".to_owned())
+    Refused(StatusCode::NOT_FOUND, "not found".to_owned())
 }

@@ -69,5 +69,5 @@ pub async fn not_found() -> Refused {
 }
 
 pub async fn not_allowed() -> Refused {
-    Refused(StatusCode::METHOD_NOT_ALLOWED, "not with this method".to_owned())
+    Refused(StatusCode::METHOD_NOT_ALLOWED, "method not allowed".to_owned())
 }
