@@ -103,6 +103,34 @@ pub fn reply(
     }
 }
 
+/// Answers with more fields, as [`Response::reply_with`]: a 201 says by `Location` where the new
+/// thing is.
+///
+/// # Examples
+///
+/// ```
+/// # mod rotor { pub use rotor_http as http; }
+/// use rotor::http::Status;
+/// use rotor::http::server::{Reply, Response};
+/// use rotor_service::json;
+///
+/// fn created(id: u64, response: &mut Response<'_>) -> Reply {
+///     let location = format!("/notes/{id}");
+///     json::reply_with(response, Status::CREATED, &[("Location", location.as_bytes())], &id)
+/// }
+/// ```
+pub fn reply_with(
+    response: &mut Response<'_>,
+    status: Status,
+    fields: &[(&str, &[u8])],
+    value: &(impl Serialize + ?Sized),
+) -> Reply {
+    match serde_json::to_vec(value) {
+        Ok(body) => response.reply_with(status, fields, "application/json", &body),
+        Err(error) => unsaid(&error).reply(response),
+    }
+}
+
 /// Returns the same as a value: the answer of an async handler.
 ///
 /// # Errors

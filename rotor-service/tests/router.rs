@@ -247,6 +247,31 @@ fn a_refusal_says_what_else_its_status_calls_for() {
 }
 
 #[test]
+fn json_goes_out_with_any_status_and_more_fields_in_one_call() {
+    let created = |response: &mut Response<'_>, _: &mut Scope<'_, Calls>| {
+        json::reply_with(response, Status::CREATED, &[("Location", b"/notes/7")], &[7])
+    };
+    // No key of JSON.
+    let unsaid = |response: &mut Response<'_>, _: &mut Scope<'_, Calls>| {
+        let value = std::collections::BTreeMap::from([((), 1)]);
+        json::reply_with(response, Status::CREATED, &[("Location", b"/notes/7")], &value)
+    };
+    let router = Router::new().get("/", created).and_then(|router| router.get("/unsaid", unsaid));
+    let seed = HttpSeed::new(router.expect("routes").seed(), ServerConfig::new());
+    let mut service = Service::new(seed, Calls::new());
+    service.send(&request("GET /", "", b""));
+    let received = String::from_utf8(service.take_received()).expect("text");
+    assert!(
+        received.starts_with("HTTP/1.1 201 ") && received.ends_with("\r\n\r\n[7]"),
+        "{received}"
+    );
+    assert!(received.contains("\r\nLocation: /notes/7\r\n"), "{received}");
+    assert!(received.contains("\r\nContent-Type: application/json\r\n"), "{received}");
+    service.send(&request("GET /unsaid", "", b""));
+    assert_eq!(answer(&mut service), (500, r#"{"error":"internal error"}"#.to_owned()));
+}
+
+#[test]
 fn a_body_is_as_long_as_its_route_says() {
     for (length, expected) in [(9, 200), (10, 200), (11, 413)] {
         assert_eq!(ask("POST /short", "", &vec![b'x'; length]).0, expected, "{length}");
