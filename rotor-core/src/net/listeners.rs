@@ -26,7 +26,7 @@ impl TcpListeners {
     /// # Errors
     ///
     /// As for [`Listener::bind`](super::Listener::bind): for example the address is in use, or not
-    /// this machine's, or no descriptor is left.
+    /// this machine's, or no descriptor is left; and `OutOfMemory` for a count beyond all memory.
     pub fn bind(
         address: SocketAddr,
         options: &ListenOptions,
@@ -48,11 +48,14 @@ impl TcpListeners {
     ///
     /// # Errors
     ///
-    /// The system's error: for example no descriptor is left.
+    /// The system's error: for example no descriptor is left; and `OutOfMemory` for a count beyond
+    /// all memory.
     #[doc(alias = "share")]
     pub fn from_std(first: TcpListener, count: usize) -> io::Result<TcpListeners> {
         let address = first.local_addr()?;
-        let mut listeners = Vec::with_capacity(count);
+        let mut listeners = Vec::new();
+        // Before the first descriptor is taken.
+        listeners.try_reserve_exact(count.max(1))?;
         for _ in 1..count {
             listeners.push(first.try_clone()?);
         }
@@ -69,7 +72,9 @@ impl TcpListeners {
     ) -> io::Result<TcpListeners> {
         let address = first.local_addr()?;
         // At the address that the first one got: with port 0 each would get another port.
-        let mut listeners = vec![first];
+        let mut listeners = Vec::new();
+        listeners.try_reserve_exact(count.max(1))?;
+        listeners.push(first);
         while listeners.len() < count {
             listeners.push(listen(address, options)?);
         }

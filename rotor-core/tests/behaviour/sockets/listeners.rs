@@ -102,6 +102,18 @@ fn a_shared_listener_gives_each_connection_to_whoever_accepts_first<L: OnKernel>
     }
 }
 
+#[test]
+fn more_listeners_than_memory_has_room_for_are_an_error_before_the_second_is_open() {
+    let first = std::net::TcpListener::bind(local()).expect("a port is free");
+    let count = usize::MAX;
+    for refused in [
+        TcpListeners::from_std(first, count),
+        TcpListeners::bind(local(), &ListenOptions::new(), count),
+    ] {
+        assert_eq!(refused.expect_err("too many").kind(), std::io::ErrorKind::OutOfMemory);
+    }
+}
+
 on_kernel_loops!(
     an_address_is_shared_only_by_those_who_all_ask_for_it,
     "smoltcp shares no address; those of the simulator: tests/simulation, shared_ports"
