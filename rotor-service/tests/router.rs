@@ -272,6 +272,18 @@ fn json_goes_out_with_any_status_and_more_fields_in_one_call() {
 }
 
 #[test]
+fn a_head_that_the_connection_refuses_has_its_reason_in_json() {
+    for (head, expected) in [
+        ("GET / HTTP/1.1\r\n\r\n", "Host is missing"),
+        ("GET / HTTP/1.1\nHost: a\n\n", "a line does not end with CR LF"),
+    ] {
+        let mut service = service();
+        service.send(head.as_bytes());
+        assert_eq!(answer(&mut service), (400, format!("{{\"error\":\"{expected}\"}}")));
+    }
+}
+
+#[test]
 fn a_body_is_as_long_as_its_route_says() {
     for (length, expected) in [(9, 200), (10, 200), (11, 413)] {
         assert_eq!(ask("POST /short", "", &vec![b'x'; length]).0, expected, "{length}");

@@ -1,6 +1,8 @@
 //! Every error of the pure part. The peer's faults and the caller's never share an enum; the map
 //! from an error to the status of the response is one function beside the enum.
 
+use std::fmt;
+
 use quick_error::quick_error;
 
 use super::status::Status;
@@ -164,6 +166,15 @@ quick_error! {
 }
 
 impl RequestError {
+    /// Returns the innermost cause, which says the most.
+    pub(crate) fn cause(&self) -> &dyn fmt::Display {
+        match self {
+            RequestError::Head(err) => err,
+            RequestError::Framing(err) => err,
+            other => other,
+        }
+    }
+
     /// Returns the status with which the server responds.
     pub fn status(&self) -> Status {
         match self {

@@ -299,7 +299,8 @@ pub trait Server: Sized {
     /// when. A page that is not complete when this returns is replaced by the default one. A
     /// handler may also call this to write its own errors; the connection then persists.
     ///
-    /// The default writes one line of plain text.
+    /// The default writes one line of plain text: the status, and for a head that was refused the
+    /// reason ([`Response::refusal`]), `400 Bad Request: Host is missing`.
     fn emit_error_page(status: Status, response: &mut Response<'_>) {
         plain_page(status, response);
     }

@@ -15,6 +15,7 @@ use super::response::Response;
 use crate::h1::head::RequestHead;
 use crate::h1::response::{Ending, ReplyTo, ResponseState};
 use crate::semantics::calendar::unix_seconds;
+use crate::semantics::error::RequestError;
 use crate::semantics::method::Method;
 use crate::semantics::status::Status;
 use crate::writer::Writer;
@@ -171,11 +172,12 @@ impl Outgoing {
     }
 
     /// Answers with an error page, if that is still possible: not when a part of another response
-    /// has been sent.
+    /// has been sent. `refusal` says why, if a head is to blame.
     #[cold]
     pub(super) fn error_page<S: Server>(
         &mut self,
         status: Status,
+        refusal: Option<RequestError>,
         io: &mut Io<'_, '_, '_, S::Context>,
     ) {
         let Io { transport, scope, config } = io;
@@ -186,6 +188,7 @@ impl Outgoing {
         let page = |response: &mut Response<'_>| {
             // First, because a page that sets `Retry-After` itself replaces this.
             say_when(status, response);
+            response.because(refusal);
             scope.guard(|_| S::emit_error_page(status, response))
         };
         if let Err(panicked) = self.with_response(transport.output, config, true, page) {
@@ -196,6 +199,7 @@ impl Outgoing {
         if !is_whole && self.take_back(transport.output) {
             self.with_response(transport.output, config, true, |response| {
                 say_when(status, response);
+                response.because(refusal);
                 plain_page(status, response);
             });
         }

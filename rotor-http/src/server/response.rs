@@ -11,7 +11,7 @@ use rotor_stream::{Block, Output};
 
 use super::config::ServerConfig;
 use crate::h1::response::{Ending, ResponseState};
-use crate::semantics::error::MessageError;
+use crate::semantics::error::{MessageError, RequestError};
 use crate::semantics::status::Status;
 use crate::writer::Writer;
 
@@ -37,6 +37,8 @@ pub struct Response<'a> {
     config: &'a ServerConfig,
     /// The request's body has not been asked for and cannot be skipped: the response must close.
     closes: bool,
+    /// Why the connection refuses the request: in an error page for that.
+    refusal: Option<RequestError>,
     /// A `Retry-After` that is to be said, in seconds.
     retry_after: Option<&'static str>,
     /// How long the output may become, whatever its mark is.
@@ -60,8 +62,8 @@ impl<'a> Response<'a> {
         config: &'a ServerConfig,
         closes: bool,
     ) -> Response<'a> {
-        let (retry_after, len_max, leading) = (None, usize::MAX, None);
-        Response { state, output, config, closes, retry_after, len_max, leading }
+        let (refusal, retry_after, len_max, leading) = (None, None, usize::MAX, None);
+        Response { state, output, config, closes, refusal, retry_after, len_max, leading }
     }
 
     /// Other responses on the same connection leave no more room than this.
@@ -75,6 +77,19 @@ impl<'a> Response<'a> {
         if !self.state.is_framed() {
             self.close();
         }
+    }
+
+    /// Tells an error page why.
+    pub(super) fn because(&mut self, refusal: Option<RequestError>) {
+        self.refusal = refusal;
+    }
+
+    /// Returns why the connection refuses the request: in
+    /// [`emit_error_page`](super::Server::emit_error_page), of a head that is malformed or too large,
+    /// or that a server must not serve. `None` wherever else. What it prints holds nothing that the
+    /// peer has sent.
+    pub fn refusal(&self) -> Option<RequestError> {
+        self.refusal
     }
 
     /// Has the response say when to come again, unless it says so itself.
@@ -160,6 +175,7 @@ impl<'a> Response<'a> {
             output: self.output,
             config: self.config,
             closes: self.closes,
+            refusal: self.refusal,
             retry_after: self.retry_after,
             len_max: self.len_max,
             leading: Some(&leading),

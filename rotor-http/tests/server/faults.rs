@@ -166,6 +166,55 @@ fn an_error_page_that_is_none_is_replaced() {
 }
 
 #[test]
+fn who_sent_a_bad_head_is_told_why_in_words_of_this_side() {
+    let long = format!("A: {}\r\n", "x".repeat(20_000));
+    for (input, expected) in [
+        (b"GET / HTTP/1.1\r\n\r\n".to_vec(), "400 Bad Request: Host is missing"),
+        (
+            b"GET / HTTP/1.1\nHost: <script>\n\n".to_vec(),
+            "400 Bad Request: a line does not end with CR LF",
+        ),
+        (
+            request("GET /", "<script>: a\r\n", ""),
+            "400 Bad Request: a field name is not a token followed by a colon",
+        ),
+        (
+            request("POST /", "Content-Length: 1\r\nContent-Length: 1\r\n", ""),
+            "400 Bad Request: more than one Content-Length",
+        ),
+        (
+            request("GET /", &long, ""),
+            "431 Request Header Fields Too Large: a field line is too long",
+        ),
+        (get(&"/a".repeat(5000)), "414 URI Too Long: the request target is too long"),
+        (
+            b"GET / HTTP/9.9\r\n\r\n".to_vec(),
+            "505 HTTP Version Not Supported: the major protocol version is not supported",
+        ),
+        (
+            request("GET /", "Expect: more\r\n", ""),
+            "417 Expectation Failed: an expectation other than 100-continue",
+        ),
+        // What is no head's fault has its status alone.
+        (get("/panic"), "500 Internal Server Error"),
+        (b"GET / HT".to_vec(), "408 Request Timeout"),
+    ] {
+        let mut driver = probe(ServerConfig::new());
+        driver.send(&input);
+        driver.advance(seconds(60));
+        let answers = wire::answers(&driver.take_received());
+        assert_eq!((answers.len(), answers[0].text()), (1, &*format!("{expected}\n")));
+    }
+    // The page that stands in for a bad one says it, too.
+    let mut driver =
+        Driver::<Connection<BadPages>>::new(HttpSeed::new((), ServerConfig::new()), ());
+    driver.send(&request("GET /", "A : b\r\n", ""));
+    assert!(
+        wire::answers(&driver.take_received())[0].text().contains("a field name is not a token")
+    );
+}
+
+#[test]
 fn a_panic_after_a_part_was_sent_cuts_the_answer_and_spares_the_ones_before() {
     for room in [1000, 40_000, 100_000] {
         let mut driver = probe(ServerConfig::new());

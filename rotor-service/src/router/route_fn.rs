@@ -1,5 +1,6 @@
 //! `RouteFn`: the server of a router.
 
+use std::error::Error;
 use std::fmt;
 use std::sync::Arc;
 
@@ -95,7 +96,15 @@ impl<C: 'static> Server for RouteFn<C> {
 
     /// In the form in which functions refuse.
     fn emit_error_page(status: Status, response: &mut Response<'_>) {
-        Refused::of_connection(status).reply(response);
+        let refused = match response.refusal() {
+            // The innermost cause says the most.
+            Some(why) => match why.source() {
+                Some(cause) => Refused::new(status, cause),
+                None => Refused::new(status, why),
+            },
+            None => Refused::of_connection(status),
+        };
+        refused.reply(response);
     }
 }
 

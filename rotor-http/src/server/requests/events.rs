@@ -67,7 +67,7 @@ impl<S: Server> Requests<S> {
                     now,
                     io.config,
                 );
-                self.refuse(Status::REQUEST_TIMEOUT, outgoing, io)
+                self.refuse(Status::REQUEST_TIMEOUT, None, outgoing, io)
             }
             // The response is complete and was sent, so there is nobody to tell.
             State::Unwanted(_) => {

@@ -97,7 +97,7 @@ impl<S: Server> Requests<S> {
         status: Status,
         io: &mut Io<'_, '_, '_, S::Context>,
     ) -> Served<S> {
-        outgoing.error_page::<S>(status, io);
+        outgoing.error_page::<S>(status, None, io);
         outgoing.end(io.scope, io.config);
         Flow::Done(None)
     }

@@ -59,7 +59,7 @@ impl<S: Server> Requests<S> {
                 let status = refused(&error, config, scope);
                 let outgoing =
                     Outgoing::refusing(Some(head), connection, output, scope.now(), config);
-                return self.refuse(status, outgoing, io);
+                return self.refuse(status, Some(error), outgoing, io);
             }
         };
         // Before the handler is called: the head may be written in the call, and tells whether it
@@ -164,7 +164,7 @@ impl<S: Server> Requests<S> {
         io: &mut Io<'_, '_, '_, S::Context>,
     ) -> Served<S> {
         let next = match next {
-            Ok(None) => return self.refuse(Status::NOT_IMPLEMENTED, outgoing, io),
+            Ok(None) => return self.refuse(Status::NOT_IMPLEMENTED, None, outgoing, io),
             Ok(Some(Next { step: Step::Finished, .. })) => {
                 // The response is written: only what is left of the body is still to be dealt with.
                 let mut body = BodyReceiver::announced(announced.body);
@@ -220,7 +220,7 @@ impl<S: Server> Requests<S> {
             io.scope.now(),
             io.config,
         );
-        self.refuse(status, outgoing, io)
+        self.refuse(status, Some(error), outgoing, io)
     }
 
     /// Responds to a request that no handler saw, and closes.
@@ -228,11 +228,12 @@ impl<S: Server> Requests<S> {
     pub(super) fn refuse(
         &mut self,
         status: Status,
+        why: Option<RequestError>,
         mut outgoing: Outgoing,
         io: &mut Io<'_, '_, '_, S::Context>,
     ) -> Served<S> {
         Counters::add(&io.config.count().refused);
-        outgoing.error_page::<S>(status, io);
+        outgoing.error_page::<S>(status, why, io);
         outgoing.end(io.scope, io.config);
         // Where the next request begins is unknown, or cannot be trusted.
         Flow::Done(None)
