@@ -67,6 +67,22 @@ fn change(
     Ok(say(&format!("{id} {name} {page} {user} {}", note.text), response))
 }
 
+#[expect(clippy::too_many_arguments, reason = "as many as there may be")]
+fn most(
+    Path(a): Path<u8>,
+    Path(b): Path<String>,
+    Path(c): Path<i64>,
+    Path(d): Path<bool>,
+    Query(query): Query,
+    User(user): User,
+    body: &[u8],
+    response: &mut Response<'_>,
+    _: &mut Scope<'_, Calls>,
+) -> Reply {
+    let text = format!("{a} {b} {c} {d} {:?} {user} {}", query.get("q"), body.len());
+    say(&text, response)
+}
+
 fn form(
     Form(form): Form,
     response: &mut Response<'_>,
@@ -115,6 +131,7 @@ fn router() -> Result<Router<Calls>, rotor_service::RouteError> {
         .get("/host", host)?
         .post("/notes", add)?
         .patch("/notes/{id}/{name}", change)?
+        .post("/{a}/{b}/{c}/{d}", most)?
         .post("/form", form)?
         .put("/octets", octets)?
         .post("/words", words)?
@@ -169,6 +186,7 @@ fn a_function_gets_what_its_arguments_say() {
         ("POST /notes", JSON, r#"{"text":"b"}"#, "1"),
         ("PATCH /notes/7/a%2Fb?page=3", &user, r#"{"text":"t"}"#, "7 a/b 3 eve t"),
         ("PATCH /notes/7/%C3%A4", &user, r#"{"text":"t"}"#, "7 ä 1 eve t"),
+        ("POST /1/b/-3/true?q=r", &user, "body", "1 b -3 true Some(\"r\") eve 4"),
         ("POST /form", form, "x=1&name=a+b%21", "a b!"),
         ("PUT /octets", "", "\0\x01", r"\x00\x01"),
         ("PUT /octets", "", "", ""),

@@ -8,7 +8,7 @@ use super::head::FromHead;
 use super::into_next::IntoNext;
 use super::route_fn::RouteFn;
 
-/// A function or closure that a [`Router`](super::Router) takes, with up to four arguments from the
+/// A function or closure that a [`Router`](super::Router) takes, with up to six arguments from the
 /// head.
 ///
 /// | arguments | |
@@ -173,3 +173,5 @@ functions_of!(P1);
 functions_of!(P1 P2);
 functions_of!(P1 P2 P3);
 functions_of!(P1 P2 P3 P4);
+functions_of!(P1 P2 P3 P4 P5);
+functions_of!(P1 P2 P3 P4 P5 P6);
