@@ -4,7 +4,8 @@
 use std::thread::{self, JoinHandle};
 
 use rotor_core::{
-    Exit, LoopHandle, LoopInstance, Machine, Response, Scope, SpawnError, StatsHandle, Time,
+    Backend, Exit, LoopHandle, LoopInstance, Machine, Mio, Response, Scope, SpawnError,
+    StatsHandle, Time,
 };
 
 use super::Log;
@@ -77,14 +78,14 @@ impl Machine for Actor {
 }
 
 /// A loop that runs in a thread of its own.
-pub(crate) struct Running {
-    pub(crate) thread: JoinHandle<(LoopInstance<Actor>, Exit)>,
+pub(crate) struct Running<B: Backend = Mio> {
+    pub(crate) thread: JoinHandle<(LoopInstance<Actor, B>, Exit)>,
     pub(crate) handle: LoopHandle,
     pub(crate) stats: StatsHandle,
 }
 
-impl Running {
-    pub(crate) fn start(mut instance: LoopInstance<Actor>) -> Running {
+impl<B: Backend<Handle: Send + Sync> + Send + 'static> Running<B> {
+    pub(crate) fn start(mut instance: LoopInstance<Actor, B>) -> Running<B> {
         let (handle, stats) = (instance.handle(), instance.stats());
         let thread = thread::spawn(move || {
             let exit = instance.run().expect("it waits");

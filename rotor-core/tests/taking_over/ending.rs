@@ -6,9 +6,7 @@ use std::time::Duration;
 use rotor_core::{AtEnd, Config, Exit, ExitPolicy, Response};
 
 use crate::rig::{Log, Rig, blocking, config, trap};
-
-/// A test that waits for so long has failed.
-const NEVER: Duration = Duration::from_secs(100);
+use crate::teller::{Said, Teller};
 
 /// Returns once the loop has been taken from a handler that is stuck.
 fn wait_until_taken(stats: &rotor_core::StatsHandle) {
@@ -51,7 +49,8 @@ fn one_that_was_stopped_goes_on_with_late_answers_when_it_runs_again() {
 
 #[test]
 fn one_that_is_stuck_stops_the_loop_that_sleeps_elsewhere() {
-    let mut rig = Rig::new(&config().exit(ExitPolicy::OnRequest));
+    let (backend, said) = Teller::new();
+    let mut rig = Rig::on(backend, &config().exit(ExitPolicy::OnRequest));
     let (stuck, key) = trap();
     let (asked, asks) = mpsc::channel();
     rig.add(move |_, scope| {
@@ -64,14 +63,11 @@ fn one_that_is_stuck_stops_the_loop_that_sleeps_elsewhere() {
     });
     let running = rig.start();
     key.begins.recv().expect("it is stuck");
-    wait_until_taken(&running.stats);
+    // It was taken, and has looked for a request to stop for the last time before it sleeps.
+    assert_eq!(said.recv(), Ok(Said::Sleeps));
     key.end.send(()).expect("it waits");
     asks.recv().expect("it asks");
-    let begun = std::time::Instant::now();
-    while !running.thread.is_finished() {
-        assert!(begun.elapsed() < NEVER, "the loop sleeps on");
-        std::thread::yield_now();
-    }
+    assert!(said.try_iter().any(|said| said == Said::IsWoken), "the loop sleeps on");
     let (instance, exit) = running.thread.join().expect("no panic");
     assert_eq!(exit, Exit::Stopped);
     drop((key, instance));

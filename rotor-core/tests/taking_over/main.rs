@@ -9,3 +9,4 @@ mod ending;
 mod refused;
 mod rig;
 mod stuck;
+mod teller;

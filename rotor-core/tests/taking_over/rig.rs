@@ -5,7 +5,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use rotor_core::{
-    Blocking, Config, Exit, Loop, LoopInstance, Notifier, Response, Scope, SharedContext, Stats,
+    Backend, Blocking, Config, Exit, Loop, LoopInstance, Mio, Notifier, Response, Scope,
+    SharedContext, Stats,
 };
 
 #[path = "../actor/mod.rs"]
@@ -41,13 +42,19 @@ pub(crate) fn config() -> Config {
 }
 
 /// A loop under construction.
-pub(crate) struct Rig {
-    creator: Loop<Actor>,
+pub(crate) struct Rig<B: Backend = Mio> {
+    creator: Loop<Actor, B>,
 }
 
 impl Rig {
     pub(crate) fn new(config: &Config) -> Rig {
         Rig { creator: Loop::new(config).expect("descriptors are left") }
+    }
+}
+
+impl<B: Backend<Handle: Send + Sync> + Send + 'static> Rig<B> {
+    pub(crate) fn on(backend: B, config: &Config) -> Rig<B> {
+        Rig { creator: Loop::with_backend(backend, config).expect("descriptors are left") }
     }
 
     /// A machine that is woken at the start, in the order in which they are added.
@@ -65,11 +72,11 @@ impl Rig {
         notifier.expect("it was made")
     }
 
-    pub(crate) fn instance(self) -> LoopInstance<Actor> {
+    pub(crate) fn instance(self) -> LoopInstance<Actor, B> {
         self.instance_with(Log::default())
     }
 
-    pub(crate) fn instance_with(self, log: Log) -> LoopInstance<Actor> {
+    pub(crate) fn instance_with(self, log: Log) -> LoopInstance<Actor, B> {
         self.creator.instantiate(log).taking_over()
     }
 
@@ -81,7 +88,7 @@ impl Rig {
         (exit, instance.into_context().said(), stats)
     }
 
-    pub(crate) fn start(self) -> Running {
+    pub(crate) fn start(self) -> Running<B> {
         Running::start(self.instance())
     }
 }
