@@ -67,7 +67,8 @@ impl<M: Machine, B: Backend> LoopInstance<M, B> {
     ///
     /// # Errors
     ///
-    /// When the backend can no longer wait. The machines are unchanged.
+    /// When the backend can no longer wait, or it or its clock panics between handlers. The machines
+    /// are unchanged.
     pub fn run(&mut self) -> io::Result<Exit> {
         if let Some(run) = self.run {
             return run(self);

@@ -29,8 +29,8 @@ struct State {
     /// How far the clock goes on by itself at each reading, in nanoseconds.
     step: Locked<u64>,
     readings: Locked<u64>,
-    /// The next reading of the clock panics.
-    is_clock_broken: Locked<bool>,
+    /// How many more readings of the clock panic.
+    broken_readings: Locked<u32>,
     ready: Locked<Vec<(Token, EventSet)>>,
     makes_jobs_twice: Locked<bool>,
     /// Jobs that were given away.
@@ -117,7 +117,13 @@ impl Manual {
 
     /// Has the next reading of the clock panic, and none after it.
     pub(crate) fn break_clock(&self) {
-        self.state.is_clock_broken.set(true);
+        self.state.broken_readings.set(1);
+    }
+
+    /// From now on each reading of the clock panics; but for a loop that reads it again and again,
+    /// which would have no end.
+    pub(crate) fn break_clock_for_good(&self) {
+        self.state.broken_readings.set(100);
     }
 
     pub(crate) fn readings(&self) -> u64 {
@@ -235,7 +241,9 @@ impl BackendHandle for Manual {
 
     fn now(&self) -> Time {
         let state = &self.state;
-        if state.is_clock_broken.take() {
+        let broken = state.broken_readings.get();
+        if broken > 0 {
+            state.broken_readings.set(broken - 1);
             panic!("a broken clock");
         }
         state.readings.set(state.readings.get() + 1);

@@ -335,3 +335,19 @@ fn a_backend_that_panics_ends_the_loop_with_an_error() {
     let error = instance.run().expect_err("it cannot go on");
     assert!(error.to_string().contains("a broken backend"), "{error}");
 }
+
+/// The reading before the deadlines would be made again for ever.
+#[test]
+fn a_clock_that_panics_each_time_ends_the_loop_with_an_error() {
+    let manual = Manual::new();
+    let mut instance = empty(&manual, &Config::new());
+    let by = manual.clone();
+    let (token, _) = add(&mut instance, move |_, _| {
+        by.break_clock_for_good();
+        Reply::done()
+    });
+    manual.feed(token, EventSet::READABLE);
+    let error = instance.run().expect_err("it cannot go on");
+    assert!(error.to_string().contains("a broken clock"), "{error}");
+    assert_eq!(instance.stats().read().panicked, 0, "no machine's handler did");
+}

@@ -114,7 +114,7 @@ impl<M: Machine, B: Backend> Core<M, B> {
         {
             return Ok(Next::Call);
         }
-        let ended = self.end_turn(progress, context, environment, control);
+        let ended = self.end_turn(progress, context, environment, control)?;
         Ok(ended.map_or(Next::Turn, Next::Ended))
     }
 
@@ -149,17 +149,17 @@ impl<M: Machine, B: Backend> Core<M, B> {
         context: &mut M::Context,
         environment: &AnyEnvironment,
         control: &Control,
-    ) -> Option<Exit> {
+    ) -> io::Result<Option<Exit>> {
         progress.step = Step::Between;
         let begun = progress.begun.take().unwrap_or_else(|| environment.now());
         if environment.waiters.are_any() {
-            self.serve_waiters(context, environment);
+            self.serve_waiters(context, environment)?;
         }
         self.take_stop_request(environment, control);
         self.finish(environment, begun);
         let ended = self.reason_to_end(environment, control);
         self.dispatch.publish();
-        ended
+        Ok(ended)
     }
 
     /// Finds the next call of this turn. Returns whether there is one.
@@ -332,16 +332,18 @@ impl<M: Machine, B: Backend> Core<M, B> {
     }
 
     /// A handler has panicked, wherever it was: its machine is gone.
+    ///
+    /// # Errors
+    ///
+    /// If no handler ran: the panic is the backend's.
     pub(in crate::event_loop) fn handler_panicked(
         &mut self,
         environment: &AnyEnvironment,
         progress: &mut Progress,
         panicked: &Panicked,
-    ) {
-        if let Some(token) = self.dispatch.forget_callee_if_gone() {
-            progress.resumed.take_if(|(resumed, _)| *resumed == token);
-        }
-        self.dispatch.handler_panicked(environment, &self.config, panicked);
+    ) -> io::Result<()> {
+        let token = self.dispatch.handler_panicked(environment, &self.config, panicked)?;
+        progress.resumed.take_if(|(resumed, _)| *resumed == token);
         if self.dispatch.stop_reason().is_some() && progress.step != Step::Between {
             // What is left of the turn waits in its queues for the next one.
             progress.step = Step::End;
@@ -349,6 +351,7 @@ impl<M: Machine, B: Backend> Core<M, B> {
                 self.dispatch.scheduler().pend_all(token, pending);
             }
         }
+        Ok(())
     }
 }
 
@@ -395,7 +398,7 @@ mod tests {
         // As one that was away, and has the loop again between two calls of another machine.
         core.dispatch.come_back(Callee { token: panics, type_name: "Plain" });
         let panicked = Panicked::from_payload(Box::new("as told"));
-        core.handler_panicked(&environment, &mut progress, &panicked);
+        core.handler_panicked(&environment, &mut progress, &panicked).expect("a handler's");
         assert_eq!((progress.step, progress.resumed.is_none()), (Step::End, true));
         core.dispatch.queue().begin_turn(&core.config);
         assert_eq!(core.dispatch.queue().next_runnable(), Some(other));

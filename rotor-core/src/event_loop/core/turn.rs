@@ -30,7 +30,7 @@ impl<M: Machine, B: Backend> Core<M, B> {
     ///
     /// # Errors
     ///
-    /// When the backend cannot wait any more.
+    /// When the backend cannot wait any more, or panics.
     pub(in crate::event_loop) fn turn(
         &mut self,
         context: &mut M::Context,
@@ -55,7 +55,7 @@ impl<M: Machine, B: Backend> Core<M, B> {
             match guard(|| self.do_due_work(context, environment, repeated)) {
                 Ok(done) => break done?,
                 Err(panicked) => {
-                    self.dispatch.handler_panicked(environment, &self.config, &panicked);
+                    self.dispatch.handler_panicked(environment, &self.config, &panicked)?;
                 }
             }
             if self.dispatch.stop_reason().is_some() {
@@ -63,7 +63,7 @@ impl<M: Machine, B: Backend> Core<M, B> {
             }
         }
         if environment.waiters.are_any() {
-            self.serve_waiters(context, environment);
+            self.serve_waiters(context, environment)?;
         }
         // Behind all that calls machines: any of them may ask for it.
         self.take_stop_request(environment, control);
@@ -139,7 +139,11 @@ impl<M: Machine, B: Backend> Core<M, B> {
     /// Has machines make room for those that asked for it, and gives free slots to those who wait
     /// for one. A machine that panics instead leaves room, and is not counted as having made it.
     #[cold]
-    pub(super) fn serve_waiters(&mut self, context: &mut M::Context, environment: &AnyEnvironment) {
+    pub(super) fn serve_waiters(
+        &mut self,
+        context: &mut M::Context,
+        environment: &AnyEnvironment,
+    ) -> io::Result<()> {
         // The search may take a while, and is part of the turn.
         self.dispatch.clock().forget_reading();
         while self.dispatch.stop_reason().is_none()
@@ -148,9 +152,10 @@ impl<M: Machine, B: Backend> Core<M, B> {
                 room.serve(&mut Refs { context, environment, backend, config }, dispatch);
             })
         {
-            self.dispatch.handler_panicked(environment, &self.config, &panicked);
+            self.dispatch.handler_panicked(environment, &self.config, &panicked)?;
         }
         environment.waiters.grant(self.dispatch.slots().vacant());
+        Ok(())
     }
 
     /// The turn is over: notes how long it took, for the statistics and for the pace.
@@ -255,10 +260,7 @@ fn poll_once_more<M: Machine, B: Backend>(
 ) -> io::Result<()> {
     let machines = dispatch.slots().len();
     let queue = dispatch.queue();
-    // A guard of its own: the turn takes a panic for that of a machine, which is then gone, and
-    // goes on; this one would come again each time.
-    guard(|| refs.backend.wait(Some(Time::ZERO), queue.events()))
-        .unwrap_or_else(|panicked| Err(io::Error::other(format!("the backend {panicked}"))))?;
+    refs.backend.wait(Some(Time::ZERO), queue.events())?;
     let round = refs.backend.may_have_more().then(|| polls_for(machines, refs.config));
     queue.pace().polled(refs.environment.now(), round);
     if let Some(pulse) = dispatch.pulse() {

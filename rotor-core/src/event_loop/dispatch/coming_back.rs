@@ -45,17 +45,6 @@ impl<M: Machine> Dispatch<M> {
         place.is_some_and(|place| self.away.swap_remove(place).is_timed_out)
     }
 
-    /// The handler that ran has panicked. Its machine may have been dropped while it was away; then
-    /// there is nothing to be ended. Returns whose handler it was.
-    pub(in crate::event_loop) fn forget_callee_if_gone(&mut self) -> Option<Token> {
-        let callee = self.callee?;
-        self.take_away(callee.token);
-        if !self.scheduler.slots().is_there(callee.token) {
-            self.callee = None;
-        }
-        Some(callee.token)
-    }
-
     pub(in crate::event_loop) fn is_away(&self, token: Token) -> bool {
         self.away.iter().any(|away| away.token == token)
     }

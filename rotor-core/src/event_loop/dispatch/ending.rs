@@ -1,5 +1,7 @@
 //! Machines that end without an answer: dropped between handlers, or gone with a panic.
 
+use std::io;
+
 use super::Dispatch;
 use super::failures::{Callee, report};
 use crate::config::{Config, OnPanic};
@@ -50,26 +52,35 @@ impl<M: Machine> Dispatch<M> {
         dropped
     }
 
-    /// Ends the machine whose handler has panicked. It is gone: it was with the handler by value,
-    /// or was dropped in its slot as the panic unwound.
+    /// Ends the machine whose handler has panicked, and returns its name. It is gone: it was with
+    /// the handler by value, or was dropped in its slot as the panic unwound.
+    ///
+    /// # Errors
+    ///
+    /// If no handler ran: the panic is the backend's, or its clock's, and may come again each time.
     pub(in crate::event_loop) fn handler_panicked(
         &mut self,
         environment: &AnyEnvironment,
         config: &Config,
         panicked: &Panicked,
-    ) {
+    ) -> io::Result<Token> {
         // It is gone, and the next one has not woken itself.
         environment.take_woke_itself();
-        match self.callee.take() {
-            Some(callee) => {
-                // There if it was not its own code: the clock, asked how long its handler took.
-                if let Some(machine) = self.scheduler.slots_mut().take(callee.token) {
-                    drop_guarded(machine, "a machine whose handler had panicked");
-                }
-                self.count_panic(environment, config, callee, panicked);
-            }
-            None => log_guarded!(error, "what a loop was to drop between its handlers {panicked}"),
+        let Some(callee) = self.callee.take() else {
+            return Err(io::Error::other(format!("the backend, or its clock, {panicked}")));
+        };
+        self.take_away(callee.token);
+        if !self.scheduler.slots().is_there(callee.token) {
+            // Dropped by a drain while its handler was away.
+            log_guarded!(error, "a handler whose machine its loop had given up {panicked}");
+            return Ok(callee.token);
         }
+        // There if it was not its own code: the clock, asked how long its handler took.
+        if let Some(machine) = self.scheduler.slots_mut().take(callee.token) {
+            drop_guarded(machine, "a machine whose handler had panicked");
+        }
+        self.count_panic(environment, config, callee, panicked);
+        Ok(callee.token)
     }
 
     /// Ends a machine whose `create` has panicked.

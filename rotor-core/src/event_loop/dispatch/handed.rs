@@ -143,12 +143,7 @@ impl<M: Machine> Dispatch<M> {
         token: Token,
         seed: M::Seed,
     ) -> bool {
-        let Some(pending) = self.scheduler.leave_deferred(token) else { return false };
-        if pending.has(Calls::END) {
-            self.drop_machine(refs.environment, refs.config, token);
-            return false;
-        }
-        let Some(machine) = self.scheduler.slots_mut().take(token) else { return false };
+        let Some((machine, seed)) = self.take_spawner(refs, token, seed) else { return false };
         let (callee, started) = self.begin_call(refs.environment, refs.config, token, &machine);
         terms.begin(token, What::SpawnAnswer);
         terms.callee = callee;

@@ -8,7 +8,7 @@ use crate::config::Config;
 use crate::event::Event;
 use crate::event_loop::run_queue::Calls;
 use crate::event_set::EventSet;
-use crate::guard::guard;
+use crate::guard::{drop_guarded, guard};
 use crate::machine::Machine;
 use crate::response::{Answer, Deadline, Response};
 use crate::scope::{AnyEnvironment, Scope, Woken};
@@ -122,13 +122,30 @@ impl<M: Machine> Dispatch<M> {
         token: Token,
         seed: M::Seed,
     ) {
-        let Some(pending) = self.scheduler.leave_deferred(token) else { return };
-        if pending.has(Calls::END) {
-            return self.drop_machine(refs.environment, refs.config, token);
-        }
-        if let Some(machine) = self.scheduler.slots_mut().take(token) {
+        if let Some((machine, seed)) = self.take_spawner(refs, token, seed) {
             let (callee, started) = self.begin_call(refs.environment, refs.config, token, &machine);
             self.end_call(refs, callee, started, EventSet::EMPTY, Response::spawn(machine, seed));
         }
+    }
+
+    /// Takes the machine that wants a deferred spawn, if it is still there; else the seed is dropped.
+    pub(super) fn take_spawner<B: Backend>(
+        &mut self,
+        refs: &mut Refs<'_, M, B>,
+        token: Token,
+        seed: M::Seed,
+    ) -> Option<(M, M::Seed)> {
+        let machine = match self.scheduler.leave_deferred(token) {
+            Some(pending) if pending.has(Calls::END) => {
+                self.drop_machine(refs.environment, refs.config, token);
+                None
+            }
+            _ => self.scheduler.slots_mut().take(token),
+        };
+        let Some(machine) = machine else {
+            drop_guarded(seed, "a seed");
+            return None;
+        };
+        Some((machine, seed))
     }
 }

@@ -148,7 +148,8 @@ fn a_handler_that_panics_costs_its_machine() {
     let mut bench = Bench::new(2);
     let (panics, goes) = (bench.add(Answers::Panics), bench.add(Answers::Goes));
     let panicked = crate::guard::guard(|| bench.ready(panics)).expect_err("as told");
-    bench.dispatch.handler_panicked(&bench.environment, &bench.config, &panicked);
+    let ended = bench.dispatch.handler_panicked(&bench.environment, &bench.config, &panicked);
+    assert_eq!(ended.ok(), Some(panics));
     assert_eq!(bench.dispatch.slots().len(), 1);
     assert!(bench.dispatch.stop_reason().is_none());
     bench.ready(goes);

@@ -61,13 +61,17 @@ where
             match guard(|| self.make_calls(held, worker)) {
                 Ok(()) => return,
                 Err(panicked) => {
-                    if let Some(rest) = worker.berth.lock().as_mut() {
-                        held.woke_itself.set(false);
-                        let Rest { core, progress, .. } = &mut **rest;
-                        core.handler_panicked(&*self.environment, progress, &panicked);
-                        continue;
+                    let mut place = worker.berth.lock();
+                    let Some(rest) = place.as_mut() else {
+                        drop(place);
+                        return self.panicked_late(held, panicked);
+                    };
+                    held.woke_itself.set(false);
+                    let Rest { core, progress, .. } = &mut **rest;
+                    match core.handler_panicked(&*self.environment, progress, &panicked) {
+                        Ok(()) => {}
+                        Err(error) => return self.end_with(held, place.take(), Err(error)),
                     }
-                    return self.panicked_late(held, panicked);
                 }
             }
         }

@@ -34,7 +34,9 @@ pub(in crate::event_loop) fn pulled_turn<M: Machine, B: Backend, P: Berth<M, B>>
             Err(panicked) => {
                 if let Some(rest) = berth.lock().as_mut() {
                     let Rest { core, progress, .. } = &mut **rest;
-                    core.handler_panicked(environment, progress, &panicked);
+                    if let Err(error) = core.handler_panicked(environment, progress, &panicked) {
+                        break Err(error);
+                    }
                 }
             }
         }

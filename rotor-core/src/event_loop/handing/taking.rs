@@ -148,8 +148,13 @@ where
         let told = match late.outcome {
             Outcome::Answered(response) => core.answered(terms, context, environment, response),
             Outcome::Panicked(panicked) => {
-                core.handler_panicked(environment, progress, &panicked);
-                None
+                match core.handler_panicked(environment, progress, &panicked) {
+                    Ok(()) => None,
+                    Err(error) => {
+                        self.end_with(held, rest.take(), Err(error));
+                        return None;
+                    }
+                }
             }
         };
         match told {

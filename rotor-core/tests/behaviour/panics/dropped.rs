@@ -59,27 +59,33 @@ fn a_machine_whose_drop_panics_costs_itself_only_however_it_ends() {
 
 #[test]
 fn seeds_whose_drop_panics_do_not_end_the_loop() {
-    let manual = Manual::new();
-    let mut instance = empty(&manual, &Config::new().spawns_per_event(1));
-    for name in ["one", "two"] {
-        let (token, _) = add(&mut instance, move |call, _| match call {
-            Call::Ready(_) | Call::Spawned => {
-                let fragile = Fragile(name);
-                Response::spawn(
-                    (),
-                    Seed::new(name, move |_| {
-                        std::mem::forget(fragile);
-                        Response::ok(idle())
-                    }),
-                )
-            }
-            _ => Response::keep(()),
-        });
-        manual.feed(token, EventSet::READABLE);
+    for spawners_end in [false, true] {
+        let manual = Manual::new();
+        let mut instance = empty(&manual, &Config::new().spawns_per_event(1));
+        for name in ["one", "two"] {
+            let (token, _) = add(&mut instance, move |call, _| match call {
+                Call::Ready(_) | Call::Spawned => {
+                    let fragile = Fragile(name);
+                    Response::spawn(
+                        (),
+                        Seed::new(name, move |_| {
+                            std::mem::forget(fragile);
+                            Response::ok(idle())
+                        }),
+                    )
+                }
+                _ => Response::keep(()),
+            });
+            manual.feed(token, EventSet::READABLE);
+        }
+        instance.turn(Some(Duration::ZERO)).expect("polling never fails");
+        if spawners_end {
+            let _ = instance.machines().scan(rotor_core::Cursor::START, |_, _| Verdict::End);
+            settle(&mut instance);
+        }
+        instance.handle().drain(Duration::ZERO);
+        assert!(matches!(instance.run().expect("it can wait"), Exit::Drained { .. }));
     }
-    instance.turn(Some(Duration::ZERO)).expect("polling never fails");
-    instance.handle().drain(Duration::ZERO);
-    assert!(matches!(instance.run().expect("it can wait"), Exit::Drained { .. }));
 }
 
 /// An error that panics when it is printed, and another when it is dropped.
