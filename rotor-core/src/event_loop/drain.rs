@@ -5,7 +5,10 @@
 //!   asked for ──▶ announced, if it is to be ──▶ poll, until a poll takes all there is ──▶ tell slot by slot ──▶ tell the last ──▶ none left, or deadline
 //! ```
 
-use super::dispatch::{Dispatch, Refs};
+use std::ops::ControlFlow;
+use std::ops::ControlFlow::Continue;
+
+use super::dispatch::{Caller, Dispatch, Refs};
 use super::run_queue::{Calls, polls_for};
 use crate::backend::Backend;
 use crate::config::Config;
@@ -14,7 +17,6 @@ use crate::drain::Grace;
 use crate::machine::Machine;
 use crate::scope::AnyEnvironment;
 use crate::time::Time;
-use crate::token::Token;
 
 /// The drain that is under way, if one is.
 ///
@@ -38,6 +40,8 @@ struct State {
     grace: Grace,
     /// How often the backend is still to be polled before any machine hears of it.
     polls_left: usize,
+    /// How many slots this turn may still look at.
+    left: usize,
     /// The number of the last turn before its one turn of grace: its time was over, and a machine
     /// was still to be called with it.
     grace_turn: Option<u64>,
@@ -102,6 +106,13 @@ impl Drain {
         let polls_left = polls_for(dispatch.slots().len() + 1, config);
         self.0 = Some(Stage::Begun(State::new(until, asked.grace, polls_left)));
         environment.set_draining(until, asked.grace);
+    }
+
+    /// A turn begins, which may tell the machines of so many slots.
+    pub(super) fn begin_turn(&mut self, budget: usize) {
+        if let Some(state) = self.begun_mut() {
+            state.left = budget;
+        }
     }
 
     /// Whether the loop is to end, be it only announced.
@@ -170,38 +181,9 @@ impl Drain {
         &mut self,
         refs: &mut Refs<'_, M, B>,
         dispatch: &mut Dispatch<M>,
-    ) {
-        if let Some(state) = self.begun_mut() {
-            state.tell(refs, dispatch);
-        }
-    }
-
-    /// The next machine that is to be told of it, of the `left` that the turn may look at.
-    pub(super) fn next_to_tell<M: Machine>(
-        &mut self,
-        dispatch: &mut Dispatch<M>,
-        left: &mut usize,
-    ) -> Option<Token> {
-        let state = self.begun_mut()?;
-        while state.polls_left == 0 && *left > 0 && dispatch.is_drain_to_be_told() {
-            *left -= 1;
-            let token = dispatch.next_to_tell();
-            if token.is_some() {
-                return token;
-            }
-        }
-        None
-    }
-
-    /// Tells the machines that wait for all others, once none of these is left.
-    pub(super) fn tell_last<M: Machine>(
-        &mut self,
-        environment: &AnyEnvironment,
-        dispatch: &mut Dispatch<M>,
-    ) {
-        if let Some(state) = self.begun_mut() {
-            state.tell_last(environment, dispatch);
-        }
+        caller: &mut impl Caller<M>,
+    ) -> ControlFlow<()> {
+        self.begun_mut().map_or(Continue(()), |state| state.tell(refs, dispatch, caller))
     }
 
     /// Whether it is over: no machine is left, or its deadline has come and all have been told.
@@ -247,7 +229,7 @@ impl Drain {
 
 impl State {
     fn new(until: Time, grace: Grace, polls_left: usize) -> State {
-        State { until, grace, polls_left, grace_turn: None, made_when_told_last: None }
+        State { until, grace, polls_left, left: 0, grace_turn: None, made_when_told_last: None }
     }
 
     #[cold]
@@ -262,13 +244,14 @@ impl State {
         &mut self,
         refs: &mut Refs<'_, M, B>,
         dispatch: &mut Dispatch<M>,
-    ) {
-        let mut left = refs.config.scan_budget;
-        while self.polls_left == 0 && left > 0 && dispatch.is_drain_to_be_told() {
-            left -= 1;
-            dispatch.tell_next_of_drain(refs);
+        caller: &mut impl Caller<M>,
+    ) -> ControlFlow<()> {
+        while self.polls_left == 0 && self.left > 0 && dispatch.is_drain_to_be_told() {
+            self.left -= 1;
+            dispatch.tell_next_of_drain(refs, caller)?;
         }
         self.tell_last(refs.environment, dispatch);
+        Continue(())
     }
 
     /// Whether those that wait for all others have not been told yet that there are none left, or

@@ -26,6 +26,7 @@ impl<M: Machine, B: Backend> Core<M, B> {
     #[cold]
     fn go_on_ending(&mut self, environment: &AnyEnvironment) {
         self.drain.begin_if_due(environment, &self.config, &self.dispatch);
+        self.drain.begin_turn(self.config.scan_budget);
         if self.drain.is_under_way() {
             self.kept.drop_all();
         }

@@ -1,19 +1,21 @@
-//! The same turn as in `turn.rs`, as a cursor: [`next`](Core::next) returns the next call, and the
-//! caller makes it. So nothing of the loop is borrowed while a handler runs, and it may go to
-//! another thread meanwhile.
+//! The turn of `turn.rs` as a cursor: [`next`](Core::next) stops it at each call, which is made by
+//! whoever asked. So nothing of the loop is borrowed while a handler runs, and it may go to another
+//! thread meanwhile.
 //!
-//! The steps have the same order and the same bounds. Where a turn stands is a value, [`Progress`],
-//! that goes with the core: any thread goes on with it.
+//! Where a turn stands is a value, [`Progress`], that goes with the core: any thread goes on with
+//! it.
 
 use std::io;
+use std::ops::ControlFlow;
+use std::ops::ControlFlow::{Break, Continue};
 
 use super::Core;
-use super::turn::{Expiring, begin_expiring, collect_expired};
+use super::turn::{Step, Steps};
 use crate::backend::Backend;
 use crate::event_loop::closures::Repeated;
-use crate::event_loop::dispatch::{Callee, Refs, Terms};
+use crate::event_loop::dispatch::{Callee, Caller, Dispatch, Refs, Terms, What};
 use crate::event_loop::handle::{Control, Exit};
-use crate::event_loop::run_queue::{NextWoken, Pending, Wait};
+use crate::event_loop::run_queue::{Pending, Wait};
 use crate::event_loop::slots::Lifted;
 use crate::guard::Panicked;
 use crate::machine::Machine;
@@ -30,28 +32,7 @@ pub(in crate::event_loop) struct Progress {
     begun: Option<Time>,
     /// The machine of the run queue whose pending calls are made, and what is left of them.
     resumed: Option<(Token, Pending)>,
-    /// How many slots a drain may still look at.
-    drain_left: usize,
     wait: Option<Wait>,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-enum Step {
-    /// No turn is under way.
-    #[default]
-    Between,
-    Events,
-    Runnable,
-    Spawns,
-    Woken,
-    Expire,
-    /// Events of the poll before the deadlines until then.
-    EventsBefore(Time),
-    Expired,
-    Overdue,
-    Closures,
-    Drain,
-    End,
 }
 
 impl Progress {
@@ -60,22 +41,79 @@ impl Progress {
         self.wait = Some(wait);
     }
 
-    /// This step is over. No call comes of that.
-    #[inline(always)]
-    fn goes_to(&mut self, step: Step) -> bool {
-        self.step = step;
-        false
-    }
-
-    /// A machine's pending calls are next.
-    #[inline(always)]
-    fn resumes(&mut self, token: Token, pending: Option<Pending>) -> bool {
-        self.resumed = pending.map(|pending| (token, pending));
-        false
-    }
-
     fn wait(&self) -> Wait {
         self.wait.unwrap_or(Wait::AtPace)
+    }
+}
+
+/// Gives calls out: the turn stops for each of them, and its place is kept.
+struct GivesOut<'a, M: Machine> {
+    terms: &'a mut Terms<M>,
+    progress: &'a mut Progress,
+}
+
+impl<M: Machine> Caller<M> for GivesOut<'_, M> {
+    #[inline(always)]
+    fn call<B: Backend>(
+        &mut self,
+        _: &mut Dispatch<M>,
+        _: &mut Refs<'_, M, B>,
+        token: Token,
+        what: What,
+    ) -> ControlFlow<()> {
+        self.terms.begin(token, what);
+        Break(())
+    }
+
+    #[inline(always)]
+    fn wakeup<B: Backend>(
+        &mut self,
+        dispatch: &mut Dispatch<M>,
+        _: &mut Refs<'_, M, B>,
+        token: Token,
+        whole: bool,
+    ) -> ControlFlow<()> {
+        self.terms.note_wakeup(dispatch, token, whole);
+        Break(())
+    }
+
+    fn spawn<B: Backend>(
+        &mut self,
+        dispatch: &mut Dispatch<M>,
+        refs: &mut Refs<'_, M, B>,
+        token: Token,
+        spawn: (M, M::Seed),
+    ) -> ControlFlow<()> {
+        let is_told = self.terms.note_spawn(dispatch, refs, token, spawn);
+        if is_told { Break(()) } else { Continue(()) }
+    }
+
+    #[inline(always)]
+    fn keep(&mut self, token: Token, left: Pending) {
+        if !left.is_empty() {
+            self.progress.resumed = Some((token, left));
+        }
+    }
+}
+
+impl<M: Machine> Steps<M> for GivesOut<'_, M> {
+    #[inline(always)]
+    fn comes_to(&mut self, step: Step) -> bool {
+        let is_next = self.progress.step <= step;
+        if is_next {
+            self.progress.step = step;
+        }
+        is_next
+    }
+
+    #[inline(always)]
+    fn is_at(&self, step: Step) -> bool {
+        self.progress.step == step
+    }
+
+    #[inline(always)]
+    fn take_kept(&mut self) -> Option<(Token, Pending)> {
+        self.progress.resumed.take()
     }
 }
 
@@ -104,172 +142,26 @@ impl<M: Machine, B: Backend> Core<M, B> {
         repeated: &mut Repeated<M>,
         control: &Control,
     ) -> io::Result<Next> {
-        if progress.step == Step::Between
-            && let Some(exit) = self.begin_turn(progress, environment, repeated, control)?
-        {
-            return Ok(Next::Ended(exit));
+        if progress.step == Step::Between {
+            if let Some(gone_on) = progress.begun.take() {
+                self.dispatch.counters().times().turn_ends(gone_on, environment.handle.now());
+            }
+            match self.begin_turn(environment, repeated, control, progress.wait())? {
+                Continue(begun) => progress.begun = Some(begun),
+                Break(exit) => return Ok(Next::Ended(exit)),
+            }
+            progress.step = Step::Events;
         }
-        if progress.step != Step::End
-            && self.next_call(terms, progress, context, environment, repeated)?
-        {
-            return Ok(Next::Call);
+        if progress.step != Step::End {
+            let caller = &mut GivesOut { terms, progress };
+            if self.do_due_work(caller, context, environment, repeated)?.is_break() {
+                return Ok(Next::Call);
+            }
         }
-        let ended = self.end_turn(progress, context, environment, control)?;
-        Ok(ended.map_or(Next::Turn, Next::Ended))
-    }
-
-    #[inline(never)]
-    fn begin_turn(
-        &mut self,
-        progress: &mut Progress,
-        environment: &AnyEnvironment,
-        repeated: &Repeated<M>,
-        control: &Control,
-    ) -> io::Result<Option<Exit>> {
-        if let Some(gone_on) = progress.begun.take() {
-            self.dispatch.counters().times().turn_ends(gone_on, environment.handle.now());
-        }
-        self.take_drain(environment, control);
-        if let Some(exit) = self.reason_to_end(environment, control) {
-            self.dispatch.publish();
-            return Ok(Some(exit));
-        }
-        let polled = self.wait_or_poll(environment, repeated, control, progress.wait())?;
-        let begun = environment.refresh_now();
-        self.begin(begun, polled);
-        progress.begun = Some(begun);
-        progress.step = Step::Events;
-        Ok(None)
-    }
-
-    #[inline(never)]
-    fn end_turn(
-        &mut self,
-        progress: &mut Progress,
-        context: &mut M::Context,
-        environment: &AnyEnvironment,
-        control: &Control,
-    ) -> io::Result<Option<Exit>> {
         progress.step = Step::Between;
         let begun = progress.begun.take().unwrap_or_else(|| environment.now());
-        if environment.waiters.are_any() {
-            self.serve_waiters(context, environment)?;
-        }
-        self.take_stop_request(environment, control);
-        self.finish(environment, begun);
-        let ended = self.reason_to_end(environment, control);
-        self.dispatch.publish();
-        Ok(ended)
-    }
-
-    /// Finds the next call of this turn. Returns whether there is one.
-    #[inline(always)]
-    fn next_call(
-        &mut self,
-        terms: &mut Terms<M>,
-        progress: &mut Progress,
-        context: &mut M::Context,
-        environment: &AnyEnvironment,
-        repeated: &mut Repeated<M>,
-    ) -> io::Result<bool> {
-        let Core { backend, config, dispatch, .. } = self;
-        // Made where all of it is wanted: what is lent is written to memory first.
-        macro_rules! refs {
-            () => {
-                Refs { context: &mut *context, environment, backend: &mut *backend, config }
-            };
-        }
-        loop {
-            let is_call = match progress.step {
-                // What is left of a machine's pending calls comes first, whatever the step.
-                _ if progress.resumed.is_some() => false,
-                Step::Between | Step::Events => match dispatch.queue().next_event() {
-                    Some((token, events)) => {
-                        dispatch.ready_call((environment, backend), terms, token, events)
-                    }
-                    None => progress.goes_to(Step::Runnable),
-                },
-                Step::Runnable => match dispatch.queue().next_runnable() {
-                    Some(token) => progress.resumes(token, dispatch.next_pending(&refs!(), token)),
-                    None => progress.goes_to(Step::Spawns),
-                },
-                Step::Spawns => match dispatch.queue().next_deferred_spawn() {
-                    Some((token, seed)) => dispatch.spawn_call(&mut refs!(), terms, token, seed),
-                    None => progress.goes_to(Step::Woken),
-                },
-                Step::Woken => match dispatch.queue().next_woken() {
-                    Some(NextWoken::Slot(index)) => {
-                        dispatch.wake_call((environment, backend), terms, index)
-                    }
-                    Some(NextWoken::Fresh(token)) => {
-                        progress.resumes(token, dispatch.next_pending(&refs!(), token))
-                    }
-                    None => progress.goes_to(Step::Expire),
-                },
-                Step::Expire => progress.goes_to(match begin_expiring(&mut refs!(), dispatch)? {
-                    Expiring::Hold => Step::Overdue,
-                    Expiring::Expired => Step::Expired,
-                    Expiring::EventsBefore(now) => Step::EventsBefore(now),
-                }),
-                Step::EventsBefore(now) => match dispatch.queue().next_event() {
-                    Some((token, events)) => {
-                        dispatch.ready_call((environment, backend), terms, token, events)
-                    }
-                    None if dispatch.queue().pace().may_have_missed() => {
-                        progress.goes_to(Step::Overdue)
-                    }
-                    None => {
-                        collect_expired(&mut refs!(), dispatch, now);
-                        progress.goes_to(Step::Expired)
-                    }
-                },
-                Step::Expired => match dispatch.queue().next_expired() {
-                    Some(index) => match dispatch.next_to_fire(environment.now(), index) {
-                        Some(token) => dispatch.timeout_call((environment, backend), terms, token),
-                        None => false,
-                    },
-                    None => {
-                        dispatch.queue().poll_before_expired();
-                        progress.goes_to(Step::Overdue)
-                    }
-                },
-                Step::Overdue => match dispatch.queue().next_overdue(config.timeouts_per_turn) {
-                    Some(token) => {
-                        dispatch.is_to_fire(environment.now(), token)
-                            && dispatch.timeout_call((environment, backend), terms, token)
-                    }
-                    None => progress.goes_to(Step::Closures),
-                },
-                Step::Closures => {
-                    self.posts.run(&mut refs!(), dispatch, &mut self.verdicts);
-                    repeated.run(&mut refs!(), dispatch, &mut self.verdicts);
-                    self.verdicts.apply(environment, dispatch);
-                    progress.drain_left = config.scan_budget;
-                    progress.goes_to(Step::Drain)
-                }
-                Step::Drain => match self.drain.next_to_tell(dispatch, &mut progress.drain_left) {
-                    Some(token) => dispatch.draining_call((environment, backend), terms, token),
-                    None => {
-                        self.drain.tell_last(environment, dispatch);
-                        progress.goes_to(Step::End)
-                    }
-                },
-                Step::End => return Ok(false),
-            };
-            if is_call {
-                return Ok(true);
-            }
-            // In one place, so that it is inlined.
-            if let Some((token, pending)) = &mut progress.resumed {
-                let is_call = dispatch.pending_call((environment, backend), terms, *token, pending);
-                if !is_call || pending.is_empty() {
-                    progress.resumed = None;
-                }
-                if is_call {
-                    return Ok(true);
-                }
-            }
-        }
+        let ended = self.end_turn(context, environment, control, begun)?;
+        Ok(ended.map_or(Next::Turn, Next::Ended))
     }
 
     /// Takes the machine that is to be called out of its slot.

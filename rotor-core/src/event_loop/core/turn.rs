@@ -12,18 +12,22 @@
 //! the backend are bounded as well: see `run_queue/pace.rs`.
 
 use std::io;
+use std::ops::ControlFlow;
+use std::ops::ControlFlow::{Break, Continue};
 
 use super::Core;
 use crate::backend::Backend;
 use crate::config::TICK;
 use crate::event_loop::closures::Repeated;
-use crate::event_loop::dispatch::{Dispatch, Refs};
+use crate::event_loop::dispatch::at_once::AtOnce;
+use crate::event_loop::dispatch::{Caller, Dispatch, Refs};
 use crate::event_loop::handle::{Control, Exit};
-use crate::event_loop::run_queue::{NextWoken, Wait, polls_for};
+use crate::event_loop::run_queue::{NextWoken, Pending, Wait, polls_for};
 use crate::guard::guard;
 use crate::machine::Machine;
 use crate::scope::AnyEnvironment;
 use crate::time::Time;
+use crate::token::Token;
 
 impl<M: Machine, B: Backend> Core<M, B> {
     /// Takes one turn. Returns why the loop has ended, once it has.
@@ -39,20 +43,18 @@ impl<M: Machine, B: Backend> Core<M, B> {
         control: &Control,
         wait: Wait,
     ) -> io::Result<Option<Exit>> {
-        self.take_drain(environment, control);
-        if let Some(exit) = self.reason_to_end(environment, control) {
-            self.dispatch.publish();
-            return Ok(Some(exit));
-        }
-        let polled = self.wait_or_poll(environment, repeated, control, wait)?;
-        let begun = environment.refresh_now();
-        self.begin(begun, polled);
+        let begun = match self.begin_turn(environment, repeated, control, wait)? {
+            Continue(begun) => begun,
+            Break(exit) => return Ok(Some(exit)),
+        };
         // One guard for all handlers: a machine is with its handler by value, or alone in its slot,
         // so that only one that panicked is gone, and all else waits in queues. Under
         // `OnPanic::StopLoop` what is left of the turn waits there for the next one; a `create`
         // that panics has its own guard, and the turn goes on to its end.
         loop {
-            match guard(|| self.do_due_work(context, environment, repeated)) {
+            // It stops for no call.
+            let all = || self.do_due_work(&mut AtOnce, context, environment, repeated).map(|_| ());
+            match guard(all) {
                 Ok(done) => break done?,
                 Err(panicked) => {
                     self.dispatch.handler_panicked(environment, &self.config, &panicked)?;
@@ -62,6 +64,36 @@ impl<M: Machine, B: Backend> Core<M, B> {
                 break;
             }
         }
+        self.end_turn(context, environment, control, begun)
+    }
+
+    /// Begins a turn, and waits. Returns when it began, unless the loop has ended.
+    pub(super) fn begin_turn(
+        &mut self,
+        environment: &AnyEnvironment,
+        repeated: &Repeated<M>,
+        control: &Control,
+        wait: Wait,
+    ) -> io::Result<ControlFlow<Exit, Time>> {
+        self.take_drain(environment, control);
+        if let Some(exit) = self.reason_to_end(environment, control) {
+            self.dispatch.publish();
+            return Ok(Break(exit));
+        }
+        let polled = self.wait_or_poll(environment, repeated, control, wait)?;
+        let begun = environment.refresh_now();
+        self.begin(begun, polled);
+        Ok(Continue(begun))
+    }
+
+    /// Does what comes behind all that is due. Returns why the loop has ended, once it has.
+    pub(super) fn end_turn(
+        &mut self,
+        context: &mut M::Context,
+        environment: &AnyEnvironment,
+        control: &Control,
+        begun: Time,
+    ) -> io::Result<Option<Exit>> {
         if environment.waiters.are_any() {
             self.serve_waiters(context, environment)?;
         }
@@ -74,49 +106,35 @@ impl<M: Machine, B: Backend> Core<M, B> {
     }
 
     /// The steps of a turn. Each takes its work from a queue, so after a panic it is simply called
-    /// again.
-    fn do_due_work(
+    /// again; and so it is after a call that the caller has given out, for which it breaks off.
+    #[inline(always)]
+    pub(super) fn do_due_work(
         &mut self,
+        caller: &mut impl Steps<M>,
         context: &mut M::Context,
         environment: &AnyEnvironment,
         repeated: &mut Repeated<M>,
-    ) -> io::Result<()> {
+    ) -> io::Result<ControlFlow<()>> {
         let Core { backend, config, dispatch, .. } = self;
         let refs = &mut Refs { context, environment, backend, config };
-        hand_out_events(refs, dispatch);
-        while let Some(token) = dispatch.queue().next_runnable() {
-            dispatch.resume(refs, token);
+        if call_those_due(refs, dispatch, caller).is_break() {
+            return Ok(Break(()));
         }
-        while let Some((token, seed)) = dispatch.queue().next_deferred_spawn() {
-            dispatch.resume_spawn(refs, token, seed);
+        let has_polled = caller.comes_to(Step::Expire) && begin_expiring(refs, dispatch)?;
+        if fire_deadlines(refs, dispatch, caller, has_polled).is_break() {
+            return Ok(Break(()));
         }
-        while let Some(next) = dispatch.queue().next_woken() {
-            match next {
-                NextWoken::Slot(index) => dispatch.wake_slot(refs, index),
-                NextWoken::Fresh(token) => dispatch.resume(refs, token),
-            }
+        if caller.comes_to(Step::Closures) {
+            self.posts.run(refs, dispatch, &mut self.verdicts);
+            repeated.run(refs, dispatch, &mut self.verdicts);
+            self.verdicts.apply(environment, dispatch);
         }
-        if expire_deadlines(refs, dispatch)? {
-            while let Some(index) = dispatch.queue().next_expired() {
-                dispatch.fire(refs, index);
-            }
-            // Those left over wait for a turn that has polled: input comes before deadlines.
-            dispatch.queue().poll_before_expired();
-        }
-        // Also where other deadlines wait for input: these machines were called in this turn, and
-        // said so knowing the time.
-        while let Some(token) = dispatch.queue().next_overdue(refs.config.timeouts_per_turn) {
-            dispatch.fire_overdue(refs, token);
-        }
-        self.posts.run(refs, dispatch, &mut self.verdicts);
-        repeated.run(refs, dispatch, &mut self.verdicts);
-        self.verdicts.apply(environment, dispatch);
-        self.drain.tell(refs, dispatch);
-        Ok(())
+        caller.comes_to(Step::Drain);
+        Ok(self.drain.tell(refs, dispatch, caller))
     }
 
     /// Marks off what belongs to this turn.
-    pub(super) fn begin(&mut self, begun: Time, polled: bool) {
+    fn begin(&mut self, begun: Time, polled: bool) {
         self.dispatch.clock().was_read(begun);
         let counters = self.dispatch.counters();
         counters.stats.turns += 1;
@@ -139,7 +157,7 @@ impl<M: Machine, B: Backend> Core<M, B> {
     /// Has machines make room for those that asked for it, and gives free slots to those who wait
     /// for one. A machine that panics instead leaves room, and is not counted as having made it.
     #[cold]
-    pub(super) fn serve_waiters(
+    fn serve_waiters(
         &mut self,
         context: &mut M::Context,
         environment: &AnyEnvironment,
@@ -159,7 +177,7 @@ impl<M: Machine, B: Backend> Core<M, B> {
     }
 
     /// The turn is over: notes how long it took, for the statistics and for the pace.
-    pub(super) fn finish(&mut self, environment: &AnyEnvironment, begun: Time) {
+    fn finish(&mut self, environment: &AnyEnvironment, begun: Time) {
         self.dispatch.queue().give_back();
         let end = self.dispatch.clock().take_fresh().unwrap_or_else(|| environment.handle.now());
         self.dispatch.counters().times().turn_ends(begun, end);
@@ -167,52 +185,146 @@ impl<M: Machine, B: Backend> Core<M, B> {
     }
 }
 
-#[inline(always)]
-fn hand_out_events<M: Machine, B: Backend>(refs: &mut Refs<'_, M, B>, dispatch: &mut Dispatch<M>) {
-    while let Some((token, events)) = dispatch.queue().next_event() {
-        dispatch.ready(refs, token, events);
+/// The steps of a turn, in their order.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Default, Debug)]
+pub(super) enum Step {
+    /// No turn is under way.
+    #[default]
+    Between,
+    Events,
+    Runnable,
+    Spawns,
+    Woken,
+    Expire,
+    /// Events of the poll before the deadlines.
+    EventsBefore,
+    Expired,
+    Overdue,
+    Closures,
+    Drain,
+    End,
+}
+
+/// How a caller goes through the steps of a turn.
+pub(super) trait Steps<M: Machine>: Caller<M> {
+    /// The turn comes to this step, unless it has stopped in a later one: whether it is to be done.
+    fn comes_to(&mut self, step: Step) -> bool;
+
+    /// Whether it has stopped in this step.
+    fn is_at(&self, step: Step) -> bool;
+
+    /// What is left of a machine's pending calls, which comes first, whatever the step.
+    fn take_kept(&mut self) -> Option<(Token, Pending)>;
+}
+
+impl<M: Machine> Steps<M> for AtOnce {
+    #[inline(always)]
+    fn comes_to(&mut self, _: Step) -> bool {
+        true
+    }
+
+    #[inline(always)]
+    fn is_at(&self, _: Step) -> bool {
+        false
+    }
+
+    #[inline(always)]
+    fn take_kept(&mut self) -> Option<(Token, Pending)> {
+        None
     }
 }
 
-/// How a turn goes on to its deadlines.
-pub(super) enum Expiring {
-    /// No deadline that was set for a time to come fires in this turn: the backend may still have
-    /// input that came before.
-    Hold,
-    /// Those that were collected fire.
-    Expired,
-    /// The same after the events of a poll that this turn has just made, and after those until then
-    /// were collected.
-    EventsBefore(Time),
-}
-
-/// Collects the deadlines that have passed, and fires nothing yet. Returns whether they may fire.
+/// Events, pending calls, spawns and wake-ups.
 #[inline(always)]
-fn expire_deadlines<M: Machine, B: Backend>(
+fn call_those_due<M: Machine, B: Backend>(
     refs: &mut Refs<'_, M, B>,
     dispatch: &mut Dispatch<M>,
-) -> io::Result<bool> {
-    match begin_expiring(refs, dispatch)? {
-        Expiring::Hold => Ok(false),
-        Expiring::Expired => Ok(true),
-        Expiring::EventsBefore(now) => Ok(hand_out_before_deadlines(refs, dispatch, now)),
+    caller: &mut impl Steps<M>,
+) -> ControlFlow<()> {
+    if let Some((token, pending)) = caller.take_kept() {
+        dispatch.make_pending(refs, caller, token, pending)?;
     }
+    if caller.comes_to(Step::Events) {
+        hand_out_events(refs, dispatch, caller)?;
+    }
+    if caller.comes_to(Step::Runnable) {
+        while let Some(token) = dispatch.queue().next_runnable() {
+            dispatch.resume(refs, caller, token)?;
+        }
+    }
+    if caller.comes_to(Step::Spawns) {
+        while let Some((token, seed)) = dispatch.queue().next_deferred_spawn() {
+            dispatch.resume_spawn(refs, caller, token, seed)?;
+        }
+    }
+    if caller.comes_to(Step::Woken) {
+        while let Some(next) = dispatch.queue().next_woken() {
+            match next {
+                NextWoken::Slot(index) => dispatch.wake_slot(refs, caller, index)?,
+                NextWoken::Fresh(token) => dispatch.resume(refs, caller, token)?,
+            }
+        }
+    }
+    Continue(())
 }
 
-/// Hands out what the poll before the deadlines has brought.
+/// Deadlines, in their order; those that had passed when they were set come last.
+#[inline(always)]
+fn fire_deadlines<M: Machine, B: Backend>(
+    refs: &mut Refs<'_, M, B>,
+    dispatch: &mut Dispatch<M>,
+    caller: &mut impl Steps<M>,
+    has_polled: bool,
+) -> ControlFlow<()> {
+    if has_polled || caller.is_at(Step::EventsBefore) {
+        hand_out_before_deadlines(refs, dispatch, caller)?;
+    }
+    if caller.comes_to(Step::Expired) {
+        while let Some(index) = dispatch.queue().next_expired() {
+            dispatch.fire(refs, caller, index)?;
+        }
+        // Those left over wait for a turn that has polled: input comes before deadlines.
+        dispatch.queue().poll_before_expired();
+    }
+    // Also where other deadlines wait for input: these machines were called in this turn, and
+    // said so knowing the time.
+    if caller.comes_to(Step::Overdue) {
+        while let Some(token) = dispatch.queue().next_overdue(refs.config.timeouts_per_turn) {
+            dispatch.fire_overdue(refs, caller, token)?;
+        }
+    }
+    Continue(())
+}
+
+#[inline(always)]
+fn hand_out_events<M: Machine, B: Backend>(
+    refs: &mut Refs<'_, M, B>,
+    dispatch: &mut Dispatch<M>,
+    caller: &mut impl Caller<M>,
+) -> ControlFlow<()> {
+    while let Some((token, events)) = dispatch.queue().next_event() {
+        dispatch.ready(refs, caller, token, events)?;
+    }
+    Continue(())
+}
+
+/// Hands out what the poll before the deadlines has brought, and collects those until then.
 #[cold]
 #[inline(never)]
 fn hand_out_before_deadlines<M: Machine, B: Backend>(
     refs: &mut Refs<'_, M, B>,
     dispatch: &mut Dispatch<M>,
-    now: Time,
-) -> bool {
-    hand_out_events(refs, dispatch);
-    let may_fire = !dispatch.queue().pace().may_have_missed();
-    if may_fire {
-        collect_expired(refs, dispatch, now);
+    caller: &mut impl Steps<M>,
+) -> ControlFlow<()> {
+    if caller.comes_to(Step::EventsBefore) {
+        hand_out_events(refs, dispatch, caller)?;
     }
-    may_fire
+    if dispatch.queue().pace().may_have_missed() {
+        dispatch.queue().hold_expired();
+    } else {
+        collect_expired(refs, dispatch);
+    }
+    Continue(())
 }
 
 /// Reads the clock once more, and collects the deadlines that had passed when the backend was
@@ -223,11 +335,13 @@ fn hand_out_before_deadlines<M: Machine, B: Backend>(
 /// in time may lie behind what was reported: then no deadline fires until a poll is not full, or a
 /// round of polls has shown each source once. So a loop that never gets to the end of its events has
 /// deadlines all the same.
+///
+/// Returns whether it has polled once more, for which the rest of them waits.
 #[inline(always)]
-pub(super) fn begin_expiring<M: Machine, B: Backend>(
+fn begin_expiring<M: Machine, B: Backend>(
     refs: &mut Refs<'_, M, B>,
     dispatch: &mut Dispatch<M>,
-) -> io::Result<Expiring> {
+) -> io::Result<bool> {
     let now = refs.environment.handle.now();
     dispatch.clock().was_read(now);
     // Handlers of one turn see one time, but where it would show: deadlines have this grain.
@@ -236,19 +350,19 @@ pub(super) fn begin_expiring<M: Machine, B: Backend>(
     }
     let now = refs.environment.now();
     if dispatch.queue().pace().may_have_missed() {
-        return Ok(Expiring::Hold);
+        dispatch.queue().hold_expired();
+        return Ok(false);
     }
     // As in most turns. Never later than the first: so there is none to be collected.
     if dispatch.slots().next_deadline().is_none_or(|next| next > now) {
-        return Ok(Expiring::Expired);
+        return Ok(false);
     }
-    let reported_until = dispatch.queue().pace().reported_until();
-    collect_expired(refs, dispatch, reported_until);
+    collect_expired(refs, dispatch);
     if dispatch.slots().next_deadline().is_none_or(|next| next > now) {
-        return Ok(Expiring::Expired);
+        return Ok(false);
     }
     poll_once_more(refs, dispatch)?;
-    Ok(Expiring::EventsBefore(now))
+    Ok(true)
 }
 
 /// Polls once more in a turn in which a deadline has passed.
@@ -269,10 +383,8 @@ fn poll_once_more<M: Machine, B: Backend>(
     Ok(())
 }
 
-pub(super) fn collect_expired<M: Machine, B: Backend>(
-    refs: &mut Refs<'_, M, B>,
-    dispatch: &mut Dispatch<M>,
-    until: Time,
-) {
+/// Collects those that had passed when the backend was polled.
+fn collect_expired<M: Machine, B: Backend>(refs: &mut Refs<'_, M, B>, dispatch: &mut Dispatch<M>) {
+    let until = dispatch.queue().pace().reported_until();
     dispatch.scheduler().collect_expired(until, |tokens| refs.backend.order(tokens));
 }

@@ -1,7 +1,10 @@
 //! Asking machines to end: all of them when the loop drains, slot by slot, each once; and those
 //! that are idle, when others need what they hold.
 
-use super::{Dispatch, Refs};
+use std::ops::ControlFlow;
+use std::ops::ControlFlow::Continue;
+
+use super::{Caller, Dispatch, Refs, What};
 use crate::backend::Backend;
 use crate::event::Event;
 use crate::event_loop::run_queue::Calls;
@@ -24,14 +27,14 @@ impl<M: Machine> Dispatch<M> {
     pub(in crate::event_loop) fn tell_next_of_drain<B: Backend>(
         &mut self,
         refs: &mut Refs<'_, M, B>,
-    ) {
-        if let Some(token) = self.next_to_tell() {
-            self.draining(refs, token);
-        }
+        caller: &mut impl Caller<M>,
+    ) -> ControlFlow<()> {
+        let token = self.next_to_tell();
+        token.map_or(Continue(()), |token| self.draining(refs, caller, token))
     }
 
     /// The machine of the next slot, if it can be told now.
-    pub(in crate::event_loop) fn next_to_tell(&mut self) -> Option<Token> {
+    fn next_to_tell(&mut self) -> Option<Token> {
         let index = self.drain_cursor;
         self.drain_cursor += 1;
         let (token, _) = self.scheduler.slots().at(index)?;
@@ -49,14 +52,20 @@ impl<M: Machine> Dispatch<M> {
         self.drain_cursor = 0;
     }
 
-    pub(super) fn draining<B: Backend>(&mut self, refs: &mut Refs<'_, M, B>, token: Token) {
+    pub(super) fn draining<B: Backend>(
+        &mut self,
+        refs: &mut Refs<'_, M, B>,
+        caller: &mut impl Caller<M>,
+        token: Token,
+    ) -> ControlFlow<()> {
         // A `Verdict::Drain` needs no drain of the loop.
         let until = refs.environment.draining().unwrap_or_else(|| refs.environment.now());
         if !self.scheduler.slots().can_be_called(token) {
-            return self.pend_event(token, Calls::DRAINING);
+            self.pend_event(token, Calls::DRAINING);
+            return Continue(());
         }
         self.clock.before_cheap_call(refs.backend, refs.environment);
-        self.call(refs, token, || Event::Draining(until), Woken::default());
+        caller.call(self, refs, token, What::Draining(until))
     }
 
     /// Asks a machine to end, since others need what it holds. Returns whether it did.

@@ -1,47 +1,44 @@
 //! Deadlines that have been reached, and machines that are to be told.
 
-use super::{Dispatch, Refs};
+use std::ops::ControlFlow;
+use std::ops::ControlFlow::Continue;
+
+use super::{Caller, Dispatch, Refs, What};
 use crate::backend::Backend;
-use crate::event::Event;
 use crate::machine::Machine;
-use crate::scope::{AnyEnvironment, Woken};
 use crate::time::Time;
 use crate::token::Token;
 
 impl<M: Machine> Dispatch<M> {
-    fn timeout<B: Backend>(&mut self, refs: &mut Refs<'_, M, B>, token: Token) {
-        if self.scheduler.slots().can_be_called(token) {
-            self.begin_timeout((refs.environment, &*refs.backend), token);
-            self.call(refs, token, || Event::Timeout, Woken::default());
-        } else {
-            self.time_out_later(refs.environment.now(), token);
-        }
-    }
-
-    #[inline(always)]
-    pub(super) fn begin_timeout<B: Backend>(
+    fn timeout<B: Backend>(
         &mut self,
-        (environment, backend): (&AnyEnvironment, &B),
+        refs: &mut Refs<'_, M, B>,
+        caller: &mut impl Caller<M>,
         token: Token,
-    ) {
+    ) -> ControlFlow<()> {
+        if !self.scheduler.slots().can_be_called(token) {
+            self.time_out_later(refs.environment.now(), token);
+            return Continue(());
+        }
         self.scheduler.slots_mut().clear_deadline(token);
         self.counters.stats.timeouts += 1;
-        self.clock.before_cheap_call(backend, environment);
+        self.clock.before_cheap_call(refs.backend, refs.environment);
+        caller.call(self, refs, token, What::Timeout)
     }
 
     /// Fires the deadline of a slot that has expired, if it still has it.
     pub(in crate::event_loop) fn fire<B: Backend>(
         &mut self,
         refs: &mut Refs<'_, M, B>,
+        caller: &mut impl Caller<M>,
         index: u32,
-    ) {
-        if let Some(token) = self.next_to_fire(refs.environment.now(), index) {
-            self.timeout(refs, token);
-        }
+    ) -> ControlFlow<()> {
+        let token = self.next_to_fire(refs.environment.now(), index);
+        token.map_or(Continue(()), |token| self.timeout(refs, caller, token))
     }
 
     #[inline(always)]
-    pub(in crate::event_loop) fn next_to_fire(&mut self, now: Time, index: u32) -> Option<Token> {
+    fn next_to_fire(&mut self, now: Time, index: u32) -> Option<Token> {
         let (token, state) = self.scheduler.slots_mut().state_at(index)?;
         // Left to `fire_overdue`: fired here, a machine that answers with a passed deadline again
         // would be called by both in one turn.
@@ -61,15 +58,17 @@ impl<M: Machine> Dispatch<M> {
     pub(in crate::event_loop) fn fire_overdue<B: Backend>(
         &mut self,
         refs: &mut Refs<'_, M, B>,
+        caller: &mut impl Caller<M>,
         token: Token,
-    ) {
+    ) -> ControlFlow<()> {
         if self.is_to_fire(refs.environment.now(), token) {
-            self.timeout(refs, token);
+            self.timeout(refs, caller, token)?;
         }
+        Continue(())
     }
 
     #[inline(always)]
-    pub(in crate::event_loop) fn is_to_fire(&mut self, now: Time, token: Token) -> bool {
+    fn is_to_fire(&mut self, now: Time, token: Token) -> bool {
         let Some(state) = self.scheduler.slots_mut().state(token) else { return false };
         state.in_overdue = false;
         let deadline = self.scheduler.slots().deadline(token.index());

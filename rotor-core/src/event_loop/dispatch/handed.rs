@@ -3,12 +3,10 @@
 
 use super::call::trace;
 use super::terms::{Terms, What};
-use super::{Callee, Dispatch, Refs, wakeup_calls};
+use super::{Callee, Dispatch, Refs};
 use crate::backend::Backend;
 use crate::config::Config;
-use crate::event_loop::run_queue::{Calls, Pending};
 use crate::event_loop::slots::Lifted;
-use crate::event_set::EventSet;
 use crate::guard::drop_guarded;
 use crate::machine::Machine;
 use crate::response::{Answer, Deadline, Response};
@@ -16,144 +14,40 @@ use crate::scope::AnyEnvironment;
 use crate::time::Time;
 use crate::token::Token;
 
-/// Calls that are to be made: whether there is one. Each is what the function of the same name in
-/// the parent module makes itself.
-///
-/// Their arguments are passed one by one: a struct of them would be written to memory for each
-/// call.
-impl<M: Machine> Dispatch<M> {
+/// Calls are noted, to be made by whoever has these terms.
+impl<M: Machine> Terms<M> {
     #[inline(always)]
-    pub(in crate::event_loop) fn ready_call<B: Backend>(
+    pub(in crate::event_loop) fn note_wakeup(
         &mut self,
-        (environment, backend): (&AnyEnvironment, &B),
-        terms: &mut Terms<M>,
-        token: Token,
-        events: EventSet,
-    ) -> bool {
-        if !self.scheduler.slots().can_be_called_unless(token, Calls::READY) {
-            self.ready_later(token, events);
-            return false;
-        }
-        self.counters.stats.events += 1;
-        self.clock.before_call(backend, environment);
-        terms.begin(token, What::Ready(events));
-        true
-    }
-
-    /// The call for a slot that came from the wake queue.
-    #[inline(always)]
-    pub(in crate::event_loop) fn wake_call<B: Backend>(
-        &mut self,
-        at: (&AnyEnvironment, &B),
-        terms: &mut Terms<M>,
-        index: u32,
-    ) -> bool {
-        let whole = self.scheduler.queue().take_wakeup(index);
-        if self.scheduler.slots_mut().reclaim(index) {
-            self.scheduler.publish_slot_counts(at.0);
-            self.counters.stats.stale += 1;
-            return false;
-        }
-        let Some(token) = self.scheduler.wake_now(index, wakeup_calls(whole)) else {
-            return false;
-        };
-        self.wakeup_call(at, terms, token, whole)
-    }
-
-    #[inline(always)]
-    fn wakeup_call<B: Backend>(
-        &mut self,
-        (environment, backend): (&AnyEnvironment, &B),
-        terms: &mut Terms<M>,
+        dispatch: &mut Dispatch<M>,
         token: Token,
         whole: bool,
-    ) -> bool {
-        if !whole && !self.scheduler.queue().parts().has(token) {
-            return false;
-        }
-        if !self.scheduler.slots().can_be_called(token) {
-            self.pend_event(token, wakeup_calls(whole));
-            return false;
-        }
-        self.counters.stats.wakeups += 1;
-        terms.begin(token, What::Wakeup);
-        terms.woken = Some(whole);
-        self.scheduler.queue().parts().take_into(token, &mut terms.parts);
-        environment.waiters.begin_wakeup(token);
-        self.clock.before_cheap_call(backend, environment);
-        true
+    ) {
+        self.begin(token, What::Wakeup);
+        self.woken = Some(whole);
+        dispatch.scheduler.queue().parts().take_into(token, &mut self.parts);
     }
 
-    /// The first of the calls that are pending for a machine, and takes that from `pending`.
-    #[inline(always)]
-    pub(in crate::event_loop) fn pending_call<B: Backend>(
+    /// Returns whether the machine is to hear of its spawn now. It is in its slot.
+    pub(in crate::event_loop) fn note_spawn<B: Backend>(
         &mut self,
-        at: (&AnyEnvironment, &B),
-        terms: &mut Terms<M>,
-        token: Token,
-        pending: &mut Pending,
-    ) -> bool {
-        if pending.take_one(Calls::READY) && self.ready_call(at, terms, token, pending.events()) {
-            return true;
-        }
-        if pending.take_one(Calls::DRAINING) && self.draining_call(at, terms, token) {
-            return true;
-        }
-        let (whole, is_woken) = (pending.has(Calls::WAKEUP_WHOLE), pending.has(Calls::WAKEUP));
-        pending.take_one(Calls::WAKEUP_WHOLE);
-        is_woken && self.wakeup_call(at, terms, token, whole)
-    }
-
-    pub(in crate::event_loop) fn draining_call<B: Backend>(
-        &mut self,
-        (environment, backend): (&AnyEnvironment, &B),
-        terms: &mut Terms<M>,
-        token: Token,
-    ) -> bool {
-        let until = environment.draining().unwrap_or_else(|| environment.now());
-        if !self.scheduler.slots().can_be_called(token) {
-            self.pend_event(token, Calls::DRAINING);
-            return false;
-        }
-        self.clock.before_cheap_call(backend, environment);
-        terms.begin(token, What::Draining(until));
-        true
-    }
-
-    pub(in crate::event_loop) fn timeout_call<B: Backend>(
-        &mut self,
-        (environment, backend): (&AnyEnvironment, &B),
-        terms: &mut Terms<M>,
-        token: Token,
-    ) -> bool {
-        if !self.scheduler.slots().can_be_called(token) {
-            self.time_out_later(environment.now(), token);
-            return false;
-        }
-        self.begin_timeout((environment, backend), token);
-        terms.begin(token, What::Timeout);
-        true
-    }
-
-    /// Goes on with a spawn of an earlier turn. The machine, which is to hear of it, is in its slot.
-    pub(in crate::event_loop) fn spawn_call<B: Backend>(
-        &mut self,
+        dispatch: &mut Dispatch<M>,
         refs: &mut Refs<'_, M, B>,
-        terms: &mut Terms<M>,
         token: Token,
-        seed: M::Seed,
+        (machine, seed): (M, M::Seed),
     ) -> bool {
-        let Some((machine, seed)) = self.take_spawner(refs, token, seed) else { return false };
-        let (callee, started) = self.begin_call(refs.environment, refs.config, token, &machine);
-        terms.begin(token, What::SpawnAnswer);
-        terms.callee = callee;
-        terms.started.set(started);
-        let told = self.answered(refs, terms, Response::spawn(machine, seed));
+        let (callee, started) = dispatch.begin_call(refs.environment, refs.config, token, &machine);
+        self.begin(token, What::SpawnAnswer);
+        self.callee = callee;
+        self.started.set(started);
+        let told = dispatch.answered(refs, self, Response::spawn(machine, seed));
         let Some(machine) = told else { return false };
-        self.scheduler.slots_mut().put(token, machine);
+        dispatch.scheduler.slots_mut().put(token, machine);
         true
     }
+}
 
+impl<M: Machine> Dispatch<M> {
     /// Takes the machine that is to be called out of its slot, and notes that its handler runs.
     #[inline(always)]
     pub(in crate::event_loop) fn lift(

@@ -1,8 +1,10 @@
 //! Making machines: by a seed that another one spawned, or by a closure.
 
 use std::convert::Infallible;
+use std::ops::ControlFlow;
+use std::ops::ControlFlow::Continue;
 
-use super::{Dispatch, Refs};
+use super::{Caller, Dispatch, Refs};
 use crate::backend::Backend;
 use crate::config::Config;
 use crate::event::Event;
@@ -115,26 +117,14 @@ impl<M: Machine> Dispatch<M> {
         made.map_or_else(Event::SpawnError, |_| Event::Spawned)
     }
 
-    /// Goes on with a spawn of an earlier turn.
+    /// Goes on with a spawn of an earlier turn. If its machine is gone, the seed is dropped.
     pub(in crate::event_loop) fn resume_spawn<B: Backend>(
         &mut self,
         refs: &mut Refs<'_, M, B>,
+        caller: &mut impl Caller<M>,
         token: Token,
         seed: M::Seed,
-    ) {
-        if let Some((machine, seed)) = self.take_spawner(refs, token, seed) {
-            let (callee, started) = self.begin_call(refs.environment, refs.config, token, &machine);
-            self.end_call(refs, callee, started, EventSet::EMPTY, Response::spawn(machine, seed));
-        }
-    }
-
-    /// Takes the machine that wants a deferred spawn, if it is still there; else the seed is dropped.
-    pub(super) fn take_spawner<B: Backend>(
-        &mut self,
-        refs: &mut Refs<'_, M, B>,
-        token: Token,
-        seed: M::Seed,
-    ) -> Option<(M, M::Seed)> {
+    ) -> ControlFlow<()> {
         let machine = match self.scheduler.leave_deferred(token) {
             Some(pending) if pending.has(Calls::END) => {
                 self.drop_machine(refs.environment, refs.config, token);
@@ -142,10 +132,12 @@ impl<M: Machine> Dispatch<M> {
             }
             _ => self.scheduler.slots_mut().take(token),
         };
-        let Some(machine) = machine else {
-            drop_guarded(seed, "a seed");
-            return None;
-        };
-        Some((machine, seed))
+        match machine {
+            Some(machine) => caller.spawn(self, refs, token, (machine, seed)),
+            None => {
+                drop_guarded(seed, "a seed");
+                Continue(())
+            }
+        }
     }
 }

@@ -11,6 +11,7 @@
 //! A handler that panics unwinds to the turn, which tells `handler_panicked` and goes on.
 
 mod asking_to_end;
+pub(super) mod at_once;
 mod away;
 mod call;
 mod coming_back;
@@ -22,9 +23,12 @@ mod making;
 mod terms;
 mod turn_clock;
 
+use std::ops::ControlFlow;
+use std::ops::ControlFlow::Continue;
+
 use self::away::Away;
 pub(super) use self::failures::Callee;
-pub(super) use self::terms::Terms;
+pub(super) use self::terms::{Terms, What};
 use self::turn_clock::TurnClock;
 use super::handle::Exit;
 use super::run_queue::{Calls, Pending, RunQueue};
@@ -33,10 +37,9 @@ use super::slots::Slots;
 use crate::backend::Backend;
 use crate::blocking::Pulse;
 use crate::config::Config;
-use crate::event::Event;
 use crate::event_set::EventSet;
 use crate::machine::Machine;
-use crate::scope::{AnyEnvironment, Woken};
+use crate::scope::AnyEnvironment;
 use crate::stats::{Counters, StatsHandle};
 use crate::token::Token;
 
@@ -46,6 +49,40 @@ pub(super) struct Refs<'a, M: Machine, B> {
     pub(super) environment: &'a AnyEnvironment,
     pub(super) backend: &'a mut B,
     pub(super) config: &'a Config,
+}
+
+/// Who makes the calls that a turn comes to: the turn itself, or somebody whom they are given out
+/// to. Then each function breaks off, and the turn stops there until the call was made.
+pub(in crate::event_loop) trait Caller<M: Machine> {
+    fn call<B: Backend>(
+        &mut self,
+        dispatch: &mut Dispatch<M>,
+        refs: &mut Refs<'_, M, B>,
+        token: Token,
+        what: What,
+    ) -> ControlFlow<()>;
+
+    /// `whole` says that the machine itself was woken, not only parts of it.
+    fn wakeup<B: Backend>(
+        &mut self,
+        dispatch: &mut Dispatch<M>,
+        refs: &mut Refs<'_, M, B>,
+        token: Token,
+        whole: bool,
+    ) -> ControlFlow<()>;
+
+    /// Makes what a machine wanted in an earlier turn, which is to hear of it.
+    fn spawn<B: Backend>(
+        &mut self,
+        dispatch: &mut Dispatch<M>,
+        refs: &mut Refs<'_, M, B>,
+        token: Token,
+        spawn: (M, M::Seed),
+    ) -> ControlFlow<()>;
+
+    /// Keeps what is left of the calls that are pending for a machine, when the turn stops for one
+    /// of them.
+    fn keep(&mut self, token: Token, left: Pending);
 }
 
 /// The machines of a loop, and the call that is under way.
@@ -147,17 +184,19 @@ impl<M: Machine> Dispatch<M> {
     pub(super) fn ready<B: Backend>(
         &mut self,
         refs: &mut Refs<'_, M, B>,
+        caller: &mut impl Caller<M>,
         token: Token,
         events: EventSet,
-    ) {
+    ) -> ControlFlow<()> {
         // A machine that asked to be called again is called behind the others, once, with all that
         // came meanwhile.
         if !self.scheduler.slots().can_be_called_unless(token, Calls::READY) {
-            return self.ready_later(token, events);
+            self.ready_later(token, events);
+            return Continue(());
         }
         self.counters.stats.events += 1;
         self.clock.before_call(refs.backend, refs.environment);
-        self.call(refs, token, || Event::Ready(events), Woken::default());
+        caller.call(self, refs, token, What::Ready(events))
     }
 
     /// Keeps the events for a machine that cannot be called now.
@@ -180,64 +219,86 @@ impl<M: Machine> Dispatch<M> {
     }
 
     /// Wakes the machine of a slot that came from the wake queue.
-    pub(super) fn wake_slot<B: Backend>(&mut self, refs: &mut Refs<'_, M, B>, index: u32) {
+    pub(super) fn wake_slot<B: Backend>(
+        &mut self,
+        refs: &mut Refs<'_, M, B>,
+        caller: &mut impl Caller<M>,
+        index: u32,
+    ) -> ControlFlow<()> {
         let whole = self.scheduler.queue().take_wakeup(index);
         if self.scheduler.slots_mut().reclaim(index) {
             self.scheduler.publish_slot_counts(refs.environment);
             self.counters.stats.stale += 1;
-            return;
+            return Continue(());
         }
-        let Some(token) = self.scheduler.wake_now(index, wakeup_calls(whole)) else { return };
-        self.wakeup(refs, token, whole);
+        let token = self.scheduler.wake_now(index, wakeup_calls(whole));
+        token.map_or(Continue(()), |token| self.wakeup(refs, caller, token, whole))
     }
 
     /// `whole` says that the machine itself was woken, not only parts of it.
     ///
     /// A thread that wakes a part puts it into the channel first and the machine into the list
     /// after that. If the part was taken in between, the machine is in the list for nothing.
-    fn wakeup<B: Backend>(&mut self, refs: &mut Refs<'_, M, B>, token: Token, whole: bool) {
+    fn wakeup<B: Backend>(
+        &mut self,
+        refs: &mut Refs<'_, M, B>,
+        caller: &mut impl Caller<M>,
+        token: Token,
+        whole: bool,
+    ) -> ControlFlow<()> {
         if !whole && !self.scheduler.queue().parts().has(token) {
-            return;
+            return Continue(());
         }
         if !self.scheduler.slots().can_be_called(token) {
-            return self.pend_event(token, wakeup_calls(whole));
+            self.pend_event(token, wakeup_calls(whole));
+            return Continue(());
         }
         self.counters.stats.wakeups += 1;
-        // Before the call: what is woken while it runs is for the next.
-        let parts = self.scheduler.queue().parts().take(token);
         refs.environment.waiters.begin_wakeup(token);
         self.clock.before_cheap_call(refs.backend, refs.environment);
-        let woken = Woken { whole, parts: &parts };
-        self.call(refs, token, || Event::Wakeup, woken);
-        // A slot that was granted with this wake-up and not used is the next one's in line. Not
-        // before the call: the handler may have used it, by spawning.
-        refs.environment.waiters.end_wakeup(token, whole, &parts);
+        caller.wakeup(self, refs, token, whole)
     }
 
     /// Makes the calls that are pending for a machine. What its handlers add meanwhile is left for
     /// the next turn.
-    pub(super) fn resume<B: Backend>(&mut self, refs: &mut Refs<'_, M, B>, token: Token) {
-        let Some(pending) = self.next_pending(refs, token) else { return };
+    pub(super) fn resume<B: Backend>(
+        &mut self,
+        refs: &mut Refs<'_, M, B>,
+        caller: &mut impl Caller<M>,
+        token: Token,
+    ) -> ControlFlow<()> {
+        let pending = self.next_pending(refs, token);
+        pending.map_or(Continue(()), |pending| self.make_pending(refs, caller, token, pending))
+    }
+
+    /// Makes calls that were taken from those that are pending.
+    #[inline(always)]
+    pub(super) fn make_pending<B: Backend>(
+        &mut self,
+        refs: &mut Refs<'_, M, B>,
+        caller: &mut impl Caller<M>,
+        token: Token,
+        mut pending: Pending,
+    ) -> ControlFlow<()> {
         // Before the drain, at which machines end: it may find what had come before that. Once is
         // enough: one that answers `again` for ever would never hear of the drain.
-        if pending.has(Calls::READY) {
-            self.ready(refs, token, pending.events());
+        if pending.take_one(Calls::READY) {
+            let stops = self.ready(refs, caller, token, pending.events());
+            stops.map_break(|()| caller.keep(token, pending))?;
         }
-        if pending.has(Calls::DRAINING) {
-            self.draining(refs, token);
+        if pending.take_one(Calls::DRAINING) {
+            let stops = self.draining(refs, caller, token);
+            stops.map_break(|()| caller.keep(token, pending))?;
         }
         if pending.has(Calls::WAKEUP) {
-            self.wakeup(refs, token, pending.has(Calls::WAKEUP_WHOLE));
+            self.wakeup(refs, caller, token, pending.has(Calls::WAKEUP_WHOLE))?;
         }
+        Continue(())
     }
 
     /// Takes what is pending for a machine from the run queue, if it is there to be called.
     #[inline(always)]
-    pub(super) fn next_pending<B>(
-        &mut self,
-        refs: &Refs<'_, M, B>,
-        token: Token,
-    ) -> Option<Pending> {
+    fn next_pending<B>(&mut self, refs: &Refs<'_, M, B>, token: Token) -> Option<Pending> {
         if !self.away.is_empty() && self.hold_if_away(token) {
             return None;
         }

@@ -34,13 +34,27 @@ pub(in crate::event_loop) struct Terms<M: Machine> {
 
 /// What is called.
 #[derive(Clone, Copy)]
-pub(super) enum What {
+pub(in crate::event_loop) enum What {
     Ready(EventSet),
     Timeout,
     Wakeup,
     Draining(Time),
     /// What became of its spawn.
     SpawnAnswer,
+}
+
+impl What {
+    /// What the machine is to be told; what became of its spawn, if that went well.
+    #[inline(always)]
+    pub(super) fn event<S>(self) -> Event<S> {
+        match self {
+            What::Ready(events) => Event::Ready(events),
+            What::Timeout => Event::Timeout,
+            What::Wakeup => Event::Wakeup,
+            What::Draining(until) => Event::Draining(until),
+            What::SpawnAnswer => Event::Spawned,
+        }
+    }
 }
 
 impl<M: Machine> Terms<M> {
@@ -60,7 +74,7 @@ impl<M: Machine> Terms<M> {
 
     /// A call of this machine begins. Its name, and when it began, are noted as it is lifted.
     #[inline(always)]
-    pub(super) fn begin(&mut self, token: Token, what: What) {
+    pub(in crate::event_loop) fn begin(&mut self, token: Token, what: What) {
         self.callee.token = token;
         self.what = what;
         self.events = if let What::Ready(events) = what { events } else { EventSet::EMPTY };
@@ -80,11 +94,8 @@ impl<M: Machine> Terms<M> {
     #[inline(always)]
     pub(in crate::event_loop) fn take_event(&mut self) -> Event<M::Seed> {
         match self.what {
-            What::Ready(events) => Event::Ready(events),
-            What::Timeout => Event::Timeout,
-            What::Wakeup => Event::Wakeup,
-            What::Draining(until) => Event::Draining(until),
             What::SpawnAnswer => self.spawn_answer.take().unwrap_or(Event::Spawned),
+            what => what.event(),
         }
     }
 

@@ -3,9 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::at_once::AtOnce;
 use super::*;
 use crate::backend::NoWaker;
 use crate::environment::Environment;
+use crate::event::Event;
 use crate::mio_backend::{Mio, MioHandle};
 use crate::response::{Deadline, Response};
 use crate::scope::Scope;
@@ -88,13 +90,15 @@ impl Bench {
     }
 
     fn ready(&mut self, token: Token) {
-        self.with(|dispatch, refs| dispatch.ready(refs, token, EventSet::READABLE));
+        self.with(|dispatch, refs| {
+            let _ = dispatch.ready(refs, &mut AtOnce, token, EventSet::READABLE);
+        });
     }
 
     fn resume(&mut self) {
         self.with(|dispatch, refs| {
             while let Some(token) = dispatch.queue().next_runnable() {
-                dispatch.resume(refs, token);
+                let _ = dispatch.resume(refs, &mut AtOnce, token);
             }
         });
     }
@@ -137,7 +141,7 @@ fn a_machine_hears_of_its_spawn_and_beyond_the_budget_of_nothing_else_before() {
     assert!(bench.dispatch.check_queue().is_ok());
     bench.with(|dispatch, refs| {
         let (token, seed) = dispatch.queue().next_deferred_spawn().expect("it was deferred");
-        dispatch.resume_spawn(refs, token, seed);
+        let _ = dispatch.resume_spawn(refs, &mut AtOnce, token, seed);
     });
     assert_eq!(bench.heard[2..], ["spawned"]);
     assert_eq!(bench.dispatch.slots().len(), 3);
@@ -168,10 +172,10 @@ fn a_deadline_fires_once_and_one_that_had_passed_is_queued() {
         Deadline::At(now + Duration::from_secs(1)),
     );
     bench.with(|dispatch, refs| {
-        dispatch.fire(refs, token.index());
+        let _ = dispatch.fire(refs, &mut AtOnce, token.index());
         let overdue = dispatch.queue().next_overdue(8).expect("it had passed");
-        dispatch.fire_overdue(refs, overdue);
-        dispatch.fire_overdue(refs, overdue);
+        let _ = dispatch.fire_overdue(refs, &mut AtOnce, overdue);
+        let _ = dispatch.fire_overdue(refs, &mut AtOnce, overdue);
         assert!(dispatch.queue().next_overdue(8).is_none());
     });
     assert_eq!(bench.heard, ["timeout"]);
@@ -180,7 +184,7 @@ fn a_deadline_fires_once_and_one_that_had_passed_is_queued() {
         let Refs { environment, backend, .. } = refs;
         dispatch.scheduler().collect_expired(environment.now(), |tokens| backend.order(tokens));
         while let Some(index) = dispatch.queue().next_expired() {
-            dispatch.fire(refs, index);
+            let _ = dispatch.fire(refs, &mut AtOnce, index);
         }
     });
     assert_eq!(bench.heard, ["timeout", "timeout"]);

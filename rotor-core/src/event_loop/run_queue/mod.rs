@@ -302,6 +302,11 @@ impl<S> RunQueue<S> {
         self.expired.pop_front().map(|due| due.index)
     }
 
+    /// This turn fires none of them.
+    pub(super) fn hold_expired(&mut self) {
+        self.timeouts_left = 0;
+    }
+
     /// Deadlines that this turn may not fire any more wait for a turn that has polled.
     pub(super) fn poll_before_expired(&mut self) {
         if !self.expired.is_empty() {

@@ -1,0 +1,64 @@
+//! `AtOnce`: the caller of a loop that calls its machines itself.
+
+use std::ops::ControlFlow;
+use std::ops::ControlFlow::Continue;
+
+use super::terms::What;
+use super::{Caller, Dispatch, Refs};
+use crate::backend::Backend;
+use crate::event::Event;
+use crate::event_loop::run_queue::Pending;
+use crate::event_set::EventSet;
+use crate::machine::Machine;
+use crate::response::Response;
+use crate::scope::Woken;
+use crate::token::Token;
+
+/// The turn makes the calls itself, with each machine in its slot, and stops for none.
+pub(in crate::event_loop) struct AtOnce;
+
+impl<M: Machine> Caller<M> for AtOnce {
+    #[inline(always)]
+    fn call<B: Backend>(
+        &mut self,
+        dispatch: &mut Dispatch<M>,
+        refs: &mut Refs<'_, M, B>,
+        token: Token,
+        what: What,
+    ) -> ControlFlow<()> {
+        dispatch.call(refs, token, || what.event(), Woken::default());
+        Continue(())
+    }
+
+    #[inline(always)]
+    fn wakeup<B: Backend>(
+        &mut self,
+        dispatch: &mut Dispatch<M>,
+        refs: &mut Refs<'_, M, B>,
+        token: Token,
+        whole: bool,
+    ) -> ControlFlow<()> {
+        let parts = dispatch.scheduler.queue().parts().take(token);
+        let woken = Woken { whole, parts: &parts };
+        dispatch.call(refs, token, || Event::Wakeup, woken);
+        // A slot that was granted with this wake-up and not used is the next one's in line. Not
+        // before the call: the handler may have used it, by spawning.
+        refs.environment.waiters.end_wakeup(token, whole, &parts);
+        Continue(())
+    }
+
+    fn spawn<B: Backend>(
+        &mut self,
+        dispatch: &mut Dispatch<M>,
+        refs: &mut Refs<'_, M, B>,
+        token: Token,
+        (machine, seed): (M, M::Seed),
+    ) -> ControlFlow<()> {
+        let (callee, started) = dispatch.begin_call(refs.environment, refs.config, token, &machine);
+        let response = Response::spawn(machine, seed);
+        dispatch.end_call(refs, callee, started, EventSet::EMPTY, response);
+        Continue(())
+    }
+
+    fn keep(&mut self, _: Token, _: Pending) {}
+}
