@@ -56,24 +56,12 @@ impl<M: Machine> Caller<M> for GivesOut<'_, M> {
     #[inline(always)]
     fn call<B: Backend>(
         &mut self,
-        _: &mut Dispatch<M>,
+        dispatch: &mut Dispatch<M>,
         _: &mut Refs<'_, M, B>,
         token: Token,
         what: What,
     ) -> ControlFlow<()> {
-        self.terms.begin(token, what);
-        Break(())
-    }
-
-    #[inline(always)]
-    fn wakeup<B: Backend>(
-        &mut self,
-        dispatch: &mut Dispatch<M>,
-        _: &mut Refs<'_, M, B>,
-        token: Token,
-        whole: bool,
-    ) -> ControlFlow<()> {
-        self.terms.note_wakeup(dispatch, token, whole);
+        self.terms.note(dispatch, token, what);
         Break(())
     }
 

@@ -6,7 +6,6 @@ use std::ops::ControlFlow::Continue;
 use super::terms::What;
 use super::{Caller, Dispatch, Refs};
 use crate::backend::Backend;
-use crate::event::Event;
 use crate::event_loop::run_queue::Pending;
 use crate::event_set::EventSet;
 use crate::machine::Machine;
@@ -26,21 +25,12 @@ impl<M: Machine> Caller<M> for AtOnce {
         token: Token,
         what: What,
     ) -> ControlFlow<()> {
-        dispatch.call(refs, token, || what.event(), Woken::default());
-        Continue(())
-    }
-
-    #[inline(always)]
-    fn wakeup<B: Backend>(
-        &mut self,
-        dispatch: &mut Dispatch<M>,
-        refs: &mut Refs<'_, M, B>,
-        token: Token,
-        whole: bool,
-    ) -> ControlFlow<()> {
+        let What::Wakeup { whole } = what else {
+            dispatch.call(refs, token, || what.event(), Woken::default());
+            return Continue(());
+        };
         let parts = dispatch.scheduler.queue().parts().take(token);
-        let woken = Woken { whole, parts: &parts };
-        dispatch.call(refs, token, || Event::Wakeup, woken);
+        dispatch.call(refs, token, || what.event(), Woken { whole, parts: &parts });
         // A slot that was granted with this wake-up and not used is the next one's in line. Not
         // before the call: the handler may have used it, by spawning.
         refs.environment.waiters.end_wakeup(token, whole, &parts);

@@ -17,15 +17,17 @@ use crate::token::Token;
 /// Calls are noted, to be made by whoever has these terms.
 impl<M: Machine> Terms<M> {
     #[inline(always)]
-    pub(in crate::event_loop) fn note_wakeup(
+    pub(in crate::event_loop) fn note(
         &mut self,
         dispatch: &mut Dispatch<M>,
         token: Token,
-        whole: bool,
+        what: What,
     ) {
-        self.begin(token, What::Wakeup);
-        self.woken = Some(whole);
-        dispatch.scheduler.queue().parts().take_into(token, &mut self.parts);
+        self.begin(token, what);
+        if let What::Wakeup { whole } = what {
+            self.woken = Some(whole);
+            dispatch.scheduler.queue().parts().take_into(token, &mut self.parts);
+        }
     }
 
     /// Returns whether the machine is to hear of its spawn now. It is in its slot.

@@ -62,15 +62,6 @@ pub(in crate::event_loop) trait Caller<M: Machine> {
         what: What,
     ) -> ControlFlow<()>;
 
-    /// `whole` says that the machine itself was woken, not only parts of it.
-    fn wakeup<B: Backend>(
-        &mut self,
-        dispatch: &mut Dispatch<M>,
-        refs: &mut Refs<'_, M, B>,
-        token: Token,
-        whole: bool,
-    ) -> ControlFlow<()>;
-
     /// Makes what a machine wanted in an earlier turn, which is to hear of it.
     fn spawn<B: Backend>(
         &mut self,
@@ -256,7 +247,7 @@ impl<M: Machine> Dispatch<M> {
         self.counters.stats.wakeups += 1;
         refs.environment.waiters.begin_wakeup(token);
         self.clock.before_cheap_call(refs.backend, refs.environment);
-        caller.wakeup(self, refs, token, whole)
+        caller.call(self, refs, token, What::Wakeup { whole })
     }
 
     /// Makes the calls that are pending for a machine. What its handlers add meanwhile is left for

@@ -37,7 +37,10 @@ pub(in crate::event_loop) struct Terms<M: Machine> {
 pub(in crate::event_loop) enum What {
     Ready(EventSet),
     Timeout,
-    Wakeup,
+    /// `whole`: the machine itself was woken, not only parts of it.
+    Wakeup {
+        whole: bool,
+    },
     Draining(Time),
     /// What became of its spawn.
     SpawnAnswer,
@@ -50,7 +53,7 @@ impl What {
         match self {
             What::Ready(events) => Event::Ready(events),
             What::Timeout => Event::Timeout,
-            What::Wakeup => Event::Wakeup,
+            What::Wakeup { .. } => Event::Wakeup,
             What::Draining(until) => Event::Draining(until),
             What::SpawnAnswer => Event::Spawned,
         }
@@ -74,7 +77,7 @@ impl<M: Machine> Terms<M> {
 
     /// A call of this machine begins. Its name, and when it began, are noted as it is lifted.
     #[inline(always)]
-    pub(in crate::event_loop) fn begin(&mut self, token: Token, what: What) {
+    pub(super) fn begin(&mut self, token: Token, what: What) {
         self.callee.token = token;
         self.what = what;
         self.events = if let What::Ready(events) = what { events } else { EventSet::EMPTY };
