@@ -35,6 +35,8 @@ const DRAIN_TIME_MAX: Duration = Duration::from_secs(10);
 /// This is short for [`Serve::new(address)`](Serve::new) with all its defaults; see there for what
 /// it does and when it returns.
 ///
+/// A `Router` of `rotor-service` is no function: its own `run` serves it.
+///
 /// # Errors
 ///
 /// As [`Serve::run`].
