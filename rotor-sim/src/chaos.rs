@@ -23,7 +23,8 @@ pub enum Crash {
 
 impl Sim {
     /// Cuts two hosts off from each other until they are [joined](Sim::join) or the network
-    /// [heals](Sim::heal); chaos does not end it. What is under way between connected sockets waits; datagrams are lost.
+    /// [heals](Sim::heal); chaos does not end it. What is under way between connected sockets waits;
+    /// datagrams are lost.
     pub fn partition<A, B>(&mut self, a: Host<A>, b: Host<B>) {
         self.world.borrow_mut().partition(a.index, b.index, true);
     }
@@ -34,7 +35,8 @@ impl Sim {
     }
 
     /// Takes a host down. Its machines and sockets are gone; [`restart`](Sim::restart) or
-    /// [`heal`](Sim::heal) starts it again. Chaos does not, also where it had taken the host down before.
+    /// [`heal`](Sim::heal) starts it again. Chaos does not, also where it had taken the host down
+    /// before.
     pub fn crash<M>(&mut self, host: Host<M>, how: Crash) {
         if self.hosts[host.index as usize].instance.is_some() {
             return self.take_down(host.index, how);
