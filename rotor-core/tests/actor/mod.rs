@@ -1,6 +1,8 @@
 //! Machines whose handlers are closures, for the suites of loops that change threads. Each has its
 //! own `Log`, which is the context.
 
+mod teller;
+
 use std::thread::{self, JoinHandle};
 
 use rotor_core::{
@@ -9,6 +11,7 @@ use rotor_core::{
 };
 
 use super::Log;
+pub(crate) use teller::{Said, Teller};
 
 /// What the closure answers.
 pub(crate) type Reply = Response<(), Seed>;

@@ -1,8 +1,10 @@
 //! Panics of handlers that have been away.
 
-use rotor_core::{Exit, ExitPolicy, OnPanic, Response};
+use std::sync::mpsc::Receiver;
 
-use crate::rig::{Call, NEVER, Rig, Seed, config, gate, section, start};
+use rotor_core::{Exit, OnPanic, Response};
+
+use crate::rig::{Call, Rig, Said, Seed, Teller, config, gate, section, start};
 
 #[test]
 fn a_panic_in_a_section_costs_its_machine_and_the_loop_is_taken_back_first() {
@@ -28,24 +30,24 @@ fn a_panic_in_a_section_costs_its_machine_and_the_loop_is_taken_back_first() {
     assert_eq!(said, ["guarded", "the context is there"]);
 }
 
+/// A loop that ends with a panic, and says when it sleeps.
+fn to_be_stopped() -> (Rig<Teller>, Receiver<Said>) {
+    let (backend, said) = Teller::new();
+    (Rig::on(backend, &config().on_panic(OnPanic::StopLoop)), said)
+}
+
 #[test]
 fn one_that_panics_after_its_section_stops_a_loop_that_wants_that() {
-    let mut rig = Rig::new(&config().on_panic(OnPanic::StopLoop).exit(ExitPolicy::OnRequest));
+    let (mut rig, said) = to_be_stopped();
     let ((began, begins), (end, ends)) = (gate(), gate());
     let panics = rig.add(move |_, scope| {
         scope.blocking(|| section(&began, &ends));
         panic!("on purpose");
     });
-    // Should it not: a test has an end.
-    rig.add(|call, scope| {
-        if let Call::Wakeup = call {
-            return Response::ok(()).deadline(scope.now() + NEVER);
-        }
-        scope.stop_loop();
-        Response::done()
-    });
     let running = start(rig);
     begins.recv().expect("the section begins");
+    // So the handler comes back between two turns.
+    assert_eq!(said.recv(), Ok(Said::Sleeps));
     drop(end);
     let (_, exit) = running.thread.join().expect("no panic");
     assert_eq!(exit, Exit::Panicked { token: panics.token() });
@@ -53,7 +55,7 @@ fn one_that_panics_after_its_section_stops_a_loop_that_wants_that() {
 
 #[test]
 fn what_one_makes_after_its_section_stops_a_loop_by_its_panic_if_that_wants_it() {
-    let mut rig = Rig::new(&config().on_panic(OnPanic::StopLoop));
+    let (mut rig, said) = to_be_stopped();
     let ((began, begins), (end, ends)) = (gate(), gate());
     rig.add(move |call, scope| {
         if let Call::SpawnError = call {
@@ -65,6 +67,8 @@ fn what_one_makes_after_its_section_stops_a_loop_by_its_panic_if_that_wants_it()
     });
     let running = start(rig);
     begins.recv().expect("the section begins");
+    // So it is made between two turns.
+    assert_eq!(said.recv(), Ok(Said::Sleeps));
     drop(end);
     let (_, exit) = running.thread.join().expect("no panic");
     assert!(matches!(exit, Exit::Panicked { .. }), "{exit:?}");

@@ -5,7 +5,9 @@ use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::Duration;
 
-use rotor_core::{Blocking, Config, Exit, Loop, LoopInstance, Notifier, Response, Scope, Stats};
+use rotor_core::{
+    Backend, Blocking, Config, Exit, Loop, LoopInstance, Mio, Notifier, Response, Scope, Stats,
+};
 
 #[path = "../actor/mod.rs"]
 mod actors;
@@ -26,14 +28,21 @@ pub(crate) fn config() -> Config {
 }
 
 /// A loop under construction, whose machines are all woken at the start.
-pub(crate) struct Rig {
-    pub(crate) creator: Loop<Actor>,
+pub(crate) struct Rig<B: Backend = Mio> {
+    pub(crate) creator: Loop<Actor, B>,
     notifiers: Vec<Notifier>,
 }
 
 impl Rig {
     pub(crate) fn new(config: &Config) -> Rig {
         let creator = Loop::new(config).expect("descriptors are left");
+        Rig { creator, notifiers: Vec::new() }
+    }
+}
+
+impl<B: Backend<Handle: Send + Sync> + Send + 'static> Rig<B> {
+    pub(crate) fn on(backend: B, config: &Config) -> Rig<B> {
+        let creator = Loop::with_backend(backend, config).expect("descriptors are left");
         Rig { creator, notifiers: Vec::new() }
     }
 
@@ -53,7 +62,7 @@ impl Rig {
         notifier.expect("it was made")
     }
 
-    pub(crate) fn instance(self) -> LoopInstance<Actor> {
+    pub(crate) fn instance(self) -> LoopInstance<Actor, B> {
         self.creator.instantiate(Log::default()).handing_over()
     }
 
@@ -76,7 +85,10 @@ pub(crate) fn gate() -> (Sender<()>, Receiver<()>) {
     mpsc::channel()
 }
 
-pub(crate) fn start(rig: Rig) -> Running {
+pub(crate) fn start<B>(rig: Rig<B>) -> Running<B>
+where
+    B: Backend<Handle: Send + Sync> + Send + 'static,
+{
     Running::start(rig.instance())
 }
 

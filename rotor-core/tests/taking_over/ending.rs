@@ -5,8 +5,7 @@ use std::time::Duration;
 
 use rotor_core::{AtEnd, Config, Exit, ExitPolicy, Response};
 
-use crate::rig::{Log, Rig, blocking, config, trap};
-use crate::teller::{Said, Teller};
+use crate::rig::{Log, Rig, Said, Teller, blocking, config, trap};
 
 /// Returns once the loop has been taken from a handler that is stuck.
 fn wait_until_taken(stats: &rotor_core::StatsHandle) {

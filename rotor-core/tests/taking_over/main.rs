@@ -9,4 +9,3 @@ mod ending;
 mod refused;
 mod rig;
 mod stuck;
-mod teller;
