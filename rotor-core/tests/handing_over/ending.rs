@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use rotor_core::{Exit, ExitPolicy, Response};
 
-use crate::rig::{Rig, actor, config, gate, section, start};
+use crate::rig::{Call, NEVER, Rig, actor, config, gate, section, start};
 
 #[test]
 fn a_drain_counts_one_that_never_comes_back_as_dropped() {
@@ -57,6 +57,38 @@ fn one_that_a_drain_gave_up_ends_quietly_when_the_loop_runs_again() {
     instance.check_invariants().expect("the books agree");
     assert_eq!(instance.context().said, ["back"]);
     assert_eq!((other.is_ok(), instance.machines().len()), (true, 1));
+}
+
+#[test]
+fn one_that_is_away_as_a_drain_begins_hears_of_it_when_it_is_back_and_may_block_there() {
+    let mut rig = Rig::new(&config());
+    let ((began, begins), (end, ends)) = (gate(), gate());
+    rig.add(move |call, scope| {
+        scope.said.push(format!("{call:?}"));
+        if call == Call::Draining {
+            scope.blocking(|| {});
+            return Response::done();
+        }
+        scope.blocking(|| section(&began, &ends));
+        Response::keep(())
+    });
+    let (told, tells) = gate();
+    rig.add(move |call, _| {
+        if call == Call::Draining {
+            let _ = told.send(());
+            return Response::done();
+        }
+        Response::keep(())
+    });
+    let running = start(rig);
+    begins.recv().expect("the section begins");
+    running.handle.drain(NEVER);
+    tells.recv().expect("the other one is told meanwhile");
+    drop(end);
+    let (instance, exit) = running.thread.join().expect("no panic");
+    assert_eq!(exit, Exit::Drained { dropped: 0 });
+    assert_eq!(instance.context().said, ["Wakeup", "Draining"]);
+    assert_eq!(running.stats.read().handed_over, 2);
 }
 
 #[test]

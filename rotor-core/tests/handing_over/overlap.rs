@@ -183,3 +183,30 @@ fn who_hears_of_its_spawn_may_block_there_and_spawn_again() {
     let (exit, said, stats) = rig.run();
     assert_eq!((exit, said.len(), stats.handed_over), (Exit::Empty, 5, 5));
 }
+
+#[test]
+fn a_section_may_run_another_loop_that_has_sections_of_its_own() {
+    let mut rig = Rig::new(&config());
+    let barrier = Arc::new(Barrier::new(2));
+    for _ in 0..2 {
+        let barrier = barrier.clone();
+        rig.add(move |_, scope| {
+            let barrier = barrier.clone();
+            let (exit, said, stats) = scope.blocking(|| {
+                let mut inner = Rig::new(&config());
+                inner.add(move |_, scope| {
+                    // Passed once the sections of both inner loops are under way.
+                    scope.blocking(|| barrier.wait());
+                    scope.said.push("inner".into());
+                    Response::done()
+                });
+                inner.run()
+            });
+            scope.said.push(format!("{exit:?} {said:?} {}", stats.handed_over));
+            Response::done()
+        });
+    }
+    let (exit, said, stats) = rig.run();
+    assert_eq!((exit, stats.handed_over), (Exit::Empty, 2));
+    assert_eq!(said, ["Empty [\"inner\"] 1"; 2]);
+}
