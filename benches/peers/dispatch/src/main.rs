@@ -1,5 +1,5 @@
 //! Batches of blocking work: rotor's ways beside tokio's, a pool on crossbeam's channel, and the
-//! crate `blocking`.
+//! crates `blocking` and `blocking-permit`.
 //!
 //! ```text
 //! cargo run --release -p dispatch                      everything
@@ -7,6 +7,7 @@
 //! cargo run --release -p dispatch -- noop 2000         that many batches in each round
 //! cargo run --release -p dispatch -- noop 2000 rotor   of those with that in their name
 //! cargo run --release -p dispatch -- turns             permits and locks
+//! cargo build --release --manifest-path dispatch/permit/Cargo.toml     blocking-permit's rows are there then
 //! ```
 //!
 //! A batch is 100 jobs, 200 of `sleep`; the next begins when all results are there. Contenders take
@@ -16,21 +17,29 @@
 //! and of CPU time of the process. The ratio is that of the clock to the row `tokio ct` (the first
 //! one, where that is left out), the median of those of the rounds.
 
+mod measure;
 mod ours;
 mod peers;
+mod process;
+mod sections;
 mod turns;
 mod work;
 
-use std::fs;
 use std::process::Command;
-use std::time::{Duration, Instant};
 
 use crate::work::Work;
 
 const ROUNDS: usize = 9;
 
-/// A way to run a batch: its name, and what runs so many batches and returns the sum of results.
-pub(crate) type Contender = (&'static str, Box<dyn Fn(usize) -> u64>);
+/// A way to run a batch: its name, and what runs so many of them.
+pub(crate) type Contender = (&'static str, Runs);
+
+pub(crate) enum Runs {
+    /// In this process. Returns the sum of results.
+    Here(Box<dyn Fn(usize) -> u64>),
+    /// In a process of its own, which says what a batch took by the clock and of CPU time.
+    There(Box<dyn Fn(usize) -> (f64, f64)>),
+}
 
 fn main() {
     let mut arguments = std::env::args().skip(1);
@@ -71,15 +80,17 @@ fn compare(work: Work, batches: usize, part: &str) {
     );
     println!("{:<22}{:>32}{:>12}{:>10}", "", "µs a batch", "CPU", "ratio");
     let mut contenders = ours::contenders(work);
+    contenders.extend(sections::contenders(work));
     contenders.extend(peers::contenders(work));
+    contenders.extend(process::contenders(work));
     contenders.retain(|(name, _)| name.contains(part));
     let mut figures: Vec<Vec<(f64, f64)>> = contenders.iter().map(|_| Vec::new()).collect();
-    for (_, run) in &contenders {
-        run(batches.div_ceil(10)); // threads are started, memory is there
+    for (name, runs) in &contenders {
+        measure(name, work, batches.div_ceil(10), runs); // threads are started, memory is there
     }
     for _ in 0..ROUNDS {
-        for ((name, run), figures) in contenders.iter().zip(&mut figures) {
-            figures.push(measure(name, work, batches, run));
+        for ((name, runs), figures) in contenders.iter().zip(&mut figures) {
+            figures.push(measure(name, work, batches, runs));
         }
     }
     let base = contenders.iter().position(|(name, _)| *name == "tokio ct").unwrap_or(0);
@@ -94,23 +105,15 @@ fn compare(work: Work, batches: usize, part: &str) {
     println!();
 }
 
-fn measure(name: &str, work: Work, batches: usize, run: &dyn Fn(usize) -> u64) -> (f64, f64) {
-    let (begun, cpu) = (Instant::now(), cpu_time());
-    assert_eq!(run(batches), (batches * work.jobs()) as u64, "{name}");
-    let each = |time: Duration| time.as_secs_f64() * 1e6 / batches as f64;
-    (each(begun.elapsed()), each(cpu_time() - cpu))
+fn measure(name: &str, work: Work, batches: usize, runs: &Runs) -> (f64, f64) {
+    match runs {
+        Runs::Here(run) => measure::batches(name, work, batches, run),
+        Runs::There(run) => run(batches),
+    }
 }
 
 fn sorted(figures: impl Iterator<Item = f64>) -> Vec<f64> {
     let mut figures: Vec<f64> = figures.collect();
     figures.sort_by(f64::total_cmp);
     figures
-}
-
-/// User and system time of the process so far, in units of 10 ms.
-fn cpu_time() -> Duration {
-    let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
-    let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or("").split_whitespace().collect();
-    let ticks: u64 = [11, 12].iter().filter_map(|at| fields.get(*at)?.parse::<u64>().ok()).sum();
-    Duration::from_millis(ticks * 10)
 }

@@ -7,15 +7,16 @@ use rotor_core::{
     Response, Scope,
 };
 
-use crate::Contender;
 use crate::work::Work;
+use crate::{Contender, Runs};
 
 pub(crate) fn contenders(work: Work) -> Vec<Contender> {
     let pool = OffloadPool::new(work.threads(), 1_024);
     let config = Config::new().offload_pool(pool);
     let way = |name, way: Way| -> Contender {
         let config = config.clone();
-        (name, Box::new(move |batches| run(&config, Batches::new(work, batches, way))))
+        let run = move |batches| run(&config, Batches::new(work, batches, way));
+        (name, Runs::Here(Box::new(run)))
     };
     vec![
         way("rotor direct", Way::Here),

@@ -7,8 +7,8 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::sync::Semaphore;
 use tokio::task::{JoinHandle, block_in_place, spawn_blocking};
 
-use crate::Contender;
 use crate::work::Work;
+use crate::{Contender, Runs};
 
 /// Threads of tokio's scheduler.
 const WORKERS: usize = 4;
@@ -21,13 +21,17 @@ pub(crate) fn contenders(work: Work) -> Vec<Contender> {
     let (spawns, permits) = (many.clone(), many.clone());
     let pool = Pool::new(work.threads());
     vec![
-        ("tokio ct", Box::new(move |batches| current.block_on(blocking(work, batches)))),
-        ("tokio mt", Box::new(move |batches| spawns.block_on(blocking(work, batches)))),
-        ("tokio mt permit", Box::new(move |batches| permits.block_on(permit(work, batches)))),
-        ("tokio mt direct", Box::new(move |batches| many.block_on(direct(work, batches)))),
-        ("crossbeam pool", Box::new(move |batches| pool.run(work, batches))),
-        ("blocking", Box::new(move |batches| unblock(work, batches))),
+        ("tokio ct", here(move |batches| current.block_on(blocking(work, batches)))),
+        ("tokio mt", here(move |batches| spawns.block_on(blocking(work, batches)))),
+        ("tokio mt permit", here(move |batches| permits.block_on(permit(work, batches)))),
+        ("tokio mt direct", here(move |batches| many.block_on(direct(work, batches)))),
+        ("crossbeam pool", here(move |batches| pool.run(work, batches))),
+        ("blocking", here(move |batches| unblock(work, batches))),
     ]
+}
+
+fn here(run: impl Fn(usize) -> u64 + 'static) -> Runs {
+    Runs::Here(Box::new(run))
 }
 
 /// With its driver, as every program with sockets has it: our loop waits for sockets too.
