@@ -99,7 +99,23 @@ fn contenders(options: &Options) -> Result<Vec<Contender>, BoxError> {
     } else {
         eprintln!("body-image-futio is left out: it is not built");
     }
+    match build_go(&all[0].program) {
+        Ok(program) => all.push(Contender { name: "go", program, ways: &["ram", "file"] }),
+        Err(error) => eprintln!("Go is left out: {error}"),
+    }
     Ok(all)
+}
+
+/// Builds the client in Go, beside this program.
+fn build_go(own: &Path) -> Result<PathBuf, BoxError> {
+    let go = own.with_file_name("bodies-go");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../go");
+    let mut command = Command::new("go");
+    command.args(["build", "-o"]).arg(&go).arg("./bodies");
+    match command.current_dir(folder).status()? {
+        status if status.success() => Ok(go),
+        status => Err(format!("its compiler has ended with {status}").into()),
+    }
 }
 
 fn compare(options: &Options) -> Result<(), BoxError> {
@@ -107,13 +123,13 @@ fn compare(options: &Options) -> Result<(), BoxError> {
     let directory = options.tmpfs.as_deref().unwrap_or(disk.path());
     let batches = if options.is_smoke { 1 } else { BATCHES };
     let (server, address) = start_server()?;
+    let programs = contenders(options)?;
     let mut rows = Vec::new();
-    for contender in contenders(options)? {
+    for contender in &programs {
         for way in contender.ways.iter().filter(|way| way.contains(&options.part)) {
             rows.push(table::Row { name: contender.name, way, figures: Vec::new() });
         }
     }
-    let programs = contenders(options)?;
     for _ in 0..options.rounds {
         for row in &mut rows {
             let program = programs.iter().find(|contender| contender.name == row.name);

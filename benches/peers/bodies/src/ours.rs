@@ -19,15 +19,18 @@ use rotor::{Config, Future, Infallible, Loop, Machine, Outcome, Response, Time, 
 
 use crate::BoxError;
 
-/// In memory as it comes; that, made one piece; written to a file by the handler; stored in a
-/// spool's file, and read by a job; stored, and read by the handler.
-pub(crate) const WAYS: &[&str] = &["ram", "gather", "file-here", "file-pool", "file-pread-here"];
+/// In memory as it comes; that, made one piece; written to a file by the handler; the same in a
+/// section, while another thread goes on with the loop; stored in a spool's file, and read by a job;
+/// stored, and read by the handler.
+pub(crate) const WAYS: &[&str] =
+    &["ram", "gather", "file-here", "file-handed", "file-pool", "file-pread-here"];
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Way {
     Ram,
     Gather,
     FileHere,
+    FileHanded,
     FilePool,
     FileReadHere,
 }
@@ -92,8 +95,11 @@ impl Client for Get {
 
     fn headers_received(self, _: &Head<'_>, _: &mut Request<'_>, scope: Sc<'_, '_>) -> Next<Self> {
         match self {
-            Get::Begins(Way::FileHere) => {
-                let file = tempfile::tempfile_in(&scope.directory).expect("it can be made");
+            // Without `handing_over`, sections are run where they are.
+            Get::Begins(Way::FileHere | Way::FileHanded) => {
+                let directory = scope.directory.clone();
+                let file = scope.blocking(|| tempfile::tempfile_in(directory));
+                let file = file.expect("it can be made");
                 Next::recv(Get::Writes(file, 0), RecvMode::Blocks).no_deadline()
             }
             Get::Begins(way) => {
@@ -105,17 +111,22 @@ impl Client for Get {
         }
     }
 
-    fn response_block(mut self, block: Block, _: &mut Request<'_>, _: Sc<'_, '_>) -> Next<Self> {
+    fn response_block(
+        mut self,
+        block: Block,
+        _: &mut Request<'_>,
+        scope: Sc<'_, '_>,
+    ) -> Next<Self> {
         if let Get::Writes(file, len) = &mut self {
-            file.write_all(&block).expect("there is room");
+            scope.blocking(|| file.write_all(&block)).expect("there is room");
             *len += block.len() as u64;
         }
         Next::go_on(self).no_deadline()
     }
 
-    fn response_end(self, _: &Trailers, _: &mut Request<'_>, _: Sc<'_, '_>) -> Next<Self> {
+    fn response_end(self, _: &Trailers, _: &mut Request<'_>, scope: Sc<'_, '_>) -> Next<Self> {
         let Get::Writes(file, len) = self else { return Next::go_on(self).no_deadline() };
-        checked(read(&Body::from_file(file.into(), 0..len)))
+        checked(scope.blocking(|| read(&Body::from_file(file.into(), 0..len))))
     }
 
     fn response_stored(self, body: Body, _: &mut Request<'_>, scope: Sc<'_, '_>) -> Next<Self> {
@@ -227,6 +238,7 @@ pub(crate) fn run(task: &Task) -> Result<Figures, BoxError> {
         "ram" => Way::Ram,
         "gather" => Way::Gather,
         "file-here" => Way::FileHere,
+        "file-handed" => Way::FileHanded,
         "file-pool" => Way::FilePool,
         "file-pread-here" => Way::FileReadHere,
         other => return Err(format!("no way: {other}").into()),
@@ -258,6 +270,9 @@ pub(crate) fn run(task: &Task) -> Result<Figures, BoxError> {
         run: None,
         figures: None,
     });
+    if way == Way::FileHanded {
+        instance = instance.handing_over();
+    }
     instance.run()?;
     instance.into_context().figures.ok_or_else(|| "it has ended early".into())
 }
