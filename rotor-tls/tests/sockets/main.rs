@@ -1,6 +1,11 @@
-//! Both ends on the kernel's sockets.
+//! Both ends on the sockets of a loop.
+#![forbid(unsafe_code)]
 
+mod every_loop;
+#[path = "../kit/mod.rs"]
 mod kit;
+#[path = "../../../tests/loops/on_mio.rs"]
+mod loops;
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -23,7 +28,7 @@ fn a_server_is_bound_to_an_address_with_its_identity() {
 
 #[test]
 fn signatures_of_rsa_are_made_by_the_pool() {
-    let (chain, key) = (include_str!("kit/rsa.crt"), include_str!("kit/rsa.key"));
+    let (chain, key) = (include_str!("../kit/rsa.crt"), include_str!("../kit/rsa.key"));
     let identity = Identity::from_pem(chain.as_bytes(), key.as_bytes()).expect("they are right");
     let config = TlsServerConfig::new(identity).alpn(&[b"lines"]);
     let tls = TlsServer::new(config).expect("it is right");
