@@ -23,6 +23,9 @@ use crate::stats::UringStats;
 /// loop on one does not go to another thread: neither it nor its sockets are `Send`, and
 /// [`handing_over`](rotor_core::LoopInstance::handing_over) does not take it.
 ///
+/// Everything is done by that thread, none by workers of the kernel's: a thread that is kept to a processor
+/// (sched_setaffinity(2)) keeps its loop there.
+///
 /// What machines write leaves when the next wait begins, with one call for all of them: whoever
 /// gives a loop its turns one by one has it leave with the next turn.
 #[derive(Debug)]

@@ -100,6 +100,59 @@ fn more_operations_than_a_queue_takes_go_in_order_and_all_complete() {
 }
 
 #[test]
+fn rings_of_every_size_that_can_be_asked_for_carry_the_same() {
+    let (small, large) = (UringConfig::new(), UringConfig::new());
+    for config in [
+        small.submissions(0).completions(0).buffers(0, 0).events_max(0).unread_bytes_max(0),
+        large.submissions(u32::MAX).completions(u32::MAX).buffers(u16::MAX, u32::MAX),
+        UringConfig::new().submissions(3).completions(5).buffers(7, 777),
+    ] {
+        // Where there is no memory for the largest, the others are tried all the same.
+        let Some(mut rig) = Rig::open(&config) else { continue };
+        let mut pairs: Vec<_> = (0..3).map(|_| rig.pair()).collect();
+        let text = text(20_000);
+        for (server, client) in &mut pairs {
+            client.write_all(&text).expect("it fits");
+            assert!(rig.read(server, Some(text.len())) == text, "{config:?}");
+            server.write_all(&text[..10_000]).expect("it is taken");
+            assert!(rig.read(client, Some(10_000)) == text[..10_000], "{config:?}");
+        }
+        assert_eq!(rig.stats().stale, 0, "{config:?}");
+    }
+}
+
+/// So where a loop runs, its operations do: there is no thread beside it that one would have to keep to
+/// the same processors (`IORING_REGISTER_IOWQ_AFF`, io_uring_register(2)).
+#[test]
+fn no_operation_is_done_by_a_thread_of_the_kernels() {
+    let Some(mut rig) = Rig::open(&UringConfig::new()) else { return };
+    for _ in 0..10 {
+        let (mut server, mut client) = rig.pair();
+        let text = text(300_000);
+        let (mut sent, mut got) = (fill(&mut client, &text), Vec::new());
+        while got.len() < text.len() {
+            let so_far = got.len();
+            got.extend(rig.read(&mut server, Some(sent - so_far)));
+            sent += fill(&mut client, &text[sent..]);
+        }
+        server.write_all(&text[..10_000]).expect("it is taken");
+        assert!(rig.read(&mut client, Some(10_000)) == text[..10_000]);
+        server.shutdown(Shutdown::Write).expect("it is connected");
+        assert!(rig.read(&mut client, None).is_empty());
+        drop(server);
+        rig.turns(2);
+    }
+    let threads = std::fs::read_dir("/proc/self/task").expect("it is Linux");
+    let names = threads.flatten().flat_map(|thread| {
+        // One that has ended meanwhile has none.
+        std::fs::read_to_string(thread.path().join("comm"))
+    });
+    // As the kernel calls them (`iou-wrk-` and the number of the thread that they are for).
+    let workers: Vec<_> = names.filter(|name| name.starts_with("iou-wrk")).collect();
+    assert!(workers.is_empty(), "{workers:?}");
+}
+
+#[test]
 fn a_turn_takes_so_many_completions_and_the_next_one_the_others() {
     let Some(mut rig) = Rig::open(&UringConfig::new().events_max(3)) else { return };
     let mut pairs: Vec<_> = (0..20).map(|_| rig.pair()).collect();
