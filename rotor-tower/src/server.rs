@@ -156,7 +156,10 @@ where
         };
         let lifts = matches!(self.stage, Stage::Sending(_)) && !self.is_unlimited;
         let is_changed = lifts || receiving != self.receiving;
-        let silent = Some(self.silent_until).filter(|time| *time != Time::NEVER);
+        // One that waits for room is asked for nothing, so it is not silent: its time may be over by
+        // now, and it would be woken in each turn.
+        let silent = Some(self.silent_until);
+        let silent = silent.filter(|time| *time != Time::NEVER && !self.wants_room);
         let sleeps = self.poller.deadline().into_iter().chain(silent).min();
         if let (Some(time), false) = (sleeps, is_changed) {
             return Next::wake_at(self, time);

@@ -2,18 +2,21 @@
 
 use std::cell::Cell;
 use std::convert::Infallible;
+use std::time::Duration;
 
 use axum::Router;
 use axum::routing::{get, post};
 use bytes::Bytes;
+use futures_util::StreamExt;
+use futures_util::stream::{self, Stream};
 use http_body::Frame;
 use http_body_util::{BodyExt, StreamBody};
 use rotor_http::h2::frame::{FrameHeader, PREFACE, flag, kind};
 use rotor_http::h2::frame_writer::{self, frame_header};
 use rotor_http::h2::hpack::{Bounds, FieldList, HpackDecoder, HpackEncoder};
-use rotor_tower::{Body, BodyLost};
+use rotor_tower::{Body, BodyLost, Tower};
 
-use crate::stage::serving;
+use crate::stage::{serving, serving_as};
 
 fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     [&frame_header(payload.len(), kind, flags, stream)[..], payload].concat()
@@ -149,8 +152,6 @@ fn a_stream_that_is_reset_drops_its_future_and_no_other() {
 
 #[test]
 fn the_body_of_a_stream_whose_connection_has_ended_is_dropped_once_it_has_been_silent() {
-    use std::time::Duration;
-
     let silent = get(|| async {
         let events = futures_util::stream::pending::<Result<Frame<Bytes>, Infallible>>();
         axum::body::Body::new(StreamBody::new(events))
@@ -163,4 +164,35 @@ fn the_body_of_a_stream_whose_connection_has_ended_is_dropped_once_it_has_been_s
     assert!(!stage.is_ended());
     stage.advance(Duration::from_secs(1));
     assert!(stage.is_ended());
+}
+
+/// A body of 5 KiB pieces, which leaves no room of the least that each stream has.
+fn pieces(stream: impl Stream<Item = ()> + Send + 'static) -> axum::body::Body {
+    let piece = |()| Ok::<_, Infallible>(Frame::data(Bytes::from_static(&[b'x'; 5 << 10])));
+    axum::body::Body::new(StreamBody::new(stream.map(piece)))
+}
+
+#[test]
+fn a_silent_body_for_which_there_is_no_room_waits_for_that_and_does_not_go_round() {
+    let silent = get(|| async { pieces(stream::once(async {}).chain(stream::pending())) });
+    let endless = get(|| async {
+        rotor_async::sleep(Duration::from_secs(1)).await;
+        pieces(stream::repeat(()))
+    });
+    let tower = Tower::new(Router::new().route("/", silent).route("/endless", endless));
+    let mut stage = serving_as(tower.half_close_timeout(Duration::from_secs(3)));
+    // SETTINGS_INITIAL_WINDOW_SIZE: nothing of a body may be sent.
+    let mut settings = Vec::new();
+    frame_writer::settings(&[(4, 0)], &mut settings);
+    stage.send(&[&PREFACE[..], &settings, &frame_writer::settings_ack()].concat());
+    stage.send(&headers(1, "GET", "/", true));
+    for number in 1..40 {
+        stage.send(&headers(1 + 2 * number, "GET", "/endless", true));
+    }
+    // From now on the first is silent; a second later the others have all the room there is.
+    stage.end();
+    stage.advance(Duration::from_secs(9));
+    assert!(!stage.is_ended());
+    stage.advance(Duration::from_secs(2));
+    assert!(stage.is_ended(), "its peer has not taken what it could");
 }
