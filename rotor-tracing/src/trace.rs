@@ -16,6 +16,9 @@ use crate::spans::Spans;
 pub(crate) struct Trace<P: Spans> {
     span: Span,
     context: Arc<TraceContext>,
+    /// The status of a response that has begun in this call of the handler. If the handler ends with
+    /// it, without the rest, the peer gets another.
+    begun: Option<Status>,
     is_answered: bool,
     spans: PhantomData<fn() -> P>,
 }
@@ -40,12 +43,28 @@ impl<P: Spans> Trace<P> {
             return None;
         }
         let context = Arc::new(context);
-        Some(Box::new(Trace { span, context, is_answered: false, spans: PhantomData }))
+        let (begun, is_answered) = (None, false);
+        Some(Box::new(Trace { span, context, begun, is_answered, spans: PhantomData }))
     }
 
     /// Until both are dropped, what runs is in the span.
     pub(crate) fn enter(&self) -> (Running, Entered<'_>) {
         (Running::new(self.context.clone()), self.span.enter())
+    }
+
+    /// So much of the response is written, if anything is.
+    pub(crate) fn written(&mut self, status: Option<Status>, is_complete: bool) {
+        match status {
+            Some(status) if is_complete => self.answered(status),
+            begun => self.begun = begun,
+        }
+    }
+
+    /// The handler goes on, and what it has written is sent.
+    pub(crate) fn goes_on(&mut self) {
+        if let Some(status) = self.begun {
+            self.answered(status);
+        }
     }
 
     /// The status is known.

@@ -53,14 +53,19 @@ where
             let _running = trace.enter();
             call(response, scope)
         };
-        if let Some(status) = response.final_status().or(next.failure()) {
-            trace.answered(status);
+        // In this order: a handler that fails has its head taken back, if nothing of it was sent.
+        match next.failure() {
+            Some(status) => trace.answered(status),
+            None => trace.written(response.final_status(), response.is_complete()),
         }
         next
     }
 
     #[inline]
-    fn outer(self, handler: S) -> Traced<S, P> {
+    fn outer(mut self, handler: S) -> Traced<S, P> {
+        if let Some(trace) = &mut self.0 {
+            trace.goes_on();
+        }
         Traced { handler, within: self }
     }
 }

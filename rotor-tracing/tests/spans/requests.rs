@@ -47,6 +47,16 @@ impl Server for Paths {
             "/panic" => panic!("as asked"),
             "/forget" => Next::finished(),
             "/fail" => Next::fail(Status::BAD_GATEWAY),
+            path @ ("/half" | "/short" | "/long") => {
+                response.status(Status::OK).expect("the first");
+                response.add_length(4).expect("the first");
+                response.done_headers().expect("there is a length");
+                match path {
+                    "/half" => Next::fail(Status::BAD_GATEWAY),
+                    "/short" => Next::finished(),
+                    _ => Next::go_on(Paths).keep_deadline(),
+                }
+            }
             "/later" => {
                 let (port, future) = scope.create_future();
                 scope.port = Some(port);
@@ -196,10 +206,13 @@ fn what_waits_in_the_handlers_place_runs_in_its_span() {
 fn a_span_ends_with_its_handler_however_that_ends() {
     let _alone = alone();
     type Ends = fn(&mut Test<rotor_tracing::HttpSpans>);
-    let ends: [(&str, Ends, _, _); 6] = [
+    let ends: [(&str, Ends, _, _); 8] = [
         ("/panic", |_| {}, None, "\"unanswered\""),
         ("/forget", |_| {}, None, "\"unanswered\""),
         ("/fail", |_| {}, Some("502"), "502"),
+        // Their heads are taken back.
+        ("/half", |_| {}, Some("502"), "502"),
+        ("/short", |_| {}, None, "\"unanswered\""),
         ("/wait", |driver| driver.reset(), None, "\"unanswered\""),
         ("/later", |driver| driver.reset(), None, "\"unanswered\""),
         ("/wait", |driver| driver.advance(100 * SECOND), Some("503"), "503"),
@@ -218,6 +231,20 @@ fn a_span_ends_with_its_handler_however_that_ends() {
             assert_eq!(current(), None, "{path}");
         });
     }
+}
+
+#[test]
+fn the_status_of_a_response_that_has_still_to_end_is_the_one_that_was_sent() {
+    let _alone = alone();
+    Notes::of(|notes| {
+        let mut driver = driver::<rotor_tracing::HttpSpans>();
+        driver.send(&request("/long", ""));
+        assert!(driver.take_received().starts_with(b"HTTP/1.1 200 "));
+        driver.reset();
+        let told = notes.take();
+        assert_eq!(field(&told, "http.response.status_code"), Some("200"), "{told:?}");
+        assert_eq!(field(&told, "error.type"), None, "{told:?}");
+    });
 }
 
 #[test]
