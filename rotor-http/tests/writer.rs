@@ -135,6 +135,26 @@ fn trailers_follow_the_chunks() {
 }
 
 #[test]
+fn in_frames_trailers_follow_a_body_of_known_length() {
+    for is_head in [false, true] {
+        let reply = ReplyTo { version: Version::Http2, is_head, ..REPLY };
+        let mut writer = Writer::begun(reply, 200);
+        writer.good(|state, out| state.add_length(out, 2)).headers_done();
+        writer.good(|state, out| state.write_body(out, b"h"));
+        let end = |state: &mut ResponseState, out: &mut Vec<u8>| {
+            state.done_with_trailers(out, &[("X", b"y")])
+        };
+        if !is_head {
+            writer.bad(end, MessageError::BodyTooShort(1));
+        }
+        writer.good(|state, out| state.write_body(out, b"i"));
+        writer.good(end);
+        assert_eq!(writer.body(), if is_head { "" } else { "hiX: y\r\n" });
+        assert_eq!(writer.state.ending(), Ending::KeepAlive);
+    }
+}
+
+#[test]
 fn rules_43_and_44_connection_says_how_it_goes_on() {
     let connection = |reply, close: bool| {
         let mut writer = Writer::begun(reply, 200);

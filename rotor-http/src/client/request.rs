@@ -200,8 +200,8 @@ impl<'a> Request<'a> {
     ///
     /// # Errors
     ///
-    /// `TrailersNotChunked`; `FieldName`, `FieldValue`, `FieldReserved`; as
-    /// [`done`](Request::done).
+    /// `TrailersNotChunked` where a length was announced, but for HTTP/2; `FieldName`,
+    /// `FieldValue`, `FieldReserved`; as [`done`](Request::done).
     pub fn done_with_trailers(&mut self, fields: &[(&str, &[u8])]) -> Result<(), MessageError> {
         self.state.done_with_trailers(&mut Writer(self.output), fields)
     }

@@ -214,18 +214,24 @@ impl MessageState {
         Ok(())
     }
 
-    /// Ends a message of unknown length with trailer fields, which only chunks can carry. All are
-    /// checked before the first is written.
+    /// Ends a message with trailer fields. In HTTP/1.1 only chunks can carry them; frames can behind
+    /// a body of any length (RFC 9113 §8.1). All are checked before the first is written.
     pub(super) fn put_trailers(
         &mut self,
         out: &mut impl Sink,
         fields: &[(&str, &[u8])],
+        is_framed: bool,
     ) -> Result<(), MessageError> {
         self.expect_body()?;
-        // Until close is for a peer of 1.0, in the place of chunks: the handler need not know, and
-        // the fields are dropped.
-        if !matches!(self.framing, Framing::Chunked | Framing::UntilClose) {
-            return Err(MessageError::TrailersNotChunked);
+        match self.framing {
+            // Until close is for a peer of 1.0, in the place of chunks: the handler need not know,
+            // and the fields are dropped.
+            Framing::Chunked | Framing::UntilClose => {}
+            Framing::Length(left) if is_framed && left > 0 && self.sends_body => {
+                return Err(MessageError::BodyTooShort(left));
+            }
+            Framing::Length(_) if is_framed => {}
+            _ => return Err(MessageError::TrailersNotChunked),
         }
         for (name, value) in fields {
             check_field(name, value)?;
@@ -235,7 +241,9 @@ impl MessageState {
                 ));
             }
         }
-        if self.sends_body && self.framing == Framing::Chunked {
+        if is_framed && self.sends_body {
+            self.put_framed_trailers(out, fields);
+        } else if self.sends_body && self.framing == Framing::Chunked {
             out.put(b"0\r\n");
             for (name, value) in fields {
                 out.put_all(&[name.as_bytes(), b": ", value, b"\r\n"]);
@@ -245,12 +253,10 @@ impl MessageState {
         self.phase = Phase::Done;
         Ok(())
     }
-}
 
-impl MessageState {
     /// Writes trailer fields, which were checked, of a message that goes out in frames: frames tell
     /// them from the body, and what they are follows it.
-    pub(super) fn put_framed_trailers(&mut self, out: &mut impl Sink, fields: &[(&str, &[u8])]) {
+    fn put_framed_trailers(&mut self, out: &mut impl Sink, fields: &[(&str, &[u8])]) {
         let mut len = 0;
         for (name, value) in fields {
             out.put_all(&[name.as_bytes(), b": ", value, b"\r\n"]);

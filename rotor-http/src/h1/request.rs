@@ -278,18 +278,14 @@ impl RequestState {
     ///
     /// # Errors
     ///
-    /// `TrailersNotChunked`; `FieldName`, `FieldValue`, `FieldReserved`; `StartLineMissing`,
-    /// `FieldsNotDone`, `AlreadyDone`.
+    /// `TrailersNotChunked` where a length was announced, but for HTTP/2; `FieldName`,
+    /// `FieldValue`, `FieldReserved`; `StartLineMissing`, `FieldsNotDone`, `AlreadyDone`.
     pub fn done_with_trailers(
         &mut self,
         out: &mut impl Sink,
         fields: &[(&str, &[u8])],
     ) -> Result<(), MessageError> {
-        self.message.put_trailers(out, fields)?;
-        if self.is_framed {
-            self.message.put_framed_trailers(out, fields);
-        }
-        Ok(())
+        self.message.put_trailers(out, fields, self.is_framed)
     }
 
     /// Returns whether nothing has been written yet.

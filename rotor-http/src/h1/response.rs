@@ -418,19 +418,15 @@ impl ResponseState {
     ///
     /// # Errors
     ///
-    /// `TrailersNotChunked`; `FieldName`, `FieldValue`; `FieldReserved` for fields that mean
-    /// nothing after the body; `StartLineMissing`, `FieldsNotDone`, `AlreadyDone`.
+    /// `TrailersNotChunked` where a length was announced, but for HTTP/2; `FieldName`,
+    /// `FieldValue`; `FieldReserved` for fields that mean nothing after the body;
+    /// `StartLineMissing`, `FieldsNotDone`, `AlreadyDone`.
     pub fn done_with_trailers(
         &mut self,
         out: &mut impl Sink,
         fields: &[(&str, &[u8])],
     ) -> Result<(), MessageError> {
-        self.message.put_trailers(out, fields)?;
-        // Frames tell them from the body; what they are follows it.
-        if self.reply.version == Version::Http2 && self.sends_body() {
-            self.message.put_framed_trailers(out, fields);
-        }
-        Ok(())
+        self.message.put_trailers(out, fields, self.is_framed())
     }
 
     /// On HTTP/2: how many octets of what was written are trailer fields.

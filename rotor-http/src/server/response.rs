@@ -345,8 +345,8 @@ impl<'a> Response<'a> {
     ///
     /// # Errors
     ///
-    /// `TrailersNotChunked`; `FieldName`, `FieldValue`, `FieldReserved`; as
-    /// [`done`](Response::done).
+    /// `TrailersNotChunked` where a length was announced, but for HTTP/2; `FieldName`,
+    /// `FieldValue`, `FieldReserved`; as [`done`](Response::done).
     pub fn done_with_trailers(&mut self, fields: &[(&str, &[u8])]) -> Result<(), MessageError> {
         self.state.done_with_trailers(&mut Writer(self.output), fields)
     }

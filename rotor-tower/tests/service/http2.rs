@@ -10,7 +10,7 @@ use bytes::Bytes;
 use futures_util::StreamExt;
 use futures_util::stream::{self, Stream};
 use http_body::Frame;
-use http_body_util::{BodyExt, StreamBody};
+use http_body_util::{BodyExt, Full, StreamBody};
 use rotor_http::h2::frame::{FrameHeader, PREFACE, flag, kind};
 use rotor_http::h2::frame_writer::{self, frame_header};
 use rotor_http::h2::hpack::{Bounds, FieldList, HpackDecoder, HpackEncoder};
@@ -120,6 +120,26 @@ fn trailers_go_both_ways_on_a_stream() {
     let trailers = block(&[("x-sum", "4")]);
     stage.send(&frame(kind::HEADERS, flag::END_HEADERS | flag::END_STREAM, 1, &trailers));
     assert_eq!(told(&stage.take_received(), 1), ":status=200;word;x-sum=4;end");
+}
+
+#[test]
+fn a_body_of_known_length_has_trailers_on_a_stream() {
+    let service = tower::service_fn(|_| async {
+        let trailers = http::HeaderMap::from_iter([(
+            http::HeaderName::from_static("x-sum"),
+            http::HeaderValue::from_static("4"),
+        )]);
+        let body = Full::new(Bytes::from_static(b"word"));
+        let body = body.with_trailers(std::future::ready(Some(Ok::<_, Infallible>(trailers))));
+        Ok::<_, Infallible>(http::Response::new(body))
+    });
+    let mut stage = serving(service);
+    stage.send(&beginning());
+    stage.send(&headers(1, "GET", "/", true));
+    stage.send(&headers(3, "HEAD", "/", true));
+    let received = stage.take_received();
+    assert_eq!(told(&received, 1), ":status=200;content-length=4;word;x-sum=4;end");
+    assert_eq!(told(&received, 3), ":status=200;content-length=4;end");
 }
 
 thread_local! {
