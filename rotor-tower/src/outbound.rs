@@ -8,7 +8,7 @@ use http::{HeaderMap, HeaderValue, header};
 use http_body::Body;
 use rotor_core::BoxError;
 use rotor_http::server::Response;
-use rotor_http::{MessageError, Status};
+use rotor_http::{MessageError, Status, Trailers};
 
 /// How many frames of a response's body are taken in one event: a body of small or empty ones must
 /// not hold up the loop.
@@ -143,19 +143,17 @@ fn write_data(mut data: impl Buf, response: &mut Response<'_>) -> Result<(), Mes
     Ok(())
 }
 
-/// Ends with trailers where they can be sent: behind chunks, or on HTTP/2.
+/// Ends with trailers where they can be sent: behind chunks, or on HTTP/2. Without those that the
+/// head should have said (RFC 9110 §6.5.1).
 fn write_trailers(trailers: &HeaderMap, response: &mut Response<'_>) -> Result<(), MessageError> {
-    let fields: Vec<(&str, &[u8])> =
-        trailers.iter().map(|(name, value)| (name.as_str(), value.as_bytes())).collect();
+    let fields = trailers.iter().map(|(name, value)| (name.as_str(), value.as_bytes()));
+    let fields: Vec<(&str, &[u8])> = fields.filter(|(name, _)| Trailers::allow(name)).collect();
+    if fields.len() < trailers.len() {
+        log::debug!("{} trailers of a response are left out", trailers.len() - fields.len());
+    }
     match response.done_with_trailers(&fields) {
-        // What the head should have said (RFC 9110 §6.5.1) or the length left no place for: the
-        // body is whole without.
-        Err(
-            misuse @ (MessageError::TrailersNotChunked
-            | MessageError::FieldReserved(_)
-            | MessageError::FieldName
-            | MessageError::FieldValue),
-        ) => {
+        // The length left no place for them: the body is whole without.
+        Err(misuse @ MessageError::TrailersNotChunked) => {
             log::debug!("the trailers of a response are left out: {misuse}");
             response.done()
         }

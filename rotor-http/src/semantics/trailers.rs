@@ -15,6 +15,12 @@ pub struct Trailers {
 }
 
 impl Trailers {
+    /// Returns whether a field of this name may come after a body; case does not matter. Others are
+    /// left out of what [`iter`](Trailers::iter) returns, and refused in what is sent.
+    pub fn allow(name: &str) -> bool {
+        is_allowed(name)
+    }
+
     /// Appends a byte of a field line, or of its line end, that has been checked.
     pub(crate) fn push(&mut self, byte: u8) {
         self.lines.push(byte);

@@ -265,6 +265,24 @@ fn trailers_go_both_ways() {
 }
 
 #[test]
+fn trailers_that_the_head_should_have_said_are_left_out_and_no_others() {
+    let service = tower::service_fn(|_| async {
+        let mut trailers = http::HeaderMap::new();
+        for (name, value) in [("date", "now"), ("grpc-status", "0"), ("x-a", "1"), ("x-a", "2")] {
+            trailers.append(name, value.parse().expect("a value"));
+        }
+        let frames = [Ok::<_, std::io::Error>(Frame::<Bytes>::trailers(trailers))];
+        let body = StreamBody::new(futures_util::stream::iter(frames));
+        Ok::<_, std::io::Error>(http::Response::new(body))
+    });
+    let mut stage = serving(service);
+    stage.send(&request("GET /", "", ""));
+    let text = String::from_utf8(stage.take_received()).expect("text");
+    let expected = "\r\n\r\n0\r\ngrpc-status: 0\r\nx-a: 1\r\nx-a: 2\r\n\r\n";
+    assert!(text.ends_with(expected), "{text}");
+}
+
+#[test]
 fn a_body_that_breaks_off_is_an_error_and_cuts_its_echo() {
     let errors: Arc<Mutex<Vec<String>>> = Arc::default();
     let seen = errors.clone();
