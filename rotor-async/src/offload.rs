@@ -110,11 +110,12 @@ impl<T> Drop for End<T> {
 }
 
 fn start<T: Send + 'static>(shared: Arc<Shared<T>>, work: Box<dyn FnOnce() -> T + Send>) -> Start {
+    // From now on: after a poll that panics, nothing is started.
+    let end = End(shared.clone());
     Box::new(move |pool| {
         if matches!(shared.lock().job, Job::Cancelled) {
             return;
         }
-        let end = End(shared.clone());
         let given = pool.give(Box::new(move || end.tell(Ok(work()))));
         let mut state = shared.lock();
         state.job = given.map_or(Job::Full, Job::Offered);

@@ -1,6 +1,7 @@
 //! Work for other threads, asked for within futures, on a loop as programs have it.
 
 use std::future::{Future, poll_fn};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::mpsc;
@@ -8,8 +9,8 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::thread;
 use std::time::Duration;
 
-use rotor_async::{Task, Unworked, offload};
-use rotor_core::{Config, Exit, Loop, Lost, OffloadPool};
+use rotor_async::{Offload, Poller, Task, Unworked, offload};
+use rotor_core::{Config, Exit, Infallible, Loop, Lost, Machine, OffloadPool, Response, Scope};
 use rotor_stream::testing::TestLoop;
 
 /// Runs a loop until this future ends, and returns what that gives.
@@ -135,4 +136,44 @@ fn where_there_is_no_room_the_future_hears_of_it() {
     });
     test.settle();
     assert_eq!(heard.try_recv(), Ok(Err(Unworked::Full)));
+}
+
+/// Polls work together with what panics, and goes on.
+struct Guarded {
+    poller: Poller,
+    work: Pin<Box<Offload<u32>>>,
+    is_over: bool,
+}
+
+impl Machine for Guarded {
+    type Context = Option<Result<u32, Unworked>>;
+    type Seed = Infallible;
+
+    fn wakeup(mut self, scope: &mut Scope<'_, Self::Context>) -> Response<Self> {
+        let Guarded { poller, work, is_over } = &mut self;
+        let polled = scope.guard(|scope| {
+            poller.poll(scope, |context| {
+                let polled = work.as_mut().poll(context);
+                assert!(*is_over, "as asked");
+                polled
+            })
+        });
+        *is_over = true;
+        if let Ok(Poll::Ready(ended)) = polled {
+            **scope = Some(ended);
+        }
+        Response::ok(self)
+    }
+}
+
+#[test]
+fn work_that_a_panic_has_kept_from_its_thread_is_lost() {
+    let mut test = TestLoop::<Guarded>::new(None);
+    test.add(|scope| {
+        scope.wake_self();
+        let (poller, work) = (Poller::new(scope), Box::pin(offload(|| 1)));
+        Response::ok(Guarded { poller, work, is_over: false })
+    });
+    test.settle();
+    assert_eq!(*test.context(), Some(Err(Unworked::Lost(Lost::Panicked))));
 }
