@@ -5,6 +5,7 @@ mod waiting;
 use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::task::{Context, Wake, Waker};
 
 use loom::thread;
 use rotor_core::{Lost, Outcome, Port};
@@ -108,5 +109,34 @@ fn a_cancellation_is_heard_of_by_the_machine_that_a_port_was_handed_on_to() {
         add.unwrap();
         creator.instantiate(()).run().unwrap();
         other.unwrap().join().unwrap();
+    });
+}
+
+struct Unpark(thread::Thread);
+
+impl Wake for Unpark {
+    fn wake(self: Arc<Unpark>) {
+        self.0.unpark();
+    }
+}
+
+#[test]
+fn async_code_that_waits_beside_the_machine_is_woken() {
+    model(3, || {
+        let mut creator = small_loop(1);
+        let mut ends = None;
+        let add = creator.add_machine_with(|scope| {
+            ends = Some(scope.create_future::<u32>());
+            Until::new(|_| false)
+        });
+        add.unwrap();
+        let (port, future) = ends.unwrap();
+        let setter = thread::spawn(move || port.set(7).unwrap());
+        let waker = Waker::from(Arc::new(Unpark(thread::current())));
+        while future.poll_ready(&mut Context::from_waker(&waker)).is_pending() {
+            thread::park();
+        }
+        assert!(matches!(future.take(), Outcome::Value(7)));
+        setter.join().unwrap();
     });
 }

@@ -3,9 +3,10 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fmt;
+use std::ptr;
 use std::task::{Context, Waker};
 
-use rotor_core::{Scope, Time};
+use rotor_core::{Future as Value, Notifier, Scope, Time};
 
 use crate::start::Start;
 
@@ -16,6 +17,8 @@ use crate::start::Start;
 /// something else (a stream, a body, a tower service) keeps one of its own.
 pub struct Poller {
     waker: Waker,
+    /// What the waker wakes. Absent only while a poll is under way.
+    notifier: Option<Notifier>,
     sleeps: Sleeps,
 }
 
@@ -25,6 +28,9 @@ type Sleeps = BTreeMap<(Time, u64), Waker>;
 /// The poll that is under way on this thread.
 struct Current {
     now: Time,
+    /// Which waker is the poller's: it and its clones have this.
+    waker: *const (),
+    notifier: Option<Notifier>,
     sleeps: Sleeps,
     /// What is done behind it, with the scope.
     starts: Vec<Start>,
@@ -37,7 +43,9 @@ thread_local! {
 impl Poller {
     /// Makes a poller that wakes the machine of this scope, or its part.
     pub fn new<C>(scope: &Scope<'_, C>) -> Poller {
-        Poller { waker: scope.notifier().into_waker(), sleeps: Sleeps::new() }
+        let notifier = scope.notifier();
+        let waker = notifier.clone().into_waker();
+        Poller { waker, notifier: Some(notifier), sleeps: Sleeps::new() }
     }
 
     /// Calls `poll` with the context that a future gets when it is polled. Futures whose
@@ -51,11 +59,12 @@ impl Poller {
     ) -> R {
         let now = scope.now();
         self.wake_sleepers(now);
-        let sleeps = std::mem::take(&mut self.sleeps);
-        let current = Current { now, sleeps, starts: Vec::new() };
+        let (notifier, sleeps) = (self.notifier.take(), std::mem::take(&mut self.sleeps));
+        let waker = self.waker.data();
+        let current = Current { now, waker, notifier, sleeps, starts: Vec::new() };
         let outer = CURRENT.replace(Some(current));
         // Whatever happens in the poll: a panic leaves no poll under way.
-        let within = Within { outer, sleeps: &mut self.sleeps };
+        let within = Within { outer, notifier: &mut self.notifier, sleeps: &mut self.sleeps };
         let polled = poll(&mut Context::from_waker(&self.waker));
         let starts = CURRENT
             .with_borrow_mut(|current| current.as_mut().map(|it| std::mem::take(&mut it.starts)));
@@ -94,12 +103,14 @@ impl Poller {
 /// While a poll is under way: afterwards the one around it is again.
 struct Within<'a> {
     outer: Option<Current>,
+    notifier: &'a mut Option<Notifier>,
     sleeps: &'a mut Sleeps,
 }
 
 impl Drop for Within<'_> {
     fn drop(&mut self) {
         if let Some(current) = CURRENT.replace(self.outer.take()) {
+            *self.notifier = current.notifier;
             *self.sleeps = current.sleeps;
         }
     }
@@ -108,6 +119,17 @@ impl Drop for Within<'_> {
 /// The loop's time, in a poll.
 pub(crate) fn now() -> Option<Time> {
     CURRENT.with_borrow(|current| current.as_ref().map(|current| current.now))
+}
+
+/// Whether who polls with this waker is polled when the value has come, without being woken by it:
+/// it is the waker of the poller whose poll is under way, and the value wakes the same machine.
+pub(crate) fn hears_of<V>(value: &Value<V>, waker: &Waker) -> bool {
+    CURRENT.with_borrow(|current| {
+        current.as_ref().is_some_and(|current| {
+            ptr::eq(current.waker, waker.data())
+                && current.notifier.as_ref().is_some_and(|notifier| value.wakes(notifier))
+        })
+    })
 }
 
 /// To be done behind the poll. Returns whether there is one.

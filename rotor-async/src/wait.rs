@@ -6,15 +6,16 @@ use std::task::{Context, Poll};
 
 use rotor_core::{Future as Value, Lost, Outcome};
 
+use crate::poller;
+
 /// Awaits a value that comes to this machine: of another machine, of a thread, of
 /// [`Scope::offload`](rotor_core::Scope::offload).
 ///
 /// Dropping it tells whoever is to set the value that nobody waits.
 ///
-/// The value wakes the *machine* whose scope made it, which is to be the one that drives this. So it
-/// is seen where that machine's wake-ups lead: in what is polled whenever the machine is, like the
-/// arms of `join!` and `select!`; not in a set that polls only whom its own wakers name
-/// (`FuturesUnordered`).
+/// The value wakes the machine whose scope made it and, if something else polls this, that as well:
+/// a set that polls only whom its wakers name (`FuturesUnordered`, `join_all` of many), the future
+/// of another machine, a task of tokio's.
 pub fn wait<V>(value: Value<V>) -> Wait<V> {
     Wait { value: Some(value) }
 }
@@ -32,8 +33,12 @@ impl<V> Unpin for Wait<V> {}
 impl<V> Future for Wait<V> {
     type Output = Result<V, Lost>;
 
-    fn poll(mut self: Pin<&mut Wait<V>>, _: &mut Context<'_>) -> Poll<Result<V, Lost>> {
+    fn poll(mut self: Pin<&mut Wait<V>>, context: &mut Context<'_>) -> Poll<Result<V, Lost>> {
         let Some(value) = self.value.take() else { return Poll::Pending };
+        if !poller::hears_of(&value, context.waker()) && value.poll_ready(context).is_pending() {
+            self.value = Some(value);
+            return Poll::Pending;
+        }
         match value.take() {
             Outcome::Pending(value) => {
                 self.value = Some(value);

@@ -273,16 +273,64 @@ impl Future for Set {
     }
 }
 
+impl Set {
+    fn of(parts: [Pin<Box<dyn Future<Output = ()>>>; 2]) -> Set {
+        let flag = || {
+            let flag = std::sync::Arc::new(Flag::default());
+            flag.is_set.store(true, std::sync::atomic::Ordering::SeqCst);
+            flag
+        };
+        Set { parts: parts.map(Some), woken: [flag(), flag()] }
+    }
+}
+
+#[test]
+fn values_in_a_set_with_wakers_of_its_own_are_seen_too() {
+    let (mut ports, heard) = (Vec::new(), Rc::new(std::cell::RefCell::new(Vec::new())));
+    let mut test = TestLoop::new(World::default());
+    test.add(|scope: &mut Scope<'_, World>| {
+        scope.wake_self();
+        let set = Set::of([(); 2].map(|()| {
+            let ((port, value), heard) = (scope.create_future::<u32>(), heard.clone());
+            ports.push(port);
+            Box::pin(async move {
+                let value = wait(value).await;
+                heard.borrow_mut().push(value);
+            }) as _
+        }));
+        Response::ok(Asker(Driven::new(set, scope)))
+    });
+    test.settle();
+    ports.pop().expect("of the second").set(7).expect("it waits");
+    test.settle();
+    assert_eq!((heard.take(), test.context().value), (vec![Ok(7)], None));
+    drop(ports.pop().expect("of the first"));
+    test.settle();
+    assert_eq!((heard.take(), test.context().value), (vec![Err(Lost::Dropped)], Some(2)));
+    assert!(test.context().polls <= 3, "no more than it was woken");
+}
+
+#[test]
+fn a_task_waits_for_a_value_that_another_machine_has_made() {
+    let mut test = TestLoop::<Task<Option<u32>>>::new(None);
+    let mut ends = None;
+    test.add(|scope| {
+        ends = Some(scope.create_future::<u32>());
+        Task::start(std::future::pending(), scope)
+    });
+    let (port, value) = ends.expect("the closure ran");
+    let heard = Rc::new(Cell::new(None));
+    let told = heard.clone();
+    test.add(|scope| Task::start(async move { told.set(Some(wait(value).await)) }, scope));
+    test.settle();
+    port.set(7).expect("it waits");
+    test.settle();
+    assert_eq!(heard.get(), Some(Ok(7)));
+}
+
 #[test]
 fn sleeps_in_a_set_with_wakers_of_its_own_are_woken_too() {
-    let flag = || {
-        let flag = std::sync::Arc::new(Flag::default());
-        flag.is_set.store(true, std::sync::atomic::Ordering::SeqCst);
-        flag
-    };
-    let parts: [Option<Pin<Box<dyn Future<Output = ()>>>>; 2] =
-        [Some(Box::pin(sleep(ms(10)))), Some(Box::pin(sleep(ms(20))))];
-    let (mut test, _) = asking(Set { parts, woken: [flag(), flag()] });
+    let (mut test, _) = asking(Set::of([Box::pin(sleep(ms(10))), Box::pin(sleep(ms(20)))]));
     test.advance(ms(10));
     assert_eq!(test.context().value, None);
     test.advance(ms(10));

@@ -149,6 +149,31 @@ fn dropping_what_a_machine_waits_for_aborts_the_task() {
 }
 
 #[test]
+fn a_task_of_tokio_waits_for_a_value_of_the_machines() {
+    let tokio = Tokio::new().expect("a runtime");
+    let (heard, mut port) = (mpsc::channel(), None);
+    let mut creator = Loop::<Task<()>>::new(&Config::new()).expect("a loop");
+    let added = creator.add_machine_with(|scope| {
+        let (its_port, value) = scope.create_future::<u32>();
+        port = Some(its_port);
+        tokio.handle().spawn(async move {
+            let polled = tokio::time::timeout(Duration::ZERO, std::future::pending::<()>());
+            let waits = rotor_async::wait(value);
+            tokio::join!(async { heard.0.send(waits.await).expect("the test waits") }, async {
+                // Behind the first poll of the other.
+                let _late = polled.await;
+                heard.0.send(Ok(0)).expect("the test waits");
+            });
+        });
+        Task::start(std::future::pending(), scope)
+    });
+    added.expect("there is room");
+    assert_eq!(heard.1.recv_timeout(PATIENCE), Ok(Ok(0)), "it waits");
+    port.expect("it was made").set(7).expect("the machine is there");
+    assert_eq!(heard.1.recv_timeout(PATIENCE), Ok(Ok(7)));
+}
+
+#[test]
 fn a_future_of_tokio_is_dropped_in_its_context_wherever_that_is() {
     struct Spawns(mpsc::Sender<()>);
     impl Drop for Spawns {

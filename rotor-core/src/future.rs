@@ -5,6 +5,7 @@
 //! machine is woken when the value is there.
 
 mod poll_cancelled;
+mod poll_ready;
 
 use std::fmt;
 use std::sync::{Arc, PoisonError, Weak};
@@ -251,11 +252,23 @@ struct Shared<V> {
 }
 
 enum State<V> {
-    Pending,
+    /// With the waker of async code that waits beside the machine, if there is some.
+    Pending(Option<Waker>),
     Value(V),
     Lost(Lost),
     /// The future was dropped, or its machine had ended when the value was set.
     Cancelled,
+}
+
+impl<V> State<V> {
+    /// It was this until now: async code that waits for its end looks again. Without the lock, and
+    /// before the machine is woken, in which the code may be.
+    #[inline]
+    fn wake(self) {
+        if let State::Pending(Some(waker)) = self {
+            waker.wake();
+        }
+    }
 }
 
 impl<V> Cell<V> {
@@ -273,7 +286,7 @@ impl<V> Cell<V> {
 /// Makes the two ends; `waiter` takes the value, `on_cancel` hears that the future was dropped
 /// before there was one.
 pub(crate) fn pair<V>(waiter: Waiter, on_cancel: OnCancel) -> (Port<V>, Future<V>) {
-    let shared = Mutex::new(Shared { state: State::Pending, on_cancel });
+    let shared = Mutex::new(Shared { state: State::Pending(None), on_cancel });
     let cell = sync::Arc::new(Cell { shared, waiter });
     (Port { cell: Some(cell.clone()) }, Future { cell: Some(cell) })
 }
@@ -298,7 +311,7 @@ impl<V> Future<V> {
             Ok(cell) => cell.shared.into_inner().unwrap_or_else(PoisonError::into_inner).state,
             Err(cell) => {
                 let mut shared = cell.lock();
-                if matches!(shared.state, State::Pending) {
+                if matches!(shared.state, State::Pending(_)) {
                     drop(shared);
                     // Back in its place, so that a future that is dropped later still cancels.
                     self.cell = Some(cell);
@@ -311,13 +324,13 @@ impl<V> Future<V> {
             State::Value(value) => Outcome::Value(value),
             State::Lost(lost) => Outcome::Lost(lost),
             // The machine that made it had ended, so the value went back.
-            State::Pending | State::Cancelled => Outcome::Lost(Lost::Dropped),
+            State::Pending(_) | State::Cancelled => Outcome::Lost(Lost::Dropped),
         }
     }
 
     /// Returns whether [`take`](Future::take) would return something other than the future.
     pub fn is_ready(&self) -> bool {
-        self.cell.as_ref().is_some_and(|cell| !matches!(cell.lock().state, State::Pending))
+        self.cell.as_ref().is_some_and(|cell| !matches!(cell.lock().state, State::Pending(_)))
     }
 }
 
@@ -332,7 +345,7 @@ impl<V> Drop for Future<V> {
         // Without the lock, since who is told looks at the port; and only if the port is still
         // there.
         match before {
-            State::Pending => on_cancel.tell(),
+            State::Pending(_) => on_cancel.tell(),
             State::Value(_) => on_cancel.was_not_taken(),
             State::Lost(_) | State::Cancelled => {}
         }
@@ -349,15 +362,16 @@ impl<V> Port<V> {
     pub fn set(mut self, value: V) -> Result<(), V> {
         // It is there: only what ends the port takes it.
         let Some(cell) = self.cell.take() else { return Err(value) };
-        {
+        let before = {
             let mut shared = cell.lock();
             if matches!(shared.state, State::Cancelled) {
                 drop(shared);
                 cell.waiter.pass_by();
                 return Err(value);
             }
-            shared.state = State::Value(value);
-        }
+            std::mem::replace(&mut shared.state, State::Value(value))
+        };
+        before.wake();
         if cell.waiter.wake() {
             return Ok(());
         }
@@ -414,14 +428,15 @@ impl<V> Port<V> {
 
     fn end(&mut self, lost: Lost) {
         let Some(cell) = self.cell.take() else { return };
-        {
+        let before = {
             let mut shared = cell.lock();
-            if !matches!(shared.state, State::Pending) {
+            if !matches!(shared.state, State::Pending(_)) {
                 drop(shared);
                 return cell.waiter.pass_by(); // nobody waits any more
             }
-            shared.state = State::Lost(lost);
-        }
+            std::mem::replace(&mut shared.state, State::Lost(lost))
+        };
+        before.wake();
         cell.waiter.wake();
     }
 

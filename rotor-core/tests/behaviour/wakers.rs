@@ -9,7 +9,7 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::thread;
 use std::time::Duration;
 
-use rotor_core::{Config, ExitPolicy, Future, LoopInstance, Port, Response, Scope};
+use rotor_core::{Config, ExitPolicy, Future, LoopInstance, Lost, Outcome, Port, Response, Scope};
 
 use crate::actor::{Actor, Call, actor};
 use crate::manual::{Manual, settle};
@@ -101,6 +101,41 @@ fn who_works_on_a_value_hears_once_that_nobody_waits_any_more() {
     assert_eq!(port.poll_cancelled(&mut Context::from_waker(&waker)), Poll::Ready(()));
     settle(&mut instance);
     assert_eq!(*instance.context(), 0, "the machine dropped it itself");
+}
+
+#[test]
+fn async_code_that_waits_for_a_value_is_woken_beside_the_machine() {
+    for is_set in [true, false] {
+        let manual = Manual::new();
+        let mut ends = None;
+        let mut instance = manual.start(&Config::new(), 0, |scope| {
+            ends = Some((scope.create_future(), scope.notifier()));
+            Response::ok(counter())
+        });
+        let ((port, future), own): ((Port<u8>, _), _) = ends.expect("the closure ran");
+        assert!(future.wakes(&own));
+        let (first, last) = (Arc::new(Counted::default()), Arc::new(Counted::default()));
+        for counted in [&first, &last, &last] {
+            let waker = Waker::from(counted.clone());
+            assert_eq!(future.poll_ready(&mut Context::from_waker(&waker)), Poll::Pending);
+        }
+        match is_set {
+            true => port.set(7).expect("it is waited for"),
+            false => drop(port),
+        }
+        assert_eq!(
+            (first.0.load(Relaxed), last.0.load(Relaxed)),
+            (0, 1),
+            "the last one that asked"
+        );
+        assert_eq!(future.poll_ready(&mut Context::from_waker(Waker::noop())), Poll::Ready(()));
+        assert!(matches!(
+            (future.take(), is_set),
+            (Outcome::Value(7), true) | (Outcome::Lost(Lost::Dropped), false)
+        ));
+        settle(&mut instance);
+        assert_eq!(*instance.context(), 1, "the machine hears of it as ever");
+    }
 }
 
 /// Of a task that is over but for its waker, and owns the future.
