@@ -174,9 +174,10 @@ impl<J, W> Origin<J, W> {
         Found::Nothing
     }
 
-    /// Whether nobody has to wait any more for what the first connection says.
-    pub(super) fn is_known(&self) -> bool {
-        self.known != Known::Nothing
+    /// Whether more requests than one wait for this connection, which has still to say what it
+    /// speaks.
+    pub(super) fn is_to_take_many(&self, id: MemberId) -> bool {
+        self.known != Known::One && matches!(self.members.get(&id), Some(State::Connecting))
     }
 
     /// What the first connection says counts until one says that it takes many.

@@ -116,14 +116,14 @@ impl<O: Ord + Clone, J, W: Clone> Origins<O, J, W> {
         // Its place is gone with its server: it is no longer counted, so it must not go on.
         let Some(origin) = self.by_name.get_mut(name) else { return Found::End };
         self.now += 1;
-        let was_known = origin.is_known();
+        let was_to_take_many = origin.is_to_take_many(id);
         let found = match origin.take(id, self.now, waker) {
             Found::Job(Queued { job, bytes }) => {
                 // From here on the connection holds the job, and the limits of connections apply.
                 self.waiting.remove(bytes);
-                if !was_known {
-                    // The others have waited to learn what the server speaks, and that is known
-                    // now.
+                if was_to_take_many {
+                    // The others have waited to learn what the server speaks, or counted on what an
+                    // earlier connection took; this one takes one.
                     self.due_origin(name.clone());
                 }
                 return Found::Job(job);

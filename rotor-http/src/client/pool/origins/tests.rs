@@ -349,6 +349,24 @@ fn a_server_that_may_take_many_and_does_not_is_connected_to_for_each() {
 }
 
 #[test]
+fn a_connection_that_takes_one_where_others_took_many_leaves_nobody_waiting_for_it() {
+    // One name, and behind it a server of HTTP/2 beside others of HTTP/1.1.
+    let mut books = books(8, 9, 20);
+    books.add("h2", 0, 1).expect("there is room");
+    let (name, first) = connect(&mut books);
+    books.share(&name, first, room(0, 4), || first);
+    assert_eq!(take(&mut books, name, first), Found::Job(0));
+    books.remove(&name, first);
+    (1..5).for_each(|job| assert_eq!(books.add("h2", job, 1), Ok(())));
+    let (_, second) = connect(&mut books);
+    assert_eq!(books.wanted(true), Wanted::Nothing, "it takes all of them, as the first did");
+    assert_eq!(take(&mut books, name, second), Found::Job(1));
+    let (_, third) = connect(&mut books);
+    books.share(&name, third, room(0, 4), || third);
+    assert_eq!(take(&mut books, name, third), Found::Job(2));
+}
+
+#[test]
 fn the_fullest_that_has_room_is_woken_once_and_those_that_are_repeated_go_first() {
     let mut books = books(8, 9, 20);
     let make = |books: &mut Books, job| {
