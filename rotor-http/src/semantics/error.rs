@@ -166,8 +166,9 @@ quick_error! {
 }
 
 impl RequestError {
-    /// Returns the innermost cause, which says the most.
-    pub(crate) fn cause(&self) -> &dyn fmt::Display {
+    /// Returns what is wrong, for an error page: the innermost cause, which says the most. The error
+    /// itself prints without its cause.
+    pub fn reason(&self) -> &dyn fmt::Display {
         match self {
             RequestError::Head(err) => err,
             RequestError::Framing(err) => err,
@@ -365,6 +366,9 @@ mod tests {
     fn every_cause_is_kept_and_not_printed_twice() {
         let error = RequestError::from(HeadError::TooLarge);
         assert_eq!(error.to_string(), "the head is malformed or too large");
+        assert_eq!(error.reason().to_string(), "the head is too large");
+        let error_without = RequestError::HostMissing;
+        assert_eq!(error_without.reason().to_string(), error_without.to_string());
         assert_eq!(
             error.source().map(ToString::to_string).as_deref(),
             Some("the head is too large")

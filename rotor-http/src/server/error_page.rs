@@ -20,7 +20,7 @@ pub(super) fn plain_page(status: Status, response: &mut Response<'_>) {
     let mut rest = &mut page[..];
     // Longer than a page there is none.
     let _whole = match response.refusal() {
-        Some(why) => writeln!(rest, "{} {}: {}", status.code(), status.reason(), why.cause()),
+        Some(why) => writeln!(rest, "{} {}: {}", status.code(), status.reason(), why.reason()),
         None => writeln!(rest, "{} {}", status.code(), status.reason()),
     };
     let left = rest.len();

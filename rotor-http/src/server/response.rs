@@ -86,8 +86,8 @@ impl<'a> Response<'a> {
 
     /// Returns why the connection refuses the request: in
     /// [`emit_error_page`](super::Server::emit_error_page), of a head that is malformed or too large,
-    /// or that a server must not serve. `None` wherever else. What it prints holds nothing that the
-    /// peer has sent.
+    /// or that a server must not serve. `None` wherever else. Its
+    /// [`reason`](RequestError::reason) holds nothing that the peer has sent.
     pub fn refusal(&self) -> Option<RequestError> {
         self.refusal
     }

@@ -1,6 +1,5 @@
 //! `RouteFn`: the server of a router.
 
-use std::error::Error;
 use std::fmt;
 use std::sync::Arc;
 
@@ -97,11 +96,7 @@ impl<C: 'static> Server for RouteFn<C> {
     /// In the form in which functions refuse.
     fn emit_error_page(status: Status, response: &mut Response<'_>) {
         let refused = match response.refusal() {
-            // The innermost cause says the most.
-            Some(why) => match why.source() {
-                Some(cause) => Refused::new(status, cause),
-                None => Refused::new(status, why),
-            },
+            Some(why) => Refused::new(status, why.reason()),
             None => Refused::of_connection(status),
         };
         refused.reply(response);
