@@ -64,6 +64,13 @@ fn rows() -> Vec<(&'static str, Vec<ClientError>)> {
         ("`Unfinished`", vec![ClientError::Unfinished(MessageError::BodyTooLong(0))]),
         ("`Panicked`", vec![ClientError::Panicked]),
         ("`Unhandled`", vec![ClientError::Unhandled]),
+        (
+            "`Unsent`, `NotRepeated`: as the error in it, here `Closed`",
+            vec![
+                ClientError::Unsent(ClientError::Closed.into()),
+                ClientError::NotRepeated(ClientError::Closed.into()),
+            ],
+        ),
     ]
 }
 

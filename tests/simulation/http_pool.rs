@@ -190,7 +190,7 @@ impl<S: Asks> Asker<S> {
                     log.wrong.push(format!("{tag}: {} {body}", fetched.status));
                 }
                 Err(error) => {
-                    if matches!(error, ClientError::NotConnected(_)) {
+                    if matches!(error, ClientError::NotConnected(_) | ClientError::NotRepeated(_)) {
                         attempt_failed(&error, scope);
                     }
                     log.failed += 1;

@@ -202,7 +202,7 @@ impl Machine for Caller {
                 // The handler has it now.
                 Outcome::Value(Ok(Ok(_))) => {}
                 Outcome::Value(Err(error)) => {
-                    if matches!(error, ClientError::NotConnected(_)) {
+                    if matches!(error, ClientError::NotConnected(_) | ClientError::NotRepeated(_)) {
                         attempt_failed(&error, scope);
                     }
                     return self.later(scope);

@@ -73,16 +73,16 @@ quick_error! {
         Deadline(stage: Stage) {
             display("the request's deadline has passed {}", stage)
         }
-        /// The handler would have written a malformed head of its request. No server has got it
-        /// whole, nor acted upon it.
+        /// The handler would have written a malformed head of its request, or something malformed
+        /// behind it in the same call. No server has got the head whole, nor acted upon it.
         Request(error: MessageError) {
             from()
             display("the request cannot be written as it is")
             source(error)
         }
-        /// The handler gave its request up after the head, as the rest would have been malformed:
-        /// for example, the body is longer than its announced length. The server may have got the
-        /// head, and what was written of the body.
+        /// The handler gave its request up after the head was sent, as the rest would have been
+        /// malformed: for example, the body is longer than its announced length. The server may have
+        /// got the head, and what was written of the body.
         Unfinished(error: MessageError) {
             display("the request was begun, and cannot be finished as it is")
             source(error)
@@ -116,6 +116,19 @@ quick_error! {
             display("no connection could be made here")
             source(&**error)
         }
+        /// What else would mean that the server may have acted upon the request came before anything
+        /// of it was sent: the handler panicked while it wrote the request, say, or the connection
+        /// was lost while the request waited for its turn on it (HTTP/2).
+        Unsent(error: Box<ClientError>) {
+            display("nothing of the request was sent")
+            source(&**error)
+        }
+        /// The request was sent on a connection that ended without a word of the response, and could
+        /// not be made again: the server may have acted upon it the first time.
+        NotRepeated(error: Box<ClientError>) {
+            display("the connection ended without a response, and the request could not be made again")
+            source(&**error)
+        }
     }
 }
 
@@ -123,7 +136,8 @@ quick_error! {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum Stage {
-    /// It waited for a connection.
+    /// It waited for a connection, for its turn on one (HTTP/2), or for its handler to begin it:
+    /// nothing of it was sent.
     Waiting,
     /// It was being sent.
     Sending,
@@ -135,7 +149,7 @@ pub enum Stage {
 impl std::fmt::Display for Stage {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
-            Stage::Waiting => "while it waited for a connection",
+            Stage::Waiting => "while it waited to be sent",
             Stage::Sending => "while it was being sent",
             Stage::Receiving => "while it waited for the response",
         })
@@ -155,11 +169,44 @@ pub enum Fault {
     Here,
 }
 
+/// How much of a request the server may have.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) struct Sent {
+    /// Something of it, on this connection.
+    pub(super) now: bool,
+    /// All of it, on one before, which ended without a response.
+    pub(super) before: bool,
+}
+
 impl ClientError {
-    /// Makes what a handler has returned exact: how far its request had got.
-    pub(super) fn of_handler(error: ClientError, is_head_done: bool) -> ClientError {
+    /// Makes what a handler has returned exact, which knows nothing of the connection.
+    pub(super) fn of_handler(error: ClientError, is_head_done: bool, sent: Sent) -> ClientError {
         match error {
-            ClientError::Request(error) if is_head_done => ClientError::Unfinished(error),
+            ClientError::Request(error) if is_head_done && sent.now => {
+                ClientError::Unfinished(error)
+            }
+            error => error,
+        }
+    }
+
+    /// Makes exact whether the server may have acted upon the request.
+    pub(super) fn with_sent(self, sent: Sent) -> ClientError {
+        let error = match self {
+            // The server is not late with what it does not know of.
+            ClientError::Deadline(_) if !sent.now => ClientError::Deadline(Stage::Waiting),
+            error => error,
+        };
+        match (error.may_have_been_processed(), sent.now || sent.before) {
+            (true, false) => ClientError::Unsent(Box::new(error)),
+            (false, _) if sent.before => ClientError::NotRepeated(Box::new(error)),
+            _ => error,
+        }
+    }
+
+    /// What has happened, whatever the server may have done.
+    pub(super) fn innermost(&self) -> &ClientError {
+        match self {
+            ClientError::Unsent(error) | ClientError::NotRepeated(error) => error.innermost(),
             error => error,
         }
     }
@@ -178,6 +225,7 @@ impl ClientError {
     /// Returns whose fault it is.
     pub fn fault(&self) -> Fault {
         match self {
+            ClientError::Unsent(error) | ClientError::NotRepeated(error) => error.fault(),
             // An invalid host name does not become valid by trying again.
             ClientError::NotConnected(Fatal::Resolve(ResolveError::Name(_))) => Fault::Caller,
             ClientError::NotConnected(Fatal::Resolve(ResolveError::Busy | ResolveError::Gone)) => {
@@ -224,12 +272,14 @@ impl ClientError {
                 | ClientError::Refused
                 | ClientError::Request(_)
                 | ClientError::Deadline(Stage::Waiting)
+                | ClientError::Unsent(_)
         )
     }
 
     /// Returns the status with which a gateway answers for its upstream (RFC 9110 §15.6).
     pub fn gateway_status(&self) -> Status {
         match self {
+            ClientError::Unsent(error) | ClientError::NotRepeated(error) => error.gateway_status(),
             ClientError::NotConnected(Fatal::ConnectTimeout | Fatal::HandshakeTimeout)
             | ClientError::Lost(Fatal::FlushTimeout)
             | ClientError::ResponseTimeout
@@ -317,6 +367,9 @@ mod tests {
             #[cfg(feature = "body")]
             (ClientError::NotStored(BodyError::Disk), Fault::Here, true, 503),
             (ClientError::NoRoom("no slot".into()), Fault::Here, false, 503),
+            (ClientError::Unsent(ClientError::Panicked.into()), Fault::Caller, false, 500),
+            (ClientError::Unsent(ClientError::Closed.into()), Fault::Peer, false, 502),
+            (ClientError::NotRepeated(ClientError::Full.into()), Fault::Here, true, 503),
         ];
         for (error, fault, may_have, status) in rows {
             assert_eq!(error.fault(), fault, "{error:?}");
@@ -327,6 +380,36 @@ mod tests {
                 cause.is_empty() || !error.to_string().contains(&cause),
                 "printed twice: {error}"
             );
+        }
+    }
+
+    #[test]
+    fn what_a_server_may_have_done_depends_on_what_it_was_sent() {
+        let exact = |error: ClientError, now, before| {
+            let error = error.with_sent(Sent { now, before });
+            (format!("{error:?}"), error.may_have_been_processed())
+        };
+        for (error, now, before, expected, may_have) in [
+            (ClientError::Panicked, false, false, "Unsent(Panicked)", false),
+            (ClientError::Panicked, true, false, "Panicked", true),
+            (ClientError::Panicked, false, true, "Panicked", true),
+            (ClientError::Full, false, false, "Full", false),
+            (ClientError::Full, false, true, "NotRepeated(Full)", true),
+            // The server has not looked at the second one; at the first it may have.
+            (ClientError::Refused, true, false, "Refused", false),
+            (ClientError::Refused, true, true, "NotRepeated(Refused)", true),
+            (ClientError::Deadline(Stage::Sending), false, false, "Deadline(Waiting)", false),
+            (ClientError::Deadline(Stage::Sending), true, false, "Deadline(Sending)", true),
+            (
+                ClientError::Deadline(Stage::Waiting),
+                false,
+                true,
+                "NotRepeated(Deadline(Waiting))",
+                true,
+            ),
+        ] {
+            let case = format!("{error:?}, {now}, {before}");
+            assert_eq!(exact(error, now, before), (expected.to_owned(), may_have), "{case}");
         }
     }
 

@@ -131,7 +131,8 @@ pub trait Client: Sized {
     /// hand.
     ///
     /// It may be nothing. Whatever the server says or does on a connection of HTTP/1.1 before the
-    /// request has begun then fails it with [`ClientError::Closed`].
+    /// request has begun then fails it with [`ClientError::Closed`], as the cause of
+    /// [`ClientError::Unsent`].
     fn prepare_request(
         self,
         request: &mut Request<'_>,
@@ -273,7 +274,7 @@ pub trait Client: Sized {
 
     /// Called when the handler's own deadline has been reached; the deadline is gone.
     ///
-    /// The default fails as when the request's deadline passes.
+    /// The default fails as when the request's deadline passes, with [`ClientError::Deadline`].
     fn timeout(
         self,
         request: &mut Request<'_>,
@@ -318,6 +319,13 @@ pub(super) enum Step<K: Client> {
 #[must_use = "say the deadline: .deadline(time), .keep_deadline() or .no_deadline()"]
 pub struct NextBuilder<K: Client> {
     step: Step<K>,
+}
+
+impl<K: Client> Step<K> {
+    /// Whether the handler goes on after it.
+    pub(super) fn goes_on(&self) -> bool {
+        matches!(self, Step::Receive(..) | Step::Hold(_) | Step::GoOn(_))
+    }
 }
 
 impl<K: Client> Next<K> {

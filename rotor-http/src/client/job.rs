@@ -6,7 +6,7 @@ use std::fmt;
 use rotor_core::{Panicked, Port, Scope, Time};
 
 use super::counters::Counters;
-use super::error::ClientError;
+use super::error::{ClientError, Sent};
 use super::handler::Client;
 
 /// The outcome of a request: what its handler finished with, or why there is none.
@@ -24,13 +24,15 @@ pub struct Job<K: Client> {
     pub(super) is_repeated: bool,
     /// How often a server has refused it without looking at it.
     pub(super) refusals: u8,
+    /// It was sent on a connection that ended without a response.
+    pub(super) was_sent: bool,
 }
 
 impl<K: Client> Job<K> {
     /// Makes a job: `handler` makes the request, before `deadline` (`Time::NEVER` for none), and
     /// the outcome goes to `port`.
     pub fn new(handler: K, deadline: Time, port: Port<ClientResult<K>>) -> Job<K> {
-        Job { handler, deadline, port, is_repeated: false, refusals: 0 }
+        Job { handler, deadline, port, is_repeated: false, refusals: 0, was_sent: false }
     }
 
     /// Returns the time by which the request must have its response.
@@ -62,11 +64,21 @@ impl<K: Client> Job<K> {
     /// Its handler has panicked.
     pub(super) fn panicked(self, panicked: &Panicked, counters: &Counters) {
         Counters::add(&counters.failed);
-        let _nobody_waits_any_more = self.port.set(Err(note_panic::<K>(panicked, counters)));
+        let error = note_panic::<K>(panicked, counters).with_sent(self.sent());
+        let _nobody_waits_any_more = self.port.set(Err(error));
+    }
+
+    /// How much of it the server may have, where no connection has it.
+    fn sent(&self) -> Sent {
+        Sent { now: false, before: self.was_sent }
     }
 
     /// Fails the request, after its handler was asked for an outcome instead.
+    ///
+    /// The error is told as it is for a request that no connection has: see
+    /// [`Unsent`](ClientError::Unsent) and [`NotRepeated`](ClientError::NotRepeated).
     pub fn fail(self, error: ClientError, counters: &Counters, scope: &mut Scope<'_, K::Context>) {
+        let error = error.with_sent(self.sent());
         let Job { handler, port, .. } = self;
         fail(handler, port, error, counters, scope);
     }
@@ -81,13 +93,14 @@ pub(super) fn fail<K: Client>(
     scope: &mut Scope<'_, K::Context>,
 ) {
     Counters::add(&counters.failed);
-    if matches!(error, ClientError::Deadline(_)) {
+    if matches!(error.innermost(), ClientError::Deadline(_)) {
         Counters::add(&counters.deadlines);
     }
+    let sent = Sent { now: error.may_have_been_processed(), before: false };
     // The handler decides about the outcome; if it panics, the requester still hears of the end.
     let outcome = scope
         .guard(|scope| handler.bad_response(error, scope))
-        .unwrap_or_else(|panicked| Err(note_panic::<K>(&panicked, counters)));
+        .unwrap_or_else(|panicked| Err(note_panic::<K>(&panicked, counters).with_sent(sent)));
     let _nobody_waits_any_more = port.set(outcome);
 }
 

@@ -50,9 +50,16 @@ fn bodies_of_known_and_of_unknown_length_go_out() {
 
 #[test]
 fn a_request_that_is_given_up_after_its_head_may_have_been_acted_upon() {
-    let mut driver = one(Probe::post(Sends::TooLong("ab")));
+    let mut driver = one(Probe::post(Sends::LaterTooLong("ab")));
+    driver.context_mut().on_wakeup = Some(OnWakeup::WriteRest);
+    driver.wakeup();
+    assert!(sent(&driver).ends_with("Content-Length: 1\r\n\r\n"));
     assert_eq!(outcome(&mut driver).as_deref(), Some("Caller: Unfinished(BodyTooLong(1))"));
     assert!(!is_reusable(&mut driver));
+    // In the call in which its head is written, nothing of it leaves.
+    let mut driver = one(Probe::post(Sends::TooLong("ab")));
+    assert_eq!(sent(&driver), "");
+    assert_eq!(outcome(&mut driver).as_deref(), Some("Caller: Request(BodyTooLong(1))"));
 }
 
 #[test]
@@ -395,10 +402,14 @@ fn a_server_that_falls_silent_after_a_burst_is_given_up_within_the_grace() {
 
 #[test]
 fn a_panic_of_the_handler_costs_its_request_and_connection() {
-    for panics_in in ["prepare", "head", "body"] {
+    for (panics_in, expected) in [
+        ("prepare", "Caller: Unsent(Panicked)"),
+        ("head", "Caller: Panicked"),
+        ("body", "Caller: Panicked"),
+    ] {
         let mut driver = one(Probe { panics_in, ..Probe::get("/") });
         driver.send(OK);
-        assert_eq!(outcome(&mut driver).as_deref(), Some("Caller: Panicked"), "{panics_in}");
+        assert_eq!(outcome(&mut driver).as_deref(), Some(expected), "{panics_in}");
     }
     let mut driver = one(Probe { panics_in: "bad", ..Probe::get("/") });
     driver.end();

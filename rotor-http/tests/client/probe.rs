@@ -60,6 +60,8 @@ pub(crate) enum Sends {
     Much(u64),
     /// The head says one octet, and this follows.
     TooLong(&'static str),
+    /// The same, when woken.
+    LaterTooLong(&'static str),
     /// The head only; the body when it is wanted.
     Expected(&'static str),
     /// The head only; the body when woken.
@@ -144,7 +146,7 @@ impl Probe {
             Sends::Whole(body) | Sends::Later(body) => request.add_length(body.len() as u64)?,
             Sends::Chunked(_) => request.add_chunked()?,
             Sends::Much(octets) => request.add_length(*octets)?,
-            Sends::TooLong(_) => request.add_length(1)?,
+            Sends::TooLong(_) | Sends::LaterTooLong(_) => request.add_length(1)?,
             Sends::Expected(body) => {
                 request.expect_continue();
                 request.add_length(body.len() as u64)?;
@@ -163,7 +165,7 @@ impl Probe {
                 self.left = *octets;
                 self.write_much(request)
             }
-            Sends::Expected(_) | Sends::Later(_) => Ok(()),
+            Sends::Expected(_) | Sends::Later(_) | Sends::LaterTooLong(_) => Ok(()),
         }
     }
 
@@ -181,6 +183,7 @@ impl Probe {
                 request.done_with_trailers(&[("X-Sum", b"1")])
             }
             Sends::Much(_) => self.write_much(request),
+            Sends::LaterTooLong(body) => request.write_body(body),
             Sends::Expected(body) | Sends::Later(body) => {
                 request.write_body(body)?;
                 request.done()
@@ -245,7 +248,7 @@ impl Client for Probe {
     }
 
     fn request_flushed(mut self, request: &mut Request<'_>, scope: Sc<'_, '_>) -> Next<Self> {
-        if matches!(self.sends, Sends::Later(_)) {
+        if matches!(self.sends, Sends::Later(_) | Sends::LaterTooLong(_)) {
             return Next::go_on(self).keep_deadline();
         }
         if !matches!(self.sends, Sends::Much(_)) {
@@ -359,10 +362,10 @@ impl Client for Probe {
                 self.write(request).expect("nothing is wrong with it");
                 Next::go_on(self).keep_deadline()
             }
-            Some(OnWakeup::WriteRest) => {
-                self.write_rest(request).expect("it was announced");
-                Next::go_on(self).keep_deadline()
-            }
+            Some(OnWakeup::WriteRest) => match self.write_rest(request) {
+                Ok(()) => Next::go_on(self).keep_deadline(),
+                Err(error) => Next::error(error),
+            },
         }
     }
 }

@@ -104,14 +104,14 @@ fn rule_57_what_comes_before_a_request_is_written_that_is_written_late_does_not_
         let mut driver = second(late());
         driver.take_received();
         driver.send(stray);
-        assert_eq!(outcome(&mut driver).as_deref(), Some("Peer: Closed"));
+        assert_eq!(outcome(&mut driver).as_deref(), Some("Peer: Unsent(Closed)"));
         assert_eq!(driver.take_received(), b"");
         assert!(driver.is_ended());
     }
     let mut driver = second(late());
     driver.take_received();
     driver.end();
-    assert_eq!(outcome(&mut driver).as_deref(), Some("Peer: Closed"));
+    assert_eq!(outcome(&mut driver).as_deref(), Some("Peer: Unsent(Closed)"));
     let mut driver = second(late());
     driver.take_received();
     write(&mut driver);

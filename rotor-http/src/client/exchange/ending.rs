@@ -31,7 +31,8 @@ impl<K: Client> Exchange<K> {
             return Some(job);
         }
         let (handler, port) = (self.handler.take()?, self.port.take()?);
-        job::fail(handler, port, ClientError::Lost(error), config.count(), scope);
+        let error = ClientError::Lost(error).with_sent(self.sent);
+        job::fail(handler, port, error, config.count(), scope);
         None
     }
 
@@ -55,7 +56,8 @@ impl<K: Client> Exchange<K> {
         let (handler, port) = (self.handler.take()?, self.port.take()?);
         Counters::add(&counters.repeated);
         let (deadline, refusals) = (self.deadline, self.refusals);
-        Some(Box::new(Job { handler, deadline, port, is_repeated: true, refusals }))
+        let was_sent = self.sent.now || self.sent.before;
+        Some(Box::new(Job { handler, deadline, port, is_repeated: true, refusals, was_sent }))
     }
 
     /// Leaves the connection for another one, on which the request is made again.
@@ -69,6 +71,7 @@ impl<K: Client> Exchange<K> {
         error: ClientError,
         io: &mut Io<'_, '_, '_, K::Context>,
     ) {
+        let error = error.with_sent(self.sent);
         log::debug!("machine {} fails a request: {}", io.scope.token(), with_causes(&error));
         if let (Some(handler), Some(port)) = (self.handler.take(), self.port.take()) {
             job::fail(handler, port, error, io.config.count(), io.scope);
@@ -83,7 +86,7 @@ impl<K: Client> Exchange<K> {
     ) -> Exchanged<K> {
         // Nothing was written: the server knows nothing of it.
         let is_unused = self.request.is_unstarted() && io.transport.output.is_empty();
-        self.answer(outcome, io.config.count());
+        self.answer(outcome.map_err(|error| error.with_sent(self.sent)), io.config.count());
         // The order matters: `is_reusable` returns false if the response is still to come. A stream
         // does not count: its connection goes on anyway.
         if is_unused || (!self.request.is_framed() && self.is_reusable(io)) {

@@ -71,6 +71,11 @@ impl<K: Client> Exchange<K> {
         self.apply(next, io)
     }
 
+    /// The head of the request is sent.
+    pub(in crate::client) fn head_sent(&mut self) {
+        self.sent.now = true;
+    }
+
     /// The last frame of the response has come.
     pub(in crate::client) fn body_ended(&mut self, trailers: Trailers) {
         self.body.frames_ended(trailers);
@@ -140,6 +145,7 @@ impl<K: Client> Exchange<K> {
     ) -> Option<Box<Job<K>>> {
         // A server that has begun to answer has looked at the request, whatever it says now.
         let is_unseen = self.body.is_expected() && self.interim == 0;
+        self.sent.now &= !is_unseen;
         // RFC 9113 §8.7: whatever its method. Parts that were written before cannot be sent again.
         let may_repeat = is_unseen && self.refusals < REFUSALS_MAX && self.was_written_at_once;
         self.refusals = self.refusals.saturating_add(1);
@@ -153,7 +159,7 @@ impl<K: Client> Exchange<K> {
         } else {
             ClientError::Reset(ErrorCode::RefusedStream.number())
         };
-        job::fail(handler, port, error, config.count(), scope);
+        job::fail(handler, port, error.with_sent(self.sent), config.count(), scope);
         None
     }
 }

@@ -23,7 +23,7 @@ use rotor_core::{Deadline, Panicked, Port, Scope, Time};
 use rotor_stream::{Protocol, Transport};
 
 use super::counters::Counters;
-use super::error::{ClientError, Stage};
+use super::error::{ClientError, Sent, Stage};
 use super::handler::{Client, Next, Step};
 use super::io::Io;
 use super::job::{ClientResult, Job};
@@ -58,6 +58,7 @@ pub(super) struct Exchange<K: Client> {
     is_reused: bool,
     is_repeated: bool,
     refusals: u8,
+    sent: Sent,
     /// Whether the request was complete when `prepare_request` returned.
     was_written_at_once: bool,
     /// The body of the response, while it is being stored for the handler.
@@ -87,7 +88,7 @@ pub(super) type UpgradeSeed<K> = <<K as Client>::Upgrade as Protocol>::Seed;
 impl<K: Client> Exchange<K> {
     /// A request that is to be made.
     pub(super) fn new(job: Job<K>, is_reused: bool) -> Box<Exchange<K>> {
-        let Job { handler, deadline, port, is_repeated, refusals } = job;
+        let Job { handler, deadline, port, is_repeated, refusals, was_sent } = job;
         Box::new(Exchange {
             handler: Some(handler),
             port: Some(port),
@@ -104,6 +105,7 @@ impl<K: Client> Exchange<K> {
             is_reused,
             is_repeated,
             refusals,
+            sent: Sent { now: false, before: was_sent },
             was_written_at_once: false,
             #[cfg(feature = "body")]
             storing: None,
@@ -113,8 +115,8 @@ impl<K: Client> Exchange<K> {
     /// The request as it was, if it was not begun.
     pub(super) fn into_job(self) -> Option<Job<K>> {
         let (handler, port) = (self.handler?, self.port?);
-        let (deadline, is_repeated, refusals) = (self.deadline, self.is_repeated, self.refusals);
-        Some(Job { handler, deadline, port, is_repeated, refusals })
+        let Exchange { deadline, is_repeated, refusals, sent, .. } = self;
+        Some(Job { handler, deadline, port, is_repeated, refusals, was_sent: sent.before })
     }
 
     /// Begins: the handler writes its request; unless nobody waits for it any more, or it has no
@@ -220,6 +222,10 @@ impl<K: Client> Exchange<K> {
             Deadline::Never => self.handler_deadline = Time::NEVER,
             Deadline::At(time) => self.handler_deadline = time,
         }
+        // What was written in a call that ends the exchange is not sent. Of a stream, the head is
+        // sent when its turn has come.
+        self.sent.now |=
+            step.goes_on() && !self.request.is_framed() && !self.request.is_unstarted();
         match step {
             Step::GoOn(handler) => {
                 self.handler = Some(handler);
@@ -250,7 +256,8 @@ impl<K: Client> Exchange<K> {
             }
             Step::Finished(output) => self.end(Ok(output), io),
             Step::Error(error) => {
-                let error = ClientError::of_handler(error, self.request.is_head_done());
+                let is_head_done = self.request.is_head_done();
+                let error = ClientError::of_handler(error, is_head_done, self.sent);
                 self.end(Err(error), io)
             }
             // What is left of input and output is not checked: both belong to the new protocol.

@@ -127,6 +127,9 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
         let stream = self.next_stream;
         self.next_stream += 2;
         child.stream = Some(stream);
+        if let Some(exchange) = &mut child.exchange {
+            exchange.head_sent();
+        }
         self.streams.push((stream, child.key));
         self.frames.put_block(&self.space.block, stream, is_end, io.transport.output);
         self.sent(at, is_end, true, io);

@@ -2,8 +2,9 @@
 
 use rotor_http::Limits;
 use rotor_http::client::{ClientConfig, Http2Config};
+use rotor_http::h2::frame::kind;
 
-use super::server::{Server, data, go_away, headers, http2, page, reset, settings};
+use super::server::{Server, data, frame, go_away, headers, http2, page, reset, settings};
 use crate::probe::{OnWakeup, Probe, Sends, seconds};
 
 /// The requests that are to be made again.
@@ -113,6 +114,24 @@ fn a_connection_that_dies_has_its_idempotent_requests_made_again_if_it_has_serve
     server.driver.reset();
     assert_eq!(given_back(&server), 1);
     assert!(server.outcome(2).starts_with("Network: Lost(Reset("), "{}", server.outcome(2));
+}
+
+#[test]
+fn what_has_not_begun_on_its_connection_was_acted_upon_by_nobody() {
+    type Ends = fn(&mut Server);
+    let ends: [(Ends, &str); 4] = [
+        (|server| server.driver.advance(seconds(3)), "Here: Deadline(Waiting)"),
+        (|server| server.driver.end(), "Peer: Unsent(Closed)"),
+        (|server| server.driver.reset(), "Network: Unsent(Lost(Reset("),
+        (|server| server.send(&frame(kind::PING, 0, 1, &[0; 8])), "Peer: Unsent(Protocol)"),
+    ];
+    for (end, expected) in ends {
+        let plan = Probe { begins_late: true, deadline: seconds(3), ..Probe::get("/late") };
+        let mut server = Server::new([plan]);
+        end(&mut server);
+        let outcome = server.outcome(0);
+        assert!(outcome.starts_with(expected), "{outcome}, not {expected}");
+    }
 }
 
 #[test]

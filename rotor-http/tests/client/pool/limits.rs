@@ -86,7 +86,7 @@ fn requests_that_wait_are_bounded_by_what_they_hold() {
 fn a_handler_that_panics_when_it_is_weighed_costs_itself() {
     let mut test = Test::new(PoolConfig::new());
     test.ask(1, "/1", Probe { panics_in: "weighed", ..Probe::get("/1") });
-    assert_eq!(test.outcomes(), ["/1: Caller: Panicked"]);
+    assert_eq!(test.outcomes(), ["/1: Caller: Unsent(Panicked)"]);
     test.get(1, "/2");
     test.answer(0);
     assert_eq!(test.outcomes(), ["/2: 200 hi"]);
