@@ -89,6 +89,7 @@ mod lookup;
 mod message;
 mod name;
 mod query;
+mod questions;
 mod record;
 mod resolv_conf;
 mod resolver;

@@ -15,6 +15,7 @@ use crate::error::LookupError;
 use crate::lookup::{Lookup, Search, SearchStep, resolve_error};
 use crate::name::Name;
 use crate::query::{QuerySeed, Report, Reported};
+use crate::questions::Questions;
 use crate::record::{Kind, Question};
 use crate::result::LookupResult;
 
@@ -34,23 +35,11 @@ pub(crate) struct StubResolver {
     last_id: u64,
     /// By time, what is to be looked at though nothing came.
     deadlines: BTreeSet<(Time, u64)>,
-    /// Questions that are asked or wait for it: equal ones are asked once.
-    pending: BTreeMap<Question, Pending>,
-    /// Those that wait for their turn, in its order.
-    queue: BTreeMap<u64, Question>,
-    last_turn: u64,
+    questions: Questions,
     queries: usize,
     /// How many queries were begun: which server is first, where that changes.
     begun: usize,
     pub(crate) is_draining: bool,
-}
-
-/// A question, and who wants to know.
-struct Pending {
-    /// The lookups that wait for it. While it waits itself there is at least one.
-    waiting: Vec<u64>,
-    /// Its place in the queue, until it is asked.
-    turn: Option<u64>,
 }
 
 /// What is known of a host without asking a server.
@@ -78,9 +67,7 @@ impl StubResolver {
             lookups: BTreeMap::new(),
             last_id: 0,
             deadlines: BTreeSet::new(),
-            pending: BTreeMap::new(),
-            queue: BTreeMap::new(),
-            last_turn: 0,
+            questions: Questions::default(),
             queries: 0,
             begun: 0,
             is_draining: false,
@@ -148,7 +135,7 @@ impl StubResolver {
             self.deadlines.remove(&(time, id));
             match self.lookups.remove(&id) {
                 Some(Lookup::Records { call, until }) if until <= now => {
-                    self.forget(call.request().clone(), id);
+                    self.questions.forget(call.request(), id);
                     let _nobody_waits = call.answer(Err(LookupError::Timeout));
                 }
                 Some(Lookup::Addresses { call, search, until }) if until <= now => {
@@ -246,16 +233,7 @@ impl StubResolver {
         if let Some(reply) = self.cache.find(question, now) {
             return Some(reply.clone());
         }
-        // Equal questions are asked once: a thousand clients that come back at the same moment are
-        // one datagram.
-        if let Some(pending) = self.pending.get_mut(question) {
-            pending.waiting.push(id);
-            return None;
-        }
-        self.last_turn += 1;
-        self.queue.insert(self.last_turn, question.clone());
-        self.pending
-            .insert(question.clone(), Pending { waiting: vec![id], turn: Some(self.last_turn) });
+        self.questions.want(question, id);
         None
     }
 
@@ -272,7 +250,7 @@ impl StubResolver {
 
     /// A reply is there for all who asked.
     fn replied(&mut self, question: &Question, reply: &LookupResult, now: Time) {
-        for id in self.pending.remove(question).map(|pending| pending.waiting).unwrap_or_default() {
+        for id in self.questions.answered(question) {
             match self.take(id) {
                 Some(Lookup::Records { call, .. }) => {
                     let _nobody_waits = call.answer(reply.clone());
@@ -314,7 +292,7 @@ impl StubResolver {
         let cancelled: Vec<u64> = self.lookups.iter().filter_map(is_cancelled).collect();
         for id in cancelled {
             match self.take(id) {
-                Some(Lookup::Records { call, .. }) => self.forget(call.request().clone(), id),
+                Some(Lookup::Records { call, .. }) => self.questions.forget(call.request(), id),
                 Some(Lookup::Addresses { search, .. }) => self.forget_name(search.name(), id),
                 None => {}
             }
@@ -324,19 +302,7 @@ impl StubResolver {
     fn forget_name(&mut self, name: &Name, id: u64) {
         // Of the present candidate: those of an earlier one have been answered.
         for kind in [Kind::Aaaa, Kind::A] {
-            self.forget(Question { name: name.clone(), kind }, id);
-        }
-    }
-
-    /// That lookup does not wait for the question any more. If nobody does, it leaves the queue at
-    /// once, so that those who give up fill no memory; if it is being asked already, the reply is
-    /// for the cache.
-    fn forget(&mut self, question: Question, id: u64) {
-        let Some(pending) = self.pending.get_mut(&question) else { return };
-        pending.waiting.retain(|other| *other != id);
-        if let (true, Some(turn)) = (pending.waiting.is_empty(), pending.turn) {
-            self.queue.remove(&turn);
-            self.pending.remove(&question);
+            self.questions.forget(&Question { name: name.clone(), kind }, id);
         }
     }
 
@@ -345,10 +311,7 @@ impl StubResolver {
         if self.queries >= self.config.queries_max {
             return None;
         }
-        let (_, question) = self.queue.pop_first()?;
-        if let Some(pending) = self.pending.get_mut(&question) {
-            pending.turn = None;
-        }
+        let question = self.questions.begin_next()?;
         let mut servers = self.config.servers.clone();
         // `rotate` (resolv.conf(5)) spreads the load: without it the second server hears only of
         // questions that the first has failed.

@@ -1,0 +1,121 @@
+//! `Questions`: what is to be asked of servers, in which order, and for whom. Pure.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::record::Question;
+
+/// Questions that are asked or wait for it; equal ones are asked once, whoever wants to know.
+#[derive(Default)]
+pub(crate) struct Questions {
+    pending: BTreeMap<Question, Pending>,
+    /// Those that wait for their turn, in its order.
+    queue: BTreeMap<u64, Question>,
+    last_turn: u64,
+}
+
+struct Pending {
+    /// The lookups that wait for it. While it waits itself there is at least one. In order, so that
+    /// each of many leaves without a search through the others.
+    waiting: BTreeSet<u64>,
+    /// Its place in the queue, until it is asked.
+    turn: Option<u64>,
+}
+
+impl Questions {
+    /// Has a question asked for that lookup, too.
+    pub(crate) fn want(&mut self, question: &Question, id: u64) {
+        // A thousand clients that come back at the same moment are one datagram.
+        if let Some(pending) = self.pending.get_mut(question) {
+            pending.waiting.insert(id);
+            return;
+        }
+        self.last_turn += 1;
+        self.queue.insert(self.last_turn, question.clone());
+        let pending = Pending { waiting: BTreeSet::from([id]), turn: Some(self.last_turn) };
+        self.pending.insert(question.clone(), pending);
+    }
+
+    /// That lookup does not wait for the question any more. If nobody does, it leaves the queue at
+    /// once, so that those who give up fill no memory; if it is being asked already, the reply is
+    /// for the cache.
+    pub(crate) fn forget(&mut self, question: &Question, id: u64) {
+        let Some(pending) = self.pending.get_mut(question) else { return };
+        pending.waiting.remove(&id);
+        if let (true, Some(turn)) = (pending.waiting.is_empty(), pending.turn) {
+            self.queue.remove(&turn);
+            self.pending.remove(question);
+        }
+    }
+
+    /// The next one to ask. It is under way until it is `answered`.
+    pub(crate) fn begin_next(&mut self) -> Option<Question> {
+        let (_, question) = self.queue.pop_first()?;
+        if let Some(pending) = self.pending.get_mut(&question) {
+            pending.turn = None;
+        }
+        Some(question)
+    }
+
+    /// There is a reply: who waits for it.
+    pub(crate) fn answered(&mut self, question: &Question) -> BTreeSet<u64> {
+        self.pending.remove(question).map(|pending| pending.waiting).unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::Kind;
+
+    fn question(text: &str) -> Question {
+        Question { name: text.parse().expect("a name"), kind: Kind::A }
+    }
+
+    fn next(questions: &mut Questions) -> Option<String> {
+        questions.begin_next().map(|question| question.name.to_string())
+    }
+
+    #[test]
+    fn equal_questions_are_asked_once_and_others_in_their_turn() {
+        let mut questions = Questions::default();
+        for (text, id) in [("b", 1), ("a", 2), ("b", 3), ("b", 4)] {
+            questions.want(&question(text), id);
+        }
+        assert_eq!(next(&mut questions).as_deref(), Some("b"));
+        // Who comes while it is under way has the same reply.
+        questions.want(&question("b"), 5);
+        questions.forget(&question("b"), 3);
+        assert_eq!(next(&mut questions).as_deref(), Some("a"));
+        assert_eq!(next(&mut questions), None);
+        assert_eq!(questions.answered(&question("b")), BTreeSet::from([1, 4, 5]));
+        assert_eq!(questions.answered(&question("b")), BTreeSet::new());
+        questions.want(&question("b"), 6);
+        assert_eq!(next(&mut questions).as_deref(), Some("b"), "it is asked anew");
+    }
+
+    #[test]
+    fn what_nobody_waits_for_is_not_asked_and_what_is_asked_is_not_asked_again() {
+        let mut questions = Questions::default();
+        questions.want(&question("a"), 1);
+        questions.want(&question("b"), 2);
+        questions.forget(&question("a"), 7);
+        questions.forget(&question("a"), 1);
+        assert_eq!(next(&mut questions).as_deref(), Some("b"));
+        questions.forget(&question("b"), 2);
+        questions.want(&question("b"), 3);
+        assert_eq!(next(&mut questions), None, "it is under way");
+        assert_eq!(questions.answered(&question("b")), BTreeSet::from([3]));
+        assert!(questions.pending.is_empty() && questions.queue.is_empty());
+    }
+
+    /// Without an end if each one that gives up looked through the others.
+    #[test]
+    fn a_great_many_give_up_one_question() {
+        const MANY: u64 = 400_000;
+        let mut questions = Questions::default();
+        let asked = question("a");
+        (0..MANY).for_each(|id| questions.want(&asked, id));
+        (0..MANY).rev().for_each(|id| questions.forget(&asked, id));
+        assert_eq!(next(&mut questions), None);
+    }
+}
