@@ -4,7 +4,8 @@
 //! **Every question gets one reply within its time limit: records, or an error that says whose
 //! fault it was. Whatever a server sends can end only the query to that server. Packets that do not
 //! come from the server that was asked, to the same port, with the same id and the same question,
-//! letter by letter, are ignored.**
+//! letter by letter, are ignored.** (One kind may be without the question: that a server cannot
+//! read it, if it was asked with EDNS. It is then asked again without.)
 //!
 //! # A program
 //!

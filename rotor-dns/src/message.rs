@@ -28,6 +28,7 @@ pub(crate) struct QueryMessage {
     bytes: Vec<u8>,
     /// Where its question ends.
     question_end: usize,
+    has_edns: bool,
 }
 
 /// How a message relates to a query.
@@ -37,6 +38,8 @@ pub(crate) enum Match {
     Exact,
     /// It has the id and the question, in other case.
     OtherCase,
+    /// It has the id and no question, like the answer of a server that could not read the query.
+    NoQuestion,
     /// It is something else.
     No,
 }
@@ -76,8 +79,8 @@ impl QueryMessage {
         let question_end = HEADER + name.len() + TYPE_AND_CLASS;
         builder.push((name, rtype(question.kind), Class::IN)).ok()?;
         let mut builder = builder.additional();
-        // Not by default: servers that do not know it answer with a format error (RFC 6891 §7), and
-        // few answers are so large.
+        // Not by default: servers that do not know it have to be asked twice (RFC 6891 §7), and few
+        // answers are so large.
         if edns {
             builder
                 .opt(|opt| {
@@ -86,7 +89,7 @@ impl QueryMessage {
                 })
                 .ok()?;
         }
-        Some(QueryMessage { bytes: builder.finish(), question_end })
+        Some(QueryMessage { bytes: builder.finish(), question_end, has_edns: edns })
     }
 
     pub(crate) fn bytes(&self) -> &[u8] {
@@ -96,17 +99,18 @@ impl QueryMessage {
     /// Whether `message` answers this query. The question is compared as it stands: it is the first
     /// name of a message, so it has nothing to be compressed against.
     pub(crate) fn matches(&self, message: &[u8]) -> Match {
-        let (Some(head), Some(question)) =
-            (message.get(..HEADER), message.get(HEADER..self.question_end))
-        else {
-            return Match::No;
-        };
+        let Some(head) = message.get(..HEADER) else { return Match::No };
         // QR is set, and the opcode is that of a query (RFC 1035 §4.1.1).
         let is_response_to_query = head[2] & 0b1111_1000 == 0b1000_0000;
-        let has_one_question = head[4..6] == [0, 1];
-        if head[..2] != self.bytes[..2] || !is_response_to_query || !has_one_question {
+        if head[..2] != self.bytes[..2] || !is_response_to_query {
             return Match::No;
         }
+        match head[4..6] {
+            [0, 0] => return Match::NoQuestion,
+            [0, 1] => {}
+            _ => return Match::No,
+        }
+        let Some(question) = message.get(HEADER..self.question_end) else { return Match::No };
         let ours = &self.bytes[HEADER..self.question_end];
         match question {
             question if question == ours => Match::Exact,
@@ -115,6 +119,14 @@ impl QueryMessage {
             question if question.eq_ignore_ascii_case(ours) => Match::OtherCase,
             _ => Match::No,
         }
+    }
+
+    /// Whether an answer to this query, with a question or without one, says that its server does
+    /// not know EDNS: a format error (RFC 6891 §7), or "not implemented".
+    pub(crate) fn is_refused_for_edns(&self, message: &[u8]) -> bool {
+        let code = message.get(3).map(|byte| byte & 0b0000_1111);
+        let codes = [Rcode::FORMERR, Rcode::NOTIMP].map(|code| Some(code.to_int()));
+        self.has_edns && codes.contains(&code)
     }
 }
 
@@ -220,4 +232,61 @@ fn negative_ttl(authority: Option<Section<'_>>) -> Result<Option<Duration>, Pars
         }
     }
     Ok(None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn query(edns: bool) -> QueryMessage {
+        let question = Question { name: "a.example".parse().expect("a name"), kind: Kind::A };
+        QueryMessage::new(&question, 0x1234, || true, edns).expect("it fits")
+    }
+
+    /// The query as it comes back, with the first of these bytes changed to the second.
+    fn answer(query: &QueryMessage, changes: &[(usize, u8)]) -> Vec<u8> {
+        let mut message = query.bytes()[..query.question_end].to_vec();
+        (message[2], message[11]) = (0b1000_0001, 0);
+        changes.iter().for_each(|(at, byte)| message[*at] = *byte);
+        message
+    }
+
+    #[test]
+    fn an_answer_has_the_id_the_bits_and_the_question() {
+        let query = query(false);
+        let cases: [(&[(usize, u8)], Match); 9] = [
+            (&[], Match::Exact),
+            (&[(13, b'a')], Match::OtherCase),
+            (&[(13, b'B')], Match::No),
+            (&[(0, 0x13)], Match::No),
+            (&[(1, 0x35)], Match::No),
+            (&[(2, 0b0000_0001)], Match::No),
+            (&[(2, 0b1000_1001)], Match::No),
+            (&[(5, 2)], Match::No),
+            (&[(5, 0)], Match::NoQuestion),
+        ];
+        for (changes, expected) in cases {
+            assert_eq!(query.matches(&answer(&query, changes)), expected, "{changes:?}");
+        }
+        let whole = answer(&query, &[]);
+        for length in 0..whole.len() {
+            assert_eq!(query.matches(&whole[..length]), Match::No, "{length} bytes");
+        }
+        let head = &answer(&query, &[(5, 0)])[..HEADER];
+        assert_eq!(query.matches(head), Match::NoQuestion, "nothing behind the head");
+        assert_eq!(query.matches(&head[..HEADER - 1]), Match::No);
+    }
+
+    #[test]
+    fn a_format_error_or_not_implemented_is_for_the_extension_where_there_was_one() {
+        for code in 0..16 {
+            let is_refusal = |edns| {
+                let query = query(edns);
+                [&[(3, 0x80 | code)][..], &[(3, 0x80 | code), (5, 0)]]
+                    .map(|changes| query.is_refused_for_edns(&answer(&query, changes)))
+            };
+            assert_eq!(is_refusal(true), [[1, 4].contains(&code); 2], "code {code}");
+            assert_eq!(is_refusal(false), [false; 2], "code {code}");
+        }
+    }
 }

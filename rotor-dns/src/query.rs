@@ -1,5 +1,6 @@
 //! `Query`: one question, asked of the servers in turn until one answers; a machine of its own.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
@@ -81,7 +82,8 @@ impl Drop for Report {
 ///              ▼                                                            │
 ///  create ─▶ Udp ──truncated, forgeries──▶ Tcp ─────────────────────────────┤
 ///              └───────────┬────────────────┴──── an answer, none left ──▶ report, end
-///                          └── the chain leads on: asks the same server for its end
+///                          ├── the chain leads on: asks the same server for its end
+///                          └── it does not know EDNS: asks the same server without it, once
 /// ```
 pub(crate) struct Query<N: Net> {
     seed: QuerySeed,
@@ -91,6 +93,8 @@ pub(crate) struct Query<N: Net> {
     chain_ttl: Option<Duration>,
     /// How many times a server was asked.
     tries: usize,
+    /// The servers that have said that they do not know EDNS.
+    without_edns: BTreeSet<SocketAddr>,
     channel: Channel<N>,
     query: QueryMessage,
     until: Time,
@@ -121,6 +125,8 @@ enum Step {
     Fail(LookupError),
     /// Ask the same server over TCP.
     UseTcp,
+    /// Ask the same server without EDNS.
+    WithoutEdns,
     /// Ask the same server for the end of the chain.
     Follow(Question),
     /// The question is answered, or nobody could.
@@ -136,7 +142,7 @@ where
 {
     pub(crate) fn begin<C>(seed: QuerySeed, scope: &Scope<'_, C>) -> Response<Query<N>> {
         let asked = seed.question.clone();
-        let Some(query) = query_message(&asked, &seed.config, scope) else {
+        let Some(query) = query_message(&asked, &seed.config, seed.config.conf.edns0, scope) else {
             seed.report
                 .send(QueryResult::failed(LookupError::Name(crate::name::NameError::TooLong)));
             return Response::done();
@@ -146,6 +152,7 @@ where
             hops_left: CHAIN_MAX,
             chain_ttl: None,
             tries: 0,
+            without_edns: BTreeSet::new(),
             channel: Channel::None,
             query,
             until: Time::NEVER,
@@ -210,6 +217,10 @@ where
                     return Response::done();
                 }
                 Step::UseTcp => self.open_tcp(scope),
+                Step::WithoutEdns => {
+                    self.without_edns.extend(self.server());
+                    self.open(scope)
+                }
                 Step::Follow(asked) => {
                     self.asked = asked;
                     self.open(scope)
@@ -253,13 +264,14 @@ where
     /// Asks the server whose turn it is, with a new id from a new port.
     fn open<C>(&mut self, scope: &Scope<'_, C>) -> Step {
         let config = &self.seed.config;
+        let Some(server) = self.server() else { return Step::Fail(LookupError::NoServer) };
+        let edns = config.conf.edns0 && !self.without_edns.contains(&server);
         // A new id and new letters for each try, so that what was seen of the last one is
         // worthless.
-        let Some(query) = query_message(&self.asked, config, scope) else {
+        let Some(query) = query_message(&self.asked, config, edns, scope) else {
             return Step::Fail(self.at_fault(ServerFault::Malformed));
         };
         self.query = query;
-        let Some(server) = self.server() else { return Step::Fail(LookupError::NoServer) };
         // `options use-vc` of resolv.conf(5).
         if config.conf.tcp_only {
             return Step::UseTcp;
@@ -341,7 +353,12 @@ where
                 // A server that changes letters, or somebody who has guessed the rest: over TCP a
                 // forger would have to guess the sequence numbers as well.
                 Match::OtherCase => return Step::UseTcp,
-                Match::No => *forgeries += 1,
+                // It could not even read the question. Who guesses the rest wins nothing: the same
+                // is asked again, from another port.
+                Match::NoQuestion if self.query.is_refused_for_edns(message) => {
+                    return Step::WithoutEdns;
+                }
+                Match::NoQuestion | Match::No => *forgeries += 1,
             }
             if *forgeries >= FORGERIES_MAX {
                 log::warn!(
@@ -358,13 +375,17 @@ where
         match self.query.matches(message) {
             // Nobody else can have sent it: the letters need not tell.
             Match::Exact | Match::OtherCase => self.decide(message),
-            Match::No => Step::Fail(self.at_fault(ServerFault::OtherQuestion)),
+            Match::NoQuestion if self.query.is_refused_for_edns(message) => Step::WithoutEdns,
+            Match::NoQuestion | Match::No => Step::Fail(self.at_fault(ServerFault::OtherQuestion)),
         }
     }
 
     /// What an answer from the right place to the right question means.
     fn decide(&mut self, message: &[u8]) -> Step {
         let is_tcp = matches!(self.channel, Channel::Tcp(_));
+        if self.query.is_refused_for_edns(message) {
+            return Step::WithoutEdns;
+        }
         match message::decode(&self.asked, message, self.hops_left) {
             Err(fault) => Step::Fail(self.at_fault(fault)),
             // RFC 7766 §5: there TCP carries all of it; asking again would bring the same.
@@ -404,6 +425,7 @@ fn is_retry(error: &io::Error) -> bool {
 fn query_message<C>(
     asked: &Question,
     config: &ResolverConfig,
+    edns: bool,
     scope: &Scope<'_, C>,
 ) -> Option<QueryMessage> {
     let id = u16::from_be_bytes(scope.secure_random());
@@ -415,7 +437,7 @@ fn query_message<C>(
         left -= 1;
         config.mixed_case && (bits >> left) & 1 == 1
     };
-    QueryMessage::new(asked, id, case, config.conf.edns0)
+    QueryMessage::new(asked, id, case, edns)
 }
 
 /// A socket on a random port, tied to the server, and whether it could be: the system then throws

@@ -29,8 +29,8 @@ pub struct ResolvConf {
     /// How many dots a name must have to be first tried as it is. Default 1;
     /// [`parse`](ResolvConf::parse) takes at most 15.
     pub ndots: usize,
-    /// How long one server has for one answer, and, if that must be asked for again over TCP, for
-    /// that one. Default 5 s, at most 30 s: more counts as that.
+    /// How long one server has for one answer, and, if that must be asked for again over TCP or
+    /// without EDNS, for that one. Default 5 s, at most 30 s: more counts as that.
     pub timeout: Duration,
     /// How often each server is asked. Default 2, at least 1, at most 5: less or more counts as
     /// that.
@@ -39,7 +39,8 @@ pub struct ResolvConf {
     pub rotate: bool,
     /// Whether servers are told that answers of 1,232 bytes fit into a datagram (`edns0`, RFC
     /// 6891). Default: no; longer ones than 512 bytes then come over TCP. A server that does not
-    /// know this extension answers with a format error, and the next server is asked.
+    /// know this extension says so by a format error (§7) or "not implemented", and is asked
+    /// again without it, for each question. One that does not answer at all is silent, as any other.
     #[doc(alias = "EDNS")]
     pub edns0: bool,
     /// Whether TCP is used from the start (`use-vc`). Default: no.

@@ -8,7 +8,7 @@ use rotor_sim::{Fault, Faults, Network};
 use rotor_stream::ResolveError;
 
 use crate::machine::Served;
-use crate::wire::{self, address, alias, asked, found, truncated};
+use crate::wire::{self, address, alias, asked, found, reply, truncated};
 use crate::{SECOND, Stage, outcome, right, serve, silent};
 
 #[test]
@@ -69,6 +69,83 @@ fn room_for_long_answers_is_said_when_that_is_wanted() {
         let additional = query.get(wire::question_end(&query)..).and_then(<[u8]>::first_chunk::<5>);
         assert_eq!((additional.copied(), query[11]), (expected, u8::from(expected.is_some())));
     }
+}
+
+/// Whether a query has a record behind its question.
+fn has_edns(query: &[u8]) -> bool {
+    query[11] == 1
+}
+
+/// That a query is not understood, with its question or without.
+fn not_understood(query: &[u8], code: u8, with_question: bool) -> Vec<u8> {
+    let mut message = reply(query, code, &[], &[]);
+    if !with_question {
+        message.truncate(12);
+        message[5] = 0;
+    }
+    message
+}
+
+#[test]
+fn a_server_that_does_not_know_the_extension_is_asked_without_it() {
+    for (code, with_question, is_tcp) in
+        [(1, true, false), (1, false, false), (4, true, false), (1, true, true), (4, false, true)]
+    {
+        let old = Served::new(move |query, _, _| {
+            let refusal = || not_understood(query, code, with_question);
+            vec![if has_edns(query) { refusal() } else { right(query) }]
+        });
+        let options = if is_tcp { "options edns0 use-vc" } else { "options edns0" };
+        let servers = vec![old, serve(right)];
+        let mut stage = Stage::new(servers, ResolvConf::parse(options), |config| config);
+        let what = format!("code {code}, its question {with_question}, over TCP {is_tcp}");
+        assert!(stage.look_up("www.example").is_ok(), "{what}");
+        let queries = stage.servers[0].queries.take();
+        assert_eq!(queries.iter().map(|query| has_edns(query)).collect::<Vec<_>>(), [true, false]);
+        assert!(stage.seen(1).is_empty(), "{what}: the first one knows");
+    }
+}
+
+#[test]
+fn a_server_that_understands_nothing_is_asked_without_the_extension_and_then_no_more() {
+    for with_question in [true, false] {
+        let server = serve(move |query| not_understood(query, 1, with_question));
+        let conf = ResolvConf::parse("options edns0 attempts:2 timeout:1");
+        let mut stage = Stage::new(vec![server, serve(right)], conf, |config| config);
+        let reply = stage.begin("www.example");
+        stage.pass(3 * SECOND);
+        assert!(outcome(reply).is_ok());
+        assert_eq!((stage.seen(0).len(), stage.seen(1).len()), (2, 1));
+    }
+}
+
+#[test]
+fn that_a_question_cannot_be_read_is_nobodys_answer_where_it_was_plain() {
+    // Somebody could have guessed the id and the port, and not the letters.
+    let server = Served::new(|query, _, _| vec![not_understood(query, 1, false), right(query)]);
+    let mut stage = Stage::new(vec![server], ResolvConf::default(), |config| config);
+    assert!(stage.look_up("www.example").is_ok());
+    assert_eq!(stage.seen(0).len(), 1);
+}
+
+#[test]
+fn what_the_servers_know_is_known_for_each_of_them_and_in_the_second_round() {
+    // Both are silent once they are asked without it, or at all.
+    let old =
+        Served::new(
+            |query, _, _| {
+                if has_edns(query) { vec![not_understood(query, 4, true)] } else { vec![] }
+            },
+        );
+    let conf = ResolvConf::parse("options edns0 attempts:2 timeout:1");
+    let mut stage = Stage::new(vec![old, silent()], conf, |config| config);
+    let reply = stage.begin("www.example");
+    stage.pass(6 * SECOND);
+    assert!(matches!(outcome(reply), Err(LookupError::Timeout)));
+    let asked = |server: usize| {
+        stage.servers[server].queries.take().iter().map(|q| has_edns(q)).collect::<Vec<_>>()
+    };
+    assert_eq!((asked(0), asked(1)), (vec![true, false, false], vec![true, true]));
 }
 
 #[test]
