@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use rotor_core::Time;
 
+use crate::error::LookupError;
 use crate::held::held_by;
 use crate::record::Question;
 use crate::result::LookupResult;
@@ -15,6 +16,14 @@ const TTL_MAX: Duration = Duration::from_secs(86_400);
 /// How long "there is none" is kept at most (RFC 2308 §5: one to three hours have been found to
 /// work well).
 const NEGATIVE_TTL_MAX: Duration = Duration::from_secs(3_600);
+
+/// How long a failure is kept the first time. RFC 9520 §3.2 wants 1 s at least. A stub has one way
+/// to a name where a full resolver has several, so it does not wait longer than it must for a server
+/// that is mended.
+const FAILURE_MIN: Duration = Duration::from_secs(1);
+/// How long a failure is kept that comes again and again, each time twice as long (§3.2: at most 5
+/// minutes). 8 s: hardly more than one silent server costs.
+const FAILURE_MAX: Duration = Duration::from_secs(8);
 
 /// How many bytes of memory a reply may take to be remembered; a larger one is asked for each time.
 /// 64 KiB: a page of text, or 2,000 addresses. Without this limit, a few replies of the maximum
@@ -37,6 +46,8 @@ pub(crate) struct Cache {
 
 #[derive(Debug)]
 struct Kept {
+    /// For how long it was to be kept, and until when.
+    good_for: Duration,
     until: Time,
     reply: LookupResult,
     bytes: usize,
@@ -80,7 +91,24 @@ impl Cache {
         let until = now + good_for;
         self.bytes += bytes;
         self.by_expiry.insert((until, question.clone()));
-        self.replies.insert(question, Kept { until, reply, bytes });
+        self.replies.insert(question, Kept { good_for, until, reply, bytes });
+    }
+
+    /// Keeps the failure of servers, longer the more often it comes; any other failure is not kept.
+    pub(crate) fn keep_failure(&mut self, question: Question, error: LookupError, now: Time) {
+        if !error.is_of_servers() {
+            return;
+        }
+        let good_for = match self.replies.get(&question) {
+            // One that was over long ago says nothing about this one.
+            Some(Kept { reply: Err(before), good_for, until, .. })
+                if before.is_of_servers() && now < *until + FAILURE_MAX =>
+            {
+                (*good_for * 2).min(FAILURE_MAX)
+            }
+            _ => FAILURE_MIN,
+        };
+        self.keep(question, Err(error), good_for, now);
     }
 
     fn forget(&mut self, question: &Question) {
@@ -100,7 +128,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::error::LookupError;
+    use crate::error::ServerFault;
     use crate::record::{Data, Kind, RecordSet};
 
     fn question(text: &str) -> Question {
@@ -144,6 +172,64 @@ mod tests {
         assert!(cache.find(&question("b"), at(3_600)).is_none());
         cache.keep(question("c"), found("c"), Duration::ZERO, at(0));
         assert!(cache.find(&question("c"), at(0)).is_none());
+    }
+
+    fn failed() -> LookupError {
+        LookupError::Server(([192, 0, 2, 53], 53).into(), ServerFault::Code(2))
+    }
+
+    #[test]
+    fn a_failure_is_kept_longer_each_time_and_no_longer_than_its_ceiling() {
+        let mut cache = Cache::new(1 << 20);
+        let mut now = at(100);
+        for (seconds, error) in
+            [(1, failed()), (2, LookupError::Timeout), (4, failed()), (8, failed()), (8, failed())]
+        {
+            cache.keep_failure(question("a"), error, now);
+            let end = now + Duration::from_secs(seconds);
+            let known = |time| cache.find(&question("a"), time).is_some();
+            assert!(known(end - Duration::from_nanos(1)) && !known(end), "{seconds} s");
+            now = end;
+        }
+        assert_eq!((cache.len(), cache.by_expiry.len(), cache.bytes), (1, 1, failure()));
+    }
+
+    #[test]
+    fn a_failure_is_the_first_one_again_behind_a_reply_and_after_some_time() {
+        type Between = fn(&mut Cache);
+        let cases: [(Between, Duration, u64); 4] = [
+            (|_| {}, FAILURE_MAX - Duration::from_nanos(1), 2),
+            (|_| {}, FAILURE_MAX, 1),
+            (|cache| cache.keep(question("a"), found("a"), FAILURE_MAX, at(0)), FAILURE_MAX, 1),
+            (|cache| cache.keep(question("a"), none("a"), FAILURE_MIN, at(0)), FAILURE_MIN, 1),
+        ];
+        for (number, (between, later, seconds)) in cases.into_iter().enumerate() {
+            let mut cache = Cache::new(1 << 20);
+            cache.keep_failure(question("a"), failed(), at(0));
+            between(&mut cache);
+            let again = at(0) + FAILURE_MIN + later;
+            cache.keep_failure(question("a"), failed(), again);
+            let end = again + Duration::from_secs(seconds);
+            let known = |time| cache.find(&question("a"), time).is_some();
+            assert!(known(end - Duration::from_nanos(1)) && !known(end), "number {number}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_the_servers_failure_is_not_kept() {
+        let network = LookupError::Network(Arc::new(std::io::ErrorKind::NotConnected.into()));
+        let mut cache = Cache::new(1 << 20);
+        for error in [network, LookupError::NoSlot, LookupError::NoServer, LookupError::Lost] {
+            cache.keep_failure(question("a"), error, at(0));
+            assert_eq!(cache.len(), 0);
+        }
+        let mut cache = Cache::new(0);
+        cache.keep_failure(question("a"), failed(), at(0));
+        assert_eq!(cache.len(), 0, "there is no cache");
+    }
+
+    fn failure() -> usize {
+        PLACES + question("a").name.held()
     }
 
     /// What a reply with one address for a name of one letter takes.

@@ -99,7 +99,8 @@ impl ResolverConfig {
 
     /// Sets how many bytes of memory the remembered replies may take, with all that belongs to
     /// them. The replies that would expire first make room. Default 4 MiB: some 7,000 ordinary
-    /// replies, more names than most programs ever ask for. 0: none are remembered.
+    /// replies, more names than most programs ever ask for. 0: none are remembered, failures of
+    /// servers ([`Server`](crate::LookupError::Server)) neither.
     ///
     /// A reply that takes more than [`CACHED_BYTES_MAX`](crate::CACHED_BYTES_MAX) is not
     /// remembered.

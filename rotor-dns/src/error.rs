@@ -33,17 +33,20 @@ quick_error! {
             display("{name} has no such records")
         }
         /// The last server that answered did so wrongly, or refused to; the others did no better.
-        /// The server's fault. Not remembered: ask again later.
+        /// The server's fault. Remembered for 1 s, and for twice as long each time that asking
+        /// again fails, up to 8 s (RFC 9520 §3.2): ask again later.
         Server(server: SocketAddr, fault: ServerFault) {
             display("name server {server} is of no use")
             source(fault)
         }
-        /// No server answered in time. The servers' or the network's fault. Not remembered.
+        /// No server answered in time. The servers' or the network's fault. Where all of them had
+        /// their time, it is remembered in the same way; where the lookup's own time was shorter, it
+        /// is not.
         Timeout {
             display("no name server answered in time")
         }
-        /// A socket could not be made or used: no descriptor is left, or there is no route. The
-        /// system's error. Not remembered.
+        /// A socket could not be made or used: no descriptor is left, or there is no route. No server
+        /// did anything wrong. The system's error. Not remembered.
         Network(error: Arc<io::Error>) {
             display("cannot ask a name server")
             source(error)
@@ -109,6 +112,21 @@ quick_error! {
 }
 
 impl LookupError {
+    /// Whether the servers were asked, and failed.
+    pub(crate) fn is_of_servers(&self) -> bool {
+        matches!(self, LookupError::Server(..) | LookupError::Timeout)
+    }
+
+    /// How much it says of why a question has no answer: what a server did wrong, more than why one
+    /// could not be asked, more than that one was silent.
+    pub(crate) fn weight(&self) -> u8 {
+        match self {
+            LookupError::Timeout => 0,
+            LookupError::Server(..) => 2,
+            _ => 1,
+        }
+    }
+
     /// Returns whether the error is an answer: the name, or its records, do not exist.
     pub fn is_negative(&self) -> bool {
         matches!(self, LookupError::NoSuchName(_) | LookupError::NoRecords(_))

@@ -45,7 +45,7 @@ pub(crate) fn held_by(reply: &LookupResult) -> usize {
             allocation(COUNTERS + size_of::<RecordSet>()) + answer.name.held() + list + data
         }
         Err(LookupError::NoSuchName(name) | LookupError::NoRecords(name)) => name.held(),
-        // Not kept, and small.
+        // Nothing, or not kept.
         Err(_) => 0,
     }
 }

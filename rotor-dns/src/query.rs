@@ -250,13 +250,11 @@ where
         self.open(scope)
     }
 
-    /// Keeps the failure that says most: that a server is wrong, rather than that another one was
-    /// silent.
+    /// Keeps the failure that says most; of equal ones the last.
     fn note(&mut self, error: LookupError) {
         log::debug!("asking for {:?}: {error}", self.asked);
-        // A silent server is reported last: another one has said what is wrong.
-        let is_silence = matches!(error, LookupError::Timeout);
-        if !is_silence || matches!(self.failure, None | Some(LookupError::Timeout)) {
+        // One server's word is worth more than that there is no way to another one.
+        if self.failure.as_ref().is_none_or(|known| error.weight() >= known.weight()) {
             self.failure = Some(error);
         }
     }

@@ -95,10 +95,15 @@ impl StubResolver {
         // others.
         while let Some(Reported { question, result }) = self.reports.receive() {
             self.queries = self.queries.saturating_sub(1);
-            if let Some(good_for) = result.good_for {
-                self.cache.keep(question.clone(), result.reply.clone(), good_for, now);
+            let (reply, good_for) = (&result.reply, result.good_for);
+            match (good_for, reply) {
+                (Some(good_for), _) => {
+                    self.cache.keep(question.clone(), reply.clone(), good_for, now)
+                }
+                (None, Err(error)) => self.cache.keep_failure(question.clone(), error.clone(), now),
+                (None, Ok(_)) => {}
             }
-            self.replied(&question, &result.reply, now);
+            self.replied(&question, reply, now);
         }
         self.receive(scope)
     }

@@ -159,6 +159,21 @@ fn the_next_server_is_asked_when_one_is_of_no_use() {
 }
 
 #[test]
+fn that_there_is_no_way_to_one_server_does_not_hide_what_another_one_said() {
+    let failing = Server::start(|query, _| vec![Act::Send(reply(query, 5, &[], &[]))]);
+    // The system lets nobody send there who has not asked for it.
+    let everybody = std::net::SocketAddr::from(([255; 4], 53));
+    for servers in [[failing.address, everybody], [everybody, failing.address]] {
+        let reply =
+            records(config(&servers, PATIENCE), &[question("www.example", Kind::A)]).remove(0);
+        assert_eq!(fault(reply), ServerFault::Code(5));
+    }
+    let alone = config(&[everybody], PATIENCE);
+    let reply = records(alone, &[question("www.example", Kind::A)]).remove(0);
+    assert!(matches!(reply, Err(LookupError::Network(_))), "{reply:?}");
+}
+
+#[test]
 fn one_family_does_not_wait_for_a_server_that_is_silent_about_the_other() {
     let server = Server::start(|query, _| match asked(query).1 {
         A => vec![Act::Send(right(query))],

@@ -1,9 +1,14 @@
 //! What is remembered, and for how long.
 
-use rotor_dns::{Data, LookupError, ResolvConf};
+use std::cell::Cell;
+use std::rc::Rc;
 
+use rotor_dns::{Data, LookupError, ResolvConf};
+use rotor_sim::Network;
+
+use crate::machine::Served;
 use crate::wire::{self, address, asked, found, name, record, reply};
-use crate::{SECOND, Stage, lasting, none, right, serve};
+use crate::{SECOND, Stage, lasting, none, outcome, right, serve, silent};
 
 #[test]
 fn what_is_known_is_not_asked_until_its_time_is_over() {
@@ -120,6 +125,64 @@ fn there_is_none_behind_an_alias_holds_no_longer_than_the_alias() {
         assert!(stage.look_up("www.example").is_err());
         assert_eq!(stage.seen(0).len(), 1, "code {code}: and no longer");
     }
+}
+
+#[test]
+fn a_failure_holds_for_a_second_and_longer_each_time_that_it_comes_again() {
+    let conf = ResolvConf::parse("options attempts:1");
+    let failing = || serve(|query| reply(query, 2, &[], &[]));
+    let mut stage = Stage::new(vec![failing(), failing()], conf, |config| config);
+    for seconds in [1, 2, 4, 8, 8] {
+        // Each look takes a second, and the servers need a part of the first one.
+        for _ in 0..=seconds {
+            let reply = stage.look_up("www.example");
+            assert!(matches!(reply, Err(LookupError::Server(..))), "{reply:?}");
+        }
+        assert_eq!((stage.seen(0).len(), stage.seen(1).len()), (1, 1), "{seconds} s");
+    }
+}
+
+#[test]
+fn a_server_that_is_mended_is_asked_when_the_failure_is_over() {
+    let is_mended = Rc::new(Cell::new(false));
+    let mended = is_mended.clone();
+    let server =
+        serve(move |query| if mended.get() { right(query) } else { reply(query, 5, &[], &[]) });
+    let mut stage = Stage::new(vec![server], ResolvConf::default(), |config| config);
+    assert!(stage.look_up("www.example").is_err());
+    is_mended.set(true);
+    assert!(stage.look_up("www.example").is_err(), "it is known for a second");
+    assert!(stage.look_up("other.example").is_ok());
+    assert!(stage.look_up("www.example").is_ok());
+}
+
+#[test]
+fn silence_of_all_servers_is_known_and_that_a_lookup_was_short_of_time_is_not() {
+    let conf = ResolvConf::parse("options attempts:1 timeout:2");
+    let mut stage = Stage::new(vec![silent()], conf.clone(), |config| config);
+    let reply = stage.begin("www.example");
+    stage.pass(2 * SECOND + SECOND / 10);
+    assert!(matches!(outcome(reply), Err(LookupError::Timeout)));
+    let known = stage.begin("www.example");
+    stage.pass(SECOND / 10);
+    assert!(matches!(outcome(known), Err(LookupError::Timeout)));
+    assert_eq!(stage.seen(0).len(), 1);
+    let slow = Served::new(|query, _, _| vec![right(query)]);
+    let mut stage = Stage::new(vec![slow], conf, |config| config.lookup_timeout(SECOND / 2));
+    stage.sim.set_network(Network::new().latency(SECOND / 3..SECOND * 2 / 5));
+    assert!(matches!(stage.look_up("www.example"), Err(LookupError::Timeout)));
+    assert!(stage.look_up("www.example").is_ok(), "the answer came behind it");
+}
+
+#[test]
+fn without_a_cache_a_failure_is_not_known_either() {
+    let server = serve(|query| reply(query, 2, &[], &[]));
+    let conf = ResolvConf::parse("options attempts:1");
+    let mut stage = Stage::new(vec![server], conf, |config| config.cache_bytes_max(0));
+    for _ in 0..3 {
+        assert!(stage.look_up("www.example").is_err());
+    }
+    assert_eq!(stage.seen(0).len(), 3);
 }
 
 #[test]
