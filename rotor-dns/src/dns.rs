@@ -23,7 +23,9 @@ impl Dns {
 
 impl HasResolver for Dns {
     /// Asks for the addresses of a host, as programs do: first an address as text, then the hosts
-    /// file, then the search list.
+    /// file, then the search list. A text with a colon that is neither, for its port or zone, is
+    /// refused at once ([`NameError::Colon`](crate::NameError::Colon),
+    /// [`Zone`](crate::NameError::Zone)).
     fn addresses(&self) -> &AddressService {
         &self.addresses
     }

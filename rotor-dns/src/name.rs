@@ -1,6 +1,7 @@
 //! `Name`: a domain name as text.
 
 use std::fmt;
+use std::net::Ipv6Addr;
 use std::str::FromStr;
 use std::sync::Arc;
 
@@ -47,6 +48,16 @@ quick_error! {
         Character {
             display("a name has printable ASCII characters only")
         }
+        /// Of a host: it is an address with a zone (`fe80::1%eth0`), and the answer has no place for
+        /// that. Connect to a `SocketAddrV6`, whose scope id is the number of the interface.
+        Zone {
+            display("an address with a zone is not a name: connect to a socket address with its scope id")
+        }
+        /// Of a host: it has a colon, as with a port (`example.org:80`) or a scheme, or is an address
+        /// in brackets.
+        Colon {
+            display("the name of a host has no colon: its port is given beside it, an address without brackets")
+        }
     }
 }
 
@@ -69,6 +80,16 @@ impl Name {
     pub(crate) fn dots(&self) -> usize {
         self.0.bytes().filter(|&byte| byte == b'.').count()
     }
+}
+
+/// Whether a text that is no address may be the name of a host: what has a colon is none (RFC 1123
+/// §2.1), but something else, in all likelihood, that a server must not be asked for.
+pub(crate) fn check_host(text: &str) -> Result<(), NameError> {
+    let address = text.split_once('%').map(|(address, _)| address.trim_start_matches('['));
+    if address.is_some_and(|address| address.parse::<Ipv6Addr>().is_ok()) {
+        return Err(NameError::Zone);
+    }
+    if text.contains(':') { Err(NameError::Colon) } else { Ok(()) }
 }
 
 impl FromStr for Name {
@@ -122,6 +143,30 @@ mod tests {
             Ok(253)
         );
         assert_eq!(name(62).parse::<Name>(), Err(NameError::TooLong));
+    }
+
+    #[test]
+    fn what_has_a_colon_is_no_host() {
+        let cases = [
+            ("example.org", Ok(())),
+            ("_a.50%.example", Ok(())),
+            ("eth0%1", Ok(())),
+            ("fe80::1%eth0", Err(NameError::Zone)),
+            ("fe80::1%2", Err(NameError::Zone)),
+            ("::%", Err(NameError::Zone)),
+            ("[fe80::1%eth0]", Err(NameError::Zone)),
+            ("[fe80::1%eth0]:80", Err(NameError::Zone)),
+            ("[fe80::1]", Err(NameError::Colon)),
+            ("[::1]:80", Err(NameError::Colon)),
+            ("192.0.2.1:80", Err(NameError::Colon)),
+            ("example.org:80", Err(NameError::Colon)),
+            ("example.org:", Err(NameError::Colon)),
+            ("fe80:%eth0", Err(NameError::Colon)),
+            ("http://example.org", Err(NameError::Colon)),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(check_host(text), expected, "{text}");
+        }
     }
 
     #[test]

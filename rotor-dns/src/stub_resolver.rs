@@ -13,7 +13,7 @@ use crate::config::ResolverConfig;
 use crate::dns::Dns;
 use crate::error::LookupError;
 use crate::lookup::{Lookup, Search, SearchStep, resolve_error};
-use crate::name::Name;
+use crate::name::{Name, check_host};
 use crate::query::{QuerySeed, Report, Reported};
 use crate::questions::Questions;
 use crate::record::{Kind, Question};
@@ -211,6 +211,9 @@ impl StubResolver {
         // Nobody needs to learn that somebody looks for these (RFC 6761 §6.4, RFC 7686 §2).
         if is_in(&name, "invalid") || is_in(&name, "onion") {
             return Known::Error(LookupError::NoSuchName(name));
+        }
+        if let Err(error) = check_host(host) {
+            return Known::Error(error.into());
         }
         match Search::new(candidates) {
             Some(search) => Known::Search(search),

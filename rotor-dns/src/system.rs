@@ -12,6 +12,9 @@ use rotor_core::{
 };
 use rotor_stream::{AddressService, HostName, ResolveError, ResolveResult};
 
+use crate::lookup::resolve_error;
+use crate::name::check_host;
+
 /// How many names are looked up at a time; the others wait. The pool of threads has its own limit.
 const JOBS_MAX: usize = 64;
 
@@ -20,7 +23,8 @@ const JOBS_MAX: usize = 64;
 /// equal names that wait are asked once. Nothing is remembered.
 ///
 /// Every failure is [`Failed`](ResolveError::Failed), even for a name that does not exist, since
-/// only the text of the system's answer tells them apart. On a simulated loop, too, the real system
+/// only the text of the system's answer tells them apart; but what has a colon and is no address is
+/// not asked for ([`Name`](ResolveError::Name)). On a simulated loop, too, the real system
 /// is asked.
 ///
 /// ```no_run
@@ -95,6 +99,11 @@ impl<C> SystemResolver<C> {
         if let Some(job) = self.jobs.iter_mut().find(|job| job.name == name) {
             job.waiting.push(call);
             return true;
+        }
+        // The system would take a zone, which the answer cannot say.
+        if let (Err(error), Err(_)) = (check_host(&name), name.parse::<IpAddr>()) {
+            let _nobody_waits = call.answer(Err(resolve_error(error.into())));
+            return false;
         }
         let asked = name.clone();
         match scope.offload(move || addresses(&asked)) {

@@ -20,6 +20,8 @@ fn equal_names_and_others_are_answered_and_then_it_ends() {
     let ask = |name: &str| addresses.ask_from_thread(name.into()).expect("there is room");
     let (first, second) = (ask("localhost"), ask("localhost"));
     let (literal, wrong) = (ask("2001:db8::1"), ask("two..dots"));
+    // The system would find them, or ask for them.
+    let refused = ["::1%lo", "localhost:80"].map(ask);
     drop(addresses);
     creator.instantiate(()).run().expect("it runs until the resolver ends");
     for reply in [first, second] {
@@ -29,6 +31,10 @@ fn equal_names_and_others_are_answered_and_then_it_ends() {
     let found = literal.wait().expect("an answer").expect("an address");
     assert_eq!(found[0].to_string(), "2001:db8::1");
     assert!(matches!(wrong.wait().expect("an answer"), Err(ResolveError::Failed(_))));
+    for reply in refused {
+        let reply = reply.wait().expect("an answer");
+        assert!(matches!(reply, Err(ResolveError::Name(_))), "{reply:?}");
+    }
 }
 
 #[test]

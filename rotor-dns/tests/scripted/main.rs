@@ -19,7 +19,8 @@ use std::time::Duration;
 use machine::{NameServer, Served};
 use rotor_core::{BlockingReply, Loop, SendError};
 use rotor_dns::{
-    Dns, Hosts, Kind, LookupError, LookupResult, Question, ResolvConf, Resolver, ResolverConfig,
+    Dns, Hosts, Kind, LookupError, LookupResult, NameError, Question, ResolvConf, Resolver,
+    ResolverConfig,
 };
 use rotor_sim::net::SimNet;
 use rotor_sim::{Host, Network, Sim};
@@ -296,6 +297,31 @@ fn the_hosts_file_comes_first_and_asks_nobody() {
         addresses.iter().map(ToString::to_string).collect::<Vec<_>>(),
         ["192.0.2.9", "2001:db8::9"]
     );
+    assert!(stage.seen(0).is_empty());
+}
+
+#[test]
+fn a_port_or_a_zone_is_asked_of_nobody() {
+    let conf = ResolvConf::parse("search a.example");
+    let mut stage = Stage::new(vec![serve(right)], conf, |config| {
+        config.hosts(Hosts::parse("192.0.2.9 by:file"))
+    });
+    for (host, expected) in [
+        ("www.example:80", NameError::Colon),
+        ("[2001:db8::1]:80", NameError::Colon),
+        ("http://www.example", NameError::Colon),
+        ("fe80::1%eth0", NameError::Zone),
+    ] {
+        let Err(ResolveError::Name(error)) = stage.host(host) else {
+            panic!("{host} is a host");
+        };
+        let Some(LookupError::Name(error)) = error.downcast_ref() else {
+            panic!("{host}: {error}")
+        };
+        assert_eq!(*error, expected, "{host}");
+    }
+    assert!(stage.host("2001:db8::1").is_ok());
+    assert!(stage.host("by:file").is_ok(), "whoever needs such a name writes it down");
     assert!(stage.seen(0).is_empty());
 }
 
