@@ -43,6 +43,7 @@ pub struct StackConfig {
     pub(crate) time_wait_max: usize,
     pub(crate) connections_max: usize,
     pub(crate) packets_max: usize,
+    pub(crate) rejections_per_second: u32,
     pub(crate) verify_checksums: bool,
     pub(crate) seed: Option<u64>,
     pub(crate) pool: Option<OffloadPool>,
@@ -67,6 +68,7 @@ impl StackConfig {
             time_wait_max: 1_024,
             connections_max: 65_536,
             packets_max: 256,
+            rejections_per_second: 1_000,
             verify_checksums: true,
             seed: None,
             pool: None,
@@ -190,6 +192,22 @@ impl StackConfig {
     /// device.
     pub fn packets_max(mut self, packets: usize) -> StackConfig {
         self.packets_max = packets.max(1);
+        self
+    }
+
+    /// Sets how many packets a second that are for nobody have an answer: a reset (TCP), or that there
+    /// is no such port or protocol (ICMP; RFC 1812, section 4.3.2.8, and RFC 4443, section 2.4 (f), want
+    /// a bound). As many may leave at once. Default 1,000, as Linux has it for ICMP; 0: none. What is
+    /// beyond has no answer and is
+    /// [counted](crate::StackStats::rejections_withheld): who connects to a closed port then waits for
+    /// its time to be over.
+    ///
+    /// It holds in the mean: who counts the answers learns nothing of those to others. Resets of
+    /// connections that have been made, pings, and questions for addresses are not bounded by it.
+    #[doc(alias = "icmp_ratelimit")]
+    #[doc(alias = "icmplim")]
+    pub fn rejections_per_second(mut self, rejections: u32) -> StackConfig {
+        self.rejections_per_second = rejections;
         self
     }
 

@@ -26,6 +26,9 @@ pub struct StackStats {
     /// What came with a virtio header that is nonsense, or says of its packet what that is not:
     /// thrown away.
     pub headers_refused: u64,
+    /// Resets and errors of ICMP that packets for nobody did not get, since there were too many
+    /// ([`rejections_per_second`](crate::StackConfig::rejections_per_second)).
+    pub rejections_withheld: u64,
     /// Connections that were made by others.
     pub accepted: u64,
     /// Attempts to connect that were thrown away, since the backlog of their listener was full, or the

@@ -11,6 +11,7 @@ mod opening;
 mod outgoing;
 #[cfg(test)]
 mod packets;
+mod rejections;
 mod sequence;
 mod streams;
 mod turn;
@@ -28,6 +29,7 @@ use self::connection::Connection;
 use self::datagram_socket::{Datagrams, Sender};
 use self::flow::Flow;
 use self::listening::{Bound, Listening};
+use self::rejections::Rejections;
 pub(crate) use self::turn::Wait;
 use self::wire::Wire;
 use crate::clock::{Alarm, LoopClock};
@@ -42,6 +44,7 @@ pub(crate) struct Stack {
     wire: Wire,
     /// Without sockets: for what the interface answers by itself.
     nobody: SocketSet<'static>,
+    rejections: Rejections,
     clock: LoopClock,
     /// In virtual time: where it is said when there is something to do.
     alarm: Option<Alarm>,
@@ -110,6 +113,7 @@ impl Stack {
             unsent: self.wire.counts.unsent,
             went_down: self.wire.downs,
             merged: self.wire.counts.merged,
+            rejections_withheld: self.rejections.withheld,
             connections: self.connections.len(),
             ..self.stats
         }

@@ -10,6 +10,7 @@ use smoltcp::wire::{EthernetAddress, HardwareAddress, IpAddress, IpCidr};
 
 use super::datagram_socket::Sender;
 use super::listening::Bound;
+use super::rejections::Rejections;
 use super::wire::Wire;
 use super::{Stack, instant};
 use crate::clock::LoopClock;
@@ -63,9 +64,12 @@ impl Stack {
                 let _ = routes.push(route);
             }
         });
+        // Chance of its own: ports, which anybody sees, tell of the other one.
+        let rejections = Rejections::new(config.rejections_per_second, !seed, clock.now());
         Ok(Stack {
             config: config.clone(),
             iface,
+            rejections,
             wire,
             nobody: SocketSet::new(Vec::new()),
             alarm: clock.alarm(),

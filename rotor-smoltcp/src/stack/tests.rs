@@ -6,7 +6,12 @@ use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
 use rotor_core::{EventSet, Token};
+use smoltcp::wire::{
+    ArpOperation, ArpPacket, ArpRepr, EthernetAddress, Icmpv4Message, Icmpv4Packet, IpVersion,
+    Ipv4Address, Ipv4Packet, TcpPacket,
+};
 
+use super::packets::{ACK, SYN, VERSIONS, datagram, ends, segment};
 use super::wire::Wire;
 use super::{Kind, Stack, Wait};
 use crate::clock::{LoopClock, ManualClock};
@@ -150,4 +155,102 @@ fn connections_to_nowhere_that_were_given_up_leave_nothing_behind() {
         turn(&mut stack, &clock, Duration::from_secs(1));
         assert!(stack.unresolved.len() < 100, "{} of them", stack.unresolved.len());
     }
+}
+
+/// A stack whose every packet goes nowhere, at the address to which test packets go.
+fn receiving(medium: Medium, config: StackConfig) -> (Stack, ManualClock, MemoryDevice) {
+    let clock = ManualClock::new();
+    let cable = MemoryConfig::new().clock(&clock).medium(medium).packets_max(100_000);
+    let (device, other_end) = MemoryDevice::pair(&cable).expect("descriptors are left");
+    let config = config
+        .address(IpAddr::from([10, 0, 0, 2]), 24)
+        .address(IpAddr::from([0xfd00, 0, 0, 0, 0, 0, 0, 2]), 64)
+        .seed(1);
+    let clock_of_loop = LoopClock::Manual(clock.clone());
+    let stack = Stack::open(Box::new(device), &config, clock_of_loop).expect("good");
+    (stack, clock, other_end)
+}
+
+#[test]
+fn packets_for_nobody_have_so_many_answers_a_second() {
+    for version in VERSIONS {
+        let first = segment(Medium::Ip, version, 1, SYN, b"");
+        let strange = segment(Medium::Ip, version, 1, ACK, b"x");
+        for packet in [first, strange, datagram(Medium::Ip, version, b"x")] {
+            let (mut stack, clock, _other_end) =
+                receiving(Medium::Ip, StackConfig::new().rejections_per_second(100));
+            let answered = |stack: &mut Stack, count: u64| {
+                let before = stack.stats();
+                (0..count).for_each(|_| stack.take(&packet));
+                let (sent, withheld) = (
+                    stack.stats().sent - before.sent,
+                    stack.stats().rejections_withheld - before.rejections_withheld,
+                );
+                assert_eq!(sent + withheld, count);
+                sent
+            };
+            assert!((60..150).contains(&answered(&mut stack, 5_000)));
+            assert!(answered(&mut stack, 5_000) <= 1);
+            clock.advance(Duration::from_secs(1));
+            assert!((60..150).contains(&answered(&mut stack, 5_000)));
+            clock.advance(Duration::from_secs(3_600));
+            assert!((60..150).contains(&answered(&mut stack, 5_000)));
+        }
+    }
+}
+
+#[test]
+fn a_half_open_connection_rejects_no_more_than_that() {
+    let config = StackConfig::new().rejections_per_second(100);
+    let (mut stack, _clock, _other_end) = receiving(Medium::Ip, config);
+    stack.listen(([10, 0, 0, 2], 4_096).into(), 8).expect("it is free");
+    let version = IpVersion::Ipv4;
+    let mut first = segment(Medium::Ip, version, 1, SYN, b"");
+    // Without an acknowledgement, which a first packet has not.
+    first[28..32].fill(0);
+    TcpPacket::new_unchecked(&mut first[20..]).fill_checksum(&ends(version).0, &ends(version).1);
+    stack.take(&first);
+    stack.send_all();
+    let before = stack.stats();
+    assert_eq!((before.half_open, before.sent), (1, 1));
+    // It acknowledges what was not sent.
+    let wrong = segment(Medium::Ip, version, 2, ACK, b"");
+    (0..5_000).for_each(|_| stack.take(&wrong));
+    let sent = stack.stats().sent - before.sent;
+    assert!((60..150).contains(&sent), "{sent}");
+    assert_eq!(stack.stats().rejections_withheld, 5_000 - sent);
+}
+
+#[test]
+fn pings_and_questions_for_an_address_are_answered_though_nothing_is_rejected() {
+    let config = StackConfig::new().rejections_per_second(0);
+    let (mut stack, _clock, _other_end) = receiving(Medium::Ethernet, config);
+    let question = ArpRepr::EthernetIpv4 {
+        operation: ArpOperation::Request,
+        source_hardware_addr: EthernetAddress([2; 6]),
+        source_protocol_addr: Ipv4Address::new(10, 0, 0, 1),
+        target_hardware_addr: EthernetAddress([0; 6]),
+        target_protocol_addr: Ipv4Address::new(10, 0, 0, 2),
+    };
+    let mut frame = [&[0xff; 6][..], &[2; 6], &[0x08, 0x06]].concat();
+    let head = frame.len();
+    frame.resize(head + question.buffer_len(), 0);
+    question.emit(&mut ArpPacket::new_unchecked(&mut frame[head..]));
+    (0..100).for_each(|_| stack.take(&frame));
+    assert_eq!((stack.stats().sent, stack.stats().rejections_withheld), (100, 0));
+    let mut ping = datagram(Medium::Ethernet, IpVersion::Ipv4, b"as long");
+    ping[..6].copy_from_slice(&[2, 0, 0, 0, 0, 1]);
+    let ip = head;
+    ping[ip + 9] = 1;
+    Ipv4Packet::new_unchecked(&mut ping[ip..]).fill_checksum();
+    let mut echo = Icmpv4Packet::new_unchecked(&mut ping[ip + 20..]);
+    echo.set_msg_type(Icmpv4Message::EchoRequest);
+    echo.set_msg_code(0);
+    echo.fill_checksum();
+    (0..100).for_each(|_| stack.take(&ping));
+    assert_eq!((stack.stats().sent, stack.stats().rejections_withheld), (200, 0));
+    let mut unwanted = datagram(Medium::Ethernet, IpVersion::Ipv4, b"x");
+    unwanted[..6].copy_from_slice(&[2, 0, 0, 0, 0, 1]);
+    (0..100).for_each(|_| stack.take(&unwanted));
+    assert_eq!((stack.stats().sent, stack.stats().rejections_withheld), (200, 100));
 }

@@ -134,8 +134,9 @@ impl Stack {
 
     /// Has the interface answer by itself: ARP, pings, and what is for nobody.
     pub(super) fn answer(&mut self, packet: &[u8]) {
-        let now = instant(self.now());
-        self.iface.poll_ingress_single(now, &mut self.wire.with(packet), &mut self.nobody);
+        let now = self.now();
+        let mut port = self.wire.with(packet).within(&mut self.rejections, now);
+        self.iface.poll_ingress_single(instant(now), &mut port, &mut self.nobody);
     }
 
     fn take_segment(&mut self, flow: Flow, is_first: bool, packet: &[u8]) {
@@ -161,13 +162,19 @@ impl Stack {
                 Err(_) => return self.stats.backlog_overflowed += 1,
             },
         };
-        let now = instant(self.now());
+        let now = self.now();
         let Some(connection) = self.connections.get_mut(id) else { return };
         let before = connection.state();
         // Whatever it is, the peer is there.
         connection.note_answer();
+        let is_half_open = matches!(connection.phase, Phase::HalfOpen(_));
         let Connection { set, sequence, .. } = &mut **connection;
-        self.iface.poll_ingress_single(now, &mut self.wire.with(packet).of(sequence), set);
+        let mut port = self.wire.with(packet).of(sequence);
+        if is_half_open {
+            // Nobody has shown yet that it is there: anyone may have begun it in another's name.
+            port = port.within(&mut self.rejections, now);
+        }
+        self.iface.poll_ingress_single(instant(now), &mut port, set);
         self.settle(id, before, By::Packet);
         self.mark(id);
     }

@@ -8,6 +8,7 @@ use smoltcp::phy::{self, Checksum, DeviceCapabilities, PacketMeta};
 use smoltcp::time::Instant;
 
 use super::offload::Batch;
+use super::rejections::{Rejections, is_rejection};
 use super::sequence::Sequence;
 use crate::device::{Device, ETHERNET_HEADER, Medium, VIRTIO_HEADER};
 
@@ -47,6 +48,8 @@ pub(super) struct Port<'a> {
     packet: Option<&'a [u8]>,
     /// Of the connection that the call is for.
     sequence: Option<&'a mut Sequence>,
+    /// What bounds the rejections among the answers, and the time.
+    bound: Option<(&'a mut Rejections, Time)>,
     /// More of the same may follow: it may be kept back until the wire is flushed.
     is_burst: bool,
 }
@@ -58,6 +61,7 @@ pub(super) struct Came<'a>(&'a [u8]);
 pub(super) struct Goes<'a> {
     wire: &'a mut Wire,
     sequence: Option<&'a mut Sequence>,
+    bound: Option<(&'a mut Rejections, Time)>,
     is_burst: bool,
     /// The device cuts it, into pieces of such a payload.
     segment: Option<NonZeroU16>,
@@ -106,7 +110,7 @@ impl Wire {
 
     /// The device, where nothing has come.
     pub(super) fn port(&mut self) -> Port<'_> {
-        Port { wire: self, packet: None, sequence: None, is_burst: false }
+        Port { wire: self, packet: None, sequence: None, bound: None, is_burst: false }
     }
 
     /// The device, where many packets of one connection are about to be sent:
@@ -130,7 +134,7 @@ impl Wire {
 
     /// The device, with a packet that came.
     pub(super) fn with<'a>(&'a mut self, packet: &'a [u8]) -> Port<'a> {
-        Port { wire: self, packet: Some(packet), sequence: None, is_burst: false }
+        Port { packet: Some(packet), ..self.port() }
     }
 
     /// Takes the memory in which packets come, to be given back.
@@ -181,9 +185,16 @@ impl<'a> Port<'a> {
         self
     }
 
+    /// The same, with a bound for what it rejects.
+    pub(super) fn within(mut self, bound: &'a mut Rejections, now: Time) -> Port<'a> {
+        self.bound = Some((bound, now));
+        self
+    }
+
     fn goes(&mut self) -> Goes<'_> {
         let sequence = self.sequence.as_deref_mut();
-        Goes { wire: self.wire, sequence, is_burst: self.is_burst, segment: None }
+        let bound = self.bound.as_mut().map(|(bound, now)| (&mut **bound, *now));
+        Goes { wire: self.wire, sequence, bound, is_burst: self.is_burst, segment: None }
     }
 }
 
@@ -219,18 +230,17 @@ impl phy::RxToken for Came<'_> {
 
 impl phy::TxToken for Goes<'_> {
     fn consume<R, F: FnOnce(&mut [u8]) -> R>(self, len: usize, write: F) -> R {
-        let Goes { wire, sequence, is_burst, segment } = self;
+        let Goes { wire, sequence, bound, is_burst, segment } = self;
         let Wire { device, medium, outgoing, batch, counts, .. } = wire;
         let mut send = |packet: &[u8], segments| counts.send(&mut **device, packet, segments);
         if let Some(batch) = batch {
             let packet = batch.room(len);
             let result = write(packet);
-            if let Some(sequence) = sequence {
-                sequence.mend(*medium, packet);
-            }
-            batch.push(*medium, len, segment, &mut send);
-            if !is_burst || !batch.is_open() {
-                batch.flush(&mut send);
+            if may_leave(*medium, packet, sequence, bound) {
+                batch.push(*medium, len, segment, &mut send);
+                if !is_burst || !batch.is_open() {
+                    batch.flush(&mut send);
+                }
             }
             return result;
         }
@@ -240,16 +250,34 @@ impl phy::TxToken for Goes<'_> {
         }
         let packet = &mut outgoing[..len];
         let result = write(packet);
-        if let Some(sequence) = sequence {
-            sequence.mend(*medium, packet);
+        if may_leave(*medium, packet, sequence, bound) {
+            send(packet, 1);
         }
-        send(packet, 1);
         result
     }
 
     fn set_meta(&mut self, meta: PacketMeta) {
         self.segment = meta.segmentation_offload_size;
     }
+}
+
+/// Whether a packet is sent that was made; it gets what smoltcp does not know.
+fn may_leave(
+    medium: Medium,
+    packet: &mut [u8],
+    sequence: Option<&mut Sequence>,
+    bound: Option<(&mut Rejections, Time)>,
+) -> bool {
+    if let Some((bound, now)) = bound
+        && is_rejection(medium, packet)
+        && !bound.allow(now)
+    {
+        return false;
+    }
+    if let Some(sequence) = sequence {
+        sequence.mend(medium, packet);
+    }
+    true
 }
 
 impl Counts {

@@ -1,0 +1,209 @@
+//! `Rejections`: how many packets that nobody wants have an answer. Pure.
+//!
+//! A reset, or that a port is closed (ICMP), is owed to who asks in good faith. Who does not has a packet
+//! sent for each of his own, to whomever he likes (RFC 1812, section 4.3.2.8; RFC 4443, section 2.4 (f)).
+
+use fastrand::Rng;
+use rotor_core::Time;
+use smoltcp::wire::{
+    EthernetFrame, EthernetProtocol, Icmpv4Packet, IpProtocol, IpVersion, Ipv4Packet, Ipv6Packet,
+    TcpPacket,
+};
+
+use crate::device::Medium;
+
+/// One answer, in what credit is counted in: a budget of one a second earns 1 in a nanosecond.
+const ANSWER: i64 = 1_000_000_000;
+
+/// So many a second, and as many at once where there were none before.
+///
+/// Each costs nothing, one or two by chance, and one in the mean: a bound that is shared and exact tells
+/// who sends to this host how many answers it gives to others, and so which of its ports are open
+/// (CVE-2020-25705). Linux does the same (`icmp_global_allow`).
+pub(super) struct Rejections {
+    per_second: i64,
+    /// Below zero where the last one has cost more than there was, so that the mean holds.
+    credit: i64,
+    counted_at: Time,
+    random: Rng,
+    /// How many were not sent.
+    pub(super) withheld: u64,
+}
+
+impl Rejections {
+    pub(super) fn new(per_second: u32, seed: u64, now: Time) -> Rejections {
+        let per_second = i64::from(per_second);
+        let random = Rng::with_seed(seed);
+        let credit = per_second * ANSWER;
+        Rejections { per_second, credit, counted_at: now, random, withheld: 0 }
+    }
+
+    /// Whether one more may leave, which is counted.
+    pub(super) fn allow(&mut self, now: Time) -> bool {
+        let most = self.per_second * ANSWER;
+        // Time beyond a second earns no more.
+        let nanos = (now - self.counted_at).as_nanos().min(ANSWER as u128) as i64;
+        self.counted_at = self.counted_at.max(now);
+        self.credit = (self.credit + nanos * self.per_second).min(most);
+        if self.credit < ANSWER {
+            self.withheld += 1;
+            return false;
+        }
+        self.credit -= ANSWER * self.random.i64(0..=2);
+        true
+    }
+}
+
+/// Whether a packet that is to be sent tells its receiver that something is not wanted: a reset, or an
+/// error of ICMP. (Answers to pings, and who has which address, are none.)
+pub(super) fn is_rejection(medium: Medium, packet: &[u8]) -> bool {
+    let inner = match medium {
+        Medium::Ip => Some(packet),
+        Medium::Ethernet => of_frame(packet),
+    };
+    inner.and_then(is_rejection_of_ip).unwrap_or(false)
+}
+
+fn of_frame(frame: &[u8]) -> Option<&[u8]> {
+    let frame = EthernetFrame::new_checked(frame).ok()?;
+    let is_ip = matches!(frame.ethertype(), EthernetProtocol::Ipv4 | EthernetProtocol::Ipv6);
+    is_ip.then(|| frame.payload())
+}
+
+fn is_rejection_of_ip(packet: &[u8]) -> Option<bool> {
+    // smoltcp looks at the first byte, whether there is one or not.
+    packet.first()?;
+    let (protocol, payload) = match IpVersion::of_packet(packet).ok()? {
+        IpVersion::Ipv4 => {
+            let packet = Ipv4Packet::new_checked(packet).ok()?;
+            (packet.next_header(), packet.payload())
+        }
+        IpVersion::Ipv6 => {
+            let packet = Ipv6Packet::new_checked(packet).ok()?;
+            (packet.next_header(), packet.payload())
+        }
+    };
+    Some(match protocol {
+        IpProtocol::Tcp => TcpPacket::new_checked(payload).ok()?.rst(),
+        IpProtocol::Icmp => {
+            let kind = u8::from(Icmpv4Packet::new_checked(payload).ok()?.msg_type());
+            // Destination unreachable, time exceeded, parameter problem (RFC 792).
+            matches!(kind, 3 | 11 | 12)
+        }
+        // Errors are below the first bit (RFC 4443, section 2.1).
+        IpProtocol::Icmpv6 => *payload.first()? < 128,
+        _ => false,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use smoltcp::wire::IpVersion;
+
+    use super::super::packets::{ACK, MEDIUMS, RESET, SYN, VERSIONS, datagram, segment};
+    use super::*;
+
+    fn at(millis: u64) -> Time {
+        Time::ZERO + Duration::from_millis(millis)
+    }
+
+    /// How many of so many are allowed.
+    fn allowed(rejections: &mut Rejections, asked: u64, now: Time) -> u64 {
+        let before = rejections.withheld;
+        let allowed = (0..asked).filter(|_| rejections.allow(now)).count() as u64;
+        assert_eq!(allowed + rejections.withheld - before, asked, "each is counted");
+        allowed
+    }
+
+    #[test]
+    fn so_many_a_second_are_allowed_in_the_mean() {
+        for seed in 0..20 {
+            let mut rejections = Rejections::new(1_000, seed, at(500));
+            let near = |count, expected: u64| {
+                assert!(u64::abs_diff(count, expected) <= expected / 5, "{count}, seed {seed}");
+            };
+            near(allowed(&mut rejections, 10_000, at(500)), 1_000);
+            // No time has passed, or it went back.
+            for now in [500, 0, 500] {
+                assert!(allowed(&mut rejections, 100, at(now)) <= 1);
+            }
+            near(allowed(&mut rejections, 10_000, at(900)), 400);
+            // As many as in a second, however long nobody asked.
+            near(allowed(&mut rejections, 10_000, at(1_000_000)), 1_000);
+            near(
+                (1_000_001..1_010_001).map(|now| allowed(&mut rejections, 5, at(now))).sum(),
+                10_000,
+            );
+        }
+    }
+
+    #[test]
+    fn few_are_allowed_each_time_and_none_where_none_is_to_be() {
+        let mut none = Rejections::new(0, 1, at(0));
+        assert_eq!(
+            (0..100).map(|second| allowed(&mut none, 3, at(second * 1_000))).sum::<u64>(),
+            0
+        );
+        let mut one = Rejections::new(1, 1, at(0));
+        let all: u64 = (0..1_000).map(|second| allowed(&mut one, 100, at(second * 1_000))).sum();
+        assert!((800..1_200).contains(&all), "{all}");
+        let mut most = Rejections::new(u32::MAX, 1, at(0));
+        assert_eq!(allowed(&mut most, 1_000, at(u64::MAX / 1_000_000)), 1_000);
+        assert_eq!(allowed(&mut most, 1_000, Time::NEVER), 1_000);
+    }
+
+    #[test]
+    fn what_is_allowed_at_once_is_not_the_same_each_time() {
+        let counts: std::collections::BTreeSet<u64> = (0..20)
+            .map(|seed| allowed(&mut Rejections::new(100, seed, at(0)), 1_000, at(0)))
+            .collect();
+        assert!(counts.len() > 5, "{counts:?}");
+    }
+
+    /// An ICMP packet of this type.
+    fn icmp(medium: Medium, version: IpVersion, kind: u8) -> Vec<u8> {
+        let mut packet = datagram(medium, version, b"sixteen bytes, 16");
+        let (ip, header) = (if medium == Medium::Ip { 0 } else { 14 }, packet.len() - 25);
+        match version {
+            IpVersion::Ipv4 => packet[ip + 9] = 1,
+            IpVersion::Ipv6 => packet[ip + 6] = 58,
+        }
+        packet[header] = kind;
+        packet
+    }
+
+    #[test]
+    fn resets_and_errors_are_rejections_and_nothing_else_is() {
+        for (medium, version) in MEDIUMS.iter().flat_map(|&on| VERSIONS.map(|of| (on, of))) {
+            for (flags, expected) in
+                [(RESET, true), (RESET | ACK, true), (ACK, false), (SYN | ACK, false)]
+            {
+                let packet = segment(medium, version, 1, flags, b"");
+                assert_eq!(is_rejection(medium, &packet), expected, "{flags:x}");
+            }
+            assert!(!is_rejection(medium, &datagram(medium, version, b"x")));
+            let errors: &[u8] = match version {
+                IpVersion::Ipv4 => &[3, 11, 12],
+                IpVersion::Ipv6 => &[1, 2, 3, 4],
+            };
+            // An answer to a ping, and to who asks for an address.
+            let others: &[u8] = match version {
+                IpVersion::Ipv4 => &[0, 8],
+                IpVersion::Ipv6 => &[128, 129, 135, 136],
+            };
+            for (kinds, expected) in [(errors, true), (others, false)] {
+                for kind in kinds {
+                    let packet = icmp(medium, version, *kind);
+                    assert_eq!(is_rejection(medium, &packet), expected, "{version:?}, type {kind}");
+                }
+            }
+        }
+        for medium in MEDIUMS {
+            for bytes in [&[][..], &[0x45], &[0; 60], &[0x45; 60], &[0x60; 60]] {
+                assert!(!is_rejection(medium, bytes));
+            }
+        }
+    }
+}
