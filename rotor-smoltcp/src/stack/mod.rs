@@ -4,6 +4,7 @@ mod connection;
 mod datagram_socket;
 mod datagrams;
 mod flow;
+mod left;
 mod listeners;
 mod listening;
 mod offload;

@@ -137,26 +137,6 @@ impl Stack {
         Ok(())
     }
 
-    /// Nobody has the connection any more. What it had taken is still sent, for a while; where
-    /// something was not read, or it could not be, the peer is told that it was in vain (RFC 9293,
-    /// section 3.6: a reset).
-    pub(super) fn leave(&mut self, id: Id) {
-        let until = self.now() + self.config.linger;
-        let Some(connection) = self.connections.get_mut(id) else { return };
-        connection.leave();
-        if connection.socket().recv_queue() > 0 {
-            connection.socket().abort();
-        } else {
-            connection.socket().close();
-        }
-        connection.give_up_at = Some(until);
-        if connection.is_over() {
-            self.forget(id);
-        } else {
-            self.mark(id);
-        }
-    }
-
     pub(crate) fn is_connected(&self, id: Id) -> bool {
         self.connections.get(id).is_some_and(|connection| {
             connection.phase == Phase::Open && !connection.has_failed && !connection.is_over()

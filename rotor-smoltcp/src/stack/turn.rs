@@ -363,48 +363,6 @@ impl Stack {
         self.note_change(id);
     }
 
-    /// Of a connection that nobody has: what comes is answered by a reset, and its end is its end.
-    fn settle_left(&mut self, id: Id) {
-        let Some(connection) = self.connections.get_mut(id) else { return };
-        if connection.is_over() {
-            return self.forget(id);
-        }
-        if connection.socket().recv_queue() > 0 && connection.state() != State::Closed {
-            connection.socket().abort();
-            return self.mark(id);
-        }
-        if connection.state() == State::TimeWait
-            && !std::mem::replace(&mut connection.is_kept, true)
-        {
-            connection.give_up_at = None;
-            self.stats.time_wait += 1;
-            self.kept.push_back(id);
-            // Those whose time was over are in it still: at most as many as the others, and a few.
-            if self.kept.len() > 2 * (self.stats.time_wait + 8) {
-                let connections = &self.connections;
-                self.kept.retain(|id| connections.get(*id).is_some_and(|one| one.is_kept));
-            }
-            while self.stats.time_wait > self.config.time_wait_max && self.forget_oldest() {}
-        }
-    }
-
-    /// Forgets the connection that is kept longest; says whether there was one.
-    pub(super) fn forget_oldest(&mut self) -> bool {
-        while let Some(oldest) = self.kept.pop_front() {
-            if self.is_kept(oldest) {
-                self.stats.time_wait_overflowed += 1;
-                self.forget(oldest);
-                return true;
-            }
-        }
-        false
-    }
-
-    /// Whether nobody has it, both sides have ended, and it is kept for what may still come.
-    fn is_kept(&self, id: Id) -> bool {
-        self.connections.get(id).is_some_and(|connection| connection.is_kept)
-    }
-
     /// Forgets a connection.
     pub(super) fn forget(&mut self, id: Id) {
         self.set_due(id, None);
