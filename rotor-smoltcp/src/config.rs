@@ -40,6 +40,7 @@ pub struct StackConfig {
     pub(crate) connect_timeout: Duration,
     pub(crate) user_timeout: Duration,
     pub(crate) linger: Duration,
+    pub(crate) lingering_max: usize,
     pub(crate) time_wait_max: usize,
     pub(crate) connections_max: usize,
     pub(crate) packets_max: usize,
@@ -65,6 +66,7 @@ impl StackConfig {
             connect_timeout: Duration::from_secs(60),
             user_timeout: Duration::from_secs(5 * 60),
             linger: Duration::from_secs(30),
+            lingering_max: 16_384,
             time_wait_max: 1_024,
             connections_max: 65_536,
             packets_max: 256,
@@ -102,8 +104,9 @@ impl StackConfig {
     /// Sets how many bytes a connection may hold that came and were not read: the largest window
     /// that its peer is offered. Default 64 KiB; 2 KiB to 16 MiB.
     ///
-    /// Each connection has its buffers from its first packet to its last; memory that nobody has
-    /// written to yet is not resident. The crate's page says what one takes that waits.
+    /// Each connection has its buffers from its first packet to its last, also while
+    /// [nobody holds it any more](StackConfig::lingering_max); memory that nobody has written to yet
+    /// is not resident. The crate's page says what one takes that waits.
     #[doc(alias = "SO_RCVBUF")]
     pub fn receive_buffer_bytes(mut self, bytes: usize) -> StackConfig {
         self.receive_buffer_bytes = bytes.clamp(BUFFER_MIN, BUFFER_MAX);
@@ -168,6 +171,15 @@ impl StackConfig {
     #[doc(alias = "SO_LINGER")]
     pub fn linger(mut self, time: Duration) -> StackConfig {
         self.linger = time;
+        self
+    }
+
+    /// Sets how many connections that were dropped go on so at a time, with their buffers: nobody holds
+    /// them, so no limit of a server counts them. Default 16,384, a quarter of all that there may be; at
+    /// least 1. Where there are more, the one that was dropped first is reset, and counted.
+    #[doc(alias = "tcp_max_orphans")]
+    pub fn lingering_max(mut self, connections: usize) -> StackConfig {
+        self.lingering_max = connections.max(1);
         self
     }
 

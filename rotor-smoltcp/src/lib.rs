@@ -112,7 +112,10 @@
 //! takes up to 136 KiB by default, which is the first number to change if you have many
 //! ([`receive_buffer_bytes`](StackConfig::receive_buffer_bytes),
 //! [`send_buffer_bytes`](StackConfig::send_buffer_bytes)). With buffers of 4 KiB an idle connection
-//! takes 9 KiB, and no more than 4 KiB are sent in a round trip.
+//! takes 9 KiB, and no more than 4 KiB are sent in a round trip. One that nobody holds any more keeps
+//! its buffers as well, until it ends: there are at most
+//! [`lingering_max`](StackConfig::lingering_max) and [`time_wait_max`](StackConfig::time_wait_max) of
+//! these.
 //!
 //! Segments and checksums are the loop's work: large bodies cost three times what the kernel takes
 //! for them with packets of 1,500 bytes. They cost half of it with packets of 64 KiB, or where this

@@ -42,6 +42,8 @@ pub struct StackStats {
     pub timed_out: u64,
     /// Connections that were dropped, and whose peer did not take all in time.
     pub lingered_too_long: u64,
+    /// Connections that were dropped, and reset before their time, since there were too many of them.
+    pub lingering_overflowed: u64,
     /// Ended connections that were forgotten before their time, since there were too many, of them or of
     /// all.
     pub time_wait_overflowed: u64,
@@ -49,6 +51,9 @@ pub struct StackStats {
     pub connections: usize,
     /// Of these, half open now: the peer has not completed the handshake.
     pub half_open: usize,
+    /// Of these, dropped now by who had them, while they send what they had taken, or wait for their
+    /// peer's end.
+    pub lingering: usize,
     /// Of these, ended now, and kept for what may still come (TIME-WAIT).
     pub time_wait: usize,
 }

@@ -300,6 +300,50 @@ fn so_many_ended_connections_are_kept_and_no_more() {
 }
 
 #[test]
+fn so_many_connections_that_nobody_has_go_on_and_no_more() {
+    for (most, count) in [(3, 3), (3, 4), (3, 10), (1, 5), (0, 5)] {
+        let mut flooded = Flooded::new(config(1).lingering_max(most));
+        let mut listener = flooded.host.listen_on((SERVER, 80).into(), 16);
+        for port in 1..=count {
+            flooded.says(port, TcpControl::Syn, (7, None));
+        }
+        flooded.turns(3);
+        for (port, _, number) in flooded.said() {
+            flooded.says(port, TcpControl::None, (8, Some(number + 1)));
+        }
+        flooded.turns(2);
+        let mut sockets = Vec::new();
+        for _ in 0..count {
+            let (mut socket, peer) = listener.accept().expect("it has come");
+            std::io::Write::write_all(&mut socket, b"taken").expect("there is room");
+            sockets.push((socket, peer));
+        }
+        flooded.turns(2);
+        flooded.said();
+        // Their peers never answer, so they do not end by themselves.
+        drop(sockets);
+        flooded.turns(2);
+        let (most, count) = (most.max(1), usize::from(count));
+        let stats = flooded.host.stats();
+        assert_eq!(stats.lingering, count.min(most), "{count} of {most}");
+        assert_eq!(stats.connections, stats.lingering);
+        assert_eq!(stats.lingering_overflowed, count.saturating_sub(most) as u64);
+        // Those that were dropped first are reset, each in its turn.
+        let said = flooded.said();
+        let reset = said.iter().filter(|(_, flags, _)| *flags == "RST").map(|(port, ..)| *port);
+        let expected: Vec<u16> = (1..=count.saturating_sub(most) as u16).collect();
+        assert_eq!(reset.collect::<Vec<_>>(), expected, "{count} of {most}: {said:?}");
+        // And then they are over, too.
+        let end = flooded.clock.now() + Duration::from_secs(31);
+        while flooded.clock.now() < end && flooded.clock.step_until(end) {
+            flooded.host.turn();
+        }
+        let stats = flooded.host.stats();
+        assert_eq!((stats.lingering, stats.connections), (0, 0));
+    }
+}
+
+#[test]
 fn ended_connections_make_room_for_new_ones_where_the_stack_is_full() {
     let few = |last| config(last).connections_max(2);
     let mut rig = Rig::with(MemoryConfig::new(), few(1), few(2));

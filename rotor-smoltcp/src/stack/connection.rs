@@ -72,6 +72,8 @@ pub(super) struct Connection {
     pub(super) is_changed: bool,
     /// It is in the list of those that wait to know where their peer is.
     pub(super) is_unresolved: bool,
+    /// It is among those that nobody has, and that have not ended.
+    pub(super) lingers: bool,
     /// It is among those that ended and are kept.
     pub(super) is_kept: bool,
 }
@@ -109,6 +111,7 @@ impl Connection {
             is_dirty: false,
             is_changed: false,
             is_unresolved: false,
+            lingers: false,
             is_kept: false,
         }
     }

@@ -23,7 +23,38 @@ impl Stack {
             self.forget(id);
         } else {
             self.mark(id);
+            self.note_lingering(id);
         }
+    }
+
+    /// Nobody has it, and it has not ended. Each has its buffers, and no limit of a server counts it, so
+    /// there are only so many.
+    pub(super) fn note_lingering(&mut self, id: Id) {
+        let Some(connection) = self.connections.get_mut(id) else { return };
+        connection.lingers = true;
+        self.stats.lingering += 1;
+        self.lingering.push_back(id);
+        while self.stats.lingering > self.config.lingering_max && self.reset_oldest() {}
+        // Those that have ended are in it still: at most as many as the others, and a few.
+        if self.lingering.len() > 2 * (self.stats.lingering + 8) {
+            let connections = &self.connections;
+            self.lingering.retain(|id| connections.get(*id).is_some_and(|one| one.lingers));
+        }
+    }
+
+    /// Resets the connection that was dropped first; says whether there was one.
+    fn reset_oldest(&mut self) -> bool {
+        while let Some(oldest) = self.lingering.pop_front() {
+            let Some(connection) = self.connections.get_mut(oldest) else { continue };
+            if connection.lingers {
+                self.stats.lingering_overflowed += 1;
+                connection.socket().abort();
+                self.send(oldest);
+                self.forget(oldest);
+                return true;
+            }
+        }
+        false
     }
 
     /// Of a connection that nobody has: what comes is answered by a reset, and its end is its end.
@@ -40,6 +71,7 @@ impl Stack {
             && !std::mem::replace(&mut connection.is_kept, true)
         {
             connection.give_up_at = None;
+            self.stats.lingering -= usize::from(std::mem::take(&mut connection.lingers));
             self.stats.time_wait += 1;
             self.kept.push_back(id);
             // Those whose time was over are in it still: at most as many as the others, and a few.

@@ -149,5 +149,6 @@ impl Stack {
         if let Phase::HalfOpen(listener) = phase {
             self.note_half_open_end(listener);
         }
+        self.note_lingering(id);
     }
 }

@@ -73,6 +73,8 @@ pub(crate) struct Stack {
     ask_again_at: Option<Time>,
     /// Something has come that may say where their target is.
     may_resolve: bool,
+    /// Connections that nobody has and that have not ended, the oldest first; others may be among them.
+    lingering: VecDeque<Id>,
     /// Connections that ended and are kept, the oldest first.
     kept: VecDeque<Id>,
     stats: StackStats,

@@ -92,6 +92,7 @@ impl Stack {
             unresolved_datagrams: Vec::new(),
             ask_again_at: None,
             may_resolve: false,
+            lingering: VecDeque::new(),
             kept: VecDeque::new(),
             stats: StackStats::default(),
             has_more: false,

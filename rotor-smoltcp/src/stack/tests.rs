@@ -54,8 +54,9 @@ fn connections_that_have_ended_leave_nothing_behind() {
         stack.drop_socket(Kind::Stream, server.expect("as asked"));
         until(&mut stack, &clock, |stack| stack.stats().connections == 0);
     }
-    assert_eq!(stack.stats().time_wait, 0);
+    assert_eq!((stack.stats().time_wait, stack.stats().lingering), (0, 0));
     assert!(stack.kept.len() < 50, "{} of them", stack.kept.len());
+    assert!(stack.lingering.len() < 50, "{} of them", stack.lingering.len());
     assert!(stack.due.is_empty() && stack.flows.is_empty());
 }
 

@@ -371,6 +371,7 @@ impl Stack {
         if self.flows.get(&connection.flow) == Some(&id) {
             self.flows.remove(&connection.flow);
         }
+        self.stats.lingering -= usize::from(connection.lingers);
         self.stats.time_wait -= usize::from(connection.is_kept);
         if let Phase::HalfOpen(listener) = connection.phase {
             self.note_half_open_end(listener);
