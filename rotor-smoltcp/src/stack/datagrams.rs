@@ -53,7 +53,8 @@ impl Stack {
         let Some(id) = self.bound_datagrams.find(flow.local) else { return self.answer(packet) };
         let Some(socket) = self.datagrams.get_mut(id) else { return };
         if socket.peer.is_some_and(|peer| peer != flow.remote) {
-            return;
+            // As if the port were closed, or anybody could find out which one is tied to a server.
+            return self.answer(packet);
         }
         self.iface.poll_ingress_single(now, &mut self.wire.with(packet), &mut socket.set);
         // Where the packet was none after all, the machine finds that there is nothing.

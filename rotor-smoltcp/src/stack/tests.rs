@@ -255,3 +255,18 @@ fn pings_and_questions_for_an_address_are_answered_though_nothing_is_rejected() 
     (0..100).for_each(|_| stack.take(&unwanted));
     assert_eq!((stack.stats().sent, stack.stats().rejections_withheld), (200, 100));
 }
+
+#[test]
+fn who_looks_for_the_port_of_a_tied_socket_does_not_find_it() {
+    for (peer, answers) in
+        [(([10, 0, 0, 9], 53), 1), (([10, 0, 0, 1], 54), 1), (([10, 0, 0, 1], 53), 0)]
+    {
+        let (mut stack, _clock, _other_end) = receiving(Medium::Ip, StackConfig::new());
+        let id = stack.bind_datagrams(([10, 0, 0, 2], 4_096).into()).expect("it is free");
+        stack.connect_datagrams(id, peer.into()).expect("there is a way");
+        stack.take(&datagram(Medium::Ip, IpVersion::Ipv4, b"x"));
+        assert_eq!(stack.stats().sent, answers, "tied to {peer:?}");
+        let came = stack.receive_from(id, &mut [0; 9]).is_ok();
+        assert_eq!(came, answers == 0);
+    }
+}
