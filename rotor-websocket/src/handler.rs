@@ -1,6 +1,6 @@
 //! `Handler`: what happens on one WebSocket, as a value.
 
-use rotor_core::{Scope, Time};
+use rotor_core::{Description, Scope, Time};
 
 use crate::closed::Closed;
 use crate::frame::code::Code;
@@ -135,6 +135,14 @@ pub trait Handler: Sized {
     ) -> Next<Self> {
         let _ = (until, out, scope);
         Next::close(self, Code::GOING_AWAY, "")
+    }
+
+    /// Describes the handler for people: its state in a word, what it holds. The default says
+    /// nothing, and the connection's word is shown (`open (WebSocket)`, `held`, `pinged`, `closing`,
+    /// `ended`); how many messages it was given is said as well. See
+    /// [`Machine::describe`](rotor_core::Machine::describe).
+    fn describe(&self, to: &mut Description) {
+        let _ = to;
     }
 
     /// Called last, when the connection has ended; `end` says how.

@@ -133,6 +133,15 @@ impl Incoming {
         }
     }
 
+    /// What it holds beside its own size: what has come of a message, and codecs.
+    pub(crate) fn held_bytes(&self) -> usize {
+        let own = match self.decompression {
+            Decompression::Own(_) => codec::DECOMPRESSOR_BYTES,
+            Decompression::None | Decompression::Alone => 0,
+        };
+        own + self.message.as_ref().map_or(0, |message| message.held_bytes())
+    }
+
     /// Does the next thing that can be done with the input, and gives what comes of it; to which the
     /// answer may be to pass it on.
     pub(crate) fn step(

@@ -33,6 +33,8 @@ pub(crate) struct Link {
     pub(crate) yields: bool,
     /// How many bytes lay in the input when it was last looked at.
     pub(crate) unread: usize,
+    /// How many messages the handler was given.
+    pub(crate) messages: u64,
 }
 
 /// What is watched for.
@@ -116,6 +118,17 @@ impl Link {
     /// Whether messages may come; else the peer has to wait.
     pub(crate) fn takes_input(&self, output: &Output) -> bool {
         !self.is_held && !self.yields && output.len() < self.config.unsent_high_water
+    }
+
+    /// What the connection is at, in a word for people.
+    pub(crate) fn state(&self) -> &'static str {
+        match self.watch {
+            Watch::Listens { .. } if self.is_held => "held (WebSocket)",
+            Watch::Listens { .. } => "open (WebSocket)",
+            Watch::Pinged { .. } => "pinged (WebSocket)",
+            Watch::Closing { .. } => "closing (WebSocket)",
+            Watch::Ended { .. } => "ended (WebSocket)",
+        }
     }
 
     pub(crate) fn deadline(&self) -> Time {

@@ -50,6 +50,7 @@ pub(crate) enum Compression {
     /// Each with what was sent before it.
     Own {
         compress_min: usize,
+        bits: u8,
         codec: Box<Compress>,
     },
 }
@@ -75,6 +76,7 @@ impl Compression {
             None => Compression::None,
             Some(bits) if takes_over => Compression::Own {
                 compress_min: deflate.compress_min,
+                bits,
                 codec: Box::new(codec::compressor(deflate.level, bits)),
             },
             Some(bits) => Compression::Alone { deflate, bits },
@@ -92,6 +94,14 @@ impl Outgoing {
 
     pub(crate) fn is_client(&self) -> bool {
         self.masks.is_some()
+    }
+
+    /// What it holds beside its own size.
+    pub(crate) fn held_bytes(&self) -> usize {
+        match self.compression {
+            Compression::Own { bits, .. } => codec::compressor_bytes(bits),
+            Compression::None | Compression::Alone { .. } => 0,
+        }
     }
 
     /// Of a server that sends each message compressed by itself: from which length on, and with
@@ -118,7 +128,7 @@ impl Outgoing {
                     }
                 });
             }
-            Compression::Own { compress_min, codec } if payload.len() >= *compress_min => {
+            Compression::Own { compress_min, codec, .. } if payload.len() >= *compress_min => {
                 let mut compressed = Vec::new();
                 codec::compress(codec, payload, &mut compressed);
                 // Sent whatever its length: the codec has noted it, so the peer has to see it.

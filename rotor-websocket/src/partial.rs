@@ -112,6 +112,12 @@ impl Partial {
         self.share.set(self.bytes.capacity(), held)
     }
 
+    /// What it takes, with what it has been lent.
+    pub(crate) fn held_bytes(&self) -> usize {
+        let codec = if self.codec.is_some() { codec::DECOMPRESSOR_BYTES } else { 0 };
+        size_of::<Partial>() + self.bytes.capacity() + codec
+    }
+
     /// Throws away what has come of it, and what will.
     pub(crate) fn discard(&mut self) {
         self.bytes = Vec::new();

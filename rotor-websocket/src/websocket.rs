@@ -12,7 +12,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use rotor_core::{Scope, Time, with_causes};
+use rotor_core::{Description, Scope, Time, with_causes};
 use rotor_stream::{Exception, Fatal, Intent, Matched, Protocol, Transport};
 
 use crate::closed::{Cause, Closed};
@@ -88,17 +88,20 @@ impl<H: Handler> WebSocket<H> {
             let step = self.incoming.step(input, &terms, |given| {
                 match given {
                     Given::Standing(message) => {
+                        link.messages += 1;
                         let bytes = message.as_bytes();
                         return link.call_giving(bytes, handler, output, scope, |h, out, scope| {
                             h.message(message, out, scope)
                         });
                     }
                     Given::Message(message) => {
+                        link.messages += 1;
                         link.call(handler, output, scope, |h, out, scope| {
                             h.message(message, out, scope)
                         });
                     }
                     Given::Piece(piece) => {
+                        link.messages += u64::from(piece.is_last);
                         link.call(handler, output, scope, |h, out, scope| {
                             h.piece(piece, out, scope)
                         });
@@ -274,6 +277,7 @@ impl<H: Handler> Protocol for WebSocket<H> {
             owes_flushed: false,
             yields: false,
             unread: 0,
+            messages: 0,
         };
         let mut sender = Sender::new(&mut link.outgoing, transport.output, &link.config);
         let next = H::opened(seed, &mut sender, scope);
@@ -390,6 +394,15 @@ impl<H: Handler> Protocol for WebSocket<H> {
             });
         }
         self.go_on(transport, scope)
+    }
+
+    fn describe(&self, to: &mut Description) {
+        to.set_state(self.link.state());
+        to.add_messages(self.link.messages);
+        to.add_held(self.incoming.held_bytes() + self.link.outgoing.held_bytes());
+        if let Some(handler) = &self.handler {
+            handler.describe(to);
+        }
     }
 
     fn exception(

@@ -39,6 +39,14 @@ pub(crate) fn compressor(level: u32, bits: u8) -> Compress {
     Compress::new_with_window_bits(Compression::new(level), false, bits)
 }
 
+/// What a compressor of this window takes, in bytes; measured, as zlib-rs has it.
+pub(crate) fn compressor_bytes(bits: u8) -> usize {
+    248_960 + (4 << bits)
+}
+
+/// What a decompressor takes, in bytes; measured.
+pub(crate) const DECOMPRESSOR_BYTES: usize = 47_552;
+
 /// A decompressor, for one message or for a connection.
 pub(crate) fn decompressor() -> Decompress {
     let kept = DECOMPRESSORS.with_borrow_mut(Vec::pop);

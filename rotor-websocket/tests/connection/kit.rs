@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use rotor_core::Scope;
+use rotor_core::{Description, Scope};
 use rotor_http::server::{self, Connection, Head, HttpSeed, Response, Server, ServerConfig};
 use rotor_stream::testing::Driver;
 use rotor_websocket::{
@@ -181,6 +181,12 @@ impl Handler for Probe {
         match scope.on_timeout.take() {
             Some(told) => self.told(&told, out, scope),
             None => Next::messages(self).keep_deadline(),
+        }
+    }
+
+    fn describe(&self, to: &mut Description) {
+        if self.member.is_some() {
+            to.set_state("in the room");
         }
     }
 

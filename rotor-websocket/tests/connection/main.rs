@@ -5,6 +5,7 @@
 mod client;
 mod closing;
 mod deflate;
+mod describing;
 mod every_loop;
 mod faults;
 mod handshake;
