@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
+use std::sync::{Arc, Weak};
 
 use rotor_core::{Notifier, Token};
 
@@ -88,17 +89,26 @@ pub struct Room {
     /// The number of the first message in the log; of the next one, if it is empty.
     first: u64,
     bytes: usize,
-    members: BTreeMap<Place, Notifier>,
+    members: BTreeMap<Place, Seat>,
 }
 
 /// Whose a place is: the machine's, or the part's of it that a WebSocket on a stream of HTTP/2 is.
 type Place = (Token, u32);
+
+/// Whom the room wakes.
+struct Seat {
+    notifier: Notifier,
+    /// Gone with the last [`Member`] of the place, however that ended.
+    is_taken: Weak<()>,
+}
 
 /// A place in a [`Room`]: how far its holder has heard.
 #[derive(Debug)]
 #[must_use = "who is in a room and does not take what is said there is woken for nothing"]
 pub struct Member {
     place: Place,
+    #[expect(dead_code, reason = "that it is there says to the room that the place is taken")]
+    takes: Arc<()>,
     /// The number of the message that it hears next.
     next: u64,
     missed: u64,
@@ -133,13 +143,14 @@ impl Room {
     /// gives that up with the first [`leave`](Room::leave).
     pub fn join(&mut self, notifier: Notifier) -> Member {
         let place = (notifier.token(), notifier.part());
-        self.members.insert(place, notifier);
-        Member { place, next: self.end(), missed: 0, is_behind: false }
+        let before = self.members.get(&place).and_then(|seat| seat.is_taken.upgrade());
+        let takes = before.unwrap_or_default();
+        self.members.insert(place, Seat { notifier, is_taken: Arc::downgrade(&takes) });
+        Member { place, takes, next: self.end(), missed: 0, is_behind: false }
     }
 
-    /// Leaves. A WebSocket that ended without leaving (its handler panicked, for example) is
-    /// forgotten when something is said; one on a stream of HTTP/2, when something is said after
-    /// the end of that connection.
+    /// Leaves. Whoever ended without leaving (its handler panicked, for example), or dropped its
+    /// [`Member`], is forgotten when something is said.
     #[expect(clippy::needless_pass_by_value, reason = "who has left hears no more")]
     pub fn leave(&mut self, member: Member) {
         self.members.remove(&member.place);
@@ -158,7 +169,7 @@ impl Room {
             self.first += 1;
         }
         // Members that are gone, for whatever reason, are forgotten.
-        self.members.retain(|_, notifier| notifier.wakeup());
+        self.members.retain(|_, seat| seat.is_taken.strong_count() > 0 && seat.notifier.wakeup());
     }
 
     /// Sends a member what it has not heard, as far as there is room. Call it in

@@ -174,3 +174,22 @@ fn streams_of_one_connection_are_members_of_a_room_each() {
         assert_eq!(told(&came(&mut driver, stream).bytes), ["text hello"], "{stream}");
     }
 }
+
+#[test]
+fn a_member_whose_handler_panicked_is_forgotten_while_its_connection_goes_on() {
+    let (mut driver, _) = begin();
+    driver.context_mut().room = Some(Room::new(RoomConfig::new()));
+    for stream in [1, 3, 5] {
+        driver.send(&ask(stream, "websocket", &[VERSION]));
+        driver.send(&data(stream, &frame(TEXT, "join"), false));
+    }
+    // Again: it is one member all the same.
+    driver.send(&data(3, &frame(TEXT, "join"), false));
+    driver.send(&data(5, &frame(TEXT, "panic"), false));
+    driver.take_received();
+    driver.send(&data(1, &frame(TEXT, "say hello"), false));
+    assert_eq!(driver.context().room.as_ref().map(Room::len), Some(2));
+    assert_eq!(told(&came(&mut driver, 3).bytes), ["text hello"]);
+    driver.send(&data(3, &frame(TEXT, "say and again"), false));
+    assert_eq!(told(&came(&mut driver, 1).bytes), ["text and again"]);
+}
