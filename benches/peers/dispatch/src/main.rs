@@ -6,7 +6,7 @@
 //! cargo run --release -p dispatch -- noop              one workload: noop, expensive or sleep
 //! cargo run --release -p dispatch -- noop 2000         that many batches in each round
 //! cargo run --release -p dispatch -- noop 2000 rotor   of those with that in their name
-//! cargo run --release -p dispatch -- turns             permits and locks
+//! cargo run --release -p dispatch -- turns             permits, locks and barriers
 //! cargo build --release --manifest-path dispatch/permit/Cargo.toml     blocking-permit's rows are there then
 //! ```
 //!

@@ -1,11 +1,11 @@
-//! Permits and locks: free, and with ten who take turns.
+//! Permits, locks and barriers: free, and with ten who take turns.
 
 use std::sync::Arc;
 use std::time::Instant;
 
 use rotor_core::{
-    Config, Future, Held, Infallible, Lock, Loop, Machine, Outcome, Permit, Permits, Response,
-    Scope,
+    Arrived, Barrier, Config, Future, Held, Infallible, Lock, Loop, Machine, Outcome, Permit,
+    Permits, Response, Scope,
 };
 use tokio::sync::{Mutex, Semaphore};
 use tokio::task::yield_now;
@@ -19,7 +19,7 @@ const FREE: usize = 1_000_000;
 
 type Row = (&'static str, usize, fn());
 
-const ROWS: [Row; 10] = [
+const ROWS: [Row; 14] = [
     ("permit, free: rotor try_take", FREE, permit_free),
     ("permit, free: tokio try_acquire_owned", FREE, permit_free_tokio),
     ("permit, free: tokio acquire_owned", FREE, permit_free_awaited),
@@ -28,13 +28,18 @@ const ROWS: [Row; 10] = [
     ("lock, free: rotor", FREE, lock_free),
     ("lock, free: tokio lock_owned", FREE, lock_free_tokio),
     ("lock, free: tokio lock", FREE, lock_free_borrowed),
+    ("lock, free: async-std lock_arc", FREE, lock_free_async_std),
     ("lock, in line: rotor", WHO * TIMES, lock_in_line),
     ("lock, in line: tokio ct", WHO * TIMES, lock_in_line_tokio),
+    ("lock, in line: async-std, on tokio ct", WHO * TIMES, lock_in_line_async_std),
+    ("barrier: rotor", WHO * TIMES, barrier),
+    ("barrier: tokio ct", WHO * TIMES, barrier_tokio),
 ];
 
 pub(crate) fn compare() {
     println!(
-        "permits and locks: alone, and {WHO} in line, each holds what it has over one yield\n"
+        "permits and locks: alone, and {WHO} in line, each holds what it has over one yield\n\
+         a barrier for {WHO}, each yields once behind it\n"
     );
     println!("{:<42}{:>28}", "", "ns each");
     let mut figures: Vec<Vec<f64>> = ROWS.iter().map(|_| Vec::new()).collect();
@@ -107,6 +112,16 @@ fn lock_free_borrowed() {
     });
 }
 
+/// async-std's lock is that of the crate async-lock.
+fn lock_free_async_std() {
+    let lock = Arc::new(async_lock::Mutex::new(0u64));
+    current().block_on(async {
+        for _ in 0..FREE {
+            *std::hint::black_box(&lock).lock_arc().await += 1;
+        }
+    });
+}
+
 /// Spawns as many as take turns, and waits for all.
 fn tokio_turns<F: std::future::Future<Output = ()> + 'static>(task: impl Fn() -> F) {
     let local = tokio::task::LocalSet::new();
@@ -145,7 +160,34 @@ fn lock_in_line_tokio() {
     });
 }
 
-/// What they take turns at.
+fn lock_in_line_async_std() {
+    let lock = Arc::new(async_lock::Mutex::new(0u64));
+    tokio_turns(|| {
+        let lock = lock.clone();
+        async move {
+            for _ in 0..TIMES {
+                let mut held = lock.lock().await;
+                yield_now().await;
+                *held += 1;
+            }
+        }
+    });
+}
+
+fn barrier_tokio() {
+    let barrier = Arc::new(tokio::sync::Barrier::new(WHO));
+    tokio_turns(|| {
+        let barrier = barrier.clone();
+        async move {
+            for _ in 0..TIMES {
+                barrier.wait().await;
+                yield_now().await;
+            }
+        }
+    });
+}
+
+/// What they take turns at, or wait for.
 trait Line: Clone + 'static {
     type Held;
 
@@ -175,6 +217,16 @@ impl Line for Lock<u64> {
     fn end(mut held: Held<u64>) {
         *held += 1;
     }
+}
+
+impl Line for Barrier {
+    type Held = Arrived;
+
+    fn ask<C>(&self, scope: &Scope<'_, C>) -> Future<Arrived> {
+        self.arrive(scope)
+    }
+
+    fn end(_: Arrived) {}
 }
 
 /// Waits for its turn, holds what it has until it is called again, and begins anew.
@@ -224,4 +276,8 @@ fn permit_in_line() {
 
 fn lock_in_line() {
     turns(Lock::new(0));
+}
+
+fn barrier() {
+    turns(Barrier::new(WHO));
 }
