@@ -94,7 +94,15 @@ fn contenders(options: &Options) -> Result<Vec<Contender>, BoxError> {
     all.push(Contender { name: "hyper", program: own, ways: hyper::WAYS });
     let futio = Path::new(env!("CARGO_MANIFEST_DIR")).join("futio/target/release/bodies-futio");
     if futio.exists() {
-        let ways = &["ram", "gather", "file-direct", "file-permit", "file-dispatch", "mapped"];
+        let ways = &[
+            "ram",
+            "gather",
+            "file-direct",
+            "file-permit",
+            "file-dispatch",
+            "mapped",
+            "mapped-copy",
+        ];
         all.push(Contender { name: "body-image-futio", program: futio, ways });
     } else {
         eprintln!("body-image-futio is left out: it is not built");

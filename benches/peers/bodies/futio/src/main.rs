@@ -70,6 +70,10 @@ fn main() -> Result<(), BoxError> {
                 &task,
             )
         }
+        "mapped-copy" => {
+            let tune = files.set_blocking_policy(BlockingPolicy::Direct).finish();
+            run_with::<AsyncBodyImage<Bytes>, _, _>(runtime(threads, 1, None), tune, Op::Map, &task)
+        }
         other => return Err(format!("no way: {other}").into()),
     };
     println!("{}", figures?);
