@@ -1,6 +1,7 @@
 //! Connections that are dropped at each step of their life, by either side; and loops that end with
-//! operations under way. `ROTOR_CHURN` says how often (6 times by default, each step). Under the
-//! address sanitizer by `tests/long/uring`.
+//! operations under way. `ROTOR_CHURN` says how often (6 times by default, each step), and
+//! `ROTOR_CHURN_MANY` how many come and go by the hundred (2,000). Under the address sanitizer by
+//! `tests/long/uring`.
 #![cfg(target_os = "linux")]
 #![forbid(unsafe_code)]
 
@@ -9,11 +10,13 @@ mod rig;
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::ops::Range;
+use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 use rig::{Rig, connect, fill, text};
+use rotor_core::Interest;
 use rotor_core::net::StreamSocket;
-use rotor_uring::{UringConfig, UringTcpListener, UringTcpStream};
+use rotor_uring::{UringConfig, UringTcpListener, UringTcpStream, UringUnixStream};
 
 /// What has been done with a connection before it is dropped.
 type Step = (&'static str, fn(&mut Rig, &mut UringTcpStream, &mut TcpStream));
@@ -157,6 +160,65 @@ fn churn(rig: &mut Rig, rounds: Range<usize>) {
     }
     rig.until(|rig| rig.stats().sockets == base);
     assert_eq!(rig.stats().stale, 0);
+}
+
+/// How many connections a batch has.
+const AT_ONCE: usize = 100;
+
+#[test]
+fn many_connections_at_once_come_and_go_and_leave_nothing_behind() {
+    let count = std::env::var("ROTOR_CHURN_MANY").ok().and_then(|text| text.parse().ok());
+    let batches = count.unwrap_or(2_000) / AT_ONCE;
+    for config in [UringConfig::new().linger(Duration::from_millis(1)), small()] {
+        let Some(mut rig) = Rig::open(&config) else { return };
+        let (mut witness, mut its_peer) = rig.pair();
+        let base = rig.stats().sockets;
+        for batch in 0..batches / 2 {
+            come_and_go(&mut rig, batch);
+            its_peer.write_all(&[7; 100]).expect("it fits");
+            assert_eq!(rig.read(&mut witness, Some(100)), [7; 100]);
+            rig.told();
+        }
+        rig.until(|rig| rig.stats().sockets == base);
+        assert_eq!(rig.stats().stale, 0);
+    }
+}
+
+/// A batch: each connection has come to another point when it is dropped, by the one side first or by the
+/// other. By Unix sockets, as ports would run out.
+fn come_and_go(rig: &mut Rig, batch: usize) {
+    let mut pairs: Vec<_> = rig.with(|scope| {
+        let pair = |_| {
+            let (own, peer) = UnixStream::pair().expect("descriptors are left");
+            let mut own = UringUnixStream::from_std(own, scope).expect("of this backend");
+            scope.register(&mut own, Interest::Both).expect("of this backend");
+            (own, peer)
+        };
+        (0..AT_ONCE).map(pair).collect()
+    });
+    rig.turns(batch % 2);
+    for (number, (own, peer)) in pairs.iter_mut().enumerate() {
+        if number.is_multiple_of(2) {
+            peer.write_all(&text(1_000)).expect("it fits");
+        }
+        if number.is_multiple_of(3) {
+            own.write_all(&text(3_000)).expect("it is taken");
+        }
+        if number.is_multiple_of(5) {
+            peer.shutdown(Shutdown::Write).expect("it is connected");
+        }
+    }
+    rig.turns(batch % 3);
+    for (number, (mut own, peer)) in pairs.into_iter().enumerate() {
+        let _some = own.read(&mut [0; 500][..number * 5]);
+        if (number + batch).is_multiple_of(2) {
+            drop(peer);
+            drop(own);
+        } else {
+            drop(own);
+            drop(peer);
+        }
+    }
 }
 
 #[test]
