@@ -27,11 +27,12 @@ use std::thread;
 use certificate::Files;
 use machine::Hello;
 use rotor::http::server::{self, HttpAccept, HttpSeed, ServerConfig};
-use rotor::net::{ListenOptions, Listener, TcpListener};
+use rotor::net::{IpNet, ListenOptions, Listener};
 use rotor::tls::{TlsListener, TlsServer, TlsServerConfig};
-use rotor::{BoxError, Config, Loop, Response, with_causes};
+use rotor::{Backend, BoxError, Config, Loop, Response, with_causes};
 use rotor_examples::program;
-use rotor_examples::serve::serve;
+use rotor_examples::serve::{on_chosen_loop, serve};
+use rotor_uring::OnAnyLoop;
 use signal_hook::consts::SIGHUP;
 use signal_hook::iterator::Signals;
 
@@ -42,26 +43,47 @@ fn main() -> ExitCode {
 fn https() -> Result<(), BoxError> {
     let has_files = env::args_os().len() > 2;
     let address = SocketAddr::from(([127, 0, 0, 1], 3443));
-    let mut address = program::argument(if has_files { 3 } else { 1 }, address)?;
+    let address = program::argument(if has_files { 3 } else { 1 }, address)?;
     let files = if has_files { Files::given() } else { Files::make()? };
     let tls = TlsServer::new(TlsServerConfig::new(files.read()?).alpn(&[b"h2", b"http/1.1"]))?;
-    let mut creator = Loop::<HttpAccept<Hello, TlsListener<TcpListener>>>::new(&Config::new())?;
-    creator.add_machine_with(|scope| {
-        Response::attempt(|| {
-            let of_tls = tls.at(address);
-            let listener = TlsListener::bind(&of_tls, &ListenOptions::new(), scope)?;
-            address = listener.local_address().unwrap_or(address);
-            Ok(server::listen(listener, HttpSeed::new((), ServerConfig::new()), scope))
-        })
-    })?;
-    let mut lines = vec![format!("listening on https://{address}/")];
-    if !has_files {
-        let certificate = files.certificate().display();
-        let port = address.port();
-        lines.push(format!("try: curl --cacert {certificate} https://localhost:{port}/session"));
+    let certificate = (!has_files).then(|| files.certificate().display().to_string());
+    reload_at_hang_up(tls.clone(), files)?;
+    on_chosen_loop(Site { address, tls, certificate })
+}
+
+/// The server, at an address.
+struct Site {
+    address: SocketAddr,
+    tls: TlsServer,
+    /// Where the certificate is that it has made.
+    certificate: Option<String>,
+}
+
+impl OnAnyLoop for Site {
+    type Output = Result<(), BoxError>;
+
+    fn run<N: IpNet, B: Backend>(self, backend: B) -> Result<(), BoxError> {
+        let Site { mut address, tls, certificate } = self;
+        let mut creator = Loop::<HttpAccept<Hello, TlsListener<N::Listener>>, B>::with_backend(
+            backend,
+            &Config::new(),
+        )?;
+        creator.add_machine_with(|scope| {
+            Response::attempt(|| {
+                let of_tls = tls.at(address);
+                let listener = TlsListener::bind(&of_tls, &ListenOptions::new(), scope)?;
+                address = listener.local_address().unwrap_or(address);
+                Ok(server::listen(listener, HttpSeed::new((), ServerConfig::new()), scope))
+            })
+        })?;
+        let mut lines = vec![format!("listening on https://{address}/")];
+        if let Some(certificate) = certificate {
+            let port = address.port();
+            lines
+                .push(format!("try: curl --cacert {certificate} https://localhost:{port}/session"));
+        }
+        serve(&mut creator.instantiate(()), &lines)
     }
-    reload_at_hang_up(tls, files)?;
-    serve(&mut creator.instantiate(()), &lines)
 }
 
 /// Has a thread read the files again at each SIGHUP, for as long as the process lives.

@@ -38,10 +38,17 @@ pub fn serve_http<S: Server + 'static>(
     context: S::Context,
     try_this: impl FnOnce(SocketAddr) -> String,
 ) -> Result<(), BoxError> {
-    let site = Site { address, seed, context, try_this };
+    on_chosen_loop(Site { address, seed, context, try_this })
+}
+
+/// Runs a program on the loop that the variable `ROTOR_BACKEND` names: mio's, or io_uring's (`uring`).
+pub fn on_chosen_loop<P>(program: P) -> Result<(), BoxError>
+where
+    P: OnAnyLoop<Output = Result<(), BoxError>>,
+{
     // Files are opened by other threads, as on the loop that `Loop::new` makes.
     let config = UringConfig::new().offload_pool(OffloadPool::default());
-    choose(Choice::from_env()?, &config, site)?
+    choose(Choice::from_env()?, &config, program)?
 }
 
 /// What [`serve_http`] serves.

@@ -17,11 +17,12 @@ use std::net::SocketAddr;
 use std::process::ExitCode;
 
 use machine::{Client, HasRoom, Room};
-use rotor::net::{ListenOptions, Listener, TcpListener, TcpStream};
+use rotor::net::{IpNet, ListenOptions, Listener, Net};
 use rotor::stream::{Accept, AcceptConfig, Stream, WithOutbox};
-use rotor::{BoxError, Config, Loop, Response};
+use rotor::{Backend, BoxError, Config, Loop, Response};
 use rotor_examples::program;
-use rotor_examples::serve::serve;
+use rotor_examples::serve::{on_chosen_loop, serve};
+use rotor_uring::OnAnyLoop;
 
 /// The context: what all machines of the loop share.
 #[derive(Default)]
@@ -35,25 +36,37 @@ impl HasRoom for Chat {
     }
 }
 
-type Machine = Accept<Stream<WithOutbox<Client<Chat>>, TcpStream>, TcpListener>;
+type Machine<N> =
+    Accept<Stream<WithOutbox<Client<Chat>>, <N as Net>::Stream>, <N as Net>::Listener>;
 
 fn main() -> ExitCode {
     program::run(chat)
 }
 
 fn chat() -> Result<(), BoxError> {
-    let mut address = program::argument(1, SocketAddr::from(([127, 0, 0, 1], 7002)))?;
-    let mut creator = Loop::<Machine>::new(&Config::new())?;
-    creator.add_machine_with(|scope| {
-        Response::attempt(|| {
-            let listener = TcpListener::bind(&address, &ListenOptions::new(), scope)?;
-            address = listener.local_address().unwrap_or(address);
-            Ok(Accept::listen(listener, (), AcceptConfig::new(), scope))
-        })
-    })?;
-    let mut instance = creator.instantiate(Chat::default());
-    let try_this = format!("try, in two terminals: nc {} {}", address.ip(), address.port());
-    serve(&mut instance, &[format!("listening on {address}"), try_this])?;
-    program::print(&[format!("at the end: {}", instance.context().room)])?;
-    Ok(())
+    on_chosen_loop(Server(program::argument(1, SocketAddr::from(([127, 0, 0, 1], 7002)))?))
+}
+
+/// The server, at an address.
+struct Server(SocketAddr);
+
+impl OnAnyLoop for Server {
+    type Output = Result<(), BoxError>;
+
+    fn run<N: IpNet, B: Backend>(self, backend: B) -> Result<(), BoxError> {
+        let Server(mut address) = self;
+        let mut creator = Loop::<Machine<N>, B>::with_backend(backend, &Config::new())?;
+        creator.add_machine_with(|scope| {
+            Response::attempt(|| {
+                let listener = N::Listener::bind(&address, &ListenOptions::new(), scope)?;
+                address = listener.local_address().unwrap_or(address);
+                Ok(Accept::listen(listener, (), AcceptConfig::new(), scope))
+            })
+        })?;
+        let mut instance = creator.instantiate(Chat::default());
+        let try_this = format!("try, in two terminals: nc {} {}", address.ip(), address.port());
+        serve(&mut instance, &[format!("listening on {address}"), try_this])?;
+        program::print(&[format!("at the end: {}", instance.context().room)])?;
+        Ok(())
+    }
 }

@@ -60,13 +60,14 @@ use back::Back;
 use machine::{Front, Upstream};
 use rotor::http::client::{ByAddress, Pool, PoolConfig, PoolMachine};
 use rotor::http::server::{self, HttpAccept, HttpSeed};
-use rotor::net::{Either, ListenOptions, Listener, TcpListener, TcpStream};
-use rotor::tls::{MaybeTls, MaybeTlsTarget, TlsListener};
-use rotor::{BoxError, Config, Loop, rotor_compose};
+use rotor::net::{Either, IpNet, ListenOptions, Listener};
+use rotor::tls::{MaybeTls, MaybeTlsTarget, TlsListener, TlsServer};
+use rotor::{Backend, BoxError, Config, Loop, OffloadPool, rotor_compose};
 use rotor_examples::identity::tls_server;
 use rotor_examples::program;
 use rotor_examples::serve::serve;
 use rotor_examples::url::Url;
+use rotor_uring::{Choice, OnAnyLoop, UringConfig, choose};
 use warnings::Warnings;
 
 /// The context: the way to the upstream.
@@ -96,9 +97,9 @@ impl Upstream for Gateway {
 }
 
 rotor_compose! {
-    enum Machines <Gateway> {
-        Accept(HttpAccept<Front<Gateway>, Either<TlsListener<TcpListener>, TcpListener>>),
-        Pool(PoolMachine<Back<Gateway>, ByAddress<MaybeTls<TcpStream>>>),
+    enum Machines <N: IpNet> <Gateway> {
+        Accept(HttpAccept<Front<Gateway>, Either<TlsListener<N::Listener>, N::Listener>>),
+        Pool(PoolMachine<Back<Gateway>, ByAddress<MaybeTls<N::Stream>>>),
     }
 }
 
@@ -115,34 +116,53 @@ fn proxy() -> Result<(), BoxError> {
     let address = program::argument(2, SocketAddr::from(([127, 0, 0, 1], 3000)))?;
     let upstream = url.http2_server_at(url.resolve()?)?;
     let tls = tls_server(&[b"h2", b"http/1.1"])?;
-    let client = url.client_config();
-    let scheme = if tls.is_some() { "https" } else { "http" };
-    let mut creator = Loop::<Machines>::new(&Config::new().events_max(EVENTS_MAX))?;
-    let pool = creator.add_part(Machines::Pool, |scope| {
-        let config = PoolConfig::new().connections_per_origin_max(256);
-        Ok(PoolMachine::new(config, client.clone(), scope))
-    })?;
-    let address = creator.add_part(Machines::Accept, |scope| {
-        let listener = TcpListener::bind(&address, &ListenOptions::new(), scope)?;
-        let address = listener.local_address().unwrap_or(address);
-        let listener = match tls {
-            Some(tls) => Either::A(tls.over(listener)),
-            None => Either::B(listener),
-        };
-        // Clients that are told so, as gRPC's are, begin in HTTP/2 without TLS.
-        let http2 = server::Http2Config::new().prior_knowledge(true);
-        let config = server::ServerConfig::new().http2(http2);
-        let seed = HttpSeed::<Front<Gateway>>::new(upstream, config);
-        Ok((address, server::listen(listener, seed, scope)))
-    })?;
-    let mut instance = creator.instantiate(Gateway {
-        pool,
-        authority: url.authority.clone(),
-        warnings: Warnings::new(),
-    });
-    instance.every(warnings::PERIOD, |_, scope| {
-        let now = scope.now();
-        scope.warnings.sum_up(now);
-    });
-    serve(&mut instance, &[format!("listening on {scheme}://{address}/, passing on to {url}")])
+    let config = UringConfig::new().events_max(EVENTS_MAX).offload_pool(OffloadPool::default());
+    choose(Choice::from_env()?, &config, Proxy { url, address, upstream, tls })?
+}
+
+/// The proxy, on a loop.
+struct Proxy {
+    url: Url,
+    address: SocketAddr,
+    upstream: Origin,
+    tls: Option<TlsServer>,
+}
+
+impl OnAnyLoop for Proxy {
+    type Output = Result<(), BoxError>;
+
+    fn run<N: IpNet, B: Backend>(self, backend: B) -> Result<(), BoxError> {
+        let Proxy { url, address, upstream, tls } = self;
+        let client = url.client_config();
+        let scheme = if tls.is_some() { "https" } else { "http" };
+        let config = Config::new().events_max(EVENTS_MAX);
+        let mut creator = Loop::<Machines<N>, B>::with_backend(backend, &config)?;
+        let pool = creator.add_part(Machines::Pool, |scope| {
+            let config = PoolConfig::new().connections_per_origin_max(256);
+            Ok(PoolMachine::new(config, client.clone(), scope))
+        })?;
+        let address = creator.add_part(Machines::Accept, |scope| {
+            let listener = N::Listener::bind(&address, &ListenOptions::new(), scope)?;
+            let address = listener.local_address().unwrap_or(address);
+            let listener = match tls {
+                Some(tls) => Either::A(tls.over(listener)),
+                None => Either::B(listener),
+            };
+            // Clients that are told so, as gRPC's are, begin in HTTP/2 without TLS.
+            let http2 = server::Http2Config::new().prior_knowledge(true);
+            let config = server::ServerConfig::new().http2(http2);
+            let seed = HttpSeed::<Front<Gateway>>::new(upstream, config);
+            Ok((address, server::listen(listener, seed, scope)))
+        })?;
+        let mut instance = creator.instantiate(Gateway {
+            pool,
+            authority: url.authority.clone(),
+            warnings: Warnings::new(),
+        });
+        instance.every(warnings::PERIOD, |_, scope| {
+            let now = scope.now();
+            scope.warnings.sum_up(now);
+        });
+        serve(&mut instance, &[format!("listening on {scheme}://{address}/, passing on to {url}")])
+    }
 }

@@ -16,10 +16,11 @@ use std::net::SocketAddr;
 use std::process::ExitCode;
 
 use machine::{CountsEchoes, EchoServer};
-use rotor::net::{ListenOptions, Listener, TcpListener};
-use rotor::{BoxError, Config, Loop, Response};
+use rotor::net::{IpNet, ListenOptions, Listener};
+use rotor::{Backend, BoxError, Config, Loop, Response};
 use rotor_examples::program;
-use rotor_examples::serve::serve;
+use rotor_examples::serve::{on_chosen_loop, serve};
+use rotor_uring::OnAnyLoop;
 
 /// The context: what all machines of the loop share.
 struct Total {
@@ -37,18 +38,29 @@ fn main() -> ExitCode {
 }
 
 fn echo() -> Result<(), BoxError> {
-    let mut address = program::argument(1, SocketAddr::from(([127, 0, 0, 1], 7000)))?;
-    let mut creator = Loop::new(&Config::new())?;
-    creator.add_machine_with(|scope| {
-        Response::attempt(|| {
-            let listener = TcpListener::bind(&address, &ListenOptions::new(), scope)?;
-            address = listener.local_address().unwrap_or(address);
-            Ok(Response::ok(EchoServer::listen(listener, scope)?))
-        })
-    })?;
-    let mut instance = creator.instantiate(Total { bytes: 0 });
-    let try_this = format!("try: nc {} {}", address.ip(), address.port());
-    serve(&mut instance, &[format!("listening on {address}"), try_this])?;
-    program::print(&[format!("{} bytes were sent back", instance.context().bytes)])?;
-    Ok(())
+    on_chosen_loop(Echo(program::argument(1, SocketAddr::from(([127, 0, 0, 1], 7000)))?))
+}
+
+/// The server, at an address.
+struct Echo(SocketAddr);
+
+impl OnAnyLoop for Echo {
+    type Output = Result<(), BoxError>;
+
+    fn run<N: IpNet, B: Backend>(self, backend: B) -> Result<(), BoxError> {
+        let Echo(mut address) = self;
+        let mut creator = Loop::with_backend(backend, &Config::new())?;
+        creator.add_machine_with(|scope| {
+            Response::attempt(|| {
+                let listener = N::Listener::bind(&address, &ListenOptions::new(), scope)?;
+                address = listener.local_address().unwrap_or(address);
+                Ok(Response::ok(EchoServer::listen(listener, scope)?))
+            })
+        })?;
+        let mut instance = creator.instantiate(Total { bytes: 0 });
+        let try_this = format!("try: nc {} {}", address.ip(), address.port());
+        serve(&mut instance, &[format!("listening on {address}"), try_this])?;
+        program::print(&[format!("{} bytes were sent back", instance.context().bytes)])?;
+        Ok(())
+    }
 }

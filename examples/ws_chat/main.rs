@@ -22,11 +22,12 @@ use std::process::ExitCode;
 use machine::{HasRooms, MESSAGE_MAX, Site};
 use rooms::Rooms;
 use rotor::http::server::{self, HttpAccept, HttpSeed, ServerConfig};
-use rotor::net::{ListenOptions, Listener, TcpListener};
+use rotor::net::{IpNet, ListenOptions, Listener};
 use rotor::websocket::WebSocketConfig;
-use rotor::{BoxError, Config, Loop, Response};
+use rotor::{Backend, BoxError, Config, Loop, Response};
 use rotor_examples::program;
-use rotor_examples::serve::serve;
+use rotor_examples::serve::{on_chosen_loop, serve};
+use rotor_uring::OnAnyLoop;
 
 /// The context: what all machines of the loop share.
 #[derive(Default)]
@@ -45,20 +46,34 @@ fn main() -> ExitCode {
 }
 
 fn ws_chat() -> Result<(), BoxError> {
-    let mut address = program::argument(1, SocketAddr::from(([127, 0, 0, 1], 3000)))?;
-    let config = WebSocketConfig::new().message_max(MESSAGE_MAX).share();
-    let mut creator = Loop::<HttpAccept<Site<Shared>, TcpListener>>::new(&Config::new())?;
-    creator.add_machine_with(|scope| {
-        Response::attempt(|| {
-            let listener = TcpListener::bind(&address, &ListenOptions::new(), scope)?;
-            address = listener.local_address().unwrap_or(address);
-            Ok(server::listen(listener, HttpSeed::new(config, ServerConfig::new()), scope))
-        })
-    })?;
-    let mut instance = creator.instantiate(Shared::default());
-    let try_this = "try: open it in two windows".to_string();
-    serve(&mut instance, &[format!("listening on http://{address}/"), try_this])?;
-    let rooms = instance.context().rooms.len();
-    program::print(&[format!("{rooms} rooms were there at the end")])?;
-    Ok(())
+    on_chosen_loop(Server(program::argument(1, SocketAddr::from(([127, 0, 0, 1], 3000)))?))
+}
+
+/// The server, at an address.
+struct Server(SocketAddr);
+
+impl OnAnyLoop for Server {
+    type Output = Result<(), BoxError>;
+
+    fn run<N: IpNet, B: Backend>(self, backend: B) -> Result<(), BoxError> {
+        let Server(mut address) = self;
+        let config = WebSocketConfig::new().message_max(MESSAGE_MAX).share();
+        let mut creator = Loop::<HttpAccept<Site<Shared>, N::Listener>, B>::with_backend(
+            backend,
+            &Config::new(),
+        )?;
+        creator.add_machine_with(|scope| {
+            Response::attempt(|| {
+                let listener = N::Listener::bind(&address, &ListenOptions::new(), scope)?;
+                address = listener.local_address().unwrap_or(address);
+                Ok(server::listen(listener, HttpSeed::new(config, ServerConfig::new()), scope))
+            })
+        })?;
+        let mut instance = creator.instantiate(Shared::default());
+        let try_this = "try: open it in two windows".to_string();
+        serve(&mut instance, &[format!("listening on http://{address}/"), try_this])?;
+        let rooms = instance.context().rooms.len();
+        program::print(&[format!("{rooms} rooms were there at the end")])?;
+        Ok(())
+    }
 }

@@ -60,7 +60,8 @@ impl Choice {
 }
 
 /// Opens the backend that is wanted, on this thread, and runs the program on it. Where the system
-/// refuses io_uring, that is logged, once, as a warning, and the program runs on mio.
+/// refuses io_uring, that is logged, once, as a warning, and the program runs on mio. Of `config`, a
+/// loop on mio has [`events_max`](UringConfig::events_max) and [`offload_pool`](UringConfig::offload_pool).
 ///
 /// # Errors
 ///
