@@ -75,7 +75,12 @@ impl Server for Page {
             return refuse(refusal, response).into();
         }
         let query = head.query().unwrap_or_default();
-        match (head.method(), head.path()) {
+        // HEAD is answered as GET is (RFC 9110 §9.3.2): the connection leaves the body out.
+        let method = match head.method() {
+            Method::Head => Method::Get,
+            method => method,
+        };
+        match (method, head.path()) {
             (Method::Get, "/api/loops") => {
                 send(response, JSON, &api::loops(&inspected, scope.now())).into()
             }
@@ -91,7 +96,7 @@ impl Server for Page {
                 }
                 None => not_found(response).into(),
             },
-            (Method::Get | Method::Head, path) => match asset(path) {
+            (Method::Get, path) => match asset(path) {
                 Some((kind, text)) => send(response, kind, text).into(),
                 None => not_found(response).into(),
             },

@@ -182,6 +182,18 @@ fn machines_are_shown_by_type_and_state_and_one_by_one() {
 }
 
 #[test]
+fn head_is_answered_as_get_is_without_the_body() {
+    let bed = bed();
+    for target in ["/", "/api/loops", "/api/failures", "/api/machines?loop=main"] {
+        let answer = bed.ask(&format!("HEAD {target} HTTP/1.1\r\nHost: localhost\r\n"));
+        assert!(answer.starts_with("HTTP/1.1 200"), "{target} {answer}");
+        assert!(answer.ends_with("\r\n\r\n"), "{target} {answer}");
+    }
+    let answer = bed.ask("HEAD /nothing HTTP/1.1\r\nHost: localhost\r\n");
+    assert!(answer.starts_with("HTTP/1.1 404"), "{answer}");
+}
+
+#[test]
 fn a_connection_is_ended_by_who_may_and_by_no_page_of_a_stranger() {
     let bed = bed();
     let mut waits = bed.begin("/wait");
