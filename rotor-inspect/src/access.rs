@@ -10,8 +10,8 @@ use rotor_http::server::Head;
 /// Who is served.
 #[derive(Clone, Default)]
 pub(crate) struct Access {
-    /// What `Authorization` says where a token is wanted.
-    authorization: Option<String>,
+    /// What `Authorization` says behind its scheme where a token is wanted.
+    credentials: Option<String>,
     pub(crate) allows_changes: bool,
 }
 
@@ -34,8 +34,7 @@ pub(crate) const CHANGES: &str = "X-Rotor-Inspect";
 impl Access {
     /// Asks for a token, as a browser does for a user `rotor` with that password (RFC 7617).
     pub(crate) fn set_token(&mut self, token: &str) {
-        let credentials = base64(format!("rotor:{token}").as_bytes());
-        self.authorization = Some(format!("Basic {credentials}"));
+        self.credentials = Some(base64(format!("rotor:{token}").as_bytes()));
     }
 
     /// Whether this request may be answered.
@@ -56,11 +55,11 @@ impl Access {
         field: impl Fn(&str) -> Option<&'a [u8]>,
         changes: bool,
     ) -> Result<(), Refusal> {
-        match &self.authorization {
+        match &self.credentials {
             // With a token it may have any name: no page of another origin knows the token.
             Some(wanted) => {
-                let given = field("Authorization").unwrap_or_default();
-                if !is_same(given, wanted.as_bytes()) {
+                let given = field("Authorization").and_then(basic);
+                if !given.is_some_and(|given| is_same(given, wanted.as_bytes())) {
                     return Err(Refusal::Token);
                 }
             }
@@ -81,6 +80,12 @@ impl Access {
         }
         if self.allows_changes { Ok(()) } else { Err(Refusal::ReadOnly) }
     }
+}
+
+/// The credentials of the scheme `Basic`, whose name has no case (RFC 9110 §11.1).
+fn basic(authorization: &[u8]) -> Option<&[u8]> {
+    let (scheme, credentials) = authorization.split_at_checked(b"Basic ".len())?;
+    scheme.eq_ignore_ascii_case(b"Basic ").then_some(credentials.trim_ascii_start())
 }
 
 /// Fetch Metadata §2.3: `none` is what somebody has typed. Programs other than browsers do not say.
@@ -176,9 +181,19 @@ mod tests {
     fn a_token_opens_any_name_and_nothing_else_does() {
         let mut access = Access::default();
         access.set_token("secret");
-        let given: (&str, &[u8]) = ("Authorization", b"Basic cm90b3I6c2VjcmV0");
-        assert_eq!(check(&access, "example.com", &[given], false), Ok(()));
-        for wrong in [&b""[..], b"Basic cm90b3I6c2VjcmV", b"Basic cm90b3I6c2VjcmVX"] {
+        for right in [&b"Basic cm90b3I6c2VjcmV0"[..], b"basic  cm90b3I6c2VjcmV0"] {
+            let given: (&str, &[u8]) = ("Authorization", right);
+            assert_eq!(check(&access, "example.com", &[given], false), Ok(()));
+        }
+        let wrong: [&[u8]; 6] = [
+            b"",
+            b"Basic",
+            b"Basic cm90b3I6c2VjcmV",
+            b"Basic cm90b3I6c2VjcmVX",
+            b"Bearer cm90b3I6c2VjcmV0",
+            b"cm90b3I6c2VjcmV0",
+        ];
+        for wrong in wrong {
             let fields: [(&str, &'static [u8]); 1] = [("Authorization", wrong)];
             assert_eq!(check(&access, "localhost", &fields, false), Err(Refusal::Token));
         }
