@@ -38,6 +38,8 @@
 //! * The body of a request is read when the service reads it: `100 Continue` is sent then. A body
 //!   of at most 8 KiB that has come together with its head is there when the service is called. A
 //!   body that nobody reads is discarded after the response, as everywhere in rotor-http.
+//! * A request is over with its response: a task that reads its body on, after that, gets
+//!   [`BodyLost::Finished`]. With hyper it gets the rest. Answer once the body has come.
 //! * `axum::serve` calls `with_state(())` on a router before it serves it, which prepares its
 //!   handlers once and not for each request. Here that is for you to do: a few hundred
 //!   instructions of each request.

@@ -19,7 +19,7 @@ use axum::routing::{get, post};
 use bytes::Bytes;
 use http_body::Frame;
 use http_body_util::{BodyExt, StreamBody};
-use rotor_tower::Body;
+use rotor_tower::{Body, BodyLost};
 
 use crate::stage::{exchange, request, serving};
 
@@ -337,6 +337,23 @@ fn a_body_that_another_thread_reads_is_lost_with_its_request() {
     let Poll::Ready(Some(Err(lost))) = polled else { panic!("{polled:?}") };
     assert!(lost.to_string().contains("the stream ended"), "{lost}");
     assert!(matches!(poll(), Poll::Ready(None)), "who reads on comes to an end");
+}
+
+#[test]
+fn a_body_that_is_read_on_behind_the_response_is_lost_in_clear_words() {
+    let kept: Arc<Mutex<Option<Body>>> = Arc::default();
+    let keep = kept.clone();
+    let service = tower::service_fn(move |request: http::Request<Body>| {
+        *keep.lock().expect("alone") = Some(request.into_body());
+        std::future::ready(Ok::<_, std::io::Error>(http::Response::new(String::new())))
+    });
+    let mut stage = serving(service);
+    stage.send(&request("POST /", "Content-Length: 8\r\n", ""));
+    assert_eq!(exchange(&stage.take_received()), "200 ");
+    let mut body = kept.lock().expect("alone").take().expect("it was called");
+    let mut context = std::task::Context::from_waker(Waker::noop());
+    let polled = http_body::Body::poll_frame(std::pin::Pin::new(&mut body), &mut context);
+    assert!(matches!(polled, Poll::Ready(Some(Err(BodyLost::Finished)))), "{polled:?}");
 }
 
 #[derive(Default)]
