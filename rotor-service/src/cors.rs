@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rotor_http::server::{Reply, Response};
-use rotor_http::{Method, Status};
+use rotor_http::{MessageError, Method, Status};
 
 use crate::origin::{OriginError, as_browsers_write_it};
 
@@ -179,6 +179,16 @@ impl Crossing {
     /// Returns the fields of the answer. If the answer has a `Vary` of its own, send both.
     pub fn fields(&self) -> Vec<(&str, &[u8])> {
         self.fields.iter().map(|(name, value)| (*name, value.as_bytes())).collect()
+    }
+
+    /// Has the fields go with whatever answers the request, an error page of the connection
+    /// included; see [`Response::add_always`].
+    ///
+    /// # Errors
+    ///
+    /// The caller's fault: one of the names that were given to [`Cors`] has a control character.
+    pub fn add_always(&self, response: &mut Response<'_>) -> Result<(), MessageError> {
+        self.fields.iter().try_for_each(|(name, value)| response.add_always(name, value))
     }
 
     /// Answers a preflight: 204.

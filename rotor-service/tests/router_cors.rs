@@ -34,6 +34,15 @@ fn later(body: &[u8], _: &mut Response<'_>, scope: &mut Scope<'_, ()>) -> Next<R
     })
 }
 
+/// Holds a long body off, or is late, or panics.
+fn fails(body: &[u8], _: &mut Response<'_>, scope: &mut Scope<'_, ()>) -> Next<RouteFn<()>> {
+    assert_ne!(body, b"panic", "told to");
+    let second = Duration::from_secs(1);
+    Next::after(scope.now() + second, |_, _: &mut Scope<'_, ()>| {
+        Next::fail(Status::SERVICE_UNAVAILABLE)
+    })
+}
+
 fn asks_itself(response: &mut Response<'_>, _: &mut Scope<'_, ()>) -> Reply {
     response.reply(Status::OK, "text/plain", b"asked")
 }
@@ -48,6 +57,7 @@ fn seed(cors: Option<Cors>) -> RouteSeed<()> {
         .and_then(|router| router.post("/", add))
         .and_then(|router| router.get("/{id}", show))
         .and_then(|router| router.put("/later", later))
+        .and_then(|router| router.body_bytes_max(9).put("/fails", fails))
         .and_then(|router| router.on(Method::Options, "/own", asks_itself));
     router.expect("routes").seed()
 }
@@ -106,6 +116,10 @@ fn whatever_a_router_answers_goes_with_the_fields() {
         ("POST /", PAGE, "\"a\"", "415 Unsupported Media Type", "}"),
         ("POST /", JSON, "\"a", "400 Bad Request", "}"),
         ("GET /7", PAGE, "", "404 Not Found", "}"),
+        // What the connection says in the place of a function.
+        ("PUT /fails", PAGE, "0123456789", "413 Content Too Large", "}"),
+        ("PUT /fails", PAGE, "late", "503 Service Unavailable", "}"),
+        ("PUT /fails", PAGE, "panic", "500 Internal Server Error", "}"),
     ] {
         let answer = ask(named(), start, with, body);
         let begin = format!("HTTP/1.1 {status}{fields}");

@@ -188,6 +188,12 @@ impl ResponseState {
         Ok(())
     }
 
+    /// Checks a field that [`add_header`](ResponseState::add_header) may be given later.
+    pub(crate) fn check_field(name: &str, value: &[u8]) -> Result<(), MessageError> {
+        message::check_reserved(name)?;
+        message::check_field(name, value)
+    }
+
     /// Writes a field. `Date` and `Server` from here replace those of the connection; `Upgrade`
     /// brings its `Connection` with it.
     ///

@@ -39,6 +39,7 @@ mod head;
 #[cfg(feature = "http2")]
 mod http2_config;
 mod io;
+mod kept_fields;
 mod later;
 mod listen;
 mod log_line;

@@ -10,6 +10,7 @@ use super::error_page::{plain_page, say_when};
 use super::finished::Finished;
 use super::handler::Server;
 use super::io::{Io, note_panic};
+use super::kept_fields::KeptFields;
 use super::log_line::LogLine;
 use super::response::Response;
 use crate::h1::head::RequestHead;
@@ -43,6 +44,8 @@ pub(super) struct Outgoing {
     /// Octets that may wait beside those of other responses on the same connection.
     pub(super) room_max: usize,
     log: Option<Box<LogLine>>,
+    /// Fields that it has, and an error page in its place as well.
+    kept: KeptFields,
     /// Its end was counted, and told the log.
     is_over: bool,
 }
@@ -58,12 +61,14 @@ impl Outgoing {
     ) -> Outgoing {
         let unsent = output.len();
         let (state, ahead) = (ResponseState::new(reply), Some(unsent));
-        Outgoing { state, reply, ahead, unsent, began, room_max: usize::MAX, log, is_over: false }
+        let (room_max, kept, is_over) = (usize::MAX, KeptFields::NONE, false);
+        Outgoing { state, reply, ahead, unsent, began, room_max, log, kept, is_over }
     }
 
     /// What the handler has written on seeing the head, behind `ahead` octets of earlier responses.
     pub(super) fn of_head(
         state: ResponseState,
+        kept: KeptFields,
         reply: ReplyTo,
         ahead: usize,
         output: &Output,
@@ -73,7 +78,8 @@ impl Outgoing {
         let unsent = output.len();
         let bytes = unsent.saturating_sub(ahead);
         let (ahead, room_max, is_over) = (Some(ahead), usize::MAX, false);
-        let mut outgoing = Outgoing { state, reply, ahead, unsent, began, room_max, log, is_over };
+        let mut outgoing =
+            Outgoing { state, reply, ahead, unsent, began, room_max, log, kept, is_over };
         outgoing.count(bytes);
         outgoing.note_interim();
         outgoing
@@ -111,7 +117,7 @@ impl Outgoing {
         self.ahead = self.ahead.and_then(|ahead| ahead.checked_sub(sent));
         // On HTTP/2 no response ends its connection.
         let closes = closes && !self.state.is_framed();
-        let mut response = Response::new(&mut self.state, output, config, closes);
+        let mut response = Response::new(&mut self.state, output, config, &mut self.kept, closes);
         response.limit_room(self.room_max);
         let result = call(&mut response);
         self.unsent = output.len();

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use rotor_stream::{Block, Output};
 
 use super::config::ServerConfig;
+use super::kept_fields::KeptFields;
 use crate::h1::response::{Ending, ResponseState};
 use crate::semantics::error::{MessageError, RequestError};
 use crate::semantics::status::Status;
@@ -45,6 +46,8 @@ pub struct Response<'a> {
     len_max: usize,
     /// What those around the handler have it begin with.
     leading: Option<&'a Leading<'a>>,
+    /// What every answer to the request begins with.
+    kept: &'a mut KeptFields,
 }
 
 /// Fields that a response begins with, and those of whoever is around that.
@@ -60,10 +63,11 @@ impl<'a> Response<'a> {
         state: &'a mut ResponseState,
         output: &'a mut Output,
         config: &'a ServerConfig,
+        kept: &'a mut KeptFields,
         closes: bool,
     ) -> Response<'a> {
         let (refusal, retry_after, len_max, leading) = (None, None, usize::MAX, None);
-        Response { state, output, config, closes, refusal, retry_after, len_max, leading }
+        Response { state, output, config, closes, refusal, retry_after, len_max, leading, kept }
     }
 
     /// Other responses on the same connection leave no more room than this.
@@ -128,13 +132,47 @@ impl<'a> Response<'a> {
     /// [`with_fields`](Response::with_fields).
     #[inline]
     pub fn status(&mut self, status: Status) -> Result<(), MessageError> {
-        match self.leading {
-            None => self.state.status(&mut Writer(self.output), status),
-            Some(leading) => self.whole_or_not(|response| {
-                response.state.status(&mut Writer(response.output), status)?;
-                response.add_leading(leading)
-            }),
+        if self.leading.is_none() && self.kept.is_empty() {
+            return self.state.status(&mut Writer(self.output), status);
         }
+        self.whole_or_not(|response| {
+            response.state.status(&mut Writer(response.output), status)?;
+            response.add_leading()
+        })
+    }
+
+    /// Adds a field to whatever answers this request: to what the handler writes from here on, in
+    /// this call or a later one, and to an error page of the connection in its place (such as 413
+    /// for a body that is too long, 503 for a handler that is late, 500 for one that panics).
+    ///
+    /// It is written with the status; an answer that has its status already goes out without it. If
+    /// the handler adds a field of the same name, both are sent, except for those that the connection
+    /// writes: `Date` and `Server` from here replace its own.
+    ///
+    /// # Errors
+    ///
+    /// `FieldName`, `FieldValue`; `FieldReserved` for the fields that other methods write. Nothing is
+    /// added.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # mod rotor { pub use rotor_http as http; }
+    /// use rotor::http::MessageError;
+    /// use rotor::http::server::{Head, Response};
+    ///
+    /// fn name(head: &Head<'_>, response: &mut Response<'_>) -> Result<(), MessageError> {
+    ///     match head.field("X-Request-Id") {
+    ///         Some(id) => response.add_always("X-Request-Id", id),
+    ///         None => Ok(()),
+    ///     }
+    /// }
+    /// ```
+    pub fn add_always(&mut self, name: &str, value: impl AsRef<[u8]>) -> Result<(), MessageError> {
+        let value = value.as_ref();
+        ResponseState::check_field(name, value)?;
+        self.kept.add(name, value);
+        Ok(())
     }
 
     /// Makes a call whose response begins with these fields, whoever writes it there: for code
@@ -144,7 +182,8 @@ impl<'a> Response<'a> {
     /// They are written with the status, if that is written in the call. If the handler adds one of
     /// the same name, both are sent, except for those that the connection writes: `Date` and
     /// `Server` from here replace its own. An error page of the connection is written outside of
-    /// such a call, so it has none of them.
+    /// such a call, so it has none of them; what that is to have, too, is added by
+    /// [`add_always`](Response::add_always).
     ///
     /// # Examples
     ///
@@ -179,20 +218,26 @@ impl<'a> Response<'a> {
             retry_after: self.retry_after,
             len_max: self.len_max,
             leading: Some(&leading),
+            kept: self.kept,
         };
         let result = call(&mut inner);
         self.retry_after = inner.retry_after;
         result
     }
 
-    fn add_leading(&mut self, mut leading: &Leading<'_>) -> Result<(), MessageError> {
-        loop {
-            for (name, value) in leading.fields {
+    fn add_leading(&mut self) -> Result<(), MessageError> {
+        let mut leading = self.leading;
+        while let Some(Leading { fields, outer }) = leading {
+            for (name, value) in *fields {
                 self.add_header(name, value)?;
             }
-            let Some(outer) = leading.outer else { return Ok(()) };
-            leading = outer;
+            leading = *outer;
         }
+        // Taken out, as writing one needs all of this; and put back for an error page.
+        let kept = std::mem::take(self.kept);
+        let added = kept.iter().try_for_each(|(name, value)| self.add_header(name, value));
+        *self.kept = kept;
+        added
     }
 
     /// Takes back what was written if an error comes of it: the octets are at the end of the

@@ -80,3 +80,47 @@ fn a_field_that_cannot_be_refuses_the_status_and_leaves_nothing_behind() {
     assert!(answer.starts_with("HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n"), "{answer}");
     assert!(!answer.contains("X-"), "{answer}");
 }
+
+fn always(head: &Head<'_>, response: &mut Response<'_>, scope: &mut Scope<'_, ()>) -> Reply {
+    for (name, value, expected) in [
+        ("X-Always", "1: 2", Ok(())),
+        ("X-Empty", "", Ok(())),
+        ("X-Bad", "4\r\nX-Admin: yes", Err(MessageError::FieldValue)),
+        ("X Bad", "4", Err(MessageError::FieldName)),
+        ("Content-Length", "4", Err(MessageError::FieldReserved("call `add_length`"))),
+    ] {
+        assert_eq!(response.add_always(name, value), expected);
+    }
+    response.with_fields(INNER, |response| by_path(head, response, scope))
+}
+
+#[test]
+fn whatever_answers_a_request_has_what_it_always_has_and_the_next_answer_has_none_of_it() {
+    let kept = "X-Always: 1: 2\r\nX-Empty: \r\n";
+    let fields = format!("X-Inner: 2\r\nVary: Origin\r\n{kept}");
+    for (path, begin) in [
+        ("/whole", format!("HTTP/1.1 200 OK\r\n{fields}Content-Type: text/plain\r\n")),
+        (
+            "/with",
+            format!("HTTP/1.1 200 OK\r\n{fields}Content-Type: text/plain\r\nVary: Accept\r\n"),
+        ),
+        ("/none", format!("HTTP/1.1 204 No Content\r\n{fields}Date: ")),
+        ("/early", format!("HTTP/1.1 103 Early Hints\r\n\r\nHTTP/1.1 200 OK\r\n{fields}")),
+        ("/nothing", format!("HTTP/1.1 500 Internal Server Error\r\n{kept}Content-Type: ")),
+        ("/panics", format!("HTTP/1.1 500 Internal Server Error\r\n{kept}Content-Type: ")),
+    ] {
+        let answer = ask(always, path);
+        assert!(answer.starts_with(&begin) && !answer.contains("Bad"), "{path}: {answer}");
+    }
+    fn once(head: &Head<'_>, response: &mut Response<'_>, scope: &mut Scope<'_, ()>) -> Reply {
+        match head.path() {
+            "/none" => always(head, response, scope),
+            _ => by_path(head, response, scope),
+        }
+    }
+    let seed = HttpSeed::<ServerFn<Function, _>>::new(once as Function, ServerConfig::new());
+    let mut driver = Driver::<Connection<ServerFn<Function, ()>>>::new(seed, ());
+    driver.send(&[get("/none"), get("/whole")].concat());
+    let received = String::from_utf8(driver.take_received()).expect("text");
+    assert_eq!(received.matches("X-Always").count(), 1, "{received}");
+}

@@ -196,6 +196,9 @@ impl Server for Probe {
             left: 0,
             wants_upgrade: head.wants_upgrade(),
         };
+        if head.query() == Some("always") {
+            response.add_always("X-Always", "1").expect("a field");
+        }
         let mode = match (probe.path.as_str(), head.method()) {
             (_, Method::Connect) => {
                 return connect(head.target() == "open:1", response);

@@ -133,10 +133,10 @@ impl<C: 'static> Router<C> {
     /// `cors`.
     ///
     /// Preflights are answered before any function, for every path. Whatever else is answered has
-    /// the fields of [`Cors::check`]: what functions write, at once or later, and what is refused.
-    /// The connection's own errors go out without them (413 for a body that is too long, 503 for a
-    /// function that is late, 500 for one that panics): the page learns only that its request
-    /// failed.
+    /// the fields of [`Cors::check`]: what functions write, at once or later, what is refused, and
+    /// errors of the connection (413 for a body that is too long, 503 for a function that is late,
+    /// 500 for one that panics), so that the page learns of each. Only a head that is refused before
+    /// a router sees it (400, 431) is answered without them.
     ///
     /// # Examples
     ///

@@ -3,15 +3,13 @@
 use std::fmt;
 use std::sync::Arc;
 
-#[cfg(feature = "cors")]
-use rotor_http::server::Around;
 use rotor_http::server::{Head, Next, NoUpgrade, RecvMode, Response, Scope, Server};
 use rotor_http::{Method, Status};
 
 use super::asked::Asked;
 use super::by_prefix::{ByPrefix, Prefix};
 #[cfg(feature = "cors")]
-use crate::cors::{Cors, Crossing};
+use crate::cors::Cors;
 use crate::refused::Refused;
 use crate::routes::{Missed, Parameters, RouteError, Routes};
 
@@ -32,9 +30,6 @@ pub(super) type Calling<C> =
 /// ```
 pub struct RouteFn<C: 'static> {
     answering: Box<Answering<C>>,
-    /// Around the call.
-    #[cfg(feature = "cors")]
-    crossed: Option<Crossed>,
 }
 
 impl<C: 'static> RouteFn<C> {
@@ -45,11 +40,7 @@ impl<C: 'static> RouteFn<C> {
         + Send
         + 'static,
     ) -> Next<RouteFn<C>> {
-        let state = RouteFn {
-            answering: Box::new(answering),
-            #[cfg(feature = "cors")]
-            crossed: None,
-        };
+        let state = RouteFn { answering: Box::new(answering) };
         Next::recv(state, RecvMode::Buffered(octets_max)).keep_deadline()
     }
 }
@@ -72,8 +63,10 @@ impl<C: 'static> Server for RouteFn<C> {
             if crossing.is_preflight() {
                 return crossing.reply(response).into();
             }
-            return Crossed(Box::new(crossing))
-                .around(response, scope, |response, scope| seed.0.call(head, response, scope));
+            if let Err(error) = crossing.add_always(response) {
+                log::error!("CORS with a field that is none: {error}");
+                return Next::fail(Status::INTERNAL_SERVER_ERROR);
+            }
         }
         seed.0.call(head, response, scope)
     }
@@ -84,13 +77,7 @@ impl<C: 'static> Server for RouteFn<C> {
         response: &mut Response<'_>,
         scope: &mut Scope<'_, C>,
     ) -> Next<Self> {
-        let answering = self.answering;
-        #[cfg(feature = "cors")]
-        if let Some(crossed) = self.crossed {
-            return crossed
-                .around(response, scope, |response, scope| answering(body, response, scope));
-        }
-        answering(body, response, scope)
+        (self.answering)(body, response, scope)
     }
 
     /// In the form in which functions refuse.
@@ -106,43 +93,6 @@ impl<C: 'static> Server for RouteFn<C> {
 impl<C: 'static> fmt::Debug for RouteFn<C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RouteFn").finish_non_exhaustive()
-    }
-}
-
-/// CORS around the calls of a function: what goes with the response, whenever that is written. A box,
-/// as it is kept with functions that wait.
-#[cfg(feature = "cors")]
-struct Crossed(Box<Crossing>);
-
-#[cfg(feature = "cors")]
-impl Crossed {
-    /// Makes a call of the function, and stays around those that follow.
-    fn around<C: 'static>(
-        mut self,
-        response: &mut Response<'_>,
-        scope: &mut Scope<'_, C>,
-        call: impl FnOnce(&mut Response<'_>, &mut Scope<'_, C>) -> Next<RouteFn<C>>,
-    ) -> Next<RouteFn<C>> {
-        self.call(response, scope, call).around(self)
-    }
-}
-
-#[cfg(feature = "cors")]
-impl<C: 'static> Around<RouteFn<C>> for Crossed {
-    type Outer = RouteFn<C>;
-
-    fn call(
-        &mut self,
-        response: &mut Response<'_>,
-        scope: &mut Scope<'_, C>,
-        call: impl FnOnce(&mut Response<'_>, &mut Scope<'_, C>) -> Next<RouteFn<C>>,
-    ) -> Next<RouteFn<C>> {
-        response.with_fields(&self.0.fields(), |response| call(response, scope))
-    }
-
-    fn outer(self, mut handler: RouteFn<C>) -> RouteFn<C> {
-        handler.crossed = Some(self);
-        handler
     }
 }
 

@@ -22,6 +22,7 @@ use crate::server::exchange::Exchange;
 use crate::server::handler::{Next, Server, Step};
 use crate::server::head::{BodyAhead, Head};
 use crate::server::io::Io;
+use crate::server::kept_fields::KeptFields;
 use crate::server::log_line::LogLine;
 use crate::server::outgoing::Outgoing;
 use crate::server::response::Response;
@@ -82,7 +83,8 @@ impl<S: Server> Requests<S> {
             false => whole_body(&terms, input, len),
         };
         let is_taken = Cell::new(false);
-        let mut response = Response::new(&mut state, output, config, closes);
+        let mut kept = KeptFields::NONE;
+        let mut response = Response::new(&mut state, output, config, &mut kept, closes);
         let seed = &self.seed;
         // The guard does not return this: the return value would take the place of the call's
         // arguments, and so keep them all in memory.
@@ -131,7 +133,8 @@ impl<S: Server> Requests<S> {
                     .then(|| LogLine::of(Some(head), config.logged_fields(), connection));
                 input.consume(len);
                 self.begin_anew();
-                let outgoing = Outgoing::of_head(state, reply, ahead, output, scope.now(), log);
+                let outgoing =
+                    Outgoing::of_head(state, kept, reply, ahead, output, scope.now(), log);
                 self.begin_exchange(outgoing, announced, next, io)
             }
         }

@@ -61,7 +61,11 @@ impl Response<'_> {
     ) -> Result<(), MessageError> {
         // The text of nearly all responses is ready-made, and is put into the output at once. No
         // `Retry-After` is due here: it is for error pages, and these close.
-        if !self.closes && self.leading.is_none() && self.config.server_name().is_none() {
+        if !self.closes
+            && self.leading.is_none()
+            && self.kept.is_empty()
+            && self.config.server_name().is_none()
+        {
             let Response { state, output, config, .. } = self;
             let date = config.date();
             if state.put_whole(&mut Writer(output), status, content_type, body, &date) {

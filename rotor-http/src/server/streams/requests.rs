@@ -19,6 +19,7 @@ use crate::server::exchange::{Exchange, Exchanged};
 use crate::server::handler::{Next, Server, Step};
 use crate::server::head::Head;
 use crate::server::io::Io;
+use crate::server::kept_fields::KeptFields;
 use crate::server::log_line::LogLine;
 use crate::server::outgoing::Outgoing;
 use crate::server::response::Response;
@@ -145,7 +146,8 @@ impl<S: Server> Streams<S> {
         config.renew_date(scope);
         let reply = terms.reply_to();
         let mut state = ResponseState::new(reply);
-        let mut response = Response::new(&mut state, &mut self.scratch, config, false);
+        let mut kept = KeptFields::NONE;
+        let mut response = Response::new(&mut state, &mut self.scratch, config, &mut kept, false);
         response.limit_room(room);
         let seed = &self.seed;
         let mut part = scope.part(begun.stream);
@@ -181,7 +183,7 @@ impl<S: Server> Streams<S> {
             )
         });
         let output = std::mem::take(&mut self.scratch);
-        let outgoing = Outgoing::of_head(state, reply, 0, &output, io.scope.now(), log);
+        let outgoing = Outgoing::of_head(state, kept, reply, 0, &output, io.scope.now(), log);
         let announced = Announced { body, expects_continue: terms_expects(&request, body) };
         self.begin(begun, announced, outgoing, output, io, |exchange, io| {
             begin_exchange(exchange, next, io)

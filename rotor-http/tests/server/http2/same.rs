@@ -93,12 +93,20 @@ fn answers_and_what_handlers_are_told_are_those_of_http1() {
         ("GET", "/split", "", false),
         ("GET", "/fail", "", false),
         ("GET", "/wait", "", true),
+        ("GET", "/wait?always", "", true),
+        ("GET", "/hints?always", "", false),
+        ("GET", "/chunked?always", "", false),
+        ("GET", "/fail?always", "", false),
+        ("GET", "/panic-late?always", "", false),
+        ("POST", "/panic-in-body?always", "hello", false),
         ("POST", "/early", "hello", false),
         ("TRACE", "/", "", false),
         ("PURGE", "/", "", false),
         ("OPTIONS", "*", "", false),
     ] {
         let expected = on_http1(method, path, body, wake);
+        let is_there = expected.1.contains(&("x-always".to_owned(), "1".to_owned()));
+        assert_eq!(is_there, path.ends_with("?always"), "{method} {path}");
         assert_eq!(on_http2(usize::MAX, method, path, body, wake), expected, "{method} {path}");
         assert_eq!(
             on_http2(1, method, path, body, wake),
