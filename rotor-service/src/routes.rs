@@ -237,14 +237,14 @@ impl<'p> Parameters<'_, 'p> {
         text_of(self.raw(name).ok_or_else(Refused::not_found)?)
     }
 
-    /// Returns a parameter as another type, for example a number.
+    /// Returns a parameter, percent-decoded, as another type, for example a number.
     ///
     /// # Errors
     ///
     /// 404: it is not one, so there is nothing of this name; or the route has no parameter of this
-    /// name.
+    /// name. 400: it is not UTF-8 after decoding.
     pub fn parse<N: std::str::FromStr>(&self, name: &str) -> Result<N, Refused> {
-        self.raw(name).and_then(|raw| raw.parse().ok()).ok_or_else(Refused::not_found)
+        self.text(name)?.parse().map_err(|_| Refused::not_found())
     }
 
     /// Returns the parameter of that place in the path, from 0, as it was sent.
@@ -371,6 +371,10 @@ mod tests {
         assert_eq!(text("/"), Err(Status::NOT_FOUND));
         let (_, parameters) = routes.find(Method::Get, "/todos/7").expect("a route");
         assert_eq!((parameters.parse("id"), parameters.raw("id")), (Ok(7), Some("7")));
+        let (_, parameters) = routes.find(Method::Get, "/todos/%37%20").expect("a route");
+        assert_eq!(parameters.parse("id"), Ok("7 ".to_owned()), "as the text is");
+        let (_, parameters) = routes.find(Method::Get, "/todos/%37").expect("a route");
+        assert_eq!(parameters.parse("id"), Ok(7), "the same digit (RFC 3986 §2.3)");
         for path in ["/todos/x", "/todos/-1", "/todos/99999999999999999999"] {
             let (_, parameters) = routes.find(Method::Get, path).expect("a route");
             let status = parameters.parse::<u64>("id").map_err(|refused| refused.status());
