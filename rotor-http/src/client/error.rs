@@ -179,16 +179,6 @@ pub(super) struct Sent {
 }
 
 impl ClientError {
-    /// Makes what a handler has returned exact, which knows nothing of the connection.
-    pub(super) fn of_handler(error: ClientError, is_head_done: bool, sent: Sent) -> ClientError {
-        match error {
-            ClientError::Request(error) if is_head_done && sent.now => {
-                ClientError::Unfinished(error)
-            }
-            error => error,
-        }
-    }
-
     /// Makes exact whether the server may have acted upon the request.
     pub(super) fn with_sent(self, sent: Sent) -> ClientError {
         let error = match self {

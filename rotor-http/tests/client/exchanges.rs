@@ -326,6 +326,16 @@ fn deadlines_of_handler_request_and_answer_are_kept() {
     assert_eq!(outcome(&mut driver).as_deref(), Some("timed out"));
     assert!(!is_reusable(&mut driver));
 
+    // One that says nothing of its own fails as if its request were late, wherever that is.
+    for (begins_late, expected) in
+        [(false, "Peer: Deadline(Sending)"), (true, "Here: Deadline(Waiting)")]
+    {
+        let timeout = Some(seconds(5));
+        let mut driver = one(Probe { timeout, begins_late, ..Probe::post(Sends::Later("x")) });
+        driver.advance(seconds(5));
+        assert_eq!(outcome(&mut driver).as_deref(), Some(expected));
+    }
+
     let mut driver = one(Probe { deadline: seconds(7), ..Probe::get("/") });
     driver.advance(Duration::from_millis(6_990));
     driver.send(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n");

@@ -9,7 +9,7 @@ use std::time::Duration;
 use rotor_core::{Description, Future, Notifier, Outcome};
 use rotor_http::client::{
     Client, ClientConfig, ClientError, Connection, ConnectionSeed, Feed, Head, Job, Next, Offer,
-    RecvMode, Request, Scope,
+    RecvMode, Request, Scope, Stage,
 };
 use rotor_http::{Limits, MessageError, Method, Trailers};
 use rotor_stream::testing::Driver;
@@ -347,6 +347,10 @@ impl Client for Probe {
 
     fn timeout(self, _: &mut Request<'_>, scope: Sc<'_, '_>) -> Next<Self> {
         self.on("timeout", scope);
+        if let Sends::Later(_) = self.sends {
+            // As the default does.
+            return Next::error(ClientError::Deadline(Stage::Receiving));
+        }
         Next::finished("timed out".into())
     }
 

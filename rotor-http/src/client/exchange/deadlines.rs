@@ -18,8 +18,7 @@ impl<K: Client> Exchange<K> {
         let now = io.scope.now();
         // The caller's deadline first: after it, nothing else that is late matters.
         if self.deadline <= now {
-            let stage = if self.is_sent(io) { Stage::Receiving } else { Stage::Sending };
-            Flow::Fail(ClientError::Deadline(stage))
+            Flow::Fail(ClientError::Deadline(self.stage(io)))
         } else if self.handler_deadline <= now {
             // It is told once.
             self.handler_deadline = Time::NEVER;
@@ -36,6 +35,11 @@ impl<K: Client> Exchange<K> {
             // Something has come since the deadline was set, and has put it off.
             Flow::Again
         }
+    }
+
+    /// How far a request has got of which something was sent.
+    pub(super) fn stage(&self, io: &Io<'_, '_, '_, K::Context>) -> Stage {
+        if self.is_sent(io) { Stage::Receiving } else { Stage::Sending }
     }
 
     /// Returns whether the server has the whole request, as far as is known here.

@@ -78,6 +78,21 @@ impl<K: Client> Exchange<K> {
         }
     }
 
+    /// Makes what a handler has returned exact, which knows nothing of the connection.
+    pub(super) fn of_handler(
+        &self,
+        error: ClientError,
+        io: &Io<'_, '_, '_, K::Context>,
+    ) -> ClientError {
+        match error {
+            ClientError::Deadline(_) => ClientError::Deadline(self.stage(io)),
+            ClientError::Request(error) if self.sent.now && self.request.is_head_done() => {
+                ClientError::Unfinished(error)
+            }
+            error => error,
+        }
+    }
+
     /// The handler is done.
     pub(super) fn end(
         &mut self,

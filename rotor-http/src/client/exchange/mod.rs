@@ -256,8 +256,7 @@ impl<K: Client> Exchange<K> {
             }
             Step::Finished(output) => self.end(Ok(output), io),
             Step::Error(error) => {
-                let is_head_done = self.request.is_head_done();
-                let error = ClientError::of_handler(error, is_head_done, self.sent);
+                let error = self.of_handler(error, io);
                 self.end(Err(error), io)
             }
             // What is left of input and output is not checked: both belong to the new protocol.
