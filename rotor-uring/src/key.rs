@@ -22,10 +22,19 @@ pub(crate) enum Kind {
     Send = 4,
     /// The loop was woken by another thread.
     Wake = 5,
+    /// Whether a stream is gone whose peer has ended its side; stays until it is taken back.
+    Gone = 6,
 }
 
-const KINDS: [Kind; 6] =
-    [Kind::Unwatched, Kind::Receive, Kind::Readable, Kind::Room, Kind::Send, Kind::Wake];
+const KINDS: [Kind; 7] = [
+    Kind::Unwatched,
+    Kind::Receive,
+    Kind::Readable,
+    Kind::Room,
+    Kind::Send,
+    Kind::Wake,
+    Kind::Gone,
+];
 
 /// Names a slot, and the life of it that is meant.
 #[derive(Clone, Copy, PartialEq, Eq)]

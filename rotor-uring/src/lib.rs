@@ -93,7 +93,6 @@
 //! * A stream that was dropped goes on sending what it had taken, for [`linger`](UringConfig::linger); what the
 //!   kernel has no room for when the loop ends is lost.
 //! * While much is unread the kernel says nothing of the peer's end or a reset; the read that comes to it does.
-//! * Once a peer has ended its side, the kernel says nothing of a reset: the next write finds it.
 //! * It cannot run inside another loop: there is no descriptor ([`AsFd`](std::os::fd::AsFd)) for that one to
 //!   wait with, and what machines have written would stay until the next turn.
 //!

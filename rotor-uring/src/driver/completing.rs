@@ -31,6 +31,7 @@ impl Driver {
             Kind::Readable => self.readable(id, result, is_last, ready),
             Kind::Room => self.has_room(id, result, ready),
             Kind::Send => self.sent(id, result, carried, ready),
+            Kind::Gone => self.is_gone(id, result, is_last, ready),
             Kind::Unwatched => {}
         }
     }
@@ -43,7 +44,7 @@ impl Driver {
         carried: Carried,
         ready: &mut Ready,
     ) {
-        let Driver { sockets, spare, ring, given, config, .. } = self;
+        let Driver { sockets, spare, ring, given, ended, config, .. } = self;
         let Some(socket) = sockets.get_mut(id) else {
             return stale(ring, id.key(Kind::Receive), carried);
         };
@@ -67,6 +68,9 @@ impl Driver {
             }
         }
         ring.stats().buffers_exhausted += u64::from(came == Came::Exhausted);
+        if came == Came::End && !socket.is_dropped {
+            ended.push(id);
+        }
         let follows = follow(socket, came, is_last, ready);
         self.go_on(id, follows);
     }
@@ -114,6 +118,26 @@ impl Driver {
         }
         self.tell(id, events, ready);
         self.give(id);
+    }
+
+    /// A stream whose peer has ended its side is gone: reset, or ended by both.
+    fn is_gone(&mut self, id: Id, result: i32, is_last: bool, ready: &mut Ready) {
+        let Some(socket) = self.sockets.get_mut(id) else {
+            return stale(&mut self.ring, id.key(Kind::Gone), Carried::Nothing);
+        };
+        socket.polls_gone &= !is_last;
+        if socket.is_dropped {
+            return self.forget(id);
+        }
+        // An error below zero says nothing of the socket.
+        if result >= 0 && result & (POLL_ERROR | POLL_HANG_UP) != 0 {
+            let failed = if result & POLL_ERROR != 0 { EventSet::ERROR } else { EventSet::EMPTY };
+            let gone = EventSet::READABLE | EventSet::READ_CLOSED | EventSet::WRITE_CLOSED;
+            socket.tell(gone | failed, ready);
+        } else if is_last && result >= 0 {
+            // The queue of completions was too full for it to stay.
+            self.ended.push(id);
+        }
     }
 
     fn sent(&mut self, id: Id, result: i32, carried: Carried, ready: &mut Ready) {

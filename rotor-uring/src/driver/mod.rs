@@ -33,6 +33,8 @@ pub(crate) struct Driver {
     written: Vec<Id>,
     /// Those that were given something in this turn.
     given: Vec<Id>,
+    /// Streams whose peer has ended its side since the last turn's end.
+    ended: Vec<Id>,
     /// Those whose machines are to be told of what they hold already.
     holding: Vec<Id>,
     /// What machines are to be told of with the next wait, since it came in the midst of a turn.
@@ -68,6 +70,7 @@ impl Driver {
             sockets: Slots::with_room_for(SOCKETS),
             written: Vec::new(),
             given: Vec::new(),
+            ended: Vec::new(),
             holding: Vec::new(),
             late: Ready::new(),
             lingering: VecDeque::new(),
@@ -135,6 +138,9 @@ impl Driver {
             (interest.is_writable() || socket.is_connecting) && mem::take(&mut socket.awaits_room);
         if socket.holds_something() {
             self.holding.push(id);
+        }
+        if socket.is_stream && socket.intake.has_ended() {
+            self.ended.push(id);
         }
         self.give(id);
         if polls_room {
@@ -207,6 +213,18 @@ impl Driver {
         }
     }
 
+    /// Has the kernel tell when a stream is gone whose peer has ended its side: nothing more is
+    /// received of it that would tell.
+    fn watch_end(&mut self, id: Id) {
+        let Some(socket) = self.sockets.get_mut(id) else { return };
+        if socket.polls_gone || socket.is_dropped || socket.token().is_none() {
+            return;
+        }
+        let Some(fd) = socket.fd.as_ref() else { return };
+        self.ring.poll(fd.as_fd(), Watch::Gone(id));
+        (socket.polls_gone, socket.was_given) = (true, true);
+    }
+
     /// Tells a socket's machine something.
     fn tell(&mut self, id: Id, events: EventSet, ready: &mut Ready) {
         if let Some(socket) = self.sockets.get_mut(id) {
@@ -224,6 +242,9 @@ impl Driver {
         }
         if socket.polls_room {
             self.ring.cancel(id.key(Kind::Room));
+        }
+        if socket.polls_gone {
+            self.ring.cancel(id.key(Kind::Gone));
         }
         let lingers = socket.has_unsent();
         self.take_back(id);

@@ -44,6 +44,8 @@ pub(super) struct Socket {
     pub(super) given_in: u32,
     /// A poll for room is with the kernel.
     pub(super) polls_room: bool,
+    /// A poll for its end is with the kernel.
+    pub(super) polls_gone: bool,
     /// Its attempt to connect has not ended; or it was found full before it was registered.
     pub(super) awaits_room: bool,
     pub(super) is_connecting: bool,
@@ -69,6 +71,7 @@ impl Socket {
             was_given: false,
             given_in: 0,
             polls_room: false,
+            polls_gone: false,
             awaits_room: false,
             is_connecting: false,
             is_dropped: false,
@@ -177,6 +180,7 @@ impl Socket {
             && self.fd.is_none()
             && !self.intake.is_with_kernel()
             && !self.polls_room
+            && !self.polls_gone
             && !is_sending
     }
 }

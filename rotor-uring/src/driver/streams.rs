@@ -54,7 +54,10 @@ impl Driver {
         let len = buffer.len();
         let result = net::recv(fd.as_fd(), buffer, RecvFlags::DONTWAIT);
         match result {
-            Ok((0, _)) if len > 0 => socket.intake.note_end(),
+            Ok((0, _)) if len > 0 => {
+                socket.intake.note_end();
+                self.ended.push(id);
+            }
             Err(Errno::AGAIN) => self.give(id),
             // The rest, if there is one, is given as what comes later is.
             Ok((count, _)) if count < len => self.give(id),

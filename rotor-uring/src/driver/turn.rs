@@ -100,6 +100,12 @@ impl Driver {
             self.send_next(id);
         }
         self.written = written;
+        // Those that their machines have dropped by now, as most do, need no watch.
+        let mut ended = mem::take(&mut self.ended);
+        for id in ended.drain(..) {
+            self.watch_end(id);
+        }
+        self.ended = ended;
         let mut given = mem::take(&mut self.given);
         for id in given.drain(..) {
             let Some(socket) = self.sockets.get_mut(id) else { continue };

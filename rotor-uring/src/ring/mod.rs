@@ -59,6 +59,9 @@ pub(crate) enum Watch {
     Readable(Id),
     /// Once, when the socket has room.
     Room(Id),
+    /// When both sides have ended, or the socket has failed: the kernel tells that unasked. It tells
+    /// first, as unasked, that the peer has ended its side.
+    Gone(Id),
 }
 
 pub(crate) struct Ring {
@@ -117,6 +120,7 @@ impl Ring {
             Watch::Waker => (PollFlags::IN, true, Key::WAKE),
             Watch::Readable(id) => (PollFlags::IN | PollFlags::PRI, true, id.key(Kind::Readable)),
             Watch::Room(id) => (PollFlags::OUT, false, id.key(Kind::Room)),
+            Watch::Gone(id) => (PollFlags::empty(), true, id.key(Kind::Gone)),
         };
         let events = u32::from(events.bits());
         let entry = opcode::PollAdd::new(Fd(fd.as_raw_fd()), events).multi(stays).build();
