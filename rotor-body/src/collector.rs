@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use rotor_core::{Future, Outcome, Scope};
 use rotor_stream::{Block, BytesHeld, Share};
@@ -73,9 +73,11 @@ pub struct Collector {
     /// Bytes that were counted when its file was asked for: what was announced.
     announced: u64,
     /// What of it is in memory and was counted: among the bodies that memory keeps, and among those
-    /// that wait for the disk. One of them has it, and the first until the second has room.
+    /// that wait for the disk. One of them has it, and the first until the second has room. Who
+    /// writes shares the second: what waits for a thread is in memory also when the body's peer, and
+    /// this, are gone.
     held: Share,
-    unwritten: Share,
+    unwritten: Option<Arc<Mutex<Share>>>,
     memory: Arc<BytesHeld>,
     /// Bytes that are being written.
     under_way: usize,
@@ -113,7 +115,7 @@ impl Collector {
             spool: spool.cloned(),
             announced: announced.unwrap_or(0),
             held: Share::NONE,
-            unwritten: Share::NONE,
+            unwritten: None,
             memory,
             under_way: 0,
             file: None,
@@ -215,7 +217,14 @@ impl Collector {
             return Ok(());
         }
         if let Some(spool) = &self.spool {
-            let has_room = self.unwritten.set(holds, spool.unwritten()).is_ok();
+            let none = || Arc::new(Mutex::new(Share::NONE));
+            let mut share = self
+                .unwritten
+                .get_or_insert_with(none)
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner);
+            let has_room = share.set(holds, spool.unwritten()).is_ok();
+            drop(share);
             if has_room {
                 self.held = Share::NONE;
             }
@@ -268,10 +277,13 @@ impl Collector {
             file.take_bytes(end).map_err(|_| SpoolError::NoRoom)?;
         }
         self.under_way += len;
+        // In the order in which they are given up where nobody wants it written any more.
+        let writing = (self.unwritten.clone(), file, spool);
         self.run(scope, move || {
-            let written = spool.write(&file, &blocks, offset);
+            let (_, file, spool) = &writing;
+            let written = spool.write(file, &blocks, offset);
             // Before the machine hears of it: else it could be the one that closes the file.
-            drop((spool, file));
+            drop(writing);
             Ran::Written(blocks, written)
         })
     }
@@ -288,7 +300,7 @@ impl Collector {
     }
 
     fn give_file(&mut self, len: u64) {
-        (self.held, self.unwritten) = (Share::NONE, Share::NONE);
+        (self.held, self.unwritten) = (Share::NONE, None);
         self.whole = self.file.take().map(|file| Body::from(BodyFile::of_stored(file, len)));
     }
 }
