@@ -129,7 +129,16 @@ impl StoreJob {
 
     /// Gives the file its name. Returns whether that is possible; if not it is to be copied.
     fn link(&self, file: &File) -> io::Result<bool> {
-        self.prepare(file)?;
+        let before = file.metadata()?.permissions();
+        let linked = self.prepare(file).and_then(|()| self.link_prepared(file));
+        if !matches!(linked, Ok(true)) {
+            // It may have a name already, which is to stay as it was.
+            let _ = file.set_permissions(before);
+        }
+        linked
+    }
+
+    fn link_prepared(&self, file: &File) -> io::Result<bool> {
         let directory = self.dir.directory.as_fd();
         let linked = match self.how {
             How::New => disk::link_unnamed(file, directory, &self.name),
@@ -228,5 +237,45 @@ impl fmt::Debug for StoreJob {
             .field("name", &self.name)
             .field("how", &self.how)
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::io::ErrorKind;
+    use std::os::unix::fs::FileExt;
+
+    use rotor_test_kit::Directory;
+
+    use super::*;
+    use crate::body_file::BodyFile;
+    use crate::config::SpoolConfig;
+    use crate::content::Content;
+    use crate::stored::Stored;
+
+    #[test]
+    fn a_name_that_a_body_has_is_as_it_was_where_another_one_fails() {
+        let directory = Directory::create();
+        let config = SpoolConfig::new(&*directory).keep_free_bytes(0);
+        let spool = config.open().expect("it can be written");
+        let dir = Dir::open(&*directory).expect("it is there");
+        let mode = Mode::RUSR | Mode::WUSR;
+        let made = disk::open_unnamed(dir.directory.as_fd(), mode);
+        let (file, can_be_linked) = made.expect("it can be made");
+        file.write_all_at(b"kept", 0).expect("there is space");
+        let kept = spool.keeper().take(4).expect("there is room");
+        let stored = Stored::new(Content::Disk(Arc::new(file)), can_be_linked, 0, kept);
+        let body = Body::from(BodyFile::of_stored(stored, 4));
+        fs::create_dir(directory.join("taken")).expect("it can be made");
+        body.store_in(&dir, "name", How::New).mode(0o640).run().expect("it is free");
+        let again = body.store_in(&dir, "name", How::New).mode(0o666).run();
+        assert_eq!(again.map_err(|error| error.kind()), Err(ErrorKind::AlreadyExists));
+        let elsewhere = body.store_in(&dir, "taken", How::Replace).mode(0o666).run();
+        assert!(elsewhere.is_err(), "it is a directory");
+        let is = fs::metadata(directory.join("name")).expect("it is there").permissions().mode();
+        assert_eq!(is & 0o7777, 0o640);
+        let names = fs::read_dir(&*directory).expect("it is there").count();
+        assert_eq!(names, 2, "nothing is left behind");
     }
 }
