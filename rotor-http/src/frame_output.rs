@@ -52,8 +52,13 @@ impl FrameOutput {
     ///
     /// A value that the setting cannot have: the peer's fault, which costs the connection.
     pub(crate) fn apply(&mut self, settings: &[u8]) -> Result<i64, Violation> {
-        let change = self.peer.apply(settings)?;
-        self.encoder.set_table_max(self.peer.header_table_size as usize);
+        let mut change = 0;
+        // One by one: of several sizes of the table the smallest is to be signalled, not the last
+        // (RFC 7541 §4.2).
+        for pair in settings.chunks(6) {
+            change += self.peer.apply(pair)?;
+            self.encoder.set_table_max(self.peer.header_table_size as usize);
+        }
         Ok(change)
     }
 
@@ -238,6 +243,24 @@ mod tests {
             (sent.len(), &sent[..9]),
             (needed, &frame_header(10, kind::HEADERS, ends, 5)[..])
         );
+    }
+
+    #[test]
+    fn a_table_that_was_smaller_for_a_moment_is_acknowledged() {
+        // RFC 7541 §4.2: the smallest of several sizes has to be signalled, though the last counts.
+        let size = |octets: u32| [&[0, 1][..], &octets.to_be_bytes()].concat();
+        for (sizes, expected) in [
+            (vec![size(4096)], &b""[..]),
+            (vec![size(100)], &[0x20]),
+            (vec![size(0), size(4096)], &[0x20]),
+            (vec![size(8192), size(4096)], b""),
+        ] {
+            let (mut frames, mut block) = (FrameOutput::new(), Vec::new());
+            frames.apply(&sizes.concat()).expect("all are allowed");
+            frames.encoder().begin(&mut block);
+            assert_eq!(block, expected, "{sizes:?}");
+            assert_eq!(frames.peer().header_table_size.to_be_bytes(), sizes[sizes.len() - 1][2..]);
+        }
     }
 
     #[test]
