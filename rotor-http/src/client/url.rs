@@ -12,9 +12,9 @@ use crate::semantics::grammar::{self, TARGET};
 /// An `http://` or `https://` URL, checked and taken apart (RFC 9110 §4.2): the host to connect to,
 /// the authority for `Host`, and the target of a request.
 ///
-/// Scheme and host are in lower case, the port of the scheme is left out of the authority, an empty
-/// path is `/`, and a fragment is dropped, since it is never sent. Nothing is percent-encoded or
-/// decoded, and dot segments stay.
+/// Scheme and host are in lower case, the port of the scheme is left out of the authority, as are
+/// zeros before another, an empty path is `/`, and a fragment is dropped, since it is never sent.
+/// Nothing is percent-encoded or decoded, and dot segments stay.
 ///
 /// Whether the connection has TLS is for its socket to say
 /// ([`is_https`](Url::is_https)); a pool of `Either` kind of socket takes both.
@@ -119,7 +119,8 @@ impl FromStr for Url {
         let port = parsed.port().unwrap_or(default);
         let authority = match port == default {
             true => parsed.host().to_owned(),
-            false => authority,
+            // Not as it was written: a port may begin with zeros.
+            false => format!("{}:{port}", parsed.host()),
         };
         // RFC 9110 §4.2.3: an empty path is equivalent to "/".
         let slash = if target.starts_with('/') { "" } else { "/" };
@@ -149,6 +150,9 @@ mod tests {
             ("http://a:80/", "a", 80, "a", "/"),
             ("http://a:/", "a", 80, "a", "/"),
             ("http://a:443/", "a", 443, "a:443", "/"),
+            ("http://a:080/", "a", 80, "a", "/"),
+            ("http://a:08080/", "a", 8080, "a:8080", "/"),
+            ("http://[::1]:0443/", "::1", 443, "[::1]:443", "/"),
             ("https://a:80/", "a", 80, "a:80", "/"),
             ("http://a:8080?b", "a", 8080, "a:8080", "/?b"),
             ("http://a?b/c://d", "a", 80, "a", "/?b/c://d"),
