@@ -149,6 +149,12 @@ impl Config {
         self
     }
 
+    /// Returns how many events are taken in one poll at the most: for who opens a backend for these
+    /// limits.
+    pub fn events_len(&self) -> usize {
+        self.events_max
+    }
+
     /// Sets the maximum number of machines spawned in a row by one machine. Default 1,024: as many
     /// as events in a turn, so that a listener's burst is not spread over many turns. The rest are
     /// spawned in the next turn.
@@ -269,6 +275,11 @@ impl Config {
     pub fn offload_pool(mut self, pool: OffloadPool) -> Config {
         self.offload = pool;
         self
+    }
+
+    /// Returns the pool that work is given to: for who opens a backend for these limits.
+    pub fn pool(&self) -> &OffloadPool {
+        &self.offload
     }
 
     /// Sets what happens when handlers block. Default: nothing, which costs nothing.

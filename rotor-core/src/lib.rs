@@ -73,7 +73,7 @@
 //! | [`Compose2`], [`rotor_compose!`], [`BoxMachine`] | several protocols in one loop |
 //! | [`net`] | sockets |
 //! | [`foreign`] | other file descriptors and event sources |
-//! | [`backend`] | what a loop waits with, and how to bring another one |
+//! | [`backend`], [`LoopKind`] | what a loop waits with, and how to bring another one |
 //! | [`Blocking`], [`Stuck`] | noticing handlers that hold up their loop |
 //! | [`hand_over`] | passing listeners to a successor process |
 //! | [`MachineFailure`], [`with_causes`] | why a machine failed, and how to print that |
@@ -141,6 +141,7 @@ pub mod hand_over;
 mod handler_times;
 mod histogram;
 mod last_machines;
+mod loop_kind;
 mod loop_times;
 mod machine;
 mod machine_failure;
@@ -194,6 +195,7 @@ pub use future::{Future, Lost, Outcome, Port};
 pub use guard::Panicked;
 pub use handler_times::HandlerTimes;
 pub use histogram::Histogram;
+pub use loop_kind::{LoopKind, MioKind};
 pub use loop_times::LoopTimes;
 pub use machine::Machine;
 pub use machine_failure::{FailureCause, MachineFailure};

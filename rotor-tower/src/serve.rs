@@ -3,7 +3,7 @@
 use std::fmt;
 
 use rotor_async::Tokio;
-use rotor_core::BoxError;
+use rotor_core::{BoxError, LoopKind};
 use rotor_http::server::{NoUpgrade, Serve};
 use tower_service::Service;
 
@@ -56,12 +56,13 @@ impl<S> Tower<S> {
     ///
     /// [`ServeError`](rotor_http::server::ServeError), as [`Serve::run`]; or no runtime could be
     /// started.
-    pub fn run<B>(mut self, serve: Serve) -> Result<(), BoxError>
+    pub fn run<B, K>(mut self, serve: Serve<K>) -> Result<(), BoxError>
     where
         S: Service<http::Request<Body>, Response = http::Response<B>> + Clone + Send + 'static,
         S::Error: Into<BoxError>,
         B: http_body::Body + 'static,
         B::Error: Into<BoxError>,
+        K: LoopKind,
     {
         if self.around.tokio.is_none() {
             self = self.tokio(Tokio::current_or_new()?);

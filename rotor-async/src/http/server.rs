@@ -4,7 +4,7 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::task::Poll;
 
-use rotor_core::Scope;
+use rotor_core::{LoopKind, Scope};
 use rotor_http::Status;
 use rotor_http::files::{Files, StaticFiles};
 use rotor_http::server::{
@@ -51,14 +51,15 @@ pub fn serve<H: Handler<()> + Send>(
 /// # Errors
 ///
 /// As [`Serve::run`].
-pub fn run<H, C>(
-    serve: Serve,
+pub fn run<H, C, K>(
+    serve: Serve<K>,
     handler: H,
     context: impl Fn() -> C + Clone + Send + 'static,
 ) -> Result<(), ServeError>
 where
     H: Handler<C> + Send,
     C: 'static,
+    K: LoopKind,
 {
     serve.run::<AsyncServer<H, C>>(move || (handler.clone(), context()))
 }
@@ -85,8 +86,8 @@ where
 /// # Errors
 ///
 /// As [`Serve::run`].
-pub fn run_with_files<H, C>(
-    serve: Serve,
+pub fn run_with_files<H, C, K>(
+    serve: Serve<K>,
     handler: H,
     files: Files,
     context: impl Fn() -> C + Clone + Send + 'static,
@@ -94,6 +95,7 @@ pub fn run_with_files<H, C>(
 where
     H: Handler<C> + Send,
     C: 'static,
+    K: LoopKind,
 {
     serve.run::<Routed<BesideFiles<H, C>>>(move || ((handler.clone(), files.clone()), context()))
 }

@@ -14,6 +14,7 @@ use super::kept::Kept;
 use crate::backend::Backend;
 use crate::config::Config;
 use crate::environment::Environment;
+use crate::loop_kind::{LoopKind, MioKind};
 use crate::machine::Machine;
 use crate::mio_backend::Mio;
 use crate::response::{BoxError, Response};
@@ -65,8 +66,7 @@ impl<M: Machine> Loop<M> {
     /// is no memory for as many machines as [`Config::machines_max`] says; a smaller number needs
     /// less.
     pub fn new(config: &Config) -> io::Result<Loop<M>> {
-        let backend = Mio::new(config.events_max)?.offload_pool(config.offload.clone());
-        Loop::with_backend(backend, config)
+        Loop::with_backend(MioKind.open(config)?, config)
     }
 }
 

@@ -6,11 +6,11 @@ use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
 use std::time::Duration;
 
-use rotor_core::net::{ListenOptions, Listener, TcpListener};
+use rotor_core::net::{ListenOptions, Listener, Net};
 use rotor_core::threads::LoopGroup;
 use rotor_core::{
-    BoxError, Config, Drain, EarlyScope, Exit, Loop, LoopInstance, Response as MachineResponse,
-    Scope, SpawnCause, SpawnError, signals,
+    BoxError, Config, Drain, EarlyScope, Exit, Loop, LoopInstance, LoopKind, MioKind,
+    Response as MachineResponse, Scope, SpawnCause, SpawnError, signals,
 };
 use rotor_stream::{Accept, AcceptConfig};
 
@@ -28,6 +28,12 @@ use crate::health::Health;
 
 /// How long requests may take to finish once the process is asked to end.
 const DRAIN_TIME_MAX: Duration = Duration::from_secs(10);
+
+/// The listeners of a kind of loop.
+type ListenerOf<K> = <<K as LoopKind>::Net as Net>::Listener;
+
+/// A loop of that kind that serves.
+type Listening<S, K> = LoopInstance<HttpAccept<S, ListenerOf<K>>, <K as LoopKind>::Backend>;
 
 /// Serves HTTP at `address` with a function, on the calling thread, until the process is asked to
 /// end.
@@ -72,6 +78,8 @@ where
 /// all of this itself: `Serve` is [`Loop`], [`Accept::listen`], [`LoopGroup`] and `signals` put
 /// together, in a page of code.
 ///
+/// Its loops are mio's, or of [another kind](Serve::loop_kind).
+///
 /// # Examples
 ///
 /// A count of requests for each of two threads, in its loop's context:
@@ -92,7 +100,8 @@ where
 /// ```
 #[derive(Clone)]
 #[must_use = "nothing is served before `run`"]
-pub struct Serve {
+pub struct Serve<K = MioKind> {
+    kind: K,
     address: String,
     /// One that listens already, in place of the address.
     listener: Option<Arc<std::net::TcpListener>>,
@@ -107,7 +116,7 @@ pub struct Serve {
 }
 
 impl Serve {
-    /// Returns the defaults: one thread, [`ServerConfig::new`], [`AcceptConfig::new`],
+    /// Returns the defaults: one thread, mio's loops, [`ServerConfig::new`], [`AcceptConfig::new`],
     /// [`Config::new`], 10 s for draining.
     ///
     /// `address` is a host and a port, like `127.0.0.1:3000`, `[::]:80` or `localhost:0`. It is
@@ -115,6 +124,7 @@ impl Serve {
     /// addresses the first one is taken that can be listened on.
     pub fn new(address: impl fmt::Display) -> Serve {
         Serve {
+            kind: MioKind,
             address: address.to_string(),
             listener: None,
             threads: 1,
@@ -138,6 +148,44 @@ impl Serve {
         let address = listener.local_addr().map_or_else(|_| String::new(), |own| own.to_string());
         Serve { listener: Some(Arc::new(listener)), ..Serve::new(address) }
     }
+}
+
+impl<K> Serve<K> {
+    /// Sets of which kind the loops are. Default: [`MioKind`].
+    ///
+    /// Each thread opens one of its own. Where the system refuses that, for example io_uring,
+    /// [`run`](Serve::run) fails: ask first, as `rotor_uring::UringKind` can, to serve on mio's
+    /// loops instead.
+    #[doc(alias = "backend")]
+    #[doc(alias = "io_uring")]
+    pub fn loop_kind<L: LoopKind>(self, kind: L) -> Serve<L> {
+        let Serve {
+            kind: _,
+            address,
+            listener,
+            threads,
+            listen,
+            accept,
+            config,
+            loop_config,
+            drain,
+            succession,
+            health,
+        } = self;
+        Serve {
+            kind,
+            address,
+            listener,
+            threads,
+            listen,
+            accept,
+            config,
+            loop_config,
+            drain,
+            succession,
+            health,
+        }
+    }
 
     /// Sets the number of threads, each with a loop, a listener and a context of its own. 0 counts
     /// as 1. Default: 1, the calling thread.
@@ -145,33 +193,33 @@ impl Serve {
     /// The system gives each connection to one of them. Several threads share the port
     /// (`SO_REUSEPORT`), also with another process of the same user that does so; a single thread
     /// has it for itself.
-    pub fn threads(mut self, threads: usize) -> Serve {
+    pub fn threads(mut self, threads: usize) -> Serve<K> {
         self.threads = threads.max(1);
         self
     }
 
     /// Sets how the sockets listen. Default: [`ListenOptions::new`].
-    pub fn listen_options(mut self, options: ListenOptions) -> Serve {
+    pub fn listen_options(mut self, options: ListenOptions) -> Serve<K> {
         self.listen = options;
         self
     }
 
     /// Sets the limits of accepting. Default: [`AcceptConfig::new`].
-    pub fn accept_config(mut self, config: AcceptConfig) -> Serve {
+    pub fn accept_config(mut self, config: AcceptConfig) -> Serve<K> {
         self.accept = config;
         self
     }
 
     /// Sets the limits of HTTP, the log and the counters. Default: [`ServerConfig::new`]. `make` is
     /// called once by each thread, because loops share nothing unless what it captures is shared.
-    pub fn config(mut self, make: impl Fn() -> ServerConfig + Send + Sync + 'static) -> Serve {
+    pub fn config(mut self, make: impl Fn() -> ServerConfig + Send + Sync + 'static) -> Serve<K> {
         self.config = Arc::new(make);
         self
     }
 
     /// Sets the limits of each loop, among them how many connections there may be at a time,
     /// [`Config::machines_max`]. Default: [`Config::new`].
-    pub fn loop_config(mut self, config: Config) -> Serve {
+    pub fn loop_config(mut self, config: Config) -> Serve<K> {
         self.loop_config = config;
         self
     }
@@ -180,7 +228,7 @@ impl Serve {
     /// finished by then is cut. Default: 10 s. Other settings of [`drain`](Serve::drain), an
     /// announcement and another grace, stay.
     #[doc(alias = "graceful shutdown")]
-    pub fn drain_time_max(mut self, time: Duration) -> Serve {
+    pub fn drain_time_max(mut self, time: Duration) -> Serve<K> {
         self.drain = self.drain.time_max(time);
         self
     }
@@ -189,7 +237,7 @@ impl Serve {
     /// first, or with another grace for idle connections. Replaces what
     /// [`drain_time_max`](Serve::drain_time_max) has set. After a [hand-over](Serve::hand_over)
     /// only its time counts, without the announcement.
-    pub fn drain(mut self, drain: Drain) -> Serve {
+    pub fn drain(mut self, drain: Drain) -> Serve<K> {
         self.drain = drain;
         self
     }
@@ -198,11 +246,13 @@ impl Serve {
     /// [`serve_at`](Health::serve_at)), and reports there that the process is ready once it
     /// listens. Default: none.
     #[doc(alias = "readiness")]
-    pub fn health(mut self, health: Health) -> Serve {
+    pub fn health(mut self, health: Health) -> Serve<K> {
         self.health = Some(health);
         self
     }
+}
 
+impl<K: LoopKind> Serve<K> {
     /// Serves with a function; see [`ServerFn`]. `context` makes what the requests of a loop share,
     /// and is called once by each thread.
     ///
@@ -230,8 +280,9 @@ impl Serve {
     ///
     /// When the address is not one, or is a name that the system does not know; when it is in use
     /// or not of this machine; when no thread or descriptor is left; when nobody reads the standard
-    /// output; when there was no [hand-over](Serve::hand_over); or when a loop failed while it ran,
-    /// and the others were stopped. Nothing is left open.
+    /// output; when the system refuses loops of this [kind](Serve::loop_kind); when there was no
+    /// [hand-over](Serve::hand_over); or when a loop failed while it ran, and the others were
+    /// stopped. Nothing is left open.
     pub fn run<S: Server + 'static>(
         self,
         parts: impl Fn() -> (S::Seed, S::Context) + Clone + Send + 'static,
@@ -271,9 +322,9 @@ impl Serve {
         let mut bound = None;
         let mut instance = self.make::<S>(&parts, |scope| {
             let listener = match &self.listener {
-                Some(given) => TcpListener::from_std(given.try_clone()?, scope)?,
+                Some(given) => self.kind.take_listener(given.try_clone()?, scope)?,
                 None => first_of(addresses, |address| {
-                    Ok(TcpListener::bind(address, &self.listen, scope)?)
+                    Ok(ListenerOf::<K>::bind(address, &self.listen, scope)?)
                 })?,
             };
             bound = listener.local_address();
@@ -305,7 +356,7 @@ impl Serve {
         let Opened { queues, address } = opened;
         let group = LoopGroup::start(queues, move |listeners, _| {
             self.make::<S>(&parts, |scope| {
-                let listen = |listener| Ok(TcpListener::from_std(listener, scope)?);
+                let listen = |listener| Ok(self.kind.take_listener(listener, scope)?);
                 listeners.into_iter().map(listen).collect()
             })
         })?;
@@ -331,12 +382,13 @@ impl Serve {
     fn make<S: Server + 'static>(
         &self,
         parts: &impl Fn() -> (S::Seed, S::Context),
-        open: impl FnOnce(&mut EarlyScope<'_>) -> Result<Vec<TcpListener>, BoxError>,
-    ) -> Result<LoopInstance<HttpAccept<S, TcpListener>>, BoxError> {
+        open: impl FnOnce(&mut EarlyScope<'_>) -> Result<Vec<ListenerOf<K>>, BoxError>,
+    ) -> Result<Listening<S, K>, BoxError> {
         // On the loop's own thread, so that neither has to be `Send`.
         let (seed, context) = parts();
         let seed = HttpSeed::new(seed, (self.config)());
-        let mut creator = Loop::new(&self.loop_config)?;
+        let backend = self.kind.open(&self.loop_config)?;
+        let mut creator = Loop::with_backend(backend, &self.loop_config)?;
         // There is a machine for each listener; all are opened with the scope of the first.
         let mut listeners = Vec::new();
         creator
@@ -399,10 +451,11 @@ fn check(exit: &Exit) -> Result<(), BoxError> {
     }
 }
 
-impl fmt::Debug for Serve {
+impl<K: fmt::Debug> fmt::Debug for Serve<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Serve { address, threads, drain, .. } = self;
+        let Serve { kind, address, threads, drain, .. } = self;
         f.debug_struct("Serve")
+            .field("kind", kind)
             .field("address", address)
             .field("threads", threads)
             .field("drain", drain)

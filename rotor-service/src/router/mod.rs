@@ -11,6 +11,7 @@ mod route_fn;
 use std::fmt;
 use std::sync::Arc;
 
+use rotor_core::LoopKind;
 use rotor_http::Method;
 use rotor_http::server::{Response, Scope, Serve, ServeError};
 
@@ -376,9 +377,9 @@ impl<C: 'static> Router<C> {
     /// # Errors
     ///
     /// As [`Serve::run`].
-    pub fn run(
+    pub fn run<K: LoopKind>(
         self,
-        serve: Serve,
+        serve: Serve<K>,
         context: impl Fn() -> C + Clone + Send + 'static,
     ) -> Result<(), ServeError> {
         let router = Arc::new(self);

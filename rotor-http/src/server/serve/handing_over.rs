@@ -7,7 +7,7 @@ use rotor_core::hand_over::SentAway;
 
 use super::Serve;
 
-impl Serve {
+impl<K> Serve<K> {
     /// Takes the listeners of the process that serves at `path`, if there is one, and hands them to
     /// the next one that asks there; see `rotor_core::hand_over`. Default: neither.
     ///
@@ -17,7 +17,7 @@ impl Serve {
     /// wrong. Their name is `http`. On Linux; elsewhere `run` fails with `Unsupported`.
     /// Who asks and does not follow is [counted](Serve::sent_away).
     #[doc(alias = "restart")]
-    pub fn hand_over(mut self, path: impl Into<PathBuf>) -> Serve {
+    pub fn hand_over(mut self, path: impl Into<PathBuf>) -> Serve<K> {
         self.succession.path = Some(path.into());
         self
     }
