@@ -6,7 +6,7 @@ use std::fmt;
 use std::io;
 
 use rotor_core::net::{Inet, IpNet};
-use rotor_core::{Backend, EVENTS_LIMIT, Mio, with_causes};
+use rotor_core::{Backend, EVENTS_LIMIT, Mio};
 
 use crate::backend::Uring;
 use crate::config::UringConfig;
@@ -74,7 +74,7 @@ pub fn choose<P: OnAnyLoop>(
     if choice == Choice::Uring {
         match Uring::open(config) {
             Ok(uring) => return Ok(program.run::<UringInet, _>(uring)),
-            Err(refused) => log::warn!("the loop runs on mio: {}", with_causes(&refused)),
+            Err(refused) => refused.warn(),
         }
     }
     let mut mio = Mio::new(config.events_max.min(EVENTS_LIMIT))?;

@@ -61,6 +61,7 @@
 //! |--|--|
 //! | [`Uring`], [`UringConfig`], [`Refused`] | the backend, its sizes, and why it was refused |
 //! | [`choose`](choose()), [`Choice`], [`OnAnyLoop`] | which loop a program runs on |
+//! | [`UringKind`] | io_uring for who makes the loops, such as `Serve` of HTTP |
 //! | [`UringInet`], [`UringUnix`] | the sockets, as families |
 //! | [`UringTcpStream`], [`UringTcpListener`], [`UringUdpSocket`] | those of IP |
 //! | [`UringUnixStream`], [`UringUnixListener`], [`UringUnixDatagram`] | those of Unix |
@@ -153,6 +154,7 @@ mod guide {}
 mod inbox;
 mod intake;
 mod key;
+mod kind;
 mod listener;
 mod member;
 mod outgo;
@@ -168,6 +170,7 @@ pub use choose::{BACKEND_VARIABLE, Choice, OnAnyLoop, UnknownBackend, choose};
 pub use config::UringConfig;
 pub use datagram::{UringUdpSocket, UringUnixDatagram};
 pub use family::{UringInet, UringUnix};
+pub use kind::UringKind;
 pub use listener::{UringTcpListener, UringUnixListener};
 pub use refused::Refused;
 pub use stats::UringStats;

@@ -5,6 +5,7 @@ use std::fmt;
 use std::fs;
 use std::io;
 
+use rotor_core::with_causes;
 use rustix::io::Errno;
 
 /// The system gives no ring. Nothing was changed; a loop on mio does the same
@@ -39,6 +40,11 @@ pub(crate) enum Step {
 impl Refused {
     pub(crate) fn at(step: Step) -> impl FnOnce(io::Error) -> Refused {
         move |error| Refused { step, error, disabled: read_disabled() }
+    }
+
+    /// Says that the program goes on without a ring, and why.
+    pub(crate) fn warn(&self) {
+        log::warn!("the loop runs on mio: {}", with_causes(self));
     }
 
     /// Returns what the administrator or the caller may do, as one sentence.

@@ -22,7 +22,7 @@ use std::time::Duration;
 use rotor::net::{IpNet, ListenOptions};
 use rotor::stream::{Accept, AcceptConfig, Stream};
 use rotor::{Backend, Config, Loop};
-use rotor_uring::{Choice, OnAnyLoop, Uring, UringConfig, choose};
+use rotor_uring::{Choice, OnAnyLoop, Uring, UringConfig, UringKind, choose};
 use rustix::io::Errno;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustix::thread::{CapabilitySet, capabilities, set_capabilities};
@@ -64,6 +64,21 @@ fn what_a_seccomp_filter_forbids_runs_on_mio_and_one_line_says_why() {
         assert_eq!(name.expect("mio is there"), "mio", "{call}");
         assert_one_line(&lines, if no_ring.is_none() { cause } else { "" });
     }
+}
+
+#[test]
+fn a_kind_that_is_refused_is_none_and_one_line_says_why() {
+    let ask = |choice| {
+        collect_lines();
+        (UringKind::chosen(choice, &UringConfig::new()).is_some(), LINES.take())
+    };
+    assert_eq!(ask(Choice::Mio), (false, Vec::new()), "it was not asked for");
+    let (is_there, lines) = ask(Choice::Uring);
+    assert_eq!(lines.len(), usize::from(!is_there), "{lines:?}");
+    let tried = thread::spawn(move || forbid(SETUP, Errno::PERM).map(|()| ask(Choice::Uring)));
+    let Some((is_there, lines)) = tried.join().expect("it ends in order") else { return };
+    assert!(!is_there);
+    assert_one_line(&lines, "");
 }
 
 #[test]
@@ -220,14 +235,19 @@ fn next_descriptor(is_kept: bool) -> u64 {
 
 /// The name of the loop that a program runs on, and what was logged of it.
 fn run(choice: Choice, config: &UringConfig) -> (io::Result<String>, Vec<String>) {
+    collect_lines();
+    let name = choose(choice, config, OneEcho);
+    (name, LINES.take())
+}
+
+/// From here on this thread's lines are kept, beginning with none.
+fn collect_lines() {
     static INSTALLED: Once = Once::new();
     INSTALLED.call_once(|| {
         log::set_logger(&Lines).expect("no other was installed");
         log::set_max_level(log::LevelFilter::Info);
     });
     LINES.with_borrow_mut(Vec::clear);
-    let name = choose(choice, config, OneEcho);
-    (name, LINES.take())
 }
 
 thread_local! {
