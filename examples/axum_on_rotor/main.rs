@@ -27,6 +27,7 @@ use axum::extract::ConnectInfo;
 use rotor::BoxError;
 use rotor::http::server::{Http2Config, Serve, ServerConfig};
 use rotor_examples::program;
+use rotor_examples::serve::chosen_kind;
 use rotor_tower::Tower;
 
 fn main() -> ExitCode {
@@ -37,11 +38,14 @@ fn axum_on_rotor() -> Result<(), BoxError> {
     let address = program::argument(1, SocketAddr::from(([127, 0, 0, 1], 3000)))?;
     let directory = program::argument(2, ".".to_owned())?;
     let config = || ServerConfig::new().http2(Http2Config::new().prior_knowledge(true));
-    Tower::new(routes::routes(&directory))
-        .extend(|head, extensions| {
-            if let Some(address) = head.peer_address() {
-                extensions.insert(ConnectInfo(address));
-            }
-        })
-        .run(Serve::new(address).config(config))
+    let serve = Serve::new(address).config(config);
+    let tower = Tower::new(routes::routes(&directory)).extend(|head, extensions| {
+        if let Some(address) = head.peer_address() {
+            extensions.insert(ConnectInfo(address));
+        }
+    });
+    match chosen_kind()? {
+        Some(uring) => tower.run(serve.loop_kind(uring)),
+        None => tower.run(serve),
+    }
 }

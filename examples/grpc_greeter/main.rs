@@ -43,6 +43,7 @@ use rotor::http::server::{Http2Config, Serve, ServerConfig};
 use rotor::net::TcpStream;
 use rotor::{BoxError, Config, ExitPolicy, Loop};
 use rotor_examples::program;
+use rotor_examples::serve::chosen_kind;
 use rotor_examples::url::Url;
 
 fn main() -> ExitCode {
@@ -54,9 +55,12 @@ fn grpc_greeter() -> Result<(), BoxError> {
     if first.contains("://") {
         return ask(&first.parse()?);
     }
-    Serve::new(first)
-        .config(|| ServerConfig::new().http2(Http2Config::new().prior_knowledge(true)))
-        .run::<Greeter>(|| ((), ()))?;
+    let serve = Serve::new(first)
+        .config(|| ServerConfig::new().http2(Http2Config::new().prior_knowledge(true)));
+    match chosen_kind()? {
+        Some(uring) => serve.loop_kind(uring).run::<Greeter>(|| ((), ()))?,
+        None => serve.run::<Greeter>(|| ((), ()))?,
+    }
     Ok(())
 }
 

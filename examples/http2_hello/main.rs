@@ -10,10 +10,13 @@
 //! the page over HTTP/2, any other client over HTTP/1.1. Nothing of that shows in the function.
 #![forbid(unsafe_code)]
 
+use std::net::SocketAddr;
+use std::process::ExitCode;
+
 use rotor::http::Status;
-use rotor::http::server::{
-    Head, Http2Config, Reply, Response, Scope, Serve, ServeError, ServerConfig,
-};
+use rotor::http::server::{Head, Http2Config, Reply, Response, Scope, Serve, ServerConfig};
+use rotor_examples::program;
+use rotor_examples::serve::chosen_kind;
 
 fn hello(head: &Head<'_>, response: &mut Response<'_>, _: &mut Scope<'_, ()>) -> Reply {
     match head.path() {
@@ -22,9 +25,14 @@ fn hello(head: &Head<'_>, response: &mut Response<'_>, _: &mut Scope<'_, ()>) ->
     }
 }
 
-fn main() -> Result<(), ServeError> {
-    let address = std::env::args().nth(1);
-    Serve::new(address.as_deref().unwrap_or("127.0.0.1:3000"))
-        .config(|| ServerConfig::new().http2(Http2Config::new().prior_knowledge(true)))
-        .run_fn(hello, || ())
+fn main() -> ExitCode {
+    program::run(|| {
+        let serve = Serve::new(program::argument(1, SocketAddr::from(([127, 0, 0, 1], 3000)))?)
+            .config(|| ServerConfig::new().http2(Http2Config::new().prior_knowledge(true)));
+        match chosen_kind()? {
+            Some(uring) => serve.loop_kind(uring).run_fn(hello, || ())?,
+            None => serve.run_fn(hello, || ())?,
+        }
+        Ok(())
+    })
 }

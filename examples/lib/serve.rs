@@ -8,7 +8,7 @@ use rotor::http::server::{self, HttpAccept, HttpSeed, Server};
 use rotor::net::{IpNet, ListenOptions, Listener};
 use rotor::signals::drain_on_termination;
 use rotor::{Backend, BoxError, Config, Exit, Loop, LoopInstance, Machine, OffloadPool, Response};
-use rotor_uring::{Choice, OnAnyLoop, UringConfig, choose};
+use rotor_uring::{Choice, OnAnyLoop, UringConfig, UringKind, choose};
 
 use crate::program::print;
 
@@ -29,7 +29,7 @@ pub fn serve<M: Machine, B: Backend>(
 }
 
 /// Serves HTTP with one handler, on the loop that the variable `ROTOR_BACKEND` names: mio's, or
-/// io_uring's (`uring`). The example `which_loop` has it in full.
+/// io_uring's (`uring`).
 ///
 /// `try_this` says, of the address that it came to be, what may be tried.
 pub fn serve_http<S: Server + 'static>(
@@ -49,6 +49,12 @@ where
     // Files are opened by other threads, as on the loop that `Loop::new` makes.
     let config = UringConfig::new().offload_pool(OffloadPool::default());
     choose(Choice::from_env()?, &config, program)?
+}
+
+/// The kind of loop that the variable `ROTOR_BACKEND` names, for `Serve`; none for mio's, which is
+/// its default. The example `which_loop` has it in full.
+pub fn chosen_kind() -> Result<Option<UringKind>, BoxError> {
+    Ok(UringKind::chosen(Choice::from_env()?, &UringConfig::new()))
 }
 
 /// What [`serve_http`] serves.

@@ -20,6 +20,7 @@ use rotor::BoxError;
 use rotor::http::Status;
 use rotor::http::server::{Reply, Response, Scope, Serve};
 use rotor_examples::program;
+use rotor_examples::serve::chosen_kind;
 use rotor_service::{Json, Path, Query, Refused, Router, json};
 use serde::{Deserialize, Serialize};
 
@@ -82,7 +83,12 @@ fn serve() -> Result<(), BoxError> {
         .post("/notes", add)?
         .get("/notes/{id}", show)?
         .delete("/notes/{id}", take)?;
-    Ok(router.run(Serve::new(address), Notes::default)?)
+    let serve = Serve::new(address);
+    match chosen_kind()? {
+        Some(uring) => router.run(serve.loop_kind(uring), Notes::default)?,
+        None => router.run(serve, Notes::default)?,
+    }
+    Ok(())
 }
 
 fn main() -> std::process::ExitCode {

@@ -32,6 +32,7 @@ use rotor::http::files::FilesConfig;
 use rotor::http::server::Serve;
 use rotor_async::http::run_with_files;
 use rotor_examples::program;
+use rotor_examples::serve::chosen_kind;
 use rotor_service::json_errors;
 
 fn main() -> ExitCode {
@@ -45,5 +46,10 @@ fn rest_service() -> Result<(), BoxError> {
     let files = files.mounted_at("/static").open()?;
     let routes = Arc::new(service::routes()?);
     let answer = move |request| service::answer(request, routes.clone(), notes.clone());
-    Ok(run_with_files(Serve::new(address), json_errors(answer), files, || ())?)
+    let (serve, answer) = (Serve::new(address), json_errors(answer));
+    match chosen_kind()? {
+        Some(uring) => run_with_files(serve.loop_kind(uring), answer, files, || ())?,
+        None => run_with_files(serve, answer, files, || ())?,
+    }
+    Ok(())
 }

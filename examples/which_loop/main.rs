@@ -3,28 +3,25 @@
 //!
 //! ```text
 //! ROTOR_BACKEND=uring cargo run --release -p rotor-examples --example which_loop [ADDRESS:PORT]
-//! listening on http://127.0.0.1:3000/ by io_uring
+//! listening on http://127.0.0.1:3000/
 //! curl http://127.0.0.1:3000/
 //! ```
 //!
 //! Without the variable, or with `mio`, it is mio's. Where io_uring is refused, a line on the
-//! standard error says why, and it is mio's as well.
+//! standard error says why, and it is mio's as well. `THREADS` says how many loops there are, each
+//! with a thread, a ring and a listener of its own: one, unless it says otherwise.
+//!
+//! What is more than HTTP chooses with `rotor_uring::choose`; `tcp_echo_server` is a small one.
 #![forbid(unsafe_code)]
 
 use std::net::SocketAddr;
 use std::process::ExitCode;
-use std::time::Duration;
 
+use rotor::BoxError;
 use rotor::http::Status;
-use rotor::http::server::{
-    self, Head, HttpAccept, HttpSeed, Reply, Response, Scope, ServerConfig, ServerFn,
-};
-use rotor::net::IpNet;
-use rotor::{Backend, BoxError, Config, Loop, signals};
+use rotor::http::server::{Head, Reply, Response, Scope, Serve};
 use rotor_examples::program;
-use rotor_uring::{Choice, OnAnyLoop, UringConfig, choose};
-
-type Hello = ServerFn<fn(&Head<'_>, &mut Response<'_>, &mut Scope<'_, ()>) -> Reply, ()>;
+use rotor_uring::{Choice, UringConfig, UringKind};
 
 fn hello(head: &Head<'_>, response: &mut Response<'_>, _: &mut Scope<'_, ()>) -> Reply {
     match head.path() {
@@ -33,33 +30,22 @@ fn hello(head: &Head<'_>, response: &mut Response<'_>, _: &mut Scope<'_, ()>) ->
     }
 }
 
-/// The server, at an address.
-struct Server(SocketAddr);
-
-impl OnAnyLoop for Server {
-    type Output = Result<(), BoxError>;
-
-    fn run<N: IpNet, B: Backend>(self, backend: B) -> Result<(), BoxError> {
-        let mut creator =
-            Loop::<HttpAccept<Hello, N::Listener>, B>::with_backend(backend, &Config::new())?;
-        let mut name = String::new();
-        creator.add_machine_with(|scope| {
-            name = scope.backend().name().into();
-            server::bind(&self.0, HttpSeed::<Hello>::new(hello, ServerConfig::new()), scope)
-        })?;
-        let mut instance = creator.instantiate(());
-        let address = instance.machines().iter().find_map(|(_, machine)| machine.local_address());
-        let address = address.ok_or("a listener has an address")?;
-        signals::drain_on_termination(instance.handle(), Duration::from_secs(10))?;
-        program::print(&[format!("listening on http://{address}/ by {name}")])?;
-        instance.run()?;
-        Ok(())
+fn which_loop() -> Result<(), BoxError> {
+    let address = program::argument(1, SocketAddr::from(([127, 0, 0, 1], 3000)))?;
+    let serve = Serve::new(address).threads(threads()?);
+    match UringKind::chosen(Choice::from_env()?, &UringConfig::new()) {
+        Some(uring) => serve.loop_kind(uring).run_fn(hello, || ())?,
+        None => serve.run_fn(hello, || ())?,
     }
+    Ok(())
+}
+
+/// What `THREADS` says, else one.
+fn threads() -> Result<usize, BoxError> {
+    let Ok(number) = std::env::var("THREADS") else { return Ok(1) };
+    number.parse().map_err(|_| format!("THREADS is to be a number, not {number:?}").into())
 }
 
 fn main() -> ExitCode {
-    program::run(|| {
-        let address = program::argument(1, SocketAddr::from(([127, 0, 0, 1], 3000)))?;
-        choose(Choice::from_env()?, &UringConfig::new(), Server(address))?
-    })
+    program::run(which_loop)
 }

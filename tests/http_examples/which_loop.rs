@@ -1,14 +1,31 @@
 //! `which_loop`: on the loop that the environment names.
 
+use std::fs;
+
+use rotor_bench::server::Server;
+use rotor_uring::{UringConfig, UringKind};
+
 use crate::client::{ask, command, start_command};
+
+/// How many rings a process has open; none where there is no `/proc`.
+fn rings(server: &Server) -> usize {
+    let descriptors = fs::read_dir(format!("/proc/{}/fd", server.pid())).into_iter().flatten();
+    // A descriptor may be closed meanwhile.
+    let names = descriptors.filter_map(|entry| fs::read_link(entry.ok()?.path()).ok());
+    names.filter(|name| name.to_string_lossy().contains("io_uring")).count()
+}
 
 #[test]
 fn the_hello_server_answers_on_each_loop() {
-    for name in ["", "mio", "uring"] {
+    let refused = UringKind::new(&UringConfig::new()).probe().err();
+    for (name, threads) in [("", 1), ("mio", 2), ("uring", 1), ("uring", 2)] {
         let mut command = command("which_loop");
-        command.env("ROTOR_BACKEND", name);
+        command.env("ROTOR_BACKEND", name).env("THREADS", threads.to_string());
         let server = start_command(command);
-        for _ in 0..3 {
+        let rings_expected = if name == "uring" && refused.is_none() { threads } else { 0 };
+        assert_eq!(rings(&server), rings_expected, "{name}, {threads} threads: {refused:?}");
+        // Connections are spread over the threads.
+        for _ in 0..16 {
             let (head, body) = ask(&server, "GET /", "", "");
             assert!(head.starts_with("HTTP/1.1 200 OK"), "{name}: {head}");
             assert_eq!(body, "Hello, World!", "{name}");
