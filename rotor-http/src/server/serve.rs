@@ -1,25 +1,17 @@
 //! `serve`: a whole program that serves HTTP, from the address to the end.
 
 use std::fmt;
-use std::io::{self, Write};
-use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
 use std::time::Duration;
 
-use rotor_core::net::{ListenOptions, Listener, Net};
-use rotor_core::threads::LoopGroup;
-use rotor_core::{
-    BoxError, Config, Drain, EarlyScope, Exit, Loop, LoopInstance, LoopKind, MioKind,
-    Response as MachineResponse, Scope, SpawnCause, SpawnError, signals,
-};
-use rotor_stream::{Accept, AcceptConfig};
+use rotor_core::net::ListenOptions;
+use rotor_core::{Config, Drain, LoopKind, MioKind, Scope};
+use rotor_stream::AcceptConfig;
 
 use super::config::ServerConfig;
-use super::connection::HttpSeed;
 use super::handler::Server;
 use super::head::Head;
-use super::listen::HttpAccept;
-use super::opened::{Opened, Succession, first_of, follow, open, share};
+use super::opened::Succession;
 use super::reply::Reply;
 use super::response::Response;
 use super::serve_error::ServeError;
@@ -28,12 +20,6 @@ use crate::health::Health;
 
 /// How long requests may take to finish once the process is asked to end.
 const DRAIN_TIME_MAX: Duration = Duration::from_secs(10);
-
-/// The listeners of a kind of loop.
-type ListenerOf<K> = <<K as LoopKind>::Net as Net>::Listener;
-
-/// A loop of that kind that serves.
-type Listening<S, K> = LoopInstance<HttpAccept<S, ListenerOf<K>>, <K as LoopKind>::Backend>;
 
 /// Serves HTTP at `address` with a function, on the calling thread, until the process is asked to
 /// end.
@@ -74,9 +60,10 @@ where
 /// It opens the address, prints `listening on http://ADDRESS/` to the standard output (with the
 /// port that the system chose if you asked for 0), and serves. SIGINT or SIGTERM drains: nothing
 /// new is accepted, and requests under way or on their way finish ([`Drain`]). A second signal
-/// stops at once ([`signals::drain_on_termination`]). A program that needs something else can do
-/// all of this itself: `Serve` is [`Loop`], [`Accept::listen`], [`LoopGroup`] and `signals` put
-/// together, in a page of code.
+/// stops at once ([`drain_on_termination`](rotor_core::signals::drain_on_termination)). A program
+/// that needs something else can do all of this itself: `Serve` is [`Loop`](rotor_core::Loop),
+/// [`Accept::listen`](rotor_stream::Accept::listen),
+/// [`LoopGroup`](rotor_core::threads::LoopGroup) and `signals` put together, in a page of code.
 ///
 /// Its loops are mio's, or of [another kind](Serve::loop_kind).
 ///
@@ -102,6 +89,12 @@ where
 #[must_use = "nothing is served before `run`"]
 pub struct Serve<K = MioKind> {
     kind: K,
+    settings: Settings,
+}
+
+/// All but the kind of loop.
+#[derive(Clone)]
+struct Settings {
     address: String,
     /// One that listens already, in place of the address.
     listener: Option<Arc<std::net::TcpListener>>,
@@ -123,8 +116,7 @@ impl Serve {
     /// read by [`run`](Serve::run). A name is looked up then, by the system, and of several
     /// addresses the first one is taken that can be listened on.
     pub fn new(address: impl fmt::Display) -> Serve {
-        Serve {
-            kind: MioKind,
+        let settings = Settings {
             address: address.to_string(),
             listener: None,
             threads: 1,
@@ -135,7 +127,8 @@ impl Serve {
             drain: Drain::new(DRAIN_TIME_MAX),
             succession: Succession::default(),
             health: None,
-        }
+        };
+        Serve { kind: MioKind, settings }
     }
 
     /// Returns the defaults for a listener that was opened elsewhere: by a runtime, or by whatever
@@ -146,7 +139,9 @@ impl Serve {
     /// that.
     pub fn on(listener: std::net::TcpListener) -> Serve {
         let address = listener.local_addr().map_or_else(|_| String::new(), |own| own.to_string());
-        Serve { listener: Some(Arc::new(listener)), ..Serve::new(address) }
+        let mut serve = Serve::new(address);
+        serve.settings.listener = Some(Arc::new(listener));
+        serve
     }
 }
 
@@ -159,32 +154,7 @@ impl<K> Serve<K> {
     #[doc(alias = "backend")]
     #[doc(alias = "io_uring")]
     pub fn loop_kind<L: LoopKind>(self, kind: L) -> Serve<L> {
-        let Serve {
-            kind: _,
-            address,
-            listener,
-            threads,
-            listen,
-            accept,
-            config,
-            loop_config,
-            drain,
-            succession,
-            health,
-        } = self;
-        Serve {
-            kind,
-            address,
-            listener,
-            threads,
-            listen,
-            accept,
-            config,
-            loop_config,
-            drain,
-            succession,
-            health,
-        }
+        Serve { kind, settings: self.settings }
     }
 
     /// Sets the number of threads, each with a loop, a listener and a context of its own. 0 counts
@@ -194,33 +164,33 @@ impl<K> Serve<K> {
     /// (`SO_REUSEPORT`), also with another process of the same user that does so; a single thread
     /// has it for itself.
     pub fn threads(mut self, threads: usize) -> Serve<K> {
-        self.threads = threads.max(1);
+        self.settings.threads = threads.max(1);
         self
     }
 
     /// Sets how the sockets listen. Default: [`ListenOptions::new`].
     pub fn listen_options(mut self, options: ListenOptions) -> Serve<K> {
-        self.listen = options;
+        self.settings.listen = options;
         self
     }
 
     /// Sets the limits of accepting. Default: [`AcceptConfig::new`].
     pub fn accept_config(mut self, config: AcceptConfig) -> Serve<K> {
-        self.accept = config;
+        self.settings.accept = config;
         self
     }
 
     /// Sets the limits of HTTP, the log and the counters. Default: [`ServerConfig::new`]. `make` is
     /// called once by each thread, because loops share nothing unless what it captures is shared.
     pub fn config(mut self, make: impl Fn() -> ServerConfig + Send + Sync + 'static) -> Serve<K> {
-        self.config = Arc::new(make);
+        self.settings.config = Arc::new(make);
         self
     }
 
     /// Sets the limits of each loop, among them how many connections there may be at a time,
     /// [`Config::machines_max`]. Default: [`Config::new`].
     pub fn loop_config(mut self, config: Config) -> Serve<K> {
-        self.loop_config = config;
+        self.settings.loop_config = config;
         self
     }
 
@@ -229,7 +199,7 @@ impl<K> Serve<K> {
     /// announcement and another grace, stay.
     #[doc(alias = "graceful shutdown")]
     pub fn drain_time_max(mut self, time: Duration) -> Serve<K> {
-        self.drain = self.drain.time_max(time);
+        self.settings.drain = self.settings.drain.time_max(time);
         self
     }
 
@@ -238,7 +208,7 @@ impl<K> Serve<K> {
     /// [`drain_time_max`](Serve::drain_time_max) has set. After a [hand-over](Serve::hand_over)
     /// only its time counts, without the announcement.
     pub fn drain(mut self, drain: Drain) -> Serve<K> {
-        self.drain = drain;
+        self.settings.drain = drain;
         self
     }
 
@@ -247,7 +217,7 @@ impl<K> Serve<K> {
     /// listens. Default: none.
     #[doc(alias = "readiness")]
     pub fn health(mut self, health: Health) -> Serve<K> {
-        self.health = Some(health);
+        self.settings.health = Some(health);
         self
     }
 }
@@ -287,175 +257,16 @@ impl<K: LoopKind> Serve<K> {
         self,
         parts: impl Fn() -> (S::Seed, S::Context) + Clone + Send + 'static,
     ) -> Result<(), ServeError> {
-        let address = self.address.clone();
-        if self.listener.is_some() && self.succession.path.is_some() {
-            let cause = "a listener that was given is not handed over".into();
-            return Err(ServeError { address, cause });
-        }
-        let served = self.addresses().and_then(|addresses| match self.threads {
-            1 if self.succession.path.is_none() => self.run_here::<S>(&addresses, parts),
-            _ => self.run_group::<S>(&addresses, parts),
-        });
-        served.map_err(|cause| ServeError { address, cause })
-    }
-
-    fn addresses(&self) -> Result<Vec<SocketAddr>, BoxError> {
-        // The system's words for this, "invalid socket address", do not tell what is missing; and
-        // what cannot be a name (`:3000`, `http://..`) would be looked up as one.
-        let is_wrong = || Err("it should be like 127.0.0.1:3000".into());
-        let host = self.address.rsplit_once(':').map_or("", |(host, _)| host);
-        if host.is_empty() || !host.bytes().all(is_of_host) {
-            return is_wrong();
-        }
-        match self.address.to_socket_addrs() {
-            Ok(addresses) => Ok(addresses.collect()),
-            Err(error) if error.kind() == io::ErrorKind::InvalidInput => is_wrong(),
-            Err(error) => Err(error.into()),
-        }
-    }
-
-    fn run_here<S: Server + 'static>(
-        &self,
-        addresses: &[SocketAddr],
-        parts: impl Fn() -> (S::Seed, S::Context),
-    ) -> Result<(), BoxError> {
-        let mut bound = None;
-        let mut instance = self.make::<S>(&parts, |scope| {
-            let listener = match &self.listener {
-                Some(given) => self.kind.take_listener(given.try_clone()?, scope)?,
-                None => first_of(addresses, |address| {
-                    Ok(ListenerOf::<K>::bind(address, &self.listen, scope)?)
-                })?,
-            };
-            bound = listener.local_address();
-            Ok(vec![listener])
-        })?;
-        let address = bound.ok_or("the system does not say where it listens")?;
-        // Before the line is printed: whoever reads it may ask the process to end at once.
-        signals::drain_on_termination_with(instance.handle(), self.drain)?;
-        say(format_args!("listening on http://{address}/"))?;
-        self.set_ready();
-        check(&instance.run()?)
-    }
-
-    fn run_group<S: Server + 'static>(
-        self,
-        addresses: &[SocketAddr],
-        parts: impl Fn() -> (S::Seed, S::Context) + Clone + Send + 'static,
-    ) -> Result<(), BoxError> {
-        let (threads, drain, health) = (self.threads, self.drain, self.health.clone());
-        let succession = &self.succession;
-        let (opened, following) = match (succession.path.as_deref(), &self.listener) {
-            (Some(path), _) => {
-                let at = (path, succession);
-                follow(at, addresses, &self.listen, threads, drain.time())?
-            }
-            (None, Some(given)) => share(given, threads)?,
-            (None, None) => open(addresses, &self.listen, threads)?,
-        };
-        let Opened { queues, address } = opened;
-        let group = LoopGroup::start(queues, move |listeners, _| {
-            self.make::<S>(&parts, |scope| {
-                let listen = |listener| Ok(self.kind.take_listener(listener, scope)?);
-                listeners.into_iter().map(listen).collect()
-            })
-        })?;
-        let said = signals::drain_on_termination_with(group.handle(), drain)
-            .map_err(BoxError::from)
-            .and_then(|()| {
-                Ok(say(format_args!("listening on http://{address}/ with {threads} threads"))?)
-            })
-            .and_then(|()| following(&group));
-        if let (Ok(()), Some(health)) = (&said, &health) {
-            health.set_ready(true);
-        }
-        if let Err(error) = said {
-            // If the group were only dropped, it would be told to stop, but not waited for.
-            group.handle().stop();
-            group.join();
-            return Err(error);
-        }
-        group.join().into_iter().try_for_each(|ended| check(&ended?))
-    }
-
-    /// One loop, with its listeners.
-    fn make<S: Server + 'static>(
-        &self,
-        parts: &impl Fn() -> (S::Seed, S::Context),
-        open: impl FnOnce(&mut EarlyScope<'_>) -> Result<Vec<ListenerOf<K>>, BoxError>,
-    ) -> Result<Listening<S, K>, BoxError> {
-        // On the loop's own thread, so that neither has to be `Send`.
-        let (seed, context) = parts();
-        let seed = HttpSeed::new(seed, (self.config)());
-        let backend = self.kind.open(&self.loop_config)?;
-        let mut creator = Loop::with_backend(backend, &self.loop_config)?;
-        // There is a machine for each listener; all are opened with the scope of the first.
-        let mut listeners = Vec::new();
-        creator
-            .add_machine_with(|scope| {
-                MachineResponse::attempt(|| {
-                    listeners = open(scope)?;
-                    let first = listeners.pop().ok_or("there is no listener for this loop")?;
-                    Ok(Accept::listen(first, seed.clone(), self.accept.clone(), scope))
-                })
-            })
-            .map_err(why_not_made)?;
-        for listener in listeners {
-            creator
-                .add_machine_with(|scope| {
-                    Accept::listen(listener, seed.clone(), self.accept.clone(), scope)
-                })
-                .map_err(why_not_made)?;
-        }
-        let mut instance = creator.instantiate(context);
-        if let Some(health) = &self.health {
-            health.watch(&mut instance);
-        }
-        Ok(instance)
-    }
-
-    fn set_ready(&self) {
-        if let Some(health) = &self.health {
-            health.set_ready(true);
-        }
-    }
-}
-
-/// Returns whether a byte may stand in a name or a literal address, IPv6 with a scope included.
-/// Beyond ASCII it is for the system to say.
-fn is_of_host(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || b"-._:[]%".contains(&byte) || !byte.is_ascii()
-}
-
-/// Whoever started the program reads this, and with port 0 it is the only way to know where to ask.
-fn say(line: fmt::Arguments<'_>) -> io::Result<()> {
-    let mut stdout = io::stdout().lock();
-    writeln!(stdout, "{line}")?;
-    // Flushed whatever the standard output is: the reader waits for this line.
-    stdout.flush()
-}
-
-/// Who starts a program knows of no machines: the address is in use, say, and nothing more.
-fn why_not_made<S: 'static>(error: SpawnError<S>) -> BoxError {
-    match error.cause {
-        SpawnCause::Failed(cause) => cause,
-        cause => SpawnError::<()> { cause, seed: None }.into(),
-    }
-}
-
-/// A loop that serves ends because it was told to.
-fn check(exit: &Exit) -> Result<(), BoxError> {
-    match exit {
-        Exit::Drained { .. } | Exit::Stopped => Ok(()),
-        other => Err(format!("the loop ended by itself: {other:?}").into()),
+        let address = self.settings.address.clone();
+        self.serve::<S>(parts).map_err(|cause| ServeError { address, cause })
     }
 }
 
 impl<K: fmt::Debug> fmt::Debug for Serve<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Serve { kind, address, threads, drain, .. } = self;
+        let Settings { address, threads, drain, .. } = &self.settings;
         f.debug_struct("Serve")
-            .field("kind", kind)
+            .field("kind", &self.kind)
             .field("address", address)
             .field("threads", threads)
             .field("drain", drain)
@@ -464,5 +275,6 @@ impl<K: fmt::Debug> fmt::Debug for Serve<K> {
 }
 
 mod handing_over;
+mod running;
 #[cfg(test)]
 mod tests;

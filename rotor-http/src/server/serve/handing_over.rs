@@ -18,7 +18,7 @@ impl<K> Serve<K> {
     /// Who asks and does not follow is [counted](Serve::sent_away).
     #[doc(alias = "restart")]
     pub fn hand_over(mut self, path: impl Into<PathBuf>) -> Serve<K> {
-        self.succession.path = Some(path.into());
+        self.settings.succession.path = Some(path.into());
         self
     }
 
@@ -27,6 +27,6 @@ impl<K> Serve<K> {
     /// [hand-over](Serve::hand_over). Clones count together.
     #[cfg(any(target_os = "linux", target_os = "android"))]
     pub fn sent_away(&self) -> SentAway {
-        self.succession.sent_away.clone()
+        self.settings.succession.sent_away.clone()
     }
 }

@@ -42,8 +42,8 @@ fn what_is_no_address_is_named_with_an_example_of_one() {
 fn the_time_of_a_drain_leaves_its_phases_alone() {
     let phases = Drain::new(Duration::from_secs(60)).announce(Duration::from_secs(5));
     let server = Serve::new("127.0.0.1:0").drain(phases);
-    assert_eq!(server.drain.time(), Duration::from_secs(60), "also after a hand-over");
-    let shorter = server.drain_time_max(Duration::from_secs(20)).drain;
+    assert_eq!(server.settings.drain.time(), Duration::from_secs(60), "also after a hand-over");
+    let shorter = server.drain_time_max(Duration::from_secs(20)).settings.drain;
     assert_eq!(shorter.time(), Duration::from_secs(20));
     assert_eq!(shorter.in_all(), Duration::from_secs(25));
 }

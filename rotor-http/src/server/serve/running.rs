@@ -1,0 +1,194 @@
+//! What `Serve::run` does: it opens, makes the loops, says where, and runs them.
+
+use std::fmt;
+use std::io::{self, Write};
+use std::net::{SocketAddr, ToSocketAddrs};
+
+use rotor_core::net::{Listener, Net};
+use rotor_core::threads::LoopGroup;
+use rotor_core::{
+    BoxError, EarlyScope, Exit, Loop, LoopInstance, LoopKind, Response as MachineResponse,
+    SpawnCause, SpawnError, signals,
+};
+use rotor_stream::Accept;
+
+use super::super::connection::HttpSeed;
+use super::super::handler::Server;
+use super::super::listen::HttpAccept;
+use super::super::opened::{Opened, first_of, follow, open, share};
+use super::Serve;
+
+/// The listeners of a kind of loop.
+type ListenerOf<K> = <<K as LoopKind>::Net as Net>::Listener;
+
+/// A loop of that kind that serves.
+type Listening<S, K> = LoopInstance<HttpAccept<S, ListenerOf<K>>, <K as LoopKind>::Backend>;
+
+impl<K: LoopKind> Serve<K> {
+    pub(super) fn serve<S: Server + 'static>(
+        self,
+        parts: impl Fn() -> (S::Seed, S::Context) + Clone + Send + 'static,
+    ) -> Result<(), BoxError> {
+        let is_alone = self.settings.succession.path.is_none();
+        if self.settings.listener.is_some() && !is_alone {
+            return Err("a listener that was given is not handed over".into());
+        }
+        let addresses = self.addresses()?;
+        match self.settings.threads {
+            1 if is_alone => self.run_here::<S>(&addresses, parts),
+            _ => self.run_group::<S>(&addresses, parts),
+        }
+    }
+
+    fn addresses(&self) -> Result<Vec<SocketAddr>, BoxError> {
+        // The system's words for this, "invalid socket address", do not tell what is missing; and
+        // what cannot be a name (`:3000`, `http://..`) would be looked up as one.
+        let is_wrong = || Err("it should be like 127.0.0.1:3000".into());
+        let host = self.settings.address.rsplit_once(':').map_or("", |(host, _)| host);
+        if host.is_empty() || !host.bytes().all(is_of_host) {
+            return is_wrong();
+        }
+        match self.settings.address.to_socket_addrs() {
+            Ok(addresses) => Ok(addresses.collect()),
+            Err(error) if error.kind() == io::ErrorKind::InvalidInput => is_wrong(),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn run_here<S: Server + 'static>(
+        &self,
+        addresses: &[SocketAddr],
+        parts: impl Fn() -> (S::Seed, S::Context),
+    ) -> Result<(), BoxError> {
+        let mut bound = None;
+        let mut instance = self.make::<S>(&parts, |scope| {
+            let listener = match &self.settings.listener {
+                Some(given) => self.kind.take_listener(given.try_clone()?, scope)?,
+                None => first_of(addresses, |address| {
+                    Ok(ListenerOf::<K>::bind(address, &self.settings.listen, scope)?)
+                })?,
+            };
+            bound = listener.local_address();
+            Ok(vec![listener])
+        })?;
+        let address = bound.ok_or("the system does not say where it listens")?;
+        // Before the line is printed: whoever reads it may ask the process to end at once.
+        signals::drain_on_termination_with(instance.handle(), self.settings.drain)?;
+        say(format_args!("listening on http://{address}/"))?;
+        self.set_ready();
+        check(&instance.run()?)
+    }
+
+    fn run_group<S: Server + 'static>(
+        self,
+        addresses: &[SocketAddr],
+        parts: impl Fn() -> (S::Seed, S::Context) + Clone + Send + 'static,
+    ) -> Result<(), BoxError> {
+        let (threads, drain, health) =
+            (self.settings.threads, self.settings.drain, self.settings.health.clone());
+        let succession = &self.settings.succession;
+        let (opened, following) = match (succession.path.as_deref(), &self.settings.listener) {
+            (Some(path), _) => {
+                let at = (path, succession);
+                follow(at, addresses, &self.settings.listen, threads, drain.time())?
+            }
+            (None, Some(given)) => share(given, threads)?,
+            (None, None) => open(addresses, &self.settings.listen, threads)?,
+        };
+        let Opened { queues, address } = opened;
+        let group = LoopGroup::start(queues, move |listeners, _| {
+            self.make::<S>(&parts, |scope| {
+                let listen = |listener| Ok(self.kind.take_listener(listener, scope)?);
+                listeners.into_iter().map(listen).collect()
+            })
+        })?;
+        let said = signals::drain_on_termination_with(group.handle(), drain)
+            .map_err(BoxError::from)
+            .and_then(|()| {
+                Ok(say(format_args!("listening on http://{address}/ with {threads} threads"))?)
+            })
+            .and_then(|()| following(&group));
+        if let (Ok(()), Some(health)) = (&said, &health) {
+            health.set_ready(true);
+        }
+        if let Err(error) = said {
+            // If the group were only dropped, it would be told to stop, but not waited for.
+            group.handle().stop();
+            group.join();
+            return Err(error);
+        }
+        group.join().into_iter().try_for_each(|ended| check(&ended?))
+    }
+
+    /// One loop, with its listeners.
+    fn make<S: Server + 'static>(
+        &self,
+        parts: &impl Fn() -> (S::Seed, S::Context),
+        open: impl FnOnce(&mut EarlyScope<'_>) -> Result<Vec<ListenerOf<K>>, BoxError>,
+    ) -> Result<Listening<S, K>, BoxError> {
+        // On the loop's own thread, so that neither has to be `Send`.
+        let (seed, context) = parts();
+        let seed = HttpSeed::new(seed, (self.settings.config)());
+        let backend = self.kind.open(&self.settings.loop_config)?;
+        let mut creator = Loop::with_backend(backend, &self.settings.loop_config)?;
+        // There is a machine for each listener; all are opened with the scope of the first.
+        let mut listeners = Vec::new();
+        creator
+            .add_machine_with(|scope| {
+                MachineResponse::attempt(|| {
+                    listeners = open(scope)?;
+                    let first = listeners.pop().ok_or("there is no listener for this loop")?;
+                    Ok(Accept::listen(first, seed.clone(), self.settings.accept.clone(), scope))
+                })
+            })
+            .map_err(why_not_made)?;
+        for listener in listeners {
+            creator
+                .add_machine_with(|scope| {
+                    Accept::listen(listener, seed.clone(), self.settings.accept.clone(), scope)
+                })
+                .map_err(why_not_made)?;
+        }
+        let mut instance = creator.instantiate(context);
+        if let Some(health) = &self.settings.health {
+            health.watch(&mut instance);
+        }
+        Ok(instance)
+    }
+
+    fn set_ready(&self) {
+        if let Some(health) = &self.settings.health {
+            health.set_ready(true);
+        }
+    }
+}
+
+/// Returns whether a byte may stand in a name or a literal address, IPv6 with a scope included.
+/// Beyond ASCII it is for the system to say.
+fn is_of_host(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"-._:[]%".contains(&byte) || !byte.is_ascii()
+}
+
+/// Whoever started the program reads this, and with port 0 it is the only way to know where to ask.
+fn say(line: fmt::Arguments<'_>) -> io::Result<()> {
+    let mut stdout = io::stdout().lock();
+    writeln!(stdout, "{line}")?;
+    // Flushed whatever the standard output is: the reader waits for this line.
+    stdout.flush()
+}
+
+/// Who starts a program knows of no machines: the address is in use, say, and nothing more.
+fn why_not_made<S: 'static>(error: SpawnError<S>) -> BoxError {
+    match error.cause {
+        SpawnCause::Failed(cause) => cause,
+        cause => SpawnError::<()> { cause, seed: None }.into(),
+    }
+}
+
+/// A loop that serves ends because it was told to.
+fn check(exit: &Exit) -> Result<(), BoxError> {
+    match exit {
+        Exit::Drained { .. } | Exit::Stopped => Ok(()),
+        other => Err(format!("the loop ended by itself: {other:?}").into()),
+    }
+}
