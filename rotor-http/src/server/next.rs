@@ -85,6 +85,12 @@ impl<S: Server> Next<S> {
         }
     }
 
+    /// Returns whether the handler goes on, or something [waits](Next::wait) in its place: not after
+    /// [`finished`](Next::finished), [`fail`](Next::fail) and [`upgrade`](Next::upgrade).
+    pub fn goes_on(&self) -> bool {
+        !matches!(self.step, Step::Finished | Step::Fail(_) | Step::Upgrade(_))
+    }
+
     /// Ends the request and goes on in another protocol: the response is complete, with status 101
     /// (or 2xx to CONNECT). From here on the connection speaks the protocol that is made from
     /// `seed`, beginning with the bytes that were read already.

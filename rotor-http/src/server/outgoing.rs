@@ -119,6 +119,7 @@ impl Outgoing {
         let closes = closes && !self.state.is_framed();
         let mut response = Response::new(&mut self.state, output, config, &mut self.kept, closes);
         response.limit_room(self.room_max);
+        response.set_under_way(self.ahead.is_none());
         let result = call(&mut response);
         self.unsent = output.len();
         self.count(self.unsent - before.min(self.unsent));

@@ -48,6 +48,8 @@ pub struct Response<'a> {
     leading: Option<&'a Leading<'a>>,
     /// What every answer to the request begins with.
     kept: &'a mut KeptFields,
+    /// A part of it was sent before this call.
+    is_under_way: bool,
 }
 
 /// Fields that a response begins with, and those of whoever is around that.
@@ -67,7 +69,25 @@ impl<'a> Response<'a> {
         closes: bool,
     ) -> Response<'a> {
         let (refusal, retry_after, len_max, leading) = (None, None, usize::MAX, None);
-        Response { state, output, config, closes, refusal, retry_after, len_max, leading, kept }
+        let is_under_way = false;
+        Response {
+            state,
+            output,
+            config,
+            closes,
+            refusal,
+            retry_after,
+            len_max,
+            leading,
+            kept,
+            is_under_way,
+        }
+    }
+
+    /// A part of it was sent.
+    #[inline]
+    pub(super) fn set_under_way(&mut self, yes: bool) {
+        self.is_under_way = yes;
     }
 
     /// Other responses on the same connection leave no more room than this.
@@ -219,6 +239,7 @@ impl<'a> Response<'a> {
             len_max: self.len_max,
             leading: Some(&leading),
             kept: self.kept,
+            is_under_way: self.is_under_way,
         };
         let result = call(&mut inner);
         self.retry_after = inner.retry_after;
@@ -416,6 +437,13 @@ impl<'a> Response<'a> {
     /// Returns whether the response is complete.
     pub fn is_complete(&self) -> bool {
         !matches!(self.state.ending(), Ending::Unstarted | Ending::Unfinished)
+    }
+
+    /// Returns whether a part of the response had left when this call of the handler began. If so,
+    /// its status is the one that the peer gets; before, an error page may still take its place:
+    /// after [`Next::fail`](super::Next::fail), for example, or a panic.
+    pub fn is_under_way(&self) -> bool {
+        self.is_under_way
     }
 
     /// Returns whether octets of the body are sent: not for HEAD, and not with a status that has

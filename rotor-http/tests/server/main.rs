@@ -37,6 +37,7 @@ mod suites;
 mod totals;
 mod traffic;
 mod turns;
+mod under_way;
 mod upgrade;
 mod waking;
 mod wire;
