@@ -78,7 +78,7 @@ pub trait Spans: 'static {
     }
 
     /// The handler is gone without a status: it panicked, it forgot to answer, or to end what it had
-    /// begun in the same call, or the peer has gone.
+    /// begun, of which nothing had left, or the peer has gone.
     ///
     /// Default: records that as an error.
     fn unanswered(span: &Span) {

@@ -3,9 +3,10 @@
 use std::marker::PhantomData;
 use std::num::NonZero;
 use std::sync::Arc;
+use std::thread::panicking;
 
 use rotor_core::Scope;
-use rotor_http::server::Head;
+use rotor_http::server::{Head, Next, Response, Server};
 use rotor_http::{Status, TraceContext};
 use tracing::Span;
 use tracing::span::Entered;
@@ -16,8 +17,8 @@ use crate::spans::Spans;
 pub(crate) struct Trace<P: Spans> {
     span: Span,
     context: Arc<TraceContext>,
-    /// The status of a response that has begun in this call of the handler. If the handler ends with
-    /// it, without the rest, the peer gets another.
+    /// The status of a response that was written, and of which nothing had left when that was last
+    /// known: until then the peer may get another one.
     begun: Option<Status>,
     is_answered: bool,
     spans: PhantomData<fn() -> P>,
@@ -52,16 +53,26 @@ impl<P: Spans> Trace<P> {
         (Running::new(self.context.clone()), self.span.enter())
     }
 
-    /// So much of the response is written, if anything is.
-    pub(crate) fn written(&mut self, status: Option<Status>, is_complete: bool) {
-        match status {
-            Some(status) if is_complete => self.answered(status),
-            begun => self.begun = begun,
+    /// The handler is called: its response may have left by now.
+    pub(crate) fn looks_at(&mut self, response: &Response<'_>) {
+        if response.is_under_way() {
+            self.answered_as_begun();
         }
     }
 
-    /// The handler goes on, and what it has written is sent.
-    pub(crate) fn goes_on(&mut self) {
+    /// The handler has returned this.
+    pub(crate) fn returned<S: Server>(&mut self, next: &Next<S>, response: &Response<'_>) {
+        match (next.failure(), response.final_status()) {
+            // In the place of what was written, as nothing of that has left.
+            (Some(failure), _) => self.answered(failure),
+            (None, begun) if next.goes_on() => self.begun = begun,
+            (None, Some(status)) if response.is_complete() => self.answered(status),
+            (None, _) => self.begun = None,
+        }
+    }
+
+    /// What was written is what the peer gets, if anything was.
+    pub(crate) fn answered_as_begun(&mut self) {
         if let Some(status) = self.begun {
             self.answered(status);
         }
@@ -78,6 +89,11 @@ impl<P: Spans> Trace<P> {
 
 impl<P: Spans> Drop for Trace<P> {
     fn drop(&mut self) {
+        // A panic has the response taken back. Whatever else ends the handler, it is sent, as a rule
+        // by now.
+        if !panicking() {
+            self.answered_as_begun();
+        }
         if !self.is_answered {
             P::unanswered(&self.span);
         }

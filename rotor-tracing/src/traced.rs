@@ -49,23 +49,17 @@ where
         call: impl FnOnce(&mut Response<'_>, &mut Scope<'_, S::Context>) -> Next<S>,
     ) -> Next<S> {
         let Some(trace) = &mut self.0 else { return call(response, scope) };
+        trace.looks_at(response);
         let next = {
             let _running = trace.enter();
             call(response, scope)
         };
-        // In this order: a handler that fails has its head taken back, if nothing of it was sent.
-        match next.failure() {
-            Some(status) => trace.answered(status),
-            None => trace.written(response.final_status(), response.is_complete()),
-        }
+        trace.returned(&next, response);
         next
     }
 
     #[inline]
-    fn outer(mut self, handler: S) -> Traced<S, P> {
-        if let Some(trace) = &mut self.0 {
-            trace.goes_on();
-        }
+    fn outer(self, handler: S) -> Traced<S, P> {
         Traced { handler, within: self }
     }
 }
@@ -206,6 +200,7 @@ impl<S: Server + 'static, P: Spans> Server for Traced<S, P> {
         if let Some(trace) = &mut within.0
             && !matches!(error, BodyError::Truncated)
         {
+            trace.answered_as_begun();
             trace.answered(error.status());
         }
         let _running = within.0.as_ref().map(|trace| trace.enter());

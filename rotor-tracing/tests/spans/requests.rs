@@ -47,13 +47,19 @@ impl Server for Paths {
             "/panic" => panic!("as asked"),
             "/forget" => Next::finished(),
             "/fail" => Next::fail(Status::BAD_GATEWAY),
-            path @ ("/half" | "/short" | "/long") => {
+            path @ ("/half" | "/short" | "/long" | "/early" | "/rest-later") => {
                 response.status(Status::OK).expect("the first");
                 response.add_length(4).expect("the first");
                 response.done_headers().expect("there is a length");
                 match path {
                     "/half" => Next::fail(Status::BAD_GATEWAY),
                     "/short" => Next::finished(),
+                    "/early" => Next::recv(Paths, RecvMode::Buffered(9)).keep_deadline(),
+                    "/rest-later" => {
+                        let (port, future) = scope.create_future();
+                        scope.port = Some(port);
+                        Next::wait(future, scope.now() + SECOND, |_, _, _| Next::finished())
+                    }
                     _ => Next::go_on(Paths).keep_deadline(),
                 }
             }
@@ -80,12 +86,18 @@ impl Server for Paths {
 
     fn request_received(
         self,
-        _: &[u8],
+        body: &[u8],
         response: &mut Response<'_>,
         scope: &mut Scope<'_, Shared>,
     ) -> Next<Self> {
         info!("body");
         scope.contexts.push(current());
+        match body {
+            b"fail" => return Next::fail(Status::BAD_GATEWAY),
+            b"panic" => panic!("as asked"),
+            b"short" => return Next::finished(),
+            _ => {}
+        }
         response.reply(Status::CREATED, "text/plain", b"made").into()
     }
 }
@@ -245,6 +257,57 @@ fn the_status_of_a_response_that_has_still_to_end_is_the_one_that_was_sent() {
         assert_eq!(field(&told, "http.response.status_code"), Some("200"), "{told:?}");
         assert_eq!(field(&told, "error.type"), None, "{told:?}");
     });
+}
+
+#[test]
+fn a_head_that_has_not_left_is_taken_back_in_a_later_call_as_well() {
+    let _alone = alone();
+    for (body, is_at_once, peer_gets, status, error) in [
+        // The body has come with the head: nothing is sent between the two calls.
+        ("fail", true, "502", Some("502"), Some("502")),
+        ("panic", true, "500", None, Some("\"unanswered\"")),
+        ("short", true, "500", None, Some("\"unanswered\"")),
+        ("fail", false, "200", Some("200"), None),
+        ("panic", false, "200", Some("200"), None),
+        ("short", false, "200", Some("200"), None),
+    ] {
+        Notes::of(|notes| {
+            let mut driver = driver::<rotor_tracing::HttpSpans>();
+            let head = request("/early", &format!("Content-Length: {}\r\n", body.len()));
+            let (begin, rest) =
+                if is_at_once { ([&head, body.as_bytes()].concat(), "") } else { (head, body) };
+            driver.send(&begin);
+            driver.send(rest.as_bytes());
+            let received = String::from_utf8(driver.take_received()).expect("text");
+            assert_eq!(received.get(9..12), Some(peer_gets), "{body} {is_at_once}");
+            let told = notes.take();
+            assert_eq!(field(&told, "http.response.status_code"), status, "{body}: {told:?}");
+            assert_eq!(field(&told, "error.type"), error, "{body}: {told:?}");
+        });
+    }
+}
+
+#[test]
+fn the_status_of_a_response_whose_rest_is_waited_for_is_the_one_that_was_sent() {
+    let _alone = alone();
+    type Ends = fn(&mut Test<rotor_tracing::HttpSpans>);
+    let ends: [Ends; 3] = [
+        |driver| driver.reset(),
+        |driver| driver.context_mut().port = None,
+        |driver| driver.advance(SECOND),
+    ];
+    for end in ends {
+        Notes::of(|notes| {
+            let mut driver = driver();
+            driver.send(&request("/rest-later", ""));
+            assert!(driver.take_received().starts_with(b"HTTP/1.1 200 "));
+            end(&mut driver);
+            driver.settle();
+            let told = notes.take();
+            assert_eq!(field(&told, "http.response.status_code"), Some("200"), "{told:?}");
+            assert_eq!(field(&told, "error.type"), None, "{told:?}");
+        });
+    }
 }
 
 #[test]
