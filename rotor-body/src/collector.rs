@@ -72,18 +72,25 @@ pub struct Collector {
     spool: Option<Spool>,
     /// Bytes that were counted when its file was asked for: what was announced.
     announced: u64,
-    /// What of it is in memory and was counted: among the bodies that memory keeps, and among those
-    /// that wait for the disk. One of them has it, and the first until the second has room. Who
-    /// writes shares the second: what waits for a thread is in memory also when the body's peer, and
-    /// this, are gone.
+    /// What of it is in memory and was counted, while it is to stay there.
     held: Share,
-    unwritten: Option<Arc<Mutex<Share>>>,
+    /// The same once it goes to a file. Who writes shares it: what waits for a thread is in memory
+    /// also when the body's peer, and this, are gone.
+    unwritten: Option<Arc<Mutex<Unwritten>>>,
     memory: Arc<BytesHeld>,
     /// Bytes that are being written.
     under_way: usize,
     file: Option<Arc<Stored>>,
     jobs: Vec<Future<Ran>>,
     whole: Option<Body>,
+}
+
+/// What of a body that goes to a file is in memory and was counted. One of the two has it.
+struct Unwritten {
+    /// Among the bodies that memory keeps: until the other has room.
+    held: Share,
+    /// Among those that wait for the disk.
+    waits: Share,
 }
 
 /// What another thread has done.
@@ -217,17 +224,18 @@ impl Collector {
             return Ok(());
         }
         if let Some(spool) = &self.spool {
-            let none = || Arc::new(Mutex::new(Share::NONE));
-            let mut share = self
-                .unwritten
-                .get_or_insert_with(none)
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner);
-            let has_room = share.set(holds, spool.unwritten()).is_ok();
-            drop(share);
+            let held = &mut self.held;
+            let begin = || {
+                let held = std::mem::take(held);
+                Arc::new(Mutex::new(Unwritten { held, waits: Share::NONE }))
+            };
+            let unwritten = self.unwritten.get_or_insert_with(begin);
+            let mut unwritten = unwritten.lock().unwrap_or_else(PoisonError::into_inner);
+            let has_room = unwritten.waits.set(holds, spool.unwritten()).is_ok();
             if has_room {
-                self.held = Share::NONE;
+                unwritten.held = Share::NONE;
             }
+            drop(unwritten);
             self.spooling.press(!has_room);
         }
         Ok(())

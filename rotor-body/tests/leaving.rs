@@ -1,5 +1,6 @@
 //! A peer that goes away while what it has sent waits for a thread to write it.
 
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
 use rotor_body::{Collector, Expected, Progress, Spool, SpoolConfig};
@@ -11,33 +12,71 @@ use rotor_test_kit::Directory;
 struct World {
     spool: Spool,
     pool: OffloadPool,
+    /// Of the bodies that memory keeps.
+    memory: Arc<BytesHeld>,
     /// Given to the only thread, which waits for the test to drop its other end.
     gate: Option<Receiver<()>>,
+}
+
+impl World {
+    /// Its pool has one thread, which waits for the other value to be dropped.
+    fn new(
+        directory: &Directory,
+        config: impl FnOnce(SpoolConfig) -> SpoolConfig,
+    ) -> (World, Sender<()>) {
+        let pool = OffloadPool::new(1, 10);
+        let spool = SpoolConfig::new(&**directory).ram_bytes_max(1_000).piece_bytes(4_000);
+        let spool = config(spool.keep_free_bytes(0).pool(pool.clone()));
+        let spool = spool.open().expect("it can be written");
+        let (open, gate) = channel();
+        (World { spool, pool, memory: BytesHeld::new(1 << 20), gate: Some(gate) }, open)
+    }
 }
 
 /// Has all that its collector takes written, behind a thread that does nothing, and ends.
 struct Leaver(Collector);
 
+impl Leaver {
+    /// A body that was announced to be so long, of which these bytes have come.
+    fn begin(scope: &Scope<'_, World>, announced: Option<u64>, bytes: &[usize]) -> Leaver {
+        let memory = scope.memory.clone();
+        let expected = Expected { ram_max: 1_000, bytes_max: 1 << 20, announced, memory };
+        let begun = Collector::begin(Some(&scope.spool), expected, scope);
+        let mut collector = begun.expect("it may");
+        for len in bytes {
+            let added = collector.add(Block::from(vec![7; *len]), scope);
+            assert!(!matches!(added.expect("nothing fails"), Progress::Done(_)));
+        }
+        Leaver(collector)
+    }
+}
+
+/// Runs the loop until the machine has ended.
+fn run(world: World, announced: Option<u64>, bytes: &[usize]) {
+    let creator = Loop::<Leaver>::new(&Config::new()).expect("a loop can be made");
+    let mut instance = creator.instantiate(world);
+    let added =
+        instance.add_machine_with(|scope| Response::ok(Leaver::begin(scope, announced, bytes)));
+    added.expect("a slot is free");
+    instance.run().expect("it runs until the machine has ended");
+}
+
 impl Machine for Leaver {
     type Context = World;
     type Seed = Infallible;
 
+    /// The file is open.
     fn wakeup(mut self, scope: &mut Scope<'_, World>) -> Response<Leaver, Infallible> {
-        let progress = self.0.poll(scope).expect("nothing fails");
-        if !matches!(progress, Progress::More) {
-            return Response::ok(self);
-        }
-        // The file is open.
-        if let Some(gate) = scope.gate.take() {
-            let mut waits = Some(move || {
-                let _opened = gate.recv();
-            });
-            let is_taken = scope.pool.offer(&mut || {
-                let waits = waits.take();
-                Box::new(move || waits.into_iter().for_each(|wait| wait()))
-            });
-            assert!(is_taken);
-        }
+        let gate = scope.gate.take().expect("it is woken once");
+        let mut waits = Some(move || {
+            let _opened = gate.recv();
+        });
+        let is_taken = scope.pool.offer(&mut || {
+            let waits = waits.take();
+            Box::new(move || waits.into_iter().for_each(|wait| wait()))
+        });
+        assert!(is_taken);
+        let _writes = self.0.poll(scope).expect("nothing fails");
         while self.0.takes_more() {
             let added = self.0.add(Block::from(vec![7; 1_000]), scope);
             assert!(!matches!(added.expect("nothing fails"), Progress::Done(_)));
@@ -49,22 +88,9 @@ impl Machine for Leaver {
 #[test]
 fn what_waits_for_a_thread_counts_though_nobody_wants_it_written() {
     let directory = Directory::create();
-    let pool = OffloadPool::new(1, 10);
-    let config = SpoolConfig::new(&*directory).ram_bytes_max(1_000).piece_bytes(4_000);
-    let spool = config.keep_free_bytes(0).pool(pool.clone()).open().expect("it can be written");
-    let (open, gate): (Sender<()>, _) = channel();
-    let world = World { spool: spool.clone(), pool, gate: Some(gate) };
-    let creator = Loop::<Leaver>::new(&Config::new()).expect("a loop can be made");
-    let mut instance = creator.instantiate(world);
-    let added = instance.add_machine_with(|scope| {
-        let memory = BytesHeld::new(1 << 20);
-        let expected =
-            Expected { ram_max: 1_000, bytes_max: 1 << 20, announced: Some(100_000), memory };
-        let spool = scope.spool.clone();
-        Response::ok(Leaver(Collector::begin(Some(&spool), expected, scope).expect("it may")))
-    });
-    added.expect("a slot is free");
-    instance.run().expect("it runs until the machine has ended");
+    let (world, open) = World::new(&directory, |config| config);
+    let spool = world.spool.clone();
+    run(world, Some(100_000), &[]);
     // Two pieces, in the memory of who was to write them.
     assert_eq!(spool.unwritten_bytes(), 8_000);
     drop(open);
@@ -72,4 +98,19 @@ fn what_waits_for_a_thread_counts_though_nobody_wants_it_written() {
         std::thread::yield_now();
     }
     assert_eq!(spool.unwritten_bytes(), 0);
+}
+
+#[test]
+fn what_outgrew_memory_counts_there_until_it_is_written_where_there_is_no_room_for_it_elsewhere() {
+    let directory = Directory::create();
+    let (world, open) = World::new(&directory, |config| config.unwritten_bytes_max(0));
+    let (spool, memory) = (world.spool.clone(), world.memory.clone());
+    run(world, None, &[900, 200]);
+    // What was counted when it was to stay in memory; the last block alone is passed by.
+    assert_eq!((spool.unwritten_bytes(), memory.bytes()), (0, 900));
+    drop(open);
+    while spool.files() > 0 || spool.bytes() > 0 {
+        std::thread::yield_now();
+    }
+    assert_eq!(memory.bytes(), 0);
 }
