@@ -90,7 +90,12 @@ pub struct Room {
     first: u64,
     bytes: usize,
     members: BTreeMap<Place, Seat>,
+    /// Joining has it looked who is gone once there are so many.
+    look_at: usize,
 }
+
+/// Below so many members nobody looks who is gone until something is said.
+const LOOK_AT_MIN: usize = 64;
 
 /// Whose a place is: the machine's, or the part's of it that a WebSocket on a stream of HTTP/2 is.
 type Place = (Token, u32);
@@ -100,6 +105,12 @@ struct Seat {
     notifier: Notifier,
     /// Gone with the last [`Member`] of the place, however that ended.
     is_taken: Weak<()>,
+}
+
+impl Seat {
+    fn is_taken(&self) -> bool {
+        self.is_taken.strong_count() > 0
+    }
 }
 
 /// A place in a [`Room`]: how far its holder has heard.
@@ -134,7 +145,8 @@ pub enum Delivery {
 impl Room {
     /// Makes an empty room.
     pub fn new(config: RoomConfig) -> Room {
-        Room { config, log: VecDeque::new(), first: 0, bytes: 0, members: BTreeMap::new() }
+        let (log, members) = (VecDeque::new(), BTreeMap::new());
+        Room { config, log, first: 0, bytes: 0, members, look_at: LOOK_AT_MIN }
     }
 
     /// Joins with the notifier of the WebSocket's own scope
@@ -145,12 +157,18 @@ impl Room {
         let place = (notifier.token(), notifier.part());
         let before = self.members.get(&place).and_then(|seat| seat.is_taken.upgrade());
         let takes = before.unwrap_or_default();
+        // Where nothing is ever said, those who come and go would be more and more.
+        if self.members.len() >= self.look_at {
+            self.members.retain(|_, seat| seat.is_taken() && seat.notifier.is_alive());
+            // Twice as many as are left: so a join looks at two of them, on average.
+            self.look_at = self.members.len().max(LOOK_AT_MIN / 2).saturating_mul(2);
+        }
         self.members.insert(place, Seat { notifier, is_taken: Arc::downgrade(&takes) });
         Member { place, takes, next: self.end(), missed: 0, is_behind: false }
     }
 
     /// Leaves. Whoever ended without leaving (its handler panicked, for example), or dropped its
-    /// [`Member`], is forgotten when something is said.
+    /// [`Member`], is forgotten when something is said, or as others join.
     #[expect(clippy::needless_pass_by_value, reason = "who has left hears no more")]
     pub fn leave(&mut self, member: Member) {
         self.members.remove(&member.place);
@@ -169,7 +187,7 @@ impl Room {
             self.first += 1;
         }
         // Members that are gone, for whatever reason, are forgotten.
-        self.members.retain(|_, seat| seat.is_taken.strong_count() > 0 && seat.notifier.wakeup());
+        self.members.retain(|_, seat| seat.is_taken() && seat.notifier.wakeup());
     }
 
     /// Sends a member what it has not heard, as far as there is room. Call it in
@@ -201,12 +219,13 @@ impl Room {
         Delivery::All
     }
 
-    /// Returns how many members there are, or were when something was last said.
+    /// Returns how many members there are. Those who ended without [leaving](Room::leave) count until
+    /// they are forgotten.
     pub fn len(&self) -> usize {
         self.members.len()
     }
 
-    /// Returns whether there are no members, or were none when something was last said.
+    /// Returns whether there are no members, in the sense of [`len`](Room::len).
     pub fn is_empty(&self) -> bool {
         self.members.is_empty()
     }

@@ -75,6 +75,20 @@ fn those_who_leave_or_are_lost_are_forgotten() {
     assert_eq!((house.heard(0), house.len()), (vec!["text who is there".to_string()], 1));
 }
 
+#[test]
+fn a_room_where_nothing_is_said_does_not_keep_all_who_were_ever_there() {
+    let mut house = House::with(RoomConfig::new(), 40);
+    for _ in 0..300 {
+        house.come_in();
+        let last = house.peers.pop().expect("who has just come in");
+        last.send(&frame(TEXT, "panic"));
+        house.test.settle();
+    }
+    assert!((40..=80).contains(&house.len()), "{} members", house.len());
+    house.say(0, "who is there");
+    assert_eq!((house.heard(39), house.len()), (vec!["text who is there".to_string()], 40));
+}
+
 /// Says so much that a member that takes nothing is far behind, then has it take all.
 fn fill(house: &mut House, slow: usize) -> Vec<String> {
     house.peers[slow].limit_room(0);
