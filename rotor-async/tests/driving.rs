@@ -329,6 +329,25 @@ fn a_task_waits_for_a_value_that_another_machine_has_made() {
 }
 
 #[test]
+fn a_value_is_of_the_machine_that_made_it_and_comes_back_after_its_end() {
+    let mut test = TestLoop::<Task<Option<u32>>>::new(None);
+    let mut ends = None;
+    test.add(|scope| {
+        ends = Some(scope.create_future::<u32>());
+        Task::start(std::future::ready(()), scope)
+    });
+    let (port, value) = ends.expect("the closure ran");
+    let heard = Rc::new(Cell::new(None));
+    let told = heard.clone();
+    test.add(|scope| Task::start(async move { told.set(Some(wait(value).await)) }, scope));
+    test.settle();
+    assert_eq!((test.machines(), heard.get()), (1, None), "it waits for what the first has made");
+    assert_eq!(port.set(7), Err(7));
+    test.settle();
+    assert_eq!(heard.get(), Some(Err(Lost::Dropped)));
+}
+
+#[test]
 fn sleeps_in_a_set_with_wakers_of_its_own_are_woken_too() {
     let (mut test, _) = asking(Set::of([Box::pin(sleep(ms(10))), Box::pin(sleep(ms(20)))]));
     test.advance(ms(10));
