@@ -208,8 +208,8 @@ impl StackConfig {
     }
 
     /// Sets how many packets a second that are for nobody have an answer: a reset (TCP), or that there
-    /// is no such port or protocol (ICMP; RFC 1812, section 4.3.2.8, and RFC 4443, section 2.4 (f), want
-    /// a bound). As many may leave at once. Default 1,000, as Linux has it for ICMP; 0: none. What is
+    /// is no such port, protocol, or option of IPv6 (ICMP; RFC 1812, section 4.3.2.8, and RFC 4443, section
+    /// 2.4 (f), want a bound). As many may leave at once. Default 1,000, as Linux has it for ICMP; 0: none. What is
     /// beyond has no answer and is
     /// [counted](crate::StackStats::rejections_withheld): who connects to a closed port then waits for
     /// its time to be over.

@@ -49,14 +49,16 @@ impl Stack {
     }
 
     pub(super) fn take_datagram(&mut self, flow: Flow, packet: &[u8]) {
-        let now = instant(self.now());
+        let now = self.now();
         let Some(id) = self.bound_datagrams.find(flow.local) else { return self.answer(packet) };
         let Some(socket) = self.datagrams.get_mut(id) else { return };
         if socket.peer.is_some_and(|peer| peer != flow.remote) {
             // As if the port were closed, or anybody could find out which one is tied to a server.
             return self.answer(packet);
         }
-        self.iface.poll_ingress_single(now, &mut self.wire.with(packet), &mut socket.set);
+        // An option of IPv6 that nobody knows is answered here, too (RFC 8200, section 4.2).
+        let mut port = self.wire.with(packet).within(&mut self.rejections, now);
+        self.iface.poll_ingress_single(instant(now), &mut port, &mut socket.set);
         // Where the packet was none after all, the machine finds that there is nothing.
         socket.has_arrived = true;
         self.note_datagram_change(id);

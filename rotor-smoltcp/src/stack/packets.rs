@@ -99,3 +99,15 @@ pub(super) fn datagram(medium: Medium, version: IpVersion, payload: &[u8]) -> Ve
         );
     })
 }
+
+/// The same packet of IPv6, with an option that nobody knows, of which the sender is to be told (RFC
+/// 8200, section 4.2).
+pub(super) fn with_unknown_option(packet: &[u8]) -> Vec<u8> {
+    let (header, behind) = packet.split_at(40);
+    let options = [header[6], 0, 0b1001_1110, 4, 0, 0, 0, 0];
+    let mut packet = [header, &options, behind].concat();
+    let len = (options.len() + behind.len()) as u16;
+    packet[4..6].copy_from_slice(&len.to_be_bytes());
+    packet[6] = 0;
+    packet
+}

@@ -11,7 +11,7 @@ use smoltcp::wire::{
     Ipv4Address, Ipv4Packet, TcpPacket,
 };
 
-use super::packets::{ACK, SYN, VERSIONS, datagram, ends, segment};
+use super::packets::{ACK, SYN, VERSIONS, datagram, ends, segment, with_unknown_option};
 use super::wire::Wire;
 use super::{Kind, Stack, Wait};
 use crate::clock::{LoopClock, ManualClock};
@@ -197,6 +197,27 @@ fn packets_for_nobody_have_so_many_answers_a_second() {
             clock.advance(Duration::from_secs(3_600));
             assert!((60..150).contains(&answered(&mut stack, 5_000)));
         }
+    }
+}
+
+#[test]
+fn what_cannot_be_read_of_a_datagram_is_told_no_more_often_than_that() {
+    for is_tied in [false, true] {
+        let config = StackConfig::new().rejections_per_second(100);
+        let (mut stack, _clock, _other_end) = receiving(Medium::Ip, config);
+        let (from, to) = ends(IpVersion::Ipv6);
+        let id = stack.bind_datagrams((IpAddr::from(to), 4_096).into()).expect("it is free");
+        if is_tied {
+            let peer = (IpAddr::from(from), 53).into();
+            stack.connect_datagrams(id, peer).expect("there is a way");
+        }
+        // Whoever is named as the sender is told, though there is such a port.
+        let packet = with_unknown_option(&datagram(Medium::Ip, IpVersion::Ipv6, b"x"));
+        (0..5_000).for_each(|_| stack.take(&packet));
+        let (sent, withheld) = (stack.stats().sent, stack.stats().rejections_withheld);
+        assert!((60..150).contains(&sent), "{sent}");
+        assert_eq!(sent + withheld, 5_000);
+        assert!(stack.receive_from(id, &mut [0; 9]).is_err(), "it was thrown away");
     }
 }
 
