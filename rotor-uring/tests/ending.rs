@@ -52,6 +52,33 @@ fn a_reset_behind_an_end_is_told() {
 }
 
 #[test]
+fn a_reset_that_came_when_nobody_had_the_stream_is_told_to_whoever_has_it_next() {
+    let Some(mut rig) = Rig::open(&UringConfig::new()) else { return };
+    // When it is handed on, and the reset comes: in turns.
+    for (before, after) in [(0, 0), (3, 0), (0, 3), (3, 3)] {
+        let (mut server, client) = rig.pair();
+        client.shutdown(Shutdown::Write).expect("it is there");
+        assert_eq!(rig.read(&mut server, None), b"");
+        server.write_all(b"an answer").expect("it fits");
+        rig.until(|_| not_yet(client.peek(&mut [0; 9])) == Some(9));
+        rig.turns(before);
+        rig.with(|scope| scope.deregister(&mut server)).expect("it was registered");
+        drop(client);
+        rig.turns(after);
+        rig.told();
+        rig.register(&mut server);
+        // That there is an end to be read, and what came behind it.
+        let gone = EventSet::ERROR | EventSet::READ_CLOSED | EventSet::WRITE_CLOSED;
+        let events = told(&mut rig).expect("there is an end");
+        let events = if events.contains(gone) { Some(events) } else { told(&mut rig) };
+        assert!(events.is_some_and(|events| events.contains(gone)), "{events:?}");
+        drop(server);
+        rig.until(|rig| rig.stats().sockets == 0);
+    }
+    assert_eq!(rig.stats().stale, 0);
+}
+
+#[test]
 fn streams_that_are_dropped_half_closed_leave_nothing_behind() {
     let Some(mut rig) = Rig::open(&UringConfig::new()) else { return };
     for turns in 0..6 {

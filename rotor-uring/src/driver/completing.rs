@@ -134,8 +134,9 @@ impl Driver {
             let failed = if result & POLL_ERROR != 0 { EventSet::ERROR } else { EventSet::EMPTY };
             let gone = EventSet::READABLE | EventSet::READ_CLOSED | EventSet::WRITE_CLOSED;
             socket.tell(gone | failed, ready);
-        } else if is_last && result >= 0 {
-            // The queue of completions was too full for it to stay.
+        } else if is_last && (result >= 0 || Came::of_bytes(result) == Came::Cancelled) {
+            // The queue of completions was too full for it to stay; or it was taken back, and
+            // somebody may have the stream again.
             self.ended.push(id);
         }
     }

@@ -155,6 +155,10 @@ impl Driver {
             return Err(io::ErrorKind::NotFound.into());
         }
         socket.awaits_room |= socket.polls_room;
+        if socket.polls_gone {
+            // What it told now, nobody would hear; who has the stream next has it watched anew.
+            self.ring.cancel(id.key(Kind::Gone));
+        }
         self.take_back(id);
         Ok(())
     }
