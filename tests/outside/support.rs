@@ -13,6 +13,19 @@ use rotor_bench::server::Server;
 /// measure of speed.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
+/// Examples that outside programs meet on io_uring, where the system lets it; the others they meet
+/// on mio, unless the environment says which loop. So either loop meets some.
+const ON_IO_URING: [&str; 8] = [
+    "https_server",
+    "mqtt_broker",
+    "static_files",
+    "streaming",
+    "todo_backend",
+    "upload",
+    "upload_to_disk",
+    "which_loop",
+];
+
 /// The outside program of this name, or `None` and a line that says so.
 ///
 /// # Panics
@@ -57,8 +70,9 @@ pub(crate) fn example(name: &str) -> Command {
     let mut command = Command::new(file);
     // For those that have threads: two, so that more than one is at work on every machine.
     command.env("THREADS", "2");
-    // For those that have a choice.
-    command.env("ROTOR_BACKEND", "uring");
+    if env::var_os("ROTOR_BACKEND").is_none() && ON_IO_URING.contains(&name) {
+        command.env("ROTOR_BACKEND", "uring");
+    }
     command
 }
 
