@@ -34,10 +34,11 @@ use std::time::Duration;
 
 use machine::{App, Plan};
 use rotor::dns::ResolverConfig;
-use rotor::net::Inet;
-use rotor::{BoxError, Config, Loop};
+use rotor::net::IpNet;
+use rotor::{Backend, BoxError, Config, Loop};
 use rotor_examples::program;
-use rotor_examples::serve::serve;
+use rotor_examples::serve::{on_chosen_loop, serve};
+use rotor_uring::OnAnyLoop;
 
 fn main() -> ExitCode {
     program::run(everything)
@@ -49,31 +50,39 @@ fn everything() -> Result<(), BoxError> {
     // Where one address is given the other port is the system's choice.
     let statsd_port = if std::env::args_os().nth(2).is_none() { 8125 } else { 0 };
     let statsd = program::argument(3, SocketAddr::new(http.ip(), statsd_port))?;
-    let plan = Plan {
+    on_chosen_loop(Plan {
         http,
         statsd,
         every: Duration::from_secs(seconds.max(1)),
         resolver: ResolverConfig::system(),
         // Where it cannot be printed there is nobody to tell.
         report: |line| drop(program::print(&[line.to_owned()])),
-    };
-    let every = plan.every.as_secs();
-    let (mut instance, bound) = machine::set_up(Loop::<App<Inet>>::new(&Config::new())?, plan)?;
-    let (http, statsd) = (bound.http, bound.statsd);
-    let lines = [
-        format!("listening on http://{http}/"),
-        format!("counting what comes to {statsd} (UDP), reporting every {every} s"),
-        format!("try: curl 'http://{http}/fetch?url=http://example.com/'"),
-        format!(
-            "try: echo 'page.hits:1|c' | nc -u -w1 {} {}; curl http://{http}/stats",
-            statsd.ip(),
-            statsd.port()
-        ),
-    ];
-    serve(&mut instance, &lines)?;
-    let own = instance.context().stats.own;
-    let total =
-        format!("{} requests, {} fetched, {} failed", own.requests, own.fetched, own.failed);
-    program::print(&[format!("{total}; {} samples, {} refused", own.samples, own.refused)])?;
-    Ok(())
+    })
+}
+
+impl OnAnyLoop for Plan {
+    type Output = Result<(), BoxError>;
+
+    fn run<N: IpNet, B: Backend>(self, backend: B) -> Result<(), BoxError> {
+        let every = self.every.as_secs();
+        let creator = Loop::<App<N>, B>::with_backend(backend, &Config::new())?;
+        let (mut instance, bound) = machine::set_up(creator, self)?;
+        let (http, statsd) = (bound.http, bound.statsd);
+        let lines = [
+            format!("listening on http://{http}/"),
+            format!("counting what comes to {statsd} (UDP), reporting every {every} s"),
+            format!("try: curl 'http://{http}/fetch?url=http://example.com/'"),
+            format!(
+                "try: echo 'page.hits:1|c' | nc -u -w1 {} {}; curl http://{http}/stats",
+                statsd.ip(),
+                statsd.port()
+            ),
+        ];
+        serve(&mut instance, &lines)?;
+        let own = instance.context().stats.own;
+        let total =
+            format!("{} requests, {} fetched, {} failed", own.requests, own.fetched, own.failed);
+        program::print(&[format!("{total}; {} samples, {} refused", own.samples, own.refused)])?;
+        Ok(())
+    }
 }

@@ -19,45 +19,65 @@ use std::process::ExitCode;
 use machine::echo::EchoServer;
 use machine::hello::HelloServer;
 use machine::{Totals, TwoProtocols};
-use rotor::net::{ListenOptions, Listener, TcpListener};
-use rotor::{BoxError, Config, EarlyScope, Loop, Response};
+use rotor::net::{IpNet, ListenOptions, Listener};
+use rotor::{Backend, BoxError, Config, EarlyScope, Loop, Response};
 use rotor_examples::program;
-use rotor_examples::serve::serve;
+use rotor_examples::serve::{on_chosen_loop, serve};
+use rotor_uring::OnAnyLoop;
 
 fn main() -> ExitCode {
     program::run(hello_and_echo)
 }
 
 fn hello_and_echo() -> Result<(), BoxError> {
-    let mut hello = program::argument(1, SocketAddr::from(([127, 0, 0, 1], 3000)))?;
+    let hello = program::argument(1, SocketAddr::from(([127, 0, 0, 1], 3000)))?;
     // With one argument the other port is the system's choice.
     let echo_port = if std::env::args_os().nth(1).is_none() { 7000 } else { 0 };
-    let mut echo = program::argument(2, SocketAddr::new(hello.ip(), echo_port))?;
-    let mut creator = Loop::new(&Config::new())?;
-    creator.add_machine_with(|scope| {
-        Response::attempt(|| {
-            let server = HelloServer::listen(listen(&mut hello, scope)?, scope)?;
-            Ok(Response::ok(TwoProtocols::Hello(server)))
-        })
-    })?;
-    creator.add_machine_with(|scope| {
-        Response::attempt(|| {
-            let server = EchoServer::listen(listen(&mut echo, scope)?, scope)?;
-            Ok(Response::ok(TwoProtocols::Echo(server)))
-        })
-    })?;
-    let mut instance = creator.instantiate(Totals::default());
-    let try_this = format!("try: curl http://{hello}/; nc {} {}", echo.ip(), echo.port());
-    let lines = [format!("listening on http://{hello}/"), format!("listening on {echo}"), try_this];
-    serve(&mut instance, &lines)?;
-    let Totals { bytes, greetings } = instance.context();
-    program::print(&[format!("{greetings} greetings, {bytes} bytes sent back")])?;
-    Ok(())
+    let echo = program::argument(2, SocketAddr::new(hello.ip(), echo_port))?;
+    on_chosen_loop(Both { hello, echo })
+}
+
+/// The two servers, at their addresses.
+struct Both {
+    hello: SocketAddr,
+    echo: SocketAddr,
+}
+
+impl OnAnyLoop for Both {
+    type Output = Result<(), BoxError>;
+
+    fn run<N: IpNet, B: Backend>(self, backend: B) -> Result<(), BoxError> {
+        let Both { mut hello, mut echo } = self;
+        let mut creator = Loop::with_backend(backend, &Config::new())?;
+        creator.add_machine_with(|scope| {
+            Response::attempt(|| {
+                let listener = listen::<N>(&mut hello, scope)?;
+                Ok(Response::ok(TwoProtocols::Hello(HelloServer::listen(listener, scope)?)))
+            })
+        })?;
+        creator.add_machine_with(|scope| {
+            Response::attempt(|| {
+                let listener = listen::<N>(&mut echo, scope)?;
+                Ok(Response::ok(TwoProtocols::Echo(EchoServer::listen(listener, scope)?)))
+            })
+        })?;
+        let mut instance = creator.instantiate(Totals::default());
+        let try_this = format!("try: curl http://{hello}/; nc {} {}", echo.ip(), echo.port());
+        let lines =
+            [format!("listening on http://{hello}/"), format!("listening on {echo}"), try_this];
+        serve(&mut instance, &lines)?;
+        let Totals { bytes, greetings } = instance.context();
+        program::print(&[format!("{greetings} greetings, {bytes} bytes sent back")])?;
+        Ok(())
+    }
 }
 
 /// Opens the address and replaces it by the one that it came to be.
-fn listen(address: &mut SocketAddr, scope: &EarlyScope<'_>) -> Result<TcpListener, BoxError> {
-    let listener = TcpListener::bind(address, &ListenOptions::new(), scope)?;
+fn listen<N: IpNet>(
+    address: &mut SocketAddr,
+    scope: &EarlyScope<'_>,
+) -> Result<N::Listener, BoxError> {
+    let listener = N::Listener::bind(address, &ListenOptions::new(), scope)?;
     *address = listener.local_address().unwrap_or(*address);
     Ok(listener)
 }
