@@ -34,19 +34,20 @@ use desk::{ASKERS_MAX, Desk, LOOKUPS_MAX, Upstream};
 use machine::Front;
 use rotor::http::client::{self, ByAddress, Fetch, PoolConfig, PoolMachine};
 use rotor::http::server::{HttpAccept, HttpSeed, ServerConfig};
-use rotor::net::{ListenOptions, Listener, TcpListener, TcpStream};
+use rotor::net::{IpNet, ListenOptions, Listener};
 use rotor::stream::{Accept, AcceptConfig};
-use rotor::{BoxError, Config, Loop, Response, rotor_compose};
+use rotor::{Backend, BoxError, Config, Loop, rotor_compose};
 use rotor_examples::program;
-use rotor_examples::serve::serve;
+use rotor_examples::serve::{on_chosen_loop, serve};
 use rotor_examples::url::Url;
+use rotor_uring::OnAnyLoop;
 use store::Notes;
 
 rotor_compose! {
-    enum Machines / Seeds<Notes> {
-        Accept(HttpAccept<Front, TcpListener>),
+    enum Machines <N: IpNet> <Notes> {
+        Accept(HttpAccept<Front, N::Listener>),
         Desk(Desk<Notes>),
-        Pool(PoolMachine<Fetch<Notes>, ByAddress<TcpStream>>),
+        Pool(PoolMachine<Fetch<Notes>, ByAddress<N::Stream>>),
     }
 }
 
@@ -60,40 +61,42 @@ fn json_service() -> Result<(), BoxError> {
     if url.is_https {
         return Err("this example asks in clear: its URL begins with http://".into());
     }
-    let mut address = program::argument(2, SocketAddr::from(([127, 0, 0, 1], 3000)))?;
+    let address = program::argument(2, SocketAddr::from(([127, 0, 0, 1], 3000)))?;
     let upstream = Upstream { address: url.resolve()?, authority: url.authority, path: url.target };
-    let mut creator = Loop::<Machines>::new(&Config::new())?;
+    on_chosen_loop(Site { address, upstream })
+}
 
-    let mut pool = None;
-    creator.add_machine_with(|scope| {
-        // A connection for each lookup: none waits behind a slow one.
-        let config =
-            PoolConfig::new().connections_per_origin_max(LOOKUPS_MAX).connections_max(LOOKUPS_MAX);
-        let (handle, response) = PoolMachine::new(config, client::ClientConfig::new(), scope);
-        pool = Some(handle);
-        response.wrap(Machines::Pool)
-    })?;
-    let pool = pool.ok_or("the pool was made above")?;
+/// The service, at an address.
+struct Site {
+    address: SocketAddr,
+    upstream: Upstream,
+}
 
-    let mut weather = None;
-    creator.add_machine_with(|scope| {
-        let (service, response) = Desk::create_desk(pool, upstream, scope);
-        weather = Some(service);
-        response.wrap(Machines::Desk)
-    })?;
-    // It is given to the handlers and not to the context, so that the desk hears when the last
-    // connection has ended.
-    let weather = weather.ok_or("the desk was made above")?;
+impl OnAnyLoop for Site {
+    type Output = Result<(), BoxError>;
 
-    creator.add_machine_with(|scope| {
-        Response::attempt(|| {
-            let listener = TcpListener::bind(&address, &ListenOptions::new(), scope)?;
-            address = listener.local_address().unwrap_or(address);
+    fn run<N: IpNet, B: Backend>(self, backend: B) -> Result<(), BoxError> {
+        let Site { address, upstream } = self;
+        let mut creator = Loop::<Machines<N>, B>::with_backend(backend, &Config::new())?;
+        let pool = creator.add_part(Machines::Pool, |scope| {
+            // A connection for each lookup: none waits behind a slow one.
+            let config = PoolConfig::new()
+                .connections_per_origin_max(LOOKUPS_MAX)
+                .connections_max(LOOKUPS_MAX);
+            Ok(PoolMachine::new(config, client::ClientConfig::new(), scope))
+        })?;
+        // How to ask is given to the handlers and not to the context, so that the desk hears when
+        // the last connection has ended.
+        let weather = creator
+            .add_part(Machines::Desk, |scope| Ok(Desk::create_desk(pool, upstream, scope)))?;
+        let address = creator.add_part(Machines::Accept, |scope| {
+            let listener = N::Listener::bind(&address, &ListenOptions::new(), scope)?;
+            let address = listener.local_address().unwrap_or(address);
             let config = AcceptConfig::new().connections_max(ASKERS_MAX);
             let seed = HttpSeed::<Front>::new(weather, ServerConfig::new());
-            Ok(Accept::listen(listener, seed, config, scope).wrap(Machines::Accept))
-        })
-    })?;
-    let mut instance = creator.instantiate(Notes::default());
-    serve(&mut instance, &[format!("listening on http://{address}/")])
+            Ok((address, Accept::listen(listener, seed, config, scope)))
+        })?;
+        let mut instance = creator.instantiate(Notes::default());
+        serve(&mut instance, &[format!("listening on http://{address}/")])
+    }
 }
