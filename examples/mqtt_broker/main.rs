@@ -47,22 +47,23 @@ use std::process::ExitCode;
 use broker::{Broker, HasBroker};
 use limits::Limits;
 use machine::{Client, stream_config};
-use rotor::net::{ListenOptions, Listener, TcpListener};
+use rotor::net::{IpNet, ListenOptions, Listener};
 use rotor::stream::{Accept, AcceptConfig, Stream, WithOutbox};
-use rotor::tls::TlsListener;
-use rotor::{BoxError, Config, EarlyScope, Loop, Response, rotor_compose};
+use rotor::tls::{TlsListener, TlsServer};
+use rotor::{Backend, BoxError, Config, EarlyScope, Loop, Response, rotor_compose};
 use rotor_examples::identity::tls_server;
 use rotor_examples::program;
-use rotor_examples::serve::serve;
+use rotor_examples::serve::{on_chosen_loop, serve};
+use rotor_uring::OnAnyLoop;
 
 /// How many connections each port has. One more waits until another one ends.
 const CONNECTIONS_MAX: usize = 10_000;
 
 rotor_compose! {
     /// What lives in the loop: a port and its connections, in clear and with TLS.
-    enum App <Shared> {
-        Clear(Server<TcpListener>),
-        Tls(Server<TlsListener<TcpListener>>),
+    enum App <N: IpNet> <Shared> {
+        Clear(Server<N::Listener>),
+        Tls(Server<TlsListener<N::Listener>>),
     }
 }
 
@@ -89,27 +90,44 @@ fn mqtt() -> Result<(), BoxError> {
     // Where one address is given the other port is the system's choice.
     let port = if env::args_os().nth(1).is_none() { 8883 } else { 0 };
     let encrypted = program::argument(2, SocketAddr::from(([127, 0, 0, 1], port)))?;
-    let tls = tls_server(&[b"mqtt"])?;
-    let mut creator = Loop::<App>::new(&Config::new())?;
-    let address = creator.add_part(App::Clear, |scope| listen(clear, identity, scope))?;
-    let mut lines = vec![format!("listening on {address}")];
-    if let Some(tls) = tls {
-        let address = creator
-            .add_part(App::Tls, |scope| listen(encrypted, |listener| tls.over(listener), scope))?;
-        lines.push(format!("listening with TLS on {address}"));
+    on_chosen_loop(Ports { clear, encrypted, tls: tls_server(&[b"mqtt"])? })
+}
+
+/// Where the broker listens, and with which certificate.
+struct Ports {
+    clear: SocketAddr,
+    encrypted: SocketAddr,
+    tls: Option<TlsServer>,
+}
+
+impl OnAnyLoop for Ports {
+    type Output = Result<(), BoxError>;
+
+    fn run<N: IpNet, B: Backend>(self, backend: B) -> Result<(), BoxError> {
+        let Ports { clear, encrypted, tls } = self;
+        let mut creator = Loop::<App<N>, B>::with_backend(backend, &Config::new())?;
+        let address =
+            creator.add_part(App::Clear, |scope| listen::<N, _>(clear, identity, scope))?;
+        let mut lines = vec![format!("listening on {address}")];
+        if let Some(tls) = tls {
+            let address = creator.add_part(App::Tls, |scope| {
+                listen::<N, _>(encrypted, |listener| tls.over(listener), scope)
+            })?;
+            lines.push(format!("listening with TLS on {address}"));
+        }
+        let (ip, port) = (address.ip(), address.port());
+        lines.push(format!("try: mosquitto_sub -h {ip} -p {port} -v -t '#'"));
+        lines.push(format!("try: mosquitto_pub -h {ip} -p {port} -t rooms/kitchen -m 21.5"));
+        let mut instance = creator.instantiate(Shared { broker: Broker::new(limits()) });
+        serve(&mut instance, &lines)?;
+        let broker = &instance.context().broker;
+        let (sessions, away, retained) = broker.len();
+        program::print(&[
+            format!("at the end: {}", broker.counts),
+            format!("{} clients, {away} clients away, {retained} retained", sessions - away),
+        ])?;
+        Ok(())
     }
-    let (ip, port) = (address.ip(), address.port());
-    lines.push(format!("try: mosquitto_sub -h {ip} -p {port} -v -t '#'"));
-    lines.push(format!("try: mosquitto_pub -h {ip} -p {port} -t rooms/kitchen -m 21.5"));
-    let mut instance = creator.instantiate(Shared { broker: Broker::new(limits()) });
-    serve(&mut instance, &lines)?;
-    let broker = &instance.context().broker;
-    let (sessions, away, retained) = broker.len();
-    program::print(&[
-        format!("at the end: {}", broker.counts),
-        format!("{} clients, {away} clients away, {retained} retained", sessions - away),
-    ])?;
-    Ok(())
 }
 
 fn limits() -> Limits {
@@ -118,12 +136,12 @@ fn limits() -> Limits {
 }
 
 /// A port, and where it is; `over` puts on the socket what goes over it.
-fn listen<L: Listener>(
+fn listen<N: IpNet, L: Listener>(
     address: SocketAddr,
-    over: impl FnOnce(TcpListener) -> L,
+    over: impl FnOnce(N::Listener) -> L,
     scope: &mut EarlyScope<'_>,
 ) -> Result<(SocketAddr, Response<Server<L>>), BoxError> {
-    let listener = TcpListener::bind(&address, &ListenOptions::new(), scope)?;
+    let listener = N::Listener::bind(&address, &ListenOptions::new(), scope)?;
     let bound = listener.local_address().unwrap_or(address);
     let config = AcceptConfig::new().connections_max(CONNECTIONS_MAX);
     Ok((bound, Accept::listen(over(listener), stream_config(), config, scope)))

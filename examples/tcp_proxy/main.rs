@@ -38,23 +38,28 @@ use std::process::ExitCode;
 use std::str::FromStr;
 
 use machine::{Proxy, Route};
-use rotor::net::{Either, ListenOptions, Listener, TcpListener, TcpStream};
+use rotor::net::{Either, IpNet, ListenOptions, Listener, Net};
 use rotor::proxy_protocol::{ProxyHeader, ProxyStream, ProxyTarget, Version};
 use rotor::stream::{Accept, AcceptConfig};
-use rotor::tls::{MaybeTls, MaybeTlsTarget, Roots, TlsClient, TlsClientConfig, TlsListener};
-use rotor::{BoxError, Config, Loop, Response};
+use rotor::tls::{
+    MaybeTls, MaybeTlsTarget, Roots, TlsClient, TlsClientConfig, TlsListener, TlsServer,
+};
+use rotor::{Backend, BoxError, Config, Loop, Response};
 use rotor_examples::identity::tls_server;
 use rotor_examples::program;
-use rotor_examples::serve::serve;
+use rotor_examples::serve::{on_chosen_loop, serve};
+use rotor_uring::OnAnyLoop;
 
 /// A listener that shakes hands or does not.
-type Listens = Either<TlsListener<TcpListener>, TcpListener>;
+type Listens<N> = Either<TlsListener<<N as Net>::Listener>, <N as Net>::Listener>;
 
 /// An upstream's socket: it says who the client is or does not, then shakes hands or does not.
-type Connects = MaybeTls<Either<ProxyStream<TcpStream>, TcpStream>>;
+type Connects<N> = MaybeTls<Either<ProxyStream<<N as Net>::Stream>, <N as Net>::Stream>>;
 
 /// An upstream's address, with the header that its socket sends first, if any.
 type Address = Either<ProxyTarget<SocketAddr>, SocketAddr>;
+
+type Machine<N> = Accept<Proxy<MaybeTls<<N as Net>::Stream>, Connects<N>, ()>, Listens<N>>;
 
 /// Where everything is passed on to: `ADDRESS:PORT`, or `tls://NAME:PORT`.
 #[derive(Clone)]
@@ -160,7 +165,7 @@ fn main() -> ExitCode {
 }
 
 fn proxy() -> Result<(), BoxError> {
-    let mut address = program::argument(1, SocketAddr::from(([127, 0, 0, 1], 7000)))?;
+    let address = program::argument(1, SocketAddr::from(([127, 0, 0, 1], 7000)))?;
     let nowhere = Upstream::Clear(SocketAddr::from(([127, 0, 0, 1], 7001)));
     let upstream = program::argument(2, nowhere)?;
     // What an example of one is, where the argument is none.
@@ -170,29 +175,46 @@ fn proxy() -> Result<(), BoxError> {
     };
     let route = upstream.resolve(header)?;
     let tls = tls_server(&[])?;
-    let mut creator =
-        Loop::<Accept<Proxy<MaybeTls<TcpStream>, Connects, ()>, Listens>>::new(&Config::new())?;
-    creator.add_machine_with(|scope| {
-        Response::attempt(|| {
-            let listener = TcpListener::bind(&address, &ListenOptions::new(), scope)?;
-            address = listener.local_address().unwrap_or(address);
-            let listener = match tls {
-                Some(tls) => Either::A(tls.over(listener)),
-                None => Either::B(listener),
-            };
-            Ok(Accept::listen(listener, route, AcceptConfig::new(), scope))
-        })
-    })?;
-    let mut instance = creator.instantiate(());
-    let mut lines = vec![format!("listening on {address}"), format!("passing on to {upstream}")];
-    if let Upstream::Clear(upstream) = upstream {
-        lines.push(format!(
-            "try: nc -l {} {}, then nc {} {}",
-            upstream.ip(),
-            upstream.port(),
-            address.ip(),
-            address.port()
-        ));
+    on_chosen_loop(Server { address, upstream, route, tls })
+}
+
+/// The proxy, on a loop.
+struct Server {
+    address: SocketAddr,
+    upstream: Upstream,
+    route: Route<MaybeTlsTarget<Address>>,
+    tls: Option<TlsServer>,
+}
+
+impl OnAnyLoop for Server {
+    type Output = Result<(), BoxError>;
+
+    fn run<N: IpNet, B: Backend>(self, backend: B) -> Result<(), BoxError> {
+        let Server { mut address, upstream, route, tls } = self;
+        let mut creator = Loop::<Machine<N>, B>::with_backend(backend, &Config::new())?;
+        creator.add_machine_with(|scope| {
+            Response::attempt(|| {
+                let listener = N::Listener::bind(&address, &ListenOptions::new(), scope)?;
+                address = listener.local_address().unwrap_or(address);
+                let listener = match tls {
+                    Some(tls) => Either::A(tls.over(listener)),
+                    None => Either::B(listener),
+                };
+                Ok(Accept::listen(listener, route, AcceptConfig::new(), scope))
+            })
+        })?;
+        let mut instance = creator.instantiate(());
+        let mut lines =
+            vec![format!("listening on {address}"), format!("passing on to {upstream}")];
+        if let Upstream::Clear(upstream) = upstream {
+            lines.push(format!(
+                "try: nc -l {} {}, then nc {} {}",
+                upstream.ip(),
+                upstream.port(),
+                address.ip(),
+                address.port()
+            ));
+        }
+        serve(&mut instance, &lines)
     }
-    serve(&mut instance, &lines)
 }
