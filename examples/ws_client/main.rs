@@ -16,16 +16,18 @@ use std::process::ExitCode;
 
 use machine::{Asks, Console, SendsBack, Wanted};
 use rotor::http::client::{ByAddress, ClientConfig, PoolConfig, PoolMachine};
-use rotor::net::TcpStream;
+use rotor::net::IpNet;
 use rotor::tls::MaybeTls;
 use rotor::websocket::{Deflate, Dial, WebSocketConfig};
-use rotor::{BoxError, Config, Loop, rotor_compose};
+use rotor::{Backend, BoxError, Config, Loop, rotor_compose};
 use rotor_examples::program;
+use rotor_examples::serve::on_chosen_loop;
 use rotor_examples::url::Url;
+use rotor_uring::OnAnyLoop;
 
 rotor_compose! {
-    enum Machines <Console> {
-        Pool(PoolMachine<Dial<SendsBack>, ByAddress<MaybeTls<TcpStream>>>),
+    enum Machines <N: IpNet> <Console> {
+        Pool(PoolMachine<Dial<SendsBack>, ByAddress<MaybeTls<N::Stream>>>),
         Asks(Asks),
     }
 }
@@ -49,20 +51,29 @@ fn ws_client() -> Result<(), BoxError> {
         .fragments_max(FRAGMENTS_MAX)
         .deflate(Deflate::new())
         .share();
-    let mut creator = Loop::<Machines>::new(&Config::new())?;
-    let pool = creator.add_part(Machines::Pool, |scope| {
-        Ok(PoolMachine::new(PoolConfig::new(), ClientConfig::new(), scope))
-    })?;
-    let print = |text: &str| {
-        // Whoever reads may have enough.
-        let _ = writeln!(std::io::stdout(), "{text}");
-    };
-    let mut instance = creator.instantiate(Console { pool, outcome: None, print });
     let Url { authority: host, target, .. } = url;
-    instance.add_machine_with(|scope| {
-        Asks::new(Wanted { server, host, target, greeting, config }, scope).wrap(Machines::Asks)
-    })?;
-    instance.run()?;
-    let line = instance.into_context().outcome.ok_or("the loop ended by itself")??;
-    Ok(program::print(&[line])?)
+    on_chosen_loop(WsClient(Wanted { server, host, target, greeting, config }))
+}
+
+/// The client, with what it asks for.
+struct WsClient(Wanted);
+
+impl OnAnyLoop for WsClient {
+    type Output = Result<(), BoxError>;
+
+    fn run<N: IpNet, B: Backend>(self, backend: B) -> Result<(), BoxError> {
+        let mut creator = Loop::<Machines<N>, B>::with_backend(backend, &Config::new())?;
+        let pool = creator.add_part(Machines::Pool, |scope| {
+            Ok(PoolMachine::new(PoolConfig::new(), ClientConfig::new(), scope))
+        })?;
+        let print = |text: &str| {
+            // Whoever reads may have enough.
+            let _ = writeln!(std::io::stdout(), "{text}");
+        };
+        let mut instance = creator.instantiate(Console { pool, outcome: None, print });
+        instance.add_machine_with(|scope| Asks::new(self.0, scope).wrap(Machines::Asks))?;
+        instance.run()?;
+        let line = instance.into_context().outcome.ok_or("the loop ended by itself")??;
+        Ok(program::print(&[line])?)
+    }
 }

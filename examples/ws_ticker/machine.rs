@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use rotor::http::Status;
 use rotor::http::server::{self, Head, HttpAccept, Response as HttpResponse, Server};
-use rotor::net::TcpListener;
+use rotor::net::IpNet;
 use rotor::websocket::{
     self, Closed, Handler, Member, Message, Next, Prepared, Room, RoomConfig, Sender, Slow,
     WebSocket, WebSocketConfig,
@@ -13,8 +13,8 @@ use rotor::websocket::{
 use rotor::{Infallible, Machine, Response, Scope, Time, rotor_compose};
 
 rotor_compose! {
-    pub(crate) enum Machines <Exchange> {
-        Site(HttpAccept<Site, TcpListener>),
+    pub(crate) enum Machines <N: IpNet> <Exchange> {
+        Site(HttpAccept<Site, N::Listener>),
         Ticker(Ticker),
     }
 }

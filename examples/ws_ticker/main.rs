@@ -21,11 +21,12 @@ use std::time::Duration;
 
 use machine::{Exchange, Machines, Ticker};
 use rotor::http::server::{self, HttpSeed, ServerConfig};
-use rotor::net::{ListenOptions, Listener, TcpListener};
+use rotor::net::{IpNet, ListenOptions, Listener};
 use rotor::websocket::{Origins, WebSocketConfig};
-use rotor::{BoxError, Config, Loop, Response};
+use rotor::{Backend, BoxError, Config, Loop};
 use rotor_examples::program;
-use rotor_examples::serve::serve;
+use rotor_examples::serve::{on_chosen_loop, serve};
+use rotor_uring::OnAnyLoop;
 
 fn main() -> ExitCode {
     program::run(ws_ticker)
@@ -33,23 +34,39 @@ fn main() -> ExitCode {
 
 fn ws_ticker() -> Result<(), BoxError> {
     let every = Duration::from_millis(program::argument(1, 1_000_u64)?.max(1));
-    let mut address = program::argument(2, SocketAddr::from(([127, 0, 0, 1], 3000)))?;
-    // Prices are everybody's.
-    let config = WebSocketConfig::new().origins(Origins::Any).share();
-    let mut creator = Loop::<Machines>::new(&Config::new())?;
-    creator.add_machine_with(|scope| {
-        let listening = Response::attempt(|| {
-            let listener = TcpListener::bind(&address, &ListenOptions::new(), scope)?;
-            address = listener.local_address().unwrap_or(address);
-            Ok(server::listen(listener, HttpSeed::new(config, ServerConfig::new()), scope))
-        });
-        listening.wrap(Machines::Site)
-    })?;
-    creator.add_machine_with(|scope| Ticker::start(every, scope).wrap(Machines::Ticker))?;
-    let try_this = format!("try: python3 -m websockets ws://{address}/prices");
-    let mut instance = creator.instantiate(Exchange::new());
-    serve(&mut instance, &[format!("listening on http://{address}/"), try_this])?;
-    let listeners = instance.context().listeners();
-    program::print(&[format!("{listeners} listened at the end")])?;
-    Ok(())
+    let address = program::argument(2, SocketAddr::from(([127, 0, 0, 1], 3000)))?;
+    on_chosen_loop(Server { every, address })
+}
+
+/// The server, at an address.
+struct Server {
+    /// How often there is a price.
+    every: Duration,
+    address: SocketAddr,
+}
+
+impl OnAnyLoop for Server {
+    type Output = Result<(), BoxError>;
+
+    fn run<N: IpNet, B: Backend>(self, backend: B) -> Result<(), BoxError> {
+        let Server { every, address } = self;
+        // Prices are everybody's.
+        let config = WebSocketConfig::new().origins(Origins::Any).share();
+        let mut creator = Loop::<Machines<N>, B>::with_backend(backend, &Config::new())?;
+        let address = creator.add_part(Machines::Site, |scope| {
+            let listener = N::Listener::bind(&address, &ListenOptions::new(), scope)?;
+            let address = listener.local_address().unwrap_or(address);
+            Ok((
+                address,
+                server::listen(listener, HttpSeed::new(config, ServerConfig::new()), scope),
+            ))
+        })?;
+        creator.add_machine_with(|scope| Ticker::start(every, scope).wrap(Machines::Ticker))?;
+        let try_this = format!("try: python3 -m websockets ws://{address}/prices");
+        let mut instance = creator.instantiate(Exchange::new());
+        serve(&mut instance, &[format!("listening on http://{address}/"), try_this])?;
+        let listeners = instance.context().listeners();
+        program::print(&[format!("{listeners} listened at the end")])?;
+        Ok(())
+    }
 }
