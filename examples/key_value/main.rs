@@ -39,11 +39,12 @@ use std::time::Duration;
 
 use machine::Client;
 use operator::Operator;
-use rotor::net::{ListenOptions, Listener, TcpListener, TcpStream};
+use rotor::net::{IpNet, ListenOptions, Listener, Net};
 use rotor::stream::{Accept, AcceptConfig, Protocol, Stream};
-use rotor::{BoxError, Config, EarlyScope, Loop, Response, rotor_compose};
+use rotor::{Backend, BoxError, Config, EarlyScope, Loop, Response, rotor_compose};
 use rotor_examples::program;
-use rotor_examples::serve::serve;
+use rotor_examples::serve::{on_chosen_loop, serve};
+use rotor_uring::OnAnyLoop;
 use shared::Shared;
 use store::Store;
 
@@ -61,13 +62,13 @@ const REAPED_PER_SECOND: usize = 10_000;
 
 rotor_compose! {
     /// What lives in the loop: a port and its connections, twice.
-    enum App <Shared> {
-        Clients(Server<Client>),
-        Operators(Server<Operator>),
+    enum App <N: IpNet> <Shared> {
+        Clients(Server<N, Client>),
+        Operators(Server<N, Operator>),
     }
 }
 
-type Server<P> = Accept<Stream<P, TcpStream>, TcpListener>;
+type Server<N, P> = Accept<Stream<P, <N as Net>::Stream>, <N as Net>::Listener>;
 
 fn main() -> ExitCode {
     program::run(key_value)
@@ -81,47 +82,64 @@ fn key_value() -> Result<(), BoxError> {
     if !operators.ip().is_loopback() {
         return Err(format!("statistics are for this machine only, not on {operators}").into());
     }
-    let mut creator = Loop::<App>::new(&Config::new())?;
-    let config = AcceptConfig::new().connections_max(CLIENTS_MAX + REFUSED_MAX);
-    let clients = creator.add_part(App::Clients, |scope| listen(clients, config, scope))?;
-    let config = AcceptConfig::new().connections_max(OPERATORS_MAX);
-    let operators = creator.add_part(App::Operators, |scope| listen(operators, config, scope))?;
-    let mut shared = Shared::new(Store::new(PAIRS_MAX, STORE_BYTES_MAX), CLIENTS_MAX);
-    shared.stats = Some(creator.stats());
-    let mut instance = creator.instantiate(shared);
-    instance.every(Duration::from_secs(1), |_, scope| {
-        let now = scope.now();
-        scope.store.reap(now, REAPED_PER_SECOND);
-    });
-    let lines = [
-        format!("listening on {clients}"),
-        format!("statistics on {operators}"),
-        format!(
-            r"try: printf 'SET greeting hello\nGET greeting\nQUIT\n' | nc {} {}",
-            clients.ip(),
-            clients.port()
-        ),
-        format!(r"try: printf 'STATS\nQUIT\n' | nc {} {}", operators.ip(), operators.port()),
-    ];
-    serve(&mut instance, &lines)?;
-    let Shared { counts, store, .. } = instance.context();
-    let total = format!(
-        "{} commands, {} errors, {} keys are left",
-        counts.commands,
-        counts.errors,
-        store.len()
-    );
-    program::print(&[total])?;
-    Ok(())
+    on_chosen_loop(Ports { clients, operators })
+}
+
+/// Where it listens.
+struct Ports {
+    clients: SocketAddr,
+    operators: SocketAddr,
+}
+
+impl OnAnyLoop for Ports {
+    type Output = Result<(), BoxError>;
+
+    fn run<N: IpNet, B: Backend>(self, backend: B) -> Result<(), BoxError> {
+        let Ports { clients, operators } = self;
+        let mut creator = Loop::<App<N>, B>::with_backend(backend, &Config::new())?;
+        let config = AcceptConfig::new().connections_max(CLIENTS_MAX + REFUSED_MAX);
+        let clients =
+            creator.add_part(App::Clients, |scope| listen::<N, _>(clients, config, scope))?;
+        let config = AcceptConfig::new().connections_max(OPERATORS_MAX);
+        let operators =
+            creator.add_part(App::Operators, |scope| listen::<N, _>(operators, config, scope))?;
+        let mut shared = Shared::new(Store::new(PAIRS_MAX, STORE_BYTES_MAX), CLIENTS_MAX);
+        shared.stats = Some(creator.stats());
+        let mut instance = creator.instantiate(shared);
+        instance.every(Duration::from_secs(1), |_, scope| {
+            let now = scope.now();
+            scope.store.reap(now, REAPED_PER_SECOND);
+        });
+        let lines = [
+            format!("listening on {clients}"),
+            format!("statistics on {operators}"),
+            format!(
+                r"try: printf 'SET greeting hello\nGET greeting\nQUIT\n' | nc {} {}",
+                clients.ip(),
+                clients.port()
+            ),
+            format!(r"try: printf 'STATS\nQUIT\n' | nc {} {}", operators.ip(), operators.port()),
+        ];
+        serve(&mut instance, &lines)?;
+        let Shared { counts, store, .. } = instance.context();
+        let total = format!(
+            "{} commands, {} errors, {} keys are left",
+            counts.commands,
+            counts.errors,
+            store.len()
+        );
+        program::print(&[total])?;
+        Ok(())
+    }
 }
 
 /// A listener for a protocol, and where it listens.
-fn listen<P: Protocol<Context = Shared, Seed = ()>>(
+fn listen<N: IpNet, P: Protocol<Context = Shared, Seed = ()>>(
     address: SocketAddr,
     config: AcceptConfig,
     scope: &mut EarlyScope<'_>,
-) -> Result<(SocketAddr, Response<Server<P>>), BoxError> {
-    let listener = TcpListener::bind(&address, &ListenOptions::new(), scope)?;
+) -> Result<(SocketAddr, Response<Server<N, P>>), BoxError> {
+    let listener = N::Listener::bind(&address, &ListenOptions::new(), scope)?;
     let bound = listener.local_address().unwrap_or(address);
     Ok((bound, Accept::listen(listener, (), config, scope)))
 }

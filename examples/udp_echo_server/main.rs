@@ -15,25 +15,37 @@ use std::net::SocketAddr;
 use std::process::ExitCode;
 
 use machine::UdpEcho;
-use rotor::net::{DatagramSocket, UdpSocket};
-use rotor::{BoxError, Config, Loop, Response};
+use rotor::net::{DatagramSocket, IpNet};
+use rotor::{Backend, BoxError, Config, Loop, Response};
 use rotor_examples::program;
-use rotor_examples::serve::serve;
+use rotor_examples::serve::{on_chosen_loop, serve};
+use rotor_uring::OnAnyLoop;
 
 fn main() -> ExitCode {
     program::run(echo)
 }
 
 fn echo() -> Result<(), BoxError> {
-    let mut address = program::argument(1, SocketAddr::from(([127, 0, 0, 1], 7000)))?;
-    let mut creator = Loop::new(&Config::new())?;
-    creator.add_machine_with(|scope| {
-        Response::attempt(|| {
-            let socket = UdpSocket::bind(&address, scope)?;
-            address = socket.local_address()?;
-            Ok(Response::ok(UdpEcho::new(socket, scope)?))
-        })
-    })?;
-    let try_this = format!("try: nc -u {} {}", address.ip(), address.port());
-    serve(&mut creator.instantiate(()), &[format!("listening on {address}"), try_this])
+    on_chosen_loop(Echo(program::argument(1, SocketAddr::from(([127, 0, 0, 1], 7000)))?))
+}
+
+/// The server, at an address.
+struct Echo(SocketAddr);
+
+impl OnAnyLoop for Echo {
+    type Output = Result<(), BoxError>;
+
+    fn run<N: IpNet, B: Backend>(self, backend: B) -> Result<(), BoxError> {
+        let Echo(mut address) = self;
+        let mut creator = Loop::with_backend(backend, &Config::new())?;
+        creator.add_machine_with(|scope| {
+            Response::attempt(|| {
+                let socket = N::Datagram::bind(&address, scope)?;
+                address = socket.local_address()?;
+                Ok(Response::ok(UdpEcho::new(socket, scope)?))
+            })
+        })?;
+        let try_this = format!("try: nc -u {} {}", address.ip(), address.port());
+        serve(&mut creator.instantiate(()), &[format!("listening on {address}"), try_this])
+    }
 }

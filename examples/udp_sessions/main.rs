@@ -23,11 +23,12 @@ use std::process::ExitCode;
 use machine::UdpSessions;
 use machine::world::World;
 use rotor::http::server::{HttpAccept, HttpSeed, ServerConfig};
-use rotor::net::{DatagramSocket, ListenOptions, Listener, TcpListener, UdpSocket};
+use rotor::net::{DatagramSocket, IpNet, ListenOptions, Listener};
 use rotor::stream::{Accept, AcceptConfig};
-use rotor::{BoxError, Config, Loop, rotor_compose};
+use rotor::{Backend, BoxError, Config, Loop, rotor_compose};
 use rotor_examples::program;
-use rotor_examples::serve::serve;
+use rotor_examples::serve::{on_chosen_loop, serve};
+use rotor_uring::OnAnyLoop;
 use status::StatusPage;
 
 /// The most sessions at a time; who comes then is told `FULL`.
@@ -36,9 +37,9 @@ const SESSIONS_MAX: usize = 1_000;
 const CONNECTIONS_MAX: usize = 32;
 
 rotor_compose! {
-    enum App <World<UdpSocket>> {
-        Sessions(UdpSessions<UdpSocket>),
-        Status(HttpAccept<StatusPage, TcpListener>),
+    enum App <N: IpNet> <World<N::Datagram>> {
+        Sessions(UdpSessions<N::Datagram>),
+        Status(HttpAccept<StatusPage<N::Datagram>, N::Listener>),
     }
 }
 
@@ -47,29 +48,45 @@ fn main() -> ExitCode {
 }
 
 fn sessions() -> Result<(), BoxError> {
-    let mut udp = program::argument(1, SocketAddr::from(([127, 0, 0, 1], 7000)))?;
+    let udp = program::argument(1, SocketAddr::from(([127, 0, 0, 1], 7000)))?;
     // With one argument the other port is the system's choice.
     let http_port = if std::env::args_os().nth(1).is_none() { 3000 } else { 0 };
     let http = program::argument(2, SocketAddr::new(udp.ip(), http_port))?;
-    // The endpoint, the listener, and all that they may spawn.
-    let config = Config::new().machines_max(2 + SESSIONS_MAX + CONNECTIONS_MAX);
-    let mut creator = Loop::new(&config)?;
-    let world = creator
-        .add_part(App::Sessions, |scope| Ok(UdpSessions::open(&udp, SESSIONS_MAX, scope)?))?;
-    if let Some(socket) = &world.socket {
-        udp = socket.local_address()?;
+    on_chosen_loop(Ports { udp, http })
+}
+
+/// Where it listens.
+struct Ports {
+    udp: SocketAddr,
+    http: SocketAddr,
+}
+
+impl OnAnyLoop for Ports {
+    type Output = Result<(), BoxError>;
+
+    fn run<N: IpNet, B: Backend>(self, backend: B) -> Result<(), BoxError> {
+        let Ports { mut udp, http } = self;
+        // The endpoint, the listener, and all that they may spawn.
+        let config = Config::new().machines_max(2 + SESSIONS_MAX + CONNECTIONS_MAX);
+        let mut creator = Loop::<App<N>, B>::with_backend(backend, &config)?;
+        let world = creator
+            .add_part(App::Sessions, |scope| Ok(UdpSessions::open(&udp, SESSIONS_MAX, scope)?))?;
+        if let Some(socket) = &world.socket {
+            udp = socket.local_address()?;
+        }
+        let http = creator.add_part(App::Status, |scope| {
+            let listener = N::Listener::bind(&http, &ListenOptions::new(), scope)?;
+            let seed = HttpSeed::new((), ServerConfig::new());
+            let accept = AcceptConfig::new().connections_max(CONNECTIONS_MAX);
+            Ok((
+                listener.local_address().unwrap_or(http),
+                Accept::listen(listener, seed, accept, scope),
+            ))
+        })?;
+        let try_this =
+            format!("try: nc -u {} {}, and say: HELLO to everybody here", udp.ip(), udp.port());
+        let lines =
+            [format!("listening on {udp}"), format!("listening on http://{http}/"), try_this];
+        serve(&mut creator.instantiate(world), &lines)
     }
-    let http = creator.add_part(App::Status, |scope| {
-        let listener = TcpListener::bind(&http, &ListenOptions::new(), scope)?;
-        let seed = HttpSeed::new((), ServerConfig::new());
-        let accept = AcceptConfig::new().connections_max(CONNECTIONS_MAX);
-        Ok((
-            listener.local_address().unwrap_or(http),
-            Accept::listen(listener, seed, accept, scope),
-        ))
-    })?;
-    let try_this =
-        format!("try: nc -u {} {}, and say: HELLO to everybody here", udp.ip(), udp.port());
-    let lines = [format!("listening on {udp}"), format!("listening on http://{http}/"), try_this];
-    serve(&mut creator.instantiate(world), &lines)
 }

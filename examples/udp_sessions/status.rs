@@ -1,25 +1,27 @@
 //! `GET /`: who is there and what has happened, for people and scripts.
 
 use std::fmt::Write;
+use std::marker::PhantomData;
+use std::net::SocketAddr;
 
 use rotor::http::server::{Head, Next, NoUpgrade, Response, Scope, Server};
 use rotor::http::{Method, Status};
-use rotor::net::UdpSocket;
+use rotor::net::DatagramSocket;
 
 use crate::machine::world::World;
 
-pub(crate) struct StatusPage;
+pub(crate) struct StatusPage<D>(PhantomData<fn(D)>);
 
-impl Server for StatusPage {
-    type Context = World<UdpSocket>;
+impl<D: DatagramSocket<Address = SocketAddr>> Server for StatusPage<D> {
+    type Context = World<D>;
     type Seed = ();
-    type Upgrade = NoUpgrade<World<UdpSocket>>;
+    type Upgrade = NoUpgrade<World<D>>;
 
     fn headers_received(
         (): (),
         head: &Head<'_>,
         response: &mut Response<'_>,
-        scope: &mut Scope<'_, World<UdpSocket>>,
+        scope: &mut Scope<'_, World<D>>,
     ) -> Next<Self> {
         let reply = match (head.method(), head.path()) {
             (Method::Get | Method::Head, "/") => {
@@ -31,7 +33,7 @@ impl Server for StatusPage {
     }
 }
 
-fn page(scope: &Scope<'_, World<UdpSocket>>) -> String {
+fn page<D>(scope: &Scope<'_, World<D>>) -> String {
     let mut page = format!("{} sessions\n", scope.peers.len());
     for (address, peer) in &scope.peers {
         let (id, (x, y)) = (peer.id, peer.position);
