@@ -21,11 +21,13 @@ use std::process::ExitCode;
 
 use machine::{Bounds, Crawler, Site};
 use rotor::http::client::{ByAddress, ClientError, Fetch, Fetched, Pool, PoolConfig, PoolMachine};
-use rotor::net::TcpStream;
+use rotor::net::IpNet;
 use rotor::tls::{MaybeTls, MaybeTlsTarget};
-use rotor::{BoxError, Config, Loop, LoopHandle, rotor_compose};
+use rotor::{Backend, BoxError, Config, Loop, LoopHandle, rotor_compose};
 use rotor_examples::program;
+use rotor_examples::serve::on_chosen_loop;
 use rotor_examples::url::Url;
+use rotor_uring::OnAnyLoop;
 
 /// The context: the pool, and what was found.
 struct Console {
@@ -61,8 +63,8 @@ impl Site for Console {
 }
 
 rotor_compose! {
-    enum Machines <Console> {
-        Pool(PoolMachine<Fetch<Console>, ByAddress<MaybeTls<TcpStream>>>),
+    enum Machines <N: IpNet> <Console> {
+        Pool(PoolMachine<Fetch<Console>, ByAddress<MaybeTls<N::Stream>>>),
         Crawler(Crawler<Console>),
     }
 }
@@ -75,22 +77,38 @@ fn crawl() -> Result<(), BoxError> {
     let url = program::argument(1, Url::local())?;
     let at_once = program::argument(2, 4usize)?.max(1);
     let server = url.http2_server_at(url.resolve()?)?;
-    let client = url.client_config();
-    let mut creator = Loop::<Machines>::new(&Config::new())?;
-    let pool = creator.add_part(Machines::Pool, |scope| {
-        let config = PoolConfig::new().connections_per_origin_max(at_once);
-        Ok(PoolMachine::new(config, client.clone(), scope))
-    })?;
-    creator.add_machine_with(|scope| {
-        let bounds = Bounds { at_once, pages: 10_000, page_bytes: 1 << 20 };
-        Crawler::begin(server, url.authority, url.target, bounds, scope).wrap(Machines::Crawler)
-    })?;
-    let mut instance = creator.instantiate(Console { pool, handle: None, pages: 0, bad: 0 });
-    let handle = instance.handle();
-    instance.context_mut().handle = Some(handle);
-    instance.run()?;
-    let Console { pages, bad, .. } = instance.into_context();
-    let found = format!("{pages} pages, {bad} not found or broken, {at_once} at once");
-    program::print(&[format!("{found} over at most {at_once} connections")])?;
-    Ok(())
+    on_chosen_loop(Crawl { url, server, at_once })
+}
+
+/// The site that is crawled, and how.
+struct Crawl {
+    url: Url,
+    server: MaybeTlsTarget<SocketAddr>,
+    at_once: usize,
+}
+
+impl OnAnyLoop for Crawl {
+    type Output = Result<(), BoxError>;
+
+    fn run<N: IpNet, B: Backend>(self, backend: B) -> Result<(), BoxError> {
+        let Crawl { url, server, at_once } = self;
+        let client = url.client_config();
+        let mut creator = Loop::<Machines<N>, B>::with_backend(backend, &Config::new())?;
+        let pool = creator.add_part(Machines::Pool, |scope| {
+            let config = PoolConfig::new().connections_per_origin_max(at_once);
+            Ok(PoolMachine::new(config, client, scope))
+        })?;
+        creator.add_machine_with(|scope| {
+            let bounds = Bounds { at_once, pages: 10_000, page_bytes: 1 << 20 };
+            Crawler::begin(server, url.authority, url.target, bounds, scope).wrap(Machines::Crawler)
+        })?;
+        let mut instance = creator.instantiate(Console { pool, handle: None, pages: 0, bad: 0 });
+        let handle = instance.handle();
+        instance.context_mut().handle = Some(handle);
+        instance.run()?;
+        let Console { pages, bad, .. } = instance.into_context();
+        let found = format!("{pages} pages, {bad} not found or broken, {at_once} at once");
+        program::print(&[format!("{found} over at most {at_once} connections")])?;
+        Ok(())
+    }
 }

@@ -34,18 +34,20 @@ use machine::{Download, Get, Once, Receives};
 use rotor::dns::{Dns, Resolver, ResolverConfig};
 use rotor::http::Status;
 use rotor::http::client::{ClientError, ConnectionSeed, Head};
-use rotor::net::{Inet, TcpStream};
+use rotor::net::IpNet;
 use rotor::stream::{AddressService, Connect, HasResolver, Host};
 use rotor::tls::{MaybeTls, MaybeTlsTarget};
-use rotor::{BoxError, Config, Loop, rotor_compose};
+use rotor::{Backend, BoxError, Config, Loop, rotor_compose};
 use rotor_examples::program;
+use rotor_examples::serve::on_chosen_loop;
 use rotor_examples::url::Url;
+use rotor_uring::OnAnyLoop;
 
 rotor_compose! {
     /// The request, and the resolver that finds its host.
-    enum Machines <Console> {
-        Get(Get<Console, MaybeTls<TcpStream>, MaybeTlsTarget<Host>>),
-        Resolver(Resolver<Inet, Console>),
+    enum Machines <N: IpNet> <Console> {
+        Get(Get<Console, MaybeTls<N::Stream>, MaybeTlsTarget<Host>>),
+        Resolver(Resolver<N, Console>),
     }
 }
 
@@ -69,6 +71,20 @@ impl Console {
             Some(length) => writeln!(io::stderr(), "{} of {length} octets", self.received),
             None => writeln!(io::stderr(), "{} octets", self.received),
         }
+    }
+
+    /// Says how it ended.
+    fn show_outcome(mut self) -> Result<(), BoxError> {
+        self.output.flush()?;
+        self.outcome.ok_or("the connection ended without an outcome")??;
+        let status = self.status.ok_or("there was no answer")?;
+        if self.shows_progress {
+            program::print(&[format!("{status}, {} octets", self.received)])?;
+        }
+        if status.code() >= 400 {
+            return Err(format!("the server answered {status}").into());
+        }
+        Ok(())
     }
 }
 
@@ -113,7 +129,6 @@ fn http_get() -> Result<(), BoxError> {
     let url = program::argument(1, Url::local())?;
     let file = std::env::args_os().nth(2);
     let server = url.http2_server_at(url.host()?)?;
-    let config = url.client_config();
     let output: Box<dyn Write> = match &file {
         Some(name) => {
             let file = File::create(name);
@@ -121,32 +136,45 @@ fn http_get() -> Result<(), BoxError> {
         }
         None => Box::new(io::stdout()),
     };
-    let download = Download { authority: url.authority, target: url.target, context: PhantomData };
-    let feed = Once { download: Some(download), under_way: None };
-    let mut creator = Loop::<Machines>::new(&Config::new())?;
-    let dns = creator
-        .add_part(Machines::Resolver, |scope| Ok(Resolver::new(ResolverConfig::system(), scope)))?;
-    let console = Console {
-        dns,
-        output,
-        shows_progress: file.is_some(),
-        status: None,
-        length: None,
-        received: 0,
-        outcome: None,
-    };
-    let mut instance = creator.instantiate(console);
-    instance.add_machine_with(|scope| {
-        let seed = ConnectionSeed::new(feed, Arc::new(config));
-        Connect::new(&server, seed, scope).wrap(Machines::Get)
-    })?;
-    instance.run()?;
-    let mut console = instance.into_context();
-    console.output.flush()?;
-    console.outcome.ok_or("the connection ended without an outcome")??;
-    let status = console.status.ok_or("there was no answer")?;
-    if file.is_some() {
-        program::print(&[format!("{status}, {} octets", console.received)])?;
+    on_chosen_loop(Fetch { url, server, output, shows_progress: file.is_some() })
+}
+
+/// What is to be fetched, and where it goes.
+struct Fetch {
+    url: Url,
+    server: MaybeTlsTarget<Host>,
+    output: Box<dyn Write>,
+    shows_progress: bool,
+}
+
+impl OnAnyLoop for Fetch {
+    type Output = Result<(), BoxError>;
+
+    fn run<N: IpNet, B: Backend>(self, backend: B) -> Result<(), BoxError> {
+        let Fetch { url, server, output, shows_progress } = self;
+        let config = url.client_config();
+        let Url { authority, target, .. } = url;
+        let download = Download { authority, target, context: PhantomData };
+        let feed = Once { download: Some(download), under_way: None };
+        let mut creator = Loop::<Machines<N>, B>::with_backend(backend, &Config::new())?;
+        let dns = creator.add_part(Machines::Resolver, |scope| {
+            Ok(Resolver::new(ResolverConfig::system(), scope))
+        })?;
+        let console = Console {
+            dns,
+            output,
+            shows_progress,
+            status: None,
+            length: None,
+            received: 0,
+            outcome: None,
+        };
+        let mut instance = creator.instantiate(console);
+        instance.add_machine_with(|scope| {
+            let seed = ConnectionSeed::new(feed, Arc::new(config));
+            Connect::new(&server, seed, scope).wrap(Machines::Get)
+        })?;
+        instance.run()?;
+        instance.into_context().show_outcome()
     }
-    if status.code() >= 400 { Err(format!("the server answered {status}").into()) } else { Ok(()) }
 }
