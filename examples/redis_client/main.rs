@@ -22,10 +22,12 @@ use std::sync::mpsc::{self, Receiver, SyncSender, TryRecvError};
 
 use machine::{Asks, Command, PIPELINE_MAX, Redis};
 use resp::Reply;
-use rotor::net::TcpStream;
+use rotor::net::IpNet;
 use rotor::stream::{Link, Persistent, PersistentConfig, PersistentSeed};
-use rotor::{BoxError, Config, Loop, Notifier};
+use rotor::{Backend, BoxError, Config, Loop, Notifier};
 use rotor_examples::program;
+use rotor_examples::serve::on_chosen_loop;
+use rotor_uring::OnAnyLoop;
 
 /// The context: commands and answers.
 struct Console {
@@ -114,14 +116,28 @@ fn main() -> ExitCode {
 }
 
 fn redis() -> Result<(), BoxError> {
-    let target = program::argument(1, SocketAddr::from(([127, 0, 0, 1], 6379)))?;
-    let (sender, commands) = mpsc::sync_channel(PIPELINE_MAX);
-    let link = Link::new();
-    let mut creator = Loop::<Persistent<Redis<Console>, TcpStream>>::new(&Config::new())?;
-    let config = PersistentConfig::new();
-    let seed = PersistentSeed::new(target, ()).config(config).link(link.clone());
-    let console = Console { commands, reader: Some(sender), waiting: 0, is_over: false, link };
-    creator.add_machine_with(|scope| Persistent::new(seed, scope))?;
-    creator.instantiate(console).run()?;
-    Ok(())
+    on_chosen_loop(Server(program::argument(1, SocketAddr::from(([127, 0, 0, 1], 6379)))?))
+}
+
+/// The server that is asked, by its address.
+struct Server(SocketAddr);
+
+impl OnAnyLoop for Server {
+    type Output = Result<(), BoxError>;
+
+    fn run<N: IpNet, B: Backend>(self, backend: B) -> Result<(), BoxError> {
+        let Server(target) = self;
+        let (sender, commands) = mpsc::sync_channel(PIPELINE_MAX);
+        let link = Link::new();
+        let config = PersistentConfig::new();
+        let seed = PersistentSeed::new(target, ()).config(config).link(link.clone());
+        let console = Console { commands, reader: Some(sender), waiting: 0, is_over: false, link };
+        let mut creator = Loop::<Persistent<Redis<Console>, N::Stream>, B>::with_backend(
+            backend,
+            &Config::new(),
+        )?;
+        creator.add_machine_with(|scope| Persistent::new(seed, scope))?;
+        creator.instantiate(console).run()?;
+        Ok(())
+    }
 }

@@ -16,15 +16,17 @@ use std::process::ExitCode;
 
 use machine::{Asked, Asker, Came, Context};
 use rotor::dns::{Data, Kind, Question, Resolver, ResolverConfig};
-use rotor::net::Inet;
-use rotor::{BoxError, Config, Loop, Response, rotor_compose};
+use rotor::net::IpNet;
+use rotor::{Backend, BoxError, Config, Loop, Response, rotor_compose};
 use rotor_examples::program;
+use rotor_examples::serve::on_chosen_loop;
+use rotor_uring::OnAnyLoop;
 
 rotor_compose! {
     /// The one who asks, and the one who is asked.
-    enum Resolve <Context> {
+    enum Resolve <N: IpNet> <Context> {
         Asker(Asker),
-        Resolver(Resolver<Inet, Context>),
+        Resolver(Resolver<N, Context>),
     }
 }
 
@@ -42,19 +44,33 @@ fn resolve() -> Result<(), BoxError> {
             ResolverConfig::system().servers(vec![server])
         }
     };
-    let asked = asked(&name, &kind)?;
-    let mut creator = Loop::<Resolve>::new(&Config::new())?;
-    let dns = creator.add_part(Resolve::Resolver, |scope| Ok(Resolver::new(config, scope)))?;
-    creator.add_machine_with(|scope| {
-        Response::ok(Resolve::Asker(Asker::Asks(asked))).deadline(scope.now())
-    })?;
-    let mut instance = creator.instantiate(Context { dns, came: None });
-    instance.run()?;
-    let lines = match instance.into_context().came.ok_or("the resolver has ended")? {
-        Came::Host(resolved) => resolved?.iter().map(ToString::to_string).collect(),
-        Came::Records(reply) => reply?.data.iter().map(line).collect::<Vec<_>>(),
-    };
-    Ok(program::print(&lines)?)
+    on_chosen_loop(Lookup { asked: asked(&name, &kind)?, config })
+}
+
+/// What is asked, and whom.
+struct Lookup {
+    asked: Asked,
+    config: ResolverConfig,
+}
+
+impl OnAnyLoop for Lookup {
+    type Output = Result<(), BoxError>;
+
+    fn run<N: IpNet, B: Backend>(self, backend: B) -> Result<(), BoxError> {
+        let Lookup { asked, config } = self;
+        let mut creator = Loop::<Resolve<N>, B>::with_backend(backend, &Config::new())?;
+        let dns = creator.add_part(Resolve::Resolver, |scope| Ok(Resolver::new(config, scope)))?;
+        creator.add_machine_with(|scope| {
+            Response::ok(Resolve::Asker(Asker::Asks(asked))).deadline(scope.now())
+        })?;
+        let mut instance = creator.instantiate(Context { dns, came: None });
+        instance.run()?;
+        let lines = match instance.into_context().came.ok_or("the resolver has ended")? {
+            Came::Host(resolved) => resolved?.iter().map(ToString::to_string).collect(),
+            Came::Records(reply) => reply?.data.iter().map(line).collect::<Vec<_>>(),
+        };
+        Ok(program::print(&lines)?)
+    }
 }
 
 fn asked(name: &str, kind: &str) -> Result<Asked, BoxError> {

@@ -12,15 +12,17 @@
 mod machine;
 
 use std::io::{self, BufRead, Write};
-use std::net::ToSocketAddrs;
+use std::net::{SocketAddr, ToSocketAddrs};
 use std::process::ExitCode;
 use std::sync::mpsc::{self, Receiver, SyncSender};
 
 use machine::{Telnet, Terminal};
-use rotor::net::TcpStream;
+use rotor::net::IpNet;
 use rotor::stream::Stream;
-use rotor::{BoxError, Config, Loop, Notifier};
+use rotor::{Backend, BoxError, Config, Loop, Notifier};
 use rotor_examples::program;
+use rotor_examples::serve::on_chosen_loop;
+use rotor_uring::OnAnyLoop;
 
 /// How many lines may be typed ahead of what the server takes; then the terminal waits.
 const LINES_AHEAD_MAX: usize = 64;
@@ -85,13 +87,30 @@ fn telnet() -> Result<(), BoxError> {
         .next();
     let address = address.ok_or_else(|| format!("{target:?} has no address"))?;
     program::print(&[format!("connecting to {address}")])?;
-    let (typing, typed) = mpsc::sync_channel(LINES_AHEAD_MAX);
-    let mut creator = Loop::<Stream<Telnet<Console>, TcpStream>>::new(&Config::new())?;
-    creator.add_machine_with(|scope| Stream::connect(&address, (), scope))?;
-    let mut instance = creator.instantiate(Console { typed, typing: Some(typing), failure: None });
-    instance.run()?;
-    match instance.into_context().failure {
-        Some(failure) => Err(format!("{target}: {failure}").into()),
-        None => Ok(()),
+    on_chosen_loop(Session { target, address })
+}
+
+/// The server that is connected to, as it was named, and where that is.
+struct Session {
+    target: String,
+    address: SocketAddr,
+}
+
+impl OnAnyLoop for Session {
+    type Output = Result<(), BoxError>;
+
+    fn run<N: IpNet, B: Backend>(self, backend: B) -> Result<(), BoxError> {
+        let Session { target, address } = self;
+        let (typing, typed) = mpsc::sync_channel(LINES_AHEAD_MAX);
+        let mut creator =
+            Loop::<Stream<Telnet<Console>, N::Stream>, B>::with_backend(backend, &Config::new())?;
+        creator.add_machine_with(|scope| Stream::connect(&address, (), scope))?;
+        let console = Console { typed, typing: Some(typing), failure: None };
+        let mut instance = creator.instantiate(console);
+        instance.run()?;
+        match instance.into_context().failure {
+            Some(failure) => Err(format!("{target}: {failure}").into()),
+            None => Ok(()),
+        }
     }
 }
