@@ -23,8 +23,11 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::thread;
 
 use machine::{Counter, Inbox, Reached, Report, Results};
-use rotor::{BoxError, Config, Loop, Notifier, Port, Response, SendError, Sender};
+use rotor::net::IpNet;
+use rotor::{Backend, BoxError, Config, Loop, Notifier, Port, Response, SendError, Sender};
 use rotor_examples::program;
+use rotor_examples::serve::on_chosen_loop;
+use rotor_uring::OnAnyLoop;
 
 const FOUR: NonZero<u8> = NonZero::new(4).expect("it is not zero");
 const MANY: NonZero<u32> = NonZero::new(100_000).expect("it is not zero");
@@ -37,52 +40,57 @@ fn notify() -> Result<(), BoxError> {
     // None of them would reach nobody, and the loop would wait for ever.
     let threads: usize = program::argument(1, FOUR)?.get().into();
     let each: u64 = program::argument(2, MANY)?.get().into();
-    let mut creator = Loop::new(&Config::new())?;
+    on_chosen_loop(Threads { threads, each })
+}
 
-    let number = Arc::new(AtomicU64::new(0));
-    let mut notifier = None;
-    creator.add_machine_with(|scope| {
-        notifier = Some(scope.notifier());
-        Response::ok(Reached::Counter(Counter {
-            number: number.clone(),
-            end: threads as u64 * each,
-        }))
-    })?;
-    let mut sender = None;
-    creator.add_machine_with(|scope| {
-        let (its_sender, inbox) = Inbox::new(scope);
-        sender = Some(its_sender);
-        Response::ok(Reached::Inbox(inbox))
-    })?;
-    let mut ports = Vec::new();
-    creator.add_machine_with(|scope| {
-        let (its_ports, results) = Results::new(threads + 1, scope);
-        ports = its_ports;
-        Response::ok(Reached::Results(results))
-    })?;
-    let (Some(notifier), Some(sender)) = (notifier, sender) else {
-        return Err("no machine was made".into());
-    };
+/// How many threads there are, and how often each wakes the machines.
+struct Threads {
+    threads: usize,
+    each: u64,
+}
 
-    let mut instance = creator.instantiate(Report::default());
-    thread::scope(|scope| {
-        // Nobody will set this one.
-        drop(ports.pop());
-        for port in ports {
-            let (number, notifier, sender) = (&number, notifier.clone(), sender.clone());
-            scope.spawn(move || work(each, number, &notifier, &sender, port));
-        }
-        // The inbox ends with its last sender.
-        drop(sender);
-        instance.run()
-    })?;
-    let Report { counted, wakeups, messages, sum_of_results, lost_results } = instance.context();
-    program::print(&[
-        format!("counted {counted} in {wakeups} wake-ups"),
-        format!("received {messages} messages"),
-        format!("results add up to {sum_of_results}, and {lost_results} was lost"),
-    ])?;
-    Ok(())
+impl OnAnyLoop for Threads {
+    type Output = Result<(), BoxError>;
+
+    fn run<N: IpNet, B: Backend>(self, backend: B) -> Result<(), BoxError> {
+        let Threads { threads, each } = self;
+        let mut creator = Loop::with_backend(backend, &Config::new())?;
+
+        let number = Arc::new(AtomicU64::new(0));
+        let notifier = creator.add_part(Reached::Counter, |scope| {
+            let counter = Counter { number: number.clone(), end: threads as u64 * each };
+            Ok((scope.notifier(), Response::ok(counter)))
+        })?;
+        let sender = creator.add_part(Reached::Inbox, |scope| {
+            let (sender, inbox) = Inbox::new(scope);
+            Ok((sender, Response::ok(inbox)))
+        })?;
+        let mut ports = creator.add_part(Reached::Results, |scope| {
+            let (ports, results) = Results::new(threads + 1, scope);
+            Ok((ports, Response::ok(results)))
+        })?;
+
+        let mut instance = creator.instantiate(Report::default());
+        thread::scope(|scope| {
+            // Nobody will set this one.
+            drop(ports.pop());
+            for port in ports {
+                let (number, notifier, sender) = (&number, notifier.clone(), sender.clone());
+                scope.spawn(move || work(each, number, &notifier, &sender, port));
+            }
+            // The inbox ends with its last sender.
+            drop(sender);
+            instance.run()
+        })?;
+        let Report { counted, wakeups, messages, sum_of_results, lost_results } =
+            instance.context();
+        program::print(&[
+            format!("counted {counted} in {wakeups} wake-ups"),
+            format!("received {messages} messages"),
+            format!("results add up to {sum_of_results}, and {lost_results} was lost"),
+        ])?;
+        Ok(())
+    }
 }
 
 /// What each thread does.

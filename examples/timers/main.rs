@@ -16,8 +16,11 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use machine::{Record, Timer};
-use rotor::{BoxError, Config, Loop};
+use rotor::net::IpNet;
+use rotor::{Backend, BoxError, Config, Loop};
 use rotor_examples::program;
+use rotor_examples::serve::on_chosen_loop;
+use rotor_uring::OnAnyLoop;
 
 const INTERVAL_MAX: Duration = Duration::from_millis(200);
 
@@ -26,18 +29,35 @@ fn main() -> ExitCode {
 }
 
 fn ring() -> Result<(), BoxError> {
-    let machines: u32 = program::argument(1, 100_000)?;
-    let rings = program::argument(2, 10)?;
-    let mut creator = Loop::new(&Config::new().machines_max(machines as usize))?;
-    for _ in 0..machines {
-        creator.add_machine_with(|scope| Timer::start(rings, INTERVAL_MAX, scope))?;
+    on_chosen_loop(Timers {
+        machines: program::argument(1, 100_000)?,
+        rings: program::argument(2, 10)?,
+    })
+}
+
+/// How many machines there are, and how often each rings.
+struct Timers {
+    machines: u32,
+    rings: u32,
+}
+
+impl OnAnyLoop for Timers {
+    type Output = Result<(), BoxError>;
+
+    fn run<N: IpNet, B: Backend>(self, backend: B) -> Result<(), BoxError> {
+        let Timers { machines, rings } = self;
+        let config = Config::new().machines_max(machines as usize);
+        let mut creator = Loop::with_backend(backend, &config)?;
+        for _ in 0..machines {
+            creator.add_machine_with(|scope| Timer::start(rings, INTERVAL_MAX, scope))?;
+        }
+        let mut instance = creator.instantiate(Record::default());
+        instance.run()?;
+        let Record { rings, early, latest } = instance.context();
+        program::print(&[format!(
+            "{machines} machines rang {rings} times: {early} early, at most {:.1} ms late",
+            latest.as_secs_f64() * 1000.0
+        )])?;
+        Ok(())
     }
-    let mut instance = creator.instantiate(Record::default());
-    instance.run()?;
-    let Record { rings, early, latest } = instance.context();
-    program::print(&[format!(
-        "{machines} machines rang {rings} times: {early} early, at most {:.1} ms late",
-        latest.as_secs_f64() * 1000.0
-    )])?;
-    Ok(())
 }
