@@ -96,3 +96,31 @@ fn every_example_that_listens_shows_how_to_talk_to_it() {
     }
     assert!(servers >= 30, "{servers} servers");
 }
+
+/// Whether the variable `ROTOR_BACKEND` says which loop an example runs on.
+fn chooses_its_loop(example: &str) -> bool {
+    let main = read(format!("examples/{example}/main.rs"));
+    ["serve_http(", "chosen_", "from_env()"].iter().any(|sign| main.contains(sign))
+}
+
+#[test]
+fn the_chapter_on_loops_lists_every_example_that_stays_on_mio_and_no_other() {
+    let chapter = read("doc/guide/which-loop.md");
+    let section = chapter.split("\n### The examples\n").nth(1).expect("there is a section");
+    let section = section.split("\n## ").next().expect("there is always a first part");
+    let rows = section.lines().filter(|line| line.starts_with('|'));
+    let listed: String = rows.filter_map(|row| row.split('|').nth(1)).collect();
+    for name in examples() {
+        let is_listed = listed.contains(&format!("`{name}`"));
+        assert_ne!(chooses_its_loop(&name), is_listed, "{name}");
+    }
+}
+
+#[test]
+fn every_example_that_chooses_its_loop_is_looked_at_on_io_uring() {
+    let script = read("tests/long/examples-on-uring");
+    let words: Vec<&str> = script.split(|it: char| it.is_whitespace() || it == '"').collect();
+    for name in examples().iter().filter(|name| chooses_its_loop(name)) {
+        assert!(words.contains(&name.as_str()), "tests/long/examples-on-uring leaves out {name}");
+    }
+}
