@@ -15,7 +15,8 @@ use crate::poller;
 ///
 /// The value wakes the machine whose scope made it and, if something else polls this, that as well:
 /// a set that polls only whom its wakers name (`FuturesUnordered`, `join_all` of many), the future
-/// of another machine, a task of tokio's.
+/// of another machine, a task of tokio's. Those of a [`Batch`](rotor_core::Batch) wake their machine
+/// together.
 ///
 /// The machine that made the value has to live until it comes: whoever sets it later gets it back, and
 /// this is [`Lost::Dropped`]. For work that may outlive the machine that wants it done there is

@@ -9,8 +9,10 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::thread;
 use std::time::Duration;
 
-use rotor_async::{Offload, Poller, Task, Unworked, offload};
-use rotor_core::{Config, Exit, Infallible, Loop, Lost, Machine, OffloadPool, Response, Scope};
+use rotor_async::{Offload, Poller, Task, Unworked, offload, wait};
+use rotor_core::{
+    Config, Exit, Infallible, Job, Loop, Lost, Machine, OffloadPool, Response, Scope,
+};
 use rotor_stream::testing::TestLoop;
 
 /// Runs a loop until this future ends, and returns what that gives.
@@ -176,4 +178,48 @@ fn work_that_a_panic_has_kept_from_its_thread_is_lost() {
     });
     test.settle();
     assert_eq!(*test.context(), Some(Err(Unworked::Lost(Lost::Panicked))));
+}
+
+#[test]
+fn a_future_that_waits_for_a_batch_is_polled_once_for_all_of_it() {
+    let pool = OffloadPool::builder().threads_max(1).build().expect("a pool");
+    let mut creator = Loop::<Task<()>>::new(&Config::new().offload_pool(pool)).expect("a loop");
+    let (begin, begins) = mpsc::channel();
+    let (mut ends, polls) = (Vec::new(), Arc::new(AtomicU32::new(0)));
+    let counter = polls.clone();
+    let added = creator.add_machine_with(|scope| {
+        let batch = scope.create_batch();
+        let jobs: Vec<_> = (0..3)
+            .map(|number| {
+                let (begin, (end, has_ended)) = (begin.clone(), mpsc::channel::<()>());
+                ends.push(end);
+                let work = move |_: &Job<'_>| {
+                    begin.send(()).expect("the test waits");
+                    assert!(has_ended.recv().is_err());
+                    number
+                };
+                scope.job(work).of(&batch).start().expect("there is room")
+            })
+            .collect();
+        let mut all = Box::pin(async move {
+            for (number, job) in jobs.into_iter().enumerate() {
+                assert_eq!(wait(job).await, Ok(number));
+            }
+        });
+        let counted = poll_fn(move |context| {
+            counter.fetch_add(1, Ordering::SeqCst);
+            all.as_mut().poll(context)
+        });
+        Task::start(counted, scope)
+    });
+    added.expect("there is room");
+    let mut instance = creator.instantiate(());
+    for end in ends {
+        // The one before it has ended, and has woken whom it wakes.
+        begins.recv().expect("a job begins");
+        assert_eq!(instance.turn(Some(Duration::ZERO)).expect("it turns"), None);
+        drop(end);
+    }
+    assert_eq!(instance.run().expect("it runs"), Exit::Empty);
+    assert_eq!(polls.load(Ordering::SeqCst), 2, "at first, and when all of them had ended");
 }

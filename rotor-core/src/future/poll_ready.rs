@@ -7,9 +7,13 @@ use crate::notifier::Notifier;
 
 impl<V> Future<V> {
     /// Returns whether the value wakes what this notifier wakes: the same part of the same machine.
+    /// That of a job of a [`Batch`](crate::Batch) does so together with the others.
     pub fn wakes(&self, notifier: &Notifier) -> bool {
-        let cell = self.cell.as_ref();
-        cell.is_some_and(|cell| matches!(&cell.waiter, Waiter::Machine(own) if own == notifier))
+        self.cell.as_ref().is_some_and(|cell| match &cell.waiter {
+            Waiter::Machine(own) => own == notifier,
+            Waiter::Together(together) => together.machine == *notifier,
+            Waiter::Thread(_) => false,
+        })
     }
 
     /// Returns whether [`take`](Future::take) would return something other than the future; if not,
