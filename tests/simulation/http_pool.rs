@@ -103,6 +103,8 @@ struct Log {
     answered: u32,
     failed: u32,
     wrong: Vec<String>,
+    /// Those that failed so that no server can have acted upon them.
+    untouched: Vec<String>,
     /// Why those failed that were asked after the faults.
     reasons: Vec<String>,
     /// By how much the latest outcome came after its deadline.
@@ -196,6 +198,9 @@ impl<S: Asks> Asker<S> {
                     log.failed += 1;
                     if tag.starts_with('c') {
                         log.reasons.push(format!("{tag}: {error:?}"));
+                    }
+                    if !error.may_have_been_processed() {
+                        log.untouched.push(tag);
                     }
                 }
             }
@@ -425,6 +430,9 @@ pub(crate) fn ask_both<S: Asks>(
         if *served > 1 + if may_repeat { demands.repeats_max } else { 0 } {
             return Err(format!("{tag} was served {served} times").into());
         }
+    }
+    if let Some(tag) = log.untouched.iter().find(|tag| lock(ledger).contains_key(*tag)) {
+        return Err(format!("{tag} was served, and no server can have acted upon it").into());
     }
     Ok(())
 }
