@@ -137,7 +137,7 @@ impl<C: 'static> Router<C> {
     /// the fields of [`Cors::check`]: what functions write, at once or later, what is refused, and
     /// errors of the connection (413 for a body that is too long, 503 for a function that is late,
     /// 500 for one that panics), so that the page learns of each. Only a head that is refused before
-    /// a router sees it (400, 431) is answered without them.
+    /// a router sees it (400, 408, 431, 501) is answered without them.
     ///
     /// # Examples
     ///
