@@ -247,7 +247,8 @@ fn what_breaks_off_on_one_side_breaks_off_on_the_other() {
 
 #[test]
 fn a_side_that_does_not_read_stops_the_other() {
-    const COUNT: usize = 48 << 20;
+    // More than the peers' sockets hold and the proxy may have, by far.
+    const COUNT: usize = 24 << 20;
     for (client_speaks, upstream_speaks) in PAIRS {
         let rig = Rig::new(upstream_speaks);
         let (mut client, mut upstream) = opened(&rig, client_speaks);
@@ -275,7 +276,7 @@ fn a_side_that_does_not_read_stops_the_other() {
             let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
             let peak = peak.and_then(|line| line.trim().strip_suffix(" kB"));
             if let Some(kib) = peak.and_then(|kib| kib.parse::<usize>().ok()) {
-                assert!(kib < 32 << 10, "{client_speaks} to {upstream_speaks}: {kib} KiB");
+                assert!(kib < 18 << 10, "{client_speaks} to {upstream_speaks}: {kib} KiB");
             }
         }
     }
