@@ -41,6 +41,8 @@ pub(crate) fn start_command(command: Command) -> Server {
 pub(crate) fn connect(server: &Server) -> TcpStream {
     let client = TcpStream::connect(server.address()).expect("the server accepts");
     client.set_read_timeout(Some(PATIENCE)).expect("not zero");
+    // Small writes that follow each other would wait for what a server acknowledges late.
+    client.set_nodelay(true).expect("it is TCP");
     client
 }
 
