@@ -52,7 +52,7 @@ impl UringKind {
     /// that one is closed again. Where the system refuses, that is logged, once, as a warning: the
     /// program is to run on mio then, as after [`choose`](crate::choose()).
     pub fn chosen(choice: Choice, config: &UringConfig) -> Option<UringKind> {
-        if choice == Choice::Mio {
+        if choice != Choice::Uring {
             return None;
         }
         let kind = UringKind::new(config);
