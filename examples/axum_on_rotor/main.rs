@@ -26,8 +26,8 @@ use std::process::ExitCode;
 use axum::extract::ConnectInfo;
 use rotor::BoxError;
 use rotor::http::server::{Http2Config, Serve, ServerConfig};
+use rotor_examples::chosen_loop::chosen_kind;
 use rotor_examples::program;
-use rotor_examples::serve::chosen_kind;
 use rotor_tower::Tower;
 
 fn main() -> ExitCode {

@@ -24,8 +24,8 @@ use rotor::http::client::{ByAddress, ClientError, Fetch, Fetched, Pool, PoolConf
 use rotor::net::IpNet;
 use rotor::tls::{MaybeTls, MaybeTlsTarget};
 use rotor::{Backend, BoxError, Config, Loop, LoopHandle, rotor_compose};
+use rotor_examples::chosen_loop::on_chosen_loop;
 use rotor_examples::program;
-use rotor_examples::serve::on_chosen_loop;
 use rotor_examples::url::Url;
 use rotor_uring::OnAnyLoop;
 

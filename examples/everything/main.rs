@@ -36,8 +36,9 @@ use machine::{App, Plan};
 use rotor::dns::ResolverConfig;
 use rotor::net::IpNet;
 use rotor::{Backend, BoxError, Config, Loop};
+use rotor_examples::chosen_loop::on_chosen_loop;
 use rotor_examples::program;
-use rotor_examples::serve::{on_chosen_loop, serve};
+use rotor_examples::serve::serve;
 use rotor_uring::OnAnyLoop;
 
 fn main() -> ExitCode {

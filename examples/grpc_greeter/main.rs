@@ -42,8 +42,8 @@ use rotor::http::client::{Ask, ByAddress, ClientError, Pool, PoolConfig, PoolMac
 use rotor::http::server::{Http2Config, Serve, ServerConfig};
 use rotor::net::TcpStream;
 use rotor::{BoxError, Config, ExitPolicy, Loop};
+use rotor_examples::chosen_loop::chosen_kind;
 use rotor_examples::program;
-use rotor_examples::serve::chosen_kind;
 use rotor_examples::url::Url;
 
 fn main() -> ExitCode {

@@ -15,8 +15,8 @@ use std::process::ExitCode;
 
 use rotor::http::Status;
 use rotor::http::server::{Head, Http2Config, Reply, Response, Scope, Serve, ServerConfig};
+use rotor_examples::chosen_loop::chosen_kind;
 use rotor_examples::program;
-use rotor_examples::serve::chosen_kind;
 
 fn hello(head: &Head<'_>, response: &mut Response<'_>, _: &mut Scope<'_, ()>) -> Reply {
     match head.path() {

@@ -38,8 +38,8 @@ use rotor::net::IpNet;
 use rotor::stream::{AddressService, Connect, HasResolver, Host};
 use rotor::tls::{MaybeTls, MaybeTlsTarget};
 use rotor::{Backend, BoxError, Config, Loop, rotor_compose};
+use rotor_examples::chosen_loop::on_chosen_loop;
 use rotor_examples::program;
-use rotor_examples::serve::on_chosen_loop;
 use rotor_examples::url::Url;
 use rotor_uring::OnAnyLoop;
 

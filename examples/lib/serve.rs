@@ -7,9 +7,10 @@ use std::time::Duration;
 use rotor::http::server::{self, HttpAccept, HttpSeed, Server};
 use rotor::net::{IpNet, ListenOptions, Listener};
 use rotor::signals::drain_on_termination;
-use rotor::{Backend, BoxError, Config, Exit, Loop, LoopInstance, Machine, OffloadPool, Response};
-use rotor_uring::{Choice, OnAnyLoop, UringConfig, UringKind, choose};
+use rotor::{Backend, BoxError, Config, Exit, Loop, LoopInstance, Machine, Response};
+use rotor_uring::OnAnyLoop;
 
+use crate::chosen_loop::on_chosen_loop;
 use crate::program::print;
 
 /// How long the machines may take to finish after SIGINT or SIGTERM.
@@ -39,22 +40,6 @@ pub fn serve_http<S: Server + 'static>(
     try_this: impl FnOnce(SocketAddr) -> String,
 ) -> Result<(), BoxError> {
     on_chosen_loop(Site { address, seed, context, try_this })
-}
-
-/// Runs a program on the loop that the variable `ROTOR_BACKEND` names: mio's, or io_uring's (`uring`).
-pub fn on_chosen_loop<P>(program: P) -> Result<(), BoxError>
-where
-    P: OnAnyLoop<Output = Result<(), BoxError>>,
-{
-    // Files are opened by other threads, as on the loop that `Loop::new` makes.
-    let config = UringConfig::new().offload_pool(OffloadPool::default());
-    choose(Choice::from_env()?, &config, program)?
-}
-
-/// The kind of loop that the variable `ROTOR_BACKEND` names, for `Serve`; none for mio's, which is
-/// its default. The example `which_loop` has it in full.
-pub fn chosen_kind() -> Result<Option<UringKind>, BoxError> {
-    Ok(UringKind::chosen(Choice::from_env()?, &UringConfig::new()))
 }
 
 /// What [`serve_http`] serves.

@@ -19,8 +19,9 @@ use machine::LineEcho;
 use rotor::net::{IpNet, ListenOptions, Listener, Net};
 use rotor::stream::{Accept, AcceptConfig, Stream};
 use rotor::{Backend, BoxError, Config, Loop, Response};
+use rotor_examples::chosen_loop::on_chosen_loop;
 use rotor_examples::program;
-use rotor_examples::serve::{on_chosen_loop, serve};
+use rotor_examples::serve::serve;
 use rotor_uring::OnAnyLoop;
 
 type Machine<N> = Accept<Stream<LineEcho<()>, <N as Net>::Stream>, <N as Net>::Listener>;

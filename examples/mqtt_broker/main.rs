@@ -51,9 +51,10 @@ use rotor::net::{IpNet, ListenOptions, Listener};
 use rotor::stream::{Accept, AcceptConfig, Stream, WithOutbox};
 use rotor::tls::{TlsListener, TlsServer};
 use rotor::{Backend, BoxError, Config, EarlyScope, Loop, Response, rotor_compose};
+use rotor_examples::chosen_loop::on_chosen_loop;
 use rotor_examples::identity::tls_server;
 use rotor_examples::program;
-use rotor_examples::serve::{on_chosen_loop, serve};
+use rotor_examples::serve::serve;
 use rotor_uring::OnAnyLoop;
 
 /// How many connections each port has. One more waits until another one ends.

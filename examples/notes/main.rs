@@ -19,8 +19,8 @@ use std::net::SocketAddr;
 use rotor::BoxError;
 use rotor::http::Status;
 use rotor::http::server::{Reply, Response, Scope, Serve};
+use rotor_examples::chosen_loop::chosen_kind;
 use rotor_examples::program;
-use rotor_examples::serve::chosen_kind;
 use rotor_service::{Json, Path, Query, Refused, Router, json};
 use serde::{Deserialize, Serialize};
 

@@ -25,8 +25,8 @@ use std::thread;
 use machine::{Counter, Inbox, Reached, Report, Results};
 use rotor::net::IpNet;
 use rotor::{Backend, BoxError, Config, Loop, Notifier, Port, Response, SendError, Sender};
+use rotor_examples::chosen_loop::on_chosen_loop;
 use rotor_examples::program;
-use rotor_examples::serve::on_chosen_loop;
 use rotor_uring::OnAnyLoop;
 
 const FOUR: NonZero<u8> = NonZero::new(4).expect("it is not zero");

@@ -25,8 +25,8 @@ use resp::Reply;
 use rotor::net::IpNet;
 use rotor::stream::{Link, Persistent, PersistentConfig, PersistentSeed};
 use rotor::{Backend, BoxError, Config, Loop, Notifier};
+use rotor_examples::chosen_loop::on_chosen_loop;
 use rotor_examples::program;
-use rotor_examples::serve::on_chosen_loop;
 use rotor_uring::OnAnyLoop;
 
 /// The context: commands and answers.

@@ -18,8 +18,8 @@ use machine::{Asked, Asker, Came, Context};
 use rotor::dns::{Data, Kind, Question, Resolver, ResolverConfig};
 use rotor::net::IpNet;
 use rotor::{Backend, BoxError, Config, Loop, Response, rotor_compose};
+use rotor_examples::chosen_loop::on_chosen_loop;
 use rotor_examples::program;
-use rotor_examples::serve::on_chosen_loop;
 use rotor_uring::OnAnyLoop;
 
 rotor_compose! {

@@ -31,8 +31,8 @@ use rotor::BoxError;
 use rotor::http::files::FilesConfig;
 use rotor::http::server::Serve;
 use rotor_async::http::run_with_files;
+use rotor_examples::chosen_loop::chosen_kind;
 use rotor_examples::program;
-use rotor_examples::serve::chosen_kind;
 use rotor_service::json_errors;
 
 fn main() -> ExitCode {

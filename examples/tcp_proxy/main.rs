@@ -45,9 +45,10 @@ use rotor::tls::{
     MaybeTls, MaybeTlsTarget, Roots, TlsClient, TlsClientConfig, TlsListener, TlsServer,
 };
 use rotor::{Backend, BoxError, Config, Loop, Response};
+use rotor_examples::chosen_loop::on_chosen_loop;
 use rotor_examples::identity::tls_server;
 use rotor_examples::program;
-use rotor_examples::serve::{on_chosen_loop, serve};
+use rotor_examples::serve::serve;
 use rotor_uring::OnAnyLoop;
 
 /// A listener that shakes hands or does not.

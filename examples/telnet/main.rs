@@ -20,8 +20,8 @@ use machine::{Telnet, Terminal};
 use rotor::net::IpNet;
 use rotor::stream::Stream;
 use rotor::{Backend, BoxError, Config, Loop, Notifier};
+use rotor_examples::chosen_loop::on_chosen_loop;
 use rotor_examples::program;
-use rotor_examples::serve::on_chosen_loop;
 use rotor_uring::OnAnyLoop;
 
 /// How many lines may be typed ahead of what the server takes; then the terminal waits.

@@ -18,8 +18,8 @@ use std::time::Duration;
 use machine::{Record, Timer};
 use rotor::net::IpNet;
 use rotor::{Backend, BoxError, Config, Loop};
+use rotor_examples::chosen_loop::on_chosen_loop;
 use rotor_examples::program;
-use rotor_examples::serve::on_chosen_loop;
 use rotor_uring::OnAnyLoop;
 
 const INTERVAL_MAX: Duration = Duration::from_millis(200);

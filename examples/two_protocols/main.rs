@@ -21,8 +21,9 @@ use machine::hello::HelloServer;
 use machine::{Totals, TwoProtocols};
 use rotor::net::{IpNet, ListenOptions, Listener};
 use rotor::{Backend, BoxError, Config, EarlyScope, Loop, Response};
+use rotor_examples::chosen_loop::on_chosen_loop;
 use rotor_examples::program;
-use rotor_examples::serve::{on_chosen_loop, serve};
+use rotor_examples::serve::serve;
 use rotor_uring::OnAnyLoop;
 
 fn main() -> ExitCode {

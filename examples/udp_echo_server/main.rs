@@ -17,8 +17,9 @@ use std::process::ExitCode;
 use machine::UdpEcho;
 use rotor::net::{DatagramSocket, IpNet};
 use rotor::{Backend, BoxError, Config, Loop, Response};
+use rotor_examples::chosen_loop::on_chosen_loop;
 use rotor_examples::program;
-use rotor_examples::serve::{on_chosen_loop, serve};
+use rotor_examples::serve::serve;
 use rotor_uring::OnAnyLoop;
 
 fn main() -> ExitCode {

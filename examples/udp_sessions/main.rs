@@ -26,8 +26,9 @@ use rotor::http::server::{HttpAccept, HttpSeed, ServerConfig};
 use rotor::net::{DatagramSocket, IpNet, ListenOptions, Listener};
 use rotor::stream::{Accept, AcceptConfig};
 use rotor::{Backend, BoxError, Config, Loop, rotor_compose};
+use rotor_examples::chosen_loop::on_chosen_loop;
 use rotor_examples::program;
-use rotor_examples::serve::{on_chosen_loop, serve};
+use rotor_examples::serve::serve;
 use rotor_uring::OnAnyLoop;
 use status::StatusPage;
 

@@ -20,8 +20,8 @@ use rotor::net::IpNet;
 use rotor::tls::MaybeTls;
 use rotor::websocket::{Deflate, Dial, WebSocketConfig};
 use rotor::{Backend, BoxError, Config, Loop, rotor_compose};
+use rotor_examples::chosen_loop::on_chosen_loop;
 use rotor_examples::program;
-use rotor_examples::serve::on_chosen_loop;
 use rotor_examples::url::Url;
 use rotor_uring::OnAnyLoop;
 

@@ -24,8 +24,9 @@ use rotor::http::server::{self, HttpSeed, ServerConfig};
 use rotor::net::{IpNet, ListenOptions, Listener};
 use rotor::websocket::{Origins, WebSocketConfig};
 use rotor::{Backend, BoxError, Config, Loop};
+use rotor_examples::chosen_loop::on_chosen_loop;
 use rotor_examples::program;
-use rotor_examples::serve::{on_chosen_loop, serve};
+use rotor_examples::serve::serve;
 use rotor_uring::OnAnyLoop;
 
 fn main() -> ExitCode {
