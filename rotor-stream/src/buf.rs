@@ -3,18 +3,15 @@
 //!
 //! Why this is a type of our own: `doc/decisions/0002-buffers.md`.
 
+mod reading;
+
 use std::fmt;
-use std::fs::File;
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::ops::{Deref, DerefMut, RangeBounds};
-use std::os::unix::fs::FileExt;
 
-use rotor_core::net::{is_plain, read_spare};
-
+pub use self::reading::Filled;
 pub use crate::buffer_pool::BLOCK_BYTES;
-use crate::buffer_pool::{
-    give_back, large_size, pooled_block, pooled_large, take_block, with_scratch,
-};
+use crate::buffer_pool::{give_back, pooled_block, take_block};
 use crate::range::clamp;
 
 /// Bytes are moved out of a block, to give it back, if they fill at most one part in this many of
@@ -56,17 +53,6 @@ pub struct Buf {
     memory: Box<[u8]>,
     start: usize,
     end: usize,
-}
-
-/// The result of a read: how many bytes came, and how many it asked for. If fewer came, the socket
-/// may be [empty](rotor_core::net::StreamSocket::short_read_drains).
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[non_exhaustive]
-pub struct Filled {
-    /// How many bytes were appended; 0 at the end of the stream.
-    pub count: usize,
-    /// How many bytes there was room for.
-    pub asked: usize,
 }
 
 /// Room after the bytes of a [`Buf`], filled with zeros; it derefs to a slice. What is written into
@@ -234,132 +220,6 @@ impl Buf {
         bytes
     }
 
-    /// Reads once, with room for at least `room` bytes, or one if that is 0, and appends what came.
-    ///
-    /// A kernel socket reads into all the room that there is, although bytes of other connections
-    /// may be left there: it only writes what it says that it has written. Any other reader could
-    /// show those bytes by claiming more, so it is lent zeros, at most a block of them: a scratch
-    /// block, from which what came is copied; or, if more than a block is expected, a block that is
-    /// filled with zeros first, which costs less than copying all of it.
-    ///
-    /// # Errors
-    ///
-    /// The reader's error; also an error if the reader claims more bytes than it was lent room for.
-    #[inline]
-    pub fn read_from<R: Read + 'static>(
-        &mut self,
-        reader: &mut R,
-        room: usize,
-    ) -> io::Result<Filled> {
-        // A read into no room gives 0, as the end of the stream does.
-        let room = room.max(1);
-        if is_plain::<R>() {
-            self.read_here(reader, room)
-        } else if room <= BLOCK_BYTES {
-            self.read_by_scratch(reader, room)
-        } else {
-            self.read_filled(reader)
-        }
-    }
-
-    /// Reads once from a file, at `offset` and at most `count` bytes, and appends what came. Returns
-    /// how many bytes came; 0 at the end of the file, and behind it.
-    ///
-    /// The room is not filled with zeros first, as that of [`room`](Buf::room) is: as with a kernel
-    /// socket, only what has come is written.
-    ///
-    /// # Errors
-    ///
-    /// The system's; nothing was appended.
-    #[doc(alias = "pread")]
-    pub fn read_file_at(&mut self, file: &File, offset: u64, count: usize) -> io::Result<usize> {
-        if self.memory.len() - self.end < count {
-            self.make_room(count);
-        }
-        let filled = self.read_into(&mut FileAt { file, offset }, self.end + count)?;
-        Ok(filled.count)
-    }
-
-    fn read_here<R: Read + 'static>(&mut self, reader: &mut R, room: usize) -> io::Result<Filled> {
-        if self.memory.len() - self.end < room {
-            if self.memory.is_empty() && room > BLOCK_BYTES {
-                return self.read_large(reader, room);
-            }
-            self.make_room(room);
-        }
-        self.read_into(reader, self.memory.len())
-    }
-
-    /// Reads into a large block: one of the thread's, or a new one, of which only the part that the
-    /// socket leaves is filled with zeros.
-    #[cold]
-    fn read_large<R: Read + 'static>(&mut self, reader: &mut R, room: usize) -> io::Result<Filled> {
-        let size = large_size(room);
-        if let Some(memory) = pooled_large(size) {
-            self.memory = memory;
-            return self.read_into(reader, size);
-        }
-        let mut bytes = Vec::with_capacity(size);
-        let asked = bytes.capacity();
-        let Some(read) = read_spare(reader, &mut bytes) else {
-            self.make_room(room);
-            return self.read_into(reader, self.memory.len());
-        };
-        let count = read?;
-        if count > 0 {
-            bytes.resize(asked, 0);
-            (self.memory, self.end) = (bytes.into_boxed_slice(), count);
-        }
-        Ok(Filled { count, asked })
-    }
-
-    /// Reads into a block, or the rest of one, that is filled with zeros first.
-    fn read_filled(&mut self, reader: &mut impl Read) -> io::Result<Filled> {
-        if self.memory.len() - self.end < BLOCK_BYTES {
-            self.make_room(BLOCK_BYTES);
-        }
-        let to = self.end + BLOCK_BYTES;
-        self.memory[self.end..to].fill(0);
-        self.read_into(reader, to)
-    }
-
-    /// Reads into the existing memory, up to the place `to`.
-    #[inline(always)]
-    fn read_into(&mut self, reader: &mut impl Read, to: usize) -> io::Result<Filled> {
-        let room = &mut self.memory[self.end..to];
-        let asked = room.len();
-        match checked(reader.read(room), asked) {
-            Ok(count) if count > 0 => {
-                self.end += count;
-                Ok(Filled { count, asked })
-            }
-            other => {
-                // Nothing came, so the block is not kept.
-                if self.is_empty() {
-                    self.clear();
-                }
-                other.map(|count| Filled { count, asked })
-            }
-        }
-    }
-
-    fn read_by_scratch(&mut self, reader: &mut impl Read, room: usize) -> io::Result<Filled> {
-        let asked = room.max(self.room_left()).min(BLOCK_BYTES);
-        with_scratch(|scratch| {
-            let read = checked(reader.read(&mut scratch.lent()[..asked]), asked);
-            if let Ok(count) = read {
-                self.extend(&scratch.lent()[..count]);
-            }
-            scratch.clean(&read);
-            read.map(|count| Filled { count, asked })
-        })
-    }
-
-    /// Returns how much may be appended before more memory than one block is taken.
-    fn room_left(&self) -> usize {
-        if self.memory.is_empty() { BLOCK_BYTES } else { self.memory.len() - self.end }
-    }
-
     /// Gives a block back that holds little: a connection that waits for the rest of a line keeps
     /// the line, not a block. A stream does this with its own buffers; call it for others that hold
     /// bytes while they wait.
@@ -418,29 +278,6 @@ impl Buf {
         }
         self.start = 0;
         self.end = len;
-    }
-}
-
-/// Checks that a reader does not claim more bytes than it was asked for.
-#[inline(always)]
-fn checked(read: io::Result<usize>, asked: usize) -> io::Result<usize> {
-    match read {
-        Ok(count) if count > asked => {
-            Err(io::Error::other("a socket claims to have read more than it was asked for"))
-        }
-        other => other,
-    }
-}
-
-/// A place in a file, which is not moved on: it is read once.
-struct FileAt<'a> {
-    file: &'a File,
-    offset: u64,
-}
-
-impl Read for FileAt<'_> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        self.file.read_at(buffer, self.offset)
     }
 }
 

@@ -39,7 +39,7 @@ impl Incoming {
     #[inline]
     pub(crate) fn fill<S: StreamSocket>(&mut self, inner: &mut S) -> io::Result<usize> {
         let room = if self.was_filled { READ_BYTES_LARGE } else { READ_BYTES_MIN };
-        match self.bytes.read_from(inner, room) {
+        match self.bytes.read_from_socket(inner, room) {
             Ok(filled) => {
                 self.was_filled = filled.count == filled.asked;
                 self.was_short = !self.was_filled;

@@ -10,6 +10,7 @@ use std::time::Duration;
 use super::datagram_socket::DatagramSocket;
 use super::listen_options::ListenOptions;
 use super::listener::Listener;
+use super::read_buf::ReadBuf;
 use super::stream_socket::StreamSocket;
 use crate::backend::BackendHandle;
 use crate::backend::Source;
@@ -96,6 +97,13 @@ impl<A: StreamSocket, B: StreamSocket> StreamSocket for Either<A, B> {
             Either::A(target) => Either::A(A::without(target, protocol)?),
             Either::B(target) => Either::B(B::without(target, protocol)?),
         })
+    }
+
+    const READS_UNSEEN: bool = A::READS_UNSEEN && B::READS_UNSEEN;
+
+    #[inline]
+    fn read_unseen(&mut self, buf: &mut ReadBuf<'_>) -> io::Result<()> {
+        both!(self, socket => socket.read_unseen(buf))
     }
 
     fn shutdown(&mut self, how: Shutdown) -> io::Result<()> {

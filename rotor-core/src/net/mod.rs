@@ -24,6 +24,7 @@ mod kernel;
 mod listen_options;
 mod listener;
 mod listeners;
+mod read_buf;
 mod registered;
 #[cfg(any(target_os = "linux", target_os = "android"))]
 mod sigpipe;
@@ -42,4 +43,5 @@ pub use self::kernel::{listen_unix, send_file_by_kernel};
 pub use self::listen_options::ListenOptions;
 pub use self::listener::Listener;
 pub use self::listeners::TcpListeners;
+pub use self::read_buf::ReadBuf;
 pub use self::stream_socket::StreamSocket;

@@ -9,6 +9,7 @@ use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr};
 use std::time::Duration;
 
+use super::read_buf::ReadBuf;
 use crate::backend::Source;
 use crate::scope::Scope;
 
@@ -30,6 +31,9 @@ use crate::scope::Scope;
 pub trait StreamSocket: Read + Write + Source + Sized + 'static {
     /// The type of target that such a socket connects to: a socket address, a path.
     type Target;
+
+    /// Whether it reads by [`read_unseen`](StreamSocket::read_unseen). Default: no.
+    const READS_UNSEEN: bool = false;
 
     /// Begins to connect. Register the socket; after each event,
     /// [`has_connected`](StreamSocket::has_connected) reports the progress.
@@ -54,6 +58,23 @@ pub trait StreamSocket: Read + Write + Source + Sized + 'static {
     fn without(target: Self::Target, protocol: &[u8]) -> Option<Self::Target> {
         let _ = (target, protocol);
         None
+    }
+
+    /// Reads as [`read`](Read::read) does, but without seeing the memory: what came is put into `buf`,
+    /// or received into it by the system. A stream, whose memory other connections had before, asks for
+    /// that where [`READS_UNSEEN`](StreamSocket::READS_UNSEEN) says so. `read` it lends zeros, and copies
+    /// what came once more, unless it is a bare socket of the kernel's.
+    ///
+    /// It is called with room for a byte at least. What it has put into `buf` is what counts: `Ok` with
+    /// nothing in it is the end of the stream.
+    ///
+    /// # Errors
+    ///
+    /// As for `read`, and nothing was put into `buf`. Default: `Unsupported`.
+    #[doc(alias = "poll_read")]
+    fn read_unseen(&mut self, buf: &mut ReadBuf<'_>) -> io::Result<()> {
+        let _ = buf;
+        Err(io::ErrorKind::Unsupported.into())
     }
 
     /// Ends one direction or both. [`Shutdown::Write`] tells the peer that no more will come.

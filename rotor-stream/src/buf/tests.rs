@@ -1,5 +1,11 @@
 //! A buffer beside a model of it, and the memory that it holds.
 
+use std::fs::File;
+use std::io::Read;
+use std::net::{Shutdown, SocketAddr};
+
+use rotor_core::net::{ReadBuf, StreamSocket};
+use rotor_core::{BackendHandle, Interest, Scope, Source, Token};
 use rotor_test_kit::Directory;
 
 use super::*;
@@ -304,6 +310,93 @@ fn a_reader_that_panics_leaves_nothing_to_the_next() {
         buf.read_from(&mut Boaster, room).expect("it never fails");
         assert!(is_boast(&buf), "{room}");
     }
+}
+
+/// Never lent any memory: what comes is put into a buffer that it does not see.
+struct Unseen(io::Result<Vec<u8>>);
+
+impl Read for Unseen {
+    fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
+        unreachable!("it is read in another way")
+    }
+}
+
+impl Write for Unseen {
+    fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+        unreachable!("nobody writes")
+    }
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Source for Unseen {
+    fn register(&mut self, _: &dyn BackendHandle, _: Token, _: Interest) -> io::Result<()> {
+        Ok(())
+    }
+    fn deregister(&mut self, _: &dyn BackendHandle) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl StreamSocket for Unseen {
+    type Target = ();
+    const READS_UNSEEN: bool = true;
+
+    fn connect<C>((): &(), _: &Scope<'_, C>) -> io::Result<Unseen> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+    fn read_unseen(&mut self, buf: &mut ReadBuf<'_>) -> io::Result<()> {
+        match &mut self.0 {
+            Ok(bytes) => {
+                let count = buf.put_slice(bytes);
+                bytes.drain(..count);
+                Ok(())
+            }
+            Err(error) => Err(error.kind().into()),
+        }
+    }
+    fn shutdown(&mut self, _: Shutdown) -> io::Result<()> {
+        Ok(())
+    }
+    fn peer_address(&self) -> Option<SocketAddr> {
+        None
+    }
+    fn local_address(&self) -> Option<SocketAddr> {
+        None
+    }
+}
+
+#[test]
+fn a_socket_that_does_not_see_the_memory_reads_into_all_of_it_and_only_what_came_is_shown() {
+    // What others had before stays in the memory of this thread.
+    drop(buf(&[b'!'; 4 * BLOCK_BYTES]));
+    drop(buf(&[b'!'; BLOCK_BYTES]));
+    let mut socket = Unseen(Ok(vec![b'a'; 5 * BLOCK_BYTES]));
+    let mut buf = Buf::new();
+    for (room, count, asked) in [
+        // A room of 0 would look like the end.
+        (0, BLOCK_BYTES, BLOCK_BYTES),
+        (4 * BLOCK_BYTES, 4 * BLOCK_BYTES, 4 * BLOCK_BYTES),
+        (100, 0, BLOCK_BYTES),
+    ] {
+        let filled = buf.read_from_socket(&mut socket, room).expect("there is something");
+        assert_eq!((filled.count, filled.asked), (count, asked), "{room}");
+        assert!(buf.len() == count && buf.iter().all(|byte| *byte == b'a'), "{room}");
+        assert_eq!(buf.capacity(), if count == 0 { 0 } else { asked });
+        buf.clear();
+    }
+    // Behind what is there, as far as the block goes.
+    socket.0 = Ok(vec![b'b'; 100]);
+    buf.extend(b"a");
+    let filled = buf.read_from_socket(&mut socket, 4_096).expect("there is something");
+    assert_eq!((filled.count, filled.asked, buf.len()), (100, BLOCK_BYTES - 1, 101));
+    assert_eq!((&buf[..3], buf[100]), (&b"abb"[..], b'b'));
+    // An error leaves what was there, and no memory where nothing was.
+    socket.0 = Err(io::ErrorKind::WouldBlock.into());
+    assert!(buf.read_from_socket(&mut socket, 4_096).is_err() && buf.len() == 101);
+    buf.clear();
+    assert!(buf.read_from_socket(&mut socket, 4_096).is_err() && buf.capacity() == 0);
 }
 
 #[test]

@@ -71,7 +71,7 @@ impl<S: StreamSocket> BufferedIo<S> {
             // now.
             let waited_to_read = !self.status.writable && self.socket.wants_read();
             let room = self.read_room();
-            let result = self.input.read_from(&mut self.socket, room);
+            let result = self.input.read_from_socket(&mut self.socket, room);
             if waited_to_read && !self.socket.wants_read() {
                 self.status.writable = true;
             }

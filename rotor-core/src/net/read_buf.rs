@@ -1,0 +1,113 @@
+//! `ReadBuf`: memory that a socket reads into, and never sees.
+
+use std::fmt;
+#[cfg(unix)]
+use std::io::{self, Read};
+#[cfg(unix)]
+use std::os::fd::BorrowedFd;
+
+#[cfg(unix)]
+use socket2::SockRef;
+
+/// Memory that a socket reads into ([`StreamSocket::read_unseen`](super::StreamSocket::read_unseen)).
+///
+/// What was in it before, perhaps another connection's bytes, nobody can see by it; and how much of it
+/// was filled is what was put into it, and not what a socket says. So it need not be filled with zeros
+/// first, and each byte is copied once.
+pub struct ReadBuf<'a> {
+    memory: &'a mut [u8],
+    filled: usize,
+}
+
+impl<'a> ReadBuf<'a> {
+    /// Makes a buffer of this memory, of which nothing is filled.
+    pub fn new(memory: &'a mut [u8]) -> ReadBuf<'a> {
+        ReadBuf { memory, filled: 0 }
+    }
+
+    /// Returns how many bytes at the front were read into it.
+    #[inline]
+    pub fn filled(&self) -> usize {
+        self.filled
+    }
+
+    /// Returns for how many more bytes there is room.
+    #[inline]
+    pub fn remaining(&self) -> usize {
+        self.memory.len() - self.filled
+    }
+
+    /// Puts bytes behind those that are there, as many as there is room for. Returns how many.
+    #[inline]
+    pub fn put_slice(&mut self, bytes: &[u8]) -> usize {
+        let count = bytes.len().min(self.remaining());
+        self.memory[self.filled..][..count].copy_from_slice(&bytes[..count]);
+        self.filled += count;
+        count
+    }
+
+    /// Receives once from a socket that does not block, as far as there is room (recv(2)). Returns how
+    /// many bytes came: 0 at the end of the stream, and where there is no room.
+    ///
+    /// # Errors
+    ///
+    /// The system's: [`WouldBlock`](io::ErrorKind::WouldBlock) if there is nothing. Nothing was put
+    /// into the buffer then.
+    #[cfg(unix)]
+    pub fn recv(&mut self, socket: BorrowedFd<'_>) -> io::Result<usize> {
+        let socket = SockRef::from(&socket);
+        let count = (&*socket).read(&mut self.memory[self.filled..])?;
+        self.filled += count;
+        Ok(count)
+    }
+}
+
+/// Tells how full it is, and nothing of what is in it.
+impl fmt::Debug for ReadBuf<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ReadBuf({} of {} bytes)", self.filled, self.memory.len())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn as_much_is_put_as_there_is_room_for_and_the_rest_stays_as_it_was() {
+        let mut memory = *b"__________";
+        let mut buf = ReadBuf::new(&mut memory);
+        assert_eq!((buf.put_slice(b"0123"), buf.put_slice(b""), buf.filled()), (4, 0, 4));
+        assert_eq!((buf.put_slice(b"45"), buf.remaining()), (2, 4));
+        assert_eq!(format!("{buf:?}"), "ReadBuf(6 of 10 bytes)");
+        assert_eq!(&memory, b"012345____");
+        let mut buf = ReadBuf::new(&mut memory[..5]);
+        assert_eq!((buf.put_slice(b"abcdefg"), buf.put_slice(b"h"), buf.remaining()), (5, 0, 0));
+        assert_eq!(&memory, b"abcde5____");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn what_a_socket_has_is_put_behind_what_is_there_and_no_further_than_there_is_room() {
+        use std::io::Write;
+        use std::os::fd::AsFd;
+        use std::os::unix::net::UnixStream;
+
+        let (own, mut peer) = UnixStream::pair().expect("there are descriptors");
+        own.set_nonblocking(true).expect("it can be");
+        let mut memory = *b"__________";
+        let mut buf = ReadBuf::new(&mut memory[..8]);
+        buf.put_slice(b"ab");
+        let nothing = buf.recv(own.as_fd()).map_err(|error| error.kind());
+        assert_eq!((nothing, buf.filled()), (Err(io::ErrorKind::WouldBlock), 2));
+        peer.write_all(b"0123456789").expect("it fits");
+        drop(peer);
+        assert_eq!(buf.recv(own.as_fd()).expect("there is something"), 6);
+        assert_eq!((buf.filled(), buf.remaining()), (8, 0));
+        assert_eq!(&memory, b"ab012345__");
+        let mut buf = ReadBuf::new(&mut memory);
+        assert_eq!(buf.recv(own.as_fd()).expect("the rest is there"), 4);
+        assert_eq!(buf.recv(own.as_fd()).expect("it has ended"), 0);
+        assert_eq!(&memory, b"67892345__");
+    }
+}
