@@ -5,7 +5,7 @@ use std::io::{self, IoSlice, Read, Write};
 use std::net::{Shutdown, SocketAddr};
 use std::time::Duration;
 
-use rotor_core::net::StreamSocket;
+use rotor_core::net::{ReadBuf, StreamSocket};
 use rotor_core::{BackendHandle, Interest, Scope, Source, Token};
 
 use crate::member::Member;
@@ -29,7 +29,9 @@ impl SmoltcpTcpStream {
 impl Read for SmoltcpTcpStream {
     #[inline]
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        self.0.stack().read(self.0.id(), buffer)
+        let mut buf = ReadBuf::new(buffer);
+        self.0.stack().read(self.0.id(), &mut buf)?;
+        Ok(buf.filled())
     }
 }
 
@@ -70,6 +72,13 @@ impl StreamSocket for SmoltcpTcpStream {
 
     fn connect<C>(target: &SocketAddr, scope: &Scope<'_, C>) -> io::Result<SmoltcpTcpStream> {
         Member::new(Kind::Stream, WHAT, scope, |stack| stack.connect(*target)).map(SmoltcpTcpStream)
+    }
+
+    const READS_UNSEEN: bool = true;
+
+    #[inline]
+    fn read_unseen(&mut self, buf: &mut ReadBuf<'_>) -> io::Result<()> {
+        self.0.stack().read(self.0.id(), buf)
     }
 
     fn shutdown(&mut self, how: Shutdown) -> io::Result<()> {

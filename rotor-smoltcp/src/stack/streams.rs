@@ -4,6 +4,7 @@ use std::io::{self, IoSlice};
 use std::net::{Shutdown, SocketAddr};
 use std::time::Duration;
 
+use rotor_core::net::ReadBuf;
 use smoltcp::socket::tcp::{RecvError, Socket};
 
 use super::connection::{Connection, Phase};
@@ -66,29 +67,30 @@ impl Stack {
     }
 
     /// Reads what has come.
-    pub(crate) fn read(&mut self, id: Id, buffer: &mut [u8]) -> io::Result<usize> {
+    pub(crate) fn read(&mut self, id: Id, buf: &mut ReadBuf<'_>) -> io::Result<()> {
         let connection = self.connections.get_mut(id).ok_or_else(gone)?;
         if connection.phase == Phase::Connecting {
             return Err(io::ErrorKind::WouldBlock.into());
         }
         if connection.is_deaf {
-            return Ok(0);
+            return Ok(());
         }
-        let result = connection.socket().recv_slice(buffer);
+        let is_probe = buf.remaining() == 0;
+        let result = receive(connection.socket(), buf);
         connection.note_read();
         match result {
-            Ok(0) if buffer.is_empty() => connection.failure.map_or(Ok(0), |kind| Err(kind.into())),
-            Ok(0) => Err(io::ErrorKind::WouldBlock.into()),
-            Ok(count) => {
+            Ok(()) if is_probe => connection.failure.map_or(Ok(()), |kind| Err(kind.into())),
+            Ok(()) if buf.filled() == 0 => Err(io::ErrorKind::WouldBlock.into()),
+            Ok(()) => {
                 // The peer may be to be told that there is room again.
                 self.mark(id);
-                Ok(count)
+                Ok(())
             }
-            Err(RecvError::Finished) => Ok(0),
+            Err(RecvError::Finished) => Ok(()),
             // Reset, or given up; or both sides have ended, and that was a while ago.
             Err(RecvError::InvalidState) => match connection.failure.take() {
                 Some(kind) => Err(kind.into()),
-                None => Ok(0),
+                None => Ok(()),
             },
         }
     }
@@ -173,4 +175,14 @@ impl Stack {
         change(self.connections.get_mut(id).ok_or_else(gone)?.socket());
         Ok(())
     }
+}
+
+/// Puts into the buffer what the stack has of a stream, as far as there is room. That lies in two parts
+/// where it goes round in the stack's own buffer.
+fn receive(socket: &mut Socket<'_>, buf: &mut ReadBuf<'_>) -> Result<(), RecvError> {
+    let mut put = |bytes: &mut [u8]| (buf.put_slice(bytes), ());
+    socket.recv(&mut put)?;
+    // An end behind the first part is told by the next read.
+    let _end = socket.recv(put);
+    Ok(())
 }

@@ -6,6 +6,7 @@ use std::net::IpAddr;
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
+use rotor_core::net::ReadBuf;
 use rotor_core::{EventSet, Time, Token};
 
 use super::super::header::{Header, Kind, Segments, Sum};
@@ -127,8 +128,10 @@ fn pump(from: (&mut Stack, Id), to: (&mut Stack, Id), bytes: &[u8], at: &mut [us
         Err(error) => assert_eq!(error.kind(), ErrorKind::WouldBlock),
     }
     let mut chunk = [0; 9_000];
-    match to.0.read(to.1, &mut chunk) {
-        Ok(count) => {
+    let mut buf = ReadBuf::new(&mut chunk);
+    match to.0.read(to.1, &mut buf) {
+        Ok(()) => {
+            let count = buf.filled();
             assert!(chunk[..count] == bytes[*got..*got + count], "at byte {got}");
             *got += count;
         }
