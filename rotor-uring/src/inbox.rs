@@ -1,7 +1,8 @@
 //! `Inbox`: what came for a stream and was not read yet.
 
 use std::collections::VecDeque;
-use std::io::Read;
+
+use rotor_core::net::ReadBuf;
 
 use crate::books::Piece;
 
@@ -49,34 +50,27 @@ impl Inbox {
         self.first.is_none() && self.rare.is_none()
     }
 
-    /// Fills the buffer as far as there is something; returns how far.
-    pub(crate) fn read(&mut self, buffer: &mut [u8], lender: &mut impl Lender) -> usize {
-        let mut count = self.read_copied(buffer);
-        while count < buffer.len()
+    /// Puts into the buffer what there is room for.
+    pub(crate) fn read(&mut self, buf: &mut ReadBuf<'_>, lender: &mut impl Lender) {
+        self.read_copied(buf);
+        while buf.remaining() > 0
             && let Some(piece) = &mut self.first
         {
-            let from = lender.bytes(piece);
-            let len = from.len().min(buffer.len() - count);
-            buffer[count..count + len].copy_from_slice(&from[..len]);
-            count += len;
-            piece.advance(len);
+            let count = buf.put_slice(lender.bytes(piece));
+            piece.advance(count);
             if piece.len() == 0 {
                 self.drop_first(lender);
             }
         }
-        count
     }
 
     #[inline]
-    fn read_copied(&mut self, buffer: &mut [u8]) -> usize {
-        let Some(rare) = &mut self.rare else { return 0 };
-        let mut count = 0;
-        // It lies in one piece or two; reading from memory does not fail.
-        while let Ok(read @ 1..) = rare.copied.read(&mut buffer[count..]) {
-            count += read;
-        }
+    fn read_copied(&mut self, buf: &mut ReadBuf<'_>) {
+        let Some(rare) = &mut self.rare else { return };
+        let (front, back) = rare.copied.as_slices();
+        let count = buf.put_slice(front) + buf.put_slice(back);
+        rare.copied.drain(..count);
         self.forget_rare();
-        count
     }
 
     fn drop_first(&mut self, lender: &mut impl Lender) {
@@ -147,11 +141,17 @@ mod tests {
         (inbox, OneBuffer { books, bytes: text.as_bytes().to_vec(), handed_back: 0 })
     }
 
+    fn read(inbox: &mut Inbox, buffer: &mut [u8], lender: &mut OneBuffer) -> usize {
+        let mut buf = ReadBuf::new(buffer);
+        inbox.read(&mut buf, lender);
+        buf.filled()
+    }
+
     fn read_all(inbox: &mut Inbox, lender: &mut OneBuffer, chunk: usize) -> String {
         let mut all = Vec::new();
         let mut buffer = vec![0; chunk];
         loop {
-            let count = inbox.read(&mut buffer, lender);
+            let count = read(inbox, &mut buffer, lender);
             all.extend_from_slice(&buffer[..count]);
             if count == 0 {
                 return String::from_utf8(all).expect("it is text");
@@ -167,7 +167,7 @@ mod tests {
                 for kept_after in 0..=10 {
                     let (mut inbox, mut lender) = inbox(text, lengths);
                     let mut head = vec![0; kept_after];
-                    assert_eq!(inbox.read(&mut head, &mut lender), kept_after);
+                    assert_eq!(read(&mut inbox, &mut head, &mut lender), kept_after);
                     assert_eq!(inbox.len(), 10 - kept_after);
                     assert_eq!(inbox.keep(&mut lender), 10 - kept_after);
                     assert_eq!(lender.handed_back, 1, "all buffers are back");

@@ -39,6 +39,8 @@ enum End {
 pub(crate) enum Came {
     /// Something came.
     Some,
+    /// Something is there, for whoever asks.
+    There,
     /// The peer has ended its side.
     End,
     /// It was taken back, interrupted, or has come to an end without a reason that concerns the
@@ -86,6 +88,11 @@ impl Came {
     /// Reads what the kernel says of a receive: a number of bytes, or an error below zero.
     pub(crate) fn of_bytes(result: i32) -> Came {
         if result == 0 { Came::End } else { Came::of_connections(result) }
+    }
+
+    /// Reads what the kernel says of a poll that does not stay.
+    pub(crate) fn of_poll(result: i32) -> Came {
+        if result >= 0 { Came::There } else { Came::of_connections(result) }
     }
 
     /// Reads what the kernel says of an accept, which has no end.
@@ -151,7 +158,7 @@ impl Intake {
                 self.state = State::Given;
                 Then::TellAndGive
             }
-            Came::Some | Came::Cancelled | Came::Exhausted => Then::Tell,
+            Came::Some | Came::There | Came::Cancelled | Came::Exhausted => Then::Tell,
             Came::End => {
                 self.end = End::Ended;
                 Then::TellEnd
@@ -225,6 +232,8 @@ mod tests {
         for (result, bytes, connections) in cases {
             assert_eq!(Came::of_bytes(result), bytes, "{result}");
             assert_eq!(Came::of_connections(result), connections, "{result}");
+            let polled = if connections == Came::Some { Came::There } else { connections };
+            assert_eq!(Came::of_poll(result), polled, "{result}");
         }
     }
 
@@ -234,6 +243,8 @@ mod tests {
         let cases = [
             (Given, Some, false, Given, Then::Tell),
             (Given, Some, true, Given, Then::TellAndGive),
+            // Not anew: whoever asks finds the end of it.
+            (Given, There, true, Asked, Then::Tell),
             (Given, End, true, Asked, Then::TellEnd),
             (Given, Cancelled, true, Asked, Then::Tell),
             (Given, Exhausted, true, Asked, Then::Tell),
@@ -241,6 +252,7 @@ mod tests {
             (Ending, Some, false, Ending, Then::Tell),
             // Not anew: it was to end.
             (Ending, Some, true, Asked, Then::Tell),
+            (Ending, There, true, Asked, Then::Tell),
             (Ending, End, true, Asked, Then::TellEnd),
             (Ending, Cancelled, true, Asked, Then::Tell),
             (Ending, Exhausted, true, Asked, Then::Tell),

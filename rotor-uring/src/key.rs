@@ -24,9 +24,11 @@ pub(crate) enum Kind {
     Wake = 5,
     /// Whether a stream is gone whose peer has ended its side; stays until it is taken back.
     Gone = 6,
+    /// Whether something came for a stream that gets much; once.
+    Arrived = 7,
 }
 
-const KINDS: [Kind; 7] = [
+const KINDS: [Kind; 8] = [
     Kind::Unwatched,
     Kind::Receive,
     Kind::Readable,
@@ -34,6 +36,7 @@ const KINDS: [Kind; 7] = [
     Kind::Send,
     Kind::Wake,
     Kind::Gone,
+    Kind::Arrived,
 ];
 
 /// Names a slot, and the life of it that is meant.

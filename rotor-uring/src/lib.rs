@@ -75,6 +75,9 @@
 //!                                        │ too much is unread, or no buffer was left
 //!                                        ▼
 //!                                  the socket is asked ──recv──▶ the machine     a call each
+//!                                        │ it is empty: given again; told, by a poll, where much came at once
+//!                                        ▼
+//!  what came ──poll──▶ the machine is told ──recv──▶ the machine                 a call each, until little comes
 //!
 //!  a machine ──write──▶ the stream's queue ──the turn ends──▶ a send ──one enter for all──▶ the kernel
 //!      └─── more than 16 KiB at once ──sendmsg, sendfile──────────────────────────────────▶ the kernel
@@ -141,6 +144,7 @@
 
 mod backend;
 mod books;
+mod bulk;
 mod choose;
 mod config;
 mod datagram;

@@ -8,7 +8,7 @@ use std::os::unix::net as unix;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use rotor_core::net::StreamSocket;
+use rotor_core::net::{ReadBuf, StreamSocket};
 use rotor_core::{BackendHandle, Interest, Scope, Source, Token};
 use rustix::io::Errno;
 use socket2::{Domain, Protocol, SockAddr, SockRef, Socket, TcpKeepalive, Type};
@@ -64,7 +64,9 @@ macro_rules! stream {
         impl Read for $name {
             #[inline]
             fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-                self.member.driver().read(self.member.id(), buffer)
+                let mut buf = ReadBuf::new(buffer);
+                self.member.driver().read(self.member.id(), &mut buf)?;
+                Ok(buf.filled())
             }
         }
 
@@ -111,6 +113,13 @@ macro_rules! stream {
 /// What both answer a stream's questions with.
 macro_rules! answers {
     () => {
+        const READS_UNSEEN: bool = true;
+
+        #[inline]
+        fn read_unseen(&mut self, buf: &mut ReadBuf<'_>) -> io::Result<()> {
+            self.member.driver().read(self.member.id(), buf)
+        }
+
         /// The end goes behind what was written: it is told when that has left, and what is wrong
         /// then by the next read.
         fn shutdown(&mut self, how: Shutdown) -> io::Result<()> {

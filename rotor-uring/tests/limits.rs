@@ -371,3 +371,43 @@ fn what_stood_in_the_kernel_is_read_before_the_first_wait_and_nothing_of_it_twic
     drop(listener);
     assert_eq!(rig.read(&mut server, Some(12)), b"est, another");
 }
+
+#[test]
+fn a_stream_that_gets_much_reads_it_from_the_kernel_until_little_comes() {
+    let Some(mut rig) = Rig::open(&UringConfig::new()) else { return };
+    let (mut server, mut client) = rig.pair();
+    let text = text(8 << 20);
+    let (mut sent, mut got) = (0, Vec::new());
+    while got.len() < text.len() {
+        // The kernel has heard by then that the stream was emptied.
+        rig.turn();
+        sent += fill(&mut client, &text[sent..]);
+        let so_far = got.len();
+        got.extend(rig.read(&mut server, Some(sent - so_far)));
+    }
+    assert!(got == text);
+    // At first the kernel has put what came into the buffers; never again.
+    assert_eq!(rig.stats().held_back, 1, "{:?}", rig.stats());
+    // The first message that is little is asked for, the others are given.
+    let calls = rig.stats().direct_calls;
+    for _ in 0..10 {
+        rig.turn();
+        client.write_all(b"little").expect("it fits");
+        rig.turn();
+        assert_eq!(rig.read(&mut server, Some(6)), b"little");
+        assert!(not_yet(server.read(&mut [0])).is_none());
+    }
+    assert!(rig.stats().direct_calls <= calls + 3, "{:?}", rig.stats());
+    // And the end is told as ever, also where much came before it.
+    let (mut sent, mut got) = (0, Vec::new());
+    while sent < text.len() {
+        rig.turn();
+        sent += fill(&mut client, &text[sent..]);
+        let so_far = got.len();
+        got.extend(rig.read(&mut server, Some(sent - so_far)));
+    }
+    rig.turn();
+    drop(client);
+    assert!(got == text && rig.read(&mut server, None).is_empty());
+    assert!(rig.stats().held_back <= 2, "{:?}", rig.stats());
+}

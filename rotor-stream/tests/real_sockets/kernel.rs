@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rotor_core::Config;
-use rotor_core::net::{ListenOptions, is_plain};
+use rotor_core::net::ListenOptions;
 use rotor_stream::buf::BLOCK_BYTES;
 use rotor_stream::{Accept, AcceptConfig, Intent, Stream, StreamConfig};
 use rotor_test_kit::Directory;
@@ -186,10 +186,6 @@ on_kernel_loops!(
 );
 fn much_that_comes_at_once_is_read_in_few_calls_and_little_in_a_small_block<L: OnKernel>()
 -> io::Result<()> {
-    // On io_uring a socket copies what the kernel has put elsewhere: it is lent a block at a time.
-    if !is_plain::<UnixStreamOn<L>>() {
-        return Ok(());
-    }
     let directory = Directory::create();
     let path = directory.join("socket");
     let calls = Rc::new(RefCell::new(Vec::new()));
@@ -221,9 +217,6 @@ on_kernel_loops!(
 );
 fn messages_of_a_block_and_a_header_are_each_read_at_once_but_for_the_first<L: OnKernel>()
 -> io::Result<()> {
-    if !is_plain::<UnixStreamOn<L>>() {
-        return Ok(());
-    }
     const MESSAGE: usize = BLOCK_BYTES + 8;
     let directory = Directory::create();
     let path = directory.join("socket");

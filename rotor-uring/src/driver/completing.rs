@@ -29,6 +29,7 @@ impl Driver {
             }
             Kind::Receive => self.received(id, result, is_last, carried, ready),
             Kind::Readable => self.readable(id, result, is_last, ready),
+            Kind::Arrived => self.arrived(id, result, ready),
             Kind::Room => self.has_room(id, result, ready),
             Kind::Send => self.sent(id, result, carried, ready),
             Kind::Gone => self.is_gone(id, result, is_last, ready),
@@ -60,6 +61,9 @@ impl Driver {
                     socket.is_noted = true;
                     given.push(id);
                 }
+                if is_too_much {
+                    socket.bulk.note_much();
+                }
                 if is_too_much && socket.intake.take_back() {
                     // Or more of it would take all buffers.
                     ring.cancel(id.key(Kind::Receive));
@@ -89,6 +93,16 @@ impl Driver {
         // Where it has ended: a stream is given anew by the read that finds nothing, while who asks
         // for connections or datagrams does not say that there were none.
         self.give(id);
+    }
+
+    /// Something came for a stream that gets much: its machine asks for it.
+    fn arrived(&mut self, id: Id, result: i32, ready: &mut Ready) {
+        let Some(socket) = self.sockets.get_mut(id) else {
+            return stale(&mut self.ring, id.key(Kind::Arrived), Carried::Nothing);
+        };
+        socket.bulk.note_arrival();
+        let follows = follow(socket, Came::of_poll(result), true, ready);
+        self.go_on(id, follows);
     }
 
     fn go_on(&mut self, id: Id, follows: Follows) {

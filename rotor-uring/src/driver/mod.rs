@@ -177,9 +177,11 @@ impl Driver {
         let Some(socket) = self.sockets.get_mut(id) else { return };
         socket.given_in = self.ring.stats().enters as u32;
         socket.was_given = true;
+        socket.is_polled = socket.bulk.is_much();
         let Some(fd) = socket.fd() else { return };
         match socket.kind() {
             Kind::Receive => self.ring.receive(fd, id),
+            Kind::Arrived => self.ring.poll(fd, Watch::Arrived(id)),
             _ => self.ring.poll(fd, Watch::Readable(id)),
         }
     }
@@ -350,6 +352,7 @@ mod tests {
     use std::io::{IoSlice, Write};
     use std::os::unix::net::UnixStream;
 
+    use rotor_core::net::ReadBuf;
     use rustix::event::{EventfdFlags, eventfd};
 
     use super::*;
@@ -403,7 +406,9 @@ mod tests {
         let mut bytes = [0; 4];
         for (count, is_left) in [(4, true), (1, false)] {
             assert!(is_at_work(&driver));
-            assert_eq!(driver.read(id, &mut bytes).ok(), Some(count));
+            let mut buf = ReadBuf::new(&mut bytes);
+            assert!(driver.read(id, &mut buf).is_ok());
+            assert_eq!(buf.filled(), count);
             assert_eq!(is_at_work(&driver), is_left);
         }
     }

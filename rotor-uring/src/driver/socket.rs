@@ -9,6 +9,7 @@ use rustix::net;
 
 use super::spare::Spare;
 use super::work::Work;
+use crate::bulk::Bulk;
 use crate::intake::Intake;
 use crate::key::Kind;
 
@@ -37,6 +38,10 @@ pub(super) struct Socket {
     /// The machine wants to hear of what comes.
     pub(super) reads: bool,
     pub(super) intake: Intake,
+    /// Of a stream: whether much comes at once.
+    pub(super) bulk: Bulk,
+    /// Of a stream: the operation that was made last for what comes tells of it, and does not give it.
+    pub(super) is_polled: bool,
     /// The kernel was handed an operation of it.
     pub(super) was_given: bool,
     /// How often the kernel had been called, modulo 2³², when the operation was made that gives what
@@ -68,6 +73,8 @@ impl Socket {
             is_stream,
             reads: false,
             intake: Intake::new(),
+            bulk: Bulk::default(),
+            is_polled: false,
             was_given: false,
             given_in: 0,
             polls_room: false,
@@ -137,9 +144,13 @@ impl Socket {
         self.fd.as_ref().map(AsFd::as_fd)
     }
 
-    /// What operation gives it what comes.
+    /// What operation gives it what comes, or tells of it.
     pub(super) fn kind(&self) -> Kind {
-        if self.is_stream { Kind::Receive } else { Kind::Readable }
+        match (self.is_stream, self.is_polled) {
+            (false, _) => Kind::Readable,
+            (true, false) => Kind::Receive,
+            (true, true) => Kind::Arrived,
+        }
     }
 
     /// Whether the kernel is to be told to give it what comes, now that it may be.

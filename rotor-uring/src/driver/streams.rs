@@ -4,8 +4,8 @@ use std::io::{self, IoSlice};
 use std::net::Shutdown;
 use std::os::fd::{AsFd, BorrowedFd};
 
-use rustix::io::Errno;
-use rustix::net::{self, RecvFlags, SendAncillaryBuffer, SendFlags};
+use rotor_core::net::ReadBuf;
+use rustix::net::{self, SendAncillaryBuffer, SendFlags};
 
 use super::socket::Socket;
 use super::{Driver, gone};
@@ -19,16 +19,16 @@ pub(super) const DIRECT_BYTES_MIN: usize = 16 * 1024;
 
 impl Driver {
     /// Reads what came; where the kernel gives nothing, asks it.
-    pub(crate) fn read(&mut self, id: Id, buffer: &mut [u8]) -> io::Result<usize> {
+    pub(crate) fn read(&mut self, id: Id, buf: &mut ReadBuf<'_>) -> io::Result<()> {
         let Some(socket) = self.sockets.get_mut(id) else { return Err(gone()) };
         if let Some(work) = &mut socket.work {
-            let count = work.inbox.read(buffer, &mut self.ring);
-            if count > 0 {
+            work.inbox.read(buf, &mut self.ring);
+            if buf.filled() > 0 {
                 // What came in this turn is looked at when it ends; this may be of one before.
                 if !socket.is_noted {
                     self.put_to_rest(id);
                 }
-                return Ok(count);
+                return Ok(());
             }
         }
         match socket.intake.source() {
@@ -37,33 +37,36 @@ impl Driver {
                 if socket.intake.is_given()
                     && socket.given_in == self.ring.stats().enters as u32 =>
             {
-                self.ask(id, buffer)
+                self.ask(id, buf)
             }
             Source::Nothing => Err(io::ErrorKind::WouldBlock.into()),
-            Source::End => Ok(0),
+            Source::End => Ok(()),
             Source::Error(error) => Err(io::Error::from_raw_os_error(error)),
-            Source::Ask => self.ask(id, buffer),
+            Source::Ask => self.ask(id, buf),
         }
     }
 
     /// Reads by a system call. When that has emptied the socket, the kernel is to give again.
-    fn ask(&mut self, id: Id, buffer: &mut [u8]) -> io::Result<usize> {
+    fn ask(&mut self, id: Id, buf: &mut ReadBuf<'_>) -> io::Result<()> {
         self.ring.stats().direct_calls += 1;
         let Some(socket) = self.sockets.get_mut(id) else { return Err(gone()) };
         let fd = socket.fd.as_ref().ok_or_else(gone)?;
-        let len = buffer.len();
-        let result = net::recv(fd.as_fd(), buffer, RecvFlags::DONTWAIT);
-        match result {
-            Ok((0, _)) if len > 0 => {
+        let asked = buf.remaining();
+        let result = buf.recv(fd.as_fd());
+        if let Ok(count) = result {
+            socket.bulk.note_read(count, asked);
+        }
+        match &result {
+            Ok(0) if asked > 0 => {
                 socket.intake.note_end();
                 self.ended.push(id);
             }
-            Err(Errno::AGAIN) => self.give(id),
             // The rest, if there is one, is given as what comes later is.
-            Ok((count, _)) if count < len => self.give(id),
+            Ok(count) if *count < asked => self.give(id),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.give(id),
             _ => {}
         }
-        Ok(result?.0)
+        result.map(drop)
     }
 
     /// Whether what comes next will be told of, without a read that says that there is nothing.

@@ -57,6 +57,8 @@ pub(crate) enum Watch {
     Waker,
     /// Each time that the socket has something, or something urgent.
     Readable(Id),
+    /// Once, when something came for the stream.
+    Arrived(Id),
     /// Once, when the socket has room.
     Room(Id),
     /// When both sides have ended, or the socket has failed: the kernel tells that unasked. It tells
@@ -119,6 +121,7 @@ impl Ring {
         let (events, stays, key) = match watch {
             Watch::Waker => (PollFlags::IN, true, Key::WAKE),
             Watch::Readable(id) => (PollFlags::IN | PollFlags::PRI, true, id.key(Kind::Readable)),
+            Watch::Arrived(id) => (PollFlags::IN, false, id.key(Kind::Arrived)),
             Watch::Room(id) => (PollFlags::OUT, false, id.key(Kind::Room)),
             Watch::Gone(id) => (PollFlags::empty(), true, id.key(Kind::Gone)),
         };
