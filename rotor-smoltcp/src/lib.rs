@@ -90,7 +90,7 @@
 //! * Addresses are the stack's own: nobody else on the machine has them, and a loop reaches itself
 //!   only on a [loopback](MemoryDevice::loopback).
 //! * `write` buffers data, which is sent when the turn ends, and a dropped stream goes on sending
-//!   what it has buffered, for [`linger`](StackConfig::linger).
+//!   what it has buffered, for [`linger`](StackConfig::linger); a reset one throws it away.
 //! * When a loop ends, what its streams have buffered leaves as far as their peers have room for it at once.
 //!   Nothing is sent again after that, and what peers send has no answer.
 //! * The configuration sets the buffers, for each connection from its first packet on;

@@ -85,6 +85,10 @@ impl StreamSocket for SmoltcpTcpStream {
         self.0.stack().shutdown(self.0.id(), how)
     }
 
+    fn reset(&mut self) -> io::Result<()> {
+        self.0.stack().reset(self.0.id())
+    }
+
     fn peer_address(&self) -> Option<SocketAddr> {
         let stack = self.0.stack();
         if stack.is_connected(self.0.id()) { Some(stack.addresses(self.0.id())?.1) } else { None }

@@ -201,6 +201,10 @@ impl StreamSocket for UringTcpStream {
         })
     }
 
+    fn reset(&mut self) -> io::Result<()> {
+        self.member.driver().reset(self.member.id())
+    }
+
     fn set_unsent_max(&self, bytes: u32) -> io::Result<()> {
         self.with(|socket| socket.set_tcp_notsent_lowat(bytes))
     }

@@ -110,6 +110,10 @@ impl<A: StreamSocket, B: StreamSocket> StreamSocket for Either<A, B> {
         both!(self, socket => socket.shutdown(how))
     }
 
+    fn reset(&mut self) -> io::Result<()> {
+        both!(self, socket => socket.reset())
+    }
+
     fn write_last(&mut self, bytes: &[u8]) -> io::Result<usize> {
         both!(self, socket => socket.write_last(bytes))
     }

@@ -2,7 +2,7 @@
 
 /// Writes the methods of a [`StreamSocket`](crate::net::StreamSocket) that a socket around another
 /// one leaves to it, whatever else it does: how it connects, the error that the system keeps for
-/// it, and its options. It is called in the `impl`, with the name of the field that has the inner
+/// it, a reset, and its options. It is called in the `impl`, with the name of the field that has the inner
 /// socket.
 ///
 /// A new option of the trait is among them when it comes, so that it is not lost in a wrapper that
@@ -74,6 +74,10 @@ macro_rules! rotor_forward_socket {
 
         fn has_connected(&mut self) -> ::std::io::Result<bool> {
             $crate::net::StreamSocket::has_connected(&mut self.$inner)
+        }
+
+        fn reset(&mut self) -> ::std::io::Result<()> {
+            $crate::net::StreamSocket::reset(&mut self.$inner)
         }
 
         fn set_nodelay(&self, yes: bool) -> ::std::io::Result<()> {

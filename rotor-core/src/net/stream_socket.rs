@@ -3,8 +3,8 @@
 use std::any::{Any, TypeId};
 use std::fs::File;
 #[cfg(doc)]
-use std::io::ErrorKind::UnexpectedEof;
-use std::io::ErrorKind::{Interrupted, InvalidInput, NotConnected, WouldBlock};
+use std::io::ErrorKind::{ConnectionReset, UnexpectedEof};
+use std::io::ErrorKind::{Interrupted, InvalidInput, NotConnected, Unsupported, WouldBlock};
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr};
 use std::time::Duration;
@@ -86,6 +86,28 @@ pub trait StreamSocket: Read + Write + Source + Sized + 'static {
     #[doc(alias = "half-close")]
     #[doc(alias = "FIN")]
     fn shutdown(&mut self, how: Shutdown) -> io::Result<()>;
+
+    /// Has the connection end by a reset, not in order: what the peer reads next, or behind what
+    /// has come to it already, is [`ConnectionReset`] and not an end. So it does not take for
+    /// complete what was cut off (RFC 9293 §3.10.5, ABORT).
+    ///
+    /// Drop the socket next: the reset is sent by then, and what is done with the socket before may
+    /// fail. What was written and has not left yet is thrown away, by the system too, and the peer
+    /// may lose what it has not read. It is not told why: a wrapper of TLS sends no alert.
+    ///
+    /// Default: no kind of socket can. A wrapper passes this on
+    /// ([`rotor_forward_socket!`](crate::rotor_forward_socket) does).
+    ///
+    /// # Errors
+    ///
+    /// [`Unsupported`] where there are no resets (Unix sockets), else the system's error. Then the
+    /// socket is as it was: dropped, it ends in order.
+    #[doc(alias = "SO_LINGER")]
+    #[doc(alias = "RST")]
+    #[doc(alias = "abort")]
+    fn reset(&mut self) -> io::Result<()> {
+        Err(Unsupported.into())
+    }
 
     /// Writes the last bytes of this side. If all of them are taken, only
     /// [`shutdown`](StreamSocket::shutdown) follows, which is called whatever this has done. A

@@ -119,6 +119,11 @@ impl<A: Address> StreamSocket for SimStream<A> {
         self.world.borrow_mut().shutdown_end(self.link, self.side, how)
     }
 
+    /// As kernels do, for TCP only.
+    fn reset(&mut self) -> io::Result<()> {
+        self.world.borrow_mut().reset_at_close(self.link, self.side)
+    }
+
     fn peer_address(&self) -> Option<SocketAddr> {
         self.socket_address(1 - self.side)
     }

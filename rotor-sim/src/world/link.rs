@@ -39,6 +39,8 @@ pub(crate) struct End {
     pub(crate) drains: bool,
     pub(super) input_shut: bool,
     pub(super) output_shut: bool,
+    /// It is closed by a reset.
+    pub(super) resets: bool,
     pub(super) busy_until: Time,
 }
 
@@ -111,6 +113,7 @@ impl End {
             drains: false,
             input_shut: false,
             output_shut: false,
+            resets: false,
             busy_until: Time::ZERO,
         }
     }

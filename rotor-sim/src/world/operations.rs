@@ -8,6 +8,7 @@ use std::time::Duration;
 use rotor_core::{EventSet, Interest, Token};
 
 use super::link::{Armed, Carries, Link, other};
+use super::place::Place;
 use super::{Due, World};
 use crate::faults::Fault;
 use crate::table::Key;
@@ -233,6 +234,17 @@ impl World {
         Ok(())
     }
 
+    /// An end is to be closed by a reset; of paths there is none.
+    pub(crate) fn reset_at_close(&mut self, link: Key, side: u8) -> io::Result<()> {
+        let Some(found) = self.links.get_mut(link) else { return Ok(()) };
+        let end = &mut found.ends[usize::from(side)];
+        if matches!(end.place, Place::Path(..)) {
+            return Err(io::ErrorKind::Unsupported.into());
+        }
+        end.resets = true;
+        Ok(())
+    }
+
     pub(crate) fn take_error(&mut self, link: Key, side: u8) -> Option<io::Error> {
         self.links.get_mut(link)?.ends[usize::from(side)].error.take().map(io::Error::from)
     }
@@ -247,6 +259,7 @@ impl World {
         // Unread bytes are lost, and the peer has to know (RFC 1122 §4.2.2.13).
         let leaves_unread =
             end.input.arrived > 0 || !end.input.segments.is_empty() && end.input_shut;
+        let is_reset = end.resets || leaves_unread;
         // An attempt that is given up says nothing yet: its answer meets a reset (`connected`).
         let (is_dead, was_shut) = (end.is_dead || !end.is_connected, end.output_shut);
         let thrown_away = if is_dead { 0 } else { end.input.kept };
@@ -258,7 +271,7 @@ impl World {
             });
         }
         if !is_dead && !self.hosts[host as usize].is_silent {
-            if leaves_unread {
+            if is_reset {
                 self.send(link, side, Carries::Reset);
             } else if !was_shut {
                 self.send(link, side, Carries::End);

@@ -139,6 +139,13 @@ impl Stack {
         Ok(())
     }
 
+    /// Ends it by a reset, which leaves when the turn ends.
+    pub(crate) fn reset(&mut self, id: Id) -> io::Result<()> {
+        self.with_socket(id, |socket| socket.abort())?;
+        self.mark(id);
+        Ok(())
+    }
+
     pub(crate) fn is_connected(&self, id: Id) -> bool {
         self.connections.get(id).is_some_and(|connection| {
             connection.phase == Phase::Open && !connection.has_failed && !connection.is_over()

@@ -3,6 +3,7 @@
 use std::io::{self, IoSlice};
 use std::net::Shutdown;
 use std::os::fd::{AsFd, BorrowedFd};
+use std::time::Duration;
 
 use rotor_core::net::ReadBuf;
 use rustix::net::{self, SendAncillaryBuffer, SendFlags};
@@ -149,6 +150,18 @@ impl Driver {
             Shutdown::Both => net::Shutdown::Both,
         };
         self.with_fd(id, |fd| Ok(net::shutdown(fd, how)?))
+    }
+
+    /// Has the stream end by a reset when it is dropped: the kernel resets what is closed while it
+    /// may linger for no time (socket(7), `SO_LINGER`).
+    pub(crate) fn reset(&mut self, id: Id) -> io::Result<()> {
+        self.with_fd(id, |fd| Ok(net::sockopt::set_socket_linger(fd, Some(Duration::ZERO))?))?;
+        // It is not kept for what was to be sent.
+        let work = self.sockets.get_mut(id).and_then(|socket| socket.work.as_mut());
+        if let Some(key) = work.and_then(|work| work.outgo.give_up()) {
+            self.ring.cancel(key);
+        }
+        Ok(())
     }
 
     /// The error that the socket has, once.

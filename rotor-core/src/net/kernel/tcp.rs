@@ -82,6 +82,11 @@ impl StreamSocket for TcpStream {
         self.socket.shutdown(how)
     }
 
+    /// The kernel resets what is closed while it may linger for no time (socket(7), `SO_LINGER`).
+    fn reset(&mut self) -> io::Result<()> {
+        SockRef::from(&self.socket).set_linger(Some(Duration::ZERO))
+    }
+
     fn peer_address(&self) -> Option<SocketAddr> {
         self.socket.peer_addr().ok()
     }

@@ -1,0 +1,197 @@
+//! Connections that end by a reset, which the peer never takes for an end.
+
+use std::io;
+use std::net::Shutdown;
+
+use rotor_core::net::{ListenOptions, Listener, StreamSocket};
+use rotor_core::{Config, Exit, Interest, Response, Scope};
+
+use super::TEXT;
+use crate::actor::{Actor, Call, Seed, actor};
+use crate::loops::{ListenerOn, MaybeSend, OnLoop, Rig, StreamOn, local, on_every_loop};
+
+/// What the client reads before the reset, and how it hears of that.
+#[derive(Default)]
+struct Heard {
+    bytes: Vec<u8>,
+    /// How many were written for it.
+    written: usize,
+    end: Option<Result<(), io::ErrorKind>>,
+}
+
+type Machine = Actor<Heard>;
+
+/// What whoever resets has done to the connection before.
+#[derive(Clone, Copy, PartialEq)]
+enum Before {
+    Nothing,
+    /// It has answered, and that has been read: the reset takes nothing away.
+    Answered,
+    /// It has ended its side.
+    Ended,
+    /// It has written something in the same handler.
+    Written,
+    /// It has written as much as there was room for, in the same handler.
+    Filled,
+}
+
+/// Takes what the client sends, then resets the connection.
+fn resetting<S: StreamSocket + MaybeSend>(mut socket: S, before: Before) -> Seed<Heard> {
+    Seed::new("resetting", move |scope: &mut Scope<'_, Heard>| {
+        scope.register(&mut socket, Interest::Both).expect("it is of this backend");
+        let mut has_answered = false;
+        Response::ok(actor(move |call, scope: &mut Scope<'_, Heard>| {
+            let Call::Ready(_) = call else { return Response::keep(()) };
+            let mut bytes = [0; 64];
+            loop {
+                match socket.read(&mut bytes) {
+                    // What follows the answer says that it was read.
+                    Ok(1..) if before == Before::Answered && !has_answered => {
+                        assert_eq!(socket.write(TEXT).expect("it has room"), TEXT.len());
+                        has_answered = true;
+                    }
+                    Ok(1..) => break,
+                    Ok(0) => panic!("the client does not end its side"),
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                        return Response::keep(());
+                    }
+                    Err(error) => return Response::error(error),
+                }
+            }
+            match before {
+                Before::Ended => socket.shutdown(Shutdown::Write).expect("it is connected"),
+                Before::Written => {
+                    assert_eq!(socket.write(TEXT).expect("it has room"), TEXT.len());
+                }
+                Before::Filled => {
+                    while let Ok(count) = socket.write(&[b'z'; 1024]) {
+                        scope.written += count;
+                    }
+                }
+                Before::Nothing | Before::Answered => {}
+            }
+            socket.reset().expect("it can be reset");
+            Response::done()
+        }))
+    })
+}
+
+fn accepting<L: Listener<Socket: MaybeSend> + MaybeSend>(
+    mut listener: L,
+    before: Before,
+) -> Machine {
+    actor(move |call, _: &mut Scope<'_, Heard>| match call {
+        Call::Ready(_) => match listener.accept() {
+            Ok((socket, _)) => Response::spawn((), resetting(socket, before)),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Response::keep(()),
+            Err(error) => Response::error(error),
+        },
+        Call::Spawned => Response::done(),
+        _ => Response::keep(()),
+    })
+}
+
+/// Sends a byte, another one when it has been answered, and reads on until there is no more.
+fn reading<S: StreamSocket + MaybeSend>(
+    mut socket: S,
+    before: Before,
+    scope: &Scope<'_, Heard>,
+) -> Machine {
+    scope.register(&mut socket, Interest::Both).expect("it is of this backend");
+    let mut is_connected = false;
+    actor(move |call, scope: &mut Scope<'_, Heard>| {
+        let Call::Ready(_) = call else { return Response::keep(()) };
+        Response::attempt(|| {
+            if !is_connected {
+                is_connected = socket.has_connected()?;
+                if !is_connected {
+                    return Ok(Response::keep(()));
+                }
+                assert_eq!(socket.write(b"x")?, 1);
+            }
+            let mut bytes = [0; 64];
+            loop {
+                match socket.read(&mut bytes) {
+                    Ok(0) => {
+                        scope.end = Some(Ok(()));
+                        return Ok(Response::done());
+                    }
+                    Ok(len) => {
+                        scope.bytes.extend_from_slice(&bytes[..len]);
+                        if before == Before::Answered && scope.bytes == TEXT {
+                            assert_eq!(socket.write(b"y")?, 1);
+                        }
+                    }
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                        return Ok(Response::keep(()));
+                    }
+                    Err(error) => {
+                        scope.end = Some(Err(error.kind()));
+                        return Ok(Response::done());
+                    }
+                }
+            }
+        })
+    })
+}
+
+/// What the client of a connection hears that is reset.
+fn heard<L: OnLoop>(before: Before) -> Heard {
+    let mut rig = Rig::<Machine, L>::new(&Config::new(), Heard::default());
+    let mut listening = None;
+    rig.add(|scope| {
+        Response::attempt(|| {
+            let mut listener = ListenerOn::<L>::bind(&local(), &ListenOptions::new(), scope)?;
+            scope.register(&mut listener, Interest::Readable)?;
+            listening = listener.local_address();
+            Ok(Response::ok(accepting(listener, before)))
+        })
+    });
+    let target = listening.expect("it is bound");
+    rig.add(|scope| {
+        Response::attempt(|| {
+            let socket = StreamOn::<L>::connect(&target, scope)?;
+            Ok(Response::ok(reading(socket, before, scope)))
+        })
+    });
+    assert_eq!(rig.run(), Exit::Empty);
+    assert_eq!(rig.with(|instance| instance.stats().read().failed), 0);
+    rig.context(std::mem::take)
+}
+
+on_every_loop!(the_peer_of_a_connection_that_is_reset_reads_that_and_no_end);
+fn the_peer_of_a_connection_that_is_reset_reads_that_and_no_end<L: OnLoop>() {
+    let reset = Some(Err(io::ErrorKind::ConnectionReset));
+    let nothing = heard::<L>(Before::Nothing);
+    assert_eq!((nothing.end, nothing.bytes.len()), (reset, 0));
+    let answered = heard::<L>(Before::Answered);
+    assert_eq!((answered.end, &*answered.bytes), (reset, TEXT));
+}
+
+on_every_loop!(what_was_written_before_a_reset_is_not_ended_by_it);
+fn what_was_written_before_a_reset_is_not_ended_by_it<L: OnLoop>() {
+    let written = heard::<L>(Before::Written);
+    assert_eq!(written.end, Some(Err(io::ErrorKind::ConnectionReset)));
+    assert!(TEXT.starts_with(&written.bytes), "a part of it may come, or none");
+}
+
+on_every_loop!(
+    what_has_not_left_before_a_reset_is_thrown_away,
+    not simulated: "what is written is on its way at once"
+);
+fn what_has_not_left_before_a_reset_is_thrown_away<L: OnLoop>() {
+    let filled = heard::<L>(Before::Filled);
+    assert_eq!(filled.end, Some(Err(io::ErrorKind::ConnectionReset)));
+    assert!(filled.bytes.len() < filled.written, "all of {} bytes came", filled.written);
+}
+
+on_every_loop!(a_side_that_has_ended_can_still_be_reset);
+fn a_side_that_has_ended_can_still_be_reset<L: OnLoop>() {
+    // Whether the peer has heard of the end before it hears of the reset is up to their travel.
+    let ended = heard::<L>(Before::Ended);
+    assert!(
+        matches!(ended.end, Some(Ok(()) | Err(io::ErrorKind::ConnectionReset))),
+        "{:?}",
+        ended.end
+    );
+}
