@@ -41,6 +41,7 @@ pub(crate) enum Next<P> {
     /// `None`: waits for what it waited for before.
     Wait(P, Option<Expected>, Deadline),
     Done,
+    Reset,
     Fail(BoxError),
 }
 
@@ -144,8 +145,28 @@ impl<P> Intent<P> {
         Intent { next: Next::Done }
     }
 
+    /// Ends the protocol by a reset of its connection, at once: what waits to be written is thrown
+    /// away, and the peer's next read fails
+    /// ([`ConnectionReset`](std::io::ErrorKind::ConnectionReset)) instead of coming to an end.
+    ///
+    /// This is for a message that only the end of the connection completes, and that has broken
+    /// off: after [`done`](Intent::done) the peer would take a part of it for the whole. A proxy
+    /// passes on a reset so. What was written before may be lost, too, as the system throws away
+    /// what it has not sent. A layer that cannot reset one of its streams says that this one has
+    /// failed. Where the socket has no resets (Unix sockets), the peer hears an end; a wrapping one
+    /// like TLS does not say its own (no `close_notify`).
+    ///
+    /// Nothing is logged.
+    #[doc(alias = "abort")]
+    #[doc(alias = "RST")]
+    #[doc(alias = "SO_LINGER")]
+    pub fn reset() -> Intent<P> {
+        Intent { next: Next::Reset }
+    }
+
     /// Ends the protocol because it has failed: the connection is dropped at once, with what waits
-    /// to be written, and the loop logs the error.
+    /// to be written, and the loop logs the error. If something did wait, the connection is
+    /// [reset](Intent::reset), so that the peer does not take what came before for all.
     ///
     /// To tell the peer something first, write it and answer [`done`](Intent::done).
     pub fn error(error: impl Into<BoxError>) -> Intent<P> {
@@ -214,6 +235,7 @@ impl<P> Intent<P> {
             next: match self.next {
                 Next::Wait(inner, wait, deadline) => Next::Wait(protocol(inner), wait, deadline),
                 Next::Done => Next::Done,
+                Next::Reset => Next::Reset,
                 Next::Fail(error) => Next::Fail(error),
             },
         }
@@ -362,6 +384,7 @@ impl<P> fmt::Debug for Intent<P> {
         match &self.next {
             Next::Wait(_, wait, deadline) => write!(f, "Wait({wait:?}, {deadline:?})"),
             Next::Done => f.write_str("Done"),
+            Next::Reset => f.write_str("Reset"),
             Next::Fail(error) => write!(f, "Fail({error})"),
         }
     }
@@ -374,7 +397,7 @@ mod tests {
     fn said<P>(intent: &Intent<P>) -> Option<Deadline> {
         match intent.next {
             Next::Wait(_, _, deadline) => Some(deadline),
-            Next::Done | Next::Fail(_) => None,
+            Next::Done | Next::Reset | Next::Fail(_) => None,
         }
     }
 
@@ -422,6 +445,7 @@ mod tests {
         }
         let untold = |_| -> Intent<char> { panic!("there is nobody to be called") };
         assert!(matches!(Intent::done().and_then(untold).next, Next::Done));
+        assert!(matches!(Intent::reset().and_then(untold).next, Next::Reset));
         assert!(matches!(Intent::error("e").and_then(untold).next, Next::Fail(_)));
         // Neither has said anything: as it was before both.
         let neither = Intent::of('a').keep().keep_deadline();

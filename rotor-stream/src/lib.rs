@@ -85,6 +85,9 @@
 //!   before these are reported.
 //! * After [`Intent::done`] the output is flushed, our side is shut down, and the peer has a
 //!   little time to close its own.
+//! * A connection that is dropped while output waits is reset, as is one after [`Intent::reset`]:
+//!   no peer takes a part of what was written for all of it. Only where the loop drops the machine,
+//!   after a panic or at the deadline of a drain, the peer hears an end.
 //! * A wrapping socket may buffer input and output, may need to write in order to read and vice
 //!   versa, and may choose the protocol in its handshake.
 //!

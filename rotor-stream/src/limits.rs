@@ -350,7 +350,7 @@ impl StreamConfig {
     }
 
     /// Sets a function that is called, on the loop's thread, when a connection that was being
-    /// closed is aborted. It is for counting, and must not block. By then there is no protocol any
+    /// closed is aborted: reset, if its output was not all taken. It is for counting, and must not block. By then there is no protocol any
     /// more that could be told. Default: none.
     #[doc(alias = "on_cut_off")]
     pub fn on_abort(mut self, hook: impl Fn(AbortReason) + Send + Sync + 'static) -> StreamConfig {

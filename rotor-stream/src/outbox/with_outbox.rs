@@ -129,6 +129,7 @@ impl<P: HasOutbox> WithOutbox<P> {
                 }
                 Intent::done()
             }
+            Next::Reset => Intent::reset(),
             Next::Fail(error) => Intent { next: Next::Fail(error) },
         }
     }
@@ -170,6 +171,7 @@ impl Sending {
                 self.shared.empty(transport.output);
                 return Intent::done();
             }
+            Next::Reset => return Intent::reset(),
             Next::Fail(error) => return Intent { next: Next::Fail(error) },
         };
         // Half of what there may be of messages: with so few, more are put there.

@@ -218,4 +218,20 @@ impl<S: StreamSocket> BufferedIo<S> {
         let of_socket = self.socket.held_bytes();
         self.status.hold(self.input.capacity() + self.output.held_bytes() + of_socket)
     }
+
+    /// Has the connection end by a reset when it is dropped, which comes next.
+    #[cold]
+    pub(super) fn reset(&mut self) {
+        if let Err(error) = self.socket.reset() {
+            log::debug!("the connection ends without a reset: {error}");
+        }
+    }
+
+    /// The same if the protocol's output was not all taken: the peer would think that it was.
+    #[cold]
+    pub(super) fn reset_if_cut(&mut self) {
+        if self.has_output() {
+            self.reset();
+        }
+    }
 }

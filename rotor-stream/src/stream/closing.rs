@@ -40,6 +40,7 @@ pub(super) fn after<P: Protocol, S: StreamSocket>(
             flush_and_close(io, scope)
         }
         Flow::Fail(error) => Flow::Fail(error),
+        Flow::Reset => Flow::Reset,
     }
 }
 

@@ -1,4 +1,4 @@
-//! `Flow`: the result of a step of a stream, of the same four kinds for all steps.
+//! `Flow`: the result of a step of a stream, of the same five kinds for all steps.
 
 use rotor_core::BoxError;
 
@@ -11,6 +11,8 @@ pub(super) enum Flow<T> {
     Again(T),
     /// It has ended normally: the protocol, whose last bytes must still be flushed; or the stream.
     Done,
+    /// It has ended at once, and the peer is to hear that it did not end in order.
+    Reset,
     /// It has ended at once, with an error that the loop should log; or without one if the
     /// protocol, or whoever counts, was told already.
     Fail(Option<BoxError>),

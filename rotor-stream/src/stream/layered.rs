@@ -259,6 +259,8 @@ impl<P: Protocol> Layered<P> {
                 self.io.status.config.on_abort.tell(AbortReason::NoRoom);
                 self.fail(None)
             }
+            // What that means to the peer is up to the layer.
+            Flow::Reset => self.fail(None),
             Flow::Fail(error) => self.fail(error),
         }
     }

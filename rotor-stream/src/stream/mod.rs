@@ -407,8 +407,15 @@ impl<P: Protocol, S: StreamSocket> Stream<P, S> {
         let (phase, again) = match flow {
             Flow::Wait(phase) => (phase, false),
             Flow::Again(phase) => (phase, true),
-            Flow::Done | Flow::Fail(None) => return Response::done(),
-            Flow::Fail(Some(error)) => return Response::error(error),
+            Flow::Done => return Response::done(),
+            Flow::Reset => {
+                self.io.reset();
+                return Response::done();
+            }
+            Flow::Fail(error) => {
+                self.io.reset_if_cut();
+                return error.map_or_else(Response::done, Response::error);
+            }
         };
         let stalled = self.io.taking.until();
         let deadline = match &phase {

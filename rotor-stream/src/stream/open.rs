@@ -124,6 +124,7 @@ impl<P: Protocol> Open<P> {
                 None
             }
             Next::Done => Some(Flow::Done),
+            Next::Reset => Some(Flow::Reset),
             Next::Fail(error) => Some(Flow::Fail(Some(error))),
         }
     }

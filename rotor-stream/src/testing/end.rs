@@ -72,6 +72,8 @@ pub struct Operations {
     pub flushes: usize,
     /// Calls of `shutdown`.
     pub shutdowns: usize,
+    /// Calls of `reset`.
+    pub resets: usize,
     /// Registrations.
     pub registrations: usize,
 }

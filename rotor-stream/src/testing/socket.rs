@@ -113,6 +113,12 @@ impl<const D: bool> StreamSocket for Scripted<D> {
         })
     }
 
+    /// The peer hears of it when the socket is dropped.
+    fn reset(&mut self) -> io::Result<()> {
+        self.end.with(|state| state.operations.resets += 1);
+        Ok(())
+    }
+
     fn peer_address(&self) -> Option<SocketAddr> {
         self.end.with(|state| state.address)
     }

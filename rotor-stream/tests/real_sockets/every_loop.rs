@@ -128,6 +128,33 @@ fn a_reset_in_the_middle_of_a_write_ends_that_connection_only<L: OnLoop>() -> io
     Ok(())
 }
 
+on_every_loop!(whoever_was_cut_off_is_not_told_of_an_end);
+fn whoever_was_cut_off_is_not_told_of_an_end<L: OnLoop>() {
+    const LEN: usize = 32 << 20;
+    let (mut rig, address) =
+        serve::<L>(seed(StreamConfig::new(), |me, event, transport, scope| match event {
+            Event::Read(line) if line.len() == 2 => Intent::reset(),
+            // It fails with more than the system takes at once.
+            Event::Read(line) if line.len() == 3 => {
+                transport.output.push_block(vec![b'x'; LEN]).expect("open");
+                Intent::of(me).flush(0).deadline(scope.now() + Duration::from_millis(10))
+            }
+            Event::Timeout => Intent::error("as asked"),
+            _ => echo_lines(me, event, transport, scope),
+        }));
+    let mut other = rig.connect(address);
+    for line in ["!\n", "??\n"] {
+        let mut end = rig.connect(address);
+        assert_echoes(&mut rig, &mut end);
+        rig.send(&mut end, line.as_bytes()).expect("it is connected");
+        rig.until(|rig| rig.machines() == 2);
+        let cut = rig.receive(&mut end, None);
+        let kind = cut.map(|bytes| bytes.len()).map_err(|error| error.kind());
+        assert_eq!(kind, Err(io::ErrorKind::ConnectionReset), "{line:?}");
+    }
+    assert_echoes(&mut rig, &mut other);
+}
+
 on_every_loop!(
     requests_that_had_arrived_before_a_drain_are_answered,
     not simulated: "what was sent is on its way when the drain begins; rotor-sim's own suite has it arrive"

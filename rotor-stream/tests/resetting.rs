@@ -1,0 +1,83 @@
+//! Connections that end by a reset: since the protocol says so, or since not all of its output was
+//! taken.
+
+mod probe;
+
+use std::io::Write;
+use std::time::Duration;
+
+use probe::{Event, Probe, probe_with};
+use rotor_stream::testing::Driver;
+use rotor_stream::{Intent, StreamConfig};
+
+/// Writes so much when it is called for the first time, and ends as it is told when something comes.
+fn ends_so(bytes: usize, end: fn() -> Intent<Probe>) -> Driver<Probe> {
+    probe_with(
+        StreamConfig::new(),
+        |peer| peer.limit_room(10),
+        move |me, event, transport, _| match event {
+            Event::Create => {
+                transport.output.write_all(&vec![b'x'; bytes]).expect("open");
+                Intent::of(me).bytes(1).no_deadline()
+            }
+            Event::Read(_) => end(),
+            _ => Intent::of(me).keep().keep_deadline(),
+        },
+    )
+}
+
+#[test]
+fn a_protocol_resets_its_connection_with_what_waits_to_be_written_and_nothing_is_logged() {
+    for (written, received) in [(0, 0), (10, 10), (1_000, 10)] {
+        let mut driver = ends_so(written, Intent::reset);
+        driver.send(b"y");
+        assert!(driver.is_dropped() && !driver.is_alive());
+        let operations = driver.operations();
+        assert_eq!((operations.resets, operations.shutdowns), (1, 0));
+        assert_eq!(driver.take_received().len(), received);
+        assert!(driver.failures().is_empty());
+    }
+}
+
+#[test]
+fn a_reset_can_be_the_first_answer() {
+    let driver =
+        probe_with::<false>(StreamConfig::new(), |_| {}, |_, _, _, _| Intent::<Probe>::reset());
+    assert!(driver.is_dropped());
+    assert_eq!((driver.operations().resets, driver.operations().shutdowns), (1, 0));
+}
+
+#[test]
+fn a_protocol_that_fails_resets_its_connection_only_where_output_is_lost() {
+    for (written, resets) in [(0, 0), (10, 0), (11, 1)] {
+        let mut driver = ends_so(written, || Intent::error("as asked"));
+        driver.send(b"y");
+        assert!(driver.is_dropped());
+        assert_eq!(driver.operations().resets, resets, "{written} bytes written");
+        assert_eq!(driver.failures().len(), 1);
+    }
+}
+
+#[test]
+fn a_peer_that_does_not_take_the_output_hears_no_end_of_it() {
+    // With the protocol at work, and after it.
+    for end in [None, Some(Intent::done as fn() -> Intent<Probe>)] {
+        let mut driver = ends_so(1_000, end.unwrap_or(Intent::done));
+        if end.is_some() {
+            driver.send(b"y");
+        }
+        assert!(!driver.is_dropped());
+        driver.advance(Duration::from_secs(31));
+        assert!(driver.is_dropped());
+        assert_eq!((driver.operations().resets, driver.operations().shutdowns), (1, 0));
+    }
+}
+
+#[test]
+fn a_peer_that_took_all_and_does_not_end_its_side_is_not_reset() {
+    let mut driver = ends_so(10, Intent::done);
+    driver.send(b"y");
+    driver.advance(Duration::from_secs(31));
+    assert!(driver.is_dropped());
+    assert_eq!((driver.operations().resets, driver.operations().shutdowns), (0, 1));
+}
