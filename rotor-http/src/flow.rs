@@ -21,7 +21,7 @@ use rotor_stream::Intent;
 /// | `Wait` | nothing more can be done before this | the same |
 /// | `Again` | there may be more to do with what has come | the same; the stream calls again, under its budgets |
 /// | `Done` | the handler is done | the connection ends, or goes on in another protocol |
-/// | `Fail` | the rest cannot be had | never |
+/// | `Fail` | the rest cannot be had | the connection is reset, on a server; else never |
 #[must_use = "a step that is not followed leaves its connection without anything to wait for"]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Flow<D, F = Infallible> {

@@ -46,7 +46,10 @@ pub enum Ending {
     /// No final status was written: an error page is still possible.
     Unstarted,
     /// The response has begun and is incomplete: what was written may go out, then the connection
-    /// is cut.
+    /// is cut. If only its end would have completed the body ([`add_chunked`] to a peer of 1.0), it
+    /// has to be cut by a reset: an end would complete it (RFC 9112 §8).
+    ///
+    /// [`add_chunked`]: ResponseState::add_chunked
     Unfinished,
     /// Complete; the next request may be read.
     KeepAlive,
@@ -460,6 +463,15 @@ impl ResponseState {
             Phase::Done if self.reply.keep_alive => Ending::KeepAlive,
             Phase::Done => Ending::Close,
         }
+    }
+
+    /// Returns whether it is incomplete, and its peer would take it for complete if the connection
+    /// ended in order.
+    pub(crate) fn would_seem_complete(&self) -> bool {
+        self.message.phase == Phase::Body
+            && self.message.framing == Framing::UntilClose
+            && self.sends_body()
+            && !self.is_framed()
     }
 
     /// Returns whether the fields have ended.

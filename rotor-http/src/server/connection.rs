@@ -12,9 +12,9 @@ use super::config::ServerConfig;
 use super::counters::Counters;
 use super::handler::Server;
 use super::io::Io;
-use super::requests::{Requests, Served};
+use super::requests::{CutOff, Requests, Served};
 use super::shared::Shared;
-use super::streams::Streams;
+use super::streams::{Streamed, Streams};
 use crate::flow::{BATCH, Flow};
 use crate::upgraded;
 
@@ -75,7 +75,7 @@ impl<S: Server> Connection<S> {
         transport: &mut Transport<'_>,
         scope: &mut Scope<'_, S::Context>,
         http: impl FnOnce(&mut Requests<S>, &mut Io<'_, '_, '_, S::Context>) -> Served<S>,
-        http2: impl FnOnce(&mut Streams<S>, &mut Io<'_, '_, '_, S::Context>) -> Served<S>,
+        http2: impl FnOnce(&mut Streams<S>, &mut Io<'_, '_, '_, S::Context>) -> Streamed<S>,
         upgraded: impl FnOnce(
             S::Upgrade,
             &mut Transport<'_>,
@@ -123,12 +123,12 @@ impl<S: Server> Connection<S> {
                 let intent = upgraded::begin(seed, transport, scope);
                 intent.map(|upgraded| self.state = State::Upgraded(upgraded))
             }
-            Flow::Fail(never) => match never {},
+            Flow::Fail(CutOff) => Intent::reset(),
         }
     }
 
     /// What a step of HTTP/2 means for the stream.
-    fn follow_http2(self, flow: Served<S>) -> Intent<Self> {
+    fn follow_http2(self, flow: Streamed<S>) -> Intent<Self> {
         match flow {
             Flow::Wait(wait) => wait.intent(self),
             // Its steps end so at no time: what is left to do is what is waited for.

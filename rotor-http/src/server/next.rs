@@ -56,7 +56,8 @@ impl<S: Server> Next<S> {
     /// Ends the request: the response is complete, and nothing is left to do.
     ///
     /// A handler that finishes without a response, or in the middle of one, is at fault: the peer
-    /// gets 500 if nothing was sent yet, otherwise the connection ends. What is left of the
+    /// gets 500 if nothing was sent yet, otherwise the connection is cut, as by
+    /// [`fail`](Next::fail). What is left of the
     /// request's body is read and dropped, up to
     /// [`Limits::drained_body_bytes_max`](crate::Limits::drained_body_bytes_max); beyond that the
     /// connection closes.
@@ -69,7 +70,8 @@ impl<S: Server> Next<S> {
     ///
     /// If nothing was sent yet, the peer gets the [error page](super::Server::emit_error_page) of
     /// `status`, and the connection closes after it. Otherwise the connection is cut, so that
-    /// nobody takes a part for the whole.
+    /// nobody takes a part for the whole: by a reset, where an end would complete the response, as
+    /// it does without a length for a peer of HTTP/1.0 (RFC 9112 §8).
     ///
     /// A response that should not cost the connection is written like any other: see
     /// [`finished`](Next::finished).

@@ -12,7 +12,7 @@ use super::handler::UpgradeSeed;
 use super::io::Io;
 use crate::flow::Flow;
 
-type Streamed<S> = Flow<Option<UpgradeSeed<S>>>;
+pub(super) type Streamed<S> = Flow<Option<UpgradeSeed<S>>>;
 
 /// A connection that cannot be. It says what `streams` would say, so that the connection's own
 /// code reads the same either way.

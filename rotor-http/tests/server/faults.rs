@@ -230,6 +230,28 @@ fn a_panic_after_a_part_was_sent_cuts_the_answer_and_spares_the_ones_before() {
     }
 }
 
+/// RFC 9112 §8: without chunks and without a length, an end of the connection would complete it.
+#[test]
+fn an_answer_that_an_end_would_complete_is_cut_by_a_reset() {
+    for (line, resets) in [
+        ("GET /stream-panic HTTP/1.0", 1),
+        ("GET /stream-panic HTTP/1.1", 0),
+        ("HEAD /stream-panic HTTP/1.0", 0),
+        ("GET /stream-fail HTTP/1.0", 0),
+        ("GET /stream HTTP/1.0", 0),
+    ] {
+        let mut driver = probe(ServerConfig::new());
+        driver.limit_room(1000);
+        driver.send(format!("{line}\r\nHost: a\r\n\r\n").as_bytes());
+        while !driver.is_ended() {
+            assert!(!driver.take_received().is_empty(), "{line}");
+            driver.make_room(100_000);
+        }
+        assert_eq!(driver.operations().resets, resets, "{line}");
+        assert_eq!(driver.operations().shutdowns, 1 - resets, "{line}");
+    }
+}
+
 /// A client may read this answer as cut short, and nothing else: neither is it made up for, nor
 /// does another follow.
 #[test]

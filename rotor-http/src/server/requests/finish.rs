@@ -2,7 +2,7 @@
 
 use std::any::type_name;
 
-use super::{Requests, Served, State};
+use super::{CutOff, Requests, Served, State};
 use crate::body_receiver::BodyReceiver;
 use crate::flow::Flow;
 use crate::h1::response::Ending;
@@ -90,6 +90,10 @@ impl<S: Server> Requests<S> {
 
     /// The handler is gone, or has not answered: an error page if that is still possible, then the
     /// end.
+    ///
+    /// RFC 9112 §8: a response without chunks and without a length "is considered complete
+    /// regardless of the number of message body octets received". So one that broke off ends by a
+    /// reset; a peer that can count hears the end, behind all that there is.
     #[cold]
     pub(super) fn fail(
         &mut self,
@@ -99,6 +103,6 @@ impl<S: Server> Requests<S> {
     ) -> Served<S> {
         outgoing.error_page::<S>(status, None, io);
         outgoing.end(io.scope, io.config);
-        Flow::Done(None)
+        if outgoing.state.would_seem_complete() { Flow::Fail(CutOff) } else { Flow::Done(None) }
     }
 }

@@ -60,8 +60,13 @@ impl<S: Server> State<S> {
     const HEAD: State<S> = State::Head(Since::Idle(Time::NEVER));
 }
 
-/// How a step of the requests ends: the connection is over, or goes on in another protocol.
-pub(super) type Served<S> = Flow<Option<UpgradeSeed<S>>>;
+/// How a step of the requests ends: the connection is over, or goes on in another protocol; or it is
+/// cut off.
+pub(super) type Served<S> = Flow<Option<UpgradeSeed<S>>, CutOff>;
+
+/// A response that only the end of its connection completes is incomplete. So the connection must
+/// not come to an end that looks like one.
+pub(super) struct CutOff;
 
 impl<S: Server> Requests<S> {
     pub(super) fn new(seed: S::Seed, age: Age, is_draining: bool) -> Requests<S> {
