@@ -8,8 +8,12 @@
 //! ```text
 //!          connected, hands shaken             both directions ended
 //!  Opening ─────────────────────▶ Relaying ────────────────────────▶ end
-//!      └ refused, late ▶ end         └ reset, silent for too long ▶ end
+//!      └ refused, late ▶ end         └ reset, silent for too long ▶ both reset
 //! ```
+//!
+//! An end is passed on as an end, and all else as a reset: whoever hears an end takes what came before
+//! it for all there is. The price is that of any reset (RFC 9293, section 3.10.5): what the other
+//! side's system has not sent yet is thrown away.
 //!
 //! Either socket may be a wrapping one, of TLS say: then hands are shaken first, what it has taken
 //! is flushed, and an end that its peer has not told of is a failure, not an end to be passed on.
@@ -232,9 +236,12 @@ impl<S: StreamSocket, U: StreamSocket, C> Proxy<S, U, C> {
 
     /// Passes on what there is, both ways.
     fn relay(&mut self) -> io::Result<Passed> {
-        let up = self.to_upstream.pass(&mut self.client, &mut self.upstream)?;
-        let down = self.to_client.pass(&mut self.upstream, &mut self.client)?;
-        Ok(match (up, down) {
+        let up = self.to_upstream.pass(&mut self.client, &mut self.upstream);
+        // An upstream that is gone may have answered first. The end behind that answer is none: the
+        // write has taken the error that would stand there.
+        self.to_client.is_told |= up.is_err();
+        let down = self.to_client.pass(&mut self.upstream, &mut self.client);
+        Ok(match (up?, down?) {
             (Passed::Enough, _) | (_, Passed::Enough) => Passed::Enough,
             (Passed::Nothing, Passed::Nothing) => Passed::Nothing,
             _ => Passed::Some,
@@ -250,7 +257,7 @@ impl<S: StreamSocket, U: StreamSocket, C> Proxy<S, U, C> {
         }
         let passed = match self.relay() {
             Ok(passed) => passed,
-            Err(error) => return Self::give_up(&error, scope),
+            Err(error) => return self.cut(&error, scope),
         };
         if self.to_upstream.is_over() && self.to_client.is_over() {
             return Response::done();
@@ -265,7 +272,14 @@ impl<S: StreamSocket, U: StreamSocket, C> Proxy<S, U, C> {
         }
     }
 
-    /// Ends both connections: a reset on one side is all that the other side can be told, too.
+    /// Ends both connections by a reset: what has passed is not all that there was to be.
+    fn cut(mut self, error: &io::Error, scope: &Scope<'_, C>) -> Response<Self, Infallible> {
+        // A kind of socket that has no resets ends in order.
+        let _none = (self.client.reset(), self.upstream.reset());
+        Self::give_up(error, scope)
+    }
+
+    /// Ends both connections: nothing has passed yet, or they are reset.
     fn give_up(error: &io::Error, scope: &Scope<'_, C>) -> Response<Self, Infallible> {
         log::debug!("connection {} ends: {}", scope.token(), with_causes(error));
         Response::done()
@@ -286,13 +300,15 @@ impl<S: StreamSocket, U: StreamSocket, C> Machine for Proxy<S, U, C> {
     }
 
     fn timeout(self, scope: &mut Scope<'_, C>) -> Response<Self, Infallible> {
+        let is_open = self.is_open();
         let what = match (self.upstream_stage, self.client_stage) {
             (Stage::Connecting, _) => "the upstream does not answer",
             (Stage::Shaking, _) => "the upstream does not shake hands",
             (Stage::Open, Stage::Open) => "silent for too long",
             (Stage::Open, _) => "the client does not shake hands",
         };
-        Self::give_up(&io::Error::new(io::ErrorKind::TimedOut, what), scope)
+        let error = io::Error::new(io::ErrorKind::TimedOut, what);
+        if is_open { self.cut(&error, scope) } else { Self::give_up(&error, scope) }
     }
 }
 

@@ -170,7 +170,7 @@ fn what_came_before_the_upstream_was_connected_is_passed_on() {
 }
 
 #[test]
-fn a_reset_of_one_side_ends_the_other() {
+fn a_reset_of_one_side_is_passed_on_behind_what_came_before() {
     for is_swapped in [false, true] {
         let (mut test, client, upstream) = connected();
         let (first, second) = if is_swapped { (&upstream, &client) } else { (&client, &upstream) };
@@ -180,8 +180,21 @@ fn a_reset_of_one_side_ends_the_other() {
         test.settle();
         assert_eq!(second.take_received(), b"hello");
         assert!(second.is_dropped());
+        assert_eq!((second.operations().resets, second.operations().shutdowns), (1, 0));
         assert_eq!(test.machines(), 1);
     }
+}
+
+#[test]
+fn what_an_upstream_said_before_it_went_is_passed_on_though_it_takes_nothing_any_more() {
+    let (mut test, client, upstream) = connected();
+    upstream.send(b"too much");
+    upstream.end();
+    upstream.fail_writes(ErrorKind::BrokenPipe);
+    client.send(b"more and more");
+    test.settle();
+    assert_eq!(client.take_received(), b"too much");
+    assert_eq!((client.operations().resets, client.operations().shutdowns), (1, 0));
 }
 
 #[test]
@@ -198,6 +211,8 @@ fn silence_ends_both_and_bytes_in_either_direction_put_that_off() {
     assert!(!client.is_dropped() && !upstream.is_dropped());
     test.advance(Duration::from_secs(1));
     assert!(client.is_dropped() && upstream.is_dropped());
+    // Nobody has ended anything.
+    assert_eq!((client.operations().resets, upstream.operations().resets), (1, 1));
 }
 
 #[test]
