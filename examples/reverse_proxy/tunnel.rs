@@ -3,8 +3,8 @@
 
 use std::marker::PhantomData;
 
-use rotor::stream::{Block, Exception, Intent, Matched, Protocol, StreamError, Transport};
-use rotor::{Mailbox, Scope, Sender};
+use rotor::stream::{Block, Exception, Intent, Matched, Protocol, Transport};
+use rotor::{Mailbox, Scope, Sender, with_causes};
 
 use super::message::Message;
 
@@ -41,7 +41,7 @@ impl<C> Tunnel<C> {
                     transport.shutdown_write();
                 }
                 // Not as an end: nobody is to take for whole what is not.
-                Message::Broken => return broken_off(Exception::Truncated),
+                Message::Broken => return Intent::reset(),
                 // Of the exchange before.
                 Message::Ready(_) | Message::Wanted | Message::Interim(..) | Message::Head(_) => {}
             }
@@ -109,19 +109,17 @@ impl<C> Protocol for Tunnel<C> {
         mut self,
         exception: Exception,
         transport: &mut Transport<'_>,
-        _: &mut Scope<'_, C>,
+        scope: &mut Scope<'_, C>,
     ) -> Intent<Self> {
-        let Exception::EndOfStream = exception else { return broken_off(exception) };
+        let Exception::EndOfStream = exception else {
+            // What a peer may do as often as it likes, and no mistake of ours.
+            log::debug!("the tunnel {} breaks off: {}", scope.token(), with_causes(&exception));
+            return Intent::reset();
+        };
         self.has_ended = true;
         let _other_end_is_gone = self.to.send(Message::End(Vec::new()));
         self.go_on(transport)
     }
-}
-
-/// The connection or the stream is given up, as the one at the other end of the tunnel was: what a
-/// peer may do as often as it likes, and no mistake of ours.
-fn broken_off<P>(exception: Exception) -> Intent<P> {
-    Intent::error(StreamError::Exception(exception))
 }
 
 impl<C> Drop for Tunnel<C> {

@@ -1,10 +1,14 @@
 //! What both sides may say of where a message ends, and what passes of it: lengths, chunks,
 //! trailers, heads without bodies, older versions.
 
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
+use std::net::Shutdown;
+use std::sync::mpsc::channel;
+use std::sync::{Arc, Barrier};
 
-use super::{OK, proxy_to, says, upstream};
-use crate::client::{PATIENCE, ask, connect, exchange, field, read_until};
+use super::{OFFER, OK, agreement, proxy_to, says, start, upstream};
+use crate::client::{PATIENCE, again, ask, connect, exchange, field, read_until};
+use crate::upstream::read_head;
 
 #[test]
 fn an_upstream_whose_framing_is_not_beyond_doubt_is_502() {
@@ -221,4 +225,51 @@ fn a_chunked_answer_that_breaks_off_is_cut_and_not_ended() {
         "without a last chunk nobody takes it for whole: {}",
         got.escape_ascii()
     );
+}
+
+/// It ends with its connection, for a client that knows no chunks (RFC 9112 §8).
+#[test]
+fn an_answer_to_an_old_client_that_breaks_off_is_not_ended_either() {
+    let is_passed = Arc::new(Barrier::new(2));
+    let passes = is_passed.clone();
+    let (address, _heads) = upstream(move |client, _| {
+        let half = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhi\r\n";
+        client.write_all(half).expect("the proxy reads");
+        // Before that there could be an error page in its place.
+        passes.wait();
+        client.shutdown(Shutdown::Both).expect("it is open");
+    });
+    let proxy = proxy_to(address);
+    let mut client = connect(&proxy);
+    write!(client, "GET / HTTP/1.0\r\nHost: a\r\n\r\n").expect("the proxy reads");
+    read_until(&mut client, |got| got.ends_with(b"\r\n\r\nhi"));
+    is_passed.wait();
+    let end = again(|| client.read(&mut [0])).map_err(|error| error.kind());
+    assert_eq!(end, Err(ErrorKind::ConnectionReset));
+}
+
+#[test]
+fn a_tunnel_whose_client_resets_it_is_reset_at_the_other_end() {
+    let echo = start("ws_echo");
+    let knows = echo.address();
+    let (ends, ended) = channel();
+    let (address, _heads) = upstream(move |client, head| {
+        let switch = agreement(knows, head, "") + "unread";
+        client.write_all(switch.as_bytes()).expect("the proxy reads");
+        let end = again(|| client.read(&mut [0])).map_err(|error| error.kind());
+        ends.send(end).expect("the test waits");
+    });
+    let proxy = proxy_to(address);
+    let mut client = connect(&proxy);
+    write!(
+        client,
+        "GET / HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: websocket\r\n{OFFER}\r\n"
+    )
+    .expect("the proxy reads");
+    let head = read_head(&mut client);
+    assert!(head.starts_with("HTTP/1.1 101 "), "{head}");
+    // Closed with something unread, a connection is reset.
+    again(|| client.peek(&mut [0])).expect("it comes");
+    drop(client);
+    assert_eq!(ended.recv_timeout(PATIENCE), Ok(Err(ErrorKind::ConnectionReset)));
 }
