@@ -3,12 +3,15 @@
 
 mod probe;
 
+use std::fs::File;
 use std::io::Write;
+use std::sync::Arc;
 use std::time::Duration;
 
 use probe::{Event, Probe, probe_with};
 use rotor_stream::testing::Driver;
 use rotor_stream::{Intent, StreamConfig};
+use rotor_test_kit::Directory;
 
 /// Writes so much when it is called for the first time, and ends as it is told when something comes.
 fn ends_so(bytes: usize, end: fn() -> Intent<Probe>) -> Driver<Probe> {
@@ -80,4 +83,24 @@ fn a_peer_that_took_all_and_does_not_end_its_side_is_not_reset() {
     driver.advance(Duration::from_secs(31));
     assert!(driver.is_dropped());
     assert_eq!((driver.operations().resets, driver.operations().shutdowns), (0, 1));
+}
+
+#[test]
+fn a_file_that_has_become_shorter_is_not_ended_as_if_it_were_whole() {
+    for is_done in [false, true] {
+        let directory = Directory::create();
+        let file =
+            Arc::new(File::open(directory.file("content", [b'f'; 10])).expect("it is there"));
+        let driver = probe_with::<false>(
+            StreamConfig::new(),
+            |_| {},
+            move |me, _, transport, _| {
+                transport.output.push_file(file.clone(), 0, 11).expect("open");
+                if is_done { Intent::done() } else { Intent::of(me).sleep().no_deadline() }
+            },
+        );
+        assert!(driver.is_dropped());
+        assert_eq!((driver.operations().resets, driver.operations().shutdowns), (1, 0));
+        assert_eq!(driver.take_received().len(), 10);
+    }
 }

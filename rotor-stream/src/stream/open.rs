@@ -382,6 +382,8 @@ impl<P: Protocol> Open<P> {
                 _ => break,
             }
         }
+        // The connection may stand, as where a file has become shorter: the peer is to hear no end.
+        io.reset();
         let error = io.broken.take().unwrap_or_else(|| io::ErrorKind::BrokenPipe.into());
         Due::Fail(Fatal::Write(error))
     }
