@@ -88,6 +88,63 @@ pub(crate) fn link_unnamed(_: &File, _: BorrowedFd<'_>, _: &str) -> Result<(), E
     Err(Errno::NOSYS)
 }
 
+/// Gives what is `from` the name `to`, unless something has that already: `EXIST`, and nothing has
+/// changed then.
+pub(crate) fn rename_new(directory: BorrowedFd<'_>, from: &str, to: &str) -> Result<(), Errno> {
+    first_known(&[
+        &|| rename_if_free(directory, from, to),
+        &|| link_and_unlink(directory, from, to),
+        &|| rename_to_reserved(directory, from, to),
+    ])
+}
+
+/// Tries one way after the other, until there is one that the kernel and the file system know.
+fn first_known(ways: &[&dyn Fn() -> Result<(), Errno>]) -> Result<(), Errno> {
+    let mut done = Err(Errno::NOSYS);
+    for way in ways {
+        done = way();
+        let is_unknown = matches!(
+            done,
+            // vfat, for one, says `PERM` of hard links (link(2)).
+            Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP | Errno::PERM | Errno::MLINK)
+        );
+        if !is_unknown {
+            break;
+        }
+    }
+    done
+}
+
+#[cfg(any(target_os = "linux", target_os = "android"))]
+fn rename_if_free(directory: BorrowedFd<'_>, from: &str, to: &str) -> Result<(), Errno> {
+    let flags = rustix::fs::RenameFlags::NOREPLACE;
+    rustix::fs::renameat_with(directory, from, directory, to, flags)
+}
+
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+fn rename_if_free(_: BorrowedFd<'_>, _: &str, _: &str) -> Result<(), Errno> {
+    Err(Errno::NOSYS)
+}
+
+fn link_and_unlink(directory: BorrowedFd<'_>, from: &str, to: &str) -> Result<(), Errno> {
+    rustix::fs::linkat(directory, from, directory, to, AtFlags::empty())?;
+    // It has the name that it was to have, whatever becomes of the other one.
+    let _ = unlink(directory, from);
+    Ok(())
+}
+
+/// For who has neither: an empty file keeps the name free from others until the right one takes its
+/// place.
+fn rename_to_reserved(directory: BorrowedFd<'_>, from: &str, to: &str) -> Result<(), Errno> {
+    let flags = OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::WRONLY | OFlags::CLOEXEC;
+    drop(retry_on_intr(|| rustix::fs::openat(directory, to, flags, Mode::RUSR | Mode::WUSR))?);
+    let renamed = rustix::fs::renameat(directory, from, directory, to);
+    if renamed.is_err() {
+        let _ = unlink(directory, to);
+    }
+    renamed
+}
+
 /// Reserves space, so that a disk that is full says so now. Returns whether the file system can:
 /// else it says so when it is written.
 #[cfg(any(target_os = "linux", target_os = "android", target_os = "freebsd"))]
@@ -194,6 +251,51 @@ mod tests {
         assert_eq!(tried.len(), NAMES_MAX, "each is another one");
         assert!(with_random_name(|_| Err::<(), _>(Errno::EXIST)).is_err());
         assert!(with_random_name(|_| Err::<(), _>(Errno::ROFS)).is_err());
+    }
+
+    #[test]
+    fn each_way_to_a_new_name_leaves_what_has_it_as_it_was() {
+        type Way = fn(BorrowedFd<'_>, &str, &str) -> Result<(), Errno>;
+        let ways: [(&str, Way); 4] = [
+            ("whichever is known", rename_new),
+            #[cfg(any(target_os = "linux", target_os = "android"))]
+            ("renamed", rename_if_free),
+            ("linked", link_and_unlink),
+            ("reserved", rename_to_reserved),
+        ];
+        for (way, rename) in ways {
+            let path = rotor_test_kit::Directory::create();
+            let directory = File::open(&path).expect("it is there");
+            let names = || std::fs::read_dir(&path).expect("it is there").count();
+            std::fs::write(path.join("from"), "kept").expect("it can be written");
+            let renamed = rename(directory.as_fd(), "from", "to");
+            assert_eq!((renamed, names()), (Ok(()), 1), "{way}");
+            std::fs::write(path.join("from"), "another").expect("it can be written");
+            let renamed = rename(directory.as_fd(), "from", "to");
+            assert_eq!((renamed, names()), (Err(Errno::EXIST), 2), "{way}");
+            assert_eq!(std::fs::read(path.join("to")).expect("it is there"), b"kept", "{way}");
+            let renamed = rename(directory.as_fd(), "nothing", "free");
+            assert_eq!((renamed, names()), (Err(Errno::NOENT), 2), "{way}");
+        }
+    }
+
+    #[test]
+    fn a_file_system_without_links_is_asked_for_what_it_has() {
+        for (answers, expected, asked) in [
+            (&[Ok(())][..], Ok(()), 1),
+            (&[Err(Errno::EXIST)], Err(Errno::EXIST), 1),
+            (&[Err(Errno::INVAL), Err(Errno::PERM), Ok(())], Ok(()), 3),
+            (&[Err(Errno::NOSYS), Err(Errno::OPNOTSUPP), Err(Errno::EXIST)], Err(Errno::EXIST), 3),
+            (&[Err(Errno::INVAL), Err(Errno::EXIST)], Err(Errno::EXIST), 2),
+            (&[Err(Errno::INVAL), Err(Errno::PERM), Err(Errno::PERM)], Err(Errno::PERM), 3),
+        ] {
+            let next = std::cell::Cell::new(0);
+            let way: &dyn Fn() -> Result<(), Errno> = &|| {
+                next.set(next.get() + 1);
+                answers[next.get() - 1]
+            };
+            assert_eq!((first_known(&[way; 3]), next.get()), (expected, asked), "{answers:?}");
+        }
     }
 
     #[test]

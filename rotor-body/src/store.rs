@@ -9,7 +9,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::Arc;
 
-use rustix::fs::{AtFlags, Mode, OFlags};
+use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
 use crate::body::Body;
@@ -82,7 +82,9 @@ impl Body {
     /// body. So are two names that one body is given: the permissions are those of the last.
     ///
     /// A process that is killed while it copies, or between a file's first name and its last, leaves
-    /// a `.body-*` in `dir`.
+    /// a `.body-*` in `dir`. On a file system that has neither hard links nor `RENAME_NOREPLACE`
+    /// (renameat2(2)), whoever looks may find a new name's file empty for a moment before all of it
+    /// is there, and a process that is killed just then leaves it so.
     pub fn store_in(&self, dir: &Dir, name: impl Into<String>, how: How) -> StoreJob {
         let (body, dir, name) = (self.clone(), dir.clone(), name.into());
         StoreJob { body, dir, name, how, mode: 0o600, syncs: false }
@@ -171,11 +173,7 @@ impl StoreJob {
         let written = self.write(&mut file).and_then(|()| self.prepare(&file));
         let placed = written.and_then(|()| match self.how {
             How::Replace => self.take_place(&name),
-            How::New => {
-                let flags = AtFlags::empty();
-                rustix::fs::linkat(directory, &*name, directory, &*self.name, flags)?;
-                disk::unlink(directory, &name)
-            }
+            How::New => Ok(disk::rename_new(directory, &name, &self.name)?),
         });
         if placed.is_err() {
             // It may be gone already; that it is, is all that matters.
