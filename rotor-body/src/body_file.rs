@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io;
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, MutexGuard};
 
 use crate::content::Content;
 use crate::disk;
@@ -55,6 +55,11 @@ impl BodyFile {
             }
             _ => None,
         }
+    }
+
+    /// Has the others wait who give the file a name.
+    pub(crate) fn naming(&self) -> MutexGuard<'_, ()> {
+        self.stored.naming()
     }
 
     /// Reads as pread(2) does; see [`Body::read_at`](crate::Body::read_at).

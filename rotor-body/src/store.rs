@@ -7,7 +7,7 @@ use std::io::{self, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, MutexGuard};
 
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
@@ -79,7 +79,8 @@ impl Body {
     /// appears when all of it is there.
     ///
     /// The body may be used afterwards. It is the same file then: who writes to that changes the
-    /// body. So are two names that one body is given: the permissions are those of the last.
+    /// body. So are two names that one body is given: the permissions are those of the job that was
+    /// done last. Jobs of one body wait for each other.
     ///
     /// A process that is killed while it copies, or between a file's first name and its last, leaves
     /// a `.body-*` in `dir`. On a file system that has neither hard links nor `RENAME_NOREPLACE`
@@ -121,7 +122,7 @@ impl StoreJob {
         check_name(&self.name)?;
         if let Body::File(file) = &self.body
             && let Some(unnamed) = file.unnamed()
-            && self.link(unnamed)?
+            && self.link(unnamed, file.naming())?
         {
             return self.sync_directory();
         }
@@ -129,8 +130,9 @@ impl StoreJob {
         self.sync_directory()
     }
 
-    /// Gives the file its name. Returns whether that is possible; if not it is to be copied.
-    fn link(&self, file: &File) -> io::Result<bool> {
+    /// Gives the file its name. Returns whether that is possible; if not it is to be copied. Meanwhile
+    /// no other job does that: it could find permissions that are not to stay.
+    fn link(&self, file: &File, _naming: MutexGuard<'_, ()>) -> io::Result<bool> {
         let before = file.metadata()?.permissions();
         let linked = self.prepare(file).and_then(|()| self.link_prepared(file));
         if !matches!(linked, Ok(true)) {
@@ -250,7 +252,47 @@ mod tests {
     use crate::body_file::BodyFile;
     use crate::config::SpoolConfig;
     use crate::content::Content;
+    use crate::spool::Spool;
     use crate::stored::Stored;
+
+    /// A body in a file without a name, of a spool.
+    fn spooled(spool: &Spool, dir: &Dir) -> Body {
+        let mode = Mode::RUSR | Mode::WUSR;
+        let made = disk::open_unnamed(dir.directory.as_fd(), mode);
+        let (file, can_be_linked) = made.expect("it can be made");
+        file.write_all_at(b"kept", 0).expect("there is space");
+        let kept = spool.keeper().take(4).expect("there is room");
+        let stored = Stored::new(Content::Disk(Arc::new(file)), can_be_linked, 0, kept);
+        Body::from(BodyFile::of_stored(stored, 4))
+    }
+
+    fn mode_of(path: impl AsRef<Path>) -> u32 {
+        fs::metadata(path).expect("it is there").permissions().mode() & 0o7777
+    }
+
+    #[test]
+    fn of_two_jobs_of_a_body_the_one_that_fails_leaves_the_others_permissions() {
+        let directory = Directory::create();
+        let config = SpoolConfig::new(&*directory).keep_free_bytes(0);
+        let spool = config.open().expect("it can be written");
+        let dir = Dir::open(&*directory).expect("it is there");
+        fs::create_dir(directory.join("taken")).expect("it can be made");
+        for _ in 0..500 {
+            let body = spooled(&spool, &dir);
+            let both = std::sync::Barrier::new(2);
+            std::thread::scope(|scope| {
+                scope.spawn(|| {
+                    let job = body.store_in(&dir, "taken", How::New).mode(0o666);
+                    both.wait();
+                    assert!(job.run().is_err(), "it is a directory");
+                });
+                let job = body.store_in(&dir, "name", How::Replace).mode(0o640);
+                both.wait();
+                job.run().expect("nothing is in the way");
+            });
+            assert_eq!(mode_of(directory.join("name")), 0o640);
+        }
+    }
 
     #[test]
     fn a_name_that_a_body_has_is_as_it_was_where_another_one_fails() {
@@ -258,21 +300,14 @@ mod tests {
         let config = SpoolConfig::new(&*directory).keep_free_bytes(0);
         let spool = config.open().expect("it can be written");
         let dir = Dir::open(&*directory).expect("it is there");
-        let mode = Mode::RUSR | Mode::WUSR;
-        let made = disk::open_unnamed(dir.directory.as_fd(), mode);
-        let (file, can_be_linked) = made.expect("it can be made");
-        file.write_all_at(b"kept", 0).expect("there is space");
-        let kept = spool.keeper().take(4).expect("there is room");
-        let stored = Stored::new(Content::Disk(Arc::new(file)), can_be_linked, 0, kept);
-        let body = Body::from(BodyFile::of_stored(stored, 4));
+        let body = spooled(&spool, &dir);
         fs::create_dir(directory.join("taken")).expect("it can be made");
         body.store_in(&dir, "name", How::New).mode(0o640).run().expect("it is free");
         let again = body.store_in(&dir, "name", How::New).mode(0o666).run();
         assert_eq!(again.map_err(|error| error.kind()), Err(ErrorKind::AlreadyExists));
         let elsewhere = body.store_in(&dir, "taken", How::Replace).mode(0o666).run();
         assert!(elsewhere.is_err(), "it is a directory");
-        let is = fs::metadata(directory.join("name")).expect("it is there").permissions().mode();
-        assert_eq!(is & 0o7777, 0o640);
+        assert_eq!(mode_of(directory.join("name")), 0o640);
         let names = fs::read_dir(&*directory).expect("it is there").count();
         assert_eq!(names, 2, "nothing is left behind");
     }

@@ -21,6 +21,8 @@ pub(crate) struct Stored {
     can_be_linked: bool,
     /// Bytes from its beginning that there is space for, whatever else is written.
     reserved: u64,
+    /// Whose turn it is to give it a name.
+    naming: Mutex<()>,
     kept: Option<Kept>,
 }
 
@@ -58,7 +60,8 @@ impl Stored {
     /// A file that is not a spool's.
     pub(crate) fn of_file(file: Arc<File>) -> Arc<Stored> {
         let content = Content::Disk(file);
-        Arc::new(Stored { content, can_be_linked: false, reserved: 0, kept: None })
+        let (can_be_linked, reserved, naming) = (false, 0, Mutex::new(()));
+        Arc::new(Stored { content, can_be_linked, reserved, naming, kept: None })
     }
 
     pub(crate) fn new(
@@ -67,7 +70,8 @@ impl Stored {
         reserved: u64,
         kept: Kept,
     ) -> Arc<Stored> {
-        Arc::new(Stored { content, can_be_linked, reserved, kept: Some(kept) })
+        let (naming, kept) = (Mutex::new(()), Some(kept));
+        Arc::new(Stored { content, can_be_linked, reserved, naming, kept })
     }
 
     pub(crate) fn content(&self) -> &Content {
@@ -77,6 +81,11 @@ impl Stored {
     /// Whether it has no name and can be given one.
     pub(crate) fn can_be_linked(&self) -> bool {
         self.can_be_linked
+    }
+
+    /// Has the others wait who give it a name: it has one set of permissions.
+    pub(crate) fn naming(&self) -> MutexGuard<'_, ()> {
+        self.naming.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Bytes from its beginning that the disk has space for, whatever else is written.
