@@ -183,10 +183,15 @@ pub(crate) fn check_free(any: impl AsFd, more: u64, keep_free: u64) -> io::Resul
     if keep_free == 0 {
         return Ok(());
     }
-    let system = rustix::fs::fstatvfs(any)?;
-    // What users have: some is kept for root.
-    let free = system.f_bavail.saturating_mul(system.f_frsize);
+    let free = free_by(|| rustix::fs::fstatvfs(&any))?;
     if free.saturating_sub(more) < keep_free { Err(Errno::NOSPC.into()) } else { Ok(()) }
+}
+
+/// The bytes of which `fstatvfs` says that users have them, once no signal has interrupted it
+/// (fstatfs(2)): some are kept for root.
+fn free_by(fstatvfs: impl FnMut() -> Result<rustix::fs::StatVfs, Errno>) -> io::Result<u64> {
+    let system = retry_on_intr(fstatvfs)?;
+    Ok(system.f_bavail.saturating_mul(system.f_frsize))
 }
 
 /// As pwritev(2).
@@ -319,6 +324,21 @@ mod tests {
         let synced = sync_by(|| answers.next().expect("it is asked until it is done"));
         assert!(synced.is_ok() && answers.next().is_none());
         assert!(sync_by(|| Err(Errno::IO)).is_err());
+    }
+
+    #[test]
+    fn a_signal_does_not_keep_one_from_knowing_what_is_free() {
+        let directory = File::open(std::env::temp_dir()).expect("there is one");
+        let mut signals = 2;
+        let free = free_by(|| {
+            if signals > 0 {
+                signals -= 1;
+                return Err(Errno::INTR);
+            }
+            rustix::fs::fstatvfs(&directory)
+        });
+        assert!(free.is_ok() && signals == 0);
+        assert!(free_by(|| Err(Errno::IO)).is_err());
     }
 
     #[test]
