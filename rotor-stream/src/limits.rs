@@ -350,8 +350,8 @@ impl StreamConfig {
     }
 
     /// Sets a function that is called, on the loop's thread, when a connection that was being
-    /// closed is aborted: reset, if its output was not all taken. It is for counting, and must not block. By then there is no protocol any
-    /// more that could be told. Default: none.
+    /// closed is aborted: reset, if its output was not all taken. It is for counting, and must not
+    /// block. By then there is no protocol any more that could be told. Default: none.
     #[doc(alias = "on_cut_off")]
     pub fn on_abort(mut self, hook: impl Fn(AbortReason) + Send + Sync + 'static) -> StreamConfig {
         self.on_abort = AbortHook(Some(Arc::new(hook)));
