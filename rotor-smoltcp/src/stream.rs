@@ -29,9 +29,10 @@ impl SmoltcpTcpStream {
 impl Read for SmoltcpTcpStream {
     #[inline]
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let mut buf = ReadBuf::new(buffer);
+        let mut count = 0;
+        let mut buf = ReadBuf::new(buffer, &mut count);
         self.0.stack().read(self.0.id(), &mut buf)?;
-        Ok(buf.filled())
+        Ok(count)
     }
 }
 

@@ -64,9 +64,10 @@ macro_rules! stream {
         impl Read for $name {
             #[inline]
             fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-                let mut buf = ReadBuf::new(buffer);
+                let mut count = 0;
+                let mut buf = ReadBuf::new(buffer, &mut count);
                 self.member.driver().read(self.member.id(), &mut buf)?;
-                Ok(buf.filled())
+                Ok(count)
             }
         }
 

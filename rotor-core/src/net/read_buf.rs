@@ -14,35 +14,40 @@ use socket2::SockRef;
 /// What was in it before, perhaps another connection's bytes, nobody can see by it; and how much of it
 /// was filled is what was put into it, and not what a socket says. So it need not be filled with zeros
 /// first, and each byte is copied once.
+///
+/// The count is its owner's, beside the memory: a socket that puts another buffer in the place of this
+/// one has put nothing into this one.
 pub struct ReadBuf<'a> {
     memory: &'a mut [u8],
-    filled: usize,
+    filled: &'a mut usize,
 }
 
 impl<'a> ReadBuf<'a> {
-    /// Makes a buffer of this memory, of which nothing is filled.
-    pub fn new(memory: &'a mut [u8]) -> ReadBuf<'a> {
-        ReadBuf { memory, filled: 0 }
+    /// Makes a buffer of this memory, of which nothing is filled; `filled`, which is set to 0, counts how
+    /// many bytes at its front were read into it.
+    pub fn new(memory: &'a mut [u8], filled: &'a mut usize) -> ReadBuf<'a> {
+        *filled = 0;
+        ReadBuf { memory, filled }
     }
 
     /// Returns how many bytes at the front were read into it.
     #[inline]
     pub fn filled(&self) -> usize {
-        self.filled
+        *self.filled
     }
 
     /// Returns for how many more bytes there is room.
     #[inline]
     pub fn remaining(&self) -> usize {
-        self.memory.len() - self.filled
+        self.memory.len() - *self.filled
     }
 
     /// Puts bytes behind those that are there, as many as there is room for. Returns how many.
     #[inline]
     pub fn put_slice(&mut self, bytes: &[u8]) -> usize {
         let count = bytes.len().min(self.remaining());
-        self.memory[self.filled..][..count].copy_from_slice(&bytes[..count]);
-        self.filled += count;
+        self.memory[*self.filled..][..count].copy_from_slice(&bytes[..count]);
+        *self.filled += count;
         count
     }
 
@@ -56,8 +61,8 @@ impl<'a> ReadBuf<'a> {
     #[cfg(unix)]
     pub fn recv(&mut self, socket: BorrowedFd<'_>) -> io::Result<usize> {
         let socket = SockRef::from(&socket);
-        let count = (&*socket).read(&mut self.memory[self.filled..])?;
-        self.filled += count;
+        let count = (&*socket).read(&mut self.memory[*self.filled..])?;
+        *self.filled += count;
         Ok(count)
     }
 }
@@ -75,15 +80,26 @@ mod tests {
 
     #[test]
     fn as_much_is_put_as_there_is_room_for_and_the_rest_stays_as_it_was() {
-        let mut memory = *b"__________";
-        let mut buf = ReadBuf::new(&mut memory);
+        let (mut memory, mut filled) = (*b"__________", 9);
+        let mut buf = ReadBuf::new(&mut memory, &mut filled);
         assert_eq!((buf.put_slice(b"0123"), buf.put_slice(b""), buf.filled()), (4, 0, 4));
         assert_eq!((buf.put_slice(b"45"), buf.remaining()), (2, 4));
         assert_eq!(format!("{buf:?}"), "ReadBuf(6 of 10 bytes)");
         assert_eq!(&memory, b"012345____");
-        let mut buf = ReadBuf::new(&mut memory[..5]);
+        let mut buf = ReadBuf::new(&mut memory[..5], &mut filled);
         assert_eq!((buf.put_slice(b"abcdefg"), buf.put_slice(b"h"), buf.remaining()), (5, 0, 0));
         assert_eq!(&memory, b"abcde5____");
+    }
+
+    #[test]
+    fn who_puts_another_buffer_in_its_place_has_put_nothing_into_it() {
+        let (mut memory, mut filled) = (*b"secret", 0);
+        let (mut others, mut count) = (*b"0123456789", 0);
+        let mut buf = ReadBuf::new(&mut memory, &mut filled);
+        buf.put_slice(b"a");
+        buf = ReadBuf::new(&mut others, &mut count);
+        assert_eq!(buf.put_slice(b"0123456789"), 10);
+        assert_eq!((filled, &memory), (1, b"aecret"));
     }
 
     #[cfg(unix)]
@@ -95,8 +111,8 @@ mod tests {
 
         let (own, mut peer) = UnixStream::pair().expect("there are descriptors");
         own.set_nonblocking(true).expect("it can be");
-        let mut memory = *b"__________";
-        let mut buf = ReadBuf::new(&mut memory[..8]);
+        let (mut memory, mut filled) = (*b"__________", 9);
+        let mut buf = ReadBuf::new(&mut memory[..8], &mut filled);
         buf.put_slice(b"ab");
         let nothing = buf.recv(own.as_fd()).map_err(|error| error.kind());
         assert_eq!((nothing, buf.filled()), (Err(io::ErrorKind::WouldBlock), 2));
@@ -105,7 +121,7 @@ mod tests {
         assert_eq!(buf.recv(own.as_fd()).expect("there is something"), 6);
         assert_eq!((buf.filled(), buf.remaining()), (8, 0));
         assert_eq!(&memory, b"ab012345__");
-        let mut buf = ReadBuf::new(&mut memory);
+        let mut buf = ReadBuf::new(&mut memory, &mut filled);
         assert_eq!(buf.recv(own.as_fd()).expect("the rest is there"), 4);
         assert_eq!(buf.recv(own.as_fd()).expect("it has ended"), 0);
         assert_eq!(&memory, b"67892345__");

@@ -73,10 +73,10 @@ impl Buf {
         if self.memory.len() - self.end < room {
             self.make_room(room);
         }
-        let mut buf = ReadBuf::new(&mut self.memory[self.end..]);
+        let mut count = 0;
+        let mut buf = ReadBuf::new(&mut self.memory[self.end..], &mut count);
         let asked = buf.remaining();
         let result = socket.read_unseen(&mut buf);
-        let count = buf.filled();
         self.end += count;
         if count == 0 && self.is_empty() {
             // Nothing came, so the block is not kept.

@@ -406,9 +406,10 @@ mod tests {
         let mut bytes = [0; 4];
         for (count, is_left) in [(4, true), (1, false)] {
             assert!(is_at_work(&driver));
-            let mut buf = ReadBuf::new(&mut bytes);
+            let mut filled = 0;
+            let mut buf = ReadBuf::new(&mut bytes, &mut filled);
             assert!(driver.read(id, &mut buf).is_ok());
-            assert_eq!(buf.filled(), count);
+            assert_eq!(filled, count);
             assert_eq!(is_at_work(&driver), is_left);
         }
     }

@@ -128,10 +128,10 @@ fn pump(from: (&mut Stack, Id), to: (&mut Stack, Id), bytes: &[u8], at: &mut [us
         Err(error) => assert_eq!(error.kind(), ErrorKind::WouldBlock),
     }
     let mut chunk = [0; 9_000];
-    let mut buf = ReadBuf::new(&mut chunk);
+    let mut count = 0;
+    let mut buf = ReadBuf::new(&mut chunk, &mut count);
     match to.0.read(to.1, &mut buf) {
         Ok(()) => {
-            let count = buf.filled();
             assert!(chunk[..count] == bytes[*got..*got + count], "at byte {got}");
             *got += count;
         }
