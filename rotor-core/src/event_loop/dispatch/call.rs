@@ -208,12 +208,14 @@ impl<M: Machine> Dispatch<M> {
         callee: Callee,
         events: EventSet,
         spawns: u32,
-        Response { answer, deadline }: Response<M, M::Seed>,
+        response: Response<M, M::Seed>,
     ) -> Option<(M, Event<M::Seed>)> {
         let token = callee.token;
+        let deadline = response.deadline;
         // Before the answer is applied: that may make another machine, which has its own.
         self.scheduler.pend_if_it_woke_itself(refs.environment, token);
-        match answer {
+        // Taken apart here and not in the parameter: what is in it is copied once less.
+        match response.answer {
             Answer::Continue(machine) => {
                 self.scheduler.keep(refs.environment, token, machine, deadline);
             }

@@ -10,9 +10,9 @@ use crate::config::Config;
 use crate::event::Event;
 use crate::event_loop::run_queue::Calls;
 use crate::event_set::EventSet;
-use crate::guard::{drop_guarded, guard};
+use crate::guard::{Panicked, drop_guarded, guard};
 use crate::machine::Machine;
-use crate::response::{Answer, Deadline, Response};
+use crate::response::{Answer, Response};
 use crate::scope::{AnyEnvironment, Scope, Woken};
 use crate::spawn_error::{SpawnCause, SpawnError};
 use crate::token::Token;
@@ -27,13 +27,17 @@ impl<M: Machine> Dispatch<M> {
         spawner: Option<Token>,
         seed: M::Seed,
     ) -> Result<Token, SpawnError<M::Seed>> {
-        let mut seed = Some(seed);
-        let made = self.make_any(environment, config, spawner, |token| {
+        let Some(token) = self.reserve(environment, spawner) else {
+            return Err(SpawnError { cause: SpawnCause::SlabFull, seed: Some(seed) });
+        };
+        let made = guard(|| {
             let mut scope = Scope::new(context, environment, token, Woken::default());
-            // Never `None`: this is called once.
-            Some(M::create(seed.take()?, &mut scope))
+            M::create(seed, &mut scope)
         });
-        made.map_err(|cause| SpawnError { cause, seed })
+        match self.keep_made(environment, config, token, made) {
+            Ok(()) => Ok(token),
+            Err(cause) => Err(SpawnError { cause, seed: None }),
+        }
     }
 
     /// Makes a machine by a closure that is given its token.
@@ -43,42 +47,54 @@ impl<M: Machine> Dispatch<M> {
         config: &Config,
         make: impl FnOnce(Token) -> Response<M>,
     ) -> Result<Token, SpawnError<Infallible>> {
-        self.make_any(environment, config, None, |token| Some(make(token)))
-            .map_err(|cause| SpawnError { cause, seed: None })
+        let Some(token) = self.reserve(environment, None) else {
+            return Err(SpawnError { cause: SpawnCause::SlabFull, seed: None });
+        };
+        let made = guard(|| make(token));
+        match self.keep_made(environment, config, token, made) {
+            Ok(()) => Ok(token),
+            Err(cause) => Err(SpawnError { cause, seed: None }),
+        }
     }
 
-    fn make_any(
-        &mut self,
-        environment: &AnyEnvironment,
-        config: &Config,
-        spawner: Option<Token>,
-        make: impl FnOnce(Token) -> Option<Response<M>>,
-    ) -> Result<Token, SpawnCause> {
+    /// Takes a slot for a machine that is about to be made, unless all that are free are promised to
+    /// others.
+    #[inline]
+    fn reserve(&mut self, environment: &AnyEnvironment, spawner: Option<Token>) -> Option<Token> {
         // A slot that is free may be promised to one that waits for it.
         if !environment.waiters.use_slot(spawner, self.scheduler.slots().vacant()) {
-            return Err(SpawnCause::SlabFull);
+            return None;
         }
-        let Some(token) = self.scheduler.slots_mut().reserve() else {
-            return Err(SpawnCause::SlabFull);
-        };
+        let token = self.scheduler.slots_mut().reserve()?;
         self.scheduler.slots_mut().note_made(token, environment.now());
         // Before the call: what is made may ask how many are left.
         self.scheduler.publish_slot_counts(environment);
-        let made = guard(|| make(token));
+        Some(token)
+    }
+
+    /// Puts what was made into the slot that was reserved for it, or frees that.
+    #[inline(always)]
+    fn keep_made(
+        &mut self,
+        environment: &AnyEnvironment,
+        config: &Config,
+        token: Token,
+        made: Result<Response<M>, Panicked>,
+    ) -> Result<(), SpawnCause> {
         // Taken whatever came of it: it is not the next machine's.
         let woke_itself = environment.take_woke_itself();
-        let (answer, deadline) = match made {
-            Ok(response) => response.map_or((Answer::Done, Deadline::Never), Response::into_parts),
+        let response = match made {
+            Ok(response) => response,
             Err(panicked) => {
                 return Err(self.create_panicked(environment, config, token, panicked));
             }
         };
-        match answer {
+        match response.answer {
             Answer::Continue(machine) => {
-                self.scheduler.keep_new(environment.now(), token, machine, deadline);
+                self.scheduler.keep_new(environment.now(), token, machine, response.deadline);
             }
             Answer::Again(machine) => {
-                self.scheduler.keep_new(environment.now(), token, machine, deadline);
+                self.scheduler.keep_new(environment.now(), token, machine, response.deadline);
                 self.scheduler.call_again(token, EventSet::EMPTY);
             }
             Answer::Spawn(_, seed) => match seed {},
@@ -101,7 +117,7 @@ impl<M: Machine> Dispatch<M> {
         if token.index() < self.drain_cursor {
             self.scheduler.pend(token, Calls::DRAINING);
         }
-        Ok(token)
+        Ok(())
     }
 
     /// Makes a machine for another one. Returns what that is told.

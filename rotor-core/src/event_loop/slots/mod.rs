@@ -124,11 +124,12 @@ impl<M> Slots<M> {
         let running = Slot::Running { state: CallState::default() };
         let index = if self.free != NONE {
             let index = self.free;
-            let slot = mem::replace(&mut self.slots[index as usize], running);
-            let Slot::Vacant { next } = slot else {
+            let slot = &mut self.slots[index as usize];
+            let Slot::Vacant { next } = *slot else {
                 debug_assert!(false, "slot {index} is in the free list, and not vacant");
                 return None;
             };
+            *slot = running;
             self.free = next;
             index
         } else if self.slots.len() < self.capacity {
