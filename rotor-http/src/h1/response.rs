@@ -1,14 +1,14 @@
 //! The state of a response that is being written: what may come next, and what the connection does
 //! after it.
 
-use super::decimal::Number;
+mod whole;
+
 use super::message::{self, Connection, Framing, MessageState, Phase};
 use super::sink::Sink;
 use crate::semantics::date::DateCache;
 use crate::semantics::error::MessageError;
 use crate::semantics::grammar::{self, VALUE};
 use crate::semantics::status::Status;
-use crate::semantics::swar;
 use crate::semantics::version::Version;
 
 /// What a response has to know of the request that it responds to; see
@@ -338,48 +338,6 @@ impl ResponseState {
         Ok(())
     }
 
-    /// Writes a whole response, if it is of the usual kind: nothing was written yet, the status has
-    /// a body and a line ready-made, the connection persists by itself, and the content type may
-    /// stand in a field. Returns whether it was; if not, nothing was done.
-    ///
-    /// The octets are those of the steps, put into the sink at once.
-    #[inline]
-    pub(crate) fn put_whole(
-        &mut self,
-        out: &mut impl Sink,
-        status: Status,
-        content_type: &str,
-        body: &[u8],
-        date: &DateCache,
-    ) -> bool {
-        let reply = &self.reply;
-        // Whatever adds a field, takes one away, or is refused: the steps do it, and say why.
-        let is_usual = self.message.phase == Phase::Start
-            && self.message.sends_body
-            && reply.keep_alive
-            && !reply.is_connect
-            && reply.version >= Version::Http11
-            && !status.forbids_body()
-            && !matches!(status, Status::RESET_CONTENT | Status::UPGRADE_REQUIRED);
-        let (true, Some(line)) = (is_usual, status.line_and_type()) else { return false };
-        if !swar::is_value(content_type.as_bytes()) {
-            return false;
-        }
-        let length = Number::decimal(body.len() as u64);
-        out.put_all(&[
-            line.as_bytes(),
-            content_type.as_bytes(),
-            b"\r\nContent-Length: ",
-            length.as_bytes(),
-            date.end_of_fields(),
-            body,
-        ]);
-        self.status = status;
-        self.message.framing = Framing::Length(0);
-        self.message.phase = Phase::Done;
-        true
-    }
-
     /// Writes a part of the body; to HEAD it is counted and not sent.
     ///
     /// # Errors
@@ -517,6 +475,3 @@ fn put_status_line(out: &mut impl Sink, status: Status, reason: Option<&str>) {
         }
     }
 }
-
-#[cfg(test)]
-mod tests;

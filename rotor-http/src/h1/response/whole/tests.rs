@@ -1,6 +1,7 @@
 //! A whole response is, octet for octet, what the steps make of it.
 
 use super::*;
+use crate::h1::response::{Ending, ReplyTo};
 
 fn in_steps(
     mut state: ResponseState,
