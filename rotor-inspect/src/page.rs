@@ -96,11 +96,10 @@ impl Server for Page {
                 }
                 None => not_found(response).into(),
             },
-            (Method::Get, path) => match asset(path) {
+            (method, path) => match asset(path).filter(|_| method == Method::Get) {
                 Some((kind, text)) => send(response, kind, text).into(),
-                None => not_found(response).into(),
+                None => missed(path, response).into(),
             },
-            _ => not_found(response).into(),
         }
     }
 
@@ -205,6 +204,19 @@ fn asset(path: &str) -> Option<(&'static str, &'static str)> {
         "/inspect.css" => Some(("text/css", include_str!("../assets/inspect.css"))),
         _ => None,
     }
+}
+
+/// Nothing is there, or for other methods (RFC 9110 §15.5.6).
+fn missed(path: &str, response: &mut Response<'_>) -> Reply {
+    let allow = match path {
+        "/api/loops" | "/api/failures" | "/api/machines" => "GET, HEAD",
+        "/api/decide" | "/api/drain" => "POST",
+        _ if asset(path).is_some() => "GET, HEAD",
+        _ => return not_found(response),
+    };
+    response.with_fields(&[("Allow", allow.as_bytes())], |response| {
+        reply(response, Status::METHOD_NOT_ALLOWED, TEXT, "not by this method\n")
+    })
 }
 
 fn refuse(refusal: Refusal, response: &mut Response<'_>) -> Reply {

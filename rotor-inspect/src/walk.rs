@@ -160,8 +160,9 @@ impl Walk {
         let state = description.state();
         let kind = self.kinds.entry((machine, state)).or_default();
         kind.count += 1;
-        kind.held += description.held() as u64;
-        kind.messages += description.messages();
+        // Machines say what they like: a figure that is wrong must not cost the loop a panic.
+        kind.held = kind.held.saturating_add(description.held() as u64);
+        kind.messages = kind.messages.saturating_add(description.messages());
         kind.oldest = match (kind.oldest, details.made) {
             (Some(oldest), Some(made)) => Some(oldest.min(made)),
             (oldest, made) => oldest.or(made),
@@ -302,6 +303,38 @@ mod tests {
             let Outcome::Value(snapshot) = future.take() else { panic!("it is lost") };
             assert_eq!(snapshot.matched, 1_200, "each once");
         }
+    }
+
+    /// One that says of itself what cannot be.
+    struct Boasts;
+
+    impl Machine for Boasts {
+        type Context = ();
+        type Seed = Infallible;
+
+        fn describe(&self, to: &mut Description) {
+            to.add_held(usize::MAX);
+            to.add_messages(u64::MAX);
+        }
+    }
+
+    #[test]
+    fn sums_that_are_too_large_stay_at_the_largest() {
+        let mut test = TestLoop::<Boasts>::new(());
+        let mut asked = None;
+        for _ in 0..2 {
+            test.add(|scope| {
+                asked.get_or_insert_with(|| scope.create_future());
+                Response::ok(Boasts)
+            });
+        }
+        test.settle();
+        let (port, future) = asked.expect("there is a machine");
+        assert!(begin(&test.instance().broadcast(), Query::default(), port));
+        test.settle();
+        let Outcome::Value(snapshot) = future.take() else { panic!("it is lost") };
+        let sums = snapshot.kinds.values().map(|kind| (kind.count, kind.held, kind.messages));
+        assert_eq!(sums.collect::<Vec<_>>(), [(2, usize::MAX as u64, u64::MAX)]);
     }
 
     fn row(token: usize, held: usize) -> Row {

@@ -194,6 +194,31 @@ fn head_is_answered_as_get_is_without_the_body() {
 }
 
 #[test]
+fn another_method_is_refused_with_those_that_there_are() {
+    let bed = bed();
+    for (start, status, allow) in [
+        ("PUT /", "405", "GET, HEAD"),
+        ("DELETE /inspect.js", "405", "GET, HEAD"),
+        ("POST /api/loops", "405", "GET, HEAD"),
+        ("OPTIONS /api/failures", "405", "GET, HEAD"),
+        ("PUT /api/machines?loop=main", "405", "GET, HEAD"),
+        ("GET /api/decide?loop=main&do=end&token=1", "405", "POST"),
+        ("HEAD /api/drain?loop=main", "405", "POST"),
+        ("PATCH /api/drain?loop=main", "405", "POST"),
+        ("PUT /nothing", "404", ""),
+        ("POST /nothing", "404", ""),
+    ] {
+        let fields = "Host: localhost\r\nContent-Length: 0\r\nX-Rotor-Inspect: 1\r\n";
+        let answer = bed.ask(&format!("{start} HTTP/1.1\r\n{fields}"));
+        assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{start}: {answer}");
+        let said = answer.lines().find_map(|line| line.strip_prefix("Allow: "));
+        assert_eq!(said.unwrap_or_default(), allow, "{start}: {answer}");
+        assert!(answer.contains("X-Content-Type-Options: nosniff"), "{start}: {answer}");
+    }
+    let _serves_still = bed.idle();
+}
+
+#[test]
 fn a_connection_is_ended_by_who_may_and_by_no_page_of_a_stranger() {
     let bed = bed();
     let mut waits = bed.begin("/wait");
