@@ -149,7 +149,8 @@ impl Collector {
     ///
     /// # Errors
     ///
-    /// It cannot be kept; the collector is of no use any more.
+    /// It cannot be kept; the collector is of no use any more. Or, by the caller's fault, `AfterEnd`:
+    /// then the body is as it was at its [`end`](Collector::end), and goes on.
     pub fn add<C>(&mut self, block: Block, scope: &Scope<'_, C>) -> Result<Progress, SpoolError> {
         self.spooling.add(block)?;
         self.count()?;
@@ -161,7 +162,7 @@ impl Collector {
     ///
     /// # Errors
     ///
-    /// As [`add`](Collector::add).
+    /// It cannot be kept; the collector is of no use any more.
     pub fn end<C>(&mut self, scope: &Scope<'_, C>) -> Result<Progress, SpoolError> {
         self.spooling.end();
         self.advance(scope)?;
@@ -172,7 +173,7 @@ impl Collector {
     ///
     /// # Errors
     ///
-    /// As [`add`](Collector::add).
+    /// As [`end`](Collector::end).
     pub fn poll<C>(&mut self, scope: &Scope<'_, C>) -> Result<Progress, SpoolError> {
         for job in std::mem::take(&mut self.jobs) {
             match job.take() {

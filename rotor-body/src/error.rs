@@ -6,7 +6,7 @@ use quick_error::quick_error;
 use rotor_core::Lost;
 
 quick_error! {
-    /// Why a body could not be kept. It is gone then, and so is its file.
+    /// Why a body could not be kept. It is gone then, and so is its file, but for `AfterEnd`.
     #[derive(Debug)]
     #[non_exhaustive]
     pub enum SpoolError {
@@ -39,6 +39,14 @@ quick_error! {
         Disk(error: io::Error) {
             display("the file of a body cannot be written")
             source(error)
+        }
+        /// More was added behind the end of the body. The caller's fault: call [`end`] behind the
+        /// last [`add`], and begin another collector for another body. A server answers 500.
+        ///
+        /// [`add`]: crate::Collector::add
+        /// [`end`]: crate::Collector::end
+        AfterEnd {
+            display("more was added to a body behind its end: `end` is for when all of it was added")
         }
         /// The thread that was to write has ended, or panicked. A server answers 500.
         Lost(lost: Lost) {

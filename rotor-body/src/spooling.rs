@@ -130,8 +130,11 @@ impl Spooling {
     ///
     /// # Errors
     ///
-    /// `TooLarge`: it is more than it may be.
+    /// `TooLarge`: it is more than it may be. `AfterEnd`: it has ended, and is as it was.
     pub(crate) fn add(&mut self, block: Block) -> Result<(), SpoolError> {
+        if self.is_ended {
+            return Err(SpoolError::AfterEnd);
+        }
         let received = self.received.saturating_add(block.len() as u64);
         self.check(received)?;
         self.received = received;

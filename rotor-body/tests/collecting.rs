@@ -59,6 +59,8 @@ struct Feed {
     whole: Option<Result<Body, SpoolError>>,
     /// Ends in the middle, as a peer does that goes away.
     gives_up_at: usize,
+    /// Goes on behind the end.
+    adds_behind: bool,
     unwritten_most: usize,
 }
 
@@ -74,6 +76,7 @@ impl Feed {
             memory: BytesHeld::new(1 << 20),
             whole: None,
             gives_up_at: usize::MAX,
+            adds_behind: false,
             unwritten_most: 0,
         }
     }
@@ -140,7 +143,12 @@ impl Feeder {
     fn feed(&mut self, scope: &mut Scope<'_, Feed>) -> Result<Progress, SpoolError> {
         let end = (self.fed + scope.step).min(scope.bytes.len());
         if self.fed == end {
-            return self.collector.end(scope);
+            let progress = self.collector.end(scope);
+            if scope.adds_behind {
+                let refused = self.collector.add(Block::from("more"), scope);
+                assert!(matches!(refused, Err(SpoolError::AfterEnd)), "{refused:?}");
+            }
+            return progress;
         }
         let block = Block::from(scope.bytes[self.fed..end].to_vec());
         self.fed = end;
@@ -210,6 +218,20 @@ fn any_length_and_any_step_give_the_same_body_on_a_disk_and_in_memory() {
             }
         }
     }
+}
+
+#[test]
+fn what_is_added_behind_the_end_is_refused_and_the_body_is_as_it_was() {
+    let place = Place::new();
+    let spool = config(&place).open().expect("it can be written");
+    for spool in [None, Some(&spool)] {
+        for len in [0, 10, 1_001, 9_000] {
+            let feed = Feed { adds_behind: true, ..Feed::new(spool, len, 500) };
+            let expected = feed.bytes.clone();
+            assert_eq!(read(&feed.result().expect("it is kept")), expected, "{len}");
+        }
+    }
+    wait_until_empty(&spool);
 }
 
 #[test]
