@@ -93,6 +93,10 @@ impl RotorCollector {
     }
 
     /// Adds all of that to a registry, beside the program's own metrics.
+    ///
+    /// One collector is enough for a registry. The page of [`Metrics`](crate::Metrics) declares what
+    /// several have in common once; `prometheus-client` by itself declares it for each of them, and
+    /// scrapers refuse such a page.
     pub fn register(self, registry: &mut Registry) {
         registry.register_collector(Box::new(self));
     }

@@ -63,6 +63,7 @@ mod accept;
 mod classic;
 mod collector;
 mod families;
+mod grouped;
 mod http;
 mod loops;
 mod pools;

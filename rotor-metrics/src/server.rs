@@ -10,6 +10,7 @@ use rotor_http::{Method, Status};
 
 use crate::accept::wants_open_metrics;
 use crate::classic::classic;
+use crate::grouped::grouped;
 
 /// The page of a registry, as a server: on a port of its own, or beside others by
 /// [`Routed`](rotor_http::server::Routed). It answers GET and HEAD, whatever the path.
@@ -17,6 +18,9 @@ use crate::classic::classic;
 /// A scraper that likes OpenMetrics better than the classic text format gets it, by the weights in
 /// its `Accept` (RFC 9110 §12.5.1), and so does one that names it and likes both as much. All others
 /// get the classic format.
+///
+/// Collectors of the registry may have families in common: each is declared once, with the rows of
+/// all of them.
 ///
 /// The page is made on the loop that serves it: some 100 µs for each hundred rows. If a few
 /// thousand rows are scraped, use a loop of its own.
@@ -45,6 +49,7 @@ impl<C: 'static> Server for Metrics<C> {
             // Only a collector of the program's says so: a string takes all.
             return Next::fail(Status::INTERNAL_SERVER_ERROR);
         }
+        let page = grouped(page);
         let lines = head.fields().iter().filter(|field| field.name.eq_ignore_ascii_case("Accept"));
         let (kind, page) = match wants_open_metrics(lines.map(|field| field.value)) {
             true => ("application/openmetrics-text; version=1.0.0; charset=utf-8", page),

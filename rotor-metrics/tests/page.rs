@@ -41,6 +41,11 @@ impl Served {
             .server("api", config.counters())
             .client("up\"stream\\\n", Arc::<client::Counters>::default())
             .register(&mut registry);
+        // What it has in common with the first is declared once.
+        RotorCollector::new()
+            .event_loop("third", creator.stats())
+            .pool("more", OffloadPool::default())
+            .register(&mut registry);
         // What a program counts itself.
         let jobs = CounterWithExemplar::<Vec<(String, String)>>::default();
         jobs.inc_by(3, Some(vec![("trace_id".into(), "7".into())]), None);
@@ -143,6 +148,7 @@ fn both_formats_keep_their_rules_and_say_what_was_counted() {
     assert_eq!(classic["rotor_http_server_responses_total{server=\"api\",class=\"2xx\"}"], 5.0);
     assert_eq!(classic["rotor_http_server_responses_total{server=\"api\",class=\"4xx\"}"], 1.0);
     assert!(classic["rotor_loop_turns_total{loop=\"main\"}"] > 0.0);
+    assert!(classic["rotor_loop_turns_total{loop=\"third\"}"] > 0.0);
     assert!(classic["rotor_loop_busy_seconds_total{loop=\"main\"}"] > 0.0);
     assert_eq!((classic["jobs_total"], classic["build_info{version=\"1\\n # {\"}"]), (3.0, 1.0));
     assert!(page.contains("# TYPE build_info gauge\n"), "{page}");

@@ -1,0 +1,118 @@
+//! A page on which each family is declared once, whoever has written rows of it.
+//!
+//! `prometheus-client` writes what each collector of a registry says, one behind the other. Two that
+//! have a family in common declare it twice, and its samples stand in two places: the whole page is
+//! unreadable then, in both formats. Prometheus: "Only one TYPE line may exist for a given metric
+//! name", "All lines for a given metric must be provided as one single group". OpenMetrics 1.0 wants
+//! the names of families to be unique.
+
+use std::collections::BTreeMap;
+
+/// Lines of a page, one behind the other.
+struct Family<'p> {
+    /// Its `# HELP`, and what else of it begins with `# `.
+    declaration: &'p str,
+    samples: Vec<&'p str>,
+}
+
+/// Puts the samples of a family that is declared again behind those that it has. The first help
+/// counts. One that is declared again as something else (another type or unit) is no such family:
+/// it is left in its place, and whoever scrapes says so.
+pub(crate) fn grouped(page: String) -> String {
+    regrouped(&page).unwrap_or(page)
+}
+
+/// Absent: each is declared once.
+fn regrouped(page: &str) -> Option<String> {
+    let (before, families) = families(page);
+    let mut first: BTreeMap<(&str, &str), usize> = BTreeMap::new();
+    let mut groups: Vec<Family<'_>> = Vec::with_capacity(families.len());
+    let mut is_changed = false;
+    for mut family in families {
+        match first.get(&identity(family.declaration)) {
+            Some(&at) => {
+                is_changed = true;
+                groups[at].samples.append(&mut family.samples);
+            }
+            None => {
+                first.insert(identity(family.declaration), groups.len());
+                groups.push(family);
+            }
+        }
+    }
+    if !is_changed {
+        return None;
+    }
+    let mut grouped = String::with_capacity(page.len());
+    grouped.push_str(before);
+    for family in &groups {
+        grouped.push_str(family.declaration);
+        family.samples.iter().for_each(|samples| grouped.push_str(samples));
+    }
+    if page.ends_with(END) {
+        grouped.push_str(END);
+    }
+    Some(grouped)
+}
+
+const END: &str = "# EOF\n";
+
+/// What stands before the first family, and the families; the end is left out.
+fn families(page: &str) -> (&str, Vec<Family<'_>>) {
+    let page = page.strip_suffix(END).unwrap_or(page);
+    let mut starts = Vec::new();
+    let mut at = 0;
+    for line in page.split_inclusive('\n') {
+        if line.starts_with("# HELP ") {
+            starts.push(at);
+        }
+        at += line.len();
+    }
+    let before = &page[..starts.first().copied().unwrap_or(page.len())];
+    let ends = starts.iter().skip(1).copied().chain([page.len()]);
+    let families = starts.iter().zip(ends).map(|(&start, end)| {
+        let lines = &page[start..end];
+        let declared = lines.split_inclusive('\n').take_while(|line| line.starts_with("# "));
+        let (declaration, samples) = lines.split_at(declared.map(str::len).sum());
+        Family { declaration, samples: vec![samples] }
+    });
+    (before, families.collect())
+}
+
+/// The name, and all that is declared of it but its help.
+fn identity(declaration: &str) -> (&str, &str) {
+    let (help, rest) = declaration.split_once('\n').unwrap_or((declaration, ""));
+    (help.split(' ').nth(2).unwrap_or_default(), rest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_family_that_is_declared_twice_is_one_in_its_first_place() {
+        let page = "# HELP a How many.\n# TYPE a counter\n# UNIT a b\na_total{x=\"1\"} 1\n\
+                    # HELP c More.\n# TYPE c gauge\nc 2\n\
+                    # HELP a Once more.\n# TYPE a counter\n# UNIT a b\na_total{x=\"2\"} 3\n\
+                    # HELP a Again.\n# TYPE a counter\n# UNIT a b\n\
+                    # HELP c More.\n# TYPE c gauge\nc{x=\"# HELP a\"} 4\n# EOF\n";
+        let wanted = "# HELP a How many.\n# TYPE a counter\n# UNIT a b\n\
+                      a_total{x=\"1\"} 1\na_total{x=\"2\"} 3\n\
+                      # HELP c More.\n# TYPE c gauge\nc 2\nc{x=\"# HELP a\"} 4\n# EOF\n";
+        assert_eq!(grouped(page.to_owned()), wanted);
+    }
+
+    #[test]
+    fn what_is_declared_once_or_as_something_else_stays_as_it_is() {
+        for page in [
+            "",
+            "# EOF\n",
+            "a 1\n# EOF\n",
+            "# HELP a A.\n# TYPE a gauge\na 1\n# HELP aa A.\n# TYPE aa gauge\naa 1\n# EOF\n",
+            "# HELP a A.\n# TYPE a gauge\na 1\n# HELP a A.\n# TYPE a counter\na_total 1\n# EOF\n",
+            "# HELP a A.\n# TYPE a gauge\n# UNIT a b\na 1\n# HELP a A.\n# TYPE a gauge\na 1\n# EOF\n",
+        ] {
+            assert_eq!(grouped(page.to_owned()), page);
+        }
+    }
+}
