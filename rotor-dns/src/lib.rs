@@ -50,7 +50,8 @@
 //! * A stub resolver: it asks resolving servers, and trusts them and the network between; it does
 //!   not validate signatures (DNSSEC).
 //! * A chain of aliases has at most [`CHAIN_MAX`] links. Replies are cached for a day at most,
-//!   negative replies for an hour, failures of servers for 1 s to 8 s (RFC 9520).
+//!   negative replies for an hour, failures of servers for 1 s to 8 s (RFC 9520), that a
+//!   server does not know EDNS for 15 minutes (RFC 6891).
 //! * All memory is bounded, in bytes: the cache by [`ResolverConfig::cache_bytes_max`], an answer
 //!   by [`ANSWER_BYTES_MAX`], the addresses that a lookup waits with by [`ADDRESSES_MAX`], and
 //!   their numbers by the other settings of [`ResolverConfig`].
@@ -98,6 +99,7 @@ mod result;
 mod stub_resolver;
 mod system;
 mod tcp;
+mod without_edns;
 
 pub use cache::CACHED_BYTES_MAX;
 pub use chain::{ANSWER_BYTES_MAX, CHAIN_MAX};

@@ -37,6 +37,8 @@ pub(crate) struct QuerySeed {
     pub(crate) question: Question,
     /// The servers, in the order in which they are to be asked.
     pub(crate) servers: Vec<SocketAddr>,
+    /// Those of them that are known not to know EDNS.
+    pub(crate) without_edns: BTreeSet<SocketAddr>,
     pub(crate) config: Arc<ResolverConfig>,
     pub(crate) report: Report,
 }
@@ -45,17 +47,20 @@ pub(crate) struct QuerySeed {
 /// none.
 pub(crate) struct Report {
     question: Question,
+    without_edns: Option<SocketAddr>,
     sender: Option<Sender<Reported>>,
 }
 
 pub(crate) struct Reported {
     pub(crate) question: Question,
     pub(crate) result: QueryResult,
+    /// A server that has refused EDNS, and answered without it.
+    pub(crate) without_edns: Option<SocketAddr>,
 }
 
 impl Report {
     pub(crate) fn new(question: Question, sender: Sender<Reported>) -> Report {
-        Report { question, sender: Some(sender) }
+        Report { question, without_edns: None, sender: Some(sender) }
     }
 
     pub(crate) fn send(mut self, result: QueryResult) {
@@ -66,7 +71,8 @@ impl Report {
         // The mailbox has room for one message of each query. If the resolver is gone, nobody is
         // left to tell.
         if let Some(sender) = self.sender.take() {
-            let _ = sender.send(Reported { question: self.question.clone(), result });
+            let (question, without_edns) = (self.question.clone(), self.without_edns);
+            let _ = sender.send(Reported { question, result, without_edns });
         }
     }
 }
@@ -93,7 +99,7 @@ pub(crate) struct Query<N: Net> {
     chain_ttl: Option<Duration>,
     /// How many times a server was asked.
     tries: usize,
-    /// The servers that have said that they do not know EDNS.
+    /// The servers that have said that they do not know EDNS, to this query.
     without_edns: BTreeSet<SocketAddr>,
     channel: Channel<N>,
     query: QueryMessage,
@@ -263,7 +269,9 @@ where
     fn open<C>(&mut self, scope: &Scope<'_, C>) -> Step {
         let config = &self.seed.config;
         let Some(server) = self.server() else { return Step::Fail(LookupError::NoServer) };
-        let edns = config.conf.edns0 && !self.without_edns.contains(&server);
+        let knows_edns =
+            ![&self.seed.without_edns, &self.without_edns].iter().any(|it| it.contains(&server));
+        let edns = config.conf.edns0 && knows_edns;
         // A new id and new letters for each try, so that what was seen of the last one is
         // worthless.
         let Some(query) = query_message(&self.asked, config, edns, scope) else {
@@ -384,7 +392,13 @@ where
         if self.query.is_refused_for_edns(message) {
             return Step::WithoutEdns;
         }
-        match message::decode(&self.asked, message, self.hops_left) {
+        let decoded = message::decode(&self.asked, message, self.hops_left);
+        if decoded.is_ok() {
+            // One that cannot read the plain question either says nothing of EDNS.
+            self.seed.report.without_edns =
+                self.server().filter(|server| self.without_edns.contains(server));
+        }
+        match decoded {
             Err(fault) => Step::Fail(self.at_fault(fault)),
             // RFC 7766 §5: there TCP carries all of it; asking again would bring the same.
             Ok(Decoded::Truncated) if is_tcp => Step::Fail(self.at_fault(ServerFault::Truncated)),

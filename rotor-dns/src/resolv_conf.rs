@@ -40,7 +40,8 @@ pub struct ResolvConf {
     /// Whether servers are told that answers of 1,232 bytes fit into a datagram (`edns0`, RFC
     /// 6891). Default: no; longer ones than 512 bytes then come over TCP. A server that does not
     /// know this extension says so by a format error (§7) or "not implemented", and is asked
-    /// again without it, for each question. One that does not answer at all is silent, as any other.
+    /// again without it; if it answers then, it is asked without it for 15 minutes (§6.2.2). One
+    /// that does not answer at all is silent, as any other.
     #[doc(alias = "EDNS")]
     pub edns0: bool,
     /// Whether TCP is used from the start (`use-vc`). Default: no.

@@ -47,11 +47,15 @@ where
     }
 
     /// What the stub answers: a query to be made, or its next deadline.
-    fn settle(mut stub: Box<StubResolver>, is_closed: bool) -> Response<Self, ResolverSeed> {
+    fn settle(
+        mut stub: Box<StubResolver>,
+        is_closed: bool,
+        now: Time,
+    ) -> Response<Self, ResolverSeed> {
         if stub.is_over(is_closed) {
             return Response::done();
         }
-        let (deadline, next) = (stub.deadline(), stub.next_query());
+        let (deadline, next) = (stub.deadline(), stub.next_query(now));
         let resolver = Resolver { role: Role::Stub(stub), context: PhantomData };
         match next {
             // One for an answer: `spawned` or `spawn_error` asks for the next.
@@ -86,9 +90,9 @@ where
         }
     }
 
-    fn spawned(self, _: &mut Scope<'_, C>) -> Response<Self, ResolverSeed> {
+    fn spawned(self, scope: &mut Scope<'_, C>) -> Response<Self, ResolverSeed> {
         match self.role {
-            Role::Stub(stub) => Resolver::settle(stub, false),
+            Role::Stub(stub) => Resolver::settle(stub, false, scope.now()),
             Role::Query(_) => Response::keep(self),
         }
     }
@@ -96,14 +100,14 @@ where
     fn spawn_error(
         self,
         error: SpawnError<ResolverSeed>,
-        _: &mut Scope<'_, C>,
+        scope: &mut Scope<'_, C>,
     ) -> Response<Self, ResolverSeed> {
         // A query that was consumed has reported as it ended.
         if let Some(ResolverSeed(seed)) = error.seed {
             seed.report.send(QueryResult::failed(LookupError::NoSlot));
         }
         match self.role {
-            Role::Stub(stub) => Resolver::settle(stub, false),
+            Role::Stub(stub) => Resolver::settle(stub, false, scope.now()),
             Role::Query(_) => Response::keep(self),
         }
     }
@@ -114,7 +118,7 @@ where
                 stub.timeout(scope.now());
                 // Lookups that timed out have made room for others.
                 let is_closed = stub.wakeup(scope);
-                Resolver::settle(stub, is_closed)
+                Resolver::settle(stub, is_closed, scope.now())
             }
             Role::Query(query) => Resolver::query(query.timeout(scope)),
         }
@@ -124,7 +128,7 @@ where
         match self.role {
             Role::Stub(mut stub) => {
                 let is_closed = stub.wakeup(scope);
-                Resolver::settle(stub, is_closed)
+                Resolver::settle(stub, is_closed, scope.now())
             }
             Role::Query(_) => Response::keep(self),
         }
@@ -135,7 +139,7 @@ where
             Role::Stub(mut stub) => {
                 // Machines that are still at work may still ask.
                 stub.is_draining = !scope.wait_for_others();
-                Resolver::settle(stub, false)
+                Resolver::settle(stub, false, scope.now())
             }
             // Somebody may wait for it, and its deadlines bound it anyway.
             Role::Query(_) => Response::keep(self),

@@ -18,6 +18,7 @@ use crate::query::{QuerySeed, Report, Reported};
 use crate::questions::Questions;
 use crate::record::{Kind, Question};
 use crate::result::LookupResult;
+use crate::without_edns::WithoutEdns;
 
 /// How many lookups of each kind are begun before the other machines of the loop have their turn.
 const LOOKUPS_PER_EVENT: usize = 64;
@@ -36,6 +37,7 @@ pub(crate) struct StubResolver {
     /// By time, what is to be looked at though nothing came.
     deadlines: BTreeSet<(Time, u64)>,
     questions: Questions,
+    without_edns: WithoutEdns,
     queries: usize,
     /// How many queries were begun: which server is first, where that changes.
     begun: usize,
@@ -68,6 +70,7 @@ impl StubResolver {
             last_id: 0,
             deadlines: BTreeSet::new(),
             questions: Questions::default(),
+            without_edns: WithoutEdns::default(),
             queries: 0,
             begun: 0,
             is_draining: false,
@@ -93,8 +96,11 @@ impl StubResolver {
         }
         // Before new lookups, because these reports answer some of them and free places for the
         // others.
-        while let Some(Reported { question, result }) = self.reports.receive() {
+        while let Some(Reported { question, result, without_edns }) = self.reports.receive() {
             self.queries = self.queries.saturating_sub(1);
+            if let Some(server) = without_edns {
+                self.without_edns.note(server, now);
+            }
             let (reply, good_for) = (&result.reply, result.good_for);
             match (good_for, reply) {
                 (Some(good_for), _) => {
@@ -315,7 +321,7 @@ impl StubResolver {
     }
 
     /// The next query, if there is one to begin and it may begin.
-    pub(crate) fn next_query(&mut self) -> Option<QuerySeed> {
+    pub(crate) fn next_query(&mut self, now: Time) -> Option<QuerySeed> {
         if self.queries >= self.config.queries_max {
             return None;
         }
@@ -330,7 +336,8 @@ impl StubResolver {
         self.queries += 1;
         self.begun = self.begun.wrapping_add(1);
         let report = Report::new(question.clone(), self.reporter.clone());
-        Some(QuerySeed { question, servers, config: self.config.clone(), report })
+        let without_edns = self.without_edns.known(now);
+        Some(QuerySeed { question, servers, without_edns, config: self.config.clone(), report })
     }
 
     pub(crate) fn counts(&self) -> (usize, usize, usize) {

@@ -107,6 +107,41 @@ fn a_server_that_does_not_know_the_extension_is_asked_without_it() {
 }
 
 #[test]
+fn that_a_server_does_not_know_the_extension_is_remembered_for_a_quarter_of_an_hour() {
+    let old = Served::new(|query, _, _| {
+        vec![if has_edns(query) { not_understood(query, 1, false) } else { right(query) }]
+    });
+    let mut stage = Stage::new(vec![old], ResolvConf::parse("options edns0"), |config| config);
+    let ask = |stage: &mut Stage, name: &str| {
+        assert!(stage.look_up(name).is_ok(), "{name}");
+        stage.servers[0].queries.take().iter().map(|query| has_edns(query)).collect::<Vec<_>>()
+    };
+    assert_eq!(ask(&mut stage, "a.example"), [true, false]);
+    assert_eq!(ask(&mut stage, "b.example"), [false], "known");
+    stage.pass(14 * 60 * SECOND);
+    assert_eq!(ask(&mut stage, "c.example"), [false], "which makes it known for no longer");
+    stage.pass(60 * SECOND);
+    assert_eq!(ask(&mut stage, "d.example"), [true, false], "it may have been replaced");
+    assert_eq!(ask(&mut stage, "e.example"), [false]);
+}
+
+#[test]
+fn a_server_that_understands_nothing_says_nothing_of_the_extension() {
+    // For the names of one domain, and whatever is asked of it with the extension or without.
+    let broken = serve(|query| {
+        let is_broken = asked(query).0.ends_with("broken.example");
+        if is_broken { not_understood(query, 1, true) } else { right(query) }
+    });
+    let conf = ResolvConf::parse("options edns0 attempts:1");
+    let mut stage = Stage::new(vec![broken], conf, |config| config);
+    assert!(stage.look_up("broken.example").is_err());
+    assert_eq!(stage.servers[0].queries.take().len(), 2);
+    assert!(stage.look_up("www.example").is_ok());
+    let queries = stage.servers[0].queries.take();
+    assert_eq!(queries.iter().map(|query| has_edns(query)).collect::<Vec<_>>(), [true]);
+}
+
+#[test]
 fn a_server_that_understands_nothing_is_asked_without_the_extension_and_then_no_more() {
     for with_question in [true, false] {
         let server = serve(move |query| not_understood(query, 1, with_question));

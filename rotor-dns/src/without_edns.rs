@@ -1,0 +1,53 @@
+//! `WithoutEdns`: the servers that do not know EDNS, for some time. Pure.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use rotor_core::Time;
+
+/// How long it is remembered that a server does not know EDNS (RFC 6891 §6.2.2: a requestor "MAY
+/// cache this knowledge for a brief time in order to avoid fallback delays in the future"). 15
+/// minutes: as long as other resolvers remember what they have found out about a server, so that
+/// asking twice is seldom, and one that was replaced is soon asked in full again.
+const REMEMBERED: Duration = Duration::from_secs(15 * 60);
+
+/// Servers that do not know EDNS, each until then. No more than the resolver has: it notes nobody
+/// else.
+#[derive(Debug, Default)]
+pub(crate) struct WithoutEdns(BTreeMap<SocketAddr, Time>);
+
+impl WithoutEdns {
+    /// A server has refused a question with EDNS, and answered it without.
+    pub(crate) fn note(&mut self, server: SocketAddr, now: Time) {
+        self.0.insert(server, now + REMEMBERED);
+    }
+
+    /// Returns those of which it is known now.
+    pub(crate) fn known(&mut self, now: Time) -> BTreeSet<SocketAddr> {
+        self.0.retain(|_, until| *until > now);
+        self.0.keys().copied().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_is_known_for_its_time_and_no_longer() {
+        let server = |number: u8| SocketAddr::from(([192, 0, 2, number], 53));
+        let at = |seconds| Time::ZERO + Duration::from_secs(seconds);
+        let mut servers = WithoutEdns::default();
+        servers.note(server(1), at(0));
+        servers.note(server(2), at(10));
+        for (now, expected) in [(0, 2), (899, 2), (900, 1), (909, 1), (910, 0)] {
+            assert_eq!(servers.known(at(now)).len(), expected, "{now} s");
+        }
+        assert!(servers.0.is_empty(), "it is forgotten");
+        servers.note(server(1), at(1_000));
+        servers.note(server(1), at(1_500));
+        assert_eq!(servers.known(at(2_399)), BTreeSet::from([server(1)]));
+        assert!(servers.known(at(2_400)).is_empty());
+    }
+}
