@@ -4,8 +4,8 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rotor_core::{Call, Time};
-use rotor_stream::{HostName, ResolveError, ResolveResult};
+use rotor_core::{Notifier, Port, Time};
+use rotor_stream::{ResolveError, ResolveResult};
 
 use crate::error::LookupError;
 use crate::name::Name;
@@ -23,10 +23,13 @@ pub const ADDRESSES_MAX: usize = 256;
 /// What is known of one family: addresses, or why there are none.
 type Family = Result<Box<[IpAddr]>, LookupError>;
 
+/// Which lookup: the part of the resolver that is woken for it alone.
+pub(crate) type LookupId = u32;
+
 /// A lookup and who asked for it.
 pub(crate) enum Lookup {
-    Records { call: Call<Question, LookupResult>, until: Time },
-    Addresses { call: Call<HostName, ResolveResult>, search: Search, until: Time },
+    Records { question: Question, port: Port<LookupResult>, until: Time },
+    Addresses { search: Search, port: Port<ResolveResult>, until: Time },
 }
 
 /// The names to try for a host, and what is known of the present one.
@@ -53,8 +56,16 @@ pub(crate) enum SearchStep {
 impl Lookup {
     pub(crate) fn is_cancelled(&self) -> bool {
         match self {
-            Lookup::Records { call, .. } => call.is_cancelled(),
-            Lookup::Addresses { call, .. } => call.is_cancelled(),
+            Lookup::Records { port, .. } => port.is_cancelled(),
+            Lookup::Addresses { port, .. } => port.is_cancelled(),
+        }
+    }
+
+    /// Who is woken when it is given up.
+    pub(crate) fn on_cancel(&self, notifier: Notifier) {
+        match self {
+            Lookup::Records { port, .. } => port.on_cancel(notifier),
+            Lookup::Addresses { port, .. } => port.on_cancel(notifier),
         }
     }
 

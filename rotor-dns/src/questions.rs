@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::lookup::LookupId;
 use crate::record::Question;
 
 /// Questions that are asked or wait for it; equal ones are asked once, whoever wants to know.
@@ -16,14 +17,14 @@ pub(crate) struct Questions {
 struct Pending {
     /// The lookups that wait for it. While it waits itself there is at least one. In order, so that
     /// each of many leaves without a search through the others.
-    waiting: BTreeSet<u64>,
+    waiting: BTreeSet<LookupId>,
     /// Its place in the queue, until it is asked.
     turn: Option<u64>,
 }
 
 impl Questions {
     /// Has a question asked for that lookup, too.
-    pub(crate) fn want(&mut self, question: &Question, id: u64) {
+    pub(crate) fn want(&mut self, question: &Question, id: LookupId) {
         // A thousand clients that come back at the same moment are one datagram.
         if let Some(pending) = self.pending.get_mut(question) {
             pending.waiting.insert(id);
@@ -38,7 +39,7 @@ impl Questions {
     /// That lookup does not wait for the question any more. If nobody does, it leaves the queue at
     /// once, so that those who give up fill no memory; if it is being asked already, the reply is
     /// for the cache.
-    pub(crate) fn forget(&mut self, question: &Question, id: u64) {
+    pub(crate) fn forget(&mut self, question: &Question, id: LookupId) {
         let Some(pending) = self.pending.get_mut(question) else { return };
         pending.waiting.remove(&id);
         if let (true, Some(turn)) = (pending.waiting.is_empty(), pending.turn) {
@@ -57,7 +58,7 @@ impl Questions {
     }
 
     /// There is a reply: who waits for it.
-    pub(crate) fn answered(&mut self, question: &Question) -> BTreeSet<u64> {
+    pub(crate) fn answered(&mut self, question: &Question) -> BTreeSet<LookupId> {
         self.pending.remove(question).map(|pending| pending.waiting).unwrap_or_default()
     }
 }
@@ -111,7 +112,7 @@ mod tests {
     /// Without an end if each one that gives up looked through the others.
     #[test]
     fn a_great_many_give_up_one_question() {
-        const MANY: u64 = 400_000;
+        const MANY: LookupId = 400_000;
         let mut questions = Questions::default();
         let asked = question("a");
         (0..MANY).for_each(|id| questions.want(&asked, id));

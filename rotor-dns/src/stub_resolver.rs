@@ -5,14 +5,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 
-use rotor_core::{Call, Calls, Mailbox, ReceiveError, Scope, Sender, Time};
+use rotor_core::{Calls, Mailbox, Port, ReceiveError, Scope, Sender, Time};
 use rotor_stream::{HostName, ResolveResult};
 
 use crate::cache::Cache;
 use crate::config::ResolverConfig;
 use crate::dns::Dns;
 use crate::error::LookupError;
-use crate::lookup::{Lookup, Search, SearchStep, resolve_error};
+use crate::lookup::{Lookup, LookupId, Search, SearchStep, resolve_error};
 use crate::name::{Name, check_host};
 use crate::query::{QuerySeed, Report, Reported};
 use crate::questions::Questions;
@@ -32,10 +32,10 @@ pub(crate) struct StubResolver {
     cache: Cache,
     // In order, as all maps here are: a walk over hashes differs from run to run, in a simulation
     // as well.
-    lookups: BTreeMap<u64, Lookup>,
-    last_id: u64,
+    lookups: BTreeMap<LookupId, Lookup>,
+    last_id: LookupId,
     /// By time, what is to be looked at though nothing came.
-    deadlines: BTreeSet<(Time, u64)>,
+    deadlines: BTreeSet<(Time, LookupId)>,
     questions: Questions,
     without_edns: WithoutEdns,
     queries: usize,
@@ -88,12 +88,10 @@ impl StubResolver {
     }
 
     /// Does all that a wake-up may be for. Returns whether no handle is left.
-    pub(crate) fn wakeup<C>(&mut self, scope: &Scope<'_, C>) -> bool {
+    pub(crate) fn wakeup<C>(&mut self, scope: &mut Scope<'_, C>) -> bool {
         let now = scope.now();
-        // Both are asked, whatever the first one returns: each tells it only once.
-        if self.records.take_cancelled() | self.hosts.take_cancelled() {
-            self.drop_cancelled();
-        }
+        // Part 0 is the resolver, and no lookup.
+        scope.woken_parts().for_each(|id| self.drop_if_cancelled(id));
         // Before new lookups, because these reports answer some of them and free places for the
         // others.
         while let Some(Reported { question, result, without_edns }) = self.reports.receive() {
@@ -114,8 +112,7 @@ impl StubResolver {
         self.receive(scope)
     }
 
-    fn receive<C>(&mut self, scope: &Scope<'_, C>) -> bool {
-        let now = scope.now();
+    fn receive<C>(&mut self, scope: &mut Scope<'_, C>) -> bool {
         let mut closed = [false; 2];
         for _ in 0..LOOKUPS_PER_EVENT {
             if self.lookups.len() >= self.config.lookups_max {
@@ -127,10 +124,12 @@ impl StubResolver {
                 return closed == [true; 2];
             }
             if let Ok(call) = record {
-                self.begin_records(call, now);
+                let (question, port) = call.into_parts();
+                self.begin_records(question, port, scope);
             }
             if let Ok(call) = host {
-                self.begin_addresses(call, now);
+                let (host, port) = call.into_parts();
+                self.begin_addresses(&host, port, scope);
             }
         }
         // There may be more, after the others had their turn.
@@ -145,18 +144,18 @@ impl StubResolver {
         {
             self.deadlines.remove(&(time, id));
             match self.lookups.remove(&id) {
-                Some(Lookup::Records { call, until }) if until <= now => {
-                    self.questions.forget(call.request(), id);
-                    let _nobody_waits = call.answer(Err(LookupError::Timeout));
+                Some(Lookup::Records { question, port, until }) if until <= now => {
+                    self.questions.forget(&question, id);
+                    let _nobody_waits = port.set(Err(LookupError::Timeout));
                 }
-                Some(Lookup::Addresses { call, search, until }) if until <= now => {
+                Some(Lookup::Addresses { search, port, until }) if until <= now => {
                     self.forget_name(search.name(), id);
                     let too_late = || resolve_error(LookupError::Timeout);
-                    let _nobody_waits = call.answer(search.found_in_time().ok_or_else(too_late));
+                    let _nobody_waits = port.set(search.found_in_time().ok_or_else(too_late));
                 }
                 // It has time left: this is the delay for the other family (RFC 8305 §3).
-                Some(Lookup::Addresses { call, search, until }) => {
-                    self.advance(id, call, search, until, now)
+                Some(Lookup::Addresses { search, port, until }) => {
+                    self.advance(id, search, port, until, now)
                 }
                 Some(lookup) => self.keep(id, lookup),
                 None => {}
@@ -164,33 +163,56 @@ impl StubResolver {
         }
     }
 
-    fn begin_records(&mut self, call: Call<Question, LookupResult>, now: Time) {
-        let id = self.next_id();
-        match self.ask(call.request(), id, now) {
+    fn begin_records<C>(
+        &mut self,
+        question: Question,
+        port: Port<LookupResult>,
+        scope: &mut Scope<'_, C>,
+    ) {
+        let (id, now) = (self.next_id(), scope.now());
+        match self.ask(&question, id, now) {
             Some(reply) => {
-                let _nobody_waits = call.answer(reply);
+                let _nobody_waits = port.set(reply);
             }
             None => {
-                self.keep(id, Lookup::Records { call, until: now + self.config.lookup_timeout })
+                let until = now + self.config.lookup_timeout;
+                self.keep(id, Lookup::Records { question, port, until });
+                self.hear_of_its_end(id, scope);
             }
         }
     }
 
-    fn begin_addresses(&mut self, call: Call<HostName, ResolveResult>, now: Time) {
-        let mut search = match self.known(call.request()) {
+    fn begin_addresses<C>(
+        &mut self,
+        host: &HostName,
+        port: Port<ResolveResult>,
+        scope: &mut Scope<'_, C>,
+    ) {
+        let mut search = match self.known(host) {
             Known::Search(search) => search,
             Known::Addresses(addresses) => {
-                let _nobody_waits = call.answer(Ok(addresses));
+                let _nobody_waits = port.set(Ok(addresses));
                 return;
             }
             Known::Error(error) => {
-                let _nobody_waits = call.answer(Err(resolve_error(error)));
+                let _nobody_waits = port.set(Err(resolve_error(error)));
                 return;
             }
         };
-        let (id, until) = (self.next_id(), now + self.config.lookup_timeout);
+        let (id, now) = (self.next_id(), scope.now());
         self.ask_both(id, &mut search, now);
-        self.advance(id, call, search, until, now);
+        self.advance(id, search, port, now + self.config.lookup_timeout, now);
+        self.hear_of_its_end(id, scope);
+    }
+
+    /// A lookup that waits, if it does, is looked at when it is given up, and no other: so that each
+    /// of many leaves without a walk over the others.
+    fn hear_of_its_end<C>(&mut self, id: LookupId, scope: &mut Scope<'_, C>) {
+        if let Some(lookup) = self.lookups.get(&id) {
+            lookup.on_cancel(scope.part(id).notifier());
+            // It may have been, before there was somebody to hear of it.
+            self.drop_if_cancelled(id);
+        }
     }
 
     /// What needs no server: addresses as text, this machine, the hosts file; else the names to
@@ -227,12 +249,17 @@ impl StubResolver {
         }
     }
 
-    fn next_id(&mut self) -> u64 {
-        self.last_id += 1;
-        self.last_id
+    fn next_id(&mut self) -> LookupId {
+        loop {
+            // They are used again, in a resolver that lives for long; 0 is the resolver itself.
+            self.last_id = self.last_id.wrapping_add(1);
+            if self.last_id != 0 && !self.lookups.contains_key(&self.last_id) {
+                return self.last_id;
+            }
+        }
     }
 
-    fn ask_both(&mut self, id: u64, search: &mut Search, now: Time) {
+    fn ask_both(&mut self, id: LookupId, search: &mut Search, now: Time) {
         // AAAA first (RFC 8305 §3).
         for kind in [Kind::Aaaa, Kind::A] {
             let question = Question { name: search.name().clone(), kind };
@@ -243,7 +270,7 @@ impl StubResolver {
     }
 
     /// What is known; else has it asked, for that lookup too.
-    fn ask(&mut self, question: &Question, id: u64, now: Time) -> Option<LookupResult> {
+    fn ask(&mut self, question: &Question, id: LookupId, now: Time) -> Option<LookupResult> {
         if let Some(reply) = self.cache.find(question, now) {
             return Some(reply.clone());
         }
@@ -251,12 +278,12 @@ impl StubResolver {
         None
     }
 
-    fn keep(&mut self, id: u64, lookup: Lookup) {
+    fn keep(&mut self, id: LookupId, lookup: Lookup) {
         self.deadlines.insert((lookup.deadline(), id));
         self.lookups.insert(id, lookup);
     }
 
-    fn take(&mut self, id: u64) -> Option<Lookup> {
+    fn take(&mut self, id: LookupId) -> Option<Lookup> {
         let lookup = self.lookups.remove(&id)?;
         self.deadlines.remove(&(lookup.deadline(), id));
         Some(lookup)
@@ -266,12 +293,12 @@ impl StubResolver {
     fn replied(&mut self, question: &Question, reply: &LookupResult, now: Time) {
         for id in self.questions.answered(question) {
             match self.take(id) {
-                Some(Lookup::Records { call, .. }) => {
-                    let _nobody_waits = call.answer(reply.clone());
+                Some(Lookup::Records { port, .. }) => {
+                    let _nobody_waits = port.set(reply.clone());
                 }
-                Some(Lookup::Addresses { call, mut search, until }) => {
+                Some(Lookup::Addresses { mut search, port, until }) => {
                     search.note(question, reply, now);
-                    self.advance(id, call, search, until, now);
+                    self.advance(id, search, port, until, now);
                 }
                 None => {}
             }
@@ -280,40 +307,39 @@ impl StubResolver {
 
     fn advance(
         &mut self,
-        id: u64,
-        call: Call<HostName, ResolveResult>,
+        id: LookupId,
         mut search: Search,
+        port: Port<ResolveResult>,
         until: Time,
         now: Time,
     ) {
         loop {
             match search.next_step(now) {
                 SearchStep::Wait => {
-                    return self.keep(id, Lookup::Addresses { call, search, until });
+                    return self.keep(id, Lookup::Addresses { search, port, until });
                 }
                 SearchStep::Ask => self.ask_both(id, &mut search, now),
                 SearchStep::Done(resolved) => {
                     self.forget_name(&search.name().clone(), id);
-                    let _nobody_waits = call.answer(resolved);
+                    let _nobody_waits = port.set(resolved);
                     return;
                 }
             }
         }
     }
 
-    fn drop_cancelled(&mut self) {
-        let is_cancelled = |(id, lookup): (&u64, &Lookup)| lookup.is_cancelled().then_some(*id);
-        let cancelled: Vec<u64> = self.lookups.iter().filter_map(is_cancelled).collect();
-        for id in cancelled {
-            match self.take(id) {
-                Some(Lookup::Records { call, .. }) => self.questions.forget(call.request(), id),
-                Some(Lookup::Addresses { search, .. }) => self.forget_name(search.name(), id),
-                None => {}
-            }
+    fn drop_if_cancelled(&mut self, id: LookupId) {
+        if !self.lookups.get(&id).is_some_and(Lookup::is_cancelled) {
+            return;
+        }
+        match self.take(id) {
+            Some(Lookup::Records { question, .. }) => self.questions.forget(&question, id),
+            Some(Lookup::Addresses { search, .. }) => self.forget_name(search.name(), id),
+            None => {}
         }
     }
 
-    fn forget_name(&mut self, name: &Name, id: u64) {
+    fn forget_name(&mut self, name: &Name, id: LookupId) {
         // Of the present candidate: those of an earlier one have been answered.
         for kind in [Kind::Aaaa, Kind::A] {
             self.questions.forget(&Question { name: name.clone(), kind }, id);

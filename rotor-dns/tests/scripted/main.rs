@@ -163,6 +163,45 @@ fn a_lookup_that_is_given_up_harms_no_other() {
 }
 
 #[test]
+fn a_lookup_that_is_given_up_before_it_is_looked_at_is_asked_of_nobody() {
+    let mut stage = Stage::new(vec![serve(right)], ResolvConf::default(), |config| config);
+    let host = |stage: &Stage| stage.dns.addresses().ask_from_thread("www.example".into());
+    drop((stage.begin("www.example"), host(&stage).expect("there is room")));
+    stage.pass(SECOND);
+    assert_eq!(stage.seen(0), [""; 0]);
+    assert!(stage.look_up("www.example").is_ok());
+}
+
+/// Without an end if each one that gives up had the others looked at.
+#[test]
+fn a_great_many_give_up_one_by_one_and_leave_room() {
+    const MANY: usize = 20_000;
+    let conf = ResolvConf::parse("options timeout:30 attempts:1");
+    let mut stage = Stage::new(vec![silent()], conf, |config| {
+        config.lookups_max(MANY).queries_max(1).lookup_timeout(1_000 * SECOND)
+    });
+    let moment = Duration::from_nanos(1);
+    let mut replies: Vec<_> = Vec::new();
+    // The service has room for as many again: where they kept theirs, the third would be refused.
+    for _ in 0..3 {
+        for number in 0..MANY {
+            replies.push(stage.begin(&format!("h{number}.example")));
+            if number % 64 == 0 {
+                stage.pass(moment);
+            }
+        }
+        stage.pass(moment);
+        // Each in a turn of its own.
+        for reply in replies.drain(..) {
+            drop(reply);
+            stage.pass(moment);
+        }
+    }
+    stage.pass(SECOND);
+    assert_eq!(stage.seen(0), ["h0.example"], "the one that was asked at once");
+}
+
+#[test]
 fn a_question_that_is_under_way_serves_who_comes_after_its_asker_has_gone() {
     let mut stage = Stage::of(right);
     stage.sim.set_network(Network::new().latency(SECOND / 10..SECOND / 5));
