@@ -23,6 +23,8 @@ pub(super) struct Origin<J, W> {
     ending: usize,
     /// What is known of how many requests a connection takes.
     known: Known,
+    /// The last that was made of those that take one.
+    newest_of_one: Option<MemberId>,
     /// It is among those for which something may have to be done.
     pub(super) is_due: bool,
 }
@@ -65,7 +67,7 @@ struct Sharing<W> {
     is_woken: bool,
 }
 
-/// How many requests a connection to a server has at a time.
+/// How many requests a connection to a server has at a time: what the last that was made has said.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Known {
     /// It may be many: those who wait are to wait for what the first connection says.
@@ -112,6 +114,7 @@ impl<J, W> Origin<J, W> {
             woken: 0,
             ending: 0,
             known: if may_share { Known::Nothing } else { Known::One },
+            newest_of_one: None,
             is_due: false,
         }
     }
@@ -163,12 +166,16 @@ impl<J, W> Origin<J, W> {
             Some(State::Connecting) => self.repeated.pop_front(),
             Some(State::Busy | State::Woken) => None,
         };
+        if let Some(State::Connecting) = self.members.get(&id) {
+            // It speaks HTTP/1.1, whatever others did before: those who wait must not wait for what
+            // each further connection says.
+            self.known = Known::One;
+            self.newest_of_one = self.newest_of_one.max(Some(id));
+        }
         if let Some(job) = repeated.or_else(|| self.waiting.pop_front()) {
-            self.know(Known::One);
             self.set(id, Some(State::Busy));
             return Found::Job(job);
         }
-        self.know(Known::One);
         self.set(id, Some(State::Idle(waker())));
         self.idle.push((now, id));
         Found::Nothing
@@ -178,13 +185,6 @@ impl<J, W> Origin<J, W> {
     /// speaks.
     pub(super) fn is_to_take_many(&self, id: MemberId) -> bool {
         self.known != Known::One && matches!(self.members.get(&id), Some(State::Connecting))
-    }
-
-    /// What the first connection says counts until one says that it takes many.
-    fn know(&mut self, known: Known) {
-        if self.known == Known::Nothing {
-            self.known = known;
-        }
     }
 
     /// A connection speaks HTTP/2, and has so much room.
@@ -198,7 +198,8 @@ impl<J, W> Origin<J, W> {
         if matches!(self.members.get(&id), None | Some(State::Ending)) {
             return;
         }
-        if room.further > 0 {
+        // One that is older than another that takes one request says nothing of the next.
+        if Some(id) > self.newest_of_one && room.further > 0 {
             self.known = Known::Many(room.under_way + room.further);
         }
         let waker = match self.set(id, None) {
@@ -237,7 +238,9 @@ impl<J, W> Origin<J, W> {
             None => Left::Unknown,
             Some(State::Connecting) => {
                 // It has told nothing, so the others must not wait for the next one alone.
-                self.know(Known::One);
+                if self.known == Known::Nothing {
+                    self.known = Known::One;
+                }
                 Left::Other
             }
             Some(State::Ending) => Left::Ending,

@@ -367,6 +367,64 @@ fn a_connection_that_takes_one_where_others_took_many_leaves_nobody_waiting_for_
 }
 
 #[test]
+fn a_server_that_takes_one_where_it_took_many_is_connected_to_for_each_from_then_on() {
+    for goes in [true, false] {
+        let mut books = books(8, 20, 20);
+        assert_eq!(books.add("h2", 0, 1), Ok(()));
+        let (name, first) = connect(&mut books);
+        books.share(&name, first, room(0, 9), || first);
+        assert_eq!(take(&mut books, name, first), Found::Job(0));
+        match goes {
+            true => books.remove(&name, first),
+            false => books.share(&name, first, room(1, 0), || first),
+        }
+        let jobs = |books: &mut Books| {
+            (1..6).for_each(|job| assert_eq!(books.add("h2", job, 1), Ok(())));
+        };
+        jobs(&mut books);
+        // The server was set up anew meanwhile, which nobody knows before it has said so.
+        let (_, second) = connect(&mut books);
+        assert_eq!(books.wanted(true), Wanted::Nothing);
+        assert_eq!(take(&mut books, name, second), Found::Job(1));
+        let others: Vec<_> = (0..4).map(|_| connect(&mut books).1).collect();
+        assert_eq!(books.wanted(true), Wanted::Nothing, "the old one {goes}");
+        for id in others {
+            assert!(matches!(take(&mut books, name, id), Found::Job(_)));
+            books.remove(&name, id);
+        }
+        // What the old one says of itself is no news of the others.
+        books.share(&name, first, room(1, 0), || first);
+        books.share(&name, first, room(0, 9), || first);
+        books.share(&name, first, room(9, 0), || first);
+        jobs(&mut books);
+        (0..5).for_each(|_| assert_eq!(connect(&mut books).0, name));
+        assert_eq!(books.wanted(true), Wanted::Nothing, "the old one {goes}");
+    }
+}
+
+#[test]
+fn a_server_that_takes_many_where_it_took_one_is_connected_to_once_for_many() {
+    let mut books = books(8, 20, 20);
+    for job in 0..3 {
+        assert_eq!(books.add("h2", job, 1), Ok(()));
+    }
+    let (name, first) = connect(&mut books);
+    assert_eq!(take(&mut books, name, first), Found::Job(0));
+    let (_, second) = connect(&mut books);
+    let (_, third) = connect(&mut books);
+    books.share(&name, second, room(0, 1), || second);
+    assert_eq!(take(&mut books, name, second), Found::Job(1));
+    // At first it does not know how many it takes.
+    books.share(&name, third, room(0, 0), || third);
+    books.share(&name, third, room(0, 4), || third);
+    assert_eq!(take(&mut books, name, third), Found::Job(2));
+    (3..8).for_each(|job| assert_eq!(books.add("h2", job, 1), Ok(())));
+    assert_eq!(books.wanted(true), Wanted::Wake(third));
+    assert_eq!(connect(&mut books).0, name);
+    assert_eq!(books.wanted(true), Wanted::Nothing, "it takes the two that the third does not");
+}
+
+#[test]
 fn the_fullest_that_has_room_is_woken_once_and_those_that_are_repeated_go_first() {
     let mut books = books(8, 9, 20);
     let make = |books: &mut Books, job| {
