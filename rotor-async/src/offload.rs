@@ -74,6 +74,8 @@ struct State<T> {
 enum Job {
     /// The poll has not returned yet.
     Unoffered,
+    /// The pool has it, and has not said yet whether it takes it.
+    Offering,
     Full,
     Offered(Value<()>),
     /// Nobody waits any more.
@@ -113,13 +115,24 @@ fn start<T: Send + 'static>(shared: Arc<Shared<T>>, work: Box<dyn FnOnce() -> T 
     // From now on: after a poll that panics, nothing is started.
     let end = End(shared.clone());
     Box::new(move |pool| {
-        if matches!(shared.lock().job, Job::Cancelled) {
+        let mut state = shared.lock();
+        if matches!(state.job, Job::Cancelled) {
             return;
         }
+        state.job = Job::Offering;
+        drop(state);
+        // One that is refused drops the work, which ends without a value here and now.
         let given = pool.give(Box::new(move || end.tell(Ok(work()))));
         let mut state = shared.lock();
+        if matches!(state.job, Job::Cancelled) {
+            // Without the lock: what has not begun is not to be done any more.
+            drop(state);
+            drop(given);
+            return;
+        }
         state.job = given.map_or(Job::Full, Job::Offered);
-        if let Job::Full = state.job {
+        // Whoever was polled meanwhile, elsewhere, could not tell why there is no value.
+        if matches!(state.job, Job::Full) || matches!(state.value, Some(Err(_))) {
             let waker = state.waker.clone();
             drop(state);
             waker.wake();
@@ -163,6 +176,14 @@ impl<T> State<T> {
             Job::Unoffered => {
                 self.job = Job::Unoffered;
                 None
+            }
+            Job::Offering => {
+                self.job = Job::Offering;
+                // A value is one, whatever the pool says; that there is none it tells.
+                match self.value.take_if(|value| value.is_ok()) {
+                    Some(value) => return Poll::Ready(value.map_err(Unworked::Lost)),
+                    None => return Poll::Pending,
+                }
             }
             Job::Full => Some(Unworked::Full),
             Job::Offered(job) => match job.take() {

@@ -2,9 +2,8 @@
 
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::mpsc;
+use std::sync::{Arc, Mutex, mpsc};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread;
 use std::time::Duration;
@@ -138,6 +137,33 @@ fn where_there_is_no_room_the_future_hears_of_it() {
     });
     test.settle();
     assert_eq!(heard.try_recv(), Ok(Err(Unworked::Full)));
+}
+
+/// Polls work wherever it is woken, at once: what another thread could do at that moment.
+struct AtOnce {
+    work: Mutex<Pin<Box<Offload<u32>>>>,
+    ended: Mutex<Vec<Result<u32, Unworked>>>,
+}
+
+impl Wake for AtOnce {
+    fn wake(self: Arc<AtOnce>) {
+        let waker = Waker::from(self.clone());
+        let mut work = self.work.lock().expect("nobody panics");
+        if let Poll::Ready(ended) = work.as_mut().poll(&mut Context::from_waker(&waker)) {
+            self.ended.lock().expect("nobody panics").push(ended);
+        }
+    }
+}
+
+#[test]
+fn whoever_is_polled_while_the_pool_refuses_hears_that_it_does() {
+    let work = Mutex::new(Box::pin(offload(|| 1)));
+    let at_once = Arc::new(AtOnce { work, ended: Mutex::new(Vec::new()) });
+    let begun = at_once.clone();
+    let mut test = TestLoop::<Task<()>>::new(());
+    test.add(|scope| Task::start(async move { begun.wake() }, scope));
+    test.settle();
+    assert_eq!(*at_once.ended.lock().expect("nobody panics"), [Err(Unworked::Full)]);
 }
 
 /// Polls work together with what panics, and goes on.
