@@ -139,8 +139,13 @@ pub enum Stage {
     /// It waited for a connection, for its turn on one (HTTP/2), or for its handler to begin it:
     /// nothing of it was sent.
     Waiting,
-    /// It was being sent.
+    /// It was begun, and the server was waited for: to take what was written, or to say whether it
+    /// wants the body. So it is, too, if the server has begun to answer a request that is not
+    /// complete, as either side may wait for the other then.
     Sending,
+    /// It was begun, and its handler was waited for: all that the handler had written was sent, and
+    /// the rest of the body was still to come.
+    Writing,
     /// It was sent; its response had not begun, or was not complete.
     #[doc(alias = "Answering")]
     Receiving,
@@ -151,6 +156,7 @@ impl std::fmt::Display for Stage {
         f.write_str(match self {
             Stage::Waiting => "while it waited to be sent",
             Stage::Sending => "while it was being sent",
+            Stage::Writing => "while its handler was still to write the rest of its body",
             Stage::Receiving => "while it waited for the response",
         })
     }
@@ -165,7 +171,8 @@ pub enum Fault {
     Network,
     /// The caller's: a malformed request, an invalid host name, a handler that panics.
     Caller,
-    /// This side's: there is no room, or too little time was given.
+    /// This side's: there is no room, too little time was given, or a request's body is slow to
+    /// come.
     Here,
 }
 
@@ -246,8 +253,8 @@ impl ClientError {
             | ClientError::BodiesFull
             | ClientError::NotStored(_)
             | ClientError::NoRoom(_)
-            // The queue is ours: the server has not even heard of the request.
-            | ClientError::Deadline(Stage::Waiting) => Fault::Here,
+            // The queue is ours: the server has not even heard of the request. So is the body.
+            | ClientError::Deadline(Stage::Waiting | Stage::Writing) => Fault::Here,
         }
     }
 
@@ -345,6 +352,7 @@ mod tests {
             (ClientError::ResponseTimeout, Fault::Peer, true, 504),
             (ClientError::Deadline(Stage::Waiting), Fault::Here, false, 504),
             (ClientError::Deadline(Stage::Sending), Fault::Peer, true, 504),
+            (ClientError::Deadline(Stage::Writing), Fault::Here, true, 504),
             (ClientError::Deadline(Stage::Receiving), Fault::Peer, true, 504),
             (MessageError::HostMissing.into(), Fault::Caller, false, 500),
             (ClientError::Unfinished(MessageError::BodyTooLong(0)), Fault::Caller, true, 500),
@@ -390,6 +398,8 @@ mod tests {
             (ClientError::Refused, true, true, "NotRepeated(Refused)", true),
             (ClientError::Deadline(Stage::Sending), false, false, "Deadline(Waiting)", false),
             (ClientError::Deadline(Stage::Sending), true, false, "Deadline(Sending)", true),
+            (ClientError::Deadline(Stage::Writing), false, false, "Deadline(Waiting)", false),
+            (ClientError::Deadline(Stage::Writing), true, false, "Deadline(Writing)", true),
             (
                 ClientError::Deadline(Stage::Waiting),
                 false,

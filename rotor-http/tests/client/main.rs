@@ -12,6 +12,7 @@ mod every_loop;
 mod exchanges;
 mod hostile;
 mod http2;
+mod late;
 #[path = "../../../tests/loops/on_mio.rs"]
 mod loops;
 mod mirror;

@@ -39,7 +39,22 @@ impl<K: Client> Exchange<K> {
 
     /// How far a request has got of which something was sent.
     pub(super) fn stage(&self, io: &Io<'_, '_, '_, K::Context>) -> Stage {
-        if self.is_sent(io) { Stage::Receiving } else { Stage::Sending }
+        if self.is_sent(io) {
+            Stage::Receiving
+        } else if self.waits_for_handler(io) {
+            Stage::Writing
+        } else {
+            Stage::Sending
+        }
+    }
+
+    /// Returns whether nobody but the handler can go on: the server has what was written of the
+    /// request, as far as is known here, is not asked whether it wants the rest, and says nothing.
+    fn waits_for_handler(&self, io: &Io<'_, '_, '_, K::Context>) -> bool {
+        !self.request.is_done()
+            && io.transport.output.is_empty()
+            && self.continue_until.is_none()
+            && self.body.is_expected()
     }
 
     /// Returns whether the server has the whole request, as far as is known here.

@@ -1,0 +1,53 @@
+//! Whom a request waited for whose deadline has passed.
+
+use rotor_http::Limits;
+
+use crate::probe::{Probe, Sends, connection, outcome, seconds};
+
+#[test]
+fn a_request_that_is_late_says_which_side_was_waited_for() {
+    let late = |limits: Limits, room: usize, sends: Sends, answer: &[u8]| {
+        let probe = Probe { deadline: seconds(7), ..Probe::post(sends) };
+        let mut driver = connection(limits, []);
+        driver.limit_room(room);
+        driver.context_mut().plans.push_back(probe);
+        let notifier = driver.context().notifier.clone();
+        notifier.expect("a connection asks").wakeup();
+        driver.settle();
+        driver.send(answer);
+        driver.advance(seconds(8));
+        outcome(&mut driver)
+    };
+    let patient = || Limits::new().continue_timeout(seconds(100)).body_grace(seconds(100));
+    let impatient = || Limits::new().continue_timeout(seconds(1));
+    let (all, some): (usize, usize) = (1 << 20, 100);
+    for (limits, room, sends, answer, expected) in [
+        // The body is slow to come, and then it is not.
+        (patient(), all, Sends::Later("x"), &b""[..], "Here: Deadline(Writing)"),
+        (patient(), all, Sends::Whole("x"), b"", "Peer: Deadline(Receiving)"),
+        // What was written is not taken.
+        (patient(), some, Sends::Much(1 << 20), b"", "Peer: Deadline(Sending)"),
+        (patient(), 0, Sends::Later("x"), b"", "Peer: Deadline(Sending)"),
+        // The server is asked first.
+        (patient(), all, Sends::Expected("x"), b"", "Peer: Deadline(Sending)"),
+        (impatient(), all, Sends::Expected("x"), b"", "Peer: Deadline(Receiving)"),
+        // It answers before it has all, and either may wait for the other.
+        (
+            patient(),
+            all,
+            Sends::Later("x"),
+            b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n",
+            "Peer: Deadline(Sending)",
+        ),
+        (
+            patient(),
+            all,
+            Sends::Later("x"),
+            b"HTTP/1.1 103 Early Hints\r\n\r\n",
+            "Here: Deadline(Writing)",
+        ),
+    ] {
+        let case = format!("{sends:?}, room for {room}");
+        assert_eq!(late(limits, room, sends, answer).as_deref(), Some(expected), "{case}");
+    }
+}
