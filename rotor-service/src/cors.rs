@@ -127,9 +127,7 @@ impl Cors {
     ) -> Crossing {
         let policy = &*self.0;
         let origin = field("Origin");
-        let is_preflight = matches!(method, Method::Options)
-            && origin.is_some()
-            && field("Access-Control-Request-Method").is_some();
+        let is_preflight = is_preflight(method, &field);
         let mut crossing = Crossing { is_preflight, fields: Vec::new() };
         match (&policy.origins, origin) {
             (None, _) => crossing.add("Access-Control-Allow-Origin", "*"),
@@ -153,6 +151,16 @@ impl Cors {
         }
         crossing
     }
+}
+
+/// Whether a browser asks before it sends the request itself.
+pub(crate) fn is_preflight<'r>(
+    method: Method<'_>,
+    field: impl Fn(&str) -> Option<&'r [u8]>,
+) -> bool {
+    matches!(method, Method::Options)
+        && field("Origin").is_some()
+        && field("Access-Control-Request-Method").is_some()
 }
 
 /// The decision of [`Cors::check`] about a request: which fields go with its answer, whatever that

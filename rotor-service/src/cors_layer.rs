@@ -3,15 +3,19 @@
 use std::fmt;
 
 use rotor_async::http::{Answer, Handler, Request};
-use rotor_http::Status;
-use rotor_http::server::Scope;
+use rotor_http::server::{Head, Response, Scope};
+use rotor_http::{MessageError, Status};
 
-use crate::cors::Cors;
+use crate::cors::{Cors, is_preflight};
 
 impl Cors {
-    /// Puts CORS around an async handler: it answers preflights itself, and adds its fields to the
-    /// handler's answers. The connection's own errors (413, 503 for a late handler, 500 for one
-    /// that panics) go out without them.
+    /// Puts CORS around an async handler: it answers preflights itself, and adds its fields to
+    /// whatever else is answered: by the handler, and by the connection in its place (413, 503 for a
+    /// late handler, 500 for one that panics), so that the page learns of each. Only a head that is
+    /// refused before a handler sees it (400, 408, 431, 501) is answered without them.
+    ///
+    /// A layer of your own around this one passes
+    /// [`head_received`](rotor_async::http::Handler::head_received) on; else there are no fields.
     ///
     /// ```no_run
     /// # mod rotor { pub use rotor_http as http; }
@@ -41,20 +45,31 @@ pub struct CorsLayer<H> {
 impl<C, H: Handler<C>> Handler<C> for CorsLayer<H> {
     type Answer = Answer;
 
+    fn head_received(
+        &self,
+        head: &Head<'_>,
+        response: &mut Response<'_>,
+    ) -> Result<(), MessageError> {
+        let crossing = self.cors.check(head.method(), |name| head.field(name));
+        crossing.add_always(response)?;
+        match crossing.is_preflight() {
+            true => Ok(()),
+            false => self.handler.head_received(head, response),
+        }
+    }
+
     fn handle(
         &self,
         request: Request,
         scope: &mut Scope<'_, C>,
     ) -> impl Future<Output = Answer> + 'static {
-        let crossing = self.cors.check(request.method(), |name| request.field(name));
-        let handled = (!crossing.is_preflight()).then(|| self.handler.handle(request, scope));
+        let is_preflight = is_preflight(request.method(), |name| request.field(name));
+        let handled = (!is_preflight).then(|| self.handler.handle(request, scope));
         async move {
-            let answer = match handled {
+            match handled {
                 Some(future) => future.await.into(),
                 None => Answer::new(Status::NO_CONTENT),
-            };
-            let fields = crossing.fields();
-            fields.into_iter().fold(answer, |answer, (name, value)| answer.field(name, value))
+            }
         }
     }
 

@@ -1,8 +1,8 @@
 //! `JsonErrors`: errors of the connection as JSON, for async handlers.
 
 use rotor_async::http::{Answer, Handler, Request};
-use rotor_http::Status;
-use rotor_http::server::Scope;
+use rotor_http::server::{Head, Response, Scope};
+use rotor_http::{MessageError, Status};
 
 use crate::refused::Refused;
 
@@ -37,6 +37,14 @@ pub struct JsonErrors<H>(H);
 
 impl<C, H: Handler<C>> Handler<C> for JsonErrors<H> {
     type Answer = H::Answer;
+
+    fn head_received(
+        &self,
+        head: &Head<'_>,
+        response: &mut Response<'_>,
+    ) -> Result<(), MessageError> {
+        self.0.head_received(head, response)
+    }
 
     fn handle(
         &self,

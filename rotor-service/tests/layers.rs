@@ -186,17 +186,53 @@ async fn fails(request: Request) -> Answer {
     std::future::pending().await
 }
 
+/// What is answered to a request with a body of this length, of which a hundred octets are taken; in
+/// one line.
+fn asked<H: Handler<()>>(handler: H, start: &str, length: usize) -> String {
+    let limits = Limits::new().buffered_body_bytes_max(100);
+    let seed = HttpSeed::new(handler, ServerConfig::new().limits(limits));
+    let mut driver: Driver<Connection<AsyncServer<H, ()>>> = Driver::new(seed, ());
+    let head = format!("{start} HTTP/1.1\r\nHost: a\r\nContent-Length: {length}\r\n\r\n");
+    driver.send((head + &"x".repeat(length)).as_bytes());
+    driver.advance(Duration::from_secs(60));
+    String::from_utf8(driver.take_received()).expect("text").replace("\r\n", "|")
+}
+
+#[test]
+fn a_page_of_another_origin_may_read_whatever_answers_it_in_the_place_of_a_handler() {
+    for (start, length, status, may_read) in [
+        ("POST /", 101, "413", true),
+        ("POST /", 100, "503", true),
+        ("GET /panics", 0, "500", true),
+        // No handler has seen it.
+        ("GET /\u{1}", 0, "400", false),
+    ] {
+        for said in [
+            asked(Cors::any().layer(fails), start, length),
+            asked(Cors::any().layer(json_errors(fails)), start, length),
+            asked(json_errors(Cors::any().layer(fails)), start, length),
+            asked(Compression::new().layer(Cors::any().layer(fails)), start, length),
+        ] {
+            assert!(said.starts_with(&format!("HTTP/1.1 {status} ")), "{said}");
+            let times = said.matches("|Access-Control-Allow-Origin: *|").count();
+            assert_eq!(times, usize::from(may_read), "{said}");
+        }
+    }
+    // What layers and handlers answer has it once as well.
+    let layered = Compression::new().layer(json_errors(Cors::any().layer(service)));
+    for (start, status) in [("OPTIONS /notes", "204"), ("GET /none", "404"), ("POST /notes", "415")]
+    {
+        let said = asked(layered.clone(), start, 1);
+        assert!(said.starts_with(&format!("HTTP/1.1 {status} ")), "{said}");
+        assert_eq!(said.matches("Access-Control-Allow-Origin").count(), 1, "{said}");
+    }
+    // A name that is none is the program's mistake.
+    let said = asked(Cors::any().exposed_fields(&["a\r\nb"]).layer(service), "GET /none", 0);
+    assert!(said.starts_with("HTTP/1.1 500 "), "{said}");
+}
+
 #[test]
 fn what_never_meets_a_handler_is_answered_in_its_form() {
-    fn asked<H: Handler<()>>(handler: H, start: &str, length: usize) -> String {
-        let limits = Limits::new().buffered_body_bytes_max(100);
-        let seed = HttpSeed::new(handler, ServerConfig::new().limits(limits));
-        let mut driver: Driver<Connection<AsyncServer<H, ()>>> = Driver::new(seed, ());
-        let head = format!("{start} HTTP/1.1\r\nHost: a\r\nContent-Length: {length}\r\n\r\n");
-        driver.send((head + &"x".repeat(length)).as_bytes());
-        driver.advance(Duration::from_secs(60));
-        String::from_utf8(driver.take_received()).expect("text").replace("\r\n", "|")
-    }
     let both = |start: &str, length, status: &str, reason: &str| {
         let said = asked(fails, start, length);
         let text = format!("||{status} {reason}\n");

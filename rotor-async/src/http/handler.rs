@@ -3,7 +3,8 @@
 use std::fmt;
 
 use rotor_core::Scope;
-use rotor_http::Status;
+use rotor_http::server::{Head, Response};
+use rotor_http::{MessageError, Status};
 
 use super::answer::Answer;
 use super::request::Request;
@@ -18,6 +19,25 @@ use super::request::Request;
 pub trait Handler<C>: Clone + 'static {
     /// The output of the future.
     type Answer: Into<Answer>;
+
+    /// Called with the head of each request, before its body comes: for fields of whatever answers
+    /// it, an error page of the connection included
+    /// ([`add_always`](rotor_http::server::Response::add_always)). The answer itself is not written
+    /// here.
+    ///
+    /// The default adds none. A layer around a handler calls that of the handler.
+    ///
+    /// # Errors
+    ///
+    /// The caller's fault: a field that cannot stand in an answer. The peer gets 500.
+    fn head_received(
+        &self,
+        head: &Head<'_>,
+        response: &mut Response<'_>,
+    ) -> Result<(), MessageError> {
+        let _ = (head, response);
+        Ok(())
+    }
 
     /// Makes the future, which is polled from then on.
     fn handle(

@@ -168,6 +168,10 @@ impl<H: Handler<C>, C> Server for AsyncServer<H, C> {
         response: &mut Response<'_>,
         scope: &mut Scope<'_, C>,
     ) -> Next<Self> {
+        if let Err(misuse) = handler.head_received(head, response) {
+            log::error!("a field of every answer cannot stand in one: {misuse}");
+            return Next::fail(Status::INTERNAL_SERVER_ERROR);
+        }
         let request = Request::new(head);
         if head.has_body() {
             let collecting = AsyncServer::with(State::Collecting(handler, Box::new(request)));

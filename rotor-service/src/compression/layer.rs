@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 
 use rotor_async::http::{Answer, Handler, Request};
-use rotor_http::Status;
-use rotor_http::server::Scope;
+use rotor_http::server::{Head, Response, Scope};
+use rotor_http::{MessageError, Status};
 
 use super::Compression;
 
@@ -43,6 +43,14 @@ pub struct CompressionLayer<H> {
 
 impl<C, H: Handler<C>> Handler<C> for CompressionLayer<H> {
     type Answer = Answer;
+
+    fn head_received(
+        &self,
+        head: &Head<'_>,
+        response: &mut Response<'_>,
+    ) -> Result<(), MessageError> {
+        self.handler.head_received(head, response)
+    }
 
     fn handle(
         &self,
