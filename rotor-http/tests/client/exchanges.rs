@@ -6,7 +6,8 @@ use std::time::Duration;
 use rotor_http::Limits;
 use rotor_http::client::RecvMode;
 
-use crate::probe::{OnWakeup, Probe, Probed, Sends, connection, is_reusable, outcome, seconds};
+use crate::probe::{OnWakeup, Probe, Sends, seconds};
+use crate::script::{Probed, connection, is_reusable, outcome};
 
 const OK: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi";
 

@@ -3,7 +3,8 @@
 
 use rotor_http::client::RecvMode;
 
-use crate::probe::{Probe, connection, is_reusable, outcome};
+use crate::probe::Probe;
+use crate::script::{connection, is_reusable, outcome};
 use crate::transcripts::{Left, Row, Then, limits, rows};
 use Left::*;
 use Then::*;

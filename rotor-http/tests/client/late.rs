@@ -2,7 +2,8 @@
 
 use rotor_http::Limits;
 
-use crate::probe::{Probe, Sends, connection, outcome, seconds};
+use crate::probe::{Probe, Sends, seconds};
+use crate::script::{connection, outcome};
 
 #[test]
 fn a_request_that_is_late_says_which_side_was_waited_for() {

@@ -1,23 +1,18 @@
-//! `Probe`: a handler that does what it is told, and notes in the context what happened to it; and
-//! a feed of such handlers for one connection.
+//! `Probe`: a handler that does what it is told, and notes in the context what happened to it.
 
 use std::collections::VecDeque;
 use std::fmt::Write;
-use std::sync::Arc;
 use std::time::Duration;
 
-use rotor_core::{Description, Future, Notifier, Outcome};
-use rotor_http::client::{
-    Client, ClientConfig, ClientError, Connection, ConnectionSeed, Feed, Head, Job, Next, Offer,
-    RecvMode, Request, Scope, Stage,
-};
-use rotor_http::{Limits, MessageError, Method, Trailers};
-use rotor_stream::testing::Driver;
-use rotor_stream::{Block, Fatal, Intent, Matched, Protocol, StreamConfig, Transport};
+use rotor_core::{Future, Notifier, Outcome};
+use rotor_http::client::{Client, ClientError, Head, Job, Next, RecvMode, Request, Scope, Stage};
+use rotor_http::{MessageError, Method, Trailers};
+use rotor_stream::Block;
+
+use crate::shout::Shout;
 
 pub(crate) type Sc<'a, 'b> = &'a mut Scope<'b, Seen>;
 pub(crate) type Result = rotor_http::client::ClientResult<Probe>;
-pub(crate) type Probed = Driver<Connection<Probe, Script>>;
 
 /// What the machines of a test share.
 #[derive(Default, Debug)]
@@ -374,128 +369,6 @@ impl Client for Probe {
     }
 }
 
-/// A protocol to switch to: says each octet in capitals.
-#[derive(Debug)]
-pub(crate) struct Shout;
-
-impl Protocol for Shout {
-    type Context = Seen;
-    /// Whether it has nothing to say of its limits.
-    type Seed = bool;
-
-    /// Fewer bytes than it waits for behind a question mark.
-    fn config(is_standard: &bool) -> Arc<StreamConfig> {
-        if *is_standard {
-            return StreamConfig::standard();
-        }
-        StreamConfig::new().input_max(100).share()
-    }
-
-    fn create(_: bool, _: &mut Transport<'_>, scope: Sc<'_, '_>) -> Intent<Self> {
-        scope.events.push("shouts".into());
-        Intent::of(Shout).bytes(1).no_deadline()
-    }
-
-    fn bytes_read(self, _: Matched, transport: &mut Transport<'_>, _: Sc<'_, '_>) -> Intent<Self> {
-        let loud = transport.input.to_ascii_uppercase();
-        transport.input.consume(loud.len());
-        std::io::Write::write_all(transport.output, &loud).expect("the output is open");
-        match loud.last() {
-            Some(b'!') => panic!("told to"),
-            Some(b'.') => return Intent::done(),
-            _ => {}
-        }
-        let waits_for = if loud.ends_with(b"?") { 101 } else { 1 };
-        Intent::of(self).bytes(waits_for).no_deadline()
-    }
-
-    fn exception(
-        self,
-        exception: rotor_stream::Exception,
-        _: &mut Transport<'_>,
-        scope: Sc<'_, '_>,
-    ) -> Intent<Self> {
-        scope.events.push(match exception {
-            rotor_stream::Exception::Limit(bytes) => format!("not within {bytes}"),
-            _ => "shouted".into(),
-        });
-        Intent::done()
-    }
-
-    fn draining(
-        self,
-        _: rotor_core::Time,
-        transport: &mut Transport<'_>,
-        _: Sc<'_, '_>,
-    ) -> Intent<Self> {
-        std::io::Write::write_all(transport.output, b"BYE").expect("the output is open");
-        Intent::done()
-    }
-
-    fn fatal(self, error: rotor_stream::Fatal, scope: Sc<'_, '_>) {
-        scope.events.push(format!("shout: {error}"));
-    }
-
-    fn describe(&self, to: &mut Description) {
-        to.set_state("shouting");
-    }
-}
-
-/// A feed that takes what the context holds.
-#[derive(Debug)]
-pub(crate) struct Script;
-
-impl Feed<Probe> for Script {
-    fn next(&mut self, _: bool, scope: Sc<'_, '_>) -> Offer<Probe> {
-        scope.notifier = Some(scope.notifier());
-        if scope.takes_back
-            && let Some(job) = scope.given_back.pop()
-        {
-            return Offer::Job(job);
-        }
-        let Some(probe) = scope.plans.pop_front() else { return Offer::Idle };
-        if scope.notes_jobs {
-            scope.events.push(format!("{} taken", probe.target));
-        }
-        let (port, future) = scope.create_future();
-        if !probe.is_cancelled {
-            scope.futures.push_back(future);
-        }
-        let deadline = scope.now() + probe.deadline;
-        Offer::Job(Job::new(probe, deadline, port))
-    }
-
-    fn give_back(&mut self, job: Job<Probe>, scope: Sc<'_, '_>) {
-        scope.given_back.push(job);
-    }
-
-    fn not_connected(self, error: Fatal, scope: Sc<'_, '_>) {
-        scope.events.push(format!("not connected: {error}"));
-    }
-}
-
-/// A connection that makes these requests.
-pub(crate) fn connection(limits: Limits, plans: impl IntoIterator<Item = Probe>) -> Probed {
-    connection_of(&Arc::new(ClientConfig::new().limits(limits)), plans)
-}
-
-/// The same, of a client.
-pub(crate) fn connection_of(
-    config: &Arc<ClientConfig>,
-    plans: impl IntoIterator<Item = Probe>,
-) -> Probed {
-    let seed = ConnectionSeed::new(Script, config.clone());
-    let mut driver =
-        Driver::new(seed, Seen { plans: plans.into_iter().collect(), ..Seen::default() });
-    driver.settle();
-    driver
-}
-
-/// What became of the oldest request: its text, its error with whose fault it is, or nothing yet.
-pub(crate) fn outcome(driver: &mut Probed) -> Option<String> {
-    outcome_of(driver.context_mut())
-}
-
 /// The same, of a loop's context.
 pub(crate) fn outcome_of(seen: &mut Seen) -> Option<String> {
     let future = seen.futures.pop_front()?;
@@ -524,9 +397,4 @@ pub(crate) fn describe(result: Result) -> String {
 
 pub(crate) fn seconds(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
-}
-
-/// Whether the connection waits for another request.
-pub(crate) fn is_reusable(driver: &mut Probed) -> bool {
-    driver.is_alive() && !driver.is_ended()
 }

@@ -10,10 +10,8 @@ use rotor_http::client::{ClientConfig, Connection, ConnectionSeed};
 use rotor_stream::testing::{Peer, Scripted, TestLoop, pair};
 use rotor_stream::{Stream, StreamConfig};
 
-use crate::probe::{
-    OnWakeup, Probe, Probed, Sc, Script, Seen, Sends, connection, is_reusable, outcome, outcome_of,
-    seconds,
-};
+use crate::probe::{OnWakeup, Probe, Sc, Seen, Sends, outcome_of, seconds};
+use crate::script::{Probed, Script, connection, is_reusable, outcome};
 
 const OK: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi";
 

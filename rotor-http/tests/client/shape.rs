@@ -8,7 +8,8 @@ use rotor_http::client::{
 };
 
 use crate::http2::server::{Server, data, headers, page};
-use crate::probe::{Probe, Probed, Script, connection};
+use crate::probe::Probe;
+use crate::script::{Probed, Script, connection};
 
 #[test]
 fn what_is_to_cross_threads_may() {

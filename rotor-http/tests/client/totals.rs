@@ -8,7 +8,8 @@ use rotor_http::client::{ClientConfig, RecvMode};
 use rotor_http::server::ServerConfig;
 use rotor_stream::StreamConfig;
 
-use crate::probe::{Probe, Probed, connection_of, is_reusable, outcome, seconds};
+use crate::probe::{Probe, seconds};
+use crate::script::{Probed, connection_of, is_reusable, outcome};
 
 const HALF: usize = 60_000;
 

@@ -4,7 +4,8 @@ use rotor_http::Limits;
 use rotor_http::client::RecvMode;
 
 use super::server::{Server, data, headers};
-use crate::probe::{Probe, Sends, connection, outcome};
+use crate::probe::{Probe, Sends};
+use crate::script::{connection, outcome};
 
 /// A response, as both versions say it.
 struct Said {

@@ -11,7 +11,8 @@ use rotor_http::h2::frame::{FrameHeader, PREFACE, flag, kind};
 use rotor_http::h2::frame_writer::{self, frame_header};
 use rotor_http::h2::hpack::{Bounds, FieldList, HpackDecoder, HpackEncoder};
 
-use crate::probe::{Probe, Probed, connection_of, describe};
+use crate::probe::{Probe, describe};
+use crate::script::{Probed, connection_of};
 
 /// What has come on a stream.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]

@@ -1,0 +1,75 @@
+//! `Shout`: a protocol to switch to.
+
+use std::sync::Arc;
+
+use rotor_core::Description;
+use rotor_stream::{Intent, Matched, Protocol, StreamConfig, Transport};
+
+use crate::probe::{Sc, Seen};
+
+/// A protocol to switch to: says each octet in capitals.
+#[derive(Debug)]
+pub(crate) struct Shout;
+
+impl Protocol for Shout {
+    type Context = Seen;
+    /// Whether it has nothing to say of its limits.
+    type Seed = bool;
+
+    /// Fewer bytes than it waits for behind a question mark.
+    fn config(is_standard: &bool) -> Arc<StreamConfig> {
+        if *is_standard {
+            return StreamConfig::standard();
+        }
+        StreamConfig::new().input_max(100).share()
+    }
+
+    fn create(_: bool, _: &mut Transport<'_>, scope: Sc<'_, '_>) -> Intent<Self> {
+        scope.events.push("shouts".into());
+        Intent::of(Shout).bytes(1).no_deadline()
+    }
+
+    fn bytes_read(self, _: Matched, transport: &mut Transport<'_>, _: Sc<'_, '_>) -> Intent<Self> {
+        let loud = transport.input.to_ascii_uppercase();
+        transport.input.consume(loud.len());
+        std::io::Write::write_all(transport.output, &loud).expect("the output is open");
+        match loud.last() {
+            Some(b'!') => panic!("told to"),
+            Some(b'.') => return Intent::done(),
+            _ => {}
+        }
+        let waits_for = if loud.ends_with(b"?") { 101 } else { 1 };
+        Intent::of(self).bytes(waits_for).no_deadline()
+    }
+
+    fn exception(
+        self,
+        exception: rotor_stream::Exception,
+        _: &mut Transport<'_>,
+        scope: Sc<'_, '_>,
+    ) -> Intent<Self> {
+        scope.events.push(match exception {
+            rotor_stream::Exception::Limit(bytes) => format!("not within {bytes}"),
+            _ => "shouted".into(),
+        });
+        Intent::done()
+    }
+
+    fn draining(
+        self,
+        _: rotor_core::Time,
+        transport: &mut Transport<'_>,
+        _: Sc<'_, '_>,
+    ) -> Intent<Self> {
+        std::io::Write::write_all(transport.output, b"BYE").expect("the output is open");
+        Intent::done()
+    }
+
+    fn fatal(self, error: rotor_stream::Fatal, scope: Sc<'_, '_>) {
+        scope.events.push(format!("shout: {error}"));
+    }
+
+    fn describe(&self, to: &mut Description) {
+        to.set_state("shouting");
+    }
+}
