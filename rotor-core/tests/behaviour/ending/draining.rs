@@ -1,0 +1,388 @@
+//! Loops that are drained: who hears of it, when, and what is left at the deadline.
+
+use std::time::Duration;
+
+use rotor_core::{Config, EventSet, Exit, ExitPolicy, Response, Scope, Token, Verdict};
+
+use super::{Log, SECOND, add, empty};
+use crate::actor::{Actor, Call, Seed, actor, idle};
+use crate::manual::{Manual, settle};
+
+/// Notes `draining` under a name, and goes on for ever.
+fn stubborn(name: &'static str) -> Actor<Log> {
+    actor(move |call, scope: &mut Scope<'_, Log>| {
+        if let Call::Draining(until) = call {
+            let left = until - scope.now();
+            let told = scope.draining_until();
+            assert_eq!(told, Some(until));
+            scope.push(format!("{name} {left:?}"));
+        }
+        Response::keep(())
+    })
+}
+
+#[test]
+fn a_drain_tells_every_machine_once_and_ends_listeners_at_once() {
+    let manual = Manual::new();
+    let mut instance = empty(&manual, &Config::new());
+    let listener = add(&mut instance, idle());
+    for name in ["a", "b"] {
+        add(
+            &mut instance,
+            actor(move |call, scope: &mut Scope<'_, Log>| match call {
+                Call::Draining(until) => {
+                    assert_eq!(until, scope.now() + SECOND);
+                    scope.push(name.to_string());
+                    Response::ok(()).deadline(scope.now() + SECOND / 2)
+                }
+                Call::Timeout => Response::done(),
+                _ => Response::keep(()),
+            }),
+        );
+    }
+    instance.handle().drain(SECOND);
+    assert_eq!(instance.turn(Some(Duration::ZERO)).expect("polling never fails"), None);
+    instance.turn(Some(Duration::ZERO)).expect("polling never fails");
+    assert!(instance.machines().get(listener).is_none(), "the listener is closed already");
+    assert_eq!(*instance.context(), ["a", "b"]);
+    let started = manual.now();
+    assert_eq!(instance.run().expect("it can wait"), Exit::Drained { dropped: 0 });
+    assert_eq!(manual.now() - started, SECOND / 2, "it does not wait for the deadline");
+    assert_eq!(*instance.context(), ["a", "b"]);
+}
+
+#[test]
+fn what_came_before_a_drain_is_delivered_before_a_machine_hears_of_it() {
+    let manual = Manual::new();
+    let mut instance = empty(&manual, &Config::new());
+    let busy = add(
+        &mut instance,
+        actor(|call, scope: &mut Scope<'_, Log>| {
+            scope.push(call.name().to_string());
+            if matches!(call, Call::Draining(_)) { Response::done() } else { Response::keep(()) }
+        }),
+    );
+    instance.turn(Some(Duration::ZERO)).expect("polling never fails");
+    // The loop has just looked, and has work that needs no look.
+    instance.handle().drain(SECOND);
+    manual.feed(busy, EventSet::READABLE);
+    assert_eq!(instance.run().expect("it can wait"), Exit::Drained { dropped: 0 });
+    assert_eq!(*instance.context(), ["ready", "draining"]);
+}
+
+/// It has not found yet all that had come before.
+#[test]
+fn who_goes_on_with_its_source_hears_of_a_drain_after_that() {
+    let manual = Manual::new();
+    let mut instance = empty(&manual, &Config::new());
+    let mut looks = 0;
+    let token = add(
+        &mut instance,
+        actor(move |call, scope: &mut Scope<'_, Log>| match call {
+            Call::Ready(_) => {
+                looks += 1;
+                scope.push(format!("look {looks}"));
+                if looks < 3 { Response::again(()) } else { Response::keep(()) }
+            }
+            Call::Draining(_) => {
+                scope.push("draining".into());
+                Response::done()
+            }
+            _ => Response::keep(()),
+        }),
+    );
+    manual.feed(token, EventSet::READABLE);
+    instance.turn(Some(Duration::ZERO)).expect("polling never fails");
+    instance.handle().drain(SECOND);
+    settle(&mut instance);
+    assert_eq!(*instance.context(), ["look 1", "look 2", "look 3", "draining"]);
+}
+
+/// However long it goes on.
+#[test]
+fn who_goes_on_for_ever_hears_of_a_drain_all_the_same() {
+    let manual = Manual::new();
+    let mut instance = empty(&manual, &Config::new());
+    let token = add(
+        &mut instance,
+        actor(|call, scope: &mut Scope<'_, Log>| match call {
+            Call::Draining(_) => {
+                scope.push("draining".into());
+                Response::done()
+            }
+            _ => Response::again(()),
+        }),
+    );
+    manual.feed(token, EventSet::READABLE);
+    instance.turn(Some(Duration::ZERO)).expect("polling never fails");
+    instance.handle().drain(SECOND);
+    for _ in 0..4 {
+        instance.turn(Some(Duration::ZERO)).expect("polling never fails");
+    }
+    assert_eq!(*instance.context(), ["draining"]);
+}
+
+/// Also when there is no time at all.
+#[test]
+fn a_drain_without_time_still_tells_those_that_have_a_call_to_come_first() {
+    for budget in [1, 10_000] {
+        let manual = Manual::new();
+        let mut instance = empty(&manual, &Config::new().scan_budget(budget));
+        for name in ["a", "b"] {
+            let token = add(
+                &mut instance,
+                actor(move |call, scope: &mut Scope<'_, Log>| match call {
+                    Call::Draining(_) => {
+                        scope.push(name.into());
+                        Response::keep(())
+                    }
+                    _ => Response::again(()),
+                }),
+            );
+            manual.feed(token, EventSet::READABLE);
+        }
+        instance.turn(Some(Duration::ZERO)).expect("polling never fails");
+        instance.handle().drain(Duration::ZERO);
+        assert_eq!(instance.run().expect("it can wait"), Exit::Drained { dropped: 2 });
+        assert_eq!(*instance.context(), ["a", "b"], "budget {budget}");
+    }
+}
+
+/// The one turn that a late drain waits for is no promise to who is never to be called.
+#[test]
+fn a_drain_without_time_does_not_wait_for_who_spawns_for_ever() {
+    let manual = Manual::new();
+    let mut instance = empty(&manual, &Config::new().spawns_per_event(1));
+    let token = add(
+        &mut instance,
+        actor(|call, _| match call {
+            Call::Ready(_) | Call::Spawned => {
+                Response::spawn((), Seed::new("child", |_| Response::done()))
+            }
+            Call::SpawnError(_) => Response::spawn((), Seed::new("child", |_| Response::done())),
+            _ => Response::keep(()),
+        }),
+    );
+    manual.feed(token, EventSet::READABLE);
+    instance.turn(Some(Duration::ZERO)).expect("polling never fails");
+    instance.handle().drain(Duration::ZERO);
+    let mut turns = 0;
+    while instance.turn(Some(Duration::ZERO)).expect("polling never fails").is_none() {
+        turns += 1;
+        assert!(turns < 5, "it ends");
+    }
+}
+
+/// A backend may take fewer events at a time than the loop would.
+#[test]
+fn a_drain_looks_again_when_the_backend_has_more_however_few_it_took() {
+    let manual = Manual::new();
+    manual.limit_events(1);
+    let mut instance = empty(&manual, &Config::new().events_max(3));
+    let tokens: Vec<Token> = (0..7)
+        .map(|_| {
+            add(
+                &mut instance,
+                actor(|call, scope: &mut Scope<'_, Log>| {
+                    scope.push(call.name().to_string());
+                    match call {
+                        Call::Draining(_) => Response::done(),
+                        _ => Response::keep(()),
+                    }
+                }),
+            )
+        })
+        .collect();
+    instance.turn(Some(Duration::ZERO)).expect("polling never fails");
+    instance.handle().drain(SECOND);
+    tokens[..3].iter().for_each(|token| manual.feed(*token, EventSet::READABLE));
+    assert_eq!(instance.run().expect("it can wait"), Exit::Drained { dropped: 0 });
+    let log = instance.context();
+    assert_eq!(log[..3], ["ready", "ready", "ready"]);
+    assert_eq!(log[3..], ["draining"; 7]);
+}
+
+#[test]
+fn a_drain_waits_for_as_many_looks_as_the_machines_need_and_no_more() {
+    for (machines, looks) in [(1, 1), (7, 2), (70, 11)] {
+        let manual = Manual::new();
+        manual.limit_events(7);
+        let mut instance = empty(&manual, &Config::new().events_max(7));
+        let tokens: Vec<Token> =
+            (0..machines).map(|_| add(&mut instance, stubborn("told"))).collect();
+        instance.turn(Some(Duration::ZERO)).expect("polling never fails");
+        instance.handle().drain(SECOND);
+        let mut turns = 0;
+        while instance.context().is_empty() {
+            // Every look brings as much as it may and leaves something, for ever.
+            (0..8).for_each(|_| manual.feed(tokens[0], EventSet::READABLE));
+            instance.turn(Some(Duration::ZERO)).expect("polling never fails");
+            turns += 1;
+        }
+        assert_eq!(turns, looks, "{machines} machines");
+    }
+}
+
+#[test]
+fn at_the_deadline_of_a_drain_the_rest_is_dropped_and_counted() {
+    let manual = Manual::new();
+    let mut instance = empty(&manual, &Config::new());
+    let stats = instance.stats();
+    add(&mut instance, idle());
+    for name in ["a", "b", "c"] {
+        add(&mut instance, stubborn(name));
+    }
+    instance.handle().drain(SECOND);
+    let started = manual.now();
+    assert_eq!(instance.run().expect("it can wait"), Exit::Drained { dropped: 3 });
+    assert_eq!(manual.now() - started, SECOND);
+    assert_eq!(*instance.context(), ["a 1s", "b 1s", "c 1s"]);
+    let stats = stats.read();
+    assert_eq!((stats.alive, stats.ended), (0, 4), "the last figures are published");
+    assert_eq!(instance.machines().len(), 0);
+}
+
+#[test]
+fn a_drain_without_time_still_tells_every_machine() {
+    for budget in [1, 2, 3, 10_000] {
+        let manual = Manual::new();
+        let mut instance = empty(&manual, &Config::new().scan_budget(budget));
+        for name in ["a", "b", "c", "d", "e"] {
+            add(&mut instance, stubborn(name));
+        }
+        instance.handle().drain(Duration::ZERO);
+        assert_eq!(instance.run().expect("it can wait"), Exit::Drained { dropped: 5 });
+        assert_eq!(instance.context().len(), 5, "budget {budget}");
+    }
+}
+
+#[test]
+fn machines_spawned_while_draining_are_told_exactly_once() {
+    for budget in [1, 2, 3, 10_000] {
+        for holes in [0, 1] {
+            let manual = Manual::new();
+            let mut instance = empty(&manual, &Config::new().scan_budget(budget));
+            let hole = add(&mut instance, actor(|_, _| Response::done()));
+            let mut spawned = 0;
+            add(
+                &mut instance,
+                actor(move |call, scope: &mut Scope<'_, Log>| match call {
+                    Call::Draining(_) | Call::Spawned if spawned < 3 => {
+                        spawned += 1;
+                        let name = ["x", "y", "z"][spawned - 1];
+                        Response::spawn((), Seed::new(name, move |_| Response::ok(stubborn(name))))
+                    }
+                    Call::Draining(_) => {
+                        scope.push("told twice".into());
+                        Response::keep(())
+                    }
+                    _ => Response::keep(()),
+                }),
+            );
+            add(&mut instance, stubborn("last"));
+            if holes == 1 {
+                // A slot that the walk over the machines has passed when it is used again.
+                manual.feed(hole, EventSet::READABLE);
+                settle(&mut instance);
+            }
+            instance.handle().drain(SECOND);
+            let exit = instance.run().expect("it can wait");
+            assert!(matches!(exit, Exit::Drained { .. }), "{exit:?}");
+            let mut told = instance.context().clone();
+            told.sort();
+            assert_eq!(told, ["last 1s", "x 1s", "y 1s", "z 1s"], "budget {budget}, {holes} holes");
+        }
+    }
+}
+
+#[test]
+fn draining_twice_can_bring_the_end_nearer_only_and_tells_nobody_again() {
+    for (second, end) in [(SECOND / 4, SECOND / 4), (8 * SECOND, SECOND)] {
+        let manual = Manual::new();
+        let mut instance = empty(&manual, &Config::new());
+        add(&mut instance, stubborn("a"));
+        instance.handle().drain(SECOND);
+        instance.turn(Some(Duration::ZERO)).expect("polling never fails");
+        instance.handle().drain(second);
+        let started = manual.now();
+        assert_eq!(instance.run().expect("it can wait"), Exit::Drained { dropped: 1 });
+        assert_eq!(manual.now() - started, end);
+        assert_eq!(instance.context().len(), 1);
+    }
+    let manual = Manual::new();
+    let mut instance = empty(&manual, &Config::new());
+    add(&mut instance, stubborn("a"));
+    instance.handle().drain(8 * SECOND);
+    instance.handle().drain(SECOND);
+    instance.handle().drain(9 * SECOND);
+    instance.run().expect("it can wait");
+    assert_eq!(*instance.context(), ["a 1s"], "the shortest of those that came together");
+}
+
+#[test]
+fn an_empty_loop_is_drained_at_once() {
+    for policy in [ExitPolicy::WhenEmpty, ExitPolicy::OnRequest, ExitPolicy::Never] {
+        let manual = Manual::new();
+        let mut instance = empty(&manual, &Config::new().exit(policy));
+        instance.handle().drain(SECOND);
+        assert_eq!(instance.run().expect("it can wait"), Exit::Drained { dropped: 0 });
+    }
+}
+
+#[test]
+fn a_loop_that_was_drained_can_be_used_again() {
+    let manual = Manual::new();
+    let mut instance = empty(&manual, &Config::new());
+    add(&mut instance, stubborn("a"));
+    instance.handle().drain(Duration::ZERO);
+    instance.run().expect("it can wait");
+    let token = add(
+        &mut instance,
+        actor(|_, scope: &mut Scope<'_, Log>| {
+            assert_eq!(scope.draining_until(), None);
+            scope.push("later".into());
+            Response::done()
+        }),
+    );
+    manual.feed(token, EventSet::READABLE);
+    assert_eq!(instance.run().expect("it can wait"), Exit::Empty);
+    assert_eq!(*instance.context(), ["a 0ns", "later"]);
+}
+
+#[test]
+fn a_parent_that_waits_to_spawn_when_the_drain_ends_is_dropped_with_its_seed() {
+    let manual = Manual::new();
+    let mut instance = empty(&manual, &Config::new().spawns_per_event(1));
+    let token = add(
+        &mut instance,
+        actor(|call, _| match call {
+            Call::Ready(_) | Call::Spawned => Response::spawn((), Seed::idle("child")),
+            _ => Response::keep(()),
+        }),
+    );
+    manual.feed(token, EventSet::READABLE);
+    instance.turn(Some(Duration::ZERO)).expect("polling never fails");
+    instance.handle().drain(Duration::ZERO);
+    assert!(matches!(instance.run().expect("it can wait"), Exit::Drained { dropped: 1.. }));
+    assert_eq!(instance.machines().len(), 0);
+}
+
+#[test]
+fn a_verdict_of_drain_tells_one_machine_without_draining_the_loop() {
+    let manual = Manual::new();
+    let mut instance = empty(&manual, &Config::new());
+    add(
+        &mut instance,
+        actor(|call, scope: &mut Scope<'_, Log>| {
+            if let Call::Draining(until) = call {
+                assert_eq!((until, scope.draining_until()), (scope.now(), None));
+                scope.push("told".into());
+            }
+            Response::keep(())
+        }),
+    );
+    let _ = instance.machines().scan(rotor_core::Cursor::START, |_, _| Verdict::Drain);
+    settle(&mut instance);
+    assert_eq!(*instance.context(), ["told"]);
+    assert_eq!(instance.machines().len(), 1);
+}
