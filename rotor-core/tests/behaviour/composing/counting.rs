@@ -1,0 +1,214 @@
+//! `Counting`: a machine that notes each call, by itself, in a layer, and called in place.
+
+use std::time::Duration;
+
+use rotor_core::{
+    Description, Event, EventSet, Idle, InPlace, Machine, Response, Room, Scope, SpawnError, Time,
+};
+
+use super::SECOND;
+
+#[derive(Default)]
+pub(crate) struct Log(pub(crate) Vec<String>);
+
+pub(crate) trait Notes {
+    fn note(&mut self, what: String);
+}
+
+impl Notes for Log {
+    fn note(&mut self, what: String) {
+        self.0.push(what);
+    }
+}
+
+/// A machine that notes each call, and whose answers are all different; `TAG` makes several types
+/// of it.
+pub(crate) struct Counting<const TAG: u32> {
+    pub(super) calls: u32,
+}
+
+/// What its seed says that `create` is to answer.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Make {
+    Machine,
+    Nothing,
+}
+
+impl<const TAG: u32> Counting<TAG> {
+    /// One second earlier with each call: a later one would only be stored, and show at the next
+    /// look.
+    fn next_deadline(&self, now: Time) -> Time {
+        now + SECOND * (50 - self.calls)
+    }
+
+    fn note(mut self, what: &str, scope: &mut Scope<'_, Log>) -> Self {
+        self.calls += 1;
+        let call = format!("{what} {}", self.calls);
+        scope.note(call);
+        self
+    }
+}
+
+impl<const TAG: u32> Machine for Counting<TAG> {
+    type Context = Log;
+    type Seed = Make;
+
+    fn create(seed: Make, scope: &mut Scope<'_, Log>) -> Response<Self> {
+        scope.note(format!("create {seed:?}"));
+        match seed {
+            Make::Machine => {
+                Response::ok(Counting { calls: 0 }).deadline(scope.now() + 50 * SECOND)
+            }
+            Make::Nothing => Response::done(),
+        }
+    }
+
+    fn ready(self, events: EventSet, scope: &mut Scope<'_, Log>) -> Response<Self, Make> {
+        let machine = self.note(&format!("ready {events:?}"), scope);
+        if events.contains(EventSet::ERROR) {
+            Response::error("it has failed")
+        } else if events.contains(EventSet::READABLE) {
+            Response::spawn(machine, Make::Machine)
+        } else if events.contains(EventSet::WRITABLE) {
+            Response::spawn(machine, Make::Nothing)
+        } else {
+            Response::keep(machine)
+        }
+    }
+
+    fn spawned(self, scope: &mut Scope<'_, Log>) -> Response<Self, Make> {
+        let machine = self.note("spawned", scope);
+        let deadline = machine.next_deadline(scope.now());
+        Response::ok(machine).deadline(deadline)
+    }
+
+    fn spawn_error(
+        self,
+        error: SpawnError<Make>,
+        scope: &mut Scope<'_, Log>,
+    ) -> Response<Self, Make> {
+        let what = format!("spawn_error {:?} {:?}", error.cause, error.seed);
+        let machine = self.note(&what, scope);
+        let deadline = machine.next_deadline(scope.now());
+        Response::ok(machine).deadline(deadline)
+    }
+
+    fn timeout(self, scope: &mut Scope<'_, Log>) -> Response<Self, Make> {
+        scope.ask_for_room(Room::new().idle_min(Duration::ZERO));
+        let machine = self.note("timeout", scope);
+        let deadline = machine.next_deadline(scope.now());
+        Response::ok(machine).deadline(deadline)
+    }
+
+    fn wakeup(self, scope: &mut Scope<'_, Log>) -> Response<Self, Make> {
+        let machine = self.note("wakeup", scope);
+        let deadline = machine.next_deadline(scope.now());
+        Response::again(machine).deadline(deadline)
+    }
+
+    fn draining(self, until: Time, scope: &mut Scope<'_, Log>) -> Response<Self, Make> {
+        let what = format!("draining {:?}", until - scope.now());
+        let machine = self.note(&what, scope);
+        let deadline = machine.next_deadline(scope.now());
+        Response::ok(machine).deadline(deadline)
+    }
+
+    fn idle(&self) -> Option<Idle> {
+        Some(Idle::since(Time::from_nanos(self.calls.into())))
+    }
+
+    fn make_room(self, scope: &mut Scope<'_, Log>) -> Response<Self, Make> {
+        let machine = self.note("make_room", scope);
+        let deadline = machine.next_deadline(scope.now());
+        Response::ok(machine).deadline(deadline)
+    }
+
+    fn describe(&self, to: &mut Description) {
+        to.set_state("counting calls");
+        to.add_messages(self.calls.into());
+    }
+
+    fn type_name(&self) -> &'static str {
+        "counting"
+    }
+}
+
+/// A layer around the same machine, with `handle` only.
+pub(crate) struct Layer(Counting<4>);
+
+impl Machine for Layer {
+    type Context = Log;
+    type Seed = Make;
+
+    fn create(seed: Make, scope: &mut Scope<'_, Log>) -> Response<Self> {
+        Counting::create(seed, scope).wrap(Layer)
+    }
+
+    fn handle(self, event: Event<Make>, scope: &mut Scope<'_, Log>) -> Response<Self, Make> {
+        self.0.handle(event, scope).map(Layer, |seed| seed)
+    }
+
+    fn idle(&self) -> Option<Idle> {
+        self.0.idle()
+    }
+
+    fn describe(&self, to: &mut Description) {
+        self.0.describe(to);
+    }
+
+    fn type_name(&self) -> &'static str {
+        self.0.type_name()
+    }
+}
+
+/// The same machine, called in place but for wake-ups and what comes of a spawn.
+pub(crate) struct Placed(Option<Counting<4>>);
+
+impl Machine for Placed {
+    type Context = Log;
+    type Seed = Make;
+
+    fn create(seed: Make, scope: &mut Scope<'_, Log>) -> Response<Self> {
+        Counting::create(seed, scope).wrap(|counting| Placed(Some(counting)))
+    }
+
+    fn handle(self, event: Event<Make>, scope: &mut Scope<'_, Log>) -> Response<Self, Make> {
+        let Some(counting) = self.0 else { return Response::done() };
+        counting.handle(event, scope).map(|counting| Placed(Some(counting)), |seed| seed)
+    }
+
+    fn handle_in_place(&mut self, event: Event<Make>, scope: &mut Scope<'_, Log>) -> InPlace<Make> {
+        match event {
+            Event::Wakeup => scope.note("not in place".into()),
+            // What comes of a spawn follows the answer at once: the loop does not offer it, a box
+            // does.
+            Event::Spawned | Event::SpawnError(_) => {}
+            _ => return self.call(event, scope),
+        }
+        InPlace::Declined(event)
+    }
+
+    fn idle(&self) -> Option<Idle> {
+        self.0.as_ref()?.idle()
+    }
+
+    fn describe(&self, to: &mut Description) {
+        if let Some(counting) = &self.0 {
+            counting.describe(to);
+        }
+    }
+
+    fn type_name(&self) -> &'static str {
+        "counting"
+    }
+}
+
+impl Placed {
+    fn call(&mut self, event: Event<Make>, scope: &mut Scope<'_, Log>) -> InPlace<Make> {
+        scope.note("in place".into());
+        let Some(counting) = self.0.take() else { return InPlace::Handled(Response::done()) };
+        InPlace::Handled(
+            counting.handle(event, scope).map(|counting| self.0 = Some(counting), |seed| seed),
+        )
+    }
+}
