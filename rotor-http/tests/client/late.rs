@@ -1,7 +1,9 @@
 //! Whom a request waited for whose deadline has passed.
 
 use rotor_http::Limits;
+use rotor_http::client::ClientConfig;
 
+use crate::http2::server::{Server, http2, page};
 use crate::probe::{Probe, Sends, seconds};
 use crate::script::{connection, outcome};
 
@@ -50,5 +52,25 @@ fn a_request_that_is_late_says_which_side_was_waited_for() {
     ] {
         let case = format!("{sends:?}, room for {room}");
         assert_eq!(late(limits, room, sends, answer).as_deref(), Some(expected), "{case}");
+    }
+}
+
+#[test]
+fn a_request_that_is_late_on_a_stream_of_http_2_says_so_too() {
+    let late = |window: u32, sends: Sends| {
+        let plan = Probe { deadline: seconds(5), ..Probe::post(sends) };
+        let config = ClientConfig::new().http2(http2());
+        let mut server = Server::of(config, &[(4, window)], [Probe::get("/first"), plan]);
+        server.send(&page(1, ""));
+        server.driver.advance(seconds(6));
+        server.outcome(1)
+    };
+    for (window, sends, expected) in [
+        (1_000, Sends::Later("x"), "Here: Deadline(Writing)"),
+        (1_000, Sends::Whole("x"), "Peer: Deadline(Receiving)"),
+        (1_000, Sends::Much(3_000), "Peer: Deadline(Sending)"),
+        (0, Sends::Whole("x"), "Peer: Deadline(Sending)"),
+    ] {
+        assert_eq!(late(window, sends.clone()), expected, "{sends:?}, a window of {window}");
     }
 }
