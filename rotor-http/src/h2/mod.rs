@@ -62,4 +62,4 @@ pub use self::settings_watch::SettingsWatch;
 pub use self::stream_state::{StreamEvent, StreamState};
 pub use self::trailers::trailers_of;
 pub use self::window::{ReceiveWindow, SendWindow};
-pub(crate) use self::window_watch::WindowWatch;
+pub(crate) use self::window_watch::{GrantWatch, WindowWatch};

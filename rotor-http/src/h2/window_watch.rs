@@ -30,10 +30,55 @@ impl WindowWatch {
         self.0.pass(octets as u64, rate(limits), now);
     }
 
+    /// Until then the peer is not late, if it is timed: it is others of its connection that go
+    /// first.
+    pub(crate) fn put_off_to(&mut self, until: Time) {
+        if self.0.until() < until {
+            self.0.put_off(until - self.0.until());
+        }
+    }
+
     /// Until when the peer must have taken more; `NEVER` if it is not timed.
     #[inline]
     pub(crate) fn until(&self) -> Time {
         self.0.until()
+    }
+}
+
+/// Watches how fast a peer opens the window of its connection, which all streams share.
+///
+/// Who gets it first is for us to say. So a stream whose own window is open, and that only waits
+/// for others, is not late for as long as the peer gives to all of them together what it has to
+/// take of one.
+#[derive(Debug)]
+pub(crate) struct GrantWatch(RateWatch);
+
+impl GrantWatch {
+    /// From now on.
+    pub(crate) fn new(limits: &Limits, now: Time) -> GrantWatch {
+        GrantWatch(RateWatch::new(rate(limits), now))
+    }
+
+    /// So many octets more may be sent on the connection.
+    pub(crate) fn pass(&mut self, octets: u32, limits: &Limits, now: Time) {
+        self.0.pass(octets.into(), rate(limits), now);
+    }
+
+    /// Until when a stream on which so many octets wait only waits for others: its own window
+    /// allows a step, and that of the connection does, too, or is being opened. `None` where it
+    /// waits for the peer.
+    pub(crate) fn excuse(
+        &self,
+        waiting: usize,
+        own: usize,
+        shared: usize,
+        limits: &Limits,
+        now: Time,
+    ) -> Option<Time> {
+        let step = waiting.min(limits.response_step().max(1));
+        let most = now + limits.response_grace;
+        let until = if shared >= step { most } else { self.0.until().min(most) };
+        (waiting > 0 && own >= step && until > now).then_some(until)
     }
 }
 
@@ -88,6 +133,45 @@ mod tests {
         assert_eq!(watch.until(), Time::NEVER);
         watch.look(1000, 0, &limits(), second(8));
         assert_eq!(watch.until(), second(18));
+    }
+
+    #[test]
+    fn who_waits_for_others_has_as_long_as_they_get_on() {
+        let mut watch = WindowWatch::NONE;
+        watch.put_off_to(second(9));
+        assert_eq!(watch.until(), Time::NEVER, "nobody was timed");
+        watch.look(1000, 0, &limits(), second(1));
+        for (until, expected) in [(10, 11), (11, 11), (12, 12)] {
+            watch.put_off_to(second(until));
+            assert_eq!(watch.until(), second(expected), "{until}");
+        }
+    }
+
+    #[test]
+    fn a_stream_is_excused_while_its_own_window_is_open_and_that_of_all_is_being_opened() {
+        let mut granted = GrantWatch::new(&limits(), second(0));
+        for piece in [50, 50, 99] {
+            granted.pass(piece, &limits(), second(5));
+        }
+        // A step in ten seconds, which came after five.
+        for (waiting, own, shared, now, until) in [
+            (0, 500, 0, 6, None),
+            (500, 100, 0, 6, Some(15)),
+            (500, 99, 0, 6, None),
+            (50, 50, 0, 6, Some(15)),
+            (50, 49, 0, 6, None),
+            (500, 100, 99, 14, Some(15)),
+            (500, 100, 99, 15, None),
+            (500, 100, 100, 15, Some(25)),
+            (500, 99, 100, 15, None),
+        ] {
+            let excuse = granted.excuse(waiting, own, shared, &limits(), second(now));
+            assert_eq!(excuse, until.map(second), "{waiting}, {own}, {shared} at {now}");
+        }
+        // Without a rate the window of all holds nobody up; but a protocol may have a rate.
+        let free = limits().response_rate_min(0);
+        let excuse = GrantWatch::new(&free, second(0)).excuse(9, 1, 0, &free, second(99));
+        assert_eq!(excuse, Some(second(109)));
     }
 
     #[test]

@@ -94,6 +94,7 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
             let Some(at) = self.find(key) else { continue };
             // The window of the connection may have grown since.
             self.watch(at, &io.config.limits, now);
+            self.excuse_taking(at, &io.config.limits, now);
             let child = &self.children[at];
             if child.taking.until() <= now {
                 self.cut(at, ClientError::Lost(Fatal::FlushTimeout), ErrorCode::Cancel, io);

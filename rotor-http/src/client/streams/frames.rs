@@ -243,6 +243,7 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
             self.count(nuisance, io)?;
         }
         if stream == 0 {
+            self.granted.pass(more, &io.config.limits, io.scope.now());
             if self.frames.grow(more)? {
                 self.look_at_all(io);
             }

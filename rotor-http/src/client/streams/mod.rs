@@ -41,8 +41,8 @@ use crate::frame_output::{self, FrameOutput};
 use crate::h2::frame::{FrameHeader, PREFACE};
 use crate::h2::settings::{WINDOW_DEFAULT, setting};
 use crate::h2::{
-    BodiesWatch, FieldReader, FieldSpace, Floods, Forgotten, Ledger, ReceiveWindow, Schedule,
-    SettingsWatch, Violation, frame_writer,
+    BodiesWatch, FieldReader, FieldSpace, Floods, Forgotten, GrantWatch, Ledger, ReceiveWindow,
+    Schedule, SettingsWatch, Violation, frame_writer,
 };
 
 /// A connection that speaks HTTP/2.
@@ -97,6 +97,8 @@ pub(super) struct Streams<K: Client, F> {
     waits_for_stream: bool,
     share: Share,
     bodies: BodiesWatch,
+    /// How fast the server opens the window of the connection.
+    granted: GrantWatch,
     /// More could be sent if there were room.
     waits_for_room: bool,
     /// The server sends no more.
@@ -157,6 +159,7 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
             waits_for_stream: false,
             share: Share::NONE,
             bodies: BodiesWatch::new(&io.config.limits, now),
+            granted: GrantWatch::new(&io.config.limits, now),
             waits_for_room: false,
             is_read_closed: false,
         }

@@ -114,6 +114,7 @@ impl<S: Server> Streams<S> {
             let Some(at) = self.find(stream) else { continue };
             // The window of the connection may have grown since.
             self.watch(at, io.config.limits_ref(), now);
+            self.excuse_taking(at, io.config.limits_ref(), now);
             let child = &self.children[at];
             if !is_late(child.deadline()) {
                 continue;

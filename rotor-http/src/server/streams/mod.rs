@@ -45,8 +45,8 @@ use crate::frame_output::{self, FrameOutput};
 use crate::h2::frame::{FrameHeader, PREFACE, U31_MAX};
 use crate::h2::settings::{WINDOW_DEFAULT, setting};
 use crate::h2::{
-    BodiesWatch, ErrorCode, FieldReader, FieldSpace, Floods, Forgotten, Ledger, Priority,
-    ReceiveWindow, Schedule, SettingsWatch, Violation, frame_writer,
+    BodiesWatch, ErrorCode, FieldReader, FieldSpace, Floods, Forgotten, GrantWatch, Ledger,
+    Priority, ReceiveWindow, Schedule, SettingsWatch, Violation, frame_writer,
 };
 use crate::no_upgrade::is_possible;
 
@@ -97,6 +97,8 @@ pub(super) struct Streams<S: Server> {
     holds_back: bool,
     share: Share,
     bodies: BodiesWatch,
+    /// How fast the peer opens the window of the connection.
+    granted: GrantWatch,
     /// More could be sent if there were room.
     waits_for_room: bool,
     /// The peer sends no more.
@@ -169,6 +171,7 @@ impl<S: Server> Streams<S> {
             holds_back: false,
             share: Share::NONE,
             bodies: BodiesWatch::new(io.config.limits_ref(), now),
+            granted: GrantWatch::new(io.config.limits_ref(), now),
             waits_for_room: false,
             is_read_closed: false,
         };

@@ -156,6 +156,16 @@ impl<S: Server> Streams<S> {
         child.taking.look(left, child.outbound.octets().min(outbound), limits, now);
     }
 
+    /// What waits on this stream is not late where it only waits for others of its connection.
+    pub(super) fn excuse_taking(&mut self, at: usize, limits: &Limits, now: Time) {
+        let shared = self.frames.window().octets();
+        let child = &mut self.children[at];
+        let (waiting, own) = (child.body_left(), child.outbound.octets());
+        if let Some(until) = self.granted.excuse(waiting, own, shared, limits, now) {
+            child.taking.put_off_to(until);
+        }
+    }
+
     /// The child has nothing more to do.
     pub(super) fn remove(&mut self, at: usize, now: Time) {
         let child = self.children.remove(at);

@@ -34,6 +34,7 @@ impl<S: Server> Streams<S> {
             self.count(nuisance, io)?;
         }
         if stream == 0 {
+            self.granted.pass(more, io.config.limits_ref(), io.scope.now());
             if self.frames.grow(more)? {
                 self.look_at_all(io);
             }

@@ -127,3 +127,22 @@ fn what_a_stream_held_of_the_window_of_all_goes_back_with_it() {
         assert_eq!(server.asked[&stream].reset, Some(8));
     }
 }
+
+#[test]
+fn requests_that_share_what_a_server_takes_are_not_late_each_by_itself() {
+    let mut server = with_window(1 << 20, (0..5).map(|_| Probe::post(Sends::Much(1 << 20))));
+    for _ in 0..30 {
+        server.grant(0, 2048);
+        server.driver.advance(seconds(1));
+    }
+    assert!((1..6).all(|at| server.outcome(at) == "nothing yet"));
+    let octets =
+        |server: &Server| server.asked.values().map(|asked| asked.body.len()).sum::<usize>();
+    assert_eq!(octets(&server), 65_535 + 30 * 2048);
+    // One that takes nothing more is.
+    for _ in 0..21 {
+        server.driver.advance(seconds(1));
+        server.send(&frame(6, 1, 0, &[0; 8]));
+    }
+    assert!((1..6).all(|at| server.outcome(at).contains("FlushTimeout")), "{}", server.outcome(1));
+}

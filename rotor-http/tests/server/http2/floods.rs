@@ -388,3 +388,30 @@ fn a_response_that_waits_for_its_turn_is_not_timed() {
     assert_eq!((client.answer(3).status, client.answer(3).reset), (200, None));
     assert!(!client.answer(1).is_whole && client.body_len(3) == 0, "{}", client.body_len(3));
 }
+
+/// The window of the connection is for all of them, and who gets it first is our choice. However
+/// small the pieces in which a peer opens it.
+#[test]
+fn a_response_that_waits_for_what_others_take_of_the_window_of_all_is_not_timed() {
+    let config = config();
+    let counters = config.counters();
+    let mut client = Client::silent(config);
+    client.send(&super::client::beginning(&[(4, 1 << 20)]));
+    client.get(1, "/big");
+    client.get(3, "/big");
+    for _ in 0..30 {
+        client.send(&frame(8, 0, 0, &2048u32.to_be_bytes()));
+        client.driver.advance(seconds(1));
+    }
+    client.read();
+    assert_eq!((client.body_len(1), client.body_len(3)), (65_535 + 30 * 2048, 0));
+    assert_eq!([1, 3].map(|stream| client.answer(stream).reset), [None, None]);
+    // Too little for all of them together.
+    for _ in 0..30 {
+        client.send(&frame(8, 0, 0, &1000u32.to_be_bytes()));
+        client.driver.advance(seconds(1));
+    }
+    client.read();
+    assert_eq!([1, 3].map(|stream| client.answer(stream).reset), [Some(8), Some(8)]);
+    assert_eq!(counters.response_timeouts(), 2);
+}
