@@ -32,7 +32,9 @@ impl Bucket {
     /// Takes so many out; false where there are fewer: then the peer is wearing us down.
     #[inline]
     pub fn take(&mut self, count: u32, rate: Rate, now: Time) -> bool {
-        if let Some(left) = self.left.checked_sub(count) {
+        if let Some(left) = self.left.checked_sub(count)
+            && !self.has_stood(now)
+        {
             self.left = left;
             return true;
         }
@@ -52,19 +54,35 @@ impl Bucket {
         self.left = self.left.saturating_add(count).min(rate.burst);
     }
 
-    /// Looked at only when it is empty: so a full one costs nothing.
+    /// Whether it was not filled for so long that it is to be filled before it is empty: what runs
+    /// over is lost, and not kept for when there is room for it, which would be a second burst.
+    #[inline]
+    fn has_stood(&self, now: Time) -> bool {
+        now.duration_since(self.at) >= FILLED_EACH
+    }
+
+    /// Seldom: so one that is not empty costs next to nothing.
     #[cold]
     fn fill(&mut self, rate: Rate, now: Time) {
-        let Some(nanos) = now.as_nanos().checked_sub(self.at.as_nanos()) else { return };
         let second = Duration::from_secs(1).as_nanos();
-        let more = u128::from(nanos) * u128::from(rate.per_second) / second;
-        if more > 0 {
-            let left = u128::from(self.left) + more;
-            self.left = u32::try_from(left).unwrap_or(u32::MAX).min(rate.burst);
-            self.at = now;
+        let nanos = now.duration_since(self.at).as_nanos();
+        let more = nanos * u128::from(rate.per_second) / second;
+        let left = u128::from(self.left) + more;
+        if left >= rate.burst.into() {
+            (self.left, self.at) = (rate.burst, now);
+        } else if more > 0 {
+            // Less than a burst, and up to when it was filled: not a moment is lost to who comes
+            // between two of them.
+            let used = more * second / u128::from(rate.per_second);
+            self.left = left as u32;
+            self.at += Duration::from_nanos(used as u64);
         }
     }
 }
+
+/// How long a bucket stands before it is filled though it is not empty. What time has brought by
+/// then may be taken beyond a burst.
+const FILLED_EACH: Duration = Duration::from_secs(1);
 
 /// The rates of one connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -243,6 +261,16 @@ mod tests {
             (99_000, 0),
         ] {
             assert_eq!(taken(&mut bucket, millis), count, "at {millis}");
+        }
+    }
+
+    #[test]
+    fn what_runs_over_is_not_kept_for_a_second_burst() {
+        for (first, then) in [(0, 10), (1, 10), (9, 10), (10, 10)] {
+            let mut bucket = Bucket::full(RATE, at(0));
+            assert!(bucket.take(first, RATE, at(0)));
+            let taken = (0..100).take_while(|_| bucket.take(1, RATE, at(60_000))).count();
+            assert_eq!(taken, then, "a minute after {first}");
         }
     }
 
