@@ -87,8 +87,11 @@ impl<S: Server> Streams<S> {
             return Err(Violation::Stream(stream, ErrorCode::ProtocolError));
         }
         self.may_be_followed(io);
-        let priority = wish.unwrap_or(request.priority);
         let asks = request.asks;
+        let mut priority = wish.unwrap_or(request.priority);
+        // What another protocol says is of use at once, whatever it says later. In order it would
+        // wait for the ends of all responses that were asked for before it.
+        priority.is_incremental |= asks != Asks::Response;
         self.call(request, Begun { stream, is_end, length: None, priority, asks }, io);
         Ok(())
     }

@@ -403,3 +403,19 @@ fn messages_that_wait_for_their_turn_count_against_the_windows() {
     client.send(&data(1, b"a", false));
     assert_eq!(client.answer(1).text(), "hello<a>");
 }
+
+/// A response that was asked for before takes all that there is, for as long as it lasts.
+#[test]
+fn what_a_protocol_says_does_not_wait_for_the_end_of_a_response() {
+    let mut client = Client::silent(config());
+    client.send(&beginning(&[(4, 1 << 20)]));
+    client.get(1, "/big");
+    client.send(&ask(3, "/up", &[]));
+    assert_eq!((client.body_len(1), client.answer(3).text()), (65_535, ""));
+    client.send(&window_update(0, 16_384 + 5));
+    assert_eq!(client.answer(3).text(), "hello");
+    client.send(&data(3, b"a", false));
+    client.send(&window_update(0, 2 * 16_384));
+    assert_eq!(client.answer(3).text(), "hello<a>");
+    assert!(!client.answer(1).is_whole);
+}
