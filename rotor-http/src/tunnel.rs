@@ -124,6 +124,11 @@ impl<P: Protocol> Tunnel<P> {
         if self.progress == Progress::Again { now } else { self.layered.deadline() }
     }
 
+    /// Until then the peer is not late: it is other streams that go first.
+    pub(crate) fn excuse(&mut self, until: Time) {
+        self.layered.excuse(until);
+    }
+
     /// The protocol itself, to be described.
     pub(crate) fn layered(&self) -> &Layered<P> {
         &self.layered

@@ -102,6 +102,11 @@ impl Protocol for Frames {
                 self.window += payload.iter().map(|more| usize::from(*more)).sum::<usize>();
                 Ran::Waits
             }
+            // For so many seconds others go first.
+            b'X' => {
+                self.probe.excuse(scope.now() + Duration::from_secs(payload[0].into()));
+                Ran::Waits
+            }
             // What it lets out is taken, and no call made.
             b'w' => {
                 self.window += payload.iter().map(|more| usize::from(*more)).sum::<usize>();
@@ -327,4 +332,25 @@ fn what_was_taken_since_the_last_call_counts_when_the_deadline_passes() {
     driver.send(&frame(b'w', &[100]));
     driver.advance(Duration::from_secs(100));
     assert_eq!(received(&driver), (String::from_utf8(line).expect("text"), String::new()));
+}
+
+#[test]
+fn a_peer_is_not_late_while_the_layer_lets_others_go_first() {
+    let slow = "fatal: the peer does not take what is sent to it";
+    let is_late =
+        |driver: &Driver<Frames>| driver.context().last().is_some_and(|last| last == slow);
+    let mut driver = behind_a_window();
+    // Of nothing that waits nobody is late.
+    driver.send(&frame(b'X', &[1]));
+    driver.send(&frame(b'D', &[&[b'l'; 199][..], b"\n"].concat()));
+    driver.advance(Duration::from_secs(9));
+    driver.send(&frame(b'X', &[20]));
+    driver.advance(Duration::from_secs(1));
+    // It has longer anyway.
+    driver.send(&frame(b'X', &[2]));
+    driver.advance(Duration::from_secs(18));
+    assert!(!is_late(&driver));
+    driver.advance(Duration::from_secs(1));
+    assert!(is_late(&driver));
+    assert_eq!(received(&driver).1, "R");
 }

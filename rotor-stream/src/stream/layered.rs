@@ -118,6 +118,17 @@ impl<P: Protocol> Layered<P> {
         own.min(self.io.taking.until())
     }
 
+    /// Says that the peer is not late before `until`, however little of the output was taken: the
+    /// layer holds it back, for other streams that go first. The protocol's own deadline stays.
+    ///
+    /// It changes nothing if nothing waits, or if the peer has longer anyway.
+    pub fn excuse(&mut self, until: Time) {
+        let before = self.io.taking.until();
+        if before < until {
+            self.io.taking.put_off(until - before);
+        }
+    }
+
     /// Returns since when the protocol has been [idle](Protocol::idle); `None` if it is not.
     pub fn idle(&self) -> Option<Time> {
         if self.io.has_output() { None } else { self.open.as_ref()?.idle(&self.io) }

@@ -163,6 +163,10 @@ impl<S: Server> Streams<S> {
         let (waiting, own) = (child.body_left(), child.outbound.octets());
         if let Some(until) = self.granted.excuse(waiting, own, shared, limits, now) {
             child.taking.put_off_to(until);
+            if let Some(tunnel) = &mut child.tunnel {
+                tunnel.excuse(until);
+                child.until = tunnel.until(now);
+            }
         }
     }
 

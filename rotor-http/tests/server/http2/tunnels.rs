@@ -419,3 +419,30 @@ fn what_a_protocol_says_does_not_wait_for_the_end_of_a_response() {
     assert_eq!(client.answer(3).text(), "hello<a>");
     assert!(!client.answer(1).is_whole);
 }
+
+/// It is we who let others go first.
+#[test]
+fn a_protocol_that_waits_behind_what_is_more_urgent_is_not_late() {
+    for goes_on in [true, false] {
+        let mut client = Client::silent(config());
+        client.send(&beginning(&[(4, 2 << 20)]));
+        client.send(&headers(1, "GET", "/big", &[("priority", "u=0")], true));
+        client.send(&ask(3, "/up", &[]));
+        for _ in 0..30 {
+            client.send(&window_update(0, 16_384));
+            client.driver.advance(seconds(1));
+        }
+        client.read();
+        assert_eq!((client.outcome(1), client.outcome(3)), ("200 cut".into(), "200 cut".into()));
+        assert_eq!(client.body_len(3), 0);
+        if goes_on {
+            client.send(&window_update(0, 1 << 20));
+            assert!(client.answer(1).is_whole);
+            assert_eq!(client.answer(3).text(), "hello");
+        } else {
+            client.driver.advance(seconds(21));
+            client.read();
+            assert_eq!((client.answer(1).reset, client.answer(3).reset), (Some(8), Some(8)));
+        }
+    }
+}
