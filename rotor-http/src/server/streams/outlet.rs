@@ -1,5 +1,5 @@
-//! What goes out: frame by frame, the most urgent stream first, never more than the output's mark,
-//! so that the frames of the peer are read at all times.
+//! What goes out: frame by frame, the most urgent stream first, never up to the output's mark, so
+//! that the frames of the peer are read at all times.
 
 use super::Streams;
 use super::head_text::encode;
@@ -8,6 +8,7 @@ use crate::h1::response::{Ending, ResponseState};
 use crate::h2::frame::{FRAME_HEADER_BYTES, PAYLOAD_BYTES_MAX, flag, kind};
 use crate::h2::frame_writer::frame_header;
 use crate::h2::{Priority, StreamEvent};
+use crate::server::config::ServerConfig;
 use crate::server::handler::Server;
 use crate::server::io::Io;
 use crate::tunnel::Event;
@@ -15,7 +16,12 @@ use crate::tunnel::Event;
 impl<S: Server> Streams<S> {
     /// Sends what can be sent. Handlers whose response is taken are told so, and may write more.
     pub(super) fn pump(&mut self, io: &mut Io<'_, '_, '_, S::Context>) {
-        self.waits_for_room = false;
+        // Above the mark nothing is read before half of it is left. That would come late, or at no
+        // time, if each wake-up and each deadline filled it up again.
+        self.waits_for_room = io.transport.is_input_held() && !self.schedule.is_empty();
+        if self.waits_for_room {
+            return;
+        }
         while let Some(stream) = self.schedule.next_stream() {
             let Some(at) = self.find(stream) else { break };
             if !self.send(at, io) {
@@ -60,7 +66,7 @@ impl<S: Server> Streams<S> {
 
     /// Sends one frame of a child (of a head, all its frames); false where there is no room.
     fn send(&mut self, at: usize, io: &mut Io<'_, '_, '_, S::Context>) -> bool {
-        let room = room(io.transport.output, io.config.limits_ref().output_high_water);
+        let room = room(io.transport.output, mark(io.config));
         let child = &mut self.children[at];
         let (stream, is_complete) = (child.id, child.is_complete());
         let trailers = child.trailers_len();
@@ -136,7 +142,7 @@ impl<S: Server> Streams<S> {
             return false;
         }
         let output = &mut *io.transport.output;
-        let room = room(output, io.config.limits_ref().output_high_water);
+        let room = room(output, mark(io.config));
         let Some(head) = encode(self.scratch.front(), self.frames.encoder(), &mut self.space.block)
         else {
             return false;
@@ -173,4 +179,11 @@ impl<S: Server> Streams<S> {
         self.frames.take(body);
         true
     }
+}
+
+/// How far responses fill the output. One part in sixteen of what it may hold is left for what
+/// answers the frames of the peer: 4 KiB are three hundred acknowledgements.
+fn mark(config: &ServerConfig) -> usize {
+    let most = config.limits_ref().output_high_water;
+    most - most / 16
 }

@@ -371,7 +371,7 @@ fn a_peer_that_gives_no_window_is_timed() {
 #[test]
 fn a_response_that_waits_for_its_turn_is_not_timed() {
     let update = |stream: u32, more: u32| frame(8, 0, stream, &more.to_be_bytes());
-    let limits = Limits::new().output_high_water(61_400);
+    let limits = Limits::new().output_high_water(65_493);
     let mut client = Client::silent(config().limits(limits));
     client.send(&super::client::beginning(&[(4, 60_535)]));
     client.driver.limit_room(0);
@@ -408,7 +408,7 @@ fn a_response_that_waits_for_what_others_take_of_the_window_of_all_is_not_timed(
     assert_eq!([1, 3].map(|stream| client.answer(stream).reset), [None, None]);
     // Too little for all of them together.
     for _ in 0..30 {
-        client.send(&frame(8, 0, 0, &1000u32.to_be_bytes()));
+        client.send(&frame(8, 0, 0, &500u32.to_be_bytes()));
         client.driver.advance(seconds(1));
     }
     client.read();

@@ -422,3 +422,43 @@ fn a_connection_that_may_hold_nothing_of_its_responses_answers_one_after_the_oth
         assert_eq!(client.outcome(stream), "200 a");
     }
 }
+
+/// A response fills the output, of which the peer takes nothing at this moment: what it says
+/// meanwhile is heard, and answered behind what is there.
+#[test]
+fn a_response_leaves_room_for_the_answers_to_what_is_said_meanwhile() {
+    let mut client = Client::silent(config());
+    client.driver.peer().limit_room(0);
+    client.send(&[beginning(&[(4, 4 << 20)]), update(0, 4 << 20)].concat());
+    client.get(1, "/big");
+    for _ in 0..100 {
+        client.send(&frame(6, 0, 0, &[0; 8]));
+    }
+    client.get(3, "/wait");
+    let events = &client.driver.context().events;
+    assert_eq!(*events, ["GET /big", "GET /wait"]);
+}
+
+/// Beyond that nothing is read before half of the output is taken, which comes, whatever happens
+/// meanwhile.
+#[test]
+fn a_peer_is_heard_again_however_often_something_else_happens_while_a_response_lasts() {
+    let mut client = Client::silent(config());
+    client.driver.peer().limit_room(0);
+    client.send(&[beginning(&[(4, 4 << 20)]), update(0, 4 << 20)].concat());
+    client.get(1, "/big");
+    client.get(3, "/wait-for-ever");
+    for _ in 0..500 {
+        client.send(&frame(6, 0, 0, &[0; 8]));
+    }
+    client.get(5, "/wait");
+    let is_heard = |client: &Client| client.driver.context().events.len() == 3;
+    assert!(!is_heard(&client));
+    for _ in 0..20 {
+        client.driver.make_room(4096);
+        client.driver.context().notifier.clone().expect("it waits").wakeup();
+        client.driver.settle();
+    }
+    assert!(is_heard(&client));
+    assert!(!client.answer(1).is_whole);
+}
