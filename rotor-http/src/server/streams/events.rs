@@ -78,13 +78,17 @@ impl<S: Server> Streams<S> {
     }
 
     /// A body may come behind those of other streams, and a frame takes its time: where its
-    /// connection sends bodies as fast as it has to, none is late yet.
+    /// connection sends bodies as fast as it has to, none is late yet. Nor is one while output waits
+    /// for the peer, behind which it may not have heard yet that it may send more.
     fn excuse_body(&mut self, at: usize, io: &mut Io<'_, '_, '_, S::Context>) {
         let now = io.scope.now();
         if self.phase == Phase::Open {
             self.bodies.look(io.transport.input, io.config.limits_ref(), now);
         }
-        let others = self.bodies.until();
+        let others = match io.transport.output.is_empty() {
+            true => self.bodies.until(),
+            false => now + io.config.limits_ref().body_grace,
+        };
         if others <= now {
             return;
         }

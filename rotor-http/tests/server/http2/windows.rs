@@ -462,3 +462,35 @@ fn a_peer_is_heard_again_however_often_something_else_happens_while_a_response_l
     assert!(is_heard(&client));
     assert!(!client.answer(1).is_whole);
 }
+
+/// What opens the windows of a body waits behind the response.
+#[test]
+fn a_body_is_not_late_for_a_response_that_is_taken_slowly() {
+    let config = config();
+    let counters = config.counters();
+    let mut client = Client::silent(config);
+    client.driver.peer().limit_room(0);
+    client.send(&[beginning(&[(4, 4 << 20)]), update(0, 4 << 20)].concat());
+    client.get(1, "/big");
+    client.send(&headers(3, "POST", "/progressive", &[], false));
+    let mut sent = 0;
+    for second in 0..200 {
+        while client.upload(3, 2_048, 0, false) {
+            sent += 2_048;
+        }
+        client.driver.make_room(2_048);
+        client.driver.advance(seconds(1));
+        client.read();
+        assert_eq!(counters.body_timeouts(), 0, "after {second} s");
+    }
+    assert!(sent > 200_000, "{sent}");
+    client.driver.make_room(2 * BIG);
+    client.read();
+    assert!(client.upload(3, 0, 0, true));
+    assert_eq!((client.answer(3).status, client.answer(1).is_whole), (200, true));
+    // Where nothing waits, the time is that of any body.
+    client.send(&headers(5, "POST", "/progressive", &[], false));
+    client.driver.advance(seconds(6));
+    client.read();
+    assert_eq!((client.answer(5).status, counters.body_timeouts()), (408, 1));
+}
