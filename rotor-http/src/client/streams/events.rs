@@ -110,13 +110,18 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
     }
 
     /// A body may come behind those of other streams: where the server sends bodies as fast as it
-    /// has to, none is late yet. How long that may last is the request's own deadline to say.
+    /// has to, none is late yet. Nor is one while output waits for the server, behind which it may
+    /// not have heard yet that it may send more. How long that may last is the request's own
+    /// deadline to say.
     fn excuse_body(&mut self, at: usize, io: &mut Io<'_, '_, '_, K::Context>) {
         let now = io.scope.now();
         if self.phase == Phase::Open {
             self.bodies.look(io.transport.input, &io.config.limits, now);
         }
-        let others = self.bodies.until();
+        let others = match io.transport.unsent_len() {
+            0 => self.bodies.until(),
+            _ => now + io.config.limits.body_grace,
+        };
         if others > now {
             let child = &mut self.children[at];
             child.step(io.scope, io.config, |exchange, io| exchange.put_off_body(others, io));

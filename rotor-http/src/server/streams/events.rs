@@ -85,9 +85,9 @@ impl<S: Server> Streams<S> {
         if self.phase == Phase::Open {
             self.bodies.look(io.transport.input, io.config.limits_ref(), now);
         }
-        let others = match io.transport.output.is_empty() {
-            true => self.bodies.until(),
-            false => now + io.config.limits_ref().body_grace,
+        let others = match io.transport.unsent_len() {
+            0 => self.bodies.until(),
+            _ => now + io.config.limits_ref().body_grace,
         };
         if others <= now {
             return;

@@ -146,3 +146,32 @@ fn requests_that_share_what_a_server_takes_are_not_late_each_by_itself() {
     }
     assert!((1..6).all(|at| server.outcome(at).contains("FlushTimeout")), "{}", server.outcome(1));
 }
+
+/// What opens the windows of a response waits behind the request.
+#[test]
+fn a_response_is_not_late_for_a_request_that_is_taken_slowly() {
+    let config = ClientConfig::new().http2(http2().stream_window(0).connection_window(0));
+    let mut server = Server::of(config, &[(4, 4 << 20)], []);
+    server.grant(0, 4 << 20);
+    server.driver.peer().limit_room(0);
+    server.asks(Probe::get("/").progressive());
+    server.asks(Probe::post(Sends::Much(1 << 20)));
+    server.driver.make_room(1_000);
+    server.read();
+    server.send(&headers(1, &[(":status", "200")], false));
+    let mut sent = 0;
+    for second in 0..200 {
+        while server.send_body(1, 2_048, false) {
+            sent += 2_048;
+        }
+        server.driver.make_room(2_048);
+        server.driver.advance(seconds(1));
+        assert_eq!(server.outcome(0), "nothing yet", "after {second} s");
+    }
+    assert!(sent > 200_000, "{sent}");
+    server.driver.make_room(2 << 20);
+    server.read();
+    // Where nothing waits, the time is that of any body.
+    server.driver.advance(seconds(6));
+    assert_eq!(server.outcome(0), "Peer: Body(TooSlow)");
+}
