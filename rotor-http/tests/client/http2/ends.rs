@@ -47,6 +47,22 @@ fn what_a_goaway_leaves_out_is_given_back_in_order() {
     assert!(deadlines.is_sorted(), "the oldest first");
 }
 
+/// RFC 9113 §6.8: a later GOAWAY may leave out more, and must not leave out less. What was made
+/// again elsewhere is not taken back.
+#[test]
+fn a_second_goaway_may_leave_out_more_and_cannot_leave_out_less() {
+    let mut server = Server::new(["/1", "/2", "/3"].map(Probe::get));
+    for (last, back) in [((1 << 31) - 1, 0), (3, 1), (5, 1), (1, 2), (1, 2)] {
+        server.send(&go_away(last, 0));
+        assert_eq!((given_back(&server), server.end()), (back, None), "{last}");
+    }
+    server.asks(Probe::get("/4"));
+    assert_eq!(server.lines().len(), 3, "nothing more begins");
+    // What was left out may be on its way all the same.
+    server.send(&[page(5, "three"), page(3, "two"), page(1, "one")].concat());
+    assert_eq!((server.outcome(0).as_str(), server.end()), ("200 one", Some(0)));
+}
+
 #[test]
 fn what_is_refused_for_ever_fails_and_the_server_has_not_seen_it() {
     let mut server = Server::new([Probe::post(Sends::Whole("x"))]);

@@ -415,3 +415,48 @@ fn a_response_that_waits_for_what_others_take_of_the_window_of_all_is_not_timed(
     assert_eq!([1, 3].map(|stream| client.answer(stream).reset), [Some(8), Some(8)]);
     assert_eq!(counters.response_timeouts(), 2);
 }
+
+/// CVE-2025-8671: each such stream counts, and takes no place among those that are under way, since
+/// its handler is gone by then.
+#[test]
+fn however_a_peer_makes_us_reset_a_stream_it_counts_and_its_handler_is_gone() {
+    type Way = (&'static str, u32, fn(u32) -> Vec<u8>);
+    let ways: [Way; 10] = [
+        ("a window of nothing", 1, |stream| frame(8, 0, stream, &[0; 4])),
+        ("a window beyond its bound", 3, |stream| frame(8, 0, stream, &[0x7f, 255, 255, 255])),
+        ("a priority of four octets", 6, |stream| frame(2, 0, stream, &[0; 4])),
+        ("a priority on itself", 1, |stream| {
+            frame(2, 0, stream, &[&stream.to_be_bytes()[..], &[1]].concat())
+        }),
+        ("more than was announced", 1, |stream| data(stream, b"1234", false)),
+        ("less than was announced", 1, |stream| data(stream, b"12", true)),
+        ("less, and trailers", 1, |stream| frame(1, 5, stream, &block(&[("x-sum", "6")]))),
+        ("trailers that are not the end", 1, |stream| frame(1, 4, stream, &block(&[("a", "b")]))),
+        ("trailers with a pseudo-field", 1, |stream| {
+            [data(stream, b"123", false), frame(1, 5, stream, &block(&[(":path", "/")]))].concat()
+        }),
+        ("data behind the end", 5, |stream| {
+            [data(stream, b"123", true), data(stream, b"4", false)].concat()
+        }),
+    ];
+    for (what, code, breaks) in ways {
+        let config = config();
+        let counters = config.counters();
+        let mut client = Client::new(config);
+        let length = [("content-length", "3")];
+        let count = flood(&mut client, 1_000, |n| {
+            let stream = 2 * n + 1;
+            [headers(stream, "POST", "/wait-for-ever", &length, false), breaks(stream)].concat()
+        });
+        assert_eq!((count, client.end()), (201, Some(CALM)), "{what}");
+        // Twice as many as there may be at a time, and none was refused for that.
+        assert!(
+            (1..400).step_by(2).all(|stream| client.answer(stream).reset == Some(code)),
+            "{what}"
+        );
+        assert_eq!(counters.streams_refused(), 201, "{what}");
+        let events = client.driver.context().events.iter();
+        let told = events.filter(|event| *event == "bad request: Truncated").count();
+        assert_eq!((told, counters.reset_floods()), (201, 1), "{what}");
+    }
+}

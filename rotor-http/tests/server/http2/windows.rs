@@ -308,6 +308,16 @@ fn windows_beyond_their_bound_are_refused() {
     assert_eq!(client.answer(1).reset, Some(3));
     client.send(&update(0, (1 << 31) - 1));
     assert_eq!(client.end(), Some(3));
+    // Settings that make that of one stream too large, though the peer's others have room.
+    let mut client = Client::new(config());
+    client.get(1, "/wait");
+    client.get(3, "/wait");
+    client.send(&update(3, (1 << 31) - 1 - 65_535));
+    client.send(&settings(&[(4, 65_535)]));
+    assert_eq!((client.end(), client.answer(3).reset), (None, None));
+    client.send(&settings(&[(4, 65_536)]));
+    assert_eq!(client.end(), Some(3));
+    assert_eq!(client.answer(3).reset, None, "it is the connection's");
 }
 
 /// Else the frames that open the windows would never be read.
