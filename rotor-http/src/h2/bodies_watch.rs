@@ -45,9 +45,14 @@ impl BodiesWatch {
         self.watch.pass(more as u64, rate(limits), now);
     }
 
-    /// Until when more must come for none to be late.
-    pub(crate) fn until(&self) -> Time {
-        self.watch.until()
+    /// Until when none is late.
+    ///
+    /// As long as bodies come fast enough, whichever. And where the peer may not send: `left` octets
+    /// are those that the window of the connection has left for it, which others of its bodies may
+    /// hold; and behind `unsent` octets of ours it may not have heard yet of more.
+    pub(crate) fn until(&self, left: u32, unsent: usize, limits: &Limits, now: Time) -> Time {
+        let is_held_up = unsent > 0 || u64::from(left) < limits.body_step().0;
+        if is_held_up { now + limits.body_grace } else { self.watch.until() }
     }
 }
 
@@ -62,8 +67,9 @@ mod tests {
     fn each_octet_of_data_counts_once_as_it_comes() {
         let second = |number| Time::ZERO + Duration::from_secs(number);
         let limits = Limits::new().body_grace(Duration::from_secs(100)).body_rate_min(1);
+        let late = |watch: &BodiesWatch| watch.until(65_535, 0, &limits, second(0));
         let mut watch = BodiesWatch::new(&limits, second(0));
-        assert_eq!(watch.until(), second(100));
+        assert_eq!(late(&watch), second(100));
         let frame = |kind, come| [&frame_header(20, kind, 0, 1)[..], &vec![0; come][..]].concat();
         // Late: so each octet buys a second, and none is more than is allowed ahead.
         let now = second(90);
@@ -75,14 +81,25 @@ mod tests {
             (kind::DATA, 5, 105),
         ] {
             watch.look(&frame(kind, come), &limits, now);
-            assert_eq!(watch.until(), second(until), "{come} of {kind}");
+            assert_eq!(late(&watch), second(until), "{come} of {kind}");
         }
         watch.look(&frame(kind::DATA, 0)[..8], &limits, now);
-        assert_eq!(watch.until(), second(105), "no header yet");
+        assert_eq!(late(&watch), second(105), "no header yet");
         watch.take(20, &limits, now);
-        assert_eq!(watch.until(), second(120), "the rest");
+        assert_eq!(late(&watch), second(120), "the rest");
         // What is there of the next one, and what comes behind it.
         watch.look(&frame(kind::DATA, 30), &limits, now);
-        assert_eq!(watch.until(), second(140));
+        assert_eq!(late(&watch), second(140));
+    }
+
+    #[test]
+    fn none_is_late_whose_peer_may_not_send_or_may_not_know_that_it_may() {
+        let second = |number| Time::ZERO + Duration::from_secs(number);
+        let limits = Limits::new().body_grace(Duration::from_secs(5)).body_rate_min(100);
+        let watch = BodiesWatch::new(&limits, second(0));
+        for (left, unsent, until) in [(100, 0, 5), (99, 0, 65), (0, 0, 65), (100, 1, 65)] {
+            let found = watch.until(left, unsent, &limits, second(60));
+            assert_eq!(found, second(until), "{left} left, {unsent} unsent");
+        }
     }
 }

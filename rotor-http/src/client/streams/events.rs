@@ -110,18 +110,15 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
     }
 
     /// A body may come behind those of other streams: where the server sends bodies as fast as it
-    /// has to, none is late yet. Nor is one while output waits for the server, behind which it may
-    /// not have heard yet that it may send more. How long that may last is the request's own
-    /// deadline to say.
+    /// has to, none is late yet. Nor is one while the server may not send, or may not have heard
+    /// that it may. How long that may last is the request's own deadline to say.
     fn excuse_body(&mut self, at: usize, io: &mut Io<'_, '_, '_, K::Context>) {
         let now = io.scope.now();
         if self.phase == Phase::Open {
             self.bodies.look(io.transport.input, &io.config.limits, now);
         }
-        let others = match io.transport.unsent_len() {
-            0 => self.bodies.until(),
-            _ => now + io.config.limits.body_grace,
-        };
+        let (left, unsent) = (self.inbound.left(), io.transport.unsent_len());
+        let others = self.bodies.until(left, unsent, &io.config.limits, now);
         if others > now {
             let child = &mut self.children[at];
             child.step(io.scope, io.config, |exchange, io| exchange.put_off_body(others, io));

@@ -78,17 +78,15 @@ impl<S: Server> Streams<S> {
     }
 
     /// A body may come behind those of other streams, and a frame takes its time: where its
-    /// connection sends bodies as fast as it has to, none is late yet. Nor is one while output waits
-    /// for the peer, behind which it may not have heard yet that it may send more.
+    /// connection sends bodies as fast as it has to, none is late yet. Nor is one while the peer
+    /// may not send, or may not have heard that it may.
     fn excuse_body(&mut self, at: usize, io: &mut Io<'_, '_, '_, S::Context>) {
         let now = io.scope.now();
         if self.phase == Phase::Open {
             self.bodies.look(io.transport.input, io.config.limits_ref(), now);
         }
-        let others = match io.transport.unsent_len() {
-            0 => self.bodies.until(),
-            _ => now + io.config.limits_ref().body_grace,
-        };
+        let (left, unsent) = (self.inbound.left(), io.transport.unsent_len());
+        let others = self.bodies.until(left, unsent, io.config.limits_ref(), now);
         if others <= now {
             return;
         }

@@ -175,3 +175,29 @@ fn a_response_is_not_late_for_a_request_that_is_taken_slowly() {
     server.driver.advance(seconds(6));
     assert_eq!(server.outcome(0), "Peer: Body(TooSlow)");
 }
+
+/// The window of the connection is held by a body that its handler does not take.
+#[test]
+fn a_response_is_not_late_while_others_have_the_window_of_all() {
+    let config = ClientConfig::new().http2(http2().stream_window(0).connection_window(0));
+    let held = Probe { holds: true, ..Probe::get("/held").progressive() };
+    let mut server = Server::of(config, &[], [held, Probe::get("/").progressive()]);
+    for stream in [1, 3] {
+        server.send(&headers(stream, &[(":status", "200")], false));
+    }
+    assert!(server.send_body(1, 1, false), "the handler holds what follows off");
+    while server.send_body(1, 1_000, false) {}
+    while server.send_body(1, 1, false) {}
+    assert!(!server.send_body(3, 1, false), "there is nothing left");
+    for _ in 0..30 {
+        server.driver.advance(seconds(1));
+        server.send(&frame(6, 1, 0, &[0; 8]));
+    }
+    assert_eq!(server.outcome(1), "nothing yet");
+    server.driver.context_mut().futures.pop_front();
+    server.outcomes[0] = Some("dropped".into());
+    server.driver.settle();
+    server.read();
+    assert!(server.send_body(3, 2, true));
+    assert_eq!(server.outcome(1), "200 xx");
+}

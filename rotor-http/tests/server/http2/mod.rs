@@ -5,5 +5,6 @@ mod ends;
 mod exchanges;
 mod floods;
 mod same;
+mod slow_peers;
 mod tunnels;
 mod windows;

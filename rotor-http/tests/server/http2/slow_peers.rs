@@ -1,0 +1,105 @@
+//! Peers that take a response slowly, or may not send: they are heard, and not late for what we do.
+
+use super::client::{Client, beginning, config, frame, headers, http2};
+use crate::probe::{BIG, seconds};
+
+fn update(stream: u32, more: u32) -> Vec<u8> {
+    frame(8, 0, stream, &more.to_be_bytes())
+}
+
+/// A response fills the output, of which the peer takes nothing at this moment: what it says
+/// meanwhile is heard, and answered behind what is there.
+#[test]
+fn a_response_leaves_room_for_the_answers_to_what_is_said_meanwhile() {
+    let mut client = Client::silent(config());
+    client.driver.peer().limit_room(0);
+    client.send(&[beginning(&[(4, 4 << 20)]), update(0, 4 << 20)].concat());
+    client.get(1, "/big");
+    for _ in 0..100 {
+        client.send(&frame(6, 0, 0, &[0; 8]));
+    }
+    client.get(3, "/wait");
+    let events = &client.driver.context().events;
+    assert_eq!(*events, ["GET /big", "GET /wait"]);
+}
+
+/// Beyond that nothing is read before half of the output is taken, which comes, whatever happens
+/// meanwhile.
+#[test]
+fn a_peer_is_heard_again_however_often_something_else_happens_while_a_response_lasts() {
+    let mut client = Client::silent(config());
+    client.driver.peer().limit_room(0);
+    client.send(&[beginning(&[(4, 4 << 20)]), update(0, 4 << 20)].concat());
+    client.get(1, "/big");
+    client.get(3, "/wait-for-ever");
+    for _ in 0..500 {
+        client.send(&frame(6, 0, 0, &[0; 8]));
+    }
+    client.get(5, "/wait");
+    let is_heard = |client: &Client| client.driver.context().events.len() == 3;
+    assert!(!is_heard(&client));
+    for _ in 0..20 {
+        client.driver.make_room(4096);
+        client.driver.context().notifier.clone().expect("it waits").wakeup();
+        client.driver.settle();
+    }
+    assert!(is_heard(&client));
+    assert!(!client.answer(1).is_whole);
+}
+
+/// What opens the windows of a body waits behind the response.
+#[test]
+fn a_body_is_not_late_for_a_response_that_is_taken_slowly() {
+    let config = config();
+    let counters = config.counters();
+    let mut client = Client::silent(config);
+    client.driver.peer().limit_room(0);
+    client.send(&[beginning(&[(4, 4 << 20)]), update(0, 4 << 20)].concat());
+    client.get(1, "/big");
+    client.send(&headers(3, "POST", "/progressive", &[], false));
+    let mut sent = 0;
+    for second in 0..200 {
+        while client.upload(3, 2_048, 0, false) {
+            sent += 2_048;
+        }
+        client.driver.make_room(2_048);
+        client.driver.advance(seconds(1));
+        client.read();
+        assert_eq!(counters.body_timeouts(), 0, "after {second} s");
+    }
+    assert!(sent > 200_000, "{sent}");
+    client.driver.make_room(2 * BIG);
+    client.read();
+    assert!(client.upload(3, 0, 0, true));
+    assert_eq!((client.answer(3).status, client.answer(1).is_whole), (200, true));
+    // Where nothing waits, the time is that of any body.
+    client.send(&headers(5, "POST", "/progressive", &[], false));
+    client.driver.advance(seconds(6));
+    client.read();
+    assert_eq!((client.answer(5).status, counters.body_timeouts()), (408, 1));
+}
+
+/// The window of the connection is held by a body that its handler does not take.
+#[test]
+fn a_body_is_not_late_while_others_have_the_window_of_all() {
+    let config = config().http2(http2().connection_window(65_535));
+    let counters = config.counters();
+    let mut client = Client::new(config);
+    client.send(&headers(1, "POST", "/wait-for-ever", &[], false));
+    assert!((0..4).all(|piece| client.upload(1, 16_384 - usize::from(piece == 3), 0, false)));
+    client.send(&headers(3, "POST", "/progressive", &[], false));
+    assert!(!client.upload(3, 1, 0, false), "there is nothing left");
+    client.driver.advance(seconds(50));
+    client.send(&frame(3, 0, 1, &[0, 0, 0, 8]));
+    assert_eq!((client.answer(3).status, counters.body_timeouts()), (0, 0));
+    assert!(client.upload(3, 10, 0, true));
+    assert_eq!(client.answer(3).status, 200);
+    // For as long as a handler may take.
+    client.send(&headers(5, "POST", "/wait-for-ever", &[], false));
+    assert!((0..3).all(|_| client.upload(5, 16_384, 0, false)));
+    while client.upload(5, 1_000, 0, false) {}
+    client.send(&headers(7, "POST", "/progressive", &[], false));
+    client.driver.advance(seconds(66));
+    client.read();
+    assert_eq!((client.answer(7).status, counters.body_timeouts()), (408, 1));
+}
