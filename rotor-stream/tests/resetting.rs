@@ -104,3 +104,29 @@ fn a_file_that_has_become_shorter_is_not_ended_as_if_it_were_whole() {
         assert_eq!(driver.take_received().len(), 10);
     }
 }
+
+#[test]
+fn neither_bytes_nor_an_end_follow_output_that_was_lost() {
+    let directory = Directory::create();
+    let file = Arc::new(File::open(directory.file("content", [b'f'; 10])).expect("it is there"));
+    let mut driver = probe_with::<false>(
+        // Both messages have come by then, and the second is handed out behind the file.
+        StreamConfig::new().output_high_water(5),
+        |_| {},
+        move |me, event, transport, _| {
+            let Event::Read(_) = event else { return Intent::of(me).bytes(1).no_deadline() };
+            let is_last = transport.input.len() == 1;
+            transport.input.consume(1);
+            if is_last {
+                transport.output.write_all(b"!").expect("open");
+                return Intent::done();
+            }
+            transport.output.push_file(file.clone(), 0, 11).expect("open");
+            Intent::of(me).bytes(1).no_deadline()
+        },
+    );
+    driver.send(b"12");
+    assert!(driver.is_dropped());
+    assert_eq!((driver.operations().resets, driver.operations().shutdowns), (1, 0));
+    assert_eq!(driver.take_received(), [b'f'; 10]);
+}

@@ -34,6 +34,12 @@ pub(super) fn after<P: Protocol, S: StreamSocket>(
         // What it holds is counted when it waits, which it does not.
         Flow::Again(()) => Flow::Again(Phase::Open(open)),
         Flow::Done => {
+            if let Some(error) = io.broken.take() {
+                // Output that came before is lost, though the connection may stand, as where a file
+                // has become shorter: neither what was written last nor an end is to follow the gap.
+                log::debug!("machine {} ends behind lost output: {error}", scope.token());
+                return Flow::Reset;
+            }
             // Nobody will read it. The memory is given back now, not when a slow peer is done.
             io.input.clear();
             io.hasten(scope.now());
