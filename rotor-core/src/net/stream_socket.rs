@@ -65,8 +65,9 @@ pub trait StreamSocket: Read + Write + Source + Sized + 'static {
     /// that where [`READS_UNSEEN`](StreamSocket::READS_UNSEEN) says so. `read` it lends zeros, and copies
     /// what came once more, unless it is a bare socket of the kernel's.
     ///
-    /// It is called with room for a byte at least. What it has put into `buf` is what counts: `Ok` with
-    /// nothing in it is the end of the stream.
+    /// It is called with room for a byte at least. What it puts into `buf` is what counts: `Ok` with
+    /// nothing put there is the end of the stream. Whoever wraps a socket may have put something into it
+    /// before.
     ///
     /// # Errors
     ///

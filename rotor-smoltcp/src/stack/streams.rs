@@ -75,12 +75,12 @@ impl Stack {
         if connection.is_deaf {
             return Ok(());
         }
-        let is_probe = buf.remaining() == 0;
+        let (is_probe, before) = (buf.remaining() == 0, buf.filled());
         let result = receive(connection.socket(), buf);
         connection.note_read();
         match result {
             Ok(()) if is_probe => connection.failure.map_or(Ok(()), |kind| Err(kind.into())),
-            Ok(()) if buf.filled() == 0 => Err(io::ErrorKind::WouldBlock.into()),
+            Ok(()) if buf.filled() == before => Err(io::ErrorKind::WouldBlock.into()),
             Ok(()) => {
                 // The peer may be to be told that there is room again.
                 self.mark(id);

@@ -23,8 +23,9 @@ impl Driver {
     pub(crate) fn read(&mut self, id: Id, buf: &mut ReadBuf<'_>) -> io::Result<()> {
         let Some(socket) = self.sockets.get_mut(id) else { return Err(gone()) };
         if let Some(work) = &mut socket.work {
+            let before = buf.filled();
             work.inbox.read(buf, &mut self.ring);
-            if buf.filled() > 0 {
+            if buf.filled() > before {
                 // What came in this turn is looked at when it ends; this may be of one before.
                 if !socket.is_noted {
                     self.put_to_rest(id);

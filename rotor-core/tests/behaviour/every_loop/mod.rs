@@ -3,6 +3,7 @@
 pub(crate) mod conversing;
 pub(crate) mod datagrams;
 mod events;
+mod reading;
 mod resetting;
 
 use rotor_core::net::{DatagramSocket, ListenOptions, Listener};
