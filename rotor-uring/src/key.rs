@@ -22,7 +22,8 @@ pub(crate) enum Kind {
     Send = 4,
     /// The loop was woken by another thread.
     Wake = 5,
-    /// Whether a stream is gone whose peer has ended its side; stays until it is taken back.
+    /// Whether a stream is gone whose peer has ended its side, or that is not read; stays until it is
+    /// taken back.
     Gone = 6,
     /// Whether something came for a stream that gets much; once.
     Arrived = 7,

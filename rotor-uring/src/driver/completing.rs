@@ -45,7 +45,7 @@ impl Driver {
         carried: Carried,
         ready: &mut Ready,
     ) {
-        let Driver { sockets, spare, ring, given, ended, config, .. } = self;
+        let Driver { sockets, spare, ring, given, ended, unread, config, .. } = self;
         let Some(socket) = sockets.get_mut(id) else {
             return stale(ring, id.key(Kind::Receive), carried);
         };
@@ -76,6 +76,9 @@ impl Driver {
             ended.push(id);
         }
         let follows = follow(socket, came, is_last, ready);
+        if socket.is_left_unread() {
+            unread.push(id);
+        }
         self.go_on(id, follows);
     }
 
@@ -102,6 +105,9 @@ impl Driver {
         };
         socket.bulk.note_arrival();
         let follows = follow(socket, Came::of_poll(result), true, ready);
+        if socket.is_left_unread() {
+            self.unread.push(id);
+        }
         self.go_on(id, follows);
     }
 
@@ -134,7 +140,7 @@ impl Driver {
         self.give(id);
     }
 
-    /// A stream whose peer has ended its side is gone: reset, or ended by both.
+    /// A stream is gone whose peer had ended its side, or that is not read: reset, or ended by both.
     fn is_gone(&mut self, id: Id, result: i32, is_last: bool, ready: &mut Ready) {
         let Some(socket) = self.sockets.get_mut(id) else {
             return stale(&mut self.ring, id.key(Kind::Gone), Carried::Nothing);

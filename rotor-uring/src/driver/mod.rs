@@ -35,6 +35,8 @@ pub(crate) struct Driver {
     given: Vec<Id>,
     /// Streams whose peer has ended its side since the last turn's end.
     ended: Vec<Id>,
+    /// Streams that have something, or may have, for which the kernel is to be asked.
+    unread: Vec<Id>,
     /// Those whose machines are to be told of what they hold already.
     holding: Vec<Id>,
     /// What machines are to be told of with the next wait, since it came in the midst of a turn.
@@ -71,6 +73,7 @@ impl Driver {
             written: Vec::new(),
             given: Vec::new(),
             ended: Vec::new(),
+            unread: Vec::new(),
             holding: Vec::new(),
             late: Ready::new(),
             lingering: VecDeque::new(),
@@ -219,8 +222,8 @@ impl Driver {
         }
     }
 
-    /// Has the kernel tell when a stream is gone whose peer has ended its side: nothing more is
-    /// received of it that would tell.
+    /// Has the kernel tell when a stream is gone of which nothing is received that would tell: its
+    /// peer has ended its side, or its machine does not read what is there.
     fn watch_end(&mut self, id: Id) {
         let Some(socket) = self.sockets.get_mut(id) else { return };
         if socket.polls_gone || socket.is_dropped || socket.token().is_none() {
@@ -411,6 +414,43 @@ mod tests {
             assert!(driver.read(id, &mut buf).is_ok());
             assert_eq!(filled, count);
             assert_eq!(is_at_work(&driver), is_left);
+        }
+    }
+
+    #[test]
+    fn a_stream_is_watched_for_its_end_where_it_is_left_unread_and_not_in_the_midst_of_reading() {
+        let waker = eventfd(0, EventfdFlags::NONBLOCK).expect("there are descriptors");
+        let config = UringConfig::new().unread_bytes_max(4_096);
+        let Ok(mut driver) = Driver::open(config, waker) else { return };
+        for goes_to_sleep in [false, true] {
+            let (own, mut peer) = UnixStream::pair().expect("there are descriptors");
+            own.set_nonblocking(true).expect("it can be");
+            let id = driver.insert(own.into(), Made::Stream);
+            driver.register(id, Token::from_usize(1), Interest::Both).expect("it is new");
+            peer.write_all(&[7; 50_000]).expect("it fits");
+            let read_some = |driver: &mut Driver| {
+                let (mut bytes, mut filled) = ([0; 100], 0);
+                // At first there is nothing.
+                let _read = driver.read(id, &mut ReadBuf::new(&mut bytes, &mut filled));
+            };
+            let wait = |driver: &mut Driver, until| {
+                driver.wait(Some(until), &mut Ready::new()).expect("it goes on");
+                driver.sockets.get(id).map(|socket| (socket.is_left_unread(), socket.polls_gone))
+            };
+            while wait(&mut driver, Time::ZERO) != Some((true, false)) {
+                read_some(&mut driver);
+            }
+            for _ in 0..3 {
+                read_some(&mut driver);
+                assert_eq!(wait(&mut driver, Time::ZERO), Some((true, false)));
+            }
+            let until = if goes_to_sleep {
+                read_some(&mut driver);
+                driver.clock.now() + std::time::Duration::from_millis(1)
+            } else {
+                Time::ZERO
+            };
+            assert_eq!(wait(&mut driver, until), Some((true, true)), "{goes_to_sleep}");
         }
     }
 }

@@ -45,7 +45,8 @@ pub(super) struct Socket {
     /// The kernel was handed an operation of it.
     pub(super) was_given: bool,
     /// How often the kernel had been called, modulo 2³², when the operation was made that gives what
-    /// comes: as long as it is not called again, it has not heard of it.
+    /// comes: as long as it is not called again, it has not heard of it. Where there is none, when the
+    /// stream was read last.
     pub(super) given_in: u32,
     /// A poll for room is with the kernel.
     pub(super) polls_room: bool,
@@ -165,6 +166,14 @@ impl Socket {
     /// Whether its machine has something to read that no event told it of.
     pub(super) fn holds_something(&self) -> bool {
         self.intake.has_ended() || self.has_unread()
+    }
+
+    /// Whether it is a stream of which the kernel tells nothing before it has been asked, not even that
+    /// it is gone.
+    #[inline]
+    pub(super) fn is_left_unread(&self) -> bool {
+        let is_watched = self.intake.is_with_kernel() || self.intake.has_ended();
+        !is_watched && self.is_stream && !self.is_dropped
     }
 
     /// Whether something came for it that was not read.

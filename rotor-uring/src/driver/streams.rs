@@ -26,6 +26,9 @@ impl Driver {
             let before = buf.filled();
             work.inbox.read(buf, &mut self.ring);
             if buf.filled() > before {
+                if !socket.intake.is_given() {
+                    socket.given_in = self.ring.stats().enters as u32;
+                }
                 // What came in this turn is looked at when it ends; this may be of one before.
                 if !socket.is_noted {
                     self.put_to_rest(id);
@@ -51,7 +54,9 @@ impl Driver {
     /// Reads by a system call. When that has emptied the socket, the kernel is to give again.
     fn ask(&mut self, id: Id, buf: &mut ReadBuf<'_>) -> io::Result<()> {
         self.ring.stats().direct_calls += 1;
+        let enters = self.ring.stats().enters as u32;
         let Some(socket) = self.sockets.get_mut(id) else { return Err(gone()) };
+        socket.given_in = enters;
         let fd = socket.fd.as_ref().ok_or_else(gone)?;
         let asked = buf.remaining();
         let result = buf.recv(fd.as_fd());

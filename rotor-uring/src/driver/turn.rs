@@ -18,6 +18,7 @@ impl Driver {
     pub(crate) fn wait(&mut self, until: Option<Time>, ready: &mut Ready) -> io::Result<()> {
         self.end_turn();
         let wait = self.wait_for(until);
+        self.watch_unread(wait);
         self.ring.enter(wait)?;
         if !self.late.is_empty() || !self.holding.is_empty() {
             self.tell_what_is_known(ready);
@@ -125,6 +126,30 @@ impl Driver {
             }
         }
         self.given = given;
+    }
+
+    /// Has the kernel tell when streams are gone that their machines leave unread: on other loops they
+    /// hear of that at once. One that was read in this turn may be in the midst of it, and goes on with
+    /// the next one, if that comes at once: while a stream is read as fast as it comes, it costs nothing.
+    fn watch_unread(&mut self, wait: Wait) {
+        if self.unread.is_empty() {
+            return;
+        }
+        let enters = self.ring.stats().enters as u32;
+        let mut unread = mem::take(&mut self.unread);
+        unread.retain(|id| {
+            let socket = self.sockets.get_mut(*id).filter(|socket| socket.is_left_unread());
+            let Some(socket) = socket else { return false };
+            let goes_on = wait == Wait::Poll && socket.given_in == enters;
+            if goes_on {
+                // Of this turn; the next one may make no call either.
+                socket.given_in = enters.wrapping_sub(1);
+            } else {
+                self.watch_end(*id);
+            }
+            goes_on
+        });
+        self.unread = unread;
     }
 
     fn hold_back(&mut self, id: Id) {

@@ -5,6 +5,7 @@ pub(crate) mod datagrams;
 mod events;
 mod reading;
 mod resetting;
+mod unread;
 
 use rotor_core::net::{DatagramSocket, ListenOptions, Listener};
 use rotor_core::{Config, Response, Scope};

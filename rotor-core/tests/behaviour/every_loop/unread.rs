@@ -1,0 +1,115 @@
+//! Connections whose machine does not read what has come, and that go meanwhile.
+
+use std::io;
+
+use rotor_core::net::{ListenOptions, Listener, StreamSocket};
+use rotor_core::{Config, EventSet, Interest, Notifier, Response, Scope};
+
+use crate::actor::{Actor, Call, Seed, actor};
+use crate::loops::{ListenerOn, MaybeSend, OnLoop, Rig, StreamOn, local, on_every_loop};
+
+#[derive(Default)]
+struct Noted {
+    read: usize,
+    /// What the machine that does not read was told.
+    told: Option<EventSet>,
+    /// Of the machine that writes.
+    writer: Option<Notifier>,
+}
+
+type Machine = Actor<Noted>;
+
+/// Reads so many bytes, and no more.
+fn stopping<S: StreamSocket + MaybeSend>(mut socket: S, most: usize) -> Seed<Noted> {
+    Seed::new("stopping", move |scope: &mut Scope<'_, Noted>| {
+        scope.register(&mut socket, Interest::Both).expect("it is of this backend");
+        Response::ok(actor(move |call, scope: &mut Scope<'_, Noted>| {
+            let Call::Ready(events) = call else { return Response::keep(()) };
+            scope.told = Some(scope.told.map_or(events, |told| told | events));
+            let mut bytes = vec![0; 64 * 1024];
+            while scope.read < most {
+                let asked = bytes.len().min(most - scope.read);
+                match socket.read(&mut bytes[..asked]) {
+                    Ok(0) => panic!("nobody has ended anything"),
+                    Ok(count) => scope.read += count,
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                    Err(error) => return Response::error(error),
+                }
+            }
+            Response::keep(())
+        }))
+    })
+}
+
+fn accepting<L: Listener<Socket: MaybeSend> + MaybeSend>(mut listener: L, most: usize) -> Machine {
+    actor(move |call, _: &mut Scope<'_, Noted>| match call {
+        Call::Ready(_) => match listener.accept() {
+            Ok((socket, _)) => Response::spawn((), stopping(socket, most)),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Response::keep(()),
+            Err(error) => Response::error(error),
+        },
+        Call::Spawned => Response::done(),
+        _ => Response::keep(()),
+    })
+}
+
+/// Writes as much as is taken, until it is woken: then it resets the connection.
+fn writing<S: StreamSocket + MaybeSend>(mut socket: S, scope: &mut Scope<'_, Noted>) -> Machine {
+    scope.register(&mut socket, Interest::Both).expect("it is of this backend");
+    scope.writer = Some(scope.notifier());
+    let mut is_connected = false;
+    actor(move |call, _: &mut Scope<'_, Noted>| {
+        Response::attempt(|| {
+            if let Call::Wakeup(_) = call {
+                socket.reset()?;
+                return Ok(Response::done());
+            }
+            is_connected = is_connected || socket.has_connected()?;
+            while is_connected && socket.write(&[b'z'; 16 * 1024]).is_ok() {}
+            Ok(Response::keep(()))
+        })
+    })
+}
+
+/// What a machine is told that has read so many bytes, and is reset while there are more.
+fn told<L: OnLoop>(most: usize) -> EventSet {
+    let mut rig = Rig::<Machine, L>::new(&Config::new(), Noted::default());
+    let mut listening = None;
+    rig.add(|scope| {
+        Response::attempt(|| {
+            let mut listener = ListenerOn::<L>::bind(&local(), &ListenOptions::new(), scope)?;
+            scope.register(&mut listener, Interest::Readable)?;
+            listening = listener.local_address();
+            Ok(Response::ok(accepting(listener, most)))
+        })
+    });
+    let target = listening.expect("it is bound");
+    rig.add(|scope| {
+        Response::attempt(|| {
+            let socket = StreamOn::<L>::connect(&target, scope)?;
+            Ok(Response::ok(writing(socket, scope)))
+        })
+    });
+    rig.until(|rig| rig.context(|noted| noted.read == most && noted.told.is_some()));
+    // Until as much is unread as there is room for.
+    for _ in 0..20 {
+        rig.turn();
+    }
+    rig.context(|noted| {
+        noted.told = None;
+        noted.writer.take().expect("it was made").wakeup();
+    });
+    // As many as are enough for a loop that tells it at all.
+    for _ in 0..100 {
+        rig.turn();
+    }
+    rig.context(|noted| noted.told.unwrap_or(EventSet::EMPTY))
+}
+
+on_every_loop!(who_leaves_much_unread_is_told_at_once_that_its_peer_is_gone);
+fn who_leaves_much_unread_is_told_at_once_that_its_peer_is_gone<L: OnLoop>() {
+    for most in [0, 2 << 20] {
+        let events = told::<L>(most);
+        assert!(events.is_closing(), "{events:?} behind {most} bytes");
+    }
+}
