@@ -149,8 +149,10 @@ impl Engine {
         }
     }
 
-    /// Appends to `out` what the peer is still to be told after an error: the alert.
-    pub(crate) fn last_words(&mut self, records: &mut Buf, out: &mut Buf) {
+    /// Appends to `out` what the peer is still to be told after an error: the alert. Returns whether
+    /// there is one.
+    pub(crate) fn last_words(&mut self, records: &mut Buf, out: &mut Buf) -> bool {
+        let before = out.len();
         // One at a time, and none too many: what is told comes before anything is taken, and to
         // take what has failed once more is an error of ours.
         while self.wants_write() {
@@ -159,9 +161,10 @@ impl Engine {
                 Engine::Client(connection) => tell(&mut **connection, records, out),
             };
             if is_over {
-                return;
+                break;
             }
         }
+        out.len() > before
     }
 
     /// Appends `close_notify` to `out` in the midst of a handshake: in clear or encrypted, as the

@@ -44,6 +44,8 @@ pub(crate) struct Live {
     read_side: ReadSide,
     /// Why it has broken off, until that is told.
     failure: Option<Box<TlsError>>,
+    /// An alert says why.
+    says_why: bool,
     close_sent: bool,
     /// When a client's handshake was over: what dates the tickets that come later, perhaps on
     /// another thread.
@@ -93,6 +95,7 @@ impl Live {
             empty_bytes: 0,
             read_side: ReadSide::Open,
             failure: None,
+            says_why: false,
             close_sent: false,
             opened: None,
             counters: shaking.under_way.counters().clone(),
@@ -135,7 +138,7 @@ impl Live {
     #[inline]
     fn decode(&mut self, buffer: &mut [u8]) -> Result<(usize, At), TlsError> {
         self.set_clock();
-        let Live { session, incoming, plain, outgoing, close_sent, .. } = self;
+        let Live { session, incoming, plain, outgoing, says_why, close_sent, .. } = self;
         let mut filled = 0;
         let mut keep = |payload: &[u8]| {
             let count = payload.len().min(buffer.len() - filled);
@@ -153,7 +156,7 @@ impl Live {
         match taken {
             Ok(at) => Ok((filled, at)),
             Err(error) => {
-                session.engine.last_words(&mut incoming.bytes, outgoing);
+                *says_why = session.engine.last_words(&mut incoming.bytes, outgoing);
                 Err(error.into())
             }
         }
@@ -268,6 +271,11 @@ impl Live {
         let _is_sent = self.flush(inner);
         log::debug!("a TLS connection has broken off: {}", rotor_core::with_causes(&error));
         self.failure = Some(Box::new(error));
+    }
+
+    /// Whether it has broken off, and the alert that says why is with the socket inside.
+    pub(crate) fn has_told_why(&self) -> bool {
+        self.says_why && self.outgoing.is_empty()
     }
 
     #[cold]

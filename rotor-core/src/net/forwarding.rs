@@ -64,6 +64,14 @@
 #[macro_export]
 macro_rules! rotor_forward_socket {
     ($inner:ident) => {
+        $crate::rotor_forward_socket! { @but_reset $inner }
+
+        fn reset(&mut self) -> ::std::io::Result<()> {
+            $crate::net::StreamSocket::reset(&mut self.$inner)
+        }
+    };
+    // For TLS, which has words of its own.
+    (@but_reset $inner:ident) => {
         fn take_error(&self) -> ::std::io::Result<::std::option::Option<::std::io::Error>> {
             $crate::net::StreamSocket::take_error(&self.$inner)
         }
@@ -74,10 +82,6 @@ macro_rules! rotor_forward_socket {
 
         fn has_connected(&mut self) -> ::std::io::Result<bool> {
             $crate::net::StreamSocket::has_connected(&mut self.$inner)
-        }
-
-        fn reset(&mut self) -> ::std::io::Result<()> {
-            $crate::net::StreamSocket::reset(&mut self.$inner)
         }
 
         fn set_nodelay(&self, yes: bool) -> ::std::io::Result<()> {

@@ -60,7 +60,7 @@ impl Live {
             return Err(ErrorKind::BrokenPipe.into());
         }
         self.set_clock();
-        let Live { session, incoming, plain, outgoing, .. } = self;
+        let Live { session, incoming, plain, outgoing, says_why, .. } = self;
         let mut keep = |payload: &[u8]| plain.extend(payload);
         let mut sealed = Sealed::behind(outgoing);
         let mut peer_has_closed = false;
@@ -72,7 +72,9 @@ impl Live {
             Ok(count) => count,
             Err(error) => {
                 drop(sealed);
-                session.engine.last_words(&mut incoming.bytes, outgoing);
+                // Where keys of TLS 1.2 are worn out rustls has an end to say, and there is none.
+                *says_why = error != rustls::Error::EncryptError
+                    && session.engine.last_words(&mut incoming.bytes, outgoing);
                 self.break_off(error.into(), inner);
                 return Err(self.take_failure());
             }
@@ -109,7 +111,7 @@ impl Live {
     fn append_close<S: StreamSocket>(&mut self, inner: &mut S) {
         if !self.close_sent && self.read_side != ReadSide::Broken {
             self.set_clock();
-            let Live { session, incoming, plain, outgoing, .. } = self;
+            let Live { session, incoming, plain, outgoing, says_why, .. } = self;
             let mut keep = |payload: &[u8]| plain.extend(payload);
             let closed = session.engine.close(&mut incoming.bytes, &mut keep, outgoing);
             match closed {
@@ -117,7 +119,7 @@ impl Live {
                 Ok(false) => {}
                 // A connection that cannot be closed in order has broken; the alert tells so.
                 Err(error) => {
-                    session.engine.last_words(&mut incoming.bytes, outgoing);
+                    *says_why = session.engine.last_words(&mut incoming.bytes, outgoing);
                     self.break_off(error.into(), inner);
                 }
             }

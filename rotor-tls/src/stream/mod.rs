@@ -164,7 +164,16 @@ impl<S: StreamSocket> StreamSocket for TlsStream<S> {
         Ok(TlsStream::client(inner, target))
     }
 
-    rotor_core::rotor_forward_socket!(inner);
+    rotor_core::rotor_forward_socket!(@but_reset inner);
+
+    /// Resets the socket inside, except behind an alert: that tells the peer that what came before it
+    /// is not all, and why. A reset might overtake it; on a loop that sends it later, it would.
+    fn reset(&mut self) -> io::Result<()> {
+        match &self.state {
+            State::Open(live) if live.has_told_why() => Ok(()),
+            _ => self.inner.reset(),
+        }
+    }
 
     fn may_agree_on(target: &TlsTarget<S::Target>, protocol: &[u8]) -> bool {
         target.offers(protocol)

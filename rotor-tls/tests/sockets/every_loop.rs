@@ -1,6 +1,6 @@
 //! TLS on every loop: a server and its clients, machines of one loop.
 
-use std::io::Write;
+use std::io::{Read, Write};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -12,8 +12,8 @@ use rotor_stream::{
 };
 use rotor_tls::{TlsClient, TlsListener, TlsServer, TlsSession, TlsStream};
 
-use crate::kit::{Issuer, Log};
-use crate::loops::{ListenerOn, OnLoop, Rig, StreamOn, local, on_every_loop};
+use crate::kit::{Issuer, Log, RawClient};
+use crate::loops::{ListenerOn, OnLoop, Rig, StreamOn, local, not_yet, on_every_loop};
 
 /// As long as many records, and longer than what any loop takes at once, in bytes.
 const LEN: usize = 1 << 20;
@@ -159,4 +159,31 @@ fn who_speaks_no_tls_ends_its_own_connection_alone<L: OnLoop>() {
     connect(&mut rig, &issuer.client(), address);
     rig.until(|rig| rig.machines() == 1);
     assert_eq!(rig.context(|log| log.clone()), TALK);
+}
+
+on_every_loop!(who_sends_what_cannot_be_read_is_told_why_though_an_answer_was_to_follow);
+fn who_sends_what_cannot_be_read_is_told_why_though_an_answer_was_to_follow<L: OnLoop>() {
+    let issuer = Issuer::new();
+    let (mut rig, address) = serve::<L>(&issuer.server());
+    let mut end = rig.connect(address);
+    let mut client = RawClient::new(issuer.raw_config(), "localhost");
+    let mut chunk = [0; 4096];
+    rig.until(|rig| {
+        rig.send(&mut end, &client.take_records()).expect("there is room");
+        if let Some(count) = not_yet(end.read(&mut chunk)).expect("it is open") {
+            client.receive(&chunk[..count]);
+        }
+        !client.tls.is_handshaking()
+    });
+    client.write(b"sent back");
+    let first = client.take_records();
+    client.write(b"changed on its way");
+    let mut second = client.take_records();
+    *second.last_mut().expect("it is not empty") ^= 1;
+    rig.send(&mut end, &[first, second].concat()).expect("there is room");
+    let (records, _end) = rig.hear(&mut end, None);
+    client.receive(&records);
+    let alert = rustls::AlertDescription::BadRecordMac;
+    assert_eq!(client.failure, Some(rustls::Error::AlertReceived(alert)));
+    rig.until(|rig| rig.machines() == 1);
 }
