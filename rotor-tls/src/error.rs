@@ -68,7 +68,8 @@ quick_error! {
             display("the peer broke the protocol")
             source(&**cause)
         }
-        /// The peer sent 256 KiB of records without a byte of data in them. The peer's fault.
+        /// The peer sent more than 256 KiB of records without a byte of data in them, in its handshake or
+        /// later. The peer's fault.
         Empty {
             display("the peer sends records without end that carry nothing")
         }

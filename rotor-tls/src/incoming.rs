@@ -56,19 +56,22 @@ impl Incoming {
     /// Reads once for a handshake, unless the read before has emptied the socket: then it waits for
     /// an event. What may lie behind those bytes without one, an end, is for the caller of the
     /// handshake to ask for
-    /// ([`handshake_has_drained`](StreamSocket::handshake_has_drained)).
+    /// ([`handshake_has_drained`](StreamSocket::handshake_has_drained)). Returns how many bytes came.
     ///
     /// # Errors
     ///
     /// `UnexpectedEof` at the end; what the socket says.
-    pub(crate) fn fill_unless_drained<S: StreamSocket>(&mut self, inner: &mut S) -> io::Result<()> {
+    pub(crate) fn fill_unless_drained<S: StreamSocket>(
+        &mut self,
+        inner: &mut S,
+    ) -> io::Result<usize> {
         if self.has_drained(inner) {
             self.settle();
             return Err(ErrorKind::WouldBlock.into());
         }
         match self.fill(inner)? {
             0 => Err(ErrorKind::UnexpectedEof.into()),
-            _ => Ok(()),
+            count => Ok(count),
         }
     }
 

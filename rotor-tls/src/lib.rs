@@ -85,8 +85,8 @@
 //!   a write had to decode input, everything that one read returned. Encrypted input: what one
 //!   read returned beyond a partial record, 128 KiB at most. Output: 64 KiB of plaintext and its
 //!   overhead.
-//! * Records without data: [`EMPTY_BYTES_MAX`] in a row. Key updates, warnings and renegotiation:
-//!   limited by rustls.
+//! * Records without data, as those of a handshake are: [`EMPTY_BYTES_MAX`] in a row. Key updates,
+//!   warnings and renegotiation: limited by rustls.
 //! * Servers whose sessions a client keeps for resumption:
 //!   [`sessions_max`](TlsClientConfig::sessions_max).
 //!

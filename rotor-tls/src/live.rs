@@ -22,9 +22,10 @@ use crate::stranger::is_record;
 
 pub(crate) use self::writing::{flush, is_for_later};
 
-/// The most bytes of records without a byte of data, one after the other: 16 of the longest. Keys
-/// that change and tickets are bounded by rustls besides; what is left are records that
-/// hold nothing, or padding.
+/// The most bytes of records without a byte of data, one after the other: 16 of the longest. Those of
+/// a handshake, behind the hello, are such: a message of it has 64 KiB at most, and in records of a
+/// byte each would take 1.5 MiB. Later, keys that change and tickets are bounded by rustls besides;
+/// what is left are records that hold nothing, or padding.
 pub const EMPTY_BYTES_MAX: usize = 256 * 1024;
 
 /// The most bytes that wait to be written while more is read.
@@ -117,6 +118,10 @@ impl Live {
         clock::set_session_began(self.shaking.as_ref().and_then(|shaking| shaking.session_began));
         loop {
             let at = self.decode(&mut [])?.1;
+            // Messages wait here, with all that is around their bytes, until they are whole.
+            if at == At::NeedsInput && self.empty_bytes > EMPTY_BYTES_MAX {
+                return Err(TlsError::Empty);
+            }
             if at != At::Plain || !self.session.engine.is_handshaking() {
                 if let Some(shaking) = &mut self.shaking {
                     shaking.session_began = clock::session_began();
@@ -176,6 +181,7 @@ impl Live {
 
     /// The handshake is over: gives back what it held, and returns what is to count it.
     pub(crate) fn end_shaking(&mut self) -> Option<UnderWay> {
+        self.empty_bytes = 0;
         if let Engine::Client(_) = self.session.engine {
             self.opened = clock::now();
         }
@@ -188,7 +194,8 @@ impl Live {
     ///
     /// `UnexpectedEof` where the connection ends; what the socket inside says.
     pub(crate) fn fill_unless_drained<S: StreamSocket>(&mut self, inner: &mut S) -> io::Result<()> {
-        self.incoming.fill_unless_drained(inner)
+        self.empty_bytes += self.incoming.fill_unless_drained(inner)?;
+        Ok(())
     }
 
     /// Reads what the peer has sent, decoded.

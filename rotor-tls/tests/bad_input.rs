@@ -7,8 +7,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kit::{Issuer, Log, RawClient, Test, ask, join, serve, shaken};
-use rotor_tls::{ClientCertificates, TlsCounters, TlsServer, UnknownName, Versions};
-use rustls::{AlertDescription, Error};
+use rotor_tls::{
+    ClientCertificates, EMPTY_BYTES_MAX, TlsCounters, TlsServer, UnknownName, Versions,
+};
+use rustls::crypto::cipher::{OutboundChunks, OutboundPlainMessage};
+use rustls::{AlertDescription, ConnectionTrafficSecrets, ContentType, Error, ProtocolVersion};
 
 /// The counters that are not zero.
 fn counted(counters: &TlsCounters) -> Vec<(&'static str, u64)> {
@@ -340,7 +343,7 @@ fn what_is_changed_on_its_way_is_not_handed_out() {
 }
 
 #[test]
-fn records_of_a_byte_are_read_and_records_of_nothing_are_bounded() {
+fn records_of_a_byte_are_read() {
     let issuer = Issuer::new();
     let server = issuer.server();
     let mut config = issuer.raw_config();
@@ -355,6 +358,91 @@ fn records_of_a_byte_are_read_and_records_of_nothing_are_bounded() {
     test.settle();
     client.receive(&peer.take_received());
     assert_eq!(client.plain.len(), 2001);
+}
+
+/// Makes records of data of TLS 1.3, each with so many bytes of padding, with the keys of a client that
+/// has shaken hands.
+fn sealing(client: RawClient) -> impl FnMut(&[u8], usize) -> Vec<u8> {
+    let suite = client.tls.negotiated_cipher_suite().and_then(|suite| suite.tls13());
+    let suite = suite.expect("it speaks TLS 1.3");
+    let secrets = client.tls.dangerous_extract_secrets().expect("it is set so");
+    let (mut number, secrets) = secrets.tx;
+    let (key, iv) = match secrets {
+        ConnectionTrafficSecrets::Aes128Gcm { key, iv }
+        | ConnectionTrafficSecrets::Aes256Gcm { key, iv }
+        | ConnectionTrafficSecrets::Chacha20Poly1305 { key, iv } => (key, iv),
+        _ => panic!("there are no others"),
+    };
+    let mut encrypter = suite.aead_alg.encrypter(key, iv);
+    move |data, padding| {
+        // The type is the last byte that is not zero (RFC 8446 §5.4).
+        let payload = [data, &[ContentType::ApplicationData.into()], &vec![0; padding]].concat();
+        let message = OutboundPlainMessage {
+            typ: ContentType::Unknown(0),
+            version: ProtocolVersion::TLSv1_2,
+            payload: OutboundChunks::Single(&payload),
+        };
+        let record = encrypter.encrypt(message, number).expect("it is short");
+        number += 1;
+        record.encode()
+    }
+}
+
+#[test]
+fn records_of_nothing_are_bounded_in_a_row_by_their_number_and_their_bytes() {
+    for (padding, row, error) in [
+        (0, 32, "the peer broke the protocol: "),
+        (16_000, EMPTY_BYTES_MAX / 16_023, "the peer sends records without end that carry nothing"),
+    ] {
+        let issuer = Issuer::new();
+        let server = issuer.server();
+        let mut config = issuer.raw_config();
+        config.enable_secret_extraction = true;
+        let mut test = Test::new(Log::new());
+        let (peer, client) = shaken(&mut test, &server, config);
+        let mut seal = sealing(client);
+        for _ in 0..3 {
+            peer.send(&(0..row).flat_map(|_| seal(b"", padding)).collect::<Vec<u8>>());
+            test.settle();
+            peer.send(&seal(b"line\n", padding));
+            test.settle();
+            assert!(!peer.take_received().is_empty(), "{padding}: {:?}", test.context());
+        }
+        assert!(!peer.is_ended());
+        peer.send(&(0..=row).flat_map(|_| seal(b"", padding)).collect::<Vec<u8>>());
+        test.settle();
+        assert!(peer.is_ended());
+        let log = test.context().join("\n");
+        assert!(log.contains(error), "{padding}: {log}");
+        assert_eq!(server.counters().broken(), 1);
+    }
+}
+
+/// In TLS 1.2 the client's side of it is in clear.
+#[test]
+fn a_handshake_in_the_smallest_records_holds_no_more_than_it_may() {
+    let issuer = Issuer::new();
+    let server = issuer.server();
+    let mut test = Test::new(Log::new());
+    let peer = serve(&mut test, &server);
+    let config = issuer.raw_config_of(&[&rustls::version::TLS12]);
+    peer.send(&RawClient::new(config, "localhost").take_records());
+    test.settle();
+    assert!(peer.received_len() > 0, "it waits for the rest of the handshake");
+    // A message as long as any may be (RFC 5246 §7.4.7), of a byte in each record.
+    let mut message = vec![16, 0, 0xff, 0xff];
+    message.resize(4 + 0xffff, 7);
+    let records: Vec<u8> = message.iter().flat_map(|byte| record(22, &[*byte])).collect();
+    let (within, beyond) = records.split_at(EMPTY_BYTES_MAX);
+    peer.send(within);
+    test.settle();
+    assert!(!peer.is_ended());
+    peer.send(beyond);
+    test.settle();
+    assert!(peer.is_ended());
+    let log = test.context().join("\n");
+    assert!(log.contains("the peer sends records without end that carry nothing"), "{log}");
+    assert_eq!(counted(server.counters()), [("failed_by_peer", 1)]);
 }
 
 #[test]

@@ -69,7 +69,9 @@ impl Greets {
         self.incoming.forget_short();
         while let Place::NotAsked = self.place {
             match self.reader.look(&self.incoming.bytes) {
-                Greeting::Incomplete => self.incoming.fill_unless_drained(inner)?,
+                Greeting::Incomplete => {
+                    self.incoming.fill_unless_drained(inner)?;
+                }
                 Greeting::Hello { name } => {
                     self.name = name;
                     self.take_place(scope);
