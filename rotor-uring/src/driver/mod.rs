@@ -166,13 +166,18 @@ impl Driver {
         Ok(())
     }
 
-    /// Has the kernel give a socket what comes, if its machine wants to hear of it.
+    /// Has the kernel give a socket what comes, if its machine wants to hear of it; else only that it is
+    /// gone.
     fn give(&mut self, id: Id) {
         let Some(socket) = self.sockets.get_mut(id) else { return };
-        if !socket.wants_giving() || !socket.intake.give() {
+        if !socket.is_in_use() {
             return;
         }
-        self.hand_over(id);
+        if !socket.reads {
+            self.unread.push(id);
+        } else if socket.intake.give() {
+            self.hand_over(id);
+        }
     }
 
     /// Hands the operation to the kernel that gives a socket what comes.

@@ -154,9 +154,9 @@ impl Socket {
         }
     }
 
-    /// Whether the kernel is to be told to give it what comes, now that it may be.
-    pub(super) fn wants_giving(&self) -> bool {
-        self.is_registered && self.reads && !self.is_connecting
+    /// Whether a machine is to hear of it, and not only whether it has connected.
+    pub(super) fn is_in_use(&self) -> bool {
+        self.is_registered && !self.is_connecting
     }
 
     pub(super) fn note_interest(&mut self, interest: Interest) {

@@ -10,6 +10,7 @@ use crate::loops::{ListenerOn, MaybeSend, OnLoop, Rig, StreamOn, local, on_every
 
 #[derive(Default)]
 struct Noted {
+    is_registered: bool,
     read: usize,
     /// What the machine that does not read was told.
     told: Option<EventSet>,
@@ -19,10 +20,13 @@ struct Noted {
 
 type Machine = Actor<Noted>;
 
-/// Reads so many bytes, and no more.
-fn stopping<S: StreamSocket + MaybeSend>(mut socket: S, most: usize) -> Seed<Noted> {
+/// What a machine wants to hear of, and how many bytes it reads of what comes, and no more.
+type Wants = (Interest, usize);
+
+fn stopping<S: StreamSocket + MaybeSend>(mut socket: S, (interest, most): Wants) -> Seed<Noted> {
     Seed::new("stopping", move |scope: &mut Scope<'_, Noted>| {
-        scope.register(&mut socket, Interest::Both).expect("it is of this backend");
+        scope.register(&mut socket, interest).expect("it is of this backend");
+        scope.is_registered = true;
         Response::ok(actor(move |call, scope: &mut Scope<'_, Noted>| {
             let Call::Ready(events) = call else { return Response::keep(()) };
             scope.told = Some(scope.told.map_or(events, |told| told | events));
@@ -41,10 +45,10 @@ fn stopping<S: StreamSocket + MaybeSend>(mut socket: S, most: usize) -> Seed<Not
     })
 }
 
-fn accepting<L: Listener<Socket: MaybeSend> + MaybeSend>(mut listener: L, most: usize) -> Machine {
+fn accepting<L: Listener<Socket: MaybeSend> + MaybeSend>(mut listener: L, wants: Wants) -> Machine {
     actor(move |call, _: &mut Scope<'_, Noted>| match call {
         Call::Ready(_) => match listener.accept() {
-            Ok((socket, _)) => Response::spawn((), stopping(socket, most)),
+            Ok((socket, _)) => Response::spawn((), stopping(socket, wants)),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Response::keep(()),
             Err(error) => Response::error(error),
         },
@@ -71,8 +75,8 @@ fn writing<S: StreamSocket + MaybeSend>(mut socket: S, scope: &mut Scope<'_, Not
     })
 }
 
-/// What a machine is told that has read so many bytes, and is reset while there are more.
-fn told<L: OnLoop>(most: usize) -> EventSet {
+/// What a machine is told whose connection is reset while there are more bytes than it has read.
+fn told<L: OnLoop>(wants: Wants) -> EventSet {
     let mut rig = Rig::<Machine, L>::new(&Config::new(), Noted::default());
     let mut listening = None;
     rig.add(|scope| {
@@ -80,7 +84,7 @@ fn told<L: OnLoop>(most: usize) -> EventSet {
             let mut listener = ListenerOn::<L>::bind(&local(), &ListenOptions::new(), scope)?;
             scope.register(&mut listener, Interest::Readable)?;
             listening = listener.local_address();
-            Ok(Response::ok(accepting(listener, most)))
+            Ok(Response::ok(accepting(listener, wants)))
         })
     });
     let target = listening.expect("it is bound");
@@ -90,7 +94,7 @@ fn told<L: OnLoop>(most: usize) -> EventSet {
             Ok(Response::ok(writing(socket, scope)))
         })
     });
-    rig.until(|rig| rig.context(|noted| noted.read == most && noted.told.is_some()));
+    rig.until(|rig| rig.context(|noted| noted.is_registered && noted.read == wants.1));
     // Until as much is unread as there is room for.
     for _ in 0..20 {
         rig.turn();
@@ -109,7 +113,13 @@ fn told<L: OnLoop>(most: usize) -> EventSet {
 on_every_loop!(who_leaves_much_unread_is_told_at_once_that_its_peer_is_gone);
 fn who_leaves_much_unread_is_told_at_once_that_its_peer_is_gone<L: OnLoop>() {
     for most in [0, 2 << 20] {
-        let events = told::<L>(most);
+        let events = told::<L>((Interest::Both, most));
         assert!(events.is_closing(), "{events:?} behind {most} bytes");
     }
+}
+
+on_every_loop!(who_does_not_want_to_read_is_told_that_its_peer_is_gone);
+fn who_does_not_want_to_read_is_told_that_its_peer_is_gone<L: OnLoop>() {
+    let events = told::<L>((Interest::Writable, 0));
+    assert!(events.is_closing(), "{events:?}");
 }
