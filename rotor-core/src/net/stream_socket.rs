@@ -92,9 +92,10 @@ pub trait StreamSocket: Read + Write + Source + Sized + 'static {
     /// has come to it already, is [`ConnectionReset`] and not an end. So it does not take for
     /// complete what was cut off (RFC 9293 §3.10.5, ABORT).
     ///
-    /// Drop the socket next: the reset is sent by then, and what is done with the socket before may
-    /// fail. What was written and has not left yet is thrown away, by the system too, and the peer
-    /// may lose what it has not read. It is not told why: a wrapper of TLS sends no alert.
+    /// Drop the socket next: the reset is sent by then, or at the end of the turn where all else is
+    /// sent then, too; and what is done with the socket before may fail. What was written and has not
+    /// left yet is thrown away, by the system too, and the peer may lose what it has not read. It is
+    /// not told why: a wrapper of TLS sends no alert for it.
     ///
     /// Default: no kind of socket can. A wrapper passes this on
     /// ([`rotor_forward_socket!`](crate::rotor_forward_socket) does).
