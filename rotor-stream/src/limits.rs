@@ -179,7 +179,8 @@ impl StreamConfig {
     }
 
     /// Sets the maximum number of bytes read in one event. Default 65,536: four full blocks. The
-    /// rest is read in the next turn, after the other machines. One read may exceed it.
+    /// rest is read in the next turn, after the other machines. One read may exceed it. Of a wrapping
+    /// socket, what it makes them of counts, if that is more: of TLS, records of a byte.
     pub fn read_budget(mut self, bytes: usize) -> StreamConfig {
         self.read_budget = bytes.max(1);
         self

@@ -42,6 +42,8 @@ pub(crate) struct Live {
     is_refused: bool,
     /// How many bytes came since the last one of data.
     empty_bytes: usize,
+    /// How many bytes of records the last read has decoded.
+    read_cost: usize,
     read_side: ReadSide,
     /// Why it has broken off, until that is told.
     failure: Option<Box<TlsError>>,
@@ -94,6 +96,7 @@ impl Live {
             outgoing: Buf::new(),
             is_refused: false,
             empty_bytes: 0,
+            read_cost: 0,
             read_side: ReadSide::Open,
             failure: None,
             says_why: false,
@@ -207,6 +210,7 @@ impl Live {
     ) -> io::Result<usize> {
         // What it noted about the socket is older than the latest event.
         self.incoming.forget_short();
+        self.read_cost = 0;
         let mut filled = 0;
         if !self.plain.is_empty() {
             filled = self.plain.len().min(buffer.len());
@@ -242,6 +246,7 @@ impl Live {
     /// Decodes as much as fits into the buffer, up to what cannot be decoded.
     fn decode_all<S: StreamSocket>(&mut self, inner: &mut S, buffer: &mut [u8]) -> usize {
         let mut filled = 0;
+        let unread = self.incoming.bytes.len();
         // A record for which there is no room is not decoded.
         while filled < buffer.len() && self.read_side == ReadSide::Open && self.has_work() {
             let error = match self.decode(&mut buffer[filled..]) {
@@ -260,6 +265,7 @@ impl Live {
             };
             self.break_off(error, inner);
         }
+        self.read_cost += unread.saturating_sub(self.incoming.bytes.len());
         filled
     }
 
@@ -308,6 +314,10 @@ impl Live {
         } else {
             Buf::new()
         }
+    }
+
+    pub(crate) fn read_cost(&self) -> usize {
+        self.read_cost
     }
 
     /// Whether there is something to read of which no event of the socket inside will tell.

@@ -225,3 +225,30 @@ fn a_handshake_has_its_time_however_busy_its_peer_is() {
 fn a_connection_that_has_said_nothing_holds_nothing() {
     assert!(size_of::<TlsStream<()>>() <= 64, "{}", size_of::<TlsStream<()>>());
 }
+
+/// How many bytes of records of this many bytes of data are taken in each turn.
+fn taken_in_turns(record_bytes: usize) -> Vec<usize> {
+    let issuer = Issuer::new();
+    let mut test = Test::new(Log::new());
+    let (peer, mut client) = shaken(&mut test, &issuer.server(), issuer.raw_config());
+    for _ in 0..(1 << 20) / (record_bytes + 22) {
+        client.write(&vec![b'x'; record_bytes]);
+    }
+    peer.send(&client.take_records());
+    let (mut unread, mut taken) = (peer.unread_len(), Vec::new());
+    while unread > 0 {
+        test.turn();
+        taken.push(unread - peer.unread_len());
+        unread = peer.unread_len();
+    }
+    taken
+}
+
+/// As of HTTP's small frames: what a record costs is not what is in it.
+#[test]
+fn records_of_a_byte_get_no_more_of_a_turn_than_longer_ones_and_those_no_less() {
+    let (small, long) = (taken_in_turns(1), taken_in_turns(16_000));
+    // Its share, which the last read may go beyond.
+    assert!(small.iter().all(|taken| *taken <= 256 * 1024), "{small:?}");
+    assert!(long.len() <= 17, "a share has four records: {long:?}");
+}

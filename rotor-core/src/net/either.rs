@@ -195,6 +195,11 @@ impl<A: StreamSocket, B: StreamSocket> StreamSocket for Either<A, B> {
         both!(self, socket => socket.short_read_drains())
     }
 
+    #[inline]
+    fn read_cost(&self) -> usize {
+        both!(self, socket => socket.read_cost())
+    }
+
     fn wants_read(&self) -> bool {
         both!(self, socket => socket.wants_read())
     }

@@ -2,7 +2,7 @@
 
 /// Writes the methods of a [`StreamSocket`](crate::net::StreamSocket) that a socket around another
 /// one leaves to it, whatever else it does: how it connects, the error that the system keeps for
-/// it, a reset, and its options. It is called in the `impl`, with the name of the field that has the inner
+/// it, a reset, what a read costs, and its options. It is called in the `impl`, with the name of the field that has the inner
 /// socket.
 ///
 /// A new option of the trait is among them when it comes, so that it is not lost in a wrapper that
@@ -64,14 +64,18 @@
 #[macro_export]
 macro_rules! rotor_forward_socket {
     ($inner:ident) => {
-        $crate::rotor_forward_socket! { @but_reset $inner }
+        $crate::rotor_forward_socket! { @not_of_tls $inner }
 
         fn reset(&mut self) -> ::std::io::Result<()> {
             $crate::net::StreamSocket::reset(&mut self.$inner)
         }
+
+        fn read_cost(&self) -> usize {
+            $crate::net::StreamSocket::read_cost(&self.$inner)
+        }
     };
-    // For TLS, which has words of its own.
-    (@but_reset $inner:ident) => {
+    // TLS has words of its own to say, and records of its own to count.
+    (@not_of_tls $inner:ident) => {
         fn take_error(&self) -> ::std::io::Result<::std::option::Option<::std::io::Error>> {
             $crate::net::StreamSocket::take_error(&self.$inner)
         }

@@ -364,6 +364,15 @@ pub trait StreamSocket: Read + Write + Source + Sized + 'static {
         false
     }
 
+    /// Returns of how many bytes of the inner socket a wrapper has made what the last read handed out,
+    /// where those may be far more: of TLS, whose peer may send records of a byte, or of padding. A
+    /// stream counts the larger number against its share of an event.
+    ///
+    /// Default: 0, so that what was handed out counts.
+    fn read_cost(&self) -> usize {
+        0
+    }
+
     /// Returns whether a wrapper must wait for its inner socket to become readable before it can go
     /// on writing. It may read for that within a write, and hold what it gets beside: a stream reads
     /// after each write that it tries while this is so.

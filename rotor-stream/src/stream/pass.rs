@@ -7,6 +7,8 @@ use crate::status::{Flags, Status};
 pub(super) struct Pass {
     /// Bytes that were read.
     pub(super) read: usize,
+    /// The same, or more where a wrapping socket has made them of more.
+    read_cost: usize,
     /// Bytes that could be written when the event began.
     write_max: usize,
     pub(super) write_left: usize,
@@ -17,7 +19,13 @@ pub(super) struct Pass {
 impl Pass {
     pub(super) fn new(config: &StreamConfig) -> Pass {
         let write_max = config.write_budget;
-        Pass { read: 0, write_max, write_left: write_max, calls_left: config.calls_budget }
+        Pass {
+            read: 0,
+            read_cost: 0,
+            write_max,
+            write_left: write_max,
+            calls_left: config.calls_budget,
+        }
     }
 
     #[inline]
@@ -27,13 +35,20 @@ impl Pass {
 
     #[inline]
     pub(super) fn has_read_its_share(&self, status: &Status) -> bool {
-        self.read >= status.config.read_budget && self.has_read_all(status)
+        self.read_cost >= status.config.read_budget && self.has_read_all(status)
     }
 
     /// Looked at only when the usual share is used up: few streams collect anything.
     #[cold]
     fn has_read_all(&self, status: &Status) -> bool {
-        !status.flags.has(Flags::IS_COLLECTING) || self.read >= status.config.collect_budget
+        !status.flags.has(Flags::IS_COLLECTING) || self.read_cost >= status.config.collect_budget
+    }
+
+    /// So many bytes were read, which a wrapping socket has made of so many.
+    #[inline]
+    pub(super) fn count_read(&mut self, count: usize, made_of: usize) {
+        self.read += count;
+        self.read_cost += count.max(made_of);
     }
 
     /// Adds what was read and written to the counts of the stream.

@@ -164,7 +164,7 @@ impl<S: StreamSocket> StreamSocket for TlsStream<S> {
         Ok(TlsStream::client(inner, target))
     }
 
-    rotor_core::rotor_forward_socket!(@but_reset inner);
+    rotor_core::rotor_forward_socket!(@not_of_tls inner);
 
     /// Resets the socket inside, except behind an alert: that tells the peer that what came before it
     /// is not all, and why. A reset might overtake it; on a loop that sends it later, it would.
@@ -278,6 +278,11 @@ impl<S: StreamSocket> StreamSocket for TlsStream<S> {
     #[inline]
     fn short_read_drains(&self) -> bool {
         self.live().is_some_and(|live| live.has_drained(&self.inner))
+    }
+
+    #[inline]
+    fn read_cost(&self) -> usize {
+        self.live().map_or(0, Live::read_cost)
     }
 
     fn wants_read(&self) -> bool {

@@ -91,7 +91,7 @@ impl<S: StreamSocket> BufferedIo<S> {
                     {
                         self.status.readable = false;
                     }
-                    pass.read += filled.count;
+                    pass.count_read(filled.count, self.socket.read_cost());
                     // This also holds if the rest followed at once: messages of a block and a
                     // header are each read in one go, once one of them was not.
                     let was_filled = !is_short || self.input.len() >= BLOCK_BYTES;
