@@ -2,8 +2,8 @@
 
 /// Writes the methods of a [`StreamSocket`](crate::net::StreamSocket) that a socket around another
 /// one leaves to it, whatever else it does: how it connects, the error that the system keeps for
-/// it, a reset, what a read costs, and its options. It is called in the `impl`, with the name of the field that has the inner
-/// socket.
+/// it, a reset, what a read costs, and its options. It is called in the `impl`, with the name of the
+/// field that has the inner socket.
 ///
 /// A new option of the trait is among them when it comes, so that it is not lost in a wrapper that
 /// was written before.
