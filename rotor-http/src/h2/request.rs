@@ -35,8 +35,8 @@ pub struct CheckedRequest {
     pub length: Option<u64>,
     /// The peer waits for 100 before it sends the body.
     pub expects_continue: bool,
-    /// Its wish for the order of responses.
-    pub priority: Priority,
+    /// Its wish for the order of responses; `None` where nothing is said of it.
+    pub priority: Option<Priority>,
     /// What its stream is to become.
     pub asks: Asks,
 }
@@ -67,7 +67,7 @@ struct Said {
     host: Option<Range<usize>>,
     length: Option<u64>,
     expects_continue: bool,
-    priority: Priority,
+    priority: Option<Priority>,
     cookies: usize,
 }
 
@@ -240,13 +240,8 @@ fn is_protocol(octets: &[u8]) -> bool {
 
 impl Said {
     fn gather(list: &FieldList, skip: usize) -> Result<Said, Refusal> {
-        let mut said = Said {
-            host: None,
-            length: None,
-            expects_continue: false,
-            priority: Priority::DEFAULT,
-            cookies: 0,
-        };
+        let mut said =
+            Said { host: None, length: None, expects_continue: false, priority: None, cookies: 0 };
         let fields = Fields::new(&list.octets, &list.spans);
         for ((name, value), span) in fields.octets().zip(&list.spans).skip(skip) {
             check_field(name, value).map_err(Refusal::Malformed)?;
@@ -266,7 +261,7 @@ impl Said {
                     said.expects_continue |=
                         is_expected.ok_or(Refusal::Status(Status::EXPECTATION_FAILED))?;
                 }
-                b"priority" => said.priority = Priority::read(value),
+                b"priority" => said.priority = Some(Priority::read(value)),
                 b"cookie" => said.cookies += 1,
                 _ => {}
             }

@@ -40,7 +40,7 @@ fn the_parts_of_a_request_come_apart() {
     assert_eq!((target.path(), target.query()), ("/a", Some("b")));
     assert_eq!(request.authority(&list).map(|authority| authority.as_str()), Some("a.example"));
     assert_eq!((request.length, request.expects_continue), (Some(7), true));
-    assert_eq!(request.priority.urgency, 1);
+    assert_eq!(request.priority, Some(Priority { urgency: 1, is_incremental: false }));
     let names: Vec<_> = list.fields().iter().map(|field| field.name).collect();
     assert_eq!(names, ["x", "content-length", "expect", "priority"]);
 }

@@ -81,6 +81,8 @@ pub(super) struct Streams<S: Server> {
     forgotten: Forgotten,
     /// Priorities of streams that are still to come.
     wishes: Vec<(u32, Priority)>,
+    /// The peer has said something of the order of responses.
+    says_priorities: bool,
     /// Where handlers write that may answer at once.
     scratch: Output,
     /// Until when the peer has to acknowledge our settings.
@@ -162,6 +164,7 @@ impl<S: Server> Streams<S> {
             age: Age::begin(io.config.limits_ref(), io.scope),
             forgotten: Forgotten::default(),
             wishes: Vec::new(),
+            says_priorities: false,
             scratch: Output::new(),
             settings: SettingsWatch::begin(config.settings_timeout, now),
             since,

@@ -62,7 +62,7 @@ impl<S: Server> Streams<S> {
             self.reset(stream, ErrorCode::RefusedStream, io);
             return Ok(());
         }
-        let wish = self.take_wish(stream);
+        let wished = self.take_wish(stream);
         let is_head = is_head(&self.space.list);
         let request = match CheckedRequest::check(
             &mut self.space.list,
@@ -88,10 +88,7 @@ impl<S: Server> Streams<S> {
         }
         self.may_be_followed(io);
         let asks = request.asks;
-        let mut priority = wish.unwrap_or(request.priority);
-        // What another protocol says is of use at once, whatever it says later. In order it would
-        // wait for the ends of all responses that were asked for before it.
-        priority.is_incremental |= asks != Asks::Response;
+        let priority = self.priority_of(wished.or(request.priority), asks);
         self.call(request, Begun { stream, is_end, length: None, priority, asks }, io);
         Ok(())
     }

@@ -1,6 +1,7 @@
 //! Priorities that the peer wishes for: of streams that are there, and of those to come.
 
 use super::{Streams, Taken};
+use crate::h2::request::Asks;
 use crate::h2::{Priority, Violation};
 use crate::server::config::ServerConfig;
 use crate::server::handler::Server;
@@ -15,8 +16,11 @@ impl<S: Server> Streams<S> {
         if stream.is_multiple_of(2) {
             return Err(Violation::protocol("PRIORITY_UPDATE of a stream that no client begins"));
         }
+        self.says_priorities = true;
         if let Some(at) = self.find(stream) {
             let child = &mut self.children[at];
+            let mut priority = priority;
+            priority.is_incremental |= child.tunnel.is_some();
             if child.is_scheduled {
                 self.schedule.remove(stream, child.priority);
                 self.schedule.insert(stream, priority);
@@ -30,6 +34,18 @@ impl<S: Server> Streams<S> {
             }
         }
         Ok(())
+    }
+
+    /// The priority of a response for which this is wished, if anything is.
+    pub(super) fn priority_of(&mut self, wished: Option<Priority>, asks: Asks) -> Priority {
+        self.says_priorities |= wished.is_some();
+        let mut priority = wished.unwrap_or(Priority::DEFAULT);
+        // In order a response waits for the ends of all that were asked for before it, and for those
+        // that have none it waits for ever. That is for the peer to want. What another protocol says
+        // is of use at once, whatever it says later. And who says nothing of any request, as proxies
+        // and clients of gRPC, does not mean the defaults of RFC 9218, but does not know it.
+        priority.is_incremental |= asks != Asks::Response || !self.says_priorities;
+        priority
     }
 
     /// What was wished for a stream that begins.

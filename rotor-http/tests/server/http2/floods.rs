@@ -397,7 +397,8 @@ fn a_response_that_waits_for_what_others_take_of_the_window_of_all_is_not_timed(
     let counters = config.counters();
     let mut client = Client::silent(config);
     client.send(&super::client::beginning(&[(4, 1 << 20)]));
-    client.get(1, "/big");
+    // In order, which is for the peer to ask for.
+    client.send(&headers(1, "GET", "/big", &[("priority", "u=3")], true));
     client.get(3, "/big");
     for _ in 0..30 {
         client.send(&frame(8, 0, 0, &2048u32.to_be_bytes()));

@@ -372,6 +372,34 @@ fn the_urgent_go_first_and_those_that_are_of_use_in_parts_take_turns() {
 }
 
 #[test]
+fn responses_take_turns_as_long_as_nothing_is_said_of_priorities() {
+    let wish = frame(16, 0, 0, b"\0\0\0\x09u=3");
+    let said = [("priority", "u=7")];
+    let said = headers(9, "GET", "/", &said, true);
+    for (before, between, expected) in [
+        (&[][..], &[][..], [2, 2]),
+        // Of those that are there nothing was said.
+        (&[], &wish, [2, 2]),
+        (&wish, &[], [4, 0]),
+        // It goes last itself.
+        (&said, &[], [4, 0]),
+    ] {
+        let mut client = Client::silent(ServerConfig::new().http2(http2()));
+        client.send(&beginning(&[(4, 1 << 20)]));
+        client.get(1, "/big");
+        assert_eq!(client.body_len(1), 65_535, "the window of the connection");
+        client.send(before);
+        client.get(11, "/big");
+        client.send(between);
+        client.get(13, "/big");
+        client.send(&frame(3, 0, 1, &[0, 0, 0, 8]));
+        client.send(&update(0, 64 << 10));
+        let got = [11, 13].map(|stream| client.body_len(stream) >> 14);
+        assert_eq!(got, expected, "{before:?}, {between:?}");
+    }
+}
+
+#[test]
 fn a_priority_may_be_said_before_and_after_the_request() {
     let mut client = Client::silent(config());
     client.send(&beginning(&[(4, 1 << 20)]));
