@@ -5,13 +5,7 @@ mod kit;
 
 use std::time::Duration;
 
-use kit::{Issuer, Log, RawClient, Test, serve, shaken};
-use rotor_tls::TlsCounters;
-
-/// The counters that are not zero.
-fn counted(counters: &TlsCounters) -> Vec<(&'static str, u64)> {
-    counters.iter().filter(|(_, count)| *count > 0).collect()
-}
+use kit::{Issuer, Log, RawClient, Test, counted, serve, shaken};
 
 #[test]
 fn a_thousand_half_open_handshakes_hold_up_nobody() {

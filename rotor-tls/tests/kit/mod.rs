@@ -9,7 +9,8 @@ use rotor_core::{Machine, Scope};
 use rotor_stream::testing::{Peer, ScriptedSocket, TestLoop, pair};
 use rotor_stream::{Exception, Fatal, Intent, Matched, Protocol, Stream, StreamConfig, Transport};
 use rotor_tls::{
-    Identity, Roots, TlsClient, TlsClientConfig, TlsServer, TlsServerConfig, TlsSession, TlsStream,
+    Identity, Roots, TlsClient, TlsClientConfig, TlsCounters, TlsServer, TlsServerConfig,
+    TlsSession, TlsStream,
 };
 use rustls::DigitallySignedStruct;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
@@ -17,6 +18,11 @@ use rustls::crypto::{
     ActiveKeyExchange, CryptoProvider, SharedSecret, SupportedKxGroup, WebPkiSupportedAlgorithms,
 };
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+
+/// The counters that are not zero.
+pub(crate) fn counted(counters: &TlsCounters) -> Vec<(&'static str, u64)> {
+    counters.iter().filter(|(_, count)| *count > 0).collect()
+}
 
 /// An issuer of certificates.
 pub(crate) struct Issuer {

@@ -1,0 +1,198 @@
+//! Records of next to nothing, messages in pieces, and what comes again and again: as much of it as
+//! is of use is taken, and no more.
+
+mod kit;
+
+use kit::{Issuer, Log, RawClient, Test, counted, serve, shaken};
+use rotor_tls::EMPTY_BYTES_MAX;
+use rustls::crypto::cipher::{OutboundChunks, OutboundPlainMessage};
+use rustls::{ConnectionTrafficSecrets, ContentType, ProtocolVersion};
+
+#[test]
+fn records_of_a_byte_are_read() {
+    let issuer = Issuer::new();
+    let server = issuer.server();
+    let mut config = issuer.raw_config();
+    config.max_fragment_size = Some(32 + 6);
+    let mut test = Test::new(Log::new());
+    let (peer, mut client) = shaken(&mut test, &server, config);
+    for _ in 0..2000 {
+        client.write(b"x");
+    }
+    client.write(b"\n");
+    peer.send(&client.take_records());
+    test.settle();
+    client.receive(&peer.take_received());
+    assert_eq!(client.plain.len(), 2001);
+}
+
+/// Makes records of data of TLS 1.3, each with so many bytes of padding, with the keys of a client that
+/// has shaken hands.
+fn sealing(client: RawClient) -> impl FnMut(&[u8], usize) -> Vec<u8> {
+    let suite = client.tls.negotiated_cipher_suite().and_then(|suite| suite.tls13());
+    let suite = suite.expect("it speaks TLS 1.3");
+    let secrets = client.tls.dangerous_extract_secrets().expect("it is set so");
+    let (mut number, secrets) = secrets.tx;
+    let (key, iv) = match secrets {
+        ConnectionTrafficSecrets::Aes128Gcm { key, iv }
+        | ConnectionTrafficSecrets::Aes256Gcm { key, iv }
+        | ConnectionTrafficSecrets::Chacha20Poly1305 { key, iv } => (key, iv),
+        _ => panic!("there are no others"),
+    };
+    let mut encrypter = suite.aead_alg.encrypter(key, iv);
+    move |data, padding| {
+        // The type is the last byte that is not zero (RFC 8446 §5.4).
+        let payload = [data, &[ContentType::ApplicationData.into()], &vec![0; padding]].concat();
+        let message = OutboundPlainMessage {
+            typ: ContentType::Unknown(0),
+            version: ProtocolVersion::TLSv1_2,
+            payload: OutboundChunks::Single(&payload),
+        };
+        let record = encrypter.encrypt(message, number).expect("it is short");
+        number += 1;
+        record.encode()
+    }
+}
+
+#[test]
+fn records_of_nothing_are_bounded_in_a_row_by_their_number_and_their_bytes() {
+    for (padding, row, error) in [
+        (0, 32, "the peer broke the protocol: "),
+        (16_000, EMPTY_BYTES_MAX / 16_023, "the peer sends records without end that carry nothing"),
+    ] {
+        let issuer = Issuer::new();
+        let server = issuer.server();
+        let mut config = issuer.raw_config();
+        config.enable_secret_extraction = true;
+        let mut test = Test::new(Log::new());
+        let (peer, client) = shaken(&mut test, &server, config);
+        let mut seal = sealing(client);
+        for _ in 0..3 {
+            peer.send(&(0..row).flat_map(|_| seal(b"", padding)).collect::<Vec<u8>>());
+            test.settle();
+            peer.send(&seal(b"line\n", padding));
+            test.settle();
+            assert!(!peer.take_received().is_empty(), "{padding}: {:?}", test.context());
+        }
+        assert!(!peer.is_ended());
+        peer.send(&(0..=row).flat_map(|_| seal(b"", padding)).collect::<Vec<u8>>());
+        test.settle();
+        assert!(peer.is_ended());
+        let log = test.context().join("\n");
+        assert!(log.contains(error), "{padding}: {log}");
+        assert_eq!(server.counters().broken(), 1);
+    }
+}
+
+/// In TLS 1.2 the client's side of it is in clear.
+#[test]
+fn a_handshake_in_the_smallest_records_holds_no_more_than_it_may() {
+    let issuer = Issuer::new();
+    let server = issuer.server();
+    let mut test = Test::new(Log::new());
+    let peer = serve(&mut test, &server);
+    let config = issuer.raw_config_of(&[&rustls::version::TLS12]);
+    peer.send(&RawClient::new(config, "localhost").take_records());
+    test.settle();
+    assert!(peer.received_len() > 0, "it waits for the rest of the handshake");
+    // A message as long as any may be (RFC 5246 §7.4.7), of a byte in each record.
+    let mut message = vec![16, 0, 0xff, 0xff];
+    message.resize(4 + 0xffff, 7);
+    let records: Vec<u8> = message.iter().flat_map(|byte| record(22, &[*byte])).collect();
+    let (within, beyond) = records.split_at(EMPTY_BYTES_MAX);
+    peer.send(within);
+    test.settle();
+    assert!(!peer.is_ended());
+    peer.send(beyond);
+    test.settle();
+    assert!(peer.is_ended());
+    let log = test.context().join("\n");
+    assert!(log.contains("the peer sends records without end that carry nothing"), "{log}");
+    assert_eq!(counted(server.counters()), [("failed_by_peer", 1)]);
+}
+
+#[test]
+fn changes_of_key_are_followed_and_floods_of_them_are_not() {
+    let issuer = Issuer::new();
+    let server = issuer.server();
+    let mut test = Test::new(Log::new());
+    let (peer, mut client) = shaken(&mut test, &server, issuer.raw_config());
+    for _ in 0..100 {
+        client.tls.refresh_traffic_keys().expect("it is TLS 1.3");
+        client.write(b"new key\n");
+        client.talk(&mut test, &peer);
+    }
+    assert_eq!(client.plain, b"NEW KEY\n".repeat(100));
+    assert_eq!(client.failure, None);
+    for _ in 0..100 {
+        client.tls.refresh_traffic_keys().expect("it is TLS 1.3");
+    }
+    client.talk(&mut test, &peer);
+    let log = test.context().join("\n");
+    assert!(log.contains("the peer broke the protocol: "), "{log}");
+    assert_eq!(server.counters().broken(), 1);
+}
+
+/// A record of a type, with nothing around it.
+fn record(kind: u8, payload: &[u8]) -> Vec<u8> {
+    let len = (payload.len() as u16).to_be_bytes();
+    [&[kind, 3, 3, len[0], len[1]], payload].concat()
+}
+
+#[test]
+fn a_handshake_in_the_smallest_pieces_and_records_is_the_same() {
+    let issuer = Issuer::new();
+    let mut client = RawClient::new(issuer.raw_config(), "localhost");
+    let hello = client.take_records();
+    for fragment_bytes in [1, 4, hello.len().div_ceil(64), 16_000] {
+        let server = issuer.server();
+        let mut test = Test::new(Log::new());
+        let peer = serve(&mut test, &server);
+        let mut client = RawClient::new(issuer.raw_config(), "localhost");
+        let hello = client.take_records();
+        for fragment in hello[5..].chunks(fragment_bytes) {
+            for byte in record(22, fragment) {
+                peer.send(&[byte]);
+                test.settle();
+            }
+        }
+        client.talk(&mut test, &peer);
+        client.write(b"hi\n");
+        client.talk(&mut test, &peer);
+        assert_eq!(client.plain, b"HI\n", "{fragment_bytes}: {:?}", client.failure);
+        assert_eq!(counted(server.counters()), [("full", 1)]);
+    }
+}
+
+#[test]
+fn alerts_are_not_answered_without_end() {
+    let issuer = Issuer::new();
+    let server = issuer.server();
+    // Before the hello is answered, in clear: warnings; RFC 8446 §6 knows no more of them.
+    let mut test = Test::new(Log::new());
+    let peer = serve(&mut test, &server);
+    let mut client = RawClient::new(issuer.raw_config(), "localhost");
+    peer.send(&client.take_records());
+    test.settle();
+    let answer_len = peer.take_received().len();
+    for _ in 0..10_000 {
+        peer.send(&record(21, &[1, 90]));
+    }
+    test.settle();
+    peer.end();
+    test.settle();
+    assert!(peer.received_len() < answer_len && peer.is_dropped());
+    assert_eq!(test.machines(), 0);
+    assert_eq!(server.counters().failed_by_peer() + server.counters().abandoned(), 1);
+
+    // And a fatal one ends it at once.
+    let server = issuer.server();
+    let (mut test, mut client) =
+        (Test::new(Log::new()), RawClient::new(issuer.raw_config(), "localhost"));
+    let peer = serve(&mut test, &server);
+    peer.send(&client.take_records());
+    peer.send(&record(21, &[2, 40]));
+    test.settle();
+    assert!(peer.is_dropped());
+    assert_eq!(counted(server.counters()), [("refused_by_peer", 1)]);
+}
