@@ -185,8 +185,8 @@ impl PoolBuilder {
         self
     }
 
-    /// Sets a function that each thread calls first, with its number. Default: none. A panic in it
-    /// is logged.
+    /// Sets a function that each thread calls first, with its number: the place to lower the
+    /// thread's priority, or to bind it to a CPU. Default: none. A panic in it is logged.
     pub fn on_thread_start(mut self, hook: impl Fn(usize) + Send + Sync + 'static) -> PoolBuilder {
         self.settings.on_thread_start = Some(Arc::new(hook));
         self

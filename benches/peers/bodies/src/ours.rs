@@ -15,15 +15,24 @@ use rotor::http::client::{
 use rotor::http::{Limits, MessageError, Method, Trailers};
 use rotor::net::TcpStream;
 use rotor::stream::Block;
-use rotor::{Config, Future, Infallible, Loop, Machine, Outcome, Response, Time, rotor_compose};
+use rotor::{
+    Config, Future, Infallible, Loop, Machine, OffloadPool, Outcome, Response, Time, rotor_compose,
+};
 
 use crate::BoxError;
 
 /// In memory as it comes; that, made one piece; written to a file by the handler; the same in a
 /// section, while another thread goes on with the loop; stored in a spool's file, and read by a job;
-/// stored, and read by the handler.
-pub(crate) const WAYS: &[&str] =
-    &["ram", "gather", "file-here", "file-handed", "file-pool", "file-pread-here"];
+/// the same, and the threads that do the jobs yield to the loop's; stored, and read by the handler.
+pub(crate) const WAYS: &[&str] = &[
+    "ram",
+    "gather",
+    "file-here",
+    "file-handed",
+    "file-pool",
+    "file-pool-nice",
+    "file-pread-here",
+];
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Way {
@@ -229,8 +238,24 @@ rotor_compose! {
     }
 }
 
-fn spool(directory: &str) -> Result<Spool, BoxError> {
-    Ok(SpoolConfig::new(directory).keep_free_bytes(0).open()?)
+fn spool(task: &Task) -> Result<Spool, BoxError> {
+    let mut config = SpoolConfig::new(&task.directory).keep_free_bytes(0);
+    if is_nice(task) {
+        config = config.pool(nice(2)?);
+    }
+    Ok(config.open()?)
+}
+
+fn is_nice(task: &Task) -> bool {
+    task.way == "file-pool-nice"
+}
+
+/// A pool whose threads have a lower priority than the loop's.
+fn nice(threads: usize) -> Result<OffloadPool, BoxError> {
+    let lower = |_| {
+        rustix::process::nice(10).expect("one's own may be lowered");
+    };
+    Ok(OffloadPool::builder().threads_max(threads).on_thread_start(lower).build()?)
 }
 
 pub(crate) fn run(task: &Task) -> Result<Figures, BoxError> {
@@ -239,7 +264,7 @@ pub(crate) fn run(task: &Task) -> Result<Figures, BoxError> {
         "gather" => Way::Gather,
         "file-here" => Way::FileHere,
         "file-handed" => Way::FileHanded,
-        "file-pool" => Way::FilePool,
+        "file-pool" | "file-pool-nice" => Way::FilePool,
         "file-pread-here" => Way::FileReadHere,
         other => return Err(format!("no way: {other}").into()),
     };
@@ -247,9 +272,13 @@ pub(crate) fn run(task: &Task) -> Result<Figures, BoxError> {
     let limits = Limits::new().buffered_body_bytes_max(BODY as u64).output_high_water(64 << 10);
     let mut config = ClientConfig::new().limits(limits);
     if matches!(way, Way::FilePool | Way::FileReadHere) {
-        config = config.spool(spool(&task.directory)?);
+        config = config.spool(spool(task)?);
     }
-    let mut creator = Loop::<Machines>::new(&Config::new())?;
+    let mut loop_config = Config::new();
+    if is_nice(task) {
+        loop_config = loop_config.offload_pool(nice(4)?);
+    }
+    let mut creator = Loop::<Machines>::new(&loop_config)?;
     let pool = creator
         .add_part(Machines::Pool, |scope| Ok(PoolMachine::new(PoolConfig::new(), config, scope)))?;
     creator.add_machine_with(|scope| {
