@@ -5,7 +5,7 @@ use std::fmt;
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 use std::sync::{Arc, MutexGuard};
 
@@ -79,8 +79,8 @@ impl Body {
     /// appears when all of it is there.
     ///
     /// The body may be used afterwards. It is the same file then: who writes to that changes the
-    /// body. So are two names that one body is given: the permissions are those of the job that was
-    /// done last. Jobs of one body wait for each other.
+    /// body. So are two names that one body is given with the same permissions; with others the
+    /// second name's file is a copy. Jobs of one body wait for each other.
     ///
     /// A process that is killed while it copies, or between a file's first name and its last, leaves
     /// a `.body-*` in `dir`. On a file system that has neither hard links nor `RENAME_NOREPLACE`
@@ -131,15 +131,16 @@ impl StoreJob {
     }
 
     /// Gives the file its name. Returns whether that is possible; if not it is to be copied. Meanwhile
-    /// no other job does that: it could find permissions that are not to stay.
+    /// no other job does that: it would name what has this one's permissions.
     fn link(&self, file: &File, _naming: MutexGuard<'_, ()>) -> io::Result<bool> {
-        let before = file.metadata()?.permissions();
-        let linked = self.prepare(file).and_then(|()| self.link_prepared(file));
-        if !matches!(linked, Ok(true)) {
-            // It may have a name already, which is to stay as it was.
-            let _ = file.set_permissions(before);
+        let before = file.metadata()?;
+        // Whoever finds it by a name that it has already is not to be shut out, or let in, by another
+        // one's permissions, not even for the moment until that has failed.
+        if before.nlink() > 0 && before.mode() & 0o7777 != self.mode {
+            return Ok(false);
         }
-        linked
+        self.prepare(file)?;
+        self.link_prepared(file)
     }
 
     fn link_prepared(&self, file: &File) -> io::Result<bool> {
@@ -292,6 +293,23 @@ mod tests {
             });
             assert_eq!(mode_of(directory.join("name")), 0o640);
         }
+    }
+
+    #[test]
+    fn a_second_name_is_the_same_file_or_one_with_permissions_of_its_own() {
+        let directory = Directory::create();
+        let config = SpoolConfig::new(&*directory).keep_free_bytes(0);
+        let spool = config.open().expect("it can be written");
+        let dir = Dir::open(&*directory).expect("it is there");
+        let body = spooled(&spool, &dir);
+        let files = [("first", 0o640), ("second", 0o640), ("third", 0o604)].map(|(name, mode)| {
+            body.store_in(&dir, name, How::New).mode(mode).run().expect("it is free");
+            fs::metadata(directory.join(name)).expect("it is there").ino()
+        });
+        assert!(files[0] == files[1] && files[0] != files[2], "{files:?}");
+        let modes = ["first", "second", "third"].map(|name| mode_of(directory.join(name)));
+        assert_eq!(modes, [0o640, 0o640, 0o604]);
+        assert_eq!(fs::read(directory.join("third")).expect("it is there"), b"kept");
     }
 
     #[test]
