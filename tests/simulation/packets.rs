@@ -1,25 +1,28 @@
 //! Scenarios once more, on stacks of the hosts' own: what goes wrong among them happens to packets.
 
 use rotor::BoxError;
-use rotor_sim::{Check, Family, Sim};
+use rotor_sim::{Check, Family, Fault, Sim};
 
 use crate::ground::Packets;
 use crate::{echo, http_pool, requests, resolver, stage, websocket};
 
-/// Seeds of each: a swarm seldom has a box in the middle, and one has to strike in each scenario.
+/// Seeds of each: half of the swarms have a box in the middle, and one has to strike in each scenario.
 const SEEDS: u64 = 60;
+
+/// How much more often than usual it strikes: few segments are sent in these scenarios, and of the
+/// lookups few have a connection at all.
+const OFTENER: f64 = 20.0;
 
 /// Under the swarm of each seed; packets are lost, doubled, overtaken and changed, and connections
 /// reset, while clients wait.
 #[track_caller]
 fn check(scenario: impl Fn(&mut Sim) -> Result<(), BoxError>) {
-    check_seeds(SEEDS, scenario);
-}
-
-#[track_caller]
-fn check_seeds(seeds: u64, scenario: impl Fn(&mut Sim) -> Result<(), BoxError>) {
     let faults = stage::faults(|family| matches!(family, Family::Packet | Family::MiddleBox));
-    Check::new().seeds(seeds).must_strike(faults).run(scenario);
+    Check::new().seeds(SEEDS).must_strike(faults).run(|sim| {
+        let rate = sim.faults().rate(Fault::MiddleBoxResets) * OFTENER;
+        sim.set_faults(sim.faults().set(Fault::MiddleBoxResets, rate));
+        scenario(sim)
+    });
 }
 
 #[test]
@@ -39,8 +42,7 @@ fn each_request_has_one_outcome_its_own_before_its_deadline_and_no_post_is_serve
 
 #[test]
 fn each_lookup_has_one_outcome_its_own_before_its_time_is_over() {
-    // Few lookups have a connection that can be reset.
-    check_seeds(200, resolver::scenario::<Packets>);
+    check(resolver::scenario::<Packets>);
 }
 
 #[test]
