@@ -7,8 +7,8 @@ mod kernel;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::SocketAddr;
 
-use rotor_core::net::{IpNet, Net};
-use rotor_core::{Backend, Config, Exit, LoopInstance, Machine, Response, Scope, Token};
+use rotor_core::net::{IpNet, ListenOptions, Listener, Net, StreamSocket};
+use rotor_core::{Backend, Config, Exit, Interest, LoopInstance, Machine, Response, Scope, Token};
 
 #[allow(
     unused_imports,
@@ -131,6 +131,30 @@ impl<M: Tested, L: OnLoop> Rig<M, L> {
             instance.add_machine_with(|scope| make(scope)).map_err(|error| error.to_string())
         });
         added.expect("the machine is made")
+    }
+
+    /// Adds a machine that listens at a port of its own, and one that begins to connect to it.
+    pub(crate) fn add_both(
+        &mut self,
+        listening: impl FnOnce(ListenerOn<L>) -> M,
+        connecting: impl FnOnce(StreamOn<L>, &mut Scope<'_, M::Context>) -> M,
+    ) {
+        let mut address = None;
+        self.add(|scope| {
+            Response::attempt(|| {
+                let mut listener = ListenerOn::<L>::bind(&local(), &ListenOptions::new(), scope)?;
+                scope.register(&mut listener, Interest::Readable)?;
+                address = listener.local_address();
+                Ok(Response::ok(listening(listener)))
+            })
+        });
+        let target = address.expect("it is bound");
+        self.add(|scope| {
+            Response::attempt(|| {
+                let socket = StreamOn::<L>::connect(&target, scope)?;
+                Ok(Response::ok(connecting(socket, scope)))
+            })
+        });
     }
 
     pub(crate) fn context<R>(&mut self, ask: impl FnOnce(&mut M::Context) -> R) -> R {

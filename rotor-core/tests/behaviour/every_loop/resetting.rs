@@ -3,12 +3,12 @@
 use std::io;
 use std::net::Shutdown;
 
-use rotor_core::net::{ListenOptions, Listener, StreamSocket};
+use rotor_core::net::{Listener, StreamSocket};
 use rotor_core::{Config, EventSet, Exit, Interest, Response, Scope};
 
 use super::TEXT;
 use crate::actor::{Actor, Call, Seed, actor};
-use crate::loops::{ListenerOn, MaybeSend, OnLoop, Rig, StreamOn, local, on_every_loop};
+use crate::loops::{MaybeSend, OnLoop, Rig, on_every_loop};
 
 /// What the client reads before the reset, and how it hears of that.
 #[derive(Default)]
@@ -145,22 +145,10 @@ fn reading<S: StreamSocket + MaybeSend>(
 /// What the client of a connection hears that is reset.
 fn heard<L: OnLoop>(before: Before) -> Heard {
     let mut rig = Rig::<Machine, L>::new(&Config::new(), Heard::default());
-    let mut listening = None;
-    rig.add(|scope| {
-        Response::attempt(|| {
-            let mut listener = ListenerOn::<L>::bind(&local(), &ListenOptions::new(), scope)?;
-            scope.register(&mut listener, Interest::Readable)?;
-            listening = listener.local_address();
-            Ok(Response::ok(accepting(listener, before)))
-        })
-    });
-    let target = listening.expect("it is bound");
-    rig.add(|scope| {
-        Response::attempt(|| {
-            let socket = StreamOn::<L>::connect(&target, scope)?;
-            Ok(Response::ok(reading(socket, before, scope)))
-        })
-    });
+    rig.add_both(
+        |listener| accepting(listener, before),
+        |socket, scope| reading(socket, before, scope),
+    );
     // Not as long as a loop would wait: without a reset nothing comes.
     for _ in 0..L::TURNS_MAX / 100 {
         if rig.exit().is_none() {

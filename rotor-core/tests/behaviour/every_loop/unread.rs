@@ -2,11 +2,11 @@
 
 use std::io;
 
-use rotor_core::net::{ListenOptions, Listener, StreamSocket};
+use rotor_core::net::{Listener, StreamSocket};
 use rotor_core::{Config, EventSet, Interest, Notifier, Response, Scope};
 
 use crate::actor::{Actor, Call, Seed, actor};
-use crate::loops::{ListenerOn, MaybeSend, OnLoop, Rig, StreamOn, local, on_every_loop};
+use crate::loops::{MaybeSend, OnLoop, Rig, on_every_loop};
 
 #[derive(Default)]
 struct Noted {
@@ -78,22 +78,7 @@ fn writing<S: StreamSocket + MaybeSend>(mut socket: S, scope: &mut Scope<'_, Not
 /// What a machine is told whose connection is reset while there are more bytes than it has read.
 fn told<L: OnLoop>(wants: Wants) -> EventSet {
     let mut rig = Rig::<Machine, L>::new(&Config::new(), Noted::default());
-    let mut listening = None;
-    rig.add(|scope| {
-        Response::attempt(|| {
-            let mut listener = ListenerOn::<L>::bind(&local(), &ListenOptions::new(), scope)?;
-            scope.register(&mut listener, Interest::Readable)?;
-            listening = listener.local_address();
-            Ok(Response::ok(accepting(listener, wants)))
-        })
-    });
-    let target = listening.expect("it is bound");
-    rig.add(|scope| {
-        Response::attempt(|| {
-            let socket = StreamOn::<L>::connect(&target, scope)?;
-            Ok(Response::ok(writing(socket, scope)))
-        })
-    });
+    rig.add_both(|listener| accepting(listener, wants), writing);
     rig.until(|rig| rig.context(|noted| noted.is_registered && noted.read == wants.1));
     // Until as much is unread as there is room for.
     for _ in 0..20 {
