@@ -64,7 +64,7 @@
 #[macro_export]
 macro_rules! rotor_forward_socket {
     ($inner:ident) => {
-        $crate::rotor_forward_socket! { @not_of_tls $inner }
+        $crate::__rotor_forward_socket_options! { $inner }
 
         fn reset(&mut self) -> ::std::io::Result<()> {
             $crate::net::StreamSocket::reset(&mut self.$inner)
@@ -74,8 +74,14 @@ macro_rules! rotor_forward_socket {
             $crate::net::StreamSocket::read_cost(&self.$inner)
         }
     };
-    // TLS has words of its own to say, and records of its own to count.
-    (@not_of_tls $inner:ident) => {
+}
+
+/// What `rotor_forward_socket!` writes, without what TLS does itself: it has words of its own to say
+/// before a reset, and records of its own to count.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __rotor_forward_socket_options {
+    ($inner:ident) => {
         fn take_error(&self) -> ::std::io::Result<::std::option::Option<::std::io::Error>> {
             $crate::net::StreamSocket::take_error(&self.$inner)
         }

@@ -164,7 +164,7 @@ impl<S: StreamSocket> StreamSocket for TlsStream<S> {
         Ok(TlsStream::client(inner, target))
     }
 
-    rotor_core::rotor_forward_socket!(@not_of_tls inner);
+    rotor_core::__rotor_forward_socket_options!(inner);
 
     /// Resets the socket inside, except behind an alert: that tells the peer that what came before it
     /// is not all, and why. A reset might overtake it; on a loop that sends it later, it would.
