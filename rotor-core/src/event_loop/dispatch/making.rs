@@ -34,10 +34,8 @@ impl<M: Machine> Dispatch<M> {
             let mut scope = Scope::new(context, environment, token, Woken::default());
             M::create(seed, &mut scope)
         });
-        match self.keep_made(environment, config, token, made) {
-            Ok(()) => Ok(token),
-            Err(cause) => Err(SpawnError { cause, seed: None }),
-        }
+        self.keep_made(environment, config, token, made)
+            .map_err(|cause| SpawnError { cause, seed: None })
     }
 
     /// Makes a machine by a closure that is given its token.
@@ -51,10 +49,8 @@ impl<M: Machine> Dispatch<M> {
             return Err(SpawnError { cause: SpawnCause::SlabFull, seed: None });
         };
         let made = guard(|| make(token));
-        match self.keep_made(environment, config, token, made) {
-            Ok(()) => Ok(token),
-            Err(cause) => Err(SpawnError { cause, seed: None }),
-        }
+        self.keep_made(environment, config, token, made)
+            .map_err(|cause| SpawnError { cause, seed: None })
     }
 
     /// Takes a slot for a machine that is about to be made, unless all that are free are promised to
@@ -80,7 +76,7 @@ impl<M: Machine> Dispatch<M> {
         config: &Config,
         token: Token,
         made: Result<Response<M>, Panicked>,
-    ) -> Result<(), SpawnCause> {
+    ) -> Result<Token, SpawnCause> {
         // Taken whatever came of it: it is not the next machine's.
         let woke_itself = environment.take_woke_itself();
         let response = match made {
@@ -117,7 +113,7 @@ impl<M: Machine> Dispatch<M> {
         if token.index() < self.drain_cursor {
             self.scheduler.pend(token, Calls::DRAINING);
         }
-        Ok(())
+        Ok(token)
     }
 
     /// Makes a machine for another one. Returns what that is told.
