@@ -119,8 +119,9 @@ limits! {
     #[doc(alias = "answer_rate_min")]
     response_rate_min: u64 = 1 << 10;
     /// Sets how long a peer may take, on a closing connection, to accept one step of what is left
-    /// (as for `response_rate_min`). It is also how long a body that nobody wants may take. Default
-    /// 5 s. After it: aborted.
+    /// (as for `response_rate_min`). It is also how long a body that nobody wants may take, and, on
+    /// HTTP/2, how long a client waits for the end of a stream whose response is whole. Default 5 s.
+    /// After it: aborted.
     shutdown_timeout: Duration = Duration::from_secs(5);
     /// Sets how long a closed connection still reads and discards, so that no reset destroys the
     /// last response. Default 2 s.

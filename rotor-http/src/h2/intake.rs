@@ -71,6 +71,11 @@ impl Intake {
         self.length.is_none_or(|length| length == self.received)
     }
 
+    /// Whether all octets have come that were announced.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.length == Some(self.received)
+    }
+
     /// Octets of the body that have come.
     pub(crate) fn received(&self) -> u64 {
         self.received
@@ -202,6 +207,7 @@ mod tests {
             let counted = pieces.iter().map(|(octets, is_end)| intake.count(*octets, *is_end));
             assert_eq!(counted.last().unwrap_or(Ok(())), last, "{length:?}: {pieces:?}");
             assert_eq!(intake.may_end(), may_end, "{length:?}: {pieces:?}");
+            assert_eq!(intake.is_whole(), may_end && length.is_some(), "{length:?}: {pieces:?}");
             assert_eq!(intake.received(), pieces.iter().map(|(octets, _)| *octets as u64).sum());
         }
     }

@@ -93,6 +93,18 @@ impl<K: Client> Child<K> {
             && self.exchange.as_ref().is_some_and(|exchange| exchange.request().is_done())
     }
 
+    /// Whether both messages are there, and nothing is to come but END_STREAM, in a frame of its own.
+    pub(super) fn lacks_only_its_end(&self) -> bool {
+        self.state == StreamState::HalfClosedLocal
+            && self.intake.is_whole()
+            && self.exchange.as_ref().is_some_and(|exchange| !exchange.is_expected())
+    }
+
+    /// Whether nobody goes on with it, and it waits for its end.
+    pub(super) fn is_left(&self) -> bool {
+        self.exchange.is_none() && self.tunnel.is_none()
+    }
+
     /// Whether the head of the request is written.
     pub(super) fn is_head_done(&self) -> bool {
         self.exchange.as_ref().is_some_and(|exchange| exchange.request().is_head_done())

@@ -146,7 +146,7 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
                 continue;
             }
             let child = &mut self.children[at];
-            if give_back_unsent(child, &mut self.feed, io.config, io.scope) {
+            if child.is_left() || give_back_unsent(child, &mut self.feed, io.config, io.scope) {
                 self.drop_exchange(at, io);
             } else if self.children[at].state.is_receiving() {
                 self.step(at, io, |exchange, io| exchange.cut(exception, io));

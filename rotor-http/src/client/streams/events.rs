@@ -100,6 +100,8 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
                 self.cut(at, ClientError::Lost(Fatal::FlushTimeout), ErrorCode::Cancel, io);
             } else if child.until <= now && child.tunnel.is_some() {
                 self.tunnel_is_due(at, io);
+            } else if child.until <= now && child.is_left() {
+                self.drop_exchange(at, io);
             } else if child.until <= now {
                 self.excuse_body(at, io);
                 self.step(at, io, |exchange, io| exchange.timeout(io));

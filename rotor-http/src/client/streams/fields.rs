@@ -132,6 +132,9 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
         trailers: Trailers,
         io: &mut Io<'_, '_, '_, K::Context>,
     ) {
+        if self.children[at].is_left() {
+            return self.drop_exchange(at, io);
+        }
         self.step(at, io, |exchange, io| {
             exchange.body_ended(trailers);
             exchange.receive(io)

@@ -151,8 +151,8 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
             .state
             .after(StreamEvent::Received { is_end })
             .map_err(|code| Violation::Connection(code, "DATA behind the end of a stream"))?;
-        let is_early = child.exchange.as_ref().is_none_or(|exchange| exchange.is_expected());
-        if is_early && child.tunnel.is_none() {
+        let is_early = child.exchange.as_ref().is_some_and(|exchange| exchange.is_expected());
+        if is_early {
             return Err(of_stream(ErrorCode::ProtocolError));
         }
         child.intake.count(data.len(), is_end).map_err(of_stream)?;

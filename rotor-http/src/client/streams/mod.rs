@@ -6,6 +6,7 @@
 //!   (none) ────────────▶ child ─────────────────▶ stream begins ─────────────────────────▶ (none)
 //!                          │                          │
 //!                          └─ done before it began    ├─ done sooner, cancelled, late: RST_STREAM(CANCEL)
+//!                                                     ├─ nothing missing but END_STREAM: waits for that
 //!                                                     └─ refused, not looked at: given back
 //! ```
 //!

@@ -39,7 +39,7 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
             }
             Some(Flow::Done(end)) => {
                 self.done(at, end, io);
-                return self.drop_exchange(at, io);
+                return self.leave(at, io);
             }
             Some(Flow::Fail(error)) => {
                 let code = child.code;
@@ -55,7 +55,9 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
         let child = &self.children[at];
         if let End::Repeat(job) = end {
             self.feed.give_back(*job, io.scope);
-        } else if child.stream.is_some() && !child.state.is_receiving() {
+        } else if child.stream.is_some()
+            && (!child.state.is_receiving() || child.lacks_only_its_end())
+        {
             self.served += 1;
         }
         let asked_to_close =
@@ -63,6 +65,20 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
         if asked_to_close {
             self.end_after_these();
         }
+    }
+
+    /// The exchange is over. Where nothing is missing but the end of the stream (RFC 9113 §8.1: an
+    /// empty DATA may bring it), that is waited for: a reset would take nothing away, and servers
+    /// count those as a flood.
+    fn leave(&mut self, at: usize, io: &mut Io<'_, '_, '_, K::Context>) {
+        let child = &mut self.children[at];
+        if self.is_read_closed || !child.lacks_only_its_end() {
+            return self.drop_exchange(at, io);
+        }
+        child.exchange = None;
+        child.input.clear();
+        child.until = io.scope.now() + io.config.limits.shutdown_timeout;
+        self.settle(at, io);
     }
 
     /// There is no whole response: the handler hears of it, and its stream is reset.

@@ -85,6 +85,73 @@ fn interim_heads_trailers_and_responses_without_a_body() {
     assert!(server.asked.values().all(|asked| asked.reset.is_none()));
 }
 
+/// RFC 9113 §8.1: END_STREAM may come in an empty DATA, also where there is no body.
+#[test]
+fn a_response_of_which_only_the_end_is_to_come_is_not_reset() {
+    let plans = || {
+        [
+            Probe { method: "HEAD", ..Probe::get("/head") },
+            Probe::get("/304"),
+            Probe { is_brief: true, ..Probe::get("/brief") },
+        ]
+    };
+    let heads = [
+        headers(1, &[(":status", "200"), ("content-length", "9")], false),
+        headers(3, &[(":status", "304")], false),
+        headers(5, &[(":status", "200"), ("content-length", "0")], false),
+    ];
+    let resets = |server: &mut Server| {
+        server.read();
+        [1, 3, 5].map(|stream| server.asked[&stream].reset)
+    };
+    let mut server = Server::new(plans());
+    server.send(&heads.concat());
+    for (at, expected) in ["200", "304", "200"].iter().enumerate() {
+        assert_eq!(server.outcome(at), *expected, "it waits for nothing");
+    }
+    // With padding, which counts against both windows; without; and by trailers.
+    server.send(&[frame(0, 9, 1, &[3, 0, 0, 0]), data(3, b"", true)].concat());
+    server.send(&[data(5, b"", false), headers(5, &[("a", "b")], true)].concat());
+    assert_eq!(resets(&mut server), [None; 3]);
+    server.driver.advance(seconds(6));
+    assert_eq!((resets(&mut server), server.end()), ([None; 3], None));
+    // Nothing can follow the end.
+    server.send(&data(3, b"", true));
+    assert_eq!(server.end(), Some(5));
+    // What does not come in time is not waited for, nor is what must not come.
+    let mut server = Server::new(plans());
+    server.send(&heads.concat());
+    server.send(&data(1, b"x", false));
+    server.send(&headers(3, &[("a", "b")], false));
+    server.driver.advance(seconds(4));
+    assert_eq!(resets(&mut server), [Some(1), Some(1), None]);
+    server.driver.advance(seconds(2));
+    assert_eq!(resets(&mut server), [Some(1), Some(1), Some(8)]);
+    assert_eq!((server.outcome(0).as_str(), server.end()), ("200", None));
+}
+
+#[test]
+fn a_stream_that_waits_for_its_end_has_its_place_with_the_server() {
+    let config = || ClientConfig::new().http2(http2());
+    let head = headers(1, &[(":status", "204")], false);
+    let mut server = Server::of(config(), &[(3, 1)], ["/1", "/2"].map(Probe::get));
+    server.send(&head);
+    assert_eq!((server.outcome(0).as_str(), server.lines().len()), ("204", 1));
+    server.send(&data(1, b"", true));
+    assert_eq!(server.lines().len(), 2);
+    // A connection ends with it, or with its server, whichever comes first.
+    let closing = || Probe { asks_to_close: true, ..Probe::get("/") };
+    let mut server = Server::new([closing()]);
+    server.send(&head);
+    assert_eq!((server.outcome(0).as_str(), server.end()), ("204", None));
+    server.send(&data(1, b"", true));
+    assert_eq!((server.asked[&1].reset, server.end()), (None, Some(0)));
+    let mut server = Server::new([closing()]);
+    server.send(&head);
+    server.driver.end();
+    assert!(server.driver.is_ended());
+}
+
 #[test]
 fn what_nobody_waits_for_is_cancelled_and_the_others_go_on() {
     let mut server = Server::new([
