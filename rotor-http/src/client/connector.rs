@@ -34,11 +34,12 @@ pub trait Connector<C>: 'static {
 
     /// Returns the origin under which the same server is reached over HTTP/1.1 alone, because the
     /// handshake offers nothing else. This is for a request that is to go on in another protocol,
-    /// if the connections that speak HTTP/2 have none (RFC 8441 §3).
+    /// if the connections that speak HTTP/2 have none (RFC 8441 §3), and for one that the server
+    /// answers over HTTP/1.1 only (HTTP_1_1_REQUIRED, RFC 9113 §7).
     ///
     /// Return the same origin each time, so that connections are shared; it counts by itself for
-    /// limits per origin. The default is `None`, and such a request is made as if it had not asked
-    /// for another protocol.
+    /// limits per origin. The default is `None`: the first is made as if it had not asked for
+    /// another protocol, the second fails.
     fn without_http2(origin: &Self::Origin) -> Option<Self::Origin> {
         let _ = origin;
         None

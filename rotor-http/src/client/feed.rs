@@ -39,17 +39,20 @@ pub trait Feed<K: Client>: Sized {
         let _ = (room, scope);
     }
 
-    /// Returns whether the same server can be reached over HTTP/1.1 alone. It is asked about a
-    /// request that wants another protocol, if this connection speaks HTTP/2 and the server takes
-    /// none there (RFC 8441 §3).
+    /// Returns whether the same server can be reached over HTTP/1.1 alone. It is asked, if this
+    /// connection speaks HTTP/2, about a request that wants another protocol where the server takes
+    /// none there (RFC 8441 §3), and about one that the server answers over HTTP/1.1 only
+    /// (HTTP_1_1_REQUIRED, RFC 9113 §7).
     ///
-    /// The default is no, and the request is made as if it had not asked for another protocol.
+    /// The default is no: the first is made as if it had not asked for another protocol, the second
+    /// fails.
     fn has_http1(&self) -> bool {
         false
     }
 
-    /// Called with such a request, which is to be made over HTTP/1.1; nothing of it was sent. Only
-    /// called if [`has_http1`](Feed::has_http1) returns true. The connection goes on.
+    /// Called with such a request, which is to be made over HTTP/1.1: nothing of it was sent, or it
+    /// may be made again. Only called if [`has_http1`](Feed::has_http1) returns true. The connection
+    /// goes on.
     ///
     /// The default calls [`give_back`](Feed::give_back).
     fn give_to_http1(&mut self, job: Job<K>, scope: &mut Scope<'_, K::Context>) {

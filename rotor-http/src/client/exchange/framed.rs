@@ -136,6 +136,19 @@ impl<K: Client> Exchange<K> {
         Some(job)
     }
 
+    /// The same for a request that its server answers over HTTP/1.1 only. It does not say that it has
+    /// not acted upon it, so not every method may be repeated (RFC 9110 §9.2.2).
+    pub(in crate::client) fn take_to_http1(
+        &mut self,
+        config: &ClientConfig,
+    ) -> Option<Box<Job<K>>> {
+        let is_unanswered = self.body.is_expected() && self.interim == 0;
+        if !is_unanswered || !self.request.is_idempotent() {
+            return None;
+        }
+        self.take_elsewhere(config)
+    }
+
     /// The server has said that it did not look at the request: returns it to be made again, or
     /// fails it.
     pub(in crate::client) fn refused(

@@ -62,8 +62,8 @@ impl<K: Client, O: Ord + Clone> Feed<K> for Member<K, O> {
         if job.is_repeated() {
             return self.give_to(origin, job, scope);
         }
-        // Nothing of it was sent, so any connection to that origin may serve it. It joins that
-        // queue only if there is room: otherwise requests that pass through this connection would
+        // No connection died under it, so any to that origin may serve it. It joins that queue only
+        // if there is room: otherwise requests that pass through this connection would
         // wait there without a limit.
         let Some((job, bytes)) = self.shared.weigh(job, scope) else { return };
         job.port.on_cancel(self.shared.manager.clone());

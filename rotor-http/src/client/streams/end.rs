@@ -13,6 +13,7 @@ use crate::client::error::ClientError;
 use crate::client::feed::Feed;
 use crate::client::handler::Client;
 use crate::client::io::Io;
+use crate::client::job::Job;
 use crate::client::requests::Made;
 use crate::flow::Flow;
 use crate::h2::{ErrorCode, Violation, frame_writer};
@@ -60,6 +61,35 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
             self.feed.give_back(*job, io.scope);
         }
         self.drop_exchange(at, io);
+    }
+
+    /// The server answers this request over HTTP/1.1 only (RFC 9113 §7): returns whether it is made
+    /// there.
+    pub(super) fn goes_on_by_http1(
+        &mut self,
+        at: usize,
+        io: &mut Io<'_, '_, '_, K::Context>,
+    ) -> bool {
+        if !self.feed.has_http1() {
+            return false;
+        }
+        let exchange = self.children[at].exchange.as_mut();
+        let job = exchange.and_then(|exchange| exchange.take_to_http1(io.config));
+        self.give_to_http1(at, job, io)
+    }
+
+    /// The request, if it could be taken out of its exchange, is made over HTTP/1.1; returns
+    /// whether it is.
+    pub(super) fn give_to_http1(
+        &mut self,
+        at: usize,
+        job: Option<Box<Job<K>>>,
+        io: &mut Io<'_, '_, '_, K::Context>,
+    ) -> bool {
+        let Some(job) = job else { return false };
+        self.feed.give_to_http1(*job, io.scope);
+        self.drop_exchange(at, io);
+        true
     }
 
     /// Ends the connection, and says why.

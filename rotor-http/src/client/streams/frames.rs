@@ -205,7 +205,7 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
         // RFC 9113 §8.7: of all codes this one alone promises it.
         if code == ErrorCode::RefusedStream.number() {
             self.refused(at, io);
-        } else {
+        } else if code != ErrorCode::Http11Required.number() || !self.goes_on_by_http1(at, io) {
             self.cut(at, ClientError::Reset(code), ErrorCode::Cancel, io);
         }
         Ok(())

@@ -78,10 +78,7 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
             return false;
         }
         let job = child.exchange.as_mut().and_then(|exchange| exchange.take_elsewhere(io.config));
-        let Some(job) = job else { return false };
-        self.feed.give_to_http1(*job, io.scope);
-        self.drop_exchange(at, io);
-        true
+        self.give_to_http1(at, job, io)
     }
 
     /// Sends one frame of a child (of a head, all its frames); false where there is no room.

@@ -81,7 +81,7 @@ fn what_is_refused_is_made_again_elsewhere() {
     server.send(&reset(1, 7));
     assert_eq!(given_back(&server), 1);
     assert_eq!(server.end(), None, "the connection goes on");
-    // HTTP_1_1_REQUIRED is no such promise, and HTTP/2 is what it would be made again in.
+    // HTTP_1_1_REQUIRED is no such promise, and here there is no way but HTTP/2.
     server.send(&reset(3, 0xd));
     assert_eq!((given_back(&server), server.outcome(1).as_str()), (1, "Peer: Reset(13)"));
     server.asks(Probe::get("/3"));

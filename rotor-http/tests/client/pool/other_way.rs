@@ -1,13 +1,13 @@
-//! Requests for another protocol, which a connection of HTTP/2 does not have: they are made over
-//! HTTP/1.1 alone, which is an origin by itself.
+//! Requests for another protocol, which a connection of HTTP/2 does not have, and those that a server
+//! answers over HTTP/1.1 only: they are made over that alone, which is an origin by itself.
 
 use rotor_core::Config;
 use rotor_http::client::{ClientConfig, PoolConfig};
 use rotor_stream::testing::Target;
 
 use super::{HAS_OTHER_WAY, OTHER_WAY, Test, address, cancel};
-use crate::http2::server::{http2, settings};
-use crate::probe::{Probe, seconds};
+use crate::http2::server::{headers, http2, page, reset, settings};
+use crate::probe::{Probe, Sends, seconds};
 
 fn upgrade(name: &'static str) -> Probe {
     Probe { upgrade: Some("shout"), ..Probe::get(name) }
@@ -46,4 +46,38 @@ fn one_that_waits_there_is_given_up_and_has_its_deadline() {
     assert!(test.outcomes().is_empty(), "its place is free");
     test.advance(seconds(3));
     assert_eq!(test.outcomes(), ["/2: Here: Deadline(Waiting)"]);
+}
+
+/// RFC 9113 §7. The sockets here agree on nothing, so the other way speaks HTTP/2 as well.
+#[test]
+fn what_its_server_wants_over_http1_is_made_there() {
+    const REQUIRED: u32 = 0xd;
+    let mut test = connected(PoolConfig::new());
+    test.test.world().target(address(OTHER_WAY), Target::Accepts);
+    test.peers[0].send(&reset(1, REQUIRED));
+    test.settle();
+    assert_eq!((test.peers.len(), test.outcomes()), (2, vec![]));
+    test.peers[1].send(&[settings(&[]), page(1, "there")].concat());
+    test.settle();
+    assert_eq!(test.outcomes(), ["/first: 200 there"]);
+    // Where the server may have acted upon it already, and where there is no further way.
+    test.ask(HAS_OTHER_WAY, "/post", Probe::post(Sends::Whole("x")));
+    test.peers[0].send(&reset(3, REQUIRED));
+    test.get(HAS_OTHER_WAY, "/begun");
+    test.peers[0].send(&[headers(5, &[(":status", "103")], false), reset(5, REQUIRED)].concat());
+    test.get(OTHER_WAY, "/there");
+    test.peers[1].send(&reset(3, REQUIRED));
+    test.settle();
+    let expected = ["/post", "/begun", "/there"].map(|name| format!("{name}: Peer: Reset(13)"));
+    assert_eq!(test.outcomes(), expected);
+    assert_eq!(test.peers.len(), 2);
+}
+
+#[test]
+fn what_was_sent_and_finds_no_room_there_may_have_been_acted_upon() {
+    let mut test = connected(PoolConfig::new().waiting_per_origin_max(1));
+    test.ask(HAS_OTHER_WAY, "/up", upgrade("/up"));
+    test.peers[0].send(&reset(1, 0xd));
+    test.settle();
+    assert_eq!(test.outcomes(), ["/first: Here: NotRepeated(Full)"]);
 }
