@@ -296,6 +296,29 @@ mod tests {
     }
 
     #[test]
+    fn two_jobs_of_a_body_at_a_time_each_leave_their_own_permissions() {
+        let directory = Directory::create();
+        let config = SpoolConfig::new(&*directory).keep_free_bytes(0);
+        let spool = config.open().expect("it can be written");
+        let dir = Dir::open(&*directory).expect("it is there");
+        for _ in 0..500 {
+            let body = spooled(&spool, &dir);
+            let both = std::sync::Barrier::new(2);
+            let store = |name, mode| {
+                let job = body.store_in(&dir, name, How::Replace).mode(mode);
+                both.wait();
+                job.run().expect("nothing is in the way");
+            };
+            std::thread::scope(|scope| {
+                scope.spawn(|| store("first", 0o640));
+                store("second", 0o604);
+            });
+            let modes = ["first", "second"].map(|name| mode_of(directory.join(name)));
+            assert_eq!(modes, [0o640, 0o604]);
+        }
+    }
+
+    #[test]
     fn a_second_name_is_the_same_file_or_one_with_permissions_of_its_own() {
         let directory = Directory::create();
         let config = SpoolConfig::new(&*directory).keep_free_bytes(0);
