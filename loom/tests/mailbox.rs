@@ -104,3 +104,15 @@ fn a_message_that_is_sent_while_the_mailbox_is_dropped_is_not_kept() {
         assert_eq!(Arc::strong_count(&message), 1);
     });
 }
+
+#[test]
+fn a_thread_that_waits_for_room_gets_it() {
+    model(2, || {
+        let received = received_of(1, |sender| {
+            thread::spawn(move || {
+                (1..=2).for_each(|message| sender.send_from_thread(message).unwrap());
+            });
+        });
+        assert_eq!(received, [1, 2]);
+    });
+}

@@ -328,6 +328,19 @@ impl<V> Future<V> {
         }
     }
 
+    /// Waits for the value, on the thread that is woken for it.
+    pub(crate) fn wait(mut self) -> Result<V, Lost> {
+        loop {
+            match self.take() {
+                Outcome::Pending(pending) => self = pending,
+                Outcome::Value(value) => return Ok(value),
+                Outcome::Lost(lost) => return Err(lost),
+            }
+            // May return for no reason, and at once if the value came meanwhile.
+            thread::park();
+        }
+    }
+
     /// Returns whether [`take`](Future::take) would return something other than the future.
     pub fn is_ready(&self) -> bool {
         self.cell.as_ref().is_some_and(|cell| !matches!(cell.lock().state, State::Pending(_)))

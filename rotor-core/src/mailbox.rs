@@ -5,14 +5,14 @@ use std::fmt;
 use std::sync::{Arc, PoisonError};
 
 use crate::coordination::wait_line::WaitLine;
-use crate::future::{Future, Leave, Port};
+use crate::future::{self, Future, Leave, OnCancel, Port, Waiter};
 use crate::guard::drop_guarded;
 use crate::notifier::Notifier;
 use crate::queue_memory::give_back;
 use crate::scope::Scope;
 use crate::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use crate::sync::atomic::{AtomicBool, AtomicUsize};
-use crate::sync::{Mutex, MutexGuard};
+use crate::sync::{Mutex, MutexGuard, thread};
 
 /// The receiving end of a bounded channel, which a machine keeps; each message wakes the machine.
 ///
@@ -374,7 +374,50 @@ impl<V: Send + 'static> Sender<V> {
     #[doc(alias = "reserve")]
     #[doc(alias = "backpressure")]
     pub fn wake_on_room<C>(&self, scope: &Scope<'_, C>) -> Future<Reserved<V>> {
-        let (port, future) = scope.create_future();
+        self.ask_for_room(Waiter::Machine(scope.notifier()))
+    }
+
+    /// Sends a message from a thread that runs no loop, and waits for room first where there is
+    /// none, in line with those that [`wake_on_room`](Sender::wake_on_room) wakes.
+    ///
+    /// It waits as long as the machine receives nothing. On the thread of the machine's own loop
+    /// that would be for ever.
+    ///
+    /// ```
+    /// # use rotor_core::Sender;
+    /// use std::io::{self, BufRead};
+    ///
+    /// /// Reads no further than the machine follows.
+    /// fn read(lines: impl BufRead, machine: &Sender<String>) -> io::Result<()> {
+    ///     for line in lines.lines() {
+    ///         if machine.send_from_thread(line?).is_err() {
+    ///             break; // it is gone
+    ///         }
+    ///     }
+    ///     Ok(())
+    /// }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`SendError::Closed`], with the message, when the mailbox or its machine is gone: at once, or
+    /// while the thread waits, when the mailbox is dropped. One that outlives its machine is noticed
+    /// as for [`wake_on_room`](Sender::wake_on_room).
+    #[doc(alias = "blocking_send")]
+    pub fn send_from_thread(&self, message: V) -> Result<(), SendError<V>> {
+        let message = match self.send(message) {
+            Err(SendError::Full(message)) => message,
+            other => return other,
+        };
+        match self.ask_for_room(Waiter::Thread(thread::current())).wait() {
+            Ok(room) => room.send(message),
+            Err(_gone) => Err(SendError::Closed(message)),
+        }
+    }
+
+    /// Puts whoever waits in line for room.
+    fn ask_for_room(&self, waiter: Waiter) -> Future<Reserved<V>> {
+        let (port, future) = future::pair(waiter, OnCancel::Nobody);
         let Shared { queue, notifier } = &*self.shared;
         let mut waiting = queue.lock();
         if !queue.is_received.load(Relaxed) || !notifier.is_alive() {

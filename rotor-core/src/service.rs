@@ -4,7 +4,7 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use crate::future::{self, Cancellations, Future, Lost, OnCancel, Outcome, Port, Waiter};
+use crate::future::{self, Cancellations, Future, Lost, OnCancel, Port, Waiter};
 use crate::mailbox::{self, Mailbox, ReceiveError, SendError, Sender};
 use crate::scope::Scope;
 use crate::sync::thread;
@@ -254,16 +254,7 @@ impl<R> BlockingReply<R> {
     #[doc(alias = "blocking_recv")]
     #[doc(alias = "block_on")]
     pub fn wait(self) -> Result<R, Lost> {
-        let mut future = self.future;
-        loop {
-            match future.take() {
-                Outcome::Pending(pending) => future = pending,
-                Outcome::Value(reply) => return Ok(reply),
-                Outcome::Lost(lost) => return Err(lost),
-            }
-            // May return for no reason, and at once if the answer came meanwhile.
-            thread::park();
-        }
+        self.future.wait()
     }
 
     /// Returns whether [`wait`](BlockingReply::wait) would return at once.

@@ -478,3 +478,32 @@ fn a_sender_that_waits_for_room_is_a_sender() {
     assert_eq!(mailbox.try_receive(), Ok(2));
     assert_eq!(mailbox.try_receive(), Err(ReceiveError::Closed));
 }
+
+#[test]
+fn a_plain_thread_waits_for_room_and_hears_that_there_will_be_none() {
+    let mut loops = Loops::new();
+    let (_, (sender, mut mailbox)) = loops.ask(|scope| scope.create_mailbox::<u32>(1));
+    thread::scope(|threads| {
+        let send = |message| sender.send_from_thread(message);
+        let sends = threads.spawn(move || (0..1_000).try_for_each(send));
+        for expected in 0..1_000 {
+            let received = loop {
+                let has_ended = sends.is_finished();
+                match mailbox.receive() {
+                    Some(message) => break Some(message),
+                    None if has_ended => break None,
+                    None => thread::yield_now(),
+                }
+            };
+            assert_eq!(received, Some(expected));
+        }
+        assert_eq!(sends.join().expect("it does not panic"), Ok(()));
+    });
+    assert_eq!(sender.send_from_thread(1), Ok(()));
+    thread::scope(|threads| {
+        let waits = threads.spawn(|| sender.send_from_thread(2));
+        drop(mailbox);
+        assert_eq!(waits.join().expect("it does not panic"), Err(SendError::Closed(2)));
+    });
+    assert_eq!(sender.send_from_thread(3), Err(SendError::Closed(3)));
+}
