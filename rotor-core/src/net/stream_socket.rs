@@ -2,9 +2,11 @@
 
 use std::any::{Any, TypeId};
 use std::fs::File;
+use std::io::ErrorKind::{
+    ConnectionRefused, Interrupted, InvalidInput, NotConnected, Unsupported, WouldBlock,
+};
 #[cfg(doc)]
 use std::io::ErrorKind::{ConnectionReset, UnexpectedEof};
-use std::io::ErrorKind::{Interrupted, InvalidInput, NotConnected, Unsupported, WouldBlock};
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr};
 use std::time::Duration;
@@ -160,7 +162,9 @@ pub trait StreamSocket: Read + Write + Source + Sized + 'static {
     ///
     /// # Errors
     ///
-    /// Why the attempt has failed; the socket is useless then.
+    /// Why the attempt has failed; the socket is useless then. [`ConnectionRefused`] also where the
+    /// socket is connected to itself: nobody listens at a port of this computer which the system
+    /// has just chosen as the socket's own (a simultaneous open, RFC 9293 §3.5).
     fn has_connected(&mut self) -> io::Result<bool> {
         // This comes first: only `SO_ERROR` says why a connection failed, and only once
         // (socket(7)).
@@ -168,7 +172,7 @@ pub trait StreamSocket: Read + Write + Source + Sized + 'static {
             return Err(error);
         }
         if self.is_connected() {
-            return Ok(true);
+            return if is_its_own_peer(self) { Err(nobody_listens()) } else { Ok(true) };
         }
         match read_nothing(self) {
             // Some systems return the last two errors where others return `WouldBlock`.
@@ -428,6 +432,19 @@ pub trait StreamSocket: Read + Write + Source + Sized + 'static {
 
 /// How many bytes of a file are copied at a time if the kernel cannot send it by itself.
 const FILE_CHUNK: usize = 16 * 1024;
+
+/// Returns whether both ends of a connection are this socket. Whoever connects again and again to a
+/// port from which nobody answers gets such a connection in the end, and would keep whoever wants to
+/// listen there from doing so.
+fn is_its_own_peer(socket: &impl StreamSocket) -> bool {
+    let peer = socket.peer_address();
+    peer.is_some() && peer == socket.local_address()
+}
+
+#[cold]
+fn nobody_listens() -> io::Error {
+    io::Error::new(ConnectionRefused, "nobody listens there: the socket was connected to itself")
+}
 
 /// Reads no bytes, to find out whether a read would fail without taking anything.
 fn read_nothing(socket: &mut impl Read) -> io::Result<usize> {

@@ -5,10 +5,11 @@ use std::net::SocketAddr;
 
 use rotor_core::EarlyScope;
 use rotor_core::net::{ListenOptions, Listener, StreamSocket};
+use rustix::net::{AddressFamily, SocketType};
 
 use super::with_scope;
 use super::wrapped::Wrapped;
-use crate::loops::{ListenerOn, OnKernel, OnLoop, StreamOn, local, on_kernel_loops};
+use crate::loops::{Adopt, ListenerOn, OnKernel, OnLoop, StreamOn, local, on_kernel_loops};
 
 /// Connects to where nobody listens, and says how that ends.
 fn refused<L: OnKernel, S: StreamSocket<Target = SocketAddr>>(scope: &EarlyScope<'_>) -> io::Error {
@@ -53,5 +54,24 @@ fn a_wrapper_says_how_an_attempt_to_connect_goes<L: OnKernel>() {
         );
         assert_hangs::<L, StreamOn<L>>(scope);
         assert_hangs::<L, Wrapped<StreamOn<L>>>(scope);
+    });
+}
+
+on_kernel_loops!(
+    a_socket_that_is_connected_to_itself_has_found_nobody_who_listens,
+    "the others choose no ports that others listen at"
+);
+fn a_socket_that_is_connected_to_itself_has_found_nobody_who_listens<L: OnKernel>() {
+    let socket = rustix::net::socket(AddressFamily::INET, SocketType::STREAM, None);
+    let socket = socket.expect("descriptors are left");
+    rustix::net::bind(&socket, &local()).expect("a port is free");
+    // As if the system had just chosen the port that is connected to, which it does in time.
+    let own = rustix::net::getsockname(&socket).expect("it is bound");
+    rustix::net::connect(&socket, &own).expect("it meets itself");
+    with_scope::<L, _>(|scope| {
+        let mut socket = StreamOn::<L>::adopt(socket.into(), scope).expect("it is one");
+        assert!(socket.is_connected());
+        let failure = socket.has_connected().expect_err("nobody listens");
+        assert_eq!(failure.kind(), io::ErrorKind::ConnectionRefused);
     });
 }
