@@ -88,6 +88,14 @@ impl<P: Protocol, S: StreamSocket, T: Destination<S, P::Context>> Connect<P, S, 
         }
     }
 
+    /// Ends the connection, which is dropped next.
+    #[cold]
+    pub(crate) fn cut_off(&mut self) {
+        if let State::Running(stream) = &mut self.state {
+            stream.cut_off();
+        }
+    }
+
     fn running<S2, N>(
         mut stream: Stream<P, S>,
         event: Event<S2>,

@@ -47,6 +47,7 @@ impl Link {
     }
 
     /// Ends the persistent connection: the machine, and the connection with it, at its next turn.
+    /// Where the peer has not taken all that was written, it hears a reset.
     pub fn close(&self) {
         // Before the wake-up: whoever is woken sees it. Without an owner yet there is nobody to
         // wake, and the machine looks by itself when it begins.

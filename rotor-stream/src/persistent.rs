@@ -327,7 +327,12 @@ where
     ) -> Response<Self, Self::Seed> {
         match (&event, &self.state) {
             // At once, whatever is connecting or being written: that is what closing a link means.
-            (Event::Wakeup, _) if self.plan.link.is_closed() => return Response::done(),
+            (Event::Wakeup, _) if self.plan.link.is_closed() => {
+                if let State::Running(stream) = &mut self.state {
+                    stream.cut_off();
+                }
+                return Response::done();
+            }
             // A link that was closed before there was a machine to wake.
             (Event::Timeout, State::BackingOff { .. }) if self.plan.link.is_closed() => {
                 return Response::done();

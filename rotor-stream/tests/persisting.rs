@@ -209,6 +209,24 @@ fn draining_does_not_abort_what_is_being_flushed() {
 }
 
 #[test]
+fn closing_the_link_resets_what_is_being_flushed_and_nothing_else() {
+    let (mut test, link, peer) = flushing();
+    link.close();
+    test.settle();
+    assert!(peer.is_dropped() && peer.take_received().is_empty());
+    assert_eq!((peer.operations().resets, test.machines()), (1, 1));
+
+    let (mut test, link) = persistent(Target::Accepts);
+    let peer = test.world().take_connections().remove(0);
+    peer.send(b"whole\n");
+    test.settle();
+    link.close();
+    test.settle();
+    assert_eq!((peer.is_dropped(), peer.take_received()), (true, b"whole\n".to_vec()));
+    assert_eq!(peer.operations().resets, 0);
+}
+
+#[test]
 fn closing_the_link_or_draining_the_loop_ends_it() {
     let (mut test, link) = persistent(Target::Accepts);
     let peers = test.world().take_connections();

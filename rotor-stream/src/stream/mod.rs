@@ -110,6 +110,13 @@ impl<P: Protocol, S: StreamSocket> Stream<P, S> {
         Stream { io, phase: Phase::Connecting { seed, until } }
     }
 
+    /// The stream is dropped next, by its owner's decision: a peer that has not taken all of its
+    /// output is not to take what it has for all.
+    #[cold]
+    pub(crate) fn cut_off(&mut self) {
+        self.io.reset_if_cut();
+    }
+
     /// Returns the socket's own address, if it has one. It costs a system call.
     pub fn local_address(&self) -> Option<SocketAddr> {
         self.io.socket.local_address()
