@@ -6,7 +6,7 @@ mod real;
 use std::io::{self, Write};
 use std::net::TcpListener as StdListener;
 use std::os::fd::OwnedFd;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 
 use probe::{Log, echo_lines, seed};
 use real::{Server, connect};
@@ -47,22 +47,27 @@ fn a_listener_that_was_handed_over_is_shared_by_several_loops() -> io::Result<()
     is_served_by_a_child("a_listener_that_was_handed_over_is_shared_by_several_loops")
 }
 
+#[cfg(any(target_os = "linux", target_os = "android"))]
+#[test]
+fn a_connection_is_no_listener() -> io::Result<()> {
+    if std::env::var_os(CHILD).is_some() {
+        let refused = InheritedListeners::from_env().take_std_tcp(0);
+        assert_eq!(refused.expect_err("it does not listen").kind(), io::ErrorKind::InvalidInput);
+        return Ok(());
+    }
+    #[expect(clippy::disallowed_methods, reason = "the parent is no loop")]
+    let listener = StdListener::bind("127.0.0.1:0")?;
+    let connection = connect(listener.local_addr()?);
+    assert!(start_child("a_connection_is_no_listener", connection.into())?.wait()?.success());
+    Ok(())
+}
+
 /// Starts this program once more, for one test, with a listener; then is its client.
 fn is_served_by_a_child(test: &str) -> io::Result<()> {
     #[expect(clippy::disallowed_methods, reason = "the parent is no loop")]
     let listener = StdListener::bind("127.0.0.1:0")?;
     let address = listener.local_addr()?;
-    // The shell moves the listener to the first descriptor after the standard ones, as service
-    // managers do.
-    let mut child = Command::new("sh")
-        .args(["-c", "LISTEN_FDS=1 LISTEN_PID=$$ exec \"$0\" --exact \"$1\" 3<&0"])
-        .arg(std::env::current_exe()?)
-        .arg(test)
-        .env(CHILD, "1")
-        .stdin(Stdio::from(OwnedFd::from(listener)))
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()?;
+    let mut child = start_child(test, listener.into())?;
     let mut client = connect(address);
     client.set_nonblocking(false)?;
     client.write_all(b"hello\n")?;
@@ -72,6 +77,21 @@ fn is_served_by_a_child(test: &str) -> io::Result<()> {
     drop(client);
     assert!(child.wait()?.success());
     Ok(())
+}
+
+/// Starts this program once more, for one test, with a socket.
+fn start_child(test: &str, socket: OwnedFd) -> io::Result<Child> {
+    // The shell moves it to the first descriptor after the standard ones, as service
+    // managers do.
+    Command::new("sh")
+        .args(["-c", "LISTEN_FDS=1 LISTEN_PID=$$ exec \"$0\" --exact \"$1\" 3<&0"])
+        .arg(std::env::current_exe()?)
+        .arg(test)
+        .env(CHILD, "1")
+        .stdin(Stdio::from(socket))
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
 }
 
 fn serve_one_connection(

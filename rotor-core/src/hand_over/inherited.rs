@@ -3,9 +3,11 @@
 
 use std::io;
 use std::net::{TcpListener, UdpSocket};
+use std::os::fd::AsFd;
 use std::os::unix::net::UnixListener;
 
 use listenfd::ListenFd;
+use socket2::SockRef;
 
 /// The sockets of the environment that were not taken yet.
 pub(super) struct Inherited {
@@ -41,12 +43,15 @@ impl Inherited {
     pub(super) fn tcp(&mut self, name: &str) -> io::Result<Vec<TcpListener>> {
         let indices = self.indices(name);
         let taken = indices.into_iter().map(|index| self.sockets.take_tcp_listener(index));
-        taken.filter_map(Result::transpose).collect()
+        taken.filter_map(Result::transpose).map(|taken| listening(name, taken?)).collect()
     }
 
     pub(super) fn unix(&mut self, name: &str) -> io::Result<Option<UnixListener>> {
         match self.indices(name).first() {
-            Some(&index) => self.sockets.take_unix_listener(index),
+            Some(&index) => {
+                let taken = self.sockets.take_unix_listener(index)?;
+                taken.map(|taken| listening(name, taken)).transpose()
+            }
             None => Ok(None),
         }
     }
@@ -57,6 +62,16 @@ impl Inherited {
             None => Ok(None),
         }
     }
+}
+
+/// Refuses a socket that does not listen: a connection, which inetd and `Accept=yes` pass to a process.
+fn listening<S: AsFd>(name: &str, socket: S) -> io::Result<S> {
+    if SockRef::from(&socket).is_listener()? {
+        return Ok(socket);
+    }
+    let message =
+        format!("the environment has {name:?}, and that is a socket that does not listen");
+    Err(io::Error::new(io::ErrorKind::InvalidInput, message))
 }
 
 /// Returns a name for each descriptor, in their order; an empty one if it has none.
@@ -71,6 +86,13 @@ mod tests {
     #[test]
     fn a_descriptor_without_a_name_counts() {
         assert_eq!(names_in("a::b"), ["a", "", "b"]);
+    }
+
+    #[test]
+    fn a_connection_is_no_listener() {
+        let (connection, _) = std::os::unix::net::UnixStream::pair().expect("descriptors are left");
+        let error = listening("web", connection).expect_err("it does not listen");
+        assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 
 use std::fmt;
 use std::io;
+use std::os::fd::AsFd;
 
 use listenfd::ListenFd;
 use rotor_core::Scope;
@@ -57,8 +58,8 @@ impl InheritedListeners {
     ///
     /// # Errors
     ///
-    /// If it is not a listening TCP socket (whoever started the process has mixed them up), or the
-    /// loop's backend cannot serve it.
+    /// If it is not a listening TCP socket (whoever started the process has mixed them up, or passes
+    /// one connection to it, as inetd and `Accept=yes` do), or the loop's backend cannot serve it.
     pub fn take_tcp<C>(
         &mut self,
         index: usize,
@@ -91,9 +92,10 @@ impl InheritedListeners {
     ///
     /// # Errors
     ///
-    /// If it is not a listening TCP socket: whoever started the process has mixed them up.
+    /// If it is not a listening TCP socket: whoever started the process has mixed them up, or passes
+    /// one connection to it, as inetd and `Accept=yes` do.
     pub fn take_std_tcp(&mut self, index: usize) -> io::Result<Option<std::net::TcpListener>> {
-        self.listeners.take_tcp_listener(index)
+        self.listeners.take_tcp_listener(index)?.map(listening).transpose()
     }
 
     /// Takes the listener at `index`, counted from 0, as a Unix listener; `None` if there is none,
@@ -107,9 +109,20 @@ impl InheritedListeners {
         index: usize,
         scope: &Scope<'_, C>,
     ) -> io::Result<Option<UnixListener>> {
-        let listener = self.listeners.take_unix_listener(index)?;
+        let listener = self.listeners.take_unix_listener(index)?.map(listening).transpose()?;
         listener.map(|listener| UnixListener::from_std(listener, scope)).transpose()
     }
+}
+
+/// Refuses a socket that does not listen, such as the connection that inetd passes to a process for
+/// each: `listenfd` looks at its kind only, and each attempt to accept would fail.
+fn listening<S: AsFd>(socket: S) -> io::Result<S> {
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    if !rustix::net::sockopt::socket_acceptconn(&socket)? {
+        let message = "the process was started with a socket that does not listen: a connection";
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
+    }
+    Ok(socket)
 }
 
 impl fmt::Debug for InheritedListeners {
