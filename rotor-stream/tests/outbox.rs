@@ -1,7 +1,9 @@
 //! What others send to the peer of a connection, unasked: in order, whole, bounded, and beside what
 //! the protocol itself has to say.
 
+use std::cell::Cell;
 use std::io::Write;
+use std::rc::Rc;
 use std::time::Duration;
 
 use rotor_core::{Description, Machine, Notifier, Scope};
@@ -19,15 +21,31 @@ struct Shared {
     woken: u32,
     /// Lines are answered where the protocol is.
     in_place: bool,
+    /// Whether a last word was taken; `None` where there is none.
+    last_word: Option<Rc<Cell<Option<bool>>>>,
 }
 
 /// Answers each line with the same; `list` with a thousand bytes in pieces, `quit` with its end;
 /// `hush` is the last that it answers. Of those that say how many bytes may be left, it says when
 /// there are no more.
 struct Lines {
+    /// Dropped before the outbox.
+    _last_word: Option<LastWord>,
     outbox: Outbox,
     left: usize,
     awaited: Option<usize>,
+}
+
+/// Sends something as the protocol ends, as others may at that time, and notes whether it was taken.
+struct LastWord {
+    sender: OutboxSender,
+    was_taken: Rc<Cell<Option<bool>>>,
+}
+
+impl Drop for LastWord {
+    fn drop(&mut self) {
+        self.was_taken.set(Some(self.sender.send("last\n").is_ok()));
+    }
 }
 
 impl Lines {
@@ -87,7 +105,12 @@ impl Protocol for Lines {
         let outbox = Outbox::new(config, scope);
         scope.sender = Some(outbox.sender());
         scope.notifier = Some(scope.notifier());
-        Lines::next_line(Lines { outbox, left: 0, awaited: None })
+        let last_word = |was_taken: &Rc<Cell<Option<bool>>>| LastWord {
+            sender: outbox.sender(),
+            was_taken: was_taken.clone(),
+        };
+        let _last_word = scope.last_word.as_ref().map(last_word);
+        Lines::next_line(Lines { _last_word, outbox, left: 0, awaited: None })
     }
 
     fn bytes_read(
@@ -474,4 +497,19 @@ fn senders_may_go_to_other_threads() {
         .expect("there is room");
     driver.settle();
     assert_eq!(driver.take_received(), b"from afar");
+}
+
+#[test]
+fn what_is_taken_while_the_protocol_ends_is_sent() {
+    for in_place in [false, true] {
+        let was_taken = Rc::new(Cell::new(None));
+        let last_word = Some(was_taken.clone());
+        let mut driver = Test::new(small(), Shared { in_place, last_word, ..Shared::default() });
+        driver.send(b"quit\n");
+        let expected = match was_taken.get().expect("it has ended") {
+            true => "bye\nlast\n",
+            false => "bye\n",
+        };
+        assert_eq!(driver.take_received(), expected.as_bytes(), "in place: {in_place}");
+    }
 }

@@ -41,9 +41,11 @@ impl Shared {
         left
     }
 
-    /// Puts all into the output, after the last call of the protocol.
+    /// Puts all into the output, after the last call of the protocol. Nothing is taken from then on:
+    /// the protocol, and with it the outbox, may still be there for a moment, and nobody looks again.
     pub(super) fn empty(&self, output: &mut Output) {
         self.with(|queue, _| {
+            queue.is_closed = true;
             while let Some(message) = queue.pop() {
                 // It fails where our side was ended: then nobody is to hear any more.
                 if output.push_block(message).is_err() {
