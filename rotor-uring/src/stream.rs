@@ -111,6 +111,13 @@ macro_rules! stream {
     };
 }
 
+/// The most bytes of a buffer that a socket is asked for: setsockopt(2) takes an int.
+const BUFFER_BYTES_MAX: usize = i32::MAX as usize;
+
+/// The shortest silence after which a peer is probed: the system counts whole seconds, and refuses
+/// none (tcp(7), `TCP_KEEPIDLE`).
+const KEEPALIVE_MIN: Duration = Duration::from_secs(1);
+
 /// What both answer a stream's questions with.
 macro_rules! answers {
     () => {
@@ -146,11 +153,11 @@ macro_rules! answers {
         }
 
         fn set_send_buffer(&self, bytes: usize) -> io::Result<()> {
-            self.with(|socket| socket.set_send_buffer_size(bytes))
+            self.with(|socket| socket.set_send_buffer_size(bytes.min(BUFFER_BYTES_MAX)))
         }
 
         fn set_receive_buffer(&self, bytes: usize) -> io::Result<()> {
-            self.with(|socket| socket.set_recv_buffer_size(bytes))
+            self.with(|socket| socket.set_recv_buffer_size(bytes.min(BUFFER_BYTES_MAX)))
         }
 
         fn send_file(&mut self, file: &File, offset: u64, count: usize) -> io::Result<usize> {
@@ -197,7 +204,10 @@ impl StreamSocket for UringTcpStream {
 
     fn set_keepalive(&self, idle: Option<Duration>) -> io::Result<()> {
         self.with(|socket| match idle {
-            Some(idle) => socket.set_tcp_keepalive(&TcpKeepalive::new().with_time(idle)),
+            Some(idle) => {
+                let idle = idle.max(KEEPALIVE_MIN);
+                socket.set_tcp_keepalive(&TcpKeepalive::new().with_time(idle))
+            }
             None => socket.set_keepalive(false),
         })
     }

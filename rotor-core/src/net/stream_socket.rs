@@ -285,11 +285,11 @@ pub trait StreamSocket: Read + Write + Source + Sized + 'static {
     }
 
     /// Has the system probe a peer that has been silent for `idle`; `None` turns that off. Kinds of
-    /// socket without this ignore it.
+    /// socket without this ignore it. The kernel counts whole seconds, one at least.
     ///
     /// # Errors
     ///
-    /// The system's error; the socket goes on as it was.
+    /// The system's error; on Linux also for more than 32,767 s.
     #[doc(alias = "SO_KEEPALIVE")]
     fn set_keepalive(&self, idle: Option<Duration>) -> io::Result<()> {
         let _ = idle;

@@ -11,6 +11,10 @@ pub(super) fn check<C>(scope: &Scope<'_, C>, what: &str) -> io::Result<()> {
     scope.backend().expect::<MioHandle>(what).map(drop)
 }
 
+/// The most bytes of a buffer that a socket is asked for: setsockopt(2) takes an int, and would make
+/// nearly nothing of some of the larger numbers. The system has limits of its own below.
+pub(super) const BUFFER_BYTES_MAX: usize = i32::MAX as usize;
+
 /// A kernel socket of one kind: the mio type inside, a source, a descriptor, made of one of the
 /// standard library; and, for some, what is known of it, as was asked of that.
 macro_rules! kernel_socket {

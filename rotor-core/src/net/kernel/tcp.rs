@@ -10,7 +10,7 @@ use std::time::Duration;
 use socket2::{Domain, Protocol, SockRef, Socket, TcpKeepalive, Type};
 
 use super::socket::{
-    check, closing_deregisters, deregisters_itself, kernel_socket, read_and_write,
+    BUFFER_BYTES_MAX, check, closing_deregisters, deregisters_itself, kernel_socket, read_and_write,
 };
 use super::system_calls::{
     accept_next, at_first_not, is_readable, receive, receive_spare, send, send_file, send_vectored,
@@ -29,6 +29,10 @@ use crate::token::Token;
 /// Whether a short read of plain TCP empties it. A read stops before an urgent byte, and only Linux
 /// reports that ([`EventSet::URGENT`](crate::EventSet::URGENT)).
 const SHORT_READ_OF_TCP_DRAINS: bool = cfg!(any(target_os = "linux", target_os = "android"));
+
+/// The shortest silence after which a peer is probed: the system counts whole seconds, and refuses
+/// none (tcp(7), `TCP_KEEPIDLE`).
+const KEEPALIVE_MIN: Duration = Duration::from_secs(1);
 
 kernel_socket! {
     /// A TCP connection.
@@ -123,17 +127,20 @@ impl StreamSocket for TcpStream {
     fn set_keepalive(&self, idle: Option<Duration>) -> io::Result<()> {
         let socket = SockRef::from(self);
         match idle {
-            Some(idle) => socket.set_tcp_keepalive(&TcpKeepalive::new().with_time(idle)),
+            Some(idle) => {
+                let idle = idle.max(KEEPALIVE_MIN);
+                socket.set_tcp_keepalive(&TcpKeepalive::new().with_time(idle))
+            }
             None => socket.set_keepalive(false),
         }
     }
 
     fn set_send_buffer(&self, bytes: usize) -> io::Result<()> {
-        SockRef::from(self).set_send_buffer_size(bytes)
+        SockRef::from(self).set_send_buffer_size(bytes.min(BUFFER_BYTES_MAX))
     }
 
     fn set_receive_buffer(&self, bytes: usize) -> io::Result<()> {
-        SockRef::from(self).set_recv_buffer_size(bytes)
+        SockRef::from(self).set_recv_buffer_size(bytes.min(BUFFER_BYTES_MAX))
     }
 
     #[cfg(any(target_os = "linux", target_os = "android"))]

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use socket2::{Domain, SockAddr, SockRef, Socket, Type};
 
 use super::socket::{
-    check, closing_deregisters, deregisters_itself, kernel_socket, read_and_write,
+    BUFFER_BYTES_MAX, check, closing_deregisters, deregisters_itself, kernel_socket, read_and_write,
 };
 use super::system_calls::{
     accept_next, at_first_not, is_readable, receive, receive_spare, send, send_file, send_vectored,
@@ -94,11 +94,11 @@ impl StreamSocket for UnixStream {
     }
 
     fn set_send_buffer(&self, bytes: usize) -> io::Result<()> {
-        SockRef::from(self).set_send_buffer_size(bytes)
+        SockRef::from(self).set_send_buffer_size(bytes.min(BUFFER_BYTES_MAX))
     }
 
     fn set_receive_buffer(&self, bytes: usize) -> io::Result<()> {
-        SockRef::from(self).set_recv_buffer_size(bytes)
+        SockRef::from(self).set_recv_buffer_size(bytes.min(BUFFER_BYTES_MAX))
     }
 
     fn send_file(&mut self, file: &File, offset: u64, count: usize) -> io::Result<usize> {

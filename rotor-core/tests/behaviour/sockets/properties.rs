@@ -3,9 +3,11 @@
 use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::os::unix::net as unix;
+use std::time::Duration;
 
 use rotor_core::EarlyScope;
 use rotor_core::net::{Either, ListenOptions, Listener, StreamSocket, is_plain, read_spare};
+use rustix::net::sockopt::{socket_recv_buffer_size, socket_send_buffer_size, tcp_keepidle};
 #[cfg(target_os = "linux")]
 use socket2::{Domain, Protocol, Socket, Type};
 
@@ -140,5 +142,35 @@ fn a_short_read_drains_what_is_known_to_be_plain_tcp_and_nothing_else<L: OnKerne
         let [one_kind, the_other] = [Either::A(tcp), Either::B(two)];
         assert!(one_kind.short_read_drains() && !the_other.short_read_drains(), "each for itself");
         assert!(!one_kind.holds_input() && !the_other.holds_input());
+    });
+}
+
+on_kernel_loops!(
+    options_beyond_what_the_system_counts_in_are_the_nearest_that_it_has,
+    "others have no such options"
+);
+fn options_beyond_what_the_system_counts_in_are_the_nearest_that_it_has<L: OnKernel>() {
+    with_scope::<L, _>(|scope| {
+        let listener = std::net::TcpListener::bind(local()).expect("a port is free");
+        let address = listener.local_addr().expect("it is bound");
+        let tcp = std::net::TcpStream::connect(address).expect("it listens");
+        let same = tcp.try_clone().expect("descriptors are left");
+        let tcp = StreamOn::<L>::adopt(tcp, scope).expect("it is of this backend");
+        for (idle, seconds) in [(0, 1), (500, 1), (1_000, 1), (60_000, 60)] {
+            let idle = Duration::from_millis(idle);
+            tcp.set_keepalive(Some(idle)).expect("it is no mistake");
+            assert_eq!(tcp_keepidle(&same).expect("it can be asked"), Duration::from_secs(seconds));
+        }
+        // One of whose lowest 32 bits nothing is left.
+        let huge = 1 << 32;
+        tcp.set_send_buffer(huge).expect("it is no mistake");
+        tcp.set_receive_buffer(huge).expect("it is no mistake");
+        assert!(socket_send_buffer_size(&same).expect("it can be asked") > 100_000);
+        assert!(socket_recv_buffer_size(&same).expect("it can be asked") > 100_000);
+        let (one, _other) = unix::UnixStream::pair().expect("descriptors are left");
+        let same = one.try_clone().expect("descriptors are left");
+        let one = UnixStreamOn::<L>::adopt(one, scope).expect("it is of this backend");
+        one.set_send_buffer(huge).expect("it is no mistake");
+        assert!(socket_send_buffer_size(&same).expect("it can be asked") > 100_000);
     });
 }
