@@ -36,7 +36,8 @@ macro_rules! faults {
 }
 
 faults! {
-    /// An edge that nothing caused.
+    /// An edge that nothing caused, and that may say anything: as one of a socket that the machine had
+    /// before.
     SpuriousEdge: Readiness, 0.05;
     /// An edge for a machine that is gone.
     StaleEdge: Readiness, 0.05;

@@ -120,8 +120,18 @@ impl World {
         }
     }
 
+    /// Any two of what an edge may say: it may be of a socket that the machine had before, and that
+    /// has failed.
     fn some_events(&mut self) -> EventSet {
-        let all = [EventSet::READABLE, EventSet::WRITABLE, EventSet::READ_CLOSED, EventSet::EMPTY];
-        all[self.random.usize(..4)] | all[self.random.usize(..4)]
+        const ANY: [EventSet; 7] = [
+            EventSet::READABLE,
+            EventSet::WRITABLE,
+            EventSet::READ_CLOSED,
+            EventSet::WRITE_CLOSED,
+            EventSet::ERROR,
+            EventSet::URGENT,
+            EventSet::EMPTY,
+        ];
+        ANY[self.random.usize(..ANY.len())] | ANY[self.random.usize(..ANY.len())]
     }
 }

@@ -356,3 +356,23 @@ fn a_socket_whose_short_reads_do_not_drain_says_so_and_hears_of_nothing_before_i
     }
     Ok(())
 }
+
+#[test]
+fn an_edge_that_nothing_caused_may_say_anything() -> Result<(), Failure> {
+    let mut pair = pair(Network::new())?;
+    pair.sim.set_faults(Faults::none().set(Fault::SpuriousEdge, 1.0));
+    pair.sim.run_for(Duration::from_secs(60))?;
+    let said = edges(&mut pair.sim, pair.client_host);
+    let said = said.into_iter().fold(EventSet::EMPTY, |all, edge| all | edge);
+    for event in [
+        EventSet::READABLE,
+        EventSet::WRITABLE,
+        EventSet::READ_CLOSED,
+        EventSet::WRITE_CLOSED,
+        EventSet::ERROR,
+        EventSet::URGENT,
+    ] {
+        assert!(said.contains(event), "no edge said {event:?}");
+    }
+    Ok(())
+}
