@@ -122,6 +122,9 @@ impl LoopGroup {
         B: Backend,
         F: Fn(P, usize) -> Result<LoopInstance<M, B>, BoxError> + Clone + Send + 'static,
     {
+        // Before any runs: if the iterator panics, nobody has a handle yet by which the loops that
+        // were begun could be stopped.
+        let parts: Vec<P> = parts.into_iter().collect();
         let (sender, made) = mpsc::channel();
         let (ending, ended) = mpsc::channel();
         let mut group = LoopGroup { handles: Vec::new(), threads: Vec::new(), ended };

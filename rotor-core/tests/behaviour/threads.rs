@@ -203,3 +203,18 @@ fn a_panic_of_the_thread_of_a_loop_is_a_failure_with_its_message() {
     let joined = std::panic::catch_unwind(|| start().join());
     assert!(joined.is_err(), "the panic goes on, once the other loop was stopped");
 }
+
+#[test]
+fn no_loop_runs_where_the_iterator_of_parts_panics() {
+    let (sender, made) = mpsc::channel();
+    let started = std::panic::catch_unwind(|| {
+        let parts = (0..2).inspect(|part| assert_eq!(*part, 0, "as asked"));
+        LoopGroup::start(parts, move |_, index| {
+            // Nobody would be there to stop it.
+            let _is_heard = sender.send(index);
+            Ok(Loop::<Actor<()>>::new(&Config::new())?.instantiate(()))
+        })
+    });
+    assert!(started.is_err());
+    assert_eq!(made.recv(), Err(mpsc::RecvError), "a loop was made");
+}
