@@ -219,10 +219,13 @@ impl HandOver {
         loops: usize,
     ) -> io::Result<TcpQueues> {
         self.check_name(name)?;
-        // Copies, so that a caller who asks again after an error finds what was handed over.
+        // Copies, so that a caller who asks again after an error finds what was handed over, or was
+        // in the environment.
         let mut queues = self.tcp_copies(name)?;
         if queues.is_empty() {
-            queues = self.inherited.tcp(name)?;
+            let inherited = self.inherited.tcp(name)?.into_iter();
+            self.given.extend(inherited.map(|one| Named::new(name, SocketKind::Tcp, one)));
+            queues = self.tcp_copies(name)?;
         }
         if queues.is_empty() {
             // Always shared, even for one loop: the next process may have more.
@@ -260,8 +263,7 @@ impl HandOver {
                 None => listen_unix(path, options)?,
             },
         };
-        self.keep(name, SocketKind::Unix, &listener)?;
-        Ok(listener)
+        self.keep(name, SocketKind::Unix, listener)
     }
 
     /// Returns the UDP socket of a name; if there is none, `address` is opened. While both
@@ -280,8 +282,7 @@ impl HandOver {
                 None => UdpSocket::bind(address)?,
             },
         };
-        self.keep(name, SocketKind::Udp, &socket)?;
-        Ok(socket)
+        self.keep(name, SocketKind::Udp, socket)
     }
 
     /// Says that this process serves; call it when all loops run. The other process begins to

@@ -46,14 +46,23 @@ impl HandOver {
         Err(io::Error::new(io::ErrorKind::InvalidInput, message))
     }
 
-    /// Keeps a copy of a socket for the next process.
-    pub(super) fn keep(
+    /// Keeps a copy of a socket for the next process. Where that fails, the socket itself is there
+    /// for a caller who asks again.
+    pub(super) fn keep<S: AsFd + Into<OwnedFd>>(
         &mut self,
         name: &str,
         kind: SocketKind,
-        socket: &impl AsFd,
-    ) -> io::Result<()> {
-        self.sockets.push(Named::copy(name, kind, socket)?);
-        Ok(())
+        socket: S,
+    ) -> io::Result<S> {
+        match Named::copy(name, kind, &socket) {
+            Ok(copy) => {
+                self.sockets.push(copy);
+                Ok(socket)
+            }
+            Err(error) => {
+                self.given.push(Named::new(name, kind, socket));
+                Err(error)
+            }
+        }
     }
 }

@@ -105,8 +105,11 @@ pub(super) struct Named {
 impl Named {
     /// Makes a copy of the socket, under that name.
     pub(super) fn copy(name: &str, kind: SocketKind, socket: &impl AsFd) -> io::Result<Named> {
-        let socket = socket.as_fd().try_clone_to_owned()?;
-        Ok(Named { name: name.to_owned(), kind, socket })
+        Ok(Named::new(name, kind, socket.as_fd().try_clone_to_owned()?))
+    }
+
+    pub(super) fn new(name: &str, kind: SocketKind, socket: impl Into<OwnedFd>) -> Named {
+        Named { name: name.to_owned(), kind, socket: socket.into() }
     }
 }
 

@@ -2,13 +2,15 @@
 
 use std::fs;
 use std::io::Read;
-use std::os::unix::net::UnixStream;
+use std::net::TcpListener;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::thread::yield_now;
 
 use rotor_core::net::ListenOptions;
 use rustix::process::{Resource, Rlimit, setrlimit};
-use socket2::{Domain, SockAddr, Socket, Type};
+use socket2::{Domain, SockAddr, SockRef, Socket, Type};
 
 use crate::rig::{ANY, Place, at, start, until};
 
@@ -47,6 +49,27 @@ fn is_alone(test: &str) -> bool {
     false
 }
 
+/// The same, for a process that is started with a socket (`LISTEN_FDS`).
+fn is_alone_with(test: &str, socket: impl Into<OwnedFd>) -> bool {
+    if std::env::var_os(ALONE).is_some() {
+        return true;
+    }
+    // The shell moves it to the first descriptor after the standard ones.
+    let mut command = std::process::Command::new("sh");
+    command.args(["-c", "LISTEN_FDS=1 LISTEN_PID=$$ exec \"$0\" --exact \"$1\" 3<&0"]);
+    command.arg(std::env::current_exe().expect("it has a path")).arg(test).env(ALONE, "1");
+    let output = command.stdin(socket.into()).output().expect("it can be started");
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && said.contains("1 passed"), "{said}");
+    false
+}
+
+/// All descriptors there are.
+fn take_descriptors() -> Vec<fs::File> {
+    limit_descriptors();
+    std::iter::from_fn(|| fs::File::open("/dev/null").ok()).collect()
+}
+
 fn limit_descriptors() {
     let limit = Rlimit { current: Some(256), maximum: Some(256) };
     setrlimit(Resource::Nofile, limit).expect("it is lower");
@@ -70,6 +93,44 @@ fn who_could_not_have_its_loops_may_ask_again_for_the_same_listeners() {
 }
 
 #[test]
+fn who_found_no_descriptor_may_ask_again_for_a_tcp_listener_of_the_environment() {
+    let listener = TcpListener::bind(ANY).expect("a port is free");
+    let test =
+        "descriptors::who_found_no_descriptor_may_ask_again_for_a_tcp_listener_of_the_environment";
+    if !is_alone_with(test, listener) {
+        return;
+    }
+    let place = Place::new();
+    let mut hand_over = at(&place).expect("nobody is there");
+    let options = ListenOptions::new();
+    let taken = take_descriptors();
+    hand_over.tcp("web", ANY, &options, 1).expect_err("there are no descriptors");
+    drop(taken);
+    let again = hand_over.tcp("web", ANY, &options, 1).expect("it is there").flatten().next();
+    let again = again.expect("there is one");
+    // One that was opened instead could be shared.
+    assert!(!SockRef::from(&again).reuse_port().expect("it can be asked"));
+}
+
+#[test]
+fn who_found_no_descriptor_may_ask_again_for_a_unix_listener_of_the_environment() {
+    let place = Place::new();
+    let listener = UnixListener::bind(place.0.join("web")).expect("the path is free");
+    let test =
+        "descriptors::who_found_no_descriptor_may_ask_again_for_a_unix_listener_of_the_environment";
+    if !is_alone_with(test, listener) {
+        return;
+    }
+    let mut hand_over = at(&place).expect("nobody is there");
+    let (options, other) = (ListenOptions::new(), place.0.join("other"));
+    let taken = take_descriptors();
+    hand_over.unix("web", &other, &options).expect_err("there are no descriptors");
+    drop(taken);
+    hand_over.unix("web", &other, &options).expect("it is there");
+    assert!(!other.exists(), "another one was opened");
+}
+
+#[test]
 fn where_no_descriptor_is_left_it_rests_and_says_so_once() {
     if !is_alone("descriptors::where_no_descriptor_is_left_it_rests_and_says_so_once") {
         return;
@@ -79,11 +140,7 @@ fn where_no_descriptor_is_left_it_rests_and_says_so_once() {
     let place = Place::new();
     let first = start(&place, 1, "1");
     let asking = Socket::new(Domain::UNIX, Type::STREAM, None).expect("descriptors are left");
-    limit_descriptors();
-    let mut taken = Vec::new();
-    while let Ok(file) = fs::File::open("/dev/null") {
-        taken.push(file);
-    }
+    let taken = take_descriptors();
     asking.connect(&SockAddr::unix(place.path()).expect("it fits")).expect("it listens");
     until("it is refused", || REFUSALS.0.load(SeqCst) > 0);
     // As long as it takes to be refused some times more.
