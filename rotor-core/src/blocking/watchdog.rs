@@ -285,7 +285,7 @@ impl Subject {
         let mut handing = self.handing.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(Handing { sections, rescue, seen, .. }) = &mut *handing else { return false };
         *seen = rescue(*seen);
-        let (overlong, is_any_left) = sections.look(now, self.watch.patience * OVERLONG);
+        let (overlong, is_any_left) = sections.look(now, overlong(self.watch.patience));
         drop(handing);
         if let Some(Overlong { token, machine, is_declared, is_again, time }) = overlong {
             let handed = StuckOutcome::HandedOver;
@@ -383,8 +383,24 @@ impl Runner {
 /// A section that was handed over is reported after this many times the patience.
 const OVERLONG: u32 = 100;
 
+/// The watchdog is nobody's to lose, whatever patience a user has.
+fn overlong(patience: Duration) -> Duration {
+    patience.saturating_mul(OVERLONG)
+}
+
 impl Drop for Watched {
     fn drop(&mut self) {
         self.watchdog.remove(&self.subject);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn endless_patience_is_no_overflow() {
+        assert_eq!(overlong(Duration::from_millis(10)), Duration::from_secs(1));
+        assert_eq!(overlong(Duration::MAX), Duration::MAX);
     }
 }
