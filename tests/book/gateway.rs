@@ -1,5 +1,6 @@
 //! The table of gateway statuses in the chapter on the HTTP client, against the code.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::sync::Arc;
 
@@ -51,15 +52,23 @@ fn rows() -> Vec<(&'static str, Vec<ClientError>)> {
             "`Lost`: the server does not take the request",
             vec![ClientError::Lost(Fatal::FlushTimeout)],
         ),
+        (
+            "`Lost`: the connections hold as much memory as they may (`held_bytes_max`)",
+            vec![ClientError::Lost(Fatal::NoRoom)],
+        ),
         ("`Closed`", vec![ClientError::Closed]),
         ("`Head`", vec![ClientError::Head(ResponseHeadError::Head(HeadError::TooLarge))]),
         ("`Body`: malformed, cut short or too long", bodies.map(ClientError::Body).into()),
         ("`Body`: too slow", vec![ClientError::Body(BodyError::TooSlow)]),
         ("`TooManyInterim`", vec![ClientError::TooManyInterim]),
+        ("`Protocol`, `Reset`: of HTTP/2", vec![ClientError::Protocol, ClientError::Reset(2)]),
+        ("`Refused`: the server does not look at the request (HTTP/2)", vec![ClientError::Refused]),
         ("`ResponseTimeout`", vec![ClientError::ResponseTimeout]),
         ("`Deadline`, at whatever stage", stages.map(ClientError::Deadline).into()),
         ("`Full`", vec![ClientError::Full]),
         ("`NoRoom`", vec![ClientError::NoRoom("no slot".into())]),
+        ("`BodiesFull`", vec![ClientError::BodiesFull]),
+        ("`NotStored`", vec![ClientError::NotStored(BodyError::DiskFull)]),
         ("`Request`", vec![ClientError::Request(MessageError::HostMissing)]),
         ("`Unfinished`", vec![ClientError::Unfinished(MessageError::BodyTooLong(0))]),
         ("`Panicked`", vec![ClientError::Panicked]),
@@ -89,4 +98,23 @@ fn the_table_of_gateway_statuses_is_that_of_the_code() {
         })
         .collect();
     assert_eq!(table, coded, "left the chapter, right the code");
+}
+
+/// What a variant is called, as it is printed.
+fn variant(printed: &str) -> &str {
+    printed.split(|char: char| !char.is_alphanumeric()).next().unwrap_or_default()
+}
+
+#[test]
+fn every_error_of_the_client_is_in_the_table() {
+    let errors = rows().into_iter().flat_map(|(_, errors)| errors);
+    let listed: BTreeSet<String> =
+        errors.map(|error| variant(&format!("{error:?}")).to_owned()).collect();
+    let api = read("api/rotor-http.txt");
+    let variants = api
+        .lines()
+        .filter_map(|line| line.strip_prefix("pub rotor_http::client::ClientError::").map(variant));
+    let variants: BTreeSet<String> = variants.map(str::to_owned).collect();
+    assert!(variants.len() > 10, "{variants:?}");
+    assert_eq!(listed, variants, "left the chapter, right the code");
 }
