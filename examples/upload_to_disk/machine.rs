@@ -1,9 +1,9 @@
 //! The handler: it is given each body as one value, and has another thread keep it.
 
-use std::io;
+use std::io::{self, ErrorKind};
 
-use rotor::body::{Body, Dir, How};
-use rotor::http::server::{Head, Next, NoUpgrade, RecvMode, Response, Scope, Server};
+use rotor::body::{Body, Dir, How, StoreJob};
+use rotor::http::server::{Head, Next, NoUpgrade, RecvMode, Reply, Response, Scope, Server};
 use rotor::http::{BodyError, Method, Status};
 use rotor::{Future, Outcome};
 
@@ -17,6 +17,8 @@ const MAX: u64 = 1 << 30;
 pub(crate) struct Keep {
     dir: Dir,
     name: String,
+    /// It is not to take the place of another.
+    is_new: bool,
     state: State,
 }
 
@@ -24,7 +26,13 @@ enum State {
     /// It comes.
     Coming,
     /// So many octets have come, and get their name.
-    Keeping(u64, Future<io::Result<()>>),
+    Keeping(u64, Future<io::Result<Kept>>),
+}
+
+/// What became of the name.
+enum Kept {
+    Created,
+    Replaced,
 }
 
 impl Server for Keep {
@@ -50,7 +58,19 @@ impl Server for Keep {
                 b"a name has letters, digits, dots, dashes and underscores, and no dot first\n";
             return response.reply(Status::BAD_REQUEST, "text/plain", page).into();
         };
-        let keep = Keep { dir, name: name.to_owned(), state: State::Coming };
+        // Else it would take the place of the whole (RFC 9110 §14.5).
+        if head.field("Content-Range").is_some() {
+            let page = b"a part of a file cannot be sent\n";
+            return response.reply(Status::BAD_REQUEST, "text/plain", page).into();
+        }
+        // No file has a tag here, so none has one of these; and `*` is answered like a tag, which
+        // is safe (RFC 9110 §13.1.1).
+        if head.field("If-Match").is_some() {
+            return precondition_failed(response).into();
+        }
+        // Of tags, none is the file's: they ask for nothing (RFC 9110 §13.1.2).
+        let is_new = head.field("If-None-Match") == Some(b"*");
+        let keep = Keep { dir, name: name.to_owned(), is_new, state: State::Coming };
         Next::recv(keep, RecvMode::Stored { ram_max: RAM_MAX, max: MAX }).keep_deadline()
     }
 
@@ -60,8 +80,9 @@ impl Server for Keep {
         _: &mut Response<'_>,
         scope: &mut Scope<'_, ()>,
     ) -> Next<Self> {
-        let job = body.store_in(&self.dir, self.name.as_str(), How::Replace);
-        match scope.offload(move || job.run()) {
+        let job = |how| body.store_in(&self.dir, self.name.as_str(), how);
+        let (create, replace) = (job(How::New), (!self.is_new).then(|| job(How::Replace)));
+        match scope.offload(move || keep(create, replace)) {
             Ok(future) => {
                 self.state = State::Keeping(body.len(), future);
                 Next::go_on(self).keep_deadline()
@@ -80,9 +101,19 @@ impl Server for Keep {
                 self.state = State::Keeping(octets, future);
                 Next::go_on(self).keep_deadline()
             }
-            Outcome::Value(Ok(())) => {
+            Outcome::Value(Ok(kept)) => {
+                // RFC 9110 §9.3.4 has the two told apart.
+                let status = match kept {
+                    Kept::Created => Status::CREATED,
+                    Kept::Replaced => Status::OK,
+                };
                 let line = format!("{octets} octets\n");
-                response.reply(Status::CREATED, "text/plain", line.as_bytes()).into()
+                response.reply(status, "text/plain", line.as_bytes()).into()
+            }
+            Outcome::Value(Err(error))
+                if self.is_new && error.kind() == ErrorKind::AlreadyExists =>
+            {
+                precondition_failed(response).into()
             }
             Outcome::Value(Err(error)) => {
                 log::error!("{} is not kept: {error}", self.name);
@@ -98,6 +129,20 @@ impl Server for Keep {
     fn bad_request(self, error: BodyError, _: &mut Scope<'_, ()>) {
         log::warn!("{} does not come whole: {error}", self.name);
     }
+}
+
+/// What another thread does: it looks whether the name is taken, and takes it, in one step.
+fn keep(create: StoreJob, replace: Option<StoreJob>) -> io::Result<Kept> {
+    match (create.run(), replace) {
+        (Err(error), Some(replace)) if error.kind() == ErrorKind::AlreadyExists => {
+            replace.run().map(|()| Kept::Replaced)
+        }
+        (created, _) => created.map(|()| Kept::Created),
+    }
+}
+
+fn precondition_failed(response: &mut Response<'_>) -> Reply {
+    response.reply(Status::PRECONDITION_FAILED, "text/plain", b"412 Precondition Failed\n")
 }
 
 /// No path, nothing hidden, and nothing that a shell takes for something else.

@@ -6,9 +6,10 @@
 //! try: curl -T some-file http://127.0.0.1:3000/name
 //! ```
 //!
-//! `PUT /NAME` keeps the body as `NAME` in the directory, in the place of what had that name; the
-//! answer says how many octets it has. A name appears when all of its file is there: whoever goes
-//! away in the middle leaves nothing.
+//! `PUT /NAME` keeps the body as `NAME` in the directory: 201 if the name is new, 200 if it takes the
+//! place of what had it, unless `If-None-Match: *` asks for a new one only (412). The answer says how
+//! many octets it has. A name appears when all of its file is there: whoever goes away in the middle
+//! leaves nothing. A part of a file (`Content-Range`) is refused.
 //!
 //! It listens on 127.0.0.1:3000 and keeps files in `uploads` unless told otherwise. SIGINT or
 //! SIGTERM lets the requests that are under way finish.

@@ -42,6 +42,8 @@ fn what_is_uploaded_is_a_file_of_its_name_however_long_and_framed_it_is() {
     let (place, server) = Place::start();
     let body: Vec<u8> = (0..3_000_000_u32).map(|at| (at * 7 % 251) as u8).collect();
     let mut client = connect(&server);
+    // The first one makes the name, the others take its place.
+    let mut status = 201;
     for length in [0, 1, 65_536, 65_537, body.len()] {
         for is_chunked in [false, true] {
             let body = &body[..length];
@@ -60,7 +62,9 @@ fn what_is_uploaded_is_a_file_of_its_name_however_long_and_framed_it_is() {
             }
             let says = format!("{length} octets\n");
             let answer = read_until(&mut client, |got| got.ends_with(says.as_bytes()));
-            assert!(answer.starts_with(b"HTTP/1.1 201 "), "{}", answer.escape_ascii());
+            let begins = format!("HTTP/1.1 {status} ");
+            assert!(answer.starts_with(begins.as_bytes()), "{}", answer.escape_ascii());
+            status = 200;
             let file = fs::read(place.uploads().join("some.file")).expect("it is there");
             assert!(file == body, "{length}");
             assert_eq!(place.names(), ["some.file"]);
@@ -97,4 +101,24 @@ fn what_is_no_name_or_no_upload_is_refused() {
     let (head, _) = ask(&server, "PUT /large", "Content-Length: 1073741825\r\n", "");
     assert!(head.starts_with("HTTP/1.1 413 "), "{head}");
     assert_eq!(place.names(), [""; 0]);
+}
+
+#[test]
+fn what_would_overwrite_against_the_clients_word_is_refused() {
+    let (place, server) = Place::start();
+    let put = |fields: &str, body: &str| {
+        let (head, _) = ask(&server, "PUT /name", fields, body);
+        let text = fs::read_to_string(place.uploads().join("name"));
+        (head["HTTP/1.1 ".len()..][..3].to_owned(), text.unwrap_or_default())
+    };
+    let says = |status: &str, text: &str| (status.to_owned(), text.to_owned());
+    // Nothing has the name, so nothing matches.
+    assert_eq!(put("If-Match: *\r\n", "lost"), says("412", ""));
+    assert_eq!(put("If-None-Match: *\r\n", "first"), says("201", "first"));
+    assert_eq!(put("If-None-Match: *\r\n", "second"), says("412", "first"));
+    assert_eq!(put("If-None-Match: \"tag\"\r\n", "third"), says("200", "third"));
+    assert_eq!(put("If-Match: \"tag\"\r\n", "lost"), says("412", "third"));
+    // Two octets of a hundred are no file of two octets.
+    assert_eq!(put("Content-Range: bytes 0-1/100\r\n", "xy"), says("400", "third"));
+    assert_eq!(place.names(), ["name"]);
 }
