@@ -64,13 +64,10 @@
 //!         })?;
 //!         Ok(creator.instantiate(()))
 //!     })?;
-//!     let clients = sim.host("clients", |boot| Ok(boot.new_loop()?.instantiate(())))?;
-//!     sim.protect(clients);
+//!     let clients = sim.host_of_clients::<SimTcpStream>("clients")?;
 //!     // A whole "hello" in one attempt of many: a short write or a reset may spoil any of them.
 //!     let script = Script::new().expect(b"hello").attempts(1_000);
-//!     let target = SocketAddr::new(sim.address(server), 80);
-//!     let (client, transcript) = script.client::<SimTcpStream, ()>(target);
-//!     sim.with(clients, |instance| instance.add_machine_with(|scope| client.start(scope)));
+//!     let transcript = sim.play(clients, script, SocketAddr::new(sim.address(server), 80))?;
 //!     sim.run_for(Duration::from_secs(10))?;
 //!     sim.eventually(Duration::from_secs(600), |_| transcript.is_done())?;
 //!     Ok(())
@@ -128,6 +125,7 @@ mod backend;
 mod busy;
 mod chaos;
 mod check;
+mod clients;
 mod failure;
 mod faults;
 /// The programs of the guide's chapter are tests. Only then, since the chapter is not in this

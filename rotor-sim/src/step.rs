@@ -22,6 +22,9 @@ use crate::world::Due;
 /// Every so many turns of a loop its books are looked at.
 const TURNS_BETWEEN_CHECKS: u64 = 64;
 
+/// So long without anything is said of a system that is waited for in vain.
+const STANDSTILL: Duration = Duration::from_secs(1);
+
 impl Sim {
     /// Lets `time` pass, with all that happens in it.
     ///
@@ -51,11 +54,21 @@ impl Sim {
         let end = self.now() + within;
         while !condition(self) {
             if !self.advance(end)? {
-                let message = format!("what was waited for did not come within {within:?}");
-                return Err(self.failure(property::ANSWERED, message));
+                return Err(self.not_answered(within, end));
             }
         }
         Ok(())
+    }
+
+    /// Whether the system was at something to the end, or stood still with something missing, is
+    /// where to look first.
+    fn not_answered(&mut self, within: Duration, end: Time) -> Failure {
+        let idle = end - self.now();
+        let mut message = format!("what was waited for did not come within {within:?}");
+        if idle >= STANDSTILL {
+            message += &format!(", in the last {idle:.3?} of which nothing happens");
+        }
+        self.failure(property::ANSWERED, message)
     }
 
     /// Ends all faults ([`heal`](Sim::heal)) and runs until `condition` holds, for at most

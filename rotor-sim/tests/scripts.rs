@@ -4,7 +4,8 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use rotor_sim::net::SimTcpStream;
-use rotor_sim::{Failure, Script, ScriptClient, Sim};
+use rotor_sim::property::HOST_WORKS;
+use rotor_sim::{Failure, Fault, Faults, Script, ScriptClient, Sim};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -29,5 +30,50 @@ fn an_attempt_that_hears_nothing_at_all_ends_with_its_patience() -> Result<(), F
         assert_eq!(ended.outcome, Some(Err("it took too long".into())), "{attempts} attempts");
         assert_eq!(ended.attempts, attempts);
     }
+    Ok(())
+}
+
+/// More than a small slab has slots.
+const MANY: usize = 20;
+
+#[test]
+fn a_host_of_clients_is_spared_what_the_tested_ones_are_not() -> Result<(), Failure> {
+    let faults = Faults::none().set(Fault::SmallSlab, 1.0).set(Fault::Crash, 1.0);
+    let nobody: SocketAddr = "10.9.9.9:80".parse().expect("an address");
+    for seed in 0..5 {
+        let mut sim = Sim::new(seed);
+        sim.set_faults(faults.clone());
+        let clients = sim.host_of_clients::<SimTcpStream>("clients")?;
+        for _ in 0..MANY {
+            sim.play(clients, Script::new().pause(100 * SECOND), nobody)?;
+        }
+        sim.run_for(60 * SECOND)?;
+        assert_eq!(sim.machines(clients, |_, _| ()).len(), MANY, "seed {seed}");
+        // Those of a host like others may find no place, and none that is to be waited for.
+        let other = sim.host("other", |boot| {
+            Ok(boot.new_loop::<ScriptClient<SimTcpStream, ()>>()?.instantiate(()))
+        })?;
+        let failure = (0..MANY)
+            .find_map(|_| sim.play(other, Script::new(), nobody).err())
+            .expect("its slab is small");
+        assert_eq!(failure.property(), HOST_WORKS);
+        assert!(failure.message().contains("no place"), "{}", failure.message());
+    }
+    Ok(())
+}
+
+#[test]
+fn what_is_waited_for_in_a_standstill_is_told_from_what_takes_too_long() -> Result<(), Failure> {
+    let mut sim = Sim::new(1);
+    let nobody: SocketAddr = "10.9.9.9:80".parse().expect("an address");
+    let clients = sim.host_of_clients::<SimTcpStream>("clients")?;
+    // Each attempt is over in a second, and the next begins half a second later.
+    let script = Script::new().expect(b"hello").patience(SECOND).attempts(20);
+    let transcript = sim.play(clients, script, nobody)?;
+    let busy = sim.run_until(10 * SECOND, |_| false).expect_err("it never holds");
+    assert!(!busy.message().contains("nothing happens"), "{}", busy.message());
+    let still = sim.run_until(100 * SECOND, |_| false).expect_err("it never holds");
+    assert!(transcript.has_ended() && !transcript.is_done());
+    assert!(still.message().contains("of which nothing happens"), "{}", still.message());
     Ok(())
 }
