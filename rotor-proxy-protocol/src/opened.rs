@@ -41,18 +41,17 @@ impl Opened {
         self.ahead.as_ref().map_or(0, |ahead| ahead.bytes.capacity())
     }
 
-    /// Hands out what was read beyond the header; `None` where the socket is to be read. It says
-    /// that it has something once more than it has, so that nobody takes a read that ends with it
-    /// for one that has emptied the socket.
-    pub(crate) fn take(&mut self, buffer: &mut [u8]) -> Option<usize> {
+    /// Hands out what was read beyond the header, to `put`, which says how much it took; `None`
+    /// where the socket is to be read. It says that it has something once more than it has, so that
+    /// nobody takes a read that ends with it for one that has emptied the socket.
+    pub(crate) fn take(&mut self, put: impl FnOnce(&[u8]) -> usize) -> Option<usize> {
         let ahead = self.ahead.as_mut()?;
         let left = &ahead.bytes[ahead.taken..];
         if left.is_empty() {
             self.ahead = None;
             return None;
         }
-        let len = left.len().min(buffer.len());
-        buffer[..len].copy_from_slice(&left[..len]);
+        let len = put(left);
         ahead.taken += len;
         if ahead.taken == ahead.bytes.len() {
             *ahead = Ahead { bytes: Vec::new(), taken: 0 };
@@ -68,12 +67,19 @@ mod tests {
     #[test]
     fn what_was_read_ahead_is_handed_out_once_and_the_socket_is_read_behind_it() {
         let mut opened = Opened::new(None, b"abcde".to_vec(), None);
-        let mut buffer = [0; 3];
-        assert_eq!(opened.take(&mut []), Some(0));
-        assert_eq!((opened.take(&mut buffer), &buffer), (Some(3), b"abc"));
-        assert_eq!((opened.take(&mut buffer), &buffer[..2]), (Some(2), &b"de"[..]));
+        let mut take = |len: usize| {
+            let mut taken = Vec::new();
+            let count = opened.take(|left| {
+                taken.extend(left.iter().take(len));
+                taken.len()
+            });
+            count.map(|count| (count, taken))
+        };
+        assert_eq!(take(0), Some((0, vec![])));
+        assert_eq!(take(3), Some((3, b"abc".to_vec())));
+        assert_eq!(take(3), Some((2, b"de".to_vec())));
         assert!(opened.has_ahead(), "the last read was none of the socket's");
-        assert_eq!(opened.take(&mut buffer), None);
+        assert_eq!(opened.take(|_| panic!("nothing is left")), None);
         assert!(opened.is_empty() && opened.held_bytes() == 0);
     }
 }

@@ -7,7 +7,7 @@ use std::io::{self, ErrorKind, IoSlice, Read, Write};
 use std::net::{Shutdown, SocketAddr};
 
 use rotor_core::backend::{BackendHandle, Source};
-use rotor_core::net::StreamSocket;
+use rotor_core::net::{ReadBuf, StreamSocket};
 use rotor_core::{Interest, Scope, Token};
 
 use crate::awaits::{Awaits, is_for_later};
@@ -100,7 +100,8 @@ impl<S: StreamSocket> Read for ProxyStream<S> {
     #[inline]
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         if let State::Open(Some(opened)) = &mut self.state
-            && let Some(read) = opened.take(buffer)
+            && let Some(read) =
+                opened.take(|mut left| left.read(buffer).expect("a slice can be read"))
         {
             return Ok(read);
         }
@@ -153,9 +154,25 @@ impl<S: Source> Source for ProxyStream<S> {
 impl<S: StreamSocket> StreamSocket for ProxyStream<S> {
     type Target = ProxyTarget<S::Target>;
 
+    const READS_UNSEEN: bool = S::READS_UNSEEN;
+
     fn connect<C>(target: &ProxyTarget<S::Target>, scope: &Scope<'_, C>) -> io::Result<Self> {
         let inner = S::connect(target.address(), scope)?;
         Ok(ProxyStream::sending(inner, target.header()))
+    }
+
+    #[inline]
+    fn read_unseen(&mut self, buf: &mut ReadBuf<'_>) -> io::Result<()> {
+        if let State::Open(Some(opened)) = &mut self.state
+            && opened.take(|left| buf.put_slice(left)).is_some()
+        {
+            return Ok(());
+        }
+        if self.is_open() {
+            self.inner.read_unseen(buf)
+        } else {
+            Err(ErrorKind::NotConnected.into())
+        }
     }
 
     rotor_core::rotor_forward_socket!(inner);
@@ -304,5 +321,80 @@ impl<S> fmt::Debug for ProxyStream<S> {
             State::Open(_) => f.debug_tuple("ProxyStream").field(&self.header()).finish(),
             State::Failed => f.write_str("ProxyStream(failed)"),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rotor_core::backend::Source;
+
+    use super::*;
+
+    /// What is left to be read of it, by who does not show it the memory.
+    struct Unseen(&'static [u8]);
+
+    impl Read for Unseen {
+        fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
+            Err(ErrorKind::Other.into())
+        }
+    }
+
+    impl Write for Unseen {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            Ok(bytes.len())
+        }
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    impl Source for Unseen {
+        fn register(&mut self, _: &dyn BackendHandle, _: Token, _: Interest) -> io::Result<()> {
+            Ok(())
+        }
+        fn deregister(&mut self, _: &dyn BackendHandle) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    impl StreamSocket for Unseen {
+        type Target = ();
+        const READS_UNSEEN: bool = true;
+
+        fn connect<C>((): &(), _: &Scope<'_, C>) -> io::Result<Unseen> {
+            Err(ErrorKind::Unsupported.into())
+        }
+        fn read_unseen(&mut self, buf: &mut ReadBuf<'_>) -> io::Result<()> {
+            let count = buf.put_slice(self.0);
+            self.0 = &self.0[count..];
+            Ok(())
+        }
+        fn shutdown(&mut self, _: Shutdown) -> io::Result<()> {
+            Ok(())
+        }
+        fn peer_address(&self) -> Option<SocketAddr> {
+            None
+        }
+        fn local_address(&self) -> Option<SocketAddr> {
+            None
+        }
+    }
+
+    #[test]
+    fn what_came_with_the_header_is_read_first_also_by_who_does_not_see_the_memory() {
+        let opened = Opened::new(None, b"abc".to_vec(), None);
+        let state = State::Open(Some(Box::new(opened)));
+        let mut stream = ProxyStream { inner: Unseen(b"defg"), state };
+        const { assert!(ProxyStream::<Unseen>::READS_UNSEEN) };
+        for expected in ["ab", "c", "de", "fg", ""] {
+            let (mut memory, mut filled) = ([0; 2], 0);
+            let mut buf = ReadBuf::new(&mut memory, &mut filled);
+            assert!(stream.read_unseen(&mut buf).is_ok());
+            assert_eq!(&memory[..filled], expected.as_bytes());
+        }
+        let mut stream = ProxyStream { inner: Unseen(b"of the header"), state: State::Failed };
+        let (mut memory, mut filled) = ([0; 2], 0);
+        let error = stream.read_unseen(&mut ReadBuf::new(&mut memory, &mut filled));
+        assert_eq!(error.map_err(|error| error.kind()), Err(ErrorKind::NotConnected));
     }
 }
