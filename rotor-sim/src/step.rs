@@ -102,7 +102,7 @@ impl Sim {
             instance.handle().drain(time);
         }
         let more = Duration::from_secs(120);
-        self.run_until(time + more, |sim| sim.hosts[index].exit.is_some())?;
+        self.run_until(time.saturating_add(more), |sim| sim.hosts[index].exit.is_some())?;
         self.hosts[index].is_protected = was_protected;
         let machines =
             self.hosts[index].instance.as_mut().map_or(0, |instance| instance.machines());

@@ -31,7 +31,7 @@ impl<'a, C> GlobalScope<'a, C> {
 
     /// Returns what the loop's clock says at this moment, while [`now`](GlobalScope::now) stays the
     /// same for the turn: for work that must end in time, such as a long walk over machines. In a
-    /// simulation no time passes within a turn.
+    /// simulation no time passes within a turn, unless a fault makes that turn slow.
     pub fn exact_now(&self) -> Time {
         self.environment.handle.now()
     }
