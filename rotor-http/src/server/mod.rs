@@ -11,7 +11,7 @@
 //! | [`serve`], [`Serve`], [`ServerFn`] | a whole program, of a function or of any server: listening, threads, signals, draining |
 //! | [`Server`], [`Next`], [`Reply`], [`RecvMode`] | a handler, its answers, how it gets the body |
 //! | [`Head`], [`Response`] | what it is given: the request, and the writer of its response |
-//! | [`Routed`], [`NoUpgrade`] | two servers side by side; no other protocol on the same connection |
+//! | [`Routed`], [`WithUpgrade`], [`NoUpgrade`] | two servers side by side, also where only one of them upgrades; no other protocol on the same connection |
 //! | [`bind`], [`listen`], [`HttpSeed`], [`ServerConfig`], [`Counters`], [`AccessLog`] | setting up, and watching |
 //! | [`Connection`], [`HttpStream`], [`HttpAccept`] | the machines, by their names |
 //!
@@ -62,6 +62,7 @@ mod streams;
 mod streams;
 mod traffic;
 mod unwanted;
+mod with_upgrade;
 
 pub use rotor_core::Scope;
 
@@ -82,5 +83,6 @@ pub use self::routed::{Route, Routed};
 pub use self::serve::{Serve, serve};
 pub use self::serve_error::ServeError;
 pub use self::server_fn::ServerFn;
+pub use self::with_upgrade::WithUpgrade;
 pub use crate::no_upgrade::NoUpgrade;
 pub use crate::recv_mode::RecvMode;

@@ -1,13 +1,15 @@
 //! `Routed` and `Next::map`: a wrapped handler gets every call that it would get alone.
 
+use std::io::Write;
+
 use rotor_core::{Scope, Time};
 use rotor_http::server::{
     Connection, Head, HttpSeed, Next, NoUpgrade, RecvMode, Response, Route, Routed, Server,
-    ServerConfig,
+    ServerConfig, WithUpgrade,
 };
 use rotor_http::{BodyError, Method, Status, Trailers};
-use rotor_stream::Block;
 use rotor_stream::testing::Driver;
+use rotor_stream::{Block, Intent, Matched, Protocol, Transport};
 
 use crate::probe::{get, request, seconds};
 use crate::wire::transcript;
@@ -128,7 +130,8 @@ struct ByDigit;
 
 impl Route for ByDigit {
     type First = Noting<1>;
-    type Second = Noting<2>;
+    /// In a wrapper, which has to pass on every call as well.
+    type Second = WithUpgrade<Noting<2>, NoUpgrade<Context>>;
 
     fn is_first(head: &Head<'_>) -> bool {
         head.path().starts_with("/1")
@@ -214,4 +217,77 @@ fn a_method_that_only_the_other_server_takes_is_refused() {
         assert_eq!(transcript(&driver.take_received()), expected, "{start}");
         assert_eq!(driver.context().len(), usize::from(expected.is_empty()), "{start}");
     }
+}
+
+/// Another protocol: each byte comes back.
+struct Mirror;
+
+impl Protocol for Mirror {
+    type Context = Context;
+    type Seed = ();
+
+    fn create((): (), _: &mut Transport<'_>, _: Sc<'_, '_>) -> Intent<Self> {
+        Intent::of(Mirror).bytes(1).no_deadline()
+    }
+
+    fn bytes_read(self, _: Matched, transport: &mut Transport<'_>, _: Sc<'_, '_>) -> Intent<Self> {
+        transport.output.write_all(&transport.input[..]).expect("the output is open");
+        transport.input.clear();
+        Intent::of(self).keep().keep_deadline()
+    }
+}
+
+/// Upgrades whoever comes.
+struct Door;
+
+impl Server for Door {
+    type Context = Context;
+    type Seed = ();
+    type Upgrade = Mirror;
+
+    fn headers_received(
+        (): (),
+        _: &Head<'_>,
+        response: &mut Response<'_>,
+        _: Sc<'_, '_>,
+    ) -> Next<Self> {
+        let switched = response
+            .status(Status::SWITCHING_PROTOCOLS)
+            .and_then(|()| response.add_header("Upgrade", "mirror"))
+            .and_then(|()| response.done_headers())
+            .and_then(|()| response.done());
+        switched.expect("it is asked for");
+        Next::upgrade(())
+    }
+}
+
+struct PagesOrDoor;
+
+impl Route for PagesOrDoor {
+    type First = WithUpgrade<Noting<1>, Mirror>;
+    type Second = Door;
+
+    fn is_first(head: &Head<'_>) -> bool {
+        head.path() != "/door"
+    }
+}
+
+#[test]
+fn a_server_without_an_upgrade_stands_beside_one_that_has() {
+    let seed = HttpSeed::<Routed<PagesOrDoor>>::new((1, ()), ServerConfig::new());
+    let mut driver = Driver::<Connection<Routed<PagesOrDoor>>>::new(seed, Context::new());
+    driver.send(&get("/1wait"));
+    driver.wakeup();
+    assert_eq!(transcript(&driver.take_received()), "200 wakeup");
+    let offer = "Connection: upgrade\r\nUpgrade: mirror\r\n";
+    driver.send(&request("GET /door", offer, "hello"));
+    let answer = driver.take_received();
+    assert!(answer.starts_with(b"HTTP/1.1 101 "), "{}", answer.escape_ascii());
+    assert!(answer.ends_with(b"\r\n\r\nhello"), "{}", answer.escape_ascii());
+    assert_eq!(driver.failures(), [""; 0]);
+    // The page of an error is the inner server's.
+    let seed = HttpSeed::<Routed<PagesOrDoor>>::new((1, ()), ServerConfig::new());
+    let mut driver = Driver::<Connection<Routed<PagesOrDoor>>>::new(seed, Context::new());
+    driver.send(b"nonsense\r\n\r\n");
+    assert!(driver.take_received().ends_with(b"\r\n\r\n1"), "as `Noting<1>` has it");
 }

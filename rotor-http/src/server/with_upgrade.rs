@@ -1,0 +1,185 @@
+//! `WithUpgrade`: a server that offers no upgrade, where another one beside it does.
+
+use std::fmt;
+use std::marker::PhantomData;
+
+use rotor_core::{Description, Scope, Time};
+use rotor_stream::{Block, Protocol};
+
+use super::handler::{Next, Server};
+use super::head::Head;
+use super::response::Response;
+use crate::no_upgrade::NoUpgrade;
+use crate::semantics::error::BodyError;
+use crate::semantics::method::Method;
+use crate::semantics::status::Status;
+use crate::semantics::trailers::Trailers;
+
+/// The server `S`, which upgrades to nothing, as one whose connections may upgrade to `P`: so it
+/// fits beside one that does, for [`Routed`](super::Routed) asks both of its servers for the same
+/// [`Upgrade`](Server::Upgrade).
+///
+/// It has the seed of `S`, and its handlers get every call that they would get alone.
+///
+/// # Examples
+///
+/// Pages beside a WebSocket, or anything else that a connection may go on with:
+///
+/// ```
+/// # mod rotor { pub use rotor_stream as stream; pub use rotor_http as http; }
+/// use rotor::http::server::{Head, NoUpgrade, Route, Server, WithUpgrade};
+/// use rotor::stream::Protocol;
+/// # use std::marker::PhantomData;
+///
+/// /// `/chat` is the door to another protocol, all else are pages.
+/// struct Site<Pages, Door>(PhantomData<(Pages, Door)>);
+///
+/// impl<C, Pages, Door> Route for Site<Pages, Door>
+/// where
+///     C: 'static,
+///     Pages: Server<Context = C, Upgrade = NoUpgrade<C>> + 'static,
+///     Door: Server<Context = C, Upgrade: 'static> + 'static,
+/// {
+///     type First = WithUpgrade<Pages, Door::Upgrade>;
+///     type Second = Door;
+///
+///     fn is_first(head: &Head<'_>) -> bool {
+///         head.path() != "/chat"
+///     }
+/// }
+/// ```
+pub struct WithUpgrade<S, P> {
+    inner: S,
+    upgrade: PhantomData<fn(P)>,
+}
+
+type Sc<'a, 'b, S> = &'a mut Scope<'b, <S as Server>::Context>;
+
+impl<S, P> WithUpgrade<S, P> {
+    fn around(inner: S) -> WithUpgrade<S, P> {
+        WithUpgrade { inner, upgrade: PhantomData }
+    }
+}
+
+/// The answer of the inner handler, which upgrades to nothing.
+fn outer<S, P>(next: Next<S>) -> Next<WithUpgrade<S, P>>
+where
+    S: Server<Upgrade = NoUpgrade<<S as Server>::Context>> + 'static,
+    P: Protocol<Context = S::Context> + 'static,
+{
+    next.map(WithUpgrade::around, |never| match never {})
+}
+
+impl<S, P> Server for WithUpgrade<S, P>
+where
+    S: Server<Upgrade = NoUpgrade<<S as Server>::Context>> + 'static,
+    P: Protocol<Context = S::Context> + 'static,
+{
+    type Context = S::Context;
+    type Seed = S::Seed;
+    type Upgrade = P;
+
+    const HEARS_END: bool = S::HEARS_END;
+
+    fn supports(method: Method<'_>) -> bool {
+        S::supports(method)
+    }
+
+    fn headers_received(
+        seed: S::Seed,
+        head: &Head<'_>,
+        response: &mut Response<'_>,
+        scope: Sc<'_, '_, S>,
+    ) -> Next<Self> {
+        outer(S::headers_received(seed, head, response, scope))
+    }
+
+    fn request_received(
+        self,
+        body: &[u8],
+        response: &mut Response<'_>,
+        scope: Sc<'_, '_, S>,
+    ) -> Next<Self> {
+        outer(self.inner.request_received(body, response, scope))
+    }
+
+    fn request_chunk(
+        self,
+        chunk: &[u8],
+        response: &mut Response<'_>,
+        scope: Sc<'_, '_, S>,
+    ) -> Next<Self> {
+        outer(self.inner.request_chunk(chunk, response, scope))
+    }
+
+    fn request_block(
+        self,
+        block: Block,
+        response: &mut Response<'_>,
+        scope: Sc<'_, '_, S>,
+    ) -> Next<Self> {
+        outer(self.inner.request_block(block, response, scope))
+    }
+
+    fn request_end(
+        self,
+        trailers: &Trailers,
+        response: &mut Response<'_>,
+        scope: Sc<'_, '_, S>,
+    ) -> Next<Self> {
+        outer(self.inner.request_end(trailers, response, scope))
+    }
+
+    #[cfg(feature = "body")]
+    fn request_stored(
+        self,
+        body: rotor_body::Body,
+        response: &mut Response<'_>,
+        scope: Sc<'_, '_, S>,
+    ) -> Next<Self> {
+        outer(self.inner.request_stored(body, response, scope))
+    }
+
+    fn response_flushed(self, response: &mut Response<'_>, scope: Sc<'_, '_, S>) -> Next<Self> {
+        outer(self.inner.response_flushed(response, scope))
+    }
+
+    fn timeout(self, response: &mut Response<'_>, scope: Sc<'_, '_, S>) -> Next<Self> {
+        outer(self.inner.timeout(response, scope))
+    }
+
+    fn wakeup(self, response: &mut Response<'_>, scope: Sc<'_, '_, S>) -> Next<Self> {
+        outer(self.inner.wakeup(response, scope))
+    }
+
+    fn draining(
+        self,
+        until: Time,
+        response: &mut Response<'_>,
+        scope: Sc<'_, '_, S>,
+    ) -> Next<Self> {
+        outer(self.inner.draining(until, response, scope))
+    }
+
+    fn peer_ended(self, response: &mut Response<'_>, scope: Sc<'_, '_, S>) -> Next<Self> {
+        outer(self.inner.peer_ended(response, scope))
+    }
+
+    fn describe(&self, to: &mut Description) {
+        self.inner.describe(to);
+    }
+
+    fn bad_request(self, error: BodyError, scope: Sc<'_, '_, S>) {
+        self.inner.bad_request(error, scope);
+    }
+
+    fn emit_error_page(status: Status, response: &mut Response<'_>) {
+        S::emit_error_page(status, response);
+    }
+}
+
+impl<S: fmt::Debug, P> fmt::Debug for WithUpgrade<S, P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("WithUpgrade").field(&self.inner).finish()
+    }
+}
