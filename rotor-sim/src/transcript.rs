@@ -23,7 +23,8 @@ impl TranscriptHandle {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Whether the script was played to its end.
+    /// Whether the script was played to its end. It never is once the client has
+    /// [ended](TranscriptHandle::has_ended) otherwise; [`read`](TranscriptHandle::read) says how it did.
     pub fn is_done(&self) -> bool {
         matches!(self.0.lock().unwrap_or_else(PoisonError::into_inner).outcome, Some(Ok(())))
     }

@@ -24,7 +24,8 @@ pub trait Net: 'static {
 /// connects and exchanges datagrams, in place of one for each kind of socket.
 ///
 /// [`Inet`](super::Inet) is one, and the simulated network is. Every `Net` with such addresses
-/// implements it automatically.
+/// implements it automatically. Its sockets are those of [`Net`]: where a type has to be told by
+/// the trait, as in an alias, that is `<N as Net>::Stream`.
 ///
 /// ```
 /// # use rotor_core as rotor;

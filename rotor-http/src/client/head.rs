@@ -62,8 +62,9 @@ impl<'a> Head<'a> {
         self.terms.body != Body::Empty
     }
 
-    /// Returns the length of the body that follows, if it was announced. The response to HEAD has
-    /// none, whatever its fields say.
+    /// Returns the length of the body that follows, if it is known: 0 where none does, as behind the
+    /// response to HEAD, whatever its fields say. What they say of another request's body is the
+    /// [field](Head::field) `Content-Length`.
     pub fn body_length(&self) -> Option<u64> {
         match self.terms.body {
             Body::Empty => Some(0),

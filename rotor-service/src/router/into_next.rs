@@ -47,7 +47,8 @@ impl<C: 'static, A: IntoNext<C>, E: IntoNext<C>> IntoNext<C> for Result<A, E> {
 }
 
 /// Lets the closure that answers after a wait refuse with `?`: pass the result to [`Next::offload`]
-/// or [`Next::wait`].
+/// or [`Next::wait`]. A closure that never refuses returns the `Reply` itself: of a bare `Ok` nobody
+/// knows what it could have refused with.
 ///
 /// # Examples
 ///
