@@ -393,6 +393,13 @@ impl<C: 'static> Router<C> {
     }
 }
 
+/// For a server that is set up by hand on several threads: the functions are shared.
+impl<C: 'static> Clone for Router<C> {
+    fn clone(&self) -> Router<C> {
+        Router { table: self.table.clone(), body_bytes_max: self.body_bytes_max }
+    }
+}
+
 impl<C: 'static> Default for Router<C> {
     fn default() -> Router<C> {
         Router::new()
