@@ -172,7 +172,7 @@ pub trait StreamSocket: Read + Write + Source + Sized + 'static {
             return Err(error);
         }
         if self.is_connected() {
-            return if is_its_own_peer(self) { Err(nobody_listens()) } else { Ok(true) };
+            return if is_its_own_peer(self) { Err(nobody_listens(self)) } else { Ok(true) };
         }
         match read_nothing(self) {
             // Some systems return the last two errors where others return `WouldBlock`.
@@ -285,11 +285,12 @@ pub trait StreamSocket: Read + Write + Source + Sized + 'static {
     }
 
     /// Has the system probe a peer that has been silent for `idle`; `None` turns that off. Kinds of
-    /// socket without this ignore it. The kernel counts whole seconds, one at least.
+    /// socket without this ignore it. The kernel's count whole seconds, from 1 to 32,767; what is
+    /// less or more is the nearest of these.
     ///
     /// # Errors
     ///
-    /// The system's error; on Linux also for more than 32,767 s.
+    /// The system's error; the peer may then be probed at the system's own intervals.
     #[doc(alias = "SO_KEEPALIVE")]
     fn set_keepalive(&self, idle: Option<Duration>) -> io::Result<()> {
         let _ = idle;
@@ -441,8 +442,11 @@ fn is_its_own_peer(socket: &impl StreamSocket) -> bool {
     peer.is_some() && peer == socket.local_address()
 }
 
+/// Ends such a connection by a reset: one that ended in order would keep its port for a minute more.
 #[cold]
-fn nobody_listens() -> io::Error {
+fn nobody_listens(socket: &mut impl StreamSocket) -> io::Error {
+    // Where there are no resets it ends as it can.
+    let _ = socket.reset();
     io::Error::new(ConnectionRefused, "nobody listens there: the socket was connected to itself")
 }
 

@@ -68,10 +68,15 @@ fn a_socket_that_is_connected_to_itself_has_found_nobody_who_listens<L: OnKernel
     // As if the system had just chosen the port that is connected to, which it does in time.
     let own = rustix::net::getsockname(&socket).expect("it is bound");
     rustix::net::connect(&socket, &own).expect("it meets itself");
+    let own = SocketAddr::try_from(own).expect("it is of IP");
     with_scope::<L, _>(|scope| {
         let mut socket = StreamOn::<L>::adopt(socket.into(), scope).expect("it is one");
         assert!(socket.is_connected());
         let failure = socket.has_connected().expect_err("nobody listens");
         assert_eq!(failure.kind(), io::ErrorKind::ConnectionRefused);
+        drop(socket);
+        // In order it would have ended in TIME-WAIT.
+        let listener = ListenerOn::<L>::bind(&own, &ListenOptions::new(), scope);
+        listener.expect("the port is whoever's that listens there");
     });
 }
