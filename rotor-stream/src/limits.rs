@@ -297,8 +297,8 @@ impl StreamConfig {
         self
     }
 
-    /// Sets after how much silence the system probes the peer, in whole seconds of the kernel's, one
-    /// at least. Default: never; deadlines find silent peers sooner.
+    /// Sets after how much silence the system probes the peer, in whole seconds of the kernel's,
+    /// from 1 to 32,767. Default: never; deadlines find silent peers sooner.
     #[doc(alias = "SO_KEEPALIVE")]
     pub fn keepalive(mut self, idle: Option<Duration>) -> StreamConfig {
         self.keepalive = idle;

@@ -114,9 +114,9 @@ macro_rules! stream {
 /// The most bytes of a buffer that a socket is asked for: setsockopt(2) takes an int.
 const BUFFER_BYTES_MAX: usize = i32::MAX as usize;
 
-/// The shortest silence after which a peer is probed: the system counts whole seconds, and refuses
-/// none (tcp(7), `TCP_KEEPIDLE`).
-const KEEPALIVE_MIN: Duration = Duration::from_secs(1);
+/// The shortest and the longest silence after which a peer is probed: the system counts whole seconds,
+/// and refuses none and more than these (tcp(7), `TCP_KEEPIDLE`; `MAX_TCP_KEEPIDLE` of Linux).
+const KEEPALIVE: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(32_767)];
 
 /// What both answer a stream's questions with.
 macro_rules! answers {
@@ -205,7 +205,7 @@ impl StreamSocket for UringTcpStream {
     fn set_keepalive(&self, idle: Option<Duration>) -> io::Result<()> {
         self.with(|socket| match idle {
             Some(idle) => {
-                let idle = idle.max(KEEPALIVE_MIN);
+                let idle = idle.clamp(KEEPALIVE[0], KEEPALIVE[1]);
                 socket.set_tcp_keepalive(&TcpKeepalive::new().with_time(idle))
             }
             None => socket.set_keepalive(false),

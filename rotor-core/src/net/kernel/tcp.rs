@@ -30,9 +30,9 @@ use crate::token::Token;
 /// reports that ([`EventSet::URGENT`](crate::EventSet::URGENT)).
 const SHORT_READ_OF_TCP_DRAINS: bool = cfg!(any(target_os = "linux", target_os = "android"));
 
-/// The shortest silence after which a peer is probed: the system counts whole seconds, and refuses
-/// none (tcp(7), `TCP_KEEPIDLE`).
-const KEEPALIVE_MIN: Duration = Duration::from_secs(1);
+/// The shortest and the longest silence after which a peer is probed: the system counts whole seconds,
+/// and refuses none and more than these (tcp(7), `TCP_KEEPIDLE`; `MAX_TCP_KEEPIDLE` of Linux).
+const KEEPALIVE: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(32_767)];
 
 kernel_socket! {
     /// A TCP connection.
@@ -128,7 +128,7 @@ impl StreamSocket for TcpStream {
         let socket = SockRef::from(self);
         match idle {
             Some(idle) => {
-                let idle = idle.max(KEEPALIVE_MIN);
+                let idle = idle.clamp(KEEPALIVE[0], KEEPALIVE[1]);
                 socket.set_tcp_keepalive(&TcpKeepalive::new().with_time(idle))
             }
             None => socket.set_keepalive(false),

@@ -156,7 +156,7 @@ fn options_beyond_what_the_system_counts_in_are_the_nearest_that_it_has<L: OnKer
         let tcp = std::net::TcpStream::connect(address).expect("it listens");
         let same = tcp.try_clone().expect("descriptors are left");
         let tcp = StreamOn::<L>::adopt(tcp, scope).expect("it is of this backend");
-        for (idle, seconds) in [(0, 1), (500, 1), (1_000, 1), (60_000, 60)] {
+        for (idle, seconds) in [(0, 1), (500, 1), (1_000, 1), (60_000, 60), (86_400_000, 32_767)] {
             let idle = Duration::from_millis(idle);
             tcp.set_keepalive(Some(idle)).expect("it is no mistake");
             assert_eq!(tcp_keepidle(&same).expect("it can be asked"), Duration::from_secs(seconds));
