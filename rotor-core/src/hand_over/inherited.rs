@@ -13,37 +13,46 @@ use socket2::SockRef;
 pub(super) struct Inherited {
     sockets: ListenFd,
     names: Vec<String>,
-    /// The first socket that was not taken, if sockets have no names.
-    next: usize,
+    /// If sockets have no names: who asked, in the order of the sockets.
+    asked: Vec<String>,
 }
 
 impl Inherited {
     pub(super) fn none() -> Inherited {
-        Inherited { sockets: ListenFd::empty(), names: Vec::new(), next: 0 }
+        Inherited { sockets: ListenFd::empty(), names: Vec::new(), asked: Vec::new() }
     }
 
     pub(super) fn from_env() -> Inherited {
         let names = std::env::var("LISTEN_FDNAMES").unwrap_or_default();
-        Inherited { sockets: ListenFd::from_env(), names: names_in(&names), next: 0 }
+        Inherited { sockets: ListenFd::from_env(), names: names_in(&names), asked: Vec::new() }
     }
 
     /// Returns which sockets belong to a name: all that bear it or, if there are no names, the next
-    /// one.
+    /// one; the same for who asks again, after an error.
     fn indices(&mut self, name: &str) -> Vec<usize> {
         let count = self.sockets.len();
         if self.names.iter().all(|name| name.is_empty() || name == "unknown") {
-            let index = self.next;
-            self.next += 1;
+            let index = self.asked.iter().position(|asked| asked == name).unwrap_or_else(|| {
+                self.asked.push(name.to_owned());
+                self.asked.len() - 1
+            });
             return (index..count).take(1).collect();
         }
         let named = self.names.iter().enumerate().filter(|(_, other)| *other == name);
         named.map(|(index, _)| index).filter(|index| *index < count).collect()
     }
 
-    pub(super) fn tcp(&mut self, name: &str) -> io::Result<Vec<TcpListener>> {
-        let indices = self.indices(name);
-        let taken = indices.into_iter().map(|index| self.sockets.take_tcp_listener(index));
-        taken.filter_map(Result::transpose).map(|taken| listening(name, taken?)).collect()
+    /// Takes the listeners of a name. They are there where one of its sockets is refused, too.
+    pub(super) fn tcp(&mut self, name: &str) -> (Vec<TcpListener>, io::Result<()>) {
+        let (mut listeners, mut result) = (Vec::new(), Ok(()));
+        for index in self.indices(name) {
+            let taken = self.sockets.take_tcp_listener(index);
+            match taken.and_then(|taken| taken.map(|taken| listening(name, taken)).transpose()) {
+                Ok(taken) => listeners.extend(taken),
+                Err(error) => result = Err(error),
+            }
+        }
+        (listeners, result)
     }
 
     pub(super) fn unix(&mut self, name: &str) -> io::Result<Option<UnixListener>> {
@@ -96,9 +105,21 @@ mod tests {
     }
 
     #[test]
+    fn who_asks_again_is_not_given_the_next_ones() {
+        let mut unnamed = Inherited::none();
+        let mut asked = |name| {
+            unnamed.indices(name);
+            unnamed.asked.clone()
+        };
+        assert_eq!((asked("web"), asked("web")), (vec!["web".into()], vec!["web".into()]));
+        assert_eq!(asked("admin"), ["web", "admin"]);
+        assert_eq!(asked("web"), ["web", "admin"]);
+    }
+
+    #[test]
     fn without_sockets_nothing_is_found() {
         let mut none = Inherited::none();
-        assert!(none.tcp("web").expect("nothing can fail").is_empty());
+        assert!(matches!(none.tcp("web"), (listeners, Ok(())) if listeners.is_empty()));
         assert!(none.unix("web").expect("nothing can fail").is_none());
         assert!(none.udp("web").expect("nothing can fail").is_none());
     }

@@ -223,8 +223,10 @@ impl HandOver {
         // in the environment.
         let mut queues = self.tcp_copies(name)?;
         if queues.is_empty() {
-            let inherited = self.inherited.tcp(name)?.into_iter();
+            let (inherited, result) = self.inherited.tcp(name);
+            let inherited = inherited.into_iter();
             self.given.extend(inherited.map(|one| Named::new(name, SocketKind::Tcp, one)));
+            result?;
             queues = self.tcp_copies(name)?;
         }
         if queues.is_empty() {
@@ -317,7 +319,7 @@ impl HandOver {
         } = self;
         for Named { name, kind, .. } in &given {
             let kind = kind.name();
-            log::warn!("{kind} of the process before, {name:?}, is not asked for: it is closed");
+            log::warn!("{kind} that was handed over, {name:?}, is not asked for: it is closed");
         }
         drop(given);
         // All that can fail, except the path: after the `G` only that is left.

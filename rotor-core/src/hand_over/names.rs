@@ -42,7 +42,7 @@ impl HandOver {
             return Ok(());
         };
         let (other, kind) = (other.kind.name(), kind.name());
-        let message = format!("{name:?} is {other} in the process before, and {kind} here");
+        let message = format!("{name:?} is {other} as it was handed over, and {kind} here");
         Err(io::Error::new(io::ErrorKind::InvalidInput, message))
     }
 

@@ -154,7 +154,7 @@ fn sockets_of_all_kinds_are_handed_over_by_their_names() {
     let mut two = at(&place).expect("it is answered");
     let error = two.unix("web", &unix_path, &options).expect_err("it is none");
     assert_eq!(error.kind(), ErrorKind::InvalidInput);
-    let text = "\"web\" is a TCP listener in the process before, and a Unix listener here";
+    let text = "\"web\" is a TCP listener as it was handed over, and a Unix listener here";
     assert_eq!(error.to_string(), text);
     let second = make(&mut two, 1, "2");
     let unix = two.unix("control", &unix_path, &options).expect("it was handed over");
