@@ -116,3 +116,21 @@ fn a_thread_that_waits_for_room_gets_it() {
         assert_eq!(received, [1, 2]);
     });
 }
+
+#[test]
+fn a_thread_that_waits_for_room_hears_that_there_will_be_none() {
+    model(3, || {
+        let mut creator = small_loop(1);
+        let mut ends = None;
+        let add = creator.add_machine_with(|scope| {
+            ends = Some(scope.create_mailbox(1));
+            Until::new(|_| false)
+        });
+        add.unwrap();
+        let (sender, mailbox) = ends.unwrap();
+        sender.send(1).unwrap();
+        let other = thread::spawn(move || sender.send_from_thread(2));
+        drop(mailbox);
+        assert_eq!(other.join().unwrap(), Err(SendError::Closed(2)));
+    });
+}

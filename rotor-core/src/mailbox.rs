@@ -380,8 +380,13 @@ impl<V: Send + 'static> Sender<V> {
     /// Sends a message from a thread that runs no loop, and waits for room first where there is
     /// none, in line with those that [`wake_on_room`](Sender::wake_on_room) wakes.
     ///
-    /// It waits as long as the machine receives nothing. On the thread of the machine's own loop
-    /// that would be for ever.
+    /// It waits as long as the machine receives nothing, and the thread does nothing else meanwhile.
+    /// So it is for threads that nobody waits for. On the thread of the machine's own loop it would
+    /// wait for ever: in a handler, and in what a handler gives away where that is run by the loop
+    /// itself, as jobs are in a simulation and by
+    /// [`WhenFull::RunOldestHere`](crate::WhenFull::RunOldestHere), and
+    /// [sections](Scope::blocking) of a loop that is not handed over. So would two loops that wait
+    /// for each other.
     ///
     /// ```
     /// # use rotor_core::Sender;
@@ -401,8 +406,9 @@ impl<V: Send + 'static> Sender<V> {
     /// # Errors
     ///
     /// [`SendError::Closed`], with the message, when the mailbox or its machine is gone: at once, or
-    /// while the thread waits, when the mailbox is dropped. One that outlives its machine is noticed
-    /// as for [`wake_on_room`](Sender::wake_on_room).
+    /// while the thread waits, when the mailbox is dropped. A mailbox that outlives its machine, because
+    /// it is in the context, is noticed by the next one who sends; who waits already waits until it is
+    /// dropped.
     #[doc(alias = "blocking_send")]
     pub fn send_from_thread(&self, message: V) -> Result<(), SendError<V>> {
         let message = match self.send(message) {
