@@ -150,6 +150,11 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
     ) -> Taken {
         log::debug!("machine {} resets stream {stream}: {code:?}", io.scope.token());
         if let Some(at) = self.find_stream(stream) {
+            // Its response was delivered, whatever comes behind it: nobody's connection ends for that.
+            if self.children[at].is_left() {
+                self.drop_exchange(at, io);
+                return Ok(());
+            }
             let is_begun =
                 self.children[at].exchange.as_ref().is_some_and(|own| !own.is_expected());
             let error = match is_begun {

@@ -195,6 +195,10 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
         let child = &mut self.children[at];
         let is_answered = !child.state.is_receiving();
         child.state = child.state.after(StreamEvent::Reset).unwrap_or(child.state);
+        if child.is_left() {
+            self.drop_exchange(at, io);
+            return Ok(());
+        }
         if is_answered && child.tunnel.is_none() {
             // RFC 9113 §8.1: "Clients MUST NOT discard responses as a result of receiving such a
             // RST_STREAM": the server only takes no more of the request.

@@ -247,7 +247,9 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
         }
         // One that takes no requests at all is of no use, and has a place of its origin's.
         let takes_none = self.phase == Phase::Open && self.frames.peer().streams_max == 0;
-        if self.children.is_empty() && (self.is_last || self.is_read_closed || takes_none) {
+        let is_over = self.is_last || self.is_read_closed || takes_none;
+        // Those of which only the end is to come are nobody's any more.
+        if is_over && self.children.iter().all(|child| child.is_left()) {
             return self.close(io);
         }
         self.space.give_back();
