@@ -131,7 +131,8 @@ impl Server for Keep {
     }
 }
 
-/// What another thread does: it looks whether the name is taken, and takes it, in one step.
+/// What another thread does: it takes the name in the step in which it looks whether that is free. If
+/// not, it takes another file's place, in a second step.
 fn keep(create: StoreJob, replace: Option<StoreJob>) -> io::Result<Kept> {
     match (create.run(), replace) {
         (Err(error), Some(replace)) if error.kind() == ErrorKind::AlreadyExists => {

@@ -13,8 +13,9 @@ use crate::transcript::TranscriptHandle;
 
 impl Sim {
     /// Makes a host whose machines are scripted clients, which [`play`](Sim::play) adds: no part of
-    /// what is tested. So it is [protected](Sim::protect), and it has its 1,024 slots whether or
-    /// not [`Fault::SmallSlab`] strikes others. What happens in the network happens to it as well.
+    /// what is tested. So it is [protected](Sim::protect), and it is made with 1,024 slots,
+    /// whether or not [`Fault::SmallSlab`] strikes others; one that the scenario itself
+    /// [restarts](Sim::restart) is as others are. What happens in the network happens to it as well.
     ///
     /// # Errors
     ///

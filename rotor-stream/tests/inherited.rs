@@ -58,7 +58,10 @@ fn a_connection_is_no_listener() -> io::Result<()> {
     #[expect(clippy::disallowed_methods, reason = "the parent is no loop")]
     let listener = StdListener::bind("127.0.0.1:0")?;
     let connection = connect(listener.local_addr()?);
-    assert!(start_child("a_connection_is_no_listener", connection.into())?.wait()?.success());
+    let output =
+        start_child("a_connection_is_no_listener", connection.into())?.wait_with_output()?;
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && said.contains("1 passed"), "{said}");
     Ok(())
 }
 
@@ -89,7 +92,7 @@ fn start_child(test: &str, socket: OwnedFd) -> io::Result<Child> {
         .arg(test)
         .env(CHILD, "1")
         .stdin(Stdio::from(socket))
-        .stdout(Stdio::null())
+        .stdout(Stdio::piped())
         .stderr(Stdio::null())
         .spawn()
 }

@@ -58,8 +58,8 @@ quick_error! {
         /// The server reset the stream of the request (HTTP/2) before its response was complete.
         /// The code says why (RFC 9113 §7). With 7 (REFUSED_STREAM) it had begun to respond before;
         /// with 13 (HTTP_1_1_REQUIRED) it answers this request over HTTP/1.1 only, and that could
-        /// not be asked for: a pool makes it there if its method is idempotent, it was written whole
-        /// in `prepare_request`, and its connector [knows how](super::Connector::without_http2).
+        /// not be asked for: a pool makes it there if its method is idempotent, nothing of a response
+        /// had come, it was written whole in `prepare_request`, and its connector [knows how](super::Connector::without_http2).
         Reset(code: u32) {
             display("the server gave the request up (code {})", code)
         }

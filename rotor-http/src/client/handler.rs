@@ -42,7 +42,9 @@ use crate::semantics::trailers::Trailers;
 /// and it was written completely in `prepare_request`, so that the handler has lost nothing. On
 /// HTTP/2 a server may say that it has not looked at a request (REFUSED_STREAM, or a GOAWAY that
 /// leaves it out). Such a request is made again, up to ten times, whatever its method, if it was
-/// written completely.
+/// written completely. One that it answers over HTTP/1.1 only (HTTP_1_1_REQUIRED) a pool makes
+/// there, if its connector [knows how](super::Connector::without_http2), nothing of a response
+/// came, its method is idempotent, and it was written completely.
 ///
 /// # HTTP/2
 ///

@@ -19,7 +19,9 @@ use crate::semantics::trailers::Trailers;
 /// fits beside one that does, for [`Routed`](super::Routed) asks both of its servers for the same
 /// [`Upgrade`](Server::Upgrade).
 ///
-/// It has the seed of `S`, and its handlers get every call that they would get alone.
+/// It has the seed of `S`, and its handlers get every call that they would get alone; on HTTP/2 also
+/// requests to go on in another protocol, if those are offered
+/// ([`Http2Config::connect_protocol`](super::Http2Config::connect_protocol)), as GETs with `Upgrade`.
 ///
 /// # Examples
 ///

@@ -58,8 +58,9 @@ impl InheritedListeners {
     ///
     /// # Errors
     ///
-    /// If it is not a listening TCP socket (whoever started the process has mixed them up, or passes
-    /// one connection to it, as inetd and `Accept=yes` do), or the loop's backend cannot serve it.
+    /// If it is no TCP socket that listens (whoever started the process has mixed them up, or passes
+    /// one connection to it, as inetd and `Accept=yes` do; the latter is seen on Linux only), or the
+    /// loop's backend cannot serve it.
     pub fn take_tcp<C>(
         &mut self,
         index: usize,
