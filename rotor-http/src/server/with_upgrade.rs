@@ -20,8 +20,7 @@ use crate::semantics::trailers::Trailers;
 /// [`Upgrade`](Server::Upgrade).
 ///
 /// It has the seed of `S`, and its handlers get every call that they would get alone; on HTTP/2 also
-/// requests to go on in another protocol, if those are offered
-/// ([`Http2Config::connect_protocol`](super::Http2Config::connect_protocol)), as GETs with `Upgrade`.
+/// requests to go on in another protocol (RFC 8441), as GETs with `Upgrade`: alone it offers none.
 ///
 /// # Examples
 ///
