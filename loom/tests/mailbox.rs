@@ -7,9 +7,9 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use loom::thread;
-use rotor_core::{ReceiveError, SendError, Sender};
+use rotor_core::{Loop, Mailbox, ReceiveError, SendError, Sender};
 
-use waiting::{Until, model, small_loop};
+use waiting::{Until, Waiting, model, small_loop};
 
 /// Runs a loop whose machine receives until every sender is gone; answers what it got.
 fn received_of(bound: usize, send: impl FnOnce(Sender<u32>)) -> Vec<u32> {
@@ -33,6 +33,19 @@ fn received_of(bound: usize, send: impl FnOnce(Sender<u32>)) -> Vec<u32> {
     send(sender.unwrap());
     creator.instantiate(()).run().unwrap();
     received.take()
+}
+
+/// The ends of a mailbox with room for one message, whose machine does nothing; with what holds that.
+fn idle<V: Send + 'static>() -> (Loop<Until, Waiting>, Sender<V>, Mailbox<V>) {
+    let mut creator = small_loop(1);
+    let mut ends = None;
+    let add = creator.add_machine_with(|scope| {
+        ends = Some(scope.create_mailbox(1));
+        Until::new(|_| false)
+    });
+    add.unwrap();
+    let (sender, mailbox) = ends.unwrap();
+    (creator, sender, mailbox)
 }
 
 #[test]
@@ -83,14 +96,7 @@ fn what_a_full_mailbox_does_not_take_comes_back() {
 #[test]
 fn a_message_that_is_sent_while_the_mailbox_is_dropped_is_not_kept() {
     model(3, || {
-        let mut creator = small_loop(1);
-        let mut ends = None;
-        let add = creator.add_machine_with(|scope| {
-            ends = Some(scope.create_mailbox(1));
-            Until::new(|_| false)
-        });
-        add.unwrap();
-        let (sender, mailbox) = ends.unwrap();
+        let (_creator, sender, mailbox) = idle();
         let message = Arc::new(());
         let other = thread::spawn({
             let message = message.clone();
@@ -120,14 +126,7 @@ fn a_thread_that_waits_for_room_gets_it() {
 #[test]
 fn a_thread_that_waits_for_room_hears_that_there_will_be_none() {
     model(3, || {
-        let mut creator = small_loop(1);
-        let mut ends = None;
-        let add = creator.add_machine_with(|scope| {
-            ends = Some(scope.create_mailbox(1));
-            Until::new(|_| false)
-        });
-        add.unwrap();
-        let (sender, mailbox) = ends.unwrap();
+        let (_creator, sender, mailbox) = idle();
         sender.send(1).unwrap();
         let other = thread::spawn(move || sender.send_from_thread(2));
         drop(mailbox);
