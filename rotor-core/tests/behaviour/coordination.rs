@@ -1,12 +1,14 @@
 //! Permits, locks, barriers and bells: one line, first come, first served, and whoever goes leaves
 //! it.
 
+mod senders;
+
 use std::thread;
 use std::time::Duration;
 
 use rotor_core::{
     Arrived, Barrier, Bell, Config, EventSet, ExitPolicy, Future, Held, Job, Lock, LoopInstance,
-    Lost, Outcome, Permit, Permits, ReceiveError, Response, Scope, SendError, Token,
+    Lost, Outcome, Permit, Permits, Response, Scope, Token,
 };
 
 use crate::actor::{Actor, Call, actor};
@@ -400,113 +402,4 @@ fn a_ring_that_nobody_took_is_the_next_ones_and_one_for_all_is_not() {
     let (_, later) = loops.ask(|scope| bell.listen(scope));
     drop(hears);
     assert!(loops.woken().is_empty() && !later.is_ready(), "all who were to hear it have");
-}
-
-#[test]
-fn senders_that_wait_for_room_get_it_in_order_and_nobody_gets_ahead_of_them() {
-    let mut loops = Loops::new();
-    let (owner, (sender, mut mailbox)) = loops.ask(|scope| scope.create_mailbox::<u32>(2));
-    let (first, room) = loops.ask(|scope| sender.wake_on_room(scope));
-    assert_eq!(loops.woken(), [first], "there is some at once");
-    assert_eq!(sender.send(1), Ok(()));
-    assert_eq!(sender.send(2), Err(SendError::Full(2)), "the rest is kept");
-    assert_eq!(value(room).send(2), Ok(()));
-    assert_eq!(loops.woken(), [owner]);
-    let (_, leaves) = loops.ask(|scope| sender.wake_on_room(scope));
-    let (ended, dead) = loops.ask(|scope| sender.wake_on_room(scope));
-    let (second, waits) = loops.ask(|scope| sender.clone().wake_on_room(scope));
-    let (third, waits_longer) = loops.ask(|scope| sender.wake_on_room(scope));
-    drop(leaves);
-    loops.end(ended);
-    assert_eq!(mailbox.receive(), Some(1));
-    assert_eq!(loops.woken(), [second]);
-    assert_eq!(sender.send(9), Err(SendError::Full(9)));
-    drop(value(waits));
-    assert_eq!(loops.woken(), [third], "who does not use it leaves it to the next");
-    assert_eq!(value(waits_longer).send(3), Ok(()));
-    assert_eq!((mailbox.receive(), mailbox.receive()), (Some(2), Some(3)));
-    assert_eq!((sender.send(4), sender.send(5)), (Ok(()), Ok(())), "all of it is back");
-    assert!(dead.is_ready());
-}
-
-#[test]
-fn senders_that_wait_for_room_hear_that_the_mailbox_or_its_machine_is_gone() {
-    for ends in [true, false] {
-        let mut loops = Loops::new();
-        let (owner, (sender, mailbox)) = loops.ask(|scope| scope.create_mailbox::<u32>(1));
-        let (_, room) = loops.ask(|scope| sender.wake_on_room(scope));
-        let (waiting, waits) = loops.ask(|scope| sender.wake_on_room(scope));
-        loops.woken();
-        if ends {
-            drop(mailbox);
-            assert_eq!(loops.woken(), [waiting]);
-            assert_eq!(lost(waits), Lost::Dropped);
-        } else {
-            loops.end(owner);
-            assert!(!waits.is_ready(), "nobody has noticed yet");
-            assert_eq!(sender.send(9), Err(SendError::Closed(9)));
-            assert_eq!((loops.woken(), lost(waits)), (vec![waiting], Lost::Dropped));
-        }
-        assert_eq!(value(room).send(1), Err(SendError::Closed(1)));
-        let (late, refused) = loops.ask(|scope| sender.wake_on_room(scope));
-        assert_eq!((lost(refused), loops.woken().contains(&late)), (Lost::Dropped, true));
-    }
-}
-
-#[test]
-fn senders_that_wait_for_room_hear_of_a_machine_that_ended_from_one_who_had_room() {
-    let mut loops = Loops::new();
-    let (owner, (sender, _mailbox)) = loops.ask(|scope| scope.create_mailbox::<u32>(1));
-    let (_, room) = loops.ask(|scope| sender.wake_on_room(scope));
-    let (waiting, waits) = loops.ask(|scope| sender.wake_on_room(scope));
-    loops.end(owner);
-    loops.woken();
-    assert_eq!(value(room).send(1), Err(SendError::Closed(1)));
-    assert_eq!((loops.woken(), lost(waits)), (vec![waiting], Lost::Dropped));
-}
-
-#[test]
-fn a_sender_that_waits_for_room_is_a_sender() {
-    let mut loops = Loops::new();
-    let (_, (sender, mut mailbox)) = loops.ask(|scope| scope.create_mailbox::<u32>(1));
-    sender.send(1).expect("there is room");
-    let (_, waits) = loops.ask(|scope| sender.wake_on_room(scope));
-    drop(sender);
-    assert_eq!(mailbox.try_receive(), Ok(1));
-    assert_eq!(mailbox.try_receive(), Err(ReceiveError::Empty));
-    assert_eq!(value(waits).send(2), Ok(()));
-    assert_eq!(mailbox.try_receive(), Ok(2));
-    assert_eq!(mailbox.try_receive(), Err(ReceiveError::Closed));
-}
-
-#[test]
-fn a_plain_thread_waits_for_room_and_hears_that_there_will_be_none() {
-    let mut loops = Loops::new();
-    let (_, (sender, mut mailbox)) = loops.ask(|scope| scope.create_mailbox::<u32>(1));
-    let mut received = Vec::new();
-    thread::scope(|threads| {
-        let send = |message| sender.send_from_thread(message);
-        let sends = threads.spawn(move || (0..1_000).try_for_each(send));
-        // A thread that nobody wakes would be waited for.
-        let mut left = 10_000_000;
-        while !sends.is_finished() && left > 0 {
-            left -= 1;
-            match mailbox.receive() {
-                Some(message) => received.push(message),
-                None => thread::yield_now(),
-            }
-        }
-        received.extend(mailbox.receive());
-        drop(mailbox);
-        assert_eq!(sends.join().expect("it does not panic"), Ok(()));
-    });
-    assert!(received.into_iter().eq(0..1_000));
-    let (_, (sender, mailbox)) = loops.ask(|scope| scope.create_mailbox::<u32>(1));
-    assert_eq!(sender.send_from_thread(1), Ok(()));
-    thread::scope(|threads| {
-        let waits = threads.spawn(|| sender.send_from_thread(2));
-        drop(mailbox);
-        assert_eq!(waits.join().expect("it does not panic"), Err(SendError::Closed(2)));
-    });
-    assert_eq!(sender.send_from_thread(3), Err(SendError::Closed(3)));
 }
