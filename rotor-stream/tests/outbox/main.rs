@@ -1,6 +1,8 @@
 //! What others send to the peer of a connection, unasked: in order, whole, bounded, and beside what
 //! the protocol itself has to say.
 
+mod brief;
+
 use std::cell::Cell;
 use std::io::Write;
 use std::rc::Rc;
@@ -404,55 +406,6 @@ fn a_protocol_that_waits_for_its_output_is_not_kept_waiting_by_those_who_send() 
         received.extend(driver.take_received());
         let rest: Vec<u8> = received.into_iter().filter(|byte| !b".!".contains(byte)).collect();
         assert_eq!(numbers(&rest), (0..number).collect::<Vec<_>>(), "{left:?}");
-    }
-}
-
-/// Sends itself messages, and ends, before it has begun.
-struct Brief;
-
-impl Protocol for Brief {
-    type Context = Shared;
-    type Seed = bool;
-
-    fn create(
-        fails: bool,
-        transport: &mut Transport<'_>,
-        scope: &mut Scope<'_, Shared>,
-    ) -> Intent<Self> {
-        let outbox = Outbox::new(small(), scope);
-        let sender = outbox.sender();
-        sender.send("first ").expect("there is room");
-        transport.output.write_all(b"hello ").expect("an open output");
-        sender.send("last\n").expect("there is room");
-        scope.sender = Some(sender);
-        if fails { Intent::error("it is not to be") } else { Intent::done() }
-    }
-
-    fn bytes_read(
-        self,
-        _: Matched,
-        _: &mut Transport<'_>,
-        _: &mut Scope<'_, Shared>,
-    ) -> Intent<Self> {
-        Intent::done()
-    }
-}
-
-impl HasOutbox for Brief {
-    fn outbox(&mut self) -> &mut Outbox {
-        unreachable!("it ends before anybody asks")
-    }
-}
-
-#[test]
-fn what_waits_when_a_protocol_is_done_in_its_create_is_still_sent() {
-    for (fails, expected) in [(false, &b"hello first last\n"[..]), (true, b"")] {
-        let mut driver = Driver::<WithOutbox<Brief>>::new(fails, Shared::default());
-        assert_eq!(driver.take_received(), expected);
-        assert!(driver.is_ended() || driver.is_dropped());
-        driver.settle();
-        let sender = driver.context().sender.clone().expect("it was made in `create`");
-        assert!(matches!(sender.send("more"), Err(OutboxError::Closed(_))));
     }
 }
 

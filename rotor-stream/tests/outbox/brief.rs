@@ -1,0 +1,60 @@
+//! A protocol that is over in its `create`.
+
+use std::io::Write;
+
+use rotor_core::Scope;
+use rotor_stream::testing::Driver;
+use rotor_stream::{
+    HasOutbox, Intent, Matched, Outbox, OutboxError, Protocol, Transport, WithOutbox,
+};
+
+use super::{Shared, small};
+
+/// Sends itself messages, and ends, before it has begun.
+struct Brief;
+
+impl Protocol for Brief {
+    type Context = Shared;
+    type Seed = bool;
+
+    fn create(
+        fails: bool,
+        transport: &mut Transport<'_>,
+        scope: &mut Scope<'_, Shared>,
+    ) -> Intent<Self> {
+        let outbox = Outbox::new(small(), scope);
+        let sender = outbox.sender();
+        sender.send("first ").expect("there is room");
+        transport.output.write_all(b"hello ").expect("an open output");
+        sender.send("last\n").expect("there is room");
+        scope.sender = Some(sender);
+        if fails { Intent::error("it is not to be") } else { Intent::done() }
+    }
+
+    fn bytes_read(
+        self,
+        _: Matched,
+        _: &mut Transport<'_>,
+        _: &mut Scope<'_, Shared>,
+    ) -> Intent<Self> {
+        Intent::done()
+    }
+}
+
+impl HasOutbox for Brief {
+    fn outbox(&mut self) -> &mut Outbox {
+        unreachable!("it ends before anybody asks")
+    }
+}
+
+#[test]
+fn what_waits_when_a_protocol_is_done_in_its_create_is_still_sent() {
+    for (fails, expected) in [(false, &b"hello first last\n"[..]), (true, b"")] {
+        let mut driver = Driver::<WithOutbox<Brief>>::new(fails, Shared::default());
+        assert_eq!(driver.take_received(), expected);
+        assert!(driver.is_ended() || driver.is_dropped());
+        driver.settle();
+        let sender = driver.context().sender.clone().expect("it was made in `create`");
+        assert!(matches!(sender.send("more"), Err(OutboxError::Closed(_))));
+    }
+}
