@@ -2,11 +2,9 @@
 
 use std::fmt;
 
-use rotor_body::Body;
-use rotor_core::{Description, Scope, Time};
-use rotor_http::server::{Around, Head, Next, Response, Server};
-use rotor_http::{BodyError, Method, Status, Trailers};
-use rotor_stream::Block;
+use rotor_core::{Description, Scope};
+use rotor_http::server::{Around, Head, Next, RequestEvent, Response, Server};
+use rotor_http::{BodyError, Method, Status};
 
 use crate::spans::{HttpSpans, Spans};
 use crate::trace::Trace;
@@ -64,20 +62,6 @@ where
     }
 }
 
-impl<S: Server + 'static, P: Spans> Traced<S, P> {
-    #[inline]
-    fn call(
-        self,
-        response: &mut Response<'_>,
-        scope: &mut Scope<'_, S::Context>,
-        call: impl FnOnce(S, &mut Response<'_>, &mut Scope<'_, S::Context>) -> Next<S>,
-    ) -> Next<Self> {
-        let Traced { handler, mut within } = self;
-        let next = within.call(response, scope, |response, scope| call(handler, response, scope));
-        next.around(within)
-    }
-}
-
 type Sc<'a, 'b, S> = &'a mut Scope<'b, <S as Server>::Context>;
 
 impl<S: Server + 'static, P: Spans> Server for Traced<S, P> {
@@ -107,86 +91,16 @@ impl<S: Server + 'static, P: Spans> Server for Traced<S, P> {
         next.around(within)
     }
 
-    fn request_received(
+    fn handle(
         self,
-        body: &[u8],
+        event: RequestEvent<'_>,
         response: &mut Response<'_>,
         scope: Sc<'_, '_, S>,
     ) -> Next<Self> {
-        self.call(response, scope, |handler, response, scope| {
-            handler.request_received(body, response, scope)
-        })
-    }
-
-    fn request_chunk(
-        self,
-        chunk: &[u8],
-        response: &mut Response<'_>,
-        scope: Sc<'_, '_, S>,
-    ) -> Next<Self> {
-        self.call(response, scope, |handler, response, scope| {
-            handler.request_chunk(chunk, response, scope)
-        })
-    }
-
-    fn request_block(
-        self,
-        block: Block,
-        response: &mut Response<'_>,
-        scope: Sc<'_, '_, S>,
-    ) -> Next<Self> {
-        self.call(response, scope, |handler, response, scope| {
-            handler.request_block(block, response, scope)
-        })
-    }
-
-    fn request_end(
-        self,
-        trailers: &Trailers,
-        response: &mut Response<'_>,
-        scope: Sc<'_, '_, S>,
-    ) -> Next<Self> {
-        self.call(response, scope, |handler, response, scope| {
-            handler.request_end(trailers, response, scope)
-        })
-    }
-
-    fn request_stored(
-        self,
-        body: Body,
-        response: &mut Response<'_>,
-        scope: Sc<'_, '_, S>,
-    ) -> Next<Self> {
-        self.call(response, scope, |handler, response, scope| {
-            handler.request_stored(body, response, scope)
-        })
-    }
-
-    fn response_flushed(self, response: &mut Response<'_>, scope: Sc<'_, '_, S>) -> Next<Self> {
-        self.call(response, scope, S::response_flushed)
-    }
-
-    fn timeout(self, response: &mut Response<'_>, scope: Sc<'_, '_, S>) -> Next<Self> {
-        self.call(response, scope, S::timeout)
-    }
-
-    fn wakeup(self, response: &mut Response<'_>, scope: Sc<'_, '_, S>) -> Next<Self> {
-        self.call(response, scope, S::wakeup)
-    }
-
-    fn draining(
-        self,
-        until: Time,
-        response: &mut Response<'_>,
-        scope: Sc<'_, '_, S>,
-    ) -> Next<Self> {
-        self.call(response, scope, |handler, response, scope| {
-            handler.draining(until, response, scope)
-        })
-    }
-
-    fn peer_ended(self, response: &mut Response<'_>, scope: Sc<'_, '_, S>) -> Next<Self> {
-        self.call(response, scope, S::peer_ended)
+        let Traced { handler, mut within } = self;
+        let next =
+            within.call(response, scope, |response, scope| handler.handle(event, response, scope));
+        next.around(within)
     }
 
     fn describe(&self, to: &mut Description) {

@@ -16,14 +16,15 @@ use super::response::Response;
 ///
 /// ```
 /// # mod rotor { pub use rotor_http as http; }
-/// use rotor::http::server::{Around, Head, Next, NoUpgrade, Response, Scope, Server};
+/// use rotor::http::BodyError;
+/// use rotor::http::server::{Around, Head, Next, RequestEvent, Response, Scope, Server};
 ///
 /// /// Counts the calls of one request.
 /// struct Counted<S>(S, u32);
 ///
 /// struct Calls(u32);
 ///
-/// impl<S: Server<Upgrade = NoUpgrade<<S as Server>::Context>> + 'static> Around<S> for Calls {
+/// impl<S: Server + 'static> Around<S> for Calls {
 ///     type Outer = Counted<S>;
 ///
 ///     fn call(
@@ -41,7 +42,7 @@ use super::response::Response;
 ///     }
 /// }
 ///
-/// impl<S: Server<Upgrade = NoUpgrade<<S as Server>::Context>> + 'static> Server for Counted<S> {
+/// impl<S: Server + 'static> Server for Counted<S> {
 ///     type Context = S::Context;
 ///     type Seed = S::Seed;
 ///     type Upgrade = S::Upgrade;
@@ -58,7 +59,26 @@ use super::response::Response;
 ///         });
 ///         next.around(calls)
 ///     }
-///     // The others in the same way.
+///
+///     // All that comes after the head.
+///     fn handle(
+///         self,
+///         event: RequestEvent<'_>,
+///         response: &mut Response<'_>,
+///         scope: &mut Scope<'_, S::Context>,
+///     ) -> Next<Self> {
+///         let Counted(handler, calls) = self;
+///         let mut calls = Calls(calls);
+///         let next = calls.call(response, scope, |response, scope| {
+///             handler.handle(event, response, scope)
+///         });
+///         next.around(calls)
+///     }
+///
+///     // What has no answer: also `describe`, `emit_error_page`, `supports` and `HEARS_END`.
+///     fn bad_request(self, error: BodyError, scope: &mut Scope<'_, S::Context>) {
+///         self.0.bad_request(error, scope);
+///     }
 /// }
 /// ```
 #[doc(alias = "middleware")]

@@ -26,6 +26,7 @@ use super::counters::Counters;
 use super::handler::{Later, Next, Server, Step, UpgradeSeed};
 use super::io::{Io, note_panic};
 use super::outgoing::Outgoing;
+use super::request_event::RequestEvent;
 use super::response::Response;
 use super::unwanted::Announced;
 use crate::body_receiver::{BodyReceiver, Part};
@@ -137,13 +138,16 @@ impl<S: Server> Exchange<S> {
         Announced { body: self.body.body(), expects_continue: self.expects_continue }
     }
 
-    /// Calls the handler, if it is there, and applies what it returns.
-    pub(super) fn call(
+    /// Tells the handler, if it is there, and applies what it returns.
+    #[inline]
+    pub(super) fn tell(
         &mut self,
+        event: RequestEvent<'_>,
         io: &mut Io<'_, '_, '_, S::Context>,
-        method: impl FnOnce(S, &mut Response<'_>, &mut Scope<'_, S::Context>) -> Next<S>,
     ) -> Exchanged<S> {
-        self.give(Part::Nothing, io, |handler, _, response, scope| method(handler, response, scope))
+        self.give(Part::Nothing, io, |handler, _, response, scope| {
+            handler.handle(event, response, scope)
+        })
     }
 
     /// Calls the handler with a part of the body.
@@ -151,7 +155,7 @@ impl<S: Server> Exchange<S> {
         &mut self,
         part: Part,
         io: &mut Io<'_, '_, '_, S::Context>,
-        method: impl FnOnce(S, &[u8], &mut Response<'_>, &mut Scope<'_, S::Context>) -> Next<S>,
+        call: impl FnOnce(S, &[u8], &mut Response<'_>, &mut Scope<'_, S::Context>) -> Next<S>,
     ) -> Exchanged<S> {
         let handler = match self.handler.take() {
             Some(Handler::Own(handler)) => handler,
@@ -162,15 +166,15 @@ impl<S: Server> Exchange<S> {
             }
             None => return Flow::Wait(self.wait(None, io)),
         };
-        self.run(part, io, |octets, response, scope| method(handler, octets, response, scope))
+        self.run(part, io, |octets, response, scope| call(handler, octets, response, scope))
     }
 
-    /// Calls what waits in the handler's place, if something does; else the handler.
-    fn call_waiting(
+    /// Calls what waits in the handler's place, if something does; else tells the handler.
+    fn tell_waiting(
         &mut self,
+        event: RequestEvent<'_>,
         io: &mut Io<'_, '_, '_, S::Context>,
         later: impl FnOnce(Box<dyn Later<S>>, &mut Response<'_>, &mut Scope<'_, S::Context>) -> Next<S>,
-        method: impl FnOnce(S, &mut Response<'_>, &mut Scope<'_, S::Context>) -> Next<S>,
     ) -> Exchanged<S> {
         if let Some(waits) = self.handler.take_if(|handler| matches!(handler, Handler::Later(_)))
             && let Handler::Later(waits) = waits
@@ -179,7 +183,7 @@ impl<S: Server> Exchange<S> {
                 self.run(Part::Nothing, io, |_, response, scope| later(waits, response, scope));
             return flow.and_again(|| self.tell_what_came(io));
         }
-        self.call(io, method)
+        self.tell(event, io)
     }
 
     /// One call, of which a panic is no further than here.
@@ -297,11 +301,11 @@ impl<S: Server> Exchange<S> {
         #[cfg(feature = "body")]
         if self.storing.is_some() && !matches!(self.handler, Some(Handler::Later(_))) {
             // Two wake-ups may have come as one: the handler hears of it in any case.
-            return self
-                .poll_storing(io)
-                .and_again(|| self.call_waiting(io, |later, r, s| later.wakeup(r, s), S::wakeup));
+            return self.poll_storing(io).and_again(|| {
+                self.tell_waiting(RequestEvent::Wakeup, io, |later, r, s| later.wakeup(r, s))
+            });
         }
-        self.call_waiting(io, |later, response, scope| later.wakeup(response, scope), S::wakeup)
+        self.tell_waiting(RequestEvent::Wakeup, io, |later, r, s| later.wakeup(r, s))
     }
 
     /// Whether the peer's end is waited for beside all else: the whole request has
@@ -344,7 +348,7 @@ impl<S: Server> Exchange<S> {
         match self.handler {
             Some(Handler::Own(_)) if self.peer_end == PeerEnd::Owed => {
                 self.peer_end = PeerEnd::Over;
-                self.call(io, S::peer_ended)
+                self.tell(RequestEvent::PeerEnded, io)
             }
             _ => Flow::Again,
         }

@@ -6,6 +6,7 @@ use rotor_stream::{Block, Protocol};
 
 use super::error_page::plain_page;
 use super::head::Head;
+use super::request_event::RequestEvent;
 use super::response::Response;
 use crate::recv_mode::RecvMode;
 use crate::semantics::error::BodyError;
@@ -21,6 +22,9 @@ use crate::semantics::trailers::Trailers;
 /// A handler of whole requests implements two methods: `headers_received`, which asks for the body
 /// ([`RecvMode::Buffered`]), and `request_received`, which answers. A handler that needs no body
 /// implements only the first.
+///
+/// A server around another one implements [`handle`](Server::handle) for all that comes after the
+/// head: see [`Around`](super::Around).
 ///
 /// # What the connection promises
 ///
@@ -108,6 +112,36 @@ pub trait Server: Sized {
         response: &mut Response<'_>,
         scope: &mut Scope<'_, Self::Context>,
     ) -> Next<Self>;
+
+    /// Handles what happens after the head has come: the single method through which a connection,
+    /// and each server around this one, reaches the handler. The default calls the method named
+    /// after the event.
+    ///
+    /// Implement this for a server around another one: it passes on the event, and converts the
+    /// answer ([`Next::map`], [`Next::around`]). A handler of its own implements the named methods
+    /// instead.
+    #[doc(alias = "middleware")]
+    #[inline(always)]
+    fn handle(
+        self,
+        event: RequestEvent<'_>,
+        response: &mut Response<'_>,
+        scope: &mut Scope<'_, Self::Context>,
+    ) -> Next<Self> {
+        match event {
+            RequestEvent::Received(body) => self.request_received(body, response, scope),
+            RequestEvent::Chunk(chunk) => self.request_chunk(chunk, response, scope),
+            RequestEvent::Block(block) => self.request_block(block, response, scope),
+            RequestEvent::End(trailers) => self.request_end(trailers, response, scope),
+            #[cfg(feature = "body")]
+            RequestEvent::Stored(body) => self.request_stored(body, response, scope),
+            RequestEvent::Flushed => self.response_flushed(response, scope),
+            RequestEvent::Timeout => self.timeout(response, scope),
+            RequestEvent::Wakeup => self.wakeup(response, scope),
+            RequestEvent::Draining(until) => self.draining(until, response, scope),
+            RequestEvent::PeerEnded => self.peer_ended(response, scope),
+        }
+    }
 
     /// Called with the whole body, which the handler asked for with [`RecvMode::Buffered`].
     /// Trailers are dropped.

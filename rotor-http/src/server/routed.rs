@@ -2,16 +2,15 @@
 
 use std::fmt;
 
-use rotor_core::{Description, Scope, Time};
-use rotor_stream::Block;
+use rotor_core::{Description, Scope};
 
 use super::handler::{Next, Server};
 use super::head::Head;
+use super::request_event::RequestEvent;
 use super::response::Response;
 use crate::semantics::error::BodyError;
 use crate::semantics::method::Method;
 use crate::semantics::status::Status;
-use crate::semantics::trailers::Trailers;
 
 /// Decides which of two servers a request is for. It is a type of its own so that [`Routed`] stays
 /// as small as the larger handler.
@@ -137,16 +136,6 @@ pub enum Routed<R: Route> {
 type SeedOf<S> = <S as Server>::Seed;
 type Sc<'a, 'b, R> = &'a mut Scope<'b, <<R as Route>::First as Server>::Context>;
 
-/// Makes the same call for whichever of the two it is.
-macro_rules! either {
-    ($self:ident, $handler:ident => $call:expr) => {
-        match $self {
-            Routed::First($handler) => $call.wrap(Routed::First),
-            Routed::Second($handler) => $call.wrap(Routed::Second),
-        }
-    };
-}
-
 impl<R: Route> Server for Routed<R> {
     type Context = <R::First as Server>::Context;
     type Seed = (SeedOf<R::First>, SeedOf<R::Second>);
@@ -186,75 +175,16 @@ impl<R: Route> Server for Routed<R> {
         }
     }
 
-    fn request_received(
+    fn handle(
         self,
-        body: &[u8],
+        event: RequestEvent<'_>,
         response: &mut Response<'_>,
         scope: Sc<'_, '_, R>,
     ) -> Next<Self> {
-        either!(self, handler => handler.request_received(body, response, scope))
-    }
-
-    fn request_chunk(
-        self,
-        chunk: &[u8],
-        response: &mut Response<'_>,
-        scope: Sc<'_, '_, R>,
-    ) -> Next<Self> {
-        either!(self, handler => handler.request_chunk(chunk, response, scope))
-    }
-
-    fn request_block(
-        self,
-        block: Block,
-        response: &mut Response<'_>,
-        scope: Sc<'_, '_, R>,
-    ) -> Next<Self> {
-        either!(self, handler => handler.request_block(block, response, scope))
-    }
-
-    fn request_end(
-        self,
-        trailers: &Trailers,
-        response: &mut Response<'_>,
-        scope: Sc<'_, '_, R>,
-    ) -> Next<Self> {
-        either!(self, handler => handler.request_end(trailers, response, scope))
-    }
-
-    #[cfg(feature = "body")]
-    fn request_stored(
-        self,
-        body: rotor_body::Body,
-        response: &mut Response<'_>,
-        scope: Sc<'_, '_, R>,
-    ) -> Next<Self> {
-        either!(self, handler => handler.request_stored(body, response, scope))
-    }
-
-    fn response_flushed(self, response: &mut Response<'_>, scope: Sc<'_, '_, R>) -> Next<Self> {
-        either!(self, handler => handler.response_flushed(response, scope))
-    }
-
-    fn timeout(self, response: &mut Response<'_>, scope: Sc<'_, '_, R>) -> Next<Self> {
-        either!(self, handler => handler.timeout(response, scope))
-    }
-
-    fn wakeup(self, response: &mut Response<'_>, scope: Sc<'_, '_, R>) -> Next<Self> {
-        either!(self, handler => handler.wakeup(response, scope))
-    }
-
-    fn draining(
-        self,
-        until: Time,
-        response: &mut Response<'_>,
-        scope: Sc<'_, '_, R>,
-    ) -> Next<Self> {
-        either!(self, handler => handler.draining(until, response, scope))
-    }
-
-    fn peer_ended(self, response: &mut Response<'_>, scope: Sc<'_, '_, R>) -> Next<Self> {
-        either!(self, handler => handler.peer_ended(response, scope))
+        match self {
+            Routed::First(handler) => handler.handle(event, response, scope).wrap(Routed::First),
+            Routed::Second(handler) => handler.handle(event, response, scope).wrap(Routed::Second),
+        }
     }
 
     fn describe(&self, to: &mut Description) {

@@ -3,17 +3,17 @@
 use std::fmt;
 use std::marker::PhantomData;
 
-use rotor_core::{Description, Scope, Time};
-use rotor_stream::{Block, Protocol};
+use rotor_core::{Description, Scope};
+use rotor_stream::Protocol;
 
 use super::handler::{Next, Server};
 use super::head::Head;
+use super::request_event::RequestEvent;
 use super::response::Response;
 use crate::no_upgrade::NoUpgrade;
 use crate::semantics::error::BodyError;
 use crate::semantics::method::Method;
 use crate::semantics::status::Status;
-use crate::semantics::trailers::Trailers;
 
 /// The server `S`, which upgrades to nothing, as one whose connections may upgrade to `P`: so it
 /// fits beside one that does, for [`Routed`](super::Routed) asks both of its servers for the same
@@ -95,75 +95,13 @@ where
         outer(S::headers_received(seed, head, response, scope))
     }
 
-    fn request_received(
+    fn handle(
         self,
-        body: &[u8],
+        event: RequestEvent<'_>,
         response: &mut Response<'_>,
         scope: Sc<'_, '_, S>,
     ) -> Next<Self> {
-        outer(self.inner.request_received(body, response, scope))
-    }
-
-    fn request_chunk(
-        self,
-        chunk: &[u8],
-        response: &mut Response<'_>,
-        scope: Sc<'_, '_, S>,
-    ) -> Next<Self> {
-        outer(self.inner.request_chunk(chunk, response, scope))
-    }
-
-    fn request_block(
-        self,
-        block: Block,
-        response: &mut Response<'_>,
-        scope: Sc<'_, '_, S>,
-    ) -> Next<Self> {
-        outer(self.inner.request_block(block, response, scope))
-    }
-
-    fn request_end(
-        self,
-        trailers: &Trailers,
-        response: &mut Response<'_>,
-        scope: Sc<'_, '_, S>,
-    ) -> Next<Self> {
-        outer(self.inner.request_end(trailers, response, scope))
-    }
-
-    #[cfg(feature = "body")]
-    fn request_stored(
-        self,
-        body: rotor_body::Body,
-        response: &mut Response<'_>,
-        scope: Sc<'_, '_, S>,
-    ) -> Next<Self> {
-        outer(self.inner.request_stored(body, response, scope))
-    }
-
-    fn response_flushed(self, response: &mut Response<'_>, scope: Sc<'_, '_, S>) -> Next<Self> {
-        outer(self.inner.response_flushed(response, scope))
-    }
-
-    fn timeout(self, response: &mut Response<'_>, scope: Sc<'_, '_, S>) -> Next<Self> {
-        outer(self.inner.timeout(response, scope))
-    }
-
-    fn wakeup(self, response: &mut Response<'_>, scope: Sc<'_, '_, S>) -> Next<Self> {
-        outer(self.inner.wakeup(response, scope))
-    }
-
-    fn draining(
-        self,
-        until: Time,
-        response: &mut Response<'_>,
-        scope: Sc<'_, '_, S>,
-    ) -> Next<Self> {
-        outer(self.inner.draining(until, response, scope))
-    }
-
-    fn peer_ended(self, response: &mut Response<'_>, scope: Sc<'_, '_, S>) -> Next<Self> {
-        outer(self.inner.peer_ended(response, scope))
+        outer(self.inner.handle(event, response, scope))
     }
 
     fn describe(&self, to: &mut Description) {

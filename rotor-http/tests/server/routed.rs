@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use rotor_core::{Scope, Time};
+use rotor_core::{Description, Machine, Scope, Time};
 use rotor_http::server::{
     Connection, Head, HttpSeed, Next, NoUpgrade, RecvMode, Response, Route, Routed, Server,
     ServerConfig, WithUpgrade,
@@ -121,6 +121,10 @@ impl<const N: u8> Server for Noting<N> {
         scope.push(format!("{N} bad {error:?}"));
     }
 
+    fn describe(&self, to: &mut Description) {
+        to.set_state(if N == 1 { "one" } else { "two" });
+    }
+
     fn emit_error_page(status: Status, response: &mut Response<'_>) {
         response.send(status, "text/plain", &[b'0' + N]).expect("the first answer");
     }
@@ -185,6 +189,18 @@ fn a_handler_of_either_server_gets_every_call() {
             "200 draining close",
         );
         check(number, "whole", |driver| driver.end(), &["bad Truncated"], "400 close");
+    }
+}
+
+#[test]
+fn a_handler_of_either_server_describes_itself() {
+    for (path, expected) in [("/1wait", "one"), ("/2wait", "two")] {
+        let mut driver = both();
+        driver.send(&get(path));
+        let (_, machine) = driver.test().instance().machines().iter().next().expect("one");
+        let mut description = Description::new();
+        machine.describe(&mut description);
+        assert_eq!(description.state(), expected);
     }
 }
 

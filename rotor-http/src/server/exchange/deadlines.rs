@@ -8,6 +8,7 @@ use crate::semantics::error::BodyError;
 use crate::server::counters::Counters;
 use crate::server::handler::Server;
 use crate::server::io::Io;
+use crate::server::request_event::RequestEvent;
 
 impl<S: Server> Exchange<S> {
     /// Returns what the exchange waits for: so many unread bytes, room in the output, or its
@@ -97,14 +98,14 @@ impl<S: Server> Exchange<S> {
             }
             // It is told once. From here on it sets its own deadline.
             self.deadline = HandlerDeadline::Own(Time::NEVER);
-            return self.call_waiting(io, |later, r, s| later.timeout(r, s), S::timeout);
+            return self.tell_waiting(RequestEvent::Timeout, io, |later, r, s| later.timeout(r, s));
         }
         if self.body_deadline(io) <= now {
             return self.fail(BodyError::TooSlow, io);
         }
         if self.wake_time() <= now {
             self.wake_at = Time::NEVER;
-            return self.call(io, S::wakeup);
+            return self.tell(RequestEvent::Wakeup, io);
         }
         // Something has come since the deadline was set, and has put it off.
         Flow::Again

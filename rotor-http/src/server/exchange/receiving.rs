@@ -6,6 +6,7 @@ use crate::flow::Flow;
 use crate::semantics::trailers::Trailers;
 use crate::server::handler::Server;
 use crate::server::io::Io;
+use crate::server::request_event::RequestEvent;
 
 impl<S: Server> Exchange<S> {
     /// Looks at what has come of the body, and hands it over.
@@ -24,7 +25,9 @@ impl<S: Server> Exchange<S> {
                 self.outgoing.request_ended();
                 io.transport.set_collecting(false);
                 self.renew_deadline(io);
-                self.give(part, io, S::request_received)
+                self.give(part, io, |handler, octets, response, scope| {
+                    handler.handle(RequestEvent::Received(octets), response, scope)
+                })
             }
             #[cfg(feature = "body")]
             Ok(Received::Piece(_, trailers)) if self.storing.is_some() => {
@@ -44,7 +47,9 @@ impl<S: Server> Exchange<S> {
                 let flow = match part {
                     // Only the end has come, and it has a call of its own.
                     Part::Nothing => Flow::Again,
-                    part => self.give(part, io, S::request_chunk),
+                    part => self.give(part, io, |handler, octets, response, scope| {
+                        handler.handle(RequestEvent::Chunk(octets), response, scope)
+                    }),
                 };
                 // If the handler finished on the last piece, it is gone, and nobody must be told of
                 // the end.
@@ -53,9 +58,7 @@ impl<S: Server> Exchange<S> {
             Ok(Received::Block(block, trailers)) => {
                 self.renew_deadline(io);
                 self.note_end(trailers.as_ref());
-                let flow = self.call(io, |handler, response, scope| {
-                    handler.request_block(block, response, scope)
-                });
+                let flow = self.tell(RequestEvent::Block(block), io);
                 flow.and_again(|| self.give_end(trailers, io))
             }
         }
@@ -80,6 +83,6 @@ impl<S: Server> Exchange<S> {
             self.body.owe_end(trailers);
             return Flow::Again;
         }
-        self.call(io, |handler, response, scope| handler.request_end(&trailers, response, scope))
+        self.tell(RequestEvent::End(&trailers), io)
     }
 }

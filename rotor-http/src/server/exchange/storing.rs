@@ -17,6 +17,7 @@ use crate::semantics::error::BodyError;
 use crate::semantics::trailers::Trailers;
 use crate::server::handler::Server;
 use crate::server::io::Io;
+use crate::server::request_event::RequestEvent;
 use crate::storing::{Storing, Wanted};
 
 impl<S: Server> Exchange<S> {
@@ -102,9 +103,7 @@ impl<S: Server> Exchange<S> {
                 self.storing = None;
                 io.transport.set_collecting(false);
                 self.renew_deadline(io);
-                self.call(io, |handler, response, scope| {
-                    handler.request_stored(body, response, scope)
-                })
+                self.tell(RequestEvent::Stored(body), io)
             }
             Err(error) => self.fail(error, io),
         }

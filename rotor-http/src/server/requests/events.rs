@@ -12,13 +12,14 @@ use crate::server::counters::Counters;
 use crate::server::handler::Server;
 use crate::server::io::Io;
 use crate::server::outgoing::Outgoing;
+use crate::server::request_event::RequestEvent;
 
 impl<S: Server> Requests<S> {
     /// The output has gone down as far as was waited for.
     pub(in crate::server) fn flushed(&mut self, io: &mut Io<'_, '_, '_, S::Context>) -> Served<S> {
         match &mut self.state {
             State::Exchange(exchange) => {
-                let flow = exchange.call(io, S::response_flushed);
+                let flow = exchange.tell(RequestEvent::Flushed, io);
                 self.follow_on(flow, io)
             }
             // There is room again for what was held back.
@@ -106,8 +107,7 @@ impl<S: Server> Requests<S> {
                 if !exchange.outgoing.state.has_promised_more() {
                     exchange.outgoing.state.close();
                 }
-                let flow = exchange
-                    .call(io, |handler, response, scope| handler.draining(until, response, scope));
+                let flow = exchange.tell(RequestEvent::Draining(until), io);
                 self.follow_on(flow, io)
             }
         }

@@ -11,6 +11,7 @@ use crate::h2::{Priority, StreamEvent};
 use crate::server::config::ServerConfig;
 use crate::server::handler::Server;
 use crate::server::io::Io;
+use crate::server::request_event::RequestEvent;
 use crate::tunnel::Event;
 
 impl<S: Server> Streams<S> {
@@ -31,7 +32,7 @@ impl<S: Server> Streams<S> {
             if self.children[at].tunnel.is_some() {
                 self.run_tunnel(at, Event::Pass, io);
             } else if self.children[at].is_flushed() {
-                self.step(at, io, |exchange, io| exchange.call(io, S::response_flushed));
+                self.step(at, io, |exchange, io| exchange.tell(RequestEvent::Flushed, io));
             } else {
                 self.settle(at, io);
             }
