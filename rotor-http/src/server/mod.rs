@@ -9,8 +9,9 @@
 //! | | |
 //! |--|--|
 //! | [`serve`], [`Serve`], [`ServerFn`] | a whole program, of a function or of any server: listening, threads, signals, draining |
-//! | [`Server`], [`Next`], [`Reply`], [`RecvMode`] | a handler, its answers, how it gets the body |
+//! | [`Server`], [`RequestEvent`], [`Next`], [`Reply`], [`RecvMode`] | a handler, what it is told, its answers, how it gets the body |
 //! | [`Head`], [`Response`] | what it is given: the request, and the writer of its response |
+//! | [`Intercepted`], [`Around`] | what looks at each request first, and what runs around every call |
 //! | [`Routed`], [`WithUpgrade`], [`NoUpgrade`] | two servers side by side, also where only one of them upgrades; no other protocol on the same connection |
 //! | [`bind`], [`listen`], [`HttpSeed`], [`ServerConfig`], [`Counters`], [`AccessLog`] | setting up, and watching |
 //! | [`Connection`], [`HttpStream`], [`HttpAccept`] | the machines, by their names |
@@ -38,6 +39,7 @@ mod handler;
 mod head;
 #[cfg(feature = "http2")]
 mod http2_config;
+mod intercepted;
 mod io;
 mod kept_fields;
 mod later;
@@ -77,6 +79,7 @@ pub use self::handler::{Next, NextBuilder, Server};
 pub use self::head::Head;
 #[cfg(feature = "http2")]
 pub use self::http2_config::Http2Config;
+pub use self::intercepted::{Intercept, Intercepted};
 pub use self::listen::{HttpAccept, bind, listen};
 pub use self::reply::Reply;
 pub use self::request_event::RequestEvent;

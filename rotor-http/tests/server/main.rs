@@ -18,6 +18,7 @@ mod faults;
 mod functions;
 mod health;
 mod http2;
+mod intercepted;
 mod later;
 mod leading;
 mod limits;

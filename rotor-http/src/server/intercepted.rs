@@ -1,0 +1,177 @@
+//! `Intercepted`: a server in front of which something looks at each request.
+
+use std::fmt;
+use std::ops::ControlFlow;
+
+use rotor_core::{Description, Scope};
+
+use super::handler::{Next, Server};
+use super::head::Head;
+use super::reply::Reply;
+use super::request_event::RequestEvent;
+use super::response::Response;
+use crate::semantics::error::BodyError;
+use crate::semantics::method::Method;
+use crate::semantics::status::Status;
+
+/// What looks at each request before a server does: who asks, how often, under which number. It is
+/// a type of its own so that [`Intercepted`] stays as small as the handler.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` does not say what to do with a request before its server",
+    note = "implement `Intercept` for an empty type: `Server` and `intercept`"
+)]
+pub trait Intercept: 'static {
+    /// The server of the requests that are let through.
+    type Server: Server;
+
+    /// Called once for each request, when its head has come. `Continue` lets it through, with what
+    /// was [added](Response::add_always) to its answer; `Break` answers it instead of the server,
+    /// and a body is not asked for.
+    ///
+    /// If this writes a status and lets the request through all the same, that is logged as an
+    /// error and the server is not called. A panic counts as one of the handler: 500.
+    fn intercept(
+        head: &Head<'_>,
+        response: &mut Response<'_>,
+        scope: &mut Scope<'_, <Self::Server as Server>::Context>,
+    ) -> ControlFlow<Reply>;
+}
+
+/// A server whose requests something looks at first: [`Intercept`].
+///
+/// It has the server's context, seed and upgrade, so it stands wherever that does; around a
+/// [`Routed`](super::Routed) it sees all requests, below one, those of its route. What it costs is
+/// that call: the handlers get every call that they would get alone.
+///
+/// A head that is refused before a handler sees it (400, 408, 431, 501) is not intercepted. For code
+/// around every call of a handler see [`Around`](super::Around).
+///
+/// # Examples
+///
+/// Who has no known token gets 401, and every answer says that it is not to be framed: also 413 for a body
+/// that is too long, or 500 for a handler that panics.
+///
+/// ```
+/// # mod rotor { pub use rotor_http as http; }
+/// use std::collections::HashSet;
+/// use std::ops::ControlFlow::{self, Break, Continue};
+///
+/// use rotor::http::Status;
+/// use rotor::http::server::{Head, Intercept, Intercepted, Reply, Response, Scope, Server};
+/// # use rotor::http::server::{Connection, HttpSeed, Next, NoUpgrade, ServerConfig};
+/// # use rotor_stream::testing::Driver;
+///
+/// /// What the whole program shares.
+/// struct Shared {
+///     tokens: HashSet<Vec<u8>>,
+/// }
+///
+/// /// Lets those through who have a token.
+/// struct WithToken<S>(std::marker::PhantomData<S>);
+///
+/// impl<S: Server<Context = Shared> + 'static> Intercept for WithToken<S> {
+///     type Server = S;
+///
+///     fn intercept(
+///         head: &Head<'_>,
+///         response: &mut Response<'_>,
+///         shared: &mut Scope<'_, Shared>,
+///     ) -> ControlFlow<Reply> {
+///         if let Err(misuse) = response.add_always("X-Frame-Options", "DENY") {
+///             return Break(Err(misuse).into());
+///         }
+///         let token = head.field("Authorization").and_then(|value| value.strip_prefix(b"Bearer "));
+///         if token.is_some_and(|token| shared.tokens.contains(token)) {
+///             return Continue(());
+///         }
+///         let fields: &[(&str, &[u8])] = &[("WWW-Authenticate", b"Bearer")];
+///         Break(response.reply_with(Status::UNAUTHORIZED, fields, "text/plain", b"no token"))
+///     }
+/// }
+///
+/// # struct Pages;
+/// # impl Server for Pages {
+/// #     type Context = Shared;
+/// #     type Seed = ();
+/// #     type Upgrade = NoUpgrade<Shared>;
+/// #     fn headers_received(
+/// #         (): (), _: &Head<'_>, response: &mut Response<'_>, _: &mut Scope<'_, Shared>,
+/// #     ) -> Next<Self> {
+/// #         response.reply(Status::OK, "text/plain", b"a page").into()
+/// #     }
+/// # }
+/// type Guarded = Intercepted<WithToken<Pages>>;
+/// # let shared = Shared { tokens: HashSet::from([b"abc".to_vec()]) };
+/// # let mut driver = Driver::<Connection<Guarded>>::new(HttpSeed::new((), ServerConfig::new()), shared);
+/// # driver.send(b"GET / HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer abc\r\n\r\n");
+/// # assert!(driver.take_received().ends_with(b"a page"));
+/// # driver.send(b"GET / HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer x\r\n\r\n");
+/// # assert!(driver.take_received().starts_with(b"HTTP/1.1 401 Unauthorized\r\nX-Frame-Options: DENY\r\n"));
+/// ```
+#[doc(alias = "middleware")]
+#[doc(alias = "interceptor")]
+#[doc(alias = "filter")]
+pub struct Intercepted<I: Intercept>(I::Server);
+
+type Sc<'a, 'b, I> = &'a mut Scope<'b, <<I as Intercept>::Server as Server>::Context>;
+
+impl<I> Server for Intercepted<I>
+where
+    I: Intercept<Server: 'static>,
+{
+    type Context = <I::Server as Server>::Context;
+    type Seed = <I::Server as Server>::Seed;
+    type Upgrade = <I::Server as Server>::Upgrade;
+
+    const HEARS_END: bool = I::Server::HEARS_END;
+
+    fn supports(method: Method<'_>) -> bool {
+        I::Server::supports(method)
+    }
+
+    fn headers_received(
+        seed: Self::Seed,
+        head: &Head<'_>,
+        response: &mut Response<'_>,
+        scope: Sc<'_, '_, I>,
+    ) -> Next<Self> {
+        match I::intercept(head, response, scope) {
+            ControlFlow::Break(reply) => reply.into(),
+            ControlFlow::Continue(()) if response.is_started() => {
+                let name = std::any::type_name::<I>();
+                log::error!("{name} has begun to answer a request that it lets through");
+                Next::finished()
+            }
+            ControlFlow::Continue(()) => {
+                I::Server::headers_received(seed, head, response, scope).wrap(Intercepted)
+            }
+        }
+    }
+
+    fn handle(
+        self,
+        event: RequestEvent<'_>,
+        response: &mut Response<'_>,
+        scope: Sc<'_, '_, I>,
+    ) -> Next<Self> {
+        self.0.handle(event, response, scope).wrap(Intercepted)
+    }
+
+    fn describe(&self, to: &mut Description) {
+        self.0.describe(to);
+    }
+
+    fn bad_request(self, error: BodyError, scope: Sc<'_, '_, I>) {
+        self.0.bad_request(error, scope);
+    }
+
+    fn emit_error_page(status: Status, response: &mut Response<'_>) {
+        I::Server::emit_error_page(status, response);
+    }
+}
+
+impl<I: Intercept<Server: fmt::Debug>> fmt::Debug for Intercepted<I> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Intercepted").field(&self.0).finish()
+    }
+}
