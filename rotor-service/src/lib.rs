@@ -52,6 +52,7 @@
 //! | `Router`, `RouteHandler`, `RouteFn`, `RouteSeed` | functions behind routes |
 //! | `FromHead`, `Path`, `Query`, `Asked`; `FromBody`, `Json`, `Form` | their arguments |
 //! | `IntoNext`, `or_refuse` | their answers |
+//! | `IntoControlFlow` | what functions return that look at requests before those of the routes |
 //! | `json` | bodies that are JSON: 400, 413, 415, 422 |
 //! | `json_errors`, `JsonErrors` | errors of the connection as JSON, for async handlers |
 //! | `Pairs` | queries and forms: 400, 413 |
@@ -179,8 +180,8 @@ pub use self::refused::{REASON_CHARS_MAX, Refused};
 pub use self::router::Json;
 #[cfg(feature = "router")]
 pub use self::router::{
-    Asked, FromBody, FromHead, IntoNext, Path, ROUTE_BODY_BYTES_MAX, RouteFn, RouteHandler,
-    RouteSeed, Router, or_refuse,
+    Asked, FromBody, FromHead, IntoControlFlow, IntoNext, Path, ROUTE_BODY_BYTES_MAX, RouteFn,
+    RouteHandler, RouteSeed, Router, or_refuse,
 };
 #[cfg(all(feature = "pairs", feature = "router"))]
 pub use self::router::{Form, Query};

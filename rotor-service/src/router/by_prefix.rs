@@ -112,6 +112,11 @@ impl<T> ByPrefix<T> {
         below.map(|(_, value)| value).or(self.whole.as_ref())
     }
 
+    pub(super) fn values_mut(&mut self) -> impl Iterator<Item = &mut T> {
+        let below = self.below.iter_mut().map(|(_, value)| value);
+        self.whole.iter_mut().chain(below)
+    }
+
     /// Takes over the values of a router that is nested.
     ///
     /// # Errors

@@ -5,6 +5,7 @@ mod body;
 mod by_prefix;
 mod handler;
 mod head;
+mod interceptors;
 mod into_next;
 mod route_fn;
 
@@ -13,7 +14,7 @@ use std::sync::Arc;
 
 use rotor_core::LoopKind;
 use rotor_http::Method;
-use rotor_http::server::{Response, Scope, Serve, ServeError};
+use rotor_http::server::{Head, Response, Scope, Serve, ServeError};
 
 pub use self::asked::Asked;
 #[cfg(feature = "pairs")]
@@ -26,6 +27,7 @@ pub use self::handler::RouteHandler;
 #[cfg(feature = "pairs")]
 pub use self::head::Query;
 pub use self::head::{FromHead, Path};
+pub use self::interceptors::IntoControlFlow;
 pub use self::into_next::{IntoNext, or_refuse};
 use self::route_fn::{Route, Table};
 pub use self::route_fn::{RouteFn, RouteSeed};
@@ -164,6 +166,80 @@ impl<C: 'static> Router<C> {
         self
     }
 
+    /// Has a function look at each request before the function of its route: who asks, how often,
+    /// under which number. It lets the request through, with what it has
+    /// [added](Response::add_always) to the answer, or answers it itself: a body is not asked for
+    /// then, and nothing else called.
+    ///
+    /// It sees all requests, whether their routes are added before this call or after it, or there
+    /// is none. Several such functions are called in the order in which they were added, until one
+    /// of them answers. Those of a router that is [nested](Router::nest) see what comes to its
+    /// routes and its [fallback](Router::fallback), after those of the outer router; 404, 405 and
+    /// 204 for OPTIONS, for which no function of it is called, they do not.
+    ///
+    /// Preflights of [CORS](Router::cors) are answered before; a head that is refused before a
+    /// router sees it (400, 408, 431, 501) is not seen. If the function writes a status and lets the
+    /// request through all the same, that is logged as an error, and nothing else called. A panic
+    /// costs the request: 500.
+    ///
+    /// What functions need to know of what was found out, such as who the user is, is read by an
+    /// argument of theirs ([`FromHead`]).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # mod rotor { pub use rotor_http as http; }
+    /// use std::collections::HashSet;
+    ///
+    /// use rotor::http::Status;
+    /// use rotor::http::server::{Head, Reply, Response, Scope};
+    /// use rotor_service::{Refused, RouteError, Router};
+    ///
+    /// /// What the whole program shares: who may come in.
+    /// struct Shared {
+    ///     tokens: HashSet<Vec<u8>>,
+    /// }
+    ///
+    /// fn with_token(
+    ///     head: &Head<'_>,
+    ///     _: &mut Response<'_>,
+    ///     shared: &mut Scope<'_, Shared>,
+    /// ) -> Result<(), Refused> {
+    ///     let token = head.field("Authorization").and_then(|value| value.strip_prefix(b"Bearer "));
+    ///     if token.is_some_and(|token| shared.tokens.contains(token)) {
+    ///         return Ok(());
+    ///     }
+    ///     let refused = Refused::new(Status::UNAUTHORIZED, "a token is needed");
+    ///     Err(refused.field("WWW-Authenticate", "Bearer"))
+    /// }
+    ///
+    /// fn unframed(_: &Head<'_>, response: &mut Response<'_>, _: &mut Scope<'_, Shared>) {
+    ///     response.add_always("X-Frame-Options", "DENY").expect("a field");
+    /// }
+    ///
+    /// fn list(response: &mut Response<'_>, _: &mut Scope<'_, Shared>) -> Reply {
+    ///     response.reply(Status::OK, "application/json", b"[]")
+    /// }
+    ///
+    /// fn site() -> Result<Router<Shared>, RouteError> {
+    ///     let api = Router::new().intercept(with_token).get("/notes", list)?;
+    ///     Router::new().intercept(unframed).nest("/api", api)
+    /// }
+    /// # site().unwrap();
+    /// ```
+    #[doc(alias = "middleware")]
+    #[doc(alias = "layer")]
+    #[doc(alias = "interceptor")]
+    #[doc(alias = "before_request")]
+    pub fn intercept<F, R>(mut self, function: F) -> Router<C>
+    where
+        F: Fn(&Head<'_>, &mut Response<'_>, &mut Scope<'_, C>) -> R + Send + Sync + 'static,
+        R: IntoControlFlow,
+    {
+        self.table.interceptors.push(function);
+        self
+    }
+
     /// Makes a function answer the requests of a route; see [`Routes`](crate::Routes) for the syntax
     /// of paths. A route for GET serves HEAD too, unless HEAD has its own.
     ///
@@ -259,8 +335,8 @@ impl<C: 'static> Router<C> {
     /// Both routers are one table, so a path whose methods come from both is answered with 405 and
     /// `Allow` for both. Functions see the whole path in the head. The router's own
     /// [`fallback`](Router::fallback) and [`cors`](Router::cors) count for the prefix and all paths
-    /// below it, and those of this router where it has none; each of its functions keeps its limit
-    /// on bodies.
+    /// below it, and those of this router where it has none; each of its functions keeps its limit on bodies, and
+    /// what [looks at their requests first](Router::intercept).
     ///
     /// The prefix may have parameters. `Path` takes those of the function's own router, so that it
     /// means the same wherever that is nested; those of the prefix have names:

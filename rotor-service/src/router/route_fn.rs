@@ -1,6 +1,7 @@
 //! `RouteFn`: the server of a router.
 
 use std::fmt;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use rotor_http::server::{Head, Next, NoUpgrade, RecvMode, Response, Scope, Server};
@@ -8,6 +9,7 @@ use rotor_http::{Method, Status};
 
 use super::asked::Asked;
 use super::by_prefix::{ByPrefix, Prefix};
+use super::interceptors::Interceptors;
 #[cfg(feature = "cors")]
 use crate::cors::Cors;
 use crate::refused::Refused;
@@ -68,6 +70,9 @@ impl<C: 'static> Server for RouteFn<C> {
                 return Next::fail(Status::INTERNAL_SERVER_ERROR);
             }
         }
+        if let ControlFlow::Break(reply) = seed.0.interceptors.call(head, response, scope) {
+            return reply.into();
+        }
         seed.0.call(head, response, scope)
     }
 
@@ -122,6 +127,8 @@ pub(super) struct Table<C: 'static> {
     pub(super) routes: Routes<Route<C>>,
     /// For paths that no route has.
     pub(super) fallbacks: ByPrefix<Route<C>>,
+    /// For all requests, before it is known whose they are.
+    pub(super) interceptors: Interceptors<C>,
     #[cfg(feature = "cors")]
     pub(super) cors: ByPrefix<Cors>,
 }
@@ -131,6 +138,7 @@ impl<C: 'static> Table<C> {
         Table {
             routes: Routes::new(),
             fallbacks: ByPrefix::NONE,
+            interceptors: Interceptors::NONE,
             #[cfg(feature = "cors")]
             cors: ByPrefix::NONE,
         }
@@ -150,15 +158,19 @@ impl<C: 'static> Table<C> {
     }
 
     /// Adds all that another table has, below a prefix.
-    pub(super) fn nest(&mut self, prefix: &Prefix, inner: Table<C>) -> Result<(), RouteError> {
+    pub(super) fn nest(&mut self, prefix: &Prefix, mut inner: Table<C>) -> Result<(), RouteError> {
         for (method, path, mut route) in inner.routes.into_all() {
             if path == "*" {
                 let why = "it cannot be nested, as it is about all of a server".to_owned();
                 return Err(RouteError::new(&path, why));
             }
             route.of_prefixes += prefix.parameters();
+            route.interceptors.nest_in(&inner.interceptors);
             // Routes know methods by their text.
             self.add(Method::Extension(&method), &prefix.join(&path), route)?;
+        }
+        for route in inner.fallbacks.values_mut() {
+            route.interceptors.nest_in(&inner.interceptors);
         }
         self.fallbacks.nest(prefix, inner.fallbacks, "a fallback")?;
         #[cfg(feature = "cors")]
@@ -189,6 +201,7 @@ impl<C: 'static> Clone for Table<C> {
         Table {
             routes: self.routes.clone(),
             fallbacks: self.fallbacks.clone(),
+            interceptors: self.interceptors.clone(),
             #[cfg(feature = "cors")]
             cors: self.cors.clone(),
         }
@@ -201,11 +214,13 @@ pub(super) struct Route<C: 'static> {
     body_bytes_max: usize,
     /// How many of the path's parameters are of prefixes, and not the function's.
     of_prefixes: usize,
+    /// Those of the routers that were nested with it.
+    interceptors: Interceptors<C>,
 }
 
 impl<C: 'static> Route<C> {
     pub(super) fn new(calling: Arc<Calling<C>>, body_bytes_max: usize) -> Route<C> {
-        Route { calling, body_bytes_max, of_prefixes: 0 }
+        Route { calling, body_bytes_max, of_prefixes: 0, interceptors: Interceptors::NONE }
     }
 
     fn call(
@@ -215,6 +230,9 @@ impl<C: 'static> Route<C> {
         response: &mut Response<'_>,
         scope: &mut Scope<'_, C>,
     ) -> Next<RouteFn<C>> {
+        if let ControlFlow::Break(reply) = self.interceptors.call(head, response, scope) {
+            return reply.into();
+        }
         let mut asked = Asked::new(*head, parameters, self.of_prefixes, self.body_bytes_max);
         (self.calling)(&mut asked, response, scope)
     }
@@ -222,11 +240,12 @@ impl<C: 'static> Route<C> {
 
 impl<C: 'static> Clone for Route<C> {
     fn clone(&self) -> Route<C> {
-        let Route { calling, body_bytes_max, of_prefixes } = self;
+        let Route { calling, body_bytes_max, of_prefixes, interceptors } = self;
         Route {
             calling: calling.clone(),
             body_bytes_max: *body_bytes_max,
             of_prefixes: *of_prefixes,
+            interceptors: interceptors.clone(),
         }
     }
 }
