@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
-use rotor::http::client::{ClientError, ClientResult, Fetch, Fetched, Pool};
+use rotor::http::client::{ClientError, ClientResult, Fetch, Fetched, Pool, Url};
 use rotor::{EventSet, Future, Infallible, Machine, Outcome, Response, Scope};
 
 /// What the crawler needs of the context.
@@ -36,7 +36,8 @@ pub(crate) struct Bounds {
 /// The crawl of one site.
 pub(crate) struct Crawler<C: Site> {
     server: C::Origin,
-    authority: String,
+    /// Where it begins, on the site that is crawled.
+    url: Url,
     bounds: Bounds,
     /// Those that were found, whether looked at or not.
     known: BTreeSet<String>,
@@ -45,23 +46,22 @@ pub(crate) struct Crawler<C: Site> {
 }
 
 impl<C: Site> Crawler<C> {
-    /// Begins at `target`, in the next turn; so it can be made before there is a context.
+    /// Begins at `url`, in the next turn; so it can be made before there is a context.
     pub(crate) fn begin<C2>(
         server: C::Origin,
-        authority: String,
-        target: String,
+        url: Url,
         bounds: Bounds,
         scope: &Scope<'_, C2>,
     ) -> Response<Crawler<C>> {
         let mut crawler = Crawler {
             server,
-            authority,
+            url,
             bounds,
             known: BTreeSet::new(),
             waiting: VecDeque::new(),
             under_way: Vec::new(),
         };
-        crawler.note(target);
+        crawler.note(crawler.url.target().to_owned());
         Response::ok(crawler).deadline(scope.now())
     }
 
@@ -80,7 +80,9 @@ impl<C: Site> Crawler<C> {
                 Outcome::Value(outcome) => {
                     scope.visited(&target, outcome.as_ref());
                     if let Ok(page) = outcome {
-                        links(&page, &target).for_each(|link| self.note(link));
+                        links(&page, &self.url, &target)
+                            .into_iter()
+                            .for_each(|link| self.note(link));
                     }
                 }
                 // The pool is gone, and the loop is about to.
@@ -91,7 +93,7 @@ impl<C: Site> Crawler<C> {
             && let Some(target) = self.waiting.pop_front()
         {
             let fetch = Fetch::get(&target)
-                .host(&self.authority)
+                .host(self.url.authority())
                 .header("User-Agent", "rotor-crawler")
                 .body_bytes_max(self.bounds.page_bytes);
             match scope.pool().ask(self.server.clone(), fetch, scope) {
@@ -127,40 +129,17 @@ impl<C: Site> Machine for Crawler<C> {
     }
 }
 
-/// The pages of the same site that a page links to: what stands in `href="…"`, if it is a path.
-fn links<'a>(page: &'a Fetched, base: &'a str) -> impl Iterator<Item = String> + 'a {
+/// The pages of the same site that a page links to: what stands in `href="…"`.
+fn links(page: &Fetched, site: &Url, target: &str) -> Vec<String> {
+    // What the crawler asks for is a target, which has no scheme: it is one of this site.
+    let Ok(base) = site.join(target) else { return Vec::new() };
     let is_html = page
         .field("Content-Type")
         .is_some_and(|kind| kind.to_ascii_lowercase().starts_with(b"text/html"));
     let text = if is_html { std::str::from_utf8(&page.body).unwrap_or_default() } else { "" };
-    text.split("href=\"").skip(1).filter_map(move |rest| absolute(rest.split('"').next()?, base))
-}
-
-/// The target that a link on the page `base` names; none for one that leads elsewhere.
-fn absolute(link: &str, base: &str) -> Option<String> {
-    let link = link.split('#').next()?;
-    let is_elsewhere = link.starts_with("//") || link.split(['/', '?']).next()?.contains(':');
-    if link.is_empty() || is_elsewhere || !link.bytes().all(|byte| byte.is_ascii_graphic()) {
-        return None;
-    }
-    let path = base.split('?').next()?;
-    let directory = &path[..=path.rfind('/')?];
-    let joined = match link.strip_prefix('/') {
-        Some(_) => link.to_owned(),
-        None => format!("{directory}{link}"),
-    };
-    let (path, query) =
-        joined.split_once('?').map_or((joined.as_str(), None), |(path, query)| (path, Some(query)));
-    let mut segments = Vec::new();
-    for segment in path.split('/').skip(1) {
-        match segment {
-            "." => {}
-            ".." => {
-                segments.pop();
-            }
-            other => segments.push(other),
-        }
-    }
-    let query = query.map(|query| format!("?{query}")).unwrap_or_default();
-    Some(format!("/{}{query}", segments.join("/")))
+    let references = text.split("href=\"").skip(1).filter_map(|rest| rest.split('"').next());
+    let urls = references.filter_map(|reference| base.join(reference).ok());
+    urls.filter(|url| url.authority() == site.authority() && url.is_https() == site.is_https())
+        .map(|url| url.target().to_owned())
+        .collect()
 }

@@ -100,7 +100,7 @@ impl OnAnyLoop for Crawl {
         })?;
         creator.add_machine_with(|scope| {
             let bounds = Bounds { at_once, pages: 10_000, page_bytes: 1 << 20 };
-            Crawler::begin(server, url.authority, url.target, bounds, scope).wrap(Machines::Crawler)
+            Crawler::begin(server, url.as_http().clone(), bounds, scope).wrap(Machines::Crawler)
         })?;
         let mut instance = creator.instantiate(Console { pool, handle: None, pages: 0, bad: 0 });
         let handle = instance.handle();

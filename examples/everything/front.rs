@@ -82,13 +82,9 @@ impl Server for Front {
 
 /// Asks the pool. It keeps to its deadline whatever happens, so the handler needs none of its own.
 fn fetch(url: Url, response: &mut Response<'_>, scope: &mut Scope<'_, Shared>) -> Next<Front> {
-    let host = match url.host() {
-        Ok(host) => host,
-        Err(error) => return say(Status::BAD_REQUEST, &error.to_string(), response).into(),
-    };
-    let request = Fetch::get(url.target).host(&url.authority).body_bytes_max(PAGE_BYTES_MAX);
+    let request = Fetch::get(url.target()).host(url.authority()).body_bytes_max(PAGE_BYTES_MAX);
     let deadline = scope.now() + FETCH_TIME_MAX;
-    match scope.pool.ask_until(host, request, deadline, scope) {
+    match scope.pool.ask_until(url.host(), request, deadline, scope) {
         Ok(page) => Next::go_on(Front { page }).no_deadline(),
         Err(_full_or_gone) => {
             scope.stats.own.failed += 1;
@@ -111,7 +107,7 @@ fn wanted(query: Option<&str>) -> Result<Url, &'static str> {
         return Err("the URL is too long, or holds what has to be encoded");
     }
     // The pool's connections are plain: a page that is wanted over TLS is not asked for in clear.
-    url.parse().ok().filter(|url: &Url| !url.is_https).ok_or(EXPECTED)
+    url.parse().ok().filter(|url: &Url| !url.is_https()).ok_or(EXPECTED)
 }
 
 /// The text without its percent-encoding; none, if that is malformed.

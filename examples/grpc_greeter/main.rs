@@ -69,7 +69,7 @@ fn grpc_greeter() -> Result<(), BoxError> {
 fn ask(url: &Url) -> Result<(), BoxError> {
     let method = program::argument(2, "SayHello".to_owned())?;
     let names = std::env::args().skip(3).collect();
-    let authority = url.authority.clone();
+    let authority = url.authority().to_owned();
     let call = Call { authority, method, names, unread: Vec::new(), answers: Vec::new() };
     let server = url.resolve()?;
     let config = Config::new().exit(ExitPolicy::OnRequest);

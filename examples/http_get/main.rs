@@ -128,7 +128,7 @@ fn main() -> ExitCode {
 fn http_get() -> Result<(), BoxError> {
     let url = program::argument(1, Url::local())?;
     let file = std::env::args_os().nth(2);
-    let server = url.http2_server_at(url.host()?)?;
+    let server = url.http2_server_at(url.host())?;
     let output: Box<dyn Write> = match &file {
         Some(name) => {
             let file = File::create(name);
@@ -153,7 +153,7 @@ impl OnAnyLoop for Fetch {
     fn run<N: IpNet, B: Backend>(self, backend: B) -> Result<(), BoxError> {
         let Fetch { url, server, output, shows_progress } = self;
         let config = url.client_config();
-        let Url { authority, target, .. } = url;
+        let (authority, target) = (url.authority().to_owned(), url.target().to_owned());
         let download = Download { authority, target, context: PhantomData };
         let feed = Once { download: Some(download), under_way: None };
         let mut creator = Loop::<Machines<N>, B>::with_backend(backend, &Config::new())?;

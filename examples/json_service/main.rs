@@ -57,13 +57,16 @@ fn main() -> ExitCode {
 }
 
 fn json_service() -> Result<(), BoxError> {
-    let nowhere = Url { target: "/todos".into(), ..Url::local() };
-    let url = program::argument(1, nowhere)?;
-    if url.is_https {
+    let url = program::argument(1, "http://127.0.0.1:8080/todos".parse::<Url>()?)?;
+    if url.is_https() {
         return Err("this example asks in clear: its URL begins with http://".into());
     }
     let address = program::argument(2, SocketAddr::from(([127, 0, 0, 1], 3000)))?;
-    let upstream = Upstream { address: url.resolve()?, authority: url.authority, path: url.target };
+    let upstream = Upstream {
+        address: url.resolve()?,
+        authority: url.authority().to_owned(),
+        path: url.target().to_owned(),
+    };
     on_chosen_loop(Site { address, upstream })
 }
 

@@ -156,7 +156,7 @@ impl OnAnyLoop for Proxy {
         })?;
         let mut instance = creator.instantiate(Gateway {
             pool,
-            authority: url.authority.clone(),
+            authority: url.authority().to_owned(),
             warnings: Warnings::new(),
         });
         instance.every(warnings::PERIOD, |_, scope| {

@@ -43,7 +43,7 @@ fn main() -> ExitCode {
 }
 
 fn ws_client() -> Result<(), BoxError> {
-    let url = program::argument(1, Url { authority: "127.0.0.1:3000".into(), ..Url::local() })?;
+    let url = program::argument(1, "http://127.0.0.1:3000/".parse::<Url>()?)?;
     let greeting = std::env::args().nth(2);
     let server = url.server_at(url.resolve()?)?;
     let config = WebSocketConfig::new()
@@ -51,7 +51,7 @@ fn ws_client() -> Result<(), BoxError> {
         .fragments_max(FRAGMENTS_MAX)
         .deflate(Deflate::new())
         .share();
-    let Url { authority: host, target, .. } = url;
+    let (host, target) = (url.authority().to_owned(), url.target().to_owned());
     on_chosen_loop(WsClient(Wanted { server, host, target, greeting, config }))
 }
 

@@ -78,7 +78,7 @@ fn serve_echo() -> Result<(), BoxError> {
 }
 
 fn ask() -> Result<(), BoxError> {
-    let url = program::argument(2, Url { authority: "127.0.0.1:3000".into(), ..Url::local() })?;
+    let url = program::argument(2, "http://127.0.0.1:3000/".parse::<Url>()?)?;
     let server = url.server_at(url.resolve()?)?;
     let mut creator = on_bytes::<Client>()?;
     let pool = creator.add_part(Client::Pool, |scope| {
@@ -88,7 +88,7 @@ fn ask() -> Result<(), BoxError> {
         let _nobody_reads = program::print(&[text.to_string()]);
     };
     let mut instance = creator.instantiate(Console { pool, outcome: None, print });
-    let Url { authority: host, target, .. } = url;
+    let (host, target) = (url.authority().to_owned(), url.target().to_owned());
     let wanted = Wanted { server, host, target, greeting: None, config: config() };
     instance.add_machine_with(|scope| Asks::new(wanted, scope).wrap(Client::Asks))?;
     instance.run()?;

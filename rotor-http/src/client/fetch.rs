@@ -8,6 +8,7 @@ use rotor_core::Scope;
 use super::handler::{Client, Next};
 use super::head::Head;
 use super::request::Request;
+use super::url::{Url, UrlError};
 use crate::no_upgrade::NoUpgrade;
 use crate::recv_mode::RecvMode;
 use crate::semantics::error::MessageError;
@@ -20,7 +21,7 @@ use crate::semantics::trace_context::TraceContext;
 /// instead, which may be longer.
 ///
 /// The target of a request is path and query, not a URL: what is before them in a URL is the origin
-/// that the pool is asked for, and [`host`](Fetch::host). [`Url`](super::Url) takes one apart.
+/// that the pool is asked for, and [`host`](Fetch::host). [`Url`] takes one apart.
 ///
 /// ```
 /// # mod rotor { pub use rotor_http as http; }
@@ -186,6 +187,39 @@ impl Fetched {
             .find(|(field, _)| field.eq_ignore_ascii_case(name))
             .map(|(_, value)| &value[..])
     }
+
+    /// Returns where the response sends whoever has asked for `asked`: what `Location` says in a
+    /// 301, 302, 303, 307 or 308 (RFC 9110 §15.4). `None` for all others, and without that field.
+    ///
+    /// Nothing follows it by itself. Who does counts how often, since two servers may send each
+    /// other's clients back for ever; asks by GET after a 303, and by GET where a POST was answered
+    /// by 301 or 302; and sends `Authorization` and cookies to another [authority](Url::authority)
+    /// only where that is to have them. A server that takes URLs from its clients checks each of
+    /// these as it does the first.
+    ///
+    /// # Errors
+    ///
+    /// The server's fault: the field is no reference, or leads where [`Url`] does not.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use rotor_http as http;
+    /// use http::client::{Fetched, Url, UrlError};
+    ///
+    /// /// What to ask for next, if anything.
+    /// fn next(asked: &Url, fetched: &Fetched, left: u8) -> Result<Option<Url>, UrlError> {
+    ///     fetched.redirect(asked).filter(|_| left > 0).transpose()
+    /// }
+    /// ```
+    #[doc(alias = "Location")]
+    pub fn redirect(&self, asked: &Url) -> Option<Result<Url, UrlError>> {
+        if !matches!(self.status.code(), 301 | 302 | 303 | 307 | 308) {
+            return None;
+        }
+        let location = self.field("Location")?;
+        Some(str::from_utf8(location).map_err(|_| UrlError::Target).and_then(|to| asked.join(to)))
+    }
 }
 
 impl<C> Client for Fetch<C> {
@@ -267,5 +301,32 @@ mod tests {
         assert!((100_000..101_000).contains(&with_body), "{with_body}");
         let with_field = held(Fetch::get("/").header("A", vec![0; 5_000]));
         assert!((5_000..6_000).contains(&with_field), "{with_field}");
+    }
+
+    fn fetched(status: u16, location: Option<&[u8]>) -> Fetched {
+        let mut fetch: Fetch<()> = Fetch::get("/");
+        let fields = location.map(|value| ("location".to_owned(), value.to_owned()));
+        fetch.head = Some((Status::new(status).expect("a status"), fields.into_iter().collect()));
+        fetch.fetched()
+    }
+
+    #[test]
+    fn a_response_that_redirects_says_where_to() {
+        let asked: Url = "http://a/b/c?d".parse().expect("a URL");
+        for status in [301, 302, 303, 307, 308] {
+            let to = fetched(status, Some(b"../e")).redirect(&asked).expect("it redirects");
+            assert_eq!(to.expect("a URL").to_string(), "http://a/e");
+            assert_eq!(fetched(status, None).redirect(&asked), None);
+        }
+        for status in [200, 201, 300, 304, 305, 306, 400] {
+            assert_eq!(fetched(status, Some(b"/e")).redirect(&asked), None, "{status}");
+        }
+        for (location, why) in [
+            (&b"mailto:a@b"[..], UrlError::Scheme),
+            (b"/\xff", UrlError::Target),
+            (b"/a b", UrlError::Target),
+        ] {
+            assert_eq!(fetched(302, Some(location)).redirect(&asked), Some(Err(why)));
+        }
     }
 }

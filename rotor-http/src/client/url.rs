@@ -93,6 +93,95 @@ impl Url {
     pub fn target(&self) -> &str {
         &self.target
     }
+
+    /// Returns the URL that a reference means at this place: what `Location` says in the answer to
+    /// a request for this URL (RFC 9110 §10.2.2), or what a link says in its page. Resolved as RFC
+    /// 3986 §5.2 has it: a whole URL, `//host/path`, a path from the root or from here on, or a
+    /// query. Dot segments of the result's path are taken out; its fragment is dropped.
+    ///
+    /// # Errors
+    ///
+    /// The fault of whoever wrote the reference: the result is no URL that can be asked for. `Scheme`
+    /// also for a reference with a scheme of another kind, such as `mailto:`.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use rotor_http as http;
+    /// use http::client::Url;
+    ///
+    /// let url: Url = "http://example.com/notes/2026?page=2".parse()?;
+    /// for (reference, expected) in [
+    ///     ("../login", "http://example.com/login"),
+    ///     ("?page=3", "http://example.com/notes/2026?page=3"),
+    ///     ("//www.example.com/", "http://www.example.com/"),
+    ///     ("https://example.org", "https://example.org/"),
+    /// ] {
+    ///     assert_eq!(url.join(reference)?.to_string(), expected);
+    /// }
+    /// # Ok::<(), http::client::UrlError>(())
+    /// ```
+    #[doc(alias = "redirect")]
+    #[doc(alias = "resolve")]
+    pub fn join(&self, reference: &str) -> Result<Url, UrlError> {
+        let reference = reference.split_once('#').map_or(reference, |(before, _)| before);
+        if has_scheme(reference) {
+            return reference.parse().map(Url::without_dots);
+        }
+        if reference.starts_with("//") {
+            let scheme = if self.is_https { "https:" } else { "http:" };
+            return format!("{scheme}{reference}").parse().map(Url::without_dots);
+        }
+        if !grammar::all(reference.as_bytes(), TARGET) {
+            return Err(UrlError::Target);
+        }
+        let own_path = self.target.split_once('?').map_or(&*self.target, |(path, _)| path);
+        let target = match reference.as_bytes().first() {
+            None => self.target.clone(),
+            Some(b'?') => format!("{own_path}{reference}"),
+            Some(b'/') => without_dots(reference),
+            Some(_) => {
+                let folder = own_path.rfind('/').map_or("/", |last| &own_path[..=last]);
+                without_dots(&format!("{folder}{reference}"))
+            }
+        };
+        Ok(Url { target, ..self.clone() })
+    }
+
+    fn without_dots(self) -> Url {
+        Url { target: without_dots(&self.target), ..self }
+    }
+}
+
+/// Returns whether a reference begins with a scheme (RFC 3986 §3.1), which no segment of a path
+/// that stands for itself may look like (§4.2).
+fn has_scheme(reference: &str) -> bool {
+    let before = reference.split(['/', '?']).next().unwrap_or_default();
+    before.split_once(':').is_some_and(|(scheme, _)| {
+        scheme.starts_with(|first: char| first.is_ascii_alphabetic())
+            && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte))
+    })
+}
+
+/// Takes the segments `.` and `..` out of a path that begins with a slash (RFC 3986 §5.2.4). A query
+/// behind it is left alone.
+fn without_dots(target: &str) -> String {
+    let (path, query) = target.split_at(target.find('?').unwrap_or(target.len()));
+    let mut segments = Vec::new();
+    // What the path ends with is a segment, too: an empty one where that is a slash.
+    let mut ends_in_folder = false;
+    for segment in path.split('/').skip(1) {
+        ends_in_folder = matches!(segment, "." | "..");
+        match segment {
+            "." => {}
+            ".." => _ = segments.pop(),
+            segment => segments.push(segment),
+        }
+    }
+    if ends_in_folder {
+        segments.push("");
+    }
+    format!("/{}{query}", segments.join("/"))
 }
 
 impl FromStr for Url {
@@ -170,6 +259,93 @@ mod tests {
             assert_eq!(url.host(), Host::new(name, port), "{text}");
             assert_eq!(url.is_https(), text.to_ascii_lowercase().starts_with("https"), "{text}");
             assert_eq!(url.to_string().parse().as_ref(), Ok(&url), "{text}");
+        }
+    }
+
+    /// Those of RFC 3986 §5.4, where the scheme is one of HTTP and a path is the server's.
+    #[test]
+    fn a_reference_is_resolved_where_it_stands() {
+        let base: Url = "http://a/b/c/d;p?q".parse().expect("a URL");
+        for (reference, expected) in [
+            ("http://g", "http://g/"),
+            ("HTTPS://g/../h#s", "https://g/h"),
+            ("g", "http://a/b/c/g"),
+            ("./g", "http://a/b/c/g"),
+            ("g/", "http://a/b/c/g/"),
+            ("/g", "http://a/g"),
+            ("//g", "http://g/"),
+            ("//g:80/.", "http://g/"),
+            ("?y", "http://a/b/c/d;p?y"),
+            ("g?y", "http://a/b/c/g?y"),
+            ("#s", "http://a/b/c/d;p?q"),
+            ("g#s", "http://a/b/c/g"),
+            ("g?y#s", "http://a/b/c/g?y"),
+            (";x", "http://a/b/c/;x"),
+            ("g;x", "http://a/b/c/g;x"),
+            ("g;x?y#s", "http://a/b/c/g;x?y"),
+            ("", "http://a/b/c/d;p?q"),
+            (".", "http://a/b/c/"),
+            ("./", "http://a/b/c/"),
+            ("..", "http://a/b/"),
+            ("../", "http://a/b/"),
+            ("../g", "http://a/b/g"),
+            ("../..", "http://a/"),
+            ("../../", "http://a/"),
+            ("../../g", "http://a/g"),
+            ("../../../g", "http://a/g"),
+            ("../../../../g", "http://a/g"),
+            ("/./g", "http://a/g"),
+            ("/../g", "http://a/g"),
+            ("g.", "http://a/b/c/g."),
+            (".g", "http://a/b/c/.g"),
+            ("g..", "http://a/b/c/g.."),
+            ("..g", "http://a/b/c/..g"),
+            ("./../g", "http://a/b/g"),
+            ("./g/.", "http://a/b/c/g/"),
+            ("g/./h", "http://a/b/c/g/h"),
+            ("g/../h", "http://a/b/c/h"),
+            ("g;x=1/./y", "http://a/b/c/g;x=1/y"),
+            ("g;x=1/../y", "http://a/b/c/y"),
+            ("g?y/./x", "http://a/b/c/g?y/./x"),
+            ("g?y/../x", "http://a/b/c/g?y/../x"),
+            ("g#s/../x", "http://a/b/c/g"),
+            ("a//../b", "http://a/b/c/a/b"),
+            ("./a:b", "http://a/b/c/a:b"),
+            ("1:b", "http://a/b/c/1:b"),
+            ("?a:b", "http://a/b/c/d;p?a:b"),
+            ("/%2e%2e/x", "http://a/%2e%2e/x"),
+        ] {
+            let joined =
+                base.join(reference).unwrap_or_else(|error| panic!("{reference}: {error}"));
+            assert_eq!(joined.to_string(), expected, "{reference:?}");
+            assert_eq!(expected.parse().as_ref(), Ok(&joined), "{reference:?}");
+        }
+        let port: Url = "https://a:8443/x/?q".parse().expect("a URL");
+        assert_eq!(port.join("y").expect("a path").to_string(), "https://a:8443/x/y");
+        assert_eq!(port.join("//b").expect("a host").to_string(), "https://b/");
+        let root: Url = "http://a".parse().expect("a URL");
+        assert_eq!(root.join("?q").expect("a query").to_string(), "http://a/?q");
+    }
+
+    #[test]
+    fn a_reference_that_leads_nowhere_is_refused() {
+        let base: Url = "http://a/b".parse().expect("a URL");
+        for (reference, expected) in [
+            ("mailto:a@b", UrlError::Scheme),
+            ("http:g", UrlError::Scheme),
+            ("javascript:alert(1)", UrlError::Scheme),
+            ("a:b", UrlError::Scheme),
+            ("//u@h/", UrlError::User),
+            ("http://u:p@h/", UrlError::User),
+            ("//", UrlError::Authority),
+            ("///x", UrlError::Authority),
+            ("//h:0/", UrlError::Authority),
+            ("x y", UrlError::Target),
+            ("x\r\nX: y", UrlError::Target),
+            ("/\u{e4}", UrlError::Target),
+            ("?\t", UrlError::Target),
+        ] {
+            assert_eq!(base.join(reference), Err(expected), "{reference:?}");
         }
     }
 
