@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use domain::base::iana::{Class, Rcode};
 use domain::base::message::RecordSection;
+use domain::base::name::Label;
 use domain::base::{
     Message, MessageBuilder, Name as WireName, ParsedName, Rtype, wire::ParseError,
 };
@@ -195,10 +196,10 @@ fn records(mut answers: Section<'_>) -> Result<(Vec<Record>, Option<Section<'_>>
             Rtype::AAAA => parsed.to_record::<Aaaa>()?.map(|r| Data::Aaaa(r.data().addr())),
             Rtype::CNAME => parsed
                 .to_record::<Cname<ParsedName<&[u8]>>>()?
-                .map(|r| Data::Cname(crate::name::Name::from_wire(r.data().cname()))),
+                .map(|r| Data::Cname(name_of(r.data().cname()))),
             Rtype::SRV => parsed.to_record::<Srv<ParsedName<&[u8]>>>()?.map(|r| {
                 let srv = r.data();
-                let target = crate::name::Name::from_wire(srv.target());
+                let target = name_of(srv.target());
                 Data::Srv {
                     priority: srv.priority(),
                     weight: srv.weight(),
@@ -212,11 +213,15 @@ fn records(mut answers: Section<'_>) -> Result<(Vec<Record>, Option<Section<'_>>
             _ => None,
         };
         if let Some(data) = data {
-            let owner = crate::name::Name::from_wire(&parsed.owner());
+            let owner = name_of(&parsed.owner());
             records.push(Record { owner, ttl: parsed.ttl().into_duration(), data });
         }
     }
     Ok((records, answers.next_section()?))
+}
+
+fn name_of(name: &ParsedName<&[u8]>) -> crate::name::Name {
+    crate::name::Name::from_wire(name.iter().map(Label::as_slice))
 }
 
 /// For how long "there is none" holds: what the start of authority says, and its own time (RFC 2308
@@ -287,6 +292,57 @@ mod tests {
             };
             assert_eq!(is_refusal(true), [[1, 4].contains(&code); 2], "code {code}");
             assert_eq!(is_refusal(false), [false; 2], "code {code}");
+        }
+    }
+
+    /// An answer to the query for `a.example` with one record of it.
+    fn answer_of(kind: Rtype, data: &[u8]) -> Vec<u8> {
+        let mut message = answer(&query(false), &[(7, 1)]);
+        let rest = [&[0xc0, 12][..], &kind.to_int().to_be_bytes(), &[0, 1, 0, 0, 0, 9]].concat();
+        message.extend([&rest[..], &(data.len() as u16).to_be_bytes(), data].concat());
+        message
+    }
+
+    #[test]
+    fn the_root_is_a_dot() {
+        let question = |kind| Question { name: "a.example".parse().expect("a name"), kind };
+        // RFC 2782: there is no such service here.
+        let none = answer_of(Rtype::SRV, &[0; 7]);
+        let Ok(Decoded::Found { data, .. }) = decode(&question(Kind::Srv), &none, 8) else {
+            panic!("it has a record")
+        };
+        let [Data::Srv { target, .. }] = &data[..] else { panic!("{data:?}") };
+        assert_eq!(target.as_str(), ".");
+        // As a name like any other it can be asked for.
+        let alias = answer_of(Rtype::CNAME, &[0]);
+        let Ok(Decoded::Onward { end, .. }) = decode(&question(Kind::A), &alias, 8) else {
+            panic!("it leads on")
+        };
+        let next = QueryMessage::new(&Question { name: end, kind: Kind::A }, 1, || true, false);
+        assert_eq!(&next.expect("it fits").bytes()[HEADER..], [0, 0, 1, 0, 1]);
+    }
+
+    #[test]
+    fn each_octet_of_a_name_is_written_as_its_query_reads_it() {
+        for octet in 0..=255u8 {
+            let target = [1, octet, 7, b'e', b'x', b'a', b'm', b'p', b'l', b'e', 0];
+            let alias = answer_of(Rtype::CNAME, &target);
+            let question =
+                Question { name: "a.example".parse().expect("a name"), kind: Kind::Cname };
+            let Ok(Decoded::Found { data, .. }) = decode(&question, &alias, 8) else {
+                panic!("it has a record")
+            };
+            let [Data::Cname(name)] = &data[..] else { panic!("{data:?}") };
+            let question = Question { name: name.clone(), kind: Kind::A };
+            let query = QueryMessage::new(&question, 1, || false, false).expect("it fits");
+            let asked = &query.bytes()[HEADER..HEADER + target.len()];
+            assert_eq!(asked, target.to_ascii_lowercase(), "{octet}: {name}");
+            // One that can be typed is the same as text.
+            let typed = format!("{}.example", char::from(octet)).parse::<crate::name::Name>();
+            assert!(
+                octet == b'.' || typed.is_err() || typed.as_ref() == Ok(name),
+                "{octet}: {name}"
+            );
         }
     }
 }

@@ -17,7 +17,7 @@ const LABEL_MAX: usize = 63;
 ///
 /// If it was parsed from text, it has labels of printable ASCII without backslashes; a name in
 /// another script must be given in its ASCII form (`xn--…`). One that came from a server may have
-/// any octets, written as in RFC 1035 §5.1 (`\.`, `\007`).
+/// any octets, written as in RFC 1035 §5.1 (`\.`, `\007`), and may be the root, which is `.`.
 ///
 /// ```
 /// # mod rotor { pub use rotor_dns as dns; }
@@ -67,18 +67,40 @@ impl Name {
         &self.0
     }
 
-    /// What a server sent, which the decoder has checked and written as text.
-    pub(crate) fn from_wire(text: &impl fmt::Display) -> Name {
-        let mut text = text.to_string();
-        // Capitals tell nothing (RFC 4343), and servers repeat those of the question, which are
-        // random.
-        text.make_ascii_lowercase();
-        Name(text.into())
+    /// What a server sent, by its labels, which the decoder has checked: as text (RFC 1035 §5.1). A
+    /// message may have thousands of names, so their octets are written one by one, not formatted.
+    pub(crate) fn from_wire<'a>(labels: impl Iterator<Item = &'a [u8]>) -> Name {
+        let mut text = Vec::with_capacity(NAME_MAX);
+        // The root's label is empty.
+        for label in labels.filter(|label| !label.is_empty()) {
+            if !text.is_empty() {
+                text.push(b'.');
+            }
+            label.iter().for_each(|octet| push_octet(*octet, &mut text));
+        }
+        if text.is_empty() {
+            text.push(b'.');
+        }
+        Name(std::str::from_utf8(&text).expect("it is ASCII").into())
     }
 
     /// How many dots are in it.
     pub(crate) fn dots(&self) -> usize {
         self.0.bytes().filter(|&byte| byte == b'.').count()
+    }
+}
+
+fn push_octet(octet: u8, text: &mut Vec<u8>) {
+    match octet {
+        b' ' | b'.' | b'\\' => text.extend_from_slice(&[b'\\', octet]),
+        // Capitals tell nothing (RFC 4343), and servers repeat those of the question, which are
+        // random.
+        b'!'..=b'~' => text.push(octet.to_ascii_lowercase()),
+        _ => {
+            let digit = |value: u8| b'0' + value % 10;
+            let digits = [b'\\', digit(octet / 100), digit(octet / 10), digit(octet)];
+            text.extend_from_slice(&digits);
+        }
     }
 }
 
