@@ -12,7 +12,7 @@ use crate::result::LookupResult;
 
 /// How long an answer is kept at most (RFC 8767 §4 suggests days; a day is what most resolvers
 /// take).
-const TTL_MAX: Duration = Duration::from_secs(86_400);
+pub(crate) const TTL_MAX: Duration = Duration::from_secs(86_400);
 /// How long "there is none" is kept at most (RFC 2308 §5: one to three hours have been found to
 /// work well).
 const NEGATIVE_TTL_MAX: Duration = Duration::from_secs(3_600);

@@ -15,7 +15,9 @@ pub struct Dns {
 }
 
 impl Dns {
-    /// Asks for the records of one kind of exactly one name: no search list, no hosts file.
+    /// Asks for the records of one kind of exactly one name: no search list, no hosts file. Of
+    /// `localhost`, `invalid` and `onion`, and names that end in them, no server is asked, here
+    /// either: see [`ResolverConfig::hosts`](crate::ResolverConfig::hosts).
     pub fn records(&self) -> &Service<Question, LookupResult> {
         &self.records
     }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use rotor_core::{Calls, Mailbox, Port, ReceiveError, Scope, Sender, Time};
 use rotor_stream::{HostName, ResolveResult};
 
-use crate::cache::Cache;
+use crate::cache::{Cache, TTL_MAX};
 use crate::config::ResolverConfig;
 use crate::dns::Dns;
 use crate::error::LookupError;
@@ -16,7 +16,7 @@ use crate::lookup::{Lookup, LookupId, Search, SearchStep, resolve_error};
 use crate::name::{Name, check_host};
 use crate::query::{QuerySeed, Report, Reported};
 use crate::questions::Questions;
-use crate::record::{Kind, Question};
+use crate::record::{Data, Kind, Question, RecordSet};
 use crate::result::LookupResult;
 use crate::without_edns::WithoutEdns;
 
@@ -170,7 +170,8 @@ impl StubResolver {
         scope: &mut Scope<'_, C>,
     ) {
         let (id, now) = (self.next_id(), scope.now());
-        match self.ask(&question, id, now) {
+        let known = Special::of(&question.name).map(|special| special.reply(&question));
+        match known.or_else(|| self.ask(&question, id, now)) {
             Some(reply) => {
                 let _nobody_waits = port.set(reply);
             }
@@ -230,15 +231,13 @@ impl StubResolver {
         if !in_file.is_empty() {
             return Known::Addresses(in_file.into());
         }
-        // Whatever servers say, because this name is used to reach services that trust only this
-        // machine (RFC 6761 §6.3).
-        if is_in(&name, "localhost") {
-            let this_machine = [Ipv6Addr::LOCALHOST.into(), Ipv4Addr::LOCALHOST.into()];
-            return Known::Addresses(this_machine.into());
-        }
-        // Nobody needs to learn that somebody looks for these (RFC 6761 §6.4, RFC 7686 §2).
-        if is_in(&name, "invalid") || is_in(&name, "onion") {
-            return Known::Error(LookupError::NoSuchName(name));
+        match Special::of(&name) {
+            Some(Special::ThisMachine) => {
+                let this_machine = [Ipv6Addr::LOCALHOST.into(), Ipv4Addr::LOCALHOST.into()];
+                return Known::Addresses(this_machine.into());
+            }
+            Some(Special::Nowhere) => return Known::Error(LookupError::NoSuchName(name)),
+            None => {}
         }
         if let Err(error) = check_host(host) {
             return Known::Error(error.into());
@@ -373,6 +372,36 @@ impl StubResolver {
 
 fn is_closed<T>(received: &Result<T, ReceiveError>) -> bool {
     matches!(received, Err(ReceiveError::Closed))
+}
+
+/// Names whose meaning is fixed, so that no server is asked.
+enum Special {
+    /// Whatever servers say, because this name is used to reach services that trust only this
+    /// machine (RFC 6761 §6.3).
+    ThisMachine,
+    /// Nobody needs to learn that somebody looks for these (RFC 6761 §6.4, RFC 7686 §2).
+    Nowhere,
+}
+
+impl Special {
+    fn of(name: &Name) -> Option<Special> {
+        if is_in(name, "localhost") {
+            return Some(Special::ThisMachine);
+        }
+        (is_in(name, "invalid") || is_in(name, "onion")).then_some(Special::Nowhere)
+    }
+
+    /// The reply to a question for records of such a name.
+    fn reply(&self, question: &Question) -> LookupResult {
+        let name = question.name.clone();
+        let data = match (self, question.kind) {
+            (Special::Nowhere, _) => return Err(LookupError::NoSuchName(name)),
+            (Special::ThisMachine, Kind::A) => Data::A(Ipv4Addr::LOCALHOST),
+            (Special::ThisMachine, Kind::Aaaa) => Data::Aaaa(Ipv6Addr::LOCALHOST),
+            (Special::ThisMachine, _) => return Err(LookupError::NoRecords(name)),
+        };
+        Ok(Arc::new(RecordSet { name, data: vec![data], ttl: TTL_MAX }))
+    }
 }
 
 /// Whether a name is this domain, or ends in it.

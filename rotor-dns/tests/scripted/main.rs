@@ -19,7 +19,7 @@ use std::time::Duration;
 use machine::{NameServer, Served};
 use rotor_core::{BlockingReply, Loop, SendError};
 use rotor_dns::{
-    Dns, Hosts, Kind, LookupError, LookupResult, NameError, Question, ResolvConf, Resolver,
+    Data, Dns, Hosts, Kind, LookupError, LookupResult, NameError, Question, ResolvConf, Resolver,
     ResolverConfig,
 };
 use rotor_sim::net::SimNet;
@@ -381,4 +381,40 @@ fn names_that_are_not_for_dns_are_asked_of_nobody() {
     let hosts = |config: ResolverConfig| config.hosts(Hosts::parse("192.0.2.9 a.onion"));
     let mut stage = Stage::new(vec![serve(right)], ResolvConf::default(), hosts);
     assert!(stage.host("a.onion").is_ok());
+}
+
+#[test]
+fn no_server_hears_of_records_of_names_whose_meaning_is_fixed() {
+    let mut stage = Stage::of(right);
+    let mut look_up = |name: &str, kind| {
+        let question = Question { name: name.parse().expect("a name"), kind };
+        let reply = stage.dns.records().ask_from_thread(question).expect("there is room");
+        stage.pass(SECOND);
+        let data = outcome(reply).map(|answer| (answer.name.to_string(), answer.data.clone()));
+        (data, stage.seen(0).len())
+    };
+    let here = [
+        (Kind::A, Some(Data::A([127, 0, 0, 1].into()))),
+        (Kind::Aaaa, Some(Data::Aaaa(1.into()))),
+        (Kind::Txt, None),
+    ];
+    for name in ["localhost", "a.localhost"] {
+        for (kind, expected) in &here {
+            let (reply, asked) = look_up(name, *kind);
+            match (reply, expected) {
+                (Ok(found), Some(data)) => assert_eq!(found, (name.into(), vec![data.clone()])),
+                (Err(LookupError::NoRecords(of)), None) => assert_eq!(of.as_str(), name),
+                (other, _) => panic!("{name} {kind:?}: {other:?}"),
+            }
+            assert_eq!(asked, 0, "{name} {kind:?}");
+        }
+    }
+    for name in ["invalid", "a.invalid", "example.onion"] {
+        for (kind, _) in &here {
+            let (reply, asked) = look_up(name, *kind);
+            assert!(matches!(&reply, Err(LookupError::NoSuchName(_))), "{name}: {reply:?}");
+            assert_eq!(asked, 0, "{name} {kind:?}");
+        }
+    }
+    assert_eq!(look_up("notonion", Kind::A).1, 1);
 }
