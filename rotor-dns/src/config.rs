@@ -73,9 +73,14 @@ impl ResolverConfig {
         self
     }
 
-    /// Sets how long a lookup may take, with its wait in the queue and all servers and candidates.
-    /// After that the answer is [`Timeout`](crate::LookupError::Timeout), or the addresses of one
-    /// family if those are known. Default 20 s: two servers, asked twice for 5 s each.
+    /// Sets how long a lookup may take from when it is begun, with its wait for a query, and all
+    /// servers and candidates. After that the answer is
+    /// [`Timeout`](crate::LookupError::Timeout), or the addresses of one family if those are known.
+    /// Default 20 s: two servers, asked twice for 5 s each.
+    ///
+    /// A lookup that waits in the service, because
+    /// [`lookups_max`](ResolverConfig::lookups_max) are under way, is not begun: where servers are
+    /// silent, it may take this time once more for each `lookups_max` that wait before it.
     pub fn lookup_timeout(mut self, time: Duration) -> ResolverConfig {
         self.lookup_timeout = time;
         self
