@@ -55,3 +55,51 @@ fn with_take_over_messages_refer_to_those_before() {
     }
     assert!(lens[1] < lens[0] / 5 && lens[2] < lens[0] / 5, "{lens:?}");
 }
+
+/// Compresses a message behind those before it.
+fn compressed(codec: &mut flate2::Compress, text: &str) -> Vec<u8> {
+    let mut to = Vec::with_capacity(text.len() + 1_000);
+    codec.compress_vec(text.as_bytes(), &mut to, flate2::FlushCompress::Sync).expect("room");
+    to.truncate(to.len() - 4);
+    to
+}
+
+#[test]
+fn with_take_over_messages_that_refer_to_those_before_are_read_however_they_come_and_are_taken() {
+    let config = Deflate::new().context_takeover(true);
+    let (mut driver, _) = open_with(WebSocketConfig::new().deflate(config), "/", DEFLATE);
+    let mut codec = flate2::Compress::new(flate2::Compression::new(6), false);
+    let text = format!("text that says {:?}", (0..200).collect::<Vec<_>>());
+    let mut lens = Vec::new();
+    for mode in ["whole", "pieces", "pieces", "whole", "whole"] {
+        driver.send(&frame(TEXT, mode));
+        let (whole, cut) = (compressed(&mut codec, &text), compressed(&mut codec, &text));
+        lens.extend([whole.len(), cut.len()]);
+        let (first, second) = cut.split_at(cut.len() / 2);
+        // What is not compressed is not referred to.
+        let between = frame(TEXT, "plain");
+        let input = [
+            frame(0xc1, &whole),
+            between,
+            frame(0x41, first),
+            frame(0x00, ""),
+            frame(0x80, second),
+        ];
+        let before = driver.context().events.len();
+        driver.send(&input.concat());
+        let lengths: usize = driver.context().events[before..]
+            .iter()
+            .map(|event| match event.strip_prefix("piece ") {
+                Some(piece) => piece.rsplit(' ').next().and_then(|len| len.parse().ok()),
+                None if event.starts_with("text text that says [0, 1") => Some(text.len()),
+                None => (event == "text plain").then_some(5),
+            })
+            .map(|len| len.expect("nothing else happens"))
+            .sum();
+        assert_eq!(lengths, 2 * text.len() + 5, "{mode}");
+        let whole = compressed(&mut codec, "whole");
+        driver.send(&frame(0xc1, &whole));
+    }
+    assert!(lens[1..].iter().all(|len| *len < 50), "{lens:?}");
+    assert_eq!(driver.failures(), [""; 0]);
+}
