@@ -16,7 +16,7 @@ use crate::refusal::Refusal;
 /// Answers a request for a WebSocket: with 101 and what was chosen, or with an error that says why
 /// not. Either way the response is complete.
 ///
-/// It checks that the request asks for a WebSocket, its version (13, else 426), its key and its
+/// It checks that the request asks for a WebSocket, its version (13), its key and its
 /// [origin](WebSocketConfig::origins). It chooses the first of our subprotocols that the client
 /// offers, or none, and compression if both sides want it.
 ///

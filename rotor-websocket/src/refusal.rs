@@ -9,11 +9,13 @@ quick_error! {
     #[non_exhaustive]
     pub enum Refusal {
         /// The request does not ask for a WebSocket: its method is not GET, it has a body, or it
-        /// has no `Upgrade: websocket`. 426, or 405.
+        /// has no `Upgrade: websocket`. 405 for another method; else 426, and over HTTP/2, which
+        /// has no `Upgrade`, 400.
         NoWebSocket {
             display("the request does not ask for a WebSocket")
         }
-        /// The request asks for a version other than 13 (RFC 6455 §4.4). 426, with the version.
+        /// The request asks for a version other than 13 (RFC 6455 §4.4). 426, over HTTP/2 400, with
+        /// the version.
         Version {
             display("the request asks for another version of WebSocket than 13")
         }
