@@ -43,6 +43,19 @@ fn a_handler_that_closes_is_answered_and_hears_nothing_between() {
 }
 
 #[test]
+fn a_handler_that_holds_its_peer_and_closes_hears_the_answer() {
+    let (mut driver, counters) = open(WebSocketConfig::new());
+    driver.send(&[frame(TEXT, "hold"), frame(TEXT, "unheard")].concat());
+    driver.context_mut().on_timeout = Some("close 4000".to_string());
+    driver.advance(seconds(3));
+    assert_eq!(told(&driver.take_received()), ["close 4000"]);
+    driver.send(&frame(CLOSE, closing(4000, "")));
+    let events = &driver.context().events;
+    assert_eq!(events[1..], ["text hold", "timeout", "closed 4000 Handler"]);
+    assert_eq!((counters.closed(), counters.close_timeouts()), (1, 0));
+}
+
+#[test]
 fn a_peer_that_never_answers_a_close_frame_is_dropped_in_time() {
     let (mut driver, counters) = open(WebSocketConfig::new());
     driver.send(&frame(TEXT, "close 1000"));
