@@ -104,3 +104,20 @@ fn times_of_nothing_keep_no_loop_busy_with_a_peer_that_is_held() {
         assert!(told(&driver.take_received()).contains(&text));
     }
 }
+
+/// The stream has a mark of its own, above which it reads nothing: no pong either.
+#[test]
+fn a_peer_that_the_stream_does_not_read_is_not_blamed_for_it() {
+    let config = WebSocketConfig::new().ping_after(seconds(2)).pong_within(seconds(2));
+    let (mut driver, counters) = open(config.unsent_high_water(200_000));
+    driver.limit_room(0);
+    driver.send(&frame(TEXT, "owe 150000"));
+    driver.send(&frame(TEXT, "hello"));
+    for _ in 0..6 {
+        driver.advance(seconds(1));
+    }
+    assert_eq!(driver.context().events, ["opened /", "text owe 150000"]);
+    driver.make_room(1_000_000);
+    assert!(driver.context().events.contains(&"text hello".to_string()));
+    assert_eq!(counters.pong_timeouts(), 0);
+}
