@@ -56,6 +56,22 @@ fn a_handler_that_holds_its_peer_and_closes_hears_the_answer() {
 }
 
 #[test]
+fn a_handler_that_has_closed_hears_neither_of_room_nor_of_wake_ups() {
+    let (mut driver, _) = open(WebSocketConfig::new());
+    driver.limit_room(0);
+    driver.send(&frame(TEXT, "owe 300000"));
+    driver.context_mut().on_wakeup = Some("close 4000".to_string());
+    driver.wakeup();
+    let heard = driver.context().events.len();
+    driver.context_mut().on_wakeup = Some("drop".to_string());
+    driver.wakeup();
+    driver.make_room(1_000_000);
+    assert_eq!(told(&driver.take_received()).last().map(String::as_str), Some("close 4000"));
+    driver.send(&frame(CLOSE, closing(4000, "")));
+    assert_eq!(driver.context().events[heard..], ["closed 4000 Handler"]);
+}
+
+#[test]
 fn a_peer_that_never_answers_a_close_frame_is_dropped_in_time() {
     let (mut driver, counters) = open(WebSocketConfig::new());
     driver.send(&frame(TEXT, "close 1000"));

@@ -45,6 +45,36 @@ fn what_is_decompressed_counts() {
 }
 
 #[test]
+fn what_compression_makes_longer_does_not_count() {
+    // Stored as it is (RFC 1951 §3.2.4), in blocks of some bytes: 5 bytes more for each.
+    let stored = |message: &[u8]| -> Vec<u8> {
+        let block = |part: &[u8]| {
+            let len = part.len() as u16;
+            [&[0][..], &len.to_le_bytes(), &(!len).to_le_bytes(), part].concat()
+        };
+        [message.chunks(100).flat_map(block).collect(), vec![0]].concat()
+    };
+    for in_fragments in [false, true] {
+        for (len, is_taken) in [(10_000, true), (10_001, false)] {
+            let config = WebSocketConfig::new().message_max(10_000).deflate(Deflate::new());
+            let (mut driver, counters) = open_with(config, "/", DEFLATE);
+            let message = stored(&vec![b'x'; len]);
+            assert!(message.len() > 10_500);
+            if in_fragments {
+                let (first, second) = message.split_at(5_000);
+                driver.send(&[frame(0x42, first), frame(0x80, second)].concat());
+            } else {
+                driver.send(&frame(0xc2, &message));
+            }
+            let heard = driver.context().events[1..].first().cloned();
+            let expected = format!("binary {len}");
+            assert_eq!(heard == Some(expected), is_taken, "{len} {in_fragments}");
+            assert_eq!(counters.too_long(), u64::from(!is_taken), "{len} {in_fragments}");
+        }
+    }
+}
+
+#[test]
 fn a_message_may_have_so_many_fragments_empty_or_not() {
     for payload in ["", "x"] {
         for (fragments, is_taken) in [(9, true), (10, true), (11, false)] {
