@@ -341,4 +341,19 @@ mod tests {
         let client = Outgoing::new(Some([1; 16]), Compression::None);
         assert!(!sent(client, &bytes, |out, given| out.binary(given).unwrap()).1);
     }
+
+    #[test]
+    fn a_message_that_was_begun_can_end_where_no_more_of_it_may_be_sent() {
+        let long = vec![7; 70_000];
+        let (back, _) = sent(server(), b"", |out, _| {
+            out.begin(Kind::Binary).unwrap();
+            out.piece(&long).unwrap();
+            assert_eq!((out.room(), out.piece(b"x")), (0, Err(SendError::Full)));
+            out.end().unwrap();
+            assert_eq!(out.end(), Err(SendError::NotBegun));
+        });
+        assert!(
+            back == [&[0x02, 127, 0, 0, 0, 0, 0, 1, 0x11, 0x70][..], &long, &[0x80, 0]].concat()
+        );
+    }
 }

@@ -259,6 +259,12 @@ mod tests {
             lens.push(to.len());
         }
         assert!(lens[0] > 1_000 && lens[1] < 50 && lens[2] < 50, "{lens:?}");
+        // One of nothing is a byte, also where the codec has nothing to add (RFC 7692 §7.2.3.6).
+        for _ in 0..2 {
+            let mut to = Vec::new();
+            compress(&mut from, b"", &mut to);
+            assert_eq!(to, [0]);
+        }
     }
 
     #[test]
