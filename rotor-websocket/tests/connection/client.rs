@@ -243,7 +243,9 @@ fn a_client_leaves_it_to_the_server_to_end_the_connection() {
     client.send(&plain(TEXT, "close 1000"));
     client.send(&plain(CLOSE, closing(1000, "")));
     assert_eq!(client.context().events.last().unwrap(), "closed 1000 Handler");
-    client.send(b"whatever");
+    // Nor is what it goes on sending kept.
+    client.send(&vec![b'x'; 3_000_000]);
+    assert!(client.unread_len() == 0 && !client.is_ended());
     client.advance(seconds(5));
     assert!(client.is_ended());
     assert_eq!(Code::NORMAL.number(), 1000);
