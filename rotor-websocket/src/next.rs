@@ -57,7 +57,8 @@ impl<H> Next<H> {
     }
 
     /// Goes on as `handler`, which gets messages in pieces, as they come, from the next one on:
-    /// [`Handler::piece`](crate::Handler::piece). A message may then have any length.
+    /// [`Handler::piece`](crate::Handler::piece). A message may then have any length. A frame of up
+    /// to 32 KiB is waited for whole, as are the last 32 KiB of a longer one.
     #[doc(alias = "streaming")]
     pub fn pieces(handler: H) -> NextBuilder<H> {
         NextBuilder { handler, step: Step::Take(Mode::Pieces) }
