@@ -304,6 +304,19 @@ mod tests {
     }
 
     #[test]
+    fn a_record_of_another_class_is_none() {
+        let question = Question { name: "a.example".parse().expect("a name"), kind: Kind::A };
+        let mut message = answer_of(Rtype::A, &[192, 0, 2, 1]);
+        let decoded = decode(&question, &message, 8);
+        assert!(matches!(decoded, Ok(Decoded::Found { .. })), "{decoded:?}");
+        // Behind the question, the pointer to it, the type.
+        let class = query(false).question_end + 5;
+        assert_eq!(std::mem::replace(&mut message[class], 3), 1);
+        let decoded = decode(&question, &message, 8);
+        assert_eq!(decoded, Ok(Decoded::None { is_no_name: false, ttl: None }));
+    }
+
+    #[test]
     fn the_root_is_a_dot() {
         let question = |kind| Question { name: "a.example".parse().expect("a name"), kind };
         // RFC 2782: there is no such service here.
