@@ -160,7 +160,7 @@ impl WebSocketConfig {
 
     /// Sets about how many bytes are decompressed in one turn of the loop, of each message those
     /// that came or what they are decompressed to, whichever are more. Default 1 MiB, which takes a
-    /// millisecond or two (and some 80 if it was made to take long); the rest waits for the next
+    /// millisecond or two (and some 200 if it was made to take long); the rest waits for the next
     /// turn, after the other machines. A single message is not divided.
     pub fn inflated_max(mut self, bytes: usize) -> WebSocketConfig {
         self.inflated_max = bytes;
