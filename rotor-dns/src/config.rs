@@ -120,7 +120,10 @@ impl ResolverConfig {
 
     /// Sets whether the letters of a question are capitalized at random and must come back
     /// unchanged (0x20), which makes an answer harder to forge. Default: yes. A server that changes
-    /// them is asked over TCP, where it does not matter.
+    /// them is asked over TCP, where it does not matter. If it answers nothing there, as that of
+    /// many a router, it is asked in small letters in the next round
+    /// ([`attempts`](crate::ResolvConf::attempts)): each question then costs the time of a try, so
+    /// with such a server say `false`.
     #[doc(alias = "0x20")]
     pub fn mixed_case(mut self, yes: bool) -> ResolverConfig {
         self.mixed_case = yes;

@@ -101,6 +101,8 @@ pub(crate) struct Query<N: Net> {
     tries: usize,
     /// The servers that have said that they do not know EDNS, to this query.
     without_edns: BTreeSet<SocketAddr>,
+    /// Those that have answered in other letters.
+    change_case: BTreeSet<SocketAddr>,
     channel: Channel<N>,
     query: QueryMessage,
     until: Time,
@@ -148,7 +150,7 @@ where
 {
     pub(crate) fn begin<C>(seed: QuerySeed, scope: &Scope<'_, C>) -> Response<Query<N>> {
         let asked = seed.question.clone();
-        let Some(query) = query_message(&asked, &seed.config, seed.config.conf.edns0, scope) else {
+        let Some(query) = query_message(&asked, false, false, scope) else {
             seed.report
                 .send(QueryResult::failed(LookupError::Name(crate::name::NameError::TooLong)));
             return Response::done();
@@ -159,6 +161,7 @@ where
             chain_ttl: None,
             tries: 0,
             without_edns: BTreeSet::new(),
+            change_case: BTreeSet::new(),
             channel: Channel::None,
             query,
             until: Time::NEVER,
@@ -272,9 +275,11 @@ where
         let knows_edns =
             ![&self.seed.without_edns, &self.without_edns].iter().any(|it| it.contains(&server));
         let edns = config.conf.edns0 && knows_edns;
+        // In an earlier round TCP was of no use either.
+        let mixed_case = config.mixed_case && !self.change_case.contains(&server);
         // A new id and new letters for each try, so that what was seen of the last one is
         // worthless.
-        let Some(query) = query_message(&self.asked, config, edns, scope) else {
+        let Some(query) = query_message(&self.asked, mixed_case, edns, scope) else {
             return Step::Fail(self.at_fault(ServerFault::Malformed));
         };
         self.query = query;
@@ -358,7 +363,10 @@ where
                 Match::Exact => return self.decide(message),
                 // A server that changes letters, or somebody who has guessed the rest: over TCP a
                 // forger would have to guess the sequence numbers as well.
-                Match::OtherCase => return Step::UseTcp,
+                Match::OtherCase => {
+                    self.change_case.insert(server);
+                    return Step::UseTcp;
+                }
                 // It could not even read the question. Who guesses the rest wins nothing: the same
                 // is asked again, from another port.
                 Match::NoQuestion if self.query.is_refused_for_edns(message) => {
@@ -436,7 +444,7 @@ fn is_retry(error: &io::Error) -> bool {
 /// All that a forger has to guess, the port apart, comes from the secure source.
 fn query_message<C>(
     asked: &Question,
-    config: &ResolverConfig,
+    mixed_case: bool,
     edns: bool,
     scope: &Scope<'_, C>,
 ) -> Option<QueryMessage> {
@@ -447,7 +455,7 @@ fn query_message<C>(
             (bits, left) = (u64::from_be_bytes(scope.secure_random()), u64::BITS);
         }
         left -= 1;
-        config.mixed_case && (bits >> left) & 1 == 1
+        mixed_case && (bits >> left) & 1 == 1
     };
     QueryMessage::new(asked, id, case, edns)
 }

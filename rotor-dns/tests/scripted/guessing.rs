@@ -2,7 +2,8 @@
 
 use rotor_dns::ResolvConf;
 
-use crate::{SECOND, Stage, outcome, right, serve, silent};
+use crate::machine::Served;
+use crate::{SECOND, Stage, outcome, right, serve, silent, wire};
 
 #[test]
 fn ids_ports_and_cases_come_from_the_secure_source_and_no_other() {
@@ -77,4 +78,25 @@ fn each_try_has_an_id_a_port_and_a_case_of_its_own() {
     assert_eq!(distinct(queries.iter().map(|query| query[12..].to_vec()).collect()), 5);
     let ports = stage.servers[0].ports.take();
     assert_eq!(distinct(ports.iter().map(|port| port.to_be_bytes().to_vec()).collect()), 5);
+}
+
+#[test]
+fn a_server_that_changes_letters_and_answers_nothing_over_tcp_is_asked_in_small_ones_at_last() {
+    for (attempts, is_answered) in [(1, false), (2, true)] {
+        let script = |query: &[u8], is_tcp: bool, _| {
+            let mut message = right(query);
+            message[12..wire::question_end(query)].make_ascii_lowercase();
+            if is_tcp { vec![] } else { vec![message] }
+        };
+        let mut conf = ResolvConf::default();
+        (conf.timeout, conf.attempts) = (SECOND, attempts);
+        let mut stage = Stage::new(vec![Served::new(script)], conf, |config| config);
+        let reply = stage.begin("a.long.name.example");
+        stage.pass(3 * SECOND);
+        assert_eq!(outcome(reply).is_ok(), is_answered, "{attempts}");
+        let queries = stage.servers[0].queries.take();
+        let is_mixed = |query: &Vec<u8>| query[12..].iter().any(u8::is_ascii_uppercase);
+        let expected = [&[true, true][..], &[false][..usize::from(is_answered)]].concat();
+        assert_eq!(queries.iter().map(is_mixed).collect::<Vec<_>>(), expected, "{attempts}");
+    }
 }
