@@ -3,7 +3,9 @@
 use std::sync::atomic::Ordering::SeqCst;
 
 use rotor_core::net::Inet;
-use rotor_dns::{Kind, LookupError, LookupResult, ResolvConf, ResolverConfig, ServerFault};
+use rotor_dns::{
+    Kind, LookupError, LookupResult, ResolvConf, Resolver, ResolverConfig, ServerFault,
+};
 use rotor_stream::{HasResolver, ResolveError};
 
 use crate::scripted::{Act, Server};
@@ -200,4 +202,24 @@ fn a_server_that_fails_does_not_send_us_to_another_host() {
     conf.attempts = 1;
     let config = ResolverConfig::new(conf).servers(vec![server.address]);
     assert!(matches!(host(config, "www"), Err(ResolveError::Failed(_))));
+}
+
+#[test]
+fn a_loop_without_a_slot_for_a_query_says_so() {
+    let config = config(&[([127, 0, 0, 1], 53).into()], PATIENCE);
+    let limits = rotor_core::Config::new().machines_max(1);
+    let mut creator = rotor_core::Loop::<Resolver<Inet, ()>>::new(&limits).expect("a loop");
+    let made = creator.add_part(|resolver| resolver, |scope| Ok(Resolver::new(config, scope)));
+    let dns = made.expect("it has the one slot");
+    let ask = |name| dns.records().ask_from_thread(question(name, Kind::A)).expect("there is room");
+    let asked = ["one.example", "other.example", "one.example"].map(ask);
+    let host = dns.addresses().ask_from_thread("www.example".into()).expect("there is room");
+    drop(dns);
+    creator.instantiate(()).run().expect("it runs until the resolver ends");
+    for reply in asked {
+        let reply = reply.wait().expect("none goes unanswered");
+        assert!(matches!(reply, Err(LookupError::NoSlot)), "{reply:?}");
+    }
+    let host = host.wait().expect("none goes unanswered");
+    assert!(matches!(host, Err(ResolveError::Failed(_))), "{host:?}");
 }
