@@ -1,15 +1,16 @@
 //! Which server is asked, how often, and how: over datagrams or TCP.
 
+use std::cell::Cell;
 use std::net::SocketAddr;
 use std::time::Duration;
 
 use rotor_dns::{LookupError, ResolvConf, ResolverConfig, ServerFault};
 use rotor_sim::{Fault, Faults, Network};
-use rotor_stream::ResolveError;
+use rotor_stream::{HasResolver, ResolveError};
 
 use crate::machine::Served;
-use crate::wire::{self, address, alias, asked, found, reply, truncated};
-use crate::{SECOND, Stage, outcome, right, serve, silent};
+use crate::wire::{self, AAAA, address, alias, asked, found, reply, truncated};
+use crate::{SECOND, Stage, none, outcome, right, serve, silent};
 
 #[test]
 fn servers_are_asked_in_turn_as_often_as_was_said() {
@@ -315,4 +316,22 @@ fn an_answer_that_is_truncated_over_tcp_too_is_not_asked_for_again() {
     let reply = stage.look_up("www.example");
     assert!(matches!(reply, Err(LookupError::Server(_, ServerFault::Truncated))), "{reply:?}");
     assert_eq!(stage.seen(0).len(), 2);
+}
+
+#[test]
+fn that_one_family_has_no_addresses_hurries_nobody_to_answer_for_the_other() {
+    // Of the first round, the answer for the one that has some is lost.
+    let lost = Cell::new(false);
+    let server = Served::new(move |query, _, _| match asked(query).1 {
+        AAAA => vec![none(query, 0, 60, 60)],
+        _ if !lost.replace(true) => vec![],
+        _ => vec![right(query)],
+    });
+    let conf = ResolvConf::parse("options timeout:1 attempts:2");
+    let mut stage = Stage::new(vec![server], conf, |config| config);
+    let reply = stage.dns.addresses().ask_from_thread("www.example".into()).expect("room");
+    stage.pass(SECOND / 2);
+    assert!(!reply.is_ready());
+    stage.pass(SECOND);
+    assert_eq!(outcome(reply).expect("it has one").len(), 1);
 }
