@@ -203,6 +203,17 @@ mod tests {
         );
         let takes_over = Deflate::new().context_takeover(true);
         assert_eq!(chosen("permessage-deflate", takes_over), Some(String::new()));
+        // Either side may keep nothing, whatever the other one does.
+        for (side, sends, receives) in [("server", false, true), ("client", true, false)] {
+            let parameter = format!("; {side}_no_context_takeover");
+            let offer = format!("{NAME}{parameter}");
+            let (agreed, answer) =
+                choose([offer.as_bytes()].into_iter(), &takes_over).expect("met");
+            assert_eq!(answer, offer);
+            assert_eq!((agreed.sends_takeover, agreed.receives_takeover), (sends, receives));
+            let agreed = super::agreed(answer.as_bytes(), &takes_over).expect("agreed");
+            assert_eq!((agreed.sends_takeover, agreed.receives_takeover), (receives, sends));
+        }
     }
 
     #[test]
