@@ -226,6 +226,7 @@ fn a_client_masks_and_refuses_a_server_that_does() {
     assert_eq!(told(&unmasked(&client.take_received())), ["pong x"]);
     client.send(&frame(TEXT, "hello"));
     assert_eq!(told(&unmasked(&client.take_received())), ["close 1002"]);
+    assert!(client.is_ended(), "it does not wait for the server to end");
 }
 
 #[test]

@@ -38,6 +38,7 @@ fn what_is_no_proper_request_is_refused_and_says_why() {
         (good.replace(KEY, &KEY.replace('d', "!")), "400", "Key", ""),
         (good.replace("Sec-WebSocket-Key", "X"), "400", "Key", ""),
         (request("/", &format!("Sec-WebSocket-Key: {KEY}\r\n")), "400", "Key", ""),
+        (request("/", "Content-Length: 1\r\n"), "426", "NoWebSocket", "Upgrade: websocket"),
         (request("/", "Origin: https://b.example\r\n"), "403", "Origin", ""),
         (request("/", &"Origin: https://a.example\r\n".repeat(2)), "403", "Origin", ""),
     ] {

@@ -91,6 +91,25 @@ fn a_peer_that_is_held_waits_and_is_not_blamed_for_it() {
 }
 
 #[test]
+fn a_peer_that_is_held_behind_a_ping_is_not_blamed_for_it_either() {
+    let config = WebSocketConfig::new().ping_after(seconds(2)).pong_within(seconds(2));
+    let (mut driver, counters) = open(config);
+    driver.advance(seconds(2));
+    assert_eq!(told(&driver.take_received()), ["ping"]);
+    driver.context_mut().on_wakeup = Some("hold".to_string());
+    driver.wakeup();
+    driver.send(&frame(PONG, ""));
+    driver.advance(seconds(2));
+    assert_eq!(driver.context().events, ["opened /"]);
+    // From its deadline on the handler takes what comes: the pong, to begin with.
+    driver.advance(seconds(1));
+    driver.advance(seconds(2) - MILLI);
+    assert_eq!((counters.pong_timeouts(), driver.take_received()), (0, Vec::new()));
+    driver.advance(MILLI);
+    assert_eq!(told(&driver.take_received()), ["ping"]);
+}
+
+#[test]
 fn times_of_nothing_keep_no_loop_busy_with_a_peer_that_is_held() {
     for (ping_after, pong_within) in [(Duration::ZERO, MILLI), (MILLI, Duration::ZERO)] {
         let config = WebSocketConfig::new().ping_after(ping_after).pong_within(pong_within);
