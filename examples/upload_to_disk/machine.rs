@@ -117,7 +117,7 @@ impl Server for Keep {
             }
             Outcome::Value(Err(error)) => {
                 log::error!("{} is not kept: {error}", self.name);
-                Next::fail(Status::INTERNAL_SERVER_ERROR)
+                Next::fail(status_of(&error))
             }
             Outcome::Lost(lost) => {
                 log::error!("{} is not kept: {lost}", self.name);
@@ -142,6 +142,18 @@ fn keep(create: StoreJob, replace: Option<StoreJob>) -> io::Result<Kept> {
     }
 }
 
+/// What the client is told of a file that has not got its name.
+fn status_of(error: &io::Error) -> Status {
+    match error.kind() {
+        // A short body meets the full disk here, a longer one did so when its file was opened: the
+        // two are told the same.
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => Status::INSUFFICIENT_STORAGE,
+        // The name is a directory's (RFC 9110 §15.5.10).
+        ErrorKind::IsADirectory => Status::CONFLICT,
+        _ => Status::INTERNAL_SERVER_ERROR,
+    }
+}
+
 fn precondition_failed(response: &mut Response<'_>) -> Reply {
     response.reply(Status::PRECONDITION_FAILED, "text/plain", b"412 Precondition Failed\n")
 }
@@ -150,4 +162,21 @@ fn precondition_failed(response: &mut Response<'_>) -> Reply {
 fn is_good(name: &str) -> bool {
     let is_usual = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_');
     (1..=100).contains(&name.len()) && !name.starts_with(['.', '-']) && name.bytes().all(is_usual)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_disk_is_told_as_such_and_all_else_is_a_failure_of_this_side() {
+        for (kind, status) in [
+            (ErrorKind::StorageFull, Status::INSUFFICIENT_STORAGE),
+            (ErrorKind::QuotaExceeded, Status::INSUFFICIENT_STORAGE),
+            (ErrorKind::IsADirectory, Status::CONFLICT),
+            (ErrorKind::PermissionDenied, Status::INTERNAL_SERVER_ERROR),
+        ] {
+            assert_eq!(status_of(&kind.into()), status, "{kind}");
+        }
+    }
 }

@@ -9,7 +9,8 @@
 //! `PUT /NAME` keeps the body as `NAME` in the directory: 201 if the name is new, 200 if it takes the
 //! place of what had it, unless `If-None-Match: *` asks for a new one only (412). The answer says how
 //! many octets it has. A name appears when all of its file is there: whoever goes away in the middle
-//! leaves nothing. A part of a file (`Content-Range`) is refused.
+//! leaves nothing. A part of a file (`Content-Range`) is refused; so is the name of a directory (409),
+//! and what a full disk has no space for (507).
 //!
 //! It listens on 127.0.0.1:3000 and keeps files in `uploads` unless told otherwise. SIGINT or
 //! SIGTERM lets the requests that are under way finish.

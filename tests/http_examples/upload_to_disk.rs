@@ -1,5 +1,10 @@
 //! `upload_to_disk`: bodies of any size that become files.
 
+// For its own tests: a disk that is full has no place in a process's life here.
+#[path = "../../examples/upload_to_disk/machine.rs"]
+#[allow(dead_code, reason = "the program is run, and not what is taken in here")]
+mod machine;
+
 use std::fs;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
@@ -121,4 +126,17 @@ fn what_would_overwrite_against_the_clients_word_is_refused() {
     // Two octets of a hundred are no file of two octets.
     assert_eq!(put("Content-Range: bytes 0-1/100\r\n", "xy"), says("400", "third"));
     assert_eq!(place.names(), ["name"]);
+}
+
+#[test]
+fn a_name_that_a_directory_has_is_a_conflict_and_the_directory_stays() {
+    let (place, server) = Place::start();
+    fs::create_dir(place.uploads().join("taken")).expect("it can be made");
+    // In memory, and in a file.
+    for length in [1, 100_000] {
+        let (head, _) = ask(&server, "PUT /taken", "", &"x".repeat(length));
+        assert!(head.starts_with("HTTP/1.1 409 "), "{length}: {head}");
+    }
+    assert_eq!(place.names(), ["taken"]);
+    assert!(place.uploads().join("taken").is_dir());
 }
