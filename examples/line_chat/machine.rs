@@ -130,13 +130,15 @@ impl<C: HasRoom> Protocol for Client<C> {
                 .delimiter(b"\n", LINE_BYTES_MAX)
                 .deadline(scope.now() + LINE_TIME_MAX);
         }
-        let mut line = format!("{}: ", self.seat.number).into_bytes();
-        // Control bytes would be commands to the terminals of the others.
-        let said = transport.input[..matched.len()].iter();
-        line.extend(said.filter(|byte| !byte.is_ascii_control() || **byte == b'\n'));
+        let mut line = format!("{}: ", self.seat.number);
+        // Control characters would be commands to the terminals of the others; some terminals take a
+        // single byte that is no UTF-8 for one, too.
+        let said = String::from_utf8_lossy(matched.content(transport.input));
+        line.extend(said.chars().filter(|char| !char.is_control()));
+        line.push('\n');
         matched.consume(transport.input);
         let speaker = scope.token();
-        scope.room().say(speaker, &Block::from(line));
+        scope.room().say(speaker, &Block::from(line.into_bytes()));
         self.silent()
     }
 

@@ -8,7 +8,7 @@
 //!
 //! Type a line into one `nc` and it appears in the other. A client that does not read is dropped
 //! when too much waits for it; one that takes longer than half a minute for a line is dropped, too.
-//! Control bytes are left out of what is passed on. Ctrl-C drains the loop.
+//! Control characters are left out of what is passed on. Ctrl-C drains the loop.
 #![forbid(unsafe_code)]
 
 mod machine;

@@ -45,8 +45,8 @@ fn chat(members: usize, write_max: usize) -> (Test, Vec<Peer>) {
 
 #[test]
 fn lines_in_any_pieces_are_heard_whole_in_order_and_without_commands_to_a_terminal() {
-    let input = b"hello\n\nall \x1b[2Jof\r\nyou\nhalf";
-    let expected = "2: hello\n2: \n2: all [2Jof\n2: you\n* 2 left\n";
+    let input = b"hello\n\nall \x1b[2Jof\r\ny\xc3\xb6u \xc2\x9b2J \x9b2J\nhalf";
+    let expected = "2: hello\n2: \n2: all [2Jof\n2: y\u{f6}u 2J \u{fffd}2J\n* 2 left\n";
     for write_max in cuts::WRITES {
         for pieces in cuts::of(input) {
             let (mut test, peers) = chat(3, write_max);
