@@ -5,9 +5,10 @@
 //! curl -i http://127.0.0.1:3000/notes --json '{"text": "water the plants"}'
 //! ```
 //!
-//! `GET /notes?limit=20` lists them, `POST /notes` adds one (`{"text": ".."}`), `GET` and `DELETE`
-//! of `/notes/ID` are about one. What a handler is given its arguments say: a request that lacks
-//! one of them, or whose body is no note, is refused before it is called, with the reason.
+//! `GET /notes?limit=20` lists them, 100 at most, `POST /notes` adds one (`{"text": ".."}`), `GET`
+//! and `DELETE` of `/notes/ID` are about one. What a handler is given its arguments say: a request
+//! that lacks one of them, or whose body is no note, is refused before it is called, with the
+//! reason.
 //!
 //! It listens on 127.0.0.1:3000 unless told otherwise. SIGINT or SIGTERM lets the requests that are
 //! under way finish.
@@ -30,6 +31,10 @@ const NOTES_MAX: usize = 10_000;
 /// Octets of a note at most, as JSON.
 const NOTE_BYTES_MAX: usize = 4 << 10;
 
+/// Notes in a list at most, whatever is asked for: a response is in memory, and all of them together
+/// would be 40 MB.
+const LIST_MAX: usize = 100;
+
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Note {
@@ -47,7 +52,8 @@ struct Notes {
 type Answer = Result<Reply, Refused>;
 
 fn list(Query(query): Query, response: &mut Response<'_>, notes: &mut Scope<'_, Notes>) -> Answer {
-    let shown: Vec<_> = notes.kept.iter().take(query.parse("limit")?.unwrap_or(20)).collect();
+    let limit = query.parse("limit")?.unwrap_or(20).min(LIST_MAX);
+    let shown: Vec<_> = notes.kept.iter().take(limit).collect();
     Ok(json::reply(response, Status::OK, &shown))
 }
 

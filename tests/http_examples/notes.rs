@@ -45,3 +45,15 @@ fn notes_are_added_shown_and_taken_away_and_what_is_none_is_refused() {
         }
     }
 }
+
+#[test]
+fn a_list_is_no_longer_than_a_response_ought_to_be_whatever_is_asked_for() {
+    let server = start("notes");
+    for _ in 0..101 {
+        assert_eq!(send(&server, "POST /notes", r#"{"text": "x"}"#).0, "201");
+    }
+    for (limit, count) in [("0", 0), ("100", 100), ("101", 100), ("18446744073709551615", 100)] {
+        let (status, said) = send(&server, &format!("GET /notes?limit={limit}"), "");
+        assert_eq!((&*status, said.matches("text").count()), ("200", count), "{limit}");
+    }
+}
