@@ -37,7 +37,7 @@ fn main() -> ExitCode {
 fn resolve() -> Result<(), BoxError> {
     let name: String = program::argument(1, "localhost".to_string())?;
     let kind: String = program::argument(2, "any".to_string())?;
-    let config = match std::env::args().nth(3) {
+    let config = match std::env::args_os().nth(3) {
         None => ResolverConfig::system(),
         Some(_) => {
             let server = program::argument(3, SocketAddr::from(([127, 0, 0, 1], 53)))?;
