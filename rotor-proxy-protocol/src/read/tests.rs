@@ -212,7 +212,12 @@ fn a_header_is_as_long_as_it_may_be_and_no_longer() {
         // It is known by its length, without having come.
         assert!(is_fine || ProxyHeader::parse(&bytes[..16], max) == Err(ProxyError::TooLarge));
     }
-    // Whoever never comes to the end of a line.
+    // Whoever never comes to the end of a line is known once it can have none any more.
+    for (max, longest) in [(MAX, LINE_BYTES_MAX), (50, 50), (0, FIXED_BYTES)] {
+        let endless = [b"PROXY UNKNOWN ", &[b'x'; 200][..]].concat();
+        assert_eq!(ProxyHeader::parse(&endless[..longest - 1], max), Ok(None));
+        assert_eq!(ProxyHeader::parse(&endless[..longest], max), Err(ProxyError::TooLarge));
+    }
     assert_eq!(
         answer(&[b"PROXY UNKNOWN ", &[b'x'; 200][..]].concat(), MAX),
         Err(ProxyError::TooLarge)
