@@ -86,6 +86,20 @@ fn a_target_that_cannot_be_looked_up_is_named() {
 }
 
 #[test]
+fn a_directory_that_is_not_there_is_named() {
+    let file_servers: [(&str, &[&str]); 3] = [
+        ("static_files", &["127.0.0.1:0", "/no/such/directory"]),
+        ("rest_service", &["127.0.0.1:0", ":memory:", "/no/such/directory"]),
+        ("upload_to_disk", &["127.0.0.1:0", "/dev/null/directory"]),
+    ];
+    for (server, arguments) in file_servers {
+        let directory = arguments.last().expect("there is one");
+        let message = refusal(server, arguments);
+        assert!(message.contains(&format!(" {directory}: ")), "{server}: {message}");
+    }
+}
+
+#[test]
 fn an_address_in_use_is_named() {
     let tcp = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let udp = UdpSocket::bind("127.0.0.1:0").expect("a free port");
