@@ -156,6 +156,21 @@ mod tests {
     }
 
     #[test]
+    fn the_place_of_a_checksum_is_that_of_the_first_field_of_its_kind() {
+        // Others of four octets are none.
+        let other = [4, 0, 4, 9, 9, 9, 9];
+        let sum = [kind::CRC32C, 0, 4, 7, 7, 7, 7];
+        for (fields, place) in [
+            (&other[..], None),
+            (&sum, Some(3)),
+            (&[&other[..], &sum].concat(), Some(10)),
+            (&[&sum[..], &sum].concat(), Some(3)),
+        ] {
+            assert_eq!(checksum_at(fields), place, "{fields:?}");
+        }
+    }
+
+    #[test]
     fn a_certificate_is_verified_only_where_one_was_shown() {
         for (client, verify, is_verified) in [
             (0, 0, false),

@@ -1,0 +1,204 @@
+//! What a `ProxyStream` leaves to the socket inside: it is asked, and its answer is the answer.
+
+mod kit;
+
+use std::any::{Any, TypeId};
+use std::cell::RefCell;
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::net::{Shutdown, SocketAddr};
+use std::rc::Rc;
+use std::time::Duration;
+
+use kit::{Log, Test, config};
+use rotor_core::backend::{BackendHandle, Source};
+use rotor_core::net::StreamSocket;
+use rotor_core::{Interest, Scope, Token};
+use rotor_proxy_protocol::{ProxyProtocol, ProxyStream, Untrusted};
+
+/// Notes what it is asked, and answers otherwise than the defaults do.
+#[derive(Clone, Default)]
+struct Notes(Rc<RefCell<Vec<&'static str>>>);
+
+impl Notes {
+    fn note<T>(&self, what: &'static str, answer: T) -> T {
+        self.0.borrow_mut().push(what);
+        answer
+    }
+}
+
+impl Read for Notes {
+    fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
+        self.note("read", Ok(7))
+    }
+}
+
+impl Write for Notes {
+    fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+        self.note("write", Ok(7))
+    }
+    fn flush(&mut self) -> io::Result<()> {
+        self.note("flush", Ok(()))
+    }
+}
+
+impl Source for Notes {
+    fn register(&mut self, _: &dyn BackendHandle, _: Token, _: Interest) -> io::Result<()> {
+        self.note("register", Ok(()))
+    }
+    fn deregister(&mut self, _: &dyn BackendHandle) -> io::Result<()> {
+        self.note("deregister", Ok(()))
+    }
+}
+
+impl StreamSocket for Notes {
+    type Target = ();
+
+    fn connect<C>(_: &(), _: &Scope<'_, C>) -> io::Result<Notes> {
+        Ok(Notes::default())
+    }
+    fn shutdown(&mut self, _: Shutdown) -> io::Result<()> {
+        self.note("shutdown", Ok(()))
+    }
+    fn reset(&mut self) -> io::Result<()> {
+        self.note("reset", Ok(()))
+    }
+    fn write_last(&mut self, _: &[u8]) -> io::Result<usize> {
+        self.note("write_last", Ok(7))
+    }
+    fn peer_address(&self) -> Option<SocketAddr> {
+        self.note("peer_address", Some(([10, 0, 0, 1], 7).into()))
+    }
+    fn local_address(&self) -> Option<SocketAddr> {
+        self.note("local_address", Some(([10, 0, 0, 2], 7).into()))
+    }
+    fn take_error(&self) -> io::Result<Option<io::Error>> {
+        self.note("take_error", Ok(Some(io::ErrorKind::Other.into())))
+    }
+    fn is_connected(&self) -> bool {
+        self.note("is_connected", false)
+    }
+    fn has_connected(&mut self) -> io::Result<bool> {
+        self.note("has_connected", Ok(false))
+    }
+    fn cancel_handshake(&mut self) -> bool {
+        self.note("cancel_handshake", true)
+    }
+    fn negotiated(&self) -> Option<&[u8]> {
+        self.note("negotiated", Some(b"h2"))
+    }
+    fn session(&self) -> Option<&dyn Any> {
+        self.note("session", Some(&7_u8))
+    }
+    fn session_of(&self, _: TypeId) -> Option<&dyn Any> {
+        self.note("session_of", Some(&7_u8))
+    }
+    fn is_secure(&self) -> bool {
+        self.note("is_secure", true)
+    }
+    fn set_nodelay(&self, _: bool) -> io::Result<()> {
+        self.note("set_nodelay", Ok(()))
+    }
+    fn set_keepalive(&self, _: Option<Duration>) -> io::Result<()> {
+        self.note("set_keepalive", Ok(()))
+    }
+    fn holds_input(&self) -> bool {
+        self.note("holds_input", false)
+    }
+    fn set_send_buffer(&self, _: usize) -> io::Result<()> {
+        self.note("set_send_buffer", Ok(()))
+    }
+    fn set_receive_buffer(&self, _: usize) -> io::Result<()> {
+        self.note("set_receive_buffer", Ok(()))
+    }
+    fn set_unsent_max(&self, _: u32) -> io::Result<()> {
+        self.note("set_unsent_max", Ok(()))
+    }
+    fn short_read_drains(&self) -> bool {
+        self.note("short_read_drains", true)
+    }
+    fn read_cost(&self) -> usize {
+        self.note("read_cost", 7)
+    }
+    fn wants_read(&self) -> bool {
+        self.note("wants_read", true)
+    }
+    fn wants_write(&self) -> bool {
+        self.note("wants_write", true)
+    }
+    fn awaits_rest(&self) -> bool {
+        self.note("awaits_rest", true)
+    }
+    fn unsent_len(&self) -> usize {
+        self.note("unsent_len", 7)
+    }
+    fn held_bytes(&self) -> usize {
+        self.note("held_bytes", 7)
+    }
+    fn send_file(&mut self, _: &File, _: u64, _: usize) -> io::Result<usize> {
+        self.note("send_file", Ok(7))
+    }
+}
+
+/// A stream that is open: it comes from where no header is asked for.
+fn open(notes: &Notes) -> ProxyStream<Notes> {
+    let behind = ProxyProtocol::new(config().untrusted(Untrusted::Direct));
+    let mut stream = behind.wrap(notes.clone(), None);
+    let mut test = Test::new(Log::new());
+    let shaken = test.instance().add_machine_with(|scope| {
+        stream.handshake(scope).expect("there is no header");
+        rotor_core::Response::error("it was only to be lent a scope")
+    });
+    assert!(shaken.is_err());
+    notes.0.borrow_mut().clear();
+    stream
+}
+
+type Asks = fn(&mut ProxyStream<Notes>) -> bool;
+
+#[test]
+fn whatever_is_not_the_header_s_is_asked_of_the_socket_inside() {
+    let notes = Notes::default();
+    let mut stream = open(&notes);
+    let file = File::open("/dev/null").expect("it is there");
+    assert_eq!(stream.send_file(&file, 0, 9).ok(), Some(7));
+    assert_eq!(*notes.0.borrow(), ["send_file"]);
+    let all: [(&str, Asks); 29] = [
+        ("read", |it| it.read(&mut [0; 9]).ok() == Some(7)),
+        ("write", |it| it.write(b"any").ok() == Some(7)),
+        ("write", |it| it.write_vectored(&[io::IoSlice::new(b"any")]).ok() == Some(7)),
+        ("flush", |it| it.flush().is_ok()),
+        ("shutdown", |it| it.shutdown(Shutdown::Write).is_ok()),
+        ("reset", |it| it.reset().is_ok()),
+        ("write_last", |it| it.write_last(b"any").ok() == Some(7)),
+        ("peer_address", |it| it.peer_address() == Some(([10, 0, 0, 1], 7).into())),
+        ("local_address", |it| it.local_address() == Some(([10, 0, 0, 2], 7).into())),
+        ("take_error", |it| it.take_error().is_ok_and(|error| error.is_some())),
+        ("is_connected", |it| !it.is_connected()),
+        ("has_connected", |it| it.has_connected().ok() == Some(false)),
+        ("cancel_handshake", |it| it.cancel_handshake()),
+        ("negotiated", |it| it.negotiated() == Some(b"h2")),
+        ("session", |it| it.session().is_some_and(|session| session.is::<u8>())),
+        ("session_of", |it| it.session_of(TypeId::of::<u8>()).is_some()),
+        ("is_secure", |it| it.is_secure()),
+        ("set_nodelay", |it| it.set_nodelay(true).is_ok()),
+        ("set_keepalive", |it| it.set_keepalive(None).is_ok()),
+        ("holds_input", |it| !it.holds_input()),
+        ("set_send_buffer", |it| it.set_send_buffer(9).is_ok()),
+        ("set_receive_buffer", |it| it.set_receive_buffer(9).is_ok()),
+        ("set_unsent_max", |it| it.set_unsent_max(9).is_ok()),
+        ("short_read_drains", |it| it.short_read_drains()),
+        ("read_cost", |it| it.read_cost() == 7),
+        ("wants_read", |it| it.wants_read()),
+        ("awaits_rest", |it| it.awaits_rest()),
+        ("unsent_len", |it| it.unsent_len() == 7),
+        ("held_bytes", |it| it.held_bytes() == 7),
+    ];
+    for (name, asks) in all {
+        notes.0.borrow_mut().clear();
+        assert!(asks(&mut stream), "{name}");
+        assert_eq!(*notes.0.borrow(), [name]);
+    }
+    // What the socket inside holds is enough, or what is left of a header.
+    assert!(stream.wants_write());
+}
