@@ -5,6 +5,8 @@
 //! must be one that no stranger owns, and a change needs a field that no form can send and no
 //! script of another origin may.
 
+use std::net::IpAddr;
+
 use rotor_http::server::Head;
 
 /// Who is served.
@@ -96,13 +98,18 @@ fn check_site(site: Option<&[u8]>) -> Result<(), Refusal> {
     }
 }
 
-/// Whether it is a literal name of the loopback, with or without a port.
+/// Whether it is the loopback, by its own name or as one of its addresses, with or without a port. No
+/// stranger owns an address, as he may a name that leads to one.
 fn is_loopback(host: &str) -> bool {
     let name = match host.rsplit_once(':') {
         Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
         _ => host,
     };
-    matches!(name, "localhost" | "127.0.0.1" | "[::1]")
+    let address = match name.strip_prefix('[').and_then(|name| name.strip_suffix(']')) {
+        Some(name) => name.parse().map(IpAddr::V6),
+        None => name.parse().map(IpAddr::V4),
+    };
+    name.eq_ignore_ascii_case("localhost") || address.is_ok_and(|address| address.is_loopback())
 }
 
 /// In a time that does not say where the first difference is.
@@ -150,6 +157,16 @@ mod tests {
             ("127.0.0.1:3621", Ok(())),
             ("[::1]:3621", Ok(())),
             ("[::1]", Ok(())),
+            // Where the page may be served as well, and as people write it.
+            ("127.0.0.2:3621", Ok(())),
+            ("127.255.255.254", Ok(())),
+            ("[0:0:0:0:0:0:0:1]:3621", Ok(())),
+            ("LocalHost:3621", Ok(())),
+            ("128.0.0.1:3621", Err(Refusal::Host)),
+            ("[::2]:3621", Err(Refusal::Host)),
+            ("[127.0.0.1]:3621", Err(Refusal::Host)),
+            ("127.1:3621", Err(Refusal::Host)),
+            ("::1", Err(Refusal::Host)),
             ("example.com", Err(Refusal::Host)),
             ("127.0.0.1.example.com", Err(Refusal::Host)),
             ("localhost.example.com:3621", Err(Refusal::Host)),

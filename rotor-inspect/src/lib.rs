@@ -48,7 +48,7 @@
 //! By default, everybody on this machine who can connect to its loopback; on a [Unix
 //! socket](Inspector::start_unix), this user. Any other address needs a [token](Inspector::token).
 //! Other sites' pages in a browser on this machine have no access: the host must be the loopback
-//! by a literal name, and the origin that the browser sends is checked. Changes are
+//! by its name or an address, and the origin that the browser sends is checked. Changes are
 //! [off](Inspector::allow_changes) by default, and need a header field that no form can send.
 //! Refused requests are [counted](Inspecting::refused). What peers have sent is shown as text.
 //!
