@@ -120,3 +120,53 @@ impl MemoryFile {
         count
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What becomes of a write of two slices, five bytes in all, at this place.
+    fn write(faults: Faults, offset: u64) -> Result<usize, Errno> {
+        let file = MemoryFile::open(Arc::new(faults), 0).expect("that is none of its faults");
+        let slices = [IoSlice::new(b"ab"), IoSlice::new(b"cde")];
+        let written = file.write_at(&slices, offset);
+        let written = written.map_err(|error| Errno::from_io_error(&error).expect("the system's"));
+        let mut read = [0; 10];
+        let count = file.read_at(offset, &mut read);
+        assert_eq!(&read[..count], &b"abcde"[..written.unwrap_or(0)]);
+        written
+    }
+
+    #[test]
+    fn a_write_fails_as_was_said_and_not_before() {
+        for (faults, offset, expected) in [
+            (Faults::none(), 7, Ok(5)),
+            (Faults::none().short_writes(0), 0, Ok(1)),
+            (Faults::none().short_writes(3), 7, Ok(3)),
+            (Faults::none().short_writes(9), 0, Ok(5)),
+            (Faults::none().full_at(5), 0, Ok(5)),
+            (Faults::none().full_at(4), 0, Ok(4)),
+            (Faults::none().full_at(7), 6, Ok(1)),
+            (Faults::none().full_at(7), 7, Err(Errno::NOSPC)),
+            (Faults::none().full_at(7), 8, Err(Errno::NOSPC)),
+            (Faults::none().broken_at(5), 0, Ok(5)),
+            (Faults::none().broken_at(4), 0, Err(Errno::IO)),
+            (Faults::none().broken_at(4), 5, Ok(5)),
+            (Faults::none().short_writes(2).broken_at(4), 0, Ok(2)),
+        ] {
+            assert_eq!(write(faults.clone(), offset), expected, "{faults:?} at {offset}");
+        }
+    }
+
+    #[test]
+    fn a_file_is_opened_where_what_is_reserved_for_it_fits() {
+        let open = |faults, reserved| match MemoryFile::open(Arc::new(faults), reserved) {
+            Ok(_) => None,
+            Err(error) => Errno::from_io_error(&error),
+        };
+        assert_eq!(open(Faults::none().full_at(7), 7), None);
+        assert_eq!(open(Faults::none().full_at(7), 8), Some(Errno::NOSPC));
+        assert_eq!(open(Faults::none().without_descriptor(), 0), Some(Errno::MFILE));
+        assert_eq!(open(Faults::none().without_directory(), 0), Some(Errno::NOENT));
+    }
+}

@@ -5,14 +5,14 @@ mod names;
 mod totals;
 
 use std::fs;
-use std::io::Read;
+use std::io::{BufRead, Read};
 use std::path::Path;
 use std::sync::Arc;
 
 use rotor_body::{
     Body, Collector, Expected, Faults, Progress, Spool, SpoolConfig, SpoolError, SyncData,
 };
-use rotor_core::{Config, Infallible, Loop, Machine, Response, Scope};
+use rotor_core::{Config, Infallible, Loop, Machine, OffloadPool, Response, Scope};
 use rotor_stream::{Block, BytesHeld};
 use rotor_test_kit::Directory;
 
@@ -219,6 +219,33 @@ fn any_length_and_any_step_give_the_same_body_on_a_disk_and_in_memory() {
                 wait_until_empty(spool);
             }
         }
+    }
+}
+
+#[test]
+fn the_disk_is_waited_for_where_that_is_wanted() {
+    let place = Place::new();
+    // Opening, writing; and what is waited for.
+    for (sync, jobs) in [(SyncData::Never, 2), (SyncData::BeforeHandedOver, 3)] {
+        let pool = OffloadPool::new(1, 10);
+        let spool = config(&place).sync(sync).pool(pool.clone()).open().expect("it can be written");
+        let body = Feed::new(Some(&spool), 2_000, 2_000).result().expect("nothing fails");
+        assert_eq!(pool.stats().begun, jobs, "{sync:?}");
+        drop(body);
+        wait_until_empty(&spool);
+    }
+}
+
+#[test]
+fn a_reader_reads_as_much_of_a_file_at_a_time_as_was_said() {
+    let place = Place::new();
+    let spool = config(&place).read_bytes(700).open().expect("it can be written");
+    let body = Feed::new(Some(&spool), 2_000, 2_000).result().expect("nothing fails");
+    let mut reader = body.reader();
+    for expected in [700, 700, 600, 0] {
+        let len = reader.fill_buf().expect("it can be read").len();
+        assert_eq!(len, expected);
+        reader.consume(len);
     }
 }
 
