@@ -139,8 +139,9 @@ impl SpoolConfig {
         self
     }
 
-    /// Permissions of the files, less the umask; they matter once a file is given a name. Default
-    /// `0o600`: its owner's alone.
+    /// Permissions of the files, less the umask, for who gives one a name himself
+    /// ([`BodyFile::file`](crate::BodyFile::file)): [`Body::store_in`](crate::Body::store_in) sets
+    /// those of its [`StoreJob::mode`](crate::StoreJob::mode). Default `0o600`: its owner's alone.
     pub fn mode(mut self, mode: u32) -> SpoolConfig {
         self.mode = mode & 0o7777;
         self
