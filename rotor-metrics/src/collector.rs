@@ -16,7 +16,8 @@ use crate::{http, loops, pools};
 /// as a label.
 ///
 /// Nothing is counted here, and nothing runs: their own counters are read when a registry is
-/// encoded. Give two of the same kind different names, or their rows become one.
+/// encoded. Two of the same kind with the same name are told apart by a number, `api` and `api (2)`,
+/// as a page may not have two rows of the same labels.
 ///
 /// ```
 /// # mod rotor { pub use rotor_http as http; }
@@ -51,13 +52,13 @@ impl RotorCollector {
     /// Watches a loop: `rotor_loop_…`. Each scrape [takes the longest](StatsHandle::take_longest)
     /// turn and handler.
     pub fn event_loop(mut self, name: impl Into<String>, stats: StatsHandle) -> RotorCollector {
-        self.loops.push((name.into(), stats));
+        self.loops.push((distinct(&self.loops, name.into()), stats));
         self
     }
 
     /// Watches a pool of threads: `rotor_offload_…`.
     pub fn pool(mut self, name: impl Into<String>, pool: OffloadPool) -> RotorCollector {
-        self.pools.push((name.into(), pool));
+        self.pools.push((distinct(&self.pools, name.into()), pool));
         self
     }
 
@@ -68,7 +69,7 @@ impl RotorCollector {
         name: impl Into<String>,
         counters: Arc<server::Counters>,
     ) -> RotorCollector {
-        self.servers.push((name.into(), counters));
+        self.servers.push((distinct(&self.servers, name.into()), counters));
         self
     }
 
@@ -78,7 +79,7 @@ impl RotorCollector {
         name: impl Into<String>,
         lost: server::LostLines,
     ) -> RotorCollector {
-        self.logs.push((name.into(), lost));
+        self.logs.push((distinct(&self.logs, name.into()), lost));
         self
     }
 
@@ -88,7 +89,7 @@ impl RotorCollector {
         name: impl Into<String>,
         counters: Arc<client::Counters>,
     ) -> RotorCollector {
-        self.clients.push((name.into(), counters));
+        self.clients.push((distinct(&self.clients, name.into()), counters));
         self
     }
 
@@ -111,6 +112,16 @@ impl Collector for RotorCollector {
         http::write_logs(&mut families, &self.logs)?;
         http::write_clients(&mut families, &self.clients)
     }
+}
+
+/// The name, or one like it that nothing of the same kind has.
+fn distinct<T>(known: &[(String, T)], name: String) -> String {
+    let is_taken = |name: &str| known.iter().any(|(taken, _)| taken == name);
+    if !is_taken(&name) {
+        return name;
+    }
+    let mut numbered = (2_u64..).map(|number| format!("{name} ({number})"));
+    numbered.find(|name| !is_taken(name)).unwrap_or_default()
 }
 
 impl fmt::Debug for RotorCollector {

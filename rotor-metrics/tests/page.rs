@@ -12,6 +12,7 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::thread;
 
+use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::exemplar::CounterWithExemplar;
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::Registry;
@@ -163,6 +164,28 @@ fn both_formats_keep_their_rules_and_say_what_was_counted() {
     assert!(head.contains("text/plain; version=0.0.4"), "{head}");
     assert!(head.contains("\r\nVary: Accept\r\n"), "{head}");
     assert_eq!(samples(&page, true).len() / 10, classic.len() / 10, "they say the same");
+}
+
+#[test]
+fn things_of_one_name_are_told_apart_and_no_row_is_there_twice() {
+    let mut registry = Registry::default();
+    let servers = [(); 3].map(|()| ServerConfig::new().counters());
+    let [one, other, third] = servers;
+    RotorCollector::new()
+        .server("api", one)
+        .server("api", other)
+        .server("api (2)", third)
+        .pool("api", OffloadPool::default())
+        .register(&mut registry);
+    let mut page = String::new();
+    encode(&mut page, &registry).expect("it is a string");
+    let samples = samples(&page, true);
+    for name in ["api", "api (2)", "api (2) (2)"] {
+        let row = format!("rotor_http_server_requests_total{{server=\"{name}\"}}");
+        assert_eq!(samples.get(&row), Some(&0.0), "{row}");
+    }
+    // Another kind is another label.
+    assert!(samples.contains_key("rotor_offload_threads{pool=\"api\"}"));
 }
 
 /// The judge of those who wrote the format, where it is installed (or `PROMTOOL` says where).
