@@ -14,15 +14,19 @@ use kit::{Log, Test, config};
 use rotor_core::backend::{BackendHandle, Source};
 use rotor_core::net::StreamSocket;
 use rotor_core::{Interest, Scope, Token};
-use rotor_proxy_protocol::{ProxyProtocol, ProxyStream, Untrusted};
+use rotor_proxy_protocol::{ProxyHeader, ProxyProtocol, ProxyStream, Untrusted};
 
 /// Notes what it is asked, and answers otherwise than the defaults do.
 #[derive(Clone, Default)]
-struct Notes(Rc<RefCell<Vec<&'static str>>>);
+struct Notes {
+    notes: Rc<RefCell<Vec<&'static str>>>,
+    unsent: usize,
+    wants_write: bool,
+}
 
 impl Notes {
     fn note<T>(&self, what: &'static str, answer: T) -> T {
-        self.0.borrow_mut().push(what);
+        self.notes.borrow_mut().push(what);
         answer
     }
 }
@@ -124,13 +128,13 @@ impl StreamSocket for Notes {
         self.note("wants_read", true)
     }
     fn wants_write(&self) -> bool {
-        self.note("wants_write", true)
+        self.note("wants_write", self.wants_write)
     }
     fn awaits_rest(&self) -> bool {
         self.note("awaits_rest", true)
     }
     fn unsent_len(&self) -> usize {
-        self.note("unsent_len", 7)
+        self.note("unsent_len", self.unsent)
     }
     fn held_bytes(&self) -> usize {
         self.note("held_bytes", 7)
@@ -150,7 +154,7 @@ fn open(notes: &Notes) -> ProxyStream<Notes> {
         rotor_core::Response::error("it was only to be lent a scope")
     });
     assert!(shaken.is_err());
-    notes.0.borrow_mut().clear();
+    notes.notes.borrow_mut().clear();
     stream
 }
 
@@ -158,11 +162,11 @@ type Asks = fn(&mut ProxyStream<Notes>) -> bool;
 
 #[test]
 fn whatever_is_not_the_header_s_is_asked_of_the_socket_inside() {
-    let notes = Notes::default();
+    let notes = Notes { unsent: 7, ..Notes::default() };
     let mut stream = open(&notes);
     let file = File::open("/dev/null").expect("it is there");
     assert_eq!(stream.send_file(&file, 0, 9).ok(), Some(7));
-    assert_eq!(*notes.0.borrow(), ["send_file"]);
+    assert_eq!(*notes.notes.borrow(), ["send_file"]);
     let all: [(&str, Asks); 29] = [
         ("read", |it| it.read(&mut [0; 9]).ok() == Some(7)),
         ("write", |it| it.write(b"any").ok() == Some(7)),
@@ -195,10 +199,20 @@ fn whatever_is_not_the_header_s_is_asked_of_the_socket_inside() {
         ("held_bytes", |it| it.held_bytes() == 7),
     ];
     for (name, asks) in all {
-        notes.0.borrow_mut().clear();
+        notes.notes.borrow_mut().clear();
         assert!(asks(&mut stream), "{name}");
-        assert_eq!(*notes.0.borrow(), [name]);
+        assert_eq!(*notes.notes.borrow(), [name]);
     }
-    // What the socket inside holds is enough, or what is left of a header.
-    assert!(stream.wants_write());
+}
+
+#[test]
+fn a_header_that_is_not_sent_is_to_be_written_and_so_is_what_the_socket_inside_holds() {
+    let header = ProxyHeader::local();
+    for (unsent, wants_write) in [(0, false), (0, true), (7, false), (7, true)] {
+        let notes = Notes { unsent, wants_write, ..Notes::default() };
+        assert_eq!(open(&notes).wants_write(), unsent > 0 || wants_write);
+        let sending = ProxyStream::sending(notes, &header);
+        assert!(sending.wants_write());
+        assert_eq!(sending.unsent_len(), header.to_bytes().len() + unsent);
+    }
 }

@@ -183,6 +183,17 @@ fn binary_headers_that_break_the_rules_are_refused() {
 }
 
 #[test]
+fn what_cannot_be_is_refused_by_the_octet_that_decides_it() {
+    let begin = |rest: &[u8]| ProxyHeader::parse(&[&SIGNATURE[..], rest].concat(), MAX);
+    for rest in [&[0x21][..], &[0x20, 0xFF], &[0x21, 0x11], &[0x21, 0x11, 0]] {
+        assert_eq!(begin(rest), Ok(None), "{rest:?}");
+    }
+    for rest in [&[0x22][..], &[0x11], &[0x21, 0x10], &[0x21, 0x13], &[0x21, 0x11, 0, 11]] {
+        assert!(matches!(begin(rest), Err(ProxyError::Broken(_))), "{rest:?}");
+    }
+}
+
+#[test]
 fn a_header_is_as_long_as_it_may_be_and_no_longer() {
     let line = |len: usize| {
         let begin = "PROXY UNKNOWN ";
