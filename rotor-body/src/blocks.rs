@@ -157,6 +157,7 @@ mod tests {
         for texts in [&["0123456789"][..], &["012", "", "3", "456789"], &["01234", "56789"], &[]] {
             let blocks = blocks(texts);
             let all = whole(&blocks);
+            assert_eq!((blocks.len(), blocks.is_empty()), (all.len() as u64, all.is_empty()));
             for offset in 0..all.len() + 2 {
                 let at = blocks.at(offset as u64);
                 assert_eq!(at.is_empty(), offset >= all.len(), "{texts:?} at {offset}");

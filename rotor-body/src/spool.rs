@@ -181,4 +181,18 @@ mod tests {
             assert_eq!(written.is_ok(), is_ok, "{reserved} {offset}");
         }
     }
+
+    #[test]
+    fn what_is_announced_has_its_space_before_it_comes_where_the_file_system_can_do_that() {
+        let config = SpoolConfig::new(std::env::temp_dir()).keep_free_bytes(0);
+        let spool = config.open().expect("it can be written");
+        for announced in [None, Some(0), Some(100_000)] {
+            let kept = spool.keeper().take(announced.unwrap_or(0)).expect("there is room");
+            let stored = spool.open_file(kept, announced).expect("it can be made");
+            let Content::Disk(file) = stored.content() else { panic!("it is on a disk") };
+            let len = file.metadata().expect("it is open").len();
+            assert_eq!(len, stored.reserved(), "{announced:?}");
+            assert!([0, announced.unwrap_or(0)].contains(&len), "{announced:?}");
+        }
+    }
 }

@@ -16,6 +16,8 @@ struct World {
     memory: Arc<BytesHeld>,
     /// Given to the only thread, which waits for the test to drop its other end.
     gate: Option<Receiver<()>>,
+    /// Blocks of 1,000 bytes that the collector took while that thread did nothing.
+    taken: usize,
 }
 
 impl World {
@@ -29,7 +31,7 @@ impl World {
         let spool = config(spool.keep_free_bytes(0).pool(pool.clone()));
         let spool = spool.open().expect("it can be written");
         let (open, gate) = channel();
-        (World { spool, pool, memory: BytesHeld::new(1 << 20), gate: Some(gate) }, open)
+        (World { spool, pool, memory: BytesHeld::new(1 << 20), gate: Some(gate), taken: 0 }, open)
     }
 }
 
@@ -51,14 +53,15 @@ impl Leaver {
     }
 }
 
-/// Runs the loop until the machine has ended.
-fn run(world: World, announced: Option<u64>, bytes: &[usize]) {
+/// Runs the loop until the machine has ended. Returns how many blocks it was told to add.
+fn run(world: World, announced: Option<u64>, bytes: &[usize]) -> usize {
     let creator = Loop::<Leaver>::new(&Config::new()).expect("a loop can be made");
     let mut instance = creator.instantiate(world);
     let added =
         instance.add_machine_with(|scope| Response::ok(Leaver::begin(scope, announced, bytes)));
     added.expect("a slot is free");
     instance.run().expect("it runs until the machine has ended");
+    instance.context().taken
 }
 
 impl Machine for Leaver {
@@ -78,6 +81,7 @@ impl Machine for Leaver {
         assert!(is_taken);
         let _writes = self.0.poll(scope).expect("nothing fails");
         while self.0.takes_more() {
+            scope.taken += 1;
             let added = self.0.add(Block::from(vec![7; 1_000]), scope);
             assert!(!matches!(added.expect("nothing fails"), Progress::Done(_)));
         }
@@ -90,9 +94,8 @@ fn what_waits_for_a_thread_counts_though_nobody_wants_it_written() {
     let directory = Directory::create();
     let (world, open) = World::new(&directory, |config| config);
     let spool = world.spool.clone();
-    run(world, Some(100_000), &[]);
     // Two pieces, in the memory of who was to write them.
-    assert_eq!(spool.unwritten_bytes(), 8_000);
+    assert_eq!((run(world, Some(100_000), &[]), spool.unwritten_bytes()), (8, 8_000));
     drop(open);
     while spool.files() > 0 || spool.bytes() > 0 {
         std::thread::yield_now();
@@ -105,8 +108,9 @@ fn what_outgrew_memory_counts_there_until_it_is_written_where_there_is_no_room_f
     let directory = Directory::create();
     let (world, open) = World::new(&directory, |config| config.unwritten_bytes_max(0));
     let (spool, memory) = (world.spool.clone(), world.memory.clone());
-    run(world, None, &[900, 200]);
-    // What was counted when it was to stay in memory; the last block alone is passed by.
+    // Nothing more is taken. What was counted when it was to stay in memory is; the last block alone is
+    // passed by.
+    assert_eq!(run(world, None, &[900, 200]), 0);
     assert_eq!((spool.unwritten_bytes(), memory.bytes()), (0, 900));
     drop(open);
     while spool.files() > 0 || spool.bytes() > 0 {
