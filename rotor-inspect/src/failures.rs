@@ -65,3 +65,44 @@ impl fmt::Debug for Failures {
         write!(f, "Failures({})", self.read().len())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use rotor_core::{Config, Infallible, Loop, Machine, Response, Scope};
+
+    use super::*;
+
+    /// Fails, with an error that says a number and much beside.
+    struct Fails(usize);
+
+    impl Machine for Fails {
+        type Context = ();
+        type Seed = Infallible;
+
+        fn timeout(self, _: &mut Scope<'_, ()>) -> Response<Self> {
+            Response::error(format!("{} {}", self.0, "\u{e4}".repeat(TEXT_MAX)))
+        }
+    }
+
+    #[test]
+    fn the_last_ones_are_kept_and_not_all_that_they_say() {
+        let failures = Failures::new();
+        let config = Config::new().observer(failures.observer());
+        let mut creator = Loop::<Fails>::new(&config).expect("a descriptor is left");
+        for number in 0..FAILURES_MAX + 50 {
+            let made =
+                creator.add_machine_with(|scope| Response::ok(Fails(number)).deadline(scope.now()));
+            made.expect("there is room");
+        }
+        creator.instantiate(()).run().expect("it runs");
+        let read = failures.read();
+        assert_eq!(read.len(), FAILURES_MAX);
+        let mut numbers = std::collections::BTreeSet::new();
+        for failure in &read {
+            assert!(failure.text.len() > TEXT_MAX - 4 && failure.text.len() <= TEXT_MAX);
+            let number = failure.text.split(' ').find_map(|word| word.parse::<usize>().ok());
+            numbers.insert(number.expect("its number"));
+        }
+        assert_eq!(numbers.len(), FAILURES_MAX, "each once");
+    }
+}

@@ -177,6 +177,12 @@ fn machines_are_shown_by_type_and_state_and_one_by_one() {
     assert!(some.contains(r#""matched":1,"#), "{some}");
     let loops = bed.get("/api/loops");
     assert!(loops.contains(r#""name":"main","machines":4,"#), "{loops}");
+    for counts in [r#""turn_times":["#, r#""lag":["#] {
+        let counts = loops.split(counts).nth(1).and_then(|rest| rest.split(']').next());
+        let counts: Vec<u64> =
+            counts.expect("a list").split(',').map(|count| count.parse().expect("it")).collect();
+        assert!(counts.len() > 10, "{loops}");
+    }
     assert!(bed.get("/api/machines?loop=other").starts_with("HTTP/1.1 404"));
     assert!(bed.get("/").contains("<script src=\"/inspect.js\">"));
 }
