@@ -184,6 +184,7 @@ mod tests {
             (&["application/openmetrics-text;version=\"1.0.0\""], true),
             (&["text/plain;x=\", application/openmetrics-text;y=\""], false),
             (&["text/plain;x=\"\\\", application/openmetrics-text;y=\""], false),
+            (&["text/plain;x=\"\\\", application/openmetrics-text, z=\""], false),
             (&["application/openmetrics-text;x=\";q=0;\""], true),
             (&["application/openmetrics-text;x=\"q"], false),
             // Blanks, and what is no weight.

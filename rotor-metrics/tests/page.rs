@@ -154,6 +154,14 @@ fn both_formats_keep_their_rules_and_say_what_was_counted() {
     assert_eq!((classic["jobs_total"], classic["build_info{version=\"1\\n # {\"}"]), (3.0, 1.0));
     assert!(page.contains("# TYPE build_info gauge\n"), "{page}");
     assert!(page.contains("rotor_loop_handler_seconds_count{loop=\"main\",machine=\""), "{page}");
+    assert!(classic.contains_key("rotor_loop_longest_turn_seconds{loop=\"main\"}"), "{page}");
+    assert!(page.contains("rotor_loop_longest_handler_seconds{loop=\"main\",machine=\""), "{page}");
+    // Of classes that there were, and of good ones in any case.
+    for (class, count) in [("2xx", Some(5.0)), ("4xx", Some(1.0)), ("5xx", None)] {
+        let times =
+            format!("rotor_http_server_request_seconds_count{{server=\"api\",class=\"{class}\"}}");
+        assert_eq!(classic.get(&times).copied(), count, "{class}: {page}");
+    }
     let accept = "GET / HTTP/1.1\r\nAccept: application/openmetrics-text;version=1.0.0\r\n";
     let (head, page) = served.ask(accept);
     assert!(head.contains("application/openmetrics-text; version=1.0.0"), "{head}");
