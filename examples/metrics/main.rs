@@ -7,7 +7,9 @@
 //! try: curl http://127.0.0.1:3000/metrics
 //! ```
 //!
-//! Every answer is written down in the common log format; `GET /metrics` has the counters.
+//! Every answer is written down in the common log format; `GET /metrics` has the counters. The page is
+//! written by hand, in a dozen lines; that of `inspected` is made by `rotor-metrics`, and has
+//! histograms, and the loop, as well.
 //!
 //! It listens on 127.0.0.1:3000 unless told otherwise. SIGINT or SIGTERM lets the requests that are
 //! under way finish.

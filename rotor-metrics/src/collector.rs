@@ -10,6 +10,7 @@ use rotor_core::{OffloadPool, StatsHandle};
 use rotor_http::{client, server};
 
 use crate::families::Families;
+use crate::others::Others;
 use crate::{http, loops, pools};
 
 /// The loops, pools, servers and clients that are watched. Each has a name, which its metrics have
@@ -41,6 +42,7 @@ pub struct RotorCollector {
     servers: Vec<(String, Arc<server::Counters>)>,
     logs: Vec<(String, server::LostLines)>,
     clients: Vec<(String, Arc<client::Counters>)>,
+    others: Vec<Others>,
 }
 
 impl RotorCollector {
@@ -93,6 +95,46 @@ impl RotorCollector {
         self
     }
 
+    /// Watches counters of a kind that has no method here, of TLS, say, of WebSockets or of the PROXY
+    /// protocol: each is a family of its own, `rotor_KIND_COUNTER_total{KIND="name"}`. What is no
+    /// letter or digit of ASCII in a kind, or in a counter's name, is an underscore.
+    ///
+    /// `read` is called for each scrape, on the loop that serves the page. All counters of rotor have
+    /// an `iter` that says what it is to return.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+    /// use prometheus_client::registry::Registry;
+    /// use rotor_metrics::RotorCollector;
+    ///
+    /// // With TLS: `.counters("tls", "site", move || tls.counters().iter().collect())`
+    /// let mails = Arc::new(AtomicU64::new(3));
+    /// let mut registry = Registry::default();
+    /// RotorCollector::new()
+    ///     .counters("mail", "outgoing", move || vec![("sent", mails.load(Relaxed))])
+    ///     .register(&mut registry);
+    /// let mut page = String::new();
+    /// prometheus_client::encoding::text::encode(&mut page, &registry)?;
+    /// assert!(page.contains("rotor_mail_sent_total{mail=\"outgoing\"} 3"));
+    /// # Ok::<(), std::fmt::Error>(())
+    /// ```
+    pub fn counters(
+        mut self,
+        kind: &str,
+        name: impl Into<String>,
+        read: impl Fn() -> Vec<(&'static str, u64)> + Send + Sync + 'static,
+    ) -> RotorCollector {
+        let known = self.others.iter().position(|others| others.is_of(kind));
+        let at = known.unwrap_or_else(|| {
+            self.others.push(Others::new(kind));
+            self.others.len() - 1
+        });
+        let watched = &mut self.others[at].watched;
+        watched.push((distinct(watched, name.into()), Box::new(read)));
+        self
+    }
+
     /// Adds all of that to a registry, beside the program's own metrics.
     ///
     /// One collector is enough for a registry. The page of [`Metrics`](crate::Metrics) declares what
@@ -110,7 +152,8 @@ impl Collector for RotorCollector {
         pools::write(&mut families, &self.pools)?;
         http::write_servers(&mut families, &self.servers)?;
         http::write_logs(&mut families, &self.logs)?;
-        http::write_clients(&mut families, &self.clients)
+        http::write_clients(&mut families, &self.clients)?;
+        self.others.iter().try_for_each(|others| others.write(&mut families))
     }
 }
 
@@ -126,13 +169,15 @@ fn distinct<T>(known: &[(String, T)], name: String) -> String {
 
 impl fmt::Debug for RotorCollector {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let RotorCollector { loops, pools, servers, logs, clients } = self;
+        let RotorCollector { loops, pools, servers, logs, clients, others } = self;
+        let others: usize = others.iter().map(|others| others.watched.len()).sum();
         f.debug_struct("RotorCollector")
             .field("loops", &loops.len())
             .field("pools", &pools.len())
             .field("servers", &servers.len())
             .field("logs", &logs.len())
             .field("clients", &clients.len())
+            .field("others", &others)
             .finish()
     }
 }

@@ -12,7 +12,7 @@ use rotor_core::Histogram;
 
 /// The labels of a row: names and values.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Labels<'a>(pub(crate) &'a [(&'static str, &'a str)]);
+pub(crate) struct Labels<'a>(pub(crate) &'a [(&'a str, &'a str)]);
 
 impl EncodeLabelSet for Labels<'_> {
     fn encode(&self, encoder: &mut LabelSetEncoder<'_>) -> fmt::Result {

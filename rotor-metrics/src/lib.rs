@@ -66,6 +66,7 @@ mod families;
 mod grouped;
 mod http;
 mod loops;
+mod others;
 mod pools;
 mod server;
 

@@ -196,6 +196,30 @@ fn things_of_one_name_are_told_apart_and_no_row_is_there_twice() {
     assert!(samples.contains_key("rotor_offload_threads{pool=\"api\"}"));
 }
 
+#[test]
+fn counters_of_any_kind_are_families_with_a_row_for_each_that_is_watched() {
+    let mut registry = Registry::default();
+    RotorCollector::new()
+        .counters("tls", "site", || vec![("handshakes", 3), ("too-many", 1)])
+        .counters("mail", "out\"going\n", || vec![("sent", 7), ("sent", 8)])
+        .counters("tls", "admin", || vec![("handshakes", 4), ("late", 2)])
+        .counters("tls", "site", || vec![("handshakes", 5)])
+        .counters("none", "at all", Vec::new)
+        .register(&mut registry);
+    let mut page = String::new();
+    encode(&mut page, &registry).expect("it is a string");
+    let expected = [
+        ("rotor_mail_sent_total{mail=\"out\\\"going\\n\"}", 7.0),
+        ("rotor_tls_handshakes_total{tls=\"admin\"}", 4.0),
+        ("rotor_tls_handshakes_total{tls=\"site (2)\"}", 5.0),
+        ("rotor_tls_handshakes_total{tls=\"site\"}", 3.0),
+        ("rotor_tls_late_total{tls=\"admin\"}", 2.0),
+        ("rotor_tls_too_many_total{tls=\"site\"}", 1.0),
+    ];
+    let samples = samples(&page, true);
+    assert_eq!(samples.iter().map(|(row, count)| (&**row, *count)).collect::<Vec<_>>(), expected);
+}
+
 /// The judge of those who wrote the format, where it is installed (or `PROMTOOL` says where).
 #[test]
 fn promtool_finds_nothing() {

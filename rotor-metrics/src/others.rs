@@ -1,0 +1,66 @@
+//! The counters of whatever else there is: TLS, WebSockets, the PROXY protocol, a program's own.
+
+use std::fmt;
+
+use crate::families::{Families, Labels};
+
+/// Reads counters, each with its name.
+type Read = Box<dyn Fn() -> Vec<(&'static str, u64)> + Send + Sync>;
+
+/// Counters of one kind.
+pub(crate) struct Others {
+    pub(crate) kind: String,
+    pub(crate) watched: Vec<(String, Read)>,
+}
+
+impl Others {
+    pub(crate) fn new(kind: &str) -> Others {
+        Others { kind: word(kind), watched: Vec::new() }
+    }
+
+    /// Whether it is of this kind.
+    pub(crate) fn is_of(&self, kind: &str) -> bool {
+        self.kind == word(kind)
+    }
+
+    pub(crate) fn write(&self, families: &mut Families<'_>) -> fmt::Result {
+        let read: Vec<_> =
+            self.watched.iter().map(|(name, read)| ([(&*self.kind, &**name)], read())).collect();
+        let mut names: Vec<String> = Vec::new();
+        for (name, _) in read.iter().flat_map(|(_, counters)| counters) {
+            if !names.iter().any(|known| *known == word(name)) {
+                names.push(word(name));
+            }
+        }
+        for name in &names {
+            let rows = read.iter().filter_map(|(labels, counters)| {
+                let (_, count) = counters.iter().find(|(own, _)| word(own) == *name)?;
+                Some((Labels(labels), *count))
+            });
+            let help = format!("The counter {name} of {}.", self.kind);
+            families.counters(&format!("rotor_{}_{name}", self.kind), &help, rows)?;
+        }
+        Ok(())
+    }
+}
+
+/// As a part of the name of a metric, and as the name of a label.
+fn word(text: &str) -> String {
+    let sign = |char: char| if char.is_ascii_alphanumeric() { char } else { '_' };
+    let begin = if text.starts_with(|char: char| char.is_ascii_alphabetic()) { "" } else { "_" };
+    begin.chars().chain(text.chars().map(sign)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_no_name_may_have_is_an_underscore() {
+        for (text, expected) in
+            [("tls", "tls"), ("a-b c", "a_b_c"), ("2fa", "_2fa"), ("", "_"), ("\u{e4}{\"", "____")]
+        {
+            assert_eq!(word(text), expected);
+        }
+    }
+}
