@@ -122,7 +122,9 @@ impl<C> Desk<C> {
             return None;
         }
         let Upstream { address, authority, path } = &self.upstream;
-        let fetch = Fetch::get(format!("{path}?city={}", city::encode(city)))
+        // It may have a query already: a key that it is paid by, say.
+        let sign = if path.contains('?') { '&' } else { '?' };
+        let fetch = Fetch::get(format!("{path}{sign}city={}", city::encode(city)))
             .host(authority)
             .header("Accept", "application/json")
             .body_bytes_max(BODY_BYTES_MAX);

@@ -113,6 +113,10 @@ fn main() -> ExitCode {
 
 fn proxy() -> Result<(), BoxError> {
     let url = program::argument(1, Url::local())?;
+    if url.target() != "/" {
+        // Clients say what they ask for: a path of ours would be dropped without a word.
+        return Err(format!("the upstream is a server, without a path: {url}").into());
+    }
     let address = program::argument(2, SocketAddr::from(([127, 0, 0, 1], 3000)))?;
     let upstream = url.http2_server_at(url.resolve()?)?;
     let tls = tls_server(&[b"h2", b"http/1.1"])?;

@@ -86,6 +86,14 @@ fn a_target_that_cannot_be_looked_up_is_named() {
 }
 
 #[test]
+fn an_upstream_with_a_path_is_refused_by_the_proxy_that_would_not_ask_for_it() {
+    for url in ["http://127.0.0.1:1/base/", "http://127.0.0.1:1/?a=b"] {
+        let message = refusal("reverse_proxy", &[url, "127.0.0.1:0"]);
+        assert!(message.contains(&format!("without a path: {url}")), "{message}");
+    }
+}
+
+#[test]
 fn a_directory_that_is_not_there_is_named() {
     let file_servers: [(&str, &[&str]); 3] = [
         ("static_files", &["127.0.0.1:0", "/no/such/directory"]),

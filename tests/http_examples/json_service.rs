@@ -85,6 +85,17 @@ fn equal_questions_are_one_request_and_its_answer_is_kept() {
 }
 
 #[test]
+fn an_upstream_that_is_named_with_a_query_keeps_it() {
+    let (address, heads) = upstream(says(SUNNY));
+    let mut service = command("json_service");
+    service.arg(format!("http://{address}/now?key=k"));
+    let service = start_command(service);
+    assert_eq!(json_of(&service, "GET /weather?city=Ulm", "").0, 200);
+    let head = heads.recv_timeout(PATIENCE).expect("it asks");
+    assert!(head.starts_with("GET /now?key=k&city=Ulm HTTP/1.1\r\n"), "{head}");
+}
+
+#[test]
 fn an_upstream_that_fails_is_502_and_one_that_is_late_504() {
     let bad_gateway = error(502, "Bad Gateway");
     let get = "GET /weather?city=Ulm";
