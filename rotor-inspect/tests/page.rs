@@ -175,8 +175,20 @@ fn machines_are_shown_by_type_and_state_and_one_by_one() {
     assert!(all.contains(r#""peer":"127.0.0.1:"#) && all.contains(r#""age":"#), "{all}");
     let some = bed.get("/api/machines?loop=main&state=waits%20for%20ever");
     assert!(some.contains(r#""matched":1,"#), "{some}");
+    let none = bed.get("/api/machines?loop=main&machine=no%20such");
+    assert!(none.contains(r#""matched":0,"#) && none.contains(r#""count":2,"#), "{none}");
     let loops = bed.get("/api/loops");
     assert!(loops.contains(r#""name":"main","machines":4,"#), "{loops}");
+    // What the script of the page reads.
+    let of_machines = "loop phase matched page pages kinds rows machine state count held messages oldest \
+                       token peer age deadline_in due";
+    let of_loops = "changes refused loops servers name machines slots deadlines turns busy waited \
+                    idle_for blocked_for longest_turn stuck failed panicked turn_times lag handlers";
+    for (text, keys) in [(&all, of_machines), (&loops, of_loops)] {
+        for key in keys.split_whitespace() {
+            assert!(text.contains(&format!("\"{key}\":")), "{key}: {text}");
+        }
+    }
     for counts in [r#""turn_times":["#, r#""lag":["#] {
         let counts = loops.split(counts).nth(1).and_then(|rest| rest.split(']').next());
         let counts: Vec<u64> =
@@ -285,6 +297,31 @@ fn a_loop_that_is_held_up_is_shown_as_blocked() {
     let _serves_again = bed.idle();
     // Or soon: the turn that has answered may not have ended.
     while !bed.get("/api/loops").contains(r#""blocked_for":null"#) {}
+}
+
+#[test]
+fn one_at_a_time_has_a_loop_walk_and_the_next_one_may_when_that_is_over() {
+    let bed = bed();
+    let _blocks = bed.begin("/block");
+    while bed.get("/api/loops").contains(r#""blocked_for":null"#) {}
+    let address = bed.inspecting.address().expect("a socket address");
+    let request =
+        b"GET /api/machines?loop=main HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+    // Unless this process had no CPU for the second that the first one waits.
+    let is_refused = (0..5).any(|_| {
+        let mut both = [(); 2].map(|()| TcpStream::connect(address).expect("it listens"));
+        both.iter_mut().for_each(|it| it.write_all(request).expect("it reads"));
+        let answers = both.map(|mut stream| {
+            let mut answer = String::new();
+            stream.read_to_string(&mut answer).expect("it answers");
+            answer
+        });
+        assert!(answers.iter().any(|answer| answer.starts_with("HTTP/1.1 504")), "{answers:?}");
+        answers.iter().any(|answer| answer.contains("another one asks"))
+    });
+    assert!(is_refused);
+    bed.let_go.send(()).expect("it waits");
+    assert!(bed.get("/api/machines?loop=main").starts_with("HTTP/1.1 200"));
 }
 
 #[test]
