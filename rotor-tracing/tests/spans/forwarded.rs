@@ -1,7 +1,7 @@
 //! Whoever is wrapped gets every call that it would get alone.
 
 use rotor_body::Body;
-use rotor_core::{Description, Scope, Time};
+use rotor_core::{Cursor, Description, Machine, Scope, Seen, Time};
 use rotor_http::server::{
     Connection, Head, HttpSeed, Next, NoUpgrade, RecvMode, Response, Server, ServerConfig,
 };
@@ -9,6 +9,7 @@ use rotor_http::{BodyError, Method, Status, Trailers};
 use rotor_stream::Block;
 use rotor_stream::testing::Driver;
 use rotor_tracing::Traced;
+use std::ops::ControlFlow;
 use std::time::Duration;
 
 use crate::notes::{Notes, alone};
@@ -167,4 +168,20 @@ fn its_methods_its_pages_and_what_it_says_of_itself_are_its_own() {
     assert!(driver.take_received().ends_with(b"its own page"));
     assert_eq!(driver.context().len(), 0);
     assert!(Traced::<Calls>::supports(Method::Delete));
+    let mut driver = Test::new(HttpSeed::new(7, ServerConfig::new()), Context::new());
+    driver.send(b"GET /wait HTTP/1.1\r\nHost: a\r\n\r\n");
+    let (tell, told) = std::sync::mpsc::channel();
+    let posted = driver.test().instance().broadcast().post(move |mut machines, _| {
+        machines.scan_some(Cursor::START, 9, |_, _, seen| {
+            let mut description = Description::new();
+            if let Seen::Waiting(machine) = seen {
+                machine.describe(&mut description);
+            }
+            tell.send(description.state()).expect("somebody waits");
+            ControlFlow::Continue(())
+        });
+    });
+    assert!(posted.is_ok());
+    driver.settle();
+    assert_eq!(told.iter().collect::<Vec<_>>(), ["as it says"]);
 }

@@ -47,6 +47,7 @@ impl Server for Paths {
             "/panic" => panic!("as asked"),
             "/forget" => Next::finished(),
             "/fail" => Next::fail(Status::BAD_GATEWAY),
+            "/broken" => Next::fail(Status::INTERNAL_SERVER_ERROR),
             path @ ("/half" | "/short" | "/long" | "/early" | "/rest-later") => {
                 response.status(Status::OK).expect("the first");
                 response.add_length(4).expect("the first");
@@ -218,10 +219,11 @@ fn what_waits_in_the_handlers_place_runs_in_its_span() {
 fn a_span_ends_with_its_handler_however_that_ends() {
     let _alone = alone();
     type Ends = fn(&mut Test<rotor_tracing::HttpSpans>);
-    let ends: [(&str, Ends, _, _); 8] = [
+    let ends: [(&str, Ends, _, _); 9] = [
         ("/panic", |_| {}, None, "\"unanswered\""),
         ("/forget", |_| {}, None, "\"unanswered\""),
         ("/fail", |_| {}, Some("502"), "502"),
+        ("/broken", |_| {}, Some("500"), "500"),
         // Their heads are taken back.
         ("/half", |_| {}, Some("502"), "502"),
         ("/short", |_| {}, None, "\"unanswered\""),
