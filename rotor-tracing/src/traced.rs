@@ -110,11 +110,11 @@ impl<S: Server + 'static, P: Spans> Server for Traced<S, P> {
     fn bad_request(self, error: BodyError, scope: Sc<'_, '_, S>) {
         let Traced { handler, mut within } = self;
         // What the peer is told, as the handler cannot say anything; one that has gone is told
-        // nothing.
+        // nothing. It is in the place of what was begun; where that has left, the handler was called
+        // since, as a rule, and its status is known.
         if let Some(trace) = &mut within.0
             && !matches!(error, BodyError::Truncated)
         {
-            trace.answered_as_begun();
             trace.answered(error.status());
         }
         let _running = within.0.as_ref().map(|trace| trace.enter());

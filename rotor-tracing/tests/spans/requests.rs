@@ -336,6 +336,27 @@ fn a_broken_body_is_answered_with_its_status_and_one_that_never_ends_with_none()
 }
 
 #[test]
+fn a_body_that_breaks_behind_a_response_that_has_begun_has_the_status_that_the_peer_gets() {
+    let _alone = alone();
+    for (is_at_once, peer_gets) in [(true, "400"), (false, "200")] {
+        Notes::of(|notes| {
+            let mut driver = driver::<rotor_tracing::HttpSpans>();
+            let head = request("/early", "Transfer-Encoding: chunked\r\n");
+            let (begin, rest): (_, &[u8]) = match is_at_once {
+                true => ([&head[..], b"xyz\r\n"].concat(), b""),
+                false => (head, b"xyz\r\n"),
+            };
+            driver.send(&begin);
+            driver.send(rest);
+            let received = String::from_utf8(driver.take_received()).expect("text");
+            assert_eq!(received.get(9..12), Some(peer_gets), "{is_at_once}: {received}");
+            let told = notes.take();
+            assert_eq!(field(&told, "http.response.status_code"), Some(peer_gets), "{told:?}");
+        });
+    }
+}
+
+#[test]
 fn where_nobody_subscribes_the_answers_are_the_same_and_nothing_is_traced() {
     let _alone = alone();
     let mut driver = driver::<rotor_tracing::HttpSpans>();
