@@ -46,11 +46,8 @@ impl Stack {
         Ok(())
     }
 
-    /// Somebody wants to connect: `None` where nobody listens.
+    /// Somebody wants to connect, to an address of the stack: `None` where nobody listens.
     pub(super) fn begin_half_open(&mut self, flow: Flow) -> Result<Option<Id>, NoRoom> {
-        if !self.has_address(flow.local.ip()) {
-            return Ok(None);
-        }
         let Some(listener) = self.bound_listeners.find(flow.local) else { return Ok(None) };
         let Some(listening) = self.listeners.get(listener) else { return Ok(None) };
         if !listening.has_room() || !self.has_room() {

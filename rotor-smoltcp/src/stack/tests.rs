@@ -291,3 +291,41 @@ fn who_looks_for_the_port_of_a_tied_socket_does_not_find_it() {
         assert_eq!(came, answers == 0);
     }
 }
+
+#[test]
+fn a_segment_to_everybody_or_to_a_group_has_no_answer() {
+    for (version, to) in [
+        (IpVersion::Ipv4, IpAddr::from([255, 255, 255, 255])),
+        (IpVersion::Ipv4, IpAddr::from([10, 0, 0, 255])),
+        (IpVersion::Ipv4, IpAddr::from([224, 0, 0, 1])),
+        (IpVersion::Ipv6, IpAddr::from([0xff02, 0, 0, 0, 0, 0, 0, 1])),
+    ] {
+        for flags in [SYN, ACK, SYN | ACK] {
+            let (mut stack, _clock, _other_end) = receiving(Medium::Ip, StackConfig::new());
+            stack.listen(([0, 0, 0, 0], 4_096).into(), 8).expect("it is free");
+            let packet = segment_to(version, to, flags);
+            stack.take(&packet);
+            stack.send_all();
+            assert_eq!((stack.stats().sent, stack.stats().connections), (0, 0), "{to}, {flags}");
+        }
+    }
+}
+
+/// A segment to another address than that of the stack. Its sums are right.
+fn segment_to(version: IpVersion, to: IpAddr, flags: u8) -> Vec<u8> {
+    let mut packet = segment(Medium::Ip, version, 1, flags, b"");
+    let header = match (version, to) {
+        (IpVersion::Ipv4, IpAddr::V4(to)) => {
+            packet[16..20].copy_from_slice(&to.octets());
+            Ipv4Packet::new_unchecked(&mut packet[..]).fill_checksum();
+            20
+        }
+        (_, IpAddr::V6(to)) => {
+            packet[24..40].copy_from_slice(&to.octets());
+            40
+        }
+        _ => panic!("of the same version"),
+    };
+    TcpPacket::new_unchecked(&mut packet[header..]).fill_checksum(&ends(version).0, &to.into());
+    packet
+}

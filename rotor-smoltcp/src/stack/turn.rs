@@ -154,6 +154,9 @@ impl Stack {
         }
         let id = match known {
             Some(id) => id,
+            // To all hosts, or to a group: nobody answers that (RFC 9293, section 3.9.2.3), and smoltcp
+            // would say no. To another host: it is none of ours.
+            None if !self.has_address(flow.local.ip()) => return,
             None if !is_first => return self.answer(packet),
             None => match self.begin_half_open(flow) {
                 Ok(Some(id)) => id,
