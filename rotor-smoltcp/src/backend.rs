@@ -159,6 +159,14 @@ impl Backend for Smoltcp {
     }
 }
 
+/// What was written in the last turn leaves, as far as its peers take it at once: also where somebody
+/// still has the [handle](SmoltcpHandle), and with it the stack. No turn follows that would do it.
+impl Drop for Smoltcp {
+    fn drop(&mut self) {
+        self.shared.stack().send_all();
+    }
+}
+
 impl SmoltcpHandle {
     /// Returns what the stack has done, and what it holds.
     pub fn stats(&self) -> StackStats {

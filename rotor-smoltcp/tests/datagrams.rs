@@ -180,6 +180,25 @@ fn a_target_that_is_nowhere_holds_up_no_other() {
     assert_eq!(rig.server.stats().unsent, 10);
 }
 
+/// As many as a socket keeps wait for hosts that are not there; then they make room.
+#[test]
+fn who_forges_as_many_senders_as_a_socket_keeps_holds_up_no_other_either() {
+    let mut rig = Rig::on(MemoryConfig::new().medium(Medium::Ethernet));
+    let mut server = bind(&mut rig.server, (SERVER, 53).into());
+    let mut client = bind(&mut rig.client, (CLIENT, 7).into());
+    client.send_to(b"who?", &(SERVER, 53).into()).expect("there is room");
+    assert_eq!(receive(&mut rig, &mut server).0, b"who?");
+    for number in 0..64 {
+        let target = ([10, 0, 0, 70 + number % 20], 7).into();
+        server.send_to(b"in vain", &target).expect("there is room");
+    }
+    rig.pass(Duration::from_millis(100));
+    for _ in 0..100 {
+        server.send_to(b"me", &(CLIENT, 7).into()).expect("others make room");
+        assert_eq!(receive(&mut rig, &mut client).0, b"me");
+    }
+}
+
 /// Whoever forges a sender without a port, or answers one, is refused at once, and holds up nothing.
 #[test]
 fn who_has_no_port_or_no_address_is_refused_on_either_medium() {

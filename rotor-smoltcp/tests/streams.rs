@@ -8,7 +8,7 @@ use std::io::{ErrorKind, IoSlice, Read, Write};
 use std::net::{Shutdown, SocketAddr};
 use std::time::Duration;
 
-use rig::{CLIENT, Rig, SERVER, config, fill, not_yet, read_on, six, text};
+use rig::{CLIENT, Host, Rig, SERVER, config, fill, not_yet, read_on, six, text};
 use rotor_core::net::{Listener, StreamSocket};
 use rotor_core::{EventSet, Time};
 use rotor_smoltcp::{Congestion, Medium, MemoryConfig};
@@ -72,6 +72,27 @@ fn what_was_written_before_a_loop_ends_leaves_all_the_same() {
     server.write_all(b"farewell").expect("there is room");
     drop(server);
     let Rig { clock, server, client: mut host } = rig;
+    // Whoever counts on goes on to have the stack.
+    let Host { instance, handle } = server;
+    drop(instance);
+    let mut got = Vec::new();
+    while !read_on(&mut client, None, &mut got) {
+        host.turn();
+        assert!(clock.step(), "nothing happens any more: {got:?}");
+    }
+    assert_eq!(got, b"farewell");
+    assert_eq!(handle.stats().accepted, 1);
+}
+
+/// Its owner has it still when the loop, and all else that has the stack, is gone.
+#[test]
+fn what_a_stream_has_written_that_outlives_its_loop_leaves_with_the_stream() {
+    let mut rig = Rig::new();
+    let (mut server, mut client) = rig.pair();
+    rig.pass(Duration::from_secs(1));
+    let Rig { clock, server: gone, client: mut host } = rig;
+    drop(gone);
+    server.write_all(b"farewell").expect("there is room");
     drop(server);
     let mut got = Vec::new();
     while !read_on(&mut client, None, &mut got) {

@@ -218,8 +218,8 @@ impl Stack {
     }
 }
 
-/// What was written in the last turn leaves, as far as its peers take it at once: nobody is left to send it
-/// again.
+/// The same for sockets that outlive their loop as when [that ends](crate::Smoltcp): nobody is left to send
+/// again what they have written.
 impl Drop for Stack {
     fn drop(&mut self) {
         self.send_all();

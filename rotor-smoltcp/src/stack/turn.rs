@@ -183,7 +183,7 @@ impl Stack {
     }
 
     /// What was written goes out.
-    pub(super) fn send_all(&mut self) {
+    pub(crate) fn send_all(&mut self) {
         let mut dirty = std::mem::take(&mut self.dirty);
         for id in dirty.drain(..) {
             self.send(id);
