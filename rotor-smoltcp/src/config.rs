@@ -123,7 +123,9 @@ impl StackConfig {
     }
 
     /// Sets how many datagrams a socket keeps in each direction, of 2 KiB each on average. Default
-    /// 64; at least 1. What comes to a full socket is lost.
+    /// 64; at least 1. What comes to a full socket is lost. On Ethernet, where one waits for up to 3 s
+    /// for a target that does not say where it is, the oldest of these makes room for one to another
+    /// target.
     pub fn datagrams_max(mut self, datagrams: usize) -> StackConfig {
         self.datagrams_max = datagrams.clamp(1, 65_536);
         self

@@ -111,17 +111,22 @@ impl Stack {
         if datagram.len() + headers > self.wire.mtu() {
             return Err(Errno::MSGSIZE.into());
         }
+        // Who knows where it is.
         let is_asked_for = self.wire.medium == Medium::Ethernet;
         let most = self.config.datagrams_max;
         let Some(socket) = self.datagrams.get_mut(id) else { return Err(gone()) };
-        let taken = match is_asked_for {
-            // Who knows where it is.
-            true if socket.outgoing.len() >= most => Err(SendError::BufferFull),
-            true => {
+        let taken = if is_asked_for {
+            let is_full = socket.outgoing.len() >= most;
+            if is_full && !socket.outgoing.make_room_for(target.ip()) {
+                Err(SendError::BufferFull)
+            } else {
+                // What makes room is lost.
+                self.wire.counts.unsent += u64::from(is_full);
                 socket.outgoing.push(plain(target), datagram);
                 Ok(())
             }
-            false => socket.socket().send_slice(datagram, plain(target)),
+        } else {
+            socket.socket().send_slice(datagram, plain(target))
         };
         match taken {
             Ok(()) => {}

@@ -43,6 +43,19 @@ impl Outgoing {
         }
     }
 
+    /// Throws away the first datagram of the target that has said for longest not where it is, to make
+    /// room for one to `ip`, which may be known; says whether there was one. A target's own wait for it: who
+    /// sends there is told that there is no room.
+    pub(super) fn make_room_for(&mut self, ip: IpAddr) -> bool {
+        let stuck = self.targets.iter_mut().filter(|target| {
+            target.ip != ip && target.stuck_since.is_some() && !target.datagrams.is_empty()
+        });
+        let longest = stuck.min_by_key(|target| target.stuck_since);
+        let is_one = longest.is_some_and(|target| target.datagrams.pop_front().is_some());
+        self.count -= usize::from(is_one);
+        is_one
+    }
+
     /// Sends what can be sent: `send` says whether a datagram was, and where the first to a target is
     /// not, nor are the others. Returns how many are thrown away, whose target has not said where it is
     /// for too long.
@@ -116,5 +129,30 @@ mod tests {
         assert_eq!((tried.len(), lost, outgoing.len()), (2, 0, 2));
         assert_eq!(send(&mut outgoing, 13, &[1]).1, 2);
         assert_eq!((outgoing.len(), send(&mut outgoing, 14, &[1])), (0, (Vec::new(), 0)));
+    }
+
+    #[test]
+    fn who_has_been_asked_for_longest_makes_room_and_who_was_not_asked_for_does_not() {
+        let mut outgoing = Outgoing::default();
+        let ip = |last| to(last).ip();
+        outgoing.push(to(7), b"a");
+        assert!(!outgoing.make_room_for(ip(1)), "it may be known");
+        send(&mut outgoing, 10, &[]);
+        outgoing.push(to(7), b"b");
+        outgoing.push(to(8), b"c");
+        send(&mut outgoing, 11, &[]);
+        assert!(!Outgoing::default().make_room_for(ip(1)));
+        let waits = |outgoing: &Outgoing| -> Vec<_> {
+            let targets = outgoing.targets.iter();
+            let all = targets.flat_map(|target| &target.datagrams);
+            all.map(|(_, datagram)| datagram.to_vec()).collect()
+        };
+        for (asked, left) in [(7, &[b"a", b"b"][..]), (1, &[b"b"]), (8, &[]), (8, &[])] {
+            let before = outgoing.len();
+            let is_one = outgoing.make_room_for(ip(asked));
+            assert_eq!((outgoing.len(), is_one), (left.len(), left.len() < before), "{asked}");
+            assert_eq!(waits(&outgoing), left, "{asked}");
+        }
+        assert_eq!(send(&mut outgoing, 12, &[7, 8]).1, 0);
     }
 }
