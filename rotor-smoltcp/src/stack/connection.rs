@@ -7,6 +7,7 @@ use rotor_core::{EventSet, Interest, Time, Token};
 use smoltcp::iface::{SocketHandle, SocketSet};
 use smoltcp::socket::tcp::{CongestionControl, Socket, SocketBuffer, State};
 use smoltcp::time::Instant;
+use smoltcp::wire::TcpSeqNumber;
 
 use super::flow::Flow;
 use super::sequence::Sequence;
@@ -47,6 +48,10 @@ pub(super) struct Connection {
     pub(super) phase: Phase,
     token: Option<Token>,
     interest: Interest,
+    /// The number of the first byte of its peer, once one was acknowledged.
+    first: Option<TcpSeqNumber>,
+    /// How many bytes the machine has read, as numbers count.
+    read_bytes: u32,
     /// How many unread bytes the machine knows of.
     told_bytes: usize,
     told_end: bool,
@@ -95,6 +100,8 @@ impl Connection {
             flow,
             sequence: Sequence::default(),
             phase,
+            first: None,
+            read_bytes: 0,
             token: None,
             interest: Interest::Both,
             told_bytes: 0,
@@ -153,8 +160,35 @@ impl Connection {
         self.phase = Phase::Left;
     }
 
-    /// The machine has read as far as that.
-    pub(super) fn note_read(&mut self) {
+    /// How many numbers its peer has used since its first packet, as far as nothing is missing: those of
+    /// bytes, and that of its end.
+    fn came(&self) -> u32 {
+        let socket = self.set.get::<Socket<'_>>(self.handle);
+        // A buffer has 16 MiB at most.
+        let unread = socket.recv_queue() as u32;
+        self.read_bytes.wrapping_add(unread).wrapping_add(u32::from(has_peer_ended(socket.state())))
+    }
+
+    /// What was acknowledged tells which number its peer began with. Called behind all that was sent,
+    /// before anything comes.
+    pub(super) fn note_acknowledged(&mut self) {
+        if self.first.is_none()
+            && let Some(TcpSeqNumber(acknowledged)) = self.sequence.take_acknowledged()
+        {
+            self.first = Some(TcpSeqNumber(acknowledged.wrapping_sub(self.came() as i32)));
+        }
+    }
+
+    /// The number that its peer uses next. Nothing where that is not known, or nothing is to come.
+    pub(super) fn expected(&self) -> Option<TcpSeqNumber> {
+        let TcpSeqNumber(first) = self.first.filter(|_| self.state() != State::Closed)?;
+        Some(TcpSeqNumber(first.wrapping_add(self.came() as i32)))
+    }
+
+    /// The machine has read so much more, as far as that.
+    pub(super) fn note_read(&mut self, bytes: usize) {
+        // Numbers go round.
+        self.read_bytes = self.read_bytes.wrapping_add(bytes as u32);
         self.told_bytes = self.socket().recv_queue();
     }
 

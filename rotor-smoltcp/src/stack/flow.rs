@@ -7,7 +7,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use smoltcp::wire::{
     EthernetFrame, EthernetProtocol, IpProtocol, IpVersion, Ipv4Packet, Ipv6ExtHeader, Ipv6Packet,
-    TcpOption, TcpPacket, UdpPacket,
+    TcpOption, TcpPacket, TcpSeqNumber, UdpPacket,
 };
 
 use crate::device::Medium;
@@ -24,6 +24,8 @@ pub(super) struct Flow {
 pub(super) enum Seen {
     /// Of a connection; `is_first` where it asks for a new one (SYN without ACK).
     Tcp { flow: Flow, is_first: bool },
+    /// Of a connection, which it is to end; and its number.
+    Reset { flow: Flow, number: TcpSeqNumber },
     /// A datagram.
     Udp { flow: Flow },
     /// What the stack answers by itself: ARP, ICMP, and protocols that it does not have.
@@ -88,8 +90,12 @@ fn read_ports(protocol: IpProtocol, ends: (IpAddr, IpAddr), payload: &[u8]) -> O
             if packet.syn() && asks_for_tiny_segments(&packet) {
                 return None;
             }
-            let is_first = packet.syn() && !packet.ack() && !packet.rst();
-            Some(Seen::Tcp { flow: flow(packet.src_port(), packet.dst_port()), is_first })
+            let flow = flow(packet.src_port(), packet.dst_port());
+            if packet.rst() {
+                let number = packet.seq_number();
+                return Some(Seen::Reset { flow, number });
+            }
+            Some(Seen::Tcp { flow, is_first: packet.syn() && !packet.ack() })
         }
         IpProtocol::Udp => {
             let packet = UdpPacket::new_checked(payload).ok()?;
@@ -144,7 +150,7 @@ mod tests {
     }
 
     fn tcp(flags: u8) -> Vec<u8> {
-        let mut segment = vec![0x10, 0x00, 0x00, 80, 0, 0, 0, 0, 0, 0, 0, 0, 0x50, flags];
+        let mut segment = vec![0x10, 0x00, 0x00, 80, 1, 2, 3, 4, 0, 0, 0, 0, 0x50, flags];
         segment.extend([0; 6]);
         segment
     }
@@ -179,13 +185,15 @@ mod tests {
         let web = between("10.0.0.1:4096", "10.0.0.2:80");
         let web6 = between("[fd00::1]:4096", "[fd00::2]:80");
         let dns = between("10.0.0.1:4096", "10.0.0.2:53");
+        let number = TcpSeqNumber(0x0102_0304);
         let mut behind_options = vec![6, 0, 1, 4, 0, 0, 0, 0];
         behind_options.extend(tcp(0x10));
         let table = [
             (v4(6, [0, 0], &tcp(0x02)), Seen::Tcp { flow: web, is_first: true }),
             (v4(6, [0x40, 0], &tcp(0x10)), Seen::Tcp { flow: web, is_first: false }),
             (v4(6, [0, 0], &tcp(0x12)), Seen::Tcp { flow: web, is_first: false }),
-            (v4(6, [0, 0], &tcp(0x06)), Seen::Tcp { flow: web, is_first: false }),
+            (v4(6, [0, 0], &tcp(0x06)), Seen::Reset { flow: web, number }),
+            (v6(6, &tcp(0x14)), Seen::Reset { flow: web6, number }),
             (v6(6, &tcp(0x02)), Seen::Tcp { flow: web6, is_first: true }),
             (v6(0, &behind_options), Seen::Tcp { flow: web6, is_first: false }),
             (v4(17, [0, 0], &UDP), Seen::Udp { flow: dns }),

@@ -13,6 +13,7 @@ mod outgoing;
 #[cfg(test)]
 mod packets;
 mod rejections;
+mod resets;
 mod sequence;
 mod streams;
 mod turn;

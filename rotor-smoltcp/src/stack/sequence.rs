@@ -17,9 +17,21 @@ use crate::device::{ETHERNET_HEADER, Medium};
 pub(super) struct Sequence {
     /// The number behind the last byte that was sent, whether it was acknowledged or not.
     sent: Option<TcpSeqNumber>,
+    /// What was acknowledged last, until somebody has asked.
+    acknowledged: Option<TcpSeqNumber>,
 }
 
 impl Sequence {
+    /// The number behind the last byte that was sent.
+    pub(super) fn sent(&self) -> Option<TcpSeqNumber> {
+        self.sent
+    }
+
+    /// Takes the number that was acknowledged last, since it was taken before.
+    pub(super) fn take_acknowledged(&mut self) -> Option<TcpSeqNumber> {
+        self.acknowledged.take()
+    }
+
     /// Looks at a packet that is about to be sent; where it only acknowledges, it gets the number
     /// that it should have.
     pub(super) fn mend(&mut self, medium: Medium, packet: &mut [u8]) {
@@ -50,6 +62,9 @@ impl Sequence {
     fn mend_segment(&mut self, segment: &mut [u8], ends: (IpAddress, IpAddress)) {
         let Ok(mut segment) = TcpPacket::new_checked(segment) else { return };
         let (number, len) = (segment.seq_number(), segment.segment_len());
+        if segment.ack() && !segment.rst() {
+            self.acknowledged = Some(segment.ack_number());
+        }
         match self.sent {
             Some(sent) if len == 0 && !segment.rst() && number < sent => {
                 segment.set_seq_number(sent);

@@ -77,7 +77,7 @@ impl Stack {
         }
         let (is_probe, before) = (buf.remaining() == 0, buf.filled());
         let result = receive(connection.socket(), buf);
-        connection.note_read();
+        connection.note_read(buf.filled() - before);
         match result {
             Ok(()) if is_probe => connection.failure.map_or(Ok(()), |kind| Err(kind.into())),
             Ok(()) if buf.filled() == before => Err(io::ErrorKind::WouldBlock.into()),

@@ -16,7 +16,7 @@ use super::wire::Wire;
 use super::{Kind, Stack, Wait};
 use crate::clock::{LoopClock, ManualClock};
 use crate::config::StackConfig;
-use crate::device::{Device, Medium, MemoryConfig, MemoryDevice};
+use crate::device::{Device, ETHERNET_HEADER, Medium, MemoryConfig, MemoryDevice};
 use crate::slots::Id;
 
 /// Takes turns until it is so.
@@ -159,7 +159,7 @@ fn connections_to_nowhere_that_were_given_up_leave_nothing_behind() {
 }
 
 /// A stack whose every packet goes nowhere, at the address to which test packets go.
-fn receiving(medium: Medium, config: StackConfig) -> (Stack, ManualClock, MemoryDevice) {
+pub(super) fn receiving(medium: Medium, config: StackConfig) -> (Stack, ManualClock, MemoryDevice) {
     let clock = ManualClock::new();
     let cable = MemoryConfig::new().clock(&clock).medium(medium).packets_max(100_000);
     let (device, other_end) = MemoryDevice::pair(&cable).expect("descriptors are left");
@@ -243,10 +243,8 @@ fn a_half_open_connection_rejects_no_more_than_that() {
     assert_eq!(stack.stats().rejections_withheld, 5_000 - sent);
 }
 
-#[test]
-fn pings_and_questions_for_an_address_are_answered_though_nothing_is_rejected() {
-    let config = StackConfig::new().rejections_per_second(0);
-    let (mut stack, _clock, _other_end) = receiving(Medium::Ethernet, config);
+/// Who sends packets in tests asks where a stack is, and says so where he is himself.
+pub(super) fn question() -> Vec<u8> {
     let question = ArpRepr::EthernetIpv4 {
         operation: ArpOperation::Request,
         source_hardware_addr: EthernetAddress([2; 6]),
@@ -255,14 +253,21 @@ fn pings_and_questions_for_an_address_are_answered_though_nothing_is_rejected() 
         target_protocol_addr: Ipv4Address::new(10, 0, 0, 2),
     };
     let mut frame = [&[0xff; 6][..], &[2; 6], &[0x08, 0x06]].concat();
-    let head = frame.len();
-    frame.resize(head + question.buffer_len(), 0);
-    question.emit(&mut ArpPacket::new_unchecked(&mut frame[head..]));
-    (0..100).for_each(|_| stack.take(&frame));
+    frame.resize(ETHERNET_HEADER + question.buffer_len(), 0);
+    question.emit(&mut ArpPacket::new_unchecked(&mut frame[ETHERNET_HEADER..]));
+    frame
+}
+
+#[test]
+fn pings_and_questions_for_an_address_are_answered_though_nothing_is_rejected() {
+    let config = StackConfig::new().rejections_per_second(0);
+    let (mut stack, _clock, _other_end) = receiving(Medium::Ethernet, config);
+    let question = question();
+    (0..100).for_each(|_| stack.take(&question));
     assert_eq!((stack.stats().sent, stack.stats().rejections_withheld), (100, 0));
     let mut ping = datagram(Medium::Ethernet, IpVersion::Ipv4, b"as long");
     ping[..6].copy_from_slice(&[2, 0, 0, 0, 0, 1]);
-    let ip = head;
+    let ip = ETHERNET_HEADER;
     ping[ip + 9] = 1;
     Ipv4Packet::new_unchecked(&mut ping[ip..]).fill_checksum();
     let mut echo = Icmpv4Packet::new_unchecked(&mut ping[ip + 20..]);

@@ -123,6 +123,7 @@ impl Stack {
     pub(super) fn take(&mut self, packet: &[u8]) {
         match flow::read(self.wire.medium, packet) {
             Seen::Tcp { flow, is_first } => self.take_segment(flow, is_first, packet),
+            Seen::Reset { flow, number } => self.take_reset(flow, number, packet),
             Seen::Udp { flow } => self.take_datagram(flow, packet),
             Seen::Other => {
                 self.answer(packet);
@@ -139,7 +140,7 @@ impl Stack {
         self.iface.poll_ingress_single(instant(now), &mut port, &mut self.nobody);
     }
 
-    fn take_segment(&mut self, flow: Flow, is_first: bool, packet: &[u8]) {
+    pub(super) fn take_segment(&mut self, flow: Flow, is_first: bool, packet: &[u8]) {
         let mut known = self.flows.get(&flow).copied();
         if is_first && let Some(id) = known {
             if self.is_kept(id) {
@@ -201,6 +202,8 @@ impl Stack {
         let Some(connection) = self.connections.get_mut(id) else { return };
         connection.is_dirty = false;
         let before = connection.state();
+        // What was acknowledged before, more has come behind.
+        let _past = connection.sequence.take_acknowledged();
         let Connection { set, sequence, .. } = &mut **connection;
         let mut port = self.wire.burst().of(sequence);
         let mut bursts = 0;
@@ -210,6 +213,7 @@ impl Stack {
             bursts += 1;
         }
         self.wire.flush();
+        connection.note_acknowledged();
         let is_ethernet = self.wire.medium == Medium::Ethernet;
         if bursts == 0 && is_ethernet && connection.has_unsent() && !connection.is_unresolved {
             connection.is_unresolved = true;
