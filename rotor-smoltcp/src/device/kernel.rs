@@ -79,6 +79,12 @@ impl KernelDevice {
     /// has not. Frames of the same machine (a veth pair) have no checksums yet:
     /// [`StackConfig::verify_checksums`](crate::StackConfig::verify_checksums) takes them.
     ///
+    /// Most interfaces pass on what is for their own address, so the stack takes that
+    /// ([`StackConfig::hardware_address`](crate::StackConfig::hardware_address), by `ip link show`), or
+    /// the card passes on all (`ip link set NAME promisc on`). Who looks for a neighbour of IPv6 asks a
+    /// group, which the kernel is not in: `ip link set NAME allmulticast on`. A veth pair passes on all
+    /// as it is.
+    ///
     /// An interface that is taken down is counted
     /// ([`went_down`](crate::StackStats::went_down)) and logged; packets come again once it is up,
     /// and connections go on if their times allow. One that is deleted ends the loop, at most a
