@@ -99,6 +99,12 @@
 //!   and addresses, of its own.
 //! * A datagram socket is not told if the port at the other end is closed. Nothing is fragmented,
 //!   and received fragments are dropped.
+//! * How long packets may be on their way is not found out (RFC 1191, RFC 8201): they are as long as
+//!   the device's MTU allows, which therefore must be no more than the way allows. Where it is more,
+//!   large segments do not arrive, and their connection stands still.
+//! * There are no SYN cookies: while a flood of attempts fills the [backlog](StackConfig::backlog_max)
+//!   of a listener, others wait too, as long as
+//!   [`half_open_timeout`](StackConfig::half_open_timeout) and `backlog_max` allow.
 //! * Initial sequence numbers come from a generator that is seeded once, not with a keyed hash of
 //!   the two ends (RFC 6528): whoever sees many of them may guess the next. Use TLS if packets may
 //!   be forged.
