@@ -206,6 +206,22 @@ fn a_peer_that_falls_silent_is_given_up_when_it_owes_an_answer() {
 }
 
 #[test]
+fn a_peer_owes_no_answer_to_who_has_reset_the_connection() {
+    let mut rig = Rig::new();
+    let (server, mut client) = rig.pair();
+    rig.pass(Duration::from_secs(1));
+    client.write_all(b"thrown away").expect("there is room");
+    client.reset().expect("it is one");
+    rig.client.told();
+    rig.pass(Duration::from_secs(6 * 60));
+    let told = rig.client.told();
+    assert!(told.iter().all(|events| !events.contains(EventSet::ERROR)), "{told:?}");
+    assert_eq!(rig.client.stats().timed_out, 0);
+    assert_eq!(rig.server.stats().reset, 1);
+    drop((server, client));
+}
+
+#[test]
 fn a_peer_that_answers_probes_is_kept() {
     let impatient = config(1).user_timeout(Duration::from_secs(30));
     let mut rig = Rig::with(MemoryConfig::new(), impatient, config(2));

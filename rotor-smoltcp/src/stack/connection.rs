@@ -233,6 +233,8 @@ impl Connection {
     /// not acknowledged. smoltcp has such a time, and counts silence of both sides in it.
     pub(super) fn note_debt(&mut self, now: Time, patience: Duration) {
         let is_in_use = matches!(self.phase, Phase::Open | Phase::Waiting(_)) && !self.has_failed;
+        // Whoever resets it expects nothing more.
+        let is_in_use = is_in_use && self.state() != State::Closed;
         let socket = self.socket();
         let has_ended = matches!(socket.state(), State::FinWait1 | State::LastAck | State::Closing);
         let until = if has_ended || socket.send_queue() > 0 {
