@@ -131,6 +131,40 @@ fn what_a_handler_refuses_is_an_answer_and_what_cannot_be_written_is_500() {
     }
 }
 
+/// Answers the status of the query; with a body at `/body`.
+fn by_status(request: Request) -> Answering {
+    Box::pin(async move {
+        let code = request.query().and_then(|code| code.parse().ok()).and_then(Status::new);
+        let answer = Answer::new(code.unwrap_or(Status::NOT_FOUND));
+        if request.path() == "/body" { answer.body("text/plain", "body") } else { answer }
+    })
+}
+
+#[test]
+fn what_is_no_answer_and_a_body_where_there_is_none_is_500() {
+    for (path, status) in [
+        ("/?100", "500"),
+        ("/?101", "500"),
+        ("/?199", "500"),
+        ("/?200", "200"),
+        ("/?204", "204"),
+        ("/body?204", "500"),
+        ("/?205", "205"),
+        ("/body?205", "500"),
+        ("/?304", "304"),
+        ("/body?304", "500"),
+        ("/?426", "500"),
+        ("/body?999", "999"),
+    ] {
+        for method in ["GET", "HEAD"] {
+            let mut driver: Driver<Connection<AsyncServer<ByPath, ()>>> =
+                Driver::new(HttpSeed::new(by_status as ByPath, ServerConfig::new()), ());
+            driver.send(&request(&format!("{method} {path}"), "", ""));
+            assert_eq!(answer(&mut driver).0, status, "{method} {path}");
+        }
+    }
+}
+
 #[test]
 fn a_body_beyond_the_limit_never_meets_the_handler() {
     for (length, status) in [(100, "200"), (101, "413")] {

@@ -16,7 +16,8 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// Makes an answer without a body.
+    /// Makes an answer without a body. If the status is none of an answer (below 200, or 426 without the
+    /// field `Upgrade`), the peer gets 500.
     pub fn new(status: Status) -> Answer {
         Answer { status, content_type: None, fields: Vec::new(), body: Vec::new() }
     }
@@ -26,7 +27,8 @@ impl Answer {
         Answer::new(status).body("text/plain; charset=utf-8", text.into())
     }
 
-    /// Sets the body, in place of any other.
+    /// Sets the body, in place of any other. If the status forbids one (204, 205, 304), the peer gets
+    /// 500.
     pub fn body(mut self, content_type: impl Into<String>, body: impl Into<Vec<u8>>) -> Answer {
         self.content_type = Some(content_type.into());
         self.body = body.into();
