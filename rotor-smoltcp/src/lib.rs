@@ -105,9 +105,8 @@
 //! * There are no SYN cookies: while a flood of attempts fills the [backlog](StackConfig::backlog_max)
 //!   of a listener, others wait too, as long as
 //!   [`half_open_timeout`](StackConfig::half_open_timeout) and `backlog_max` allow.
-//! * Initial sequence numbers come from a generator that is seeded once, not with a keyed hash of
-//!   the two ends (RFC 6528): whoever sees many of them may guess the next. Use TLS if packets may
-//!   be forged.
+//! * Initial sequence numbers are random bits of the system, each its own; they do not grow with
+//!   time, as those of RFC 6528 do between the same two ends.
 //! * An outer loop has no descriptor to wait with ([`AsFd`](std::os::fd::AsFd)): the
 //!   stack has times of its own.
 //!

@@ -24,9 +24,9 @@ impl Stack {
         let mut address = plain(address);
         self.check_local(address)?;
         if address.port() == 0 {
-            let Stack { random, bound_datagrams, .. } = self;
+            let Stack { chance, bound_datagrams, .. } = self;
             let with = |port| SocketAddr::new(address.ip(), port);
-            let port = free_port(random, |port| bound_datagrams.is_taken(with(port)))?;
+            let port = free_port(chance, |port| bound_datagrams.is_taken(with(port)))?;
             address.set_port(port);
         } else if self.bound_datagrams.is_taken(address) {
             return Err(io::ErrorKind::AddrInUse.into());

@@ -4,6 +4,7 @@ use std::io;
 use std::net::SocketAddr;
 
 use rotor_core::{EventSet, Token};
+use smoltcp::iface::Interface;
 
 use super::connection::{Connection, Phase};
 use super::flow::Flow;
@@ -11,7 +12,7 @@ use super::listening::{Listening, free_port};
 use super::{Stack, gone, plain};
 use crate::slots::Id;
 
-/// The backlog of a listener is full, or the stack.
+/// The backlog of a listener is full, or the stack; or there are no random bytes.
 pub(super) struct NoRoom;
 
 impl Stack {
@@ -20,9 +21,9 @@ impl Stack {
         let mut address = plain(address);
         self.check_local(address)?;
         if address.port() == 0 {
-            let Stack { random, bound_listeners, .. } = self;
+            let Stack { chance, bound_listeners, .. } = self;
             let with = |port| SocketAddr::new(address.ip(), port);
-            let port = free_port(random, |port| bound_listeners.is_taken(with(port)))?;
+            let port = free_port(chance, |port| bound_listeners.is_taken(with(port)))?;
             address.set_port(port);
         } else if self.bound_listeners.is_taken(address) {
             return Err(io::ErrorKind::AddrInUse.into());
@@ -46,13 +47,18 @@ impl Stack {
         Ok(())
     }
 
-    /// Somebody wants to connect, to an address of the stack: `None` where nobody listens.
-    pub(super) fn begin_half_open(&mut self, flow: Flow) -> Result<Option<Id>, NoRoom> {
+    /// Somebody wants to connect, to an address of the stack: `None` where nobody listens; else what is to
+    /// read the packet.
+    pub(super) fn begin_half_open(
+        &mut self,
+        flow: Flow,
+    ) -> Result<Option<(Id, Box<Interface>)>, NoRoom> {
         let Some(listener) = self.bound_listeners.find(flow.local) else { return Ok(None) };
         let Some(listening) = self.listeners.get(listener) else { return Ok(None) };
         if !listening.has_room() || !self.has_room() {
             return Err(NoRoom);
         }
+        let birth = self.birth().map_err(|_no_random_bytes| NoRoom)?;
         let mut connection = Connection::new(flow, Phase::HalfOpen(listener), &self.config);
         if connection.socket().listen(flow.local).is_err() {
             return Ok(None);
@@ -62,7 +68,7 @@ impl Stack {
         }
         self.stats.half_open += 1;
         connection.give_up_at = Some(self.now() + self.config.half_open_timeout);
-        Ok(Some(self.insert(connection)))
+        Ok(Some((self.insert(connection), birth)))
     }
 
     /// One that was half open is forgotten.

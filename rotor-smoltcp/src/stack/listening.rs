@@ -6,6 +6,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use rotor_core::Token;
 
+use super::chance::Chance;
 use crate::slots::Id;
 
 /// A listener: a pool of connections that are half open, and those that wait.
@@ -83,13 +84,11 @@ const FIRST_PORT: u16 = 49_152;
 ///
 /// # Errors
 ///
-/// `AddrNotAvailable`: all are taken.
-pub(super) fn free_port(
-    random: &mut fastrand::Rng,
-    is_taken: impl Fn(u16) -> bool,
-) -> io::Result<u16> {
+/// `AddrNotAvailable`: all are taken; else what the system says that has no random bytes.
+pub(super) fn free_port(chance: &mut Chance, is_taken: impl Fn(u16) -> bool) -> io::Result<u16> {
     let count = u16::MAX - FIRST_PORT + 1;
-    let first = random.u16(0..count);
+    // Of a range of two to the power of 14, each as likely as the others.
+    let first = (chance.number()? % u64::from(count)) as u16;
     let mut ports = (0..count).map(|step| FIRST_PORT + (first + step) % count);
     ports.find(|port| !is_taken(*port)).ok_or(io::ErrorKind::AddrNotAvailable.into())
 }
@@ -141,7 +140,7 @@ mod tests {
 
     #[test]
     fn every_port_is_found_before_there_is_none() {
-        let mut random = fastrand::Rng::with_seed(1);
+        let mut random = Chance::new(Some(1));
         let last = |port| port != 50_000;
         assert_eq!(free_port(&mut random, last).expect("one is left"), 50_000);
         let port = free_port(&mut random, |_| false).expect("all are left");

@@ -1,5 +1,6 @@
 //! `Stack`: smoltcp's interface, and the sockets of a loop around it.
 
+mod chance;
 mod connection;
 mod datagram_socket;
 mod datagrams;
@@ -27,6 +28,7 @@ use rotor_core::{Interest, OffloadPool, Time, Token};
 use smoltcp::iface::{Interface, SocketSet};
 use smoltcp::time::Instant;
 
+use self::chance::Chance;
 use self::connection::Connection;
 use self::datagram_socket::{Datagrams, Sender};
 use self::flow::Flow;
@@ -50,7 +52,7 @@ pub(crate) struct Stack {
     clock: LoopClock,
     /// In virtual time: where it is said when there is something to do.
     alarm: Option<Alarm>,
-    random: fastrand::Rng,
+    chance: Chance,
     connections: Slots<Box<Connection>>,
     flows: BTreeMap<Flow, Id>,
     listeners: Slots<Listening>,
@@ -105,10 +107,7 @@ impl Stack {
 
     /// Fills bytes by the seed; says no where there is none.
     pub(crate) fn seeded(&mut self, bytes: &mut [u8]) -> bool {
-        if self.config.seed.is_some() {
-            self.random.fill(bytes);
-        }
-        self.config.seed.is_some()
+        self.chance.seeded(bytes)
     }
 
     pub(crate) fn stats(&self) -> StackStats {

@@ -4,10 +4,11 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
 use std::net::IpAddr;
 
-use rotor_core::backend::system_entropy;
+use rotor_core::Time;
 use smoltcp::iface::{Interface, Route, SocketSet};
 use smoltcp::wire::{EthernetAddress, HardwareAddress, IpAddress, IpCidr};
 
+use super::chance::Chance;
 use super::datagram_socket::Sender;
 use super::listening::Bound;
 use super::rejections::Rejections;
@@ -36,26 +37,10 @@ impl Stack {
         clock: LoopClock,
     ) -> io::Result<Stack> {
         check(config, device.mtu())?;
-        let seed = match config.seed {
-            Some(seed) => seed,
-            None => system_seed()?,
-        };
-        let mut random = fastrand::Rng::with_seed(seed);
+        let mut chance = Chance::new(config.seed);
         let mut wire = Wire::new(device, config.verify_checksums);
-        let hardware = match wire.medium {
-            Medium::Ip => HardwareAddress::Ip,
-            Medium::Ethernet => HardwareAddress::Ethernet(EthernetAddress(config.hardware_address)),
-        };
-        let mut of_interface = smoltcp::iface::Config::new(hardware);
-        of_interface.random_seed = random.u64(..);
         let sender = Sender::new(wire.medium);
-        let mut iface = Interface::new(of_interface, &mut wire.port(), instant(clock.now()));
-        iface.update_ip_addrs(|addresses| {
-            for (address, prefix) in &config.addresses {
-                // There is room: that was checked.
-                let _ = addresses.push(IpCidr::new((*address).into(), *prefix));
-            }
-        });
+        let mut iface = interface(config, &mut wire, chance.number()?, clock.now());
         iface.routes_mut().update(|routes| {
             for (network, prefix, router) in &config.routes {
                 let cidr = IpCidr::new((*network).into(), *prefix);
@@ -64,8 +49,8 @@ impl Stack {
                 let _ = routes.push(route);
             }
         });
-        // Chance of its own: ports, which anybody sees, tell of the other one.
-        let rejections = Rejections::new(config.rejections_per_second, !seed, clock.now());
+        let rejections =
+            Rejections::new(config.rejections_per_second, chance.number()?, clock.now());
         Ok(Stack {
             config: config.clone(),
             iface,
@@ -74,7 +59,7 @@ impl Stack {
             nobody: SocketSet::new(Vec::new()),
             alarm: clock.alarm(),
             clock,
-            random,
+            chance,
             connections: Slots::new(),
             flows: BTreeMap::new(),
             listeners: Slots::new(),
@@ -100,10 +85,27 @@ impl Stack {
     }
 }
 
-fn system_seed() -> io::Result<u64> {
-    let mut bytes = [0; 8];
-    system_entropy(&mut bytes)?;
-    Ok(u64::from_ne_bytes(bytes))
+/// Makes what smoltcp knows of a device, with its addresses, and without routes.
+pub(super) fn interface(
+    config: &StackConfig,
+    wire: &mut Wire,
+    random_seed: u64,
+    now: Time,
+) -> Interface {
+    let hardware = match wire.medium {
+        Medium::Ip => HardwareAddress::Ip,
+        Medium::Ethernet => HardwareAddress::Ethernet(EthernetAddress(config.hardware_address)),
+    };
+    let mut of_interface = smoltcp::iface::Config::new(hardware);
+    of_interface.random_seed = random_seed;
+    let mut iface = Interface::new(of_interface, &mut wire.port(), instant(now));
+    iface.update_ip_addrs(|addresses| {
+        for (address, prefix) in &config.addresses {
+            // There is room: that was checked.
+            let _ = addresses.push(IpCidr::new((*address).into(), *prefix));
+        }
+    });
+    iface
 }
 
 /// smoltcp panics at what it cannot do with, so that is found out before.

@@ -5,11 +5,13 @@ use std::net::{Shutdown, SocketAddr};
 use std::time::Duration;
 
 use rotor_core::net::ReadBuf;
+use smoltcp::iface::Interface;
 use smoltcp::socket::tcp::{RecvError, Socket};
 
 use super::connection::{Connection, Phase};
 use super::flow::Flow;
 use super::listening::free_port;
+use super::opening::interface;
 use super::{Stack, gone, plain, span};
 use crate::slots::Id;
 
@@ -23,9 +25,10 @@ impl Stack {
         }
         self.check_room()?;
         let source = self.source_for(remote.ip())?;
-        let Stack { random, flows, bound_listeners, .. } = self;
+        let mut birth = self.birth()?;
+        let Stack { chance, flows, bound_listeners, .. } = self;
         let local = |port| SocketAddr::new(source, port);
-        let port = free_port(random, |port| {
+        let port = free_port(chance, |port| {
             let flow = Flow { remote, local: local(port) };
             flows.contains_key(&flow) || bound_listeners.is_taken(local(port))
         })?;
@@ -33,11 +36,20 @@ impl Stack {
         let mut connection = Connection::new(flow, Phase::Connecting, &self.config);
         let socket = connection.socket();
         socket.set_timeout(Some(span(self.config.connect_timeout)));
-        let begun = socket.connect(self.iface.context(), flow.remote, flow.local);
+        let begun = socket.connect(birth.context(), flow.remote, flow.local);
         begun.map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
         let id = self.insert(connection);
         self.mark(id);
         Ok(id)
+    }
+
+    /// Makes an interface for the packet with which a connection begins, and for nothing else.
+    ///
+    /// The number of that is the next of the interface's generator, a sPCG32 with 64 bits: who has seen three
+    /// of them knows, after some seconds of computing, all that follow (RFC 6528, section 2).
+    pub(super) fn birth(&mut self) -> io::Result<Box<Interface>> {
+        let (seed, now) = (self.chance.number()?, self.now());
+        Ok(Box::new(interface(&self.config, &mut self.wire, seed, now)))
     }
 
     /// Whether there may be one connection more: one that has ended, and is kept for what may still come of

@@ -1,5 +1,6 @@
 //! What a stack holds where no socket shows it.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::net::IpAddr;
 use std::os::fd::BorrowedFd;
@@ -11,6 +12,7 @@ use smoltcp::wire::{
     Ipv4Address, Ipv4Packet, TcpPacket,
 };
 
+use super::chance::Chance;
 use super::packets::{ACK, SYN, VERSIONS, datagram, ends, segment, with_unknown_option};
 use super::wire::Wire;
 use super::{Kind, Stack, Wait};
@@ -333,4 +335,39 @@ fn segment_to(version: IpVersion, to: IpAddr, flags: u8) -> Vec<u8> {
     };
     TcpPacket::new_unchecked(&mut packet[header..]).fill_checksum(&ends(version).0, &to.into());
     packet
+}
+
+/// The numbers that smoltcp draws from a seed (`smoltcp::rand`, sPCG32).
+fn drawn(seed: u64) -> impl Iterator<Item = i32> {
+    let next =
+        |state: &u64| Some(state.wrapping_mul(0xbb2e_fcec_3c39_611d).wrapping_add(0x7590_ef39));
+    let states = std::iter::successors(Some(seed), next).skip(1);
+    states.map(|state| (state >> (29 - (state >> 61))) as i32)
+}
+
+#[test]
+fn the_number_of_a_connection_tells_nothing_of_that_of_another() {
+    let (mut stack, _clock, mut other_end) = receiving(Medium::Ip, StackConfig::new());
+    stack.listen(([10, 0, 0, 2], 4_096).into(), 100).expect("it is free");
+    // As many as from one generator, which is that of the interface.
+    let seed = Chance::new(Some(1)).number().expect("it is seeded");
+    let known: BTreeSet<i32> = drawn(seed).take(1_000).collect();
+    let (version, mut numbers) = (IpVersion::Ipv4, BTreeSet::new());
+    for port in 1..=50 {
+        stack.connect(([10, 0, 0, 1], 80).into()).expect("there is room");
+        let mut first = segment(Medium::Ip, version, 1, SYN, b"");
+        first[20..22].copy_from_slice(&u16::to_be_bytes(port));
+        first[28..32].fill(0);
+        let (from, to) = ends(version);
+        TcpPacket::new_unchecked(&mut first[20..]).fill_checksum(&from, &to);
+        stack.take(&first);
+        stack.send_all();
+        let mut packet = [0; 2_000];
+        while let Ok(len) = other_end.receive(&mut packet) {
+            let begins = TcpPacket::new_checked(&packet[20..len]).expect("it sends segments");
+            numbers.insert(begins.seq_number().0);
+        }
+    }
+    assert_eq!(numbers.len(), 100);
+    assert_eq!(numbers.intersection(&known).count(), 0);
 }

@@ -153,6 +153,7 @@ impl Stack {
                 known = None;
             }
         }
+        let mut birth = None;
         let id = match known {
             Some(id) => id,
             // To all hosts, or to a group: nobody answers that (RFC 9293, section 3.9.2.3), and smoltcp
@@ -160,7 +161,10 @@ impl Stack {
             None if !self.has_address(flow.local.ip()) => return,
             None if !is_first => return self.answer(packet),
             None => match self.begin_half_open(flow) {
-                Ok(Some(id)) => id,
+                Ok(Some((id, iface))) => {
+                    birth = Some(iface);
+                    id
+                }
                 Ok(None) => return self.answer(packet),
                 // As if it had been lost on its way: the peer tries again.
                 Err(_) => return self.stats.backlog_overflowed += 1,
@@ -178,7 +182,8 @@ impl Stack {
             // Nobody has shown yet that it is there: anyone may have begun it in another's name.
             port = port.within(&mut self.rejections, now);
         }
-        self.iface.poll_ingress_single(instant(now), &mut port, set);
+        let iface = birth.as_deref_mut().unwrap_or(&mut self.iface);
+        iface.poll_ingress_single(instant(now), &mut port, set);
         self.settle(id, before, By::Packet);
         self.mark(id);
     }
