@@ -309,6 +309,23 @@ fn no_edge_is_lost_between_a_full_writer_and_a_slow_reader() {
 }
 
 /// As far as its peer has room: a rest would wait for an acknowledgement, and cost a third packet.
+/// Its peer would find out by itself, by a probe a second or more later.
+#[test]
+fn who_has_read_what_filled_the_window_says_so_at_once() {
+    let mut rig = Rig::new();
+    let (mut server, mut client) = rig.pair();
+    let (sent, mut taken, mut got) = (text(300_000), 0, Vec::new());
+    for _ in 0..20 {
+        taken += fill(&mut client, &sent[taken..]);
+        rig.pass(Duration::from_millis(10));
+    }
+    read_on(&mut server, None, &mut got);
+    assert_eq!(got.len(), 65_536, "the window was full");
+    rig.pass(Duration::from_millis(30));
+    read_on(&mut server, None, &mut got);
+    assert_eq!(got.len(), 2 * 65_536, "as much again, of {taken}");
+}
+
 #[test]
 fn a_body_of_64_kib_and_a_head_of_8_leave_in_the_turn_in_which_they_were_written() {
     let roomy = config(2).receive_buffer_bytes(256 * 1024);
