@@ -284,6 +284,21 @@ fn a_peer_that_has_reset_a_connection_begins_anew_from_its_port_before_that_was_
 }
 
 #[test]
+fn a_connection_that_ends_late_is_kept_as_long_as_others() {
+    let mut rig =
+        Rig::with(MemoryConfig::new(), config(1), config(2).linger(Duration::from_secs(3)));
+    let (server, client) = rig.pair();
+    drop(client);
+    rig.pass(Duration::from_secs(2));
+    assert_eq!((rig.client.stats().lingering, rig.client.stats().time_wait), (1, 0));
+    drop(server);
+    rig.pass(Duration::from_secs(9));
+    assert_eq!((rig.client.stats().lingering, rig.client.stats().time_wait), (0, 1));
+    rig.pass(Duration::from_secs(2));
+    assert_eq!(rig.client.stats().connections, 0);
+}
+
+#[test]
 fn so_many_ended_connections_are_kept_and_no_more() {
     let few = config(1).time_wait_max(3);
     let mut rig = Rig::with(MemoryConfig::new(), few, config(2));
