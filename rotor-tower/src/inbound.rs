@@ -223,6 +223,41 @@ impl Drop for Inbound {
 mod tests {
     use super::*;
 
+    #[test]
+    fn what_is_left_of_a_known_length_is_what_was_not_taken() {
+        let (inbound, channel) = Inbound::new(Some(10), Waker::noop().clone());
+        let mut context = Context::from_waker(Waker::noop());
+        assert!(channel.poll(&mut context).is_pending(), "it asks");
+        for (piece, left) in [(&b"0123"[..], 6), (b"456789", 0)] {
+            let before = channel.left();
+            let _polls = inbound.push(Bytes::from_static(piece));
+            assert_eq!(channel.left(), before, "it was not taken yet");
+            assert!(channel.poll(&mut context).is_ready());
+            assert_eq!(channel.left(), Some(left));
+        }
+    }
+
+    #[test]
+    fn what_comes_for_a_body_that_was_dropped_is_not_kept() {
+        let (inbound, channel) = Inbound::new(None, Waker::noop().clone());
+        assert!(channel.poll(&mut Context::from_waker(Waker::noop())).is_pending(), "it asks");
+        let memory = Arc::new([b'x'; 100]);
+        let piece = || Bytes::from_owner(Lent(memory.clone()));
+        let _polls = inbound.push(piece());
+        assert_eq!(Arc::strong_count(&memory), 2, "it waits");
+        channel.reader_gone();
+        let _polls = inbound.push(piece());
+        assert_eq!((Arc::strong_count(&memory), inbound.demand()), (1, Demand::Nothing));
+    }
+
+    struct Lent(Arc<[u8; 100]>);
+
+    impl AsRef<[u8]> for Lent {
+        fn as_ref(&self) -> &[u8] {
+            &*self.0
+        }
+    }
+
     /// What so many pieces of a body, of one octet each, take until their peer has to wait.
     #[test]
     fn small_pieces_are_as_many_as_there_is_memory_for_not_as_many_as_octets() {
