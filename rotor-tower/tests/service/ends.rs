@@ -186,6 +186,36 @@ fn a_request_that_is_cancelled_drops_its_future() {
     assert_eq!(ALIVE.get(), 0);
 }
 
+/// What is dropped may want tokio's runtime once more, to say farewell in a task for example.
+#[test]
+fn what_is_cancelled_is_dropped_where_tokio_is() {
+    struct Farewell(Arc<Mutex<Vec<bool>>>);
+
+    impl Drop for Farewell {
+        fn drop(&mut self) {
+            let is_there = tokio::runtime::Handle::try_current().is_ok();
+            self.0.lock().expect("alone").push(is_there);
+        }
+    }
+
+    let dropped = Arc::new(Mutex::new(Vec::new()));
+    let farewells = dropped.clone();
+    let service = tower::service_fn(move |_| {
+        let farewell = Farewell(farewells.clone());
+        async move {
+            let _farewell = farewell;
+            std::future::pending::<Result<http::Response<String>, Infallible>>().await
+        }
+    });
+    let tokio = rotor_async::Tokio::new().expect("there is a thread for it");
+    let mut stage = serving_as(Tower::new(service).tokio(tokio));
+    stage.send(&request("GET /", "", ""));
+    assert_eq!(*dropped.lock().expect("alone"), [false; 0]);
+    stage.reset();
+    stage.settle();
+    assert_eq!(*dropped.lock().expect("alone"), [true]);
+}
+
 #[test]
 fn a_stream_of_events_outlives_the_time_of_a_handler() {
     let service = tower::service_fn(|_| async {

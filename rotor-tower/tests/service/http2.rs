@@ -122,6 +122,28 @@ fn trailers_go_both_ways_on_a_stream() {
     assert_eq!(told(&stage.take_received(), 1), ":status=200;word;x-sum=4;end");
 }
 
+/// The end of a stream may come long after its last octet, of which a length tells.
+#[test]
+fn the_last_octet_of_a_stream_does_not_wait_for_its_end() {
+    let service = tower::service_fn(|request: http::Request<Body>| async {
+        let mut body = request.into_body();
+        let first = body.frame().await.transpose()?.and_then(|frame| frame.into_data().ok());
+        Ok::<_, BodyLost>(http::Response::new(Full::new(first.unwrap_or_default())))
+    });
+    let mut stage = serving(service);
+    stage.send(&beginning());
+    let fields = [
+        (":method", "POST"),
+        (":scheme", "http"),
+        (":path", "/"),
+        (":authority", "a.example"),
+        ("content-length", "4"),
+    ];
+    stage.send(&frame(kind::HEADERS, flag::END_HEADERS, 1, &block(&fields)));
+    stage.send(&frame(kind::DATA, 0, 1, b"word"));
+    assert!(told(&stage.take_received(), 1).starts_with(":status=200;content-length=4;word;"));
+}
+
 #[test]
 fn a_body_of_known_length_has_trailers_on_a_stream() {
     let service = tower::service_fn(|_| async {
