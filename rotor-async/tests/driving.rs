@@ -461,3 +461,26 @@ fn a_sleep_that_goes_with_its_future_leaves_no_deadline() {
     }));
     assert_eq!((test.context().value, test.advance_to_deadline()), (Some(7), None));
 }
+
+/// A future that runs a loop of its own, whose future sleeps, sleeps itself before and after that.
+#[test]
+fn a_loop_within_a_future_leaves_it_its_own_time_and_sleeps() {
+    let (mut test, _) = asking(async {
+        let mut first = Box::pin(sleep(ms(50)));
+        let polled = |context: &mut Context<'_>| Poll::Ready(first.as_mut().poll(context));
+        assert!(std::future::poll_fn(polled).await.is_pending());
+        let mut inner = TestLoop::<Task<()>>::new(());
+        inner.add(|scope| Task::start(sleep(ms(7)), scope));
+        inner.settle();
+        inner.advance(ms(7));
+        assert_eq!(inner.machines(), 0);
+        first.await;
+        sleep(ms(50)).await;
+        1
+    });
+    for _ in 0..2 {
+        assert_eq!(test.context().value, None);
+        test.advance(ms(50));
+    }
+    assert_eq!((test.context().value, test.failures()), (Some(1), Vec::new()));
+}
