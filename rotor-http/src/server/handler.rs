@@ -118,8 +118,9 @@ pub trait Server: Sized {
     /// after the event.
     ///
     /// Implement this for a server around another one: it passes on the event, and converts the
-    /// answer ([`Next::map`], [`Next::around`]). A handler of its own implements the named methods
-    /// instead.
+    /// answer ([`Next::map`], [`Next::around`]). It calls `handle` of the inner handler, never a
+    /// named method, which an inner one that is around another again does not have. A handler of its
+    /// own implements the named methods instead.
     #[doc(alias = "middleware")]
     #[inline(always)]
     fn handle(
