@@ -22,7 +22,7 @@ use crate::semantics::status::Status;
 )]
 pub trait Intercept: 'static {
     /// The server of the requests that are let through.
-    type Server: Server;
+    type Server: Server + 'static;
 
     /// Called once for each request, when its head has come. `Continue` lets it through, with what
     /// was [added](Response::add_always) to its answer; `Break` answers it instead of the server,
@@ -115,10 +115,7 @@ pub struct Intercepted<I: Intercept>(I::Server);
 
 type Sc<'a, 'b, I> = &'a mut Scope<'b, <<I as Intercept>::Server as Server>::Context>;
 
-impl<I> Server for Intercepted<I>
-where
-    I: Intercept<Server: 'static>,
-{
+impl<I: Intercept> Server for Intercepted<I> {
     type Context = <I::Server as Server>::Context;
     type Seed = <I::Server as Server>::Seed;
     type Upgrade = <I::Server as Server>::Upgrade;
