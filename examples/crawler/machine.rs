@@ -131,8 +131,10 @@ impl<C: Site> Machine for Crawler<C> {
 
 /// The pages of the same site that a page links to: what stands in `href="…"`.
 fn links(page: &Fetched, site: &Url, target: &str) -> Vec<String> {
-    // What the crawler asks for is a target, which has no scheme: it is one of this site.
-    let Ok(base) = site.join(target) else { return Vec::new() };
+    // Not by `join`, which takes what begins with two slashes for a host: a path may, too.
+    let scheme = if site.is_https() { "https" } else { "http" };
+    let page_url: Result<Url, _> = format!("{scheme}://{}{target}", site.authority()).parse();
+    let Ok(base) = page_url else { return Vec::new() };
     let is_html = page
         .field("Content-Type")
         .is_some_and(|kind| kind.to_ascii_lowercase().starts_with(b"text/html"));

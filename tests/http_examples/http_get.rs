@@ -9,6 +9,7 @@ use std::thread;
 use rotor_test_kit::Directory;
 
 use crate::client::{again, command, start, start_command};
+use crate::upstream::upstream;
 
 fn run(example: &str, arguments: &[&str]) -> Output {
     command(example)
@@ -167,4 +168,28 @@ fn a_site_is_crawled_once_and_broken_links_are_shown() {
             "{summary}"
         );
     }
+}
+
+#[test]
+fn a_page_whose_path_begins_with_two_slashes_is_one_of_the_site() {
+    let (address, _heads) = upstream(|client, head| {
+        let page = match head.split(' ').nth(1) {
+            Some("/") => "<a href=\"/.//b/c.html\">",
+            Some("//b/c.html") => "<a href=\"d.html\"> <a href=\"//b/e.html\">",
+            _ => "",
+        };
+        let answer = format!(
+            "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: {}\r\n\r\n{page}",
+            page.len()
+        );
+        let _ended_early = client.write_all(answer.as_bytes());
+    });
+    let output = run("crawler", &[&format!("http://{address}/"), "1"]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let stdout = text(&output.stdout);
+    let pages: Vec<&str> = stdout
+        .lines()
+        .filter_map(|line| line.strip_prefix("200 ")?.split(' ').next_back())
+        .collect();
+    assert_eq!(pages, ["/", "//b/c.html", "//b/d.html"], "{stdout}");
 }
