@@ -192,10 +192,12 @@ impl Fetched {
     /// 301, 302, 303, 307 or 308 (RFC 9110 §15.4). `None` for all others, and without that field.
     ///
     /// Nothing follows it by itself. Who does counts how often, since two servers may send each
-    /// other's clients back for ever; asks by GET after a 303, and by GET where a POST was answered
-    /// by 301 or 302; and sends `Authorization` and cookies to another [authority](Url::authority)
-    /// only where that is to have them. A server that takes URLs from its clients checks each of
-    /// these as it does the first.
+    /// other's clients back for ever; asks by GET after a 303 (a HEAD stays one), and where a POST
+    /// was answered by 301 or 302; and leaves out `Authorization` and cookies unless whoever is
+    /// asked next is to have them. That is another server where the [authority](Url::authority)
+    /// differs, and also where [`is_https`](Url::is_https) does: an authority does not tell
+    /// `http://a/`, which all can read, from `https://a/`. A server that takes URLs from its clients
+    /// checks each of these as it does the first.
     ///
     /// # Errors
     ///
@@ -321,6 +323,11 @@ mod tests {
         for status in [200, 201, 300, 304, 305, 306, 400] {
             assert_eq!(fetched(status, Some(b"/e")).redirect(&asked), None, "{status}");
         }
+        // As its docs say: the authority alone does not tell that all can read what is sent there.
+        let secret: Url = "https://a/".parse().expect("a URL");
+        let to = fetched(302, Some(b"http://a/")).redirect(&secret).expect("it redirects");
+        let to = to.expect("a URL");
+        assert_eq!((to.authority(), to.is_https()), (secret.authority(), false));
         for (location, why) in [
             (&b"mailto:a@b"[..], UrlError::Scheme),
             (b"/\xff", UrlError::Target),

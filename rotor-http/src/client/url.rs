@@ -97,7 +97,11 @@ impl Url {
     /// Returns the URL that a reference means at this place: what `Location` says in the answer to
     /// a request for this URL (RFC 9110 §10.2.2), or what a link says in its page. Resolved as RFC
     /// 3986 §5.2 has it: a whole URL, `//host/path`, a path from the root or from here on, or a
-    /// query. Dot segments of the result's path are taken out; its fragment is dropped.
+    /// query. Its fragment is dropped. Dot segments are taken out of the result's path, unless that
+    /// is the one of this URL as it stands, for a query or nothing at all.
+    ///
+    /// A path may begin with two slashes (`/.//b`), so a [target](Url::target) is not always a
+    /// reference to itself: keep the `Url`.
     ///
     /// # Errors
     ///
@@ -323,6 +327,13 @@ mod tests {
         let port: Url = "https://a:8443/x/?q".parse().expect("a URL");
         assert_eq!(port.join("y").expect("a path").to_string(), "https://a:8443/x/y");
         assert_eq!(port.join("//b").expect("a host").to_string(), "https://b/");
+        let dots: Url = "http://a/b/../c?d".parse().expect("a URL");
+        for (reference, target) in [("", "/b/../c?d"), ("?q", "/b/../c?q"), ("e", "/e")] {
+            assert_eq!(dots.join(reference).expect("a URL").target(), target, "{reference:?}");
+        }
+        for reference in ["/.//e", "../..//e", "http://a/.//e"] {
+            assert_eq!(base.join(reference).expect("a URL").to_string(), "http://a//e");
+        }
         let root: Url = "http://a".parse().expect("a URL");
         assert_eq!(root.join("?q").expect("a query").to_string(), "http://a/?q");
     }
