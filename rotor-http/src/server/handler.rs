@@ -119,8 +119,10 @@ pub trait Server: Sized {
     ///
     /// Implement this for a server around another one: it passes on the event, and converts the
     /// answer ([`Next::map`], [`Next::around`]). It calls `handle` of the inner handler, never a
-    /// named method, which an inner one that is around another again does not have. A handler of its
-    /// own implements the named methods instead.
+    /// named method, which an inner one that is around another again does not have. It also passes
+    /// on what is no event: [`bad_request`](Server::bad_request), [`describe`](Server::describe),
+    /// [`emit_error_page`](Server::emit_error_page), [`supports`](Server::supports),
+    /// [`HEARS_END`](Server::HEARS_END). A handler of its own implements the named methods instead.
     #[doc(alias = "middleware")]
     #[inline(always)]
     fn handle(

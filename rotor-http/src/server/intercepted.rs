@@ -48,8 +48,8 @@ pub trait Intercept: 'static {
 ///
 /// # Examples
 ///
-/// Who has no known token gets 401, and every answer says that it is not to be framed: also 413 for a body
-/// that is too long, or 500 for a handler that panics.
+/// Who has no known token gets 401, and every answer says that it is not to be framed: also 413 for
+/// a body that is too long, or 500 for a handler that panics.
 ///
 /// ```
 /// # mod rotor { pub use rotor_http as http; }

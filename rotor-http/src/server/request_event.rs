@@ -10,8 +10,8 @@ use crate::semantics::trailers::Trailers;
 /// What happened to a request or its response after the head has come: what the connection passes
 /// to its handler, through the one method [`Server::handle`](super::Server::handle).
 ///
-/// Each event has a method of the same name in [`Server`](super::Server), whose documentation says
-/// when it comes.
+/// Each event has a method in [`Server`](super::Server), whose documentation says when it comes. Not
+/// among them is [`bad_request`](super::Server::bad_request), after which nothing can be answered.
 #[non_exhaustive]
 pub enum RequestEvent<'a> {
     /// For [`request_received`](super::Server::request_received): the whole body.
