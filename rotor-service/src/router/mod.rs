@@ -335,8 +335,8 @@ impl<C: 'static> Router<C> {
     /// Both routers are one table, so a path whose methods come from both is answered with 405 and
     /// `Allow` for both. Functions see the whole path in the head. The router's own
     /// [`fallback`](Router::fallback) and [`cors`](Router::cors) count for the prefix and all paths
-    /// below it, and those of this router where it has none; each of its functions keeps its limit on bodies, and
-    /// what [looks at their requests first](Router::intercept).
+    /// below it, and those of this router where it has none; each of its functions keeps its limit
+    /// on bodies, and what [looks at its requests first](Router::intercept).
     ///
     /// The prefix may have parameters. `Path` takes those of the function's own router, so that it
     /// means the same wherever that is nested; those of the prefix have names:
