@@ -1,11 +1,28 @@
 //! Functions that look at requests before those of a router's routes.
 
 use std::ops::ControlFlow::{self, Break, Continue};
+use std::sync::Mutex;
 
+use log::{LevelFilter, Log, Metadata, Record};
 use rotor_http::Status;
 use rotor_http::server::{Connection, Head, HttpSeed, Reply, Response, Scope, ServerConfig};
 use rotor_service::{Cors, Path, Refused, RouteError, RouteFn, Router};
 use rotor_stream::testing::Driver;
+
+/// What was logged, by any of the tests.
+static LINES: Mutex<Vec<String>> = Mutex::new(Vec::new());
+
+struct Lines;
+
+impl Log for Lines {
+    fn enabled(&self, _: &Metadata<'_>) -> bool {
+        true
+    }
+    fn log(&self, record: &Record<'_>) {
+        LINES.lock().expect("no test panics with it").push(record.args().to_string());
+    }
+    fn flush(&self) {}
+}
 
 /// What was called.
 type Seen = Vec<String>;
@@ -190,6 +207,11 @@ fn who_answers_and_lets_through_has_answered() {
     fn both(_: &Head<'_>, response: &mut Response<'_>, _: Sc<'_, '_>) {
         let _: Reply = response.reply(Status::OK, "text/plain", b"both");
     }
+    log::set_logger(&Lines).expect("the first logger");
+    log::set_max_level(LevelFilter::Error);
     let router = Router::new().intercept(both).intercept(seen("a")).get("/", page);
     check(&router.expect("a route"), "GET /", "", "200  both", "");
+    let lines = LINES.lock().expect("no test panics with it").clone();
+    let named = "::both has begun to answer a request that it lets through";
+    assert!(lines.iter().any(|line| line.ends_with(named)), "{lines:?}");
 }

@@ -61,7 +61,14 @@ impl<C: 'static> Interceptors<C> {
     {
         let intercepting =
             move |head: &Head<'_>, response: &mut Response<'_>, scope: &mut Scope<'_, C>| {
-                function(head, response, scope).into_control_flow(response)
+                let flow = function(head, response, scope).into_control_flow(response);
+                if flow.is_continue() && response.is_started() {
+                    // Two would answer. What is there is whole, or the connection makes it a 500.
+                    let name = std::any::type_name::<F>();
+                    log::error!("{name} has begun to answer a request that it lets through");
+                    return ControlFlow::Break(Ok(()).into());
+                }
+                flow
             };
         self.0.push(Arc::new(intercepting));
     }
@@ -79,15 +86,7 @@ impl<C: 'static> Interceptors<C> {
         response: &mut Response<'_>,
         scope: &mut Scope<'_, C>,
     ) -> ControlFlow<Reply> {
-        for function in &self.0 {
-            function(head, response, scope)?;
-            if response.is_started() {
-                // Two would answer. What is there is whole, or the connection makes it a 500.
-                log::error!("a function has begun to answer a request that it lets through");
-                return ControlFlow::Break(Ok(()).into());
-            }
-        }
-        ControlFlow::Continue(())
+        self.0.iter().try_for_each(|function| function(head, response, scope))
     }
 }
 
