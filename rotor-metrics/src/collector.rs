@@ -18,7 +18,8 @@ use crate::{http, loops, pools};
 ///
 /// Nothing is counted here, and nothing runs: their own counters are read when a registry is
 /// encoded. Two of the same kind with the same name are told apart by a number, `api` and `api (2)`,
-/// as a page may not have two rows of the same labels.
+/// as a page may not have two rows of the same labels. A collector knows only its own: where a
+/// registry has several, give what they watch different names.
 ///
 /// ```
 /// # mod rotor { pub use rotor_http as http; }
