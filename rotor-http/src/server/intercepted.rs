@@ -46,6 +46,11 @@ pub trait Intercept: 'static {
 /// A head that is refused before a handler sees it (400, 408, 431, 501) is not intercepted. For code
 /// around every call of a handler see [`Around`](super::Around).
 ///
+/// **Who guards a part of a server stands in front of that part**, below the `Routed` that chooses
+/// it, and no other server has the same things. A guard of the whole that looks for the part by the
+/// path is passed: [`Head::path`] is as it was sent, and a server that decodes it, such as
+/// [`StaticFiles`](crate::files::StaticFiles), has at `/%70rivate/a` what it has at `/private/a`.
+///
 /// # Examples
 ///
 /// Who has no known token gets 401, and every answer says that it is not to be framed: also 413 for

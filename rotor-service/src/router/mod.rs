@@ -182,6 +182,10 @@ impl<C: 'static> Router<C> {
     /// request through all the same, that is logged as an error, and nothing else called. A panic
     /// costs the request: 500.
     ///
+    /// What guards some of the routes is a function of the nested router that has them, and does not
+    /// look for them by the path: [`Head::path`] is as it was sent, and a [`Path`] is decoded, so
+    /// `/users/%61dmin` is `admin`, too.
+    ///
     /// What functions need to know of what was found out, such as who the user is, is read by an
     /// argument of theirs ([`FromHead`]).
     ///
