@@ -92,7 +92,7 @@ impl FromStr for Url {
     type Err = BoxError;
 
     fn from_str(text: &str) -> Result<Url, BoxError> {
-        let as_http = text.strip_prefix("h2c").map(|rest| format!("http{rest}"));
+        let as_http = text.strip_prefix("h2c://").map(|rest| format!("http://{rest}"));
         let http = as_http.as_deref().unwrap_or(text).parse()?;
         Ok(Url { http, is_h2c: as_http.is_some() })
     }

@@ -100,6 +100,7 @@ fn what_goes_wrong_is_said_and_ends_with_a_code() {
             "cannot resolve: no such host: there is no name no.such.host.invalid",
         ),
         ("http:///".into(), "should be like http://127.0.0.1:8080/"),
+        ("h2cs://127.0.0.1/".into(), "should be like http://127.0.0.1:8080/"),
     ];
     for (url, expected) in cases {
         let output = run("http_get", &[&url]);
