@@ -67,7 +67,7 @@ impl ResolverConfig {
     /// Sets hosts whose addresses are known. Default: none. Of other hosts, and whatever servers
     /// say, `localhost` and names that end in it are this machine, and have no records but those of
     /// its addresses (RFC 6761 §6.3); `invalid` and `onion` and names that end in them do not exist
-    /// (§6.4, RFC 7686 §2), and no server is asked.
+    /// (§6.4, RFC 7686 §2), and no server is asked, also where an alias leads to them.
     pub fn hosts(mut self, hosts: Hosts) -> ResolverConfig {
         self.hosts = hosts;
         self

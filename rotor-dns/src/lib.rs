@@ -96,6 +96,7 @@ mod record;
 mod resolv_conf;
 mod resolver;
 mod result;
+mod special;
 mod stub_resolver;
 mod system;
 mod tcp;

@@ -16,6 +16,7 @@ use crate::message::{self, Decoded, Match, QueryMessage};
 use crate::record::{Question, RecordSet};
 use crate::resolv_conf::{ATTEMPTS_MAX, TIMEOUT_MAX};
 use crate::result::QueryResult;
+use crate::special::Special;
 use crate::tcp::Tcp;
 
 /// How many datagrams are taken before the other machines of the loop have their turn.
@@ -230,10 +231,18 @@ where
                     self.without_edns.extend(self.server());
                     self.open(scope)
                 }
-                Step::Follow(asked) => {
-                    self.asked = asked;
-                    self.open(scope)
-                }
+                Step::Follow(end) => match Special::of(&end.name) {
+                    // No server is asked for these, whoever leads to them.
+                    Some(special) => {
+                        let ttl = self.chain_ttl.unwrap_or_default();
+                        let reply = special.reply(&self.seed.question.name, end, ttl);
+                        Step::Done(QueryResult { reply, good_for: Some(ttl) })
+                    }
+                    None => {
+                        self.asked = end;
+                        self.open(scope)
+                    }
+                },
                 Step::Fail(error) => {
                     self.note(error);
                     self.try_next(scope)

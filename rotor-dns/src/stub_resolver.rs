@@ -16,8 +16,9 @@ use crate::lookup::{Lookup, LookupId, Search, SearchStep, resolve_error};
 use crate::name::{Name, check_host};
 use crate::query::{QuerySeed, Report, Reported};
 use crate::questions::Questions;
-use crate::record::{Data, Kind, Question, RecordSet};
+use crate::record::{Kind, Question};
 use crate::result::LookupResult;
+use crate::special::Special;
 use crate::without_edns::WithoutEdns;
 
 /// How many lookups of each kind are begun before the other machines of the loop have their turn.
@@ -170,7 +171,8 @@ impl StubResolver {
         scope: &mut Scope<'_, C>,
     ) {
         let (id, now) = (self.next_id(), scope.now());
-        let known = Special::of(&question.name).map(|special| special.reply(&question));
+        let known = Special::of(&question.name)
+            .map(|special| special.reply(&question.name, question.clone(), TTL_MAX));
         match known.or_else(|| self.ask(&question, id, now)) {
             Some(reply) => {
                 let _nobody_waits = port.set(reply);
@@ -372,40 +374,4 @@ impl StubResolver {
 
 fn is_closed<T>(received: &Result<T, ReceiveError>) -> bool {
     matches!(received, Err(ReceiveError::Closed))
-}
-
-/// Names whose meaning is fixed, so that no server is asked.
-enum Special {
-    /// Whatever servers say, because this name is used to reach services that trust only this
-    /// machine (RFC 6761 §6.3).
-    ThisMachine,
-    /// Nobody needs to learn that somebody looks for these (RFC 6761 §6.4, RFC 7686 §2).
-    Nowhere,
-}
-
-impl Special {
-    fn of(name: &Name) -> Option<Special> {
-        if is_in(name, "localhost") {
-            return Some(Special::ThisMachine);
-        }
-        (is_in(name, "invalid") || is_in(name, "onion")).then_some(Special::Nowhere)
-    }
-
-    /// The reply to a question for records of such a name.
-    fn reply(&self, question: &Question) -> LookupResult {
-        let name = question.name.clone();
-        let data = match (self, question.kind) {
-            (Special::Nowhere, _) => return Err(LookupError::NoSuchName(name)),
-            (Special::ThisMachine, Kind::A) => Data::A(Ipv4Addr::LOCALHOST),
-            (Special::ThisMachine, Kind::Aaaa) => Data::Aaaa(Ipv6Addr::LOCALHOST),
-            (Special::ThisMachine, _) => return Err(LookupError::NoRecords(name)),
-        };
-        Ok(Arc::new(RecordSet { name, data: vec![data], ttl: TTL_MAX }))
-    }
-}
-
-/// Whether a name is this domain, or ends in it.
-fn is_in(name: &Name, domain: &str) -> bool {
-    let front = name.as_str().strip_suffix(domain);
-    front.is_some_and(|front| front.is_empty() || front.ends_with('.'))
 }

@@ -418,3 +418,17 @@ fn no_server_hears_of_records_of_names_whose_meaning_is_fixed() {
     }
     assert_eq!(look_up("notonion", Kind::A).1, 1);
 }
+
+#[test]
+fn an_alias_of_a_name_whose_meaning_is_fixed_is_followed_by_no_question() {
+    for (target, expected) in [("a.localhost", Some([127, 0, 0, 1])), ("example.onion", None)] {
+        let mut stage =
+            Stage::of(move |query: &[u8]| found(query, &[wire::alias(&asked(query).0, target)]));
+        let question = Question { name: "www.example".parse().expect("a name"), kind: Kind::A };
+        let reply = stage.dns.records().ask_from_thread(question).expect("there is room");
+        stage.pass(SECOND);
+        let data = outcome(reply).ok().map(|answer| answer.data.clone());
+        assert_eq!(data, expected.map(|address| vec![Data::A(address.into())]), "{target}");
+        assert_eq!(stage.seen(0), ["www.example"]);
+    }
+}
