@@ -6,6 +6,7 @@
 //! 16 MiB.
 
 use smoltcp::phy::ChecksumCapabilities;
+use smoltcp::socket::tcp::State;
 use smoltcp::wire::{IpAddress, IpProtocol, IpRepr, TcpControl, TcpPacket, TcpRepr, TcpSeqNumber};
 
 use super::flow::Flow;
@@ -36,6 +37,10 @@ impl Stack {
         let now = instant(self.now());
         let known = self.flows.get(&flow).and_then(|id| self.connections.get_mut(*id));
         let Some(connection) = known else { return };
+        if connection.state() == State::TimeWait {
+            // Nothing is to come of it, and smoltcp waits anew at each probe.
+            return;
+        }
         let Some(sent) = connection.sequence.sent() else { return };
         let around = match self.wire.medium {
             Medium::Ip => 0,
@@ -275,6 +280,24 @@ mod tests {
             assert_eq!(talk.heard(), [talk.number]);
             talk.say(RESET, b"");
             assert!(!talk.stack.is_connected(talk.id));
+        });
+    }
+
+    #[test]
+    fn resets_beside_the_number_prolong_no_wait_after_the_end() {
+        each(|mut talk| {
+            talk.stack.shutdown(talk.id, std::net::Shutdown::Write).expect("it is connected");
+            talk.heard();
+            talk.say(FIN | ACK, b"");
+            assert_eq!(talk.heard(), [talk.number]);
+            for second in 0..20 {
+                let is_over = !talk.stack.is_connected(talk.id);
+                assert_eq!(is_over, second >= 10, "{second}");
+                talk.clock.advance(Duration::from_secs(1));
+                talk.say_beside(1, RESET, b"");
+                let turn = talk.stack.end_wait(None, false, &mut Vec::new());
+                turn.expect("the cable is in");
+            }
         });
     }
 }
