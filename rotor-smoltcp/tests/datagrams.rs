@@ -199,6 +199,31 @@ fn who_forges_as_many_senders_as_a_socket_keeps_holds_up_no_other_either() {
     }
 }
 
+/// All in one turn, before anybody was asked for.
+#[test]
+fn who_finds_no_room_is_told_once_others_make_some() {
+    let mut rig = Rig::on(MemoryConfig::new().medium(Medium::Ethernet));
+    let mut server = bind(&mut rig.server, (SERVER, 53).into());
+    let mut client = bind(&mut rig.client, (CLIENT, 7).into());
+    client.send_to(b"who?", &(SERVER, 53).into()).expect("there is room");
+    assert_eq!(receive(&mut rig, &mut server).0, b"who?");
+    let nowhere = |last| SocketAddr::from(([10, 0, 0, last], 7));
+    for (to, is_told) in [((CLIENT, 7).into(), true), (nowhere(71), true), (nowhere(70), false)] {
+        for _ in 0..64 {
+            server.send_to(b"in vain", &nowhere(70)).expect("there is room");
+        }
+        let error = server.send_to(b"me", &to).expect_err("nobody was asked for yet");
+        assert_eq!(error.kind(), ErrorKind::WouldBlock);
+        rig.server.told();
+        rig.pass(Duration::from_millis(100));
+        assert_eq!(rig.server.told().contains(&EventSet::WRITABLE), is_told, "{to}");
+        assert_eq!(not_yet(server.send_to(b"me", &to)).is_some(), is_told, "{to}");
+        // They are given up.
+        rig.pass(Duration::from_secs(10));
+    }
+    assert!(rig.server.told().contains(&EventSet::WRITABLE), "there is room");
+}
+
 /// Whoever forges a sender without a port, or answers one, is refused at once, and holds up nothing.
 #[test]
 fn who_has_no_port_or_no_address_is_refused_on_either_medium() {

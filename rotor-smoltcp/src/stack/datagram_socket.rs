@@ -1,7 +1,7 @@
 //! `Datagrams`: what the stack knows of a socket of datagrams, and what its machine is to be told.
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use rotor_core::{EventSet, Token};
 use smoltcp::iface::{SocketHandle, SocketSet};
@@ -27,7 +27,8 @@ pub(super) struct Datagrams {
     medium: Medium,
     datagrams_max: usize,
     pub(super) has_arrived: bool,
-    pub(super) wants_room: bool,
+    /// To where a datagram found no room.
+    pub(super) wants_room: Option<IpAddr>,
     pub(super) is_dirty: bool,
     pub(super) is_changed: bool,
     /// It is in the list of those that wait to know where a target is.
@@ -63,7 +64,7 @@ impl Datagrams {
             medium,
             datagrams_max: count,
             has_arrived: false,
-            wants_room: false,
+            wants_room: None,
             is_dirty: false,
             is_changed: false,
             is_unresolved: false,
@@ -87,9 +88,11 @@ impl Datagrams {
         self.token.take().map(|_| ()).ok_or(io::ErrorKind::NotFound.into())
     }
 
-    fn has_room(&mut self) -> bool {
+    fn has_room_for(&mut self, ip: IpAddr) -> bool {
         match self.medium {
-            Medium::Ethernet => self.outgoing.len() < self.datagrams_max,
+            Medium::Ethernet => {
+                self.outgoing.len() < self.datagrams_max || self.outgoing.can_make_room_for(ip)
+            }
             Medium::Ip => self.socket().can_send(),
         }
     }
@@ -100,8 +103,10 @@ impl Datagrams {
         if std::mem::take(&mut self.has_arrived) {
             events |= EventSet::READABLE;
         }
-        if self.wants_room && self.has_room() {
-            self.wants_room = false;
+        if let Some(ip) = self.wants_room
+            && self.has_room_for(ip)
+        {
+            self.wants_room = None;
             events |= EventSet::WRITABLE;
         }
         if events.is_empty() { None } else { Some((token, events)) }

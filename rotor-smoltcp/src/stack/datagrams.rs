@@ -131,7 +131,7 @@ impl Stack {
         match taken {
             Ok(()) => {}
             Err(SendError::BufferFull) => {
-                socket.wants_room = true;
+                socket.wants_room = Some(target.ip());
                 return Err(io::ErrorKind::WouldBlock.into());
             }
             Err(SendError::Unaddressable) => return Err(io::ErrorKind::InvalidInput.into()),
@@ -169,7 +169,7 @@ impl Stack {
                     == PollResult::SocketStateChanged
         });
         wire.counts.unsent += lost;
-        let wants_room = socket.wants_room;
+        let wants_room = socket.wants_room.is_some();
         if socket.outgoing.len() > 0 && !std::mem::replace(&mut socket.is_unresolved, true) {
             self.unresolved_datagrams.push(id);
         }

@@ -47,13 +47,16 @@ impl Outgoing {
     /// room for one to `ip`, which may be known; says whether there was one. A target's own wait for it: who
     /// sends there is told that there is no room.
     pub(super) fn make_room_for(&mut self, ip: IpAddr) -> bool {
-        let stuck = self.targets.iter_mut().filter(|target| {
-            target.ip != ip && target.stuck_since.is_some() && !target.datagrams.is_empty()
-        });
+        let stuck = self.targets.iter_mut().filter(|target| target.makes_room_for(ip));
         let longest = stuck.min_by_key(|target| target.stuck_since);
         let is_one = longest.is_some_and(|target| target.datagrams.pop_front().is_some());
         self.count -= usize::from(is_one);
         is_one
+    }
+
+    /// Whether [`make_room_for`](Outgoing::make_room_for) would.
+    pub(super) fn can_make_room_for(&self, ip: IpAddr) -> bool {
+        self.targets.iter().any(|target| target.makes_room_for(ip))
     }
 
     /// Sends what can be sent: `send` says whether a datagram was, and where the first to a target is
@@ -87,6 +90,12 @@ impl Outgoing {
             self.targets.rotate_left(1);
         }
         lost as u64
+    }
+}
+
+impl Target {
+    fn makes_room_for(&self, ip: IpAddr) -> bool {
+        self.ip != ip && self.stuck_since.is_some() && !self.datagrams.is_empty()
     }
 }
 
@@ -149,7 +158,9 @@ mod tests {
         };
         for (asked, left) in [(7, &[b"a", b"b"][..]), (1, &[b"b"]), (8, &[]), (8, &[])] {
             let before = outgoing.len();
+            let can = outgoing.can_make_room_for(ip(asked));
             let is_one = outgoing.make_room_for(ip(asked));
+            assert_eq!(can, is_one, "{asked}");
             assert_eq!((outgoing.len(), is_one), (left.len(), left.len() < before), "{asked}");
             assert_eq!(waits(&outgoing), left, "{asked}");
         }
