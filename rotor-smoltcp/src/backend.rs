@@ -163,7 +163,7 @@ impl Backend for Smoltcp {
 /// still has the [handle](SmoltcpHandle), and with it the stack. No turn follows that would do it.
 impl Drop for Smoltcp {
     fn drop(&mut self) {
-        self.shared.stack().send_all();
+        self.shared.stack().send_last();
     }
 }
 

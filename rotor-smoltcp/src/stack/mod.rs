@@ -222,7 +222,7 @@ impl Stack {
 /// again what they have written.
 impl Drop for Stack {
     fn drop(&mut self) {
-        self.send_all();
+        self.send_last();
     }
 }
 

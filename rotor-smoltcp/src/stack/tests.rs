@@ -4,9 +4,10 @@ use std::collections::BTreeSet;
 use std::io;
 use std::net::IpAddr;
 use std::os::fd::BorrowedFd;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
-use rotor_core::{EventSet, Token};
+use rotor_core::{Backend, EventSet, Token};
 use smoltcp::wire::{
     ArpOperation, ArpPacket, ArpRepr, EthernetAddress, Icmpv4Message, Icmpv4Packet, IpVersion,
     Ipv4Address, Ipv4Packet, TcpPacket,
@@ -16,6 +17,7 @@ use super::chance::Chance;
 use super::packets::{ACK, SYN, VERSIONS, datagram, ends, segment, with_unknown_option};
 use super::wire::Wire;
 use super::{Kind, Stack, Wait};
+use crate::backend::Smoltcp;
 use crate::clock::{LoopClock, ManualClock};
 use crate::config::StackConfig;
 use crate::device::{Device, ETHERNET_HEADER, Medium, MemoryConfig, MemoryDevice};
@@ -370,4 +372,63 @@ fn the_number_of_a_connection_tells_nothing_of_that_of_another() {
     }
     assert_eq!(numbers.len(), 100);
     assert_eq!(numbers.intersection(&known).count(), 0);
+}
+
+/// A device that panics whenever something is sent.
+struct Broken;
+
+impl Device for Broken {
+    fn name(&self) -> &str {
+        "broken"
+    }
+
+    fn medium(&self) -> Medium {
+        Medium::Ip
+    }
+
+    fn mtu(&self) -> usize {
+        1_500
+    }
+
+    fn receive(&mut self, _: &mut [u8]) -> io::Result<usize> {
+        Err(io::ErrorKind::WouldBlock.into())
+    }
+
+    fn send(&mut self, _: &[u8]) -> io::Result<()> {
+        panic!("it is broken")
+    }
+
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+}
+
+/// What was written last is sent where a loop or its stack is dropped, which a panic of the device does, too.
+#[test]
+fn a_device_that_panics_is_a_panic_and_not_the_end_of_the_process() {
+    let target = ([10, 0, 0, 2], 80).into();
+    let own = IpAddr::from([10, 0, 0, 1]);
+    let config = StackConfig::new().address(own, 24).seed(1);
+    let write = |stack: &mut Stack| {
+        stack.connect(target).expect("there is room");
+        let socket = stack.bind_datagrams((own, 0).into()).expect("there are ports");
+        stack.send_to(socket, b"x", Some(target)).expect("there is room");
+    };
+    let clock = ManualClock::new();
+    let of_stack = || {
+        let clock = LoopClock::Manual(clock.clone());
+        let mut stack = Stack::open(Box::new(Broken), &config, clock).expect("good");
+        write(&mut stack);
+        stack.begin_wait(None).map(drop)
+    };
+    let of_loop = || {
+        let mut backend = Smoltcp::in_virtual_time(Broken, &config, &clock).expect("good");
+        write(&mut backend.handle().expect("there is one").shared().stack());
+        backend.wait(None, &mut Vec::new())
+    };
+    let each: [&dyn Fn() -> io::Result<()>; 2] = [&of_stack, &of_loop];
+    for run in each {
+        let panic = catch_unwind(AssertUnwindSafe(run)).expect_err("it is broken");
+        assert_eq!(panic.downcast_ref(), Some(&"it is broken"));
+    }
 }

@@ -1,6 +1,7 @@
 //! The turn of a stack: what was written goes out, what came is handed to the sockets.
 
 use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
 use rotor_core::{EventSet, Time, Token};
@@ -186,6 +187,16 @@ impl Stack {
         iface.poll_ingress_single(instant(now), &mut port, set);
         self.settle(id, before, By::Packet);
         self.mark(id);
+    }
+
+    /// What was written goes out, where no turn follows: something ends, it may be by a panic. Another one,
+    /// of the device, would end the process.
+    pub(crate) fn send_last(&mut self) {
+        if std::thread::panicking() {
+            let _one_is_enough = catch_unwind(AssertUnwindSafe(|| self.send_all()));
+        } else {
+            self.send_all();
+        }
     }
 
     /// What was written goes out.
