@@ -102,7 +102,7 @@ pub(crate) struct Query<N: Net> {
     tries: usize,
     /// The servers that have said that they do not know EDNS, to this query.
     without_edns: BTreeSet<SocketAddr>,
-    /// Those that have answered in other letters.
+    /// Those that have answered in other letters, and not over TCP since.
     change_case: BTreeSet<SocketAddr>,
     channel: Channel<N>,
     query: QueryMessage,
@@ -395,7 +395,12 @@ where
     }
 
     fn tcp_message(&mut self, message: &[u8]) -> Step {
-        match self.query.matches(message) {
+        let matched = self.query.matches(message);
+        if let Some(server) = self.server().filter(|_| matched != Match::No) {
+            // Its letters may change, since it has TCP.
+            self.change_case.remove(&server);
+        }
+        match matched {
             // Nobody else can have sent it: the letters need not tell.
             Match::Exact | Match::OtherCase => self.decide(message),
             Match::NoQuestion if self.query.is_refused_for_edns(message) => Step::WithoutEdns,

@@ -3,6 +3,7 @@
 use rotor_dns::ResolvConf;
 
 use crate::machine::Served;
+use crate::wire::{asked, found};
 use crate::{SECOND, Stage, outcome, right, serve, silent, wire};
 
 #[test]
@@ -99,4 +100,21 @@ fn a_server_that_changes_letters_and_answers_nothing_over_tcp_is_asked_in_small_
         let expected = [&[true, true][..], &[false][..usize::from(is_answered)]].concat();
         assert_eq!(queries.iter().map(is_mixed).collect::<Vec<_>>(), expected, "{attempts}");
     }
+}
+
+/// It answers there with an alias alone, so that another question has to be asked.
+#[test]
+fn a_server_that_changes_letters_and_answers_over_tcp_is_never_asked_in_small_ones() {
+    let script = |query: &[u8], _, _| {
+        let is_alias = asked(query).0 == "the.first.name.example";
+        let alias = wire::alias("the.first.name.example", "the.other.name.example");
+        let mut message = if is_alias { found(query, &[alias]) } else { right(query) };
+        message[12..wire::question_end(query)].make_ascii_lowercase();
+        vec![message]
+    };
+    let mut stage = Stage::new(vec![Served::new(script)], ResolvConf::default(), |config| config);
+    stage.look_up("the.first.name.example").expect("it has an address");
+    let queries = stage.servers[0].queries.take();
+    let is_mixed = |query: &Vec<u8>| query[12..].iter().any(u8::is_ascii_uppercase);
+    assert_eq!(queries.iter().map(is_mixed).collect::<Vec<_>>(), [true; 4]);
 }
