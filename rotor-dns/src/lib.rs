@@ -100,6 +100,7 @@ mod special;
 mod stub_resolver;
 mod system;
 mod tcp;
+mod unguessable;
 mod without_edns;
 
 pub use cache::CACHED_BYTES_MAX;

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeSet;
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use rotor_core::net::{DatagramSocket, Net, StreamSocket};
-use rotor_core::{Interest, Response, Scope, Sender, Time};
+use rotor_core::{Response, Scope, Sender, Time};
 
 use crate::chain::{CHAIN_MAX, least};
 use crate::config::ResolverConfig;
@@ -18,6 +18,7 @@ use crate::resolv_conf::{ATTEMPTS_MAX, TIMEOUT_MAX};
 use crate::result::QueryResult;
 use crate::special::Special;
 use crate::tcp::Tcp;
+use crate::unguessable::{bind, query_message};
 
 /// How many datagrams are taken before the other machines of the loop have their turn.
 const DATAGRAMS_PER_EVENT: u32 = 32;
@@ -27,11 +28,6 @@ const FORGERIES_MAX: u32 = 32;
 /// The longest datagram that a server may send; what is longer is cut, does not decode, and is its
 /// fault.
 const DATAGRAM_MAX: usize = 4096;
-/// Ports from here on need no privilege; how many of them there are.
-const PORT_FIRST: u16 = 1024;
-const PORTS: u64 = 65_536 - PORT_FIRST as u64;
-/// How many random ports are tried before the system is asked for one.
-const PORT_TRIES: u32 = 8;
 
 /// What a query is made from, by the resolver.
 pub(crate) struct QuerySeed {
@@ -453,61 +449,4 @@ where
 
 fn is_retry(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
-}
-
-/// All that a forger has to guess, the port apart, comes from the secure source.
-fn query_message<C>(
-    asked: &Question,
-    mixed_case: bool,
-    edns: bool,
-    scope: &Scope<'_, C>,
-) -> Option<QueryMessage> {
-    let id = u16::from_be_bytes(scope.secure_random());
-    let (mut bits, mut left) = (0, 0);
-    let case = || {
-        if left == 0 {
-            (bits, left) = (u64::from_be_bytes(scope.secure_random()), u64::BITS);
-        }
-        left -= 1;
-        mixed_case && (bits >> left) & 1 == 1
-    };
-    QueryMessage::new(asked, id, case, edns)
-}
-
-/// A socket on a random port, tied to the server, and whether it could be: the system then throws
-/// away what others send, and says at once when nobody takes questions there.
-fn bind<D: DatagramSocket<Address = SocketAddr>, C>(
-    server: SocketAddr,
-    scope: &Scope<'_, C>,
-) -> io::Result<(D, bool)> {
-    // The server's family, because a socket of the other one cannot reach it.
-    let any: IpAddr = match server {
-        SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
-        SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
-    };
-    let mut bound = Err(io::ErrorKind::AddrInUse.into());
-    // Random, not the system's next one: a forger would know that (RFC 5452 §9.2).
-    for attempt in 0..=PORT_TRIES {
-        let random = PORT_FIRST + (u64::from_be_bytes(scope.secure_random()) % PORTS) as u16;
-        // At last the system's choice: a port that can be guessed is better than no answer at all.
-        let port = if attempt < PORT_TRIES { random } else { 0 };
-        bound = D::bind(&SocketAddr::new(any, port), scope);
-        match &bound {
-            Err(e)
-                if matches!(
-                    e.kind(),
-                    io::ErrorKind::AddrInUse | io::ErrorKind::PermissionDenied
-                ) => {}
-            _ => break,
-        }
-    }
-    let mut socket = bound?;
-    let is_connected = match socket.connect(&server) {
-        Ok(()) => true,
-        // `datagrams` then checks who has sent what.
-        Err(error) if error.kind() == io::ErrorKind::Unsupported => false,
-        Err(error) => return Err(error),
-    };
-    scope.register(&mut socket, Interest::Both)?;
-    Ok((socket, is_connected))
 }
