@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use rotor_core::{EventSet, Interest, Time, Token};
 use smoltcp::iface::{SocketHandle, SocketSet};
-use smoltcp::socket::tcp::{CongestionControl, Socket, SocketBuffer, State};
+use smoltcp::socket;
+use smoltcp::socket::tcp::{Socket, State};
 use smoltcp::time::Instant;
 use smoltcp::wire::TcpSeqNumber;
 
 use super::flow::Flow;
 use super::sequence::Sequence;
-use crate::config::{Congestion, StackConfig};
 use crate::slots::Id;
 
 /// How soon a connection asks again how much its peer takes.
@@ -84,14 +84,7 @@ pub(super) struct Connection {
 }
 
 impl Connection {
-    pub(super) fn new(flow: Flow, phase: Phase, config: &StackConfig) -> Connection {
-        let buffer = |bytes| SocketBuffer::new(vec![0; bytes]);
-        let mut socket =
-            Socket::new(buffer(config.receive_buffer_bytes), buffer(config.send_buffer_bytes));
-        socket.set_congestion_control(match config.congestion {
-            Congestion::Cubic => CongestionControl::Cubic,
-            Congestion::Off => CongestionControl::None,
-        });
+    pub(super) fn new(flow: Flow, phase: Phase, socket: Socket<'static>) -> Connection {
         let mut set = SocketSet::new(Vec::with_capacity(1));
         let handle = set.add(socket);
         Connection {
@@ -120,6 +113,14 @@ impl Connection {
             is_unresolved: false,
             lingers: false,
             is_kept: false,
+        }
+    }
+
+    /// Its socket, which nothing knows any more.
+    pub(super) fn into_socket(mut self) -> Option<Socket<'static>> {
+        match self.set.remove(self.handle) {
+            socket::Socket::Tcp(socket) => Some(socket),
+            _ => None,
         }
     }
 

@@ -59,7 +59,7 @@ impl Stack {
             return Err(NoRoom);
         }
         let birth = self.birth().map_err(|_no_random_bytes| NoRoom)?;
-        let mut connection = Connection::new(flow, Phase::HalfOpen(listener), &self.config);
+        let mut connection = Connection::new(flow, Phase::HalfOpen(listener), self.spares.take());
         if connection.socket().listen(flow.local).is_err() {
             return Ok(None);
         }

@@ -16,6 +16,7 @@ mod packets;
 mod rejections;
 mod resets;
 mod sequence;
+mod spares;
 mod streams;
 mod turn;
 mod wire;
@@ -34,6 +35,7 @@ use self::datagram_socket::{Datagrams, Sender};
 use self::flow::Flow;
 use self::listening::{Bound, Listening};
 use self::rejections::Rejections;
+use self::spares::Spares;
 pub(crate) use self::turn::Wait;
 use self::wire::Wire;
 use crate::clock::{Alarm, LoopClock};
@@ -54,6 +56,7 @@ pub(crate) struct Stack {
     alarm: Option<Alarm>,
     chance: Chance,
     connections: Slots<Box<Connection>>,
+    spares: Spares,
     flows: BTreeMap<Flow, Id>,
     listeners: Slots<Listening>,
     bound_listeners: Bound,

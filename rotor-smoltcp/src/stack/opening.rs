@@ -12,6 +12,7 @@ use super::chance::Chance;
 use super::datagram_socket::Sender;
 use super::listening::Bound;
 use super::rejections::Rejections;
+use super::spares::Spares;
 use super::wire::Wire;
 use super::{Stack, instant};
 use crate::clock::LoopClock;
@@ -61,6 +62,7 @@ impl Stack {
             clock,
             chance,
             connections: Slots::new(),
+            spares: Spares::new(config),
             flows: BTreeMap::new(),
             listeners: Slots::new(),
             bound_listeners: Bound::default(),

@@ -33,7 +33,7 @@ impl Stack {
             flows.contains_key(&flow) || bound_listeners.is_taken(local(port))
         })?;
         let flow = Flow { remote, local: local(port) };
-        let mut connection = Connection::new(flow, Phase::Connecting, &self.config);
+        let mut connection = Connection::new(flow, Phase::Connecting, self.spares.take());
         let socket = connection.socket();
         socket.set_timeout(Some(span(self.config.connect_timeout)));
         let begun = socket.connect(birth.context(), flow.remote, flow.local);

@@ -399,6 +399,9 @@ impl Stack {
         if let Phase::HalfOpen(listener) = connection.phase {
             self.note_half_open_end(listener);
         }
+        if let Some(socket) = connection.into_socket() {
+            self.spares.give_back(socket);
+        }
     }
 
     /// Tells machines what has changed.

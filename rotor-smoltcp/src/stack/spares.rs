@@ -1,0 +1,112 @@
+//! `Spares`: sockets whose connections have ended, for connections to come.
+//!
+//! A socket owns its buffers, which are cleared when they are made: with 64 KiB for each direction that is a third
+//! of what a short connection costs. smoltcp has no way to take them out of a socket, but begins anew
+//! with one whose connection has ended.
+
+use smoltcp::socket::tcp::{CongestionControl, Socket, SocketBuffer};
+
+use crate::config::{Congestion, StackConfig};
+
+/// How many bytes of buffers are kept at most. Larger ones come from the system, which has cleared them.
+const BYTES_MAX: usize = 8 * 1024 * 1024;
+
+/// For how long smoltcp holds back an acknowledgement, if nobody has said otherwise.
+const ACK_DELAY: smoltcp::time::Duration = smoltcp::time::Duration::from_millis(10);
+
+pub(super) struct Spares {
+    sockets: Vec<Socket<'static>>,
+    max: usize,
+    receive_buffer_bytes: usize,
+    send_buffer_bytes: usize,
+    congestion: CongestionControl,
+}
+
+impl Spares {
+    pub(super) fn new(config: &StackConfig) -> Spares {
+        let StackConfig { receive_buffer_bytes, send_buffer_bytes, .. } = *config;
+        Spares {
+            sockets: Vec::new(),
+            max: BYTES_MAX / (receive_buffer_bytes + send_buffer_bytes).max(1),
+            receive_buffer_bytes,
+            send_buffer_bytes,
+            congestion: match config.congestion {
+                Congestion::Cubic => CongestionControl::Cubic,
+                Congestion::Off => CongestionControl::None,
+            },
+        }
+    }
+
+    /// Returns a socket without a connection: the one that was given back last, while it is in the cache.
+    pub(super) fn take(&mut self) -> Socket<'static> {
+        let mut socket = self.sockets.pop().unwrap_or_else(|| {
+            let buffer = |bytes| SocketBuffer::new(vec![0; bytes]);
+            Socket::new(buffer(self.receive_buffer_bytes), buffer(self.send_buffer_bytes))
+        });
+        // What the one before has learned of its path is not true of this one's.
+        socket.set_congestion_control(self.congestion);
+        socket
+    }
+
+    /// Takes one whose connection is forgotten. Nobody hears of that: it is in no set any more.
+    pub(super) fn give_back(&mut self, mut socket: Socket<'static>) {
+        if self.sockets.len() == self.max {
+            return;
+        }
+        // Listening and connecting reset what is of a connection, and leave what was set.
+        socket.abort();
+        socket.set_timeout(None);
+        socket.set_keep_alive(None);
+        socket.set_nagle_enabled(true);
+        socket.set_ack_delay(Some(ACK_DELAY));
+        self.sockets.push(socket);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PORT: u16 = 80;
+
+    fn with(buffer_bytes: usize) -> Spares {
+        let config = StackConfig::new().receive_buffer_bytes(buffer_bytes);
+        Spares::new(&config.send_buffer_bytes(buffer_bytes))
+    }
+
+    #[test]
+    fn what_was_set_for_a_connection_is_not_for_the_next() {
+        let mut spares = with(4_096);
+        let mut socket = spares.take();
+        let of = |socket: &Socket<'_>| {
+            let set = (socket.timeout(), socket.keep_alive(), socket.nagle_enabled());
+            (set, socket.ack_delay(), socket.state())
+        };
+        let fresh = of(&socket);
+        socket.listen(PORT).expect("it has no connection");
+        let long = Some(smoltcp::time::Duration::from_secs(9));
+        socket.set_timeout(long);
+        socket.set_keep_alive(long);
+        socket.set_nagle_enabled(false);
+        socket.set_ack_delay(None);
+        let used = of(&socket);
+        assert!(used.0.0 != fresh.0.0 && used.0.1 != fresh.0.1 && used.0.2 != fresh.0.2);
+        assert!(used.1 != fresh.1 && used.2 != fresh.2);
+        spares.give_back(socket);
+        let mut again = spares.take();
+        assert_eq!(of(&again), fresh);
+        assert_eq!(spares.sockets.len(), 0, "it is the same one");
+        again.listen(PORT).expect("it has no connection");
+        assert_eq!((again.recv_capacity(), again.send_capacity()), (4_096, 4_096));
+    }
+
+    #[test]
+    fn so_many_bytes_are_kept_and_no_more() {
+        for (buffer_bytes, kept) in [(2_048, 2_048), (64 * 1_024, 64), (4 << 20, 1), (5 << 20, 0)] {
+            let mut spares = with(buffer_bytes);
+            let sockets: Vec<_> = (0..kept + 3).map(|_| spares.take()).collect();
+            sockets.into_iter().for_each(|socket| spares.give_back(socket));
+            assert_eq!(spares.sockets.len(), kept, "{buffer_bytes}");
+        }
+    }
+}
