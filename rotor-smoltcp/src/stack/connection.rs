@@ -12,6 +12,7 @@ use smoltcp::wire::TcpSeqNumber;
 
 use super::flow::Flow;
 use super::sequence::Sequence;
+use super::time_wait::Numbers;
 use crate::slots::Id;
 
 /// How soon a connection asks again how much its peer takes.
@@ -79,8 +80,6 @@ pub(super) struct Connection {
     pub(super) is_unresolved: bool,
     /// It is among those that nobody has, and that have not ended.
     pub(super) lingers: bool,
-    /// It is among those that ended and are kept.
-    pub(super) is_kept: bool,
 }
 
 impl Connection {
@@ -112,7 +111,6 @@ impl Connection {
             is_changed: false,
             is_unresolved: false,
             lingers: false,
-            is_kept: false,
         }
     }
 
@@ -184,6 +182,13 @@ impl Connection {
     pub(super) fn expected(&self) -> Option<TcpSeqNumber> {
         let TcpSeqNumber(first) = self.first.filter(|_| self.state() != State::Closed)?;
         Some(TcpSeqNumber(first.wrapping_add(self.came() as i32)))
+    }
+
+    /// What is to be known of it once both sides have ended, and the peer was told that it has.
+    pub(super) fn last_numbers(&self) -> Option<Numbers> {
+        let expected = self.expected().filter(|_| self.state() == State::TimeWait)?;
+        let sent = self.sequence.sent()?;
+        (self.sequence.told() == Some(expected)).then_some(Numbers { sent, expected })
     }
 
     /// The machine has read so much more, as far as that.

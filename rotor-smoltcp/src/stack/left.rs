@@ -1,8 +1,15 @@
 //! Connections that nobody has any more: they send what they had taken, and end.
 
 use smoltcp::socket::tcp::State;
+use smoltcp::wire::TcpPacket;
 
 use super::Stack;
+use super::acknowledgement::acknowledgement;
+use super::flow::Flow;
+use super::layers::Layers;
+use super::time_wait::{Numbers, Verdict};
+use super::wire::Wire;
+use crate::device::{ETHERNET_HEADER, Medium};
 use crate::slots::Id;
 
 impl Stack {
@@ -67,36 +74,143 @@ impl Stack {
             connection.socket().abort();
             return self.mark(id);
         }
-        if connection.state() == State::TimeWait
-            && !std::mem::replace(&mut connection.is_kept, true)
-        {
+        if connection.state() == State::TimeWait {
+            // smoltcp ends it by itself where it cannot say that it has heard the peer's end.
             connection.give_up_at = None;
-            self.stats.lingering -= usize::from(std::mem::take(&mut connection.lingers));
-            self.stats.time_wait += 1;
-            self.kept.push_back(id);
-            // Those whose time was over are in it still: at most as many as the others, and a few.
-            if self.kept.len() > 2 * (self.stats.time_wait + 8) {
-                let connections = &self.connections;
-                self.kept.retain(|id| connections.get(*id).is_some_and(|one| one.is_kept));
+            if let Some(numbers) = connection.last_numbers() {
+                self.wait_without_socket(id, numbers);
             }
-            while self.stats.time_wait > self.config.time_wait_max && self.forget_oldest() {}
         }
     }
 
-    /// Forgets the connection that is kept longest; says whether there was one.
-    pub(super) fn forget_oldest(&mut self) -> bool {
-        while let Some(oldest) = self.kept.pop_front() {
-            if self.is_kept(oldest) {
-                self.stats.time_wait_overflowed += 1;
-                self.forget(oldest);
-                return true;
-            }
-        }
-        false
+    /// Both sides have ended: what is kept of it has no buffers.
+    fn wait_without_socket(&mut self, id: Id, numbers: Numbers) {
+        let Some(flow) = self.connections.get(id).map(|connection| connection.flow) else { return };
+        self.forget(id);
+        let (now, max) = (self.now(), self.config.time_wait_max);
+        let is_full = self.time_wait.keep(flow, numbers, now, max);
+        self.stats.time_wait_overflowed += u64::from(is_full);
     }
 
-    /// Whether nobody has it, both sides have ended, and it is kept for what may still come.
-    pub(super) fn is_kept(&self, id: Id) -> bool {
-        self.connections.get(id).is_some_and(|connection| connection.is_kept)
+    /// Takes a segment of a connection that has ended on both sides. Says whether its sender begins anew.
+    pub(super) fn take_late(&mut self, flow: Flow, packet: &[u8]) -> bool {
+        let now = self.now();
+        let Wire { medium, verifies, .. } = self.wire;
+        let layers =
+            Layers::of(medium, packet).filter(|layers| !verifies || layers.is_sound(packet));
+        let segment = layers.and_then(|layers| packet.get(layers.of_transport()));
+        let Some(Ok(segment)) = segment.map(TcpPacket::new_checked) else { return false };
+        let around = match medium {
+            Medium::Ip => Vec::new(),
+            // To where it came from.
+            Medium::Ethernet => {
+                let [to, from] = [0..6, 6..12].map(|range| &packet[range]);
+                if to != self.config.hardware_address {
+                    return false;
+                }
+                [from, to, &packet[12..ETHERNET_HEADER]].concat()
+            }
+        };
+        match self.time_wait.take(&flow, &segment, now) {
+            Verdict::Ignore => false,
+            Verdict::Anew => true,
+            Verdict::Acknowledge(Numbers { sent, expected }) => {
+                let ends = (flow.local, flow.remote);
+                self.wire.send(&acknowledgement(&around, ends, sent, expected));
+                false
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::super::Kind;
+    use super::super::packets::{ACK, FIN, RESET, SYN};
+    use super::super::talk::{Talk, each};
+    use super::*;
+
+    /// The machine drops it, and then the peer ends as well.
+    fn end(talk: &mut Talk) {
+        talk.stack.drop_socket(Kind::Stream, talk.id);
+        assert_eq!(talk.heard(), [talk.number]);
+        talk.say(FIN | ACK, b"");
+        assert_eq!(talk.heard(), [talk.number]);
+        assert_eq!(counts(talk), (0, 1));
+    }
+
+    /// How many connections there are, and how many that have ended on both sides.
+    fn counts(talk: &Talk) -> (usize, usize) {
+        (talk.stack.stats().connections, talk.stack.stats().time_wait)
+    }
+
+    fn turn(talk: &mut Talk) {
+        talk.stack.end_wait(None, false, &mut Vec::new()).expect("the cable is in");
+    }
+
+    #[test]
+    fn an_end_that_comes_again_is_acknowledged_though_the_socket_is_gone() {
+        each(|mut talk| {
+            end(&mut talk);
+            let acknowledges = talk.acknowledges;
+            for _ in 0..3 {
+                talk.clock.advance(Duration::from_secs(9));
+                turn(&mut talk);
+                talk.say_beside(-1, FIN | ACK, b"");
+                assert_eq!(talk.heard(), [talk.number]);
+                assert_eq!(talk.acknowledges, acknowledges, "it has the number behind our end");
+            }
+            talk.clock.advance(Duration::from_secs(10));
+            assert_eq!(talk.stack.next_look(None), Some(talk.stack.now()));
+            turn(&mut talk);
+            assert_eq!(counts(&talk), (0, 0));
+            assert_eq!(talk.stack.next_look(None), None);
+        });
+    }
+
+    #[test]
+    fn what_was_changed_on_its_way_or_is_for_another_card_is_not_answered() {
+        each(|mut talk| {
+            end(&mut talk);
+            let packet = talk.beside(-1, FIN | ACK, b"");
+            let (number, last) = (talk.segment_at() + 4, packet.len() - 1);
+            let card = (talk.medium == Medium::Ethernet).then_some(5);
+            for at in [Some(number), Some(last), card].into_iter().flatten() {
+                let mut packet = packet.clone();
+                packet[at] ^= 0x40;
+                talk.stack.take(&packet);
+                assert_eq!(talk.heard(), [0; 0], "octet {at}");
+            }
+            talk.stack.take(&packet);
+            assert_eq!(talk.heard(), [talk.number]);
+        });
+    }
+
+    #[test]
+    fn a_peer_begins_anew_by_a_later_number_and_by_another_once_it_has_said_that_it_does() {
+        each(|mut talk| {
+            if talk.listener.is_none() {
+                // Nobody listens at the port from which the stack has connected.
+                return;
+            }
+            end(&mut talk);
+            talk.say_beside(-1_000, SYN, b"");
+            assert_eq!(talk.heard(), [talk.number], "it may be one of before");
+            assert_eq!(counts(&talk), (0, 1));
+            talk.say(RESET, b"");
+            assert_eq!(counts(&talk), (0, 0));
+            talk.number = talk.number.wrapping_sub(1_000);
+            talk.say(SYN, b"");
+            assert_eq!(talk.heard(), [talk.number]);
+            talk.say(ACK, b"");
+            talk.id = talk.accept();
+            end(&mut talk);
+            talk.number = talk.number.wrapping_add(1_000);
+            talk.say(SYN, b"");
+            assert_eq!(talk.heard(), [talk.number]);
+            assert_eq!((counts(&talk), talk.stack.stats().half_open), ((1, 0), 1));
+        });
     }
 }

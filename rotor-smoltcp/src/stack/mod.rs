@@ -1,10 +1,12 @@
 //! `Stack`: smoltcp's interface, and the sockets of a loop around it.
 
+mod acknowledgement;
 mod chance;
 mod connection;
 mod datagram_socket;
 mod datagrams;
 mod flow;
+mod layers;
 mod left;
 mod listeners;
 mod listening;
@@ -18,6 +20,9 @@ mod resets;
 mod sequence;
 mod spares;
 mod streams;
+#[cfg(test)]
+mod talk;
+mod time_wait;
 mod turn;
 mod wire;
 
@@ -36,6 +41,7 @@ use self::flow::Flow;
 use self::listening::{Bound, Listening};
 use self::rejections::Rejections;
 use self::spares::Spares;
+use self::time_wait::TimeWait;
 pub(crate) use self::turn::Wait;
 use self::wire::Wire;
 use crate::clock::{Alarm, LoopClock};
@@ -81,8 +87,8 @@ pub(crate) struct Stack {
     may_resolve: bool,
     /// Connections that nobody has and that have not ended, the oldest first; others may be among them.
     lingering: VecDeque<Id>,
-    /// Connections that ended and are kept, the oldest first.
-    kept: VecDeque<Id>,
+    /// Connections that ended on both sides, which have no sockets any more.
+    time_wait: TimeWait,
     stats: StackStats,
     has_more: bool,
 }
@@ -121,6 +127,7 @@ impl Stack {
             merged: self.wire.counts.merged,
             rejections_withheld: self.rejections.withheld,
             connections: self.connections.len(),
+            time_wait: self.time_wait.len(),
             ..self.stats
         }
     }

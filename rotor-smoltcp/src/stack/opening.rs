@@ -13,6 +13,7 @@ use super::datagram_socket::Sender;
 use super::listening::Bound;
 use super::rejections::Rejections;
 use super::spares::Spares;
+use super::time_wait::TimeWait;
 use super::wire::Wire;
 use super::{Stack, instant};
 use crate::clock::LoopClock;
@@ -80,7 +81,7 @@ impl Stack {
             ask_again_at: None,
             may_resolve: false,
             lingering: VecDeque::new(),
-            kept: VecDeque::new(),
+            time_wait: TimeWait::default(),
             stats: StackStats::default(),
             has_more: false,
         })

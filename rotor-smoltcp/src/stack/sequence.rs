@@ -19,12 +19,19 @@ pub(super) struct Sequence {
     sent: Option<TcpSeqNumber>,
     /// What was acknowledged last, until somebody has asked.
     acknowledged: Option<TcpSeqNumber>,
+    /// The same, also when somebody has asked.
+    told: Option<TcpSeqNumber>,
 }
 
 impl Sequence {
     /// The number behind the last byte that was sent.
     pub(super) fn sent(&self) -> Option<TcpSeqNumber> {
         self.sent
+    }
+
+    /// The number that was acknowledged last.
+    pub(super) fn told(&self) -> Option<TcpSeqNumber> {
+        self.told
     }
 
     /// Takes the number that was acknowledged last, since it was taken before.
@@ -64,6 +71,7 @@ impl Sequence {
         let (number, len) = (segment.seq_number(), segment.segment_len());
         if segment.ack() && !segment.rst() {
             self.acknowledged = Some(segment.ack_number());
+            self.told = self.acknowledged;
         }
         match self.sent {
             Some(sent) if len == 0 && !segment.rst() && number < sent => {

@@ -26,11 +26,13 @@ impl Stack {
         self.check_room()?;
         let source = self.source_for(remote.ip())?;
         let mut birth = self.birth()?;
-        let Stack { chance, flows, bound_listeners, .. } = self;
+        let Stack { chance, flows, time_wait, bound_listeners, .. } = self;
         let local = |port| SocketAddr::new(source, port);
         let port = free_port(chance, |port| {
             let flow = Flow { remote, local: local(port) };
-            flows.contains_key(&flow) || bound_listeners.is_taken(local(port))
+            flows.contains_key(&flow)
+                || time_wait.has(&flow)
+                || bound_listeners.is_taken(local(port))
         })?;
         let flow = Flow { remote, local: local(port) };
         let mut connection = Connection::new(flow, Phase::Connecting, self.spares.take());
@@ -52,13 +54,12 @@ impl Stack {
         Ok(Box::new(interface(&self.config, &mut self.wire, seed, now)))
     }
 
-    /// Whether there may be one connection more: one that has ended, and is kept for what may still come of
-    /// it, makes room.
-    pub(super) fn has_room(&mut self) -> bool {
-        self.connections.len() < self.config.connections_max || self.forget_oldest()
+    /// Whether there may be one connection more.
+    pub(super) fn has_room(&self) -> bool {
+        self.connections.len() < self.config.connections_max
     }
 
-    fn check_room(&mut self) -> io::Result<()> {
+    fn check_room(&self) -> io::Result<()> {
         if self.has_room() {
             return Ok(());
         }

@@ -85,9 +85,10 @@ impl Stack {
     }
 
     /// When there is something to do, if nothing comes before.
-    fn next_look(&self, until: Option<Time>) -> Option<Time> {
+    pub(super) fn next_look(&self, until: Option<Time>) -> Option<Time> {
         let due = self.due.first().map(|(at, _)| *at);
-        [until, due, self.ask_again_at, self.wire.next_arrival()].into_iter().flatten().min()
+        let ended = self.time_wait.next();
+        [until, due, ended, self.ask_again_at, self.wire.next_arrival()].into_iter().flatten().min()
     }
 
     /// Takes packets that have come, and returns how many.
@@ -143,16 +144,15 @@ impl Stack {
 
     pub(super) fn take_segment(&mut self, flow: Flow, is_first: bool, packet: &[u8]) {
         let mut known = self.flows.get(&flow).copied();
-        if is_first && let Some(id) = known {
-            if self.is_kept(id) {
-                // Its peer has begun anew, with numbers of which it knows that they are later (RFC
-                // 9293, section 3.10.7.4).
-                self.forget(id);
-                known = None;
-            } else if self.connections.get(id).is_some_and(|connection| connection.is_over()) {
-                // No packet is for it any more, also where its machine has yet to hear of that.
-                known = None;
-            }
+        if is_first
+            && let Some(id) = known
+            && self.connections.get(id).is_some_and(|connection| connection.is_over())
+        {
+            // No packet is for it any more, also where its machine has yet to hear of that.
+            known = None;
+        }
+        if known.is_none() && self.time_wait.has(&flow) && !self.take_late(flow, packet) {
+            return;
         }
         let mut birth = None;
         let id = match known {
@@ -288,6 +288,7 @@ impl Stack {
     /// Does what is due: sends again, probes, ends.
     fn fire(&mut self) {
         let now = self.now();
+        self.time_wait.expire(now);
         if self.ask_again_at.is_some_and(|at| at <= now) {
             self.ask_again_at = None;
             self.resolve_datagrams();
@@ -395,7 +396,6 @@ impl Stack {
             self.flows.remove(&connection.flow);
         }
         self.stats.lingering -= usize::from(connection.lingers);
-        self.stats.time_wait -= usize::from(connection.is_kept);
         if let Phase::HalfOpen(listener) = connection.phase {
             self.note_half_open_end(listener);
         }

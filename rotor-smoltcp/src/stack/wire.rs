@@ -4,7 +4,7 @@ use std::io::{self, ErrorKind};
 use std::num::{NonZeroU16, NonZeroUsize};
 
 use rotor_core::Time;
-use smoltcp::phy::{self, Checksum, DeviceCapabilities, PacketMeta};
+use smoltcp::phy::{self, Checksum, DeviceCapabilities, PacketMeta, TxToken};
 use smoltcp::time::Instant;
 
 use super::offload::Batch;
@@ -24,6 +24,8 @@ pub(super) struct Wire {
     device: Box<dyn Device>,
     pub(super) medium: Medium,
     capabilities: DeviceCapabilities,
+    /// Sums of segments that come are looked at here.
+    pub(super) verifies: bool,
     incoming: Vec<u8>,
     outgoing: Vec<u8>,
     /// Where the device makes segments and sums: what it is given next.
@@ -99,6 +101,7 @@ impl Wire {
         Wire {
             device,
             medium,
+            verifies: capabilities.checksum.tcp.rx(),
             capabilities,
             incoming: vec![0; PACKET_BYTES_MAX],
             outgoing: Vec::new(),
@@ -117,6 +120,12 @@ impl Wire {
     /// [`flush`](Wire::flush) is what ends them.
     pub(super) fn burst(&mut self) -> Port<'_> {
         Port { is_burst: true, ..self.port() }
+    }
+
+    /// Sends a packet that is made already.
+    pub(super) fn send(&mut self, packet: &[u8]) {
+        let mut port = self.port();
+        TxToken::consume(port.goes(), packet.len(), |room| room.copy_from_slice(packet));
     }
 
     /// Sends what was kept back.

@@ -2,8 +2,8 @@
 
 use smoltcp::wire::{IpProtocol, IpVersion, Ipv4Packet, Ipv6Packet, UdpPacket};
 
+use super::super::layers::Layers;
 use super::header::{Header, Kind, Segments};
-use super::layers::Layers;
 use crate::device::Medium;
 
 /// How many datagrams one packet may hold: as many as Linux sends at once (`UDP_MAX_SEGMENTS`).

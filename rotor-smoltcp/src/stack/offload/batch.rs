@@ -5,8 +5,8 @@ use std::ops::Range;
 
 use smoltcp::wire::{IpProtocol, IpVersion, Ipv4Packet, Ipv6Packet, TcpPacket, TcpSeqNumber};
 
+use super::super::layers::Layers;
 use super::header::{Header, Kind, Segments, Sum};
-use super::layers::Layers;
 use crate::device::{Medium, VIRTIO_HEADER};
 
 /// The longest packet that IP can say the length of, in bytes.

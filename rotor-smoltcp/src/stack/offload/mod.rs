@@ -10,7 +10,6 @@
 mod arrival;
 mod batch;
 mod header;
-mod layers;
 #[cfg(test)]
 mod tests;
 

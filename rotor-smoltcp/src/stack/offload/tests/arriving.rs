@@ -4,9 +4,9 @@ use std::iter;
 
 use smoltcp::wire::IpVersion;
 
+use super::super::super::layers::Layers;
 use super::super::arrival::{Arrival, Refusal, read};
 use super::super::header::{Header, Kind, Segments, Sum};
-use super::super::layers::Layers;
 use super::{ACK, MEDIUMS, VERSIONS, datagram, segment};
 use crate::device::Medium;
 

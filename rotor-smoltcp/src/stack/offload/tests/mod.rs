@@ -6,8 +6,8 @@ mod on_a_stack;
 
 use smoltcp::wire::{IpVersion, Ipv4Packet, Ipv6Packet, TcpPacket, checksum};
 
+use super::super::layers::Layers;
 use super::header::Header;
-use super::layers::Layers;
 use crate::device::Medium;
 use crate::stack::packets::{ACK, FIN, MEDIUMS, PUSH, VERSIONS, datagram, segment};
 

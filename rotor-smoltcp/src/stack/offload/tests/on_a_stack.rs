@@ -9,8 +9,8 @@ use std::time::Duration;
 use rotor_core::net::ReadBuf;
 use rotor_core::{EventSet, Time, Token};
 
+use super::super::super::layers::Layers;
 use super::super::header::{Header, Kind, Segments, Sum};
-use super::super::layers::Layers;
 use super::{cut, datagram};
 use crate::clock::{LoopClock, ManualClock};
 use crate::config::StackConfig;

@@ -1,0 +1,248 @@
+//! `TimeWait`: connections that both sides have ended, and what may still come of them (RFC 9293,
+//! section 3.6.1). Pure.
+//!
+//! Whoever ends first does not know that the other side has heard the last acknowledgement, and answers for some
+//! time. That needs two numbers, and no socket with its buffers.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use rotor_core::Time;
+use smoltcp::wire::{TcpPacket, TcpSeqNumber};
+
+use super::flow::Flow;
+
+/// For how long one is kept: twice as long as a packet may be on its way. RFC 9293 says four minutes, Linux
+/// takes one, and smoltcp this.
+const KEPT: Duration = Duration::from_secs(10);
+
+/// How often one says which number it expects to who uses another (RFC 5961, section 7).
+const ANSWERS_EVERY: Duration = Duration::from_secs(1);
+
+/// The connections that are kept.
+#[derive(Default)]
+pub(super) struct TimeWait {
+    ended: BTreeMap<Flow, Ended>,
+    /// When each is forgotten.
+    due: BTreeSet<(Time, Flow)>,
+}
+
+/// The numbers of a connection that has ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Numbers {
+    /// Behind all that was sent, the end included.
+    pub(super) sent: TcpSeqNumber,
+    /// Behind all that came, the end included.
+    pub(super) expected: TcpSeqNumber,
+}
+
+struct Ended {
+    numbers: Numbers,
+    until: Time,
+    /// It has answered, and does not do so again before.
+    quiet_until: Time,
+}
+
+/// What is to be done with a segment.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Verdict {
+    /// It is an old one, or one of many.
+    Ignore,
+    /// Its sender is told these.
+    Acknowledge(Numbers),
+    /// Its sender begins anew; the connection is forgotten.
+    Anew,
+}
+
+impl TimeWait {
+    pub(super) fn len(&self) -> usize {
+        self.ended.len()
+    }
+
+    pub(super) fn has(&self, flow: &Flow) -> bool {
+        self.ended.contains_key(flow)
+    }
+
+    /// When the next one is forgotten.
+    pub(super) fn next(&self) -> Option<Time> {
+        self.due.first().map(|(at, _)| *at)
+    }
+
+    /// Keeps one more. Where there are more than so many then, one is forgotten, which this says: that whose time
+    /// is over first.
+    pub(super) fn keep(&mut self, flow: Flow, numbers: Numbers, now: Time, max: usize) -> bool {
+        self.forget(&flow);
+        let until = now + KEPT;
+        self.ended.insert(flow, Ended { numbers, until, quiet_until: Time::ZERO });
+        self.due.insert((until, flow));
+        let is_full = self.ended.len() > max;
+        if is_full && let Some((_, flow)) = self.due.pop_first() {
+            self.ended.remove(&flow);
+        }
+        is_full
+    }
+
+    fn forget(&mut self, flow: &Flow) {
+        if let Some(ended) = self.ended.remove(flow) {
+            self.due.remove(&(ended.until, *flow));
+        }
+    }
+
+    /// Forgets those whose time is over.
+    pub(super) fn expire(&mut self, now: Time) {
+        while let Some((at, flow)) = self.due.first().copied()
+            && at <= now
+        {
+            self.forget(&flow);
+        }
+    }
+
+    /// Takes a segment of one that is kept (RFC 9293, section 3.10.7.4).
+    pub(super) fn take(&mut self, flow: &Flow, segment: &TcpPacket<&[u8]>, now: Time) -> Verdict {
+        let Some(ended) = self.ended.get_mut(flow) else { return Verdict::Ignore };
+        let (number, len) = (segment.seq_number(), segment.segment_len());
+        let Numbers { expected, .. } = ended.numbers;
+        if segment.rst() {
+            // Who has no such connection says so by the number that it was told.
+            if number == expected {
+                self.forget(flow);
+            }
+            return Verdict::Ignore;
+        }
+        if segment.syn() && !segment.ack() && number >= expected {
+            self.forget(flow);
+            return Verdict::Anew;
+        }
+        if segment.fin() && number + len == expected {
+            // Our acknowledgement was lost, and the next one may be.
+            let numbers = ended.numbers;
+            self.due.remove(&(ended.until, *flow));
+            ended.until = now + KEPT;
+            self.due.insert((ended.until, *flow));
+            return Verdict::Acknowledge(numbers);
+        }
+        // One that has nothing, with the right number, says nothing new: two that wait are silent.
+        let is_acceptable = len == 0 && number == expected;
+        if is_acceptable || now < ended.quiet_until {
+            return Verdict::Ignore;
+        }
+        ended.quiet_until = now + ANSWERS_EVERY;
+        Verdict::Acknowledge(ended.numbers)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use smoltcp::wire::IpVersion;
+
+    use super::super::packets::{ACK, FIN, RESET, SYN, segment};
+    use super::*;
+    use crate::device::Medium;
+
+    fn at(millis: u64) -> Time {
+        Time::ZERO + Duration::from_millis(millis)
+    }
+
+    fn flow(port: u16) -> Flow {
+        Flow { remote: ([10, 0, 0, 1], port).into(), local: ([10, 0, 0, 2], 80).into() }
+    }
+
+    fn numbers(expected: i32) -> Numbers {
+        Numbers { sent: TcpSeqNumber(500), expected: TcpSeqNumber(expected) }
+    }
+
+    /// What becomes of a segment whose number is so far beside the one that is expected.
+    fn take(
+        time_wait: &mut TimeWait,
+        expected: i32,
+        (beside, flags, payload): (i32, u8, &[u8]),
+        now: Time,
+    ) -> Verdict {
+        let number = expected.wrapping_add(beside);
+        let packet = segment(Medium::Ip, IpVersion::Ipv4, number, flags, payload);
+        let segment = TcpPacket::new_checked(&packet[20..]).expect("it is one");
+        time_wait.take(&flow(1), &segment, now)
+    }
+
+    #[test]
+    fn what_comes_of_an_ended_connection_is_answered_by_its_number() {
+        use Verdict::{Acknowledge, Anew, Ignore};
+        // Also where the numbers begin anew.
+        for expected in [100, i32::MIN, i32::MAX, 0, -1] {
+            let numbers = numbers(expected);
+            let yes = Acknowledge(numbers);
+            let table: [((i32, u8, &[u8]), Verdict, bool, u64); 19] = [
+                // What comes; what is done; whether it is kept, and until when.
+                ((-1, FIN | ACK, b""), yes, true, 15),
+                ((-4, FIN | ACK, b"end"), yes, true, 15),
+                ((0, FIN | ACK, b""), yes, true, 10),
+                ((-2, FIN | ACK, b""), yes, true, 10),
+                ((0, ACK, b""), Ignore, true, 10),
+                ((-1, ACK, b""), yes, true, 10),
+                ((-1, ACK, b"x"), yes, true, 10),
+                ((0, ACK, b"x"), yes, true, 10),
+                ((1, ACK, b""), yes, true, 10),
+                ((i32::MIN, ACK, b""), yes, true, 10),
+                ((-100, SYN | ACK, b""), yes, true, 10),
+                ((50, SYN | ACK, b""), yes, true, 10),
+                ((-1, SYN, b""), yes, true, 10),
+                ((-1_000_000, SYN, b""), yes, true, 10),
+                ((0, SYN, b""), Anew, false, 0),
+                ((1_000_000, SYN, b""), Anew, false, 0),
+                ((0, RESET, b""), Ignore, false, 0),
+                ((1, RESET | ACK, b""), Ignore, true, 10),
+                ((-1, RESET, b""), Ignore, true, 10),
+            ];
+            for (what, verdict, is_kept, until) in table {
+                let mut time_wait = TimeWait::default();
+                time_wait.keep(flow(1), numbers, at(0), 9);
+                assert_eq!(take(&mut time_wait, expected, what, at(5_000)), verdict, "{what:?}");
+                assert_eq!(time_wait.has(&flow(1)), is_kept, "{what:?}");
+                let until = is_kept.then(|| at(until * 1_000));
+                assert_eq!(time_wait.next(), until, "{what:?}");
+                assert_eq!(time_wait.due.len(), time_wait.len(), "{what:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn an_end_that_comes_again_is_answered_each_time_and_anything_else_once_a_second() {
+        let mut time_wait = TimeWait::default();
+        time_wait.keep(flow(1), numbers(100), at(0), 9);
+        let answered = |time_wait: &mut TimeWait, what: (i32, u8, &[u8]), now| {
+            let times = (0..100).map(|_| take(time_wait, 100, what, at(now)));
+            times.filter(|verdict| matches!(verdict, Verdict::Acknowledge(_))).count()
+        };
+        assert_eq!(answered(&mut time_wait, (-1, FIN | ACK, b""), 1), 100);
+        assert_eq!(answered(&mut time_wait, (7, ACK, b"x"), 1), 1);
+        assert_eq!(answered(&mut time_wait, (-9, SYN, b""), 1_000), 0);
+        assert_eq!(answered(&mut time_wait, (-9, SYN, b""), 1_001), 1);
+        assert_eq!(answered(&mut time_wait, (-1, FIN | ACK, b""), 1_001), 100);
+    }
+
+    #[test]
+    fn each_is_kept_for_its_time_and_the_first_to_go_makes_room() {
+        let mut time_wait = TimeWait::default();
+        for port in 1..=3 {
+            assert!(!time_wait.keep(flow(port), numbers(0), at(port.into()), 3));
+        }
+        // It has ended again, which takes no more room.
+        assert!(!time_wait.keep(flow(1), numbers(100), at(4), 3));
+        assert!(time_wait.keep(flow(4), numbers(0), at(5), 3));
+        let kept = |time_wait: &TimeWait| {
+            (1..=5).filter(|port| time_wait.has(&flow(*port))).collect::<Vec<_>>()
+        };
+        assert_eq!(kept(&time_wait), [1, 3, 4]);
+        assert_eq!(time_wait.next(), Some(at(10_003)));
+        // It hears its peer's end again.
+        take(&mut time_wait, 100, (-1, FIN, b""), at(6));
+        time_wait.expire(at(10_002));
+        assert_eq!(kept(&time_wait), [1, 3, 4]);
+        time_wait.expire(at(10_005));
+        assert_eq!((kept(&time_wait), time_wait.next()), (vec![1], Some(at(10_006))));
+        time_wait.expire(at(10_006));
+        assert_eq!((time_wait.len(), time_wait.next()), (0, None));
+        assert!(time_wait.keep(flow(1), numbers(0), at(0), 0), "none is to be kept");
+        assert_eq!((time_wait.len(), time_wait.next()), (0, None));
+    }
+}
