@@ -67,7 +67,7 @@ impl StackConfig {
             user_timeout: Duration::from_secs(5 * 60),
             linger: Duration::from_secs(30),
             lingering_max: 16_384,
-            time_wait_max: 1_024,
+            time_wait_max: 16_384,
             connections_max: 65_536,
             packets_max: 256,
             rejections_per_second: 1_000,
@@ -139,8 +139,13 @@ impl StackConfig {
 
     /// Sets how many connections a listener keeps at most that wait to be accepted or are half
     /// open, whatever [`ListenOptions`](rotor_core::net::ListenOptions) ask for. Default 1,024; at
-    /// least 1. Each has its buffers, so this bounds what a flood of attempts takes; what comes to
-    /// a full one is thrown away and counted, and its peer tries again.
+    /// least 1. Each has its buffers, so this bounds what a flood of attempts takes.
+    ///
+    /// Where there is no room for one more, the oldest that is half open is forgotten (RFC 4987, section
+    /// 3.4), which is [counted](crate::StackStats::half_open_overflowed): under a flood of so many attempts a second, who
+    /// completes his own in the time in which the backlog fills is accepted, with 1,024 and a
+    /// hundred thousand a second in 10 ms. Where all wait to be accepted, what comes is thrown away and
+    /// [counted](crate::StackStats::backlog_overflowed), and its peer tries again.
     #[doc(alias = "SYN flood")]
     #[doc(alias = "somaxconn")]
     pub fn backlog_max(mut self, connections: usize) -> StackConfig {
@@ -185,9 +190,10 @@ impl StackConfig {
         self
     }
 
-    /// Sets how many ended connections are kept for what may still come of them, 10 s each, with
-    /// their buffers. Default 1,024. Where there are more, the oldest is forgotten; so it is where there
-    /// are as many [connections](StackConfig::connections_max) as there may be, and one more is to come.
+    /// Sets of how many connections that both sides have ended it is kept what answers to what may still come
+    /// of them: for 10 s each, and some 300 bytes, without their buffers. Default 16,384; 0: of none. Where
+    /// there are more, the oldest is forgotten, and counted. They do not count as
+    /// [connections](StackConfig::connections_max).
     #[doc(alias = "TIME-WAIT")]
     pub fn time_wait_max(mut self, connections: usize) -> StackConfig {
         self.time_wait_max = connections;

@@ -102,9 +102,9 @@
 //! * How long packets may be on their way is not found out (RFC 1191, RFC 8201): they are as long as
 //!   the device's MTU allows, which therefore must be no more than the way allows. Where it is more,
 //!   large segments do not arrive, and their connection stands still.
-//! * There are no SYN cookies: while a flood of attempts fills the [backlog](StackConfig::backlog_max)
-//!   of a listener, others wait too, as long as
-//!   [`half_open_timeout`](StackConfig::half_open_timeout) and `backlog_max` allow.
+//! * There are no SYN cookies. Under a flood of attempts the oldest that is half open makes room for the next, so
+//!   others have as much time for a handshake as the flood takes to fill the
+//!   [backlog](StackConfig::backlog_max).
 //! * Initial sequence numbers are random bits of the system, each its own; they do not grow with
 //!   time, as those of RFC 6528 do between the same two ends.
 //! * An outer loop has no descriptor to wait with ([`AsFd`](std::os::fd::AsFd)): the
@@ -118,9 +118,9 @@
 //! ([`receive_buffer_bytes`](StackConfig::receive_buffer_bytes),
 //! [`send_buffer_bytes`](StackConfig::send_buffer_bytes)). With buffers of 4 KiB an idle connection
 //! takes 9 KiB, and no more than 4 KiB are sent in a round trip. One that nobody holds any more keeps
-//! its buffers as well, until it ends: there are at most
-//! [`lingering_max`](StackConfig::lingering_max) and [`time_wait_max`](StackConfig::time_wait_max) of
-//! these.
+//! its buffers as well, until both sides have ended: there are at most
+//! [`lingering_max`](StackConfig::lingering_max) of these. What is kept then (TIME-WAIT) has none. Up to 8
+//! MiB of buffers are kept for connections to come.
 //!
 //! Segments and checksums are the loop's work: large bodies cost three times what the kernel takes
 //! for them with packets of 1,500 bytes. They cost half of it with packets of 64 KiB, or where this

@@ -31,9 +31,14 @@ pub struct StackStats {
     pub rejections_withheld: u64,
     /// Connections that were made by others.
     pub accepted: u64,
-    /// Attempts to connect that were thrown away, since the backlog of their listener was full, or the
-    /// stack ([`connections_max`](crate::StackConfig::connections_max)).
+    /// Attempts to connect that were thrown away, since the backlog of their listener was full of connections
+    /// that wait to be accepted, or the stack
+    /// ([`connections_max`](crate::StackConfig::connections_max)).
     pub backlog_overflowed: u64,
+    /// Attempts to connect that were forgotten before their time, since the backlog of their listener was full,
+    /// and others came: a flood of attempts (SYN flood), or a [backlog](crate::StackConfig::backlog_max)
+    /// that is too small for how many come while a packet goes there and back.
+    pub half_open_overflowed: u64,
     /// Attempts to connect that their peer did not complete in time, or took back.
     pub half_open_given_up: u64,
     /// Connections that the peer reset.
@@ -44,8 +49,7 @@ pub struct StackStats {
     pub lingered_too_long: u64,
     /// Connections that were dropped, and reset before their time, since there were too many of them.
     pub lingering_overflowed: u64,
-    /// Ended connections that were forgotten before their time, since there were too many, of them or of
-    /// all.
+    /// Ended connections that were forgotten before their time, since there were too many.
     pub time_wait_overflowed: u64,
     /// Connections now: those that nobody has any more included.
     pub connections: usize,
@@ -54,6 +58,7 @@ pub struct StackStats {
     /// Of these, dropped now by who had them, while they send what they had taken, or wait for their
     /// peer's end.
     pub lingering: usize,
-    /// Of these, ended now, and kept for what may still come (TIME-WAIT).
+    /// Beside these: connections that both sides have ended, and of which it is kept now what answers to
+    /// what may still come (TIME-WAIT).
     pub time_wait: usize,
 }

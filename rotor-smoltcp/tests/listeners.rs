@@ -88,7 +88,7 @@ impl Flooded {
 }
 
 #[test]
-fn a_flood_fills_the_backlog_is_counted_and_is_given_up() {
+fn a_flood_takes_no_more_than_the_backlog_is_counted_and_is_given_up() {
     for backlog in [1, 16] {
         let mut flooded = Flooded::new(config(1).half_open_timeout(Duration::from_secs(5)));
         let mut listener = flooded.host.listen_on((SERVER, 80).into(), backlog);
@@ -98,9 +98,13 @@ fn a_flood_fills_the_backlog_is_counted_and_is_given_up() {
         flooded.turns(20);
         let stats = flooded.host.stats();
         assert_eq!(stats.half_open, backlog as usize);
-        assert_eq!(stats.backlog_overflowed, 1_000 - u64::from(backlog));
+        assert_eq!(stats.connections, backlog as usize);
+        assert_eq!(stats.half_open_overflowed, 1_000 - u64::from(backlog));
         assert_eq!(not_yet(listener.accept()).map(|_| ()), None, "nobody has come");
-        assert_eq!(flooded.said().len(), backlog as usize, "the others hear nothing");
+        // Those that were the last of a turn hear of it.
+        let said: Vec<u16> = flooded.said().into_iter().map(|(port, ..)| port).collect();
+        assert!(said.len() <= 4 * backlog as usize, "{said:?}");
+        assert!(said.ends_with(&(1_001 - backlog as u16..=1_000).collect::<Vec<_>>()), "{said:?}");
         // They say nothing more, and make room when their time is over.
         let end = flooded.clock.now() + Duration::from_secs(6);
         while flooded.clock.now() < end && flooded.clock.step_until(end) {
@@ -111,6 +115,62 @@ fn a_flood_fills_the_backlog_is_counted_and_is_given_up() {
         assert_eq!(stats.half_open_given_up, u64::from(backlog));
         assert_eq!(stats.accepted, 0);
     }
+}
+
+#[test]
+fn who_completes_a_handshake_before_a_flood_has_filled_the_backlog_is_accepted() {
+    for (between, is_accepted) in [(0, true), (15, true), (16, false), (500, false)] {
+        let mut flooded = Flooded::new(config(1));
+        let mut listener = flooded.host.listen_on((SERVER, 80).into(), 16);
+        let mut flood = 1_000..;
+        let mut floods = |flooded: &mut Flooded, count| {
+            for port in flood.by_ref().take(count) {
+                flooded.says(port, TcpControl::Syn, (7, None));
+            }
+            flooded.turns(3);
+        };
+        floods(&mut flooded, 100);
+        flooded.says(9, TcpControl::Syn, (7, None));
+        flooded.turns(3);
+        let said = flooded.said();
+        let [.., (9, "SYN", number)] = said[..] else { panic!("{said:?}") };
+        floods(&mut flooded, between);
+        flooded.said();
+        flooded.says(9, TcpControl::None, (8, Some(number + 1)));
+        flooded.turns(2);
+        let accepted = not_yet(listener.accept()).and_then(|(_, address)| address);
+        assert_eq!(accepted, is_accepted.then(|| (CLIENT, 9).into()), "{between}");
+        let said = flooded.said();
+        if !is_accepted {
+            assert!(matches!(said[..], [(9, "RST", _)]), "who was forgotten hears so: {said:?}");
+        }
+        // Whoever waits to be accepted makes no room.
+        floods(&mut flooded, 100);
+        assert_eq!(flooded.host.stats().backlog_overflowed, 0);
+        assert_eq!(flooded.host.stats().half_open, 16);
+    }
+}
+
+#[test]
+fn a_long_flood_leaves_nothing_behind() {
+    let mut flooded = Flooded::new(config(1));
+    let _listener = flooded.host.listen_on((SERVER, 80).into(), 4);
+    for round in 0..20_000_u16 {
+        flooded.says(round, TcpControl::Syn, (7, None));
+        // Some are completed, some are taken back.
+        flooded.turns(2);
+        for (port, flags, number) in flooded.said() {
+            match (round % 7, flags) {
+                (0, "SYN") => flooded.says(port, TcpControl::None, (8, Some(number + 1))),
+                (3, "SYN") => flooded.says(port, TcpControl::Rst, (8, None)),
+                _ => {}
+            }
+        }
+    }
+    flooded.turns(9);
+    let stats = flooded.host.stats();
+    assert_eq!((stats.accepted, stats.connections), (4, 4));
+    assert!(stats.backlog_overflowed > 10_000, "{stats:?}");
 }
 
 #[test]

@@ -10,7 +10,11 @@ use super::connection::{Connection, Phase};
 use super::flow::Flow;
 use super::listening::{Listening, free_port};
 use super::{Stack, gone, plain};
-use crate::slots::Id;
+use crate::slots::{Id, Slots};
+
+fn is_half_open(connections: &Slots<Box<Connection>>, id: Id) -> bool {
+    connections.get(id).is_some_and(|one| matches!(one.phase, Phase::HalfOpen(_)))
+}
 
 /// The backlog of a listener is full, or the stack; or there are no random bytes.
 pub(super) struct NoRoom;
@@ -54,8 +58,10 @@ impl Stack {
         flow: Flow,
     ) -> Result<Option<(Id, Box<Interface>)>, NoRoom> {
         let Some(listener) = self.bound_listeners.find(flow.local) else { return Ok(None) };
-        let Some(listening) = self.listeners.get(listener) else { return Ok(None) };
-        if !listening.has_room() || !self.has_room() {
+        if self.listeners.get(listener).is_none() {
+            return Ok(None);
+        }
+        if !self.make_room_for_attempt(listener) || !self.has_room() {
             return Err(NoRoom);
         }
         let birth = self.birth().map_err(|_no_random_bytes| NoRoom)?;
@@ -63,12 +69,39 @@ impl Stack {
         if connection.socket().listen(flow.local).is_err() {
             return Ok(None);
         }
-        if let Some(listening) = self.listeners.get_mut(listener) {
-            listening.half_open += 1;
-        }
         self.stats.half_open += 1;
         connection.give_up_at = Some(self.now() + self.config.half_open_timeout);
-        Ok(Some((self.insert(connection), birth)))
+        let id = self.insert(connection);
+        self.note_attempt(listener, id);
+        Ok(Some((id, birth)))
+    }
+
+    fn note_attempt(&mut self, listener: Id, id: Id) {
+        let Some(listening) = self.listeners.get_mut(listener) else { return };
+        listening.half_open += 1;
+        listening.attempts.push_back(id);
+        // Those that were completed, or given up, are in it still: at most as many as the others, and a few.
+        if listening.attempts.len() > 2 * (listening.half_open + 8) {
+            let connections = &self.connections;
+            listening.attempts.retain(|id| is_half_open(connections, *id));
+        }
+    }
+
+    /// Says whether one more may come to a listener. Where its backlog is full, the oldest that is half open makes
+    /// room (RFC 4987, section 3.4): a flood that is not completed then takes their time from others, and
+    /// not the listener.
+    fn make_room_for_attempt(&mut self, listener: Id) -> bool {
+        while let Some(listening) = self.listeners.get_mut(listener)
+            && !listening.has_room()
+        {
+            let Some(oldest) = listening.attempts.pop_front() else { return false };
+            if is_half_open(&self.connections, oldest) {
+                self.stats.half_open_overflowed += 1;
+                // Nobody hears of it: what its peer says then is for nobody.
+                self.forget(oldest);
+            }
+        }
+        true
     }
 
     /// One that was half open is forgotten.

@@ -15,6 +15,8 @@ pub(super) struct Listening {
     pub(super) token: Option<Token>,
     /// Connections that wait to be accepted, the oldest first.
     pub(super) queue: VecDeque<Id>,
+    /// Those that are half open, the oldest first; others may be among them.
+    pub(super) attempts: VecDeque<Id>,
     pub(super) half_open: usize,
     pub(super) backlog: usize,
     /// Its machine has something to accept that it was not told of.
@@ -27,6 +29,7 @@ impl Listening {
             address,
             token: None,
             queue: VecDeque::new(),
+            attempts: VecDeque::new(),
             half_open: 0,
             backlog,
             is_changed: false,

@@ -63,6 +63,8 @@ fn connections_that_have_ended_leave_nothing_behind() {
     }
     assert_eq!(stack.stats().lingering, 0);
     assert!(stack.lingering.len() < 50, "{} of them", stack.lingering.len());
+    let attempts = stack.listeners.get(listener).map_or(0, |listening| listening.attempts.len());
+    assert!(attempts < 50, "{attempts} of them");
     assert!(stack.due.is_empty() && stack.flows.is_empty());
 }
 
