@@ -151,13 +151,12 @@ mod tests {
         Numbers { sent: TcpSeqNumber(500), expected: TcpSeqNumber(expected) }
     }
 
-    /// What becomes of a segment whose number is so far beside the one that is expected.
-    fn take(
-        time_wait: &mut TimeWait,
-        expected: i32,
-        (beside, flags, payload): (i32, u8, &[u8]),
-        now: Time,
-    ) -> Verdict {
+    /// A segment: how far its number is beside the one that is expected, its flags, its payload.
+    type Said<'a> = (i32, u8, &'a [u8]);
+
+    /// What becomes of it.
+    fn take(time_wait: &mut TimeWait, expected: i32, said: Said<'_>, now: Time) -> Verdict {
+        let (beside, flags, payload) = said;
         let number = expected.wrapping_add(beside);
         let packet = segment(Medium::Ip, IpVersion::Ipv4, number, flags, payload);
         let segment = TcpPacket::new_checked(&packet[20..]).expect("it is one");
@@ -171,8 +170,8 @@ mod tests {
         for expected in [100, i32::MIN, i32::MAX, 0, -1] {
             let numbers = numbers(expected);
             let yes = Acknowledge(numbers);
-            let table: [((i32, u8, &[u8]), Verdict, bool, u64); 19] = [
-                // What comes; what is done; whether it is kept, and until when.
+            // What comes; what is done; whether it is kept, and until when.
+            let table: [(Said<'_>, Verdict, bool, u64); 19] = [
                 ((-1, FIN | ACK, b""), yes, true, 15),
                 ((-4, FIN | ACK, b"end"), yes, true, 15),
                 ((0, FIN | ACK, b""), yes, true, 10),
@@ -209,7 +208,7 @@ mod tests {
     fn an_end_that_comes_again_is_answered_each_time_and_anything_else_once_a_second() {
         let mut time_wait = TimeWait::default();
         time_wait.keep(flow(1), numbers(100), at(0), 9);
-        let answered = |time_wait: &mut TimeWait, what: (i32, u8, &[u8]), now| {
+        let answered = |time_wait: &mut TimeWait, what: Said<'_>, now| {
             let times = (0..100).map(|_| take(time_wait, 100, what, at(now)));
             times.filter(|verdict| matches!(verdict, Verdict::Acknowledge(_))).count()
         };
