@@ -118,6 +118,10 @@ impl Cache {
         }
     }
 
+    pub(crate) fn held_bytes(&self) -> usize {
+        self.bytes
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.replies.len()
     }

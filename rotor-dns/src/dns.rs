@@ -1,8 +1,11 @@
 //! `Dns`: the handle of a resolver.
 
+use std::sync::Arc;
+
 use rotor_core::Service;
 use rotor_stream::{AddressService, HasResolver};
 
+use crate::counters::DnsCounters;
 use crate::record::Question;
 use crate::result::LookupResult;
 
@@ -12,6 +15,7 @@ use crate::result::LookupResult;
 pub struct Dns {
     pub(crate) records: Service<Question, LookupResult>,
     pub(crate) addresses: AddressService,
+    pub(crate) counters: Arc<DnsCounters>,
 }
 
 impl Dns {
@@ -20,6 +24,12 @@ impl Dns {
     /// either: see [`ResolverConfig::hosts`](crate::ResolverConfig::hosts).
     pub fn records(&self) -> &Service<Question, LookupResult> {
         &self.records
+    }
+
+    /// Returns what the resolver counts, for a page of metrics: `RotorCollector::counters` of
+    /// `rotor-metrics` takes it.
+    pub fn counters(&self) -> &Arc<DnsCounters> {
+        &self.counters
     }
 }
 

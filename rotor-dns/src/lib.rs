@@ -42,6 +42,7 @@
 //! | [`Resolver`], [`ResolverConfig`], [`Dns`] | the machine, its settings, its handle |
 //! | [`Question`], [`Kind`], [`Name`]; [`RecordSet`], [`Data`] | questions; answers |
 //! | [`LookupError`], [`ServerFault`] | why there is no answer, and whose fault that is |
+//! | [`DnsCounters`] | how lookups end, what the cache is worth, how servers do |
 //! | [`ResolvConf`], [`Hosts`] | `/etc/resolv.conf` and `/etc/hosts` |
 //! | [`SystemResolver`] | the system's `getaddrinfo` behind the same handle |
 //!
@@ -82,6 +83,7 @@
 mod cache;
 mod chain;
 mod config;
+mod counters;
 mod dns;
 mod error;
 mod frame;
@@ -106,6 +108,7 @@ mod without_edns;
 pub use cache::CACHED_BYTES_MAX;
 pub use chain::{ANSWER_BYTES_MAX, CHAIN_MAX};
 pub use config::ResolverConfig;
+pub use counters::DnsCounters;
 pub use dns::Dns;
 pub use error::{LookupError, ServerFault};
 pub use hosts::Hosts;

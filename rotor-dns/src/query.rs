@@ -7,10 +7,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rotor_core::net::{DatagramSocket, Net, StreamSocket};
-use rotor_core::{Response, Scope, Sender, Time};
+use rotor_core::{Description, Response, Scope, Sender, Time};
 
 use crate::chain::{CHAIN_MAX, least};
 use crate::config::ResolverConfig;
+use crate::counters::DnsCounters;
 use crate::error::{LookupError, ServerFault};
 use crate::message::{self, Decoded, Match, QueryMessage};
 use crate::record::{Question, RecordSet};
@@ -37,6 +38,7 @@ pub(crate) struct QuerySeed {
     /// Those of them that are known not to know EDNS.
     pub(crate) without_edns: BTreeSet<SocketAddr>,
     pub(crate) config: Arc<ResolverConfig>,
+    pub(crate) counters: Arc<DnsCounters>,
     pub(crate) report: Report,
 }
 
@@ -190,6 +192,15 @@ where
         self.run(step, scope)
     }
 
+    pub(crate) fn describe(&self, to: &mut Description) {
+        to.set_state(match self.channel {
+            Channel::None => "between servers",
+            Channel::Udp { .. } => "asking over UDP",
+            Channel::Tcp(_) => "asking over TCP",
+        });
+        to.set_peer(self.server());
+    }
+
     fn server(&self) -> Option<SocketAddr> {
         let servers = &self.seed.servers;
         let try_index = self.tries.checked_sub(1)?;
@@ -222,8 +233,12 @@ where
                     self.seed.report.send(result);
                     return Response::done();
                 }
-                Step::UseTcp => self.open_tcp(scope),
+                Step::UseTcp => {
+                    DnsCounters::add(&self.seed.counters.tries_over_tcp);
+                    self.open_tcp(scope)
+                }
                 Step::WithoutEdns => {
+                    DnsCounters::add(&self.seed.counters.tries_without_edns);
                     self.without_edns.extend(self.server());
                     self.open(scope)
                 }
@@ -261,12 +276,14 @@ where
             return Step::Done(QueryResult::failed(failure));
         }
         self.tries += 1;
+        DnsCounters::add(&self.seed.counters.tries);
         self.open(scope)
     }
 
     /// Keeps the failure that says most; of equal ones the last.
     fn note(&mut self, error: LookupError) {
         log::debug!("asking for {:?}: {error}", self.asked);
+        DnsCounters::add(self.seed.counters.of_failed_try(&error));
         // One server's word is worth more than that there is no way to another one.
         if self.failure.as_ref().is_none_or(|known| error.weight() >= known.weight()) {
             self.failure = Some(error);
@@ -377,7 +394,10 @@ where
                 Match::NoQuestion if self.query.is_refused_for_edns(message) => {
                     return Step::WithoutEdns;
                 }
-                Match::NoQuestion | Match::No => *forgeries += 1,
+                Match::NoQuestion | Match::No => {
+                    *forgeries += 1;
+                    DnsCounters::add(&self.seed.counters.strays);
+                }
             }
             if *forgeries >= FORGERIES_MAX {
                 log::warn!(

@@ -23,17 +23,18 @@ struct Pending {
 }
 
 impl Questions {
-    /// Has a question asked for that lookup, too.
-    pub(crate) fn want(&mut self, question: &Question, id: LookupId) {
+    /// Has a question asked for that lookup, too. Says whether others wait for it already.
+    pub(crate) fn want(&mut self, question: &Question, id: LookupId) -> bool {
         // A thousand clients that come back at the same moment are one datagram.
         if let Some(pending) = self.pending.get_mut(question) {
             pending.waiting.insert(id);
-            return;
+            return true;
         }
         self.last_turn += 1;
         self.queue.insert(self.last_turn, question.clone());
         let pending = Pending { waiting: BTreeSet::from([id]), turn: Some(self.last_turn) };
         self.pending.insert(question.clone(), pending);
+        false
     }
 
     /// That lookup does not wait for the question any more. If nobody does, it leaves the queue at
@@ -115,7 +116,7 @@ mod tests {
         const MANY: LookupId = 400_000;
         let mut questions = Questions::default();
         let asked = question("a");
-        (0..MANY).for_each(|id| questions.want(&asked, id));
+        (0..MANY).for_each(|id| assert_eq!(questions.want(&asked, id), id > 0));
         (0..MANY).rev().for_each(|id| questions.forget(&asked, id));
         assert_eq!(next(&mut questions), None);
     }

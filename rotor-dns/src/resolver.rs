@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 use std::net::SocketAddr;
 
 use rotor_core::net::{DatagramSocket, Net, StreamSocket};
-use rotor_core::{EventSet, Machine, Response, Scope, SpawnError, Time};
+use rotor_core::{Description, EventSet, Machine, Response, Scope, SpawnError, Time};
 
 use crate::config::ResolverConfig;
 use crate::dns::Dns;
@@ -131,6 +131,13 @@ where
                 Resolver::settle(stub, is_closed, scope.now())
             }
             Role::Query(_) => Response::keep(self),
+        }
+    }
+
+    fn describe(&self, to: &mut Description) {
+        match &self.role {
+            Role::Stub(stub) => stub.describe(to),
+            Role::Query(query) => query.describe(to),
         }
     }
 

@@ -4,12 +4,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
-use rotor_core::{Calls, Mailbox, Port, ReceiveError, Scope, Sender, Time};
+use rotor_core::{Calls, Description, Mailbox, Port, ReceiveError, Scope, Sender, Time};
 use rotor_stream::{HostName, ResolveResult};
 
 use crate::cache::{Cache, TTL_MAX};
 use crate::config::ResolverConfig;
+use crate::counters::DnsCounters;
 use crate::dns::Dns;
 use crate::error::LookupError;
 use crate::lookup::{Lookup, LookupId, Search, SearchStep, resolve_error};
@@ -26,6 +28,7 @@ const LOOKUPS_PER_EVENT: usize = 64;
 
 pub(crate) struct StubResolver {
     config: Arc<ResolverConfig>,
+    counters: Arc<DnsCounters>,
     records: Calls<Question, LookupResult>,
     hosts: Calls<HostName, ResolveResult>,
     reports: Mailbox<Reported>,
@@ -60,7 +63,9 @@ impl StubResolver {
         let (addresses, hosts) = scope.create_service(config.lookups_max);
         // One message from each query: it is never full.
         let (reporter, reports) = scope.create_mailbox(config.queries_max);
+        let counters = Arc::<DnsCounters>::default();
         let stub = StubResolver {
+            counters: counters.clone(),
             cache: Cache::new(config.cache_bytes_max),
             config: Arc::new(config),
             records: record_calls,
@@ -76,7 +81,7 @@ impl StubResolver {
             begun: 0,
             is_draining: false,
         };
-        (Dns { records, addresses }, stub)
+        (Dns { records, addresses, counters }, stub)
     }
 
     /// Whether nobody waits, and nobody can ask any more or the loop ends.
@@ -147,12 +152,12 @@ impl StubResolver {
             match self.lookups.remove(&id) {
                 Some(Lookup::Records { question, port, until }) if until <= now => {
                     self.questions.forget(&question, id);
-                    let _nobody_waits = port.set(Err(LookupError::Timeout));
+                    self.set_records(port, Err(LookupError::Timeout));
                 }
                 Some(Lookup::Addresses { search, port, until }) if until <= now => {
                     self.forget_name(search.name(), id);
                     let too_late = || resolve_error(LookupError::Timeout);
-                    let _nobody_waits = port.set(search.found_in_time().ok_or_else(too_late));
+                    self.set_addresses(port, search.found_in_time().ok_or_else(too_late));
                 }
                 // It has time left: this is the delay for the other family (RFC 8305 §3).
                 Some(Lookup::Addresses { search, port, until }) => {
@@ -174,9 +179,7 @@ impl StubResolver {
         let known = Special::of(&question.name)
             .map(|special| special.reply(&question.name, question.clone(), TTL_MAX));
         match known.or_else(|| self.ask(&question, id, now)) {
-            Some(reply) => {
-                let _nobody_waits = port.set(reply);
-            }
+            Some(reply) => self.set_records(port, reply),
             None => {
                 let until = now + self.config.lookup_timeout;
                 self.keep(id, Lookup::Records { question, port, until });
@@ -193,14 +196,8 @@ impl StubResolver {
     ) {
         let mut search = match self.known(host) {
             Known::Search(search) => search,
-            Known::Addresses(addresses) => {
-                let _nobody_waits = port.set(Ok(addresses));
-                return;
-            }
-            Known::Error(error) => {
-                let _nobody_waits = port.set(Err(resolve_error(error)));
-                return;
-            }
+            Known::Addresses(addresses) => return self.set_addresses(port, Ok(addresses)),
+            Known::Error(error) => return self.set_addresses(port, Err(resolve_error(error))),
         };
         let (id, now) = (self.next_id(), scope.now());
         self.ask_both(id, &mut search, now);
@@ -273,9 +270,12 @@ impl StubResolver {
     /// What is known; else has it asked, for that lookup too.
     fn ask(&mut self, question: &Question, id: LookupId, now: Time) -> Option<LookupResult> {
         if let Some(reply) = self.cache.find(question, now) {
+            DnsCounters::add(&self.counters.cached);
             return Some(reply.clone());
         }
-        self.questions.want(question, id);
+        if self.questions.want(question, id) {
+            DnsCounters::add(&self.counters.shared);
+        }
         None
     }
 
@@ -294,9 +294,7 @@ impl StubResolver {
     fn replied(&mut self, question: &Question, reply: &LookupResult, now: Time) {
         for id in self.questions.answered(question) {
             match self.take(id) {
-                Some(Lookup::Records { port, .. }) => {
-                    let _nobody_waits = port.set(reply.clone());
-                }
+                Some(Lookup::Records { port, .. }) => self.set_records(port, reply.clone()),
                 Some(Lookup::Addresses { mut search, port, until }) => {
                     search.note(question, reply, now);
                     self.advance(id, search, port, until, now);
@@ -322,8 +320,7 @@ impl StubResolver {
                 SearchStep::Ask => self.ask_both(id, &mut search, now),
                 SearchStep::Done(resolved) => {
                     self.forget_name(&search.name().clone(), id);
-                    let _nobody_waits = port.set(resolved);
-                    return;
+                    return self.set_addresses(port, resolved);
                 }
             }
         }
@@ -333,6 +330,7 @@ impl StubResolver {
         if !self.lookups.get(&id).is_some_and(Lookup::is_cancelled) {
             return;
         }
+        DnsCounters::add(&self.counters.given_up);
         match self.take(id) {
             Some(Lookup::Records { question, .. }) => self.questions.forget(&question, id),
             Some(Lookup::Addresses { search, .. }) => self.forget_name(search.name(), id),
@@ -361,10 +359,33 @@ impl StubResolver {
             servers.rotate_left(first);
         }
         self.queries += 1;
+        DnsCounters::add(&self.counters.asked);
         self.begun = self.begun.wrapping_add(1);
         let report = Report::new(question.clone(), self.reporter.clone());
         let without_edns = self.without_edns.known(now);
-        Some(QuerySeed { question, servers, without_edns, config: self.config.clone(), report })
+        let (config, counters) = (self.config.clone(), self.counters.clone());
+        Some(QuerySeed { question, servers, without_edns, config, counters, report })
+    }
+
+    /// How a lookup of records ends.
+    fn set_records(&self, port: Port<LookupResult>, result: LookupResult) {
+        let counter = self.counters.of_records(&result);
+        self.count_end(counter, port.set(result).is_ok());
+    }
+
+    /// How a lookup of addresses ends.
+    fn set_addresses(&self, port: Port<ResolveResult>, result: ResolveResult) {
+        let counter = self.counters.of_addresses(&result);
+        self.count_end(counter, port.set(result).is_ok());
+    }
+
+    fn count_end(&self, counter: &AtomicU64, has_waited: bool) {
+        DnsCounters::add(if has_waited { counter } else { &self.counters.given_up });
+    }
+
+    pub(crate) fn describe(&self, to: &mut Description) {
+        to.set_state(if self.lookups.is_empty() { "idle" } else { "looking up" });
+        to.add_held(self.cache.held_bytes());
     }
 
     pub(crate) fn counts(&self) -> (usize, usize, usize) {

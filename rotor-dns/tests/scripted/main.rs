@@ -10,6 +10,7 @@ mod simulated;
 mod wire;
 
 mod asking;
+mod counting;
 mod guessing;
 mod remembering;
 

@@ -1,0 +1,138 @@
+//! `DnsCounters`: what a resolver counts.
+
+use std::error::Error;
+use std::sync::atomic::AtomicU64;
+
+use rotor_stream::ResolveResult;
+
+use crate::error::LookupError;
+use crate::result::LookupResult;
+
+rotor_core::__rotor_counters! {
+    /// What a resolver counts, by [`Dns::counters`](crate::Dns::counters), since it was made.
+    ///
+    /// Three levels: **lookups**, each of which is in one of the first six once it is over;
+    /// **questions** of lookups, of which each is known, or one that somebody has asked already, or
+    /// begun; and **tries**, each of which is a question to one server, and leads to an answer or to
+    /// one of the last of these.
+    ///
+    /// How many lookups and queries there are at a time tells the page of `rotor-inspect`.
+    struct DnsCounters {
+        /// Lookups that found addresses, or records.
+        found,
+        /// Lookups of names that do not exist, or have no records of that kind.
+        #[doc(alias = "NXDOMAIN")]
+        not_found,
+        /// Lookups of what is no name of a host.
+        invalid_names,
+        /// Lookups that failed: servers did, there was none, or this machine had no socket or slot for them.
+        #[doc(alias = "SERVFAIL")]
+        failed,
+        /// Lookups that took too long, or whose servers were all silent.
+        timed_out,
+        /// Lookups that whoever had asked for them gave up.
+        given_up,
+        /// Questions whose reply was in the cache, failures of servers among them.
+        #[doc(alias = "cache hit")]
+        cached,
+        /// Questions that others were waiting for.
+        shared,
+        /// Questions that servers were asked, each of them once however many tries it took.
+        #[doc(alias = "cache miss")]
+        asked,
+        /// Tries: questions to one server each.
+        tries,
+        /// Tries that went on over TCP: the answer was too long for a datagram, somebody guessed, the server changed
+        /// letters, or `use-vc` was set.
+        tries_over_tcp,
+        /// Tries that were made again without EDNS, which the server does not know.
+        tries_without_edns,
+        /// Tries that a server did not answer in its time.
+        silent,
+        /// Tries that a server failed ([`ServerFault`](crate::ServerFault)).
+        server_faults,
+        /// Tries that found no way to a server.
+        unreachable,
+        /// Datagrams that answered nothing: of strangers, forged, or late.
+        #[doc(alias = "cache poisoning")]
+        strays,
+    }
+}
+
+impl DnsCounters {
+    /// Of a lookup of records that has this result.
+    pub(crate) fn of_records(&self, result: &LookupResult) -> &AtomicU64 {
+        result.as_ref().map_or_else(|error| self.of_error(error), |_| &self.found)
+    }
+
+    /// Of a lookup of addresses that has this result.
+    pub(crate) fn of_addresses(&self, result: &ResolveResult) -> &AtomicU64 {
+        let cause = match result {
+            Ok(_) => return &self.found,
+            Err(error) => error.source().and_then(|cause| cause.downcast_ref()),
+        };
+        cause.map_or(&self.failed, |error| self.of_error(error))
+    }
+
+    fn of_error(&self, error: &LookupError) -> &AtomicU64 {
+        match error {
+            LookupError::Timeout => &self.timed_out,
+            LookupError::Name(_) => &self.invalid_names,
+            error if error.is_negative() => &self.not_found,
+            _ => &self.failed,
+        }
+    }
+
+    /// Of a try that was of no use, for that reason.
+    pub(crate) fn of_failed_try(&self, error: &LookupError) -> &AtomicU64 {
+        match error {
+            LookupError::Timeout => &self.silent,
+            LookupError::Server(..) => &self.server_faults,
+            _ => &self.unreachable,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::ErrorKind;
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::error::ServerFault;
+    use crate::lookup::resolve_error;
+    use crate::name::{Name, NameError};
+
+    #[test]
+    fn each_error_is_a_kind_of_end_and_most_are_a_kind_of_try() {
+        let name: Name = "example".parse().expect("a name");
+        let server = ([192, 0, 2, 1], 53).into();
+        let table = [
+            (LookupError::Name(NameError::TooLong), "invalid_names", "unreachable"),
+            (LookupError::NoSuchName(name.clone()), "not_found", "unreachable"),
+            (LookupError::NoRecords(name), "not_found", "unreachable"),
+            (LookupError::Server(server, ServerFault::Malformed), "failed", "server_faults"),
+            (LookupError::Timeout, "timed_out", "silent"),
+            (LookupError::Network(Arc::new(ErrorKind::AddrInUse.into())), "failed", "unreachable"),
+            (LookupError::NoSlot, "failed", "unreachable"),
+            (LookupError::NoServer, "failed", "unreachable"),
+            (LookupError::Lost, "failed", "unreachable"),
+        ];
+        for (error, end, of_try) in table {
+            let count = |counter: fn(&DnsCounters, &LookupError)| {
+                let counters = DnsCounters::default();
+                counter(&counters, &error);
+                counters.iter().find(|(_, count)| *count > 0).map(|(name, _)| name)
+            };
+            let as_records = count(|counters, error| {
+                DnsCounters::add(counters.of_records(&Err(error.clone())));
+            });
+            let as_addresses = count(|counters, error| {
+                DnsCounters::add(counters.of_addresses(&Err(resolve_error(error.clone()))));
+            });
+            assert_eq!((as_records, as_addresses), (Some(end), Some(end)), "{error:?}");
+            let as_try = count(|counters, error| DnsCounters::add(counters.of_failed_try(error)));
+            assert_eq!(as_try, Some(of_try), "{error:?}");
+        }
+    }
+}
