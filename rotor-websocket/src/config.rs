@@ -158,10 +158,10 @@ impl WebSocketConfig {
         self
     }
 
-    /// Sets about how many bytes are decompressed in one turn of the loop, of each message those
-    /// that came or what they are decompressed to, whichever are more. Default 1 MiB, which takes a
-    /// millisecond or two (and some 200 if it was made to take long); the rest waits for the next
-    /// turn, after the other machines. A single message is not divided.
+    /// Sets how many bytes of messages a connection decompresses in a turn. Default 1 MiB, which takes a
+    /// millisecond or two; the rest waits for the next turn, after the other machines. Whichever is more counts: what
+    /// comes of a message, or 64 times what it has, since a byte that was made for it takes as long as so
+    /// many. A message of more than 16 KiB, compressed, is divided.
     pub fn inflated_max(mut self, bytes: usize) -> WebSocketConfig {
         self.inflated_max = bytes;
         self

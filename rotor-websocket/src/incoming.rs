@@ -17,7 +17,7 @@ use crate::frame::mask::{self, Mask};
 use crate::frame::utf8;
 use crate::message::{Kind, Message, Piece};
 use crate::next::Mode;
-use crate::partial::{Limits, Partial, kind_of, most_bytes};
+use crate::partial::{Limits, Partial, STEP_MAX, kind_of, most_bytes};
 
 /// Frames up to this length are handled where they stand in the input; longer ones are taken as
 /// they come.
@@ -25,6 +25,10 @@ const WHOLE_MAX: u64 = 32 << 10;
 
 /// How much of a longer frame is waited for, at most: fewer calls for the same bytes.
 const PART_WANTED: u64 = 16 << 10;
+
+/// As how many bytes one counts that is decompressed. A block of twenty with a table of codes of its own takes as
+/// long as it takes to make a kilobyte of what was compressed well, and may come to nothing.
+const COST_OF_COMPRESSED: usize = 64;
 
 /// The receiving half of a connection.
 pub(crate) struct Incoming {
@@ -39,7 +43,8 @@ pub(crate) struct Incoming {
     control: Bucket,
     /// What is waited for cannot come at once: frames are taken as they come, however short.
     pub(crate) is_stepwise: bool,
-    /// How many bytes were decompressed since somebody looked: before or after, whichever is more.
+    /// How many bytes were decompressed since somebody looked: what came of them, or what they cost,
+    /// whichever is more.
     pub(crate) inflated: usize,
 }
 
@@ -150,6 +155,9 @@ impl Incoming {
         terms: &Terms,
         give: impl FnOnce(Given<'_>) -> Option<Kind>,
     ) -> Result<Step, Fault> {
+        if self.message.as_ref().is_some_and(|message| message.is_inflating()) {
+            return self.inflate_step(terms, give);
+        }
         let frame = match self.frame {
             Some(frame) => frame,
             None => match header::read(input)? {
@@ -282,7 +290,8 @@ impl Incoming {
             frame.clear = have;
         }
         let is_whole_frame = have as u64 == frame.left;
-        if is_whole_frame && self.message.is_none() {
+        let is_short = !frame.is_compressed || have <= STEP_MAX;
+        if is_whole_frame && self.message.is_none() && is_short {
             return self.whole(frame, have, input, terms, give);
         }
         // A message of a single frame has nothing noted yet, unless it goes in pieces.
@@ -302,6 +311,9 @@ impl Incoming {
                     return Ok(Step::Did);
                 }
                 self.frame = None;
+                if message.inflates_in_steps() {
+                    return Ok(Step::Did);
+                }
                 let Some(message) = self.message.take() else { return Ok(Step::Did) };
                 let Partial { kind, is_compressed, bytes, .. } = *message;
                 self.give_whole(kind, is_compressed, &bytes, terms, give)?;
@@ -314,6 +326,38 @@ impl Incoming {
                 self.advance(frame, have);
             }
             (Mode::Pieces, true) => self.inflate_piece(frame, have, is_end, input, give)?,
+        }
+        Ok(Step::Did)
+    }
+
+    /// Decompresses some of a message that has come whole, and gives that once it is all.
+    fn inflate_step(
+        &mut self,
+        terms: &Terms,
+        give: impl FnOnce(Given<'_>) -> Option<Kind>,
+    ) -> Result<Step, Fault> {
+        let Some(partial) = &mut self.message else { return Ok(Step::Did) };
+        let kind = partial.kind;
+        let whole = if terms.discards {
+            // What the next one refers to need not be right: it is discarded, too.
+            Some(None)
+        } else {
+            let own = match &mut self.decompression {
+                Decompression::Own(codec) => Some(&mut **codec),
+                _ => None,
+            };
+            let (used, inflated, whole) = partial.inflate_step(own, terms.limits.message_max)?;
+            self.inflated += cost(used, inflated);
+            if partial.hold(&self.held).is_err() {
+                return Ok(Step::NoRoom);
+            }
+            whole.map(Some)
+        };
+        if let Some(whole) = whole {
+            self.end_message();
+            if let Some(bytes) = whole {
+                give(Given::Message(message(kind, &bytes)?));
+            }
         }
         Ok(Step::Did)
     }
@@ -337,7 +381,7 @@ impl Incoming {
         };
         let (used, inflated) = message.inflated_piece(&input[..have], is_end, own, give)?;
         let is_over = message.is_over;
-        self.inflated += inflated.max(used);
+        self.inflated += cost(used, inflated);
         input.consume(used);
         frame.left -= used as u64;
         frame.clear = frame.clear.saturating_sub(used);
@@ -393,8 +437,7 @@ impl Incoming {
                     result
                 }
             };
-            // What comes of nothing may cost as much.
-            self.inflated += scratch.len().max(bytes.len());
+            self.inflated += cost(bytes.len(), scratch.len());
             result?;
             give(Given::Message(message(kind, scratch)?));
             Ok(())
@@ -418,6 +461,11 @@ impl Incoming {
             codec::give_back(codec);
         }
     }
+}
+
+/// What it costs to decompress so many bytes to so many.
+fn cost(compressed: usize, inflated: usize) -> usize {
+    compressed.saturating_mul(COST_OF_COMPRESSED).max(inflated)
 }
 
 fn message(kind: Kind, bytes: &[u8]) -> Result<Message<'_>, Fault> {

@@ -16,6 +16,10 @@ use crate::next::Mode;
 /// The longest piece of what is decompressed.
 const PIECE_MAX: usize = 16 << 10;
 
+/// How much of a message that has come whole is decompressed in a step, and about how much may come of it.
+pub(crate) const STEP_MAX: usize = 16 << 10;
+const STEP_INFLATED_MAX: usize = 256 << 10;
+
 /// How much longer a compressed message may be than what it is decompressed to: what cannot be
 /// shortened is wrapped in blocks (RFC 1951 §3.2.4), and in flushes.
 const OVERHEAD_MIN: usize = 1024;
@@ -32,9 +36,11 @@ pub(crate) struct Partial {
     utf8: Utf8,
     /// What has come of it, compressed or not; nothing if it goes in pieces.
     pub(crate) bytes: Vec<u8>,
-    /// What that takes of the total of all connections.
+    /// What that takes of the total of all connections, with what it is decompressed to.
     share: Share,
-    /// Of one that is decompressed in pieces: lent by the thread.
+    /// Of one that has come whole, and is decompressed in steps.
+    inflating: Option<Inflating>,
+    /// Of one that is decompressed in pieces, or in steps: lent by the thread.
     pub(crate) codec: Option<Decompress>,
     /// No piece was handed over yet.
     is_first: bool,
@@ -42,6 +48,14 @@ pub(crate) struct Partial {
     tail_used: usize,
     /// All of it was handed over.
     pub(crate) is_over: bool,
+}
+
+/// A message that has come whole, and is too long to be decompressed at once.
+#[derive(Default)]
+struct Inflating {
+    /// How much of it was decompressed.
+    used: usize,
+    bytes: Vec<u8>,
 }
 
 /// What a message and control frames may come to, of [`WebSocketConfig`].
@@ -70,6 +84,7 @@ impl Partial {
             utf8: Utf8::default(),
             bytes: Vec::new(),
             share: Share::NONE,
+            inflating: None,
             codec: None,
             is_first: true,
             tail_used: 0,
@@ -109,18 +124,69 @@ impl Partial {
     ///
     /// `NoRoom`: they may not take as much.
     pub(crate) fn hold(&mut self, held: &Arc<BytesHeld>) -> Result<(), NoRoom> {
-        self.share.set(self.bytes.capacity(), held)
+        let inflated = self.inflating.as_ref().map_or(0, |inflating| inflating.bytes.capacity());
+        self.share.set(self.bytes.capacity() + inflated, held)
     }
 
     /// What it takes, with what it has been lent.
     pub(crate) fn held_bytes(&self) -> usize {
         let codec = if self.codec.is_some() { codec::DECOMPRESSOR_BYTES } else { 0 };
-        size_of::<Partial>() + self.bytes.capacity() + codec
+        let inflated = self.inflating.as_ref().map_or(0, |inflating| inflating.bytes.capacity());
+        size_of::<Partial>() + self.bytes.capacity() + inflated + codec
+    }
+
+    /// Whether it is decompressed in steps, now that it has come whole.
+    pub(crate) fn inflates_in_steps(&mut self) -> bool {
+        if self.is_compressed && self.bytes.len() > STEP_MAX {
+            self.inflating.get_or_insert_default();
+        }
+        self.inflating.is_some()
+    }
+
+    /// All of it was handed to it, and it is being decompressed.
+    pub(crate) fn is_inflating(&self) -> bool {
+        self.inflating.is_some()
+    }
+
+    /// Decompresses some of it. Returns how much was used for that, and how much came of it; and the message, once
+    /// that is all.
+    pub(crate) fn inflate_step(
+        &mut self,
+        own: Option<&mut Decompress>,
+        max: usize,
+    ) -> Result<(usize, usize, Option<Vec<u8>>), Fault> {
+        let Some(inflating) = &mut self.inflating else { return Ok((0, 0, None)) };
+        let Inflating { used, bytes } = inflating;
+        let codec = match own {
+            Some(own) => own,
+            None => self.codec.get_or_insert_with(codec::decompressor),
+        };
+        let before = bytes.len();
+        // One more than there may be, to see that there is more.
+        let most = max.saturating_add(1).min(before + STEP_INFLATED_MAX);
+        let rest = &self.bytes[*used..];
+        let part = &rest[..rest.len().min(STEP_MAX)];
+        let step = codec::decompress_to(codec, part, bytes, most)?;
+        *used += step;
+        let mut is_whole = false;
+        if *used == self.bytes.len() {
+            let tail = &codec::tail()[self.tail_used..];
+            self.tail_used += codec::decompress_to(codec, tail, bytes, most)?;
+            // Where the step is full there may be more, even if all input was read.
+            is_whole = bytes.len() < most;
+        }
+        if bytes.len() > max {
+            return Err(Fault::TooLong);
+        }
+        let whole = is_whole.then(|| std::mem::take(bytes));
+        let inflated = whole.as_ref().map_or(bytes.len(), Vec::len) - before;
+        Ok((step, inflated, whole))
     }
 
     /// Throws away what has come of it, and what will.
     pub(crate) fn discard(&mut self) {
         self.bytes = Vec::new();
+        self.inflating = None;
         self.share = Share::NONE;
     }
 

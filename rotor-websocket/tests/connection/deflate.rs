@@ -1,8 +1,12 @@
 //! Compression, there and back.
 
-use rotor_websocket::{Deflate, WebSocketConfig};
+use std::sync::Arc;
 
-use crate::kit::{DEFLATE, TEXT, frame, frames, open_deflate, open_with};
+use rotor_websocket::{Counters, Deflate, WebSocketConfig};
+
+use crate::kit::{
+    BINARY, DEFLATE, PING, PONG, Server_, TEXT, frame, frames, open_deflate, open_with, told,
+};
 
 fn decompressed(payload: &[u8]) -> Vec<u8> {
     let mut codec = flate2::Decompress::new(false);
@@ -102,4 +106,120 @@ fn with_take_over_messages_that_refer_to_those_before_are_read_however_they_come
     }
     assert!(lens[1..].iter().all(|len| *len < 50), "{lens:?}");
     assert_eq!(driver.failures(), [""; 0]);
+}
+
+/// Bytes that do not get shorter, of which a second time says so.
+fn noise(len: usize) -> Vec<u8> {
+    let mut state = 1u32;
+    let mut next = || {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        (state >> 24) as u8
+    };
+    (0..len).map(|_| next()).collect()
+}
+
+/// Compresses bytes behind those before.
+fn squeezed(codec: &mut flate2::Compress, bytes: &[u8]) -> Vec<u8> {
+    let mut to = Vec::with_capacity(bytes.len() + 10_000);
+    codec.compress_vec(bytes, &mut to, flate2::FlushCompress::Sync).expect("there is room");
+    to.truncate(to.len() - 4);
+    to
+}
+
+/// Opens a connection that compresses nothing itself.
+fn open_reading(takes_over: bool, config: WebSocketConfig) -> (Server_, Arc<Counters>) {
+    let deflate = Deflate::new().context_takeover(takes_over).compress_min(usize::MAX);
+    open_with(config.deflate(deflate), "/", DEFLATE)
+}
+
+#[test]
+fn a_long_message_is_decompressed_step_by_step_and_comes_whole_and_in_its_place() {
+    for takes_over in [false, true] {
+        let (mut driver, counters) = open_reading(takes_over, WebSocketConfig::new());
+        let mut codec = flate2::Compress::new(flate2::Compression::new(6), false);
+        let mut squeeze = |bytes: &[u8]| {
+            if !takes_over {
+                codec.reset();
+            }
+            squeezed(&mut codec, bytes)
+        };
+        for (bytes, steps) in [
+            // As much comes of it, much comes of little, and both.
+            (noise(400_000), 20),
+            (vec![b'x'; 900_000], 0),
+            ([noise(100_000), vec![0; 900_000]].concat(), 5),
+        ] {
+            let before = counters.inflated_in_turns();
+            let whole = squeeze(&bytes);
+            let between = squeeze(b"between");
+            let cut = squeeze(&bytes);
+            let (first, second) = cut.split_at(cut.len() / 3);
+            let input = [
+                frame(0xc2, &whole),
+                frame(0xc1, &between),
+                frame(0x42, first),
+                frame(PING, "ping"),
+                frame(0x80, second),
+                frame(TEXT, "behind"),
+            ];
+            driver.send(&input.concat());
+            let answers = frames(&driver.take_received());
+            let expected = [
+                (BINARY, &bytes[..]),
+                (TEXT, b"between"),
+                (PONG, b"ping"),
+                (BINARY, &bytes),
+                (TEXT, b"behind"),
+            ];
+            let is_same =
+                answers.iter().map(|(first, payload)| (*first, &payload[..])).eq(expected);
+            assert!(is_same, "{takes_over}, {}", bytes.len());
+            let taken = counters.inflated_in_turns() - before;
+            assert!(taken >= steps, "{taken} for {}", bytes.len());
+        }
+        assert_eq!(driver.failures(), [""; 0]);
+    }
+}
+
+#[test]
+fn a_message_of_which_too_much_comes_in_a_later_step_is_too_long() {
+    let squeeze = |bytes: &[u8]| {
+        squeezed(&mut flate2::Compress::new(flate2::Compression::new(6), false), bytes)
+    };
+    let max = 300_000;
+    for (zeros, is_too_long) in [(200_000, false), (200_001, true), (9_000_000, true)] {
+        let config = WebSocketConfig::new().message_max(max);
+        let held = config.messages_held();
+        let (mut driver, counters) = open_reading(false, config);
+        driver.send(&frame(0xc2, squeeze(&[noise(100_000), vec![0; zeros]].concat())));
+        let expected = if is_too_long { "close 1009" } else { "binary 300000" };
+        assert_eq!(told(&driver.take_received()), [expected], "{zeros}");
+        assert_eq!((counters.too_long(), held.bytes()), (u64::from(is_too_long), 0));
+    }
+}
+
+#[test]
+fn what_a_message_is_decompressed_to_counts_among_those_that_are_not_whole() {
+    for (max, is_read) in [(2_000_000, true), (300_000, false)] {
+        let config = WebSocketConfig::new().messages_bytes_max(max);
+        let held = config.messages_held();
+        let (mut driver, counters) = open_reading(false, config);
+        let bytes = [noise(100_000), vec![0; 900_000]].concat();
+        let mut codec = flate2::Compress::new(flate2::Compression::new(6), false);
+        driver.send(&frame(0xc2, squeezed(&mut codec, &bytes)));
+        let expected = if is_read { "binary 1000000" } else { "close 1013" };
+        assert_eq!(told(&driver.take_received()), [expected], "{max}");
+        assert_eq!((counters.without_room(), held.bytes()), (u64::from(!is_read), 0));
+    }
+}
+
+/// Its blocks bring nothing, and have a table of codes each.
+#[test]
+fn a_message_that_was_made_to_take_long_takes_many_turns() {
+    let (mut driver, counters) = open_reading(false, WebSocketConfig::new());
+    // An empty one is what a compressor makes that is asked to flush: 5 bytes, one of them of a table.
+    let empty = [0x00, 0x00, 0x00, 0xff, 0xff];
+    driver.send(&frame(0xc2, empty.repeat(200_000)));
+    assert_eq!(told(&driver.take_received()), ["binary 0"]);
+    assert!(counters.inflated_in_turns() >= 1_000_000 / (16 << 10), "{counters:?}");
 }
