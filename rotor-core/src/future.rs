@@ -10,6 +10,7 @@ mod poll_ready;
 use std::fmt;
 use std::sync::{Arc, PoisonError, Weak};
 use std::task::Waker;
+use std::time::{Duration, Instant};
 
 use crate::notifier::Notifier;
 use crate::sync::atomic::Ordering::{AcqRel, Relaxed, Release};
@@ -338,6 +339,25 @@ impl<V> Future<V> {
             }
             // May return for no reason, and at once if the value came meanwhile.
             thread::park();
+        }
+    }
+
+    /// The same, for so long at most; then it is `Pending` still.
+    #[expect(clippy::disallowed_methods, reason = "a thread that runs no loop has no loop's time")]
+    pub(crate) fn wait_timeout(mut self, time: Duration) -> Outcome<V> {
+        let begun = Instant::now();
+        loop {
+            self = match self.take() {
+                Outcome::Pending(pending) => pending,
+                outcome => return outcome,
+            };
+            // Also where the time is beyond all that the system counts.
+            let Some(left) = time.checked_sub(begun.elapsed()).filter(|left| !left.is_zero())
+            else {
+                return Outcome::Pending(self);
+            };
+            // No time passes in a model, so that loom's has none.
+            std::thread::park_timeout(left);
         }
     }
 

@@ -3,8 +3,9 @@
 use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
+use std::time::Duration;
 
-use crate::future::{self, Cancellations, Future, Lost, OnCancel, Port, Waiter};
+use crate::future::{self, Cancellations, Future, Lost, OnCancel, Outcome, Port, Waiter};
 use crate::mailbox::{self, Mailbox, ReceiveError, SendError, Sender};
 use crate::scope::Scope;
 use crate::sync::thread;
@@ -255,6 +256,32 @@ impl<R> BlockingReply<R> {
     #[doc(alias = "block_on")]
     pub fn wait(self) -> Result<R, Lost> {
         self.future.wait()
+    }
+
+    /// Waits for the answer, for so long at most. Returns itself when the time is over: wait again, or drop it,
+    /// which cancels the request.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use rotor_core::{BlockingReply, Lost};
+    /// fn in_time(reply: BlockingReply<u64>) -> Result<Option<u64>, Lost> {
+    ///     match reply.wait_timeout(Duration::from_secs(1)) {
+    ///         Ok(answer) => answer.map(Some),
+    ///         Err(_late) => Ok(None), // dropped here: nobody waits for it
+    ///     }
+    /// }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Itself, when there is no answer yet. The inner error is that of [`wait`](BlockingReply::wait).
+    #[doc(alias = "recv_timeout")]
+    pub fn wait_timeout(self, time: Duration) -> Result<Result<R, Lost>, BlockingReply<R>> {
+        match self.future.wait_timeout(time) {
+            Outcome::Pending(future) => Err(BlockingReply { future, same_thread: PhantomData }),
+            Outcome::Value(value) => Ok(Ok(value)),
+            Outcome::Lost(lost) => Ok(Err(lost)),
+        }
     }
 
     /// Returns whether [`wait`](BlockingReply::wait) would return at once.

@@ -1,6 +1,7 @@
 //! Request and reply between machines, and from plain threads.
 
 use std::thread;
+use std::time::Duration;
 
 use rotor_core::{
     Calls, Config, Cursor, EventSet, ExitPolicy, Future, LoopInstance, Lost, Outcome, Port,
@@ -371,4 +372,31 @@ fn a_plain_thread_hears_that_there_will_be_no_answer() {
     let waiting = pair.service.ask_from_thread(3).expect("there is room");
     drop(pair);
     assert_eq!(waiting.wait(), Err(Lost::Dropped), "its loop is gone");
+}
+
+#[test]
+fn a_plain_thread_waits_for_so_long_and_may_wait_again_or_give_up() {
+    let manual = Manual::new();
+    let mut pair = pair(&manual, 4);
+    let [first, second, third] =
+        [1, 2, 3].map(|number| pair.service.ask_from_thread(number).expect("there is room"));
+    settle(&mut pair.instance);
+    let first = first.wait_timeout(Duration::ZERO).expect_err("it has no answer yet");
+    let first = first.wait_timeout(Duration::from_millis(1)).expect_err("nor has it now");
+    drop(second.wait_timeout(Duration::ZERO).expect_err("it has none either"));
+    let held = std::mem::take(&mut pair.world().held);
+    assert_eq!(held.iter().map(Asked::is_cancelled).collect::<Vec<_>>(), [false, true, false]);
+    let mut held = held.into_iter();
+    let answer = held.next().expect("three were asked").answer("first".to_string());
+    answer.expect("somebody waits");
+    // Whatever is there counts, however short the time; and it is there in time, however long that is.
+    assert_eq!(first.wait_timeout(Duration::ZERO).map_err(drop), Ok(Ok("first".to_string())));
+    let call = held.next_back().expect("three were asked");
+    thread::scope(|threads| {
+        threads.spawn(move || call.answer("third".to_string()).expect("somebody waits"));
+        assert_eq!(third.wait_timeout(Duration::MAX).map_err(drop), Ok(Ok("third".to_string())));
+    });
+    let lost = pair.service.ask_from_thread(4).expect("there is room");
+    drop(pair);
+    assert_eq!(lost.wait_timeout(Duration::from_secs(60)).map_err(drop), Ok(Err(Lost::Dropped)));
 }
