@@ -78,6 +78,11 @@ quick_error! {
         Code(code: u8) {
             display("it answered with response code {code}")
         }
+        /// It answered with nothing, of a name for which it does not speak, and looks up names for nobody
+        /// (RFC 1035 §4.1.1: neither AA nor RA): a server of a zone, or a forwarder that is set up wrongly.
+        NoRecursion {
+            display("it looks up no names for others")
+        }
         /// Its answer is not a DNS message: truncated, with names that point at themselves, or with
         /// lengths that do not fit.
         Malformed {

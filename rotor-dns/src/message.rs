@@ -149,10 +149,11 @@ pub(crate) fn decode(
 ) -> Result<Decoded, ServerFault> {
     let message = Message::from_slice(bytes).map_err(|_| ServerFault::Malformed)?;
     // What has come may be a part of the records, or none, so it is not used (RFC 2181 §9).
-    if message.header().tc() {
+    let header = message.header();
+    if header.tc() {
         return Ok(Decoded::Truncated);
     }
-    let is_no_name = match message.header().rcode() {
+    let is_no_name = match header.rcode() {
         Rcode::NOERROR => false,
         Rcode::NXDOMAIN => true,
         other => return Err(ServerFault::Code(other.to_int())),
@@ -172,6 +173,10 @@ pub(crate) fn decode(
         // half-way.
         Some(ttl) if !is_no_name && negative.is_none() => {
             Ok(Decoded::Onward { end: chain.end, hops: chain.hops, ttl })
+        }
+        // It is no answer at all, and says nothing of the name.
+        None if !is_no_name && negative.is_none() && !header.ra() && !header.aa() => {
+            Err(ServerFault::NoRecursion)
         }
         ttl => {
             let ttl = negative.and_then(|negative| least(ttl, negative));
@@ -297,7 +302,7 @@ mod tests {
 
     /// An answer to the query for `a.example` with one record of it.
     fn answer_of(kind: Rtype, data: &[u8]) -> Vec<u8> {
-        let mut message = answer(&query(false), &[(7, 1)]);
+        let mut message = answer(&query(false), &[(3, 0x80), (7, 1)]);
         let rest = [&[0xc0, 12][..], &kind.to_int().to_be_bytes(), &[0, 1, 0, 0, 0, 9]].concat();
         message.extend([&rest[..], &(data.len() as u16).to_be_bytes(), data].concat());
         message

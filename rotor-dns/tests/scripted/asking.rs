@@ -60,6 +60,38 @@ fn a_server_that_is_not_there_costs_no_time() {
     assert!(matches!(reply, Err(LookupError::Server(_, ServerFault::PortClosed))), "{reply:?}");
 }
 
+/// What it says of itself are bits of the fourth octet, and of the third.
+#[test]
+fn a_server_that_looks_up_nothing_for_others_is_passed_over() {
+    let saying = |authority: bool, recursion: bool, records: &'static [u8]| {
+        serve(move |query| {
+            let mut message = match records {
+                [] => reply(query, 0, &[], &[]),
+                _ => none(query, 0, 60, 60),
+            };
+            message[2] |= if authority { 4 } else { 0 };
+            message[3] &= if recursion { 0xff } else { 0x7f };
+            message
+        })
+    };
+    for (authority, recursion, records, is_answer) in [
+        (false, false, &b""[..], false),
+        (false, true, b"", true),
+        (true, false, b"", true),
+        (false, false, b"SOA", true),
+    ] {
+        let servers = vec![saying(authority, recursion, records), serve(right)];
+        let mut stage = Stage::new(servers, ResolvConf::default(), |config| config);
+        let what = format!("{authority} {recursion} {records:?}");
+        let reply = stage.look_up("www.example");
+        assert_eq!(matches!(reply, Err(LookupError::NoRecords(_))), is_answer, "{what}: {reply:?}");
+        assert_eq!(reply.is_ok(), !is_answer, "{what}: {reply:?}");
+    }
+    let mut stage = Stage::new(vec![saying(false, false, b"")], ResolvConf::default(), |it| it);
+    let reply = stage.look_up("www.example");
+    assert!(matches!(reply, Err(LookupError::Server(_, ServerFault::NoRecursion))), "{reply:?}");
+}
+
 #[test]
 fn room_for_long_answers_is_said_when_that_is_wanted() {
     for (options, expected) in [("", None), ("options edns0", Some([0, 0, 41, 0x04, 0xd0]))] {
