@@ -17,6 +17,7 @@ use crate::counters::{TlsCounters, UnderWay};
 use crate::engine::{At, Engine};
 use crate::error::TlsError;
 use crate::incoming::Incoming;
+use crate::sealed::WRITE_BYTES_MAX;
 use crate::session::TlsSession;
 use crate::stranger::is_record;
 
@@ -28,8 +29,10 @@ pub(crate) use self::writing::{flush, is_for_later};
 /// what is left are records that hold nothing, or padding.
 pub const EMPTY_BYTES_MAX: usize = 256 * 1024;
 
-/// The most bytes that wait to be written while more is read.
-const OUTGOING_BYTES_MAX: usize = 64 * 1024;
+/// The most bytes that wait to be written while more is read: one write, which is no reason not to
+/// read, since the peer may take it only when it is heard; and as much again of what the peer is
+/// answered by itself (warnings), of which it could else have any amount made.
+const OUTGOING_BYTES_MAX: usize = 2 * WRITE_BYTES_MAX;
 
 pub(crate) struct Live {
     pub(crate) session: TlsSession,

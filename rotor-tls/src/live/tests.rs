@@ -1,6 +1,6 @@
 //! What a connection does beyond its socket.
 
-use std::io::{ErrorKind, IoSlice, Read};
+use std::io::{ErrorKind, IoSlice, Read, Write};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -172,4 +172,20 @@ fn what_a_socket_leaves_of_many_records_waits_in_order() {
         assert_eq!(records, room.min(peer.received_len()));
         assert!(all == read(&mut server, &peer.take_received()), "{room}");
     }
+}
+
+/// Two ends that write much and read only between their writes would else wait for each other, and a
+/// client would never see the answer of a server that takes no more of its request.
+#[test]
+fn a_socket_that_takes_nothing_of_a_write_is_read_from() {
+    let (mut live, mut server) = shaken();
+    let (mut socket, peer) = pair::<true>(&World::new());
+    peer.limit_room(0);
+    let much = vec![b'x'; 2 * WRITE_BYTES_MAX];
+    assert_eq!(live.write(&mut socket, &[IoSlice::new(&much)]).ok(), Some(WRITE_BYTES_MAX));
+    server.writer().write_all(b"no more, please").expect("it is open");
+    peer.send(&said(&mut server));
+    let mut buffer = [0; 100];
+    let read = live.read(&mut socket, &mut buffer).map(|count| buffer[..count].to_vec());
+    assert_eq!(read.map_err(|error| error.kind()), Ok(b"no more, please".to_vec()));
 }
