@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use kit::{Issuer, Log, RawClient, Test, ask, counted, join, serve, shaken};
 use rotor_tls::{ClientCertificates, TlsServer, UnknownName, Versions};
-use rustls::{AlertDescription, Error};
+use rustls::{AlertDescription, Error, SignatureScheme};
 
 /// What a server answers to bytes, and what becomes of the connection.
 fn answer(tls: &TlsServer, bytes: &[u8], piece: usize) -> (Vec<u8>, Log) {
@@ -165,6 +165,22 @@ fn who_has_nothing_in_common_with_a_server_is_told_so() {
     let (failure, log) = meet(&server, rsa_only, "localhost");
     assert_eq!(failure, Some(Error::AlertReceived(AlertDescription::HandshakeFailure)));
     assert!(log[0].contains("the peer and this end have nothing in common: "), "{log:?}");
+
+    // Ciphers that go with such a key, and no signature that it makes.
+    let mut provider = rustls::crypto::ring::default_provider();
+    let algorithms = &mut provider.signature_verification_algorithms;
+    let others =
+        algorithms.mapping.iter().filter(|(scheme, _)| *scheme != SignatureScheme::ED25519);
+    algorithms.mapping = others.copied().collect::<Vec<_>>().leak();
+    let checks_others = rustls::ClientConfig::builder_with_provider(Arc::new(provider))
+        .with_protocol_versions(&[&rustls::version::TLS12])
+        .expect("it fits the ciphers")
+        .with_root_certificates(rustls::RootCertStore::empty())
+        .with_no_client_auth();
+    let (failure, log) = meet(&server, checks_others, "localhost");
+    assert_eq!(failure, Some(Error::AlertReceived(AlertDescription::HandshakeFailure)));
+    assert!(log[0].contains("the peer and this end have nothing in common: "), "{log:?}");
+    assert_eq!(counted(server.counters()), [("failed_by_peer", 2)]);
 }
 
 #[test]

@@ -4,7 +4,7 @@ mod kit;
 
 use std::time::Duration;
 
-use kit::{Issuer, Log, RawClient, Test, ask, serve};
+use kit::{Issuer, Log, RawClient, Test, ask, serve, shaken};
 use rotor_stream::testing::Peer;
 use rotor_tls::ClientCertificates;
 
@@ -153,5 +153,27 @@ fn where_the_end_cannot_be_encrypted_nothing_is_said_in_clear() {
     test.advance(LATE);
     assert!(peer.is_dropped());
     assert_eq!(peer.take_received(), b"");
+    assert_eq!(server.counters().late(), 1);
+}
+
+/// The server's Finished comes first where a session of TLS 1.2 goes on (RFC 5246 §7.3), encrypted:
+/// what followed it in clear would be a broken record.
+#[test]
+fn behind_the_finished_of_a_resumed_session_nothing_is_said_in_clear() {
+    let issuer = Issuer::new();
+    let server = issuer.server();
+    let config = issuer.raw_config_of(&[&rustls::version::TLS12]);
+    let mut test = Test::new(Log::new());
+    let _first = shaken(&mut test, &server, config.clone());
+    let peer = serve(&mut test, &server);
+    let mut client = RawClient::new(config, "localhost");
+    peer.send(&client.take_records());
+    test.settle();
+    client.receive(&peer.take_received());
+    assert_eq!(client.tls.handshake_kind(), Some(rustls::HandshakeKind::Resumed));
+    // What the client answers is lost on its way.
+    test.advance(LATE);
+    assert_eq!(peer.take_received(), b"");
+    assert!(peer.is_dropped());
     assert_eq!(server.counters().late(), 1);
 }

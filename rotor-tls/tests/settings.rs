@@ -8,7 +8,8 @@ use kit::{Issuer, Log, RawClient, Test, serve, shaken};
 use rotor_core::with_causes;
 use rotor_test_kit::Directory;
 use rotor_tls::{
-    Identity, Offload, Roots, TicketKeys, Tickets, TlsConfigError, TlsServer, TlsServerConfig,
+    ClientCertificates, Identity, Offload, Roots, TicketKeys, Tickets, TlsConfigError, TlsServer,
+    TlsServerConfig, UnknownName,
 };
 use rustls::HandshakeKind;
 
@@ -73,17 +74,20 @@ fn settings_that_cannot_be_are_refused() {
     assert!(matches!(with(|c| c.alpn(&[b""])), Some(TlsConfigError::Protocol(_))));
     assert!(matches!(with(|c| c.alpn(&[&[b'x'; 256]])), Some(TlsConfigError::Protocol(_))));
     assert!(with(|c| c.alpn(&[&[b'x'; 255]])).is_none());
-    let nobody = |c: TlsServerConfig| {
-        c.client_certificates(rotor_tls::ClientCertificates::Required(Roots::none()))
-    };
+    let nobody =
+        |c: TlsServerConfig| c.client_certificates(ClientCertificates::Required(Roots::none()));
     assert!(matches!(with(nobody), Some(TlsConfigError::NoRoots)));
 }
 
 /// The name of the certificate that a server shows.
 fn shown(server: &TlsServer, name: &str) -> Vec<u8> {
+    shown_to(server, kit::trusting(), name)
+}
+
+fn shown_to(server: &TlsServer, config: rustls::ClientConfig, name: &str) -> Vec<u8> {
     let mut test = Test::new(Log::new());
     let peer = serve(&mut test, server);
-    let mut client = RawClient::new(kit::trusting(), name);
+    let mut client = RawClient::new(config, name);
     client.talk(&mut test, &peer);
     client.tls.peer_certificates().expect("it has shown one")[0].to_vec()
 }
@@ -117,6 +121,64 @@ fn each_name_is_shown_its_own_certificate() {
     ] {
         assert!(shown(&server, name) == *expected, "{name}");
     }
+}
+
+/// As the guide has it: an ECDSA certificate, and one of RSA for old clients.
+#[test]
+fn of_several_certificates_for_a_name_that_is_shown_whose_signatures_a_client_can_check() {
+    let first = Issuer::new().identity(&["localhost"]);
+    let rsa = Identity::from_pem(RSA_CHAIN.as_bytes(), RSA_KEY.as_bytes()).expect("they are right");
+    let other = Issuer::new().identity(&["other.example"]);
+    let config = TlsServerConfig::new(first).identity(other).identity(rsa);
+    let server = TlsServer::new(config).expect("they are right");
+    let first = shown(&server, "localhost");
+    // The default stands for those who ask for what is not there as well.
+    for name in ["localhost", "unknown.example"] {
+        for version in [&rustls::version::TLS13, &rustls::version::TLS12] {
+            let is_first = |config| shown_to(&server, config, name) == first;
+            assert!(is_first(kit::trusting_of(&[version])), "{name}, {version:?}");
+            assert!(!is_first(kit::checking_rsa_only(version)), "{name}, {version:?}");
+        }
+    }
+    assert!(shown(&server, "other.example") != first);
+}
+
+#[test]
+fn what_is_not_replaced_by_a_reload_stays() {
+    let issuer = Issuer::new();
+    let rsa = Identity::from_pem(RSA_CHAIN.as_bytes(), RSA_KEY.as_bytes()).expect("they are right");
+    let asks = ClientCertificates::Required(issuer.roots());
+    let server = issuer
+        .server_with(|config| config.unknown_name(UnknownName::Refuse).client_certificates(asks));
+    let (chain, key) = issuer.pem_for(&["a client"]);
+    let known = issuer.raw_config_with(&chain, &key);
+    let says = |config: &rustls::ClientConfig, name| {
+        let mut test = Test::new(Log::new());
+        let peer = serve(&mut test, &server);
+        let mut client = RawClient::new(config.clone(), name);
+        client.talk(&mut test, &peer);
+        if client.failure.is_none() {
+            client.write(b"hi\n");
+            client.talk(&mut test, &peer);
+        }
+        (client.plain == b"HI\n").then(|| client.tls.handshake_kind().expect("it is over"))
+    };
+    assert_eq!(says(&known, "localhost"), Some(HandshakeKind::Full));
+    assert!(matches!(server.reload(&[]), Err(TlsConfigError::NoIdentity)));
+    assert_eq!(says(&known, "localhost"), Some(HandshakeKind::Resumed));
+    server.reload(&[issuer.identity(&["localhost", "other.example"])]).expect("there is one");
+    // Tickets, what is asked of clients, and what becomes of unknown names.
+    assert_eq!(says(&known, "localhost"), Some(HandshakeKind::Resumed));
+    assert_eq!(says(&known, "other.example"), Some(HandshakeKind::Full));
+    assert_eq!(says(&issuer.raw_config(), "localhost"), None, "it has no certificate");
+    let before = server.counters().unknown_names();
+    assert_eq!(says(&known, "unknown.example"), None);
+    assert_eq!(server.counters().unknown_names(), before + 1);
+    // And who signs.
+    assert_eq!(for_others(&server), 0);
+    server.reload(&[rsa]).expect("there is one");
+    let _ = shown_to(&server, kit::trusting(), "localhost");
+    assert_eq!(for_others(&server), 1);
 }
 
 /// How a client that comes back is met.

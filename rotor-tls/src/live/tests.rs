@@ -189,3 +189,18 @@ fn a_socket_that_takes_nothing_of_a_write_is_read_from() {
     let read = live.read(&mut socket, &mut buffer).map(|count| buffer[..count].to_vec());
     assert_eq!(read.map_err(|error| error.kind()), Ok(b"no more, please".to_vec()));
 }
+
+#[test]
+fn nothing_is_taken_behind_our_end_which_is_said_once() {
+    let (mut live, mut server) = shaken();
+    let (mut socket, peer) = pair::<true>(&World::new());
+    assert!(live.close(&mut socket).is_ok() && live.close(&mut socket).is_ok());
+    let more = live.write(&mut socket, &[IoSlice::new(b"more")]);
+    assert_eq!(more.expect_err("it is closed").kind(), ErrorKind::BrokenPipe);
+    live.outgoing.extend(&peer.take_received());
+    let records = live.outgoing.len();
+    carry(&mut live.outgoing, &mut server);
+    assert_eq!(server.reader().read(&mut [0; 10]).ok(), Some(0), "it is an end in order");
+    // RFC 8446 §6.1: one alert, of two bytes, with what is around it.
+    assert_eq!(records, 5 + 2 + 1 + 16);
+}

@@ -93,3 +93,32 @@ impl ResolvesServerCert for Names {
         Some(identity.key.clone())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use rcgen::{CertificateParams, KeyPair};
+
+    use super::*;
+
+    #[test]
+    fn a_name_that_is_complete_may_say_so() {
+        let key = KeyPair::generate_for(&rcgen::PKCS_ED25519).expect("there is randomness");
+        let names = ["a.example", "*.b.example"].map(str::to_owned);
+        let params = CertificateParams::new(names).expect("they are names");
+        let chain = params.self_signed(&key).expect("it signs").pem();
+        let identity = Identity::from_pem(chain.as_bytes(), key.serialize_pem().as_bytes());
+        let names = Names::new(&[identity.expect("they are right")], UnknownName::Refuse);
+        for (name, is_served) in [
+            ("a.example", true),
+            ("a.example.", true),
+            ("c.b.example.", true),
+            ("a.example..", false),
+            ("b.example.", false),
+            ("example", false),
+            (".", false),
+            ("", false),
+        ] {
+            assert_eq!(names.serves(name), is_served, "{name:?}");
+        }
+    }
+}

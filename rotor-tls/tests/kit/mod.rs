@@ -12,12 +12,12 @@ use rotor_tls::{
     Identity, Roots, TlsClient, TlsClientConfig, TlsCounters, TlsServer, TlsServerConfig,
     TlsSession, TlsStream,
 };
-use rustls::DigitallySignedStruct;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{
     ActiveKeyExchange, CryptoProvider, SharedSecret, SupportedKxGroup, WebPkiSupportedAlgorithms,
 };
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::{DigitallySignedStruct, SignatureScheme};
 
 /// The counters that are not zero.
 pub(crate) fn counted(counters: &TlsCounters) -> Vec<(&'static str, u64)> {
@@ -359,6 +359,19 @@ pub(crate) fn trusting_of(
     versions: &[&'static rustls::SupportedProtocolVersion],
 ) -> rustls::ClientConfig {
     trusting_with(rustls::crypto::ring::default_provider(), versions, Arc::default())
+}
+
+/// One that checks no signature but those of RSA.
+pub(crate) fn checking_rsa_only(
+    version: &'static rustls::SupportedProtocolVersion,
+) -> rustls::ClientConfig {
+    let mut provider = rustls::crypto::ring::default_provider();
+    let algorithms = &mut provider.signature_verification_algorithms;
+    let of_rsa =
+        |scheme: SignatureScheme| scheme.as_str().is_some_and(|name| name.starts_with("RSA_"));
+    let rsa = algorithms.mapping.iter().filter(|(scheme, _)| of_rsa(*scheme));
+    algorithms.mapping = rsa.copied().collect::<Vec<_>>().leak();
+    trusting_with(provider, &[version], Arc::default())
 }
 
 /// One that is asked to say its hello again: it sends a key of a group that servers do not take.
