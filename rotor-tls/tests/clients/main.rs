@@ -6,15 +6,17 @@ mod judge;
 mod kit;
 mod raw_server;
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use judge::judge;
 use kit::{Issuer, Lines, Log, Test, ask, join, join_by, serve};
 use raw_server::RawServer;
 use rcgen::{ExtendedKeyUsagePurpose, IsCa};
+use rotor_core::net::StreamSocket;
 use rotor_core::with_causes;
 use rotor_stream::Stream;
-use rotor_stream::testing::{Scripted, TestLoop, pair};
+use rotor_stream::testing::{Scripted, ScriptedSocket, TestLoop, pair};
 use rotor_tls::{
     CertificateFault, ClientCertificates, DangerAcceptAnyCertificate, Identity, Roots, TlsClient,
     TlsClientConfig, TlsError, TlsServer, TlsServerConfig, TlsStream, Versions,
@@ -127,6 +129,20 @@ fn targets_are_equal_where_address_name_and_client_are() {
         assert_eq!(target == that, same, "{that:?}");
         assert_eq!(target.cmp(&that), that.cmp(&target).reverse());
     }
+    // Asked without one of its protocols, it is another one, and the same each time.
+    let config = TlsClientConfig::new(issuer.roots()).alpn(&[b"h2", b"x", b"http/1.1"]);
+    let several = TlsClient::new(config).expect("it is well made");
+    let at = SocketAddr::from(([192, 0, 2, 1], 443));
+    let target = several.to(at, "example.com").expect("a name");
+    let without = |protocol: &[u8]| TlsStream::<ScriptedSocket>::without(target.clone(), protocol);
+    let http1 = without(b"h2").expect("two are left");
+    assert!(http1 != target && without(b"x").is_some_and(|other| other != http1));
+    assert!(without(b"h2").is_some_and(|again| again == http1));
+    assert!(without(b"h3").is_none(), "it is not offered");
+    let offers = |protocol| TlsStream::<ScriptedSocket>::may_agree_on(&http1, protocol);
+    assert_eq!([&b"h2"[..], b"x", b"http/1.1"].map(offers), [false, true, true]);
+    let only = issuer.client().to(at, "example.com").expect("a name");
+    assert!(TlsStream::<ScriptedSocket>::without(only, b"lines").is_none(), "no other is left");
 }
 
 #[test]
