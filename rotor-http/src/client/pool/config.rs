@@ -55,8 +55,9 @@ impl PoolConfig {
 
     /// Sets the maximum number of connections in total. Default 512, half of the descriptors that a
     /// process usually has. When a request needs one more, the connection is closed that has been
-    /// idle longest; if none is idle, the request waits. The same happens when the loop has no free
-    /// slot for another connection.
+    /// idle longest; if none is idle, the request waits. A server that has no connection at all is
+    /// then given the place of the next one of HTTP/1.1 that has had its response, of a server that
+    /// has several. The same happens when the loop has no free slot for another connection.
     pub fn connections_max(mut self, connections: usize) -> PoolConfig {
         self.connections_max = connections.max(1);
         self

@@ -45,8 +45,9 @@ pub(super) type Moment = u64;
 ///
 /// ```text
 ///   Connecting ─ takes ─▶ Busy ◀─ takes ─ Woken ◀─ wake ─┐
-///        │                 │                │            │
-///        └──── nothing ────┴─── nothing ────┴─────────▶ Idle ─ its place is needed ─▶ Ending
+///        │                 │  │             │            │
+///        └──── nothing ────┴──┼─ nothing ───┴─────────▶ Idle ─ its place is needed ─▶ Ending
+///                             └─ one of several, and another server has none ──────────▶┘
 /// ```
 enum State<W> {
     Connecting,
@@ -272,6 +273,21 @@ impl<J, W> Origin<J, W> {
     /// Returns whether fewer connections end than are wanted anew.
     pub(super) fn ends_too_few(&self) -> bool {
         self.ending < self.repeated.len()
+    }
+
+    /// Whether somebody waits for it, and it has no connection.
+    pub(super) fn starves(&self) -> bool {
+        self.members.is_empty() && self.lack() != Lack::Nothing
+    }
+
+    /// Has a connection end that has done its work and looks for more, if it is not the only one.
+    pub(super) fn end_one_of_several(&mut self, id: MemberId) -> bool {
+        let is_one = matches!(self.members.get(&id), Some(State::Busy));
+        let ends = is_one && self.members.len() - self.ending > 1;
+        if ends {
+            self.set(id, Some(State::Ending));
+        }
+        ends
     }
 
     fn shared(&self) -> impl Iterator<Item = &Sharing<W>> {

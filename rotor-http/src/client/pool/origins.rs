@@ -24,6 +24,8 @@ pub(super) struct Origins<O, J, W> {
     connections: usize,
     /// Connections that are about to end because others need their place.
     ending: usize,
+    /// Servers that wait for a place and have no connection.
+    starving: usize,
     next_id: MemberId,
     now: Moment,
 }
@@ -70,6 +72,7 @@ impl<O: Ord + Clone, J, W: Clone> Origins<O, J, W> {
             waiting: Load::default(),
             connections: 0,
             ending: 0,
+            starving: 0,
             next_id: 0,
             now: 0,
         }
@@ -116,6 +119,11 @@ impl<O: Ord + Clone, J, W: Clone> Origins<O, J, W> {
         // Its place is gone with its server: it is no longer counted, so it must not go on.
         let Some(origin) = self.by_name.get_mut(name) else { return Found::End };
         self.now += 1;
+        // A server that always has work would else keep its places for ever.
+        if self.starving > self.ending && origin.end_one_of_several(id) {
+            self.ending += 1;
+            return Found::End;
+        }
         let was_to_take_many = origin.is_to_take_many(id);
         let found = match origin.take(id, self.now, waker) {
             Found::Job(Queued { job, bytes }) => {
@@ -174,7 +182,10 @@ impl<O: Ord + Clone, J, W: Clone> Origins<O, J, W> {
     /// has no place for another connection, and at the limit of all, one with nothing to do makes
     /// room: the one that was used longest ago.
     pub(super) fn wanted(&mut self, has_place: bool) -> Wanted<O, W> {
-        let mut held_up = 0;
+        let (mut held_up, mut starving) = (0, 0);
+        // Such a place is for them.
+        let someone_starves = self.starving > 0
+            && self.due.iter().any(|name| self.by_name.get(name).is_some_and(Origin::starves));
         // Each once: those that stay due go to the end, and would come up again without end.
         for _ in 0..self.due.len() {
             let Some(name) = self.due.pop_front() else { break };
@@ -201,8 +212,10 @@ impl<O: Ord + Clone, J, W: Clone> Origins<O, J, W> {
                 return Wanted::Wake(waker);
             }
             // Nobody's fault: it stays due, and its turn comes again.
-            if !has_place || self.connections >= self.connections_max {
+            let has_place = has_place && self.connections < self.connections_max;
+            if !has_place || (someone_starves && !origin.starves()) {
                 held_up += 1;
+                starving += usize::from(origin.starves());
                 self.due.push_back(name);
                 continue;
             }
@@ -222,6 +235,7 @@ impl<O: Ord + Clone, J, W: Clone> Origins<O, J, W> {
             self.ending += 1;
             return Wanted::Wake(waker);
         }
+        self.starving = starving;
         Wanted::Nothing
     }
 

@@ -166,6 +166,27 @@ fn at_the_limit_of_all_connections_an_idle_one_is_closed_for_another_server() {
 }
 
 #[test]
+fn at_the_limit_of_all_connections_a_busy_server_gives_one_of_several_to_who_has_none() {
+    let mut test = Test::new(PoolConfig::new().connections_max(2));
+    for target in ["/1", "/2", "/3", "/4"] {
+        test.get(1, target);
+    }
+    test.get(2, "/other");
+    assert_eq!(test.peers.len(), 2);
+    test.answer(0);
+    assert!(test.peers[0].is_ended());
+    test.end(0);
+    assert_eq!(test.targets(2), ["/other"]);
+    // The one that is left to the other server serves those that wait.
+    for _ in 0..3 {
+        test.answer(1);
+    }
+    test.answer(2);
+    let outcomes = ["/1: 200 hi", "/2: 200 hi", "/3: 200 hi", "/4: 200 hi", "/other: 200 hi"];
+    assert_eq!(test.outcomes(), outcomes);
+}
+
+#[test]
 fn a_pool_without_a_slot_waits_for_one() {
     // The pool, two askers, and one place for a connection less than are wanted.
     let mut test = Test::with(PoolConfig::new(), Limits::new(), Config::new().machines_max(4));

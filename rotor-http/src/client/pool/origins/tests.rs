@@ -162,6 +162,37 @@ fn at_the_limit_of_all_an_idle_connection_elsewhere_makes_room_and_origins_take_
 }
 
 #[test]
+fn at_the_limit_of_all_who_has_no_connection_is_given_one_of_those_that_a_busy_server_has() {
+    let mut books = books(2, 2, 9);
+    (1..=6).for_each(|job| books.add("a", job, 1).expect("there is room"));
+    let (first, second) = (connect(&mut books).1, connect(&mut books).1);
+    assert_eq!(take(&mut books, "a", first), Found::Job(1));
+    assert_eq!(take(&mut books, "a", second), Found::Job(2));
+    books.add("b", 7, 1).expect("there is room");
+    books.add("b", 8, 1).expect("there is room");
+    assert_eq!(books.wanted(true), Wanted::Nothing, "all are at work");
+    assert_eq!(take(&mut books, "a", first), Found::End);
+    assert_eq!(take(&mut books, "a", second), Found::Job(3), "one is enough");
+    books.remove(&"a", first);
+    let (name, other) = connect(&mut books);
+    assert_eq!((name, books.wanted(true)), ("b", Wanted::Nothing));
+    assert_eq!(take(&mut books, "b", other), Found::Job(7));
+    // Each has one: neither gives it up, while there is work for it.
+    books.add("c", 9, 1).expect("there is room");
+    assert_eq!(books.wanted(true), Wanted::Nothing);
+    assert_eq!(take(&mut books, "a", second), Found::Job(4));
+    assert_eq!(take(&mut books, "b", other), Found::Job(8));
+    assert_eq!(take(&mut books, "b", other), Found::Nothing);
+    assert_eq!(books.wanted(true), Wanted::Wake(other));
+    assert_eq!(take(&mut books, "b", other), Found::End);
+    books.remove(&"b", other);
+    assert_eq!(connect(&mut books).0, "c", "a has one, whoever's turn it was");
+    // Nobody is without one any more.
+    assert_eq!(books.wanted(true), Wanted::Nothing);
+    assert_eq!(take(&mut books, "a", second), Found::Job(5));
+}
+
+#[test]
 fn where_there_is_no_place_the_one_used_longest_ago_makes_room_and_idle_ones_still_serve() {
     let mut books = books(9, 9, 9);
     let idle = |books: &mut Books, name| {
