@@ -346,6 +346,8 @@ mod tests {
             ("http:g", UrlError::Scheme),
             ("javascript:alert(1)", UrlError::Scheme),
             ("a:b", UrlError::Scheme),
+            ("svn+ssh:h", UrlError::Scheme),
+            ("a-b.c:d", UrlError::Scheme),
             ("//u@h/", UrlError::User),
             ("http://u:p@h/", UrlError::User),
             ("//", UrlError::Authority),

@@ -275,6 +275,11 @@ fn a_connection_that_switches_speaks_the_other_protocol() {
     driver.send(OK);
     assert_eq!(outcome(&mut driver).as_deref(), Some("200 hi"), "a server need not switch");
     assert!(is_reusable(&mut driver));
+
+    // RFC 9110 §7.8: what is left of the request would be read as the other protocol.
+    let mut driver = one(Probe { upgrade: Some("shout"), ..Probe::post(Sends::Later("x")) });
+    driver.send(switch);
+    assert_eq!(outcome(&mut driver).as_deref(), Some("Peer: Head(UnexpectedSwitch)"));
 }
 
 #[test]

@@ -11,7 +11,7 @@ use rotor_stream::testing::{Peer, Scripted, TestLoop, pair};
 use rotor_stream::{Stream, StreamConfig};
 
 use crate::probe::{OnWakeup, Probe, Sc, Seen, Sends, outcome_of, seconds};
-use crate::script::{Probed, Script, connection, is_reusable, outcome};
+use crate::script::{Probed, Script, connection, connection_of, is_reusable, outcome};
 
 const OK: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi";
 
@@ -324,10 +324,34 @@ fn a_request_is_not_given_back_where_the_server_may_have_acted_or_the_handler_ca
     assert!(streamed.context().given_back.is_empty(), "a part of the body is gone");
     assert_eq!(outcome(&mut streamed).as_deref(), Some("Peer: Closed"));
 
+    let mut told = second(Probe::get("/"));
+    told.send(b"HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\n\r\n");
+    assert!(told.context().given_back.is_empty(), "it goes on, so it has not given up waiting");
+    assert!(outcome(&mut told).is_some_and(|outcome| outcome.starts_with("408")));
+    assert!(is_reusable(&mut told));
+
     let mut late = second(Probe::get("/"));
     late.advance(seconds(60));
     assert!(late.context().given_back.is_empty(), "it lives, and does not answer");
     assert_eq!(outcome(&mut late).as_deref(), Some("Peer: ResponseTimeout"));
+}
+
+/// Nor would it be taken the second time, or find room.
+#[test]
+fn a_request_that_its_server_does_not_take_or_for_which_there_is_no_room_is_not_given_back() {
+    let limits = Limits::new().response_grace(seconds(10));
+    for (held, expected) in [(1 << 20, "Network: Lost(FlushTimeout)"), (1, "Here: Lost(NoRoom)")] {
+        let config = ClientConfig::new().limits(limits.clone()).held_bytes_max(held);
+        let mut driver = connection_of(&Arc::new(config), [Probe::get("/first")]);
+        driver.limit_room(0);
+        driver.context_mut().plans.push_back(Probe::get("/"));
+        driver.send(OK);
+        assert_eq!(outcome(&mut driver).as_deref(), Some("200 hi"));
+        driver.advance(seconds(11));
+        assert!(driver.context().given_back.is_empty(), "{expected}");
+        assert_eq!(outcome(&mut driver).as_deref(), Some(expected));
+        assert!(driver.is_dropped());
+    }
 }
 
 #[test]

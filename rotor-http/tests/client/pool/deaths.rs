@@ -4,7 +4,8 @@
 use std::io::ErrorKind;
 use std::time::Duration;
 
-use rotor_http::client::PoolConfig;
+use rotor_core::Config;
+use rotor_http::client::{ClientConfig, PoolConfig};
 use rotor_stream::testing::{Peer, Target};
 
 use super::{Test, address};
@@ -48,7 +49,9 @@ fn a_request_whose_used_connection_died_is_made_again_on_a_new_one_once() {
 
 #[test]
 fn a_request_that_is_made_again_keeps_its_deadline_while_it_waits_for_a_connection() {
-    let mut test = Test::new(PoolConfig::new());
+    let client = ClientConfig::new();
+    let counters = client.counters();
+    let mut test = Test::of(PoolConfig::new(), client, Config::new().machines_max(100));
     test.get(1, "/1");
     test.answer(0);
     test.ask(1, "/2", Probe { deadline: seconds(4), ..Probe::get("/2") });
@@ -65,6 +68,7 @@ fn a_request_that_is_made_again_keeps_its_deadline_while_it_waits_for_a_connecti
     test.advance(Duration::from_millis(20));
     // The server may have acted upon it before its connection died.
     assert_eq!(test.outcomes(), ["/2: Here: NotRepeated(Deadline(Waiting))"]);
+    assert_eq!(counters.deadlines(), 2);
 }
 
 #[test]
