@@ -51,7 +51,9 @@ quick_error! {
         /// It has a user name or a password, which would end up in logs: send `Authorization`
         /// instead.
         User { display("a URL has no user name or password here: send Authorization") }
-        /// The host is missing or malformed, or the port is not a number from 1 to 65535.
+        /// The host is missing or malformed, or the port is not a number from 1 to 65535. A name
+        /// beyond ASCII is given in its ASCII form (`xn--…`, RFC 5891); an IPv6 address has no
+        /// zone, which means something on one machine only.
         Authority { display("the URL has no host, or a malformed one, or a bad port") }
         /// Path or query hold a space, a control byte, or a character beyond ASCII: those are to be
         /// percent-encoded.
