@@ -1,15 +1,18 @@
 //! A pool that connects by name: its connections ask the context's resolver.
 
 use std::error::Error;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use rotor_core::{Calls, Future, Infallible, Machine, Outcome, Response, Scope, rotor_compose};
 use rotor_http::client::{
-    ByName, ClientConfig, ClientResult, Fault, Fetch, Pool, PoolConfig, PoolMachine,
+    ByName, ClientConfig, ClientResult, Connector, Fault, Fetch, Pool, PoolConfig, PoolMachine,
 };
 use rotor_stream::testing::{Scripted, Target, TestLoop};
-use rotor_stream::{AddressService, HasResolver, Host, HostName, ResolveError, ResolveResult};
+use rotor_stream::{
+    AddressService, Destination, HasResolver, Host, HostName, Resolution, ResolveError,
+    ResolveResult,
+};
 
 #[derive(Default)]
 struct Named {
@@ -129,4 +132,38 @@ fn a_name_is_resolved_once_for_each_connection_and_one_without_address_fails_its
         (&"200 OK".into(), &"200 OK".into(), too_many)
     );
     assert_eq!(*faults, [Fault::Network, Fault::Here]);
+}
+
+/// A server, and the protocols that connections to it offer.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+struct Offers(Vec<&'static [u8]>);
+
+impl Destination<Scripted<false>, Named> for Offers {
+    fn may_agree_on(&self, protocol: &[u8]) -> bool {
+        self.0.contains(&protocol)
+    }
+
+    fn without(self, protocol: &[u8]) -> Option<Offers> {
+        let left: Vec<_> = self.0.iter().copied().filter(|own| *own != protocol).collect();
+        (left.len() < self.0.len() && !left.is_empty()).then_some(Offers(left))
+    }
+
+    fn resolve(&self, _: &Scope<'_, Named>) -> Resolution<SocketAddr> {
+        Resolution::Known(([10, 0, 0, 1], 443).into())
+    }
+}
+
+/// Else a pool would make a connection for each request that waits, and would have no way by HTTP/1.1.
+#[test]
+fn a_pool_by_name_knows_what_its_servers_may_speak() {
+    type Connects = ByName<Scripted<false>, Offers>;
+    let http1 = || Offers(vec![b"http/1.1"]);
+    for (server, may_multiplex, without) in [
+        (Offers(vec![b"h2", b"http/1.1"]), true, Some(http1())),
+        (http1(), false, None),
+        (Offers(vec![b"h2"]), true, None),
+    ] {
+        assert_eq!(<Connects as Connector<Named>>::may_multiplex(&server), may_multiplex);
+        assert_eq!(<Connects as Connector<Named>>::without_http2(&server), without);
+    }
 }
