@@ -82,9 +82,13 @@ impl UringConfig {
         self
     }
 
-    /// Sets how long a stream that was dropped goes on sending what it had taken. Default 30 s. Not
-    /// beyond the end of the loop: then the kernel is handed all that it has room for in the stream's
-    /// buffer, and the rest, up to 128 KiB for a peer that does not read, is lost.
+    /// Sets how long a stream that was dropped goes on sending what it had taken. Default 30 s. Until then
+    /// it has its descriptor. Not beyond the end of the loop: then the kernel is handed all that it has room
+    /// for in the stream's buffer.
+    ///
+    /// What is left then, up to 128 KiB for a peer that does not read, is lost, with what the kernel had not
+    /// sent: the connection ends by a reset, so that the peer does not take for complete what was cut off. One
+    /// of Unix sockets, which have no resets, ends in order.
     pub fn linger(mut self, time: Duration) -> UringConfig {
         self.linger = time;
         self

@@ -94,9 +94,10 @@
 //!   returns the error.
 //! * A peer hears of `shutdown` once what was written before has left, and of a stream that was dropped when the
 //!   turn ends.
-//! * A stream that was dropped goes on sending what it had taken, for [`linger`](UringConfig::linger); what the
-//!   kernel has no room for when the loop ends is lost.
-//! * While much is unread the kernel says nothing of the peer's end or a reset; the read that comes to it does.
+//! * A stream that was dropped goes on sending what it had taken, for [`linger`](UringConfig::linger) and no longer
+//!   than the loop lasts. Its peer reads a reset behind what was cut off, and no end; of Unix sockets there is no
+//!   reset.
+//! * While much is unread the kernel says nothing of the peer's end; the read that comes to it does. A reset is told.
 //! * It cannot run inside another loop: there is no descriptor ([`AsFd`](std::os::fd::AsFd)) for that one to
 //!   wait with, and what machines have written would stay until the next turn.
 //!

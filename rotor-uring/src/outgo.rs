@@ -29,6 +29,8 @@ pub(crate) struct Outgo {
     was_asked: bool,
     /// Somebody was told to wait for room.
     wants_room: bool,
+    /// It was given up with more than the kernel had.
+    is_cut: bool,
     end: End,
 }
 
@@ -59,7 +61,10 @@ pub(crate) enum Sent {
     /// The connection is gone.
     Failed,
     /// It was taken back.
-    Cancelled,
+    Cancelled {
+        /// Before all that was taken had left.
+        is_cut: bool,
+    },
 }
 
 impl Outgo {
@@ -134,6 +139,7 @@ impl Outgo {
 
     /// Nothing more is to be sent. The key of what the kernel has, to be taken back.
     pub(crate) fn give_up(&mut self) -> Option<Key> {
+        self.is_cut = !self.queue.is_empty();
         self.queue = Vec::new();
         self.error = ECANCELED;
         self.sending
@@ -153,8 +159,9 @@ impl Outgo {
     pub(crate) fn sent(&mut self, result: i32, len: usize) -> Sent {
         self.sending = None;
         if self.error != 0 {
-            // It was given up: a part of it may have left before it was taken back.
-            return Sent::Cancelled;
+            // It was given up: a part of it may have left before it was taken back, or all.
+            let has_all_left = usize::try_from(result).is_ok_and(|count| count >= len);
+            return Sent::Cancelled { is_cut: self.is_cut || !has_all_left };
         }
         match usize::try_from(result) {
             // None at all of some: no socket says so; to try again might spin.
@@ -291,12 +298,16 @@ mod tests {
 
     #[test]
     fn what_was_given_up_goes_no_further_whatever_the_kernel_says_of_it() {
-        for result in [1, 0, 3, -ECANCELED, -104] {
-            let mut outgo = sending(b"one");
-            assert_eq!(write(&mut outgo, b"two").ok(), Some(3));
-            assert_eq!(outgo.give_up(), Some(Id::new(1, 2).key(Kind::Send)));
-            assert_eq!(outgo.sent(result, 3), Sent::Cancelled);
-            assert!(outgo.is_empty() && outgo.next().is_none() && outgo.check().is_err());
+        for (result, is_cut) in [(1, true), (0, true), (3, false), (-ECANCELED, true), (-104, true)]
+        {
+            for more in [&b""[..], b"two"] {
+                let mut outgo = sending(b"one");
+                assert_eq!(write(&mut outgo, more).ok(), Some(more.len()));
+                assert_eq!(outgo.give_up(), Some(Id::new(1, 2).key(Kind::Send)));
+                let is_cut = is_cut || !more.is_empty();
+                assert_eq!(outgo.sent(result, 3), Sent::Cancelled { is_cut }, "{result}");
+                assert!(outgo.is_empty() && outgo.next().is_none() && outgo.check().is_err());
+            }
         }
     }
 

@@ -56,6 +56,11 @@ impl<T> Slots<T> {
         Some(value)
     }
 
+    /// All values.
+    pub(crate) fn values(&self) -> impl Iterator<Item = &T> {
+        self.slots.iter().filter_map(|slot| slot.value.as_ref())
+    }
+
     /// How many values there are.
     pub(crate) fn len(&self) -> usize {
         self.slots.len() - self.free.len()

@@ -185,7 +185,8 @@ impl Driver {
                 }
             }
             Sent::Failed => socket.tell_room(EventSet::WRITABLE | EventSet::ERROR, ready),
-            Sent::Cancelled => {}
+            Sent::Cancelled { is_cut: true } => socket.cut_off(),
+            Sent::Cancelled { is_cut: false } => {}
         }
         spare.give(memory);
         if let Some(work) = socket.rest() {

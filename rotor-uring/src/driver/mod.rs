@@ -54,6 +54,9 @@ pub(crate) struct Driver {
 /// move.
 const SOCKETS: usize = 65_536;
 
+/// How often a driver that ends looks for what has completed, for each socket, at the most.
+const SETTLES_MAX: usize = 64;
+
 /// What a socket is, when it is made.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Made {
@@ -335,19 +338,22 @@ impl Driver {
     }
 }
 
-/// What was written in the last turn leaves now; and what was written behind it, where the kernel has
-/// room, with the end of the ring, which comes next.
+/// What was written in the last turn leaves now, and what was written behind it, where the kernel has
+/// room. Of a stream with more than that the peer hears of a reset.
 impl Drop for Driver {
     fn drop(&mut self) {
         self.config.events_max = usize::MAX;
         self.end_turn();
-        // As a rule a single time, if there are sockets at all: the queue of completions may be small.
-        for _ in 0..self.sockets.len() {
+        // As a rule twice or three times. Where the queue of completions is small, what came for sockets
+        // before they were dropped is in the way; but a waker that was used completes each time then.
+        for _ in 0..=SETTLES_MAX * self.sockets.len() {
+            let completed = self.ring.stats().completed;
             self.settle();
-            if !self.ring.has_completions() {
+            if self.ring.stats().completed == completed {
                 break;
             }
         }
+        self.sockets.values().filter(|socket| socket.has_unsent()).for_each(Socket::cut_off);
     }
 }
 

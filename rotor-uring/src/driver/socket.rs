@@ -3,6 +3,7 @@
 use std::io;
 use std::mem;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::Duration;
 
 use rotor_core::{EventSet, Interest, Token};
 use rustix::net;
@@ -133,6 +134,15 @@ impl Socket {
         if let Err(error) = net::shutdown(fd, net::Shutdown::Write) {
             // The peer has gone; reading tells how.
             log::debug!("the end of a stream was not told: {error}");
+        }
+    }
+
+    /// Has it end by a reset when it is closed (socket(7), `SO_LINGER`): what was taken to be sent has
+    /// not all left, and the peer must not take for complete what has. Of Unix sockets there is none.
+    pub(super) fn cut_off(&self) {
+        let Some(fd) = &self.fd else { return };
+        if let Err(error) = net::sockopt::set_socket_linger(fd, Some(Duration::ZERO)) {
+            log::debug!("a stream that is cut off ends without a reset: {error}");
         }
     }
 
