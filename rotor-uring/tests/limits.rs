@@ -373,6 +373,18 @@ fn what_stood_in_the_kernel_is_read_before_the_first_wait_and_nothing_of_it_twic
 }
 
 #[test]
+fn a_read_into_no_room_takes_nothing_and_does_not_say_that_there_is_nothing() {
+    let Some(mut rig) = Rig::open(&UringConfig::new()) else { return };
+    let (mut server, mut client) = rig.pair();
+    rig.turns(2);
+    client.write_all(b"hello").expect("it fits");
+    rig.until(|rig| rig.told().iter().any(|events| events.is_readable()));
+    assert_eq!(not_yet(server.read(&mut [])), Some(0));
+    assert_eq!(rig.read(&mut server, Some(5)), b"hello");
+    assert_eq!(not_yet(server.read(&mut [])), None, "as recv(2)");
+}
+
+#[test]
 fn a_stream_that_gets_much_reads_it_from_the_kernel_until_little_comes() {
     let Some(mut rig) = Rig::open(&UringConfig::new()) else { return };
     let (mut server, mut client) = rig.pair();

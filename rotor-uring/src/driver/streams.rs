@@ -22,19 +22,18 @@ impl Driver {
     /// Reads what came; where the kernel gives nothing, asks it.
     pub(crate) fn read(&mut self, id: Id, buf: &mut ReadBuf<'_>) -> io::Result<()> {
         let Some(socket) = self.sockets.get_mut(id) else { return Err(gone()) };
-        if let Some(work) = &mut socket.work {
-            let before = buf.filled();
+        // Into a buffer without room nothing is read, which is not to say that there is nothing: after
+        // that one waits for what comes next.
+        if let Some(work) = socket.work.as_mut().filter(|work| !work.inbox.is_empty()) {
             work.inbox.read(buf, &mut self.ring);
-            if buf.filled() > before {
-                if !socket.intake.is_given() {
-                    socket.given_in = self.ring.stats().enters as u32;
-                }
-                // What came in this turn is looked at when it ends; this may be of one before.
-                if !socket.is_noted {
-                    self.put_to_rest(id);
-                }
-                return Ok(());
+            if !socket.intake.is_given() {
+                socket.given_in = self.ring.stats().enters as u32;
             }
+            // What came in this turn is looked at when it ends; this may be of one before.
+            if !socket.is_noted {
+                self.put_to_rest(id);
+            }
+            return Ok(());
         }
         match socket.intake.source() {
             // The kernel has not heard of it yet: what comes may be taken, and came before.
