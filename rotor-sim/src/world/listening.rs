@@ -172,7 +172,14 @@ impl World {
         if !backlog.is_empty() {
             self.check_kept(host, || format!("{} connections were never accepted", backlog.len()));
         }
-        backlog.into_iter().for_each(|link| self.refuse_queued(link));
+        for link in backlog {
+            // As every close with something unread: it is on its way like any reset, and from a host
+            // that has lost its power there comes none.
+            if let Some(found) = self.links.get_mut(link) {
+                found.ends[1].resets = true;
+            }
+            self.close_end(link, 1);
+        }
     }
 
     /// Ends a connection that nobody has accepted.

@@ -1,15 +1,17 @@
 //! How connections are made, and how not.
 
+use std::cell::RefCell;
 use std::io::{ErrorKind, Read};
 use std::net::SocketAddr;
+use std::rc::Rc;
 use std::time::Duration;
 
-use rotor_core::EventSet;
 use rotor_core::net::{ListenOptions, Listener, StreamSocket};
+use rotor_core::{EventSet, Response};
 use rotor_sim::net::{SimTcpListener, SimTcpStream};
-use rotor_sim::{Failure, Fault, Faults, Network, Sim};
+use rotor_sim::{Crash, Failure, Fault, Faults, Host, Network, Sim};
 
-use crate::{EarlyScope, Held, MS, edges, hold, kind};
+use crate::{EarlyScope, Held, MS, Machine, driver::Holder, edges, hold, kind, of};
 
 #[test]
 fn nobody_listening_refuses_and_nobody_at_all_times_out() -> Result<(), Failure> {
@@ -107,5 +109,62 @@ fn who_gives_up_an_attempt_that_has_reached_the_server_resets_what_it_left_there
         sim.run_for(way.start * 2)?;
         assert_eq!(kind(server.read(&mut [0; 8])), ErrorKind::ConnectionReset);
     }
+    Ok(())
+}
+
+type ListenerHost = Host<Machine<SimTcpListener>>;
+type ClientHost = Host<Machine<SimTcpStream>>;
+
+/// A listener, and a client that is connecting to it; every way takes as long as the other.
+fn connecting(
+    sim: &mut Sim,
+    way: Duration,
+) -> Result<(ListenerHost, Held<SimTcpListener>, ClientHost, Held<SimTcpStream>), Failure> {
+    sim.set_network(Network::new().latency(way..way));
+    let address: SocketAddr = "10.0.0.1:80".parse().expect("an address");
+    let (server, listener) = hold(sim, "server", move |scope| {
+        SimTcpListener::bind(&address, &ListenOptions::new(), scope).expect("it binds")
+    })?;
+    let (client_host, client) = hold(sim, "client", move |scope| {
+        SimTcpStream::connect(&address, scope).expect("it begins")
+    })?;
+    Ok((server, listener, client_host, client))
+}
+
+#[test]
+fn nobody_hears_of_a_host_without_power_not_even_who_waits_to_be_accepted() -> Result<(), Failure> {
+    for (how, is_told) in [(Crash::Process, true), (Crash::Power, false)] {
+        let mut sim = Sim::new(1);
+        let (server, listener, _, client) = connecting(&mut sim, MS)?;
+        sim.run_for(10 * MS)?;
+        assert!(of(&client, |client| client.is_connected()));
+        // The host's alone, so that it goes with that.
+        let own = Rc::new(RefCell::new(listener.borrow_mut().take()));
+        sim.with(server, |instance| {
+            instance.add_machine_with(|_| Response::ok(Holder::new(own))).expect("there is room")
+        });
+        sim.crash(server, how);
+        assert_eq!(kind(of(&client, |client| client.read(&mut [0; 8]))), ErrorKind::WouldBlock);
+        sim.run_for(5 * MS)?;
+        let heard = kind(of(&client, |client| client.read(&mut [0; 8])));
+        let expected = if is_told { ErrorKind::ConnectionReset } else { ErrorKind::WouldBlock };
+        assert_eq!(heard, expected, "{how:?}");
+    }
+    Ok(())
+}
+
+#[test]
+fn that_nobody_accepts_any_more_is_heard_when_the_way_is_free() -> Result<(), Failure> {
+    let mut sim = Sim::new(1);
+    let (server, listener, client_host, client) = connecting(&mut sim, MS)?;
+    sim.run_for(10 * MS)?;
+    sim.partition(server, client_host);
+    drop(listener.borrow_mut().take());
+    sim.run_for(Duration::from_secs(10))?;
+    assert_eq!(kind(of(&client, |client| client.read(&mut [0; 8]))), ErrorKind::WouldBlock);
+    sim.join(server, client_host);
+    sim.run_for(Duration::from_secs(1))?;
+    assert_eq!(kind(of(&client, |client| client.read(&mut [0; 8]))), ErrorKind::ConnectionReset);
+    assert_eq!(sim.open_sockets(server), 0);
     Ok(())
 }
