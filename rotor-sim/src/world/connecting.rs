@@ -15,6 +15,7 @@ use crate::trace::What;
 /// How often a connection attempt is repeated: after 1, 2, 4, … seconds; 127 s in all, as Linux
 /// does.
 const SYN_TRIES: u32 = 7;
+const SYN_TIME: Duration = Duration::from_secs(127);
 
 impl World {
     /// Begins to connect: over the network, or, to a path, at once.
@@ -66,15 +67,15 @@ impl World {
     }
 
     pub(crate) fn connect(&mut self, link: Key) {
-        let Some(Link { serial, ends }) = self.links.get(link) else { return };
+        let Some(Link { serial, ends, .. }) = self.links.get(link) else { return };
         let (serial, from, to) = (*serial, ends[0].host, ends[1].host);
         self.record(from, What::Connect(serial));
         let at = self.local(from) + self.latency(from, to);
+        if let Some(link) = self.links.get_mut(link) {
+            link.attempt_ends = at + SYN_TIME;
+        }
         if self.hits(Fault::ConnectHang, from) {
-            self.schedule(
-                at + Duration::from_secs(127),
-                Due::ConnectFailed(link, io::ErrorKind::TimedOut),
-            );
+            self.schedule(at + SYN_TIME, Due::ConnectFailed(link, io::ErrorKind::TimedOut));
         } else if self.hits(Fault::ConnectRefused, from) {
             self.schedule(at, Due::ConnectFailed(link, io::ErrorKind::ConnectionRefused));
         } else {
@@ -126,9 +127,20 @@ impl World {
     pub(crate) fn connected(&mut self, link: Key) {
         let Some(found) = self.links.get(link) else { return };
         let (from, to, serial) = (found.ends[0].host, found.ends[1].host, found.serial);
+        let (end, attempt_ends) = (&found.ends[0], found.attempt_ends);
+        let is_waited_for = end.is_open && !end.is_dead;
         if self.is_blocked(from, to) {
-            // The answer is repeated until it arrives, as the request is.
-            return self.schedule(self.now + Duration::from_secs(1), Due::Connected(link));
+            if is_waited_for && self.now >= attempt_ends {
+                // The answer was repeated in vain; the peer hears so if it hears of this end again.
+                self.send(link, 0, Carries::Reset);
+                return self.connect_failed(link, io::ErrorKind::TimedOut);
+            }
+            // It is repeated until it arrives, as the request is.
+            let mut again = self.now + Duration::from_secs(1);
+            if is_waited_for {
+                again = again.min(attempt_ends);
+            }
+            return self.schedule(again, Due::Connected(link));
         }
         let end = &found.ends[0];
         // Reset meanwhile, and told of that.
@@ -147,9 +159,9 @@ impl World {
             found.ends[0].is_connected = true;
             self.progress += 1;
             self.record(from, What::Connected(serial));
-            let events =
-                self.links.get(link).map_or(EventSet::EMPTY, |link| link.ends[0].input_events());
-            self.edge(link, 0, EventSet::WRITABLE | events);
+            self.edge(link, 0, EventSet::WRITABLE);
+            // What came before the answer did.
+            self.resume(link, 0);
         }
     }
 

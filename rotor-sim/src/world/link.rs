@@ -18,6 +18,8 @@ use super::place::Place;
 pub(crate) struct Link {
     pub(crate) serial: u32,
     pub(crate) ends: [End; 2],
+    /// Until when the connecting end waits for an answer.
+    pub(super) attempt_ends: Time,
 }
 
 pub(crate) struct End {
@@ -89,7 +91,7 @@ pub(super) enum Carries {
 
 impl Link {
     pub(crate) fn new(serial: u32, ends: [End; 2]) -> Link {
-        Link { serial, ends }
+        Link { serial, ends, attempt_ends: Time::NEVER }
     }
 
     /// Whether a reset would be news to somebody.

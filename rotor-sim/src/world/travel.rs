@@ -44,10 +44,18 @@ impl World {
         let (is_blocked, now) = (self.is_blocked(host, peer), self.now);
         let Some(found) = self.links.get_mut(link) else { return };
         let end = &mut found.ends[usize::from(side)];
-        if is_blocked {
-            // Not looked at again before the hosts can reach each other: `resume_stalled`.
+        // Who connects hears that it is connected first: bytes of a peer whose answer has not come
+        // belong to no connection yet (RFC 9293 §3.10.7.3).
+        let is_early = side == 0 && !end.is_connected && !end.is_dead && end.is_open;
+        if is_blocked || is_early {
+            // Not looked at again before the hosts can reach each other, `resume_stalled`, or the
+            // answer has come, `connected`.
             end.input.stalled = true;
             return;
+        }
+        if end.is_dead {
+            // Its attempt to connect was over before the answer came.
+            return end.input.segments.clear();
         }
         let (mut events, mut was_reset, mut meets_nobody) = (EventSet::EMPTY, false, false);
         while let Some(segment) = end.input.segments.front()
@@ -136,6 +144,14 @@ impl World {
             // Each when its timer next repeats it; where the way is still blocked it stalls again.
             let at = self.now + self.random_duration(Duration::from_millis(200));
             self.schedule(at, Due::Arrive(link, side));
+        }
+    }
+
+    /// Lets an end have at once what waited for it.
+    pub(super) fn resume(&mut self, link: Key, side: u8) {
+        let Some(found) = self.links.get_mut(link) else { return };
+        if std::mem::take(&mut found.ends[usize::from(side)].input.stalled) {
+            self.arrive(link, side);
         }
     }
 

@@ -1,7 +1,7 @@
 //! How connections are made, and how not.
 
 use std::cell::RefCell;
-use std::io::{ErrorKind, Read};
+use std::io::{ErrorKind, Read, Write};
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::time::Duration;
@@ -166,5 +166,57 @@ fn that_nobody_accepts_any_more_is_heard_when_the_way_is_free() -> Result<(), Fa
     sim.run_for(Duration::from_secs(1))?;
     assert_eq!(kind(of(&client, |client| client.read(&mut [0; 8]))), ErrorKind::ConnectionReset);
     assert_eq!(sim.open_sockets(server), 0);
+    Ok(())
+}
+
+#[test]
+fn nothing_comes_to_who_is_not_connected_yet() -> Result<(), Failure> {
+    for seed in 0..20 {
+        let mut sim = Sim::new(seed);
+        let (_, listener, client_host, client) = connecting(&mut sim, MS)?;
+        // What the server says may be faster than its answer.
+        sim.set_network(Network::new().latency(MS..100 * MS));
+        let (mut server, mut is_connected, mut told) = (None, false, EventSet::EMPTY);
+        for _ in 0..500 {
+            sim.run_for(MS)?;
+            if let Ok((mut socket, _)) = listener.borrow_mut().as_mut().expect("held").accept() {
+                socket.write_all(b"hello").expect("there is room");
+                server = Some(socket);
+            }
+            is_connected |= of(&client, |client| client.is_connected());
+            for events in edges(&mut sim, client_host) {
+                told |= events;
+            }
+            let came = of(&client, |client| client.read(&mut [0; 8]));
+            assert!(is_connected || came.is_err() && !told.is_readable(), "seed {seed}: {told:?}");
+            if came.is_ok() {
+                break;
+            }
+        }
+        assert!(server.is_some() && is_connected && told.is_readable(), "seed {seed}: {told:?}");
+    }
+    Ok(())
+}
+
+#[test]
+fn an_attempt_whose_answer_is_lost_times_out_too() -> Result<(), Failure> {
+    let mut sim = Sim::new(1);
+    let (server, listener, client_host, client) = connecting(&mut sim, 100 * MS)?;
+    // The request has come, and the answer is on its way.
+    sim.run_for(150 * MS)?;
+    sim.partition(server, client_host);
+    sim.run_for(Duration::from_secs(126))?;
+    assert_eq!(edges(&mut sim, client_host), []);
+    sim.run_for(Duration::from_secs(2))?;
+    assert_eq!(edges(&mut sim, client_host).len(), 1);
+    let error = of(&client, |client| client.take_error()).expect("asking works");
+    assert_eq!(error.map(|error| error.kind()), Some(ErrorKind::TimedOut));
+    // The server, which took it for connected, hears of that once it can.
+    let (mut socket, _) =
+        listener.borrow_mut().as_mut().expect("held").accept().expect("it is queued");
+    assert_eq!(kind(socket.read(&mut [0; 8])), ErrorKind::WouldBlock);
+    sim.join(server, client_host);
+    sim.run_for(Duration::from_secs(1))?;
+    assert_eq!(kind(socket.read(&mut [0; 8])), ErrorKind::ConnectionReset);
     Ok(())
 }
