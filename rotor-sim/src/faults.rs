@@ -91,11 +91,11 @@ faults! {
     Crash: Crash, 0.03;
     /// A handler of a [`Watched`](crate::Watched) machine panics.
     HandlerPanics: Panic, 0.001;
-    /// A datagram that is lost.
+    /// A datagram of UDP that is lost.
     DatagramLost: Datagram, 0.05;
-    /// A datagram that arrives twice.
+    /// A datagram of UDP that arrives twice.
     DatagramTwice: Datagram, 0.05;
-    /// A datagram that others overtake.
+    /// A datagram of UDP that others overtake.
     DatagramLate: Datagram, 0.1;
     /// The clock jumps forward by up to a minute, as after a suspended night.
     ClockJump: Clock, 0.01;

@@ -1,5 +1,5 @@
 //! `SimDatagram`: datagrams between the hosts of a simulation, which may be lost, doubled and
-//! overtaken.
+//! overtaken, and within a host, which may not.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -13,12 +13,17 @@ use rotor_core::{Interest, Scope, Source, Token};
 use super::address::{Address, taken};
 use super::belonging::{check, simulation};
 use crate::table::Key;
-use crate::world::{DatagramEnd, Shared};
+use crate::world::{DatagramEnd, Place, Shared};
 
 /// A simulated datagram socket, at an address (UDP) or at a path (Unix).
 ///
-/// It keeps 256 datagrams that were not received; what comes beyond is lost. One of more than 65,507 bytes,
-/// as many as UDP can say (RFC 768, RFC 791), is refused with `InvalidInput`.
+/// It keeps 256 datagrams that were not received. What comes beyond is lost by UDP; at a path it finds no
+/// room (`WouldBlock`), and an edge follows. One of more than 65,507 bytes, as many as UDP can say (RFC 768,
+/// RFC 791), is refused with `InvalidInput`.
+///
+/// Those of a path are, as unix(7) has them, neither lost nor doubled nor overtaken, whatever the faults; one
+/// for nobody is `NotFound`, or `ConnectionRefused` by a socket that is tied to that peer, and one for a socket
+/// that is tied to another peer `PermissionDenied`.
 pub struct SimDatagram<A: Address> {
     world: Shared,
     key: Key,
@@ -74,6 +79,7 @@ impl<A: Address> DatagramSocket for SimDatagram<A> {
             queue: VecDeque::new(),
             registered: None,
             is_armed: false,
+            waits_for: None,
         });
         world.host(host).sockets += 1;
         drop(world);
@@ -99,6 +105,10 @@ impl<A: Address> DatagramSocket for SimDatagram<A> {
     fn connect(&mut self, peer: &A) -> io::Result<()> {
         let mut world = self.world.borrow_mut();
         let place = peer.place(self.host, world.hosts[self.host as usize].address);
+        if matches!(place, Place::Path(..)) && world.datagram_at(&place).is_none() {
+            // `ENOENT`.
+            return Err(io::ErrorKind::NotFound.into());
+        }
         let socket = world.datagrams.get_mut(self.key).ok_or(io::ErrorKind::NotConnected)?;
         socket.peer = Some(place);
         Ok(())
@@ -121,10 +131,11 @@ impl<A: Address> Drop for SimDatagram<A> {
     fn drop(&mut self) {
         let mut world = self.world.borrow_mut();
         world.host(self.host).sockets -= 1;
-        let socket = world.datagrams.remove(self.key);
-        if let Some((token, _)) = socket.and_then(|socket| socket.registered) {
+        let Some(socket) = world.datagrams.remove(self.key) else { return };
+        if let Some((token, _)) = socket.registered {
             world.token_is_unused(self.host, token);
         }
+        world.tell_of_room(&socket.place);
     }
 }
 

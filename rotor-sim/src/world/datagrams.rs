@@ -64,6 +64,9 @@ impl World {
             self.datagram_edge_later(key, EventSet::WRITABLE);
             return Err(io::ErrorKind::WouldBlock.into());
         }
+        if matches!(to, Place::Path(..)) {
+            return self.hand_over(key, bytes, to);
+        }
         self.progress += 1;
         self.record(host, What::DatagramSent(bytes.len()));
         // Who sends hears of no loss, and where nobody is nobody refuses.
@@ -82,6 +85,64 @@ impl World {
             self.schedule(self.local(host) + after, Due::Datagram(Box::new(datagram)));
         }
         Ok(bytes.len())
+    }
+
+    /// Gives a datagram to the socket of a path. Nothing is between two sockets of one host: it is
+    /// there at once and in order, or whoever sends it hears why not (unix(7)).
+    fn hand_over(&mut self, key: Key, bytes: &[u8], to: Place) -> io::Result<usize> {
+        let Some(socket) = self.datagrams.get(key) else {
+            return Err(io::ErrorKind::NotConnected.into());
+        };
+        let (host, from) = (socket.host, socket.place.clone());
+        let is_its_peer = socket.peer.as_ref() == Some(&to);
+        let Some(target) = self.datagram_at(&to) else {
+            // `ECONNREFUSED` and `ENOENT`.
+            let why = if is_its_peer {
+                io::ErrorKind::ConnectionRefused
+            } else {
+                io::ErrorKind::NotFound
+            };
+            return Err(why.into());
+        };
+        let Some(found) = self.datagrams.get_mut(target) else { return Ok(bytes.len()) };
+        if found.peer.as_ref().is_some_and(|peer| *peer != from) {
+            // `EPERM`: it takes those of its peer only.
+            return Err(io::ErrorKind::PermissionDenied.into());
+        }
+        if found.queue.len() >= QUEUE_MAX {
+            if let Some(socket) = self.datagrams.get_mut(key) {
+                socket.waits_for = Some(to);
+            }
+            return Err(io::ErrorKind::WouldBlock.into());
+        }
+        found.queue.push_back((bytes.into(), from));
+        self.progress += 1;
+        self.record(host, What::DatagramSent(bytes.len()));
+        self.datagram_edge(target, EventSet::READABLE);
+        Ok(bytes.len())
+    }
+
+    /// The datagram socket that is bound to a place.
+    pub(crate) fn datagram_at(&self, place: &Place) -> Option<Key> {
+        self.datagrams.iter().find(|(_, socket)| socket.place == *place).map(|(key, _)| key)
+    }
+
+    /// A socket has room again, or is gone: whoever found none is to try again.
+    pub(crate) fn tell_of_room(&mut self, place: &Place) {
+        let waits = |(key, socket): (Key, &DatagramEnd)| {
+            (socket.waits_for.as_ref() == Some(place)).then_some(key)
+        };
+        let waiting: Vec<Key> = self.datagrams.iter().filter_map(waits).collect();
+        for key in waiting {
+            let Some(socket) = self.datagrams.get_mut(key) else { continue };
+            socket.waits_for = None;
+            // Who is not registered hears of room when it is.
+            let Some((token, interest)) = socket.registered else { continue };
+            let (host, events) = (socket.host, filter(interest, EventSet::WRITABLE));
+            if !events.is_empty() {
+                self.push_edge(host, token, events);
+            }
+        }
     }
 
     pub(crate) fn datagram_arrives(&mut self, datagram: Datagram) {
@@ -190,8 +251,10 @@ impl World {
         let Some((bytes, from)) = socket.queue.pop_front() else {
             return Err(io::ErrorKind::WouldBlock.into());
         };
+        let place = socket.place.clone();
         self.progress += 1;
         self.record(host, What::DatagramReceived(bytes.len()));
+        self.tell_of_room(&place);
         Ok((bytes, from))
     }
 }

@@ -2,14 +2,15 @@
 
 use std::io::ErrorKind;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::time::Duration;
 
-use rotor_core::EventSet;
 use rotor_core::net::DatagramSocket;
-use rotor_sim::net::SimUdpSocket;
-use rotor_sim::{Failure, Fault, Faults, Sim};
+use rotor_core::{EventSet, Interest, Response};
+use rotor_sim::net::{SimUdpSocket, SimUnixDatagram};
+use rotor_sim::{Failure, Fault, Faults, Host, Sim};
 
-use crate::{EarlyScope, Held, MS, edges, hold, kind};
+use crate::{EarlyScope, Held, MS, Machine, driver::Holder, edges, hold, kind};
 
 #[test]
 fn datagrams_are_lost_doubled_and_overtaken_as_the_faults_say() -> Result<(), Failure> {
@@ -118,5 +119,111 @@ fn a_port_that_is_bound_is_not_given_out_again_when_all_others_have_been() -> Re
         lasting
     };
     hold(&mut sim, "a", bind)?;
+    Ok(())
+}
+
+type UnixHost = Host<Machine<SimUnixDatagram>>;
+
+/// One more socket of a host, at a path.
+fn bind_path(sim: &mut Sim, host: UnixHost, path: &'static str) -> Held<SimUnixDatagram> {
+    let held: Held<SimUnixDatagram> = Held::default();
+    let kept = held.clone();
+    sim.with(host, |instance| {
+        let added = instance.add_machine_with(|scope| {
+            let mut socket = SimUnixDatagram::bind(&path.into(), scope).expect("the path is free");
+            scope.register(&mut socket, Interest::Both).expect("it registers");
+            *kept.borrow_mut() = Some(socket);
+            Response::ok(Holder::new(kept))
+        });
+        added.expect("there is room");
+    });
+    held
+}
+
+fn with<R>(held: &Held<SimUnixDatagram>, act: impl FnOnce(&mut SimUnixDatagram) -> R) -> R {
+    act(held.borrow_mut().as_mut().expect("held"))
+}
+
+/// Two sockets of one host, whose paths are "/a" and "/b".
+fn two_at_paths(sim: &mut Sim) -> Result<(UnixHost, [Held<SimUnixDatagram>; 2]), Failure> {
+    let host = sim.host("host", |boot| Ok(boot.new_loop()?.instantiate(Vec::new())))?;
+    let sockets = ["/a", "/b"].map(|path| bind_path(sim, host, path));
+    sim.run_for(MS)?;
+    edges(sim, host);
+    Ok((host, sockets))
+}
+
+#[test]
+fn datagrams_of_a_path_come_once_and_in_order_whatever_the_faults() -> Result<(), Failure> {
+    let mut sim = Sim::new(1);
+    let (host, [one, two]) = two_at_paths(&mut sim)?;
+    let faults = [Fault::DatagramLost, Fault::DatagramTwice, Fault::DatagramLate];
+    sim.set_faults(faults.iter().fold(Faults::none(), |all, fault| all.set(*fault, 1.0)));
+    for number in 0..20 {
+        assert_eq!(
+            with(&one, |one| one.send_to(&[number], &"/b".into())).expect("there is room"),
+            1
+        );
+    }
+    for number in 0..20 {
+        let mut bytes = [0];
+        let (len, from) = with(&two, |two| two.receive_from(&mut bytes)).expect("it is there");
+        assert_eq!((len, bytes[0], from), (1, number, PathBuf::from("/a")));
+    }
+    sim.run_for(Duration::from_secs(1))?;
+    assert_eq!(kind(with(&two, |two| two.receive_from(&mut [0]))), ErrorKind::WouldBlock);
+    assert_eq!(edges(&mut sim, host), [EventSet::READABLE], "it was told once, merged");
+    assert!(faults.iter().all(|fault| sim.fault_count(*fault) == 0));
+    Ok(())
+}
+
+#[test]
+fn a_datagram_for_nobody_at_a_path_is_an_error_of_whoever_sends_it() -> Result<(), Failure> {
+    let mut sim = Sim::new(1);
+    let (host, [one, two]) = two_at_paths(&mut sim)?;
+    let third = bind_path(&mut sim, host, "/c");
+    let send = |from: &Held<SimUnixDatagram>, to: &str| {
+        let to = PathBuf::from(to);
+        with(from, |socket| socket.send_to(b"?", &to)).map_err(|error| error.kind())
+    };
+    assert_eq!(send(&one, "/nobody"), Err(ErrorKind::NotFound));
+    assert_eq!(kind(with(&one, |one| one.connect(&"/nobody".into()))), ErrorKind::NotFound);
+    with(&two, |two| two.connect(&"/a".into())).expect("it is there");
+    assert_eq!((send(&one, "/b"), send(&third, "/b")), (Ok(1), Err(ErrorKind::PermissionDenied)));
+    drop(one.borrow_mut().take());
+    assert_eq!(kind(with(&two, |two| two.send(b"?"))), ErrorKind::ConnectionRefused);
+    assert_eq!(send(&third, "/a"), Err(ErrorKind::NotFound));
+    Ok(())
+}
+
+#[test]
+fn who_finds_no_room_at_a_path_is_told_of_some() -> Result<(), Failure> {
+    for is_dropped in [false, true] {
+        let mut sim = Sim::new(1);
+        let (host, [one, two]) = two_at_paths(&mut sim)?;
+        sim.set_faults(Faults::none().set(Fault::UnarmedEdgeLost, 1.0));
+        let to = PathBuf::from("/b");
+        let sent =
+            (0..1_000).take_while(|_| with(&one, |one| one.send_to(b"?", &to)).is_ok()).count();
+        assert_eq!(sent, 256);
+        assert_eq!(kind(with(&one, |one| one.send_to(b"?", &to))), ErrorKind::WouldBlock);
+        sim.run_for(MS)?;
+        assert_eq!(edges(&mut sim, host), [EventSet::READABLE]);
+        if is_dropped {
+            drop(two.borrow_mut().take());
+        } else {
+            with(&two, |two| two.receive_from(&mut [0; 8])).expect("it is there");
+        }
+        sim.run_for(MS)?;
+        assert_eq!(edges(&mut sim, host), [EventSet::WRITABLE]);
+        let again = with(&one, |one| one.send_to(b"?", &to)).map_err(|error| error.kind());
+        assert_eq!(again, if is_dropped { Err(ErrorKind::NotFound) } else { Ok(1) });
+        if !is_dropped {
+            with(&two, |two| two.receive_from(&mut [0; 8])).expect("it is there");
+        }
+        sim.run_for(MS)?;
+        let told = edges(&mut sim, host);
+        assert!(!told.iter().any(|events| events.contains(EventSet::WRITABLE)), "once: {told:?}");
+    }
     Ok(())
 }
