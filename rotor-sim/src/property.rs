@@ -15,7 +15,7 @@
 //! | [`EMPTY_AFTER_DRAIN`] | by [`Sim::drain`](crate::Sim::drain) | nothing |
 //! | [`NOTHING_ARRIVED_IS_LOST`] | by [`Sim::drain_losing_nothing`](crate::Sim::drain_losing_nothing) | nothing |
 //! | [`ANSWERED`] | by [`Sim::eventually`](crate::Sim::eventually) and [`Sim::run_until`](crate::Sim::run_until) | a condition |
-//! | your own | after each step, by [`Sim::always`](crate::Sim::always) | a closure |
+//! | your own | after each turn of a loop, by [`Sim::always`](crate::Sim::always) | a closure |
 //!
 //! A property of your own that watches a buffer's limit:
 //!

@@ -247,7 +247,7 @@ impl Sim {
         self.world.borrow().hosts[host.index as usize].address
     }
 
-    /// Checks `f` after each step; its error is a failure of the property called `name`.
+    /// Checks `f` after each turn of a loop; its error is a failure of the property called `name`.
     pub fn always(&mut self, name: &str, f: impl FnMut(&mut Sim) -> Result<(), String> + 'static) {
         self.properties.push((name.to_string(), Box::new(f)));
     }

@@ -195,6 +195,7 @@ fn bits(events: EventSet) -> u64 {
         EventSet::READ_CLOSED,
         EventSet::WRITE_CLOSED,
         EventSet::ERROR,
+        EventSet::URGENT,
     ];
     all.iter().enumerate().map(|(bit, event)| u64::from(events.contains(*event)) << bit).sum()
 }
