@@ -73,6 +73,8 @@ pub(super) struct Pipe {
     /// What is under way waits for a partition to heal.
     pub(super) stalled: bool,
     pub(super) room_is_due: bool,
+    /// The news of room waits for a partition to heal.
+    pub(super) room_is_stalled: bool,
     pub(super) last_arrival: Time,
 }
 
@@ -153,6 +155,7 @@ impl Pipe {
             ended: false,
             stalled: false,
             room_is_due: false,
+            room_is_stalled: false,
             last_arrival: Time::ZERO,
         }
     }

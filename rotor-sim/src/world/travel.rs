@@ -124,8 +124,15 @@ impl World {
 
     /// The writer hears that its peer has made room.
     pub(crate) fn room(&mut self, link: Key, side: u8) {
+        let Some(found) = self.links.get(link) else { return };
+        let is_blocked = self.is_blocked(found.ends[0].host, found.ends[1].host);
         let Some(found) = self.links.get_mut(link) else { return };
-        found.ends[usize::from(other(side))].input.room_is_due = false;
+        let pipe = &mut found.ends[usize::from(other(side))].input;
+        pipe.room_is_stalled = is_blocked;
+        if is_blocked {
+            return;
+        }
+        pipe.room_is_due = false;
         self.edge(link, side, EventSet::WRITABLE);
     }
 
@@ -135,15 +142,26 @@ impl World {
             .links
             .iter()
             .flat_map(|(key, link)| [(key, 0u8), (key, 1)].map(|(key, side)| (key, side, link)))
-            .filter(|(_, side, link)| link.ends[usize::from(*side)].input.stalled)
+            .filter(|(_, side, link)| {
+                let pipe = &link.ends[usize::from(*side)].input;
+                pipe.stalled || pipe.room_is_stalled
+            })
             .map(|(key, side, _)| (key, side))
             .collect();
         for (link, side) in stalled {
             let Some(found) = self.links.get_mut(link) else { continue };
-            found.ends[usize::from(side)].input.stalled = false;
+            let pipe = &mut found.ends[usize::from(side)].input;
+            let (bytes, room) =
+                (std::mem::take(&mut pipe.stalled), std::mem::take(&mut pipe.room_is_stalled));
             // Each when its timer next repeats it; where the way is still blocked it stalls again.
-            let at = self.now + self.random_duration(Duration::from_millis(200));
-            self.schedule(at, Due::Arrive(link, side));
+            for (is_stalled, due) in
+                [(bytes, Due::Arrive(link, side)), (room, Due::Room(link, other(side)))]
+            {
+                if is_stalled {
+                    let at = self.now + self.random_duration(Duration::from_millis(200));
+                    self.schedule(at, due);
+                }
+            }
         }
     }
 

@@ -206,6 +206,28 @@ fn a_partition_holds_bytes_back_and_a_heal_lets_them_go() -> Result<(), Failure>
 }
 
 #[test]
+fn that_there_is_room_is_not_heard_through_a_partition() -> Result<(), Failure> {
+    let mut pair = pair(Network::new().window(10))?;
+    assert_eq!(pair.client(|client| client.write(&[1; 25])).expect("there is room"), 10);
+    assert_eq!(kind(pair.client(|client| client.write(&[1]))), ErrorKind::WouldBlock);
+    pair.sim.run_for(5 * MS)?;
+    pair.sim.partition(pair.client_host, pair.server_host);
+    assert_eq!(pair.server.read(&mut [0; 4]).expect("they are there"), 4);
+    pair.sim.run_for(Duration::from_secs(10))?;
+    assert_eq!(edges(&mut pair.sim, pair.client_host), []);
+    pair.sim.join(pair.client_host, pair.server_host);
+    pair.sim.run_for(Duration::from_secs(1))?;
+    assert_eq!(edges(&mut pair.sim, pair.client_host), [EventSet::WRITABLE]);
+    // And again, as ever.
+    assert_eq!(pair.client(|client| client.write(&[1; 25])).expect("there is room"), 4);
+    assert_eq!(kind(pair.client(|client| client.write(&[1]))), ErrorKind::WouldBlock);
+    assert_eq!(pair.server.read(&mut [0; 9]).expect("they are there"), 6);
+    pair.sim.run_for(5 * MS)?;
+    assert_eq!(edges(&mut pair.sim, pair.client_host), [EventSet::WRITABLE]);
+    Ok(())
+}
+
+#[test]
 fn chaos_ends_no_partition_that_a_test_has_made() -> Result<(), Failure> {
     let mut pair = pair(Network::new())?;
     // It cuts the same two off, again and again, each time for up to 5 s; before and behind the test.
