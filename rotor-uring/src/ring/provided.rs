@@ -30,6 +30,8 @@ pub(super) struct Provided {
     tail: u16,
     /// What the kernel was told of that.
     published: u16,
+    /// The kernel fills them bit by bit.
+    is_incremental: bool,
 }
 
 impl Provided {
@@ -43,6 +45,7 @@ impl Provided {
             buffer_bytes,
             tail: 0,
             published: 0,
+            is_incremental: false,
         })
     }
 
@@ -59,7 +62,10 @@ impl Provided {
         match register(INCREMENTAL) {
             // Before Linux 6.12.
             Err(error) if error.kind() == io::ErrorKind::InvalidInput => register(0)?,
-            other => other?,
+            other => {
+                other?;
+                self.is_incremental = true;
+            }
         }
         for buffer in 0..self.count {
             self.give(buffer);
@@ -103,8 +109,12 @@ impl Provided {
     }
 
     /// Takes what a completion says to have come.
+    ///
+    /// Of nothing, no more of a buffer was used that is filled bit by bit: the kernel goes on with it,
+    /// though some do not say so (Linux 6.12 to 6.19, where a read meets the end of a file;
+    /// axboe/liburing#1545, #1553). Given a second time it would be filled from two places.
     pub(super) fn take(&mut self, buffer: u16, len: u32, goes_on: bool) -> Option<Piece> {
-        self.books.take(buffer, len, goes_on)
+        self.books.take(buffer, len, goes_on || self.is_incremental && len == 0)
     }
 }
 
@@ -120,6 +130,24 @@ impl Lender for Provided {
     fn give_back(&mut self, piece: Piece) {
         if let Some(buffer) = self.books.give_back(piece) {
             self.give(buffer);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_buffer_that_nothing_was_put_into_is_given_back_only_where_it_was_used_up() {
+        for (is_incremental, len, is_given) in
+            [(true, 0, 0), (true, 1, 1), (false, 0, 1), (false, 1, 1)]
+        {
+            let mut provided = Provided::new(2, 256).expect("there is memory");
+            provided.is_incremental = is_incremental;
+            let piece = provided.take(0, len, false).expect("it is with the kernel");
+            provided.give_back(piece);
+            assert_eq!(provided.tail, is_given, "{is_incremental} {len}");
         }
     }
 }
