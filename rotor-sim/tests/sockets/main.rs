@@ -6,6 +6,7 @@ mod driver;
 mod belonging;
 mod connecting;
 mod datagrams;
+mod striking;
 
 use std::cell::RefCell;
 use std::io::{ErrorKind, Read, Write};

@@ -1,0 +1,301 @@
+//! Each fault does what it says, and not only counts.
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::SocketAddr;
+use std::time::{Duration, SystemTime};
+
+use rotor_core::net::{DatagramSocket, ListenOptions, Listener, StreamSocket};
+use rotor_core::{EventSet, Infallible, Interest, LoopInstance, Machine, Response, Scope, Time};
+use rotor_sim::net::{SimTcpListener, SimTcpStream, SimUdpSocket};
+use rotor_sim::{Failure, Fault, Faults, Host, Network, Sim, SimBackend};
+
+use crate::{EarlyScope, MS, Pair, edges, hold, kind, of, pair};
+
+/// Wants to be called each 10 ms, and notes when it was.
+struct Tick;
+
+impl Machine for Tick {
+    type Context = Vec<Time>;
+    type Seed = Infallible;
+
+    fn timeout(self, scope: &mut Scope<'_, Vec<Time>>) -> Response<Self, Infallible> {
+        let now = scope.now();
+        scope.push(now);
+        Response::ok(self).deadline(now + 10 * MS)
+    }
+}
+
+/// A host with a machine that is to be called each 10 ms, from now on.
+fn ticking(sim: &mut Sim) -> Result<Host<Tick>, Failure> {
+    sim.host("host", |boot| {
+        let mut creator = boot.new_loop()?;
+        creator.add_machine_with(|scope| Response::ok(Tick).deadline(scope.now() + 10 * MS))?;
+        Ok(creator.instantiate(Vec::new()))
+    })
+}
+
+fn only(fault: Fault) -> Faults {
+    Faults::none().set(fault, 1.0)
+}
+
+/// The longest time between two calls of a machine that wants one each 10 ms, in so much time.
+fn longest_pause(fault: Fault, rate: f64, time: Duration) -> Result<Duration, Failure> {
+    let mut sim = Sim::new(1);
+    let host = ticking(&mut sim)?;
+    sim.set_faults(Faults::none().set(fault, rate));
+    sim.run_for(time)?;
+    assert!(sim.fault_count(fault) > 0);
+    let calls = sim.with(host, |instance| instance.context().clone()).unwrap_or_default();
+    Ok(calls.windows(2).map(|two| two[1] - two[0]).max().unwrap_or_default())
+}
+
+#[test]
+fn a_host_that_stands_still_calls_nobody_for_a_while_and_one_that_is_slow_is_late()
+-> Result<(), Failure> {
+    let minute = Duration::from_secs(60);
+    let none = longest_pause(Fault::WallStep, 1.0, minute)?;
+    assert!(none <= 12 * MS, "{none:?}");
+    // Each time it would begin anew before it is over.
+    let still = longest_pause(Fault::SlowHost, 0.02, minute)?;
+    assert!((500 * MS..5_000 * MS).contains(&still), "{still:?}");
+    let slow = longest_pause(Fault::SlowTurn, 1.0, minute)?;
+    assert!((20 * MS..45 * MS).contains(&slow), "{slow:?}");
+    Ok(())
+}
+
+#[test]
+fn the_clock_jumps_by_up_to_a_minute_and_what_was_due_meanwhile_comes_behind_it()
+-> Result<(), Failure> {
+    let longest = longest_pause(Fault::ClockJump, 1.0, Duration::from_secs(600))?;
+    assert!((Duration::from_secs(10)..Duration::from_secs(61)).contains(&longest), "{longest:?}");
+    Ok(())
+}
+
+#[test]
+fn the_wall_clock_steps_either_way_by_up_to_an_hour_and_loop_time_does_not() -> Result<(), Failure>
+{
+    let mut sim = Sim::new(1);
+    let host = ticking(&mut sim)?;
+    sim.set_faults(only(Fault::WallStep));
+    let wall_time = |sim: &mut Sim| {
+        let mut time = SystemTime::UNIX_EPOCH;
+        sim.with(host, |instance| {
+            // It ends at once, so it is none.
+            let _ended = instance.add_machine_with(|scope| {
+                time = scope.wall_time();
+                Response::done()
+            });
+        });
+        time
+    };
+    let (mut before, mut steps) = (wall_time(&mut sim), [0, 0]);
+    let second = Duration::from_secs(1);
+    for number in 1..=100 {
+        sim.run_for(second / 10)?;
+        let now = wall_time(&mut sim);
+        let hours = now.duration_since(before).unwrap_or_else(|error| error.duration());
+        // Two of them may come in one tenth of a second.
+        assert!(hours <= 3 * Duration::from_secs(3_600), "{hours:?}");
+        steps[usize::from(now < before)] += usize::from(hours > second);
+        before = now;
+        assert_eq!(sim.now(), Time::ZERO + number * second / 10);
+    }
+    assert!(steps.iter().all(|steps| *steps > 10), "{steps:?}");
+    Ok(())
+}
+
+#[test]
+fn a_wait_that_a_signal_interrupts_keeps_its_edges_for_the_next_one() -> Result<(), Failure> {
+    let mut pair = pair(Network::new())?;
+    pair.sim.set_faults(Faults::none().set(Fault::WaitInterrupted, 0.7));
+    for _ in 0..50 {
+        pair.server.write_all(b"x").expect("there is room");
+        pair.sim.run_for(10 * MS)?;
+        assert_eq!(edges(&mut pair.sim, pair.client_host), [EventSet::READABLE]);
+        assert_eq!(pair.client(|client| client.read(&mut [0; 8])).expect("it is there"), 1);
+        assert_eq!(kind(pair.client(|client| client.read(&mut [0; 8]))), ErrorKind::WouldBlock);
+    }
+    assert!(pair.sim.fault_count(Fault::WaitInterrupted) > 10);
+    Ok(())
+}
+
+/// When what the server writes has come, in ms from then on, several times.
+fn arrivals(pair: &mut Pair) -> Result<Vec<u32>, Failure> {
+    let mut all = Vec::new();
+    for _ in 0..30 {
+        pair.server.write_all(b"x").expect("there is room");
+        let mut after = 0;
+        while pair.client(|client| client.read(&mut [0; 8])).is_err() {
+            pair.sim.run_for(MS)?;
+            after += 1;
+        }
+        all.push(after);
+    }
+    Ok(all)
+}
+
+#[test]
+fn a_spike_of_the_latency_is_up_to_a_hundred_times_as_long() -> Result<(), Failure> {
+    let mut pair = pair(Network::new().latency(MS..MS))?;
+    assert!(arrivals(&mut pair)?.into_iter().all(|after| after <= 2));
+    pair.sim.set_faults(only(Fault::LatencySpike));
+    let spikes = arrivals(&mut pair)?;
+    assert!(spikes.iter().all(|after| *after <= 101), "{spikes:?}");
+    assert!(spikes.iter().filter(|after| **after > 30).count() > 10, "{spikes:?}");
+    Ok(())
+}
+
+#[test]
+fn a_late_edge_comes_up_to_20_ms_after_what_it_tells_of() -> Result<(), Failure> {
+    let mut pair = pair(Network::new().latency(MS..MS))?;
+    pair.sim.set_faults(only(Fault::LateEdge));
+    let mut waits = Vec::new();
+    for _ in 0..30 {
+        pair.server.write_all(b"x").expect("there is room");
+        let mut after = 0;
+        while edges(&mut pair.sim, pair.client_host).is_empty() {
+            pair.sim.run_for(MS)?;
+            after += 1;
+        }
+        waits.push(after);
+        assert_eq!(pair.client(|client| client.read(&mut [0; 8])).expect("it is there"), 1);
+        assert_eq!(kind(pair.client(|client| client.read(&mut [0; 8]))), ErrorKind::WouldBlock);
+    }
+    assert!(waits.iter().all(|after| *after <= 22), "{waits:?}");
+    assert!(waits.iter().filter(|after| **after > 5).count() > 10, "{waits:?}");
+    Ok(())
+}
+
+#[test]
+fn a_reset_takes_away_what_had_arrived_where_the_dice_say_so() -> Result<(), Failure> {
+    for (faults, is_kept) in [(Faults::none(), true), (only(Fault::ResetDropsInput), false)] {
+        let mut pair = pair(Network::new())?;
+        pair.sim.set_faults(faults);
+        pair.client(|client| client.write_all(b"unread")).expect("there is room");
+        pair.server.write_all(b"arrived").expect("there is room");
+        pair.sim.run_for(5 * MS)?;
+        drop(pair.server);
+        pair.sim.run_for(5 * MS)?;
+        let read = || of(&pair.client, |client| client.read(&mut [0; 16]));
+        if is_kept {
+            assert_eq!(read().expect("it had arrived"), 7);
+        }
+        assert_eq!(kind(read()), ErrorKind::ConnectionReset);
+    }
+    Ok(())
+}
+
+#[test]
+fn a_slow_reader_has_room_for_few_bytes() -> Result<(), Failure> {
+    for seed in 0..20 {
+        let mut sim = Sim::new(seed);
+        let address: SocketAddr = "10.0.0.1:80".parse().expect("an address");
+        let (_, _listener) = hold(&mut sim, "server", move |scope| {
+            SimTcpListener::bind(&address, &ListenOptions::new(), scope).expect("it binds")
+        })?;
+        let (_, client) = hold(&mut sim, "client", move |scope| {
+            SimTcpStream::connect(&address, scope).expect("it begins")
+        })?;
+        sim.set_faults(only(Fault::SlowReader));
+        sim.run_for(10 * MS)?;
+        let taken = of(&client, |client| client.write(&[1; 1_000])).expect("there is room");
+        assert!((1..=64).contains(&taken), "seed {seed}: {taken}");
+    }
+    Ok(())
+}
+
+#[test]
+fn a_small_slab_has_4_to_16_slots() -> Result<(), Failure> {
+    let mut slots = Vec::new();
+    for seed in 0..50 {
+        let mut sim = Sim::new(seed);
+        sim.set_faults(only(Fault::SmallSlab));
+        let host = sim.host("host", |boot| Ok(boot.new_loop()?.instantiate(Vec::new())))?;
+        let count = sim.with(host, |instance: &mut LoopInstance<Tick, SimBackend>| {
+            (0..100)
+                .take_while(|_| instance.add_machine_with(|_| Response::ok(Tick)).is_ok())
+                .count()
+        });
+        slots.extend(count);
+    }
+    let (least, most) = (slots.iter().min().copied(), slots.iter().max().copied());
+    assert_eq!((slots.len(), least, most), (50, Some(4), Some(16)));
+    Ok(())
+}
+
+#[test]
+fn a_socket_keeps_256_datagrams_and_hears_of_none_through_a_partition() -> Result<(), Failure> {
+    let mut sim = Sim::new(1);
+    let bind = |port: u16| {
+        move |scope: &EarlyScope<'_>| {
+            SimUdpSocket::bind(&SocketAddr::from(([0, 0, 0, 0], port)), scope).expect("it binds")
+        }
+    };
+    let (sender_host, sender) = hold(&mut sim, "sender", bind(0))?;
+    let (receiver_host, receiver) = hold(&mut sim, "receiver", bind(53))?;
+    let target: SocketAddr = "10.0.0.2:53".parse().expect("an address");
+    let send = |count: usize| {
+        for _ in 0..count {
+            let sent = sender.borrow_mut().as_mut().expect("held").send_to(b"?", &target);
+            assert_eq!(sent.expect("who sends hears of no loss"), 1);
+        }
+    };
+    let received = || {
+        let mut receiver = receiver.borrow_mut();
+        let receiver = receiver.as_mut().expect("held");
+        (0..1_000).take_while(|_| receiver.receive_from(&mut [0; 8]).is_ok()).count()
+    };
+    for (sent, expected) in [(255, 255), (256, 256), (257, 256)] {
+        send(sent);
+        sim.run_for(5 * MS)?;
+        assert_eq!(received(), expected);
+    }
+    sim.partition(sender_host, receiver_host);
+    send(5);
+    sim.run_for(Duration::from_secs(1))?;
+    sim.join(sender_host, receiver_host);
+    sim.run_for(Duration::from_secs(1))?;
+    assert_eq!(received(), 0, "they are lost, and not kept");
+    Ok(())
+}
+
+/// Counts what it is told of, and has had a socket that it has no more.
+struct Former;
+
+impl Machine for Former {
+    type Context = usize;
+    type Seed = Infallible;
+
+    fn ready(self, _: EventSet, scope: &mut Scope<'_, usize>) -> Response<Self, Infallible> {
+        **scope += 1;
+        Response::keep(self)
+    }
+
+    fn timeout(self, scope: &mut Scope<'_, usize>) -> Response<Self, Infallible> {
+        Response::ok(self).deadline(scope.now() + 10 * MS)
+    }
+}
+
+#[test]
+fn a_stale_edge_is_for_who_has_given_its_socket_away() -> Result<(), Failure> {
+    for (faults, least) in [(Faults::none(), 0), (only(Fault::StaleEdge), 1)] {
+        let mut sim = Sim::new(1);
+        let host = sim.host("host", |boot| {
+            let mut creator = boot.new_loop()?;
+            creator.add_machine_with(|scope| {
+                Response::attempt(|| {
+                    let any = SocketAddr::from(([0, 0, 0, 0], 0));
+                    let mut socket = SimUdpSocket::bind(&any, scope)?;
+                    scope.register(&mut socket, Interest::Readable)?;
+                    Ok(Response::ok(Former).deadline(scope.now() + 10 * MS))
+                })
+            })?;
+            Ok(creator.instantiate(0))
+        })?;
+        sim.set_faults(faults);
+        sim.run_for(Duration::from_secs(1))?;
+        let told = sim.with(host, |instance| *instance.context()).unwrap_or_default();
+        assert!((least..=least * 200).contains(&told), "{told}");
+    }
+    Ok(())
+}
