@@ -464,4 +464,37 @@ mod tests {
             assert_eq!(wait(&mut driver, until), Some((true, true)), "{goes_to_sleep}");
         }
     }
+
+    #[test]
+    fn a_waker_whose_poll_found_the_queue_of_completions_full_wakes_the_next_time_too() {
+        let waker = eventfd(0, EventfdFlags::NONBLOCK).expect("there are descriptors");
+        let writer = waker.try_clone().expect("there are descriptors");
+        let config = UringConfig::new().submissions(1).completions(2);
+        let Ok(mut driver) = Driver::open(config, waker) else { return };
+        let wait = |driver: &mut Driver, count: usize| {
+            for _ in 0..count {
+                driver.wait(Some(Time::ZERO), &mut Ready::new()).expect("it goes on");
+            }
+            driver.ring.stats().completed
+        };
+        let wake = || rustix::io::write(&writer, &1_u64.to_ne_bytes()).expect("it has room");
+        let mut peers: Vec<_> = (1..9)
+            .map(|number| {
+                let (own, peer) = UnixStream::pair().expect("there are descriptors");
+                own.set_nonblocking(true).expect("it can be");
+                let id = driver.insert(own.into(), Made::Stream);
+                driver.register(id, Token::from_usize(number), Interest::Both).expect("it is new");
+                peer
+            })
+            .collect();
+        wait(&mut driver, 50);
+        for _ in 0..3 {
+            peers.iter_mut().for_each(|peer| peer.write_all(b"x").expect("it fits"));
+            wake();
+            let before = wait(&mut driver, 50);
+            wake();
+            assert!(wait(&mut driver, 5) > before, "nobody was woken");
+        }
+        assert!(driver.stats().completions_overflowed > 0);
+    }
 }
