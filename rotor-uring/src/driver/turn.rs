@@ -73,7 +73,7 @@ impl Driver {
         }
     }
 
-    fn wait_for(&mut self, until: Option<Time>) -> Wait {
+    pub(super) fn wait_for(&mut self, until: Option<Time>) -> Wait {
         while let Some((_, id)) = self.lingering.front()
             && self.sockets.get(*id).is_none()
         {

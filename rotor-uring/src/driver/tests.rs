@@ -1,0 +1,160 @@
+//! The driver by itself, with one end of each connection in the test.
+
+use std::io::{IoSlice, Write};
+use std::os::unix::net::UnixStream;
+
+use rotor_core::net::ReadBuf;
+use rustix::event::{EventfdFlags, eventfd};
+
+use super::*;
+
+#[test]
+fn a_stream_that_sends_for_long_keeps_none_in_mind_of_those_that_were_dropped_after_it() {
+    let waker = eventfd(0, EventfdFlags::NONBLOCK).expect("there are descriptors");
+    let Ok(mut driver) = Driver::open(UringConfig::new(), waker) else { return };
+    let mut ready = Ready::new();
+    let mut dropped = |driver: &mut Driver, count: usize| {
+        let (own, peer) = UnixStream::pair().expect("there are descriptors");
+        own.set_nonblocking(true).expect("it can be");
+        let id = driver.insert(own.into(), Made::Stream);
+        driver.register(id, Token::from_usize(1), Interest::Both).expect("it is new");
+        for _ in 0..count {
+            // No more than it has room for.
+            let _taken = driver.write(id, &[IoSlice::new(&[7; 10_000])]);
+            driver.wait(Some(Time::ZERO), &mut ready).expect("it goes on");
+        }
+        let _taken = driver.write(id, &[IoSlice::new(b"last")]);
+        driver.drop_socket(id);
+        driver.wait(Some(Time::ZERO), &mut ready).expect("it goes on");
+        peer
+    };
+    let _reads_nothing = dropped(&mut driver, 1_000);
+    for _ in 0..1_000 {
+        dropped(&mut driver, 0);
+    }
+    driver.wait(Some(Time::ZERO), &mut Ready::new()).expect("it goes on");
+    assert_eq!(driver.sockets.len(), 1, "the others are done");
+    assert!(driver.lingering.capacity() < 64, "{}", driver.lingering.capacity());
+}
+
+#[test]
+fn a_stream_whose_rest_is_read_in_a_later_turn_keeps_nothing_for_it() {
+    let waker = eventfd(0, EventfdFlags::NONBLOCK).expect("there are descriptors");
+    let Ok(mut driver) = Driver::open(UringConfig::new(), waker) else { return };
+    let (own, mut peer) = UnixStream::pair().expect("there are descriptors");
+    let id = driver.insert(own.into(), Made::Stream);
+    driver.register(id, Token::from_usize(1), Interest::Both).expect("it is new");
+    let mut ready = Ready::new();
+    driver.wait(Some(Time::ZERO), &mut ready).expect("it goes on");
+    peer.write_all(b"hello").expect("it fits");
+    while ready.is_empty() {
+        driver.wait(Some(Time::ZERO), &mut ready).expect("it goes on");
+    }
+    // The end of the turn: what is unread is kept.
+    driver.wait(Some(Time::ZERO), &mut ready).expect("it goes on");
+    let is_at_work =
+        |driver: &Driver| driver.sockets.get(id).is_some_and(|socket| socket.work.is_some());
+    let mut bytes = [0; 4];
+    for (count, is_left) in [(4, true), (1, false)] {
+        assert!(is_at_work(&driver));
+        let mut filled = 0;
+        let mut buf = ReadBuf::new(&mut bytes, &mut filled);
+        assert!(driver.read(id, &mut buf).is_ok());
+        assert_eq!(filled, count);
+        assert_eq!(is_at_work(&driver), is_left);
+    }
+}
+
+#[test]
+fn what_a_stream_holds_for_who_has_it_next_is_not_slept_on() {
+    let waker = eventfd(0, EventfdFlags::NONBLOCK).expect("there are descriptors");
+    let Ok(mut driver) = Driver::open(UringConfig::new(), waker) else { return };
+    let (own, mut peer) = UnixStream::pair().expect("there are descriptors");
+    let id = driver.insert(own.into(), Made::Stream);
+    driver.register(id, Token::from_usize(1), Interest::Both).expect("it is new");
+    let wait = |driver: &mut Driver| {
+        let mut ready = Ready::new();
+        driver.wait(Some(Time::ZERO), &mut ready).expect("it goes on");
+        ready
+    };
+    wait(&mut driver);
+    peer.write_all(b"hello").expect("it fits");
+    while wait(&mut driver).is_empty() {}
+    driver.deregister(id).expect("it is registered");
+    (0..5).for_each(|_| drop(wait(&mut driver)));
+    assert_eq!(driver.wait_for(None), Wait::Forever);
+    driver.register(id, Token::from_usize(2), Interest::Both).expect("it is not");
+    assert_eq!(driver.wait_for(None), Wait::Poll);
+    assert_eq!(wait(&mut driver), [(Token::from_usize(2), EventSet::READABLE)]);
+    assert_eq!(driver.wait_for(None), Wait::Forever);
+}
+
+#[test]
+fn a_stream_is_watched_for_its_end_where_it_is_left_unread_and_not_in_the_midst_of_reading() {
+    let waker = eventfd(0, EventfdFlags::NONBLOCK).expect("there are descriptors");
+    let config = UringConfig::new().unread_bytes_max(4_096);
+    let Ok(mut driver) = Driver::open(config, waker) else { return };
+    for goes_to_sleep in [false, true] {
+        let (own, mut peer) = UnixStream::pair().expect("there are descriptors");
+        own.set_nonblocking(true).expect("it can be");
+        let id = driver.insert(own.into(), Made::Stream);
+        driver.register(id, Token::from_usize(1), Interest::Both).expect("it is new");
+        peer.write_all(&[7; 50_000]).expect("it fits");
+        let read_some = |driver: &mut Driver| {
+            let (mut bytes, mut filled) = ([0; 100], 0);
+            // At first there is nothing.
+            let _read = driver.read(id, &mut ReadBuf::new(&mut bytes, &mut filled));
+        };
+        let wait = |driver: &mut Driver, until| {
+            driver.wait(Some(until), &mut Ready::new()).expect("it goes on");
+            driver.sockets.get(id).map(|socket| (socket.is_left_unread(), socket.polls_gone))
+        };
+        while wait(&mut driver, Time::ZERO) != Some((true, false)) {
+            read_some(&mut driver);
+        }
+        for _ in 0..3 {
+            read_some(&mut driver);
+            assert_eq!(wait(&mut driver, Time::ZERO), Some((true, false)));
+        }
+        let until = if goes_to_sleep {
+            read_some(&mut driver);
+            driver.clock.now() + std::time::Duration::from_millis(1)
+        } else {
+            Time::ZERO
+        };
+        assert_eq!(wait(&mut driver, until), Some((true, true)), "{goes_to_sleep}");
+    }
+}
+
+#[test]
+fn a_waker_whose_poll_found_the_queue_of_completions_full_wakes_the_next_time_too() {
+    let waker = eventfd(0, EventfdFlags::NONBLOCK).expect("there are descriptors");
+    let writer = waker.try_clone().expect("there are descriptors");
+    let config = UringConfig::new().submissions(1).completions(2);
+    let Ok(mut driver) = Driver::open(config, waker) else { return };
+    let wait = |driver: &mut Driver, count: usize| {
+        for _ in 0..count {
+            driver.wait(Some(Time::ZERO), &mut Ready::new()).expect("it goes on");
+        }
+        driver.ring.stats().completed
+    };
+    let wake = || rustix::io::write(&writer, &1_u64.to_ne_bytes()).expect("it has room");
+    let mut peers: Vec<_> = (1..9)
+        .map(|number| {
+            let (own, peer) = UnixStream::pair().expect("there are descriptors");
+            own.set_nonblocking(true).expect("it can be");
+            let id = driver.insert(own.into(), Made::Stream);
+            driver.register(id, Token::from_usize(number), Interest::Both).expect("it is new");
+            peer
+        })
+        .collect();
+    wait(&mut driver, 50);
+    for _ in 0..3 {
+        peers.iter_mut().for_each(|peer| peer.write_all(b"x").expect("it fits"));
+        wake();
+        let before = wait(&mut driver, 50);
+        wake();
+        assert!(wait(&mut driver, 5) > before, "nobody was woken");
+    }
+    assert!(driver.stats().completions_overflowed > 0);
+}
