@@ -149,6 +149,17 @@ fn nobody_hears_of_a_host_without_power_not_even_who_waits_to_be_accepted() -> R
         let heard = kind(of(&client, |client| client.read(&mut [0; 8])));
         let expected = if is_told { ErrorKind::ConnectionReset } else { ErrorKind::WouldBlock };
         assert_eq!(heard, expected, "{how:?}");
+        if is_told {
+            continue;
+        }
+        // Nor when it is up again, before who waits says something to it.
+        sim.restart(server)?;
+        sim.run_for(Duration::from_secs(1))?;
+        assert_eq!(kind(of(&client, |client| client.read(&mut [0; 8]))), ErrorKind::WouldBlock);
+        of(&client, |client| client.write_all(b"are you there?")).expect("nobody knows yet");
+        sim.run_for(5 * MS)?;
+        let heard = kind(of(&client, |client| client.read(&mut [0; 8])));
+        assert_eq!(heard, ErrorKind::ConnectionReset);
     }
     Ok(())
 }

@@ -205,6 +205,35 @@ fn a_slow_reader_has_room_for_few_bytes() -> Result<(), Failure> {
 }
 
 #[test]
+fn an_attempt_that_hangs_is_answered_by_nobody_and_one_that_is_refused_fails_at_once()
+-> Result<(), Failure> {
+    for (fault, at_first, at_last) in [
+        (Fault::ConnectHang, None, ErrorKind::TimedOut),
+        (Fault::ConnectRefused, Some(ErrorKind::ConnectionRefused), ErrorKind::ConnectionRefused),
+    ] {
+        let mut sim = Sim::new(1);
+        let address: SocketAddr = "10.0.0.1:80".parse().expect("an address");
+        let (_, listener) = hold(&mut sim, "server", move |scope| {
+            SimTcpListener::bind(&address, &ListenOptions::new(), scope).expect("it binds")
+        })?;
+        sim.set_faults(only(fault));
+        let (_, client) = hold(&mut sim, "client", move |scope| {
+            SimTcpStream::connect(&address, scope).expect("it begins")
+        })?;
+        let error = || {
+            let error = of(&client, |client| client.take_error()).expect("asking works");
+            error.map(|error| error.kind())
+        };
+        sim.run_for(Duration::from_secs(126))?;
+        let first = error();
+        sim.run_for(Duration::from_secs(2))?;
+        assert_eq!((first, first.or_else(error)), (at_first, Some(at_last)));
+        assert!(listener.borrow_mut().as_mut().expect("held").accept().is_err(), "nobody came");
+    }
+    Ok(())
+}
+
+#[test]
 fn a_small_slab_has_4_to_16_slots() -> Result<(), Failure> {
     let mut slots = Vec::new();
     for seed in 0..50 {
