@@ -5,7 +5,10 @@ use std::net::SocketAddr;
 use std::time::{Duration, SystemTime};
 
 use rotor_core::net::{DatagramSocket, ListenOptions, Listener, StreamSocket};
-use rotor_core::{EventSet, Infallible, Interest, LoopInstance, Machine, Response, Scope, Time};
+use rotor_core::{
+    EventSet, Future, Infallible, Interest, Job, LoopInstance, Machine, Outcome, Response, Scope,
+    Time,
+};
 use rotor_sim::net::{SimTcpListener, SimTcpStream, SimUdpSocket};
 use rotor_sim::{Failure, Fault, Faults, Host, Network, Sim, SimBackend};
 
@@ -326,5 +329,71 @@ fn a_stale_edge_is_for_who_has_given_its_socket_away() -> Result<(), Failure> {
         let told = sim.with(host, |instance| *instance.context()).unwrap_or_default();
         assert!((least..=least * 200).contains(&told), "{told}");
     }
+    Ok(())
+}
+
+/// Has a job run, again and again, and notes after what time each was done: none if it was not.
+enum Working {
+    Rests,
+    Waits(Future<()>, Time),
+}
+
+impl Working {
+    fn rest(scope: &Scope<'_, Vec<Option<Duration>>>) -> Response<Working, Infallible> {
+        Response::ok(Working::Rests).deadline(scope.now() + 10 * MS)
+    }
+}
+
+impl Machine for Working {
+    type Context = Vec<Option<Duration>>;
+    type Seed = Infallible;
+
+    fn timeout(self, scope: &mut Scope<'_, Vec<Option<Duration>>>) -> Response<Self, Infallible> {
+        match scope.job(|_: &Job<'_>| ()).start() {
+            Ok(future) => Response::ok(Working::Waits(future, scope.now())),
+            Err(_full) => {
+                scope.push(None);
+                Working::rest(scope)
+            }
+        }
+    }
+
+    fn wakeup(self, scope: &mut Scope<'_, Vec<Option<Duration>>>) -> Response<Self, Infallible> {
+        let Working::Waits(future, since) = self else { return Response::keep(self) };
+        let done = match future.take() {
+            Outcome::Pending(future) => return Response::keep(Working::Waits(future, since)),
+            Outcome::Value(()) => Some(scope.now() - since),
+            Outcome::Lost(_) => None,
+        };
+        scope.push(done);
+        Working::rest(scope)
+    }
+}
+
+#[test]
+fn jobs_find_no_room_are_lost_or_take_long_as_the_faults_say() -> Result<(), Failure> {
+    let jobs = |faults: Faults| {
+        let mut sim = Sim::new(1);
+        let host = sim.host("host", |boot| {
+            let mut creator = boot.new_loop()?;
+            creator.add_machine_with(|scope| {
+                Response::ok(Working::Rests).deadline(scope.now() + 10 * MS)
+            })?;
+            Ok(creator.instantiate(Vec::new()))
+        })?;
+        sim.set_faults(faults);
+        sim.run_for(Duration::from_secs(300))?;
+        let done = sim.with(host, |instance| instance.context().clone()).unwrap_or_default();
+        assert!(done.len() > 10, "{}", done.len());
+        Ok::<_, Failure>(done)
+    };
+    let usual = jobs(Faults::none())?;
+    assert!(usual.iter().all(|done| done.is_some_and(|after| after <= 7 * MS)));
+    for fault in [Fault::OffloadFull, Fault::OffloadLost] {
+        assert!(jobs(only(fault))?.iter().all(Option::is_none), "{fault:?}");
+    }
+    let slow: Vec<_> = jobs(only(Fault::OffloadSlow))?.into_iter().flatten().collect();
+    assert!(slow.iter().all(|after| *after <= Duration::from_secs(10) + 2 * MS), "{slow:?}");
+    assert!(slow.iter().any(|after| *after > Duration::from_secs(5)), "{slow:?}");
     Ok(())
 }
