@@ -158,3 +158,30 @@ fn a_waker_whose_poll_found_the_queue_of_completions_full_wakes_the_next_time_to
     }
     assert!(driver.stats().completions_overflowed > 0);
 }
+
+#[test]
+fn what_the_kernel_keeps_beside_a_full_queue_of_completions_is_more_to_come() {
+    let waker = eventfd(0, EventfdFlags::NONBLOCK).expect("there are descriptors");
+    let config = UringConfig::new().submissions(1).completions(2);
+    let Ok(mut driver) = Driver::open(config, waker) else { return };
+    let mut peers: Vec<_> = (0..8)
+        .map(|number| {
+            let (own, peer) = UnixStream::pair().expect("there are descriptors");
+            own.set_nonblocking(true).expect("it can be");
+            let id = driver.insert(own.into(), Made::Stream);
+            driver.register(id, Token::from_usize(number), Interest::Both).expect("it is new");
+            peer
+        })
+        .collect();
+    let mut ready = Ready::new();
+    (0..50).for_each(|_| driver.wait(Some(Time::ZERO), &mut ready).expect("it goes on"));
+    ready.clear();
+    peers.iter_mut().for_each(|peer| peer.write_all(b"x").expect("it fits"));
+    driver.wait(Some(Time::ZERO), &mut ready).expect("it goes on");
+    while driver.may_have_more() {
+        driver.wait(Some(Time::ZERO), &mut ready).expect("it goes on");
+    }
+    let told: std::collections::BTreeSet<_> =
+        ready.iter().map(|(token, _)| token.into_usize()).collect();
+    assert_eq!(told.len(), 8, "{ready:?}");
+}
