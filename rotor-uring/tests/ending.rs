@@ -1,16 +1,17 @@
 //! Streams whose peer has ended its side: what comes behind that.
 #![cfg(target_os = "linux")]
 #![forbid(unsafe_code)]
+#![expect(clippy::disallowed_methods, reason = "the other end is no machine")]
 
 mod rig;
 
 use std::io::{Read, Write};
-use std::net::Shutdown;
+use std::net::{Shutdown, TcpListener};
 
 use rig::{Rig, not_yet};
-use rotor_core::EventSet;
 use rotor_core::net::StreamSocket;
-use rotor_uring::UringConfig;
+use rotor_core::{EventSet, Interest};
+use rotor_uring::{UringConfig, UringTcpStream};
 
 /// What is told in so many turns, or as soon as something is.
 fn told(rig: &mut Rig) -> Option<EventSet> {
@@ -96,4 +97,48 @@ fn streams_that_are_dropped_half_closed_leave_nothing_behind() {
         drop(client);
     }
     assert_eq!(rig.stats().stale, 0);
+}
+
+#[test]
+fn both_sides_end_behind_what_was_written() {
+    let Some(mut rig) = Rig::open(&UringConfig::new()) else { return };
+    let (mut server, mut client) = rig.pair();
+    rig.turn();
+    server.write_all(b"last words").expect("it is taken");
+    server.shutdown(Shutdown::Both).expect("it is connected");
+    // Ours is told later, and what would come is not heard any more.
+    assert_eq!(rig.read(&mut server, None), b"");
+    assert_eq!(rig.read(&mut client, None), b"last words");
+}
+
+#[test]
+fn an_error_that_a_receive_was_told_of_is_the_sockets_once() {
+    let Some(mut rig) = Rig::open(&UringConfig::new()) else { return };
+    let (mut server, client) = rig.pair();
+    rig.turn();
+    server.write_all(b"unread").expect("it is taken");
+    rig.until(|_| not_yet(client.peek(&mut [0; 6])) == Some(6));
+    drop(client);
+    rig.until(|rig| rig.told().iter().any(|events| events.contains(EventSet::ERROR)));
+    let errors = [(); 2].map(|()| server.take_error().expect("it can be asked"));
+    let kinds = errors.map(|error| error.map(|error| error.kind()));
+    assert_eq!(kinds, [Some(std::io::ErrorKind::ConnectionReset), None]);
+    assert_eq!(server.read(&mut [0; 9]).ok(), Some(0));
+}
+
+#[test]
+fn who_connects_hears_of_it_and_of_what_comes_also_where_it_only_reads() {
+    let Some(mut rig) = Rig::open(&UringConfig::new()) else { return };
+    let door = TcpListener::bind(("127.0.0.1", 0)).expect("a port is free");
+    let address = door.local_addr().expect("it is bound");
+    let mut stream = rig.with(|scope| {
+        let mut stream = UringTcpStream::connect(&address, scope).expect("it begins");
+        scope.register(&mut stream, Interest::Readable).expect("of this backend");
+        stream
+    });
+    assert!(told(&mut rig).is_some());
+    let (mut peer, _) = door.accept().expect("it has connected");
+    peer.write_all(b"hello").expect("it fits");
+    assert!(told(&mut rig).is_some_and(|events| events.is_readable()));
+    assert_eq!(rig.read(&mut stream, Some(5)), b"hello");
 }

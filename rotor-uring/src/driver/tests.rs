@@ -185,3 +185,27 @@ fn what_the_kernel_keeps_beside_a_full_queue_of_completions_is_more_to_come() {
         ready.iter().map(|(token, _)| token.into_usize()).collect();
     assert_eq!(told.len(), 8, "{ready:?}");
 }
+
+#[test]
+fn a_loop_that_sleeps_is_awake_when_the_time_of_a_dropped_stream_is_over() {
+    let waker = eventfd(0, EventfdFlags::NONBLOCK).expect("there are descriptors");
+    let linger = std::time::Duration::from_secs(60);
+    let Ok(mut driver) = Driver::open(UringConfig::new().linger(linger), waker) else { return };
+    let (own, _reads_nothing) = UnixStream::pair().expect("there are descriptors");
+    own.set_nonblocking(true).expect("it can be");
+    let id = driver.insert(own.into(), Made::Stream);
+    driver.register(id, Token::from_usize(1), Interest::Both).expect("it is new");
+    for _ in 0..1_000 {
+        // No more than it has room for.
+        let _taken = driver.write(id, &[IoSlice::new(&[7; 10_000])]);
+        driver.wait(Some(Time::ZERO), &mut Ready::new()).expect("it goes on");
+    }
+    assert_eq!(driver.wait_for(None), Wait::Forever);
+    driver.drop_socket(id);
+    driver.wait(Some(Time::ZERO), &mut Ready::new()).expect("it goes on");
+    let later = driver.clock.now() + 2 * linger;
+    for until in [None, Some(later)] {
+        let wait = driver.wait_for(until);
+        assert!(matches!(wait, Wait::AtMost(time) if time <= linger), "{wait:?}");
+    }
+}
