@@ -142,3 +142,19 @@ fn who_connects_hears_of_it_and_of_what_comes_also_where_it_only_reads() {
     assert!(told(&mut rig).is_some_and(|events| events.is_readable()));
     assert_eq!(rig.read(&mut stream, Some(5)), b"hello");
 }
+
+#[test]
+fn a_file_goes_behind_what_was_written_in_the_same_turn() {
+    let Some(mut rig) = Rig::open(&UringConfig::new()) else { return };
+    let (mut server, mut client) = rig.pair();
+    let program = std::env::current_exe().and_then(std::fs::File::open).expect("it runs");
+    server.write_all(b"head").expect("it is taken");
+    let mut sent = not_yet(server.send_file(&program, 0, 4)).unwrap_or(0);
+    rig.until(|rig| {
+        rig.turn();
+        sent = sent.max(not_yet(server.send_file(&program, 0, 4 - sent)).unwrap_or(0));
+        sent == 4
+    });
+    // How a program of Linux begins (elf(5)).
+    assert_eq!(rig.read(&mut client, Some(8)), b"head\x7fELF");
+}
