@@ -31,10 +31,7 @@ impl Cookies {
         let lines = fields.into_iter().filter(|(name, _)| name.eq_ignore_ascii_case("Cookie"));
         // Cookie by cookie, since any host of the domain can set one: it must not hide the others.
         let texts = lines.flat_map(|(_, value)| value.split(|&octet| octet == b';'));
-        let texts = texts.filter_map(|text| std::str::from_utf8(text).ok());
-        let cookies = texts.filter_map(|text| cookie::Cookie::parse(text).ok());
-        // A name stays as it was sent: an encoded `__Host-` is none that a browser has kept to.
-        let pairs = cookies.map(|cookie| (cookie.name().to_owned(), decode(cookie.value())));
+        let pairs = texts.filter_map(|text| pair_of(std::str::from_utf8(text).ok()?));
         Cookies(pairs.take(COOKIES_MAX).collect())
     }
 
@@ -49,6 +46,18 @@ impl Cookies {
         self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()))
     }
 }
+
+/// Name and value of a cookie; absent: it has no `=`, or no name.
+fn pair_of(text: &str) -> Option<(String, String)> {
+    let (name, value) = text.split_once('=')?;
+    // What browsers take off (RFC 6265 §5.2), and no more: `str::trim` makes `__Host-a` of a name
+    // with a space of Unicode in front, which a browser keeps to no prefix. Nor is it decoded.
+    let (name, value) = (name.trim_matches(WHITESPACE), value.trim_matches(WHITESPACE));
+    (!name.is_empty()).then(|| (name.to_owned(), decode(value)))
+}
+
+/// RFC 5234's, which stands around the parts of a cookie.
+const WHITESPACE: [char; 2] = [' ', '\t'];
 
 /// As it is where it is not UTF-8 then: others encode otherwise.
 fn decode(value: &str) -> String {
@@ -101,7 +110,8 @@ impl SetCookie {
         SetCookie(cookie.path("/").http_only(true).same_site(cookie::SameSite::Lax).build())
     }
 
-    /// Makes the browser forget the cookie of this name, with the same path and domain.
+    /// Makes the browser forget the cookie of this name, with the same path and domain. If the name
+    /// begins with `__Host-` or `__Secure-`, it has to be [`secure`](SetCookie::secure) as well.
     pub fn removal(name: impl Into<String>) -> SetCookie {
         SetCookie::new(name, "").max_age(Duration::ZERO)
     }
@@ -187,7 +197,18 @@ mod tests {
             (&[b"a; =1; b=2;;"], &[("b", "2")]),
             (&[b"a=b=c; d="], &[("a", "b=c"), ("d", "")]),
             (&[b"a=%3B%C3%A4; b=%ff; c=%"], &[("a", ";\u{e4}"), ("b", "%ff"), ("c", "%")]),
+            (&[b" \ta\t = \t1 ;b=2"], &[("a", "1"), ("b", "2")]),
             (&[b"%5F_Host-a=1"], &[("%5F_Host-a", "1")]),
+            // Browsers keep no promise of a prefix with anything in front of it.
+            (
+                &["\u{2000}__Host-a=1; \u{a0}__Host-a=2; __Host-a\u{3000}=3; \u{85}a=4".as_bytes()],
+                &[
+                    ("\u{2000}__Host-a", "1"),
+                    ("\u{a0}__Host-a", "2"),
+                    ("__Host-a\u{3000}", "3"),
+                    ("\u{85}a", "4"),
+                ],
+            ),
             (&[b"a=\xff", b"b=2"], &[("b", "2")]),
             (&[b"a=1; b=\xff; \xff=3; c=4"], &[("a", "1"), ("c", "4")]),
         ] {
