@@ -12,9 +12,11 @@ use crate::refused::Refused;
 ///
 /// The values are yours: functions, or the variants of an enum on which a handler matches. A path
 /// may have parameters, `/todos/{id}`, and end with the rest of it, `/files/{*rest}`; neither is
-/// ever empty. If two routes fit, the one with fewer parameters wins. A look-up allocates nothing. A
-/// slash at the end is a part of the path. The route for GET serves HEAD, and the table answers
-/// OPTIONS, unless they have routes of their own.
+/// ever empty. If two routes fit, the first segment in which they differ decides: text goes before a
+/// parameter or a rest. A look-up allocates nothing. A slash at the end is a part of the path. The
+/// route for GET serves HEAD, and the table answers OPTIONS, unless they have routes of their own.
+///
+/// Paths are compared as they are sent, so a route for `/café` is added as `/caf%C3%A9`.
 ///
 /// # Examples
 ///
@@ -66,13 +68,14 @@ impl<T> Routes<T> {
     ///
     /// # Errors
     ///
-    /// The caller's fault: the path is malformed, has two parameters of one name, or cannot be told
-    /// from an earlier one. The table is unchanged.
+    /// The caller's fault: the path is malformed, has two parameters of one name, a character that
+    /// no path is sent with (one beyond ASCII, a space, `?`, `#`), or cannot be told from an earlier
+    /// one. The table is unchanged.
     pub fn add(&mut self, method: Method<'_>, path: &str, value: T) -> Result<(), RouteError> {
         let at = match self.paths.iter().position(|known| known.said == path) {
             Some(at) => at,
             None => {
-                check_names(path)?;
+                check_parts(path)?;
                 let inserted = self.finder.insert(path, self.paths.len());
                 let said = path.to_owned();
                 inserted.map_err(|error| RouteError { path: said.clone(), why: reason(&error) })?;
@@ -134,6 +137,12 @@ impl<T> Routes<T> {
         }
     }
 
+    /// Returns whether any path has a route of this method.
+    #[cfg(feature = "router")]
+    pub(crate) fn knows(&self, method: &str) -> bool {
+        self.paths.iter().any(|path| path.methods.iter().any(|(own, _)| own == method))
+    }
+
     /// What all of the table's paths are asked for.
     fn options(&self) -> Refused {
         Refused::options(allow(self.paths.iter().flat_map(|path| &path.methods)))
@@ -164,20 +173,32 @@ pub(crate) enum Missed {
     Method(Refused),
 }
 
-/// Refuses two parameters of one name, of which the second could not be asked for.
-fn check_names(path: &str) -> Result<(), RouteError> {
+/// Refuses two parameters of one name, of which the second could not be asked for, and text that no
+/// path has, so that the route would never be found.
+fn check_parts(path: &str) -> Result<(), RouteError> {
+    let refused = |why| Err(RouteError { path: path.to_owned(), why });
     // matchit's way to say braces that are some.
-    let path_only = path.replace("{{", "").replace("}}", "");
+    let unescaped = path.replace("{{", "").replace("}}", "");
+    let mut parts = unescaped.split('{');
+    let mut texts = vec![parts.next().unwrap_or_default()];
     let mut names = Vec::new();
-    for part in path_only.split('{').skip(1) {
-        let name = part.split('}').next().unwrap_or_default().trim_start_matches('*');
+    for part in parts {
+        let (name, text) = part.split_once('}').unwrap_or((part, ""));
+        let name = name.trim_start_matches('*');
         if names.contains(&name) {
-            let why = format!("two of its parameters have the name {name:?}");
-            return Err(RouteError { path: path.to_owned(), why });
+            return refused(format!("two of its parameters have the name {name:?}"));
         }
         names.push(name);
+        texts.push(text);
     }
-    Ok(())
+    // RFC 3986 §3.3; what stands beyond ASCII is sent percent-encoded.
+    let is_sent = |character: char| character.is_ascii_graphic() && !"?#".contains(character);
+    match texts.concat().chars().find(|&character| !is_sent(character)) {
+        Some(character) => refused(format!(
+            "no path is sent with {character:?}, but with its percent-encoding, or without it"
+        )),
+        None => Ok(()),
+    }
 }
 
 /// Why a path cannot be added.
@@ -345,6 +366,27 @@ mod tests {
     }
 
     #[test]
+    fn of_two_routes_the_first_segment_in_which_they_differ_decides() {
+        let mut routes = Routes::new();
+        for path in
+            ["/{a}/b/c", "/{a}/x/c", "/a/{b}/{c}", "/a/b/{c}", "/a/{b}/x/{*rest}", "/{a}/{b}/x/y"]
+        {
+            routes.add(Method::Get, path, path).expect("a route");
+        }
+        for (path, expected) in [
+            ("/a/b/c", "/a/b/{c}"),
+            // Though `/{a}/x/c` has fewer parameters.
+            ("/a/x/c", "/a/{b}/{c}"),
+            ("/x/b/c", "/{a}/b/c"),
+            ("/x/b/x/y", "/{a}/{b}/x/y"),
+            ("/a/b/x/y", "/a/{b}/x/{*rest}"),
+            ("/a/b/x/y/z", "/a/{b}/x/{*rest}"),
+        ] {
+            assert_eq!(*routes.find(Method::Get, path).expect(path).0, expected, "{path}");
+        }
+    }
+
+    #[test]
     fn options_has_a_route_of_its_own_where_that_is_added() {
         let mut routes = table();
         routes.add(Method::Options, "/only", "options").expect("a route");
@@ -392,12 +434,18 @@ mod tests {
             ("/a/{*b}/c", "at the end"),
             ("/a/{b}/c/{b}", "two of its parameters have the name \"b\""),
             ("/a/{b}/{*b}", "the name \"b\""),
+            ("/caf\u{e9}", "no path is sent with '\u{e9}'"),
+            ("/{a}/\u{e9}", "no path is sent with '\u{e9}'"),
+            ("/a b", "no path is sent with ' '"),
+            ("/a?b={b}", "no path is sent with '?'"),
+            ("/a#b", "no path is sent with '#'"),
         ] {
             let error =
                 routes.add(Method::Get, path, "x").expect_err("it is ambiguous").to_string();
             assert!(error.contains(path) && error.contains(why), "{error}");
         }
         routes.add(Method::Get, "/{{a}}/{{a}}/{a}", "x").expect("braces");
+        routes.add(Method::Get, "/caf%C3%A9/{gr\u{f6}\u{df}e}", "x").expect("a name is only ours");
         routes.add(Method::Get, "/todos/{id}", "new").expect("it replaces");
         routes.add(Method::Patch, "/todos/{id}", "patch").expect("beside it");
         assert_eq!(*routes.find(Method::Get, "/todos/7").expect("a route").0, "new");

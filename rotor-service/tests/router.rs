@@ -383,9 +383,56 @@ fn a_function_that_would_never_be_called_is_refused() {
     let twice = Router::new().get("/a", all).and_then(|router| router.get("/a", all));
     let error = twice.expect_err("the first would not be").to_string();
     assert_eq!(error, "the route \"/a\" cannot be added: GET has a function there already");
-    for path in ["a", "", "{a}", "**"] {
+    for path in ["a", "", "{a}", "**", "*"] {
         let error = Router::new().get(path, all).expect_err(path).to_string();
         assert!(error.contains("does not begin with a slash"), "{error}");
     }
     Router::new().on(Method::Options, "*", all).expect("all of the server");
+    let long = "M".repeat(Method::OCTETS_MAX + 1);
+    for method in [
+        Method::Connect,
+        Method::Trace,
+        Method::Extension("TRACE"),
+        Method::Extension("a b"),
+        Method::Extension(""),
+        Method::Extension(&long),
+    ] {
+        let error = Router::new().on(method, "/a", all).expect_err(method.as_str()).to_string();
+        assert!(error.contains(&format!("{:?}", method.as_str())), "{error}");
+    }
+    Router::new().on(Method::Extension(&long[1..]), "/a", all).expect("the longest that is read");
+}
+
+#[test]
+fn a_route_may_be_for_a_method_that_http_does_not_define_and_none_else_of_those_is_served() {
+    let report = Method::Extension("REPORT");
+    let inner = Router::new().on(Method::Extension("MKCOL"), "/b", all).expect("a route");
+    let router = Router::new().on(report, "/a", all).and_then(|router| router.nest("/n", inner));
+    let router = router.expect("routes").fallback(all).intercept(
+        |_: &Head<'_>, _: &mut Response<'_>, calls: &mut Scope<'_, Calls>| {
+            calls.push("seen".to_owned());
+        },
+    );
+    for (start, expected, calls) in [
+        ("REPORT /a", 200, "seen all"),
+        ("MKCOL /n/b", 200, "seen all"),
+        ("MKCOL /a", 405, "seen"),
+        ("GET /a", 405, "seen"),
+        ("MKCOL /none", 200, "seen all"),
+        ("report /a", 501, ""),
+        ("BREW /a", 501, ""),
+        ("BREW /none", 501, ""),
+        ("TRACE /a", 501, ""),
+        ("CONNECT a:80", 501, ""),
+    ] {
+        let seed = HttpSeed::new(router.seed(), ServerConfig::new());
+        let mut service = Service::new(seed, Calls::new());
+        service.send(&request(start, "", b""));
+        let (status, said) = answer(&mut service);
+        assert_eq!((status, service.context().join(" ").as_str()), (expected, calls), "{start}");
+        if status == 501 {
+            assert_eq!(said, r#"{"error":"Not Implemented"}"#, "{start}");
+            assert!(service.is_ended(), "{start}: as by the connection");
+        }
+    }
 }

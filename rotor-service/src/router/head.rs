@@ -48,7 +48,7 @@ pub trait FromHead: Sized + Send + 'static {
 /// parameter, a second `Path` the second, each of its own type.
 ///
 /// A parameter that is not a `T` is refused with 404, since there is nothing of this name; one that
-/// is not UTF-8 with 400.
+/// is not UTF-8 with 400. `T` is read by its [`FromStr`], so numbers may have a `+` or zeros in front.
 ///
 /// # Examples
 ///

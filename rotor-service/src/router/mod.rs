@@ -247,11 +247,17 @@ impl<C: 'static> Router<C> {
     /// Makes a function answer the requests of a route; see [`Routes`](crate::Routes) for the syntax
     /// of paths. A route for GET serves HEAD too, unless HEAD has its own.
     ///
+    /// The method may be one that HTTP does not define itself (`Method::Extension("PROPFIND")`). One
+    /// that no route of the router has is answered with 501, without any function, as by each server
+    /// ([`supports`](rotor_http::server::Server::supports)).
+    ///
     /// # Errors
     ///
     /// The caller's fault: the path is malformed or does not begin with a slash (`*` for OPTIONS
     /// does not), cannot be told from an earlier one, has a function for this method already, or
-    /// has fewer parameters than the function takes.
+    /// has fewer parameters than the function takes; the method is none that a function is called
+    /// for: CONNECT, TRACE, no token, or longer than
+    /// [`OCTETS_MAX`](rotor_http::Method::OCTETS_MAX).
     pub fn on<F, M>(
         mut self,
         method: Method<'_>,
@@ -261,7 +267,13 @@ impl<C: 'static> Router<C> {
     where
         F: RouteHandler<C, M>,
     {
-        if !path.starts_with('/') && path != "*" {
+        let name = method.as_str();
+        let known = Method::new(name).filter(|_| name.len() <= Method::OCTETS_MAX);
+        if matches!(known, None | Some(Method::Connect | Method::Trace)) {
+            return Err(RouteError::new(path, format!("no function is called for {name:?}")));
+        }
+        // RFC 9112 §3.2.4: that target is for OPTIONS alone.
+        if !path.starts_with('/') && (path != "*" || known != Some(Method::Options)) {
             return Err(RouteError::new(path, "it does not begin with a slash".to_owned()));
         }
         // matchit's way to say a brace that is one.
@@ -284,10 +296,10 @@ impl<C: 'static> Router<C> {
         Route::new(calling, self.body_bytes_max)
     }
 
-    /// Makes a function answer where no route has the path, whatever the method: with a page for
-    /// 404, say. A path whose routes are for other methods is still answered with 405, and OPTIONS
-    /// with its methods; so is what an argument or a function refuses with 404. The function takes
-    /// no [`Path`], which the compiler checks.
+    /// Makes a function answer where no route has the path, whatever the method, of those that are
+    /// [known](Router::on): with a page for 404, say. A path whose routes are for other methods is
+    /// still answered with 405, and OPTIONS with its methods; so is what an argument or a function
+    /// refuses with 404. The function takes no [`Path`], which the compiler checks.
     ///
     /// Of a router that is [nested](Router::nest), its own fallback counts for all paths below the
     /// prefix, and this one where it has none. Default: none, which is 404 with a reason in JSON.

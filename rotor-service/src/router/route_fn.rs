@@ -52,12 +52,23 @@ impl<C: 'static> Server for RouteFn<C> {
     type Seed = RouteSeed<C>;
     type Upgrade = NoUpgrade<C>;
 
+    /// A route may be for any method but these; whether one is is seen in the table.
+    fn supports(method: Method<'_>) -> bool {
+        !matches!(method, Method::Connect | Method::Trace)
+    }
+
     fn headers_received(
         seed: RouteSeed<C>,
         head: &Head<'_>,
         response: &mut Response<'_>,
         scope: &mut Scope<'_, C>,
     ) -> Next<Self> {
+        if let Method::Extension(name) = head.method()
+            && !seed.0.routes.knows(name)
+        {
+            // As the connection answers a method that a server does not support.
+            return Next::fail(Status::NOT_IMPLEMENTED);
+        }
         #[cfg(feature = "cors")]
         if let Some(cors) = seed.0.cors.of(head.path()) {
             let crossing = cors.check(head.method(), |name| head.field(name));
