@@ -50,7 +50,7 @@
 //! | [`Refused`] | why a request is not served: status, reason, fields |
 //! | `Routes`, `Parameters`, `RouteError` | method and path to a value of yours; 404, 405, and 204 for OPTIONS |
 //! | `Router`, `RouteHandler`, `RouteFn`, `RouteSeed` | functions behind routes |
-//! | `FromHead`, `Path`, `Query`, `Asked`; `FromBody`, `Json`, `Form` | their arguments |
+//! | `FromHead`, `Path`, `Query`, `Cookies`, `Multipart`, `Asked`; `FromBody`, `Json`, `Form` | their arguments |
 //! | `IntoNext`, `or_refuse` | their answers |
 //! | `IntoControlFlow` | what functions return that look at requests before those of the routes |
 //! | `json` | bodies that are JSON: 400, 413, 415, 422 |
@@ -148,7 +148,7 @@ mod router;
 mod routes;
 #[cfg(any(
     all(feature = "async", feature = "json"),
-    all(feature = "router", any(feature = "json", feature = "pairs"))
+    all(feature = "router", any(feature = "json", feature = "multipart", feature = "pairs"))
 ))]
 mod uncoded;
 

@@ -46,7 +46,10 @@ impl Refused {
     }
 
     /// 415.
-    #[cfg(any(feature = "json", all(feature = "router", feature = "pairs")))]
+    #[cfg(any(
+        feature = "json",
+        all(feature = "router", any(feature = "multipart", feature = "pairs"))
+    ))]
     pub(crate) fn unsupported(reason: impl fmt::Display) -> Refused {
         Refused::new(Status::UNSUPPORTED_MEDIA_TYPE, reason)
     }

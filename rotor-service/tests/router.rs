@@ -436,3 +436,41 @@ fn a_route_may_be_for_a_method_that_http_does_not_define_and_none_else_of_those_
         }
     }
 }
+
+#[cfg(all(feature = "cookies", feature = "multipart"))]
+#[test]
+fn cookies_and_the_reader_of_a_form_are_arguments() {
+    use rotor_service::{Cookies, Multipart};
+
+    let upload = |cookies: Cookies,
+                  form: Multipart,
+                  body: &[u8],
+                  response: &mut Response<'_>,
+                  calls: &mut Scope<'_, Calls>| {
+        calls.push("upload".to_owned());
+        let parts = form.parts(body)?;
+        let names: Vec<&str> = parts.iter().map(|part| part.head().name()).collect();
+        let user = cookies.get("user").unwrap_or("nobody");
+        Ok::<_, Refused>(say(&format!("{} of {user}", names.join("+")), response))
+    };
+    let router = Router::new().post("/", upload).expect("a route");
+    let part = "--x\r\nContent-Disposition: form-data; name=a\r\n\r\nb\r\n";
+    let (whole, cut) = (format!("{part}{part}--x--"), part.repeat(2));
+    let form = "Content-Type: multipart/form-data; boundary=x\r\n";
+    let coded = format!("{form}Content-Encoding: gzip\r\n");
+    let cookie = format!("{form}Cookie: user=eve\r\n");
+    for (fields, body, expected, calls) in [
+        (&cookie[..], &whole, (200, "a+a of eve"), 1),
+        (form, &whole, (200, "a+a of nobody"), 1),
+        (form, &cut, (400, r#"{"error":"the form is cut short"}"#), 1),
+        ("", &whole, (415, r#"{"error":"a form of the type multipart/form-data is expected"}"#), 0),
+        (&coded, &whole, (415, r#"{"error":"a body without content coding is expected"}"#), 0),
+    ] {
+        let seed = HttpSeed::new(router.seed(), ServerConfig::new());
+        let mut service = Service::new(seed, Calls::new());
+        service.send(&request("POST /", fields, body.as_bytes()));
+        let (status, said) = answer(&mut service);
+        assert_eq!((status, said.as_str()), expected, "{fields:?}");
+        assert_eq!(service.context().len(), calls, "{fields:?}");
+    }
+}

@@ -150,16 +150,24 @@ impl Multipart {
         body: &[u8],
         config: &MultipartConfig,
     ) -> Result<Vec<Part>, Refused> {
-        let mut reader = Multipart::new(content_type, config)?;
+        Multipart::new(content_type, config)?.parts(body)
+    }
+
+    /// Reads a complete body, with a reader that has read nothing yet.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`next`](Multipart::next) and [`finish`](Multipart::finish).
+    pub fn parts(mut self, body: &[u8]) -> Result<Vec<Part>, Refused> {
         let (mut parts, mut input) = (Vec::<Part>::new(), body);
-        while let Some(piece) = reader.next(&mut input)? {
+        while let Some(piece) = self.next(&mut input)? {
             match (piece, parts.last_mut()) {
                 (Piece::Begin(head), _) => parts.push(Part { head, data: Vec::new() }),
                 (Piece::Data(octets), Some(part)) => part.data.extend_from_slice(octets),
                 (Piece::Data(_) | Piece::End, _) => {}
             }
         }
-        reader.finish()?;
+        self.finish()?;
         Ok(parts)
     }
 

@@ -3,9 +3,15 @@
 use std::str::FromStr;
 
 use super::asked::Asked;
+#[cfg(feature = "cookies")]
+use crate::cookies::Cookies;
+#[cfg(feature = "multipart")]
+use crate::multipart::{Multipart, MultipartConfig};
 #[cfg(feature = "pairs")]
 use crate::pairs::Pairs;
 use crate::refused::Refused;
+#[cfg(feature = "multipart")]
+use crate::uncoded::check_uncoded;
 
 /// An argument of a route's function that is read from the head of the request, before its body
 /// comes.
@@ -29,8 +35,8 @@ use crate::refused::Refused;
 /// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not read from the head of a request",
-    note = "it is `Path<T>`, `Query`, or a type that implements `FromHead`; behind those, one that \
-            implements `FromBody` may stand"
+    note = "it is `Path<T>`, `Query`, `Cookies`, `Multipart`, or a type that implements `FromHead`; \
+            behind those, one that implements `FromBody` may stand"
 )]
 pub trait FromHead: Sized + Send + 'static {
     /// How many parameters of the path it takes. Default: none.
@@ -93,5 +99,53 @@ pub struct Query(pub Pairs);
 impl FromHead for Query {
     fn from_head(asked: &mut Asked<'_>) -> Result<Query, Refused> {
         Pairs::read(asked.head().query().unwrap_or_default()).map(Query)
+    }
+}
+
+/// The cookies of the request; those that are malformed are skipped. With the feature `cookies`.
+#[cfg(feature = "cookies")]
+impl FromHead for Cookies {
+    fn from_head(asked: &mut Asked<'_>) -> Result<Cookies, Refused> {
+        let fields = asked.head().fields().iter();
+        Ok(Cookies::read(fields.map(|field| (field.name, field.value))))
+    }
+}
+
+/// The reader of a form with files, with the default limits: the function takes the body as `&[u8]`,
+/// and has the reader read it ([`Multipart::parts`]). Before the body comes, a request is refused
+/// with 415 that declares something else, or a body that is compressed; with 400 if it names no
+/// boundary. With the feature `multipart`.
+///
+/// For other limits, implement [`FromHead`] for a type of your own, with [`Multipart::new`].
+///
+/// # Examples
+///
+/// ```
+/// # mod rotor { pub use rotor_http as http; }
+/// use rotor::http::Status;
+/// use rotor::http::server::{Reply, Response, Scope};
+/// use rotor_service::{Multipart, Refused, Router};
+///
+/// fn upload(
+///     form: Multipart,
+///     body: &[u8],
+///     response: &mut Response<'_>,
+///     _: &mut Scope<'_, ()>,
+/// ) -> Result<Reply, Refused> {
+///     let files = form.parts(body)?.iter().filter(|part| part.head().is_file()).count();
+///     Ok(response.reply(Status::OK, "text/plain", format!("{files} files").as_bytes()))
+/// }
+///
+/// let router = Router::new().body_bytes_max(1 << 20).post("/upload", upload)?;
+/// # let router: Router<()> = router;
+/// # Ok::<(), rotor_service::RouteError>(())
+/// ```
+#[cfg(feature = "multipart")]
+impl FromHead for Multipart {
+    fn from_head(asked: &mut Asked<'_>) -> Result<Multipart, Refused> {
+        let head = asked.head();
+        let form = Multipart::new(head.field("Content-Type"), &MultipartConfig::new())?;
+        check_uncoded(head.fields().get_all("Content-Encoding"))?;
+        Ok(form)
     }
 }
