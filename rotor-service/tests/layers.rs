@@ -98,6 +98,65 @@ fn an_answer_says_itself_what_is_left_alone() {
     }
 }
 
+/// Answers with these fields, by `Taken::reply`.
+struct Replying;
+
+type Fields = &'static [(&'static str, &'static [u8])];
+
+impl Server for Replying {
+    type Context = ();
+    type Seed = (Status, Fields);
+    type Upgrade = NoUpgrade<()>;
+
+    fn headers_received(
+        (status, fields): Self::Seed,
+        head: &Head<'_>,
+        response: &mut Response<'_>,
+        _: &mut Scope<'_, ()>,
+    ) -> Next<Self> {
+        let sent = head.fields().iter().map(|field| (field.name, field.value));
+        let page = page();
+        let body = if status.forbids_body() { &[] } else { page.content() };
+        Compression::new().check(sent).reply(response, status, fields, "text/plain", body).into()
+    }
+}
+
+#[test]
+fn a_reply_that_is_compressed_has_fields_that_are_true_of_it() {
+    let (ok, unchanged) = (Status::OK, Status::NOT_MODIFIED);
+    let tagged: Fields = &[("etag", b"\"a\""), ("Accept-Ranges", b"bytes"), ("X-A", b"b")];
+    let cases: [(Status, Fields, &str, &str); 9] = [
+        (ok, tagged, GZIP, "etag: W/\"a\"|X-A: b|Content-Encoding: gzip|Vary: Accept-Encoding|"),
+        (ok, tagged, "", "etag: \"a\"|Accept-Ranges: bytes|X-A: b|Vary: Accept-Encoding|"),
+        (ok, &[("ETag", b"W/\"a\"")], GZIP, "ETag: W/\"a\"|Content-Encoding: gzip|"),
+        (unchanged, tagged, GZIP, "etag: W/\"a\"|Accept-Ranges: bytes|X-A: b|Vary: Accept-"),
+        (unchanged, tagged, "", "etag: \"a\"|Accept-Ranges: bytes|X-A: b|Vary: Accept-Encoding|"),
+        (unchanged, tagged, "Accept-Encoding: gzip\r\nRange: bytes=0-\r\n", "etag: \"a\"|"),
+        (
+            ok,
+            &[("content-encoding", b"br"), ("ETag", b"\"a\"")],
+            GZIP,
+            "content-encoding: br|ETag: \"a\"|",
+        ),
+        (ok, &[("Content-Range", b"bytes 0-1/5")], GZIP, "Content-Range: bytes 0-1/5|"),
+        (ok, &[("cache-control", b"private, No-Transform")], GZIP, "cache-control: private, No-"),
+    ];
+    for (status, fields, sent, said) in cases {
+        let seed = HttpSeed::new((status, fields), ServerConfig::new());
+        let mut driver: Driver<Connection<Replying>> = Driver::new(seed, ());
+        driver.send(format!("GET / HTTP/1.1\r\nHost: a\r\n{sent}\r\n").as_bytes());
+        let received = driver.take_received();
+        let end = received.windows(4).position(|octets| octets == b"\r\n\r\n").expect("a head");
+        let (head, body) = (String::from_utf8_lossy(&received[..end]), &received[end + 4..]);
+        let head = format!("{}|", head.replace("\r\n", "|"));
+        assert!(head.contains(said), "{fields:?} {sent:?}: {head}");
+        let is_coded = said.contains("gzip");
+        assert_eq!(head.contains("gzip"), is_coded, "{head}");
+        assert_eq!(body.starts_with(&[0x1f, 0x8b]), is_coded, "{head}");
+        assert_eq!(head.contains("Vary"), said.contains("Vary") || is_coded, "{head}");
+    }
+}
+
 #[test]
 fn what_speaks_of_octets_is_changed_with_them() {
     for (tag, said) in [("\"a\"", "|ETag: W/\"a\""), ("W/\"a\"", "|ETag: W/\"a\"")] {

@@ -17,6 +17,10 @@ const GZIP_LEVEL: u32 = 6;
 
 /// Compresses the octets of one body, piece by piece.
 ///
+/// What goes in comes out much later, and much shorter. A handler that writes as long as there is
+/// [room](rotor_http::server::Response::room) would compress a great deal in one call, while the
+/// other connections wait: let it also count what goes in, and go on in the next turn.
+///
 /// ```
 /// use rotor_service::{Coding, Encoder};
 ///

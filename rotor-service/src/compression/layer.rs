@@ -6,10 +6,7 @@ use rotor_async::http::{Answer, Handler, Request};
 use rotor_http::server::{Head, Response, Scope};
 use rotor_http::{MessageError, Status};
 
-use super::Compression;
-
-/// Fields that mean that an answer is encoded, is a part, or must stay as it is.
-const LEFT_ALONE: &[&str] = &["Content-Encoding", "Content-Range"];
+use super::{Compression, leaves_alone, weak_tag};
 
 impl Compression {
     /// Puts compression around an async handler. An answer that is encoded already, or whose
@@ -61,7 +58,7 @@ impl<C, H: Handler<C>> Handler<C> for CompressionLayer<H> {
         let handled = self.handler.handle(request, scope);
         async move {
             let answer = handled.await.into();
-            if is_left_alone(&answer) {
+            if answer.fields().any(|(name, value)| leaves_alone(name, value)) {
                 return answer;
             }
             if answer.status() == Status::NOT_MODIFIED && !taken.is_range {
@@ -90,21 +87,11 @@ impl<C, H: Handler<C>> Handler<C> for CompressionLayer<H> {
     }
 }
 
-fn is_left_alone(answer: &Answer) -> bool {
-    answer.fields().any(|(name, value)| {
-        LEFT_ALONE.iter().any(|left| name.eq_ignore_ascii_case(left))
-            || (name.eq_ignore_ascii_case("Cache-Control")
-                && value.to_ascii_lowercase().windows(12).any(|part| part == b"no-transform"))
-    })
-}
-
-/// Coded it is equivalent to what the tag was made of, no longer the same octets (RFC 9110 §8.8.1).
+/// The same with a weak tag, if it has a tag.
 fn weak(answer: Answer) -> Answer {
     let tag = answer.fields().find(|(name, _)| name.eq_ignore_ascii_case("ETag"));
-    match tag.map(|(_, value)| value.to_vec()) {
-        Some(tag) if !tag.starts_with(b"W/") => {
-            answer.without("ETag").field("ETag", [b"W/", tag.as_slice()].concat())
-        }
-        _ => answer,
+    match tag.map(|(_, value)| weak_tag(value).into_owned()) {
+        Some(tag) => answer.without("ETag").field("ETag", tag),
+        None => answer,
     }
 }

@@ -150,7 +150,9 @@ impl Taken {
         Encoding { encoder: coding.and_then(|coding| make(coding).ok()), varies }
     }
 
-    /// Answers, compressed if that is appropriate.
+    /// Answers, compressed if that is appropriate: not if the fields say that the body is encoded
+    /// already or a part, or `no-transform`. If it is compressed, an `ETag` among the fields is sent
+    /// as a weak one, and `Accept-Ranges` is left out, since they speak of other octets.
     pub fn reply(
         &self,
         response: &mut Response<'_>,
@@ -159,8 +161,23 @@ impl Taken {
         content_type: &str,
         body: &[u8],
     ) -> Reply {
+        if fields.iter().any(|(name, value)| leaves_alone(name, value)) {
+            return response.reply_with(status, fields, content_type, body);
+        }
         let whole = self.whole(status, content_type, body);
-        let fields = [fields, whole.fields].concat();
+        let is_coded = matches!(whole.body, Cow::Owned(_));
+        // A 304 may stand for a 200 that was coded, and whose tag was weak.
+        let is_like_one = status == Status::NOT_MODIFIED && self.coding.is_some();
+        let is_weak = is_coded || (is_like_one && !whole.fields.is_empty());
+        let own = fields.iter().filter(|(name, _)| !is_coded || !is_called(name, "Accept-Ranges"));
+        let own: Vec<(&str, Cow<'_, [u8]>)> = own
+            .map(|&(name, value)| match is_weak && is_called(name, "ETag") {
+                true => (name, weak_tag(value)),
+                false => (name, Cow::Borrowed(value)),
+            })
+            .collect();
+        let own = own.iter().map(|(name, value)| (*name, &**value));
+        let fields: Vec<(&str, &[u8])> = own.chain(whole.fields.iter().copied()).collect();
         response.reply_with(status, &fields, content_type, &whole.body)
     }
 
@@ -234,6 +251,27 @@ fn fields_of(coding: Option<Coding>, varies: bool) -> Fields {
         (None, true) => &[VARY],
         (None, false) => &[],
     }
+}
+
+/// Whether a field says that its answer is encoded, is a part, or must stay as it is.
+fn leaves_alone(name: &str, value: &[u8]) -> bool {
+    is_called(name, "Content-Encoding")
+        || is_called(name, "Content-Range")
+        || (is_called(name, "Cache-Control")
+            && value.to_ascii_lowercase().windows(12).any(|part| part == b"no-transform"))
+}
+
+/// The tag of a body that is coded: equivalent to what the tag was made of, no longer the same octets
+/// (RFC 9110 §8.8.1).
+fn weak_tag(tag: &[u8]) -> Cow<'_, [u8]> {
+    match tag.starts_with(b"W/") {
+        true => Cow::Borrowed(tag),
+        false => Cow::Owned([b"W/", tag].concat()),
+    }
+}
+
+fn is_called(name: &str, other: &str) -> bool {
+    name.eq_ignore_ascii_case(other)
 }
 
 /// Whether a body of this type becomes smaller: what is no picture, sound or archive, which are
