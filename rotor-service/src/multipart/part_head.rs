@@ -71,7 +71,9 @@ impl PartHead {
     }
 
     /// Returns the name of the file, without folders: what is behind the last `/` or `\`. Absent where
-    /// nothing is left of it, or dots alone. Still a peer's: another file may be called so.
+    /// nothing is left of it, `.` or `..`. Still a peer's: another file may be called so, and it may
+    /// begin with a dot. Browsers write a `"` in it as `%22`, and leave a `%` as it is, so nothing is
+    /// decoded: whoever meant these three characters would get another name.
     pub fn file_name(&self) -> Option<&str> {
         let name = self.file_name.as_deref()?.rsplit(['/', '\\']).next()?;
         (!matches!(name, "" | "." | "..")).then_some(name)
