@@ -76,7 +76,8 @@ fn decode(text: &[u8]) -> Result<String, Refused> {
     // Before the percent-encoding: `%2B` is a plus.
     let spaced: Vec<u8> = text.iter().map(|&byte| if byte == b'+' { b' ' } else { byte }).collect();
     let decoded = percent_decode(&spaced).decode_utf8();
-    let decoded = decoded.map_err(|_| Refused::new(Status::BAD_REQUEST, "it is not UTF-8"))?;
+    let decoded =
+        decoded.map_err(|_| Refused::new(Status::BAD_REQUEST, "a name or a value is not UTF-8"))?;
     Ok(decoded.into_owned())
 }
 

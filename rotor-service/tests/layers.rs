@@ -291,6 +291,32 @@ fn a_page_of_another_origin_may_read_whatever_answers_it_in_the_place_of_a_handl
 }
 
 #[test]
+fn a_preflight_is_answered_by_the_outer_one_of_two_layers_alone() {
+    let asks = "Origin: http://b\r\nAccess-Control-Request-Method: PUT\r\n";
+    let layered = Cors::any().layer(Cors::any().layer(service));
+    let (head, _) = ask(layered, "OPTIONS /notes", asks, "");
+    assert!(head.starts_with("HTTP/1.1 204 "), "{head}");
+    assert_eq!(head.matches("Access-Control-Allow-Origin").count(), 1, "{head}");
+}
+
+#[cfg(feature = "per-thread")]
+#[test]
+fn work_that_no_thread_takes_is_refused_with_503() {
+    let own = rotor_service::PerThread::new(|| Ok::<_, std::convert::Infallible>(7));
+    // A loop in memory has no threads for work.
+    let handler = move |_: Request| {
+        let own = own.clone();
+        async move {
+            let number = own.ask(|number| Ok::<_, std::convert::Infallible>(*number)).await?;
+            json::answer(Status::OK, &number)
+        }
+    };
+    let (head, body) = ask(handler, "GET /", "", "");
+    assert!(head.starts_with("HTTP/1.1 503 "), "{head}");
+    assert_eq!(body, br#"{"error":"busy: try again later"}"#);
+}
+
+#[test]
 fn what_never_meets_a_handler_is_answered_in_its_form() {
     let both = |start: &str, length, status: &str, reason: &str| {
         let said = asked(fails, start, length);

@@ -178,6 +178,10 @@ fn each_limit_holds_to_the_octet() {
         let config = config().part_bytes_max(max);
         let octets: Vec<&[u8]> = one.as_bytes().chunks(1).collect();
         assert_eq!(told(&octets, &config), status, "part_bytes_max {max}");
+        // Of each part by itself.
+        let two = format!("--x-y\r\n{NAMED}\r\n\r\n12345\r\n{one}");
+        let status = if max < 5 { "413".to_owned() } else { status.repeat(2) };
+        assert_eq!(told(&[two.as_bytes()], &config), status, "part_bytes_max {max}, twice");
         // What looks like a boundary counts as well.
         let mark = part(NAMED, "\r\n--x");
         let is_read = told(&[mark.as_bytes()], &config) != "413";
