@@ -130,6 +130,14 @@ mod tests {
                 Content::Held(block) => assert!(is_held && block[..] == bytes, "{size}"),
                 Content::Open(_) => assert!(!is_held, "{size}"),
             }
+            // As long as it was when it was looked at, but written since.
+            let written = SystemTime::UNIX_EPOCH + Duration::from_secs(1);
+            let file = File::options().write(true).open(&path).expect("it is ours");
+            file.set_modified(written).expect("it is ours");
+            assert!(
+                matches!(Content::from_file(open(), &metadata), Content::Open(_)),
+                "{size}, written since"
+            );
             // It is not what it was when it was looked at.
             std::fs::write(&path, [&bytes[..], b"more"].concat()).expect("a file");
             assert!(
@@ -141,6 +149,35 @@ mod tests {
                 size == 0 || matches!(Content::from_file(open(), &metadata), Content::Open(_)),
                 "shorter than {size}"
             );
+        }
+    }
+
+    #[test]
+    fn a_date_is_neither_before_1970_nor_in_the_future() {
+        let directory = rotor_test_kit::Directory::create();
+        let path = directory.join("file");
+        let file = File::create(&path).expect("a file");
+        let at = |seconds| SystemTime::UNIX_EPOCH + Duration::from_secs(seconds);
+        let before_1970 = SystemTime::UNIX_EPOCH - Duration::from_millis(1_500);
+        for (modified, expected, is_settled) in [
+            (before_1970, 0, true),
+            (at(0), 0, true),
+            (at(997), 997, true),
+            (at(998), 998, true),
+            (at(999), 999, false),
+            (at(1_000), 1_000, false),
+            (at(5_000), 1_000, false),
+        ] {
+            file.set_modified(modified).expect("it is ours");
+            let metadata = file.metadata().expect("it is open");
+            let content = Content::Held(Vec::new().into());
+            let key = TagKey::new([1; 16]);
+            let known = Known::new(key, content, &metadata, "text/plain".into(), at(1_000));
+            let validators = known.validators();
+            assert_eq!(validators.modified, Some(expected), "{modified:?}");
+            assert_eq!(known.modified_text, format_date(expected), "{modified:?}");
+            assert_eq!(validators.modified_is_strong, is_settled, "{modified:?}");
+            assert_eq!(known.tag.is_weak(), !is_settled, "{modified:?}");
         }
     }
 }
