@@ -39,6 +39,23 @@ fn a_changed_file_is_seen_when_its_time_is_over() {
 }
 
 #[test]
+fn a_file_that_was_found_gone_is_shown_to_nobody_any_more() {
+    let tree = Tree::new();
+    let sometimes = FilesConfig::new(tree.root()).renew_after(Duration::from_millis(500));
+    let site = Site::start(sometimes, Config::new());
+    let mut client = site.connect();
+    let mut status = || {
+        send(&mut client, "GET", "/text.txt", "");
+        receive(&mut client, false).status
+    };
+    assert_eq!(status(), 200);
+    fs::remove_file(tree.root().join("text.txt")).expect("it is ours");
+    // Until somebody looks again. Others have what was known for as long again, but not then.
+    while status() != 404 {}
+    assert_eq!(status(), 404);
+}
+
+#[test]
 fn a_known_file_is_not_looked_up_again() {
     let tree = Tree::new();
     let site = Site::start(FilesConfig::new(tree.root()).renew_after(PATIENCE), Config::new());
