@@ -24,8 +24,11 @@ pub(super) struct Origins<O, J, W> {
     connections: usize,
     /// Connections that are about to end because others need their place.
     ending: usize,
-    /// Servers that wait for a place and have no connection.
+    /// Servers that wait for a place and have no connection, beyond the places that came free since
+    /// they were counted.
     starving: usize,
+    /// Servers waited for a place when they were counted.
+    is_scarce: bool,
     next_id: MemberId,
     now: Moment,
 }
@@ -73,6 +76,7 @@ impl<O: Ord + Clone, J, W: Clone> Origins<O, J, W> {
             connections: 0,
             ending: 0,
             starving: 0,
+            is_scarce: false,
             next_id: 0,
             now: 0,
         }
@@ -168,6 +172,9 @@ impl<O: Ord + Clone, J, W: Clone> Origins<O, J, W> {
             Left::Other => {}
         }
         self.connections -= 1;
+        // `wanted`, which gives its place to one of them, may be asked only after others have looked
+        // for work.
+        self.starving = self.starving.saturating_sub(1);
         self.due_origin(name.clone());
     }
 
@@ -183,8 +190,8 @@ impl<O: Ord + Clone, J, W: Clone> Origins<O, J, W> {
     /// room: the one that was used longest ago.
     pub(super) fn wanted(&mut self, has_place: bool) -> Wanted<O, W> {
         let (mut held_up, mut starving) = (0, 0);
-        // Such a place is for them.
-        let someone_starves = self.starving > 0
+        // A place is for them first: for one that has lost its only connection just now, too.
+        let someone_starves = self.is_scarce
             && self.due.iter().any(|name| self.by_name.get(name).is_some_and(Origin::starves));
         // Each once: those that stay due go to the end, and would come up again without end.
         for _ in 0..self.due.len() {
@@ -235,7 +242,7 @@ impl<O: Ord + Clone, J, W: Clone> Origins<O, J, W> {
             self.ending += 1;
             return Wanted::Wake(waker);
         }
-        self.starving = starving;
+        (self.starving, self.is_scarce) = (starving, held_up > 0);
         Wanted::Nothing
     }
 

@@ -193,6 +193,46 @@ fn at_the_limit_of_all_who_has_no_connection_is_given_one_of_those_that_a_busy_s
 }
 
 #[test]
+fn who_loses_its_only_connection_has_its_place_before_those_that_have_others() {
+    let mut books = books(3, 3, 9);
+    (1..=9).for_each(|job| books.add("a", job, 1).expect("there is room"));
+    let of_a = [(); 3].map(|()| connect(&mut books).1);
+    of_a.iter().for_each(|id| assert!(matches!(take(&mut books, "a", *id), Found::Job(_))));
+    // Each of its connections takes one request, or cannot be made.
+    (11..=15).for_each(|job| books.add("b", job, 1).expect("there is room"));
+    assert_eq!(books.wanted(true), Wanted::Nothing);
+    assert_eq!(take(&mut books, "a", of_a[0]), Found::End);
+    books.remove(&"a", of_a[0]);
+    for job in 11..=14 {
+        let (name, id) = connect(&mut books);
+        assert_eq!((name, books.wanted(true)), ("b", Wanted::Nothing), "{job}");
+        match job % 2 {
+            0 => assert_eq!(books.take_for_failure(&"b"), Some(job)),
+            _ => assert_eq!(take(&mut books, "b", id), Found::Job(job)),
+        }
+        // No further one of the other server ends for it.
+        assert!(matches!(take(&mut books, "a", of_a[1]), Found::Job(_)), "{job}");
+        books.remove(&"b", id);
+    }
+}
+
+#[test]
+fn for_one_that_has_no_connection_one_ends_also_where_several_are_done_before_its_place_is_given() {
+    let mut books = books(4, 4, 9);
+    (1..=9).for_each(|job| books.add("a", job, 1).expect("there is room"));
+    let of_a = [(); 4].map(|()| connect(&mut books).1);
+    of_a.iter().for_each(|id| assert!(matches!(take(&mut books, "a", *id), Found::Job(_))));
+    books.add("b", 11, 1).expect("there is room");
+    assert_eq!(books.wanted(true), Wanted::Nothing);
+    assert_eq!(take(&mut books, "a", of_a[0]), Found::End);
+    books.remove(&"a", of_a[0]);
+    for id in &of_a[1..] {
+        assert!(matches!(take(&mut books, "a", *id), Found::Job(_)), "{id}");
+    }
+    assert_eq!(connect(&mut books).0, "b");
+}
+
+#[test]
 fn where_there_is_no_place_the_one_used_longest_ago_makes_room_and_idle_ones_still_serve() {
     let mut books = books(9, 9, 9);
     let idle = |books: &mut Books, name| {
