@@ -21,9 +21,10 @@ use crate::world::{DatagramEnd, Place, Shared};
 /// room (`WouldBlock`), and an edge follows. One of more than 65,507 bytes, as many as UDP can say (RFC 768,
 /// RFC 791), is refused with `InvalidInput`.
 ///
-/// Those of a path are, as unix(7) has them, neither lost nor doubled nor overtaken, whatever the faults; one
-/// for nobody is `NotFound`, or `ConnectionRefused` by a socket that is tied to that peer, and one for a socket
-/// that is tied to another peer `PermissionDenied`.
+/// Those of a path are, as unix(7) has them, neither lost nor doubled nor overtaken, whatever the faults. One
+/// for nobody is `NotFound`, and one for a socket that is tied to another peer `PermissionDenied`. Of a socket
+/// that is tied to a peer that is gone it is `ConnectionRefused`, and then, as on Linux, it is tied to nobody
+/// (`NotConnected`): a later socket at that path is another one, to which it has to be tied anew.
 pub struct SimDatagram<A: Address> {
     world: Shared,
     key: Key,
@@ -75,6 +76,7 @@ impl<A: Address> DatagramSocket for SimDatagram<A> {
             host,
             place,
             peer: None,
+            peer_key: None,
             is_refused: false,
             queue: VecDeque::new(),
             registered: None,
@@ -99,25 +101,23 @@ impl<A: Address> DatagramSocket for SimDatagram<A> {
     fn send_to(&mut self, datagram: &[u8], target: &A) -> io::Result<usize> {
         let mut world = self.world.borrow_mut();
         let to = target.place(self.host, world.hosts[self.host as usize].address);
-        world.send_datagram(self.key, datagram, to)
+        world.send_datagram(self.key, datagram, Some(to))
     }
 
     fn connect(&mut self, peer: &A) -> io::Result<()> {
         let mut world = self.world.borrow_mut();
         let place = peer.place(self.host, world.hosts[self.host as usize].address);
-        if matches!(place, Place::Path(..)) && world.datagram_at(&place).is_none() {
-            // `ENOENT`.
-            return Err(io::ErrorKind::NotFound.into());
-        }
+        let peer_key = match place {
+            Place::Path(..) => Some(world.tie(self.key, &place)?),
+            Place::Inet(_) => None,
+        };
         let socket = world.datagrams.get_mut(self.key).ok_or(io::ErrorKind::NotConnected)?;
-        socket.peer = Some(place);
+        (socket.peer, socket.peer_key) = (Some(place), peer_key);
         Ok(())
     }
 
     fn send(&mut self, datagram: &[u8]) -> io::Result<usize> {
-        let mut world = self.world.borrow_mut();
-        let peer = world.datagrams.get(self.key).and_then(|socket| socket.peer.clone());
-        world.send_datagram(self.key, datagram, peer.ok_or(io::ErrorKind::NotConnected)?)
+        self.world.borrow_mut().send_datagram(self.key, datagram, None)
     }
 
     fn local_address(&self) -> io::Result<A> {

@@ -49,10 +49,18 @@ impl World {
         Ok(())
     }
 
-    pub(crate) fn send_datagram(&mut self, key: Key, bytes: &[u8], to: Place) -> io::Result<usize> {
+    /// Sends a datagram to a place, or to the peer that the socket is tied to.
+    pub(crate) fn send_datagram(
+        &mut self,
+        key: Key,
+        bytes: &[u8],
+        target: Option<Place>,
+    ) -> io::Result<usize> {
         let Some(socket) = self.datagrams.get(key) else {
             return Err(io::ErrorKind::NotConnected.into());
         };
+        let is_tied = target.is_none();
+        let to = target.or_else(|| socket.peer.clone()).ok_or(io::ErrorKind::NotConnected)?;
         let (from, host, is_registered) =
             (socket.place.clone(), socket.host, socket.registered.is_some());
         if bytes.len() > DATAGRAM_MAX {
@@ -65,7 +73,7 @@ impl World {
             return Err(io::ErrorKind::WouldBlock.into());
         }
         if matches!(to, Place::Path(..)) {
-            return self.hand_over(key, bytes, to);
+            return self.hand_over(key, bytes, to, is_tied);
         }
         self.progress += 1;
         self.record(host, What::DatagramSent(bytes.len()));
@@ -89,23 +97,22 @@ impl World {
 
     /// Gives a datagram to the socket of a path. Nothing is between two sockets of one host: it is
     /// there at once and in order, or whoever sends it hears why not (unix(7)).
-    fn hand_over(&mut self, key: Key, bytes: &[u8], to: Place) -> io::Result<usize> {
+    fn hand_over(&mut self, key: Key, bytes: &[u8], to: Place, is_tied: bool) -> io::Result<usize> {
         let Some(socket) = self.datagrams.get(key) else {
             return Err(io::ErrorKind::NotConnected.into());
         };
         let (host, from) = (socket.host, socket.place.clone());
-        let is_its_peer = socket.peer.as_ref() == Some(&to);
-        let Some(target) = self.datagram_at(&to) else {
-            // `ECONNREFUSED` and `ENOENT`.
-            let why = if is_its_peer {
-                io::ErrorKind::ConnectionRefused
-            } else {
-                io::ErrorKind::NotFound
+        let target = if is_tied { socket.peer_key } else { self.datagram_at(&to) };
+        let Some(found) = target.and_then(|target| self.datagrams.get_mut(target)) else {
+            let Some(socket) = self.datagrams.get_mut(key).filter(|_| is_tied) else {
+                // `ENOENT`.
+                return Err(io::ErrorKind::NotFound.into());
             };
-            return Err(why.into());
+            // `ECONNREFUSED`; from now on it is tied to nobody, as on Linux.
+            (socket.peer, socket.peer_key) = (None, None);
+            return Err(io::ErrorKind::ConnectionRefused.into());
         };
-        let Some(found) = self.datagrams.get_mut(target) else { return Ok(bytes.len()) };
-        if found.peer.as_ref().is_some_and(|peer| *peer != from) {
+        if found.peer_key.is_some_and(|peer| peer != key) {
             // `EPERM`: it takes those of its peer only.
             return Err(io::ErrorKind::PermissionDenied.into());
         }
@@ -118,12 +125,26 @@ impl World {
         found.queue.push_back((bytes.into(), from));
         self.progress += 1;
         self.record(host, What::DatagramSent(bytes.len()));
-        self.datagram_edge(target, EventSet::READABLE);
+        if let Some(target) = target {
+            self.datagram_edge(target, EventSet::READABLE);
+        }
         Ok(bytes.len())
     }
 
+    /// The socket at a path to which another is to be tied.
+    pub(crate) fn tie(&self, key: Key, place: &Place) -> io::Result<Key> {
+        // `ENOENT`.
+        let target = self.datagram_at(place).ok_or(io::ErrorKind::NotFound)?;
+        let peer = self.datagrams.get(target).and_then(|target| target.peer_key);
+        match peer {
+            // `EPERM`: it takes none of what this one sends.
+            Some(peer) if peer != key => Err(io::ErrorKind::PermissionDenied.into()),
+            _ => Ok(target),
+        }
+    }
+
     /// The datagram socket that is bound to a place.
-    pub(crate) fn datagram_at(&self, place: &Place) -> Option<Key> {
+    fn datagram_at(&self, place: &Place) -> Option<Key> {
         self.datagrams.iter().find(|(_, socket)| socket.place == *place).map(|(key, _)| key)
     }
 

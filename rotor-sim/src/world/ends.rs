@@ -37,6 +37,8 @@ pub(crate) struct DatagramEnd {
     pub(crate) place: Place,
     /// The only one that it takes datagrams of.
     pub(crate) peer: Option<Place>,
+    /// Of a path: that peer itself. A later one at its path is another.
+    pub(crate) peer_key: Option<Key>,
     /// The peer's host has said that nobody takes what was sent.
     pub(crate) is_refused: bool,
     pub(crate) queue: VecDeque<(Box<[u8]>, Place)>,

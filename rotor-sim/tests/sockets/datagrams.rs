@@ -197,6 +197,31 @@ fn a_datagram_for_nobody_at_a_path_is_an_error_of_whoever_sends_it() -> Result<(
 }
 
 #[test]
+fn who_is_tied_to_a_path_hears_that_its_peer_is_gone_also_where_another_has_the_path()
+-> Result<(), Failure> {
+    let mut sim = Sim::new(1);
+    let (host, [one, two]) = two_at_paths(&mut sim)?;
+    let (a, b) = (PathBuf::from("/a"), PathBuf::from("/b"));
+    with(&one, |one| one.connect(&b)).expect("it is there");
+    let third = bind_path(&mut sim, host, "/c");
+    // Of itself alone, or of nobody.
+    assert_eq!(kind(with(&third, |third| third.connect(&a))), ErrorKind::PermissionDenied);
+    with(&two, |two| two.connect(&a)).expect("it is its peer");
+    assert_eq!(with(&one, |one| one.send(b"?")).ok(), Some(1));
+    drop(two.borrow_mut().take());
+    let again = bind_path(&mut sim, host, "/b");
+    // As Linux 6.18 has it.
+    assert_eq!(kind(with(&again, |again| again.send_to(b"?", &a))), ErrorKind::PermissionDenied);
+    assert_eq!(kind(with(&one, |one| one.send(b"?"))), ErrorKind::ConnectionRefused);
+    assert_eq!(kind(with(&one, |one| one.send(b"?"))), ErrorKind::NotConnected);
+    assert_eq!(with(&again, |again| again.send_to(b"?", &a)).ok(), Some(1));
+    assert_eq!(with(&one, |one| one.send_to(b"?", &b)).ok(), Some(1));
+    with(&one, |one| one.connect(&b)).expect("it is there");
+    assert_eq!(with(&one, |one| one.send(b"?")).ok(), Some(1));
+    Ok(())
+}
+
+#[test]
 fn who_finds_no_room_at_a_path_is_told_of_some() -> Result<(), Failure> {
     for is_dropped in [false, true] {
         let mut sim = Sim::new(1);
