@@ -81,7 +81,7 @@ impl<A: Address> DatagramSocket for SimDatagram<A> {
             queue: VecDeque::new(),
             registered: None,
             is_armed: false,
-            waits_for: None,
+            waits_for: Vec::new(),
         });
         world.host(host).sockets += 1;
         drop(world);

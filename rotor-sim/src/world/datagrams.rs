@@ -117,8 +117,10 @@ impl World {
             return Err(io::ErrorKind::PermissionDenied.into());
         }
         if found.queue.len() >= QUEUE_MAX {
-            if let Some(socket) = self.datagrams.get_mut(key) {
-                socket.waits_for = Some(to);
+            if let Some(socket) = self.datagrams.get_mut(key)
+                && !socket.waits_for.contains(&to)
+            {
+                socket.waits_for.push(to);
             }
             return Err(io::ErrorKind::WouldBlock.into());
         }
@@ -150,13 +152,12 @@ impl World {
 
     /// A socket has room again, or is gone: whoever found none is to try again.
     pub(crate) fn tell_of_room(&mut self, place: &Place) {
-        let waits = |(key, socket): (Key, &DatagramEnd)| {
-            (socket.waits_for.as_ref() == Some(place)).then_some(key)
-        };
+        let waits =
+            |(key, socket): (Key, &DatagramEnd)| socket.waits_for.contains(place).then_some(key);
         let waiting: Vec<Key> = self.datagrams.iter().filter_map(waits).collect();
         for key in waiting {
             let Some(socket) = self.datagrams.get_mut(key) else { continue };
-            socket.waits_for = None;
+            socket.waits_for.retain(|full| full != place);
             // Who is not registered hears of room when it is.
             let Some((token, interest)) = socket.registered else { continue };
             let (host, events) = (socket.host, filter(interest, EventSet::WRITABLE));

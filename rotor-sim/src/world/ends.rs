@@ -45,8 +45,8 @@ pub(crate) struct DatagramEnd {
     pub(crate) registered: Option<(Token, Interest)>,
     /// What arrives next is reported, as at a listener.
     pub(crate) is_armed: bool,
-    /// The path whose socket had no room for what was to be sent: some is reported.
-    pub(crate) waits_for: Option<Place>,
+    /// The paths whose sockets had no room for what was to be sent: some is reported, of each.
+    pub(crate) waits_for: Vec<Place>,
 }
 
 /// A datagram that is under way.

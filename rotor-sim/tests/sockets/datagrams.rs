@@ -252,3 +252,22 @@ fn who_finds_no_room_at_a_path_is_told_of_some() -> Result<(), Failure> {
     }
     Ok(())
 }
+
+#[test]
+fn who_finds_no_room_at_several_paths_is_told_of_each() -> Result<(), Failure> {
+    let mut sim = Sim::new(1);
+    let (host, [one, two]) = two_at_paths(&mut sim)?;
+    let third = bind_path(&mut sim, host, "/c");
+    for path in ["/b", "/c", "/b"] {
+        let to = PathBuf::from(path);
+        while with(&one, |one| one.send_to(b"?", &to)).is_ok() {}
+    }
+    sim.run_for(MS)?;
+    edges(&mut sim, host);
+    for full in [&third, &two] {
+        with(full, |full| full.receive_from(&mut [0; 8])).expect("it is there");
+        sim.run_for(MS)?;
+        assert_eq!(edges(&mut sim, host), [EventSet::WRITABLE]);
+    }
+    Ok(())
+}
