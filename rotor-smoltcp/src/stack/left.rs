@@ -111,7 +111,9 @@ impl Stack {
                 [from, to, &packet[12..ETHERNET_HEADER]].concat()
             }
         };
-        match self.time_wait.take(&flow, &segment, now) {
+        // For nobody it would only end the wait: whoever guesses ports could do that.
+        let is_listened_to = self.bound_listeners.find(flow.local).is_some();
+        match self.time_wait.take(&flow, &segment, is_listened_to, now) {
             Verdict::Ignore => false,
             Verdict::Anew => true,
             Verdict::Acknowledge(Numbers { sent, expected }) => {
@@ -191,11 +193,15 @@ mod tests {
     #[test]
     fn a_peer_begins_anew_by_a_later_number_and_by_another_once_it_has_said_that_it_does() {
         each(|mut talk| {
+            end(&mut talk);
             if talk.listener.is_none() {
                 // Nobody listens at the port from which the stack has connected.
+                talk.say_beside(1_000, SYN, b"");
+                assert_eq!((talk.heard(), counts(&talk)), (vec![talk.number], (0, 1)));
+                talk.say(RESET, b"");
+                assert_eq!(counts(&talk), (0, 0));
                 return;
             }
-            end(&mut talk);
             talk.say_beside(-1_000, SYN, b"");
             assert_eq!(talk.heard(), [talk.number], "it may be one of before");
             assert_eq!(counts(&talk), (0, 1));

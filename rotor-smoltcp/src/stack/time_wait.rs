@@ -97,8 +97,15 @@ impl TimeWait {
         }
     }
 
-    /// Takes a segment of one that is kept (RFC 9293, section 3.10.7.4).
-    pub(super) fn take(&mut self, flow: &Flow, segment: &TcpPacket<&[u8]>, now: Time) -> Verdict {
+    /// Takes a segment of one that is kept (RFC 9293, section 3.10.7.4). `is_listened_to`: where somebody
+    /// would take a connection of its sender.
+    pub(super) fn take(
+        &mut self,
+        flow: &Flow,
+        segment: &TcpPacket<&[u8]>,
+        is_listened_to: bool,
+        now: Time,
+    ) -> Verdict {
         let Some(ended) = self.ended.get_mut(flow) else { return Verdict::Ignore };
         let (number, len) = (segment.seq_number(), segment.segment_len());
         let Numbers { expected, .. } = ended.numbers;
@@ -109,7 +116,7 @@ impl TimeWait {
             }
             return Verdict::Ignore;
         }
-        if segment.syn() && !segment.ack() && number >= expected {
+        if segment.syn() && !segment.ack() && number >= expected && is_listened_to {
             self.forget(flow);
             return Verdict::Anew;
         }
@@ -156,11 +163,21 @@ mod tests {
 
     /// What becomes of it.
     fn take(time_wait: &mut TimeWait, expected: i32, said: Said<'_>, now: Time) -> Verdict {
+        take_where(time_wait, expected, said, true, now)
+    }
+
+    fn take_where(
+        time_wait: &mut TimeWait,
+        expected: i32,
+        said: Said<'_>,
+        is_listened_to: bool,
+        now: Time,
+    ) -> Verdict {
         let (beside, flags, payload) = said;
         let number = expected.wrapping_add(beside);
         let packet = segment(Medium::Ip, IpVersion::Ipv4, number, flags, payload);
         let segment = TcpPacket::new_checked(&packet[20..]).expect("it is one");
-        time_wait.take(&flow(1), &segment, now)
+        time_wait.take(&flow(1), &segment, is_listened_to, now)
     }
 
     #[test]
@@ -201,6 +218,17 @@ mod tests {
                 assert_eq!(time_wait.next(), until, "{what:?}");
                 assert_eq!(time_wait.due.len(), time_wait.len(), "{what:?}");
             }
+        }
+    }
+
+    #[test]
+    fn a_first_packet_for_nobody_ends_no_wait() {
+        for beside in [0, 1_000_000] {
+            let mut time_wait = TimeWait::default();
+            time_wait.keep(flow(1), numbers(100), at(0), 9);
+            let verdict = take_where(&mut time_wait, 100, (beside, SYN, b""), false, at(5_000));
+            assert_eq!(verdict, Verdict::Acknowledge(numbers(100)));
+            assert_eq!((time_wait.has(&flow(1)), time_wait.next()), (true, Some(at(10_000))));
         }
     }
 
