@@ -12,9 +12,9 @@ rotor_core::__rotor_counters! {
     /// What a resolver counts, by [`Dns::counters`](crate::Dns::counters), since it was made.
     ///
     /// Three levels: **lookups**, each of which is in one of the first six once it is over;
-    /// **questions** of lookups, of which each is known, or one that somebody has asked already, or
-    /// begun; and **tries**, each of which is a question to one server, and leads to an answer or to
-    /// one of the last of these.
+    /// **questions** of lookups, of which each is `cached`, `shared` with who has asked it already, or
+    /// `asked`, unless nobody waits for it any more when its turn comes; and **tries**, each of which is a question
+    /// to one server, and leads to an answer, or is `silent`, one of `server_faults`, or `unreachable`.
     ///
     /// How many lookups and queries there are at a time tells the page of `rotor-inspect`.
     struct DnsCounters {
