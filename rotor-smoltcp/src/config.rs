@@ -192,7 +192,8 @@ impl StackConfig {
 
     /// Sets of how many connections that both sides have ended it is kept what answers to what may still come
     /// of them: for 10 s each, and some 300 bytes, without their buffers. Default 16,384; 0: of none. Where
-    /// there are more, the oldest is forgotten, and counted. They do not count as
+    /// there are more, the oldest is forgotten, and counted; and so is the oldest to the same target where one more is to
+    /// be connected there, and each of the 16,384 ports for that is taken. They do not count as
     /// [connections](StackConfig::connections_max).
     #[doc(alias = "TIME-WAIT")]
     pub fn time_wait_max(mut self, connections: usize) -> StackConfig {

@@ -131,8 +131,13 @@ mod tests {
 
     use super::super::Kind;
     use super::super::packets::{ACK, FIN, RESET, SYN};
+    use smoltcp::wire::TcpSeqNumber;
+
+    use super::super::listening::FIRST_PORT;
     use super::super::talk::{Talk, each};
+    use super::super::tests::receiving;
     use super::*;
+    use crate::config::StackConfig;
 
     /// The machine drops it, and then the peer ends as well.
     fn end(talk: &mut Talk) {
@@ -218,5 +223,31 @@ mod tests {
             assert_eq!(talk.heard(), [talk.number]);
             assert_eq!((counts(&talk), talk.stack.stats().half_open), ((1, 0), 1));
         });
+    }
+
+    #[test]
+    fn where_all_ports_wait_that_which_has_waited_longest_is_connected_from() {
+        let (mut stack, clock, _cable) = receiving(Medium::Ip, StackConfig::new());
+        let targets = [([10, 0, 0, 1], 80).into(), ([10, 0, 0, 1], 81).into()];
+        let flow = |remote, port| Flow { remote, local: ([10, 0, 0, 2], port).into() };
+        let numbers = Numbers { sent: TcpSeqNumber(0), expected: TcpSeqNumber(0) };
+        let ports = FIRST_PORT..=u16::MAX;
+        let keep = |stack: &mut Stack, remote, port| {
+            clock.advance(Duration::from_micros(1));
+            let now = stack.now();
+            stack.time_wait.keep(flow(remote, port), numbers, now, usize::MAX);
+        };
+        // One of another target, and one that is none of ours to choose, are older.
+        keep(&mut stack, targets[1], FIRST_PORT);
+        keep(&mut stack, targets[0], FIRST_PORT - 1);
+        ports.rev().for_each(|port| keep(&mut stack, targets[0], port));
+        let listener = stack.listen(([10, 0, 0, 2], u16::MAX).into(), 8).expect("it is free");
+        for expected in [u16::MAX - 1, u16::MAX - 2] {
+            let id = stack.connect(targets[0]).expect("who waits makes room");
+            assert_eq!(stack.addresses(id).map(|(local, _)| local.port()), Some(expected));
+        }
+        assert!(stack.listeners.get(listener).is_some());
+        let stats = stack.stats();
+        assert_eq!((stats.time_wait, stats.time_wait_overflowed), (16_384, 2));
     }
 }

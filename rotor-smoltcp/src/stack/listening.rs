@@ -81,7 +81,7 @@ fn any_of(address: IpAddr) -> IpAddr {
 }
 
 /// The first of the ports that the system gives by itself (RFC 6335, section 6).
-const FIRST_PORT: u16 = 49_152;
+pub(super) const FIRST_PORT: u16 = 49_152;
 
 /// Finds a port that is free, beginning anywhere: who can guess it can send forged packets.
 ///

@@ -1,7 +1,7 @@
 //! What a stream's machine does: connect, read, write, end its side.
 
 use std::io::{self, IoSlice};
-use std::net::{Shutdown, SocketAddr};
+use std::net::{IpAddr, Shutdown, SocketAddr};
 use std::time::Duration;
 
 use rotor_core::net::ReadBuf;
@@ -10,7 +10,7 @@ use smoltcp::socket::tcp::{RecvError, Socket};
 
 use super::connection::{Connection, Phase};
 use super::flow::Flow;
-use super::listening::free_port;
+use super::listening::{FIRST_PORT, free_port};
 use super::opening::interface;
 use super::{Stack, gone, plain, span};
 use crate::slots::Id;
@@ -26,15 +26,7 @@ impl Stack {
         self.check_room()?;
         let source = self.source_for(remote.ip())?;
         let mut birth = self.birth()?;
-        let Stack { chance, flows, time_wait, bound_listeners, .. } = self;
-        let local = |port| SocketAddr::new(source, port);
-        let port = free_port(chance, |port| {
-            let flow = Flow { remote, local: local(port) };
-            flows.contains_key(&flow)
-                || time_wait.has(&flow)
-                || bound_listeners.is_taken(local(port))
-        })?;
-        let flow = Flow { remote, local: local(port) };
+        let flow = self.free_flow(remote, source)?;
         let mut connection = Connection::new(flow, Phase::Connecting, self.spares.take());
         let socket = connection.socket();
         socket.set_timeout(Some(span(self.config.connect_timeout)));
@@ -43,6 +35,30 @@ impl Stack {
         let id = self.insert(connection);
         self.mark(id);
         Ok(id)
+    }
+
+    /// Chooses the port from which to connect there. Where all are taken, that of the connection there which
+    /// both sides have ended longest ago, as where too many such are kept.
+    fn free_flow(&mut self, remote: SocketAddr, source: IpAddr) -> io::Result<Flow> {
+        let Stack { chance, flows, time_wait, bound_listeners, stats, .. } = self;
+        let flow = |port| Flow { remote, local: SocketAddr::new(source, port) };
+        let is_in_use =
+            |flow: &Flow| flows.contains_key(flow) || bound_listeners.is_taken(flow.local);
+        let port = free_port(chance, |port| {
+            let flow = flow(port);
+            is_in_use(&flow) || time_wait.has(&flow)
+        });
+        port.map(flow).or_else(|error| {
+            let will_do = |ended: &Flow| {
+                let is_ours = ended.local.port() >= FIRST_PORT && !is_in_use(ended);
+                is_ours && *ended == flow(ended.local.port())
+            };
+            // Without random bytes no port is chosen at all.
+            let are_taken = error.kind() == io::ErrorKind::AddrNotAvailable;
+            let ended = are_taken.then(|| time_wait.give_up(will_do)).flatten().ok_or(error)?;
+            stats.time_wait_overflowed += 1;
+            Ok(ended)
+        })
     }
 
     /// Makes an interface for the packet with which a connection begins, and for nothing else.

@@ -82,6 +82,13 @@ impl TimeWait {
         is_full
     }
 
+    /// Forgets the first to go of those that will do, and returns it.
+    pub(super) fn give_up(&mut self, will_do: impl Fn(&Flow) -> bool) -> Option<Flow> {
+        let flow = self.due.iter().map(|(_, flow)| *flow).find(will_do)?;
+        self.forget(&flow);
+        Some(flow)
+    }
+
     fn forget(&mut self, flow: &Flow) {
         if let Some(ended) = self.ended.remove(flow) {
             self.due.remove(&(ended.until, *flow));
@@ -271,5 +278,18 @@ mod tests {
         assert_eq!((time_wait.len(), time_wait.next()), (0, None));
         assert!(time_wait.keep(flow(1), numbers(0), at(0), 0), "none is to be kept");
         assert_eq!((time_wait.len(), time_wait.next()), (0, None));
+    }
+
+    #[test]
+    fn the_first_to_go_that_will_do_is_given_up() {
+        let mut time_wait = TimeWait::default();
+        for port in 1..=3 {
+            time_wait.keep(flow(port), numbers(0), at(port.into()), 3);
+        }
+        let beyond = |least| move |flow: &Flow| flow.remote.port() >= least;
+        assert_eq!(time_wait.give_up(beyond(4)), None);
+        assert_eq!(time_wait.give_up(beyond(2)), Some(flow(2)));
+        assert_eq!(time_wait.give_up(beyond(1)), Some(flow(1)));
+        assert_eq!((time_wait.len(), time_wait.next()), (1, Some(at(10_003))));
     }
 }
