@@ -18,6 +18,9 @@ use crate::slots::Id;
 /// How soon a connection asks again how much its peer takes.
 const ASK_AGAIN: Duration = Duration::from_secs(1);
 
+/// As many acknowledgements of the same have smoltcp send again at once (RFC 5681, section 3.2).
+const REPETITIONS: u8 = 3;
+
 /// Who has a connection.
 ///
 /// ```text
@@ -80,6 +83,10 @@ pub(super) struct Connection {
     pub(super) is_unresolved: bool,
     /// It is among those that nobody has, and that have not ended.
     pub(super) lingers: bool,
+    /// Its peer was, or was to be, told of a reset of ours.
+    has_reset: bool,
+    /// How often its peer has said something, and not that it has our end, where it owed nothing else.
+    end_repetitions: u8,
 }
 
 impl Connection {
@@ -111,11 +118,20 @@ impl Connection {
             is_changed: false,
             is_unresolved: false,
             lingers: false,
+            has_reset: false,
+            end_repetitions: 0,
         }
     }
 
-    /// Its socket, which nothing knows any more.
+    /// Its socket, which nothing knows any more, for another connection.
+    ///
+    /// Where smoltcp was to send again at once, and had nothing to send but a reset or its end, it would still do
+    /// so in that one, whatever the window of the peer. Nobody sees whether it would, so that nothing but such an
+    /// end may have come before.
     pub(super) fn into_socket(mut self) -> Option<Socket<'static>> {
+        if self.has_reset || self.end_repetitions >= REPETITIONS {
+            return None;
+        }
         match self.set.remove(self.handle) {
             socket::Socket::Tcp(socket) => Some(socket),
             _ => None,
@@ -137,6 +153,20 @@ impl Connection {
         let socket = self.set.get::<Socket<'_>>(self.handle);
         // It forgets the peer once that was told of an abort.
         socket.state() == State::Closed && socket.remote_endpoint().is_none()
+    }
+
+    /// It is about to send.
+    pub(super) fn note_reset(&mut self) {
+        self.has_reset |= self.state() == State::Closed && !self.is_over();
+    }
+
+    /// Its peer has said something, before which it was in that state.
+    pub(super) fn note_repetition(&mut self, before: State) {
+        let socket = self.set.get::<Socket<'_>>(self.handle);
+        let has_ended = matches!(before, State::FinWait1 | State::Closing | State::LastAck);
+        if has_ended && socket.state() == before && socket.send_queue() == 0 {
+            self.end_repetitions = self.end_repetitions.saturating_add(1);
+        }
     }
 
     pub(super) fn register(&mut self, token: Token, interest: Interest) -> io::Result<()> {

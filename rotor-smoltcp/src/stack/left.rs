@@ -127,6 +127,7 @@ impl Stack {
 
 #[cfg(test)]
 mod tests {
+    use std::io::IoSlice;
     use std::time::Duration;
 
     use super::super::Kind;
@@ -223,6 +224,50 @@ mod tests {
             assert_eq!(talk.heard(), [talk.number]);
             assert_eq!((counts(&talk), talk.stack.stats().half_open), ((1, 0), 1));
         });
+    }
+
+    /// Says so often that nothing new has come.
+    fn repeat(talk: &mut Talk, acknowledges: i32, times: usize) {
+        let ahead = std::mem::replace(&mut talk.acknowledges, acknowledges);
+        (0..times).for_each(|_| talk.say(ACK, b""));
+        talk.acknowledges = ahead;
+    }
+
+    #[test]
+    fn what_one_was_to_send_again_at_once_does_not_open_the_window_of_the_next() {
+        for is_reset in [true, false] {
+            each(|mut talk| {
+                if talk.listener.is_none() {
+                    return;
+                }
+                let acknowledged = talk.acknowledges;
+                if is_reset {
+                    let _taken = talk.stack.write(talk.id, &[IoSlice::new(b"answer")]);
+                    talk.heard();
+                    repeat(&mut talk, acknowledged, 3);
+                    talk.stack.reset(talk.id).expect("it is connected");
+                    talk.heard();
+                    talk.stack.drop_socket(Kind::Stream, talk.id);
+                } else {
+                    talk.stack.drop_socket(Kind::Stream, talk.id);
+                    talk.heard();
+                    repeat(&mut talk, acknowledged, 3);
+                    talk.heard();
+                    talk.say(FIN | ACK, b"");
+                    talk.heard();
+                }
+                assert_eq!(counts(&talk).0, 0);
+                talk.say(SYN, b"");
+                talk.heard();
+                talk.say(ACK, b"");
+                talk.id = talk.accept();
+                let before = talk.acknowledges;
+                // One more than there is room for.
+                let _taken = talk.stack.write(talk.id, &[IoSlice::new(b"0123456789")]);
+                talk.heard();
+                assert_eq!(talk.acknowledges.wrapping_sub(before), 9, "{is_reset}");
+            });
+        }
     }
 
     #[test]

@@ -185,6 +185,7 @@ impl Stack {
         }
         let iface = birth.as_deref_mut().unwrap_or(&mut self.iface);
         iface.poll_ingress_single(instant(now), &mut port, set);
+        connection.note_repetition(before);
         self.settle(id, before, By::Packet);
         self.mark(id);
     }
@@ -218,6 +219,7 @@ impl Stack {
         let Some(connection) = self.connections.get_mut(id) else { return };
         connection.is_dirty = false;
         let before = connection.state();
+        connection.note_reset();
         // What was acknowledged before, more has come behind.
         let _past = connection.sequence.take_acknowledged();
         let Connection { set, sequence, .. } = &mut **connection;
