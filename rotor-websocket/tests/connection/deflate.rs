@@ -5,7 +5,8 @@ use std::sync::Arc;
 use rotor_websocket::{Counters, Deflate, WebSocketConfig};
 
 use crate::kit::{
-    BINARY, DEFLATE, PING, PONG, Server_, TEXT, frame, frames, open_deflate, open_with, told,
+    BINARY, CLOSE, DEFLATE, PING, PONG, Server_, TEXT, closing, frame, frames, open_deflate,
+    open_with, seconds, told,
 };
 
 fn decompressed(payload: &[u8]) -> Vec<u8> {
@@ -222,4 +223,35 @@ fn a_message_that_was_made_to_take_long_takes_many_turns() {
     driver.send(&frame(0xc2, empty.repeat(200_000)));
     assert_eq!(told(&driver.take_received()), ["binary 0"]);
     assert!(counters.inflated_in_turns() >= 1_000_000 / (16 << 10), "{counters:?}");
+}
+
+#[test]
+fn what_a_peer_says_last_is_decompressed_in_steps_though_it_ends_at_once() {
+    let mut codec = flate2::Compress::new(flate2::Compression::new(6), false);
+    let long = frame(0xc2, squeezed(&mut codec, &noise(100_000)));
+    let close = frame(CLOSE, closing(1000, ""));
+    for (last, end) in [(&b""[..], "closed 1006 Lost"), (&close, "closed 1000 Peer")] {
+        let (mut driver, counters) = open_reading(false, WebSocketConfig::new());
+        driver.peer().send(&[&long, last].concat());
+        driver.peer().end();
+        driver.settle();
+        let events = &driver.context().events;
+        assert!(events.contains(&"binary 100000".to_string()), "{events:?}");
+        assert_eq!(events.last().map(String::as_str), Some(end));
+        assert!(counters.inflated_in_turns() >= 5, "{counters:?}");
+    }
+}
+
+#[test]
+fn a_handler_that_holds_meanwhile_is_given_the_message_when_it_takes_messages_again() {
+    let (mut driver, counters) = open_reading(false, WebSocketConfig::new());
+    let mut codec = flate2::Compress::new(flate2::Compression::new(6), false);
+    driver.peer().send(&frame(0xc2, squeezed(&mut codec, &noise(100_000))));
+    let turns = (0..100).take_while(|_| driver.test().turn() && counters.inflated_in_turns() < 3);
+    assert!((3..100).contains(&turns.count()), "{counters:?}");
+    driver.context_mut().on_wakeup = Some("hold".to_string());
+    driver.wakeup();
+    assert_eq!(driver.context().events, ["opened /"]);
+    driver.advance(seconds(3));
+    assert_eq!(driver.context().events[1..3], ["timeout", "binary 100000"]);
 }
