@@ -282,7 +282,10 @@ where
 
     /// Keeps the failure that says most; of equal ones the last.
     fn note(&mut self, error: LookupError) {
-        log::debug!("asking for {:?}: {error}", self.asked);
+        match self.server() {
+            Some(server) => log::debug!("asking {server} for {:?}: {error}", self.asked),
+            None => log::debug!("asking for {:?}: {error}", self.asked),
+        }
         DnsCounters::add(self.seed.counters.of_failed_try(&error));
         // One server's word is worth more than that there is no way to another one.
         if self.failure.as_ref().is_none_or(|known| error.weight() >= known.weight()) {

@@ -12,6 +12,7 @@ mod wire;
 mod asking;
 mod counting;
 mod guessing;
+mod logging;
 mod remembering;
 
 use std::net::SocketAddr;
@@ -35,7 +36,7 @@ const SECOND: Duration = Duration::from_secs(1);
 struct Stage {
     sim: Sim,
     servers: Vec<Served>,
-    _hosts: Vec<Host<NameServer<SimNet>>>,
+    hosts: Vec<Host<NameServer<SimNet>>>,
     resolver: Host<Resolver<SimNet, Dns>>,
     dns: Dns,
 }
@@ -79,7 +80,7 @@ impl Stage {
         });
         let resolver = resolver.expect("the resolver starts");
         let dns = sim.with(resolver, |instance| instance.context().clone()).expect("it is up");
-        Stage { sim, servers, _hosts: hosts, resolver, dns }
+        Stage { sim, servers, hosts, resolver, dns }
     }
 
     /// With one server, and the defaults.

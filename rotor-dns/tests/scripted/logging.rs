@@ -1,0 +1,45 @@
+//! What a resolver says in the log.
+
+use std::cell::RefCell;
+
+use log::{LevelFilter, Log, Metadata, Record};
+use rotor_dns::ResolvConf;
+
+use crate::{SECOND, Stage, right, serve, silent};
+
+thread_local! {
+    /// Of the test on this thread: there is one logger for a process.
+    static LINES: RefCell<Vec<String>> = const { RefCell::new(Vec::new()) };
+}
+
+struct Lines;
+
+impl Log for Lines {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        metadata.target().starts_with("rotor_dns")
+    }
+
+    fn log(&self, record: &Record<'_>) {
+        if self.enabled(record.metadata()) {
+            LINES.with_borrow_mut(|lines| lines.push(record.args().to_string()));
+        }
+    }
+
+    fn flush(&self) {}
+}
+
+#[test]
+fn the_log_says_which_server_was_silent() {
+    log::set_logger(&Lines).expect("the first logger");
+    log::set_max_level(LevelFilter::Debug);
+    let conf = ResolvConf::parse("options timeout:1 attempts:1");
+    let mut stage = Stage::new(vec![silent(), serve(right)], conf, |config| config);
+    let reply = stage.begin("www.example");
+    stage.pass(2 * SECOND);
+    drop(reply);
+    let first = stage.sim.address(stage.hosts[0]);
+    let lines = LINES.take();
+    let about = lines.iter().filter(|line| line.starts_with("asking ")).collect::<Vec<_>>();
+    assert_eq!(about.len(), 1, "{lines:?}");
+    assert!(about[0].starts_with(&format!("asking {first}:53 for ")), "{lines:?}");
+}
