@@ -69,8 +69,8 @@ impl<T> Routes<T> {
     /// # Errors
     ///
     /// The caller's fault: the path is malformed, has two parameters of one name, a character that
-    /// no path is sent with (one beyond ASCII, a space, `?`, `#`), or cannot be told from an earlier
-    /// one. The table is unchanged.
+    /// no path is sent with (one beyond ASCII, a space, `"`, `#`, `<`, `>`, `?`), or cannot be told
+    /// from an earlier one. The table is unchanged.
     pub fn add(&mut self, method: Method<'_>, path: &str, value: T) -> Result<(), RouteError> {
         let at = match self.paths.iter().position(|known| known.said == path) {
             Some(at) => at,
@@ -175,7 +175,7 @@ pub(crate) enum Missed {
 
 /// Refuses two parameters of one name, of which the second could not be asked for, and text that no
 /// path has, so that the route would never be found.
-fn check_parts(path: &str) -> Result<(), RouteError> {
+pub(crate) fn check_parts(path: &str) -> Result<(), RouteError> {
     let refused = |why| Err(RouteError { path: path.to_owned(), why });
     // matchit's way to say braces that are some.
     let unescaped = path.replace("{{", "").replace("}}", "");
@@ -191,8 +191,8 @@ fn check_parts(path: &str) -> Result<(), RouteError> {
         names.push(name);
         texts.push(text);
     }
-    // RFC 3986 §3.3; what stands beyond ASCII is sent percent-encoded.
-    let is_sent = |character: char| character.is_ascii_graphic() && !"?#".contains(character);
+    // RFC 3986 §3.3, and what a connection accepts beside it; all others are sent percent-encoded.
+    let is_sent = |character: char| character.is_ascii_graphic() && !"\"#<>?".contains(character);
     match texts.concat().chars().find(|&character| !is_sent(character)) {
         Some(character) => refused(format!(
             "no path is sent with {character:?}, but with its percent-encoding, or without it"
@@ -439,11 +439,16 @@ mod tests {
             ("/a b", "no path is sent with ' '"),
             ("/a?b={b}", "no path is sent with '?'"),
             ("/a#b", "no path is sent with '#'"),
+            ("/users/<id>", "no path is sent with '<'"),
+            ("/a>b", "no path is sent with '>'"),
+            ("/a\"b", "no path is sent with '\"'"),
         ] {
             let error =
                 routes.add(Method::Get, path, "x").expect_err("it is ambiguous").to_string();
-            assert!(error.contains(path) && error.contains(why), "{error}");
+            let said = format!("{path:?}");
+            assert!(error.contains(&said) && error.contains(why), "{error}");
         }
+        routes.add(Method::Get, "/a\\b^c|d`e", "x").expect("what a request target may have");
         routes.add(Method::Get, "/{{a}}/{{a}}/{a}", "x").expect("braces");
         routes.add(Method::Get, "/caf%C3%A9/{gr\u{f6}\u{df}e}", "x").expect("a name is only ours");
         routes.add(Method::Get, "/todos/{id}", "new").expect("it replaces");

@@ -1,6 +1,6 @@
 //! `Prefix`: where a router is nested; `ByPrefix`: what counts for all paths there.
 
-use crate::routes::RouteError;
+use crate::routes::{RouteError, check_parts};
 
 /// The beginning of paths, in whole segments: `/api`, `/users/{user}`.
 #[derive(Clone, Debug)]
@@ -47,6 +47,8 @@ impl Prefix {
                 name => Segment::Name(name.to_owned()),
             });
         }
+        // A fallback or CORS may be all that is below it, and would never be found.
+        check_parts(said)?;
         read.push(Segment::End);
         Ok(Prefix { said: said.to_owned(), segments: read })
     }
@@ -155,6 +157,11 @@ mod tests {
         for said in
             ["", "/", "api", "/api/", "//", "/{", "/}", "/a{b}", "/{*rest}", "/{{a}}", "/{a}{b}"]
         {
+            let error = Prefix::read(said).expect_err(said).to_string();
+            assert!(error.contains(&format!("{said:?}")), "{error}");
+        }
+        // Without a route, nobody else would notice.
+        for said in ["/caf\u{e9}", "/a b", "/<user>", "/a?b", "/{a}/x/{a}"] {
             let error = Prefix::read(said).expect_err(said).to_string();
             assert!(error.contains(&format!("{said:?}")), "{error}");
         }

@@ -392,10 +392,11 @@ impl<C: 'static> Router<C> {
     ///
     /// # Errors
     ///
-    /// The caller's fault: the prefix is `/`, ends with a slash, or has anything else than whole
-    /// segments and parameters in it; a route cannot be added, as in [`on`](Router::on), because of
-    /// one that is there or of two parameters of one name; another router that is nested there has
-    /// a fallback or CORS as well.
+    /// The caller's fault: the prefix is `/`, ends with a slash, has anything else than whole
+    /// segments and parameters in it, two parameters of one name, or a character that no path is
+    /// sent with; a route cannot be added, as in [`on`](Router::on), because of one that is there
+    /// or of two parameters of one name; another router that is nested there has a fallback or CORS
+    /// as well.
     #[doc(alias = "mount")]
     #[doc(alias = "merge")]
     pub fn nest(mut self, prefix: &str, router: Router<C>) -> Result<Router<C>, RouteError> {
