@@ -164,8 +164,19 @@ impl SetCookie {
 
     /// Returns the value of the field `Set-Cookie`; send one field for each cookie.
     pub fn value(&self) -> String {
-        self.0.encoded().to_string()
+        let encoded = self.0.encoded().to_string();
+        match encoded.split_once('=') {
+            // As it is read. The package encodes some of what a token may hold, such as `|`.
+            Some((_, rest)) if is_token(self.0.name()) => format!("{}={rest}", self.0.name()),
+            _ => encoded,
+        }
     }
+}
+
+/// RFC 9110 §5.6.2.
+fn is_token(name: &str) -> bool {
+    let is_part = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
+    !name.is_empty() && name.bytes().all(is_part)
 }
 
 /// The name alone: the value is secret.
@@ -232,6 +243,22 @@ mod tests {
             assert_eq!(attributes, "HttpOnly; SameSite=Lax; Path=/", "{field:?}");
             assert!(field.bytes().all(|byte| (0x20..0x7f).contains(&byte)), "{field:?}");
             assert_eq!(read(&[pair.as_bytes()]), [("a".to_owned(), value.to_owned())]);
+        }
+    }
+
+    #[test]
+    fn a_cookie_is_found_by_the_name_that_it_was_given() {
+        for mark in "!#$%&'*+-.^_`|~".chars().chain(['a', 'Z', '0']) {
+            let name = format!("{mark}a{mark}");
+            let field = SetCookie::new(&name, "=").value();
+            let (pair, _) = field.split_once("; ").expect("attributes");
+            assert_eq!(read(&[pair.as_bytes()]), [(name, "=".to_owned())]);
+        }
+        // What is no token cannot be sent as it is, and adds nothing.
+        for name in ["a; Secure", "a=b", "a\r\nb", "\u{e4}", ""] {
+            let field = SetCookie::new(name, "v").value();
+            assert!(field.ends_with("=v; HttpOnly; SameSite=Lax; Path=/"), "{field:?}");
+            assert_eq!(field.matches(['=', ' ']).count(), 6, "{field:?}");
         }
     }
 
