@@ -474,3 +474,34 @@ fn cookies_and_the_reader_of_a_form_are_arguments() {
         assert_eq!(service.context().len(), calls, "{fields:?}");
     }
 }
+
+/// A client that asks first is not told to send a form that nobody reads.
+#[cfg(feature = "multipart")]
+#[test]
+fn what_is_no_form_is_refused_before_its_body_comes() {
+    use rotor_service::Multipart;
+
+    let upload =
+        |form: Multipart, body: &[u8], response: &mut Response<'_>, _: &mut Scope<'_, Calls>| {
+            form.parts(body).map(|parts| say(&format!("{} parts", parts.len()), response))
+        };
+    let router = Router::new().body_bytes_max(100).post("/", upload).expect("a route");
+    let form = "Content-Type: multipart/form-data; boundary=x\r\n";
+    let coded = format!("{form}Content-Encoding: identity, gzip\r\n");
+    for (fields, length, status) in [
+        (form, 100, "100"),
+        (form, 101, "413"),
+        ("", 100, "415"),
+        ("Content-Type: multipart/mixed; boundary=x\r\n", 100, "415"),
+        ("Content-Type: multipart/form-data\r\n", 100, "400"),
+        (&coded, 100, "415"),
+    ] {
+        let seed = HttpSeed::new(router.seed(), ServerConfig::new());
+        let mut driver: Driver<Connection<RouteFn<Calls>>> = Driver::new(seed, Calls::new());
+        let start = format!("POST / HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\n{fields}");
+        driver.send(format!("{start}Content-Length: {length}\r\n\r\n").as_bytes());
+        let said = String::from_utf8(driver.take_received()).expect("ASCII");
+        assert!(said.starts_with(&format!("HTTP/1.1 {status} ")), "{fields:?}: {said}");
+        assert_eq!(said.matches("HTTP/1.1").count(), 1, "{said}");
+    }
+}
