@@ -1,4 +1,4 @@
-//! A service in 60 lines: routes, JSON in and out, a query, refusals in JSON; notes in memory.
+//! A service in 70 lines: routes, JSON in and out, a query, refusals in JSON; notes in memory.
 //!
 //! ```text
 //! cargo run --release -p rotor-examples --example notes [ADDRESS]

@@ -7,7 +7,7 @@
 //!
 //! # A program
 //!
-//! Functions behind routes. The example `notes` is a service in 60 lines; `rest_service` has async
+//! Functions behind routes. The example `notes` is a service in 70 lines; `rest_service` has async
 //! handlers, and SQLite behind them.
 //!
 //! ```no_run
