@@ -34,10 +34,15 @@ chapters! {
     testing: "../doc/guide/testing.md",
     http_server: "../doc/guide/http-server.md",
     http_bodies: "../doc/guide/http-bodies.md",
-    http2: "../doc/guide/http2.md",
     http_client: "../doc/guide/http-client.md",
     threads: "../doc/guide/threads.md",
     draining: "../doc/guide/draining.md",
+}
+
+// Its client speaks HTTP/2 under TLS.
+#[cfg(all(feature = "http2", feature = "tls"))]
+chapters! {
+    http2: "../doc/guide/http2.md",
 }
 
 #[cfg(feature = "websocket")]
