@@ -126,6 +126,18 @@ fn a_stream_is_watched_for_its_end_where_it_is_left_unread_and_not_in_the_midst_
     }
 }
 
+/// Eight streams of the driver, by their other ends.
+fn peers_of_eight(driver: &mut Driver) -> Vec<UnixStream> {
+    let peer_of = |number| {
+        let (own, peer) = UnixStream::pair().expect("there are descriptors");
+        own.set_nonblocking(true).expect("it can be");
+        let id = driver.insert(own.into(), Made::Stream);
+        driver.register(id, Token::from_usize(number), Interest::Both).expect("it is new");
+        peer
+    };
+    (1..9).map(peer_of).collect()
+}
+
 #[test]
 fn a_waker_whose_poll_found_the_queue_of_completions_full_wakes_the_next_time_too() {
     let waker = eventfd(0, EventfdFlags::NONBLOCK).expect("there are descriptors");
@@ -139,15 +151,7 @@ fn a_waker_whose_poll_found_the_queue_of_completions_full_wakes_the_next_time_to
         driver.ring.stats().completed
     };
     let wake = || rustix::io::write(&writer, &1_u64.to_ne_bytes()).expect("it has room");
-    let mut peers: Vec<_> = (1..9)
-        .map(|number| {
-            let (own, peer) = UnixStream::pair().expect("there are descriptors");
-            own.set_nonblocking(true).expect("it can be");
-            let id = driver.insert(own.into(), Made::Stream);
-            driver.register(id, Token::from_usize(number), Interest::Both).expect("it is new");
-            peer
-        })
-        .collect();
+    let mut peers = peers_of_eight(&mut driver);
     wait(&mut driver, 50);
     for _ in 0..3 {
         peers.iter_mut().for_each(|peer| peer.write_all(b"x").expect("it fits"));
@@ -164,15 +168,7 @@ fn what_the_kernel_keeps_beside_a_full_queue_of_completions_is_more_to_come() {
     let waker = eventfd(0, EventfdFlags::NONBLOCK).expect("there are descriptors");
     let config = UringConfig::new().submissions(1).completions(2);
     let Ok(mut driver) = Driver::open(config, waker) else { return };
-    let mut peers: Vec<_> = (0..8)
-        .map(|number| {
-            let (own, peer) = UnixStream::pair().expect("there are descriptors");
-            own.set_nonblocking(true).expect("it can be");
-            let id = driver.insert(own.into(), Made::Stream);
-            driver.register(id, Token::from_usize(number), Interest::Both).expect("it is new");
-            peer
-        })
-        .collect();
+    let mut peers = peers_of_eight(&mut driver);
     let mut ready = Ready::new();
     (0..50).for_each(|_| driver.wait(Some(Time::ZERO), &mut ready).expect("it goes on"));
     ready.clear();
