@@ -141,11 +141,12 @@ impl StackConfig {
     /// open, whatever [`ListenOptions`](rotor_core::net::ListenOptions) ask for. Default 1,024; at
     /// least 1. Each has its buffers, so this bounds what a flood of attempts takes.
     ///
-    /// Where there is no room for one more, the oldest that is half open is forgotten (RFC 4987, section
-    /// 3.4), which is [counted](crate::StackStats::half_open_overflowed): under a flood of so many attempts a second, who
-    /// completes his own in the time in which the backlog fills is accepted, with 1,024 and a
-    /// hundred thousand a second in 10 ms. Where all wait to be accepted, what comes is thrown away and
-    /// [counted](crate::StackStats::backlog_overflowed), and its peer tries again.
+    /// When it is full, the oldest half-open connection is forgotten to make room for the next (RFC
+    /// 4987, section 3.4), and [counted](crate::StackStats::half_open_overflowed). Under a SYN flood a
+    /// peer is therefore accepted if it completes its handshake before the flood has filled the
+    /// backlog: within 10 ms at 100,000 attempts a second. If none is half open, because all wait to be
+    /// accepted, the attempt is thrown away and [counted](crate::StackStats::backlog_overflowed), and
+    /// its peer tries again.
     #[doc(alias = "SYN flood")]
     #[doc(alias = "somaxconn")]
     pub fn backlog_max(mut self, connections: usize) -> StackConfig {
@@ -190,10 +191,10 @@ impl StackConfig {
         self
     }
 
-    /// Sets of how many connections that both sides have ended it is kept what answers to what may still come
-    /// of them: for 10 s each, and some 300 bytes, without their buffers. Default 16,384; 0: of none. Where
-    /// there are more, the oldest is forgotten, and counted; and so is the oldest to the same target where one more is to
-    /// be connected there, and each of the 16,384 ports for that is taken. They do not count as
+    /// Sets how many connections that both sides have ended are remembered, to answer late segments:
+    /// for 10 s each, in some 300 bytes, without their buffers. Default 16,384; 0: none. Beyond, the
+    /// oldest is forgotten, and counted. So is the oldest to a target when one more is to be connected
+    /// there and all 16,384 ports for that are taken. They do not count as
     /// [connections](StackConfig::connections_max).
     #[doc(alias = "TIME-WAIT")]
     pub fn time_wait_max(mut self, connections: usize) -> StackConfig {

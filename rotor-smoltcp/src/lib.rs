@@ -102,8 +102,8 @@
 //! * How long packets may be on their way is not found out (RFC 1191, RFC 8201): they are as long as
 //!   the device's MTU allows, which therefore must be no more than the way allows. Where it is more,
 //!   large segments do not arrive, and their connection stands still.
-//! * There are no SYN cookies. Under a flood of attempts the oldest that is half open makes room for the next, so
-//!   others have as much time for a handshake as the flood takes to fill the
+//! * There are no SYN cookies. In a SYN flood the oldest half-open connection makes room for the next,
+//!   so others have as much time for a handshake as the flood takes to fill the
 //!   [backlog](StackConfig::backlog_max).
 //! * Initial sequence numbers are random bits of the system, each its own; they do not grow with
 //!   time, as those of RFC 6528 do between the same two ends.

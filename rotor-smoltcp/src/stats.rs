@@ -31,13 +31,13 @@ pub struct StackStats {
     pub rejections_withheld: u64,
     /// Connections that were made by others.
     pub accepted: u64,
-    /// Attempts to connect that were thrown away, since the backlog of their listener was full of connections
-    /// that wait to be accepted, or the stack
+    /// Attempts to connect that were thrown away, because the backlog of their listener was full of
+    /// connections that wait to be accepted, or the stack was full
     /// ([`connections_max`](crate::StackConfig::connections_max)).
     pub backlog_overflowed: u64,
-    /// Attempts to connect that were forgotten before their time, since the backlog of their listener was full,
-    /// and others came: a flood of attempts (SYN flood), or a [backlog](crate::StackConfig::backlog_max)
-    /// that is too small for how many come while a packet goes there and back.
+    /// Half-open connections that were forgotten because their listener's backlog was full and others
+    /// came: a SYN flood, or a [backlog](crate::StackConfig::backlog_max) that is too small for the
+    /// attempts of one round trip.
     pub half_open_overflowed: u64,
     /// Attempts to connect that their peer did not complete in time, or took back.
     pub half_open_given_up: u64,
@@ -58,7 +58,7 @@ pub struct StackStats {
     /// Of these, dropped now by who had them, while they send what they had taken, or wait for their
     /// peer's end.
     pub lingering: usize,
-    /// Beside these: connections that both sides have ended, and of which it is kept now what answers to
-    /// what may still come (TIME-WAIT).
+    /// Beside these: connections that both sides have ended and that are remembered now, to answer
+    /// late segments (TIME-WAIT).
     pub time_wait: usize,
 }

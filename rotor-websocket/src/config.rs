@@ -158,10 +158,11 @@ impl WebSocketConfig {
         self
     }
 
-    /// Sets how many bytes of messages a connection decompresses in a turn. Default 1 MiB, which takes a
-    /// millisecond or two; the rest waits for the next turn, after the other machines. Whichever is more counts: what
-    /// comes of a message, or 64 times what it has, since a byte that was made for it takes as long as so
-    /// many. A message of more than 16 KiB, compressed, is divided.
+    /// Sets how many bytes of messages a connection decompresses in a turn. Default 1 MiB, which takes
+    /// a millisecond or two; the rest waits for the next turn, after the other machines. What counts is
+    /// the decompressed length, or 64 times the compressed one if that is more, because compressed
+    /// data that was made to be slow takes that long. A message of more than 16 KiB, compressed, is
+    /// decompressed in steps.
     pub fn inflated_max(mut self, bytes: usize) -> WebSocketConfig {
         self.inflated_max = bytes;
         self

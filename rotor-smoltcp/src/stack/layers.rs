@@ -11,21 +11,21 @@ use crate::device::{ETHERNET_HEADER, Medium};
 
 /// The layers of an IP packet: what they are, and where they begin.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(in crate::stack) struct Layers {
-    pub(in crate::stack) version: IpVersion,
+pub(super) struct Layers {
+    pub(super) version: IpVersion,
     /// Where IP's header begins.
-    pub(in crate::stack) ip: usize,
-    pub(in crate::stack) protocol: IpProtocol,
+    pub(super) ip: usize,
+    pub(super) protocol: IpProtocol,
     /// Where that of the protocol begins.
-    pub(in crate::stack) transport: usize,
+    pub(super) transport: usize,
     /// Where the packet ends, by its own length.
-    pub(in crate::stack) end: usize,
+    pub(super) end: usize,
     ends: (IpAddress, IpAddress),
 }
 
 impl Layers {
     /// Finds them; nothing in what is no packet of IP.
-    pub(in crate::stack) fn of(medium: Medium, packet: &[u8]) -> Option<Layers> {
+    pub(super) fn of(medium: Medium, packet: &[u8]) -> Option<Layers> {
         let ip = if medium == Medium::Ethernet { ETHERNET_HEADER } else { 0 };
         // smoltcp looks at the first byte, whether there is one or not.
         let inner = packet.get(ip..).filter(|inner| !inner.is_empty())?;
@@ -67,12 +67,12 @@ impl Layers {
     }
 
     /// What the protocol has of the packet.
-    pub(in crate::stack) fn of_transport(&self) -> Range<usize> {
+    pub(super) fn of_transport(&self) -> Range<usize> {
         self.transport..self.end
     }
 
     /// Where the protocol has its sum, in bytes from its beginning.
-    pub(in crate::stack) fn sum_offset(&self) -> Option<u16> {
+    pub(super) fn sum_offset(&self) -> Option<u16> {
         match self.protocol {
             IpProtocol::Tcp => Some(16),
             IpProtocol::Udp => Some(6),
@@ -82,12 +82,12 @@ impl Layers {
 
     /// The sum of what of IP's header is in that of the protocol (RFC 9293, section 3.1; RFC 8200,
     /// section 8.1), for `len` bytes of the protocol.
-    pub(in crate::stack) fn pseudo_sum(&self, len: usize) -> u16 {
+    pub(super) fn pseudo_sum(&self, len: usize) -> u16 {
         checksum::pseudo_header(&self.ends.0, &self.ends.1, self.protocol, len as u32)
     }
 
     /// Whether the sum of a segment or datagram is right; of what has none, yes.
-    pub(in crate::stack) fn is_sound(&self, packet: &[u8]) -> bool {
+    pub(super) fn is_sound(&self, packet: &[u8]) -> bool {
         let Some(inner) = packet.get(self.of_transport()) else { return true };
         let (from, to) = &self.ends;
         match self.protocol {
