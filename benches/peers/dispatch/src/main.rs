@@ -10,8 +10,9 @@
 //! cargo build --release --manifest-path dispatch/permit/Cargo.toml     blocking-permit's rows are there then
 //! ```
 //!
-//! A batch is 100 jobs, 200 of `sleep`; the next begins when all results are there. Contenders take
-//! turns, nine rounds each. Four threads run the jobs of `noop` and `expensive` (it sorts 300
+//! A batch is 100 jobs, 200 of `sleep`; the next begins when all results are there. Each contender is
+//! a process of its own, so that none has the threads and the memory of the others beside it; they
+//! take turns, nine rounds each, and sleep meanwhile. Four threads run the jobs of `noop` and `expensive` (it sorts 300
 //! numbers), forty those of `sleep` (1 µs and an exponential time of 12 µs on average, 49 µs at the
 //! most). Figures are medians: microseconds a batch by the clock, with the lowest and the highest,
 //! and of CPU time of the process. The ratio is that of the clock to the row `tokio ct` (the first
@@ -25,27 +26,25 @@ mod sections;
 mod turns;
 mod work;
 
-use std::process::Command;
-
 use crate::work::Work;
 
 const ROUNDS: usize = 9;
 
-/// A way to run a batch: its name, and what runs so many of them.
-pub(crate) type Contender = (&'static str, Runs);
+/// A way to run batches: its name, and what sets it up.
+pub(crate) type Contender = (&'static str, Box<dyn FnOnce() -> Run>);
 
-pub(crate) enum Runs {
-    /// In this process. Returns the sum of results.
-    Here(Box<dyn Fn(usize) -> u64>),
-    /// In a process of its own, which says what a batch took by the clock and of CPU time.
-    There(Box<dyn Fn(usize) -> (f64, f64)>),
-}
+/// Runs so many batches, and returns the sum of their results.
+pub(crate) type Run = Box<dyn Fn(usize) -> u64>;
 
 fn main() {
     let mut arguments = std::env::args().skip(1);
-    let batches = |work: Work| work.batches();
     match arguments.next() {
         Some(name) if name == "turns" => turns::compare(),
+        Some(name) if name == process::CONTENDER => {
+            let (work, name) = (arguments.next(), arguments.next());
+            let work = work.and_then(|work| Work::named(&work)).expect("noop, expensive or sleep");
+            process::serve(work, &name.expect("the name of a contender"));
+        }
         Some(name) => {
             let work = Work::named(&name).expect("noop, expensive or sleep");
             let batches = arguments.next().and_then(|count| count.parse().ok());
@@ -54,21 +53,11 @@ fn main() {
         }
         None => {
             for work in Work::ALL {
-                again(work, batches(work));
+                compare(work, work.batches(), "");
             }
             turns::compare();
         }
     }
-}
-
-/// Each workload has a process of its own: the crate `blocking` reads its number of threads once.
-fn again(work: Work, batches: usize) {
-    let program = std::env::current_exe().expect("this program has a path");
-    let status = Command::new(program)
-        .args([work.name(), &batches.to_string()])
-        .env("BLOCKING_MAX_THREADS", work.threads().to_string())
-        .status();
-    assert!(status.expect("it starts").success());
 }
 
 fn compare(work: Work, batches: usize, part: &str) {
@@ -79,18 +68,14 @@ fn compare(work: Work, batches: usize, part: &str) {
         work.threads()
     );
     println!("{:<22}{:>32}{:>12}{:>10}", "", "µs a batch", "CPU", "ratio");
-    let mut contenders = ours::contenders(work);
-    contenders.extend(sections::contenders(work));
-    contenders.extend(peers::contenders(work));
-    contenders.extend(process::contenders(work));
-    contenders.retain(|(name, _)| name.contains(part));
+    let mut contenders = process::all(work, part);
     let mut figures: Vec<Vec<(f64, f64)>> = contenders.iter().map(|_| Vec::new()).collect();
-    for (name, runs) in &contenders {
-        measure(name, work, batches.div_ceil(10), runs); // threads are started, memory is there
+    for (_, process) in &mut contenders {
+        process.batches(batches.div_ceil(10)); // threads are started, memory is there
     }
     for _ in 0..ROUNDS {
-        for ((name, runs), figures) in contenders.iter().zip(&mut figures) {
-            figures.push(measure(name, work, batches, runs));
+        for ((_, process), figures) in contenders.iter_mut().zip(&mut figures) {
+            figures.push(process.batches(batches));
         }
     }
     let base = contenders.iter().position(|(name, _)| *name == "tokio ct").unwrap_or(0);
@@ -105,11 +90,12 @@ fn compare(work: Work, batches: usize, part: &str) {
     println!();
 }
 
-fn measure(name: &str, work: Work, batches: usize, runs: &Runs) -> (f64, f64) {
-    match runs {
-        Runs::Here(run) => measure::batches(name, work, batches, run),
-        Runs::There(run) => run(batches),
-    }
+/// All contenders of this program.
+fn contenders(work: Work) -> Vec<Contender> {
+    let mut contenders = ours::contenders(work);
+    contenders.extend(sections::contenders(work));
+    contenders.extend(peers::contenders(work));
+    contenders
 }
 
 fn sorted(figures: impl Iterator<Item = f64>) -> Vec<f64> {

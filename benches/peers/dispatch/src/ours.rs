@@ -8,15 +8,15 @@ use rotor_core::{
 };
 
 use crate::work::Work;
-use crate::{Contender, Runs};
+use crate::{Contender, Run};
 
 pub(crate) fn contenders(work: Work) -> Vec<Contender> {
-    let pool = OffloadPool::new(work.threads(), 1_024);
-    let config = Config::new().offload_pool(pool);
     let way = |name, way: Way| -> Contender {
-        let config = config.clone();
-        let run = move |batches| run(&config, Batches::new(work, batches, way));
-        (name, Runs::Here(Box::new(run)))
+        let set_up = move || -> Run {
+            let config = Config::new().offload_pool(OffloadPool::new(work.threads(), 1_024));
+            Box::new(move |batches| run(&config, Batches::new(work, batches, way)))
+        };
+        (name, Box::new(set_up))
     };
     vec![
         way("rotor direct", Way::Here),

@@ -8,30 +8,51 @@ use tokio::sync::Semaphore;
 use tokio::task::{JoinHandle, block_in_place, spawn_blocking};
 
 use crate::work::Work;
-use crate::{Contender, Runs};
+use crate::{Contender, Run};
 
 /// Threads of tokio's scheduler.
 const WORKERS: usize = 4;
 
 pub(crate) fn contenders(work: Work) -> Vec<Contender> {
-    let current = built(Builder::new_current_thread().max_blocking_threads(work.threads()));
-    let many = Arc::new(built(
-        Builder::new_multi_thread().worker_threads(WORKERS).max_blocking_threads(work.threads()),
-    ));
-    let (spawns, permits) = (many.clone(), many.clone());
-    let pool = Pool::new(work.threads());
     vec![
-        ("tokio ct", here(move |batches| current.block_on(blocking(work, batches)))),
-        ("tokio mt", here(move |batches| spawns.block_on(blocking(work, batches)))),
-        ("tokio mt permit", here(move |batches| permits.block_on(permit(work, batches)))),
-        ("tokio mt direct", here(move |batches| many.block_on(direct(work, batches)))),
-        ("crossbeam pool", here(move |batches| pool.run(work, batches))),
-        ("blocking", here(move |batches| unblock(work, batches))),
+        way("tokio ct", move || {
+            let runtime = current(work);
+            move |batches| runtime.block_on(blocking(work, batches))
+        }),
+        way("tokio mt", move || {
+            let runtime = many(work);
+            move |batches| runtime.block_on(blocking(work, batches))
+        }),
+        way("tokio mt permit", move || {
+            let runtime = many(work);
+            move |batches| runtime.block_on(permit(work, batches))
+        }),
+        way("tokio mt direct", move || {
+            let runtime = many(work);
+            move |batches| runtime.block_on(direct(work, batches))
+        }),
+        way("crossbeam pool", move || {
+            let pool = Pool::new(work.threads());
+            move |batches| pool.run(work, batches)
+        }),
+        way("blocking", move || move |batches| unblock(work, batches)),
     ]
 }
 
-fn here(run: impl Fn(usize) -> u64 + 'static) -> Runs {
-    Runs::Here(Box::new(run))
+fn way<R: Fn(usize) -> u64 + 'static>(
+    name: &'static str,
+    set_up: impl FnOnce() -> R + 'static,
+) -> Contender {
+    (name, Box::new(move || -> Run { Box::new(set_up()) }))
+}
+
+fn current(work: Work) -> Runtime {
+    built(Builder::new_current_thread().max_blocking_threads(work.threads()))
+}
+
+fn many(work: Work) -> Runtime {
+    let mut builder = Builder::new_multi_thread();
+    built(builder.worker_threads(WORKERS).max_blocking_threads(work.threads()))
 }
 
 /// With its driver, as every program with sockets has it: our loop waits for sockets too.

@@ -1,45 +1,75 @@
-//! Contenders that are programs of their own: blocking-permit, whose dependencies are not today's.
+//! Contenders as processes: those of this program, and blocking-permit, which is a program of its own,
+//! since its dependencies are not today's.
 
-use std::cell::RefCell;
-use std::io::{BufRead, BufReader, Write};
+use std::io::{self, BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
+use crate::measure;
 use crate::work::Work;
-use crate::{Contender, Runs};
 
-pub(crate) fn contenders(work: Work) -> Vec<Contender> {
-    let program =
-        Path::new(env!("CARGO_MANIFEST_DIR")).join("permit/target/release/dispatch-permit");
-    if !program.exists() {
-        eprintln!("blocking-permit is left out: it is not built");
-        return Vec::new();
+/// The argument with which this program is one contender: workload and name follow.
+pub(crate) const CONTENDER: &str = "contender";
+
+/// Starts those with `part` in their name.
+pub(crate) fn all(work: Work, part: &str) -> Vec<(&'static str, Process)> {
+    let mut all = Vec::new();
+    let this = std::env::current_exe().expect("this program has a path");
+    for (name, _) in crate::contenders(work) {
+        if name.contains(part) {
+            let mut command = Command::new(&this);
+            command.args([CONTENDER, work.name(), name]);
+            // The crate `blocking` reads it once.
+            command.env("BLOCKING_MAX_THREADS", work.threads().to_string());
+            all.push((name, Process::start(command)));
+        }
     }
-    let way = |name, way: &str| -> Contender {
-        let process = RefCell::new(Process::start(&program, way, work));
-        (name, Runs::There(Box::new(move |batches| process.borrow_mut().batches(batches))))
-    };
-    vec![way("blocking-permit pool", "dispatch_rx"), way("blocking-permit", "permit")]
+    let permit =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("permit/target/release/dispatch-permit");
+    if !permit.exists() {
+        eprintln!("blocking-permit is left out: it is not built");
+        return all;
+    }
+    for (name, way) in [("blocking-permit pool", "dispatch_rx"), ("blocking-permit", "permit")] {
+        if name.contains(part) {
+            let mut command = Command::new(&permit);
+            command.args([way, work.name()]);
+            all.push((name, Process::start(command)));
+        }
+    }
+    all
+}
+
+/// Is that contender: reads numbers of batches, runs as many, and answers with what one of them
+/// took: microseconds by the clock, and of CPU time.
+pub(crate) fn serve(work: Work, name: &str) {
+    let mut contenders = crate::contenders(work).into_iter();
+    let (_, set_up) = contenders.find(|(other, _)| *other == name).expect("a contender");
+    let run = set_up();
+    for line in io::stdin().lock().lines() {
+        let batches = line.expect("it can be read").parse().expect("a number of batches");
+        let (clock, cpu) = measure::batches(name, work, batches, &run);
+        println!("{clock} {cpu}");
+    }
 }
 
 /// It sleeps while others have their turns.
-struct Process {
+pub(crate) struct Process {
     child: Child,
     asks: Option<ChildStdin>,
     answers: BufReader<ChildStdout>,
 }
 
 impl Process {
-    fn start(program: &Path, way: &str, work: Work) -> Process {
-        let mut command = Command::new(program);
-        command.args([way, work.name()]).stdin(Stdio::piped()).stdout(Stdio::piped());
-        let mut child = command.spawn().expect("it starts");
+    fn start(mut command: Command) -> Process {
+        let mut child =
+            command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("it starts");
         let asks = child.stdin.take();
         let answers = BufReader::new(child.stdout.take().expect("it was asked for"));
         Process { child, asks, answers }
     }
 
-    fn batches(&mut self, batches: usize) -> (f64, f64) {
+    pub(crate) fn batches(&mut self, batches: usize) -> (f64, f64) {
         let asks = self.asks.as_mut().expect("it is there until the end");
         writeln!(asks, "{batches}").expect("it listens");
         let mut line = String::new();

@@ -10,13 +10,15 @@ use rotor_core::{
 };
 
 use crate::work::Work;
-use crate::{Contender, Runs};
+use crate::{Contender, Run};
 
 pub(crate) fn contenders(work: Work) -> Vec<Contender> {
-    let config = Config::new().blocking(Blocking::new().threads_max(work.threads()));
     let way = |name, way: Way| -> Contender {
-        let config = config.clone();
-        (name, Runs::Here(Box::new(move |batches| run(&config, work, batches, way))))
+        let set_up = move || -> Run {
+            let config = Config::new().blocking(Blocking::new().threads_max(work.threads()));
+            Box::new(move |batches| run(&config, work, batches, way))
+        };
+        (name, Box::new(set_up))
     };
     vec![way("rotor handed over", Way::HandedOver), way("rotor taken over", Way::TakenOver)]
 }
