@@ -43,8 +43,8 @@ pub(super) struct Queue {
     pub(super) idle: Vec<Arc<Seat>>,
     /// Threads that have just run out of jobs and look for the next one before they sleep.
     pub(super) watching: usize,
-    /// Threads that were woken or started and have not looked for a job yet. Each wakes the next
-    /// one, so whoever offers many jobs wakes only a few threads.
+    /// Threads that were woken or started and have not looked for a job yet. Each wakes two more
+    /// when it takes one, so whoever offers many jobs wakes only a few threads.
     pub(super) called: usize,
     pub(super) threads: usize,
     /// Numbers of threads that have ended.
@@ -57,6 +57,11 @@ pub(super) struct Queue {
 /// first jobs are long done. With many, a loop that offers short jobs would wake all threads for
 /// what one could do (`benches/peers/dispatch`).
 const CALLED_MAX: usize = 4;
+
+/// How many waiting jobs the offerer leaves to each thread that is awake, which will take one and
+/// call others. To wake a thread costs the offerer as much as to offer ten jobs
+/// (`doc/decisions/0129-who-offers-a-job-wakes-nobody-while-a-thread-is-awake.md`).
+const JOBS_EACH: usize = 16;
 
 /// Whom to call for jobs, once the lock is released.
 #[must_use]
@@ -104,6 +109,21 @@ impl Queue {
     pub(super) fn take_all(&mut self) -> impl Iterator<Item = Waiting> + use<> {
         let queues = [&mut self.again, &mut self.urgent, &mut self.jobs].map(std::mem::take);
         queues.into_iter().flatten()
+    }
+
+    /// Returns whom the offerer of a job calls: nobody as long as those that are awake can be
+    /// expected to see to the waiting jobs. More jobs than that mean that they do not get to run.
+    pub(super) fn call_for_offered(&mut self, threads_max: usize) -> Call {
+        if self.len() <= JOBS_EACH * (self.watching + self.called) {
+            return Call::Nobody;
+        }
+        self.next_call(threads_max)
+    }
+
+    /// Returns whom a thread calls that has taken a job: two, so that their number doubles with
+    /// each wake-up that is waited for.
+    pub(super) fn calls_of_taker(&mut self, threads_max: usize) -> [Call; 2] {
+        [(); 2].map(|()| self.next_call(threads_max))
     }
 
     /// Returns whom to call for the waiting jobs: nobody as long as the threads that are awake will
@@ -196,6 +216,23 @@ mod tests {
         }
         queue.called -= 1;
         assert!(matches!(queue.next_call(9), Call::Start(4)), "one of them has looked");
+    }
+
+    #[test]
+    fn who_offers_jobs_leaves_sixteen_to_each_thread_that_is_awake() {
+        let mut queue = Queue::default();
+        for awake in 0..3 {
+            for at in 0..JOBS_EACH {
+                queue.push(waiting(at as u64), false);
+                let calls = matches!(queue.call_for_offered(9), Call::Start(_));
+                assert_eq!(calls, at == 0, "{awake} are on their way, {} jobs", queue.len());
+            }
+        }
+        queue.called -= 2;
+        queue.watching += 2;
+        assert!(matches!(queue.call_for_offered(9), Call::Nobody), "those watch");
+        let calls = queue.calls_of_taker(9);
+        assert!(matches!(calls, [Call::Start(3), Call::Start(4)]), "whoever takes one calls two");
     }
 
     #[test]

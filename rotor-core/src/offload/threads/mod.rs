@@ -10,8 +10,9 @@
 //!              └── wakes one ────┴────────────────────────────┘
 //! ```
 //!
-//! Whoever offers jobs wakes one thread at a time, and each thread that takes a job wakes the next
-//! one if more jobs wait. So a loop that offers a hundred jobs in a turn pays for one wake-up.
+//! Whoever offers jobs wakes a thread only if more jobs wait than those that are awake can be expected
+//! to see to, and each thread that takes a job wakes two more while jobs wait. So a loop that offers
+//! a hundred jobs in a turn pays for a wake-up or two, or for none.
 
 mod noting;
 mod running;
@@ -152,7 +153,7 @@ impl Shared {
         let call = {
             let mut queue = self.lock();
             queue.push(waiting, is_urgent);
-            queue.next_call(self.settings.threads_max)
+            queue.call_for_offered(self.settings.threads_max)
         };
         self.call(call);
     }
@@ -167,7 +168,7 @@ impl Shared {
                 return drop_guarded(waiting.job, "a job of a pool that is gone");
             }
             queue.push_again(waiting);
-            queue.next_call(self.settings.threads_max)
+            queue.call_for_offered(self.settings.threads_max)
         };
         self.call(call);
     }

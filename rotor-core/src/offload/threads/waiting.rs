@@ -31,9 +31,9 @@ impl Shared {
                 self.places.fetch_sub(1, Relaxed);
                 let begun = begun.unwrap_or_else(|| self.clock.now());
                 note_begun(&mut queue.stats, &next, begun);
-                let call = queue.next_call(self.settings.threads_max);
+                let calls = queue.calls_of_taker(self.settings.threads_max);
                 drop(queue);
-                self.call(call);
+                calls.into_iter().for_each(|call| self.call(call));
                 return Some((next.waiting, begun));
             }
             if queue.is_closed {
