@@ -1,4 +1,5 @@
-//! Prints the addresses of a host, or its records of one kind (`A`, `AAAA`, `CNAME`, `SRV`, `TXT`).
+//! Prints the addresses of a host, or its records of one kind (`A`, `AAAA`, `CNAME`, `MX`, `PTR`,
+//! `SRV`, `TXT`). Of an address, `PTR` finds the name.
 //!
 //! ```text
 //! # without a server: those of /etc/resolv.conf
@@ -15,7 +16,7 @@ use std::net::SocketAddr;
 use std::process::ExitCode;
 
 use machine::{Asked, Asker, Came, Context};
-use rotor::dns::{Data, Kind, Question, Resolver, ResolverConfig};
+use rotor::dns::{Data, Kind, Name, Question, Resolver, ResolverConfig};
 use rotor::net::IpNet;
 use rotor::{Backend, BoxError, Config, Loop, Response, rotor_compose};
 use rotor_examples::chosen_loop::on_chosen_loop;
@@ -79,18 +80,27 @@ fn asked(name: &str, kind: &str) -> Result<Asked, BoxError> {
         "A" => Kind::A,
         "AAAA" => Kind::Aaaa,
         "CNAME" => Kind::Cname,
+        "MX" => Kind::Mx,
+        "PTR" => Kind::Ptr,
         "SRV" => Kind::Srv,
         "TXT" => Kind::Txt,
-        _ => return Err(format!("kind {kind:?} should be A, AAAA, CNAME, SRV or TXT").into()),
+        _ => {
+            return Err(format!("kind {kind:?} is none of A, AAAA, CNAME, MX, PTR, SRV, TXT").into());
+        }
     };
-    Ok(Asked::Records(Question { name: name.parse()?, kind }))
+    let name = match name.parse() {
+        Ok(address) if kind == Kind::Ptr => Name::reverse(address),
+        _ => name.parse()?,
+    };
+    Ok(Asked::Records(Question { name, kind }))
 }
 
 fn line(data: &Data) -> String {
     match data {
         Data::A(address) => address.to_string(),
         Data::Aaaa(address) => address.to_string(),
-        Data::Cname(name) => name.to_string(),
+        Data::Cname(name) | Data::Ptr(name) => name.to_string(),
+        Data::Mx { preference, exchange } => format!("{preference} {exchange}"),
         Data::Srv { priority, weight, port, target } => {
             format!("{priority} {weight} {port} {target}")
         }

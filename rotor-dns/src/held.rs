@@ -27,7 +27,10 @@ impl Data {
     pub(crate) fn held(&self) -> usize {
         match self {
             Data::A(_) | Data::Aaaa(_) => 0,
-            Data::Cname(name) | Data::Srv { target: name, .. } => name.held(),
+            Data::Cname(name)
+            | Data::Srv { target: name, .. }
+            | Data::Mx { exchange: name, .. }
+            | Data::Ptr(name) => name.held(),
             Data::Txt(strings) => {
                 let texts: usize = strings.iter().map(|string| allocation(string.len())).sum();
                 texts + allocation(strings.capacity() * size_of::<Box<[u8]>>())
@@ -75,7 +78,14 @@ mod tests {
         );
         let one = |data| held_by(&answer(vec![data])) - empty - allocation(size_of::<Data>());
         assert_eq!(one(address), 0);
-        assert_eq!(one(Data::Cname(name.clone())), 48);
+        for data in [
+            Data::Cname(name.clone()),
+            Data::Ptr(name.clone()),
+            Data::Mx { preference: 10, exchange: name.clone() },
+            Data::Srv { priority: 1, weight: 1, port: 1, target: name.clone() },
+        ] {
+            assert_eq!(one(data.clone()), 48, "{data:?}");
+        }
         assert_eq!(
             one(Data::Txt(vec![[][..].into(); 1_000])),
             allocation(16_000),

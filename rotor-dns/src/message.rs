@@ -10,7 +10,7 @@ use domain::base::name::Label;
 use domain::base::{
     Message, MessageBuilder, Name as WireName, ParsedName, Rtype, wire::ParseError,
 };
-use domain::rdata::{A, Aaaa, Cname, Soa, Srv, Txt};
+use domain::rdata::{A, Aaaa, Cname, Mx, Ptr, Soa, Srv, Txt};
 
 use crate::chain::{self, Excess, least};
 use crate::error::ServerFault;
@@ -138,6 +138,8 @@ fn rtype(kind: Kind) -> Rtype {
         Kind::Cname => Rtype::CNAME,
         Kind::Srv => Rtype::SRV,
         Kind::Txt => Rtype::TXT,
+        Kind::Mx => Rtype::MX,
+        Kind::Ptr => Rtype::PTR,
     }
 }
 
@@ -215,6 +217,13 @@ fn records(mut answers: Section<'_>) -> Result<(Vec<Record>, Option<Section<'_>>
             Rtype::TXT => parsed
                 .to_record::<Txt<&[u8]>>()?
                 .map(|r| Data::Txt(r.data().iter().map(Box::from).collect())),
+            Rtype::MX => parsed.to_record::<Mx<ParsedName<&[u8]>>>()?.map(|r| {
+                let mx = r.data();
+                Data::Mx { preference: mx.preference(), exchange: name_of(mx.exchange()) }
+            }),
+            Rtype::PTR => parsed
+                .to_record::<Ptr<ParsedName<&[u8]>>>()?
+                .map(|r| Data::Ptr(name_of(r.data().ptrdname()))),
             _ => None,
         };
         if let Some(data) = data {

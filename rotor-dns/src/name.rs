@@ -1,7 +1,7 @@
 //! `Name`: a domain name as text.
 
 use std::fmt;
-use std::net::Ipv6Addr;
+use std::net::{IpAddr, Ipv6Addr};
 use std::str::FromStr;
 use std::sync::Arc;
 
@@ -65,6 +65,38 @@ impl Name {
     /// Returns the name as text.
     pub fn as_str(&self) -> &str {
         &self.0
+    }
+
+    /// Returns the name under which the names of an address are kept, as
+    /// [`Kind::Ptr`](crate::Kind::Ptr) records: `1.2.0.192.in-addr.arpa` for 192.0.2.1 (RFC 1035
+    /// §3.5), 34 labels ending in `ip6.arpa` for one of IPv6 (RFC 3596 §2.5). An IPv4 address that
+    /// is mapped into IPv6 (`::ffff:192.0.2.1`) has its IPv4 name.
+    ///
+    /// ```
+    /// # mod rotor { pub use rotor_dns as dns; }
+    /// use rotor::dns::Name;
+    ///
+    /// let name = Name::reverse("192.0.2.1".parse()?);
+    /// assert_eq!(name.as_str(), "1.2.0.192.in-addr.arpa");
+    /// # Ok::<(), std::net::AddrParseError>(())
+    /// ```
+    #[doc(alias = "in-addr.arpa")]
+    pub fn reverse(address: IpAddr) -> Name {
+        let mut text = String::with_capacity(72);
+        let domain = match address.to_canonical() {
+            IpAddr::V4(address) => {
+                let octets = address.octets().into_iter().rev();
+                octets.for_each(|octet| text.push_str(&format!("{octet}.")));
+                "in-addr.arpa"
+            }
+            IpAddr::V6(address) => {
+                let nibbles = address.octets().into_iter().rev().flat_map(|o| [o & 0xf, o >> 4]);
+                nibbles.for_each(|nibble| text.push_str(&format!("{nibble:x}.")));
+                "ip6.arpa"
+            }
+        };
+        text.push_str(domain);
+        Name(text.into())
     }
 
     /// What a server sent, by its labels, which the decoder has checked: as text (RFC 1035 §5.1). A
@@ -165,6 +197,25 @@ mod tests {
             Ok(253)
         );
         assert_eq!(name(62).parse::<Name>(), Err(NameError::TooLong));
+    }
+
+    #[test]
+    fn an_address_has_a_name_for_its_names() {
+        let cases = [
+            ("192.0.2.1", "1.2.0.192.in-addr.arpa"),
+            ("255.10.0.200", "200.0.10.255.in-addr.arpa"),
+            ("::ffff:192.0.2.1", "1.2.0.192.in-addr.arpa"),
+            // RFC 3596 §2.5, with the digits that are letters.
+            (
+                "4321:0:1:2:3:4:567:89ab",
+                "b.a.9.8.7.6.5.0.4.0.0.0.3.0.0.0.2.0.0.0.1.0.0.0.0.0.0.0.1.2.3.4.ip6.arpa",
+            ),
+        ];
+        for (address, expected) in cases {
+            let name = Name::reverse(address.parse().expect("an address"));
+            assert_eq!(name.as_str(), expected);
+            assert_eq!(name.as_str().parse(), Ok(name));
+        }
     }
 
     #[test]

@@ -20,6 +20,10 @@ pub enum Kind {
     Srv,
     /// Text (RFC 1035 §3.3.14).
     Txt,
+    /// The hosts that take mail for a domain (RFC 1035 §3.3.9).
+    Mx,
+    /// The name that belongs to an address: ask for [`Name::reverse`] of it (RFC 1035 §3.5).
+    Ptr,
 }
 
 /// A name and the kind of its records. The name is taken as it is: no search list, no hosts file.
@@ -54,6 +58,16 @@ pub enum Data {
     },
     /// Strings of at most 255 bytes each, of any encoding.
     Txt(Vec<Box<[u8]>>),
+    /// A host that takes mail for the domain.
+    Mx {
+        /// Lower ones are tried first, those that are equal in any order (RFC 5321 §5.1).
+        preference: u16,
+        /// The host; `.` means that the domain takes no mail (RFC 7505).
+        exchange: Name,
+    },
+    /// A name of the address. Whoever holds the address chose it, so ask for the name's addresses
+    /// before you trust it.
+    Ptr(Name),
 }
 
 /// A record as it came.
@@ -88,6 +102,8 @@ impl Data {
             Data::Cname(_) => Kind::Cname,
             Data::Srv { .. } => Kind::Srv,
             Data::Txt(_) => Kind::Txt,
+            Data::Mx { .. } => Kind::Mx,
+            Data::Ptr(_) => Kind::Ptr,
         }
     }
 }

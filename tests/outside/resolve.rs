@@ -41,6 +41,7 @@ impl Dnsmasq {
                     "--host-record=www.example,192.0.2.1,2001:db8::1",
                     "--cname=alias.example,www.example",
                 ])
+                .arg("--mx-host=example,www.example,10")
                 .arg("--srv-host=_sip._udp.example,www.example,5060,1,2")
                 .args((0..8).map(|_| format!("--txt-record=long.example,{long}")))
                 .arg("--txt-record=text.example,one,two")
@@ -87,13 +88,16 @@ impl Drop for Dnsmasq {
 #[test]
 fn a_real_server_answers_every_kind() {
     let Some(server) = Dnsmasq::start() else { return };
-    let cases: [(&[&str], &str); 6] = [
+    let cases: [(&[&str], &str); 9] = [
         (&["www.example", "a"], "192.0.2.1\n"),
         (&["www.example", "aaaa"], "2001:db8::1\n"),
         (&["alias.example", "any"], "2001:db8::1\n192.0.2.1\n"),
         (&["alias.example", "cname"], "www.example\n"),
         (&["_sip._udp.example", "srv"], "1 2 5060 www.example\n"),
         (&["text.example", "txt"], "\"one\" \"two\"\n"),
+        (&["example", "mx"], "10 www.example\n"),
+        (&["192.0.2.1", "ptr"], "www.example\n"),
+        (&["2001:db8::1", "ptr"], "www.example\n"),
     ];
     for (arguments, expected) in cases {
         let output = run(&mut server.resolve(arguments));

@@ -36,7 +36,9 @@ const HEADER: usize = 12;
 const INPUT_MAX: usize = 1_200;
 /// The flags of an answer that was cut off (RFC 1035 §4.1.1).
 const TRUNCATED: [u8; 1] = [0x02];
-const KINDS: [Kind; 5] = [Kind::A, Kind::Aaaa, Kind::Cname, Kind::Srv, Kind::Txt];
+/// New kinds at the end: the corpus names them by number.
+const KINDS: [Kind; 7] =
+    [Kind::A, Kind::Aaaa, Kind::Cname, Kind::Srv, Kind::Txt, Kind::Mx, Kind::Ptr];
 
 /// The first byte says what is asked for, eight are the flags and counts of the header, the rest is
 /// what follows the question. Id and question are those of the query, so that the answer is not
@@ -72,6 +74,8 @@ fn is_of(kind: Kind, data: &Data) -> bool {
         Data::Cname(_) => kind == Kind::Cname,
         Data::Srv { .. } => kind == Kind::Srv,
         Data::Txt(_) => kind == Kind::Txt,
+        Data::Mx { .. } => kind == Kind::Mx,
+        Data::Ptr(_) => kind == Kind::Ptr,
         _ => false,
     }
 }

@@ -24,13 +24,13 @@ use std::time::Duration;
 use rotor_core::net::{Inet, IpNet};
 use rotor_core::{Config, Loop, LoopInstance};
 use rotor_dns::{
-    Data, Dns, Kind, LookupError, LookupResult, Question, ResolvConf, Resolver, ResolverConfig,
+    Data, Dns, Kind, LookupError, LookupResult, Name, Question, ResolvConf, Resolver, ResolverConfig,
     ServerFault,
 };
 use rotor_stream::{HasResolver, ResolveError, ResolveResult};
 use scripted::{Act, Server};
 use wire::{
-    A, AAAA, CNAME, SRV, TXT, address, alias, asked, authority, found, name, record, reply,
+    A, AAAA, CNAME, MX, PTR, SRV, TXT, address, alias, asked, authority, found, name, record, reply,
 };
 
 /// For servers that answer: far more than it takes. For those that do not, a test says less.
@@ -175,7 +175,8 @@ fn records_of_every_kind_come_whole() {
             SRV => [&[0, 10, 0, 20, 0x1f, 0x90][..], &name("Sip.Example")].concat(),
             TXT => b"\x03one\x00\x02\xff\x00".to_vec(),
             AAAA => [0x20, 1, 0xd, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1].to_vec(),
-            CNAME => name("Other.Example"),
+            CNAME | PTR => name("Other.Example"),
+            MX => [&[0, 10][..], &name("Mail.Example")].concat(),
             _ => return vec![],
         };
         // What is asked for stands behind an alias, unless that is what is asked for.
@@ -190,6 +191,8 @@ fn records_of_every_kind_come_whole() {
         question("example", Kind::Txt),
         question("example", Kind::Aaaa),
         question("example", Kind::Cname),
+        question("example", Kind::Mx),
+        Question { name: Name::reverse([192, 0, 2, 1].into()), kind: Kind::Ptr },
     ];
     let replies = records(config(&[server.address], PATIENCE), &questions);
     let data: Vec<_> =
@@ -198,7 +201,11 @@ fn records_of_every_kind_come_whole() {
     assert_eq!(data[0], [Data::Srv { priority: 10, weight: 20, port: 8080, target }]);
     assert_eq!(data[1], [Data::Txt(vec![b"one"[..].into(), b""[..].into(), b"\xff\0"[..].into()])]);
     assert_eq!(data[2], [Data::Aaaa("2001:db8::1".parse().expect("an address"))]);
-    assert_eq!(data[3], [Data::Cname("other.example".parse().expect("a name"))]);
+    let other: Name = "other.example".parse().expect("a name");
+    assert_eq!(data[3], [Data::Cname(other.clone())]);
+    let exchange = "mail.example".parse().expect("a name");
+    assert_eq!(data[4], [Data::Mx { preference: 10, exchange }]);
+    assert_eq!(data[5], [Data::Ptr(other)]);
 }
 
 #[test]

@@ -14,6 +14,8 @@ pub(crate) fn name(text: &str) -> Vec<u8> {
 pub(crate) const A: u16 = 1;
 pub(crate) const CNAME: u16 = 5;
 pub(crate) const SOA: u16 = 6;
+pub(crate) const PTR: u16 = 12;
+pub(crate) const MX: u16 = 15;
 pub(crate) const TXT: u16 = 16;
 pub(crate) const AAAA: u16 = 28;
 pub(crate) const SRV: u16 = 33;
