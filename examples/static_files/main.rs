@@ -7,7 +7,8 @@
 //! ```
 //!
 //! It listens on 127.0.0.1:3000 and serves the current directory unless told otherwise. Hidden
-//! files and links are not served. SIGINT or SIGTERM lets the requests that are under way finish.
+//! files and links are not served. Who accepts Brotli, zstd or gzip gets `a.css.br`, `a.css.zst` or
+//! `a.css.gz` for `a.css`, where that is there. SIGINT or SIGTERM lets the requests that are under way finish.
 #![forbid(unsafe_code)]
 
 mod machine;
@@ -17,7 +18,7 @@ use std::net::SocketAddr;
 use std::process::ExitCode;
 
 use rotor::BoxError;
-use rotor::http::files::FilesConfig;
+use rotor::http::files::{FilesConfig, Precompressed};
 use rotor_examples::program;
 use rotor_examples::serve::serve_http;
 
@@ -28,7 +29,9 @@ fn main() -> ExitCode {
 fn static_files() -> Result<(), BoxError> {
     let address = program::argument(1, SocketAddr::from(([127, 0, 0, 1], 3000)))?;
     let directory = env::args_os().nth(2).unwrap_or_else(|| ".".into());
+    let codings = [Precompressed::Brotli, Precompressed::Zstd, Precompressed::Gzip];
     let files = FilesConfig::new(&directory)
+        .precompressed(codings)
         .open()
         .map_err(|error| format!("cannot serve {}: {error}", directory.display()))?;
     serve_http(address, machine::site(files), (), |address| {

@@ -127,6 +127,7 @@ mod writer;
 
 pub use self::limits::Limits;
 pub use self::semantics::authority::Authority;
+pub use self::semantics::content_coding::coding_weight;
 pub use self::semantics::date::{format_date, parse_date};
 pub use self::semantics::error::{
     BodyError, FramingError, HeadError, MessageError, RequestError, ResponseHeadError,

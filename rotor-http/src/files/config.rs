@@ -6,8 +6,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use super::cache::Cache;
-use super::known::Known;
+use super::known::KnownFile;
 use super::open::Root;
+use super::precompressed::Precompressed;
 use super::tag_key::TagKey;
 
 /// What is served, and how.
@@ -32,6 +33,7 @@ pub struct FilesConfig {
     follow_links: bool,
     cache_control: Option<String>,
     charset: Option<String>,
+    precompressed: Vec<Precompressed>,
     known_files_max: usize,
     renew_after: Duration,
     tag_key: Option<TagKey>,
@@ -53,7 +55,7 @@ pub(super) struct Shared {
     pub(super) root: Root,
     pub(super) tag_key: TagKey,
     /// Used on the loop's thread only, and never held over a system call of a look-up.
-    known: Mutex<Cache<Arc<Known>>>,
+    known: Mutex<Cache<Arc<KnownFile>>>,
 }
 
 impl Files {
@@ -76,6 +78,7 @@ impl FilesConfig {
             follow_links: false,
             cache_control: None,
             charset: Some("utf-8".into()),
+            precompressed: Vec::new(),
             known_files_max: 64,
             renew_after: Duration::from_secs(1),
             tag_key: None,
@@ -155,10 +158,45 @@ impl FilesConfig {
         self
     }
 
+    /// Sets which compressed siblings of a file are sent to clients that accept their coding: with
+    /// [`Precompressed::Gzip`], `a.css.gz` instead of `a.css`. Of several, the one that the client
+    /// likes best is sent, then the first in this list. Default: none, and a file is sent as it is.
+    ///
+    /// A sibling needs its file, is opened with it under the same rules, and has its own length, tag
+    /// and date. It is not compared with the file: whoever changes one replaces the other. A file
+    /// that has siblings is sent with `Vary: Accept-Encoding`, so that caches keep them apart. Each
+    /// coding in the list costs a look-up when a file is opened.
+    ///
+    /// ```no_run
+    /// # mod rotor { pub use rotor_http as http; }
+    /// use rotor::http::files::{FilesConfig, Precompressed};
+    ///
+    /// # fn main() -> std::io::Result<()> {
+    /// let codings = [Precompressed::Brotli, Precompressed::Gzip];
+    /// let files = FilesConfig::new("/srv/www").precompressed(codings).open()?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[doc(alias = "gzip_static")]
+    #[doc(alias = "Content-Encoding")]
+    pub fn precompressed(
+        mut self,
+        codings: impl IntoIterator<Item = Precompressed>,
+    ) -> FilesConfig {
+        self.precompressed.clear();
+        for coding in codings {
+            if !self.precompressed.contains(&coding) {
+                self.precompressed.push(coding);
+            }
+        }
+        self
+    }
+
     /// Sets how many files are known at most, so that the next request for one needs no other
     /// thread. Files of up to 16 KiB are held in memory, larger ones open. Default: 64, a page with
     /// everything that belongs to it: few compared to the 1,024 descriptors that a process often
-    /// has, and no more than 1 MiB. 0: none.
+    /// has, and no more than 1 MiB. 0: none. Compressed siblings are known with their file, and not
+    /// counted.
     ///
     /// A file that is out of date is dropped when another one is opened.
     pub fn known_files_max(mut self, files: usize) -> FilesConfig {
@@ -260,6 +298,10 @@ impl FilesConfig {
         self.cache_control.as_deref()
     }
 
+    pub(super) fn codings(&self) -> &[Precompressed] {
+        &self.precompressed
+    }
+
     pub(super) fn charset_name(&self) -> Option<&str> {
         self.charset.as_deref()
     }
@@ -272,7 +314,7 @@ fn is_of_path(byte: u8) -> bool {
 }
 
 impl Shared {
-    pub(super) fn known(&self) -> MutexGuard<'_, Cache<Arc<Known>>> {
+    pub(super) fn known(&self) -> MutexGuard<'_, Cache<Arc<KnownFile>>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

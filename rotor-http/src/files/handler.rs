@@ -10,8 +10,9 @@ use super::conditions::Conditions;
 use super::config::{Files, Shared};
 use super::content_type::content_type;
 use super::entry::{Entry, OpenError};
-use super::known::{Content, Known};
+use super::known::{Content, Known, KnownFile};
 use super::path::FilePath;
+use super::precompressed::{Accepted, Precompressed};
 use super::responses;
 use crate::semantics::calendar::unix_seconds;
 use crate::semantics::error::MessageError;
@@ -43,7 +44,7 @@ type Opening = Future<Result<Found, OpenError>>;
 
 /// What a path leads to.
 enum Found {
-    File(Arc<Known>),
+    File(Arc<KnownFile>),
     Directory,
 }
 
@@ -52,6 +53,7 @@ struct Asked {
     files: Files,
     path: FilePath<'static>,
     conditions: Conditions<'static>,
+    accepted: Accepted,
     /// Where a directory without its slash is.
     location: String,
     /// When, by the loop.
@@ -94,9 +96,10 @@ impl<C> Server for StaticFiles<C> {
         if head.method() != Method::Get {
             conditions = conditions.without_range();
         }
+        let accepted = Accepted::from_fields(files.shared.config.codings(), head.fields());
         let known = files.shared.known().get(path.as_bytes(), scope.now());
         if let Some(known) = known {
-            return finish(send(&known, &conditions, &files.shared, response, scope));
+            return finish(send(&known, &conditions, accepted, &files.shared, response, scope));
         }
         // Refused, not queued here: what waits for a thread must not grow with the requests.
         let Some(file) = open_file(&files.shared, &path, scope) else {
@@ -105,7 +108,8 @@ impl<C> Server for StaticFiles<C> {
         // Now: the head is gone by the time it is needed.
         let location = with_slash(head);
         let (path, conditions, time) = (path.into_owned(), conditions.into_owned(), scope.now());
-        StaticFiles::wait(Box::new(Asked { files, path, conditions, location, time }), file)
+        let asked = Asked { files, path, conditions, accepted, location, time };
+        StaticFiles::wait(Box::new(asked), file)
     }
 
     fn wakeup(self, response: &mut Response<'_>, scope: &mut Scope<'_, C>) -> Next<Self> {
@@ -145,7 +149,7 @@ impl Asked {
         };
         // By the time when it was asked for: what changed since may not be in it.
         self.files.shared.known().insert(self.path.as_bytes(), known.clone(), self.time);
-        send(&known, &self.conditions, &self.files.shared, response, scope)
+        send(&known, &self.conditions, self.accepted, &self.files.shared, response, scope)
     }
 
     /// Forgets what is not there any more; what only cannot be opened now may still be known.
@@ -183,9 +187,21 @@ fn open_file<C>(
             Entry::Directory => Err(OpenError::NotFound),
             Entry::File(file, metadata) => {
                 let content_type = content_type(&name, shared.config.charset_name());
-                let content = Content::from_file(file, &metadata);
-                let known = Known::new(shared.tag_key, content, &metadata, content_type, wall_time);
-                Ok(Found::File(Arc::new(known)))
+                let known = |file, metadata| {
+                    let content = Content::from_file(file, &metadata);
+                    let content_type = content_type.clone();
+                    Known::new(shared.tag_key, content, &metadata, content_type, wall_time)
+                };
+                let sibling = |&coding: &Precompressed| {
+                    let name = [&name[..], coding.suffix().as_bytes()].concat();
+                    // One that cannot be opened is one that is not there: the file itself is.
+                    match shared.root.find(&name) {
+                        Ok(Entry::File(file, metadata)) => Some((coding, known(file, metadata))),
+                        _ => None,
+                    }
+                };
+                let coded = shared.config.codings().iter().filter_map(sibling).collect();
+                Ok(Found::File(Arc::new(KnownFile::new(known(file, metadata), coded))))
             }
         }
     };
@@ -193,14 +209,16 @@ fn open_file<C>(
 }
 
 fn send<C>(
-    known: &Known,
+    file: &KnownFile,
     conditions: &Conditions<'_>,
+    accepted: Accepted,
     shared: &Shared,
     response: &mut Response<'_>,
     scope: &Scope<'_, C>,
 ) -> Result<(), MessageError> {
     let now = unix_seconds(scope.wall_time());
-    responses::file(known, conditions, &shared.config, now, || scope.secure_random(), response)
+    let sent = file.for_client(&accepted);
+    responses::file(sent, conditions, &shared.config, now, || scope.secure_random(), response)
 }
 
 /// Returns the target with a slash at the end of its path. A path that is served begins with one
@@ -261,7 +279,8 @@ mod tests {
         let key = files.shared.tag_key;
         let known =
             Known::new(key, content, &metadata, "text/plain".into(), SystemTime::UNIX_EPOCH);
-        files.shared.known().insert(name.as_bytes(), Arc::new(known), Time::ZERO);
+        let known = Arc::new(KnownFile::new(known, Vec::new()));
+        files.shared.known().insert(name.as_bytes(), known, Time::ZERO);
     }
 
     #[test]
@@ -288,6 +307,7 @@ mod tests {
             files: files.clone(),
             path: FilePath::parse("/Cargo.toml", false).expect("a path"),
             conditions: Conditions::default(),
+            accepted: Accepted::default(),
             location: String::new(),
             time: Time::ZERO,
         };

@@ -10,6 +10,7 @@ use rotor_stream::Block;
 
 use super::conditions::Validators;
 use super::entity_tag::EntityTag;
+use super::precompressed::{Accepted, Precompressed};
 use super::tag_key::TagKey;
 use crate::semantics::calendar::unix_seconds;
 use crate::semantics::date::format_date;
@@ -55,7 +56,39 @@ fn read(file: &File, metadata: &Metadata) -> Option<Block> {
     (state(&after) == state(metadata)).then(|| bytes.into())
 }
 
-/// A file that can be sent, and what it was when it was opened.
+/// A file that can be sent, and those that are sent in its place to clients that accept them.
+#[derive(Debug)]
+pub(super) struct KnownFile {
+    plain: Known,
+    coded: Vec<(Precompressed, Known)>,
+}
+
+/// What is sent for a file, to one client.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Representation<'a> {
+    pub(super) known: &'a Known,
+    pub(super) coding: Option<Precompressed>,
+    /// Other clients may get another one.
+    pub(super) varies: bool,
+}
+
+impl KnownFile {
+    pub(super) fn new(plain: Known, coded: Vec<(Precompressed, Known)>) -> KnownFile {
+        KnownFile { plain, coded }
+    }
+
+    /// Returns what a client gets that accepts these codings: as it is, if none of them is there.
+    pub(super) fn for_client(&self, accepted: &Accepted) -> Representation<'_> {
+        let find = |coding| self.coded.iter().find(move |(other, _)| *other == coding);
+        let (known, coding) = match accepted.iter().find_map(find) {
+            Some((coding, known)) => (known, Some(*coding)),
+            None => (&self.plain, None),
+        };
+        Representation { known, coding, varies: !self.coded.is_empty() }
+    }
+}
+
+/// An open file, and what it was when it was opened.
 #[derive(Debug)]
 pub(super) struct Known {
     pub(super) content: Content,

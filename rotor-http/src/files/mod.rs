@@ -33,6 +33,7 @@
 //! | with conditions | 304 or 412, as RFC 9110 §13.2.2 evaluates them |
 //! | GET with a range | 206; several as `multipart/byteranges`; 416 if the file has none of it |
 //! | with more than 16 ranges, or malformed ones | as without a range |
+//! | by a client that accepts the coding of a [compressed sibling](FilesConfig::precompressed) | that one, with `Content-Encoding` |
 //! | anything that is not a regular file, or is hidden, outside, or a link | 404 |
 //! | a malformed path (bad escapes, control characters) | 400 |
 //! | OPTIONS; other methods | 204; 405, both with `Allow` |
@@ -53,7 +54,7 @@
 //!
 //! | module | contents |
 //! |--|--|
-//! | `path`, `entity_tag`, `conditions`, `range`, `multipart`, `content_type`, `cache` | pure: each a rule and its table |
+//! | `path`, `entity_tag`, `conditions`, `range`, `multipart`, `content_type`, `precompressed`, `cache` | pure: each a rule and its table |
 //! | `open`, `walk` | the system calls |
 //! | `config`, `known`, `responses`, `handler` | what is served, a file, what is written, the handler |
 
@@ -69,6 +70,7 @@ mod known;
 mod multipart;
 mod open;
 mod path;
+mod precompressed;
 mod range;
 mod responses;
 mod tag_key;
@@ -81,3 +83,4 @@ pub use self::conditions::{Conditions, Evaluation, Validators};
 pub use self::config::{Files, FilesConfig};
 pub use self::entity_tag::EntityTag;
 pub use self::handler::StaticFiles;
+pub use self::precompressed::Precompressed;

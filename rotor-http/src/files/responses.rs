@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::conditions::{Conditions, Evaluation};
 use super::config::FilesConfig;
-use super::known::{Content, Known};
+use super::known::{Content, Known, Representation};
 use super::multipart::Multipart;
 use super::range::{ByteRange, Selection, select};
 use crate::semantics::error::MessageError;
@@ -17,16 +17,17 @@ const METHODS: &str = "GET, HEAD, OPTIONS";
 /// Writes the file, a part of it, or the news that the peer needs neither. `random` makes a
 /// boundary.
 pub(super) fn file(
-    known: &Known,
+    sent: Representation<'_>,
     conditions: &Conditions<'_>,
     config: &FilesConfig,
     now: i64,
     random: impl FnOnce() -> [u8; 16],
     response: &mut Response<'_>,
 ) -> Result<(), MessageError> {
+    let known = sent.known;
     let validators = known.validators();
     match conditions.evaluate(&validators, now) {
-        Evaluation::NotModified => return not_modified(known, config, response),
+        Evaluation::NotModified => return not_modified(sent, config, response),
         Evaluation::PreconditionFailed => {
             response.status(Status::PRECONDITION_FAILED)?;
             return page(Status::PRECONDITION_FAILED, response);
@@ -35,24 +36,27 @@ pub(super) fn file(
     }
     let selection = conditions.range(&validators, now).map(|range| select(range, known.size));
     match selection.unwrap_or(Selection::Whole) {
-        Selection::Whole => whole(known, config, response),
+        Selection::Whole => whole(sent, config, response),
         Selection::Nothing => not_satisfiable(known, response),
         Selection::Ranges(ranges) => match ranges[..] {
-            [range] => part(known, range, config, response),
+            [range] => part(sent, range, config, response),
+            // RFC 9110 §15.3.7.2 has no place for the coding of what the parts are of.
+            _ if sent.coding.is_some() => whole(sent, config, response),
             // Only here: secure bytes are not made for requests that need no boundary.
-            _ => parts(known, &ranges, config, random(), response),
+            _ => parts(sent, &ranges, config, random(), response),
         },
     }
 }
 
 fn whole(
-    known: &Known,
+    sent: Representation<'_>,
     config: &FilesConfig,
     response: &mut Response<'_>,
 ) -> Result<(), MessageError> {
+    let known = sent.known;
     response.status(Status::OK)?;
-    response.add_header("Content-Type", known.content_type.as_bytes())?;
-    add_validators(known, config, response)?;
+    add_type(sent, response)?;
+    add_validators(sent, config, response)?;
     response.add_header("Accept-Ranges", "bytes")?;
     response.add_length(known.size)?;
     response.done_headers()?;
@@ -61,18 +65,19 @@ fn whole(
 }
 
 fn part(
-    known: &Known,
+    sent: Representation<'_>,
     range: ByteRange,
     config: &FilesConfig,
     response: &mut Response<'_>,
 ) -> Result<(), MessageError> {
+    let known = sent.known;
     response.status(Status::PARTIAL_CONTENT)?;
-    response.add_header("Content-Type", known.content_type.as_bytes())?;
+    add_type(sent, response)?;
     response.add_header(
         "Content-Range",
         format!("bytes {}-{}/{}", range.first, range.last, known.size),
     )?;
-    add_validators(known, config, response)?;
+    add_validators(sent, config, response)?;
     response.add_header("Accept-Ranges", "bytes")?;
     response.add_length(range.len())?;
     response.done_headers()?;
@@ -81,16 +86,17 @@ fn part(
 }
 
 fn parts(
-    known: &Known,
+    sent: Representation<'_>,
     ranges: &[ByteRange],
     config: &FilesConfig,
     random: [u8; 16],
     response: &mut Response<'_>,
 ) -> Result<(), MessageError> {
+    let known = sent.known;
     let multipart = Multipart::new(ranges, known.size, &known.content_type, random);
     response.status(Status::PARTIAL_CONTENT)?;
     response.add_header("Content-Type", multipart.content_type())?;
-    add_validators(known, config, response)?;
+    add_validators(sent, config, response)?;
     response.add_header("Accept-Ranges", "bytes")?;
     response.add_length(multipart.len())?;
     response.done_headers()?;
@@ -104,13 +110,13 @@ fn parts(
 
 /// RFC 9110 §15.4.5: the fields that the whole would have had, as far as a cache uses them.
 fn not_modified(
-    known: &Known,
+    sent: Representation<'_>,
     config: &FilesConfig,
     response: &mut Response<'_>,
 ) -> Result<(), MessageError> {
     // Without a length: RFC 9110 §8.6 leaves it open, and old clients wait for a body.
     response.status(Status::NOT_MODIFIED)?;
-    add_validators(known, config, response)?;
+    add_validators(sent, config, response)?;
     response.done_headers()?;
     response.done()
 }
@@ -121,14 +127,26 @@ fn not_satisfiable(known: &Known, response: &mut Response<'_>) -> Result<(), Mes
     page(Status::RANGE_NOT_SATISFIABLE, response)
 }
 
+/// Adds what the octets are.
+fn add_type(sent: Representation<'_>, response: &mut Response<'_>) -> Result<(), MessageError> {
+    response.add_header("Content-Type", sent.known.content_type.as_bytes())?;
+    match sent.coding {
+        Some(coding) => response.add_header("Content-Encoding", coding.name()),
+        None => Ok(()),
+    }
+}
+
 /// Adds the fields by which a cache knows the file again.
 fn add_validators(
-    known: &Known,
+    sent: Representation<'_>,
     config: &FilesConfig,
     response: &mut Response<'_>,
 ) -> Result<(), MessageError> {
-    response.add_header("ETag", known.tag.as_str())?;
-    response.add_header("Last-Modified", known.modified_text)?;
+    response.add_header("ETag", sent.known.tag.as_str())?;
+    response.add_header("Last-Modified", sent.known.modified_text)?;
+    if sent.varies {
+        response.add_header("Vary", "Accept-Encoding")?;
+    }
     match config.cache_control_value() {
         Some(value) => response.add_header("Cache-Control", value),
         None => Ok(()),

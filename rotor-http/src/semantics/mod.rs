@@ -5,7 +5,7 @@
 //! |--|--|
 //! | `method`, `target`, `authority`, `version`, `status` | the parts of a start line |
 //! | `fields`, `token_list`, `nominated`, `trailers`, `date` | the fields, and what stands in them |
-//! | `weight` | how much a client likes what it accepts |
+//! | `weight`, `content_coding` | how much a client likes what it accepts |
 //! | `trace_context` | which trace a request is a part of |
 //! | `calendar` | days since 1970, and dates |
 //! | `error` | every error of messages that are read or written |
@@ -13,6 +13,7 @@
 
 pub(crate) mod authority;
 pub(crate) mod calendar;
+pub(crate) mod content_coding;
 pub(crate) mod date;
 pub(crate) mod error;
 pub(crate) mod fields;

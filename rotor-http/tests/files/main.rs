@@ -8,4 +8,5 @@
 mod answers;
 mod changes;
 mod paths;
+mod precompressed;
 mod site;

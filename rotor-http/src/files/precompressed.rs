@@ -1,0 +1,96 @@
+//! Files that lie compressed beside others: their codings, and which of them a client accepts.
+
+use crate::semantics::content_coding::coding_weight;
+use crate::semantics::fields::Fields;
+
+/// A content coding of files that are compressed ahead of time and lie beside the files that they
+/// stand for ([`FilesConfig::precompressed`](super::FilesConfig::precompressed)).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Precompressed {
+    /// Brotli (RFC 7932), coding `br`: `a.css.br` for `a.css`.
+    Brotli,
+    /// Zstandard (RFC 8878), coding `zstd`: `a.css.zst` for `a.css`. Make it with a window of 8 MiB
+    /// at most, since browsers refuse larger ones (RFC 9659); `zstd` does so up to level 19.
+    Zstd,
+    /// Gzip (RFC 1952), coding `gzip`: `a.css.gz` for `a.css`.
+    Gzip,
+}
+
+/// The codings that a client accepts, the one that it likes best first.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub(super) struct Accepted([Option<Precompressed>; 3]);
+
+impl Precompressed {
+    /// Returns its name, as in `Content-Encoding`.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Precompressed::Brotli => "br",
+            Precompressed::Zstd => "zstd",
+            Precompressed::Gzip => "gzip",
+        }
+    }
+
+    /// Returns what the name of a file has at its end.
+    pub(super) fn suffix(self) -> &'static str {
+        match self {
+            Precompressed::Brotli => ".br",
+            Precompressed::Zstd => ".zst",
+            Precompressed::Gzip => ".gz",
+        }
+    }
+}
+
+impl Accepted {
+    /// Reads which of the codings a client accepts; those that it likes equally stay in the order in
+    /// which they are offered.
+    pub(super) fn from_fields(offered: &[Precompressed], fields: Fields<'_>) -> Accepted {
+        Accepted::by_weight(offered, |coding| {
+            coding_weight(fields.get_all("Accept-Encoding"), coding.name())
+        })
+    }
+
+    fn by_weight(offered: &[Precompressed], weight: impl Fn(Precompressed) -> u16) -> Accepted {
+        let weighed = offered.iter().map(|&coding| (weight(coding), coding));
+        let mut liked: [Option<(u16, Precompressed)>; 3] = [None; 3];
+        for (len, (weight, coding)) in weighed.filter(|(weight, _)| *weight > 0).enumerate() {
+            // Behind all that are liked as much.
+            let place = liked.iter().flatten().take_while(|(other, _)| *other >= weight).count();
+            liked[place..=len].rotate_right(1);
+            liked[place] = Some((weight, coding));
+        }
+        Accepted(liked.map(|it| it.map(|(_, coding)| coding)))
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = Precompressed> {
+        self.0.into_iter().flatten()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Precompressed::{Brotli, Gzip, Zstd};
+    use super::*;
+
+    #[test]
+    fn what_a_client_likes_comes_first_then_what_is_offered_first() {
+        const ALL: &[Precompressed] = &[Brotli, Zstd, Gzip];
+        let cases: &[(&[Precompressed], &str, &[Precompressed])] = &[
+            (ALL, "", &[]),
+            (ALL, "gzip, deflate, br, zstd", &[Brotli, Zstd, Gzip]),
+            (&[Gzip, Zstd, Brotli], "gzip, deflate, br, zstd", &[Gzip, Zstd, Brotli]),
+            (ALL, "br;q=0.5, gzip", &[Gzip, Brotli]),
+            (ALL, "br;q=0.1, zstd;q=0.3, gzip;q=0.2", &[Zstd, Gzip, Brotli]),
+            (ALL, "br;q=0.1, zstd;q=0.1, gzip;q=0.2", &[Gzip, Brotli, Zstd]),
+            (ALL, "*;q=0.5, zstd;q=0", &[Brotli, Gzip]),
+            (ALL, "identity, gzip;q=0.9, br", &[Brotli]),
+            (&[Gzip], "br", &[]),
+            (&[], "*", &[]),
+        ];
+        for (offered, value, expected) in cases {
+            let accepted = Accepted::by_weight(offered, |coding| {
+                coding_weight([value.as_bytes()].into_iter(), coding.name())
+            });
+            assert_eq!(accepted.iter().collect::<Vec<_>>(), *expected, "{value:?}");
+        }
+    }
+}

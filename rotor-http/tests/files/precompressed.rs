@@ -1,0 +1,112 @@
+//! Files that lie compressed beside others.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+
+use rotor_core::Config;
+use rotor_http::files::{FilesConfig, Precompressed};
+
+use crate::site::{Reply, Site, TEXT, Tree};
+
+const BROTLI: &[u8] = b"as brotli";
+const GZIP: &[u8] = b"as gzip, say";
+
+/// Of `text.txt` there are two, of the index page there is one.
+fn tree() -> Tree {
+    let tree = Tree::new();
+    tree.write("root/text.txt.br", BROTLI);
+    tree.write("root/text.txt.gz", GZIP);
+    tree.write("root/sub/index.html.gz", GZIP);
+    tree
+}
+
+fn site(tree: &Tree) -> Site {
+    let codings = [Precompressed::Brotli, Precompressed::Zstd, Precompressed::Gzip];
+    Site::start(FilesConfig::new(tree.root()).precompressed(codings), Config::new())
+}
+
+/// The fields that tell one representation from another.
+fn description(reply: &Reply) -> [Option<&str>; 3] {
+    ["Content-Encoding", "Vary", "Content-Type"].map(|name| reply.field(name))
+}
+
+#[test]
+fn who_accepts_a_coding_gets_the_file_that_has_it() {
+    let tree = tree();
+    let site = site(&tree);
+    const PLAIN: Option<&str> = Some("text/plain; charset=utf-8");
+    const HTML: Option<&str> = Some("text/html; charset=utf-8");
+    const VARY: Option<&str> = Some("Accept-Encoding");
+    let cases: [(&str, &str, &[u8], [Option<&str>; 3]); 8] = [
+        ("/text.txt", "gzip, deflate, br, zstd", BROTLI, [Some("br"), VARY, PLAIN]),
+        ("/text.txt", "gzip, zstd", GZIP, [Some("gzip"), VARY, PLAIN]),
+        ("/text.txt", "br;q=0.5, gzip", GZIP, [Some("gzip"), VARY, PLAIN]),
+        ("/text.txt", "zstd", TEXT, [None, VARY, PLAIN]),
+        ("/text.txt", "identity", TEXT, [None, VARY, PLAIN]),
+        ("/sub/", "br, gzip", GZIP, [Some("gzip"), VARY, HTML]),
+        ("/index.html", "br, gzip", b"the index", [None, None, HTML]),
+        // By its own name it is a file like any other.
+        ("/text.txt.gz", "gzip", GZIP, [None, None, Some("application/gzip")]),
+    ];
+    // Opened for this request, then known.
+    for _ in 0..2 {
+        for (path, accepted, body, expected) in cases {
+            let fields = format!("Accept-Encoding: {accepted}\r\n");
+            let reply = site.get(path, &fields);
+            assert_eq!((reply.status, &reply.body[..]), (200, body), "{path}, {accepted}");
+            assert_eq!(description(&reply), expected, "{path}, {accepted}");
+            let head = site.ask("HEAD", path, &fields);
+            assert_eq!(description(&head), expected, "{path}, {accepted}");
+            assert_eq!(head.length(), body.len(), "{path}, {accepted}");
+        }
+    }
+    assert_eq!(site.get("/text.txt", "").body, TEXT);
+}
+
+#[test]
+fn each_has_a_tag_of_its_own_and_ranges_are_of_what_is_sent() {
+    let tree = tree();
+    let site = site(&tree);
+    let ask = |accepted: &str, fields: &str| {
+        site.get("/text.txt", &format!("Accept-Encoding: {accepted}\r\n{fields}"))
+    };
+    let tag = |accepted| ask(accepted, "").field("ETag").expect("a tag").to_owned();
+    let (plain, gzip, brotli) = (tag("identity"), tag("gzip"), tag("br"));
+    assert!(plain != gzip && gzip != brotli && plain != brotli, "{plain}, {gzip}, {brotli}");
+    for (accepted, known, status) in
+        [("gzip", &gzip, 304), ("gzip", &plain, 200), ("br", &gzip, 200), ("identity", &gzip, 200)]
+    {
+        let reply = ask(accepted, &format!("If-None-Match: {known}\r\n"));
+        assert_eq!(reply.status, status, "{accepted} for who knows {known}");
+        assert_eq!(reply.field("Vary"), Some("Accept-Encoding"), "caches need it with 304, too");
+    }
+    let reply = ask("gzip", &format!("Range: bytes=3-6\r\nIf-Range: {gzip}\r\n"));
+    assert_eq!((reply.status, &reply.body[..]), (206, &GZIP[3..7]));
+    assert_eq!(reply.field("Content-Encoding"), Some("gzip"));
+    assert_eq!(reply.field("Content-Range"), Some("bytes 3-6/12"));
+    // Of the plain file it has a part, of this one it needs all.
+    let reply = ask("gzip", &format!("Range: bytes=3-6\r\nIf-Range: {plain}\r\n"));
+    assert_eq!((reply.status, &reply.body[..]), (200, GZIP));
+    // Parts of a coded whole cannot be described, so it comes whole.
+    let reply = ask("gzip", "Range: bytes=0-0, 5-6\r\n");
+    assert_eq!((reply.status, &reply.body[..]), (200, GZIP));
+    assert_eq!(reply.field("Content-Encoding"), Some("gzip"));
+    assert_eq!(ask("identity", "Range: bytes=0-0, 5-6\r\n").status, 206);
+}
+
+#[test]
+fn what_is_no_file_of_its_own_is_no_sibling() {
+    let tree = tree();
+    fs::create_dir(tree.root().join("empty.br")).expect("a directory");
+    symlink("text.txt.gz", tree.root().join("empty.gz")).expect("a link");
+    tree.write("root/nothing.gz", GZIP);
+    let site = site(&tree);
+    let reply = site.get("/empty", "Accept-Encoding: br, gzip\r\n");
+    assert_eq!((reply.status, reply.length()), (200, 0));
+    assert_eq!((reply.field("Content-Encoding"), reply.field("Vary")), (None, None));
+    assert_eq!(site.get("/nothing", "Accept-Encoding: gzip\r\n").status, 404);
+    // Not asked for: the files are there, and are not looked for.
+    let site = Site::of(&tree);
+    let reply = site.get("/text.txt", "Accept-Encoding: br, gzip\r\n");
+    assert_eq!((&reply.body[..], reply.field("Vary")), (TEXT, None));
+}
