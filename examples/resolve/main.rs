@@ -85,7 +85,9 @@ fn asked(name: &str, kind: &str) -> Result<Asked, BoxError> {
         "SRV" => Kind::Srv,
         "TXT" => Kind::Txt,
         _ => {
-            return Err(format!("kind {kind:?} is none of A, AAAA, CNAME, MX, PTR, SRV, TXT").into());
+            return Err(
+                format!("kind {kind:?} is none of A, AAAA, CNAME, MX, PTR, SRV, TXT").into()
+            );
         }
     };
     let name = match name.parse() {

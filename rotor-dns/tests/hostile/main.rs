@@ -24,8 +24,8 @@ use std::time::Duration;
 use rotor_core::net::{Inet, IpNet};
 use rotor_core::{Config, Loop, LoopInstance};
 use rotor_dns::{
-    Data, Dns, Kind, LookupError, LookupResult, Name, Question, ResolvConf, Resolver, ResolverConfig,
-    ServerFault,
+    Data, Dns, Kind, LookupError, LookupResult, Name, Question, ResolvConf, Resolver,
+    ResolverConfig, ServerFault,
 };
 use rotor_stream::{HasResolver, ResolveError, ResolveResult};
 use scripted::{Act, Server};

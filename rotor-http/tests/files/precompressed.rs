@@ -25,8 +25,10 @@ fn site(tree: &Tree) -> Site {
     Site::start(FilesConfig::new(tree.root()).precompressed(codings), Config::new())
 }
 
-/// The fields that tell one representation from another.
-fn description(reply: &Reply) -> [Option<&str>; 3] {
+/// `Content-Encoding`, `Vary` and `Content-Type`.
+type Description<'a> = [Option<&'a str>; 3];
+
+fn description(reply: &Reply) -> Description<'_> {
     ["Content-Encoding", "Vary", "Content-Type"].map(|name| reply.field(name))
 }
 
@@ -37,7 +39,7 @@ fn who_accepts_a_coding_gets_the_file_that_has_it() {
     const PLAIN: Option<&str> = Some("text/plain; charset=utf-8");
     const HTML: Option<&str> = Some("text/html; charset=utf-8");
     const VARY: Option<&str> = Some("Accept-Encoding");
-    let cases: [(&str, &str, &[u8], [Option<&str>; 3]); 8] = [
+    let cases: [(&str, &str, &[u8], Description<'_>); 8] = [
         ("/text.txt", "gzip, deflate, br, zstd", BROTLI, [Some("br"), VARY, PLAIN]),
         ("/text.txt", "gzip, zstd", GZIP, [Some("gzip"), VARY, PLAIN]),
         ("/text.txt", "br;q=0.5, gzip", GZIP, [Some("gzip"), VARY, PLAIN]),
