@@ -77,7 +77,8 @@ quick_error! {
             display("connecting took too long")
         }
         /// The handshake of a wrapping socket has failed. The peer is still told why, if the socket
-        /// has something to send.
+        /// has something to send. The kind `InvalidData` says that the peer sent what is not
+        /// acceptable, `Other` that the fault is at this end, any other that the network failed.
         Handshake(error: io::Error) {
             display("the handshake has failed")
             source(error)

@@ -237,6 +237,7 @@ impl ClientError {
             {
                 Fault::Peer
             }
+            ClientError::NotConnected(error) if has_failed_here(error) => Fault::Here,
             ClientError::NotConnected(_) | ClientError::Lost(_) => Fault::Network,
             ClientError::Closed
             | ClientError::Head(_)
@@ -291,6 +292,9 @@ impl ClientError {
                 Status::SERVICE_UNAVAILABLE
             }
             ClientError::Lost(Fatal::NoRoom) => Status::SERVICE_UNAVAILABLE,
+            ClientError::NotConnected(error) if has_failed_here(error) => {
+                Status::INTERNAL_SERVER_ERROR
+            }
             ClientError::NotConnected(_)
             | ClientError::Lost(_)
             | ClientError::Closed
@@ -310,6 +314,12 @@ impl ClientError {
             | ClientError::Unhandled => Status::INTERNAL_SERVER_ERROR,
         }
     }
+}
+
+/// Whether a wrapping socket, as a rule TLS, says that it has failed by itself: a key that does not
+/// sign, no randomness.
+fn has_failed_here(error: &Fatal) -> bool {
+    matches!(error, Fatal::Handshake(error) if error.kind() == ErrorKind::Other)
 }
 
 #[cfg(test)]
@@ -333,6 +343,7 @@ mod tests {
             (ClientError::NotConnected(Fatal::ConnectTimeout), Fault::Network, false, 504),
             (ClientError::NotConnected(Fatal::HandshakeTimeout), Fault::Network, false, 504),
             (shaking(io::ErrorKind::InvalidData), Fault::Peer, false, 502),
+            (shaking(io::ErrorKind::Other), Fault::Here, false, 500),
             (shaking(io::ErrorKind::ConnectionAborted), Fault::Network, false, 502),
             (shaking(io::ErrorKind::UnexpectedEof), Fault::Network, false, 502),
             (resolving(ResolveError::Name(cause())), Fault::Caller, false, 500),
