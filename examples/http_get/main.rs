@@ -15,7 +15,7 @@
 //! scheme of the web: it says that a server is known to speak it without TLS.
 //!
 //! The head of the answer goes to standard error, its body to standard output, or to FILE; then
-//! standard error shows how far it is. The host may be a name: /etc/hosts and the name servers of
+//! standard error shows how far it is. What FILE had before is kept until there is an answer. The host may be a name: /etc/hosts and the name servers of
 //! /etc/resolv.conf are asked. An `https://` server must have a certificate for that name, from an
 //! issuer that the system trusts, or of the file that the environment names as `SSL_CERT_FILE`. The
 //! exit code is 0 for an answer below 400 that is whole; for any other the reason is shown.
@@ -24,7 +24,7 @@
 
 mod machine;
 
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::marker::PhantomData;
 use std::process::ExitCode;
@@ -54,12 +54,45 @@ rotor_compose! {
 /// The context: where the answer goes.
 struct Console {
     dns: Dns,
-    output: Box<dyn Write>,
-    shows_progress: bool,
+    output: Output,
     status: Option<Status>,
     length: Option<u64>,
     received: u64,
     outcome: Option<Result<(), ClientError>>,
+}
+
+/// Where the body goes.
+enum Output {
+    Screen,
+    File(File),
+}
+
+impl Output {
+    /// Empties a file that is about to be written; a device has no length.
+    fn begin(&mut self) -> io::Result<()> {
+        match self {
+            Output::File(file) if file.metadata()?.is_file() => file.set_len(0),
+            _ => Ok(()),
+        }
+    }
+
+    fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
+        match self {
+            Output::Screen => io::stdout().write_all(bytes),
+            Output::File(file) => file.write_all(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self {
+            Output::Screen => io::stdout().flush(),
+            Output::File(_) => Ok(()),
+        }
+    }
+
+    fn shows_progress(&self) -> bool {
+        matches!(self, Output::File(_))
+    }
 }
 
 /// Progress is shown each time so many octets have come.
@@ -78,7 +111,7 @@ impl Console {
         self.output.flush()?;
         self.outcome.ok_or("the connection ended without an outcome")??;
         let status = self.status.ok_or("there was no answer")?;
-        if self.shows_progress {
+        if self.output.shows_progress() {
             program::print(&[format!("{status}, {} octets", self.received)])?;
         }
         if status.code() >= 400 {
@@ -96,6 +129,7 @@ impl HasResolver for Console {
 
 impl Receives for Console {
     fn head(&mut self, head: &Head<'_>) -> io::Result<()> {
+        self.output.begin()?;
         (self.status, self.length) = (Some(head.status()), head.body_length());
         let mut stderr = io::stderr().lock();
         writeln!(stderr, "{} {} {}", head.version(), head.status().code(), head.reason())?;
@@ -110,7 +144,7 @@ impl Receives for Console {
         self.output.write_all(piece)?;
         let before = self.received / PROGRESS_STEP;
         self.received += piece.len() as u64;
-        if self.shows_progress && self.received / PROGRESS_STEP > before {
+        if self.output.shows_progress() && self.received / PROGRESS_STEP > before {
             self.show_progress()?;
         }
         Ok(())
@@ -129,29 +163,28 @@ fn http_get() -> Result<(), BoxError> {
     let url = program::argument(1, Url::local())?;
     let file = std::env::args_os().nth(2);
     let server = url.http2_server_at(url.host())?;
-    let output: Box<dyn Write> = match &file {
+    let output = match &file {
         Some(name) => {
-            let file = File::create(name);
-            Box::new(file.map_err(|error| format!("cannot write {}: {error}", name.display()))?)
+            let file = OpenOptions::new().write(true).create(true).truncate(false).open(name);
+            Output::File(file.map_err(|error| format!("cannot write {}: {error}", name.display()))?)
         }
-        None => Box::new(io::stdout()),
+        None => Output::Screen,
     };
-    on_chosen_loop(Fetch { url, server, output, shows_progress: file.is_some() })
+    on_chosen_loop(Fetch { url, server, output })
 }
 
 /// What is to be fetched, and where it goes.
 struct Fetch {
     url: Url,
     server: MaybeTlsTarget<Host>,
-    output: Box<dyn Write>,
-    shows_progress: bool,
+    output: Output,
 }
 
 impl OnAnyLoop for Fetch {
     type Output = Result<(), BoxError>;
 
     fn run<N: IpNet, B: Backend>(self, backend: B) -> Result<(), BoxError> {
-        let Fetch { url, server, output, shows_progress } = self;
+        let Fetch { url, server, output } = self;
         let config = url.client_config();
         let (authority, target) = (url.authority().to_owned(), url.target().to_owned());
         let download = Download { authority, target, context: PhantomData };
@@ -160,15 +193,8 @@ impl OnAnyLoop for Fetch {
         let dns = creator.add_part(Machines::Resolver, |scope| {
             Ok(Resolver::new(ResolverConfig::system(), scope))
         })?;
-        let console = Console {
-            dns,
-            output,
-            shows_progress,
-            status: None,
-            length: None,
-            received: 0,
-            outcome: None,
-        };
+        let console =
+            Console { dns, output, status: None, length: None, received: 0, outcome: None };
         let mut instance = creator.instantiate(console);
         instance.add_machine_with(|scope| {
             let seed = ConnectionSeed::new(feed, Arc::new(config));

@@ -75,6 +75,22 @@ fn a_large_body_goes_to_a_file_and_progress_is_shown() {
 }
 
 #[test]
+fn a_file_keeps_what_it_has_until_there_is_an_answer() {
+    let directory = Directory::create();
+    let file = directory.join("page");
+    fs::write(&file, "the page of yesterday").expect("it is ours");
+    let name = file.to_str().expect("a name in ASCII");
+    let output = run("http_get", &["http://no.such.host.invalid/", name]);
+    assert!(!output.status.success());
+    assert_eq!(fs::read_to_string(&file).expect("it is there"), "the page of yesterday");
+    let server = start("hello_world_server");
+    let url = format!("http://{}/", server.address());
+    assert!(run("http_get", &[&url, name]).status.success());
+    assert_eq!(fs::read_to_string(&file).expect("it is there"), "Hello, World!");
+    assert!(run("http_get", &[&url, "/dev/null"]).status.success(), "a device has no length");
+}
+
+#[test]
 fn what_goes_wrong_is_said_and_ends_with_a_code() {
     let closed = {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
