@@ -163,7 +163,7 @@ impl<R: Route> Server for Routed<R> {
         if !is_supported {
             // As the connection answers a method that neither server takes, so that both 501 look
             // the same from outside.
-            response.close();
+            response.close_unless_framed();
             Self::emit_error_page(Status::NOT_IMPLEMENTED, response);
             return Next::finished();
         }

@@ -3,6 +3,7 @@
 use std::io::Write;
 
 use rotor_core::{Description, Machine, Scope, Time};
+use rotor_http::h2::frame::{FrameHeader, kind};
 use rotor_http::server::{
     Connection, Head, HttpSeed, Next, NoUpgrade, RecvMode, Response, Route, Routed, Server,
     ServerConfig, WithUpgrade,
@@ -11,6 +12,7 @@ use rotor_http::{BodyError, Method, Status, Trailers};
 use rotor_stream::testing::Driver;
 use rotor_stream::{Block, Intent, Matched, Protocol, Transport};
 
+use crate::http2::client as http2;
 use crate::probe::{get, request, seconds};
 use crate::wire::transcript;
 
@@ -233,6 +235,22 @@ fn a_method_that_only_the_other_server_takes_is_refused() {
         assert_eq!(transcript(&driver.take_received()), expected, "{start}");
         assert_eq!(driver.context().len(), usize::from(expected.is_empty()), "{start}");
     }
+}
+
+/// On HTTP/2 the other streams are not to end with one that nobody serves.
+#[test]
+fn a_method_that_only_the_other_server_takes_costs_no_connection_of_http2() {
+    let seed = HttpSeed::new((1, 2), http2::config());
+    let mut driver: Both = Driver::new(seed, Context::new());
+    let refused = http2::headers(1, "DELETE", "/2wait", &[], true);
+    driver.send(&[http2::beginning(&[]), refused].concat());
+    let received = driver.take_received();
+    let (mut rest, mut kinds) = (&received[..], Vec::new());
+    while let Some(header) = FrameHeader::read(rest) {
+        kinds.push(header.kind);
+        rest = &rest[9 + header.len..];
+    }
+    assert!(kinds.contains(&kind::HEADERS) && !kinds.contains(&kind::GOAWAY), "{kinds:?}");
 }
 
 /// Another protocol: each byte comes back.
