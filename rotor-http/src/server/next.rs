@@ -73,6 +73,9 @@ impl<S: Server> Next<S> {
     /// nobody takes a part for the whole: by a reset, where an end would complete the response, as
     /// it does without a length for a peer of HTTP/1.0 (RFC 9112 §8).
     ///
+    /// A status that no page can have (1xx, 204, 205, 304; 426 unless
+    /// [`add_always`](Response::add_always) has said `Upgrade`) becomes 500.
+    ///
     /// A response that should not cost the connection is written like any other: see
     /// [`finished`](Next::finished).
     pub fn fail(status: Status) -> Next<S> {

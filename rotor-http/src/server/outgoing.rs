@@ -1,6 +1,8 @@
 //! `Outgoing`: the response to a request while it is being written and sent: its writer's state,
 //! what of it was sent, and the error page that may still take its place.
 
+use std::any::type_name;
+
 use rotor_core::{Scope, Time};
 use rotor_stream::{ConnectionInfo, Output};
 
@@ -201,13 +203,20 @@ impl Outgoing {
         if let Err(panicked) = self.with_response(transport.output, config, true, page) {
             note_panic::<S>(&panicked, config);
         }
-        // A page of the user's that panics or stops halfway is replaced by one that cannot.
-        let is_whole = matches!(self.state.ending(), Ending::KeepAlive | Ending::Close);
-        if !is_whole && self.take_back(transport.output) {
+        // A page of the user's that panics or stops halfway is replaced by one that cannot. And a
+        // handler may fail with a status that has no page, as 204, or none alone, as 426.
+        for own in [status, Status::INTERNAL_SERVER_ERROR] {
+            let is_whole = matches!(self.state.ending(), Ending::KeepAlive | Ending::Close);
+            if is_whole || !self.take_back(transport.output) {
+                return;
+            }
+            if own != status {
+                log::error!("{} fails with {status}, which has no page", type_name::<S>());
+            }
             self.with_response(transport.output, config, true, |response| {
-                say_when(status, response);
+                say_when(own, response);
                 response.because(refusal);
-                plain_page(status, response);
+                plain_page(own, response);
             });
         }
     }

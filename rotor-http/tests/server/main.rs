@@ -14,6 +14,7 @@ mod corpora;
 mod deadlines;
 mod ending;
 mod exchanges;
+mod failing;
 mod faults;
 mod functions;
 mod health;

@@ -1,0 +1,78 @@
+//! Handlers that fail with a status that no page can have.
+
+use rotor_http::server::{
+    Connection, Head, HttpSeed, Next, NoUpgrade, Response, Scope, Server, ServerConfig,
+};
+use rotor_http::{Method, Status};
+use rotor_stream::testing::Driver;
+
+use crate::http2::client as http2;
+use crate::probe::{get, request};
+use crate::wire;
+
+/// Fails with the status that its path says.
+struct Fails;
+
+impl Server for Fails {
+    type Context = ();
+    type Seed = ();
+    type Upgrade = NoUpgrade<()>;
+
+    fn supports(_: Method<'_>) -> bool {
+        true
+    }
+
+    fn headers_received(
+        (): (),
+        head: &Head<'_>,
+        response: &mut Response<'_>,
+        _: &mut Scope<'_, ()>,
+    ) -> Next<Self> {
+        if head.query() == Some("upgrade") {
+            response.add_always("Upgrade", "x").expect("a field");
+        }
+        let code = head.path().get(1..).and_then(|code| code.parse().ok()).unwrap_or(200);
+        Next::fail(Status::new(code).expect("a status"))
+    }
+}
+
+#[test]
+fn a_failure_whose_status_no_page_can_have_is_a_500() {
+    let connect = request("CONNECT a:1", "", "");
+    for (input, expected) in [
+        (get("/100"), "500 close"),
+        (get("/101"), "500 close"),
+        (get("/103"), "500 close"),
+        (get("/204"), "500 close"),
+        (get("/205"), "500 close"),
+        (get("/304"), "500 close"),
+        (get("/426"), "500 close"),
+        (connect, "500 close"),
+        (get("/426?upgrade"), "426 close"),
+        (get("/200"), "200 close"),
+        (get("/404"), "404 close"),
+    ] {
+        let shown = input.escape_ascii().to_string();
+        let mut driver =
+            Driver::<Connection<Fails>>::new(HttpSeed::new((), ServerConfig::new()), ());
+        driver.send(&input);
+        let received = driver.take_received();
+        let mut rest = &received[..];
+        let answer = wire::take(&mut rest).unwrap_or_else(|error| panic!("{shown}: {error}"));
+        let got = format!("{}{}", answer.status, if answer.closes() { " close" } else { "" });
+        assert_eq!((&*got, rest), (expected, &b""[..]), "{shown}");
+    }
+}
+
+#[test]
+fn on_http2_it_is_a_500_of_its_stream() {
+    for (path, expected) in [("/204", "500"), ("/426", "500"), ("/404", "404")] {
+        let seed = HttpSeed::new((), http2::config());
+        let mut driver = Driver::<Connection<Fails>>::new(seed, ());
+        let asked = http2::headers(1, "GET", path, &[], true);
+        driver.send(&[http2::beginning(&[]), asked].concat());
+        let received = driver.take_received();
+        let text = String::from_utf8_lossy(&received);
+        assert!(text.contains(&format!("{expected} ")), "{path}: {text:?}");
+    }
+}
