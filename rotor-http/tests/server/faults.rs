@@ -364,7 +364,7 @@ fn every_error_that_no_handler_answers_has_the_page_of_the_server() {
     }
 }
 
-/// Sends what the test is about by `send_with`; if it is refused, something else.
+/// Sends what the test is about, by `send` or `send_with`; if it is refused, something else.
 struct Whole;
 
 type Wanted = (u16, Vec<(&'static str, &'static [u8])>, &'static str, &'static [u8]);
@@ -393,7 +393,11 @@ impl Server for Whole {
         }
         let status = Status::new(*status).expect("a status");
         let unsent = response.unsent();
-        if let Err(refused) = response.send_with(status, fields, content_type, body) {
+        let sent = match head.path() {
+            "/send" => response.send(status, content_type, body),
+            _ => response.send_with(status, fields, content_type, body),
+        };
+        if let Err(refused) = sent {
             assert!(!response.is_started() && response.unsent() == unsent, "{refused}");
             *error = Some(refused);
             response.send(Status::OK, "text/plain", b"another").expect("as if nothing had been");
@@ -403,7 +407,7 @@ impl Server for Whole {
 }
 
 #[test]
-fn a_whole_response_with_fields_is_written_whole_or_not_at_all() {
+fn a_whole_response_is_written_whole_or_not_at_all() {
     let ask = |wanted: Wanted, request: &[u8]| {
         let mut driver = Driver::<Connection<Whole>>::new(
             HttpSeed::new((), ServerConfig::new()),
@@ -446,5 +450,17 @@ fn a_whole_response_with_fields_is_written_whole_or_not_at_all() {
         let answers = wire::answers(&received);
         assert!(error.is_some() && answers.len() == 1, "{wanted:?}");
         assert_eq!((answers[0].text(), answers[0].field("X-A")), ("another", None), "{wanted:?}");
+    }
+    let bad_alone: [(u16, &str, &[u8]); 5] = [
+        (200, "text/plain\r\nX: y", b""),
+        (204, "text/plain", b"abc"),
+        (205, "text/plain", b"abc"),
+        (426, "text/plain", b"abc"),
+        (103, "text/plain", b""),
+    ];
+    for (status, content_type, body) in bad_alone {
+        let (received, error) = ask((status, vec![], content_type, body), &get("/send"));
+        assert!(error.is_some(), "{status}");
+        assert_eq!(wire::transcript(&received), "200 another", "{status}");
     }
 }

@@ -48,10 +48,14 @@ impl Response<'_> {
     /// Writes a whole response with its body: status, content type, length, body. A status that has
     /// no body (204, 304) is sent without type and length if `body` is empty.
     ///
+    /// It is written whole or not at all: after an error the response is as before the call, and
+    /// another one can be sent.
+    ///
     /// # Errors
     ///
     /// Those of the steps that it consists of; on a response that has not begun: `FieldValue` for a
-    /// bad content type.
+    /// bad content type, `BodyForbidden` for a body where the status has none, `InformationalStatus`
+    /// for 1xx, `UpgradeMissing` for 426.
     #[inline]
     pub fn send(
         &mut self,
@@ -72,13 +76,10 @@ impl Response<'_> {
                 return Ok(());
             }
         }
-        self.send_in_steps(status, &[], content_type, body)
+        self.send_whole(status, &[], content_type, body)
     }
 
     /// Writes a whole response as [`send`](Response::send) does, with more fields.
-    ///
-    /// It is written whole or not at all: after an error the response is as before the call, and
-    /// another one can be sent.
     ///
     /// # Errors
     ///
@@ -104,12 +105,22 @@ impl Response<'_> {
         content_type: &str,
         body: &[u8],
     ) -> Result<(), MessageError> {
+        self.send_whole(status, fields, content_type, body)
+    }
+
+    /// Also what `send` does with a response that is not of the usual kind, or that it must refuse.
+    #[inline(never)]
+    fn send_whole(
+        &mut self,
+        status: Status,
+        fields: &[(&str, &[u8])],
+        content_type: &str,
+        body: &[u8],
+    ) -> Result<(), MessageError> {
         self.whole_or_not(|response| response.send_in_steps(status, fields, content_type, body))
     }
 
-    /// What a whole response consists of; also what `send` does with one that is not of the usual
-    /// kind, or that it must refuse.
-    #[inline(never)]
+    /// What a whole response consists of.
     fn send_in_steps(
         &mut self,
         status: Status,
