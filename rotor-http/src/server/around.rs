@@ -1,6 +1,6 @@
 //! `Around`: code that runs around every call of a handler.
 
-use rotor_core::Scope;
+use rotor_core::{Scope, Time};
 
 use super::handler::{Later, Next, Server};
 use super::response::Response;
@@ -121,6 +121,10 @@ impl<S: Server + 'static> Next<S> {
 }
 
 impl<S: Server + 'static, A: Around<S>> Later<A::Outer> for Surrounded<S, A> {
+    fn limit(&self) -> Time {
+        self.inner.limit()
+    }
+
     fn is_ready(&self) -> bool {
         self.inner.is_ready()
     }

@@ -82,8 +82,9 @@ enum PeerEnd {
 /// Until when the handler has to act.
 #[derive(Clone, Copy)]
 enum HandlerDeadline {
-    /// The connection's: from the head, or from what the handler was last given of the body. It
-    /// does not run while the body comes, which has a deadline of its own.
+    /// The connection's: from the head, or from what the handler was last given: of the body, or
+    /// what was waited for in its place. It does not run while the body comes, which has a deadline
+    /// of its own.
     Given(Time),
     /// The handler's own; `Time::NEVER` for none.
     Own(Time),
@@ -179,6 +180,8 @@ impl<S: Server> Exchange<S> {
         if let Some(waits) = self.handler.take_if(|handler| matches!(handler, Handler::Later(_)))
             && let Handler::Later(waits) = waits
         {
+            // What it was has its own limit; the time of a handler that follows begins now.
+            self.renew_deadline(io);
             let flow =
                 self.run(Part::Nothing, io, |_, response, scope| later(waits, response, scope));
             return flow.and_again(|| self.tell_what_came(io));

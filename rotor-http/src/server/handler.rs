@@ -373,6 +373,9 @@ pub(super) enum Step<S: Server> {
 
 /// What waits in the place of a handler: see `later`.
 pub(super) trait Later<S: Server>: Send {
+    /// Until when it waits, whatever deadline the handler has.
+    fn limit(&self) -> Time;
+
     /// Whether what it waits for is there already.
     fn is_ready(&self) -> bool {
         false
@@ -385,7 +388,7 @@ pub(super) trait Later<S: Server>: Send {
         scope: &mut Scope<'_, S::Context>,
     ) -> Next<S>;
 
-    /// Its deadline has been reached.
+    /// Its limit has been reached.
     fn timeout(
         self: Box<Self>,
         response: &mut Response<'_>,

@@ -12,6 +12,7 @@ use crate::semantics::status::Status;
 /// Waits for a value.
 struct Value<T, R, N> {
     future: Future<T>,
+    limit: Time,
     reply: R,
     next: PhantomData<fn() -> N>,
 }
@@ -23,6 +24,10 @@ where
     R: FnOnce(Result<T, Lost>, &mut Response<'_>, &mut Scope<'_, S::Context>) -> N + Send + 'static,
     N: Into<Next<S>> + 'static,
 {
+    fn limit(&self) -> Time {
+        self.limit
+    }
+
     fn is_ready(&self) -> bool {
         self.future.is_ready()
     }
@@ -35,7 +40,7 @@ where
         let came = match self.future.take() {
             Outcome::Pending(future) => {
                 self.future = future;
-                return Next::later(self).keep_deadline();
+                return Next::later(self);
             }
             Outcome::Value(value) => Ok(value),
             Outcome::Lost(lost) => Err(lost),
@@ -58,6 +63,7 @@ where
 
 /// Waits for a time.
 struct After<R, N> {
+    time: Time,
     reply: R,
     next: PhantomData<fn() -> N>,
 }
@@ -68,8 +74,12 @@ where
     R: FnOnce(&mut Response<'_>, &mut Scope<'_, S::Context>) -> N + Send + 'static,
     N: Into<Next<S>> + 'static,
 {
+    fn limit(&self) -> Time {
+        self.time
+    }
+
     fn wakeup(self: Box<Self>, _: &mut Response<'_>, _: &mut Scope<'_, S::Context>) -> Next<S> {
-        Next::later(self).keep_deadline()
+        Next::later(self)
     }
 
     fn timeout(
@@ -90,9 +100,13 @@ impl<S: Server> Next<S> {
     /// [`offload`](Scope::offload), or a call of a [`Service`](rotor_core::Service). Until the
     /// value comes, no method of the handler is called, and the body of the request waits in the
     /// socket, as after [`hold`](Next::hold); what ends meanwhile, the body or the peer's side, is
-    /// told to the handler that `reply` goes on with. If the value has not come by `limit`, the peer gets
-    /// 503 (or what [`emit_error_page`](Server::emit_error_page) makes of that), and the connection
-    /// closes. A value that comes later is dropped, as is one whose peer has gone.
+    /// told to the handler that `reply` goes on with. That handler has the whole
+    /// [`handler_timeout`](crate::Limits::handler_timeout) again, or the deadline that was set before
+    /// the wait.
+    ///
+    /// If the value has not come by `limit`, the peer gets 503 (or what
+    /// [`emit_error_page`](Server::emit_error_page) makes of that), and the connection closes. A
+    /// value that comes later is dropped, as is one whose peer has gone.
     ///
     /// ```
     /// # use rotor_core::{Future, Scope};
@@ -114,7 +128,7 @@ impl<S: Server> Next<S> {
             + 'static,
         N: Into<Next<S>> + 'static,
     {
-        Next::later(Box::new(Value { future, reply, next: PhantomData })).deadline(limit)
+        Next::later(Box::new(Value { future, limit, reply, next: PhantomData }))
     }
 
     /// Has another thread do `work`, and then replies with the result.
@@ -200,6 +214,6 @@ impl<S: Server> Next<S> {
         R: FnOnce(&mut Response<'_>, &mut Scope<'_, S::Context>) -> N + Send + 'static,
         N: Into<Next<S>> + 'static,
     {
-        Next::later(Box::new(After { reply, next: PhantomData })).deadline(time)
+        Next::later(Box::new(After { time, reply, next: PhantomData }))
     }
 }

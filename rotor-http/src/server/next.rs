@@ -163,8 +163,8 @@ impl<S: Server> Next<S> {
     }
 
     /// What is still to wait in the handler's place.
-    pub(super) fn later(waits: Box<dyn Later<S>>) -> NextBuilder<S> {
-        NextBuilder { step: Step::Later(waits) }
+    pub(super) fn later(waits: Box<dyn Later<S>>) -> Next<S> {
+        Next { step: Step::Later(waits), deadline: Deadline::Keep }
     }
 }
 
@@ -182,6 +182,10 @@ where
     H: FnOnce(S) -> T + Send + 'static,
     U: FnOnce(UpgradeSeed<S>) -> UpgradeSeed<T> + Send + 'static,
 {
+    fn limit(&self) -> Time {
+        self.inner.limit()
+    }
+
     fn is_ready(&self) -> bool {
         self.inner.is_ready()
     }
@@ -226,7 +230,8 @@ impl<S: Server> NextBuilder<S> {
 
     /// Keeps the handler's deadline. As long as it has set none, that is
     /// [`Limits::handler_timeout`](crate::Limits::handler_timeout) after the request's head, or
-    /// after the handler last got a part of the body. While the body comes, only the peer is timed.
+    /// after the handler last got a part of the body or what it has [waited](Next::wait) for. While
+    /// the body comes, only the peer is timed.
     pub fn keep_deadline(self) -> Next<S> {
         self.with(Deadline::Keep)
     }

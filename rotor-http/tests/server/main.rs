@@ -41,5 +41,6 @@ mod traffic;
 mod turns;
 mod under_way;
 mod upgrade;
+mod waited;
 mod waking;
 mod wire;

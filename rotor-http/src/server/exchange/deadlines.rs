@@ -62,10 +62,11 @@ impl<S: Server> Exchange<S> {
     }
 
     fn handler_deadline(&self) -> Time {
-        match self.deadline {
+        match (&self.handler, self.deadline) {
+            (Some(Handler::Later(waits)), _) => waits.limit(),
             // A handler is not at fault for a body that comes slowly.
-            HandlerDeadline::Given(_) if self.body.is_receiving() => Time::NEVER,
-            HandlerDeadline::Given(time) | HandlerDeadline::Own(time) => time,
+            (_, HandlerDeadline::Given(_)) if self.body.is_receiving() => Time::NEVER,
+            (_, HandlerDeadline::Given(time) | HandlerDeadline::Own(time)) => time,
         }
     }
 
@@ -93,11 +94,13 @@ impl<S: Server> Exchange<S> {
         let now = io.scope.now();
         // The handler first: it can still answer, while a late body fails the exchange.
         if self.handler_deadline() <= now {
-            if let HandlerDeadline::Given(_) = self.deadline {
-                Counters::add(&io.config.count().handler_timeouts);
+            if !matches!(self.handler, Some(Handler::Later(_))) {
+                if let HandlerDeadline::Given(_) = self.deadline {
+                    Counters::add(&io.config.count().handler_timeouts);
+                }
+                // It is told once. From here on it sets its own deadline.
+                self.deadline = HandlerDeadline::Own(Time::NEVER);
             }
-            // It is told once. From here on it sets its own deadline.
-            self.deadline = HandlerDeadline::Own(Time::NEVER);
             return self.tell_waiting(RequestEvent::Timeout, io, |later, r, s| later.timeout(r, s));
         }
         if self.body_deadline(io) <= now {

@@ -1,0 +1,131 @@
+//! How long a handler has that follows what was waited for in its place.
+
+use std::time::Duration;
+
+use rotor_core::{Port, Scope};
+use rotor_http::Status;
+use rotor_http::server::{
+    Connection, Head, HttpSeed, Next, NoUpgrade, RecvMode, Response, Route, Routed, Server,
+    ServerConfig,
+};
+use rotor_stream::testing::Driver;
+
+use crate::probe::get;
+use crate::wire::transcript;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// What the test gives the handlers.
+#[derive(Default)]
+struct Shared {
+    port: Option<Port<String>>,
+}
+
+/// Waits for something else first, then for what its path says, within the time that it has.
+struct WaitsFirst;
+
+impl WaitsFirst {
+    fn ask(scope: &mut Scope<'_, Shared>) -> Next<WaitsFirst> {
+        let (port, future) = scope.create_future();
+        scope.port = Some(port);
+        Next::wait(future, scope.now() + SECOND, |_, _, _| Next::go_on(WaitsFirst).keep_deadline())
+    }
+}
+
+impl Server for WaitsFirst {
+    type Context = Shared;
+    type Seed = ();
+    type Upgrade = NoUpgrade<Shared>;
+
+    fn headers_received(
+        (): (),
+        head: &Head<'_>,
+        _: &mut Response<'_>,
+        scope: &mut Scope<'_, Shared>,
+    ) -> Next<Self> {
+        match head.path() {
+            "/wait" => WaitsFirst::ask(scope),
+            "/after" => {
+                Next::after(scope.now() + SECOND, |_, _| Next::go_on(WaitsFirst).keep_deadline())
+            }
+            "/long" => Next::after(scope.now() + 100 * SECOND, |_, _| {
+                Next::go_on(WaitsFirst).keep_deadline()
+            }),
+            "/body" => Next::after(scope.now() + SECOND, |_, _| {
+                Next::recv(WaitsFirst, RecvMode::Buffered(9)).keep_deadline()
+            }),
+            _ => Next::go_on(WaitsFirst).deadline(scope.now() + 9 * SECOND),
+        }
+    }
+
+    fn wakeup(self, _: &mut Response<'_>, scope: &mut Scope<'_, Shared>) -> Next<Self> {
+        match scope.port.is_none() {
+            true => WaitsFirst::ask(scope),
+            false => Next::go_on(self).keep_deadline(),
+        }
+    }
+
+    fn request_received(
+        self,
+        body: &[u8],
+        response: &mut Response<'_>,
+        _: &mut Scope<'_, Shared>,
+    ) -> Next<Self> {
+        response.reply(Status::OK, "text/plain", body).into()
+    }
+}
+
+struct AllWaitFirst;
+
+impl Route for AllWaitFirst {
+    type First = WaitsFirst;
+    type Second = WaitsFirst;
+
+    fn is_first(_: &Head<'_>) -> bool {
+        true
+    }
+}
+
+/// How long something else may be waited for is not how long the handler has.
+#[test]
+fn a_handler_that_follows_a_wait_has_the_time_that_handlers_have() {
+    const MILLI: Duration = Duration::from_millis(1);
+    fn test<S: Server<Context = Shared> + 'static>(seed: HttpSeed<S>) {
+        let new = || Driver::<Connection<S>>::new(seed.clone(), Shared::default());
+        // As after a part of the body, it begins anew.
+        for (path, waits) in [("/wait", SECOND / 2), ("/after", SECOND), ("/long", 100 * SECOND)] {
+            let mut driver = new();
+            driver.send(&get(path));
+            driver.advance(waits);
+            if let Some(port) = driver.context_mut().port.take() {
+                port.set(String::new()).expect("somebody waits");
+                driver.settle();
+            }
+            driver.advance(60 * SECOND - MILLI);
+            assert_eq!((driver.take_received(), driver.is_ended()), (vec![], false), "{path}");
+            driver.advance(2 * MILLI);
+            assert!(driver.take_received().starts_with(b"HTTP/1.1 503 "), "{path}");
+        }
+        // While the body comes, only the peer is timed.
+        let mut driver = new();
+        driver.send(b"POST /body HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\na");
+        driver.advance(SECOND);
+        driver.advance(4 * SECOND);
+        driver.send(b"b");
+        assert_eq!(transcript(&driver.take_received()), "200 ab");
+        // What it has set itself stays as it is.
+        let mut driver = new();
+        driver.send(&get("/own"));
+        driver.advance(SECOND);
+        driver.wakeup();
+        let port = driver.context_mut().port.take().expect("it waits");
+        port.set(String::new()).expect("somebody waits");
+        driver.settle();
+        driver.advance(8 * SECOND - 2 * MILLI);
+        assert_eq!((driver.take_received(), driver.is_ended()), (vec![], false));
+        driver.advance(3 * MILLI);
+        assert!(driver.take_received().starts_with(b"HTTP/1.1 503 "));
+    }
+    test::<WaitsFirst>(HttpSeed::new((), ServerConfig::new()));
+    test::<Routed<AllWaitFirst>>(HttpSeed::new(((), ()), ServerConfig::new()));
+}
