@@ -93,7 +93,8 @@ impl CheckedRequest {
         if said.cookies > 1 {
             join_cookies(list);
         }
-        if list.is_over() || has_long_field(list, limits) {
+        let has_many = list.len() > limits.fields_max;
+        if list.is_over() || has_many || has_long_field(list, limits) {
             return Err(Refusal::Status(Status::REQUEST_HEADER_FIELDS_TOO_LARGE));
         }
         let method = pseudo.method.clone().ok_or(Refusal::Malformed("there is no :method"))?;
@@ -334,8 +335,8 @@ fn authority_of(
 }
 
 fn has_long_field(list: &FieldList, limits: &Limits) -> bool {
-    // As lines of HTTP/1.1 would have them, so that one limit holds for both.
-    let line_len = |(name, value): (&[u8], &[u8])| name.len() + value.len() + 4;
+    // As lines of HTTP/1.1 without their ends, so that one limit holds for both.
+    let line_len = |(name, value): (&[u8], &[u8])| name.len() + value.len() + 2;
     list.fields().octets().any(|field| line_len(field) > limits.field_bytes_max)
 }
 

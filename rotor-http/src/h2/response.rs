@@ -41,7 +41,7 @@ impl CheckedResponse {
         if list.is_over() {
             return Err(HeadError::TooLarge.into());
         }
-        let line_len = |(name, value): (&[u8], &[u8])| name.len() + value.len() + 4;
+        let line_len = |(name, value): (&[u8], &[u8])| name.len() + value.len() + 2;
         if list.fields().octets().any(|field| line_len(field) > limits.field_bytes_max) {
             return Err(HeadError::FieldTooLong.into());
         }

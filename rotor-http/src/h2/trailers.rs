@@ -2,6 +2,8 @@
 
 use super::hpack::FieldList;
 use super::request::check_field;
+use crate::limits::Limits;
+use crate::semantics::error::HeadError;
 use crate::semantics::trailers::Trailers;
 
 /// Makes trailers of the fields; none of them is a pseudo-field.
@@ -16,6 +18,19 @@ pub fn trailers_of(list: &FieldList) -> Result<Trailers, &'static str> {
         trailers.push_field(name, value);
     }
     Ok(trailers)
+}
+
+/// Returns what of the limits of trailer sections the fields are beyond, if they are: counted as
+/// lines of HTTP/1.1, with their line ends and the empty line behind them.
+pub(crate) fn trailers_beyond(list: &FieldList, limits: &Limits) -> Option<HeadError> {
+    let lines = list.fields().octets().map(|(name, value)| name.len() + value.len() + 4);
+    if list.len() > limits.trailers_max {
+        Some(HeadError::TooManyFields)
+    } else if list.is_over() || lines.sum::<usize>() + 2 > limits.trailer_bytes_max {
+        Some(HeadError::TooLarge)
+    } else {
+        None
+    }
 }
 
 #[cfg(test)]

@@ -2,7 +2,9 @@
 
 use super::{Streams, Taken};
 use crate::h2::request::Asks;
+use crate::h2::trailers::trailers_beyond;
 use crate::h2::{ErrorCode, FieldBounds, FieldsOf, StreamEvent, Violation};
+use crate::semantics::error::BodyError;
 use crate::server::config::ServerConfig;
 use crate::server::counters::Counters;
 use crate::server::handler::Server;
@@ -57,8 +59,12 @@ impl<S: Server> Streams<S> {
             return Err(of_stream(ErrorCode::ProtocolError));
         }
         child.state = child.state.after(StreamEvent::Received { is_end }).map_err(of_stream)?;
-        if !is_end || !child.intake.may_end() || self.space.list.is_over() {
+        if !is_end || !child.intake.may_end() {
             return Err(of_stream(ErrorCode::ProtocolError));
+        }
+        if let Some(error) = trailers_beyond(&self.space.list, io.config.limits_ref()) {
+            self.step(at, io, |exchange, io| exchange.fail(BodyError::Trailer(error), io));
+            return Ok(());
         }
         let trailers = crate::h2::trailers_of(&self.space.list).map_err(|why| {
             log::debug!("machine {}: {why}", io.scope.token());
@@ -69,8 +75,8 @@ impl<S: Server> Streams<S> {
     }
 }
 
-/// Those of a request.
-const PSEUDO_FIELDS: usize = 4;
+/// Those of a request, at most: of one that asks for another protocol.
+const PSEUDO_FIELDS: usize = 5;
 
 pub(super) fn bounds(config: &ServerConfig) -> FieldBounds {
     FieldBounds::new(config.limits_ref(), config.http2_ref().continuations_max, PSEUDO_FIELDS)

@@ -4,6 +4,7 @@ pub(crate) mod client;
 mod ends;
 mod exchanges;
 mod floods;
+mod limits;
 mod same;
 mod slow_peers;
 mod tunnels;

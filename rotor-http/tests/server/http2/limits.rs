@@ -1,0 +1,91 @@
+//! The limits of heads and of trailers hold on HTTP/2 at the octet and at the field at which they
+//! hold on HTTP/1.1.
+
+use rotor_http::Limits;
+use rotor_http::h2::frame::{flag, kind};
+
+use super::client::{Client, block, config, data, frame, headers};
+use crate::probe::{probe, request};
+use crate::wire::transcript;
+
+/// What becomes of a GET with these fields, on both versions.
+fn statuses(limits: &Limits, fields: &[(&str, &str)]) -> (String, u16) {
+    let lines: String = fields.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
+    let mut driver = probe(config().limits(limits.clone()));
+    driver.send(&request("GET /ignore", &lines, ""));
+    let http1 = transcript(&driver.take_received());
+    let mut client = Client::new(config().limits(limits.clone()));
+    client.send(&headers(1, "GET", "/ignore", fields, true));
+    (http1, client.answer(1).status)
+}
+
+#[test]
+fn a_field_is_as_long_as_its_line_would_be() {
+    let limits = Limits::new().field_bytes_max(20);
+    for (len, is_within) in [(14, true), (15, true), (16, false)] {
+        let (http1, http2) = statuses(&limits, &[("x-a", &"v".repeat(len))]);
+        let expected = if is_within { "200 GET /ignore" } else { "431 close" };
+        assert_eq!((&*http1, http2 == 200), (expected, is_within), "{len}");
+        assert!(is_within || http2 == 431, "{len}");
+    }
+}
+
+#[test]
+fn fields_with_a_colon_in_front_leave_no_room_for_others_and_take_none() {
+    let limits = Limits::new().fields_max(7);
+    // On HTTP/1.1 `Host` is one of them.
+    let (http1, http2) = statuses(&limits, &[("x-a", "b"); 6]);
+    assert_eq!((&*http1, http2), ("200 GET /ignore", 200));
+    let (http1, http2) = statuses(&limits, &[("x-a", "b"); 7]);
+    assert_eq!((&*http1, http2), ("431 close", 200));
+    assert_eq!(statuses(&limits, &[("x-a", "b"); 8]).1, 431);
+    let three = [(":method", "GET"), (":scheme", "http"), (":path", "/ignore"), ("host", "a")];
+    let websocket = [
+        (":method", "CONNECT"),
+        (":protocol", "relay"),
+        (":scheme", "http"),
+        (":path", "/up"),
+        (":authority", "a"),
+    ];
+    for (begun, others, status) in [
+        (&three[..], 6, 200),
+        (&three[..], 7, 431),
+        (&websocket[..], 7, 200),
+        (&websocket[..], 8, 431),
+    ] {
+        let fields = [begun, &[("x-a", "b")].repeat(others)].concat();
+        let mut client = Client::new(config().limits(limits.clone()));
+        let flags = flag::END_HEADERS | flag::END_STREAM;
+        client.send(&frame(kind::HEADERS, flags, 1, &block(&fields)));
+        assert_eq!(client.answer(1).status, status, "{begun:?} and {others} more");
+    }
+}
+
+#[test]
+fn trailers_beyond_their_limits_are_refused_and_their_handler_is_told() {
+    let octets = Limits::new().trailer_bytes_max(50);
+    let count = Limits::new().trailers_max(3);
+    let long = "y".repeat(44);
+    for (limits, fields, outcome) in [
+        // `x: ` and two line ends take seven.
+        (&octets, vec![("x", &long[..43])], "200 POST /progressive hello"),
+        (&octets, vec![("x", &long)], "431 431 Request Header Fields Too Large"),
+        (&count, vec![("x", "y"); 3], "200 POST /progressive hello"),
+        (&count, vec![("x", "y"); 4], "431 431 Request Header Fields Too Large"),
+    ] {
+        let shown = format!("{fields:?}");
+        let config = config().limits(limits.clone());
+        let counters = config.counters();
+        let mut client = Client::new(config);
+        client.send(&headers(1, "POST", "/progressive", &[], false));
+        client.send(&data(1, b"hello", false));
+        let flags = flag::END_HEADERS | flag::END_STREAM;
+        client.send(&frame(kind::HEADERS, flags, 1, &block(&fields)));
+        assert!(client.outcome(1).starts_with(outcome), "{shown}: {}", client.outcome(1));
+        let is_refused = outcome.starts_with("431 ");
+        let told = client.driver.context().events.iter().any(|event| event.contains("Trailer("));
+        assert_eq!((told, counters.bodies_too_large()), (is_refused, is_refused.into()), "{shown}");
+        client.get(3, "/authority");
+        assert_eq!(client.outcome(3), "200 a", "it costs its stream alone");
+    }
+}
