@@ -46,6 +46,8 @@ pub(super) struct Exchange<S: Server> {
     /// Its peer may send no more of it for now, for the bodies of others.
     pub(super) is_held_back: bool,
     peer_end: PeerEnd,
+    /// The loop drains, and the handler has not been told.
+    owes_drain: bool,
     deadline: HandlerDeadline,
     /// When the handler is to be woken, within its deadline; `Time::NEVER`: not by the time.
     wake_at: Time,
@@ -111,6 +113,7 @@ impl<S: Server> Exchange<S> {
             was_gated: false,
             is_held_back: false,
             peer_end: if S::HEARS_END { PeerEnd::Awaited } else { PeerEnd::Over },
+            owes_drain: false,
             deadline,
             wake_at: Time::NEVER,
             counters: None,
@@ -328,8 +331,29 @@ impl<S: Server> Exchange<S> {
         self.tell_owed_end(io)
     }
 
+    /// Its connection is to end by then.
+    pub(super) fn drain(
+        &mut self,
+        until: Time,
+        io: &mut Io<'_, '_, '_, S::Context>,
+    ) -> Exchanged<S> {
+        self.owes_drain = matches!(self.handler, Some(Handler::Later(_)));
+        self.tell(RequestEvent::Draining(until), io)
+    }
+
+    /// Its handler has seen the head: in a drain that began before, it hears of that as well.
+    #[inline]
+    pub(super) fn begun(&mut self, io: &mut Io<'_, '_, '_, S::Context>) -> Exchanged<S> {
+        self.owes_drain = io.scope.draining_until().is_some();
+        match self.owes_drain {
+            true => self.tell_owed_drain(io),
+            false => Flow::Again,
+        }
+    }
+
     /// Tells the handler what came while something else waited in its place, if nothing does any
-    /// more: its body, if that was stored, or the end of it; then the end of its peer.
+    /// more: its body, if that was stored, or the end of it; then the end of its peer, and that of
+    /// its loop.
     fn tell_what_came(&mut self, io: &mut Io<'_, '_, '_, S::Context>) -> Exchanged<S> {
         if !matches!(self.handler, Some(Handler::Own(_))) {
             return Flow::Again;
@@ -342,7 +366,7 @@ impl<S: Server> Exchange<S> {
             let end = self.body.take_owed_end();
             self.give_end(end, io)
         });
-        flow.and_again(|| self.tell_owed_end(io))
+        flow.and_again(|| self.tell_owed_end(io)).and_again(|| self.tell_owed_drain(io))
     }
 
     /// Tells the handler of its peer's end, if there is one to be told of and nothing waits in its
@@ -352,6 +376,18 @@ impl<S: Server> Exchange<S> {
             Some(Handler::Own(_)) if self.peer_end == PeerEnd::Owed => {
                 self.peer_end = PeerEnd::Over;
                 self.tell(RequestEvent::PeerEnded, io)
+            }
+            _ => Flow::Again,
+        }
+    }
+
+    /// The same of a drain.
+    #[cold]
+    fn tell_owed_drain(&mut self, io: &mut Io<'_, '_, '_, S::Context>) -> Exchanged<S> {
+        match (&self.handler, io.scope.draining_until()) {
+            (Some(Handler::Own(_)), Some(until)) if self.owes_drain => {
+                self.owes_drain = false;
+                self.tell(RequestEvent::Draining(until), io)
             }
             _ => Flow::Again,
         }

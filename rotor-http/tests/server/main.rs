@@ -19,6 +19,7 @@ mod faults;
 mod functions;
 mod health;
 mod http2;
+mod in_drain;
 mod intercepted;
 mod later;
 mod leading;

@@ -107,7 +107,7 @@ impl<S: Server> Requests<S> {
                 if !exchange.outgoing.state.has_promised_more() {
                     exchange.outgoing.state.close();
                 }
-                let flow = exchange.tell(RequestEvent::Draining(until), io);
+                let flow = exchange.drain(until, io);
                 self.follow_on(flow, io)
             }
         }

@@ -13,7 +13,6 @@ use crate::server::config::ServerConfig;
 use crate::server::counters::Counters;
 use crate::server::handler::Server;
 use crate::server::io::Io;
-use crate::server::request_event::RequestEvent;
 use crate::tunnel::Event;
 
 /// How long is waited for the peer to say that it has heard of the end.
@@ -35,7 +34,7 @@ impl<S: Server> Streams<S> {
                 self.run_tunnel(at, Event::Draining(until), io);
                 continue;
             }
-            self.step(at, io, |exchange, io| exchange.tell(RequestEvent::Draining(until), io));
+            self.step(at, io, |exchange, io| exchange.drain(until, io));
         }
         self.go_on(io)
     }

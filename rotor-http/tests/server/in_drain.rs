@@ -1,0 +1,132 @@
+//! Handlers that begin in a drain, or follow in it what waited in their place: they are told of it,
+//! as those that were there are.
+
+use std::time::Duration;
+
+use rotor_core::{Drain, Grace};
+use rotor_http::Status;
+use rotor_http::server::{
+    Connection, Head, HttpSeed, Next, NoUpgrade, RecvMode, Response, Scope, Server, ServerConfig,
+};
+use rotor_stream::testing::Driver;
+
+use crate::http2::client::{beginning, config, headers};
+use crate::probe::{get, request};
+use crate::wire::transcript;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// Has no end of its own: it ends in a drain.
+struct Endless;
+
+impl Endless {
+    /// Its response is under way.
+    fn begin(response: &mut Response<'_>) -> Next<Self> {
+        response.status(Status::OK).and_then(|()| response.add_chunked()).expect("fields");
+        response.done_headers().and_then(|()| response.write_body("on")).expect("a body");
+        Next::go_on(Endless).no_deadline()
+    }
+}
+
+impl Server for Endless {
+    type Context = u32;
+    type Seed = ();
+    type Upgrade = NoUpgrade<u32>;
+
+    fn headers_received(
+        (): (),
+        head: &Head<'_>,
+        response: &mut Response<'_>,
+        scope: &mut Scope<'_, u32>,
+    ) -> Next<Self> {
+        match head.path() {
+            "/after" => Next::after(scope.now() + SECOND, |response, _| Endless::begin(response)),
+            "/body" => Next::recv(Endless, RecvMode::Buffered(9)).no_deadline(),
+            _ => Endless::begin(response),
+        }
+    }
+
+    fn draining(
+        self,
+        _: rotor_core::Time,
+        response: &mut Response<'_>,
+        told: &mut Scope<'_, u32>,
+    ) -> Next<Self> {
+        **told += 1;
+        if response.is_started() {
+            response.write_body(" and off").and_then(|()| response.done()).expect("its end");
+        } else {
+            response.reply(Status::OK, "text/plain", b"no body");
+        }
+        Next::finished()
+    }
+}
+
+fn driver(config: ServerConfig) -> Driver<Connection<Endless>> {
+    Driver::new(HttpSeed::new((), config), 0)
+}
+
+fn drain() -> Drain {
+    Drain::new(60 * SECOND).grace(Grace::WholeDrain)
+}
+
+#[test]
+fn one_that_was_there_is_told() {
+    let mut driver = driver(ServerConfig::new());
+    driver.send(&get("/"));
+    driver.drain_with(drain());
+    assert_eq!(transcript(&driver.take_received()), "200 on and off");
+    assert_eq!((*driver.context(), driver.is_ended()), (1, false), "it was promised to go on");
+    // Who was cut off so asks again, where the connection goes on.
+    driver.send(&get("/"));
+    assert_eq!(transcript(&driver.take_received()), "200 on and off close");
+    assert_eq!((*driver.context(), driver.is_ended()), (2, true));
+}
+
+#[test]
+fn one_whose_head_comes_in_the_drain_is_told() {
+    let body = request("POST /body", "Content-Length: 3\r\n", "a");
+    for (asked, expected) in [(get("/"), "200 on and off close"), (body, "200 no body close")] {
+        let mut driver = driver(ServerConfig::new());
+        driver.drain_with(drain());
+        assert!(!driver.is_ended(), "it waits for a request that may be on its way");
+        driver.send(&asked);
+        assert_eq!(transcript(&driver.take_received()), expected);
+        assert_eq!((*driver.context(), driver.is_ended()), (1, true));
+        assert_eq!(driver.failures(), [""; 0]);
+    }
+}
+
+#[test]
+fn one_that_follows_a_wait_is_told_whenever_the_drain_began() {
+    for is_before in [true, false] {
+        let mut driver = driver(ServerConfig::new());
+        if is_before {
+            driver.drain_with(drain());
+        }
+        driver.send(&get("/after"));
+        if !is_before {
+            driver.drain_with(drain());
+        }
+        assert_eq!(driver.take_received(), b"");
+        driver.advance(SECOND);
+        assert_eq!(transcript(&driver.take_received()), "200 on and off close");
+        assert_eq!((*driver.context(), driver.is_ended()), (1, true));
+    }
+}
+
+#[test]
+fn so_they_are_on_http2() {
+    for path in ["/", "/after"] {
+        let mut driver = driver(config());
+        driver.send(&beginning(&[]));
+        driver.drain_with(drain());
+        driver.take_received();
+        driver.send(&headers(1, "GET", path, &[], true));
+        driver.advance(SECOND);
+        let received = driver.take_received();
+        let text = String::from_utf8_lossy(&received);
+        assert!(text.contains("on and off"), "{path}: {text:?}");
+        assert_eq!(*driver.context(), 1, "{path}");
+    }
+}
