@@ -98,7 +98,7 @@ pub trait Server: Sized {
     /// Returns whether requests with this method are passed to the handler; others are answered
     /// with 501. A panic here counts as one of the handler: 500.
     ///
-    /// The default accepts the methods of RFC 9110 §9.3 except CONNECT and TRACE, and PATCH.
+    /// The default accepts GET, HEAD, POST, PUT, DELETE, OPTIONS and PATCH.
     fn supports(method: Method<'_>) -> bool {
         !matches!(method, Method::Connect | Method::Trace | Method::Extension(_))
     }
@@ -241,7 +241,8 @@ pub trait Server: Sized {
         Next::go_on(self).keep_deadline()
     }
 
-    /// Called when the handler's deadline has been reached.
+    /// Called when the handler's deadline has been reached. A handler that goes on has no deadline
+    /// from then on, unless it sets another one.
     ///
     /// The default finishes, after 503 by [`emit_error_page`](Server::emit_error_page) if no status
     /// was written; the connection then closes.
