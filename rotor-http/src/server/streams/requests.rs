@@ -51,13 +51,16 @@ impl<S: Server> Streams<S> {
             self.reset(stream, ErrorCode::RefusedStream, io);
             return self.count(Nuisance::ControlFrame, io);
         }
-        if self.children.len() >= config.streams_max as usize {
+        let is_full = self.children.len() >= config.streams_max as usize;
+        // RFC 9113 §5.1.2: those that are closed, whose handlers have more to do, do not count.
+        let are_open = || self.children.iter().all(|child| child.state != StreamState::Closed);
+        if is_full && are_open() {
             return Err(Violation::Stream(stream, ErrorCode::RefusedStream));
         }
-        if self.held_output >= config.responses_bytes_max {
-            // Handlers may answer with more than there is room for, so no more of them are called.
-            // This is not the peer's fault alone: it may make the request again, and it is not
-            // counted against it.
+        if is_full || self.held_output >= config.responses_bytes_max {
+            // Handlers may go on, or answer with more than there is room for, so no more of them
+            // are called. This is not the peer's fault alone: it may make the request again, and it
+            // is not counted against it.
             Counters::add(&io.config.count().streams_refused);
             self.reset(stream, ErrorCode::RefusedStream, io);
             return Ok(());

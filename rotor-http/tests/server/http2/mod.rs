@@ -5,6 +5,7 @@ mod ends;
 mod exchanges;
 mod floods;
 mod limits;
+mod lingering;
 mod same;
 mod slow_peers;
 mod tunnels;
