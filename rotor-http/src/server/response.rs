@@ -267,11 +267,12 @@ impl<'a> Response<'a> {
         &mut self,
         write: impl FnOnce(&mut Self) -> Result<(), MessageError>,
     ) -> Result<(), MessageError> {
-        let (state, len) = (*self.state, self.output.len());
+        let (state, len, retry_after) = (*self.state, self.output.len(), self.retry_after);
         let written = write(self);
         if written.is_err() {
             *self.state = state;
             self.output.truncate(len);
+            self.retry_after = retry_after;
         }
         written
     }

@@ -1,4 +1,4 @@
-//! Handlers that fail with a status that no page can have.
+//! Handlers that fail with a status that no page can have, and pages that are refused at first.
 
 use rotor_http::server::{
     Connection, Head, HttpSeed, Next, NoUpgrade, Response, Scope, Server, ServerConfig,
@@ -75,4 +75,37 @@ fn on_http2_it_is_a_500_of_its_stream() {
         let text = String::from_utf8_lossy(&received);
         assert!(text.contains(&format!("{expected} ")), "{path}: {text:?}");
     }
+}
+
+/// Its page is refused at first, for a field behind the one that says when to come again.
+struct SecondPage;
+
+impl Server for SecondPage {
+    type Context = ();
+    type Seed = ();
+    type Upgrade = NoUpgrade<()>;
+
+    fn headers_received(
+        (): (),
+        _: &Head<'_>,
+        _: &mut Response<'_>,
+        _: &mut Scope<'_, ()>,
+    ) -> Next<Self> {
+        Next::fail(Status::SERVICE_UNAVAILABLE)
+    }
+
+    fn emit_error_page(status: Status, response: &mut Response<'_>) {
+        let fields: &[(&str, &[u8])] = &[("Retry-After", b"9"), ("X A", b"b")];
+        assert!(response.send_with(status, fields, "text/plain", b"").is_err());
+        response.send(status, "text/plain", b"second").expect("as if nothing had been");
+    }
+}
+
+#[test]
+fn a_page_that_was_refused_has_not_said_when_to_come_again() {
+    let seed = HttpSeed::new((), ServerConfig::new());
+    let mut driver = Driver::<Connection<SecondPage>>::new(seed, ());
+    driver.send(&get("/"));
+    let answer = &wire::answers(&driver.take_received())[0];
+    assert_eq!((answer.text(), answer.field("Retry-After")), ("second", Some("5")));
 }
