@@ -1,4 +1,5 @@
-//! HTTP over TLS, in memory: connections that end without `close_notify`, in each framing.
+//! HTTP over TLS, in memory: connections that end without `close_notify`, in each framing; and which
+//! version is spoken where one was negotiated.
 #![forbid(unsafe_code)]
 
 #[path = "../rotor-tls/tests/kit/mod.rs"]
@@ -10,7 +11,8 @@ use kit::{Issuer, RawClient};
 use rotor::Scope;
 use rotor::http::Status;
 use rotor::http::server::{
-    Connection, Head, HttpSeed, Next, NoUpgrade, RecvMode, Response, Server, ServerConfig,
+    Connection, Head, Http2Config, HttpSeed, Next, NoUpgrade, RecvMode, Response, Server,
+    ServerConfig,
 };
 use rotor::stream::Stream;
 use rotor::stream::testing::{Peer, ScriptedSocket, TestLoop, pair};
@@ -101,4 +103,27 @@ fn a_request_that_is_cut_is_not_taken_for_whole_and_one_that_is_whole_is_answere
     other.talk(&mut test, &other_peer);
     assert!(other.plain.starts_with(b"HTTP/1.1 200 OK"), "others are served");
     assert_eq!(test.failures(), [""; 0]);
+}
+
+/// With prior knowledge a plain connection may begin in HTTP/2; one that has agreed on HTTP/1.1 has
+/// agreed on that.
+#[test]
+fn who_has_negotiated_http1_does_not_get_http2_by_its_preface() {
+    let issuer = Issuer::new();
+    for (protocols, is_http2) in [(&[][..], true), (&[&b"http/1.1"[..]][..], false)] {
+        let tls = issuer.server_with(|config| config.alpn(protocols));
+        let mut test = Test::new(Vec::new());
+        let (socket, peer) = pair(test.world());
+        let http2 = Http2Config::new().prior_knowledge(true);
+        let seed = HttpSeed::new((), ServerConfig::new().http2(http2));
+        test.add(|scope| Stream::connected(tls.wrap(socket), seed, scope));
+        let mut config = issuer.raw_config();
+        config.alpn_protocols = protocols.iter().map(|name| name.to_vec()).collect();
+        let mut client = RawClient::new(config, "localhost");
+        client.talk(&mut test, &peer);
+        client.write(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
+        client.talk(&mut test, &peer);
+        let is_refused = client.plain.starts_with(b"HTTP/1.1 505 ");
+        assert_eq!((is_refused, client.plain.is_empty()), (!is_http2, false), "{protocols:?}");
+    }
 }

@@ -202,6 +202,7 @@ impl<S: Server> Protocol for Connection<S> {
         if self.config.http2_ref().may_begin_plain()
             && let State::Http(requests) = &mut self.state
             && requests.is_untouched()
+            && transport.negotiated().is_none()
         {
             match Preface::of(transport.input) {
                 Preface::None => {}
