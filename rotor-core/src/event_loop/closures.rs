@@ -77,7 +77,9 @@ impl<M: Machine> Repeated<M> {
                 }
             };
         }
-        self.0.retain(|every| every.next != Time::NEVER);
+        // Outside of a handler a panic is the backend's, and ends the loop.
+        let over = self.0.extract_if(.., |every| every.next == Time::NEVER);
+        over.for_each(|every| drop_guarded(every, "a repeated closure"));
     }
 }
 

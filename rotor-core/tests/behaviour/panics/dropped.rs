@@ -58,6 +58,24 @@ fn a_machine_whose_drop_panics_costs_itself_only_however_it_ends() {
 }
 
 #[test]
+fn a_repeated_closure_that_panics_and_again_as_it_is_dropped_costs_itself_only() {
+    let manual = Manual::new();
+    let mut instance = empty(&manual, &Config::new());
+    add(&mut instance, |_, _| Response::keep(()));
+    let fragile = Fragile("dropped");
+    instance.every(Duration::from_millis(1), move |_, _| {
+        let kept = &fragile;
+        panic!("not {}", kept.0);
+    });
+    instance.every(Duration::from_millis(1), |_, scope| scope.push("other"));
+    for _ in 0..3 {
+        manual.advance(Duration::from_millis(1));
+        instance.turn(Some(Duration::ZERO)).expect("the loop goes on");
+    }
+    assert_eq!(*instance.context(), ["other"; 3]);
+}
+
+#[test]
 fn seeds_whose_drop_panics_do_not_end_the_loop() {
     for spawners_end in [false, true] {
         let manual = Manual::new();
