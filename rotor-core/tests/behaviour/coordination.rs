@@ -192,6 +192,22 @@ fn a_permit_is_not_given_to_those_to_whom_it_has_become_useless() {
 }
 
 #[test]
+fn a_time_that_has_passed_is_too_late_though_a_permit_is_free() {
+    let (mut loops, permits) = (Loops::new(), Permits::new(1));
+    loops.manual.advance(Duration::from_secs(1));
+    let (now, at_once) = loops.ask(|scope| permits.ask_until(scope.now(), scope));
+    drop(value(at_once));
+    let (passed, too_late) = loops.ask(|scope| {
+        let before = scope.now() - Duration::from_nanos(1);
+        permits.ask_until(before, scope)
+    });
+    assert_eq!(loops.woken(), [now, passed]);
+    assert_eq!(lost(too_late), Lost::Late);
+    let stats = permits.stats();
+    assert_eq!((stats.available, stats.waited, stats.left), (1, 0, 0));
+}
+
+#[test]
 fn what_waits_for_permits_in_a_loop_that_ends_is_out_of_the_line() {
     let (mut loops, permits) = (Loops::new(), Permits::new(1));
     let held = permits.try_take().expect("it is free");
