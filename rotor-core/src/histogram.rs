@@ -8,7 +8,8 @@ use std::time::Duration;
 #[derive(Clone, Copy, PartialEq, Eq, Default)]
 pub struct Histogram {
     counts: [u64; Histogram::BUCKETS],
-    sum_nanos: u64,
+    /// Not in nanoseconds of 64 bits: ten thousand requests that all wait pass those in 21 days.
+    sum: Duration,
 }
 
 impl Histogram {
@@ -18,12 +19,12 @@ impl Histogram {
     pub(crate) fn note(&mut self, time: Duration) {
         let nanos = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         self.counts[bucket_of(nanos)] += 1;
-        self.sum_nanos = self.sum_nanos.saturating_add(nanos);
+        self.sum = self.sum.saturating_add(Duration::from_nanos(nanos));
     }
 
     /// What was counted elsewhere.
-    pub(crate) fn of(counts: [u64; Histogram::BUCKETS], sum_nanos: u64) -> Histogram {
-        Histogram { counts, sum_nanos }
+    pub(crate) fn of(counts: [u64; Histogram::BUCKETS], sum: Duration) -> Histogram {
+        Histogram { counts, sum }
     }
 
     /// Returns how many times there are.
@@ -33,7 +34,7 @@ impl Histogram {
 
     /// Returns all times together.
     pub fn sum(&self) -> Duration {
-        Duration::from_nanos(self.sum_nanos)
+        self.sum
     }
 
     /// Returns the buckets in ascending order: the bound below which a time falls into it, if it

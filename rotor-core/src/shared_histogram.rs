@@ -23,6 +23,9 @@ use crate::histogram::{Histogram, bucket_of};
 pub struct SharedHistogram {
     counts: [AtomicU64; Histogram::BUCKETS],
     sum_nanos: AtomicU64,
+    /// How often `sum_nanos` has begun again at 0: 2^64 of them are 584 years, which a server whose
+    /// requests wait side by side comes to.
+    carries: AtomicU64,
 }
 
 impl SharedHistogram {
@@ -43,7 +46,10 @@ impl SharedHistogram {
         self.counts[bucket_of(nanos)].fetch_add(1, Relaxed);
         // Most are within one turn, and so none at all by loop time.
         if nanos != 0 {
-            self.sum_nanos.fetch_add(nanos, Relaxed);
+            let before = self.sum_nanos.fetch_add(nanos, Relaxed);
+            if before.checked_add(nanos).is_none() {
+                self.carries.fetch_add(1, Relaxed);
+            }
         }
     }
 
@@ -51,7 +57,9 @@ impl SharedHistogram {
     #[inline(always)]
     pub(crate) fn note_alone(&self, nanos: u64) {
         add_alone(&self.counts[bucket_of(nanos)], 1);
-        add_alone(&self.sum_nanos, nanos);
+        if add_alone(&self.sum_nanos, nanos) {
+            add_alone(&self.carries, 1);
+        }
     }
 
     /// Returns what was added so far. What is added meanwhile may be in it in part.
@@ -59,16 +67,21 @@ impl SharedHistogram {
         Histogram::of(self.counts.each_ref().map(|count| count.load(Relaxed)), self.sum())
     }
 
-    /// All times together, in nanoseconds.
-    pub(crate) fn sum(&self) -> u64 {
-        self.sum_nanos.load(Relaxed)
+    fn sum(&self) -> Duration {
+        const NANOS_PER_SECOND: u128 = 1_000_000_000;
+        let (carries, nanos) = (self.carries.load(Relaxed), self.sum_nanos.load(Relaxed));
+        let nanos = u128::from(carries) << u64::BITS | u128::from(nanos);
+        let seconds = u64::try_from(nanos / NANOS_PER_SECOND).unwrap_or(u64::MAX);
+        Duration::new(seconds, (nanos % NANOS_PER_SECOND) as u32)
     }
 }
 
-/// Adds to a cell that nobody else writes.
+/// Adds to a cell that nobody else writes. Returns whether it has begun again at 0.
 #[inline(always)]
-pub(crate) fn add_alone(cell: &AtomicU64, more: u64) {
-    cell.store(cell.load(Relaxed).wrapping_add(more), Relaxed);
+fn add_alone(cell: &AtomicU64, more: u64) -> bool {
+    let (sum, is_carried) = cell.load(Relaxed).overflowing_add(more);
+    cell.store(sum, Relaxed);
+    is_carried
 }
 
 impl fmt::Debug for SharedHistogram {
@@ -92,5 +105,20 @@ mod tests {
         assert_eq!((read.count(), read.sum()), (4, Duration::from_micros(8)));
         assert_eq!(read.quantile(0.5), Duration::from_micros(1));
         assert_eq!(read.quantile(1.0), Duration::from_micros(8));
+    }
+
+    #[test]
+    fn a_sum_of_more_than_584_years_is_right_however_it_is_added_up() {
+        const LONGEST: Duration = Duration::from_nanos(u64::MAX);
+        let mut own = Histogram::default();
+        let [shared, alone] = [(); 2].map(|()| SharedHistogram::new());
+        for _ in 0..3 {
+            own.note(LONGEST);
+            shared.note(LONGEST);
+            alone.note_alone(u64::MAX);
+        }
+        for histogram in [own, shared.read(), alone.read()] {
+            assert_eq!((histogram.count(), histogram.sum()), (3, LONGEST * 3));
+        }
     }
 }
