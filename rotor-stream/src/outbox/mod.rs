@@ -82,7 +82,9 @@ impl OutboxSender {
     /// The message, and why it was not taken. Nothing has changed then, unless the config says that
     /// a connection whose outbox is full ends.
     pub fn send(&self, message: impl Into<Block>) -> Result<(), OutboxError> {
-        let pushed = self.shared.with(|queue, config| queue.push(message.into(), config));
+        // Without the lock: it is the caller's code that makes the block.
+        let message = message.into();
+        let pushed = self.shared.with(|queue, config| queue.push(message, config));
         match pushed {
             Pushed::Behind => Ok(()),
             Pushed::First => {

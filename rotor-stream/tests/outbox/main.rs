@@ -2,6 +2,7 @@
 //! the protocol itself has to say.
 
 mod brief;
+mod converting;
 
 use std::cell::Cell;
 use std::io::Write;

@@ -1,0 +1,37 @@
+//! What a message is made from is the sender's own code.
+#![expect(clippy::disallowed_methods, reason = "tests play the outside world: its threads")]
+
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+use rotor_stream::{Block, OutboxConfig, OutboxSender};
+
+use super::driver;
+
+/// Looks at the outbox, from another thread, as it is made a message.
+struct Looks {
+    sender: OutboxSender,
+    found: mpsc::Sender<Option<usize>>,
+}
+
+impl From<Looks> for Block {
+    fn from(Looks { sender, found }: Looks) -> Block {
+        let (tell, told) = mpsc::channel();
+        thread::spawn(move || tell.send(sender.len()));
+        // Only a test that fails waits for so long.
+        let len = told.recv_timeout(Duration::from_secs(10)).ok();
+        found.send(len).expect("the test waits");
+        Block::from("made")
+    }
+}
+
+#[test]
+fn others_may_use_the_outbox_while_a_message_is_made() {
+    let (mut driver, sender) = driver(&OutboxConfig::new());
+    let (found, has_found) = mpsc::channel();
+    sender.send(Looks { sender: sender.clone(), found }).expect("there is room");
+    assert_eq!(has_found.recv(), Ok(Some(0)));
+    driver.settle();
+    assert_eq!(driver.take_received(), b"made");
+}
