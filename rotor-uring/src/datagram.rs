@@ -7,7 +7,6 @@ use std::fmt;
 use std::io;
 use std::net::{self, SocketAddr};
 use std::os::unix::net as unix;
-use std::path::Path;
 
 use rotor_core::net::{CannotListen, DatagramSocket};
 use rotor_core::{BackendHandle, Interest, Scope, Source, Token};
@@ -124,12 +123,13 @@ impl DatagramSocket for UringUnixDatagram {
     }
 
     fn send_to(&mut self, datagram: &[u8], target: &unix::SocketAddr) -> io::Result<usize> {
-        let path = path_of(target)?;
-        self.send_by(|socket| socket.send_to(datagram, path))
+        named(target)?;
+        self.send_by(|socket| socket.send_to_addr(datagram, target))
     }
 
     fn connect(&mut self, peer: &unix::SocketAddr) -> io::Result<()> {
-        self.1.connect(path_of(peer)?)
+        named(peer)?;
+        self.1.connect_addr(peer)
     }
 
     fn send(&mut self, datagram: &[u8]) -> io::Result<usize> {
@@ -141,14 +141,15 @@ impl DatagramSocket for UringUnixDatagram {
     }
 }
 
-/// A Unix datagram is sent to a path.
+/// A Unix datagram is sent to a path or an abstract name (unix(7)).
 ///
 /// # Errors
 ///
-/// `InvalidInput` for an address without one: there is nobody to send to.
-fn path_of(address: &unix::SocketAddr) -> io::Result<&Path> {
-    address.as_pathname().ok_or_else(|| {
-        let message = "a Unix datagram is sent to a path; this address has none";
-        io::Error::new(io::ErrorKind::InvalidInput, message)
-    })
+/// `InvalidInput` for an address without either: there is nobody to send to.
+fn named(address: &unix::SocketAddr) -> io::Result<()> {
+    if address.is_unnamed() {
+        let message = "a Unix datagram is sent to a path or a name; this address has neither";
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
+    }
+    Ok(())
 }

@@ -192,16 +192,23 @@ impl DatagramSocket for UnixDatagram {
 
     /// # Errors
     ///
-    /// Also `InvalidInput` for an address without a path, where nobody can receive.
+    /// Also `InvalidInput` for an address without a path or an abstract name (unix(7)), where nobody
+    /// can receive.
     fn send_to(&mut self, datagram: &[u8], target: &unix::SocketAddr) -> io::Result<usize> {
-        self.socket.send_to(datagram, path_of(target)?)
+        match target.as_pathname() {
+            Some(path) => self.socket.send_to(datagram, path),
+            None => SockRef::from(&*self).send_to(datagram, &abstract_address(target)?),
+        }
     }
 
     /// # Errors
     ///
-    /// Also `InvalidInput` for an address without a path.
+    /// Also `InvalidInput` for an address without a path or an abstract name.
     fn connect(&mut self, peer: &unix::SocketAddr) -> io::Result<()> {
-        self.socket.connect(path_of(peer)?)
+        match peer.as_pathname() {
+            Some(path) => self.socket.connect(path),
+            None => SockRef::from(&*self).connect(&abstract_address(peer)?),
+        }
     }
 
     fn send(&mut self, datagram: &[u8]) -> io::Result<usize> {
@@ -213,13 +220,21 @@ impl DatagramSocket for UnixDatagram {
     }
 }
 
-fn path_of(address: &unix::SocketAddr) -> io::Result<&Path> {
-    address.as_pathname().ok_or_else(|| {
-        io::Error::new(
-            io::ErrorKind::InvalidInput,
-            "a Unix datagram is sent to a path; this address has none",
-        )
-    })
+/// The address of a socket whose name is not in the file system, as socket2 has it: mio sends to
+/// paths only.
+fn abstract_address(address: &unix::SocketAddr) -> io::Result<SockAddr> {
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    {
+        use std::ffi::OsStr;
+        use std::os::linux::net::SocketAddrExt;
+        use std::os::unix::ffi::OsStrExt;
+        if let Some(name) = address.as_abstract_name() {
+            return SockAddr::unix(OsStr::from_bytes(&[b"\0", name].concat()));
+        }
+    }
+    let message =
+        format!("a Unix datagram is sent to a path or a name, and {address:?} is neither");
+    Err(io::Error::new(io::ErrorKind::InvalidInput, message))
 }
 
 /// Prints the address of a Unix socket: its path, if it has one.

@@ -19,6 +19,29 @@ fn datagrams_of_every_kind_go_both_ways<L: OnKernel>() {
     exchange::<L, Both<L>>(&Either::B(unix("c")), &Either::B(unix("d")));
 }
 
+/// An address that is not in the file system (unix(7)).
+#[cfg(any(target_os = "linux", target_os = "android"))]
+fn abstract_address(name: &str) -> unix::SocketAddr {
+    use std::os::linux::net::SocketAddrExt;
+    use std::sync::atomic::AtomicU32;
+    use std::sync::atomic::Ordering::Relaxed;
+    static MADE: AtomicU32 = AtomicU32::new(0);
+    let number = MADE.fetch_add(1, Relaxed);
+    let name = format!("rotor-test-{}-{number}-{name}", std::process::id());
+    unix::SocketAddr::from_abstract_name(name).expect("it is short")
+}
+
+#[cfg(any(target_os = "linux", target_os = "android"))]
+on_kernel_loops!(
+    datagrams_of_sockets_outside_the_file_system_go_both_ways,
+    "others have no such names"
+);
+#[cfg(any(target_os = "linux", target_os = "android"))]
+fn datagrams_of_sockets_outside_the_file_system_go_both_ways<L: OnKernel>() {
+    exchange::<L, UnixDatagramOn<L>>(&abstract_address("a"), &abstract_address("b"));
+    connected::<L, UnixDatagramOn<L>>(["a", "b", "c"].map(abstract_address));
+}
+
 on_kernel_loops!(a_connected_datagram_socket_of_a_path_hears_nobody_else, "others have no paths");
 fn a_connected_datagram_socket_of_a_path_hears_nobody_else<L: OnKernel>() {
     let directory = Paths::new();
