@@ -96,7 +96,7 @@ impl Stage {
             self = Stage::Shaking;
         }
         while self == Stage::Shaking {
-            if to_would_block(socket.handshake(scope))?.is_some() {
+            if unless_it_would_block(|| socket.handshake(scope))?.is_some() {
                 // What comes in small pieces goes on in small pieces.
                 let _refused = socket.set_nodelay(true);
                 self = Stage::Open;
@@ -145,14 +145,14 @@ impl Direction {
             if self.has_ended {
                 return self.tell(to).map(|()| passed);
             }
-            match from.read(&mut chunk) {
-                Ok(0) => self.has_ended = true,
-                Ok(count) => {
-                    let written = to_would_block(to.write(&chunk[..count]))?.unwrap_or(0);
+            match unless_it_would_block(|| from.read(&mut chunk))? {
+                None => return Ok(passed),
+                Some(0) => self.has_ended = true,
+                Some(count) => {
+                    let written = unless_it_would_block(|| to.write(&chunk[..count]))?.unwrap_or(0);
                     self.held.extend_from_slice(&chunk[written..count]);
                     passed = Passed::Some;
                 }
-                Err(error) => return to_would_block(Err(error)).map(|_: Option<()>| passed),
             }
         }
         Ok(Passed::Enough)
@@ -160,11 +160,12 @@ impl Direction {
 
     /// Writes what is held, here and by a socket that wraps another; whether that was all of it.
     fn drain(&mut self, to: &mut impl Write) -> io::Result<bool> {
-        if to_would_block(to.flush())?.is_none() {
+        if unless_it_would_block(|| to.flush())?.is_none() {
             return Ok(false);
         }
         while !self.held.is_empty() {
-            let Some(count) = to_would_block(to.write(&self.held))? else { return Ok(false) };
+            let written = unless_it_would_block(|| to.write(&self.held))?;
+            let Some(count) = written else { return Ok(false) };
             self.held.drain(..count);
         }
         // An idle connection holds no memory.
@@ -175,11 +176,11 @@ impl Direction {
     /// Passes the end on.
     fn tell(&mut self, to: &mut impl StreamSocket) -> io::Result<()> {
         if !self.is_told {
-            match to.shutdown(Shutdown::Write) {
+            match unless_it_would_block(|| to.shutdown(Shutdown::Write)) {
                 // It was reset, or has closed both ways: its own read says so.
                 Err(error) if error.kind() == io::ErrorKind::NotConnected => self.is_told = true,
                 // One that wraps another may have words to say first, for which there is no room.
-                other => self.is_told = to_would_block(other)?.is_some(),
+                other => self.is_told = other?.is_some(),
             }
         }
         Ok(())
@@ -190,16 +191,16 @@ impl Direction {
     }
 }
 
-/// Nothing for a socket that would block.
-fn to_would_block<T>(result: io::Result<T>) -> io::Result<Option<T>> {
-    match result {
-        Ok(value) => Ok(Some(value)),
-        Err(error)
-            if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) =>
-        {
-            Ok(None)
+/// Nothing for a socket that would block: only then an event tells when it no longer does. What a
+/// signal interrupts is done again.
+fn unless_it_would_block<T>(mut call: impl FnMut() -> io::Result<T>) -> io::Result<Option<T>> {
+    loop {
+        match call() {
+            Ok(value) => return Ok(Some(value)),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(None),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
         }
-        Err(error) => Err(error),
     }
 }
 

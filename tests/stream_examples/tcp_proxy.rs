@@ -110,6 +110,14 @@ fn an_end_is_passed_on_after_all_that_came_before_it_and_the_other_direction_sta
 }
 
 #[test]
+fn a_read_that_a_signal_interrupts_is_made_again() {
+    let (mut test, client, upstream) = connected();
+    client.fail_read(ErrorKind::Interrupted);
+    test.settle();
+    assert!(upstream.is_ended(), "no other edge tells of the end behind it");
+}
+
+#[test]
 fn a_side_that_does_not_take_is_not_read_for() {
     /// What a direction holds at most: one read.
     const HELD_MAX: usize = 16 * 1024;
