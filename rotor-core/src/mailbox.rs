@@ -138,7 +138,7 @@ impl<V> Mailbox<V> {
     /// [`Scope::notifier`]: crate::Scope::notifier
     pub fn receive(&mut self) -> Option<V> {
         // A message that is added meanwhile wakes the machine afterwards.
-        if self.queue.count.load(Acquire) == 0 {
+        if self.is_empty() {
             return None;
         }
         let mut waiting = self.queue.lock();
@@ -169,6 +169,17 @@ impl<V> Mailbox<V> {
             true if !waiting.is_sent => Err(ReceiveError::Closed),
             _ => Err(ReceiveError::Empty),
         }
+    }
+
+    /// Returns how many messages wait, at most as many as the mailbox holds. Others may send more
+    /// meanwhile.
+    pub fn len(&self) -> usize {
+        self.queue.count.load(Acquire)
+    }
+
+    /// Returns whether no message waits.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
     }
 }
 

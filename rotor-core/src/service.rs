@@ -208,6 +208,16 @@ impl<Q, R> Calls<Q, R> {
     pub fn take_cancelled(&mut self) -> bool {
         self.cancellations.take()
     }
+
+    /// Returns how many requests wait, with those that were cancelled.
+    pub fn len(&self) -> usize {
+        self.mailbox.len()
+    }
+
+    /// Returns whether no request waits.
+    pub fn is_empty(&self) -> bool {
+        self.mailbox.is_empty()
+    }
 }
 
 impl<Q, R> Call<Q, R> {

@@ -250,6 +250,20 @@ fn a_mailbox_holds_as_many_as_its_bound_in_order_and_one_wake_up_brings_them() {
 }
 
 #[test]
+fn a_mailbox_knows_how_many_messages_wait() {
+    let manual = Manual::new();
+    let (mut instance, sender, _) = receiving(&manual, 4);
+    for message in 0..3 {
+        let mailbox = instance.context().mailbox.as_ref().expect("it is there");
+        assert_eq!((mailbox.len(), mailbox.is_empty()), (message as usize, message == 0));
+        sender.send(message).expect("there is room");
+    }
+    settle(&mut instance);
+    let mailbox = instance.context().mailbox.as_ref().expect("it is there");
+    assert_eq!((mailbox.len(), mailbox.is_empty()), (0, true), "they were received");
+}
+
+#[test]
 fn the_last_sender_dropped_wakes_and_closes_after_what_was_sent() {
     let manual = Manual::new();
     let (mut instance, sender, _) = receiving(&manual, 4);

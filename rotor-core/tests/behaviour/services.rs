@@ -130,7 +130,10 @@ fn requests_come_in_order_and_one_wake_up_brings_them() {
     for request in 0..3 {
         pair.ask(request).expect("there is room");
     }
+    let calls = pair.world().calls.as_ref().expect("it is there");
+    assert_eq!((calls.len(), calls.is_empty()), (3, false));
     settle(&mut pair.instance);
+    assert!(pair.world().calls.as_ref().is_some_and(|calls| calls.is_empty()));
     let requests: Vec<u32> = pair.world().held.iter().map(|call| *call.request()).collect();
     assert_eq!(requests, [0, 1, 2]);
     assert_eq!(pair.world().served, 1);
