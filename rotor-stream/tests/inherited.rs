@@ -4,13 +4,14 @@ mod probe;
 mod real;
 
 use std::io::{self, Write};
-use std::net::TcpListener as StdListener;
+use std::net::{TcpListener as StdListener, UdpSocket};
 use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixDatagram;
 use std::process::{Child, Command, Stdio};
 
 use probe::{Log, echo_lines, seed};
 use real::{Server, connect};
-use rotor_core::net::TcpListeners;
+use rotor_core::net::{DatagramSocket, TcpListeners};
 use rotor_core::{Config, EarlyScope, Loop, Response};
 use rotor_stream::{Accept, AcceptConfig, InheritedListeners, StreamConfig};
 
@@ -63,6 +64,57 @@ fn a_connection_is_no_listener() -> io::Result<()> {
     let said = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success() && said.contains("1 passed"), "{said}");
     Ok(())
+}
+
+#[test]
+fn sockets_for_datagrams_are_taken_too() -> io::Result<()> {
+    const TEST: &str = "sockets_for_datagrams_are_taken_too";
+    if std::env::var_os(CHILD).is_some() {
+        return with_scope(|scope| {
+            let mut inherited = InheritedListeners::from_env();
+            if let Ok(socket) = inherited.take_udp(0, scope) {
+                assert!(inherited.take_udp(0, scope)?.is_none(), "it was taken");
+                return send_back(socket.expect("one was handed over"));
+            }
+            let socket = inherited.take_unix_datagram(0, scope)?;
+            assert!(inherited.take_unix_datagram(0, scope)?.is_none(), "it was taken");
+            send_back(socket.expect("it is there after the error"))
+        });
+    }
+    let mut buffer = [0; 9];
+    #[expect(clippy::disallowed_methods, reason = "the parent is no loop")]
+    let [given, client] = [(); 2].map(|()| UdpSocket::bind("127.0.0.1:0"));
+    let (given, client) = (given?, client?);
+    client.send_to(b"hello", given.local_addr()?)?;
+    assert!(start_child(TEST, given.into())?.wait()?.success());
+    client.set_nonblocking(true)?;
+    assert_eq!((client.recv(&mut buffer)?, &buffer[..5]), (5, &b"hello"[..]));
+    let directory = rotor_test_kit::Directory::create();
+    let paths = ["given", "client"].map(|name| directory.join(name));
+    let [given, client] = paths.each_ref().map(UnixDatagram::bind);
+    let (given, client) = (given?, client?);
+    client.send_to(b"hallo", &paths[0])?;
+    assert!(start_child(TEST, given.into())?.wait()?.success());
+    client.set_nonblocking(true)?;
+    assert_eq!((client.recv(&mut buffer)?, &buffer[..5]), (5, &b"hallo"[..]));
+    Ok(())
+}
+
+/// Sends the datagram back that waits.
+fn send_back(mut socket: impl DatagramSocket) -> io::Result<()> {
+    let mut buffer = [0; 9];
+    let (len, from) = socket.receive_from(&mut buffer)?;
+    socket.send_to(&buffer[..len], &from).map(drop)
+}
+
+/// Runs something with the scope of a machine.
+fn with_scope<T>(ask: impl FnOnce(&EarlyScope<'_>) -> io::Result<T>) -> io::Result<T> {
+    let mut answer = Err(io::ErrorKind::Other.into());
+    let _made = Loop::<Server>::new(&Config::new())?.add_machine_with(|scope| {
+        answer = ask(scope);
+        Response::done()
+    });
+    answer
 }
 
 /// Starts this program once more, for one test, with a listener; then is its client.

@@ -7,9 +7,10 @@ use std::os::fd::AsFd;
 
 use listenfd::ListenFd;
 use rotor_core::Scope;
-use rotor_core::net::{TcpListener, UnixListener};
+use rotor_core::net::{TcpListener, UdpSocket, UnixDatagram, UnixListener};
 
-/// The listeners that the process was started with, in the order of their descriptors.
+/// The listeners that the process was started with, in the order of their descriptors; and sockets
+/// for datagrams, which stand among them.
 ///
 /// A service manager (systemd, a supervisor that restarts without refusing connections) opens the
 /// sockets and says in `LISTEN_FDS` how many there are.
@@ -112,6 +113,38 @@ impl InheritedListeners {
     ) -> io::Result<Option<UnixListener>> {
         let listener = self.listeners.take_unix_listener(index)?.map(listening).transpose()?;
         listener.map(|listener| UnixListener::from_std(listener, scope)).transpose()
+    }
+
+    /// Takes the socket at `index`, counted from 0, as one for UDP; `None` if there is none, or it
+    /// was taken already.
+    ///
+    /// # Errors
+    ///
+    /// If it is no UDP socket (whoever started the process has mixed them up), or the loop's backend
+    /// cannot serve it.
+    #[doc(alias = "ListenDatagram")]
+    pub fn take_udp<C>(
+        &mut self,
+        index: usize,
+        scope: &Scope<'_, C>,
+    ) -> io::Result<Option<UdpSocket>> {
+        let socket = self.listeners.take_udp_socket(index)?;
+        socket.map(|socket| UdpSocket::from_std(socket, scope)).transpose()
+    }
+
+    /// Takes the socket at `index`, counted from 0, as one for Unix datagrams; `None` if there is
+    /// none, or it was taken already.
+    ///
+    /// # Errors
+    ///
+    /// As for [`take_udp`](InheritedListeners::take_udp).
+    pub fn take_unix_datagram<C>(
+        &mut self,
+        index: usize,
+        scope: &Scope<'_, C>,
+    ) -> io::Result<Option<UnixDatagram>> {
+        let socket = self.listeners.take_unix_datagram(index)?;
+        socket.map(|socket| UnixDatagram::from_std(socket, scope)).transpose()
     }
 }
 
