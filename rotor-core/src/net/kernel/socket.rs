@@ -41,6 +41,26 @@ macro_rules! kernel_socket {
                 $(let $known = $ask(&socket);)*
                 Ok($name { socket: <$mio>::from_std(socket).into(), $($known),* })
             }
+
+            /// Gives the socket to what is no machine of this loop: a thread, a child process, a loop
+            /// of another kind. No event tells of it any more. It stays non-blocking, until
+            /// `set_nonblocking(false)`.
+            ///
+            /// # Errors
+            ///
+            /// [`Unsupported`](io::ErrorKind::Unsupported) on a loop of another backend, or that no
+            /// descriptor is left: for a moment it takes a second one. The socket is closed.
+            pub fn into_std<C>(mut self, scope: &Scope<'_, C>) -> io::Result<$std> {
+                let given = self.as_fd().try_clone_to_owned()?;
+                // Before the first descriptor is closed, which would not do it: the other one is of
+                // the same socket (epoll(7)).
+                match scope.deregister(&mut self) {
+                    // It was not registered.
+                    Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                    deregistered => deregistered?,
+                }
+                Ok(given.into())
+            }
         }
 
         impl AsFd for $name {

@@ -5,6 +5,7 @@ mod conversing;
 mod datagrams;
 mod dropping;
 mod files;
+mod giving;
 mod listeners;
 mod properties;
 mod wrapped;
