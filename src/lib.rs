@@ -15,7 +15,7 @@
 //! use rotor::{Config, Loop, Machine, Notifier, Response, Scope, Infallible};
 //! use std::time::Duration;
 //!
-//! /// What the machines share.
+//! /// Shared by the machines.
 //! #[derive(Default)]
 //! struct Table {
 //!     players: Vec<Notifier>,
@@ -65,7 +65,7 @@
 //!
 //! | | |
 //! |--|--|
-//! | [`Machine`], [`Event`], [`Response`], [`Scope`] | a protocol, its events, its answer, what it may do |
+//! | [`Machine`], [`Event`], [`Response`], [`Scope`] | a protocol, its events, its answers, its access to the outside |
 //! | [`Loop`], [`LoopInstance`], [`Config`], [`Exit`] | making, running and ending a loop |
 //! | [`Notifier`], [`Port`] and [`Future`], [`Mailbox`] | waking a machine; one-shot and bounded channels to it |
 //! | [`Scope::offload`], [`OffloadPool`] | work for other threads |
@@ -83,11 +83,11 @@
 //! | `tracing` | spans around requests and machines; with the feature `tracing` |
 //! | [`threads`], [`signals`] | several loops; ending gracefully on a signal |
 //! | [`foreign`] | other file descriptors and event sources |
-//! | [`backend`] | what a loop waits with, and how to bring another one |
+//! | [`backend`] | how a loop waits, and how to use another backend |
 //!
-//! Everything but `stream`, `http`, `dns`, `body`, `tls`, `proxy_protocol`, `websocket` and
-//! `tracing` comes from the crate `rotor-core`, which can be used alone; so can each of
-//! these. Crates beside this one:
+//! Everything except `stream`, `http`, `dns`, `body`, `tls`, `proxy_protocol`, `websocket` and
+//! `tracing` comes from the crate `rotor-core`, which can be used alone. Each of these modules is a
+//! crate that can be used alone as well. Other crates:
 //!
 //! | | |
 //! |--|--|
@@ -113,8 +113,8 @@
 //! rotor = { git = "https://github.com/rotor-rs/rotor" }
 //! ```
 //!
-//! Rust 1.88 or later, on Unix with 64-bit pointers (the tests run on Linux). Its features, of
-//! which the first one is on by default:
+//! Rust 1.88 or later, on Unix with 64-bit pointers (the tests run on Linux). Of its features, only
+//! `http` is on by default:
 //!
 //! * `default`: `http`. A crate with a protocol of its own sets `default-features = false`, so
 //!   that its users do not compile HTTP: the core and `stream` are always there.

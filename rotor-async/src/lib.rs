@@ -1,10 +1,10 @@
 //! Futures in rotor's machines: async libraries called from a loop, and HTTP handlers that are
 //! async functions.
 //!
-//! **A machine polls a future when it is woken, and what the future awaits wakes the machine.**
-//! There is no executor, because the loop is one. A future that sleeps by the loop's time and waits
-//! for other machines runs unchanged in a simulation; one that needs tokio's timers and sockets
-//! uses a tokio runtime on a thread beside the loop.
+//! **A machine polls its future when it is woken, and whatever the future awaits wakes the
+//! machine.** There is no other executor than the loop. A future that sleeps by the loop's time and
+//! waits for other machines runs unchanged in a simulation; one that needs tokio's timers and
+//! sockets uses a tokio runtime on a thread beside the loop.
 //!
 //! # A program
 //!
@@ -38,22 +38,22 @@
 //! |--|--|
 //! | [`Driven`], [`Poller`] | a future inside a machine; polling other things there |
 //! | [`Task`], [`TaskSeed`] | a machine that drives one future |
-//! | [`sleep`], [`sleep_until`], [`wait`] | the loop's time, and values to the machine, awaited |
-//! | [`offload`], [`Offload`], [`Unworked`] | work for another thread, awaited |
+//! | [`sleep`], [`sleep_until`], [`wait`] | awaiting the loop's time, and values that are sent to the machine |
+//! | [`offload`], [`Offload`], [`Unworked`] | awaiting work of another thread |
 //! | `http` | async handlers for rotor-http |
 //! | `Tokio`, `Compat` | a tokio runtime beside the loops, for futures that are polled on them |
-//! | `SpawnOn` | work for a tokio runtime, with its result |
+//! | `SpawnOn` | work for a tokio runtime, which returns its result |
 //!
 //! # Limits
 //!
-//! A future is polled on the loop: this crate does not limit how long a poll takes, how much it
-//! allocates and how many sleeps it has, as with any handler. A long poll holds up the loop;
+//! A future is polled on the loop. As with any handler, nothing limits how long a poll takes, how
+//! much it allocates and how many sleeps it has. A long poll holds up the loop;
 //! [`rotor_core::Blocking`] reports it. A driven future is not `Send`, so its machine stays with
 //! its loop. A future cannot read or write rotor's sockets: use a machine for that.
 //!
 //! # Versions and features
 //!
-//! Use it beside `rotor`, which is the examples' name for the core, streams and HTTP:
+//! Use it beside `rotor`; the examples use that name for the core, streams and HTTP:
 //!
 //! ```toml
 //! rotor-async = { git = "https://github.com/rotor-rs/rotor" }

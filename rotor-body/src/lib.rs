@@ -1,9 +1,8 @@
 //! Message bodies of any size as one value: in memory, as they arrived, or in a file.
 //!
 //! **A body is a value. You can clone it, slice it, send it to other threads and read it in several
-//! places at a time; whether it is in memory or in a file makes no difference unless you ask.
-//! Collecting a body never blocks a loop, has limits for all bodies together, and leaves nothing
-//! behind.**
+//! places at a time, whether it is in memory or in a file. Collecting a body never blocks a loop,
+//! has limits for all bodies together, and leaves nothing behind.**
 //!
 //! # A program
 //!
@@ -18,7 +17,7 @@
 //! assert_eq!(text, "Hello");
 //! ```
 //!
-//! Made of what a peer sends, it comes from a [`Collector`].
+//! A [`Collector`] makes a body from what a peer sends.
 //!
 //! # Where things are
 //!
@@ -26,7 +25,7 @@
 //! |--|--|
 //! | [`Body`], [`Blocks`], [`BodyFile`] | a body, and its two forms: blocks or a file |
 //! | [`BodyReader`] | reading it through std's traits |
-//! | [`Spool`], [`SpoolConfig`] | where the files are, and their total limit |
+//! | [`Spool`], [`SpoolConfig`] | the directory of the files, and their total limit |
 //! | [`Collector`], [`Progress`] | collecting a body as it arrives |
 //! | [`Dir`], [`StoreJob`] | storing a body under a name |
 //! | [`Faults`] | full and failing disks, for tests |
@@ -39,8 +38,8 @@
 //!
 //! # Versions and features
 //!
-//! With the feature `body` of `rotor` it is `rotor::body`, and the examples here use that name. If
-//! you depend on this crate alone, write `rotor_body` instead:
+//! With its feature `body`, the crate `rotor` re-exports this crate as `rotor::body`, and the
+//! examples here use that name. If you depend on this crate alone, write `rotor_body` instead:
 //!
 //! ```toml
 //! rotor-body = { git = "https://github.com/rotor-rs/rotor" }

@@ -34,7 +34,7 @@
 //!                 Ok((len, peer)) => drop(self.socket.send_to(&datagram[..len], &peer)),
 //!                 // Nothing left: only now does the next datagram cause an event.
 //!                 Err(error) if error.kind() == ErrorKind::WouldBlock => return Response::keep(self),
-//!                 Err(_) => {} // of an earlier datagram, or a signal
+//!                 Err(_) => {} // an error of an earlier datagram, or a signal
 //!             }
 //!         }
 //!         Response::again(self)
@@ -63,17 +63,17 @@
 //!
 //! | | |
 //! |--|--|
-//! | [`Machine`], [`Event`], [`Response`], [`Scope`] | a protocol, its events, its answer, what it may do |
+//! | [`Machine`], [`Event`], [`Response`], [`Scope`] | a protocol, its events, its answers, its access to the outside |
 //! | [`Loop`], [`LoopInstance`], [`Config`], [`Exit`] | making, running and ending a loop |
 //! | [`Notifier`], [`Port`] and [`Future`], [`Mailbox`] | waking a machine; one-shot and bounded channels to it |
 //! | [`Service`], [`Calls`], [`Call`] | requests from one machine to another, and their answers |
 //! | [`OffloadPool`], [`Job`], [`Batch`], [`Place`], [`Measured`] | work for other threads |
-//! | [`Permits`], [`Lock`], [`Barrier`], [`Bell`] | what machines of any loop can wait in line for |
+//! | [`Permits`], [`Lock`], [`Barrier`], [`Bell`] | things for which machines of any loop wait in line |
 //! | [`LoopHandle`], [`Broadcast`], [`Machines`], [`Stats`], [`Histogram`] | reaching a loop from outside, and its statistics |
 //! | [`Compose2`], [`rotor_compose!`], [`BoxMachine`] | several protocols in one loop |
 //! | [`net`] | sockets |
 //! | [`foreign`] | other file descriptors and event sources |
-//! | [`backend`], [`LoopKind`] | what a loop waits with, and how to bring another one |
+//! | [`backend`], [`LoopKind`] | how a loop waits, and how to use another backend |
 //! | [`Blocking`], [`Stuck`] | noticing handlers that hold up their loop |
 //! | [`hand_over`] | passing listeners to a successor process |
 //! | [`MachineFailure`], [`with_causes`] | why a machine failed, and how to print that |
@@ -81,9 +81,9 @@
 //!
 //! # Errors
 //!
-//! A machine that returns an error, or panics, ends; the loop goes on, counts it in [`Stats`] and
-//! logs why, by the crate [`log`](https://docs.rs/log). Without a logger nobody sees that;
-//! [`Config::observer`] receives each [`MachineFailure`].
+//! A machine that returns an error, or panics, ends. The loop goes on, counts the failure in
+//! [`Stats`] and logs the reason through the crate [`log`](https://docs.rs/log), so without a
+//! logger nobody sees it. [`Config::observer`] receives each [`MachineFailure`].
 //!
 //! # Limits
 //!
@@ -94,8 +94,8 @@
 //!
 //! # Versions and features
 //!
-//! All of it is at the top of `rotor`, which is the name that the examples here use. If you depend
-//! on this crate alone, write `rotor_core` instead:
+//! The crate `rotor` re-exports all of this at its top, and the examples here use that name. If you
+//! depend on this crate alone, write `rotor_core` instead:
 //!
 //! ```toml
 //! rotor-core = { git = "https://github.com/rotor-rs/rotor" }

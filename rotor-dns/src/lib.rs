@@ -1,11 +1,12 @@
-//! A DNS resolver made of rotor machines: it finds hosts by name without blocking and without a
-//! thread.
+//! A DNS resolver made of rotor machines: it finds hosts by name without blocking and without other
+//! threads.
 //!
-//! **Every question gets one reply within its time limit: records, or an error that says whose
-//! fault it was. Whatever a server sends can end only the query to that server. Packets that do not
-//! come from the server that was asked, to the same port, with the same id and the same question,
-//! letter by letter, are ignored.** (One kind may be without the question: that a server cannot
-//! read it, if it was asked with EDNS. It is then asked again without.)
+//! **Every question gets exactly one reply within its time limit: records, or an error that says
+//! whose fault it was. Whatever a server sends can end only the query to that server. Packets are
+//! ignored unless they come from the server that was asked, to the same port, with the same id and
+//! the same question, letter by letter.** (One kind of reply may lack the question: the one by
+//! which a server says that it cannot read a question with EDNS. The server is then asked again
+//! without EDNS.)
 //!
 //! # A program
 //!
@@ -30,8 +31,8 @@
 //! # }
 //! ```
 //!
-//! A machine asks with [`Service::ask`](rotor_core::Service::ask), is woken, and takes the reply;
-//! the example `resolve` does. To connect by name, implement
+//! A machine asks with [`Service::ask`](rotor_core::Service::ask), is woken, and takes the reply,
+//! as the example `resolve` does. To connect by name, implement
 //! [`HasResolver`](rotor_stream::HasResolver) for the context and use [`Host`](rotor_stream::Host)
 //! as the destination.
 //!
@@ -42,30 +43,31 @@
 //! | [`Resolver`], [`ResolverConfig`], [`Dns`] | the machine, its settings, its handle |
 //! | [`Question`], [`Kind`], [`Name`]; [`RecordSet`], [`Data`] | questions; answers |
 //! | [`LookupError`], [`ServerFault`] | why there is no answer, and whose fault that is |
-//! | [`DnsCounters`] | how lookups end, what the cache is worth, how servers do |
+//! | [`DnsCounters`] | how lookups end, how many the cache answers, how servers behave |
 //! | [`ResolvConf`], [`Hosts`] | `/etc/resolv.conf` and `/etc/hosts` |
 //! | [`SystemResolver`] | the system's `getaddrinfo` behind the same handle |
 //!
 //! # Limits
 //!
-//! * A stub resolver: it asks resolving servers, and trusts them and the network between; it does
-//!   not validate signatures (DNSSEC).
+//! * This is a stub resolver: it asks recursive servers, and trusts them and the network between;
+//!   it does not validate signatures (DNSSEC).
 //! * A chain of aliases has at most [`CHAIN_MAX`] links. Replies are cached for a day at most,
-//!   negative replies for an hour, failures of servers for 1 s to 8 s (RFC 9520), that a
-//!   server does not know EDNS for 15 minutes (RFC 6891).
+//!   negative replies for an hour, failures of servers for 1 s to 8 s (RFC 9520). That a server
+//!   does not support EDNS is remembered for 15 minutes (RFC 6891).
 //! * All memory is bounded, in bytes: the cache by [`ResolverConfig::cache_bytes_max`], an answer
 //!   by [`ANSWER_BYTES_MAX`], the addresses that a lookup waits with by [`ADDRESSES_MAX`], and
 //!   their numbers by the other settings of [`ResolverConfig`].
-//! * Ids, ports and cases come from [`Scope::secure_random`](rotor_core::Scope::secure_random), so
-//!   a forger who does not see the questions must guess 32 bits and one for each letter. One who
-//!   sees them needs to guess nothing: to exclude that, use a server on this machine.
+//! * Ids, ports and the case of letters come from
+//!   [`Scope::secure_random`](rotor_core::Scope::secure_random), so a forger who does not see the
+//!   questions must guess 32 bits and one more for each letter. A forger who sees them need not
+//!   guess: to exclude that, use a server on the same host.
 //! * `sortlist` and the other options of resolv.conf(5) that are not fields of [`ResolvConf`] are
 //!   ignored.
 //!
 //! # Versions and features
 //!
-//! With the feature `dns` of `rotor` it is `rotor::dns`, and the examples here use that name. If
-//! you depend on this crate alone, write `rotor_dns` instead:
+//! With its feature `dns`, the crate `rotor` re-exports this crate as `rotor::dns`, and the
+//! examples here use that name. If you depend on this crate alone, write `rotor_dns` instead:
 //!
 //! ```toml
 //! rotor-dns = { git = "https://github.com/rotor-rs/rotor" }

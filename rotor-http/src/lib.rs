@@ -43,7 +43,7 @@
 //!     server::bind(&address, HttpSeed::new((), ServerConfig::new()), scope)
 //! })?;
 //! let mut instance = creator.instantiate(());
-//! // `instance.run()` serves until it is told to end. Here somebody tells it at once.
+//! // `instance.run()` serves until the loop is asked to end. Here that is done at once.
 //! instance.handle().drain(std::time::Duration::ZERO);
 //! instance.run()?;
 //! # Ok(())
@@ -57,19 +57,20 @@
 //! | [`server`] | connections and their handlers: [`Server`](server::Server), [`Response`](server::Response), [`Next`](server::Next), [`ServerConfig`](server::ServerConfig) |
 //! | [`client`] | the same for clients: [`Client`](client::Client), [`Fetch`](client::Fetch), a [`Pool`](client::Pool) of connections |
 //! | [`files`] | a handler that sends the files of a directory |
-//! | the root | what both use: [`Method`], [`Status`], [`Fields`], [`Trailers`], [`TraceContext`], errors; [`Limits`] |
+//! | the root | shared by both: [`Method`], [`Status`], [`Fields`], [`Trailers`], [`TraceContext`], errors; [`Limits`] |
 //!
 //! # Limits
 //!
 //! Every limit and deadline is a setting of [`Limits`], with unit, default and reason;
 //! [`server::Counters`] counts how often each was reached. A handler has to limit what it stores
-//! itself. A server speaks HTTP/1.0, 1.1 and 2, a client 1.1 and 2, and no TLS by itself: a
-//! connection runs on any [`StreamSocket`](rotor_core::net::StreamSocket), wrappers included.
+//! itself. A server speaks HTTP/1.0, 1.1 and 2, a client 1.1 and 2. TLS is not part of this crate:
+//! a connection runs on any [`StreamSocket`](rotor_core::net::StreamSocket), wrapping ones
+//! included.
 //!
 //! # Versions and features
 //!
-//! It is `rotor::http`, and the examples here use that name. If you depend on this crate alone,
-//! write `rotor_http` instead:
+//! The crate `rotor` re-exports this crate as `rotor::http`, and the examples here use that name.
+//! If you depend on this crate alone, write `rotor_http` instead:
 //!
 //! ```toml
 //! rotor-http = { git = "https://github.com/rotor-rs/rotor" }

@@ -1,16 +1,16 @@
 //! A web page that shows what rotor's loops do.
 //!
-//! **Nothing is instrumented: the loop stores its machines by type, and asks them for their state
-//! when somebody looks.** While nobody does, it costs nothing.
+//! **No code is instrumented: the loop knows the types of its machines, and asks them for their
+//! state when somebody looks at the page.** While nobody looks, it costs nothing.
 //!
 //! The page is served by a loop of its own on a thread of its own, so it works while the other
 //! loops are busy, and shows a loop as blocked if a handler holds it up. It shows loops (how busy
 //! they are, how long their turns take, how late their deadlines fire), machines by type and state,
-//! single machines sorted by what they hold, their age, their deadline or their messages, and the
-//! last failures. The same data is below `/api` as JSON.
+//! single machines sorted by the memory that they hold, by age, deadline or messages, and the last
+//! failures. The same data is available as JSON below `/api`.
 //!
 //! Machines describe themselves in [`Machine::describe`](rotor_core::Machine::describe); rotor's
-//! own do so.
+//! own machines implement it.
 //!
 //! # A program
 //!
@@ -45,23 +45,24 @@
 //!
 //! # Who may look
 //!
-//! By default, everybody on this machine who can connect to its loopback; on a [Unix
+//! By default, everybody on this host who can connect to its loopback interface; on a [Unix
 //! socket](Inspector::start_unix), this user. Any other address needs a [token](Inspector::token).
-//! Other sites' pages in a browser on this machine have no access: the host must be the loopback
-//! by its name or an address, and the origin that the browser sends is checked. Changes are
+//! Pages of other sites in a browser on this host have no access: the host in the request must be
+//! `localhost` or a loopback address, and the origin that the browser sends is checked. Changes are
 //! [off](Inspector::allow_changes) by default, and need a header field that no form can send.
 //! Refused requests are [counted](Inspecting::refused). What peers have sent is shown as text.
 //!
 //! # Limits
 //!
-//! A walk looks at 100 slots in a turn, or as many as fit into half a millisecond, for one visitor
-//! at a time, who can see the first 10,000 machines of a sort order; 100 visitors; 100 failures of
-//! 1,000 octets each. If a loop has not answered after 1 s, or after 10 s while it makes turns,
-//! the page answers 504 with what is known without asking; a turn counts as blocked after 100 ms.
+//! A walk over the machines serves one visitor at a time. It looks at 100 slots in a turn, or as
+//! many as fit into half a millisecond, and shows the first 10,000 machines of a sort order. There
+//! may be 100 visitors; 100 failures of 1,000 octets each are kept. If a loop has not answered
+//! after 1 s, or after 10 s while it makes turns, the page answers 504 with what is known without
+//! asking; a turn counts as blocked after 100 ms.
 //!
 //! # Versions and features
 //!
-//! Use it beside `rotor`, which is the examples' name for the core, streams and HTTP:
+//! Use it beside `rotor`; the examples use that name for the core, streams and HTTP:
 //!
 //! ```toml
 //! rotor-inspect = { git = "https://github.com/rotor-rs/rotor" }

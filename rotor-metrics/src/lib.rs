@@ -1,7 +1,7 @@
 //! The counters of rotor's loops, pools, servers and clients, for Prometheus.
 //!
-//! **Nothing is counted here: existing counters are read when they are scraped.** So a program that
-//! is not scraped pays nothing, no figure is kept twice, and none leaks.
+//! **This crate counts nothing itself: it reads existing counters when it is scraped.** So a
+//! program that is not scraped pays nothing, no figure is kept twice, and no memory leaks.
 //!
 //! # A program
 //!
@@ -34,17 +34,17 @@
 //! | | |
 //! |--|--|
 //! | [`RotorCollector`] | the counters to read, for a registry of `prometheus-client` |
-//! | [`Metrics`] | the page, as a server |
+//! | [`Metrics`] | a server for the page of metrics |
 //!
 //! # Limits
 //!
-//! None of its own: a page has a number of rows for each thing that is watched, and is written on
-//! the loop that serves it, which takes some 100 µs per hundred rows. The number of machine types
-//! is that of the program.
+//! There are none of its own. The page has some rows for each thing that is watched; the number of
+//! machine types is that of the program. It is written on the loop that serves it, which takes some
+//! 100 µs per hundred rows.
 //!
 //! # Versions and features
 //!
-//! Use it beside `rotor`, which is the examples' name for the core, streams and HTTP:
+//! Use it beside `rotor`; the examples use that name for the core, streams and HTTP:
 //!
 //! ```toml
 //! rotor-metrics = { git = "https://github.com/rotor-rs/rotor" }
@@ -55,8 +55,8 @@
 //!
 //! # The book
 //!
-//! Which metrics there are, and what to do with them:
-//! [Seeing what it does](https://github.com/rotor-rs/rotor/blob/main/doc/guide/observing.md).
+//! For the metrics and their use, see [Seeing what it
+//! does](https://github.com/rotor-rs/rotor/blob/main/doc/guide/observing.md).
 #![forbid(unsafe_code)]
 
 mod accept;

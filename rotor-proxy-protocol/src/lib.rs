@@ -3,14 +3,14 @@
 //!
 //! **A [`ProxyStream`] is a socket like any other, whose peer address is the one that the balancer
 //! sends. So every protocol on it, with TLS or without, sees the real client, and so do its log and
-//! its limits. Headers are believed only from networks that the configuration names. They are
-//! bounded, parsed strictly, and cost no more than a connection that sends nothing. A wrong header
-//! ends its own connection, and is counted.**
+//! its limits. Headers are believed only from networks that the configuration lists. They are
+//! limited in length, parsed strictly, and cost no more than a connection that sends nothing. A
+//! wrong header ends only its own connection, and is counted.**
 //!
 //! # A program
 //!
-//! A server that answers each line with where it came from. It differs from one that is not behind
-//! a balancer by the type of its listener and by its address:
+//! A server that answers each line with the address of its client. Only the type of its listener
+//! and its address differ from a server that is not behind a balancer:
 //!
 //! ```no_run
 //! # mod rotor { pub use rotor_core::*; pub use rotor_stream as stream; pub use rotor_proxy_protocol as proxy_protocol; }
@@ -66,19 +66,19 @@
 //!
 //! | | |
 //! |--|--|
-//! | [`ProxyProtocol`], [`ProxyProtocolConfig`], [`Network`] | a server behind balancers, and whom it trusts |
+//! | [`ProxyProtocol`], [`ProxyProtocolConfig`], [`Network`] | a server behind balancers, and the networks that it trusts |
 //! | [`ProxyListener`], [`ProxyAddress`] | its listeners |
 //! | [`ProxyStream`], [`ProxyTarget`] | a connection that begins with a header, received or sent |
-//! | [`ProxyHeader`], [`ProxyFields`], [`ClientTls`] | the contents of a header; made, written, read without a socket |
+//! | [`ProxyHeader`], [`ProxyFields`], [`ClientTls`] | the contents of a header, which can be made, written and read without a socket |
 //! | [`ProxyError`], [`FieldError`], [`NetworkError`] | what can go wrong, and whose fault it is |
-//! | [`ProxyCounters`] | what is counted |
+//! | [`ProxyCounters`] | counters |
 //!
 //! # Limits
 //!
-//! * A header: [`header_bytes_max`](ProxyProtocolConfig::header_bytes_max), in version 1
-//!   [`LINE_BYTES_MAX`]; what one read of 512 bytes brings beyond it is kept until the protocol
-//!   reads.
-//! * The time for one: [`handshake_timeout`](rotor_stream::StreamConfig::handshake_timeout).
+//! * The length of a header: [`header_bytes_max`](ProxyProtocolConfig::header_bytes_max), in
+//!   version 1 [`LINE_BYTES_MAX`]. Bytes beyond it that a read of 512 bytes has brought are kept
+//!   until the protocol reads.
+//! * The time for a header: [`handshake_timeout`](rotor_stream::StreamConfig::handshake_timeout).
 //! * Connections of one peer: [`per_peer`](ProxyProtocolConfig::per_peer).
 //!
 //! The name, the id and the other fields are as the balancer wrote them; their meaning is not
@@ -86,8 +86,9 @@
 //!
 //! # Versions and features
 //!
-//! With the feature `proxy-protocol` of `rotor` it is `rotor::proxy_protocol`, and the examples
-//! here use that name. If you depend on this crate alone, write `rotor_proxy_protocol` instead:
+//! With its feature `proxy-protocol`, the crate `rotor` re-exports this crate as
+//! `rotor::proxy_protocol`, and the examples here use that name. If you depend on this crate alone,
+//! write `rotor_proxy_protocol` instead:
 //!
 //! ```toml
 //! rotor-proxy-protocol = { git = "https://github.com/rotor-rs/rotor" }

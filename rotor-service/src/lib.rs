@@ -1,9 +1,9 @@
 //! Building blocks for services on rotor's HTTP servers: routes, JSON, queries, forms with and
 //! without files, compression, CORS, cookies.
 //!
-//! **Each is a function from a part of the request to a value of yours, or to a [`Refused`] that
-//! tells the client, in JSON, what is wrong.** None of them depends on connections, so they work in
-//! handlers of any kind, async ones included.
+//! **Each turns a part of the request into a value of your own, or into a [`Refused`] that tells
+//! the client, in JSON, what is wrong.** None of them depends on connections, so they work in
+//! handlers of any kind, including async ones.
 //!
 //! # A program
 //!
@@ -48,33 +48,33 @@
 //! | | |
 //! |--|--|
 //! | [`Refused`] | why a request is not served: status, reason, fields |
-//! | `Routes`, `Parameters`, `RouteError` | method and path to a value of yours; 404, 405, and 204 for OPTIONS |
+//! | `Routes`, `Parameters`, `RouteError` | a table from method and path to a value of your own; 404, 405, and 204 for OPTIONS |
 //! | `Router`, `RouteHandler`, `RouteFn`, `RouteSeed` | functions behind routes |
 //! | `FromHead`, `Path`, `Query`, `Cookies`, `Multipart`, `Asked`; `FromBody`, `Json`, `Form` | their arguments |
 //! | `IntoNext`, `or_refuse` | their answers |
-//! | `IntoControlFlow` | what functions return that look at requests before those of the routes |
+//! | `IntoControlFlow` | results of functions that are called before those of the routes |
 //! | `json` | bodies that are JSON: 400, 413, 415, 422 |
 //! | `json_errors`, `JsonErrors` | errors of the connection as JSON, for async handlers |
 //! | `Pairs` | queries and forms: 400, 413 |
-//! | `Multipart`, `MultipartConfig`, `Piece`, `Part`, `PartHead` | forms with files, whole or as they come: 400, 413, 415 |
+//! | `Multipart`, `MultipartConfig`, `Piece`, `Part`, `PartHead` | forms with files, whole or as they arrive: 400, 413, 415 |
 //! | `Compression`, `Taken`, `Encoding`, `Encoder`, `Coding`, `CompressionLayer` | compressed responses |
 //! | `PerThread` | a database that blocks, with a connection for each thread |
 //! | `Cookies`, `SetCookie`, `SameSite` | cookies, read and set |
-//! | `Cors`, `OriginError`, `Crossing`, `CorsLayer` | which other origins' pages may send requests |
+//! | `Cors`, `OriginError`, `Crossing`, `CorsLayer` | requests from pages of other origins |
 //!
 //! # Limits
 //!
-//! JSON is read up to 128 arrays and objects deep, and up to the length that the call gives; a
-//! query or form has at most 1,000 pairs, and 200 cookies are read. A function of a `Router` gets
-//! a body of up to 64 KiB, unless the router is configured otherwise. A form with files has 100
-//! parts of 8 MiB, unless its `MultipartConfig` changes that. Bodies of up to 1 MiB are compressed
-//! at once, on the loop; the encoder of a stream holds 1 MiB at most. The connection limits the
-//! length of targets and bodies ([`rotor_http::Limits`]). Bodies that the client has compressed
-//! are not accepted, because the client would choose their decompressed length.
+//! JSON may be nested 128 arrays and objects deep, and may be as long as the call says. A query or
+//! form has at most 1,000 pairs, and 200 cookies are read. A function of a `Router` gets a body of
+//! up to 64 KiB, unless the router is configured otherwise. A form with files has 100 parts of 8
+//! MiB, unless its `MultipartConfig` changes that. Bodies of up to 1 MiB are compressed in one
+//! step, on the loop; the encoder of a stream holds 1 MiB at most. The connection limits the length
+//! of targets and bodies ([`rotor_http::Limits`]). Bodies that the client has compressed are not
+//! accepted, because the client would choose their decompressed length.
 //!
 //! # Versions and features
 //!
-//! Use it beside `rotor`, which is the examples' name for the core, streams and HTTP:
+//! Use it beside `rotor`; the examples use that name for the core, streams and HTTP:
 //!
 //! ```toml
 //! rotor-service = { git = "https://github.com/rotor-rs/rotor" }
@@ -85,18 +85,18 @@
 //! Rust 1.88 or later, on Unix with 64-bit pointers (the tests run on Linux). No feature is on by
 //! default.
 //!
-//! * `compression`: responses as gzip, by flate2 and zlib-rs.
+//! * `compression`: gzip for responses, by flate2 and zlib-rs.
 //! * `cookies`: cookies, by the package `cookie`.
-//! * `cors`: pages of other origins.
+//! * `cors`: requests from pages of other origins.
 //! * `async`: for the async handlers of rotor-async: `Refused` as an answer, errors of the
 //!   connection as JSON, CORS as a layer.
-//! * `json`: bodies that are JSON, by serde and serde_json.
+//! * `json`: JSON bodies, by serde and serde_json.
 //! * `multipart`: forms with files.
 //! * `pairs`: queries and forms.
 //! * `per-thread`: blocking resources, one for each thread of the pool.
 //! * `router`: functions behind routes, whose arguments are read from the request.
 //! * `routes`: tables of routes, by matchit.
-//! * `zstd`: also responses as zstd. It compiles C.
+//! * `zstd`: also zstd for responses. It compiles C.
 //!
 //! # The book
 //!

@@ -1,11 +1,11 @@
-//! A simulated main loop for rotor: the machines that serve production run in virtual time against
+//! A simulated main loop for rotor: the machines of a production server run in virtual time against
 //! seeded faults.
 //!
 //! **The same seed gives the same run, byte for byte; time advances only when no loop can run; and
 //! a machine meets everything that the readiness contract allows, not only what a kernel happens to
 //! do.** So a test runs an hour of a cluster in milliseconds, a thousand times, each time with
-//! other latencies, short reads, resets, partitions and crashes; and a failure that was seen once
-//! can be reproduced by its seed.
+//! different latencies, short reads, resets, partitions and crashes; and a failure that was seen
+//! once can be reproduced by its seed.
 //!
 //! # A program
 //!
@@ -21,7 +21,7 @@
 //! use rotor_sim::Script;
 //! use rotor_sim::net::{SimTcpListener, SimTcpStream};
 //!
-//! /// Says "hello" to whoever connects, on any kind of socket.
+//! /// Sends "hello" to each client, on any kind of socket.
 //! struct Greeter<L> {
 //!     listener: L,
 //! }
@@ -38,7 +38,7 @@
 //!                 Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {
 //!                     return Response::ok(self);
 //!                 }
-//!                 // A pause, then on: no edge comes for what waits already.
+//!                 // Pause, then try again: no edge comes for connections that wait already.
 //!                 Err(_) => {
 //!                     return Response::ok(self).deadline(scope.now() + Duration::from_millis(10));
 //!                 }
@@ -81,7 +81,7 @@
 //! | [`Sim`], [`Host`], [`Boot`] | hosts, each with a loop and a context of its own; running, inspecting, interfering |
 //! | [`check`], [`Check`], [`Failure`] | many seeds; what failed, and how to reproduce it |
 //! | [`Faults`], [`Fault`], [`Family`], [`Crash`] | what goes wrong, and how often |
-//! | [`Strikes`], [`Busy`] | how often faults struck, and whether any machine noticed |
+//! | [`Strikes`], [`Busy`] | how often faults struck, and how often while a client was busy |
 //! | [`Network`], [`net`] | latency, bandwidth, windows; the sockets |
 //! | [`Script`], [`Transcript`] | scripted clients, on any backend |
 //! | [`Watched`], [`attempt_failed`], [`property`] | checks of machines and of runs |
@@ -91,20 +91,20 @@
 //!
 //! # Limits
 //!
-//! * One thread: loops take turns. Races between threads need other tools. An offloaded job runs
-//!   in one step when its time has come.
+//! * All loops run on one thread, in turns. Races between threads need other tools. An offloaded
+//!   job runs in one step when its time has come.
 //! * Segments are neither lost nor duplicated inside a connection of [`net`]: a partition or a
 //!   latency spike delays them. To test at the level of packets, `rotor-smoltcp` has sockets for
 //!   the same hosts (its feature `simulation`). A connection across a partition waits for as long
 //!   as that lasts; only an attempt to connect times out (127 s).
-//! * A host has one address; its loopback address is that one.
+//! * A host has one address, which is also its loopback address.
 //! * `send_file` reads real files.
-//! * A run is deterministic only if its machines are: one that reads a clock, draws random numbers
-//!   or iterates over a hash map by itself is not ([`Check::twice`] finds it).
+//! * A run is deterministic only if its machines are. A machine that reads a clock, draws random
+//!   numbers or iterates over a hash map, without its scope, is not; [`Check::twice`] finds it.
 //!
 //! # Versions and features
 //!
-//! Use it beside `rotor`, which is the examples' name for the core, in tests:
+//! Use it in tests, beside `rotor`; the examples use that name for the core:
 //!
 //! ```toml
 //! [dev-dependencies]

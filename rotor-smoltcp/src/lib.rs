@@ -67,11 +67,11 @@
 //! | | |
 //! |--|--|
 //! | [`Smoltcp`], [`StackConfig`], [`Congestion`] | the backend; its addresses, routes, buffers and limits |
-//! | [`Device`], [`Medium`] | where packets come from, and their format |
-//! | [`MemoryDevice`], [`MemoryConfig`], [`MemoryStats`] | a cable in memory, with faults by a seed |
+//! | [`Device`], [`Medium`] | the source of packets, and their format |
+//! | [`MemoryDevice`], [`MemoryConfig`], [`MemoryStats`] | a cable in memory, with seeded faults |
 //! | `KernelDevice` | TUN and TAP, packet sockets; with the features `tun`, `tun-offload` and `packet-socket` |
 //! | [`ManualClock`] | virtual time, for loops and cables |
-//! | `Smoltcp::in_simulation` | a stack on a host of a simulation, with faults of packets; with the feature `simulation` |
+//! | `Smoltcp::in_simulation` | a stack on a host of a simulation, whose network has faults at the level of packets; with the feature `simulation` |
 //! | [`SmoltcpInet`] | the sockets, as a family |
 //! | [`SmoltcpTcpStream`], [`SmoltcpTcpListener`], [`SmoltcpUdpSocket`] | the sockets |
 //! | [`SmoltcpHandle`], [`StackStats`] | what the stack has done |
@@ -87,49 +87,51 @@
 //!
 //! # Where it differs from the kernel's sockets
 //!
-//! * Addresses are the stack's own: nobody else on the machine has them, and a loop reaches itself
-//!   only on a [loopback](MemoryDevice::loopback).
-//! * `write` buffers data, which is sent when the turn ends, and a dropped stream goes on sending
-//!   what it has buffered, for [`linger`](StackConfig::linger); a reset one throws it away.
-//! * When a loop ends, what its streams have buffered leaves as far as their peers have room for it at once.
-//!   Nothing is sent again after that, and what peers send has no answer.
-//! * The configuration sets the buffers, for each connection from its first packet on;
+//! * Addresses are the stack's own: no other program on the host has them, and a loop reaches
+//!   itself only on a [loopback](MemoryDevice::loopback).
+//! * `write` buffers data, which is sent when the turn ends. A dropped stream goes on sending what
+//!   it has buffered, for up to [`linger`](StackConfig::linger); a stream that is reset throws it
+//!   away.
+//! * When a loop ends, its streams send as much of their buffers as the peers have room for at that
+//!   time. After that nothing is retransmitted, and packets from peers are not answered.
+//! * The configuration sets the size of the buffers, for each connection from its first packet;
 //!   `set_send_buffer` and the like do nothing.
-//! * `[::]` listens for IPv6 alone. Addresses are not shared (`reuse_port`): each loop has a stack,
-//!   and addresses, of its own.
+//! * `[::]` listens only for IPv6. Addresses are not shared (`reuse_port`): each loop has a stack
+//!   and addresses of its own.
 //! * A datagram socket is not told if the port at the other end is closed. Nothing is fragmented,
 //!   and received fragments are dropped.
-//! * How long packets may be on their way is not found out (RFC 1191, RFC 8201): they are as long as
-//!   the device's MTU allows, which therefore must be no more than the way allows. Where it is more,
-//!   large segments do not arrive, and their connection stands still.
-//! * There are no SYN cookies. In a SYN flood the oldest half-open connection makes room for the next,
-//!   so others have as much time for a handshake as the flood takes to fill the
+//! * There is no path MTU discovery (RFC 1191, RFC 8201): packets are as long as the device's MTU
+//!   allows, so that must be no more than the path allows. If it is more, large segments do not
+//!   arrive, and their connection stalls.
+//! * There are no SYN cookies. In a SYN flood the oldest half-open connection makes room for the
+//!   next, so honest clients have as much time for a handshake as the flood takes to fill the
 //!   [backlog](StackConfig::backlog_max).
-//! * Initial sequence numbers are random bits of the system, each its own; they do not grow with
-//!   time, as those of RFC 6528 do between the same two ends.
-//! * An outer loop has no descriptor to wait with ([`AsFd`](std::os::fd::AsFd)): the
-//!   stack has times of its own.
+//! * Each initial sequence number consists of random bits from the system. The numbers do not grow
+//!   with time, as those of RFC 6528 do between the same two ends.
+//! * The loop has no descriptor ([`AsFd`](std::os::fd::AsFd)) for which an outer loop could wait,
+//!   because the stack has timers of its own.
 //!
 //! # Limits
 //!
-//! [`StackConfig`] has every number and its default, [`StackStats`] counts how often they were
+//! [`StackConfig`] has every limit and its default, [`StackStats`] counts how often they were
 //! reached. smoltcp keeps both buffers of a connection as long as it lives: an idle connection
-//! takes up to 136 KiB by default, which is the first number to change if you have many
+//! takes up to 136 KiB by default. If you have many connections, change these sizes first
 //! ([`receive_buffer_bytes`](StackConfig::receive_buffer_bytes),
 //! [`send_buffer_bytes`](StackConfig::send_buffer_bytes)). With buffers of 4 KiB an idle connection
-//! takes 9 KiB, and no more than 4 KiB are sent in a round trip. One that nobody holds any more keeps
-//! its buffers as well, until both sides have ended: there are at most
-//! [`lingering_max`](StackConfig::lingering_max) of these. What is kept then (TIME-WAIT) has none. Up to 8
-//! MiB of buffers are kept for connections to come.
+//! takes 9 KiB, and no more than 4 KiB are sent in a round trip. A dropped connection keeps its
+//! buffers as well, until both sides have ended: there are at most
+//! [`lingering_max`](StackConfig::lingering_max) of these. After that (in TIME-WAIT) it has no
+//! buffers. Up to 8 MiB of buffers are kept for new connections.
 //!
-//! Segments and checksums are the loop's work: large bodies cost three times what the kernel takes
-//! for them with packets of 1,500 bytes. They cost half of it with packets of 64 KiB, or where this
-//! work is left to the device ([`Device::has_virtio_header`], `KernelDevice::tun_offloading`).
-//! Decisions 74, 87 and 105 have the figures.
+//! The loop itself does the segmentation and the checksums: with packets of 1,500 bytes, large
+//! bodies cost three times the CPU time of the kernel's stack. They cost half as much as in the
+//! kernel with packets of 64 KiB, or if this work is left to the device
+//! ([`Device::has_virtio_header`], `KernelDevice::tun_offloading`). Decisions 74, 87 and 105 have
+//! the figures.
 //!
 //! # Versions and features
 //!
-//! Use it beside `rotor`, which is the program's name for the core and streams:
+//! Use it beside `rotor`; the program uses that name for the core and streams:
 //!
 //! ```toml
 //! rotor-smoltcp = { git = "https://github.com/rotor-rs/rotor" }

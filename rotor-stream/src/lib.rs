@@ -2,9 +2,9 @@
 //! writes, waits and closes.
 //!
 //! **A protocol is a value. Each of its methods gets it together with its input and output, and
-//! returns its next state, what to wait for, and until when. The stream keeps every promise about
-//! the socket: input that arrived is passed on before the end of the stream is, output is flushed
-//! before the connection closes, and whatever the peer does ends at most its own connection.**
+//! returns its next state, what to wait for, and until when. The stream handles the socket: it
+//! passes on all input before it reports the end of the stream, it flushes output before it closes
+//! the connection, and whatever the peer does ends at most its own connection.**
 //!
 //! # A program
 //!
@@ -61,13 +61,13 @@
 //!
 //! | | |
 //! |--|--|
-//! | [`Protocol`], [`Intent`], [`Expectation`], [`FrameLength`], [`Matched`] | what a protocol does and what it answers |
-//! | [`Transport`], [`Buf`], [`Output`], [`Block`] | what it reads and writes |
-//! | [`Outbox`], [`WithOutbox`], [`OutboxConfig`] | messages from others to its peer |
+//! | [`Protocol`], [`Intent`], [`Expectation`], [`FrameLength`], [`Matched`] | a protocol, its answers, and what it can wait for |
+//! | [`Transport`], [`Buf`], [`Output`], [`Block`] | its input and output |
+//! | [`Outbox`], [`WithOutbox`], [`OutboxConfig`] | messages from other machines to its peer |
 //! | [`Stream`], [`StreamConfig`] | the machine that runs it; its limits |
 //! | [`Accept`], [`Accepted`], [`AcceptConfig`], [`InheritedListeners`] | listeners |
 //! | [`Persistent`], [`Link`], [`PersistentConfig`] | clients that stay connected |
-//! | [`LeastRate`], [`RateWatch`] | how fast bytes must pass at least |
+//! | [`LeastRate`], [`RateWatch`] | the lowest rate at which bytes may pass |
 //! | [`Exception`], [`Fatal`], [`StreamError`] | what can go wrong, and whose fault it is |
 //! | [`testing`] | scripted sockets, a manual clock, a driver for one protocol |
 //!
@@ -75,33 +75,34 @@
 //!
 //! * It registers its socket once, edge-triggered. A request costs one read and one write, and no
 //!   other system call.
-//! * The whole input is handled before one write, until the output passes its high-water mark or
-//!   the event's budget is used up; the rest follows in the next turn, after the other machines.
-//! * While the output is above its high-water mark nothing is read, until half of it is written.
+//! * The stream passes all available input to the protocol before it writes the output, in one
+//!   write, unless the output passes its high-water mark or the event's budget is used up. The rest
+//!   follows in the next turn, after the other machines.
+//! * When the output is above its high-water mark, nothing is read until half of it is written.
 //!   Bytes, shared blocks and file ranges count alike.
-//! * An idle connection holds no buffer; one that waits for the rest of a line holds about the
-//!   line.
-//! * Input that arrived before the end of the stream, a reset or a failed write is passed on
-//!   before these are reported.
+//! * An idle connection holds no buffer; one that waits for the rest of a line holds about as much
+//!   as has arrived.
+//! * Input that arrived before the end of the stream, before a reset or before a failed write is
+//!   passed on first.
 //! * After [`Intent::done`] the output is flushed, our side is shut down, and the peer has a
 //!   little time to close its own.
-//! * A connection that is dropped while output waits is reset, as is one after [`Intent::reset`]:
-//!   no peer takes a part of what was written for all of it. Only where the loop drops the machine,
-//!   after a panic or at the deadline of a drain, the peer hears an end.
-//! * A wrapping socket may buffer input and output, may need to write in order to read and vice
-//!   versa, and may choose the protocol in its handshake.
+//! * A connection that is dropped while output waits is reset, as is one after [`Intent::reset`],
+//!   so that no peer takes a part of what was written for all of it. Only if the loop drops the
+//!   machine, after a panic or at the deadline of a drain, the peer sees an ordinary end.
+//! * The socket may be a wrapping one, which buffers input and output, needs to write in order to
+//!   read and vice versa, or chooses the protocol in its handshake.
 //!
 //! # Limits
 //!
 //! Every limit is a setting of [`StreamConfig`], [`AcceptConfig`] or [`PersistentConfig`], with
-//! unit, default and reason. A peer that sends slowly meets the protocol's own deadline, which
-//! [`keep_deadline`](NeedsDeadline::keep_deadline) does not extend; one that reads slowly meets
-//! [`flush_timeout`](StreamConfig::flush_timeout).
+//! unit, default and reason. A peer that sends slowly is limited by the protocol's own deadline,
+//! which [`keep_deadline`](NeedsDeadline::keep_deadline) does not extend; one that reads slowly is
+//! limited by [`flush_timeout`](StreamConfig::flush_timeout).
 //!
 //! # Versions and features
 //!
-//! It is `rotor::stream`, and the examples here use that name. If you depend on this crate alone,
-//! write `rotor_stream` instead:
+//! The crate `rotor` re-exports this crate as `rotor::stream`, and the examples here use that name.
+//! If you depend on this crate alone, write `rotor_stream` instead:
 //!
 //! ```toml
 //! rotor-stream = { git = "https://github.com/rotor-rs/rotor" }

@@ -1,15 +1,16 @@
 //! TLS around any rotor socket, for servers and clients.
 //!
-//! **A [`TlsStream`] is a socket like any other: every protocol that runs on the socket inside also
-//! runs on it, on the kernel's sockets and on simulated ones. What a peer sends ends at most its
+//! **A [`TlsStream`] is a socket like any other: every protocol that runs on the inner socket also
+//! runs on it, whether that is the kernel's or a simulated one. What a peer sends ends at most its
 //! own connection, and the error says what happened and whose fault it was. Where TLS leaves a
 //! choice, this crate makes the safe one: only TLS 1.2 and 1.3 with forward secrecy, certificates
-//! checked, no early data, no renegotiation, and an end without `close_notify` reported as such.**
+//! are checked, there is no early data and no renegotiation, and an end without `close_notify` is
+//! reported as such.**
 //!
 //! # A program
 //!
 //! A server that sends each line back, encrypted. Only the type of its listener and its address
-//! differ from a server in clear:
+//! differ from an unencrypted server:
 //!
 //! ```no_run
 //! # mod rotor { pub use rotor_core::*; pub use rotor_stream as stream; pub use rotor_tls as tls; }
@@ -67,25 +68,25 @@
 //! |--|--|
 //! | [`TlsServer`], [`TlsServerConfig`], [`Identity`] | a server's certificates, and what it requires of clients |
 //! | [`TlsListener`], [`TlsAddress`] | its listeners |
-//! | [`TlsClient`], [`TlsClientConfig`], [`Roots`] | whom a client trusts, and its own certificate |
-//! | [`TlsTarget`], [`MaybeTlsTarget`] | where it connects to, by address or by name |
-//! | [`DangerAcceptAnyCertificate`] | a client that trusts anybody |
+//! | [`TlsClient`], [`TlsClientConfig`], [`Roots`] | the issuers that a client trusts, and its own certificate |
+//! | [`TlsTarget`], [`MaybeTlsTarget`] | what a client connects to, by address or by name |
+//! | [`DangerAcceptAnyCertificate`] | a client that accepts any certificate |
 //! | [`TlsStream`], [`MaybeTls`], [`TlsSession`] | a connection, and the result of its handshake |
 //! | [`Tickets`], [`TicketKeys`] | session resumption |
 //! | [`TlsError`], [`CertificateFault`], [`TlsConfigError`] | what can go wrong, and whose fault it is |
-//! | [`TlsCounters`] | what is counted |
+//! | [`TlsCounters`] | counters |
 //!
 //! # Limits
 //!
-//! * A hello of [`HELLO_BYTES_MAX`]; until it is complete, a connection costs the bytes that have
-//!   arrived.
+//! * A hello has at most [`HELLO_BYTES_MAX`]; until it is complete, a connection takes memory only
+//!   for the bytes that have arrived.
 //! * Handshakes under way: [`handshakes_max`](TlsServerConfig::handshakes_max); the time for one:
 //!   [`handshake_timeout`](rotor_stream::StreamConfig::handshake_timeout).
-//! * Plaintext that waits to be read: the part of one record that does not fit, 16 KiB at most; if
-//!   a write had to decode input, everything that one read returned. Encrypted input: what one
-//!   read returned beyond a partial record, 128 KiB at most. Output: 64 KiB of plaintext and its
-//!   overhead.
-//! * Records without data, as those of a handshake are: [`EMPTY_BYTES_MAX`] in a row. Key updates,
+//! * Plaintext that waits to be read: the part of one record that did not fit into the reader's
+//!   buffer, 16 KiB at most; if a write had to decode input, everything that one read of the socket
+//!   returned. Encrypted input: what one read returned beyond a partial record, 128 KiB at most.
+//!   Output: 64 KiB of plaintext and its overhead.
+//! * Records without data, such as those of a handshake: [`EMPTY_BYTES_MAX`] in a row. Key updates,
 //!   warnings and renegotiation: limited by rustls.
 //! * Servers whose sessions a client keeps for resumption:
 //!   [`sessions_max`](TlsClientConfig::sessions_max).
@@ -94,19 +95,19 @@
 //!
 //! # Versions and features
 //!
-//! With the feature `tls` of `rotor` it is `rotor::tls`, and the examples here use that name. If
-//! you depend on this crate alone, write `rotor_tls` instead:
+//! With its feature `tls`, the crate `rotor` re-exports this crate as `rotor::tls`, and the
+//! examples here use that name. If you depend on this crate alone, write `rotor_tls` instead:
 //!
 //! ```toml
 //! rotor-tls = { git = "https://github.com/rotor-rs/rotor" }
 //! ```
 //!
-//! Rust 1.88 or later, on Unix with 64-bit pointers (the tests run on Linux). The features say
-//! where the cryptography comes from:
+//! Rust 1.88 or later, on Unix with 64-bit pointers (the tests run on Linux). The features choose
+//! the cryptography and the root certificates:
 //!
-//! * `ring`: from ring.
-//! * `aws-lc-rs`: from AWS-LC, even if `ring` is enabled; post-quantum key exchange, RSA twice as
-//!   fast, longer to build.
+//! * `ring`: cryptography from ring.
+//! * `aws-lc-rs`: cryptography from AWS-LC, even if `ring` is enabled; it has a post-quantum key
+//!   exchange, is twice as fast for RSA, and takes longer to build.
 //! * `webpki-roots`: Mozilla's root certificates, [`Roots::webpki`](Roots).
 //! * `platform-roots`: the system's root certificates, [`Roots::platform`](Roots).
 //! * `default`: `ring`.

@@ -7,7 +7,7 @@
 //!
 //! # A program
 //!
-//! The routes of axum, and the one line that serves them:
+//! Routes of axum, and the one line that serves them:
 //!
 //! ```no_run
 //! # use rotor_core as rotor;
@@ -28,47 +28,51 @@
 //! | | |
 //! |--|--|
 //! | [`serve`], [`serve_on`], [`Tower::run`] | a whole program: listening, threads, signals, draining |
-//! | [`Tower`] | a service, and what it is served with: a seed of `rotor_http`'s servers |
-//! | [`TowerServer`] | the server: one request that a service answers |
+//! | [`Tower`] | a service with its settings: a seed of `rotor_http`'s servers |
+//! | [`TowerServer`] | the server: a request that a service answers |
 //! | [`Body`], [`BodyLost`] | the body of a request, as services get it |
 //! | [`Upgrade`] | upgrading to a protocol of rotor |
 //!
-//! # What is as with hyper, and what is not
+//! # Compared with hyper
 //!
-//! * The body of a request is read when the service reads it: `100 Continue` is sent then. A body
-//!   of at most 8 KiB that has come together with its head is there when the service is called. A
-//!   body that nobody reads is discarded after the response, as everywhere in rotor-http.
-//! * A request is over with its response: a task that reads its body on, after that, gets
-//!   [`BodyLost::Finished`]. With hyper it gets the rest. Answer once the body has come.
-//! * `axum::serve` calls `with_state(())` on a router before it serves it, which prepares its
-//!   handlers once and not for each request. Here that is for you to do: a few hundred
-//!   instructions of each request.
-//! * A service that is not ready holds up its request: it is not called before. (On HTTP/1.1 that
-//!   holds up its peer.)
-//! * A future that panics costs its request: 500. One whose connection breaks is dropped. A service
-//!   that fails is logged at debug level, and its peer gets 500.
-//! * [`handler_timeout`](rotor_http::Limits::handler_timeout), 60 s unless set, applies until the
-//!   head of the response is there, and starts anew with each piece of the request's body: 503.
-//!   After that the body of the response may take any time, as a stream of events does.
+//! * The body of a request is read when the service reads it, and `100 Continue` is sent at that
+//!   time. A body of at most 8 KiB that has come together with its head is available when the
+//!   service is called. A body that the service does not read is discarded after the response, as
+//!   everywhere in rotor-http.
+//! * A request ends with its response: a task that goes on reading the body after that gets
+//!   [`BodyLost::Finished`]. With hyper it gets the rest. So answer after the body has come.
+//! * `axum::serve` calls `with_state(())` on a router before it serves it, which prepares the
+//!   handlers once and not for each request. Here you have to do that yourself; it saves a few
+//!   hundred instructions per request.
+//! * A service is not called before it is ready, which holds up the request. (On HTTP/1.1 this
+//!   holds up all requests of the peer's connection.)
+//! * If a future panics, its request is answered with 500. If the connection breaks, the future is
+//!   dropped. If a service fails, this is logged at debug level, and the peer gets 500.
+//! * [`handler_timeout`](rotor_http::Limits::handler_timeout), 60 s by default, applies until the
+//!   head of the response is complete, and starts anew with each piece of the request's body; when
+//!   it passes, the peer gets 503. After the head, the body of the response may take any time, as a
+//!   stream of events does.
 //! * hyper ends a connection whose peer has shut down its side. Here the response goes on, because
-//!   the peer may still read, until the body is silent for 10 s ([`Tower::half_close_timeout`]);
-//!   then the peer counts as gone, and the body is dropped. A connection that is reset, or whose
-//!   network fails, is noticed as with hyper: at once, or when something is sent (`KeepAlive` of
-//!   axum's `Sse`, [`StreamConfig::keepalive`](rotor_stream::StreamConfig::keepalive)).
+//!   the peer may still read, until the body produces nothing for 10 s
+//!   ([`Tower::half_close_timeout`]); then the peer counts as gone, and the body is dropped. A
+//!   connection that is reset, or whose network fails, is noticed as with hyper: at once, or when
+//!   something is sent (`KeepAlive` of axum's `Sse`,
+//!   [`StreamConfig::keepalive`](rotor_stream::StreamConfig::keepalive)).
 //! * `hyper::upgrade` is not supported: a 101 without [`Upgrade`] is answered with 501, and so are
 //!   axum's WebSockets. CONNECT is answered with 501.
 //! * For axum's `ConnectInfo` use [`Tower::extend`].
 //!
 //! # Limits
 //!
-//! Those of [`rotor_http::Limits`]. In addition, a body that a service reads more slowly than it
-//! arrives holds 64 KiB ([`HELD_BYTES_MAX`]) in memory and then stops reading from its peer; a
-//! response is polled while less than [`output_high_water`](rotor_http::Limits::output_high_water)
-//! waits to be sent, at most 64 frames ([`FRAMES_MAX`]) in an event.
+//! Those of [`rotor_http::Limits`]. In addition, if a service reads a body more slowly than it
+//! arrives, 64 KiB ([`HELD_BYTES_MAX`]) are kept in memory, and then the connection stops reading
+//! from its peer; a response is polled while less than
+//! [`output_high_water`](rotor_http::Limits::output_high_water) waits to be sent, at most 64 frames
+//! ([`FRAMES_MAX`]) in an event.
 //!
 //! # Versions and features
 //!
-//! Use it beside `rotor`, which is the examples' name for the core, streams and HTTP:
+//! Use it beside `rotor`; the examples use that name for the core, streams and HTTP:
 //!
 //! ```toml
 //! rotor-tower = { git = "https://github.com/rotor-rs/rotor" }

@@ -1,10 +1,10 @@
 //! Spans of [`tracing`] around rotor's requests and machines, and the trace that a request belongs
 //! to.
 //!
-//! **A handler is called and returns, so its span is entered when it is called and left when it
-//! returns, and nothing that runs in between is attributed to it. None of this is in the loop or in
-//! HTTP: a server that is not wrapped pays nothing, and a wrapped one costs a few instructions
-//! while nobody subscribes.**
+//! **A span is entered when a handler is called and left when it returns, so other machines that
+//! run between two calls are not attributed to it. The loop and HTTP contain none of this: a server
+//! that is not wrapped pays nothing, and a wrapped one costs a few instructions while there is no
+//! subscriber.**
 //!
 //! # A program
 //!
@@ -35,7 +35,7 @@
 //!         tracing::info!(path = head.path(), "looks it up"); // in the request's span
 //!         let mut fetch = Fetch::<()>::get("/price").host("stock.example.com");
 //!         if let Some(context) = rotor_tracing::current() {
-//!             fetch = fetch.trace(&context); // the next server's span is below this one's
+//!             fetch = fetch.trace(&context); // the next server's span becomes a child of this one
 //!         }
 //!         // .. `scope.pool.ask(stock, fetch, scope)` ..
 //!         # drop(fetch);
@@ -59,40 +59,40 @@
 //!
 //! | | |
 //! |--|--|
-//! | [`Traced`] | a server around a server: a span for each request |
+//! | [`Traced`] | a server that wraps a server: a span for each request |
 //! | [`Spans`], [`HttpSpans`] | how such a span is made and what is written into it |
 //! | [`current`] | the current trace, to be passed on |
-//! | [`InSpan`] | a machine around a machine: a span for its life |
+//! | [`InSpan`] | a machine that wraps a machine: a span for its life |
 //!
-//! # What a span of a request has
+//! # The span of a request
 //!
-//! Named `request`, of the target `rotor::http` and the level INFO, with the fields that
-//! OpenTelemetry names: `otel.kind`, `http.request.method`, `url.path`, `network.protocol.version`,
-//! `http.response.status_code`, `error.type` (a status from 500, or `unanswered`), and the ids as
-//! the W3C writes them: `trace_id`, `span_id`, `parent_span_id`. It begins with the head of the
-//! request and ends with the handler, before the response has left.
+//! It has the name `request`, the target `rotor::http` and the level INFO, and the fields of
+//! OpenTelemetry: `otel.kind`, `http.request.method`, `url.path`, `network.protocol.version`,
+//! `http.response.status_code`, `error.type` (a status from 500, or `unanswered`), and the ids in
+//! the format of the W3C: `trace_id`, `span_id`, `parent_span_id`. It begins with the head of the
+//! request and ends with the handler, before the response has been sent.
 //!
-//! They contain text that a peer chose: a subscriber that prints has to escape it, as
+//! The fields contain text that a peer chose: a subscriber that prints them has to escape it, as
 //! `tracing-subscriber` does.
 //!
 //! # Limits
 //!
-//! One span a request, one a machine. At most 512 octets of a peer's `tracestate` are kept.
-//! Requests that are refused before a handler gets them have no span, nor does a protocol after an
-//! upgrade. Work that a handler starts on other threads is not in the span automatically: take
-//! `tracing::Span::current()` along.
+//! There is one span for each request, or for each machine. At most 512 octets of a peer's
+//! `tracestate` are kept. Requests that are refused before a handler gets them have no span, nor
+//! does a protocol after an upgrade. Work that a handler starts on other threads is not in the span
+//! automatically: pass `tracing::Span::current()` to it.
 //!
 //! # Versions and features
 //!
-//! With the feature `tracing` of `rotor` it is `rotor::tracing`. You can also depend on it beside
-//! `rotor`, as the examples here do:
+//! With its feature `tracing`, the crate `rotor` re-exports this crate as `rotor::tracing`. You can
+//! also depend on it beside `rotor`, as the examples here do:
 //!
 //! ```toml
 //! rotor-tracing = { git = "https://github.com/rotor-rs/rotor" }
 //! ```
 //!
 //! Rust 1.88 or later. There are no features to choose. `tracing` 0.1 is part of the API. Rotor's
-//! own log lines go to `log`; `tracing-log` makes events of them.
+//! own log lines go to `log`; `tracing-log` turns them into events.
 //!
 //! # The book
 //!

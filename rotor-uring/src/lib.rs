@@ -1,8 +1,8 @@
 //! A main loop for rotor on Linux's io_uring, and its sockets: the same machines, fewer system
 //! calls.
 //!
-//! **Everything written in a turn leaves with one call at its end, and received data is already
-//! there when a machine reads.** A machine that is generic over its sockets
+//! **Everything written in a turn leaves with one system call at its end, and received data is
+//! already there when a machine reads.** A machine that is generic over its sockets
 //! ([`IpNet`](rotor_core::net::IpNet)) does not change; you choose the loop where you create it.
 //!
 //! # A program
@@ -61,10 +61,10 @@
 //! |--|--|
 //! | [`Uring`], [`UringConfig`], [`Refused`] | the backend, its sizes, and why it was refused |
 //! | [`choose`](choose()), [`Choice`], [`OnAnyLoop`] | which loop a program runs on |
-//! | [`UringKind`] | io_uring for who makes the loops, such as `Serve` of HTTP |
+//! | [`UringKind`] | io_uring for code that makes the loops, such as `Serve` of HTTP |
 //! | [`UringInet`], [`UringUnix`] | the sockets, as families |
-//! | [`UringTcpStream`], [`UringTcpListener`], [`UringUdpSocket`] | those of IP |
-//! | [`UringUnixStream`], [`UringUnixListener`], [`UringUnixDatagram`] | those of Unix |
+//! | [`UringTcpStream`], [`UringTcpListener`], [`UringUdpSocket`] | the IP sockets |
+//! | [`UringUnixStream`], [`UringUnixListener`], [`UringUnixDatagram`] | the Unix sockets |
 //! | [`UringHandle`], [`UringStats`] | what the ring has done |
 //!
 //! # How it reads and writes
@@ -83,37 +83,40 @@
 //!      └─── more than 16 KiB at once ──sendmsg, sendfile──────────────────────────────────▶ the kernel
 //! ```
 //!
-//! A listener is asked for each connection, and a socket of datagrams for each datagram, when the ring has told of
-//! some: what a machine has no room for waits with the system.
+//! For listeners and datagram sockets, the ring only reports that something has arrived; each
+//! connection and each datagram takes a system call. So what a machine has no room for waits in the
+//! system.
 //!
 //! # Where it differs
 //!
-//! * It belongs to the thread that opened it, and so do its sockets: none is `Send`, and the loop cannot be
-//!   [handed over](rotor_core::LoopInstance::handing_over).
-//! * `write` takes what is sent when the turn ends. If sending fails, an event says so, and each later write
-//!   returns the error.
-//! * A peer hears of `shutdown` once what was written before has left, and of a stream that was dropped when the
-//!   turn ends.
-//! * A stream that was dropped goes on sending what it had taken, for [`linger`](UringConfig::linger) and no longer
-//!   than the loop lasts. Its peer reads a reset behind what was cut off, and no end; of Unix sockets there is no
-//!   reset.
-//! * While much is unread the kernel says nothing of the peer's end; the read that comes to it does. A reset is told.
-//! * It cannot run inside another loop: there is no descriptor ([`AsFd`](std::os::fd::AsFd)) for that one to
-//!   wait with, and what machines have written would stay until the next turn.
+//! * The loop belongs to the thread that opened it, and so do its sockets: none is `Send`, and the
+//!   loop cannot be [handed over](rotor_core::LoopInstance::handing_over).
+//! * `write` takes data that is sent when the turn ends. If sending fails, the machine gets an
+//!   event, and each later write returns the error.
+//! * A peer sees a `shutdown` after everything that was written before it, and the end of a dropped
+//!   stream when the turn ends.
+//! * A dropped stream goes on sending what was written before, for up to
+//!   [`linger`](UringConfig::linger) and no longer than the loop exists. If something is cut off,
+//!   the peer reads a reset and not an end; Unix sockets have no reset.
+//! * While much input is unread, the kernel does not report the peer's end; the read that reaches
+//!   it does. A reset is reported.
+//! * The loop cannot run inside another one: it has no descriptor ([`AsFd`](std::os::fd::AsFd)) for
+//!   which the other loop could wait, and what machines have written would not leave before the
+//!   next turn.
 //!
 //! # Limits
 //!
 //! Linux 6.1 or later (6.12 for buffers that are filled bit by bit), 64-bit. [`UringConfig`] has
-//! every number and its default; [`UringStats`] counts how often they were reached. Bytes that a
-//! stream takes before the kernel has any: 64 KiB; under way: as many. Memory that is kept to be
-//! sent from: 1 MiB.
+//! every limit and its default; [`UringStats`] counts how often they were reached. A stream accepts
+//! 64 KiB before the kernel has taken any of it, and as much again while that is under way. 1 MiB
+//! of memory is kept for sending.
 //!
-//! Open the ring behind a fork(2), not before it: a child process has none of its memory (`MADV_DONTFORK`,
-//! madvise(2)), and would be ended by a signal where it uses or drops it.
+//! Open the ring after a fork(2), not before it: a child process has none of its memory
+//! (`MADV_DONTFORK`, madvise(2)), and a signal would end the child when it uses or drops the ring.
 //!
 //! # Versions and features
 //!
-//! Use it beside `rotor`, which is the examples' name for the core, streams and HTTP:
+//! Use it beside `rotor`; the examples use that name for the core, streams and HTTP:
 //!
 //! ```toml
 //! rotor-uring = { git = "https://github.com/rotor-rs/rotor" }
@@ -129,10 +132,10 @@
 //!
 //! # Unsafe code
 //!
-//! It is in `ring` alone; no other part of rotor has any. The kernel writes into memory and reads from it while
-//! we run, so that memory belongs to the ring until the last completion of the operation was taken, whatever
-//! becomes of the socket; and a ring ends by taking back all operations and waiting for them, or leaves their
-//! memory allocated.
+//! There is unsafe code only in `ring`; no other part of rotor has any. The kernel writes into
+//! memory and reads from it while the program runs. So that memory belongs to the ring until the
+//! last completion of the operation was taken, whatever happens to the socket. At its end, a ring
+//! cancels all operations and waits for them, or leaves their memory allocated.
 //!
 //! | file | unsafe | why it is sound |
 //! |--|--|--|

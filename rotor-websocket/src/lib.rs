@@ -62,7 +62,7 @@
 //!     server::bind(&address, seed, scope)
 //! })?;
 //! let mut instance = creator.instantiate(());
-//! // `instance.run()` serves until it is told to end. Here somebody tells it at once.
+//! // `instance.run()` serves until the loop is asked to end. Here that is done at once.
 //! instance.handle().drain(std::time::Duration::ZERO);
 //! instance.run()?;
 //! # Ok(())
@@ -73,28 +73,29 @@
 //!
 //! | | |
 //! |--|--|
-//! | [`Handler`], [`Next`], [`Message`], [`Piece`] | what happens on a connection, and what it answers |
+//! | [`Handler`], [`Next`], [`Message`], [`Piece`] | the handler of a connection, its answers, and what it receives |
 //! | [`Sender`], [`Prepared`], [`SendError`] | sending |
 //! | [`Room`], [`Member`], [`Slow`] | one message for many, and what happens to slow members |
-//! | [`accept`], [`Origins`] | a server's side of the handshake |
-//! | [`Dial`], [`request`], [`check`] | a client's |
+//! | [`accept`], [`Origins`] | the handshake of a server |
+//! | [`Dial`], [`request`], [`check`] | the handshake of a client |
 //! | [`Key`] | the key of the handshake, for proxies |
 //! | [`WebSocket`] | the protocol to which HTTP is upgraded: `type Upgrade` |
-//! | [`WebSocketConfig`], [`Deflate`], [`Counters`] | every limit; what happened |
+//! | [`WebSocketConfig`], [`Deflate`], [`Counters`] | every limit, and how often it was reached |
 //! | [`Code`], [`Closed`], [`Fault`], [`Refusal`] | how a connection ends, or does not begin |
 //!
 //! # Limits
 //!
 //! Every limit and time is a setting of [`WebSocketConfig`], with unit, default and reason; its
-//! [`Counters`] count how often each was reached. A connection is carried by HTTP/1.1, or by a
-//! stream of HTTP/2 (RFC 8441), and also has the limits of its stream: a peer that does not read
-//! what is sent to it is dropped after [`response_grace`](rotor_http::Limits::response_grace). No
-//! extension except `permessage-deflate` is supported.
+//! [`Counters`] count how often each was reached. A WebSocket runs on an HTTP/1.1 connection, or on
+//! a stream of HTTP/2 (RFC 8441), whose limits apply as well: a peer that does not read what is
+//! sent to it is dropped after [`response_grace`](rotor_http::Limits::response_grace). No extension
+//! except `permessage-deflate` is supported.
 //!
 //! # Versions and features
 //!
-//! With the feature `websocket` of `rotor` it is `rotor::websocket`, and the examples here use
-//! that name. If you depend on this crate alone, write `rotor_websocket` instead:
+//! With its feature `websocket`, the crate `rotor` re-exports this crate as `rotor::websocket`, and
+//! the examples here use that name. If you depend on this crate alone, write `rotor_websocket`
+//! instead:
 //!
 //! ```toml
 //! rotor-websocket = { git = "https://github.com/rotor-rs/rotor" }
