@@ -75,6 +75,7 @@ const CHOICES: &[&str] = &[
     "mount",
     "cache_control",
     "charset",
+    "precompressed",
     "tag_key",
     // ResolverConfig
     "conf",
