@@ -1,5 +1,5 @@
-//! HTTP over TLS, in memory: connections that end without `close_notify`, in each framing; and which
-//! version is spoken where one was negotiated.
+//! HTTP over TLS, in memory: connections that end without `close_notify`, in each framing; and
+//! which version is spoken where one was negotiated.
 #![forbid(unsafe_code)]
 
 #[path = "../rotor-tls/tests/kit/mod.rs"]

@@ -15,11 +15,11 @@
 //! scheme of the web: it says that a server is known to speak it without TLS.
 //!
 //! The head of the answer goes to standard error, its body to standard output, or to FILE; then
-//! standard error shows how far it is. What FILE had before is kept until there is an answer. The host may be a name: /etc/hosts and the name servers of
-//! /etc/resolv.conf are asked. An `https://` server must have a certificate for that name, from an
-//! issuer that the system trusts, or of the file that the environment names as `SSL_CERT_FILE`. The
-//! exit code is 0 for an answer below 400 that is whole; for any other the reason is shown.
-//! Redirects are shown, not followed.
+//! standard error shows how far it is. What FILE had before is kept until there is an answer. The
+//! host may be a name: /etc/hosts and the name servers of /etc/resolv.conf are asked. An `https://`
+//! server must have a certificate for that name, from an issuer that the system trusts, or of the
+//! file that the environment names as `SSL_CERT_FILE`. The exit code is 0 for an answer below 400
+//! that is whole; for any other the reason is shown. Redirects are shown, not followed.
 #![forbid(unsafe_code)]
 
 mod machine;

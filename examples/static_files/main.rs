@@ -8,7 +8,8 @@
 //!
 //! It listens on 127.0.0.1:3000 and serves the current directory unless told otherwise. Hidden
 //! files and links are not served. Who accepts Brotli, zstd or gzip gets `a.css.br`, `a.css.zst` or
-//! `a.css.gz` for `a.css`, where that is there. SIGINT or SIGTERM lets the requests that are under way finish.
+//! `a.css.gz` for `a.css`, where that is there. SIGINT or SIGTERM lets the requests that are under
+//! way finish.
 #![forbid(unsafe_code)]
 
 mod machine;

@@ -106,7 +106,8 @@ limits! {
     handshake_timeout: Duration = Duration::from_secs(10);
     /// Sets how long a handler may take until its response is complete, unless it moves the
     /// deadline. The time begins with the head, and again with each part of the body that the
-    /// handler gets, and with what it has waited for (`Next::wait`). Default 60 s. After it: 503 if nothing was sent, else close.
+    /// handler gets, and with what it has waited for (`Next::wait`). Default 60 s. After it: 503 if
+    /// nothing was sent, else close.
     handler_timeout: Duration = Duration::from_secs(60);
     /// Sets how long a peer may take for each step of a response that waits to be sent. Default
     /// 10 s, for full buffers on the way.

@@ -88,9 +88,9 @@ impl Permits {
     /// Asks for a permit that is of no use after `until`: then the future resolves to
     /// [`Lost::Late`]; at once where that time has passed, even if a permit is free.
     ///
-    /// Otherwise this is no deadline: the machine is told only when its turn comes. To do something else at
-    /// that time, it returns a deadline of its own, and drops the future then. The permits learn
-    /// the time only from those who ask with such a time, on whatever loop.
+    /// Otherwise this is no deadline: the machine is told only when its turn comes. To do something
+    /// else at that time, it returns a deadline of its own, and drops the future then. The permits
+    /// learn the time only from those who ask with such a time, on whatever loop.
     pub fn ask_until<C>(&self, until: Time, scope: &Scope<'_, C>) -> Future<Permit> {
         let (port, future) = scope.create_future();
         if until < scope.now() {

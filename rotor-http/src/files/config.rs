@@ -162,10 +162,10 @@ impl FilesConfig {
     /// [`Precompressed::Gzip`], `a.css.gz` instead of `a.css`. Of several, the one that the client
     /// likes best is sent, then the first in this list. Default: none, and a file is sent as it is.
     ///
-    /// A sibling needs its file, is opened with it under the same rules, and has its own length, tag
-    /// and date. It is not compared with the file: whoever changes one replaces the other. A file
-    /// that has siblings is sent with `Vary: Accept-Encoding`, so that caches keep them apart. Each
-    /// coding in the list costs a look-up when a file is opened.
+    /// A sibling needs its file, is opened with it under the same rules, and has its own length,
+    /// tag and date. It is not compared with the file: whoever changes one replaces the other. A
+    /// file that has siblings is sent with `Vary: Accept-Encoding`, so that caches keep them apart.
+    /// Each coding in the list costs a look-up when a file is opened.
     ///
     /// ```no_run
     /// # mod rotor { pub use rotor_http as http; }

@@ -41,8 +41,8 @@ impl Precompressed {
 }
 
 impl Accepted {
-    /// Reads which of the codings a client accepts; those that it likes equally stay in the order in
-    /// which they are offered.
+    /// Reads which of the codings a client accepts; those that it likes equally stay in the order
+    /// in which they are offered.
     pub(super) fn from_fields(offered: &[Precompressed], fields: Fields<'_>) -> Accepted {
         Accepted::by_weight(offered, |coding| {
             coding_weight(fields.get_all("Accept-Encoding"), coding.name())

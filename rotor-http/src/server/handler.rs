@@ -278,9 +278,9 @@ pub trait Server: Sized {
     }
 
     /// Called when the loop is about to end: finish before `until`. For a request whose head comes
-    /// after that, called next after [`headers_received`](Server::headers_received), unless that has
-    /// finished. If something waits in the handler's place ([`Next::wait`]), the handler that follows
-    /// it is told.
+    /// after that, called next after [`headers_received`](Server::headers_received), unless that
+    /// has finished. If something waits in the handler's place ([`Next::wait`]), the handler that
+    /// follows it is told.
     ///
     /// The connection closes after this response if its head is still to be written; otherwise
     /// after the next one, which says so, or when the [grace](rotor_core::Drain::grace) is over.

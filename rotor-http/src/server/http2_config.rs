@@ -79,8 +79,8 @@ impl Http2Config {
 
     /// Sets how many requests of one connection may be under way. Default 100, the least that RFC
     /// 9113 §6.5.2 recommends. Beyond: refused with REFUSED_STREAM, so that the client may make it
-    /// again. A handler that goes on after its response counts too, but what is refused for it is no
-    /// violation of the client's.
+    /// again. A handler that goes on after its response counts too, but what is refused for it is
+    /// no violation of the client's.
     #[doc(alias = "SETTINGS_MAX_CONCURRENT_STREAMS")]
     pub fn streams_max(mut self, streams: u32) -> Http2Config {
         self.streams_max = streams.max(1);

@@ -101,8 +101,8 @@ impl<S: Server> Next<S> {
     /// value comes, no method of the handler is called, and the body of the request waits in the
     /// socket, as after [`hold`](Next::hold); what ends meanwhile, the body or the peer's side, is
     /// told to the handler that `reply` goes on with. That handler has the whole
-    /// [`handler_timeout`](crate::Limits::handler_timeout) again, or the deadline that was set before
-    /// the wait.
+    /// [`handler_timeout`](crate::Limits::handler_timeout) again, or the deadline that was set
+    /// before the wait.
     ///
     /// If the value has not come by `limit`, the peer gets 503 (or what
     /// [`emit_error_page`](Server::emit_error_page) makes of that), and the connection closes. A

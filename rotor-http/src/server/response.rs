@@ -419,8 +419,8 @@ impl<'a> Response<'a> {
     }
 
     /// Makes the connection close after this response. If this is called before
-    /// [`done_headers`](Response::done_headers), the peer is told. On HTTP/2 the other requests that
-    /// are under way are served, and the peer is told to make no more (GOAWAY).
+    /// [`done_headers`](Response::done_headers), the peer is told. On HTTP/2 the other requests
+    /// that are under way are served, and the peer is told to make no more (GOAWAY).
     #[doc(alias = "keep-alive")]
     pub fn close(&mut self) {
         self.state.close();

@@ -120,8 +120,8 @@ impl InheritedListeners {
     ///
     /// # Errors
     ///
-    /// If it is no UDP socket (whoever started the process has mixed them up), or the loop's backend
-    /// cannot serve it.
+    /// If it is no UDP socket (whoever started the process has mixed them up), or the loop's
+    /// backend cannot serve it.
     #[doc(alias = "ListenDatagram")]
     pub fn take_udp<C>(
         &mut self,

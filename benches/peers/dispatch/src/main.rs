@@ -10,13 +10,13 @@
 //! cargo build --release --manifest-path dispatch/permit/Cargo.toml     blocking-permit's rows are there then
 //! ```
 //!
-//! A batch is 100 jobs, 200 of `sleep`; the next begins when all results are there. Each contender is
-//! a process of its own, so that none has the threads and the memory of the others beside it; they
-//! take turns, nine rounds each, and sleep meanwhile. Four threads run the jobs of `noop` and `expensive` (it sorts 300
-//! numbers), forty those of `sleep` (1 µs and an exponential time of 12 µs on average, 49 µs at the
-//! most). Figures are medians: microseconds a batch by the clock, with the lowest and the highest,
-//! and of CPU time of the process. The ratio is that of the clock to the row `tokio ct` (the first
-//! one, where that is left out), the median of those of the rounds.
+//! A batch is 100 jobs, 200 of `sleep`; the next begins when all results are there. Each contender
+//! is a process of its own, so that none has the threads and the memory of the others beside it;
+//! they take turns, nine rounds each, and sleep meanwhile. Four threads run the jobs of `noop` and
+//! `expensive` (it sorts 300 numbers), forty those of `sleep` (1 µs and an exponential time of 12
+//! µs on average, 49 µs at the most). Figures are medians: microseconds a batch by the clock, with
+//! the lowest and the highest, and of CPU time of the process. The ratio is that of the clock to
+//! the row `tokio ct` (the first one, where that is left out), the median of those of the rounds.
 
 mod measure;
 mod ours;

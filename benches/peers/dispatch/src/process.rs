@@ -1,5 +1,5 @@
-//! Contenders as processes: those of this program, and blocking-permit, which is a program of its own,
-//! since its dependencies are not today's.
+//! Contenders as processes: those of this program, and blocking-permit, which is a program of its
+//! own, since its dependencies are not today's.
 
 use std::io::{self, BufRead, BufReader, Write};
 use std::path::Path;

@@ -42,8 +42,8 @@ macro_rules! kernel_socket {
                 Ok($name { socket: <$mio>::from_std(socket).into(), $($known),* })
             }
 
-            /// Gives the socket to what is no machine of this loop: a thread, a child process, a loop
-            /// of another kind. No event tells of it any more. It stays non-blocking, until
+            /// Gives the socket to what is no machine of this loop: a thread, a child process, a
+            /// loop of another kind. No event tells of it any more. It stays non-blocking, until
             /// `set_nonblocking(false)`.
             ///
             /// # Errors

@@ -192,8 +192,8 @@ impl DatagramSocket for UnixDatagram {
 
     /// # Errors
     ///
-    /// Also `InvalidInput` for an address without a path or an abstract name (unix(7)), where nobody
-    /// can receive.
+    /// Also `InvalidInput` for an address without a path or an abstract name (unix(7)), where
+    /// nobody can receive.
     fn send_to(&mut self, datagram: &[u8], target: &unix::SocketAddr) -> io::Result<usize> {
         match target.as_pathname() {
             Some(path) => self.socket.send_to(datagram, path),

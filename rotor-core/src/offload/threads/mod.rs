@@ -4,15 +4,15 @@
 //! ```text
 //!   offer ─▶ a place? ─no─▶ WhenFull
 //!              │yes
-//!              ▼                  wakes the next one, while jobs wait
+//!              ▼                  wakes two more, while jobs wait
 //!            queue ◀─ takes ─ thread ─▶ runs ─▶ watches ─▶ sleeps ─▶ ends (keep_idle)
 //!              │                 ▲                            │
-//!              └── wakes one ────┴────────────────────────────┘
+//!              └── may wake one ─┴────────────────────────────┘
 //! ```
 //!
-//! Whoever offers jobs wakes a thread only if more jobs wait than those that are awake can be expected
-//! to see to, and each thread that takes a job wakes two more while jobs wait. So a loop that offers
-//! a hundred jobs in a turn pays for a wake-up or two, or for none.
+//! Whoever offers jobs wakes a thread only if more jobs wait than those that are awake can be
+//! expected to see to, and each thread that takes a job wakes two more while jobs wait. So a loop
+//! that offers a hundred jobs in a turn pays for a wake-up or two, or for none.
 
 mod noting;
 mod running;

@@ -54,8 +54,8 @@ impl Response<'_> {
     /// # Errors
     ///
     /// Those of the steps that it consists of; on a response that has not begun: `FieldValue` for a
-    /// bad content type, `BodyForbidden` for a body where the status has none, `InformationalStatus`
-    /// for 1xx, `UpgradeMissing` for 426.
+    /// bad content type, `BodyForbidden` for a body where the status has none,
+    /// `InformationalStatus` for 1xx, `UpgradeMissing` for 426.
     #[inline]
     pub fn send(
         &mut self,
