@@ -113,8 +113,10 @@ impl Queue {
 
     /// Returns whom the offerer of a job calls: nobody as long as those that are awake can be
     /// expected to see to the waiting jobs. More jobs than that mean that they do not get to run.
-    pub(super) fn call_for_offered(&mut self, threads_max: usize) -> Call {
-        if self.len() <= JOBS_EACH * (self.watching + self.called) {
+    /// If there is no room for another one, it is not waited for them to show that: the next job
+    /// would be refused, though a thread sleeps.
+    pub(super) fn call_for_offered(&mut self, threads_max: usize, is_full: bool) -> Call {
+        if !is_full && self.len() <= JOBS_EACH * (self.watching + self.called) {
             return Call::Nobody;
         }
         self.next_call(threads_max)
@@ -224,13 +226,13 @@ mod tests {
         for awake in 0..3 {
             for at in 0..JOBS_EACH {
                 queue.push(waiting(at as u64), false);
-                let calls = matches!(queue.call_for_offered(9), Call::Start(_));
+                let calls = matches!(queue.call_for_offered(9, false), Call::Start(_));
                 assert_eq!(calls, at == 0, "{awake} are on their way, {} jobs", queue.len());
             }
         }
         queue.called -= 2;
         queue.watching += 2;
-        assert!(matches!(queue.call_for_offered(9), Call::Nobody), "those watch");
+        assert!(matches!(queue.call_for_offered(9, false), Call::Nobody), "those watch");
         let calls = queue.calls_of_taker(9);
         assert!(matches!(calls, [Call::Start(3), Call::Start(4)]), "whoever takes one calls two");
     }

@@ -231,6 +231,26 @@ fn each_thread_that_takes_a_job_calls_the_next_until_all_jobs_are_run() {
 }
 
 #[test]
+fn a_pool_that_is_full_relies_on_no_thread_that_does_not_get_to_run() {
+    let may_look = Arc::new(Mutex::new(()));
+    let held = may_look.lock().expect("nobody panics");
+    let may = may_look.clone();
+    let builder = OffloadPool::builder().threads_max(2).jobs_max(2);
+    // As if other programs had the processor of the first thread.
+    let builder = builder.on_thread_start(move |number| drop((number == 0).then(|| may.lock())));
+    let pool = builder.build().expect("no thread yet");
+    let (done, is_done) = mpsc::channel();
+    for _ in 0..2 {
+        let done = done.clone();
+        assert!(offer(&pool, move || done.send(()).expect("the test waits")));
+    }
+    // The second thread may leave the last job to the first one.
+    let first = is_done.recv_timeout(Duration::from_secs(10));
+    drop(held);
+    assert_eq!(first, Ok(()));
+}
+
+#[test]
 fn hooks_that_panic_cost_nothing() {
     let pool = OffloadPool::builder()
         .on_thread_start(|_| std::panic::resume_unwind(Box::new("in a hook")))

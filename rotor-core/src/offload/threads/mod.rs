@@ -111,6 +111,11 @@ impl Shared {
         false
     }
 
+    /// Whether a job would be refused now.
+    fn is_full(&self) -> bool {
+        self.places.load(Relaxed) >= self.settings.jobs_max
+    }
+
     /// Runs the oldest job here and takes the new one in its place, if that is the setting.
     #[cold]
     fn offer_to_full(
@@ -153,7 +158,7 @@ impl Shared {
         let call = {
             let mut queue = self.lock();
             queue.push(waiting, is_urgent);
-            queue.call_for_offered(self.settings.threads_max)
+            queue.call_for_offered(self.settings.threads_max, self.is_full())
         };
         self.call(call);
     }
@@ -168,7 +173,7 @@ impl Shared {
                 return drop_guarded(waiting.job, "a job of a pool that is gone");
             }
             queue.push_again(waiting);
-            queue.call_for_offered(self.settings.threads_max)
+            queue.call_for_offered(self.settings.threads_max, self.is_full())
         };
         self.call(call);
     }
