@@ -195,10 +195,15 @@ impl Shared {
     #[cold]
     fn has_failed_to_start(self: &Arc<Self>, error: &io::Error) {
         log_guarded!(warn, "no thread for work that was offloaded: {error}");
-        if self.threads.load(Relaxed) == 0 {
-            return self.run_all_here();
-        }
-        let call = self.lock().next_call(0);
+        let call = {
+            let mut queue = self.lock();
+            // Under the lock, since the last other thread may be about to end.
+            if queue.threads == 0 {
+                drop(queue);
+                return self.run_all_here();
+            }
+            queue.next_call(0)
+        };
         self.call(call);
     }
 
@@ -340,6 +345,20 @@ mod tests {
         assert!(!shared.has_started());
         assert_eq!(has_run.try_recv(), Ok(()), "it had counted on that thread");
         assert_eq!((shared.stats().queued, shared.places.load(Relaxed)), (0, 0));
+    }
+
+    #[test]
+    fn a_job_that_came_while_a_thread_failed_to_start_and_the_last_other_one_ended_is_run() {
+        let (_pool, shared, has_run) = without_threads();
+        // As it is read without the lock just before the other one ends.
+        shared.threads.fetch_add(1, Relaxed);
+        let number = {
+            let mut queue = shared.lock();
+            queue.called += 1;
+            queue.add_thread()
+        };
+        shared.call(Call::Start(number));
+        assert_eq!(has_run.try_recv(), Ok(()), "nobody else is left");
     }
 
     #[test]
