@@ -47,11 +47,12 @@ fn each_job_is_run_though_no_other_is_offered() {
 }
 
 /// The first job waits for the second: each needs a thread of its own. One of the two threads may
-/// be watching for jobs while the other sleeps; so both have had a job before.
+/// be watching for jobs while the other sleeps; so both have had a job before. There is room for a
+/// third one: who offers the last that there is room for calls a thread in any case.
 #[test]
 fn two_jobs_are_run_at_a_time_by_two_threads() {
     model(2, || {
-        let (pool, ran) = (OffloadPool::new(2, 2), Ran::default());
+        let (pool, ran) = (OffloadPool::new(2, 3), Ran::default());
         for _ in 0..2 {
             let ran = ran.clone();
             offer(&pool, move || ran.one_more());
@@ -72,7 +73,7 @@ fn two_jobs_are_run_at_a_time_by_two_threads() {
 #[test]
 fn two_jobs_that_come_while_a_thread_is_idle_are_run_at_a_time() {
     model(1, || {
-        let (pool, ran) = (OffloadPool::new(2, 2), Ran::default());
+        let (pool, ran) = (OffloadPool::new(2, 3), Ran::default());
         let first = ran.clone();
         offer(&pool, move || first.one_more());
         ran.wait_for(1);
