@@ -86,7 +86,8 @@ impl Permits {
     }
 
     /// Asks for a permit that is of no use after `until`: then the future resolves to
-    /// [`Lost::Late`]; at once where that time has passed, even if a permit is free.
+    /// [`Lost::Late`]; at once where that time has passed, even if a permit is free, or the permits
+    /// are [closed](Permits::close).
     ///
     /// Otherwise this is no deadline: the machine is told only when its turn comes. To do something
     /// else at that time, it returns a deadline of its own, and drops the future then. The permits

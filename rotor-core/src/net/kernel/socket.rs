@@ -43,8 +43,8 @@ macro_rules! kernel_socket {
             }
 
             /// Gives the socket to what is no machine of this loop: a thread, a child process, a
-            /// loop of another kind. No event tells of it any more. It stays non-blocking, until
-            /// `set_nonblocking(false)`.
+            /// loop of another kind. No event tells of it any more, if `scope` is of the loop that
+            /// it is registered with. It stays non-blocking, until `set_nonblocking(false)`.
             ///
             /// # Errors
             ///

@@ -46,5 +46,6 @@ fn a_socket_that_is_given_away_works_and_its_loop_hears_of_it_no_more() {
     given.read_exact(&mut buffer).expect("it has come");
     assert_eq!(buffer, TEXT);
     drop(given);
+    other.set_nonblocking(true).expect("it is a socket");
     assert_eq!(other.read(&mut buffer).expect("it is closed"), 0, "there was no second descriptor");
 }
