@@ -46,8 +46,7 @@ pub(super) struct Exchange<S: Server> {
     /// Its peer may send no more of it for now, for the bodies of others.
     pub(super) is_held_back: bool,
     peer_end: PeerEnd,
-    /// The loop drains, and the handler has not been told.
-    owes_drain: bool,
+    drain: Drain,
     deadline: HandlerDeadline,
     /// When the handler is to be woken, within its deadline; `Time::NEVER`: not by the time.
     wake_at: Time,
@@ -79,6 +78,15 @@ enum PeerEnd {
     Owed,
     /// Nothing, or no more.
     Over,
+}
+
+/// What the handler has heard of a drain: once is enough, whichever way it comes to know.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Drain {
+    Untold,
+    /// It came while something else waited in the handler's place: a handler that follows is told.
+    Owed,
+    Told,
 }
 
 /// Until when the handler has to act.
@@ -113,7 +121,7 @@ impl<S: Server> Exchange<S> {
             was_gated: false,
             is_held_back: false,
             peer_end: if S::HEARS_END { PeerEnd::Awaited } else { PeerEnd::Over },
-            owes_drain: false,
+            drain: Drain::Untold,
             deadline,
             wake_at: Time::NEVER,
             counters: None,
@@ -337,18 +345,25 @@ impl<S: Server> Exchange<S> {
         until: Time,
         io: &mut Io<'_, '_, '_, S::Context>,
     ) -> Exchanged<S> {
-        self.owes_drain = matches!(self.handler, Some(Handler::Later(_)));
+        // A head that came in the same turn as the drain: its handler has been told as it began.
+        if self.drain == Drain::Told {
+            return Flow::Again;
+        }
+        self.drain = match self.handler {
+            Some(Handler::Later(_)) => Drain::Owed,
+            _ => Drain::Told,
+        };
         self.tell(RequestEvent::Draining(until), io)
     }
 
     /// Its handler has seen the head: in a drain that began before, it hears of that as well.
     #[inline]
     pub(super) fn begun(&mut self, io: &mut Io<'_, '_, '_, S::Context>) -> Exchanged<S> {
-        self.owes_drain = io.scope.draining_until().is_some();
-        match self.owes_drain {
-            true => self.tell_owed_drain(io),
-            false => Flow::Again,
+        if io.scope.draining_until().is_none() {
+            return Flow::Again;
         }
+        self.drain = Drain::Owed;
+        self.tell_owed_drain(io)
     }
 
     /// Tells the handler what came while something else waited in its place, if nothing does any
@@ -384,9 +399,11 @@ impl<S: Server> Exchange<S> {
     /// The same of a drain.
     #[cold]
     fn tell_owed_drain(&mut self, io: &mut Io<'_, '_, '_, S::Context>) -> Exchanged<S> {
-        match (&self.handler, io.scope.draining_until()) {
-            (Some(Handler::Own(_)), Some(until)) if self.owes_drain => {
-                self.owes_drain = false;
+        match self.handler {
+            Some(Handler::Own(_)) if self.drain == Drain::Owed => {
+                self.drain = Drain::Told;
+                // Where only this connection is to end, the time for that has come.
+                let until = io.scope.draining_until().unwrap_or(io.scope.now());
                 self.tell(RequestEvent::Draining(until), io)
             }
             _ => Flow::Again,

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use rotor_core::{Drain, Grace};
+use rotor_core::{Cursor, Drain, Grace, Verdict};
 use rotor_http::Status;
 use rotor_http::server::{
     Connection, Head, HttpSeed, Next, NoUpgrade, RecvMode, Response, Scope, Server, ServerConfig,
@@ -129,4 +129,69 @@ fn so_they_are_on_http2() {
         assert!(text.contains("on and off"), "{path}: {text:?}");
         assert_eq!(*driver.context(), 1, "{path}");
     }
+}
+
+/// Says goodbye in a drain, and goes on.
+struct Stays;
+
+impl Server for Stays {
+    type Context = u32;
+    type Seed = ();
+    type Upgrade = NoUpgrade<u32>;
+
+    fn headers_received(
+        (): (),
+        head: &Head<'_>,
+        response: &mut Response<'_>,
+        scope: &mut Scope<'_, u32>,
+    ) -> Next<Self> {
+        match head.path() {
+            "/after" => Next::after(scope.now() + SECOND, |response, _| Stays::begin(response)),
+            _ => Stays::begin(response),
+        }
+    }
+
+    fn draining(
+        self,
+        _: rotor_core::Time,
+        response: &mut Response<'_>,
+        told: &mut Scope<'_, u32>,
+    ) -> Next<Self> {
+        **told += 1;
+        response.write_body(" goodbye").expect("a piece");
+        Next::go_on(self).no_deadline()
+    }
+}
+
+impl Stays {
+    fn begin(response: &mut Response<'_>) -> Next<Self> {
+        response.status(Status::OK).and_then(|()| response.add_chunked()).expect("fields");
+        response.done_headers().and_then(|()| response.write_body("on")).expect("a body");
+        Next::go_on(Stays).no_deadline()
+    }
+}
+
+#[test]
+fn one_whose_head_comes_in_the_turn_of_the_drain_is_told_once() {
+    let http2 = [beginning(&[]), headers(1, "GET", "/", &[], true)].concat();
+    for (config, asked) in [(ServerConfig::new(), get("/")), (config(), http2)] {
+        let mut driver = Driver::<Connection<Stays>>::new(HttpSeed::new((), config), 0);
+        driver.peer().send(&asked);
+        driver.drain_with(drain());
+        let received = driver.take_received();
+        let text = String::from_utf8_lossy(&received);
+        assert_eq!(text.matches("goodbye").count(), 1, "{text:?}");
+        assert_eq!(*driver.context(), 1);
+    }
+}
+
+#[test]
+fn one_that_follows_a_wait_where_only_its_connection_ends_is_told() {
+    let mut driver = Driver::<Connection<Stays>>::new(HttpSeed::new((), ServerConfig::new()), 0);
+    driver.send(&get("/after"));
+    let _ = driver.test().instance().machines().scan(Cursor::START, |_, _| Verdict::Drain);
+    driver.settle();
+    driver.advance(SECOND);
+    let text = String::from_utf8_lossy(&driver.take_received()).into_owned();
+    assert_eq!((text.matches("goodbye").count(), *driver.context()), (1, 1), "{text:?}");
 }
