@@ -25,7 +25,10 @@ pub(super) fn file(
     response: &mut Response<'_>,
 ) -> Result<(), MessageError> {
     let known = sent.known;
-    let validators = known.validators();
+    let mut validators = known.validators();
+    // RFC 9110 §8.8.1: a date that several representations share tells none of them apart, and
+    // compressors give theirs that of the file.
+    validators.modified_is_strong &= !sent.varies;
     match conditions.evaluate(&validators, now) {
         Evaluation::NotModified => return not_modified(sent, config, response),
         Evaluation::PreconditionFailed => {

@@ -41,7 +41,7 @@ pub fn coding_weight<'a>(lines: impl Iterator<Item = &'a [u8]>, coding: &str) ->
 
 fn is_named(name: &[u8], coding: &str) -> bool {
     name.eq_ignore_ascii_case(coding.as_bytes())
-        || (coding == "gzip" && name.eq_ignore_ascii_case(b"x-gzip"))
+        || (coding.eq_ignore_ascii_case("gzip") && name.eq_ignore_ascii_case(b"x-gzip"))
 }
 
 /// A coding and its weight.

@@ -89,6 +89,13 @@ fn each_has_a_tag_of_its_own_and_ranges_are_of_what_is_sent() {
     // Of the plain file it has a part, of this one it needs all.
     let reply = ask("gzip", &format!("Range: bytes=3-6\r\nIf-Range: {plain}\r\n"));
     assert_eq!((reply.status, &reply.body[..]), (200, GZIP));
+    // All of them have been changed at one time, so the date stands for none (RFC 9110 §8.8.1).
+    let date = ask("gzip", "").field("Last-Modified").expect("a date").to_owned();
+    let reply = ask("gzip", &format!("Range: bytes=3-6\r\nIf-Range: {date}\r\n"));
+    assert_eq!((reply.status, &reply.body[..]), (200, GZIP));
+    let alone = site.get("/index.html", "").field("Last-Modified").expect("a date").to_owned();
+    let fields = format!("Range: bytes=3-6\r\nIf-Range: {alone}\r\n");
+    assert_eq!(site.get("/index.html", &fields).status, 206, "there is only one of it");
     // Parts of a coded whole cannot be described, so it comes whole.
     let reply = ask("gzip", "Range: bytes=0-0, 5-6\r\n");
     assert_eq!((reply.status, &reply.body[..]), (200, GZIP));
