@@ -88,7 +88,7 @@
 //!   little time to close its own.
 //! * A connection that is dropped while output waits is reset, as is one after [`Intent::reset`],
 //!   so that no peer takes a part of what was written for all of it. Only if the loop drops the
-//!   machine, after a panic or at the deadline of a drain, the peer sees an ordinary end.
+//!   machine, after a panic or at the deadline of a drain, does the peer see an ordinary end.
 //! * The socket may be a wrapping one, which buffers input and output, needs to write in order to
 //!   read and vice versa, or chooses the protocol in its handshake.
 //!

@@ -133,9 +133,9 @@
 //! # Unsafe code
 //!
 //! There is unsafe code only in `ring`; no other part of rotor has any. The kernel writes into
-//! memory and reads from it while the program runs. So that memory belongs to the ring until the
-//! last completion of the operation was taken, whatever happens to the socket. At its end, a ring
-//! cancels all operations and waits for them, or leaves their memory allocated.
+//! memory and reads from it while the program runs. Therefore that memory belongs to the ring until
+//! the last completion of the operation was taken, whatever happens to the socket. At its end, a
+//! ring cancels all operations and waits for them, or leaves their memory allocated.
 //!
 //! | file | unsafe | why it is sound |
 //! |--|--|--|
