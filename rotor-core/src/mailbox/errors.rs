@@ -1,0 +1,57 @@
+//! Why a message is not sent, and why there is none.
+
+use std::fmt;
+
+/// Why a message was not sent; it holds the message.
+#[doc(alias = "backpressure")]
+#[doc(alias = "TrySendError")]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SendError<V> {
+    /// The mailbox holds as many messages as it may. The caller decides: drop the message, keep it,
+    /// or slow down whatever causes it. Room is made when the machine receives;
+    /// [`Sender::wake_on_room`](crate::Sender::wake_on_room) waits for it.
+    Full(V),
+    /// The mailbox or its machine is gone; nothing will ever be received.
+    Closed(V),
+}
+
+impl<V> SendError<V> {
+    /// Returns the message that was not sent.
+    pub fn into_message(self) -> V {
+        match self {
+            SendError::Full(message) | SendError::Closed(message) => message,
+        }
+    }
+}
+
+impl<V> fmt::Display for SendError<V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            SendError::Full(_) => "the mailbox is full",
+            SendError::Closed(_) => "the machine that owned the mailbox is gone",
+        })
+    }
+}
+
+impl<V: fmt::Debug> std::error::Error for SendError<V> {}
+
+/// Why there is no message. This is nobody's fault, and nothing has changed.
+#[doc(alias = "TryRecvError")]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ReceiveError {
+    /// No message waits; the next one wakes the machine.
+    Empty,
+    /// No message waits and none will come: every sender is gone.
+    Closed,
+}
+
+impl fmt::Display for ReceiveError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            ReceiveError::Empty => "there is no message",
+            ReceiveError::Closed => "there is no message, and every sender is gone",
+        })
+    }
+}
+
+impl std::error::Error for ReceiveError {}
