@@ -76,7 +76,7 @@ impl Response<'_> {
                 return Ok(());
             }
         }
-        self.send_whole(status, &[], content_type, body)
+        self.send_with(status, &[], content_type, body)
     }
 
     /// Writes a whole response as [`send`](Response::send) does, with more fields.
@@ -98,19 +98,9 @@ impl Response<'_> {
     ///     response.send_with(Status::METHOD_NOT_ALLOWED, allow, "text/plain", b"405 Method Not Allowed\n")
     /// }
     /// ```
-    pub fn send_with(
-        &mut self,
-        status: Status,
-        fields: &[(&str, &[u8])],
-        content_type: &str,
-        body: &[u8],
-    ) -> Result<(), MessageError> {
-        self.send_whole(status, fields, content_type, body)
-    }
-
-    /// Also what `send` does with a response that is not of the usual kind, or that it must refuse.
+    // Out of `send`'s way, which comes here with what is not of the usual kind, or must be refused.
     #[inline(never)]
-    fn send_whole(
+    pub fn send_with(
         &mut self,
         status: Status,
         fields: &[(&str, &[u8])],
