@@ -19,13 +19,11 @@ const SECOND: Duration = Duration::from_secs(1);
 /// Has no end of its own: it ends in a drain.
 struct Endless;
 
-impl Endless {
-    /// Its response is under way.
-    fn begin(response: &mut Response<'_>) -> Next<Self> {
-        response.status(Status::OK).and_then(|()| response.add_chunked()).expect("fields");
-        response.done_headers().and_then(|()| response.write_body("on")).expect("a body");
-        Next::go_on(Endless).no_deadline()
-    }
+/// A response is under way, and has no end.
+fn begin<S: Server>(handler: S, response: &mut Response<'_>) -> Next<S> {
+    response.status(Status::OK).and_then(|()| response.add_chunked()).expect("fields");
+    response.done_headers().and_then(|()| response.write_body("on")).expect("a body");
+    Next::go_on(handler).no_deadline()
 }
 
 impl Server for Endless {
@@ -40,9 +38,9 @@ impl Server for Endless {
         scope: &mut Scope<'_, u32>,
     ) -> Next<Self> {
         match head.path() {
-            "/after" => Next::after(scope.now() + SECOND, |response, _| Endless::begin(response)),
+            "/after" => Next::after(scope.now() + SECOND, |response, _| begin(Endless, response)),
             "/body" => Next::recv(Endless, RecvMode::Buffered(9)).no_deadline(),
-            _ => Endless::begin(response),
+            _ => begin(Endless, response),
         }
     }
 
@@ -146,8 +144,8 @@ impl Server for Stays {
         scope: &mut Scope<'_, u32>,
     ) -> Next<Self> {
         match head.path() {
-            "/after" => Next::after(scope.now() + SECOND, |response, _| Stays::begin(response)),
-            _ => Stays::begin(response),
+            "/after" => Next::after(scope.now() + SECOND, |response, _| begin(Stays, response)),
+            _ => begin(Stays, response),
         }
     }
 
@@ -160,14 +158,6 @@ impl Server for Stays {
         **told += 1;
         response.write_body(" goodbye").expect("a piece");
         Next::go_on(self).no_deadline()
-    }
-}
-
-impl Stays {
-    fn begin(response: &mut Response<'_>) -> Next<Self> {
-        response.status(Status::OK).and_then(|()| response.add_chunked()).expect("fields");
-        response.done_headers().and_then(|()| response.write_body("on")).expect("a body");
-        Next::go_on(Stays).no_deadline()
     }
 }
 

@@ -1,6 +1,7 @@
 //! Handlers that wait for one thing and then reply, on both sides of a route.
 
 use std::io::{ErrorKind, Read, Write};
+use std::marker::PhantomData;
 use std::net::TcpStream;
 use std::time::Duration;
 
@@ -92,14 +93,15 @@ impl Server for Waits {
     }
 }
 
-struct All;
+/// Sends all requests to one of two equal servers.
+pub(crate) struct All<S, const IS_FIRST: bool>(PhantomData<S>);
 
-impl Route for All {
-    type First = Waits;
-    type Second = Waits;
+impl<S: Server + 'static, const IS_FIRST: bool> Route for All<S, IS_FIRST> {
+    type First = S;
+    type Second = S;
 
     fn is_first(_: &Head<'_>) -> bool {
-        false
+        IS_FIRST
     }
 }
 
@@ -114,7 +116,8 @@ macro_rules! both {
         let mut $driver = Driver::<Connection<Waits>>::new(seed, Shared::default());
         $body;
         let seed = HttpSeed::new(((), ()), ServerConfig::new());
-        let mut $driver = Driver::<Connection<Routed<All>>>::new(seed, Shared::default());
+        let mut $driver =
+            Driver::<Connection<Routed<All<Waits, false>>>>::new(seed, Shared::default());
         $body;
     };
 }
@@ -164,17 +167,6 @@ impl Server for Early {
     }
 }
 
-struct AllEarly;
-
-impl Route for AllEarly {
-    type First = Early;
-    type Second = Early;
-
-    fn is_first(_: &Head<'_>) -> bool {
-        false
-    }
-}
-
 /// Its wake-up was for the handler that did not wait for it yet.
 #[test]
 fn a_value_that_is_there_before_it_is_waited_for_is_the_reply_at_once() {
@@ -191,7 +183,7 @@ fn a_value_that_is_there_before_it_is_waited_for_is_the_reply_at_once() {
         }
     }
     test::<Early>(HttpSeed::new((), ServerConfig::new()));
-    test::<Routed<AllEarly>>(HttpSeed::new(((), ()), ServerConfig::new()));
+    test::<Routed<All<Early, false>>>(HttpSeed::new(((), ()), ServerConfig::new()));
 }
 
 #[test]
@@ -326,17 +318,6 @@ impl Server for Hears {
     }
 }
 
-struct AllHear;
-
-impl Route for AllHear {
-    type First = Hears;
-    type Second = Hears;
-
-    fn is_first(_: &Head<'_>) -> bool {
-        true
-    }
-}
-
 #[test]
 fn an_end_that_came_meanwhile_is_told_to_the_handler_that_follows() {
     fn test<S: Server<Context = Shared> + 'static>(seed: HttpSeed<S>) {
@@ -357,7 +338,7 @@ fn an_end_that_came_meanwhile_is_told_to_the_handler_that_follows() {
         }
     }
     test::<Hears>(HttpSeed::new((), ServerConfig::new()));
-    test::<Routed<AllHear>>(HttpSeed::new(((), ()), ServerConfig::new()));
+    test::<Routed<All<Hears, true>>>(HttpSeed::new(((), ()), ServerConfig::new()));
 }
 
 /// Waits for a second with the last piece of its body, then for the end of that.
@@ -417,17 +398,6 @@ impl Server for WaitsWithin {
     }
 }
 
-struct AllWithin;
-
-impl Route for AllWithin {
-    type First = WaitsWithin;
-    type Second = WaitsWithin;
-
-    fn is_first(_: &Head<'_>) -> bool {
-        true
-    }
-}
-
 #[test]
 fn the_end_of_a_body_that_came_meanwhile_is_told_to_the_handler_that_follows() {
     fn test<S: Server<Context = Shared> + 'static>(seed: HttpSeed<S>) {
@@ -443,5 +413,5 @@ fn the_end_of_a_body_that_came_meanwhile_is_told_to_the_handler_that_follows() {
         }
     }
     test::<WaitsWithin>(HttpSeed::new((), ServerConfig::new()));
-    test::<Routed<AllWithin>>(HttpSeed::new(((), ()), ServerConfig::new()));
+    test::<Routed<All<WaitsWithin, true>>>(HttpSeed::new(((), ()), ServerConfig::new()));
 }

@@ -5,11 +5,11 @@ use std::time::Duration;
 use rotor_core::{Port, Scope};
 use rotor_http::Status;
 use rotor_http::server::{
-    Connection, Head, HttpSeed, Next, NoUpgrade, RecvMode, Response, Route, Routed, Server,
-    ServerConfig,
+    Connection, Head, HttpSeed, Next, NoUpgrade, RecvMode, Response, Routed, Server, ServerConfig,
 };
 use rotor_stream::testing::Driver;
 
+use crate::later::All;
 use crate::probe::get;
 use crate::wire::transcript;
 
@@ -75,17 +75,6 @@ impl Server for WaitsFirst {
     }
 }
 
-struct AllWaitFirst;
-
-impl Route for AllWaitFirst {
-    type First = WaitsFirst;
-    type Second = WaitsFirst;
-
-    fn is_first(_: &Head<'_>) -> bool {
-        true
-    }
-}
-
 /// How long something else may be waited for is not how long the handler has.
 #[test]
 fn a_handler_that_follows_a_wait_has_the_time_that_handlers_have() {
@@ -127,5 +116,5 @@ fn a_handler_that_follows_a_wait_has_the_time_that_handlers_have() {
         assert!(driver.take_received().starts_with(b"HTTP/1.1 503 "));
     }
     test::<WaitsFirst>(HttpSeed::new((), ServerConfig::new()));
-    test::<Routed<AllWaitFirst>>(HttpSeed::new(((), ()), ServerConfig::new()));
+    test::<Routed<All<WaitsFirst, true>>>(HttpSeed::new(((), ()), ServerConfig::new()));
 }
