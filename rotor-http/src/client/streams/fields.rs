@@ -9,7 +9,9 @@ use crate::client::handler::Client;
 use crate::client::io::Io;
 use crate::h2::hpack::FieldList;
 use crate::h2::response::CheckedResponse;
+use crate::h2::trailers::trailers_beyond;
 use crate::h2::{ErrorCode, FieldBounds, FieldsOf, Nuisance, StreamEvent, Violation};
+use crate::semantics::error::BodyError;
 use crate::semantics::trailers::Trailers;
 
 pub(super) type Taken = Result<(), Violation>;
@@ -115,8 +117,13 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
     ) -> Taken {
         let child = &self.children[at];
         let of_stream = |code| Violation::Stream(child.stream.unwrap_or_default(), code);
-        if !is_end || !child.intake.may_end() || list.is_over() {
+        if !is_end || !child.intake.may_end() {
             return Err(of_stream(ErrorCode::ProtocolError));
+        }
+        if let Some(error) = trailers_beyond(list, &io.config.limits) {
+            let error = ClientError::Body(BodyError::Trailer(error));
+            self.cut(at, error, ErrorCode::ProtocolError, io);
+            return self.count(Nuisance::ProvokedReset, io);
         }
         let trailers = crate::h2::trailers_of(list).map_err(|why| {
             log::debug!("machine {}: {why}", io.scope.token());
@@ -158,7 +165,7 @@ impl<K: Client, F: Feed<K>> Streams<K, F> {
             let is_begun =
                 self.children[at].exchange.as_ref().is_some_and(|own| !own.is_expected());
             let error = match is_begun {
-                true => ClientError::Body(crate::semantics::error::BodyError::Truncated),
+                true => ClientError::Body(BodyError::Truncated),
                 false => ClientError::Protocol,
             };
             self.cut(at, error, code, io);

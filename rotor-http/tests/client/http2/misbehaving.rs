@@ -1,5 +1,7 @@
 //! Servers that break the protocol: on a stream it costs the request, else the connection.
 
+use rotor_http::Limits;
+
 use super::server::{Server, data, frame, go_away, headers, page, reset, settings};
 use crate::probe::Probe;
 
@@ -101,5 +103,29 @@ fn a_server_of_http1_is_found_out_and_a_goaway_before_its_settings() {
         let mut server = Server::silent(config, [Probe::get("/")]);
         server.send(&bytes);
         assert_eq!((server.outcome(0).as_str(), server.end()), ("Peer: Protocol", Some(1)));
+    }
+}
+
+#[test]
+fn trailers_beyond_their_limits_cost_their_request() {
+    let bytes = Limits::new().trailer_bytes_max(50);
+    let count = Limits::new().trailers_max(3);
+    let long = "y".repeat(44);
+    for (limits, fields, outcome, code) in [
+        // `x: ` and two line ends take seven.
+        (&bytes, vec![("x", &long[..43])], "200 hi", None),
+        (&bytes, vec![("x", &long)], "Peer: Body(Trailer(TooLarge))", None),
+        (&count, vec![("x", "y"); 3], "200 hi", None),
+        (&count, vec![("x", "y"); 4], "Peer: Body(Trailer(TooManyFields))", None),
+    ] {
+        let shown = format!("{fields:?}");
+        let mut server = Server::with_limits(limits.clone(), [Probe::get("/"), Probe::get("/")]);
+        server.send(&headers(1, &[(":status", "200")], false));
+        server.send(&data(1, b"hi", false));
+        server.send(&headers(1, &fields, true));
+        assert!(server.outcome(0).starts_with(outcome), "{shown}: {}", server.outcome(0));
+        assert_eq!(server.asked[&1].reset, code, "{shown}: both sides have ended the stream");
+        server.send(&page(3, "x"));
+        assert_eq!((server.outcome(1).as_str(), server.end()), ("200 x", None), "{shown}");
     }
 }
