@@ -5,7 +5,7 @@ use rotor_core::Time;
 
 use super::error::{ErrorCode, Violation};
 use super::field_block::{BlockBounds, FieldBlock, whole_frame};
-use super::frame::FrameHeader;
+use super::frame::{FRAME_KIND_AT, FrameHeader, kind};
 use super::hpack::{Bounds, FieldList, HpackDecoder, HpackError};
 use crate::limits::Limits;
 
@@ -54,12 +54,15 @@ pub(crate) struct FieldReader {
     decoder: HpackDecoder,
     /// A block of which a part has come. Seldom: most fit into one frame.
     block: Option<Box<FieldBlock>>,
+    /// Until when the frame at the front of the input must be complete.
+    frame_until: Time,
 }
 
 impl FieldReader {
     /// Nothing has come.
     pub(crate) fn new() -> FieldReader {
-        FieldReader { decoder: HpackDecoder::new(TABLE_BYTES_MAX), block: None }
+        let decoder = HpackDecoder::new(TABLE_BYTES_MAX);
+        FieldReader { decoder, block: None, frame_until: Time::NEVER }
     }
 
     /// Returns the header of the first frame of the input once all of the frame is there.
@@ -122,9 +125,32 @@ impl FieldReader {
         self.block.is_some()
     }
 
-    /// Until when the rest of it must have come; `NEVER` where there is none.
+    /// Limits the time for the frame of which `rest` has arrived: a head that arrives byte by byte
+    /// within one frame is as slow as one in many frames. `is_new` says that earlier frames were
+    /// taken from the input since the last call. DATA is left to the limits of bodies.
+    #[inline]
+    pub(crate) fn watch_frame(&mut self, rest: &[u8], is_new: bool, until: Time) {
+        if rest.is_empty() || rest.get(FRAME_KIND_AT) == Some(&kind::DATA) {
+            self.frame_until = Time::NEVER;
+        } else if is_new || self.frame_until == Time::NEVER {
+            self.frame_until = until;
+        }
+    }
+
+    /// Gives the rest of a frame and of a block of fields until this time.
+    pub(crate) fn extend(&mut self, until: Time) {
+        if self.frame_until != Time::NEVER {
+            self.frame_until = until;
+        }
+        if let Some(block) = &mut self.block {
+            block.until = until;
+        }
+    }
+
+    /// Returns when the rest of the block, and of the [frame](FieldReader::watch_frame) that has
+    /// begun, must have arrived; `NEVER` if neither is incomplete.
     pub(crate) fn until(&self) -> Time {
-        self.block.as_ref().map_or(Time::NEVER, |block| block.until)
+        self.block.as_ref().map_or(Time::NEVER, |block| block.until).min(self.frame_until)
     }
 }
 
@@ -142,7 +168,6 @@ mod tests {
 
     use super::*;
     use crate::h2::error::tests::code;
-    use crate::h2::frame::kind;
     use crate::h2::frame_writer::frame_header;
     use crate::h2::hpack::HpackEncoder;
 
@@ -190,6 +215,28 @@ mod tests {
         assert_eq!(code(reader.whole_frame(&input)), None);
         reader.begin(OF, b"", Time::NEVER);
         assert_eq!(code(reader.whole_frame(&input)), Some(ErrorCode::ProtocolError));
+    }
+
+    #[test]
+    fn an_incomplete_frame_has_one_deadline_unless_it_is_data() {
+        let at = |seconds| Time::ZERO + Duration::from_secs(seconds);
+        let frame = |kind| frame_header(9, kind, 0, 1);
+        let mut reader = FieldReader::new();
+        for (rest, is_new, until, expected) in [
+            (&frame(kind::HEADERS)[..1], true, at(1), at(1)),
+            (&frame(kind::HEADERS)[..], false, at(2), at(1)),
+            (&frame(kind::HEADERS)[..2], true, at(3), at(3)),
+            (&frame(kind::DATA)[..4], false, at(4), Time::NEVER),
+            (&frame(kind::DATA)[..3], false, at(5), at(5)),
+            (b"", true, at(6), Time::NEVER),
+            (&frame(kind::PING)[..8], false, at(7), at(7)),
+        ] {
+            reader.watch_frame(rest, is_new, until);
+            assert_eq!(reader.until(), expected, "{rest:?} {is_new}");
+        }
+        reader.begin(OF, b"", at(8));
+        reader.extend(at(9));
+        assert_eq!(reader.until(), at(9));
     }
 
     #[test]

@@ -5,6 +5,9 @@ use super::error::{ErrorCode, Violation};
 /// Octets before the payload of each frame.
 pub const FRAME_HEADER_BYTES: usize = 9;
 
+/// Where the [`kind`] stands in the header, after the length.
+pub(crate) const FRAME_KIND_AT: usize = 3;
+
 /// The longest payload that we take: the least that a peer may count on (RFC 9113 §4.2).
 pub const PAYLOAD_BYTES_MAX: usize = 16 << 10;
 

@@ -207,7 +207,12 @@ impl<S: Server> Streams<S> {
         }
         // The stream has counted one for the call.
         io.transport.count_calls(frames.saturating_sub(1));
-        self.settings.take(unread.saturating_sub(io.transport.input.len()));
+        let rest = io.transport.input.len();
+        self.settings.take(unread.saturating_sub(rest));
+        if rest > 0 || self.reader.until() != Time::NEVER {
+            let until = io.scope.now() + io.config.limits_ref().head_timeout;
+            self.reader.watch_frame(io.transport.input, frames > 0, until);
+        }
         self.go_on(io)
     }
 

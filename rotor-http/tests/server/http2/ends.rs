@@ -182,6 +182,29 @@ fn a_preface_has_the_time_of_a_head_from_its_first_octet_on() {
     }
 }
 
+#[test]
+fn a_head_has_its_time_within_one_frame_too() {
+    for busy in [false, true] {
+        let config = config();
+        let counters = config.counters();
+        let mut client = Client::new(config);
+        if busy {
+            client.get(1, "/wait-for-ever");
+        }
+        let head = headers(3, "GET", "/authority", &[("x", "a long field")], true);
+        let (first, rest) = head.split_at(8);
+        client.send(first);
+        for byte in &rest[..9] {
+            client.driver.advance(seconds(1));
+            client.send(&[*byte]);
+        }
+        assert!(!client.driver.is_ended(), "{busy}");
+        client.driver.advance(seconds(2));
+        assert_eq!((client.driver.is_ended(), counters.head_timeouts()), (true, 1), "{busy}");
+        assert_eq!(client.end(), Some(0), "{busy}");
+    }
+}
+
 /// RFC 9113, by code: protocol 1, flow control 3, closed 5, size 6, compression 9.
 #[test]
 fn breaches_of_the_protocol_end_the_connection() {
