@@ -7,45 +7,46 @@ use rotor_core::net::StreamSocket;
 use rotor_core::{Machine, Response, Scope};
 use rotor_stream::{Connect, Destination, Host, Protocol, Stream};
 
-/// How a pool connects: the type that names a server, and the machine that connects to it and runs
-/// a protocol there.
+/// How a pool connects: the type that identifies a server, and the machine that connects to it and
+/// runs a protocol there.
 ///
-/// [`ByAddress`] takes addresses. [`ByName`] takes names, and for these requires more of the
-/// context `C`; that is why the context is a parameter.
+/// [`ByAddress`] connects to addresses. [`ByName`] connects to host names, and therefore requires
+/// more of the context `C`; this is why the context is a parameter.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` does not connect for a pool whose context is `{C}`",
     note = "`ByAddress<S>` connects sockets of the kind `S` to addresses, `ByName<S>` to hosts where `{C}` has a resolver"
 )]
 pub trait Connector<C>: 'static {
-    /// The type that names a server: connections to equal origins are shared.
+    /// The type that identifies a server. Requests to equal origins share connections.
     type Origin: Clone + Ord + fmt::Debug;
 
-    /// The machine. It calls [`Protocol::create`] when it is connected, or
-    /// [`Protocol::not_connected`] if it cannot connect. It spawns no other machine.
+    /// The type of the connections' machine. The machine calls [`Protocol::create`] when it is
+    /// connected, or [`Protocol::not_connected`] if it cannot connect. It spawns no other machine.
     type Connection<P: Protocol<Context = C>>: Machine<Context = C>;
 
     /// Returns whether a connection to this origin may turn out to speak HTTP/2, because its
-    /// handshake offers that. The pool then makes only one connection to a server of which nothing
-    /// is known yet; all requests but the first wait for its result. The default is no.
+    /// handshake offers that. The pool then makes only one connection to a server about which
+    /// nothing is known yet; all requests but the first wait for its result. The default returns
+    /// false.
     fn may_multiplex(origin: &Self::Origin) -> bool {
         let _ = origin;
         false
     }
 
-    /// Returns the origin under which the same server is reached over HTTP/1.1 alone, because the
-    /// handshake offers nothing else. This is for a request that is to go on in another protocol,
-    /// if the connections that speak HTTP/2 have none (RFC 8441 §3), and for one that the server
-    /// answers over HTTP/1.1 only (HTTP_1_1_REQUIRED, RFC 9113 §7).
+    /// Returns an origin under which the same server is reached over HTTP/1.1 alone, because the
+    /// handshake offers nothing else. It is used for a request that is to switch to another
+    /// protocol if the server's HTTP/2 connections do not support that (RFC 8441 §3), and for a
+    /// request that the server answers over HTTP/1.1 only (HTTP_1_1_REQUIRED, RFC 9113 §7).
     ///
-    /// Return the same origin each time, so that connections are shared; it counts by itself for
-    /// limits per origin. The default is `None`: the first is made as if it had not asked for
-    /// another protocol, the second fails.
+    /// Return the same origin each time, so that connections are shared. Limits per origin count it
+    /// separately. The default returns `None`: then the first kind of request is made as if it had
+    /// not asked for another protocol, and the second kind fails.
     fn without_http2(origin: &Self::Origin) -> Option<Self::Origin> {
         let _ = origin;
         None
     }
 
-    /// Begins to connect. The answer has an error if connecting could not even begin.
+    /// Begins to connect. The response is an error if connecting could not even begin.
     fn connect<P: Protocol<Context = C>>(
         origin: &Self::Origin,
         seed: P::Seed,
@@ -83,11 +84,11 @@ where
     }
 }
 
-/// Connects sockets of the kind `S` to destinations: hosts by their names. The context's resolver
-/// looks them up ([`HasResolver`](rotor_stream::HasResolver)), and their addresses are tried in
-/// turn.
+/// Connects sockets of the kind `S` to destinations, which are usually host names. The context's
+/// resolver looks up the names ([`HasResolver`](rotor_stream::HasResolver)), and the addresses are
+/// tried in turn.
 ///
-/// Requests for one name share connections, whatever addresses it has.
+/// Requests for the same name share connections, whatever its addresses.
 pub struct ByName<S, T = Host> {
     socket: PhantomData<fn(S, T)>,
 }

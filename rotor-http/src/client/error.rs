@@ -1,4 +1,4 @@
-//! How a request can fail, and whose fault it is.
+//! Why a request can fail, and whose fault it is.
 
 use std::io::ErrorKind;
 
@@ -12,14 +12,14 @@ use crate::semantics::status::Status;
 quick_error! {
     /// Why a request got no response, or no complete one.
     ///
-    /// [`fault`](ClientError::fault) tells whose fault it was;
-    /// [`may_have_been_processed`](ClientError::may_have_been_processed) tells whether the server
-    /// may have acted upon the request all the same.
+    /// [`fault`](ClientError::fault) returns whose fault it was.
+    /// [`may_have_been_processed`](ClientError::may_have_been_processed) returns whether the server
+    /// may have acted on the request in spite of the error.
     #[doc(alias = "AnswerTimeout")]
     #[derive(Debug)]
     #[non_exhaustive]
     pub enum ClientError {
-        /// There was no connection: refused, unreachable, too slow.
+        /// No connection was made: refused, unreachable, or too slow.
         NotConnected(error: Fatal) {
             display("no connection to the server")
             source(error)
@@ -46,20 +46,23 @@ quick_error! {
             source(error)
         }
         /// The server sent more interim responses than
-        /// [`interim_responses_max`](crate::Limits::interim_responses_max).
+        /// [`interim_responses_max`](crate::Limits::interim_responses_max) allows.
         TooManyInterim {
             display("the server sends interim responses without end")
         }
-        /// The server refused the request without looking at it (HTTP/2: REFUSED_STREAM, or a
-        /// GOAWAY that leaves it out), and it could not be made again, or was refused again.
+        /// The server refused the request without processing it (HTTP/2: REFUSED_STREAM, or a
+        /// GOAWAY that excludes it), and the request could not be made again, or was refused again.
         Refused {
             display("the server refuses the request without looking at it")
         }
         /// The server reset the stream of the request (HTTP/2) before its response was complete.
-        /// The code says why (RFC 9113 §7). With 7 (REFUSED_STREAM) it had begun to respond before;
-        /// with 13 (HTTP_1_1_REQUIRED) it answers this request over HTTP/1.1 only, and that could
-        /// not be asked for: a pool makes it there if its method is idempotent, nothing of a response
-        /// had come, it was written whole in `prepare_request`, and its connector [knows how](super::Connector::without_http2).
+        /// The code tells the reason (RFC 9113 §7).
+        ///
+        /// With code 7 (REFUSED_STREAM) the server had already begun to respond. With code 13
+        /// (HTTP_1_1_REQUIRED) the server answers this request over HTTP/1.1 only, but the request
+        /// could not be made over HTTP/1.1. A pool does that if the method is idempotent, no part
+        /// of a response has arrived, the request was written completely in `prepare_request`, and
+        /// its connector supports it ([`without_http2`](super::Connector::without_http2)).
         Reset(code: u32) {
             display("the server gave the request up (code {})", code)
         }
@@ -75,16 +78,17 @@ quick_error! {
         Deadline(stage: Stage) {
             display("the request's deadline has passed {}", stage)
         }
-        /// The handler would have written a malformed head of its request, or something malformed
-        /// behind it in the same call. No server has got the head whole, nor acted upon it.
+        /// The handler tried to write a malformed request head, or something malformed after the
+        /// head in the same call. No server has received the complete head, so none has acted on
+        /// it.
         Request(error: MessageError) {
             from()
             display("the request cannot be written as it is")
             source(error)
         }
-        /// The handler gave its request up after the head was sent, as the rest would have been
-        /// malformed: for example, the body is longer than its announced length. The server may have
-        /// got the head, and what was written of the body.
+        /// The handler could not finish its request after the head was sent, because the rest would
+        /// have been malformed: for example, the body is longer than the announced length. The
+        /// server may have received the head, and the part of the body that was written.
         Unfinished(error: MessageError) {
             display("the request was begun, and cannot be finished as it is")
             source(error)
@@ -93,40 +97,41 @@ quick_error! {
         Panicked {
             display("the handler of the request panicked")
         }
-        /// The handler asked for the body and has no method that takes it.
+        /// The handler asked for the body but does not implement the method that takes it.
         Unhandled {
             display("the handler does not take the body that it asked for")
         }
-        /// Too many requests wait, for this origin or in all, or they hold too many bytes.
+        /// Too many requests wait, for this origin or in total, or they hold too many bytes.
         Full {
             display("too many requests wait for this server, or for all of them")
         }
-        /// The bodies of responses that are being collected hold as many bytes as they may
-        /// together: [`bodies_bytes_max`](super::ClientConfig::bodies_bytes_max). For a stored
-        /// body: the spool has no room for it (bytes or files), no file descriptor is left, or the
-        /// queue of the spool's threads is full.
+        /// The bodies of responses that are being collected hold as many bytes as they may together
+        /// ([`bodies_bytes_max`](super::ClientConfig::bodies_bytes_max)). For a body that is
+        /// stored: the spool has no room for it (bytes or files), no file descriptor is left, or
+        /// the queue of the spool's threads is full.
         BodiesFull {
             display("no room for the response's body: all bodies together hold as much as they may")
         }
-        /// The response's body was to be stored, and the disk could not keep it.
+        /// The response's body was to be stored, but the disk could not store it.
         NotStored(error: BodyError) {
             display("the body of the server's response could not be stored")
             source(error)
         }
-        /// There was no room for a connection, or the system gave no socket.
+        /// There was no room for a connection, or the system provided no socket.
         NoRoom(error: BoxError) {
             display("no connection could be made here")
             source(&**error)
         }
-        /// What else would mean that the server may have acted upon the request came before anything
-        /// of it was sent: the handler panicked while it wrote the request, say, or the connection
-        /// was lost while the request waited for its turn on it (HTTP/2).
+        /// The request failed before any part of it was sent. The error inside is one after which
+        /// the server may usually have acted on the request: for example, the handler panicked
+        /// while it wrote the request, or the connection was lost while the request waited for its
+        /// turn on it (HTTP/2).
         Unsent(error: Box<ClientError>) {
             display("nothing of the request was sent")
             source(&**error)
         }
-        /// The request was sent on a connection that ended without a word of the response, and could
-        /// not be made again: the server may have acted upon it the first time.
+        /// The request was sent on a connection that ended before any part of a response arrived,
+        /// and could not be made again. The server may have acted on it the first time.
         NotRepeated(error: Box<ClientError>) {
             display("the connection ended without a response, and the request could not be made again")
             source(&**error)
@@ -134,21 +139,21 @@ quick_error! {
     }
 }
 
-/// How far a request had got.
+/// How far a request had got when its deadline passed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum Stage {
-    /// It waited for a connection, for its turn on one (HTTP/2), or for its handler to begin it:
-    /// nothing of it was sent.
+    /// The request waited for a connection, for its turn on a connection (HTTP/2), or for its
+    /// handler to begin it. No part of it was sent.
     Waiting,
-    /// It was begun, and the server was waited for: to take what was written, or to say whether it
-    /// wants the body. So it is, too, if the server has begun to answer a request that is not
-    /// complete, as either side may wait for the other then.
+    /// The request had begun, and the client waited for the server: to take what was written, or to
+    /// say whether it wants the body. This is also the stage if the server has begun to respond to
+    /// a request that is not complete, because then either side may be waiting for the other.
     Sending,
-    /// It was begun, and its handler was waited for: all that the handler had written was sent, and
-    /// the rest of the body was still to come.
+    /// The request had begun, and the client waited for its handler: everything that the handler
+    /// had written was sent, but the rest of the body was not written yet.
     Writing,
-    /// It was sent; its response had not begun, or was not complete.
+    /// The request was sent, and its response had not begun or was not complete.
     #[doc(alias = "Answering")]
     Receiving,
 }
@@ -167,31 +172,32 @@ impl std::fmt::Display for Stage {
 /// Whose fault an error is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Fault {
-    /// The server's: it violates the protocol or the limits, or is too slow.
+    /// The server's: it violated the protocol or a limit, or was too slow.
     Peer,
-    /// The network's, or that of the server's machine; from here they look the same.
+    /// The network's, or the server's computer's; from here they look the same.
     Network,
     /// The caller's: a malformed request, an invalid host name, a handler that panics.
     Caller,
-    /// This side's: there is no room, too little time was given, or a request's body is slow to
-    /// come.
+    /// This side's: there was no room, too little time was allowed, or a request's body was written
+    /// too slowly.
     Here,
 }
 
-/// How much of a request the server may have.
+/// How much of a request the server may have received.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct Sent {
-    /// Something of it, on this connection.
+    /// Some part of it, on this connection.
     pub(super) now: bool,
-    /// All of it, on one before, which ended without a response.
+    /// All of it, on an earlier connection, which ended without a response.
     pub(super) before: bool,
 }
 
 impl ClientError {
-    /// Makes exact whether the server may have acted upon the request.
+    /// Wraps the error if that makes the difference whether the server may have acted on the
+    /// request.
     pub(super) fn with_sent(self, sent: Sent) -> ClientError {
         let error = match self {
-            // The server is not late with what it does not know of.
+            // The server cannot be late with a request that it does not know.
             ClientError::Deadline(_) if !sent.now => ClientError::Deadline(Stage::Waiting),
             error => error,
         };
@@ -202,7 +208,7 @@ impl ClientError {
         }
     }
 
-    /// What has happened, whatever the server may have done.
+    /// Returns the cause, without the wrappers that tell what the server may have done.
     pub(super) fn innermost(&self) -> &ClientError {
         match self {
             ClientError::Unsent(error) | ClientError::NotRepeated(error) => error.innermost(),
@@ -210,8 +216,8 @@ impl ClientError {
         }
     }
 
-    /// Returns why a body could not be had. A lack of room, or a failing disk, is not the server's
-    /// fault.
+    /// Returns the error for a body that could not be received. A lack of room, or a failing disk,
+    /// is not the server's fault.
     pub(super) fn of_body(error: BodyError) -> ClientError {
         match error {
             BodyError::NoRoom => ClientError::BodiesFull,
@@ -221,17 +227,17 @@ impl ClientError {
         }
     }
 
-    /// Returns whose fault it is.
+    /// Returns whose fault the error is.
     pub fn fault(&self) -> Fault {
         match self {
             ClientError::Unsent(error) | ClientError::NotRepeated(error) => error.fault(),
-            // An invalid host name does not become valid by trying again.
+            // Trying again does not make an invalid host name valid.
             ClientError::NotConnected(Fatal::Resolve(ResolveError::Name(_))) => Fault::Caller,
             ClientError::NotConnected(Fatal::Resolve(ResolveError::Busy | ResolveError::Gone)) => {
                 Fault::Here
             }
             ClientError::Lost(Fatal::NoRoom) => Fault::Here,
-            // The wrapping socket, as a rule TLS, did not accept what the server sent.
+            // The wrapping socket, usually TLS, did not accept what the server sent.
             ClientError::NotConnected(Fatal::Handshake(error))
                 if error.kind() == ErrorKind::InvalidData =>
             {
@@ -256,13 +262,14 @@ impl ClientError {
             | ClientError::BodiesFull
             | ClientError::NotStored(_)
             | ClientError::NoRoom(_)
-            // The queue is ours: the server has not even heard of the request. So is the body.
+            // The queue is on this side, and the server does not even know of the request. The body
+            // is this side's as well.
             | ClientError::Deadline(Stage::Waiting | Stage::Writing) => Fault::Here,
         }
     }
 
-    /// Returns whether the server may have got the request and acted upon it. If not, the request
-    /// may be made again, whatever its method.
+    /// Returns whether the server may have received the request and acted on it. If not, the
+    /// request may be made again, whatever its method.
     pub fn may_have_been_processed(&self) -> bool {
         !matches!(
             self,
@@ -276,7 +283,7 @@ impl ClientError {
         )
     }
 
-    /// Returns the status with which a gateway answers for its upstream (RFC 9110 §15.6).
+    /// Returns the status with which a gateway should answer its own client (RFC 9110 §15.6).
     pub fn gateway_status(&self) -> Status {
         match self {
             ClientError::Unsent(error) | ClientError::NotRepeated(error) => error.gateway_status(),
@@ -316,7 +323,7 @@ impl ClientError {
     }
 }
 
-/// Whether a wrapping socket, as a rule TLS, says that it has failed by itself: a key that does not
+/// Returns whether a wrapping socket, usually TLS, says that it failed by itself: a key that cannot
 /// sign, no randomness.
 fn has_failed_here(error: &Fatal) -> bool {
     matches!(error, Fatal::Handshake(error) if error.kind() == ErrorKind::Other)

@@ -1,4 +1,5 @@
-//! `Fetch`: a request and a response that are held in memory; the response's body may go to a file.
+//! `Fetch`: a request and a response that are held in memory. The response's body may also go to a
+//! file.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -17,11 +18,11 @@ use crate::semantics::status::Status;
 use crate::semantics::trace_context::TraceContext;
 
 /// A handler for requests and responses that fit into memory. It writes the request that it was
-/// given and finishes with a [`Fetched`]. The function `stored` has the body of the response stored
-/// instead, which may be longer.
+/// given and finishes with a [`Fetched`]. The function `stored` has the response's body stored
+/// instead, so that it may be longer.
 ///
-/// The target of a request is path and query, not a URL: what is before them in a URL is the origin
-/// that the pool is asked for, and [`host`](Fetch::host). [`Url`] takes one apart.
+/// The target of a request is a path and a query, not a URL. What precedes them in a URL is the
+/// origin that is passed to the pool, and the [`host`](Fetch::host). [`Url`] splits a URL.
 ///
 /// ```
 /// # mod rotor { pub use rotor_http as http; }
@@ -35,14 +36,14 @@ pub struct Fetch<C> {
     target: String,
     fields: Vec<NamedValue>,
     body: Option<Vec<u8>>,
-    /// How the handler gets the body of the response.
+    /// How the handler receives the response's body.
     mode: RecvMode,
-    /// Status and fields of the response, once they have come.
+    /// Status and fields of the response, once they have arrived.
     head: Option<(Status, Vec<NamedValue>)>,
     context: PhantomData<fn(C)>,
 }
 
-/// A field: its name and its value.
+/// The name and the value of a field.
 type NamedValue = (String, Vec<u8>);
 
 /// A complete response.
@@ -51,7 +52,7 @@ type NamedValue = (String, Vec<u8>);
 pub struct Fetched {
     /// The status.
     pub status: Status,
-    /// The fields, as they came.
+    /// The fields, in the order in which they arrived.
     pub fields: Vec<(String, Vec<u8>)>,
     /// The body; empty if it was stored.
     pub body: Vec<u8>,
@@ -61,8 +62,8 @@ pub struct Fetched {
 }
 
 impl<C> Fetch<C> {
-    /// Makes a request of this method for this target, which is path and query for most. If either
-    /// is malformed, making the request fails with
+    /// Makes a request with this method and target, which is a path and a query for most methods.
+    /// If either is malformed, the request fails with
     /// [`ClientError::Request`](super::ClientError::Request).
     pub fn new(method: impl Into<String>, target: impl Into<String>) -> Fetch<C> {
         Fetch {
@@ -86,9 +87,9 @@ impl<C> Fetch<C> {
         Fetch::new("POST", target).body(body)
     }
 
-    /// Sets the field `Host`: the host that is asked, with its port unless it is 80, or 443 with
-    /// TLS. Each request needs one, and the pool adds none: without it, making the request fails
-    /// with [`ClientError::Request`](super::ClientError::Request).
+    /// Sets the field `Host`: the host, with its port unless it is 80, or 443 with TLS. Each
+    /// request needs this field, and the pool does not add it: without it, the request fails with
+    /// [`ClientError::Request`](super::ClientError::Request).
     #[must_use]
     pub fn host(self, host: &str) -> Fetch<C> {
         self.header("Host", host)
@@ -101,7 +102,7 @@ impl<C> Fetch<C> {
         self
     }
 
-    /// Adds the fields that tell which trace the request is a part of.
+    /// Adds the fields that say which trace the request belongs to.
     #[must_use]
     #[doc(alias = "traceparent")]
     pub fn trace(self, context: &TraceContext) -> Fetch<C> {
@@ -119,7 +120,7 @@ impl<C> Fetch<C> {
         self
     }
 
-    /// Sets how many octets the body of the response may have; a longer one fails the request.
+    /// Sets how many bytes the body of the response may have; if it is longer, the request fails.
     /// Default: [`buffered_body_bytes_max`](crate::Limits::buffered_body_bytes_max), which is
     /// always the upper limit.
     #[must_use]
@@ -128,13 +129,13 @@ impl<C> Fetch<C> {
         self
     }
 
-    /// Has the body of the response stored as one value of at most `max` octets, whatever the
-    /// status. It is in memory up to `ram_max` octets, and beyond that in a file of the
-    /// [spool](super::ClientConfig::spool); see [`RecvMode::Stored`]. It arrives in
+    /// Has the body of the response stored as one value of at most `max` bytes, whatever the
+    /// status. The body is in memory up to `ram_max` bytes, and beyond that in a file of the
+    /// [spool](super::ClientConfig::spool); see [`RecvMode::Stored`]. It is returned in
     /// [`Fetched::stored`].
     ///
-    /// This and [`body_bytes_max`](Fetch::body_bytes_max) replace each other: the last call counts.
-    /// With the feature `body`.
+    /// This setting and [`body_bytes_max`](Fetch::body_bytes_max) replace each other: the last call
+    /// counts. With the feature `body`.
     ///
     /// ```
     /// # mod rotor { pub use rotor_http as http; }
@@ -143,7 +144,7 @@ impl<C> Fetch<C> {
     /// let fetch: Fetch<()> = Fetch::get("/archive.tar").host("example.com").stored(64 << 10, 1 << 30);
     /// ```
     ///
-    /// To keep it under a name, call [`Body::store_in`](rotor_body::Body::store_in) in a job.
+    /// To keep the body under a name, call [`Body::store_in`](rotor_body::Body::store_in) in a job.
     #[cfg(feature = "body")]
     #[doc(alias = "download")]
     #[must_use]
@@ -152,9 +153,9 @@ impl<C> Fetch<C> {
         self
     }
 
-    /// The response, but for its body.
+    /// Returns the response without its body.
     fn fetched(self) -> Fetched {
-        // The head comes before the body, always.
+        // The head always precedes the body.
         let (status, fields) = self.head.unwrap_or((Status::OK, Vec::new()));
         Fetched {
             status,
@@ -180,7 +181,7 @@ impl<C> Fetch<C> {
 }
 
 impl Fetched {
-    /// Returns the value of the first field of this name, in any case.
+    /// Returns the value of the first field with this name; the case is ignored.
     pub fn field(&self, name: &str) -> Option<&[u8]> {
         self.fields
             .iter()
@@ -188,20 +189,24 @@ impl Fetched {
             .map(|(_, value)| &value[..])
     }
 
-    /// Returns where the response sends whoever has asked for `asked`: what `Location` says in a
-    /// 301, 302, 303, 307 or 308 (RFC 9110 §15.4). `None` for all others, and without that field.
+    /// Returns where the response redirects a request for `asked`: the URL in `Location` of a 301,
+    /// 302, 303, 307 or 308 (RFC 9110 §15.4). Returns `None` for all other statuses, and without
+    /// that field.
     ///
-    /// Nothing follows it by itself. Who does counts how often, since two servers may send each
-    /// other's clients back for ever; asks by GET after a 303 (a HEAD stays one), and where a POST
-    /// was answered by 301 or 302; and leaves out `Authorization` and cookies unless whoever is
-    /// asked next is to have them. That is another server where the [authority](Url::authority)
-    /// differs, and also where [`is_https`](Url::is_https) does: an authority does not tell
-    /// `http://a/`, which all can read, from `https://a/`. A server that takes URLs from its clients
-    /// checks each of these as it does the first.
+    /// Redirects are not followed automatically. If you follow them:
+    ///
+    /// * Limit how often, because two servers may redirect to each other for ever.
+    /// * Use GET after a 303 (HEAD stays HEAD), and after a 301 or 302 in response to a POST.
+    /// * Leave out `Authorization` and cookies unless the next server may have them. It is another
+    ///   server if the [authority](Url::authority) differs, and also if [`is_https`](Url::is_https)
+    ///   does: an authority does not distinguish `http://a/`, which everybody can read, from
+    ///   `https://a/`.
+    /// * In a server that takes URLs from its clients, check each redirect like the first URL.
     ///
     /// # Errors
     ///
-    /// The server's fault: the field is no reference, or leads where [`Url`] does not.
+    /// The server's fault: the field is not a valid reference, or it leads to something that
+    /// [`Url`] does not support.
     ///
     /// # Examples
     ///
@@ -209,7 +214,7 @@ impl Fetched {
     /// # use rotor_http as http;
     /// use http::client::{Fetched, Url, UrlError};
     ///
-    /// /// What to ask for next, if anything.
+    /// /// Returns what to request next, if anything.
     /// fn next(asked: &Url, fetched: &Fetched, left: u8) -> Result<Option<Url>, UrlError> {
     ///     fetched.redirect(asked).filter(|_| left > 0).transpose()
     /// }
@@ -230,7 +235,7 @@ impl<C> Client for Fetch<C> {
     type Upgrade = NoUpgrade<C>;
 
     fn held_bytes(&self) -> usize {
-        // By capacity, because that is what is allocated, and what would fill memory if many
+        // Capacities, because that is what is allocated, and what would fill memory if many
         // requests wait.
         let line = self.method.capacity() + self.target.capacity();
         let names = self.fields.capacity() * size_of::<NamedValue>();
@@ -241,7 +246,7 @@ impl<C> Client for Fetch<C> {
 
     fn prepare_request(self, request: &mut Request<'_>, _: &mut Scope<'_, C>) -> Next<Self> {
         match self.write(request) {
-            // Whoever asks sets a deadline for the whole, and the connection's limits are in force.
+            // The caller sets a deadline for the whole request, and the connection's limits apply.
             Ok(()) => Next::go_on(self).no_deadline(),
             Err(error) => Next::error(error),
         }
@@ -257,7 +262,7 @@ impl<C> Client for Fetch<C> {
             head.fields().iter().map(|field| (field.name.to_owned(), field.value.to_owned()));
         self.head = Some((head.status(), fields.collect()));
         let mode = self.mode;
-        // Whatever the status: a caller may want the page of a 404.
+        // Whatever the status: a caller may want the body of a 404.
         Next::recv(self, mode).keep_deadline()
     }
 

@@ -1,5 +1,5 @@
-//! `Client`: what a handler of one request does, and `Next`: what it returns, how its request goes
-//! on.
+//! `Client`: the handler of one request. `Next`: what its methods return to say how the request
+//! goes on.
 
 use std::fmt;
 
@@ -12,50 +12,54 @@ use super::request::Request;
 use crate::recv_mode::RecvMode;
 use crate::semantics::trailers::Trailers;
 
-/// One request and its response, as a value that writes the request, gets the response, and returns
-/// how it goes on.
+/// The handler of one request and its response: a value that writes the request, receives the
+/// response, and decides how to go on.
 ///
-/// Each method gets the handler by value, the [`Request`] to write, and the scope. A handler that
-/// needs the whole response implements three: [`prepare_request`](Client::prepare_request),
-/// [`headers_received`](Client::headers_received), which asks for the body
-/// ([`RecvMode::Buffered`]), and [`response_received`](Client::response_received), which finishes.
+/// Each method gets the handler by value, the [`Request`] to write to, and the scope. A handler
+/// that needs the whole response implements three methods:
+/// [`prepare_request`](Client::prepare_request); [`headers_received`](Client::headers_received),
+/// which asks for the body ([`RecvMode::Buffered`]); and
+/// [`response_received`](Client::response_received), which finishes.
 ///
 /// # What the connection promises
 ///
 /// * `prepare_request` is the first call. It may come a second time, on another connection, if the
-///   first one died unanswered and the request may be made again (see below). After
-///   [`bad_response`](Client::bad_response) no call comes.
+///   first connection ended without a response and the request may be made again (see below).
+///   [`bad_response`](Client::bad_response) is the last call.
 /// * The head of a response is well-formed and its framing unambiguous. Its body is complete, or
-///   the handler gets `bad_response`: a truncated body is never taken for a whole one.
-/// * What a handler writes is a correct request, or is refused; see [`Request`].
-/// * A response that comes before the request was sent completely is delivered. The rest of the
+///   else the handler gets `bad_response`: a truncated body is never taken for a complete one.
+/// * A handler writes a correct request, or gets an error; see [`Request`].
+/// * A response that arrives before the request was sent completely is delivered. The rest of the
 ///   request may still be written, but if the exchange finishes without it, the connection is not
-///   used again.
-/// * When nobody waits for the outcome any more, the handler is dropped and the connection closed;
+///   reused.
+/// * If nobody waits for the outcome any more, the handler is dropped and the connection closed;
 ///   with HTTP/2, only the stream is reset.
 ///
 /// # Making a request again
 ///
-/// A server may close a connection at the very moment at which it is used again. A request is
-/// therefore made a second time, once, on a new connection, if its connection had served another
-/// request before, nothing at all of a response came, its method is idempotent (RFC 9110 §9.2.2),
-/// and it was written completely in `prepare_request`, so that the handler has lost nothing. On
-/// HTTP/2 a server may say that it has not looked at a request (REFUSED_STREAM, or a GOAWAY that
-/// leaves it out). Such a request is made again, up to ten times, whatever its method, if it was
-/// written completely. One that it answers over HTTP/1.1 only (HTTP_1_1_REQUIRED) a pool makes
-/// there, if its connector [knows how](super::Connector::without_http2), nothing of a response
-/// came, its method is idempotent, and it was written completely.
+/// A server may close a connection at the very moment at which it is reused. A request is therefore
+/// made a second time, once, on a new connection, if all of these hold: its connection had served
+/// another request before; no part of a response has arrived; its method is idempotent (RFC 9110
+/// §9.2.2); and it was written completely in `prepare_request`, so that the handler has lost
+/// nothing.
+///
+/// An HTTP/2 server may say that it has not processed a request (REFUSED_STREAM, or a GOAWAY that
+/// excludes it). Such a request is made again, up to ten times, whatever its method, if it was
+/// written completely in `prepare_request`. If a server answers a request over HTTP/1.1 only
+/// (HTTP_1_1_REQUIRED), a pool makes it over HTTP/1.1, provided that its connector supports this
+/// ([`without_http2`](super::Connector::without_http2)), no part of a response has arrived, its
+/// method is idempotent, and it was written completely in `prepare_request`.
 ///
 /// # HTTP/2
 ///
 /// With the feature `http2`, a connection whose handshake has agreed on `h2` has many requests
-/// under way. Each has a handler, which gets the same calls as on HTTP/1.1. `Host` becomes
-/// `:authority`. Fields that govern a connection of HTTP/1.1 (such as `Upgrade`) are not sent. A
-/// body without a length needs no chunks. CONNECT is refused, as is a target that is a URI.
+/// under way. Each has a handler, which gets the same calls as with HTTP/1.1. `Host` becomes
+/// `:authority`. Fields that govern an HTTP/1.1 connection (such as `Upgrade`) are not sent. A body
+/// without a length is sent without chunks. CONNECT is refused, and so is a target that is a URI.
 ///
 /// # Examples
 ///
-/// Asking for the length of a page:
+/// This handler returns the length of a page:
 ///
 /// ```
 /// # mod rotor { pub use rotor_http as http; }
@@ -109,32 +113,32 @@ use crate::semantics::trailers::Trailers;
             takes the body it asks for"
 )]
 pub trait Client: Sized {
-    /// What the machines of the loop share. A handler in a library is generic over it and requires
-    /// traits of it.
+    /// The context: what the machines of the loop share. A handler in a library is generic over it,
+    /// and requires traits of it.
     type Context;
 
-    /// What the requester is given in the end.
+    /// What the caller gets in the end.
     type Output;
 
-    /// The protocol that a connection may go on with; [`NoUpgrade`](super::NoUpgrade) if there is
-    /// none.
+    /// The protocol to which a connection may be upgraded; [`NoUpgrade`](super::NoUpgrade) if there
+    /// is none.
     type Upgrade: Protocol<Context = Self::Context>;
 
     /// Returns how many bytes the handler holds on the heap until its request is made, above all a
-    /// body. It counts against what may wait in a pool
+    /// body. They count towards the limit of waiting requests in a pool
     /// ([`PoolConfig::waiting_bytes_max`](super::PoolConfig::waiting_bytes_max)).
     ///
-    /// The default is 0. Implement this for a handler that holds more than its own size.
+    /// The default is 0. Implement this if the handler holds more than its own size.
     fn held_bytes(&self) -> usize {
         0
     }
 
-    /// Called when there is a connection: write the request from its beginning, as much as is at
-    /// hand.
+    /// Called when there is a connection. Write the request from its beginning, as much of it as is
+    /// available.
     ///
-    /// It may be nothing. Whatever the server says or does on a connection of HTTP/1.1 before the
-    /// request has begun then fails it with [`ClientError::Closed`], as the cause of
-    /// [`ClientError::Unsent`].
+    /// The handler may also write nothing yet. If the server then sends anything on an HTTP/1.1
+    /// connection, or closes it, before the request has begun, the request fails with
+    /// [`ClientError::Unsent`], whose cause is [`ClientError::Closed`].
     fn prepare_request(
         self,
         request: &mut Request<'_>,
@@ -142,7 +146,7 @@ pub trait Client: Sized {
     ) -> Next<Self>;
 
     /// Called when the server wants the body that was announced with [`Request::expect_continue`],
-    /// or has said nothing for too long: write the body.
+    /// or has not responded in time. Write the body.
     ///
     /// The default goes on.
     fn body_wanted(
@@ -154,9 +158,9 @@ pub trait Client: Sized {
         Next::go_on(self).keep_deadline()
     }
 
-    /// Called when the request is not complete and there is room for more: what waited to be sent
-    /// when the handler last returned has gone down to half the high-water mark, or to nothing if
-    /// it was less than that.
+    /// Called when the request is not complete and there is room for more. That is when the output
+    /// that was waiting when the handler last returned has shrunk to half the high-water mark, or
+    /// to nothing if it was less than that.
     ///
     /// The default goes on.
     fn request_flushed(
@@ -168,7 +172,7 @@ pub trait Client: Sized {
         Next::go_on(self).keep_deadline()
     }
 
-    /// Called when an interim response has come (1xx except 101).
+    /// Called when an interim response (1xx except 101) has arrived.
     ///
     /// The default goes on.
     fn interim_received(
@@ -181,7 +185,7 @@ pub trait Client: Sized {
         Next::go_on(self).keep_deadline()
     }
 
-    /// Called when the head of the response has come. The handler may ask for its body, wait, or
+    /// Called when the head of the response has arrived. The handler may ask for the body, wait, or
     /// finish.
     fn headers_received(
         self,
@@ -190,7 +194,7 @@ pub trait Client: Sized {
         scope: &mut Scope<'_, Self::Context>,
     ) -> Next<Self>;
 
-    /// Called with the whole body, which the handler asked for with [`RecvMode::Buffered`].
+    /// Called with the whole body, if the handler asked for it with [`RecvMode::Buffered`].
     /// Trailers are dropped.
     ///
     /// The default fails with [`ClientError::Unhandled`].
@@ -201,11 +205,11 @@ pub trait Client: Sized {
         scope: &mut Scope<'_, Self::Context>,
     ) -> Next<Self> {
         let _ = (body, request, scope);
-        // The requester is told, because it would wait for a body that nobody takes.
+        // The caller gets an error, because otherwise it would wait for a body that nobody takes.
         Next::error(ClientError::Unhandled)
     }
 
-    /// Called with a part of the body, which the handler asked for with [`RecvMode::Progressive`].
+    /// Called with a part of the body, if the handler asked for it with [`RecvMode::Progressive`].
     ///
     /// The default drops it.
     fn response_chunk(
@@ -218,8 +222,8 @@ pub trait Client: Sized {
         Next::go_on(self).keep_deadline()
     }
 
-    /// Called with a part of the body, which the handler asked for with [`RecvMode::Blocks`],
-    /// together with the memory in which it came.
+    /// Called with a part of the body, if the handler asked for it with [`RecvMode::Blocks`],
+    /// together with the memory in which it arrived.
     ///
     /// The default calls [`response_chunk`](Client::response_chunk).
     fn response_block(
@@ -245,7 +249,7 @@ pub trait Client: Sized {
         Next::error(ClientError::Unhandled)
     }
 
-    /// Called with the whole body as a value, which the handler asked for with
+    /// Called with the whole body as a value, if the handler asked for it with
     /// [`RecvMode::Stored`]: in memory, or in a file that is deleted with the last clone. With the
     /// feature `body`.
     ///
@@ -261,8 +265,8 @@ pub trait Client: Sized {
         Next::error(ClientError::Unhandled)
     }
 
-    /// Called when there is no response, or no complete one: the last call. The requester is given
-    /// what it returns.
+    /// Called when there is no response, or no complete one. This is the last call, and its result
+    /// goes to the caller.
     ///
     /// It is also called for a request that never had a connection. The default returns the error.
     fn bad_response(
@@ -274,9 +278,9 @@ pub trait Client: Sized {
         Err(error)
     }
 
-    /// Called when the handler's own deadline has been reached; the deadline is gone.
+    /// Called when the handler's own deadline has been reached. The deadline is removed.
     ///
-    /// The default fails as when the request's deadline passes, with [`ClientError::Deadline`].
+    /// The default fails with [`ClientError::Deadline`], as if the request's deadline had passed.
     fn timeout(
         self,
         request: &mut Request<'_>,
@@ -286,8 +290,8 @@ pub trait Client: Sized {
         Next::error(ClientError::Deadline(Stage::Receiving))
     }
 
-    /// Called when a notifier, port or mailbox that the handler made woke its connection. It may be
-    /// spurious.
+    /// Called when the connection was woken by a notifier, port or mailbox that the handler made.
+    /// The call may be spurious.
     ///
     /// The default goes on.
     fn wakeup(self, request: &mut Request<'_>, scope: &mut Scope<'_, Self::Context>) -> Next<Self> {
@@ -296,18 +300,18 @@ pub trait Client: Sized {
     }
 }
 
-/// How a request goes on: the handler's next state, how much of the response it wants to see, and
-/// its deadline.
+/// How a request goes on: the handler's next state, how it wants to receive the response, and its
+/// deadline.
 ///
 /// Begin with [`recv`](Next::recv), [`hold`](Next::hold) or [`go_on`](Next::go_on), then set the
-/// deadline: before that, the builder is not a `Next`. The others need none.
+/// deadline: before that, the builder is not a `Next`. The other functions need no deadline.
 #[must_use = "a handler whose `Next` is dropped is forgotten: return it"]
 pub struct Next<K: Client> {
     pub(super) step: Step<K>,
     pub(super) deadline: Deadline,
 }
 
-/// What the connection is to do.
+/// What the connection does next.
 pub(super) enum Step<K: Client> {
     Receive(K, RecvMode),
     Hold(K),
@@ -324,24 +328,24 @@ pub struct NextBuilder<K: Client> {
 }
 
 impl<K: Client> Step<K> {
-    /// Whether the handler goes on after it.
+    /// Returns whether the handler lives on.
     pub(super) fn goes_on(&self) -> bool {
         matches!(self, Step::Receive(..) | Step::Hold(_) | Step::GoOn(_))
     }
 }
 
 impl<K: Client> Next<K> {
-    /// Goes on as `state`, and receives the body of the response as `mode` says. After
+    /// Continues as `state`, and receives the body of the response as `mode` says. After
     /// [`hold`](Next::hold) it receives more of the body, in the mode that was set first.
     ///
-    /// Before the head of the response has come it means [`go_on`](Next::go_on).
+    /// Before the head of the response has arrived, this is the same as [`go_on`](Next::go_on).
     pub fn recv(state: K, mode: RecvMode) -> NextBuilder<K> {
         NextBuilder { step: Step::Receive(state, mode) }
     }
 
-    /// Goes on as `state`, and gets no more of the body until the handler returns
-    /// [`recv`](Next::recv). What comes stays in the socket, and the server has to wait. The
-    /// handler decides how long that lasts; the server is not timed.
+    /// Continues as `state`, and receives no more of the body until the handler returns
+    /// [`recv`](Next::recv). Further data stays in the socket, and the server has to wait. The
+    /// handler decides how long that lasts: no limit of time applies to the server meanwhile.
     ///
     /// The end of the body is reported all the same: [`response_end`](super::Client::response_end),
     /// which delivers no data, follows the last piece at once.
@@ -350,31 +354,32 @@ impl<K: Client> Next<K> {
         NextBuilder { step: Step::Hold(state) }
     }
 
-    /// Goes on as `state`: the handler waits for what it asked for, for room to write, for a
-    /// wake-up or its deadline.
+    /// Continues as `state`. The handler waits for the data that it asked for, for room to write,
+    /// for a wake-up, or for its deadline.
     pub fn go_on(state: K) -> NextBuilder<K> {
         NextBuilder { step: Step::GoOn(state) }
     }
 
-    /// Ends the exchange with this outcome, which the requester is given.
+    /// Ends the exchange with this outcome, which goes to the caller.
     ///
-    /// If the request was sent completely and the response has ended, the connection is used again.
+    /// If the request was sent completely and the response has ended, the connection is reused.
     /// Otherwise it is closed.
     pub fn finished(output: K::Output) -> Next<K> {
         Next { step: Step::Finished(output), deadline: Deadline::Never }
     }
 
-    /// Ends the exchange and goes on in another protocol, because the server has agreed to switch
-    /// (101, or 2xx to CONNECT). From here on the connection speaks the protocol that is made from
-    /// `seed`, beginning with what was read already. The requester is given the output now.
+    /// Ends the exchange and upgrades the connection to another protocol, because the server has
+    /// agreed to switch (101, or 2xx to CONNECT). The protocol is made from `seed`, and begins with
+    /// the input that was already read. The output goes to the caller at once.
     ///
-    /// If the server has not agreed, this means [`finished`](Next::finished), and is logged.
+    /// If the server has not agreed, this is the same as [`finished`](Next::finished), and an error
+    /// is logged.
     pub fn upgrade(seed: <K::Upgrade as Protocol>::Seed, output: K::Output) -> Next<K> {
         Next { step: Step::Upgrade(seed, output), deadline: Deadline::Never }
     }
 
-    /// Gives up: the requester is given the error, and the connection is closed, unless nothing of
-    /// the request was written.
+    /// Gives up. The error goes to the caller, and the connection is closed, unless no part of the
+    /// request was written.
     pub fn error(error: impl Into<ClientError>) -> Next<K> {
         Next { step: Step::Error(error.into()), deadline: Deadline::Never }
     }
@@ -382,17 +387,17 @@ impl<K: Client> Next<K> {
 
 impl<K: Client> NextBuilder<K> {
     /// Sets the deadline: [`timeout`](Client::timeout) is called once the loop's time has reached
-    /// it. The request's own deadline, and those of the connection, stay in force.
+    /// it. The request's own deadline, and those of the connection, remain in force.
     pub fn deadline(self, time: Time) -> Next<K> {
         self.with(Deadline::At(time))
     }
 
-    /// Sets this deadline; `None` is [`no_deadline`](NextBuilder::no_deadline).
+    /// Sets the deadline. `None` is the same as [`no_deadline`](NextBuilder::no_deadline).
     pub fn deadline_opt(self, time: Option<Time>) -> Next<K> {
         self.with(time.map_or(Deadline::Never, Deadline::At))
     }
 
-    /// Keeps the handler's deadline; at first it has none.
+    /// Keeps the handler's deadline. At first there is none.
     pub fn keep_deadline(self) -> Next<K> {
         self.with(Deadline::Keep)
     }
@@ -402,7 +407,7 @@ impl<K: Client> NextBuilder<K> {
         self.with(Deadline::Never)
     }
 
-    /// Sets a deadline that was decided elsewhere.
+    /// Sets a deadline that was decided elsewhere, as a value.
     pub fn with(self, deadline: Deadline) -> Next<K> {
         Next { step: self.step, deadline }
     }

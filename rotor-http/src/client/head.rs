@@ -11,7 +11,7 @@ use crate::semantics::fields::Fields;
 use crate::semantics::status::Status;
 use crate::semantics::version::Version;
 
-/// The head of a response. It borrows from the connection's input, so a handler copies what it
+/// The head of a response. It borrows from the connection's input, so a handler has to copy what it
 /// needs later.
 #[derive(Clone, Copy, Debug)]
 pub struct Head<'a> {
@@ -51,20 +51,20 @@ impl<'a> Head<'a> {
         self.head.fields()
     }
 
-    /// Returns the value of the first field of this name, whatever its case.
+    /// Returns the value of the first field with this name; the case is ignored.
     pub fn field(&self, name: &str) -> Option<&'a [u8]> {
         self.head.field(name)
     }
 
-    /// Returns whether a body follows, which may turn out to be empty. The response to HEAD has
+    /// Returns whether a body follows. The body may turn out to be empty. The response to HEAD has
     /// none.
     pub fn has_body(&self) -> bool {
         self.terms.body != Body::Empty
     }
 
-    /// Returns the length of the body that follows, if it is known: 0 where none does, as behind the
-    /// response to HEAD, whatever its fields say. What they say of another request's body is the
-    /// [field](Head::field) `Content-Length`.
+    /// Returns the length of the body that follows, if it is known. It is 0 if no body follows, as
+    /// in a response to HEAD, whatever the fields say. What such a response says about the body
+    /// that a GET would return is in the [field](Head::field) `Content-Length`.
     pub fn body_length(&self) -> Option<u64> {
         match self.terms.body {
             Body::Empty => Some(0),
@@ -73,24 +73,24 @@ impl<'a> Head<'a> {
         }
     }
 
-    /// Returns whether the server was asked to go on in another protocol; its answer agrees to that
-    /// (101) or refuses it.
+    /// Returns whether the server was asked to switch to another protocol. Its response accepts
+    /// that (101) or refuses it.
     ///
-    /// It is false if the request had no `Upgrade`, and on a connection of HTTP/2 whose server
-    /// takes no other protocols on streams (RFC 8441 §3): there the request went out as a plain
-    /// GET.
+    /// This is false if the request had no `Upgrade`. It is also false on an HTTP/2 connection
+    /// whose server does not support other protocols on streams (RFC 8441 §3): the request was then
+    /// sent as a plain GET.
     pub fn answers_upgrade(&self) -> bool {
         self.answers_upgrade
     }
 
-    /// Returns what the socket tells of its handshake as a `T`; with TLS, the certificate of the
-    /// server. `None` on other sockets.
+    /// Returns what the socket reports about its handshake, as a `T`; with TLS, the server's
+    /// certificate. `None` for other sockets.
     #[doc(alias = "peer_certificates")]
     pub fn session<T: Any>(&self) -> Option<&'a T> {
         self.connection.session()
     }
 
-    /// Returns whether the response came encrypted, so that the scheme is `https`.
+    /// Returns whether the response arrived encrypted, so that the scheme is `https`.
     #[doc(alias = "https")]
     pub fn is_secure(&self) -> bool {
         self.connection.is_secure()

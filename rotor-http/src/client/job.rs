@@ -1,4 +1,4 @@
-//! A request that is to be made: its handler, its deadline, and where its outcome goes.
+//! A request to be made: its handler, its deadline, and where its outcome goes.
 
 use std::any::type_name;
 use std::fmt;
@@ -9,28 +9,28 @@ use super::counters::Counters;
 use super::error::{ClientError, Sent};
 use super::handler::Client;
 
-/// The outcome of a request: what its handler finished with, or why there is none.
+/// The outcome of a request: the output of its handler, or the error.
 #[doc(alias = "Outcome")]
 pub type ClientResult<K> = Result<<K as Client>::Output, ClientError>;
 
-/// A request that is to be made.
+/// A request to be made.
 ///
-/// Whoever holds it must see to it that it gets an outcome: have a connection make it, or
-/// [fail](Job::fail) it.
+/// Its owner must make sure that it gets an outcome: let a connection make it, or [fail](Job::fail)
+/// it.
 pub struct Job<K: Client> {
     pub(super) handler: K,
     pub(super) deadline: Time,
     pub(super) port: Port<ClientResult<K>>,
     pub(super) is_repeated: bool,
-    /// How often a server has refused it without looking at it.
+    /// How often a server has refused the request without processing it.
     pub(super) refusals: u8,
-    /// It was sent on a connection that ended without a response.
+    /// Whether the request was sent on a connection that ended without a response.
     pub(super) was_sent: bool,
 }
 
 impl<K: Client> Job<K> {
-    /// Makes a job: `handler` makes the request, before `deadline` (`Time::NEVER` for none), and
-    /// the outcome goes to `port`.
+    /// Makes a job. The request is made by `handler` before `deadline` (`Time::NEVER` for none),
+    /// and the outcome goes to `port`.
     pub fn new(handler: K, deadline: Time, port: Port<ClientResult<K>>) -> Job<K> {
         Job { handler, deadline, port, is_repeated: false, refusals: 0, was_sent: false }
     }
@@ -45,37 +45,39 @@ impl<K: Client> Job<K> {
         self.port.is_cancelled()
     }
 
-    /// Returns whether this is another attempt, after a connection ended under the first or its
-    /// server refused it without looking at it. It needs a new connection, or one of HTTP/2.
+    /// Returns whether this is another attempt, after the first one lost its connection, or after a
+    /// server refused it without processing it. It needs a new connection, or an HTTP/2 connection.
     pub fn is_repeated(&self) -> bool {
         self.is_repeated
     }
 
-    /// Returns whether a connection had it before.
+    /// Returns whether a connection has had the request before.
     pub(super) fn was_begun(&self) -> bool {
         self.is_repeated || self.refusals > 0
     }
 
-    /// Returns what it takes while it waits, in bytes.
+    /// Returns the memory that the job takes while it waits, in bytes.
     pub(super) fn weight(&self) -> usize {
         size_of::<Job<K>>().saturating_add(self.handler.held_bytes())
     }
 
-    /// Its handler has panicked.
+    /// Fails the job because its handler panicked.
     pub(super) fn panicked(self, panicked: &Panicked, counters: &Counters) {
         Counters::add(&counters.failed);
         let error = note_panic::<K>(panicked, counters).with_sent(self.sent());
         let _nobody_waits_any_more = self.port.set(Err(error));
     }
 
-    /// How much of it the server may have, where no connection has it.
+    /// Returns how much of the request the server may have received, while no connection has the
+    /// job.
     fn sent(&self) -> Sent {
         Sent { now: false, before: self.was_sent }
     }
 
-    /// Fails the request, after its handler was asked for an outcome instead.
+    /// Fails the request. Its handler is first asked for an outcome
+    /// ([`bad_response`](Client::bad_response)).
     ///
-    /// The error is told as it is for a request that no connection has: see
+    /// The error is adapted to a request that no connection has: see
     /// [`Unsent`](ClientError::Unsent) and [`NotRepeated`](ClientError::NotRepeated).
     pub fn fail(self, error: ClientError, counters: &Counters, scope: &mut Scope<'_, K::Context>) {
         let error = error.with_sent(self.sent());
@@ -84,7 +86,7 @@ impl<K: Client> Job<K> {
     }
 }
 
-/// Has the handler make what it can of an error, and sends that to whoever asked.
+/// Lets the handler turn the error into an outcome, and sends that to the caller.
 pub(super) fn fail<K: Client>(
     handler: K,
     port: Port<ClientResult<K>>,
@@ -97,7 +99,7 @@ pub(super) fn fail<K: Client>(
         Counters::add(&counters.deadlines);
     }
     let sent = Sent { now: error.may_have_been_processed(), before: false };
-    // The handler decides about the outcome; if it panics, the requester still hears of the end.
+    // If the handler panics here, the caller still gets an error.
     let outcome = scope
         .guard(|scope| handler.bad_response(error, scope))
         .unwrap_or_else(|panicked| Err(note_panic::<K>(&panicked, counters).with_sent(sent)));

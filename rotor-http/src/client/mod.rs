@@ -1,9 +1,9 @@
 //! The client: a handler for each request, the connection that runs it, and a pool of connections.
 //!
-//! **A handler decides; the connection keeps the server and the protocol in order.** It checks what
-//! handlers write. It frames, limits and times what the server answers. It uses a connection again
-//! only where that is beyond doubt, and makes a request again only where that is safe. No request
-//! gets the response of another, and none is left without an outcome.
+//! **A handler decides; the connection keeps the server and the protocol in order. It checks what
+//! handlers write, and it frames, limits and times the server's responses. It reuses a connection
+//! only if that is certainly safe, and repeats a request only if that is safe. No request gets the
+//! response of another, and each gets an outcome.**
 //!
 //! Most programs make a [pool](Pool), put its handle into the context, and [`ask`](Pool::ask) it
 //! from any machine:
@@ -22,7 +22,7 @@
 //!
 //! type Pooled = PoolMachine<Fetch<Context>, ByAddress<TcpStream>>;
 //!
-//! /// Asks once, and notes the status.
+//! /// Makes one request and prints the status.
 //! enum Asks {
 //!     Begins,
 //!     Waits(Future<ClientResult<Fetch<Context>>>),
@@ -78,19 +78,20 @@
 //! |--|--|
 //! | [`Client`], [`Next`], [`Request`], [`Head`] | one request as its handler sees it |
 //! | [`Fetch`], [`Fetched`] | a ready-made handler: a request and a response in memory; the response's body may go to a file |
-//! | [`Url`], [`UrlError`] | whom a URL asks, and what for |
-//! | [`Pool`], [`PoolMachine`], [`PoolConfig`] | connections to many servers, for whoever asks |
+//! | [`Url`], [`UrlError`] | splits a URL into the host to connect to and the target of a request |
+//! | [`Pool`], [`PoolMachine`], [`PoolConfig`] | connections to many servers, shared by all machines |
 //! | [`Connector`], [`ByAddress`], [`ByName`] | what the pool's connections are made of |
 //! | [`Connection`], [`Feed`], [`Job`] | one connection by itself |
 //! | [`ClientError`], [`Fault`], [`Stage`] | how a request can fail |
-//! | [`ClientConfig`], [`Counters`] | every limit; what happened |
+//! | [`ClientConfig`], [`Counters`] | every limit; statistics |
 //!
-//! # Names that the server has, too
+//! # Names that the server uses as well
 //!
-//! [`Head`], [`Next`], [`NextBuilder`], [`Connection`] and [`Counters`] are those of a client here;
-//! [`server`](crate::server) has its own under the same names: its `Head` is that of a request.
-//! [`Scope`], [`RecvMode`] and [`NoUpgrade`] are the same in both. If you need both, import the
-//! modules (`use rotor_http::{client, server};`) and write `client::Head` and `server::Head`.
+//! Here [`Head`], [`Next`], [`NextBuilder`], [`Connection`] and [`Counters`] are the client's
+//! types. The module [`server`](crate::server) has types of its own under the same names: its
+//! `Head`, for example, is the head of a request. [`Scope`], [`RecvMode`] and [`NoUpgrade`] are the
+//! same types in both modules. If you need both, import the modules
+//! (`use rotor_http::{client, server};`) and write `client::Head` and `server::Head`.
 
 mod config;
 mod connection;

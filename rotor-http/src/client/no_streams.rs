@@ -1,4 +1,4 @@
-//! What stands for a connection of HTTP/2 where the feature `http2` is off: nothing that can be.
+//! A stand-in for HTTP/2 connections if the feature `http2` is off. It cannot be constructed.
 
 use std::convert::Infallible;
 use std::fmt;
@@ -12,8 +12,8 @@ use super::handler::Client;
 use super::io::Io;
 use super::requests::Made;
 
-/// A connection that cannot be. It says what `streams` would say, so that the connection's own
-/// code reads the same either way.
+/// A connection that cannot exist. It has the methods of `streams`, so that the code of a
+/// connection is the same in both cases.
 pub(super) struct Streams<K: Client, F> {
     never: Infallible,
     client: PhantomData<fn(K, F)>,

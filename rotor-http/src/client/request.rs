@@ -1,4 +1,4 @@
-//! `Request`: the progressive writer that a handler gets.
+//! `Request`: the writer through which a handler sends its request.
 
 use std::fmt;
 use std::fs::File;
@@ -13,16 +13,16 @@ use crate::semantics::trace_context::TraceContext;
 use crate::semantics::version::Version;
 use crate::writer::Writer;
 
-/// One request, written step by step straight into the connection's output.
+/// One request, written step by step into the connection's output.
 ///
 /// ```text
 /// start ─▶ add_header.. ─▶ add_length or add_chunked, if it has a body ─▶ done_headers ─▶ write_body.. ─▶ done
 /// ```
 ///
-/// A call that would break the message changes nothing and returns an error that says what to do
-/// instead. So a handler cannot put a malformed request on the wire. Nothing is sent before the
-/// handler has returned. [`room`](Request::room) tells how much more should be written in one go; a
-/// handler that produces a large body goes on in
+/// A call that would make the message malformed changes nothing and returns an error that says what
+/// to do instead, so a handler cannot send a malformed request. Nothing is sent before the handler
+/// has returned. [`room`](Request::room) returns how much more should be written in one call; a
+/// handler that produces a large body continues in
 /// [`request_flushed`](super::Client::request_flushed).
 pub struct Request<'a> {
     state: &'a mut RequestState,
@@ -39,21 +39,21 @@ impl<'a> Request<'a> {
         Request { state, output, high_water }
     }
 
-    /// Writes the request line. The target has the form that goes with the method, which is path
-    /// and query for most.
+    /// Writes the request line. The target has the form that the method requires, which is a path
+    /// and a query for most methods.
     ///
     /// # Errors
     ///
     /// `StartLine` if the method or the target is malformed, for example contains CR, LF or spaces;
-    /// on HTTP/2 also for CONNECT and for a target that is neither a path nor an asterisk.
+    /// with HTTP/2 also for CONNECT and for a target that is neither a path nor an asterisk.
     /// `StartLineTwice`, `AlreadyDone`.
     pub fn start(&mut self, method: Method<'_>, target: &str) -> Result<(), MessageError> {
         self.state.request_line(&mut Writer(self.output), method, target)
     }
 
-    /// Writes a field. `Host` is required exactly once; `Upgrade` and `TE` add their `Connection`
-    /// field themselves. On HTTP/2 a `TE` that says anything but `trailers` is left out (RFC 9113
-    /// §8.2.2).
+    /// Writes a field. `Host` is required exactly once. `Upgrade` and `TE` add the corresponding
+    /// `Connection` field themselves. With HTTP/2, a `TE` with any value but `trailers` is left out
+    /// (RFC 9113 §8.2.2).
     ///
     /// # Errors
     ///
@@ -64,7 +64,7 @@ impl<'a> Request<'a> {
         self.state.add_header(&mut Writer(self.output), name, value.as_ref())
     }
 
-    /// Writes the fields that tell which trace the request is a part of.
+    /// Writes the fields that say which trace the request belongs to.
     ///
     /// # Errors
     ///
@@ -78,7 +78,7 @@ impl<'a> Request<'a> {
         }
     }
 
-    /// Writes the length of the body, in octets.
+    /// Writes the length of the body, in bytes.
     ///
     /// # Errors
     ///
@@ -87,38 +87,38 @@ impl<'a> Request<'a> {
         self.state.add_length(&mut Writer(self.output), length)
     }
 
-    /// Announces a body of unknown length. Only for servers that are known to speak HTTP/1.1 (RFC
-    /// 9112 §6.1).
+    /// Announces a body of unknown length. With HTTP/1, use this only for servers that are known to
+    /// speak HTTP/1.1 (RFC 9112 §6.1).
     ///
     /// # Errors
     ///
-    /// As [`add_length`](Request::add_length).
+    /// Like [`add_length`](Request::add_length).
     pub fn add_chunked(&mut self) -> Result<(), MessageError> {
         self.state.add_chunked(&mut Writer(self.output))
     }
 
-    /// Asks the server to say first whether it wants the body. Call it before
+    /// Asks the server to say whether it wants the body before the body is sent. Call this before
     /// [`done_headers`](Request::done_headers).
     ///
     /// When the server wants the body, or says nothing for
     /// [`continue_timeout`](crate::Limits::continue_timeout),
-    /// [`body_wanted`](super::Client::body_wanted) is called, to write it. When the server answers
-    /// otherwise, it is not called; if the exchange then finishes without the body, the connection
-    /// is not used again.
+    /// [`body_wanted`](super::Client::body_wanted) is called to write it. If the server sends a
+    /// final response instead, it is not called; if the exchange then finishes without the body,
+    /// the connection is not reused.
     #[doc(alias = "100 Continue")]
     pub fn expect_continue(&mut self) {
         self.state.expect_continue();
     }
 
-    /// Asks the server to close after its response. Call it before
-    /// [`done_headers`](Request::done_headers). On HTTP/2 the server is not asked, but this side
-    /// begins no other request on the connection.
+    /// Asks the server to close the connection after its response. Call this before
+    /// [`done_headers`](Request::done_headers). With HTTP/2 the server is not asked, but this side
+    /// begins no further request on the connection.
     #[doc(alias = "keep-alive")]
     pub fn close(&mut self) {
         self.state.close();
     }
 
-    /// Ends the fields. Without a length the request has no body.
+    /// Ends the fields. If neither a length nor chunks were announced, the request has no body.
     ///
     /// # Errors
     ///
@@ -136,23 +136,24 @@ impl<'a> Request<'a> {
         self.state.write_body(&mut Writer(self.output), bytes.as_ref())
     }
 
-    /// Writes a block, which may be shared with others, as a part of the body, without copying it.
+    /// Writes a block as a part of the body, without copying it. Others may share the block.
     ///
     /// # Errors
     ///
-    /// As [`write_body`](Request::write_body).
+    /// Like [`write_body`](Request::write_body).
     pub fn write_block(&mut self, block: impl Into<Block>) -> Result<(), MessageError> {
         let block = block.into();
         let len = block.len() as u64;
         self.state.write_body_with(&mut Writer(self.output), len, |writer| writer.push_block(block))
     }
 
-    /// Writes `count` octets of a file, from `offset` on, as a part of the body. The kernel sends
-    /// them where it can. If the file is shorter when its turn has come, the connection ends.
+    /// Writes `count` bytes of a file, starting at `offset`, as a part of the body. The kernel
+    /// sends them if it can. If the file turns out to be shorter when it is sent, the connection
+    /// ends.
     ///
     /// # Errors
     ///
-    /// As [`write_body`](Request::write_body); `BodyTooLong` also if more than `isize::MAX` octets
+    /// Like [`write_body`](Request::write_body); `BodyTooLong` also if more than `isize::MAX` bytes
     /// would wait.
     pub fn write_file(
         &mut self,
@@ -167,15 +168,15 @@ impl<'a> Request<'a> {
         })
     }
 
-    /// Writes a stored body, or a part of one, as a part of this one. Blocks are shared; a file is
-    /// sent by the kernel where it can be. With the feature `body`.
+    /// Writes a stored body, or a part of one, as a part of this body. Blocks are shared; a file is
+    /// sent by the kernel if possible. With the feature `body`.
     ///
     /// The output holds the file until it is sent; see [`Body`](rotor_body::Body) for when the file
     /// is removed.
     ///
     /// # Errors
     ///
-    /// As [`write_body`](Request::write_body); `BodyTooLong` also if more than `isize::MAX` octets
+    /// Like [`write_body`](Request::write_body); `BodyTooLong` also if more than `isize::MAX` bytes
     /// would wait.
     #[cfg(feature = "body")]
     #[doc(alias = "sendfile")]
@@ -200,13 +201,13 @@ impl<'a> Request<'a> {
     ///
     /// # Errors
     ///
-    /// `TrailersNotChunked` where a length was announced, but for HTTP/2; `FieldName`,
-    /// `FieldValue`, `FieldReserved`; as [`done`](Request::done).
+    /// `TrailersNotChunked` if a length was announced, except with HTTP/2; `FieldName`,
+    /// `FieldValue`, `FieldReserved`; and the errors of [`done`](Request::done).
     pub fn done_with_trailers(&mut self, fields: &[(&str, &[u8])]) -> Result<(), MessageError> {
         self.state.done_with_trailers(&mut Writer(self.output), fields)
     }
 
-    /// Returns the version in which the request goes out: HTTP/1.1 or HTTP/2.
+    /// Returns the version with which the request is sent: HTTP/1.1 or HTTP/2.
     pub fn version(&self) -> Version {
         if self.state.is_framed() { Version::Http2 } else { Version::Http11 }
     }
@@ -221,14 +222,14 @@ impl<'a> Request<'a> {
         self.state.is_done()
     }
 
-    /// Returns how many octets wait to be sent on this connection.
+    /// Returns how many bytes wait to be sent on this connection.
     pub fn unsent(&self) -> usize {
         self.output.len()
     }
 
-    /// Returns how many octets may be written before the output is at its high-water mark
-    /// ([`Limits::output_high_water`](crate::Limits::output_high_water)). Writing more is no error,
-    /// but costs memory.
+    /// Returns how many bytes may be written before the output reaches its high-water mark
+    /// ([`Limits::output_high_water`](crate::Limits::output_high_water)). Writing more is not an
+    /// error, but costs memory.
     pub fn room(&self) -> usize {
         self.high_water.saturating_sub(self.output.len())
     }

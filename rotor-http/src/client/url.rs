@@ -1,4 +1,4 @@
-//! `Url`: whom a URL of HTTP asks, and what for.
+//! `Url`: an HTTP URL, split into the host to connect to and the target of a request.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,15 +9,16 @@ use rotor_stream::Host;
 use crate::semantics::authority::Authority;
 use crate::semantics::grammar::{self, TARGET};
 
-/// An `http://` or `https://` URL, checked and taken apart (RFC 9110 §4.2): the host to connect to,
+/// An `http://` or `https://` URL, checked and split (RFC 9110 §4.2) into the host to connect to,
 /// the authority for `Host`, and the target of a request.
 ///
-/// Scheme and host are in lower case, the port of the scheme is left out of the authority, as are
-/// zeros before another, an empty path is `/`, and a fragment is dropped, since it is never sent.
-/// Nothing is percent-encoded or decoded, and dot segments stay.
+/// Scheme and host are converted to lower case. The authority omits the scheme's default port, and
+/// leading zeros of any other port. An empty path becomes `/`, and a fragment is dropped, because
+/// it is never sent. Nothing is percent-encoded or decoded, and dot segments stay.
 ///
-/// Whether the connection has TLS is for its socket to say
-/// ([`is_https`](Url::is_https)); a pool of `Either` kind of socket takes both.
+/// The URL does not make a connection use TLS; that depends on the type of its socket (see
+/// [`is_https`](Url::is_https)). A pool whose sockets are of the type `Either` supports both
+/// schemes.
 ///
 /// # Examples
 ///
@@ -28,7 +29,7 @@ use crate::semantics::grammar::{self, TARGET};
 ///
 /// let url: Url = "http://Example.com/notes?page=2#top".parse()?;
 /// assert_eq!(url.host(), Host::new("example.com", 80));
-/// // `pool.ask(url.host(), fetch, scope)`, where the pool is `ByName`.
+/// // `pool.ask(url.host(), fetch, scope)`, if the pool is `ByName`.
 /// let fetch: Fetch<()> = Fetch::get(url.target()).host(url.authority());
 /// assert_eq!((url.target(), url.authority()), ("/notes?page=2", "example.com"));
 /// # Ok::<(), rotor_http::client::UrlError>(())
@@ -42,21 +43,22 @@ pub struct Url {
 }
 
 quick_error! {
-    /// Why a text is no URL that can be asked for. The caller's fault, or of whoever wrote it.
+    /// Why a text is not a URL that can be requested. The fault of the caller, or of the author of
+    /// the text.
     #[derive(Clone, Copy, PartialEq, Eq, Debug)]
     #[non_exhaustive]
     pub enum UrlError {
         /// It does not begin with `http://` or `https://`.
         Scheme { display("a URL begins with http:// or https://") }
-        /// It has a user name or a password, which would end up in logs: send `Authorization`
+        /// It contains a user name or a password, which would end up in logs: send `Authorization`
         /// instead.
         User { display("a URL has no user name or password here: send Authorization") }
-        /// The host is missing or malformed, or the port is not a number from 1 to 65535. A name
-        /// beyond ASCII is given in its ASCII form (`xn--…`, RFC 5891); an IPv6 address has no
-        /// zone, which means something on one machine only.
+        /// The host is missing or malformed, or the port is not a number from 1 to 65535. Write a
+        /// name that is not ASCII in its ASCII form (`xn--…`, RFC 5891). An IPv6 address must not
+        /// have a zone, which has a meaning on one computer only.
         Authority { display("the URL has no host, or a malformed one, or a bad port") }
-        /// Path or query hold a space, a control byte, or a character beyond ASCII: those are to be
-        /// percent-encoded.
+        /// The path or query contains a space, a control byte, or a character that is not ASCII.
+        /// These must be percent-encoded.
         Target { display("the path or query of the URL has a character that must be percent-encoded") }
     }
 }
@@ -67,48 +69,48 @@ impl Url {
         self.is_https
     }
 
-    /// Returns the host to connect to, with its port: 80 or 443 where the URL has none. An IPv6
-    /// address has no brackets.
+    /// Returns the host to connect to, with its port: 80 or 443 if the URL has none. An IPv6
+    /// address is returned without brackets.
     pub fn host(&self) -> Host {
         Host::new(self.name(), self.port)
     }
 
-    /// Returns the name of the host, or its address without brackets: the name for which a
-    /// certificate has to be.
+    /// Returns the name of the host, or its address without brackets. A server's certificate must
+    /// be valid for this name.
     pub fn name(&self) -> &str {
         let authority = Authority::parse(self.authority.as_bytes());
         let host = authority.map_or("", |authority| authority.host());
         host.trim_start_matches('[').trim_end_matches(']')
     }
 
-    /// Returns the port: that of the scheme, 80 or 443, where the URL has none.
+    /// Returns the port: the scheme's default, 80 or 443, if the URL has none.
     pub fn port(&self) -> u16 {
         self.port
     }
 
-    /// Returns host and port as `Host` says them.
+    /// Returns host and port in the form of the field `Host`.
     pub fn authority(&self) -> &str {
         &self.authority
     }
 
-    /// Returns path and query.
+    /// Returns the path and the query.
     pub fn target(&self) -> &str {
         &self.target
     }
 
-    /// Returns the URL that a reference means at this place: what `Location` says in the answer to
-    /// a request for this URL (RFC 9110 §10.2.2), or what a link says in its page. Resolved as RFC
-    /// 3986 §5.2 has it: a whole URL, `//host/path`, a path from the root or from here on, or a
-    /// query. Its fragment is dropped. Dot segments are taken out of the result's path, unless that
-    /// is the one of this URL as it stands, for a query or nothing at all.
+    /// Resolves a reference against this URL (RFC 3986 §5.2): the value of `Location` in the
+    /// response to a request for this URL (RFC 9110 §10.2.2), or a link in its page. The reference
+    /// is a whole URL, `//host/path`, an absolute or relative path, or a query. Its fragment is
+    /// dropped. Dot segments are removed from the path of the result, unless the path is taken
+    /// unchanged from this URL, because the reference is a query or empty.
     ///
-    /// A path may begin with two slashes (`/.//b`), so a [target](Url::target) is not always a
-    /// reference to itself: keep the `Url`.
+    /// The path of the result may begin with two slashes (for example of `/.//b`), so a
+    /// [target](Url::target) is not always a reference to itself: keep the `Url`.
     ///
     /// # Errors
     ///
-    /// The fault of whoever wrote the reference: the result is no URL that can be asked for. `Scheme`
-    /// also for a reference with a scheme of another kind, such as `mailto:`.
+    /// The result is not a URL that can be requested. This is the fault of the reference's author.
+    /// `Scheme` is also returned for a reference with another scheme, such as `mailto:`.
     ///
     /// # Examples
     ///
@@ -159,8 +161,8 @@ impl Url {
     }
 }
 
-/// Returns whether a reference begins with a scheme (RFC 3986 §3.1), which no segment of a path
-/// that stands for itself may look like (§4.2).
+/// Returns whether a reference begins with a scheme (RFC 3986 §3.1). The first segment of a
+/// relative path must not look like one (§4.2).
 fn has_scheme(reference: &str) -> bool {
     let before = reference.split(['/', '?']).next().unwrap_or_default();
     before.split_once(':').is_some_and(|(scheme, _)| {
@@ -169,12 +171,12 @@ fn has_scheme(reference: &str) -> bool {
     })
 }
 
-/// Takes the segments `.` and `..` out of a path that begins with a slash (RFC 3986 §5.2.4). A query
-/// behind it is left alone.
+/// Removes the segments `.` and `..` from a path that begins with a slash (RFC 3986 §5.2.4). A
+/// query after it is left alone.
 fn without_dots(target: &str) -> String {
     let (path, query) = target.split_at(target.find('?').unwrap_or(target.len()));
     let mut segments = Vec::new();
-    // What the path ends with is a segment, too: an empty one where that is a slash.
+    // The end of the path is a segment, too: an empty one if the path ends with a slash.
     let mut ends_in_folder = false;
     for segment in path.split('/').skip(1) {
         ends_in_folder = matches!(segment, "." | "..");
@@ -214,7 +216,7 @@ impl FromStr for Url {
         let port = parsed.port().unwrap_or(default);
         let authority = match port == default {
             true => parsed.host().to_owned(),
-            // Not as it was written: a port may begin with zeros.
+            // The port is formatted again, because its text may begin with zeros.
             false => format!("{}:{port}", parsed.host()),
         };
         // RFC 9110 §4.2.3: an empty path is equivalent to "/".
@@ -223,7 +225,7 @@ impl FromStr for Url {
     }
 }
 
-/// Without a fragment: two that ask for the same look the same.
+/// Prints the URL without a fragment, so equal URLs look the same.
 impl fmt::Display for Url {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let scheme = if self.is_https { "https" } else { "http" };
