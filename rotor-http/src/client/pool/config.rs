@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// How many connections and requests a pool holds, and how long.
+/// How many connections and requests a pool holds, and for how long.
 ///
 /// ```
 /// # mod rotor { pub use rotor_http as http; }
@@ -44,76 +44,79 @@ impl PoolConfig {
     /// Default 32: enough to keep a server busy over a slow path, and few enough not to be its
     /// heaviest client. Further requests wait.
     ///
-    /// Connections restricted to HTTP/1.1, beside HTTP/2, are counted separately
-    /// ([`Connector::without_http2`](super::super::Connector::without_http2)), as are requests that
-    /// wait for one.
+    /// Connections that are restricted to HTTP/1.1 although the server supports HTTP/2 are counted
+    /// separately ([`Connector::without_http2`](super::super::Connector::without_http2)), as are
+    /// the requests that wait for one.
     pub fn connections_per_origin_max(mut self, connections: usize) -> PoolConfig {
-        // With none, every request would wait for its deadline.
+        // With 0, every request would wait until its deadline.
         self.connections_per_origin_max = connections.max(1);
         self
     }
 
     /// Sets the maximum number of connections in total. Default 512, half of the descriptors that a
-    /// process usually has. When a request needs one more, the connection is closed that has been
-    /// idle longest; if none is idle, the request waits. A server that has no connection at all is
-    /// then given the place of the next one of HTTP/1.1 that has had its response, of a server that
-    /// has several. The same happens when the loop has no free slot for another connection.
+    /// process usually has.
+    ///
+    /// If a request needs one more, the connection that has been idle longest is closed; if none is
+    /// idle, the request waits. If its server has no connection at all, it gets the next place of a
+    /// server that has several: one of that server's HTTP/1.1 connections is closed when it has
+    /// received its response. The same happens if the loop has no free slot for another connection.
     pub fn connections_max(mut self, connections: usize) -> PoolConfig {
         self.connections_max = connections.max(1);
         self
     }
 
     /// Sets the maximum number of requests that wait for one server. Default 1,024: at a
-    /// millisecond each on 32 connections, the last one waits for 32 ms. A further one fails with
-    /// [`ClientError::Full`](super::super::ClientError::Full).
+    /// millisecond each on 32 connections, the last one waits for 32 ms. Any further request fails
+    /// with [`ClientError::Full`](super::super::ClientError::Full).
     pub fn waiting_per_origin_max(mut self, requests: usize) -> PoolConfig {
         self.waiting_per_origin_max = requests.max(1);
         self
     }
 
-    /// Sets the maximum number of requests that wait, for whatever servers. Default 4,096: that
-    /// many servers that do not answer, or four that have their queues full. The pool knows no more
-    /// servers than these and those that it has connections to. A further request fails with
-    /// [`ClientError::Full`](super::super::ClientError::Full).
+    /// Sets the maximum number of requests that wait for all servers together. Default 4,096:
+    /// enough for as many servers that do not respond, or for four whose queues are full. A pool
+    /// remembers only servers for which requests wait, and those to which it has connections. Any
+    /// further request fails with [`ClientError::Full`](super::super::ClientError::Full).
     pub fn waiting_max(mut self, requests: usize) -> PoolConfig {
         self.waiting_max = requests.max(1);
         self
     }
 
-    /// Sets how many bytes the waiting requests may take: each counts its handler and what that
-    /// says it holds ([`Client::held_bytes`](super::super::Client::held_bytes)), usually a body.
-    /// Default 64 MiB: sixty bodies of a megabyte, or 16 KiB for each of as many requests as may
-    /// wait; a server that stands still for a minute costs no more memory.
+    /// Sets how many bytes the waiting requests may take in total. Each request counts as its
+    /// handler and what the handler holds
+    /// ([`Client::held_bytes`](super::super::Client::held_bytes)), usually a body. Default 64 MiB:
+    /// sixty bodies of a megabyte, or 16 KiB for each of the requests that may wait; a server that
+    /// does not respond for a minute costs no more memory.
     ///
-    /// A request that would exceed it fails with
-    /// [`ClientError::Full`](super::super::ClientError::Full). A request that would be the only one
-    /// to wait is taken, however large.
+    /// A request that would exceed the limit fails with
+    /// [`ClientError::Full`](super::super::ClientError::Full). If no other request waits, a request
+    /// is accepted whatever its size.
     ///
-    /// It does not count what was asked within this turn and has not been looked at, which is at
-    /// most [`asks_max`](PoolConfig::asks_max) requests.
+    /// The limit does not cover requests of this turn that the pool has not looked at yet, which
+    /// are at most [`asks_max`](PoolConfig::asks_max).
     pub fn waiting_bytes_max(mut self, bytes: usize) -> PoolConfig {
         self.waiting_bytes_max = bytes;
         self
     }
 
-    /// Sets the maximum number of requests that have been asked and not been looked at. Default
-    /// 1,024, as many as one turn wakes machines. A further one is returned by
-    /// [`Pool::ask`](super::Pool::ask).
+    /// Sets the maximum number of requests that were passed to [`Pool::ask`](super::Pool::ask) and
+    /// that the pool has not looked at yet. Default 1,024, the number of machines that one turn
+    /// wakes. `ask` returns any further request as an error.
     pub fn asks_max(mut self, requests: usize) -> PoolConfig {
         self.asks_max = requests.max(1);
         self
     }
 
-    /// Sets how many requests are looked at in one event; the rest wait for the next turn. Default
-    /// 256: some tens of microseconds.
+    /// Sets how many requests the pool looks at in one event; the rest wait for the next turn.
+    /// Default 256, which takes some tens of microseconds.
     #[doc(alias = "asks_per_event_max")]
     pub fn asks_per_event(mut self, requests: usize) -> PoolConfig {
         self.asks_per_event = requests.max(1);
         self
     }
 
-    /// Sets how long a request without a deadline of its own may take, from when the pool gets it:
-    /// waiting, connecting, sending and answering. Default 60 s. After that it fails with
+    /// Sets how long a request without a deadline of its own may take, from when the pool receives
+    /// it: waiting, connecting, sending and receiving. Default 60 s. After that it fails with
     /// [`ClientError::Deadline`](super::super::ClientError::Deadline).
     pub fn request_timeout(mut self, time: Duration) -> PoolConfig {
         self.request_timeout = time;

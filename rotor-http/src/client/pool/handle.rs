@@ -1,4 +1,4 @@
-//! `Pool`: the handle of a pool, and `Ask`: what it is asked.
+//! `Pool`: the handle of a pool. `Ask`: a request to a pool.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -8,34 +8,36 @@ use rotor_core::{Future, Scope, SendError, Service, Time};
 use crate::client::handler::Client;
 use crate::client::job::ClientResult;
 
-/// The handle of a pool. Put one into the context, and any machine of the loop can make requests;
-/// send one to another thread, and the machines of its loop can.
+/// The handle of a pool.
+///
+/// Put one into the context, and any machine of the loop can make requests; send one to another
+/// thread, and the machines of that thread's loop can make requests.
 ///
 /// Requests are made by handlers of one type `K`; if you need several, use an enum of handlers. `O`
-/// is the type that names servers.
+/// is the type that identifies servers.
 ///
-/// # What is promised
+/// # What the pool promises
 ///
-/// * Each request gets one outcome before its deadline, to the tick, wherever it is by then: in the
-///   queue, waiting for a connection, under way.
-/// * Requests for one origin are begun in the order in which they were asked.
-/// * A request that finds no connection because the server refuses gets that error; those after it
-///   try again.
-/// * Dropping the future cancels the request: one that waits is never made; one that is under way
-///   is cut off.
+/// * Each request gets exactly one outcome, at the latest at its deadline (with the precision of a
+///   tick), whether it is in the queue, waits for a connection, or is under way.
+/// * Requests for one origin are begun in the order in which they were made.
+/// * If a connection cannot be made, the request that it was made for gets the error; later
+///   requests try again.
+/// * Dropping the future cancels the request: if it still waits, it is never made; if it is under
+///   way, it is aborted.
 #[doc(alias = "connection pool")]
 pub struct Pool<K: Client, O = SocketAddr> {
     pub(super) service: Service<Ask<K, O>, ClientResult<K>>,
 }
 
 impl<K: Client, O> Pool<K, O> {
-    /// Asks for a request to be made, and wakes this machine with its outcome.
+    /// Has `handler` make its request to `origin`, and wakes this machine with the outcome.
     ///
     /// # Errors
     ///
-    /// Returns the request: [`Full`](SendError::Full) when
-    /// [`PoolConfig::asks_max`](super::PoolConfig::asks_max) requests have not even been looked at,
-    /// [`Closed`](SendError::Closed) when the pool is gone.
+    /// Returns the request: [`Full`](SendError::Full) if there are already
+    /// [`PoolConfig::asks_max`](super::PoolConfig::asks_max) requests that the pool has not looked
+    /// at, [`Closed`](SendError::Closed) if the pool is gone.
     pub fn ask<C>(
         &self,
         origin: O,
@@ -45,11 +47,11 @@ impl<K: Client, O> Pool<K, O> {
         self.service.ask(Ask::new(origin, handler), scope)
     }
 
-    /// As [`ask`](Pool::ask), with a deadline of its own.
+    /// Like [`ask`](Pool::ask), with a deadline for this request.
     ///
     /// # Errors
     ///
-    /// As [`ask`](Pool::ask).
+    /// Like [`ask`](Pool::ask).
     pub fn ask_until<C>(
         &self,
         origin: O,
@@ -60,8 +62,8 @@ impl<K: Client, O> Pool<K, O> {
         self.service.ask(Ask::new(origin, handler).deadline(deadline), scope)
     }
 
-    /// Returns the service behind the handle: for plain threads, which
-    /// [`ask_from_thread`](Service::ask_from_thread).
+    /// Returns the service behind the handle. Plain threads use it to make requests
+    /// ([`ask_from_thread`](Service::ask_from_thread)).
     pub fn service(&self) -> &Service<Ask<K, O>, ClientResult<K>> {
         &self.service
     }
@@ -73,17 +75,17 @@ impl<K: Client, O> Pool<K, O> {
 pub struct Ask<K, O = SocketAddr> {
     /// The server.
     pub origin: O,
-    /// Makes the request and takes its response.
+    /// The handler that makes the request and takes its response.
     pub handler: K,
     /// The deadline. `None` means
-    /// [`PoolConfig::request_timeout`](super::PoolConfig::request_timeout) from when the pool gets
-    /// the request. `Time::NEVER` means none: then only the connection's limits are in force.
+    /// [`PoolConfig::request_timeout`](super::PoolConfig::request_timeout) after the pool receives
+    /// the request. `Time::NEVER` means no deadline: then only the connection's limits apply.
     pub deadline: Option<Time>,
 }
 
 impl<K, O> Ask<K, O> {
-    /// Makes a request to `origin` by `handler`, within
-    /// [`PoolConfig::request_timeout`](super::PoolConfig::request_timeout).
+    /// Makes a request to `origin` by `handler`, with the default time limit
+    /// ([`PoolConfig::request_timeout`](super::PoolConfig::request_timeout)).
     pub fn new(origin: O, handler: K) -> Ask<K, O> {
         Ask { origin, handler, deadline: None }
     }

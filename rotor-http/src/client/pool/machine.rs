@@ -1,4 +1,4 @@
-//! `PoolMachine`: the machines of a pool, its manager and its connections, as one type.
+//! `PoolMachine`: the manager and the connections of a pool, as one machine type.
 
 use std::fmt;
 #[cfg(feature = "http2")]
@@ -24,12 +24,12 @@ use crate::client::connector::ByAddress;
 use crate::client::connector::Connector;
 use crate::client::handler::Client;
 
-/// The machines of a pool: one that manages it, and its connections. Make the manager with
+/// The machines of a pool: its manager and its connections. Make the manager with
 /// [`new`](PoolMachine::new), when the loop is set up or later.
 ///
-/// The manager ends in a drain, or when no handle is left and the last connection has ended. A loop
-/// whose context has a handle therefore does not end by itself ([`Exit::Empty`]): let a machine
-/// call [`Scope::stop_loop`].
+/// The manager ends in a drain, or when no handle is left and the last connection has ended. So a
+/// loop whose context has a handle does not end by itself ([`Exit::Empty`]): let a machine call
+/// [`Scope::stop_loop`].
 ///
 /// [`Exit::Empty`]: rotor_core::Exit::Empty
 #[doc(alias = "connection pool")]
@@ -47,7 +47,7 @@ enum Kind<K: Client, N: Connector<K::Context>> {
 }
 
 impl<K: Client, N: Connector<K::Context>> PoolMachine<K, N> {
-    /// Makes a pool: returns its handle, and the machine that manages it.
+    /// Makes a pool. Returns its handle, and the machine that manages it.
     #[doc(alias = "create_pool")]
     pub fn new<C, S>(
         config: PoolConfig,
@@ -73,7 +73,7 @@ impl<K: Client, N: Connector<K::Context>> PoolMachine<K, N> {
     }
 
     fn connection<S, S2>(response: Response<Connected<K, N>, S>) -> Response<Self, S2> {
-        // Connectors promise not to spawn.
+        // Connectors promise not to spawn machines.
         response
             .without_spawn()
             .map(|connection| PoolMachine { kind: Kind::Connection(connection) }, |seed| seed)
@@ -86,7 +86,7 @@ impl<K: Client, N: Connector<K::Context>> PoolMachine<K, N> {
     ) -> Response<Self, PoolSeed<K, N::Origin>> {
         match event {
             Event::SpawnError(error) => manager.spawn_failed(error, scope),
-            // Machines that are still at work may still ask.
+            // Machines that are still at work may still make requests.
             Event::Draining(_) if !scope.wait_for_others() => manager.drain(),
             _ => {}
         }
@@ -108,8 +108,8 @@ where
     K: Client,
     S: StreamSocket<Target: Clone + Ord + fmt::Debug>,
 {
-    /// The windows of a connection that speaks HTTP/2, as this side knows them, and its own
-    /// address. Hidden, and no part of what the crate promises: for tests that compare both sides.
+    /// Returns the windows of an HTTP/2 connection, as this side knows them, and its own address.
+    /// Hidden and not part of the crate's API: for tests that compare both sides.
     #[doc(hidden)]
     pub fn ledger(&self) -> Option<(SocketAddr, crate::h2::Ledger)> {
         let Kind::Connection(stream) = &self.kind else { return None };
@@ -144,7 +144,8 @@ impl<K: Client, N: Connector<K::Context>> Machine for PoolMachine<K, N> {
         event: Event<Self::Seed>,
         scope: &mut Scope<'_, K::Context>,
     ) -> InPlace<Self::Seed> {
-        // The manager is called seldom, and spawns: in place it would gain nothing.
+        // The manager is called seldom, and spawns machines, so handling its events in place would
+        // gain nothing.
         let Kind::Connection(connection) = &mut self.kind else { return InPlace::Declined(event) };
         match connection.handle_in_place(event.filter_map(|_| None), scope) {
             InPlace::Handled(response) => InPlace::Handled(response.without_spawn()),
@@ -154,7 +155,8 @@ impl<K: Client, N: Connector<K::Context>> Machine for PoolMachine<K, N> {
 
     fn idle(&self) -> Option<Idle> {
         match &self.kind {
-            // It never makes room for others, because without it nobody could ask.
+            // The manager never makes room for others, because without it no requests could be
+            // made.
             Kind::Manager(_) => None,
             Kind::Connection(connection) => connection.idle(),
         }

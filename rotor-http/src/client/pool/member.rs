@@ -1,4 +1,4 @@
-//! `Member`: a connection's place in its pool: where it gets its requests from.
+//! `Member`: a connection's place in its pool, from which it gets its requests.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -13,8 +13,8 @@ use crate::client::feed::{Feed, Offer, Room};
 use crate::client::handler::Client;
 use crate::client::job::Job;
 
-/// A connection's place in its pool. Dropped with the connection, however that ends, it gives the
-/// place back.
+/// A connection's place in its pool. It is dropped with the connection, however that ends, and then
+/// frees the place.
 pub(super) struct Member<K: Client, O: Ord + Clone> {
     pub(super) shared: Arc<Shared<K, O>>,
     pub(super) origin: O,
@@ -27,7 +27,8 @@ impl<K: Client, O: Ord + Clone> Feed<K> for Member<K, O> {
         let found = origins.take(&self.origin, self.id, || scope.notifier());
         let has_due = origins.has_due();
         drop(origins);
-        // Others can go on with what this one leaves, and only the manager wakes them and connects.
+        // Other connections can take the requests that are left, and only the manager wakes them or
+        // makes new ones.
         if has_due {
             self.shared.manager.wakeup();
         }
@@ -62,9 +63,9 @@ impl<K: Client, O: Ord + Clone> Feed<K> for Member<K, O> {
         if job.is_repeated() {
             return self.give_to(origin, job, scope);
         }
-        // No connection died under it, so any to that origin may serve it. It joins that queue only
-        // if there is room: otherwise requests that pass through this connection would
-        // wait there without a limit.
+        // No connection was lost during this request, so any connection to that origin may make it.
+        // It joins that queue only if there is room: otherwise requests that pass through this
+        // connection would wait there without a limit.
         let Some((job, bytes)) = self.shared.weigh(job, scope) else { return };
         job.port.on_cancel(self.shared.manager.clone());
         let refused = self.shared.origins().add(origin, job, bytes).err();
@@ -83,7 +84,7 @@ impl<K: Client, O: Ord + Clone> Feed<K> for Member<K, O> {
 }
 
 impl<K: Client, O: Ord + Clone> Member<K, O> {
-    /// Has the request made anew, there.
+    /// Has the request made again, at this origin.
     fn give_to(&self, origin: O, job: Job<K>, scope: &mut Scope<'_, K::Context>) {
         let Some((job, bytes)) = self.shared.weigh(job, scope) else { return };
         // So far a cancellation woke this connection, which no longer has the request.
@@ -92,11 +93,11 @@ impl<K: Client, O: Ord + Clone> Member<K, O> {
         self.tell_manager();
     }
 
-    /// A request waits again.
+    /// Tells the manager that a request waits again.
     fn tell_manager(&self) {
-        // Its deadline may be earlier than any that the manager knows.
+        // The request's deadline may be earlier than any that the manager knows.
         self.shared.is_given_back.store(true, Relaxed);
-        // A connection of HTTP/2 may go on.
+        // An HTTP/2 connection may go on, and wake the manager by its drop only much later.
         self.shared.manager.wakeup();
     }
 }

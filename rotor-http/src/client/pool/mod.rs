@@ -1,17 +1,18 @@
-//! The pool: connections to many servers, shared by whoever asks.
+//! The pool: connections to many servers, shared by everything that makes requests.
 //!
 //! ```text
-//!   asker ──ask──▶ manager ──spawns──▶ connection ──▶ server
-//!     ▲               │ queue of each origin ▲  │
-//!     │               └──────── takes ───────┘  │
-//!     └──────────────── responses ──────────────┘
+//!     caller ──ask──▶ manager ──spawns──▶ connection ──▶ server
+//!       ▲                │ queue of each origin ▲  │
+//!       │                └──────── takes ───────┘  │
+//!       └───────────────── responses ──────────────┘
 //! ```
 //!
-//! The manager and the connections are machines of one type. The manager puts what is asked into
-//! the queue of its origin; a connection with nothing to do takes the oldest from there. So nothing
-//! is lost when a connection dies: what it had not taken is still in the queue. `origins` holds the
-//! books, `origin` what they say of one server; both are pure. `manager` and `member` are the two
-//! kinds of machine, `machine` makes one type of them.
+//! The manager and the connections are machines of one type. The manager puts each request into the
+//! queue of its origin; a connection that has nothing to do takes the oldest request from there. So
+//! no request is lost when a connection ends: a request that the connection had not taken is still
+//! in the queue. `origins` keeps the records of all servers, `origin` those of one server; both are
+//! pure. `manager` and `member` are the two kinds of machine, and `machine` combines them into one
+//! type.
 
 mod config;
 mod handle;

@@ -6,7 +6,7 @@ use super::member::Member;
 use crate::client::connection::ConnectionSeed;
 use crate::client::handler::Client;
 
-/// What a connection of a pool is made from; only the pool makes one.
+/// What a connection of a pool is made from. Only the pool makes one.
 pub struct PoolSeed<K: Client, O: Ord + Clone> {
     pub(super) origin: O,
     pub(super) seed: ConnectionSeed<Member<K, O>>,
