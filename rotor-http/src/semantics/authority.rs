@@ -1,5 +1,5 @@
-//! `uri-host [":" port]`: the value of `Host`, the authority of an absolute target, the target of
-//! CONNECT.
+//! `Authority`: a host with an optional port (`uri-host [":" port]`): the value of `Host`, the
+//! authority of an absolute target, or the target of CONNECT.
 
 use std::net::Ipv6Addr;
 use std::str;
@@ -16,12 +16,12 @@ pub struct Authority<'a> {
 }
 
 impl<'a> Authority<'a> {
-    /// Checks and takes apart an authority. `None` for user information, an empty host, a list,
+    /// Checks and splits an authority. Returns `None` for user information, an empty host, a list,
     /// whitespace, bad brackets, and a port that is not a number from 1 to 65535. An empty port
-    /// (`host:`) is none.
+    /// (`host:`) counts as no port.
     #[inline(always)]
     pub fn parse(text: &'a [u8]) -> Option<Authority<'a>> {
-        // First as nearly all are: letters, digits, dots, hyphens.
+        // The fast path, for nearly all hosts: letters, digits, dots, hyphens.
         let mut host_len = swar::host_len(text);
         if text.get(host_len).is_some_and(|&end| end != b':') {
             host_len = odd_host_len(text)?;
@@ -38,7 +38,7 @@ impl<'a> Authority<'a> {
         Some(Authority { text, host_len })
     }
 
-    /// Returns host and port as they stand on the wire.
+    /// Returns host and port as they were sent.
     pub fn as_str(&self) -> &'a str {
         ascii(self.text)
     }
@@ -50,7 +50,8 @@ impl<'a> Authority<'a> {
 
     /// Returns the port, if one is given.
     pub fn port(&self) -> Option<u16> {
-        // Only here made a number: nearly all requests say it, and hardly a server asks.
+        // Converted only on demand: nearly all requests have a port, but hardly any server asks for
+        // it.
         let digits = self.text.get(self.host_len + 1..)?;
         grammar::parse_decimal(digits).and_then(|port| u16::try_from(port).ok())
     }
@@ -60,8 +61,8 @@ fn ascii(text: &[u8]) -> &str {
     str::from_utf8(text).expect("an authority holds only ASCII: `parse` has checked every byte")
 }
 
-/// Returns whether the last `digits` of `text` are a port. RFC 3986 §3.2.3 lets it be any digits;
-/// but no connection leads to 0, or beyond 65535.
+/// Returns whether the last `digits` bytes of `text` are a port. RFC 3986 §3.2.3 allows any digits,
+/// but no connection can be made to port 0, or to one above 65535.
 #[inline]
 fn ends_with_port(text: &[u8], digits: usize) -> bool {
     match text.last_chunk() {
@@ -75,14 +76,14 @@ fn ends_with_port(text: &[u8], digits: usize) -> bool {
     }
 }
 
-/// Returns the length of a host that is an IPv6 address in brackets or holds percent-encoded
-/// octets.
+/// Returns the length of a host that is an IPv6 address in brackets or contains percent-encoded
+/// bytes.
 #[cold]
 fn odd_host_len(text: &[u8]) -> Option<usize> {
     if text[0] == b'[' {
         let end = text.iter().position(|&byte| byte == b']')?;
         let address = str::from_utf8(&text[1..end]).ok()?;
-        // A future form (`v1.x`) and a zone are refused: nothing that is addressed so comes here.
+        // Future forms (`v1.x`) and zones are refused: no server here has such an address.
         address.parse::<Ipv6Addr>().ok()?;
         return Some(end + 1);
     }

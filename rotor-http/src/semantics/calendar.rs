@@ -1,12 +1,12 @@
-//! The Gregorian calendar: days since 1970 and dates, from each other.
+//! The Gregorian calendar: converts days since 1970 to dates and back.
 //!
-//! Years are counted from March: so the day that only leap years have is a year's last one, and the
-//! months before it follow one pattern, five of them in 153 days. Four hundred such years, an era,
-//! are always as long.
+//! Years are counted from March. So the leap day is the last day of a year, and the lengths of the
+//! months before it follow one pattern, in which five months have 153 days. Four hundred such
+//! years, an era, always have the same number of days.
 
 use std::time::{Duration, SystemTime};
 
-/// Seconds in a day: leap seconds are not counted, as in every count of seconds since 1970.
+/// Seconds in a day. Leap seconds are not counted, as usual for seconds since 1970.
 pub(crate) const DAY_SECONDS: i64 = 86_400;
 
 const ERA_YEARS: i64 = 400;
@@ -15,7 +15,7 @@ const ERA_DAYS: i64 = 146_097;
 /// Days from the first of March of the year 0 to the first day of 1970.
 const DAYS_BEFORE_1970: i64 = 719_468;
 
-/// A date in UTC; the fields may be any numbers.
+/// A date in UTC. The fields may have any values.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Date {
     pub(crate) year: i64,
@@ -26,11 +26,11 @@ pub(crate) struct Date {
 }
 
 impl Date {
-    /// Returns the date that lies so many days after the first of January of 1970.
+    /// Returns the date that is so many days after 1 January 1970.
     pub(crate) fn from_days(days: i64) -> Date {
         let days = days + DAYS_BEFORE_1970;
         let (era, day_of_era) = (days.div_euclid(ERA_DAYS), days.rem_euclid(ERA_DAYS));
-        // Each fourth year has a day more, but not each hundredth, but each four hundredth.
+        // Each fourth year is a leap year, except each hundredth, but not each four hundredth.
         let leap_days = day_of_era / 1_460 - day_of_era / 36_524 + day_of_era / (ERA_DAYS - 1);
         let year_of_era = (day_of_era - leap_days) / 365;
         let day_of_year = day_of_era - days_before_year(year_of_era);
@@ -43,36 +43,35 @@ impl Date {
         }
     }
 
-    /// Returns how many days after the first of January of 1970 it lies; `None` where there is no
-    /// such day.
+    /// Returns how many days after 1 January 1970 the date is; `None` if there is no such date.
     pub(crate) fn to_days(self) -> Option<i64> {
         let Date { year, month, day } = self;
         let may_be = (0..=9999).contains(&year) && (1..=12).contains(&month);
         if !may_be || !(1..=31).contains(&day) {
             return None;
         }
-        // From March: January and February are the last two of the year before.
+        // Counted from March, January and February are the last two months of the year before.
         let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
         let (era, year_of_era) = (year.div_euclid(ERA_YEARS), year.rem_euclid(ERA_YEARS));
         let days = era * ERA_DAYS + days_before_year(year_of_era) + days_before_month(month) + day
             - 1
             - DAYS_BEFORE_1970;
-        // A day that its month does not have is another one's.
+        // A day that its month does not have converts to a day of another month.
         (Date::from_days(days) == self).then_some(days)
     }
 }
 
-/// Days of an era before a year of it.
+/// Returns how many days of an era precede a year of it.
 fn days_before_year(year: i64) -> i64 {
     365 * year + year / 4 - year / 100
 }
 
-/// Days of a year before a month of it, both counted from March.
+/// Returns how many days of a year precede a month of it; both are counted from March.
 fn days_before_month(month: i64) -> i64 {
     (153 * month + 2) / 5
 }
 
-/// Whole seconds since 1970, rounded down.
+/// Returns the whole seconds since 1970, rounded down.
 pub(crate) fn unix_seconds(wall: SystemTime) -> i64 {
     let seconds = |time: Duration| i64::try_from(time.as_secs()).unwrap_or(i64::MAX);
     match wall.duration_since(SystemTime::UNIX_EPOCH) {

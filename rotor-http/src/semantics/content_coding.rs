@@ -1,14 +1,16 @@
-//! What a client says of content codings (RFC 9110 §12.5.3), the one place that reads it.
+//! Reads which content codings a client accepts (RFC 9110 §12.5.3).
 
 use super::weight::parse_weight;
 
-/// Returns how much a client likes a content coding, by the lines of its `Accept-Encoding`, in
-/// thousandths (RFC 9110 §12.5.3). 0: do not send it. Either the client refuses the coding or does
-/// not know it, or it likes content without a coding better.
+/// Returns the weight that a client gives to a content coding, in thousandths (RFC 9110 §12.5.3).
+/// `lines` are the lines of the client's `Accept-Encoding`.
 ///
-/// Of several codings, send the one with the greatest weight. Names are compared in any case, and
-/// `x-gzip` is `gzip` (RFC 9110 §8.4.1.3). A malformed element counts as not there: what is sent
-/// without a coding can be read by all.
+/// If the weight is 0, do not send the coding: the client refuses it, does not list it, or prefers
+/// content without a coding. If several codings are possible, send the one with the greatest
+/// weight.
+///
+/// Names are compared case-insensitively, and `x-gzip` is the same as `gzip` (RFC 9110 §8.4.1.3). A
+/// malformed element is ignored, because every client can read content without a coding.
 ///
 /// # Examples
 ///
@@ -31,11 +33,12 @@ pub fn coding_weight<'a>(lines: impl Iterator<Item = &'a [u8]>, coding: &str) ->
             _ if is_named(name, "identity") => &mut identity,
             _ => continue,
         };
-        // If one is there twice, the first counts.
+        // If a name appears twice, the first one counts.
         place.get_or_insert(weight);
     }
     let weight = this.or(others).unwrap_or(0);
-    // Unsaid, no coding is acceptable, and liked less than whatever is named.
+    // If it is not listed, content without a coding is acceptable, with less weight than anything
+    // listed.
     if weight >= identity.unwrap_or(0) { weight } else { 0 }
 }
 
@@ -44,7 +47,7 @@ fn is_named(name: &[u8], coding: &str) -> bool {
         || (coding.eq_ignore_ascii_case("gzip") && name.eq_ignore_ascii_case(b"x-gzip"))
 }
 
-/// A coding and its weight.
+/// Returns a coding and its weight.
 fn element(element: &[u8]) -> Option<(&[u8], u16)> {
     let mut parts = element.split(|&byte| byte == b';').map(<[u8]>::trim_ascii);
     let name = parts.next().filter(|name| !name.is_empty())?;

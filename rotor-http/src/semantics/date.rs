@@ -1,5 +1,4 @@
-//! HTTP dates (RFC 9110 §5.6.7): one format to write, three to read, and a cache of the current
-//! one.
+//! HTTP dates (RFC 9110 §5.6.7): writes one format, reads three, and caches the current date.
 
 use std::ops::Range;
 
@@ -13,17 +12,17 @@ const MONTHS: [&str; 12] =
 /// The last second of the year 9999, the last that fits the format.
 const LAST_SECOND: i64 = 253_402_300_799;
 
-/// Writes a time as `Sun, 06 Nov 1994 08:49:37 GMT`. The time is in seconds since 1970, UTC. A time
-/// before that or after the year 9999 is written as the nearest one that fits.
+/// Formats a time as `Sun, 06 Nov 1994 08:49:37 GMT`. The time is in seconds since 1970, UTC. A
+/// time before 1970 or after the year 9999 is replaced by the nearest one that fits.
 #[doc(alias = "IMF-fixdate")]
 #[doc(alias = "HTTP-date")]
 pub fn format_date(unix_seconds: i64) -> [u8; 29] {
-    // A clock that is set wrong must not cost a response.
+    // A wrong clock must not make a response fail.
     let seconds = unix_seconds.clamp(0, LAST_SECOND);
     let (days, second) = (seconds / DAY_SECONDS, seconds % DAY_SECONDS);
     let date = Date::from_days(days);
     let mut text = *b"ddd, 00 mmm 0000 00:00:00 GMT";
-    // The first of them was a Thursday.
+    // 1 January 1970 was a Thursday.
     let weekday = WEEKDAYS[((days + 3) % 7) as usize];
     text[..3].copy_from_slice(&weekday.as_bytes()[..3]);
     put_number(&mut text[5..7], date.day);
@@ -42,9 +41,11 @@ fn put_number(place: &mut [u8], mut number: i64) {
     }
 }
 
-/// Reads a date in any of the three formats and returns seconds since 1970. `now`, in the same
-/// unit, decides the century of the old format with two digits: a date more than 50 years ahead is
-/// in the past. `None` for anything else; a recipient ignores a malformed date.
+/// Parses a date in any of the three formats, and returns it in seconds since 1970.
+///
+/// The obsolete format of RFC 850 has years of two digits. `now`, also in seconds since 1970,
+/// decides their century: a date that would be more than 50 years ahead is in the past. Returns
+/// `None` if the text is malformed; a recipient ignores such a date.
 #[doc(alias = "HTTP-date")]
 #[doc(alias = "RFC 850")]
 #[doc(alias = "asctime")]
@@ -67,11 +68,11 @@ fn parse_fixdate(text: &[u8]) -> Option<i64> {
 
 /// `Sunday, 06-Nov-94 08:49:37 GMT`
 fn parse_rfc850(text: &[u8], comma: usize, now: i64) -> Option<i64> {
-    // The length of the name is open, so the shape is counted from the comma.
+    // The length of the weekday's name varies, so the shape is counted from the comma.
     weekday(&text[..comma], usize::MAX)?;
     let rest = &text[comma..];
     has_shape(rest, b", __-___-__ ________ GMT").then_some(())?;
-    // Beyond, there is no year to take a century from.
+    // Outside these bounds there is no year from which to take the century.
     let now = now.clamp(0, LAST_SECOND);
     let this_year = Date::from_days(now / DAY_SECONDS).year;
     let in_century = |century: i64| {
@@ -80,7 +81,7 @@ fn parse_rfc850(text: &[u8], comma: usize, now: i64) -> Option<i64> {
     };
     let century = this_year / 100 * 100;
     let date = in_century(century)?;
-    // RFC 9110 §5.6.7; with 12 leap days, which is what 50 years have of them, or one more.
+    // RFC 9110 §5.6.7. Fifty years have 12 leap days, or 13.
     let fifty_years_ahead = now + 50 * 365 * 86_400 + 12 * 86_400;
     if date > fifty_years_ahead { in_century(century - 100) } else { Some(date) }
 }
@@ -89,13 +90,13 @@ fn parse_rfc850(text: &[u8], comma: usize, now: i64) -> Option<i64> {
 fn parse_asctime(text: &[u8]) -> Option<i64> {
     has_shape(text, b"___ ___ __ ________ ____").then_some(())?;
     weekday(&text[..3], 3)?;
-    // asctime fills a day of one digit with a space.
+    // asctime pads a day of one digit with a space.
     let day = if text[8] == b' ' { number(text, 9..10)? } else { number(text, 8..10)? };
     seconds(number(text, 20..24)?, month(&text[4..7])?, day, &text[11..19])
 }
 
-/// Returns whether the text has the separators of the shape where that does not say `_`, and its
-/// length.
+/// Returns whether the text has the length of the shape, and its characters wherever the shape is
+/// not `_`.
 fn has_shape(text: &[u8], shape: &[u8]) -> bool {
     text.len() == shape.len()
         && text.iter().zip(shape).all(|(byte, shape)| *shape == b'_' || byte == shape)
@@ -106,25 +107,25 @@ fn number(text: &[u8], range: Range<usize>) -> Option<i64> {
 }
 
 /// Checks the name of a weekday, of which the first `len` letters are used. Whether it is the right
-/// one for the date is not looked at.
+/// weekday for the date is not checked.
 fn weekday(text: &[u8], len: usize) -> Option<()> {
     WEEKDAYS.iter().any(|name| &name.as_bytes()[..len.min(name.len())] == text).then_some(())
 }
 
-/// The number of a month, from 1.
+/// Returns the number of a month, starting with 1.
 fn month(text: &[u8]) -> Option<i64> {
     let index = MONTHS.iter().position(|name| name.as_bytes() == text)?;
     Some(index as i64 + 1)
 }
 
-/// Seconds since 1970 of a date with a clock time `hh:mm:ss`. A leap second counts as the one
-/// before it.
+/// Returns a date with a clock time `hh:mm:ss` in seconds since 1970. A leap second counts as the
+/// second before it.
 fn seconds(year: i64, month: i64, day: i64, clock: &[u8]) -> Option<i64> {
     has_shape(clock, b"__:__:__").then_some(())?;
     let days = Date { year, month, day }.to_days()?;
     let (hour, minute) = (number(clock, 0..2)?, number(clock, 3..5)?);
     let second = match number(clock, 6..8)? {
-        // RFC 9110 §5.6.7 allows 60 for a leap second, which a count of seconds does not know.
+        // RFC 9110 §5.6.7 allows 60 for a leap second, which does not exist in seconds since 1970.
         60 => 59,
         second => second,
     };
@@ -132,21 +133,21 @@ fn seconds(year: i64, month: i64, day: i64, clock: &[u8]) -> Option<i64> {
     is_time.then_some(days * DAY_SECONDS + hour * 3_600 + minute * 60 + second)
 }
 
-/// The `Date` field line of the current second, formatted when the second changes and not before.
+/// The `Date` field line of the current second. It is formatted only when the second changes.
 #[derive(Debug, Clone)]
 pub struct DateCache {
     second: i64,
-    /// The line, between the end of the line before it and the empty line: as the last field it is
-    /// written in one piece.
+    /// The line, with the end of the line before it and the empty line after it, so that it can be
+    /// written in one piece if it is the last field.
     text: [u8; 41],
 }
 
-/// The field line in the text of a [`DateCache`], and its value.
+/// Where the field line is in the text of a [`DateCache`], and where its value is.
 const LINE: Range<usize> = 2..39;
 const VALUE: Range<usize> = 8..37;
 
 impl DateCache {
-    /// Makes a cache that holds this second since 1970.
+    /// Makes a cache for this second, counted since 1970.
     pub fn new(unix_seconds: i64) -> DateCache {
         let mut cache = DateCache {
             second: unix_seconds,
@@ -156,7 +157,7 @@ impl DateCache {
         cache
     }
 
-    /// Moves to this second; costs a comparison if it is the same.
+    /// Moves to this second. If it is the same, this costs one comparison.
     #[inline]
     pub fn update(&mut self, unix_seconds: i64) {
         if self.second != unix_seconds {
@@ -175,7 +176,7 @@ impl DateCache {
         self.second
     }
 
-    /// Words that hold all of it, for who shares it between threads.
+    /// The number of words that hold the whole value, for sharing it between threads.
     pub(crate) const WORDS: usize = 7;
 
     #[inline]
@@ -189,7 +190,7 @@ impl DateCache {
         words
     }
 
-    /// Makes a cache of what [`to_words`](DateCache::to_words) has made of one.
+    /// Makes a cache from the words that [`to_words`](DateCache::to_words) returned.
     #[inline]
     pub(crate) fn from_words(words: &[u64; DateCache::WORDS]) -> DateCache {
         let mut cache = DateCache { second: words[0].cast_signed(), text: [0; 41] };

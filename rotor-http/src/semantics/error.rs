@@ -1,5 +1,5 @@
-//! Every error of the pure part. The peer's faults and the caller's never share an enum; the map
-//! from an error to the status of the response is one function beside the enum.
+//! Every error of the pure modules. Errors of the peer and of the caller are never in one enum. One
+//! function beside each enum maps its errors to the status of the response.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use quick_error::quick_error;
 use super::status::Status;
 
 quick_error! {
-    /// A head that is malformed, or larger than the limits. The peer's fault; nothing more can be
+    /// A head that is malformed, or larger than the limits. The peer's fault. Nothing more can be
     /// read from the connection.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     #[non_exhaustive]
@@ -17,36 +17,36 @@ quick_error! {
         EmptyLines { display("too many empty lines before the request line") }
         /// A CR without LF, or an LF without CR (RFC 9112 §2.2).
         LineEnd { display("a line does not end with CR LF") }
-        /// TLS, where HTTP is spoken without it: as a rule the peer was given `https` for a port of
-        /// `http`, or this side the other way round.
+        /// TLS where HTTP without TLS is expected. Usually the peer was given an `https` URL for an
+        /// `http` port, or the other way round for a client.
         Tls { display("it is TLS, and HTTP without TLS is spoken here") }
-        /// The method is empty or not a token, or something stands before it.
+        /// The method is empty or not a token, or something precedes it.
         Method { display("the method is not a token") }
         /// The method is a token, but longer than any known method.
         MethodTooLong { display("the method is too long") }
-        /// The target is empty or holds a byte that a target cannot hold.
+        /// The target is empty or contains a byte that is not allowed in a target.
         Target { display("the request target is empty, or holds a byte that it cannot hold") }
-        /// The target is over the limit.
+        /// The target is longer than the limit.
         TargetTooLong { display("the request target is too long") }
-        /// The version is missing, not `HTTP/` digit `.` digit, or 0.x; or a space in the target has
-        /// put something else in its place.
+        /// The version is missing, not `HTTP/` digit `.` digit, or 0.x; or a space in the target
+        /// has put something else in its place.
         Version { display("no version of HTTP stands where the protocol version belongs") }
-        /// A version of another major number.
+        /// The version has another major number.
         VersionUnsupported { display("the major protocol version is not supported") }
-        /// The status code is not three digits, or the reason phrase holds a control byte.
+        /// The status code is not three digits, or the reason phrase contains a control byte.
         StatusLine { display("the status line is malformed") }
         /// A field name is empty or not a token, or no colon follows it.
         FieldName { display("a field name is not a token followed by a colon") }
         /// A line begins with whitespace: an obsolete line folding, or whitespace before the first
         /// field.
         Folding { display("a field line begins with whitespace") }
-        /// A field value holds a control byte.
+        /// A field value contains a control byte.
         FieldValue { display("a field value holds a control byte") }
-        /// One field line is over the limit.
+        /// A field line is longer than the limit.
         FieldTooLong { display("a field line is too long") }
         /// There are more field lines than the limit.
         TooManyFields { display("too many fields") }
-        /// The head as a whole is over the limit.
+        /// The head as a whole is larger than the limit.
         TooLarge { display("the head is too large") }
     }
 }
@@ -99,16 +99,16 @@ impl HeadError {
 }
 
 quick_error! {
-    /// Fields from which the length of a message cannot be told, or not safely (RFC 9112 §6.3). The
-    /// peer's fault. Where the message ends is unknown, so nothing more can be read from the
-    /// connection.
+    /// Fields from which the length of a message cannot be determined, or not safely (RFC 9112
+    /// §6.3). The peer's fault. The end of the message is unknown, so nothing more can be read from
+    /// the connection.
     #[doc(alias = "request smuggling")]
     #[doc(alias = "Content-Length")]
     #[doc(alias = "Transfer-Encoding")]
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     #[non_exhaustive]
     pub enum FramingError {
-        /// A `Content-Length` that is not a number, or one too large to count.
+        /// A `Content-Length` that is not a number, or one that is too large.
         Length { display("Content-Length is not a decimal number below 2^64") }
         /// More than one `Content-Length`, in one line or several, equal or not.
         SeveralLengths { display("more than one Content-Length") }
@@ -128,8 +128,8 @@ impl FramingError {
     /// Returns the status with which a server responds.
     pub fn status(&self) -> Status {
         match self {
-            // RFC 9112 §6.1. Never a body by the other field, or none: a proxy in front that knows
-            // the coding would see another request in it.
+            // RFC 9112 §6.1. The body is never framed by the other field, or ignored: a proxy in
+            // front that knows the coding would then see another request in it.
             FramingError::CodingUnknown => Status::NOT_IMPLEMENTED,
             FramingError::Length
             | FramingError::SeveralLengths
@@ -142,15 +142,15 @@ impl FramingError {
 
 quick_error! {
     /// A request that a server refuses before a handler sees it. The peer's fault. The response has
-    /// the status `status()` and `Connection: close`, and nothing more is read as a request.
+    /// the status from `status()` and `Connection: close`, and nothing more is read as a request.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     #[non_exhaustive]
     pub enum RequestError {
         /// The head itself is malformed or too large.
         Head(err: HeadError) { from() source(err) display("the head is malformed or too large") }
-        /// The length of the body cannot be told.
+        /// The length of the body cannot be determined.
         Framing(err: FramingError) { from() source(err) display("the length of the body cannot be told") }
-        /// The form of the target does not go with the method (RFC 9112 §3.2).
+        /// The form of the target does not match the method (RFC 9112 §3.2).
         TargetForm { display("the form of the request target does not go with the method") }
         /// CONNECT with a body (RFC 9110 §9.3.6).
         ConnectBody { display("CONNECT has a body") }
@@ -166,8 +166,8 @@ quick_error! {
 }
 
 impl RequestError {
-    /// Returns what is wrong, for an error page: the innermost cause, which says the most. The error
-    /// itself prints without its cause.
+    /// Returns what is wrong, for an error page: the innermost cause, which is the most specific.
+    /// The error itself prints without its cause.
     pub fn reason(&self) -> &dyn fmt::Display {
         match self {
             RequestError::Head(err) => err,
@@ -200,50 +200,50 @@ quick_error! {
     pub enum ResponseHeadError {
         /// The head itself is malformed or too large.
         Head(err: HeadError) { from() source(err) display("the head is malformed or too large") }
-        /// The length of the body cannot be told.
+        /// The length of the body cannot be determined.
         Framing(err: FramingError) { from() source(err) display("the length of the body cannot be told") }
-        /// A 101, though the request did not ask to switch protocols.
+        /// A 101, although the request did not ask to switch protocols.
         UnexpectedSwitch { display("101 without an Upgrade in the request") }
     }
 }
 
 quick_error! {
     /// A body that violates its framing or its limits. The peer's fault, except for `NoRoom`,
-    /// `DiskFull` and `Disk`; nothing more can be read from the connection.
+    /// `DiskFull` and `Disk`. Nothing more can be read from the connection.
     #[doc(alias = "chunked")]
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     #[non_exhaustive]
     pub enum BodyError {
         /// A chunk size that is not hexadecimal digits followed by an extension or the line end.
         ChunkSize { display("a chunk size is not a hexadecimal number") }
-        /// A chunk size, or a whole body, that cannot be counted.
+        /// A chunk size, or a whole body, of 2^64 bytes or more.
         ChunkSizeOverflow { display("a chunk size is 2^64 or more") }
-        /// A chunk-size line over the limit.
+        /// A chunk-size line that is longer than the limit.
         ChunkLineTooLong { display("a chunk-size line is too long") }
         /// A chunk extension that is malformed.
         Extension { display("a chunk extension is malformed") }
-        /// More bytes of extensions in one body than the limit.
+        /// The chunk extensions of one body are longer than the limit.
         ExtensionsTooLong { display("the chunk extensions of the body are too long") }
         /// A CR or LF where none belongs, or something else where CR LF belongs.
         LineEnd { display("a line of the chunked framing does not end with CR LF") }
-        /// A trailer field that is malformed or over a limit.
+        /// A trailer field that is malformed or exceeds a limit.
         Trailer(err: HeadError) { source(err) display("the trailer section is malformed or too large") }
         /// The body is larger than the caller allows.
         TooLarge { display("the body is larger than its limit") }
-        /// The body came more slowly than its least rate, or not before its deadline.
+        /// The body was received more slowly than its least rate, or not before its deadline.
         TooSlow { display("the body comes too slowly") }
         /// The stream ended before the body was complete.
         Truncated { display("the stream ended before the body did") }
         /// The bodies of all connections together hold as much as they may: of memory, or of a
-        /// spool's bytes, files, descriptors and jobs. Nobody's fault: a server is sent more at a
-        /// time than it can hold.
+        /// spool's bytes, files, descriptors and jobs. Nobody's fault: more arrives at a time than
+        /// this side can hold.
         NoRoom { display("all bodies together hold as much as they may") }
-        /// There is no space on the disk where bodies are kept. Nobody's fault. With the feature
-        /// `body`.
+        /// There is no space left on the disk where bodies are stored. Nobody's fault. With the
+        /// feature `body`.
         #[cfg(feature = "body")]
         DiskFull { display("there is no space for the body on its disk") }
-        /// The disk where bodies are kept has failed, or the thread that writes to it. This side's
-        /// fault; the log says why. With the feature `body`.
+        /// The disk where bodies are stored has failed, or the thread that writes to it. This
+        /// side's fault; the log has the reason. With the feature `body`.
         #[cfg(feature = "body")]
         Disk { display("the body could not be kept on its disk") }
     }
@@ -271,7 +271,7 @@ impl BodyError {
         }
     }
 
-    /// Returns whether the body is over a limit of one body in octets or lines, rather than
+    /// Returns whether the body exceeds a limit of bytes or lines for one body, rather than being
     /// malformed, slow, truncated or without room.
     pub fn is_limit(&self) -> bool {
         match self {
@@ -293,8 +293,8 @@ impl BodyError {
 }
 
 quick_error! {
-    /// A call that would have put a malformed message on the wire. The caller's fault. The call
-    /// wrote nothing and changed nothing, so the caller may go on as if it had not been made.
+    /// A call that would have made a message malformed. The caller's fault. The call wrote nothing
+    /// and changed nothing, so the caller may continue as if it had not been made.
     #[doc(alias = "response splitting")]
     #[doc(alias = "header injection")]
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -304,30 +304,32 @@ quick_error! {
         StartLineMissing { display("the message has not begun: call `status` (a request: `request_line`) first") }
         /// A second start line.
         StartLineTwice { display("the message has begun already: call `status` or `request_line` once") }
-        /// A 1xx as the final status.
+        /// A 1xx status as the final status.
         InformationalStatus(status: Status) {
             display("{} is not a final status: use `interim`, or `status` with 101 where an upgrade was asked for",
                     status)
         }
-        /// A status that is not informational, as an interim response; or 101, which is final.
+        /// A status that is not informational, used for an interim response; or 101, which is
+        /// final.
         NotInformational(status: Status) { display("{} is not an interim status: use `status`", status) }
-        /// An interim response to HTTP/1.0, which does not know them, or after the final status.
+        /// An interim response to HTTP/1.0, which does not support them, or after the final status.
         InterimNotAllowed { display("no interim response is possible: the peer is HTTP/1.0 or the final status is out") }
-        /// A 100 of a handler's: the connection sends it, once, when the handler asks for the body.
+        /// A 100 that a handler wrote: the connection sends it, once, when the handler asks for the
+        /// body.
         ContinueReserved {
             display("100 is sent by the connection to a peer that waits for it: return `Next::recv` to get the body")
         }
-        /// A method, target or reason phrase that breaks the grammar.
+        /// A method, target or reason phrase that violates the grammar.
         StartLine { display("the method, target or reason phrase holds a byte that it cannot hold") }
         /// A field after the end of the fields.
         FieldTooLate { display("the fields have ended: add fields before `done_headers`") }
-        /// A field name that is no token.
+        /// A field name that is not a token.
         FieldName { display("the field name is not a token") }
         /// A field value with CR, LF, NUL or another control byte.
         FieldValue { display("the field value holds a control byte (CR, LF and NUL would break the message)") }
-        /// A field that the writer itself answers for.
+        /// A field for which the writer itself is responsible.
         FieldReserved(advice: &'static str) { display("the writer adds this field itself: {}", advice) }
-        /// A second `Host`, or one that is not an authority.
+        /// A second `Host`, or one that is not a host with an optional port.
         HostField { display("Host must be one host with an optional port, once") }
         /// A request without `Host`.
         HostMissing {
@@ -335,9 +337,9 @@ quick_error! {
         }
         /// A second length, or a length and chunks.
         LengthTwice { display("the length is set already: call `add_length` or `add_chunked` once") }
-        /// The fields end and no length was said.
+        /// The end of the fields, although no length was set.
         LengthMissing { display("the length is not set: call `add_length` or `add_chunked` before `done_headers`") }
-        /// A length or a body on a status that has none.
+        /// A length or a body for a status that has none.
         BodyForbidden(status: Status) { display("{} has no body: add neither a length nor a body", status) }
         /// 101 or 426 without `Upgrade`.
         UpgradeMissing(status: Status) { display("{} needs an Upgrade field: add it before `done_headers`", status) }
@@ -345,13 +347,13 @@ quick_error! {
         FieldsNotDone { display("the fields have not ended: call `done_headers` before the body") }
         /// The fields were ended twice.
         FieldsDoneTwice { display("the fields have ended already: call `done_headers` once") }
-        /// More body than the length announced, or than can wait in an output.
+        /// More body than the announced length, or than can wait in an output.
         BodyTooLong(left: u64) { display("the body is longer than its announced length, or than an output can hold: only {} bytes are left", left) }
-        /// Less body than the length announced.
+        /// Less body than the announced length.
         BodyTooShort(left: u64) { display("the body is shorter than its announced length: {} bytes are missing", left) }
         /// Trailers on a message that is not chunked.
         TrailersNotChunked { display("only a chunked message has trailers: use `add_chunked`, or `done`") }
-        /// Anything after the end.
+        /// Anything after the end of the message.
         AlreadyDone { display("the message is complete: nothing can be added to it") }
     }
 }

@@ -1,4 +1,4 @@
-//! The fields of a head, in the order of the wire, looked up without allocation.
+//! The fields of a head, in the order in which they were sent. Looking them up does not allocate.
 
 use std::fmt;
 use std::ops::Range;
@@ -10,24 +10,24 @@ use super::token_list;
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[doc(alias = "header")]
 pub struct Field<'a> {
-    /// The name as it was sent; compare it with `eq_ignore_ascii_case`.
+    /// The name as it was sent. Compare it with `eq_ignore_ascii_case`.
     pub name: &'a str,
-    /// The value: no control byte but HTAB; bytes from 0x80 on are opaque.
+    /// The value. It contains no control byte but HTAB; bytes from 0x80 on are opaque.
     pub value: &'a [u8],
 }
 
-/// All field lines of a head. Case does not matter in names; `_` is not `-`. A look-up walks the
-/// lines.
+/// All field lines of a head. Names are case-insensitive, and `_` is not the same as `-`. A look-up
+/// goes through the lines.
 #[derive(Clone, Copy)]
 #[doc(alias = "HeaderMap")]
 #[doc(alias = "headers")]
 pub struct Fields<'a> {
-    /// What the spans count in.
+    /// The bytes in which the spans count.
     head: &'a [u8],
     spans: &'a [Span],
 }
 
-/// Where the parts of a field line stand. Heads are far shorter than 4 GiB.
+/// Where the parts of a field line are. Heads are far shorter than 4 GiB.
 #[derive(Clone, Copy)]
 pub(crate) struct Span {
     name: u32,
@@ -37,10 +37,10 @@ pub(crate) struct Span {
 }
 
 impl Span {
-    /// Makes one of a name, which a colon follows, and a value.
+    /// Makes the span of a name, which is followed by a colon, and a value.
     #[inline]
     pub(crate) fn new(name: Range<usize>, value: Range<usize>) -> Span {
-        // Nothing is lost: a head has 16 MiB at most.
+        // This does not truncate: a head has at most 16 MiB.
         let position = |at: usize| at as u32;
         Span {
             name: position(name.start),
@@ -50,7 +50,7 @@ impl Span {
         }
     }
 
-    /// Returns where the value stands.
+    /// Returns where the value is.
     #[inline]
     pub(crate) fn value_range(&self) -> Range<usize> {
         self.value as usize..self.value_end as usize
@@ -64,7 +64,7 @@ impl Span {
 
     #[inline]
     fn name<'a>(&self, head: &'a [u8]) -> &'a [u8] {
-        // No panic, whatever stands in the span: it comes from the bytes of a peer.
+        // This must not panic, whatever the span contains: it comes from a peer's bytes.
         head.get(self.name as usize..self.colon as usize).unwrap_or_default()
     }
 
@@ -90,15 +90,15 @@ impl<'a> Fields<'a> {
         self.spans.is_empty()
     }
 
-    /// Returns every field line.
+    /// Returns an iterator over the field lines, in order.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = Field<'a>> + DoubleEndedIterator + use<'a> {
-        // A name is a token, so it is text.
+        // A name is a token, so it is valid UTF-8.
         self.octets()
             .map(|(name, value)| Field { name: str::from_utf8(name).unwrap_or_default(), value })
     }
 
-    /// Returns every name and value, as octets. It is cheaper than [`iter`](Fields::iter), for users
-    /// that check or compare names themselves.
+    /// Returns an iterator over names and values as bytes. It is cheaper than
+    /// [`iter`](Fields::iter), for callers that check or compare names themselves.
     #[inline]
     pub fn octets(
         &self,
@@ -107,26 +107,26 @@ impl<'a> Fields<'a> {
         self.spans.iter().map(move |span| (span.name(head), span.value(head)))
     }
 
-    /// Returns the value of the first field of this name.
+    /// Returns the value of the first field with this name.
     pub fn get(&self, name: &str) -> Option<&'a [u8]> {
         self.octets()
             .find(|(own, _)| own.eq_ignore_ascii_case(name.as_bytes()))
             .map(|(_, value)| value)
     }
 
-    /// Returns the value of the first field of this name, if it is UTF-8.
+    /// Returns the value of the first field with this name, if it is UTF-8.
     pub fn get_str(&self, name: &str) -> Option<&'a str> {
         self.get(name).and_then(|value| str::from_utf8(value).ok())
     }
 
-    /// Returns the values of all fields of this name.
+    /// Returns the values of all fields with this name.
     pub fn get_all<'n>(&self, name: &'n str) -> impl Iterator<Item = &'a [u8]> + use<'a, 'n> {
         let is_it = move |own: &[u8]| own.eq_ignore_ascii_case(name.as_bytes());
         self.octets().filter(move |(own, _)| is_it(own)).map(|(_, value)| value)
     }
 
-    /// Returns the elements of the comma list that all fields of this name make up (RFC 9110 §5.3);
-    /// empty ones are left out.
+    /// Returns the elements of the comma-separated list that all fields with this name form
+    /// together (RFC 9110 §5.3). Empty elements are left out.
     pub fn list<'n>(&self, name: &'n str) -> impl Iterator<Item = &'a [u8]> + use<'a, 'n> {
         self.get_all(name).flat_map(token_list::list_elements).filter(|element| !element.is_empty())
     }

@@ -1,21 +1,21 @@
-//! Byte classes of RFC 9110 and 9112 in one table, so that every check is one look-up a byte.
+//! The byte classes of RFC 9110 and 9112 in one table, so that each check is one look-up per byte.
 
 /// `tchar` (RFC 9110 §5.6.2): methods, field names, codings.
 pub(crate) const TCHAR: u8 = 1;
-/// What a field value or a reason phrase may hold: HTAB, SP, VCHAR, obs-text (RFC 9110 §5.5).
+/// The bytes of a field value or a reason phrase: HTAB, SP, VCHAR, obs-text (RFC 9110 §5.5).
 pub(crate) const VALUE: u8 = 1 << 1;
-/// What a request target may hold: visible ASCII without `"`, `#`, `<` and `>`. The other bytes
-/// that RFC 3986 leaves out (`\ ^ { | }` and the backquote) are accepted because browsers send them
-/// in queries as they are.
+/// The bytes of a request target: visible ASCII without `"`, `#`, `<` and `>`. The other bytes that
+/// RFC 3986 excludes (`\ ^ { | }` and the backquote) are accepted because browsers send them in
+/// queries unescaped.
 pub(crate) const TARGET: u8 = 1 << 2;
-/// As `TARGET`, without the question mark that begins a query.
+/// Like `TARGET`, without the question mark that begins a query.
 pub(crate) const PATH: u8 = 1 << 5;
-/// What a registered name may hold without percent-encoding (RFC 3986 §3.2.2), less the comma,
-/// which would let a list of hosts pass for one.
+/// The bytes of a registered name that need no percent-encoding (RFC 3986 §3.2.2), without the
+/// comma, because with it a list of hosts would be accepted as a host.
 pub(crate) const HOST: u8 = 1 << 3;
-/// What a quoted string may hold as it is (`qdtext`, RFC 9110 §5.6.4).
+/// The bytes of a quoted string that need no backslash (`qdtext`, RFC 9110 §5.6.4).
 pub(crate) const QDTEXT: u8 = 1 << 4;
-/// What may follow a backslash in a quoted string (RFC 9110 §5.6.4).
+/// The bytes that may follow a backslash in a quoted string (RFC 9110 §5.6.4).
 pub(crate) const QUOTABLE: u8 = VALUE;
 
 static CLASSES: [u8; 256] = make_classes();
@@ -89,25 +89,25 @@ const fn classes_of(byte: u8) -> u8 {
     class
 }
 
-/// Returns whether the byte is of (one of) the class(es).
+/// Returns whether the byte belongs to the class, or to one of the classes.
 #[inline(always)]
 pub(crate) fn is(byte: u8, class: u8) -> bool {
     CLASSES[byte as usize] & class != 0
 }
 
-/// Returns whether every byte is of the class; true for no bytes.
+/// Returns whether every byte belongs to the class; true if there are no bytes.
 #[inline]
 pub(crate) fn all(bytes: &[u8], class: u8) -> bool {
     bytes.iter().all(|&byte| is(byte, class))
 }
 
-/// Returns whether the bytes are a `token`: one `tchar` at least.
+/// Returns whether the bytes are a `token`: at least one `tchar`.
 #[inline]
 pub(crate) fn is_token(bytes: &[u8]) -> bool {
     !bytes.is_empty() && all(bytes, TCHAR)
 }
 
-/// Cuts SP and HTAB, exactly these, from both ends (`OWS`, RFC 9110 §5.6.3).
+/// Removes SP and HTAB, and nothing else, from both ends (`OWS`, RFC 9110 §5.6.3).
 #[inline]
 pub(crate) fn trim(bytes: &[u8]) -> &[u8] {
     let is_space = |byte: &u8| matches!(byte, b' ' | b'\t');
@@ -116,7 +116,7 @@ pub(crate) fn trim(bytes: &[u8]) -> &[u8] {
     &bytes[start..end]
 }
 
-/// `1*DIGIT` as a number; `None` for anything else and for what does not fit.
+/// Parses `1*DIGIT` as a number. Returns `None` for anything else and for numbers that do not fit.
 #[inline]
 pub(crate) fn parse_decimal(digits: &[u8]) -> Option<u64> {
     if digits.is_empty() {

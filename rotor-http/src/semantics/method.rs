@@ -1,4 +1,4 @@
-//! The request method: the registered ones as variants, any other as its text.
+//! `Method`: the request method. Registered methods are variants; any other method is kept as text.
 
 use std::fmt;
 
@@ -11,7 +11,7 @@ use super::grammar;
 pub enum Method<'a> {
     /// `GET`
     Get,
-    /// `HEAD`: the response has the fields of `GET` and no body.
+    /// `HEAD`: the response has the fields of a response to `GET` but no body.
     Head,
     /// `POST`
     Post,
@@ -22,28 +22,28 @@ pub enum Method<'a> {
     /// `CONNECT`: its target is in authority form; a 2xx response turns the connection into a
     /// tunnel.
     Connect,
-    /// `OPTIONS`, the only one whose target may be `*`.
+    /// `OPTIONS`, the only method whose target may be `*`.
     Options,
     /// `TRACE`
     Trace,
     /// `PATCH` (RFC 5789)
     Patch,
-    /// Any other token; a server that does not know it responds with 501. If you make one by hand
-    /// that spells a method above, it is that method on the wire, and is treated as it.
+    /// Any other token. A server that does not support the method responds with 501. A hand-made
+    /// value whose text is a method above is sent as that method, and treated like it.
     Extension(&'a str),
 }
 
 impl<'a> Method<'a> {
-    /// The longest method that is read, in octets. Registered ones have at most 17; a longer one is
-    /// answered with 501.
+    /// The maximum length of a method that is read, in bytes. Registered methods have at most 17
+    /// bytes. A server responds to a longer method with 501.
     pub const OCTETS_MAX: usize = 32;
 
-    /// Names the method; `None` if the text is not a token (RFC 9110 §5.6.2).
+    /// Parses a method. Returns `None` if the text is not a token (RFC 9110 §5.6.2).
     pub fn new(text: &'a str) -> Option<Method<'a>> {
         grammar::is_token(text.as_bytes()).then(|| Method::from_token(text))
     }
 
-    /// Names the method whose text is known to be a token.
+    /// Returns the method for a text that is known to be a token.
     #[inline]
     pub(crate) fn from_token(text: &'a str) -> Method<'a> {
         match text {
@@ -60,7 +60,8 @@ impl<'a> Method<'a> {
         }
     }
 
-    /// Returns the variant that the text has, however the value was made.
+    /// Returns the registered variant for the method's text, if there is one, however the value was
+    /// made.
     pub(crate) fn normalized(self) -> Method<'a> {
         match self {
             Method::Extension(text) => Method::from_token(text),
@@ -68,7 +69,7 @@ impl<'a> Method<'a> {
         }
     }
 
-    /// Returns the method as it is sent.
+    /// Returns the method as text, as it is sent.
     pub fn as_str(&self) -> &'a str {
         match *self {
             Method::Get => "GET",
@@ -84,7 +85,8 @@ impl<'a> Method<'a> {
         }
     }
 
-    /// Returns whether the method asks for no change on the server (RFC 9110 §9.2.1).
+    /// Returns whether the method is safe: it does not request any change on the server (RFC 9110
+    /// §9.2.1).
     pub fn is_safe(&self) -> bool {
         matches!(self, Method::Get | Method::Head | Method::Options | Method::Trace)
     }

@@ -1,15 +1,16 @@
-//! What messages mean, whatever version of HTTP carries them (RFC 9110): pure, and shared by every
-//! module that reads or writes one. Its public names are those of the crate's root.
+//! What messages mean, whatever version of HTTP carries them (RFC 9110). The modules are pure, and
+//! shared by all modules that read or write messages. Their public items are re-exported at the
+//! crate's root.
 //!
 //! | module | what it holds |
 //! |--|--|
 //! | `method`, `target`, `authority`, `version`, `status` | the parts of a start line |
-//! | `fields`, `token_list`, `nominated`, `trailers`, `date` | the fields, and what stands in them |
-//! | `weight`, `content_coding` | how much a client likes what it accepts |
-//! | `trace_context` | which trace a request is a part of |
+//! | `fields`, `token_list`, `nominated`, `trailers`, `date` | the fields, and the syntax of their values |
+//! | `weight`, `content_coding` | which content codings a client prefers |
+//! | `trace_context` | which trace a request belongs to |
 //! | `calendar` | days since 1970, and dates |
 //! | `error` | every error of messages that are read or written |
-//! | `grammar`, `swar` | the byte classes, and how many bytes at the beginning are of one |
+//! | `grammar`, `swar` | the byte classes, and how many bytes at the beginning belong to one |
 
 pub(crate) mod authority;
 pub(crate) mod calendar;

@@ -1,38 +1,38 @@
-//! The fields that `Connection` nominates, found in one pass over its options.
+//! `Nominated`: the fields that `Connection` nominates, found in one pass over its options.
 
 use std::cmp::Ordering;
 use std::fmt;
 
 use super::fields::Fields;
 
-/// The fields of a message that are for one connection only because `Connection` names them (RFC
-/// 9110 §7.6.1): a proxy does not pass them on, nor `Connection` itself.
+/// The fields of a message that concern only one connection because `Connection` names them (RFC
+/// 9110 §7.6.1). A proxy does not pass them on, nor `Connection` itself.
 ///
 /// ```
 /// # use rotor_http::h1::{FieldStorage, HeadReader, Limits, Nominated};
 /// # let input = b"GET / HTTP/1.1\r\nHost: a\r\nConnection: X-Hop, close\r\nX-Hop: 1\r\nX-Kept: 2\r\n\r\n";
 /// # let mut storage = FieldStorage::new();
 /// # let head = HeadReader::new().read_request(input, &mut storage, &Limits::new()).unwrap().unwrap();
-/// // Of `Connection: X-Hop, close`, `X-Hop: 1` and `X-Kept: 2`:
+/// // For `Connection: X-Hop, close`, `X-Hop: 1` and `X-Kept: 2`:
 /// let nominated = Nominated::from_fields(head.fields());
 /// assert!(nominated.contains("x-hop") && !nominated.contains("X-Kept"));
 /// ```
 ///
-/// Gathering takes time that grows with the length of the head, times the logarithm of the number
-/// of fields. `Connection` may name thousands of options in a head, and looking through them for
-/// each field would take a hundred times as long.
+/// Making this value takes time proportional to the length of the head, times the logarithm of the
+/// number of fields. `Connection` may name thousands of options in a head; searching all of them
+/// for each field would take a hundred times as long.
 #[doc(alias = "hop-by-hop")]
 pub struct Nominated<'a> {
-    /// In order, as `compare` has it.
+    /// Sorted by `compare`.
     names: Vec<&'a [u8]>,
 }
 
 impl<'a> Nominated<'a> {
-    /// Finds the fields among these that `Connection` nominates.
+    /// Finds the fields that `Connection` nominates.
     #[doc(alias = "of")]
     pub fn from_fields(fields: Fields<'a>) -> Nominated<'a> {
         let mut options = fields.list("Connection").peekable();
-        // Most messages have none: they need neither memory nor order.
+        // Most messages have none, and need neither memory nor sorting.
         if options.peek().is_none() {
             return Nominated { names: Vec::new() };
         }
@@ -40,21 +40,20 @@ impl<'a> Nominated<'a> {
         Nominated { names: named(names, options, compare) }
     }
 
-    /// Returns whether the message has a field of this name that is nominated; case does not
-    /// matter.
+    /// Returns whether the message has a nominated field with this name. The case is ignored.
     pub fn contains(&self, name: &str) -> bool {
         self.names.binary_search_by(|own| compare(own, name.as_bytes())).is_ok()
     }
 }
 
-/// Those of `names` that are among `options`, in order.
+/// Returns the names that are among the options, sorted.
 fn named<'a>(
     mut names: Vec<&'a [u8]>,
     options: impl Iterator<Item = &'a [u8]>,
     mut compare: impl FnMut(&[u8], &[u8]) -> Ordering,
 ) -> Vec<&'a [u8]> {
-    // The names of the fields, of which there are 256 at most, and not the options, of which there
-    // may be thousands.
+    // The names of the fields are sorted, not the options: there are at most 256 names, but there
+    // may be thousands of options.
     names.sort_unstable_by(|one, other| compare(one, other));
     names.dedup_by(|one, other| compare(one, other).is_eq());
     let mut is_named = vec![false; names.len()];
@@ -68,7 +67,8 @@ fn named<'a>(
     names
 }
 
-/// By length, then by letters in any case: so most comparisons are of two numbers.
+/// Compares by length, then case-insensitively by bytes, so most comparisons compare only two
+/// numbers.
 fn compare(one: &[u8], other: &[u8]) -> Ordering {
     one.len().cmp(&other.len()).then_with(|| {
         let letters = one.iter().map(u8::to_ascii_lowercase);

@@ -1,8 +1,8 @@
-//! Status codes, their reason phrases and their ready-made status lines.
+//! `Status`: status codes, with their reason phrases and complete status lines.
 
 use std::fmt;
 
-/// A status code, 100 to 999.
+/// A status code, from 100 to 999.
 #[doc(alias = "StatusCode")]
 #[doc(alias = "reason phrase")]
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -13,8 +13,8 @@ macro_rules! statuses {
         impl Status {
             $($(#[$doc])* pub const $name: Status = Status($code);)+
 
-            /// Returns the whole status line and the beginning of the field that nearly always
-            /// follows, for the codes that have a constant here.
+            /// Returns the whole status line and the beginning of the `Content-Type` field, which
+            /// nearly always follows, for codes that have a constant here.
             #[inline]
             pub(crate) fn line_and_type(self) -> Option<&'static str> {
                 match self.0 {
@@ -27,9 +27,9 @@ macro_rules! statuses {
 }
 
 statuses! {
-    /// 100: go on and send the body.
+    /// 100: the client should send the body.
     CONTINUE = 100 "Continue";
-    /// 101: from here on the connection speaks the protocol of `Upgrade`.
+    /// 101: from here on the connection uses the protocol in `Upgrade`.
     SWITCHING_PROTOCOLS = 101 "Switching Protocols";
     /// 103 (RFC 8297)
     EARLY_HINTS = 103 "Early Hints";
@@ -41,9 +41,9 @@ statuses! {
     ACCEPTED = 202 "Accepted";
     /// 203
     NON_AUTHORITATIVE_INFORMATION = 203 "Non-Authoritative Information";
-    /// 204: never with a body.
+    /// 204: never has a body.
     NO_CONTENT = 204 "No Content";
-    /// 205: never with content.
+    /// 205: never has content.
     RESET_CONTENT = 205 "Reset Content";
     /// 206
     PARTIAL_CONTENT = 206 "Partial Content";
@@ -55,7 +55,7 @@ statuses! {
     FOUND = 302 "Found";
     /// 303
     SEE_OTHER = 303 "See Other";
-    /// 304: never with a body; its length, if given, is that of the response to GET.
+    /// 304: never has a body. Its length, if given, is that of the response to GET.
     NOT_MODIFIED = 304 "Not Modified";
     /// 307
     TEMPORARY_REDIRECT = 307 "Temporary Redirect";
@@ -71,7 +71,7 @@ statuses! {
     FORBIDDEN = 403 "Forbidden";
     /// 404
     NOT_FOUND = 404 "Not Found";
-    /// 405: `Allow` says which methods there are.
+    /// 405: `Allow` lists the supported methods.
     METHOD_NOT_ALLOWED = 405 "Method Not Allowed";
     /// 406
     NOT_ACCEPTABLE = 406 "Not Acceptable";
@@ -101,7 +101,7 @@ statuses! {
     MISDIRECTED_REQUEST = 421 "Misdirected Request";
     /// 422
     UNPROCESSABLE_CONTENT = 422 "Unprocessable Content";
-    /// 426: `Upgrade` says to what.
+    /// 426: `Upgrade` names the protocol.
     UPGRADE_REQUIRED = 426 "Upgrade Required";
     /// 428 (RFC 6585)
     PRECONDITION_REQUIRED = 428 "Precondition Required";
@@ -126,10 +126,10 @@ statuses! {
 }
 
 impl Status {
-    /// Returns the status of this code; `None` below 100 and above 999.
+    /// Returns the status with this code; `None` if it is below 100 or above 999.
     pub const fn new(code: u16) -> Option<Status> {
-        // RFC 9110 §15: codes beyond 599 are invalid, but a client takes them for 5xx, and so can
-        // use them.
+        // RFC 9110 §15: codes above 599 are invalid, but clients treat them as 5xx, so they can be
+        // used.
         if code >= 100 && code <= 999 { Some(Status(code)) } else { None }
     }
 
@@ -138,19 +138,19 @@ impl Status {
         self.0
     }
 
-    /// Returns the whole status line with its line end, for the codes that have a constant here.
+    /// Returns the whole status line with its line end, for codes that have a constant here.
     #[inline]
     pub(crate) fn line(self) -> Option<&'static str> {
         self.line_and_type().map(|line| &line[..line.len() - "Content-Type: ".len()])
     }
 
-    /// Returns the usual reason phrase; empty for a code without a constant.
+    /// Returns the standard reason phrase; empty for a code without a constant.
     pub fn reason(self) -> &'static str {
         self.line().map_or("", |line| line["HTTP/1.1 200 ".len()..].trim_ascii_end())
     }
 
-    /// Returns whether it is 1xx: an interim response, which another one follows (except after
-    /// 101).
+    /// Returns whether it is 1xx: an interim response, which is followed by another response
+    /// (except after 101).
     pub const fn is_informational(self) -> bool {
         self.0 < 200
     }
@@ -160,7 +160,7 @@ impl Status {
         self.0 / 100 == 2
     }
 
-    /// Returns whether a response of this status never has a body, whatever its fields say: 1xx,
+    /// Returns whether a response with this status never has a body, whatever its fields say: 1xx,
     /// 204, 304 (RFC 9112 §6.3).
     pub const fn forbids_body(self) -> bool {
         self.is_informational() || matches!(self.0, 204 | 304)

@@ -1,12 +1,12 @@
-//! How many bytes at the beginning are of one class: what `grammar`'s table says, several bytes at
-//! a step (SWAR: SIMD within a register).
+//! Counts how many bytes at the beginning belong to one class of the table in `grammar`, several
+//! bytes at a time (SWAR: SIMD within a register).
 
 use std::ops::RangeInclusive;
 
 use super::grammar::{HOST, TCHAR, VALUE, all, is};
 
-/// Returns whether every byte may stand in a field value (`VALUE`): as `all`, eight bytes at a step
-/// as long as there is no control byte among them.
+/// Returns whether every byte is allowed in a field value (`VALUE`). This is the same as `all`, but
+/// takes eight bytes at a time unless there is a control byte among them.
 #[inline]
 pub(crate) fn is_value(bytes: &[u8]) -> bool {
     let (Some(last), false) = (bytes.last_chunk(), bytes.len() < 8) else {
@@ -19,8 +19,8 @@ pub(crate) fn is_value(bytes: &[u8]) -> bool {
     is_plain || all(bytes, VALUE)
 }
 
-/// Returns how many bytes at the beginning may stand in a field value (`VALUE`). Control bytes are
-/// looked for in blocks, then in words.
+/// Returns how many bytes at the beginning are allowed in a field value (`VALUE`). Searches for
+/// control bytes in blocks, then in words.
 #[inline]
 pub(crate) fn value_len(bytes: &[u8]) -> usize {
     let mut len = 0;
@@ -41,8 +41,8 @@ pub(crate) fn value_len(bytes: &[u8]) -> usize {
             len += 8;
             continue;
         }
-        // Of those that are marked the lowest is one for certain; it may be a TAB, which a value
-        // can hold.
+        // The lowest marked byte is certainly a control byte. It may be HTAB, which is allowed in a
+        // value.
         len += controls.trailing_zeros() as usize / 8;
         if bytes[len] != b'\t' {
             return len;
@@ -52,8 +52,8 @@ pub(crate) fn value_len(bytes: &[u8]) -> usize {
     len + bytes[len..].iter().position(|&byte| !is(byte, VALUE)).unwrap_or(bytes.len() - len)
 }
 
-/// Returns how many bytes at the beginning are `tchar`s. Names are made of letters and hyphens as a
-/// rule, so these are looked for in blocks, then in words.
+/// Returns how many bytes at the beginning are `tchar`s. Names usually consist of letters and
+/// hyphens, so these are skipped in blocks, then in words.
 #[inline]
 pub(crate) fn token_len(bytes: &[u8]) -> usize {
     let mut len = 0;
@@ -84,8 +84,8 @@ pub(crate) fn token_len(bytes: &[u8]) -> usize {
     len + bytes[len..].iter().position(|&byte| !is(byte, TCHAR)).unwrap_or(bytes.len() - len)
 }
 
-/// Returns how many bytes at the beginning may stand in a host as they are (`HOST`). Most are
-/// letters, digits, dots and hyphens, which are looked for in words.
+/// Returns how many bytes at the beginning are allowed in a host without encoding (`HOST`). Most
+/// are letters, digits, dots and hyphens, which are skipped in words.
 #[inline]
 pub(crate) fn host_len(bytes: &[u8]) -> usize {
     let mut len = 0;
@@ -105,18 +105,18 @@ pub(crate) fn host_len(bytes: &[u8]) -> usize {
     len + bytes[len..].iter().position(|&byte| !is(byte, HOST)).unwrap_or(bytes.len() - len)
 }
 
-/// Returns whether the last `digits` of eight bytes are all digits, and the number that they are is
-/// within these bounds, of eight digits each.
+/// Returns whether the last `digits` of eight bytes are all digits, and their number is within
+/// these bounds, which have eight digits each.
 #[inline]
 pub(crate) fn are_last_digits_within(
     bytes: [u8; 8],
     digits: usize,
     bounds: RangeInclusive<[u8; 8]>,
 ) -> bool {
-    // The last byte is the highest; those before the digits become zeros.
+    // The last byte is the highest one. The bytes before the digits become zeros.
     let before = (!0u64).checked_shr(8 * digits as u32).unwrap_or(0);
     let word = (u64::from_le_bytes(bytes) & !before) | ((ONES * u64::from(b'0')) & before);
-    // As text: of as many digits each, the larger number is the later text.
+    // Texts with the same number of digits are ordered like their numbers.
     let text = word.swap_bytes();
     let (least, most) = bounds.into_inner();
     range_among(word, b'0'..=b'9') & HIGH == HIGH
@@ -127,27 +127,28 @@ const BLOCK: usize = 16;
 const ONES: u64 = u64::MAX / 255;
 const HIGH: u64 = ONES << 7;
 
-/// Returns the position of the first of sixteen bytes of which `is` says yes; sixteen if there is
-/// none. For an `is` that does not branch this becomes a few vector instructions.
+/// Returns the position of the first of sixteen bytes for which `is` returns true; sixteen if there
+/// is none. If `is` has no branches, this compiles to a few vector instructions.
 #[inline(always)]
 fn first_in_block(block: &[u8; BLOCK], is: impl Fn(u8) -> bool) -> usize {
-    // Of every byte, also behind the first: a loop that ends early is not made into vectors.
+    // This calls `is` for all bytes, because a loop that ends early is not vectorized.
     let marks: [u8; BLOCK] = std::array::from_fn(|at| if is(block[at]) { 0xff } else { 0 });
     u128::from_le_bytes(marks).trailing_zeros() as usize / 8
 }
 
-/// Marks, by its highest bit, each of eight bytes that is a letter or in a range of ASCII.
+/// Marks each of eight bytes that is a letter or in a range of ASCII, by the byte's highest bit.
 #[inline(always)]
 fn letters_among(word: u64, others: RangeInclusive<u8>) -> u64 {
-    // A letter and its other case differ in this bit; what is in neither case does not become one.
+    // Upper and lower case differ in this bit. Setting it does not turn any other byte into a
+    // letter.
     range_among(word | (ONES * 0x20), b'a'..=b'z') | range_among(word, others)
 }
 
-/// Marks, by its highest bit, each of eight bytes that is in a range of ASCII. Other bits are of no
-/// account.
+/// Marks each of eight bytes that is in a range of ASCII, by the byte's highest bit. Ignore the
+/// other bits.
 #[inline(always)]
 fn range_among(word: u64, range: RangeInclusive<u8>) -> u64 {
-    // With the highest bit away, no sum below reaches the next byte.
+    // Without the highest bit, no sum carries into the next byte.
     let low = word & !HIGH;
     let from_first = low + ONES * (0x80 - u64::from(*range.start()));
     let beyond_last = low + ONES * (0x7f - u64::from(*range.end()));
@@ -155,7 +156,7 @@ fn range_among(word: u64, range: RangeInclusive<u8>) -> u64 {
 }
 
 /// Returns the highest bit of each of eight bytes that is below SP, or DEL. Bytes above such a byte
-/// may be marked without being one (a borrow); the lowest byte that is marked always is one.
+/// may be marked wrongly (by a borrow); the lowest marked byte is always right.
 #[inline(always)]
 fn controls_among(word: u64) -> u64 {
     let below_space = word.wrapping_sub(ONES * 0x20) & !word;

@@ -5,56 +5,57 @@ use std::fmt;
 use super::authority::Authority;
 use super::method::Method;
 
-/// Which of the four forms a target has.
+/// The form of a target: one of four.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Form {
     /// `/path?query`: the usual one.
     Origin,
     /// `http://host/path?query`: sent to proxies; its authority replaces `Host`.
     Absolute,
-    /// `host:port`: CONNECT and nothing else.
+    /// `host:port`: only for CONNECT.
     Authority,
-    /// `*`: OPTIONS for the server as a whole, and nothing else.
+    /// `*`: only for OPTIONS, about the server as a whole.
     Asterisk,
 }
 
-/// A checked request target. It is never percent-decoded here.
+/// A checked request target. It is not percent-decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Target<'a> {
     text: &'a str,
     form: Form,
-    /// Where the authority begins in `text`, and where the path does; its length if there is none.
+    /// Where the authority begins in `text`, and where the path begins. If there is none, this is
+    /// the length of `text`.
     authority_at: u32,
     path_at: u32,
-    /// Where the first `?` stands in `text`; its length if there is none.
+    /// Where the first `?` is in `text`. If there is none, this is the length of `text`.
     query_at: u32,
 }
 
 impl<'a> Target<'a> {
-    /// Checks that the target has a form that goes with the method (RFC 9112 §3.2). The bytes
-    /// themselves (no whitespace, no fragment, nothing but visible ASCII) have been checked by the
-    /// head reader.
+    /// Parses a target, and checks that its form matches the method (RFC 9112 §3.2). The head
+    /// reader has already checked its bytes (no whitespace, no fragment, nothing but visible
+    /// ASCII).
     pub(crate) fn parse(method: Method<'_>, text: &'a str) -> Option<Target<'a>> {
         let query_at = text.find('?').unwrap_or(text.len());
         let whole = |form| {
             Some(Target { text, form, authority_at: 0, path_at: 0, query_at: offset(query_at) })
         };
         if method == Method::Connect {
-            // RFC 9110 §9.3.6: there is no default port for a tunnel.
+            // RFC 9110 §9.3.6: a tunnel has no default port.
             Authority::parse(text.as_bytes())?.port()?;
             return Some(Target { path_at: offset(text.len()), ..whole(Form::Authority)? });
         }
         if text.starts_with('/') {
             return whole(Form::Origin);
         }
-        // RFC 9112 §3.2.4: this form is for OPTIONS only, of the server as a whole.
+        // RFC 9112 §3.2.4: this form is only for OPTIONS, about the server as a whole.
         if text == "*" && method == Method::Options {
             return whole(Form::Asterisk);
         }
         Target::parse_absolute(text, query_at)
     }
 
-    /// As `parse`, where it is known where the first `?` stands, and for the usual form only.
+    /// Like `parse`, for the usual form only, if the position of the first `?` is known.
     #[inline(always)]
     pub(crate) fn from_origin_form(
         method: Method<'_>,
@@ -73,13 +74,12 @@ impl<'a> Target<'a> {
 
     fn parse_absolute(text: &'a str, query_at: usize) -> Option<Target<'a>> {
         let (scheme, rest) = text.split_once("://")?;
-        // Of other schemes a server of HTTP has nothing, and where their authority ends is not
-        // known.
+        // An HTTP server has no resources with other schemes, and where their authority ends is
+        // unknown.
         if !scheme.eq_ignore_ascii_case("http") && !scheme.eq_ignore_ascii_case("https") {
             return None;
         }
-        // A query may follow the authority at once (RFC 3986 §3.2); a fragment cannot come so
-        // far.
+        // A query may follow the authority directly (RFC 3986 §3.2). A fragment was refused before.
         let len = rest.find(['/', '?']).unwrap_or(rest.len());
         Authority::parse(&rest.as_bytes()[..len])?;
         let authority_at = text.len() - rest.len();
@@ -93,18 +93,18 @@ impl<'a> Target<'a> {
         })
     }
 
-    /// Returns the whole target as it stands on the wire.
+    /// Returns the whole target as it was sent.
     pub fn as_str(&self) -> &'a str {
         self.text
     }
 
-    /// Returns which form it has.
+    /// Returns the form of the target.
     pub fn form(&self) -> Form {
         self.form
     }
 
-    /// Returns the path, as it was sent: not decoded, dot segments in place. `/` for an absolute
-    /// target without one, `*` for the asterisk form, empty for CONNECT.
+    /// Returns the path as it was sent: not decoded, with its dot segments. It is `/` for an
+    /// absolute target without a path, `*` for the asterisk form, and empty for CONNECT.
     #[inline]
     pub fn path(&self) -> &'a str {
         let path = &self.text[self.path_at as usize..self.query_at as usize];
@@ -112,13 +112,13 @@ impl<'a> Target<'a> {
         if path.is_empty() && self.form == Form::Absolute { "/" } else { path }
     }
 
-    /// Returns what follows the first `?`, if there is one.
+    /// Returns the query, which follows the first `?`, if there is one.
     pub fn query(&self) -> Option<&'a str> {
         self.text.get(self.query_at as usize + 1..)
     }
 
-    /// Returns the authority of the absolute and the authority form. `RequestSemantics::authority`
-    /// also knows `Host`.
+    /// Returns the authority, if the target has the absolute or the authority form.
+    /// `RequestSemantics::authority` also uses `Host`.
     #[inline]
     pub fn authority(&self) -> Option<Authority<'a>> {
         match self.form {
@@ -136,7 +136,7 @@ impl fmt::Display for Target<'_> {
     }
 }
 
-/// Narrows a position in a target, which the limit on heads keeps far below 2^32.
+/// Converts a position in a target. The limit on heads keeps it far below 2^32.
 fn offset(position: usize) -> u32 {
     u32::try_from(position).unwrap_or(u32::MAX)
 }

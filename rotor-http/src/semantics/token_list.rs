@@ -1,17 +1,17 @@
-//! Comma lists (RFC 9110 §5.6.1), the one place that splits them.
+//! Comma-separated lists (RFC 9110 §5.6.1), split in one place.
 
 use super::grammar;
 
-/// Returns the elements of a comma list, without SP and HTAB at both ends. Empty elements are
-/// included: callers that must refuse them can, others ignore them. Quotes have no meaning here; an
-/// element of a quoted string is simply not a token.
+/// Returns the elements of a comma-separated list, without SP and HTAB at both ends. Empty elements
+/// are included: callers may refuse or ignore them. Quotes have no meaning here, so the parts of a
+/// quoted string are simply not tokens.
 #[doc(alias = "elements")]
 #[doc(alias = "comma-separated")]
 pub fn list_elements(value: &[u8]) -> impl Iterator<Item = &[u8]> {
     value.split(|&byte| byte == b',').map(grammar::trim)
 }
 
-/// Returns whether the list has the token; case does not matter.
+/// Returns whether the list has the token. The case is ignored.
 #[inline]
 #[doc(alias = "has_token")]
 pub fn list_has_token(value: &[u8], token: &str) -> bool {

@@ -1,4 +1,4 @@
-//! `TraceContext`: which trace a request is a part of (W3C Trace Context, level 1, and the random
+//! `TraceContext`: the trace that a request belongs to (W3C Trace Context, level 1, and the random
 //! flag of level 2).
 
 use std::fmt;
@@ -6,13 +6,13 @@ use std::num::NonZero;
 
 use super::fields::Fields;
 
-/// Which trace a request is a part of, as the fields `traceparent` and `tracestate` say
-/// ([W3C Trace Context](https://www.w3.org/TR/trace-context/)).
+/// The trace that a request belongs to, from the fields `traceparent` and `tracestate` ([W3C Trace
+/// Context](https://www.w3.org/TR/trace-context/)).
 ///
 /// A server's handler gets it from [`Head::trace_context`](crate::server::Head::trace_context), and
-/// passes it on by [`Request::add_trace`](crate::client::Request::add_trace) or
+/// passes it on with [`Request::add_trace`](crate::client::Request::add_trace) or
 /// [`Fetch::trace`](crate::client::Fetch::trace). A program that reports its own part of the trace
-/// passes on a [`child`](TraceContext::child), any other passes it on unchanged.
+/// passes on a [`child`](TraceContext::child); any other program passes it on unchanged.
 ///
 /// ```
 /// # mod rotor { pub use rotor_http as http; }
@@ -31,8 +31,9 @@ use super::fields::Fields;
 /// # let _ = ask(None, NonZero::<u128>::MIN, NonZero::<u64>::MIN);
 /// ```
 ///
-/// What came is checked as the specification says, and what is malformed is not passed on: without
-/// a valid `traceparent` there is no context, without a valid `tracestate` there is no state.
+/// Received fields are checked as the specification requires, and malformed ones are not passed on:
+/// without a valid `traceparent` there is no context, without a valid `tracestate` there is no
+/// state.
 #[derive(Clone, PartialEq, Eq, Hash)]
 #[doc(alias = "traceparent")]
 #[doc(alias = "tracestate")]
@@ -41,30 +42,30 @@ pub struct TraceContext {
     trace_id: NonZero<u128>,
     parent_id: NonZero<u64>,
     flags: u8,
-    /// Empty for most.
+    /// Usually empty.
     state: Box<str>,
 }
 
-/// The caller has recorded the trace.
+/// The flag: the caller has recorded the trace.
 const SAMPLED: u8 = 1;
 
-/// The trace's id was chosen at random (level 2).
+/// The flag: the trace's id was chosen at random (level 2).
 const RANDOM: u8 = 2;
 
 /// The length of a `traceparent` of version 00: version, trace, parent, flags, three dashes.
 const PARENT_LEN: usize = 55;
 
-/// The most members of a state (§3.3.1.1).
+/// The maximum number of members of a state (§3.3.1.1).
 const MEMBERS_MAX: usize = 32;
 
-/// How many octets of a state are passed on: the least that everybody has to (§3.3.1.5).
+/// How many bytes of a state are passed on: the minimum that everybody must pass on (§3.3.1.5).
 const STATE_BYTES_MAX: usize = 512;
 
-/// Members longer than this are dropped first if there is no room (§3.3.1.5).
+/// Members longer than this are the first to be dropped if there is no room (§3.3.1.5).
 const LARGE_MEMBER: usize = 128;
 
 impl TraceContext {
-    /// Begins a trace whose first part has this id. Choose both ids at random.
+    /// Begins a trace, whose first part has the id `parent_id`. Choose both ids at random.
     pub fn begin(
         trace_id: NonZero<u128>,
         parent_id: NonZero<u64>,
@@ -74,11 +75,11 @@ impl TraceContext {
         TraceContext { trace_id, parent_id, flags, state: Box::default() }
     }
 
-    /// Reads the context from the fields of a head; `None` if there is no valid `traceparent`, or
-    /// more than one.
+    /// Reads the context from the fields of a head. Returns `None` if there is no valid
+    /// `traceparent`, or more than one.
     pub fn of(fields: Fields<'_>) -> Option<TraceContext> {
         let mut parents = fields.get_all("traceparent");
-        // Nothing is allocated where there is none.
+        // Without the field, nothing is allocated.
         let mut context = TraceContext::parse(parents.next()?)?;
         if parents.next().is_some() {
             return None;
@@ -87,9 +88,9 @@ impl TraceContext {
         Some(context)
     }
 
-    /// Reads the value of a `traceparent`, without a state; `None` if it is malformed.
+    /// Reads the value of a `traceparent`, without a state. Returns `None` if it is malformed.
     ///
-    /// If its version is beyond 00 and it begins as one of version 00 does, that part is used.
+    /// If its version is above 00 and it begins like a value of version 00, that part is used.
     pub fn parse(traceparent: &[u8]) -> Option<TraceContext> {
         let (head, more) = traceparent.split_at_checked(PARENT_LEN)?;
         let [version, trace, parent, flags] = parts(head)?;
@@ -97,7 +98,7 @@ impl TraceContext {
         let is_good = match version {
             0 => more.is_empty(),
             0xff => false,
-            // Whatever it means, it is apart.
+            // Whatever follows, a dash must separate it.
             _ => more.is_empty() || more[0] == b'-',
         };
         if !is_good {
@@ -107,14 +108,14 @@ impl TraceContext {
         Some(TraceContext {
             trace_id: NonZero::new(hexadecimal(trace)?)?,
             parent_id: NonZero::new(hexadecimal(parent)? as u64)?,
-            // What other bits mean is not known, and they are not passed on (§3.2.2.5.2).
+            // The meaning of other bits is unknown, and they are not passed on (§3.2.2.5.2).
             flags: flags & (SAMPLED | RANDOM),
             state: Box::default(),
         })
     }
 
-    /// Returns the context of the same trace for requests to others. They are called by the part
-    /// with this id; choose it at random.
+    /// Returns the context for requests to other servers in the same trace. `parent_id` is the id
+    /// of the part that makes the requests; choose it at random.
     #[must_use]
     pub fn child(&self, parent_id: NonZero<u64>) -> TraceContext {
         TraceContext { parent_id, ..self.clone() }
@@ -132,7 +133,7 @@ impl TraceContext {
         self.trace_id
     }
 
-    /// Returns the id of the part that calls.
+    /// Returns the id of the part that made the request.
     pub fn parent_id(&self) -> NonZero<u64> {
         self.parent_id
     }
@@ -147,14 +148,14 @@ impl TraceContext {
         format!("00-{:032x}-{:016x}-{:02x}", self.trace_id, self.parent_id, self.flags)
     }
 
-    /// Returns the value of `tracestate`: what others keep with the trace, at most 512 octets;
-    /// empty if there is none.
+    /// Returns the value of `tracestate`: what other systems store with the trace, at most 512
+    /// bytes. It is empty if there is none.
     pub fn tracestate(&self) -> &str {
         &self.state
     }
 }
 
-/// Version, trace, parent and flags, if the dashes are where they must be.
+/// Splits a value into version, trace, parent and flags, if the dashes are where they must be.
 fn parts(head: &[u8]) -> Option<[&[u8]; 4]> {
     let dashes = [head.get(2)?, head.get(35)?, head.get(52)?];
     if dashes.iter().any(|&&dash| dash != b'-') {
@@ -163,7 +164,7 @@ fn parts(head: &[u8]) -> Option<[&[u8]; 4]> {
     Some([head.get(..2)?, head.get(3..35)?, head.get(36..52)?, head.get(53..)?])
 }
 
-/// The number that lower-case hexadecimal digits say: at most 32 of them.
+/// Parses at most 32 lower-case hexadecimal digits as a number.
 fn hexadecimal(digits: &[u8]) -> Option<u128> {
     digits.iter().try_fold(0, |number: u128, &digit| {
         let value = match digit {
@@ -175,8 +176,8 @@ fn hexadecimal(digits: &[u8]) -> Option<u128> {
     })
 }
 
-/// Joins all fields of this name into one list, cut to what is passed on; `None` if one member is
-/// malformed, or there are too many.
+/// Joins all fields with this name into one list, shortened to what is passed on. Returns `None` if
+/// a member is malformed, or if there are too many.
 fn state_of<'a>(lines: impl Iterator<Item = &'a [u8]>) -> Option<Box<str>> {
     let mut members: Vec<&str> = Vec::new();
     for member in lines.flat_map(|line| line.split(|&byte| byte == b',')) {
@@ -199,13 +200,13 @@ fn state_of<'a>(lines: impl Iterator<Item = &'a [u8]>) -> Option<Box<str>> {
     Some(members.join(",").into())
 }
 
-/// Whether this is a key and a value (§3.3.1.3).
+/// Returns whether this is a key and a value (§3.3.1.3).
 fn is_member(member: &[u8]) -> bool {
     let Some(equals) = member.iter().position(|&byte| byte == b'=') else { return false };
     is_key(&member[..equals]) && is_value(&member[equals + 1..])
 }
 
-/// A name, or one of a tenant and one of a system (§3.3.1.3.1).
+/// Returns whether this is a key: a name, or a tenant and a system (§3.3.1.3.1).
 fn is_key(key: &[u8]) -> bool {
     let is_of_key =
         |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"_-*/".contains(byte);
@@ -221,7 +222,8 @@ fn is_key(key: &[u8]) -> bool {
     }
 }
 
-/// Printable text without commas and equals signs; what was around it is cut off already.
+/// Returns whether this is a value: printable ASCII without commas and equals signs. Surrounding
+/// whitespace has been removed.
 fn is_value(value: &[u8]) -> bool {
     let is_good = |byte: &u8| matches!(byte, b' '..=b'~') && !b",=".contains(byte);
     (1..=256).contains(&value.len()) && value.iter().all(is_good)

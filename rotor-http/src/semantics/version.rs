@@ -1,29 +1,29 @@
-//! The protocol version of a message, as far as it changes what may be sent and how connections
+//! `Version`: the protocol version of a message. It affects what may be sent and how connections
 //! end.
 
 use std::fmt;
 
 use super::error::HeadError;
 
-/// The version that a peer speaks. A later minor version counts as 1.1 (RFC 9110 §2.5), a later
-/// major version is refused.
+/// The HTTP version of a peer. A later minor version counts as 1.1 (RFC 9110 §2.5); a later major
+/// version is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Version {
-    /// HTTP/1.0: connections end after one exchange unless both sides say otherwise; no interim
-    /// responses, no chunks.
+    /// HTTP/1.0: connections end after one exchange unless both sides agree to keep them; no
+    /// interim responses, no chunks.
     Http10,
     /// HTTP/1.1, and any later 1.x.
     Http11,
-    /// HTTP/2, in which all versions of it are one.
+    /// HTTP/2.
     Http2,
 }
 
 impl Version {
-    /// Octets of `HTTP/1.1`.
+    /// The length of `HTTP/1.1` in bytes.
     pub(crate) const OCTETS: usize = 8;
 
-    /// Reads an `HTTP-version` (RFC 9112 §2.3): `"HTTP/" DIGIT "." DIGIT`, nothing else.
+    /// Parses an `HTTP-version` (RFC 9112 §2.3): `"HTTP/" DIGIT "." DIGIT`, and nothing else.
     #[inline]
     pub(crate) fn parse(text: &[u8]) -> Result<Version, HeadError> {
         match text {

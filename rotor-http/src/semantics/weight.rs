@@ -1,8 +1,10 @@
-//! Weights in content negotiation (RFC 9110 §12.4.2), the one place that reads them.
+//! Weights in content negotiation (RFC 9110 §12.4.2), parsed in one place.
 
-/// Reads a weight, what follows `q=` in `Accept` and fields like it, in thousandths: `0.5` is 500.
-/// `None` for anything else than 0 to 1 with up to three digits behind the point (RFC 9110 §12.4.2);
-/// a sign, an exponent and whitespace are no part of a weight.
+/// Parses a weight, the value after `q=` in `Accept` and similar fields. Returns it in thousandths:
+/// `0.5` is 500.
+///
+/// Returns `None` for anything but a number from 0 to 1 with at most three digits after the point
+/// (RFC 9110 §12.4.2). Signs, exponents and whitespace are not allowed.
 ///
 /// # Examples
 ///
