@@ -1,10 +1,11 @@
-//! What is known of files: a bounded map from names to opened files, each right for a time.
+//! The cache of known files: a bounded map from names to opened files, each of them valid for a
+//! time.
 //!
 //! ```text
-//!            insert                    first look after `renew_after`        insert
-//!   unknown ───────▶ fresh (given out) ───────────────────────────▶ renewing ──────▶ fresh
-//!      ▲                                   (that one opens anew,       │
-//!      │                                    the others still get it)   │ another `renew_after`
+//!            insert                    first look-up after `renew_after`     insert
+//!   unknown ───────▶ fresh (returned) ───────────────────────────▶ renewing ──────▶ fresh
+//!      ▲                         (that caller opens it again,          │
+//!      │                          others still get the old value)      │ another `renew_after`
 //!      └──────────────────── room is needed, or too old ◀──────────────┘
 //! ```
 
@@ -13,7 +14,7 @@ use std::time::Duration;
 
 use rotor_core::Time;
 
-/// A map of at most `entries_max` values. Pure: it is told the time.
+/// A map of at most `entries_max` values. It is pure: the time is passed in.
 #[derive(Debug)]
 pub(super) struct Cache<V> {
     entries: BTreeMap<Box<[u8]>, Entry<V>>,
@@ -26,7 +27,7 @@ struct Entry<V> {
     value: V,
     fresh_until: Time,
     used: Time,
-    /// Somebody opens it anew.
+    /// Whether some caller is opening the file again.
     is_renewing: bool,
 }
 
@@ -35,14 +36,14 @@ impl<V: Clone> Cache<V> {
         Cache { entries: BTreeMap::new(), entries_max, renew_after }
     }
 
-    /// Returns the value, if it is known well enough. When its time is over, the first to ask is
-    /// sent to look again, and the others have the old one for as long again: so a busy file is
-    /// looked at once, however many ask.
+    /// Returns the value, if it is known and fresh. When it has expired, the first caller gets
+    /// `None` and has to open the file again, while the others get the old value for the same time
+    /// again. So a busy file is opened only once, however many requests there are.
     pub(super) fn get(&mut self, name: &[u8], now: Time) -> Option<V> {
         let entry = self.entries.get_mut(name)?;
         if now >= entry.fresh_until {
-            // Only while the old one may still be shown; if nobody has brought a new one by then,
-            // the next to ask begins from nothing.
+            // Only while the old value may still be returned. If nobody has inserted a new one by
+            // then, the next caller starts afresh.
             let is_first = !entry.is_renewing && now < entry.fresh_until + self.renew_after;
             if is_first {
                 entry.is_renewing = true;
@@ -56,21 +57,22 @@ impl<V: Clone> Cache<V> {
         Some(entry.value.clone())
     }
 
-    /// Remembers a value that was `asked` for at that time; a later one is not forgotten for it.
+    /// Stores a value for a file that was requested at the time `asked`. A value that was requested
+    /// later is not replaced.
     ///
-    /// Lets go of what nobody has asked for since its time was over: a file that was removed must
-    /// not keep its room on the disk for ever. Where there is still no room, what is out of date
-    /// goes, else what was not used for longest.
+    /// Drops entries that nobody has requested since they expired, so that a removed file does not
+    /// occupy space on the disk for ever. If there is still no room, expired entries are dropped,
+    /// otherwise the one that was not used for longest.
     pub(super) fn insert(&mut self, name: &[u8], value: V, asked: Time) {
         let fresh_until = asked + self.renew_after;
         let is_late = |entry: &Entry<V>| !entry.is_renewing && entry.fresh_until > fresh_until;
-        // A slow opening that began before that of what is known would bring back the older file.
+        // The result of a slow opening that began earlier would bring back an older file.
         if self.entries_max == 0 || self.entries.get(name).is_some_and(is_late) {
             return;
         }
         let renew_after = self.renew_after;
         self.entries.retain(|_, entry| asked < entry.fresh_until + renew_after);
-        // One that is known takes its own place.
+        // A known name reuses its own entry.
         if self.entries.len() >= self.entries_max && !self.entries.contains_key(name) {
             self.make_room(asked);
         }
@@ -78,7 +80,7 @@ impl<V: Clone> Cache<V> {
         self.entries.insert(name.into(), entry);
     }
 
-    /// Forgets a name: it was looked at, and is gone.
+    /// Removes a name, because its file does not exist any more.
     pub(super) fn remove(&mut self, name: &[u8]) {
         self.entries.remove(name);
     }

@@ -1,5 +1,4 @@
-//! Conditional requests (RFC 9110 §13): what the peer asks to be true, and what follows from what
-//! is.
+//! Conditional requests (RFC 9110 §13): the conditions of a request, and their evaluation.
 
 use std::borrow::Cow;
 
@@ -7,11 +6,11 @@ use super::entity_tag::EntityTag;
 use crate::semantics::date::parse_date;
 use crate::semantics::fields::Fields;
 
-/// The conditions of a GET or HEAD, and its range.
+/// The conditions of a GET or HEAD request, and its range.
 ///
-/// Read them with [`from_fields`](Conditions::from_fields), then ask
-/// [`evaluate`](Conditions::evaluate) about the representation that would be sent. A handler whose
-/// response would not be 2xx without them does not look at them (RFC 9110 §13.2.1).
+/// Read them with [`from_fields`](Conditions::from_fields), then call
+/// [`evaluate`](Conditions::evaluate) for the representation that would be sent. If the response
+/// without them would not be 2xx, a handler must ignore them (RFC 9110 §13.2.1).
 ///
 /// ```
 /// # mod rotor { pub use rotor_http as http; }
@@ -38,35 +37,35 @@ pub struct Conditions<'a> {
     range: Value<'a>,
 }
 
-/// The value of a field, its lines joined as RFC 9110 §5.3 says.
+/// The value of a field. Several lines are joined as in RFC 9110 §5.3.
 type Value<'a> = Option<Cow<'a, [u8]>>;
 
-/// What a representation can be told from others by.
+/// What distinguishes a representation from other versions.
 #[derive(Debug, Clone, Copy)]
 pub struct Validators<'a> {
-    /// Its entity tag.
+    /// The entity tag.
     pub tag: Option<&'a EntityTag>,
-    /// When it was changed, as `Last-Modified` says it: seconds since 1970.
+    /// When the representation was changed, as in `Last-Modified`: seconds since 1970.
     pub modified: Option<i64>,
-    /// Whether it cannot have changed twice in that second, so that the date may stand for the
-    /// bytes (RFC 9110 §8.8.2.2).
+    /// Whether it cannot have changed twice in that second, so that an equal date means equal bytes
+    /// (RFC 9110 §8.8.2.2).
     pub modified_is_strong: bool,
 }
 
-/// What the conditions of a request come to: what is to be done with it (RFC 9110 §13.2.1).
+/// The result of evaluating the conditions of a request: how to respond (RFC 9110 §13.2.1).
 #[doc(alias = "Verdict")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Evaluation {
-    /// What it asks for.
+    /// Perform the request.
     Perform,
-    /// Respond with 304: the peer has what it asks for.
+    /// Respond with 304: the client already has the current version.
     NotModified,
-    /// Respond with 412: what the peer asked to be true is not.
+    /// Respond with 412: a precondition is not met.
     PreconditionFailed,
 }
 
 impl<'a> Conditions<'a> {
-    /// Collects the fields, in one pass.
+    /// Collects the fields in one pass.
     #[doc(alias = "of")]
     pub fn from_fields(fields: Fields<'a>) -> Conditions<'a> {
         let mut conditions = Conditions::default();
@@ -83,8 +82,8 @@ impl<'a> Conditions<'a> {
             };
             match place {
                 Some(value) => {
-                    // RFC 9110 §5.3. A date or a range that is there twice is malformed in this
-                    // way, and so ignored.
+                    // RFC 9110 §5.3. Two dates or ranges become a malformed one in this way, which
+                    // is ignored.
                     value.to_mut().extend_from_slice(b", ");
                     value.to_mut().extend_from_slice(field.value);
                 }
@@ -94,13 +93,13 @@ impl<'a> Conditions<'a> {
         conditions
     }
 
-    /// Takes the range away: for methods other than GET, which have none (RFC 9110 §14.2).
+    /// Removes the range: for methods other than GET, which have no ranges (RFC 9110 §14.2).
     #[must_use]
     pub fn without_range(self) -> Conditions<'a> {
         Conditions { range: None, if_range: None, ..self }
     }
 
-    /// Returns the same, owned: for a handler that waits before it responds.
+    /// Returns an owned copy, for a handler that waits before it responds.
     pub fn into_owned(self) -> Conditions<'static> {
         let own = |value: Value<'a>| value.map(|value| Cow::Owned(value.into_owned()));
         Conditions {
@@ -113,27 +112,28 @@ impl<'a> Conditions<'a> {
         }
     }
 
-    /// Weighs the conditions in the order of RFC 9110 §13.2.2. `now`, in seconds since 1970, is for
-    /// dates with two digits of a year.
+    /// Evaluates the conditions in the order of RFC 9110 §13.2.2. `now`, in seconds since 1970,
+    /// decides the century of dates with two-digit years.
     ///
-    /// A malformed date is ignored, and so is one beside the field with tags that it stands in for.
+    /// A malformed date is ignored. A date is also ignored if the corresponding field with tags is
+    /// present.
     #[doc(alias = "check")]
     pub fn evaluate(&self, validators: &Validators<'_>, now: i64) -> Evaluation {
-        // RFC 9110 §13.1.3, §13.1.4: a date that is none is ignored.
+        // RFC 9110 §13.1.3, §13.1.4: an invalid date is ignored.
         let date = |value: &Value<'_>| value.as_deref().and_then(|value| parse_date(value, now));
         if let Some(list) = self.if_match.as_deref() {
             if !validators.tag.map_or(list == b"*", |tag| tag.is_in(list)) {
                 return Evaluation::PreconditionFailed;
             }
-        // §13.1.4: not looked at where there is an `If-Match`.
+        // §13.1.4: ignored if there is an `If-Match`.
         } else if let (Some(since), Some(modified)) =
             (date(&self.if_unmodified_since), validators.modified)
             && modified > since
         {
             return Evaluation::PreconditionFailed;
         }
-        // §13.1.3: likewise, the date counts only without an `If-None-Match`.
-        // After the first two: §13.2.2 has a failed precondition win.
+        // §13.1.3: here, too, the date counts only without an `If-None-Match`. This comes after the
+        // first two, because by §13.2.2 a failed precondition takes precedence.
         let is_known = if let Some(list) = self.if_none_match.as_deref() {
             validators.tag.map_or(list == b"*", |tag| tag.is_like_one_in(list))
         } else {
@@ -143,14 +143,13 @@ impl<'a> Conditions<'a> {
         if is_known { Evaluation::NotModified } else { Evaluation::Perform }
     }
 
-    /// Returns the range that is asked for, unless `If-Range` says that it is of another version
-    /// (RFC 9110 §13.1.5).
+    /// Returns the requested range, unless `If-Range` says that it belongs to another version (RFC
+    /// 9110 §13.1.5).
     pub(super) fn range(&self, validators: &Validators<'_>, now: i64) -> Option<&[u8]> {
         let range = self.range.as_deref()?;
         let Some(condition) = self.if_range.as_deref() else { return Some(range) };
         // §13.1.5: "A recipient of an If-Range header field MUST ignore the Range header field if
-        // the If-Range condition evaluates as false"; a date must be the same one, and a strong
-        // validator.
+        // the If-Range condition evaluates as false". A date must be equal, and a strong validator.
         let is_tag = condition.starts_with(b"\"") || condition.starts_with(b"W/");
         let holds = if is_tag {
             validators.tag.is_some_and(|tag| tag.equals(condition))

@@ -1,4 +1,4 @@
-//! What is served and how: the builder, and the value that handlers are made from.
+//! `FilesConfig`: what is served and how. `Files`: the seed of handlers.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use super::open::Root;
 use super::precompressed::Precompressed;
 use super::tag_key::TagKey;
 
-/// What is served, and how.
+/// Which directory is served, and how.
 ///
 /// ```no_run
 /// # mod rotor { pub use rotor_http as http; }
@@ -26,7 +26,7 @@ use super::tag_key::TagKey;
 #[must_use]
 pub struct FilesConfig {
     root: PathBuf,
-    /// What comes before the paths of files, without a slash at its end.
+    /// The path at which the files are mounted, without a slash at its end.
     mount: String,
     index: Option<String>,
     hidden: bool,
@@ -39,11 +39,12 @@ pub struct FilesConfig {
     tag_key: Option<TagKey>,
 }
 
-/// A directory that is open and ready to be served: the seed of
-/// [`StaticFiles`](super::StaticFiles). Clones share everything.
+/// An open directory, ready to be served: the seed of [`StaticFiles`](super::StaticFiles). Clones
+/// share everything.
 ///
-/// It knows the files that were requested recently, held open or, if small, in memory. One value
-/// serves the connections of one loop: give each loop its own, so that loops share nothing.
+/// It remembers the files that were requested recently; small ones are kept in memory, others open.
+/// Use one value for the connections of one loop: give each loop its own, so that loops share
+/// nothing.
 #[derive(Debug, Clone)]
 pub struct Files {
     pub(super) shared: Arc<Shared>,
@@ -54,13 +55,13 @@ pub(super) struct Shared {
     pub(super) config: FilesConfig,
     pub(super) root: Root,
     pub(super) tag_key: TagKey,
-    /// Used on the loop's thread only, and never held over a system call of a look-up.
+    /// Used only on the loop's thread, and never locked during a system call of a look-up.
     known: Mutex<Cache<Arc<KnownFile>>>,
 }
 
 impl Files {
-    /// Returns whether a path, as it was sent, is the path that these files are [mounted
-    /// at](FilesConfig::mounted_at) or one below it, whether there is a file or not.
+    /// Returns whether a path, as it was sent, is the path at which these files are
+    /// [mounted](FilesConfig::mounted_at) or a path below it, whether the file exists or not.
     pub fn are_at(&self, path: &str) -> bool {
         let rest = path.strip_prefix(self.shared.config.mount.as_str());
         rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
@@ -68,7 +69,7 @@ impl Files {
 }
 
 impl FilesConfig {
-    /// Serves the contents of this directory, with the defaults.
+    /// Makes the default configuration for serving this directory.
     pub fn new(root: impl AsRef<Path>) -> FilesConfig {
         FilesConfig {
             root: root.as_ref().to_path_buf(),
@@ -85,13 +86,13 @@ impl FilesConfig {
         }
     }
 
-    /// Sets the path at which the directory appears. With `/static`, the path `/static/a.css` is
-    /// `a.css` in the directory, `/static` leads to `/static/`, and nothing else is found. Default:
-    /// `/`, all paths of the server.
+    /// Sets the path at which the directory is mounted. With `/static`, the path `/static/a.css` is
+    /// `a.css` in the directory, `/static` is redirected to `/static/`, and no other path is found.
+    /// Default: `/`, all paths of the server.
     ///
-    /// This is for files beside something else, for example in a [`Routed`](crate::server::Routed)
-    /// server. The path is compared as it was sent, before any escape is decoded; a slash at its
-    /// end changes nothing.
+    /// Use this to serve files in addition to something else, for example in a
+    /// [`Routed`](crate::server::Routed) server. The path is compared as it was sent, before
+    /// escapes are decoded. A slash at its end makes no difference.
     ///
     /// ```no_run
     /// # mod rotor { pub use rotor_http as http; }
@@ -110,62 +111,67 @@ impl FilesConfig {
         self
     }
 
-    /// Sets the file that is sent for its directory. Default: `index.html`, the usual name.
+    /// Sets the name of the file that is sent for its directory. Default: `index.html`, the usual
+    /// name.
     pub fn index(mut self, name: impl Into<String>) -> FilesConfig {
         self.index = Some(name.into());
         self
     }
 
-    /// Sends no file for its directory: directories are not found.
+    /// Turns index files off: requests for directories get 404.
     pub fn no_index(mut self) -> FilesConfig {
         self.index = None;
         self
     }
 
-    /// Sets whether names that begin with a dot are served. Default: no, since such files (`.git`,
-    /// `.htpasswd`, `.env`) get into a directory unnoticed and are not meant for readers.
-    /// `.well-known` at the root is meant for them, and is always served (RFC 8615).
+    /// Sets whether names that begin with a dot are served. Default: no, because such files
+    /// (`.git`, `.htpasswd`, `.env`) easily get into a directory unnoticed and are not meant to be
+    /// published. `.well-known` at the root is meant to be published, and is always served (RFC
+    /// 8615).
     pub fn hidden(mut self, yes: bool) -> FilesConfig {
         self.hidden = yes;
         self
     }
 
-    /// Sets whether symbolic links are followed if they stay inside the directory. One that leads
-    /// out of it, or is absolute, is never found. Default: no, since whoever can make a link would
-    /// decide what is served, hidden files included.
+    /// Sets whether symbolic links are followed if they stay inside the directory. A link that
+    /// leads out of the directory, or is absolute, is never followed. Default: no, because anybody
+    /// who can make a link could decide what is served, including hidden files.
     pub fn follow_links(mut self, yes: bool) -> FilesConfig {
         self.follow_links = yes;
         self
     }
 
-    /// Sets the `Cache-Control` of every file. Default: none, and caches guess from the age of the
+    /// Sets the `Cache-Control` of every file. Default: none. Caches then guess from the age of the
     /// file (RFC 9111 §4.2.2); only the owner of the files knows better.
     pub fn cache_control(mut self, value: impl Into<String>) -> FilesConfig {
         self.cache_control = Some(value.into());
         self
     }
 
-    /// Sets the character set that is declared for text. Default: `utf-8`, which nearly all text
-    /// is; a browser that is not told may guess wrong.
+    /// Sets the character set that is declared for text files. Default: `utf-8`, which is nearly
+    /// always right; without a declaration, a browser may guess wrong.
     pub fn charset(mut self, name: impl Into<String>) -> FilesConfig {
         self.charset = Some(name.into());
         self
     }
 
-    /// Declares no character set: for texts in different ones, which declare their own.
+    /// Declares no character set: for text files with different character sets that declare their
+    /// own.
     pub fn no_charset(mut self) -> FilesConfig {
         self.charset = None;
         self
     }
 
-    /// Sets which compressed siblings of a file are sent to clients that accept their coding: with
-    /// [`Precompressed::Gzip`], `a.css.gz` instead of `a.css`. Of several, the one that the client
-    /// likes best is sent, then the first in this list. Default: none, and a file is sent as it is.
+    /// Sets which compressed siblings of a file are sent to clients that accept their coding. With
+    /// [`Precompressed::Gzip`], `a.css.gz` is sent instead of `a.css`. If there are several, the
+    /// one that the client prefers is sent; among equals, the first in this list. Default: none;
+    /// files are sent as they are.
     ///
-    /// A sibling needs its file, is opened with it under the same rules, and has its own length,
-    /// tag and date. It is not compared with the file: whoever changes one replaces the other. A
-    /// file that has siblings is sent with `Vary: Accept-Encoding`, so that caches keep them apart.
-    /// Each coding in the list costs a look-up when a file is opened.
+    /// A sibling is found only beside its file. It is opened together with the file under the same
+    /// rules, and has a length, a tag and a date of its own. It is not compared with the file: if
+    /// you change one, replace the other. A file that has siblings is sent with
+    /// `Vary: Accept-Encoding`, so that caches keep them apart. Each coding in the list costs a
+    /// look-up when a file is opened.
     ///
     /// ```no_run
     /// # mod rotor { pub use rotor_http as http; }
@@ -192,10 +198,10 @@ impl FilesConfig {
         self
     }
 
-    /// Sets how many files are known at most, so that the next request for one needs no other
-    /// thread. Files of up to 16 KiB are held in memory, larger ones open. Default: 64, a page with
+    /// Sets how many files are remembered, so that the next request for one of them needs no other
+    /// thread. Files of up to 16 KiB are kept in memory, larger ones open. Default: 64, a page with
     /// everything that belongs to it: few compared to the 1,024 descriptors that a process often
-    /// has, and no more than 1 MiB. 0: none. Compressed siblings are known with their file, and not
+    /// has, and at most 1 MiB. 0: none. Compressed siblings are remembered with their file, and not
     /// counted.
     ///
     /// A file that is out of date is dropped when another one is opened.
@@ -204,23 +210,23 @@ impl FilesConfig {
         self
     }
 
-    /// Sets for how long a known file is taken to be unchanged under its name. Default: 1 s, as old
-    /// as a date may be in HTTP. While a busy file is checked again, its old state may be shown for
-    /// the same time again.
+    /// Sets for how long a known file is assumed to be unchanged. Default: 1 s, which is also the
+    /// precision of dates in HTTP. While a busy file is checked again, its old state may be sent
+    /// for the same time again.
     pub fn renew_after(mut self, time: Duration) -> FilesConfig {
         self.renew_after = time;
         self
     }
 
-    /// Sets the secret that entity tags are made with: 16 random bytes that nobody else knows.
-    /// Default: random for each process, and the same for all of its loops.
+    /// Sets the secret key for entity tags: 16 random bytes that nobody else knows. Default: random
+    /// for each process, and the same for all loops of the process.
     ///
-    /// A tag is made of a file's length, time of change and inode; without the key, it reveals only
-    /// the length. With a random key, a restarted process makes other tags for the same files: what
-    /// clients and caches have is sent to them once more, though 304 would have done, and an
-    /// interrupted download begins again. The same happens between processes that serve one
-    /// address. To avoid that, make a key once (`openssl rand 16`), keep it as you keep other
-    /// secrets, and set it in each process. Whoever learns it can compute inodes, and nothing else.
+    /// A tag is computed from a file's length, time of change and inode. Without the key, it
+    /// reveals only the length. With a random key, a restarted process makes different tags for the
+    /// same files: clients and caches then get files again where a 304 would have been enough, and
+    /// interrupted downloads start again. The same happens between processes that serve the same
+    /// address. To avoid that, make a key once (`openssl rand 16`), store it like other secrets,
+    /// and set it in each process. Anybody who learns the key can compute inodes, but nothing else.
     ///
     /// ```no_run
     /// # mod rotor { pub use rotor_http as http; }
@@ -237,16 +243,16 @@ impl FilesConfig {
         self
     }
 
-    /// Opens the directory and holds it open: a directory or link that is put in its place later is
-    /// not seen.
+    /// Opens the directory, and keeps it open: a directory or link that replaces it later has no
+    /// effect.
     ///
     /// # Errors
     ///
     /// The system's error for the directory, or for the random bytes of a key. `InvalidInput` if
-    /// the index is not a file name, the path to be mounted at is malformed, or a text cannot stand
-    /// in a field.
+    /// the index is not a file name, the mount path is malformed, or a text is not allowed in a
+    /// field.
     pub fn open(self) -> io::Result<Files> {
-        // Now: in a response, each of these would cost a connection.
+        // Checked now, because in a response each of these mistakes would cost a connection.
         self.check().map_err(|what| io::Error::new(io::ErrorKind::InvalidInput, what))?;
         let root = Root::open(&self.root, self.follow_links)?;
         let tag_key = self.tag_key.map_or_else(TagKey::for_process, Ok)?;
@@ -256,7 +262,7 @@ impl FilesConfig {
 
     fn check(&self) -> Result<(), &'static str> {
         let is_value = |text: &String| text.bytes().all(|byte| matches!(byte, b' '..=b'~' | b'\t'));
-        // One component: it is put behind a path that has been checked, and is not checked again.
+        // The name must be one component: it is appended to a checked path, and not checked again.
         let is_name = |name: &String| {
             !matches!(name.as_str(), "" | "." | "..") && !name.contains(['/', '\0'])
         };
@@ -278,10 +284,10 @@ impl FilesConfig {
         Ok(())
     }
 
-    /// Returns what is left of the path of a request below where the files are mounted: empty, or
-    /// beginning with a slash. `None` for a path elsewhere.
+    /// Returns the rest of a request's path below the mount path: empty, or beginning with a slash.
+    /// Returns `None` if the path is elsewhere.
     pub(super) fn path_below<'a>(&self, path: &'a str) -> Option<&'a str> {
-        // Whole components only: `/static` is no beginning of `/statics`.
+        // Only whole components are compared: `/static` is not a prefix of `/statics`.
         path.strip_prefix(self.mount.as_str())
             .filter(|rest| rest.is_empty() || rest.starts_with('/'))
     }
@@ -307,8 +313,8 @@ impl FilesConfig {
     }
 }
 
-/// Returns whether a byte may stand in a component of a path as it is sent: no delimiter, no
-/// control, no whitespace.
+/// Returns whether a byte is allowed in a component of a path as it is sent: no delimiter, no
+/// control character, no whitespace.
 fn is_of_path(byte: u8) -> bool {
     byte.is_ascii_graphic() && !matches!(byte, b'?' | b'#' | b'\\' | b'"' | b'<' | b'>')
 }

@@ -1,17 +1,18 @@
-//! Content types, from the ends of names.
+//! Content types, determined from file name extensions.
 
 use std::borrow::Cow;
 
-/// What a file is whose name says nothing: octets, which a browser saves instead of guessing.
+/// The content type of a file with an unknown extension: bytes that a browser saves instead of
+/// guessing.
 const UNKNOWN: &str = "application/octet-stream";
 
-/// Returns the content type of a file of this name; with the character set, where one is told and
-/// it is text.
+/// Returns the content type of a file with this name. For text it includes the character set, if
+/// there is one.
 pub(super) fn content_type(name: &[u8], charset: Option<&str>) -> Cow<'static, str> {
     let essence =
         extension(name).and_then(|extension| new_mime_guess::from_ext(extension).first_raw());
-    // RFC 9239 §6: the names that JavaScript had before are obsolete; the library keeps one for
-    // modules.
+    // RFC 9239 §6: the former names of JavaScript's content type are obsolete. The library still
+    // uses one of them for modules.
     let essence =
         essence.map(|name| if name == "application/javascript" { "text/javascript" } else { name });
     match (essence, charset) {
@@ -22,7 +23,8 @@ pub(super) fn content_type(name: &[u8], charset: Option<&str>) -> Cow<'static, s
     }
 }
 
-/// Returns what follows the last dot of the last component, unless the name begins with that dot.
+/// Returns the part of the last component after its last dot, unless the component begins with that
+/// dot.
 fn extension(name: &[u8]) -> Option<&str> {
     let file = name.rsplit(|&byte| byte == b'/').next()?;
     let dot = file.iter().rposition(|&byte| byte == b'.').filter(|&dot| dot > 0)?;

@@ -1,10 +1,11 @@
-//! Entity tags (RFC 9110 §8.8.3): made, quoted, read from lists, compared in both ways.
+//! `EntityTag`: entity tags (RFC 9110 §8.8.3): made, quoted, parsed from lists, and compared weakly
+//! or strongly.
 
 use std::fmt;
 
 use super::tag_key::TagKey;
 
-/// A validator of one version of a representation: an opaque text, weak or strong.
+/// A validator for one version of a representation: an opaque text, weak or strong.
 ///
 /// ```
 /// # mod rotor { pub use rotor_http as http; }
@@ -18,20 +19,20 @@ use super::tag_key::TagKey;
 #[doc(alias = "validator")]
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct EntityTag {
-    /// As it stands on the wire.
+    /// The tag as it is sent.
     text: Box<str>,
 }
 
 impl EntityTag {
-    /// Makes a strong tag: equal tags mean equal bytes. `None` if the text has a quote, whitespace
-    /// or a control character.
+    /// Makes a strong tag: equal tags mean equal bytes. Returns `None` if the text has a quote,
+    /// whitespace or a control character.
     #[doc(alias = "strong")]
     pub fn new_strong(opaque: &str) -> Option<EntityTag> {
         EntityTag::quoted("", opaque)
     }
 
-    /// Makes a weak tag: equal tags mean that one may stand for the other. `None` as for
-    /// [`new_strong`](EntityTag::new_strong).
+    /// Makes a weak tag: representations with equal tags are equivalent, so one can replace the
+    /// other. Returns `None` in the same cases as [`new_strong`](EntityTag::new_strong).
     #[doc(alias = "weak")]
     pub fn new_weak(opaque: &str) -> Option<EntityTag> {
         EntityTag::quoted("W/", opaque)
@@ -42,11 +43,12 @@ impl EntityTag {
         is_fine.then(|| EntityTag { text: format!("{prefix}\"{opaque}\"").into() })
     }
 
-    /// Makes the tag of a file: strong if its time of change is old enough to tell every later
-    /// change from this one.
+    /// Makes the tag of a file. The tag is strong if the file's time of change is old enough to
+    /// differ from that of any later change.
     ///
-    /// Of two versions with the same length, whose times or inodes differ, the tags agree once in
-    /// 2^64. Neither the inode nor the time can be found from the tag without the key.
+    /// Two versions with the same length but different times or inodes have equal tags with a
+    /// probability of 1 in 2^64. Without the key, neither the inode nor the time can be computed
+    /// from the tag.
     pub(super) fn from_file(
         key: TagKey,
         modified_nanos: u64,
@@ -59,7 +61,7 @@ impl EntityTag {
         EntityTag { text: format!("{prefix}\"{len:x}-{mixed:016x}\"").into() }
     }
 
-    /// Returns the tag as it stands in a field.
+    /// Returns the tag as it is sent in a field.
     pub fn as_str(&self) -> &str {
         &self.text
     }
@@ -69,19 +71,20 @@ impl EntityTag {
         self.candidate().is_weak
     }
 
-    /// Returns whether it is the only one in the value, compared strongly: for `If-Range`.
+    /// Returns whether the value consists of exactly this tag, by strong comparison: for
+    /// `If-Range`.
     pub(super) fn equals(&self, value: &[u8]) -> bool {
         matches!(Candidate::read(value), Some((other, b"")) if self.candidate().is_same(&other))
     }
 
-    /// Returns whether the value of an `If-Match` allows this: it is `*`, or one of the list is the
-    /// same, compared strongly.
+    /// Returns whether the value of an `If-Match` matches this tag: it is `*`, or an equal tag is
+    /// in the list, by strong comparison.
     pub(super) fn is_in(&self, list: &[u8]) -> bool {
         list == b"*" || Candidates(list).any(|other| self.candidate().is_same(&other))
     }
 
-    /// Returns whether the value of an `If-None-Match` names this: it is `*`, or one of the list is
-    /// like it, compared weakly.
+    /// Returns whether the value of an `If-None-Match` matches this tag: it is `*`, or an equal tag
+    /// is in the list, by weak comparison.
     pub(super) fn is_like_one_in(&self, list: &[u8]) -> bool {
         list == b"*" || Candidates(list).any(|other| self.candidate().opaque == other.opaque)
     }
@@ -106,16 +109,16 @@ impl fmt::Display for EntityTag {
     }
 }
 
-/// A tag in a field of the peer's.
+/// A tag in a field that a peer sent.
 #[derive(Debug, PartialEq, Eq)]
 struct Candidate<'a> {
     is_weak: bool,
-    /// With its quotes.
+    /// The text with its quotes.
     opaque: &'a [u8],
 }
 
 impl<'a> Candidate<'a> {
-    /// Reads a tag at the beginning, and returns what follows it.
+    /// Parses a tag at the beginning of the text, and returns the rest.
     fn read(text: &'a [u8]) -> Option<(Candidate<'a>, &'a [u8])> {
         let (is_weak, quoted) = match text.strip_prefix(b"W/") {
             Some(quoted) => (true, quoted),
@@ -135,9 +138,9 @@ impl<'a> Candidate<'a> {
     }
 }
 
-/// The tags of a list. A comma may stand in a tag, so the list is not split at commas. What cannot
-/// be read ends it: the rest matches nothing, which refuses under `If-Match` and sends the whole
-/// under `If-None-Match`.
+/// The tags of a list. A tag may contain a comma, so the list is not split at commas. Parsing stops
+/// at the first malformed element; the rest matches nothing. So `If-Match` fails, and with
+/// `If-None-Match` the whole file is sent.
 struct Candidates<'a>(&'a [u8]);
 
 impl<'a> Iterator for Candidates<'a> {
@@ -147,7 +150,7 @@ impl<'a> Iterator for Candidates<'a> {
         // RFC 9110 §5.6.1: empty elements are skipped.
         let begin = self.0.iter().position(|byte| !matches!(byte, b',' | b' ' | b'\t'))?;
         let (candidate, rest) = Candidate::read(&self.0[begin..])?;
-        // Something else behind a tag: it is no list any more, and may be meant otherwise.
+        // If something else follows the tag, this is not a list, and may have another meaning.
         let is_ended =
             rest.iter().find(|byte| !matches!(byte, b' ' | b'\t')).is_none_or(|&byte| byte == b',');
         self.0 = rest;
@@ -155,7 +158,7 @@ impl<'a> Iterator for Candidates<'a> {
     }
 }
 
-/// `etagc`: visible ASCII without the quote, and what lies beyond ASCII.
+/// Returns whether the byte is an `etagc`: visible ASCII without the quote, or beyond ASCII.
 fn is_tag_byte(byte: u8) -> bool {
     matches!(byte, 0x21 | 0x23..=0x7e | 0x80..)
 }

@@ -1,4 +1,4 @@
-//! What a name leads to, why it may lead to nothing, and how it is opened.
+//! What is found at a name, the errors of a look-up, and the flags for opening files.
 
 use std::fs::{File, Metadata};
 use std::io;
@@ -9,10 +9,10 @@ use rustix::io::Errno;
 
 use crate::semantics::status::Status;
 
-/// What a name leads to.
+/// What is found at a name.
 #[derive(Debug)]
 pub(super) enum Entry {
-    /// A regular file, open for reading, and what it was when it was opened.
+    /// A regular file, open for reading, and its metadata when it was opened.
     File(File, Metadata),
     Directory,
 }
@@ -20,12 +20,12 @@ pub(super) enum Entry {
 /// Why there is no file to send.
 #[derive(Debug)]
 pub(super) enum OpenError {
-    /// Nothing of this name, or nothing that is served: a FIFO, a device, a link that is not to be
-    /// followed.
+    /// There is nothing with this name, or nothing that is served: a FIFO, a device, a link that
+    /// must not be followed.
     NotFound,
-    /// The system refuses it to us.
+    /// The system denies access.
     Forbidden,
-    /// The system is out of something for a while: descriptors, memory.
+    /// The system lacks a resource at the moment: descriptors, memory.
     Busy(io::Error),
     /// The system has failed.
     Failed(io::Error),
@@ -51,12 +51,12 @@ impl From<Errno> for OpenError {
             | Errno::ISDIR
             | Errno::LOOP
             | Errno::MLINK
-            // `openat2`: beyond the root.
+            // `openat2`: the name leads out of the directory.
             | Errno::XDEV
             | Errno::NAMETOOLONG
             | Errno::INVAL
             | Errno::ILSEQ
-            // A socket, or a device without a driver, that took the place of the file.
+            // A socket, or a device without a driver, has replaced the file.
             | Errno::NXIO
             | Errno::NODEV => OpenError::NotFound,
             Errno::ACCESS | Errno::PERM => OpenError::Forbidden,
@@ -77,16 +77,16 @@ impl From<io::Error> for OpenError {
     }
 }
 
-/// How a file is opened for reading: a FIFO that takes its place in between does not hold us up, a
-/// terminal does not become ours.
+/// The flags for opening a file. If a FIFO has replaced the file meanwhile, opening it does not
+/// block; a terminal does not become the controlling terminal.
 pub(super) const FILE_FLAGS: OFlags = OFlags::RDONLY
     .union(OFlags::NONBLOCK)
     .union(OFlags::NOFOLLOW)
     .union(OFlags::NOCTTY)
     .union(OFlags::CLOEXEC);
 
-/// How a directory is opened to look beneath it: where there are such handles, without the right to
-/// list it.
+/// The flags for opening a directory in which to look up names. If the system supports it, the
+/// right to list the directory is not needed.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 pub(super) const DIRECTORY_FLAGS: OFlags =
     OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);

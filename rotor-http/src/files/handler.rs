@@ -1,4 +1,4 @@
-//! `StaticFiles`: the handler.
+//! `StaticFiles`: the handler that sends files.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -29,7 +29,7 @@ use crate::server::{Head, Next, NoUpgrade, Response, Server};
 ///        └──────────────────────────────▶ waits ── wakeup ───────────┘  301, 403, 404
 /// ```
 ///
-/// It works with any context and requires nothing of it. Its seed is [`Files`].
+/// It works with any context, and requires no traits of it. Its seed is [`Files`].
 #[doc(alias = "sendfile")]
 #[doc(alias = "range request")]
 #[doc(alias = "path traversal")]
@@ -42,21 +42,21 @@ pub struct StaticFiles<C> {
 /// A file that is being opened on another thread.
 type Opening = Future<Result<Found, OpenError>>;
 
-/// What a path leads to.
+/// What was found at a path.
 enum Found {
     File(Arc<KnownFile>),
     Directory,
 }
 
-/// What a request whose file is being opened has asked for.
+/// A request whose file is being opened.
 struct Asked {
     files: Files,
     path: FilePath<'static>,
     conditions: Conditions<'static>,
     accepted: Accepted,
-    /// Where a directory without its slash is.
+    /// The path with a slash at its end, in case it is a directory.
     location: String,
-    /// When, by the loop.
+    /// The time of the request, by the loop.
     time: Time,
 }
 
@@ -73,13 +73,12 @@ impl<C> Server for StaticFiles<C> {
     ) -> Next<Self> {
         match head.method() {
             Method::Get | Method::Head => {}
-            // Of any path, there or not: nothing is looked up for it.
+            // For any path, whether the file exists or not: nothing is looked up.
             Method::Options => return finish(responses::options(response)),
             _ => return finish(responses::not_allowed(response)),
         }
         let path = match files.shared.config.path_below(head.path()) {
-            // The directory itself, without its slash: where there are no index pages nothing is
-            // there.
+            // The mount path itself, without a slash. Without index pages, there is nothing.
             Some("") if files.shared.config.index_name().is_none() => {
                 return refuse(Status::NOT_FOUND, response);
             }
@@ -92,7 +91,7 @@ impl<C> Server for StaticFiles<C> {
             Err(error) => return refuse(error.status(), response),
         };
         let mut conditions = Conditions::from_fields(head.fields());
-        // RFC 9110 §14.2: ranges are defined for GET alone.
+        // RFC 9110 §14.2: ranges are defined only for GET.
         if head.method() != Method::Get {
             conditions = conditions.without_range();
         }
@@ -101,11 +100,12 @@ impl<C> Server for StaticFiles<C> {
         if let Some(known) = known {
             return finish(send(&known, &conditions, accepted, &files.shared, response, scope));
         }
-        // Refused, not queued here: what waits for a thread must not grow with the requests.
+        // Refused and not queued here: the number of requests that wait for a thread must have a
+        // limit.
         let Some(file) = open_file(&files.shared, &path, scope) else {
             return finish(responses::busy(response));
         };
-        // Now: the head is gone by the time it is needed.
+        // Copied now, because the head is gone by the time it is needed.
         let location = with_slash(head);
         let (path, conditions, time) = (path.into_owned(), conditions.into_owned(), scope.now());
         let asked = Asked { files, path, conditions, accepted, location, time };
@@ -115,7 +115,7 @@ impl<C> Server for StaticFiles<C> {
     fn wakeup(self, response: &mut Response<'_>, scope: &mut Scope<'_, C>) -> Next<Self> {
         let StaticFiles { asked, file, .. } = self;
         match file.take() {
-            // Woken for something else.
+            // A spurious wake-up.
             Outcome::Pending(file) => StaticFiles::wait(asked, file),
             Outcome::Value(Ok(found)) => finish(asked.found(found, response, scope)),
             Outcome::Value(Err(error)) => {
@@ -137,7 +137,7 @@ impl<C> StaticFiles<C> {
 }
 
 impl Asked {
-    /// Responds with what the path leads to, which is known from now on.
+    /// Responds with what was found, and remembers it.
     fn found<C>(
         self,
         found: Found,
@@ -147,12 +147,13 @@ impl Asked {
         let Found::File(known) = found else {
             return responses::redirect(&self.location, response);
         };
-        // By the time when it was asked for: what changed since may not be in it.
+        // As of the time of the request: a later change may not be in it.
         self.files.shared.known().insert(self.path.as_bytes(), known.clone(), self.time);
         send(&known, &self.conditions, self.accepted, &self.files.shared, response, scope)
     }
 
-    /// Forgets what is not there any more; what only cannot be opened now may still be known.
+    /// Forgets a file that does not exist any more. A file that just cannot be opened at the moment
+    /// may still be remembered.
     fn failed(&self, error: &OpenError) {
         match error {
             OpenError::NotFound | OpenError::Forbidden => {
@@ -165,9 +166,10 @@ impl Asked {
     }
 }
 
-/// Has the file of a path opened on another thread; `None` if none of them has room.
+/// Has the file at a path opened on another thread. Returns `None` if the pool has no room.
 ///
-/// A directory comes back only where the path lacks its slash, and there are index pages.
+/// The result is a directory only if the path lacks the slash at its end, and there are index
+/// pages.
 fn open_file<C>(
     shared: &Arc<Shared>,
     path: &FilePath<'_>,
@@ -176,13 +178,13 @@ fn open_file<C>(
     let index = shared.config.index_name();
     let name = path.file_name(index);
     let is_redirected = !path.is_directory() && index.is_some();
-    // Before the file is looked at: a change in the second after this is never taken for a settled
-    // one.
+    // Read before the file is looked at, so that a change within the next second is never taken for
+    // a settled one.
     let (shared, wall_time) = (shared.clone(), scope.wall_time());
     let work = move || {
         let name = name.ok_or(OpenError::NotFound)?;
         match shared.root.find(&name)? {
-            // Relative links on its index page lead elsewhere without the slash.
+            // Without the slash, relative links on its index page would lead elsewhere.
             Entry::Directory if is_redirected => Ok(Found::Directory),
             Entry::Directory => Err(OpenError::NotFound),
             Entry::File(file, metadata) => {
@@ -194,7 +196,8 @@ fn open_file<C>(
                 };
                 let sibling = |&coding: &Precompressed| {
                     let name = [&name[..], coding.suffix().as_bytes()].concat();
-                    // One that cannot be opened is one that is not there: the file itself is.
+                    // A sibling that cannot be opened counts as missing: the file itself can be
+                    // sent.
                     match shared.root.find(&name) {
                         Ok(Entry::File(file, metadata)) => Some((coding, known(file, metadata))),
                         _ => None,
@@ -221,8 +224,8 @@ fn send<C>(
     responses::file(sent, conditions, &shared.config, now, || scope.secure_random(), response)
 }
 
-/// Returns the target with a slash at the end of its path. A path that is served begins with one
-/// slash only, and so does the one that the files are mounted at.
+/// Returns the target with a slash at the end of its path. A path that is served begins with only
+/// one slash, and so does the mount path.
 fn with_slash(head: &Head<'_>) -> String {
     match head.query() {
         Some(query) => format!("{}/?{query}", head.path()),
@@ -230,8 +233,8 @@ fn with_slash(head: &Head<'_>) -> String {
     }
 }
 
-/// Nothing more comes. A misuse of the writer would be a fault of this module; the connection
-/// closes for it.
+/// Ends the response. A misuse of the writer would be a bug of this module; the connection is then
+/// closed.
 fn finish<C>(written: Result<(), MessageError>) -> Next<StaticFiles<C>> {
     if let Err(error) = written {
         log::error!("a file could not be answered with: {error}");

@@ -1,8 +1,8 @@
-//! `KernelLookup`: a look-up beneath a directory in one step, where the kernel has that.
+//! `KernelLookup`: a look-up inside a directory in one system call, if the kernel supports it.
 
 use super::entry::{Entry, OpenError};
 
-/// What a look-up in one step comes to.
+/// The result of such a look-up.
 #[derive(Debug)]
 pub(super) enum KernelLookup {
     #[cfg_attr(
@@ -10,7 +10,8 @@ pub(super) enum KernelLookup {
         allow(dead_code, reason = "no other kernel has such a look-up")
     )]
     Done(Result<Entry, OpenError>),
-    /// The kernel cannot do that, or is not let: the directories are to be walked.
+    /// The kernel does not support it, or a filter forbids it: walk through the directories
+    /// instead.
     Unsupported,
 }
 
@@ -21,7 +22,7 @@ impl KernelLookup {
     }
 }
 
-/// See openat2(2).
+/// The look-up with openat2(2).
 #[cfg(any(target_os = "linux", target_os = "android"))]
 mod beneath {
     use std::ffi::OsStr;
@@ -41,8 +42,8 @@ mod beneath {
             follow_links: bool,
         ) -> KernelLookup {
             match find(directory, OsStr::from_bytes(name), follow_links) {
-                // Too old a kernel; a filter that refuses what it does not know; links that change
-                // all the time.
+                // The kernel is too old; a filter refuses unknown calls; or links change all the
+                // time.
                 Err(Errno::NOSYS | Errno::PERM | Errno::AGAIN) => KernelLookup::Unsupported,
                 Err(error) => KernelLookup::Done(Err(error.into())),
                 Ok(found) => KernelLookup::Done(found),
@@ -61,8 +62,7 @@ mod beneath {
             resolve |= ResolveFlags::NO_SYMLINKS;
             last = OFlags::NOFOLLOW;
         }
-        // A handle that opens nothing: what a driver or the writer of a FIFO would notice is left
-        // alone.
+        // This handle opens nothing, so that a driver or the writer of a FIFO does not notice.
         let probe = openat2(
             directory,
             name,
@@ -73,12 +73,12 @@ mod beneath {
         match FileType::from_raw_mode(fstat(&probe)?.st_mode) {
             FileType::RegularFile => {}
             FileType::Directory => return Ok(Ok(Entry::Directory)),
-            // Not 403: what it is stays unsaid.
+            // Not 403, which would reveal that something is there.
             _ => return Ok(Err(OpenError::NotFound)),
         }
         let flags = FILE_FLAGS.difference(OFlags::NOFOLLOW) | last;
-        // By its name again, and checked again: a handle of this kind cannot be read from, and what
-        // is there may be another by now.
+        // Opened by name again, with all checks, because a handle of this kind cannot be read from,
+        // and the file may have been replaced by now.
         Ok(regular(openat2(directory, name, flags, Mode::empty(), resolve)?))
     }
 }

@@ -1,4 +1,4 @@
-//! A file that can be sent, with all that responses say about it.
+//! `KnownFile`: a file that can be sent, with everything that responses say about it.
 
 use std::borrow::Cow;
 use std::fs::{File, Metadata};
@@ -15,28 +15,29 @@ use super::tag_key::TagKey;
 use crate::semantics::calendar::unix_seconds;
 use crate::semantics::date::format_date;
 
-/// A file that was changed longer ago than this cannot change again and keep its time of change:
+/// A file that was changed longer ago than this cannot change again with the same time of change:
 /// file systems count in steps of up to 2 s.
 const SETTLED_AFTER: Duration = Duration::from_secs(2);
 
-/// A file of no more octets is held in memory, so that head and body go out in one write; a larger
-/// one is held open and sent by the kernel. At this size the copy takes a third less of the
-/// processor than the second system call, and the two are even at about 64 KiB
-/// (`doc/decisions/0015-small-files.md`); as many of this size as are known by default take 1 MiB.
+/// The maximum size of a file that is kept in memory, so that head and body are sent in one write.
+/// A larger file is kept open and sent by the kernel. At this size the copy takes a third less CPU
+/// time than the second system call; at about 64 KiB both are equal
+/// (`doc/decisions/0015-small-files.md`). The number of files that are known by default takes 1 MiB
+/// at this size.
 pub(super) const HELD_BYTES_MAX: u64 = 16 << 10;
 
-/// What is sent of a file.
+/// The contents of a file.
 #[derive(Debug)]
 pub(super) enum Content {
-    /// All of it.
+    /// All of it, in memory.
     Held(Block),
-    /// What is found in it by then.
+    /// An open file, whose contents are read when they are sent.
     Open(Arc<File>),
 }
 
 impl Content {
-    /// Takes in a small file, on a thread that may wait. One that changes meanwhile is left open,
-    /// and so is one that cannot be read: whoever sends it will see.
+    /// Reads a small file into memory, on a thread that may block. If the file changes meanwhile or
+    /// cannot be read, it is left open: any error then shows when it is sent.
     pub(super) fn from_file(file: File, metadata: &Metadata) -> Content {
         match metadata.len() <= HELD_BYTES_MAX {
             true => {
@@ -52,23 +53,23 @@ fn read(file: &File, metadata: &Metadata) -> Option<Block> {
     file.read_exact_at(&mut bytes, 0).ok()?;
     let after = file.metadata().ok()?;
     let state = |metadata: &Metadata| (metadata.len(), metadata.mtime(), metadata.mtime_nsec());
-    // Written meanwhile: these bytes may be of no version that ever was.
+    // It was written meanwhile, so these bytes may be of no version that ever existed.
     (state(&after) == state(metadata)).then(|| bytes.into())
 }
 
-/// A file that can be sent, and those that are sent in its place to clients that accept them.
+/// A file that can be sent, and its compressed siblings for clients that accept them.
 #[derive(Debug)]
 pub(super) struct KnownFile {
     plain: Known,
     coded: Vec<(Precompressed, Known)>,
 }
 
-/// What is sent for a file, to one client.
+/// What is sent to one client for a file.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Representation<'a> {
     pub(super) known: &'a Known,
     pub(super) coding: Option<Precompressed>,
-    /// Other clients may get another one.
+    /// Whether other clients may get another representation.
     pub(super) varies: bool,
 }
 
@@ -77,7 +78,8 @@ impl KnownFile {
         KnownFile { plain, coded }
     }
 
-    /// Returns what a client gets that accepts these codings: as it is, if none of them is there.
+    /// Returns what to send to a client that accepts these codings: the plain file if there is no
+    /// sibling with any of them.
     pub(super) fn for_client(&self, accepted: &Accepted) -> Representation<'_> {
         let find = |coding| self.coded.iter().find(move |(other, _)| *other == coding);
         let (known, coding) = match accepted.iter().find_map(find) {
@@ -88,13 +90,13 @@ impl KnownFile {
     }
 }
 
-/// An open file, and what it was when it was opened.
+/// An open file, and its properties when it was opened.
 #[derive(Debug)]
 pub(super) struct Known {
     pub(super) content: Content,
     pub(super) size: u64,
     pub(super) tag: EntityTag,
-    /// As `Last-Modified` says it; seconds since 1970.
+    /// The time of `Last-Modified`, in seconds since 1970.
     modified: i64,
     pub(super) modified_text: [u8; 29],
     is_settled: bool,
@@ -102,8 +104,8 @@ pub(super) struct Known {
 }
 
 impl Known {
-    /// `before` is a moment of wall-clock time before the file was looked at; `key` is what its tag
-    /// is made with.
+    /// Collects the properties of a file. `before` is the wall-clock time before the file was
+    /// looked at; `key` is the key for its tag.
     pub(super) fn new(
         key: TagKey,
         content: Content,
@@ -113,10 +115,10 @@ impl Known {
     ) -> Known {
         let size = metadata.len();
         let changed = metadata.modified().ok();
-        // By the clock of the machine: a file from the future is not settled.
+        // By the computer's clock: a file from the future is not settled.
         let age = changed.and_then(|changed| before.duration_since(changed).ok());
         let is_settled = age.is_some_and(|age| age >= SETTLED_AFTER);
-        // RFC 9110 §8.8.2.1: never later than the response itself.
+        // RFC 9110 §8.8.2.1: not later than the response itself.
         let modified = metadata.mtime().clamp(0, unix_seconds(before).max(0));
         let nanos = (metadata.mtime() as u64)
             .wrapping_mul(1_000_000_000)

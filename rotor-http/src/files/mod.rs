@@ -1,7 +1,8 @@
-//! Static files as a ready handler.
+//! A ready-made handler for static files.
 //!
-//! **It sends regular files from beneath one directory, and nothing else, whatever the path says.**
-//! No path leads out of the directory, and a FIFO or a device in it is never opened.
+//! **It sends regular files from one directory and its subdirectories, and nothing else, whatever
+//! the path says.** No path leads out of the directory, and a FIFO or a device in it is never
+//! opened.
 //!
 //! ```no_run
 //! # mod rotor { pub use rotor_core::*; pub use rotor_http as http; }
@@ -26,37 +27,37 @@
 //!
 //! # What is sent
 //!
-//! | to | what |
+//! | request | response |
 //! |--|--|
-//! | GET, HEAD of a file | 200 with `Content-Type`, `ETag`, `Last-Modified`, `Accept-Ranges` |
-//! | of a directory | its index page; if the path lacks the slash at its end, 301 to the path with it |
+//! | GET or HEAD of a file | 200 with `Content-Type`, `ETag`, `Last-Modified`, `Accept-Ranges` |
+//! | GET or HEAD of a directory | its index page; if the path lacks the slash at its end, 301 to the path with it |
 //! | with conditions | 304 or 412, as RFC 9110 §13.2.2 evaluates them |
-//! | GET with a range | 206; several as `multipart/byteranges`; 416 if the file has none of it |
+//! | GET with a range | 206; several ranges as `multipart/byteranges`; 416 if the file has none of them |
 //! | with more than 16 ranges, or malformed ones | as without a range |
-//! | by a client that accepts the coding of a [compressed sibling](FilesConfig::precompressed) | that one, with `Content-Encoding` |
+//! | from a client that accepts the coding of a [compressed sibling](FilesConfig::precompressed) | the sibling, with `Content-Encoding` |
 //! | anything that is not a regular file, or is hidden, outside, or a link | 404 |
 //! | a malformed path (bad escapes, control characters) | 400 |
 //! | OPTIONS; other methods | 204; 405, both with `Allow` |
 //!
 //! # What it costs
 //!
-//! A file that is not known is opened on another thread
-//! ([`Scope::offload`](rotor_core::Scope::offload)); if the pool has no room for that, the response
+//! A file that is not known yet is opened on another thread
+//! ([`Scope::offload`](rotor_core::Scope::offload)). If the pool has no room for that, the response
 //! is 503.
 //!
-//! An opened file stays known for [a short time](FilesConfig::renew_after). If it has up to 16 KiB,
-//! it is held in memory and goes out with the head of its response in one write. A larger one is
-//! held open, and the kernel sends its octets. If a file becomes shorter while it is sent, the
-//! connection ends, since the peer was promised more. If it becomes longer, it is sent with its old
-//! length.
+//! An opened file stays known for [a short time](FilesConfig::renew_after). A file of up to 16 KiB
+//! is kept in memory and sent in one write with the head of its response. A larger file is kept
+//! open, and the kernel sends its contents. If a file becomes shorter while it is sent, the
+//! connection ends, because a longer body was announced. If it becomes longer, it is sent with its
+//! old length.
 //!
 //! # Modules
 //!
 //! | module | contents |
 //! |--|--|
-//! | `path`, `entity_tag`, `conditions`, `range`, `multipart`, `content_type`, `precompressed`, `cache` | pure: each a rule and its table |
+//! | `path`, `entity_tag`, `conditions`, `range`, `multipart`, `content_type`, `precompressed`, `cache` | pure modules: each implements one set of rules |
 //! | `open`, `walk` | the system calls |
-//! | `config`, `known`, `responses`, `handler` | what is served, a file, what is written, the handler |
+//! | `config`, `known`, `responses`, `handler` | the configuration, a known file, the writing of responses, the handler |
 
 mod cache;
 mod conditions;

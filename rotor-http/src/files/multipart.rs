@@ -1,9 +1,9 @@
-//! `multipart/byteranges` (RFC 9110 §14.6): several parts of a file in one body, whose length is
-//! known beforehand.
+//! `Multipart`: `multipart/byteranges` (RFC 9110 §14.6), several parts of a file in one body, whose
+//! length is known in advance.
 
 use super::range::ByteRange;
 
-/// The framing of a body of several parts: what stands before each, and after the last.
+/// The framing of a body with several parts: the text before each part, and after the last.
 #[derive(Debug)]
 pub(super) struct Multipart {
     boundary: String,
@@ -12,9 +12,9 @@ pub(super) struct Multipart {
 }
 
 impl Multipart {
-    /// Frames `ranges` of a file of `size` octets. The boundary must not occur in the file: 128
-    /// random bits see to that. The peer sees them all, and whoever writes files must not know them
-    /// beforehand: they come from the secure source.
+    /// Frames `ranges` of a file of `size` bytes. The boundary must not occur in the file, which
+    /// 128 random bits ensure. The peer sees these bits, but nobody who writes files may know them
+    /// in advance, so they come from the secure source.
     pub(super) fn new(
         ranges: &[ByteRange],
         size: u64,
@@ -23,7 +23,7 @@ impl Multipart {
     ) -> Multipart {
         let boundary = format!("{:032x}", u128::from_be_bytes(random));
         let parts = ranges.iter().enumerate().map(|(index, &range)| {
-            // The line end before a delimiter belongs to it; the first one needs none.
+            // The line end before a delimiter belongs to it; the first delimiter needs none.
             let line_end = if index == 0 { "" } else { "\r\n" };
             let ByteRange { first, last } = range;
             let head = format!(
@@ -35,24 +35,25 @@ impl Multipart {
         Multipart { parts: parts.collect(), end: format!("\r\n--{boundary}--\r\n"), boundary }
     }
 
-    /// Returns the content type of the whole.
+    /// Returns the content type of the whole body.
     pub(super) fn content_type(&self) -> String {
         format!("multipart/byteranges; boundary={}", self.boundary)
     }
 
-    /// Returns how many octets the whole body has.
+    /// Returns the length of the whole body in bytes.
     pub(super) fn len(&self) -> u64 {
         let parts = self.parts.iter().map(|(head, range)| head.len() as u64 + range.len());
-        // Of at most 16 ranges that do not overlap: no more than a file and 16 heads.
+        // There are at most 16 ranges, which do not overlap: the sum is at most a file and 16
+        // heads.
         parts.sum::<u64>() + self.end.len() as u64
     }
 
-    /// Returns what stands before each part, and the part.
+    /// Returns each part, with the text before it.
     pub(super) fn parts(&self) -> impl Iterator<Item = (&str, ByteRange)> {
         self.parts.iter().map(|(head, range)| (head.as_str(), *range))
     }
 
-    /// Returns what stands after the last part.
+    /// Returns the text after the last part.
     pub(super) fn end(&self) -> &str {
         &self.end
     }

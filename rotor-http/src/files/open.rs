@@ -1,10 +1,10 @@
-//! Opening files beneath a directory, and nothing else: the only system calls of this module, made
-//! on other threads.
+//! Opens files inside a directory, and nothing else: the only system calls of this module, made on
+//! other threads.
 //!
-//! **What comes back is a regular file inside the directory.** A FIFO, a device, a socket is never
-//! opened, not even to look at it: it is known by its type first. Where the kernel has `openat2`,
-//! it keeps the whole look-up beneath the directory ([`KernelLookup`]); elsewhere [`walk`]
-//! goes component by component.
+//! **A file that is returned is a regular file inside the directory.** A FIFO, a device or a socket
+//! is never opened, not even to find out its type: that is checked before. If the kernel has
+//! `openat2`, it keeps the whole look-up inside the directory ([`KernelLookup`]); otherwise
+//! [`walk`] goes through the path component by component.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -16,8 +16,8 @@ use super::entry::{DIRECTORY_FLAGS, Entry, OpenError};
 use super::kernel_lookup::KernelLookup;
 use super::walk;
 
-/// A directory, held open; what is moved to its place later is not seen, and nothing outside of it
-/// is reached (path traversal).
+/// A directory that is kept open. A directory that replaces it later has no effect, and nothing
+/// outside of it can be reached (path traversal).
 #[derive(Debug)]
 pub(super) struct Root {
     directory: OwnedFd,
@@ -31,7 +31,8 @@ impl Root {
         Ok(Root { directory, follow_links })
     }
 
-    /// Opens what `name` leads to: components with slashes between them, none of them `..`.
+    /// Looks up `name`, and opens it if it is a file. The name consists of components separated by
+    /// slashes, none of them `..`.
     pub(super) fn find(&self, name: &[u8]) -> Result<Entry, OpenError> {
         match self.find_by_kernel(name) {
             KernelLookup::Done(found) => found,
@@ -39,12 +40,12 @@ impl Root {
         }
     }
 
-    /// Component by component.
+    /// Looks the name up component by component.
     pub(super) fn find_by_walk(&self, name: &[u8]) -> Result<Entry, OpenError> {
         walk::find(self.directory.as_fd(), name, self.follow_links)
     }
 
-    /// In one step.
+    /// Looks the name up in one step.
     pub(super) fn find_by_kernel(&self, name: &[u8]) -> KernelLookup {
         KernelLookup::of(self.directory.as_fd(), name, self.follow_links)
     }

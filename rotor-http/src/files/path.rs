@@ -1,15 +1,15 @@
-//! From the path of a request to the name of a file beneath a directory. Pure: nothing is looked up
-//! here.
+//! Converts the path of a request to the name of a file inside a directory. Pure: nothing is looked
+//! up here.
 //!
-//! **What comes out of here cannot leave the directory that it is looked up in**, as far as names
-//! can tell: no empty component, no `.` and `..`, no slash or backslash from an escape. Links are
-//! the business of whoever opens it.
+//! **The resulting name cannot lead out of the directory**, as far as names can tell: it has no
+//! empty component, no `.` and `..`, and no slash or backslash from an escape. Links are checked
+//! when the file is opened.
 
 use std::borrow::Cow;
 
 use crate::semantics::status::Status;
 
-/// The one hidden name that is made to be published (RFC 8615), at the root only.
+/// The one hidden name that is meant to be published (RFC 8615), at the root only.
 const WELL_KNOWN: &[u8] = b".well-known";
 
 /// A path relative to some directory, decoded: `a/b` for a file, `a/b/` for a directory, empty for
@@ -19,12 +19,12 @@ pub(super) struct FilePath<'a> {
     text: Cow<'a, [u8]>,
 }
 
-/// Why a path names no file here.
+/// Why a path is not the name of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum PathError {
-    /// It is no path: a bad escape, a control character, no slash in front.
+    /// It is malformed: a bad escape, a control character, no slash at the beginning.
     Malformed,
-    /// It is one that is never served.
+    /// It is a path that is never served.
     NotServed,
 }
 
@@ -39,11 +39,11 @@ impl PathError {
 }
 
 impl<'a> FilePath<'a> {
-    /// Decodes and checks the path of a target. Without escapes it allocates nothing.
+    /// Decodes and checks the path of a target. Does not allocate if there are no escapes.
     pub(super) fn parse(path: &'a str, hidden: bool) -> Result<FilePath<'a>, PathError> {
         let path = path.strip_prefix('/').ok_or(PathError::Malformed)?;
         let text = decode(path.as_bytes())?;
-        // A slash at the end names a directory; two of them are an empty component.
+        // A slash at the end means a directory; two slashes are an empty component.
         let components = text.strip_suffix(b"/").unwrap_or(&text);
         if text.is_empty() {
             return Ok(FilePath { text });
@@ -56,22 +56,22 @@ impl<'a> FilePath<'a> {
         Ok(FilePath { text })
     }
 
-    /// Returns whether it names a directory: it ends with a slash, or is the root.
+    /// Returns whether the path names a directory: it ends with a slash, or is the root.
     pub(super) fn is_directory(&self) -> bool {
         self.text.is_empty() || self.text.ends_with(b"/")
     }
 
-    /// Returns the whole name; different for different paths.
+    /// Returns the whole name. Different paths have different names.
     pub(super) fn as_bytes(&self) -> &[u8] {
         &self.text
     }
 
-    /// Returns the same, owned.
+    /// Returns an owned copy.
     pub(super) fn into_owned(self) -> FilePath<'static> {
         FilePath { text: Cow::Owned(self.text.into_owned()) }
     }
 
-    /// Returns the name of the file that stands for it: itself, or the index page in the directory.
+    /// Returns the name of the file to send: the path itself, or the index page of the directory.
     pub(super) fn file_name(&self, index: Option<&str>) -> Option<Vec<u8>> {
         match (self.is_directory(), index) {
             (false, _) => Some(self.text.to_vec()),
@@ -85,11 +85,12 @@ impl<'a> FilePath<'a> {
 fn is_served(component: &[u8], hidden: bool) -> bool {
     !matches!(component, b"" | b"." | b"..")
         && (hidden || !component.starts_with(b"."))
-        // Some clients and proxies make slashes of them.
+        // Some clients and proxies turn these into slashes.
         && !component.contains(&b'\\')
 }
 
-/// Decodes the escapes, once. A slash that was escaped is no separator, and nothing else either.
+/// Decodes the escapes, once. An escaped slash is refused: it is not a separator, and no name can
+/// contain it.
 fn decode(path: &[u8]) -> Result<Cow<'_, [u8]>, PathError> {
     if !path.contains(&b'%') {
         return check_controls(path).map(|()| Cow::Borrowed(path));
@@ -104,20 +105,21 @@ fn decode(path: &[u8]) -> Result<Cow<'_, [u8]>, PathError> {
         }
         let (&[high, low], after) = rest.split_first_chunk().ok_or(PathError::Malformed)?;
         rest = after;
-        // Once: `%252e` is a name with a percent sign, whoever checked it before.
+        // Decoded only once: `%252e` is a name with a percent sign, even if another program checked
+        // it before.
         let byte = hex(high)? << 4 | hex(low)?;
-        // The system would take it for a separator, and whoever checked the path before did not.
+        // The system would treat it as a separator, but earlier checks of the path did not.
         if byte == b'/' {
             return Err(PathError::NotServed);
         }
         decoded.push(byte);
     }
-    // Behind the decoding: `%00` and `%0a` are found nowhere else.
+    // After decoding, because only then `%00` and `%0a` are found.
     check_controls(&decoded)?;
     Ok(Cow::Owned(decoded))
 }
 
-/// No honest name has a control character; NUL would end it for the system.
+/// Refuses control characters. No honest name has one, and for the system NUL would end the name.
 fn check_controls(name: &[u8]) -> Result<(), PathError> {
     if name.iter().any(u8::is_ascii_control) { Err(PathError::Malformed) } else { Ok(()) }
 }

@@ -1,27 +1,27 @@
-//! Files that lie compressed beside others: their codings, and which of them a client accepts.
+//! Compressed siblings of files: their codings, and which of these a client accepts.
 
 use crate::semantics::content_coding::coding_weight;
 use crate::semantics::fields::Fields;
 
-/// A content coding of files that are compressed ahead of time and lie beside the files that they
-/// stand for ([`FilesConfig::precompressed`](super::FilesConfig::precompressed)).
+/// The content coding of compressed siblings: files that were compressed in advance and are stored
+/// beside the original files ([`FilesConfig::precompressed`](super::FilesConfig::precompressed)).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Precompressed {
     /// Brotli (RFC 7932), coding `br`: `a.css.br` for `a.css`.
     Brotli,
-    /// Zstandard (RFC 8878), coding `zstd`: `a.css.zst` for `a.css`. Make it with a window of 8 MiB
-    /// at most, since browsers refuse larger ones (RFC 9659); `zstd` does so up to level 19.
+    /// Zstandard (RFC 8878), coding `zstd`: `a.css.zst` for `a.css`. Compress with a window of at
+    /// most 8 MiB, because browsers refuse larger ones (RFC 9659); `zstd` does so up to level 19.
     Zstd,
     /// Gzip (RFC 1952), coding `gzip`: `a.css.gz` for `a.css`.
     Gzip,
 }
 
-/// The codings that a client accepts, the one that it likes best first.
+/// The codings that a client accepts, in order of preference.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(super) struct Accepted([Option<Precompressed>; 3]);
 
 impl Precompressed {
-    /// Returns its name, as in `Content-Encoding`.
+    /// Returns the name of the coding, as in `Content-Encoding`.
     pub(super) fn name(self) -> &'static str {
         match self {
             Precompressed::Brotli => "br",
@@ -30,7 +30,7 @@ impl Precompressed {
         }
     }
 
-    /// Returns what the name of a file has at its end.
+    /// Returns the suffix of the file name.
     pub(super) fn suffix(self) -> &'static str {
         match self {
             Precompressed::Brotli => ".br",
@@ -41,8 +41,8 @@ impl Precompressed {
 }
 
 impl Accepted {
-    /// Reads which of the codings a client accepts; those that it likes equally stay in the order
-    /// in which they are offered.
+    /// Reads which of the codings a client accepts. Codings with equal weight stay in the order in
+    /// which they are offered.
     pub(super) fn from_fields(offered: &[Precompressed], fields: Fields<'_>) -> Accepted {
         Accepted::by_weight(offered, |coding| {
             coding_weight(fields.get_all("Accept-Encoding"), coding.name())
@@ -53,7 +53,7 @@ impl Accepted {
         let weighed = offered.iter().map(|&coding| (weight(coding), coding));
         let mut liked: [Option<(u16, Precompressed)>; 3] = [None; 3];
         for (len, (weight, coding)) in weighed.filter(|(weight, _)| *weight > 0).enumerate() {
-            // Behind all that are liked as much.
+            // After all codings with at least the same weight.
             let place = liked.iter().flatten().take_while(|(other, _)| *other >= weight).count();
             liked[place..=len].rotate_right(1);
             liked[place] = Some((weight, coding));

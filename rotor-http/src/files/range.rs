@@ -1,12 +1,12 @@
-//! Byte ranges (RFC 9110 §14): which parts of a file a request asks for.
+//! Byte ranges (RFC 9110 §14): which parts of a file are requested.
 
 use crate::semantics::token_list::list_elements;
 
-/// The most ranges in one request: as many as a reader of an indexed document asks for at once.
-/// More are ignored, and the whole is sent.
+/// The maximum number of ranges in one request: as many as a reader of an indexed document requests
+/// at once. If there are more, the field is ignored, and the whole file is sent.
 pub(super) const RANGES_MAX: usize = 16;
 
-/// A part of a file, both ends included.
+/// A part of a file; both ends are included.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct ByteRange {
     pub(super) first: u64,
@@ -16,11 +16,12 @@ pub(super) struct ByteRange {
 /// What a `Range` field selects.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Selection {
-    /// The field is to be ignored.
+    /// Ignore the field and send the whole file.
     Whole,
-    /// These, at least one, none touching another, in the order in which they were asked for.
+    /// Send these ranges. There is at least one, none touches another, and they are in the order of
+    /// the request.
     Ranges(Vec<ByteRange>),
-    /// Nothing that is there: 416.
+    /// No range is within the file: 416.
     Nothing,
 }
 
@@ -29,7 +30,7 @@ impl ByteRange {
         self.last - self.first + 1
     }
 
-    /// Returns whether the two overlap or nothing lies between them.
+    /// Returns whether the two ranges overlap or are adjacent.
     fn touches(self, other: ByteRange) -> bool {
         self.first <= other.last.saturating_add(1) && other.first <= self.last.saturating_add(1)
     }
@@ -39,35 +40,36 @@ impl ByteRange {
     }
 }
 
-/// Reads the value of a `Range` field for a file of `size` octets.
+/// Parses the value of a `Range` field for a file of `size` bytes.
 ///
-/// What is malformed, of another unit, or too much is ignored, as RFC 9110 §14.2 allows.
+/// A value that is malformed, has another unit, or has too many ranges is ignored, as RFC 9110
+/// §14.2 allows.
 pub(super) fn select(value: &[u8], size: u64) -> Selection {
     let Some(specs) = specs(value) else { return Selection::Whole };
     let mut ranges = Vec::new();
     let mut is_satisfiable = false;
     for (count, spec) in list_elements(specs).filter(|spec| !spec.is_empty()).enumerate() {
-        // One that is malformed makes the whole field so (RFC 9110 §14.2 lets it be ignored).
+        // One malformed range makes the whole field malformed (RFC 9110 §14.2 allows ignoring it).
         let Some(spec) = Spec::read(spec) else { return Selection::Whole };
         // RFC 9110 §17.15: many small ranges cost more than they carry.
         if count >= RANGES_MAX {
             return Selection::Whole;
         }
         is_satisfiable |= spec.is_satisfiable(size);
-        // One that lies beyond the end is left out, as long as another does not.
+        // A range beyond the end is left out, if there is another range.
         ranges.extend(spec.range(size));
     }
     match (merge(ranges), is_satisfiable) {
-        // The end of an empty file: it is there, but no Content-Range can name it.
+        // The end of an empty file: the range is satisfiable, but no Content-Range can express it.
         (ranges, true) if ranges.is_empty() => Selection::Whole,
         (ranges, true) => Selection::Ranges(ranges),
-        // A list of nothing is malformed, and no 416.
+        // An empty list is malformed, not a case for 416.
         (_, false) if list_elements(specs).all(<[u8]>::is_empty) => Selection::Whole,
         (_, false) => Selection::Nothing,
     }
 }
 
-/// Returns what follows `bytes=`; names of units are compared in any case (RFC 9110 §14.1).
+/// Returns the text after `bytes=`. The unit is compared case-insensitively (RFC 9110 §14.1).
 fn specs(value: &[u8]) -> Option<&[u8]> {
     let (unit, specs) = value.split_at_checked(6)?;
     unit.eq_ignore_ascii_case(b"bytes=").then_some(specs)
@@ -81,7 +83,7 @@ enum Spec {
 }
 
 impl Spec {
-    /// `first-last`, `first-` or `-length`.
+    /// Parses `first-last`, `first-` or `-length`.
     fn read(spec: &[u8]) -> Option<Spec> {
         let dash = spec.iter().position(|&byte| byte == b'-')?;
         match (&spec[..dash], &spec[dash + 1..]) {
@@ -97,14 +99,14 @@ impl Spec {
     fn is_satisfiable(self, size: u64) -> bool {
         match self {
             Spec::From(first) | Spec::Between(first, _) => first < size,
-            // RFC 9110 §14.1.2: a suffix is satisfiable if its length is not zero, of an empty file
-            // too.
+            // RFC 9110 §14.1.2: a suffix is satisfiable if its length is not zero, even for an
+            // empty file.
             Spec::Suffix(length) => length > 0,
         }
     }
 
     fn range(self, size: u64) -> Option<ByteRange> {
-        // An empty file has no octet to point at.
+        // An empty file has no byte that a range could include.
         let end = size.checked_sub(1)?;
         let (first, last) = match self {
             Spec::From(first) => (first, end),
@@ -115,7 +117,7 @@ impl Spec {
     }
 }
 
-/// `1*DIGIT`; what is too large for any file is the largest number.
+/// Parses `1*DIGIT`. A number that is too large becomes the largest number.
 fn number(digits: &[u8]) -> Option<u64> {
     if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
         return None;
@@ -125,14 +127,14 @@ fn number(digits: &[u8]) -> Option<u64> {
     Some(digits.iter().fold(0, add))
 }
 
-/// Joins what touches; a joined range stands where the first of its parts stood.
+/// Joins ranges that touch. A joined range takes the place of the first of its parts.
 fn merge(ranges: Vec<ByteRange>) -> Vec<ByteRange> {
     let mut merged: Vec<ByteRange> = Vec::with_capacity(ranges.len());
     for mut range in ranges {
-        // RFC 9110 §15.3.7.2 asks for the order of the request: a reader may need the last part
+        // RFC 9110 §15.3.7.2 recommends the order of the request: a reader may need the last part
         // first.
         let mut place = merged.len();
-        // A range that grows may touch another one.
+        // A joined range may touch another one.
         while let Some(touched) = merged.iter().position(|other| range.touches(*other)) {
             range = range.join(merged.remove(touched));
             place = place.min(touched);

@@ -1,4 +1,4 @@
-//! The responses: which one a request gets, and how it is written.
+//! Chooses the response for a file, and writes it.
 
 use std::sync::Arc;
 
@@ -11,11 +11,11 @@ use crate::semantics::error::MessageError;
 use crate::semantics::status::Status;
 use crate::server::Response;
 
-/// The methods that there are, as `Allow` says them.
+/// The supported methods, for `Allow`.
 const METHODS: &str = "GET, HEAD, OPTIONS";
 
-/// Writes the file, a part of it, or the news that the peer needs neither. `random` makes a
-/// boundary.
+/// Writes the file, a part of it, or a response without it if the conditions say so. `random`
+/// provides the boundary.
 pub(super) fn file(
     sent: Representation<'_>,
     conditions: &Conditions<'_>,
@@ -26,8 +26,8 @@ pub(super) fn file(
 ) -> Result<(), MessageError> {
     let known = sent.known;
     let mut validators = known.validators();
-    // RFC 9110 §8.8.1: a date that several representations share tells none of them apart, and
-    // compressors give theirs that of the file.
+    // RFC 9110 §8.8.1: a date that several representations share does not distinguish them, and
+    // compressors copy the date of the file.
     validators.modified_is_strong &= !sent.varies;
     match conditions.evaluate(&validators, now) {
         Evaluation::NotModified => return not_modified(sent, config, response),
@@ -43,9 +43,10 @@ pub(super) fn file(
         Selection::Nothing => not_satisfiable(known, response),
         Selection::Ranges(ranges) => match ranges[..] {
             [range] => part(sent, range, config, response),
-            // RFC 9110 §15.3.7.2 has no place for the coding of what the parts are of.
+            // RFC 9110 §15.3.7.2 does not say where to put the coding of the parts.
             _ if sent.coding.is_some() => whole(sent, config, response),
-            // Only here: secure bytes are not made for requests that need no boundary.
+            // Called only here, so that no secure bytes are generated for requests that need no
+            // boundary.
             _ => parts(sent, &ranges, config, random(), response),
         },
     }
@@ -111,13 +112,13 @@ fn parts(
     response.done()
 }
 
-/// RFC 9110 §15.4.5: the fields that the whole would have had, as far as a cache uses them.
+/// Writes 304 with the fields of the full response that a cache uses (RFC 9110 §15.4.5).
 fn not_modified(
     sent: Representation<'_>,
     config: &FilesConfig,
     response: &mut Response<'_>,
 ) -> Result<(), MessageError> {
-    // Without a length: RFC 9110 §8.6 leaves it open, and old clients wait for a body.
+    // Without a length: RFC 9110 §8.6 makes it optional, and old clients would wait for a body.
     response.status(Status::NOT_MODIFIED)?;
     add_validators(sent, config, response)?;
     response.done_headers()?;
@@ -130,7 +131,7 @@ fn not_satisfiable(known: &Known, response: &mut Response<'_>) -> Result<(), Mes
     page(Status::RANGE_NOT_SATISFIABLE, response)
 }
 
-/// Adds what the octets are.
+/// Adds the content type and coding.
 fn add_type(sent: Representation<'_>, response: &mut Response<'_>) -> Result<(), MessageError> {
     response.add_header("Content-Type", sent.known.content_type.as_bytes())?;
     match sent.coding {
@@ -139,7 +140,7 @@ fn add_type(sent: Representation<'_>, response: &mut Response<'_>) -> Result<(),
     }
 }
 
-/// Adds the fields by which a cache knows the file again.
+/// Adds the fields by which a cache recognizes the file.
 fn add_validators(
     sent: Representation<'_>,
     config: &FilesConfig,
@@ -156,8 +157,8 @@ fn add_validators(
     }
 }
 
-/// Small files are shared from memory; of the others nothing is ever held here, the kernel sends
-/// them.
+/// Writes a part of the file. Small files are shared from memory; the kernel sends the others,
+/// which are never held here.
 fn write_range(
     known: &Known,
     offset: u64,
@@ -166,7 +167,7 @@ fn write_range(
 ) -> Result<(), MessageError> {
     let file = match &known.content {
         Content::Held(block) => {
-            // A small file has no offsets that do not fit.
+            // A small file has no offset that does not fit.
             let (from, len) = (offset as usize, len as usize);
             return response.write_block(block.slice(from..from + len));
         }
@@ -175,7 +176,7 @@ fn write_range(
     let mut at = offset;
     let end = offset + len;
     while at < end {
-        // One piece, unless a file is larger than the address space.
+        // One piece, unless the file is larger than the address space.
         let count = usize::try_from(end - at).unwrap_or(usize::MAX);
         response.write_file(Arc::clone(file), at, count)?;
         at += count as u64;
@@ -183,8 +184,8 @@ fn write_range(
     Ok(())
 }
 
-/// Sends the peer from a directory without its slash to the one with it. `location` is a path that
-/// does not begin with two slashes, which would name another host.
+/// Redirects from a directory's path without the slash at its end to the path with it. `location`
+/// must not begin with two slashes, which would name another host.
 pub(super) fn redirect(location: &str, response: &mut Response<'_>) -> Result<(), MessageError> {
     response.status(Status::MOVED_PERMANENTLY)?;
     response.add_header("Location", location)?;
@@ -199,21 +200,22 @@ pub(super) fn options(response: &mut Response<'_>) -> Result<(), MessageError> {
     response.done()
 }
 
-/// Responds to a method that there is not.
+/// Responds to an unsupported method.
 pub(super) fn not_allowed(response: &mut Response<'_>) -> Result<(), MessageError> {
     response.status(Status::METHOD_NOT_ALLOWED)?;
     response.add_header("Allow", METHODS)?;
     page(Status::METHOD_NOT_ALLOWED, response)
 }
 
-/// Says that there are too many to be served now.
+/// Responds that the server is too busy.
 pub(super) fn busy(response: &mut Response<'_>) -> Result<(), MessageError> {
     response.status(Status::SERVICE_UNAVAILABLE)?;
     response.add_header("Retry-After", "1")?;
     page(Status::SERVICE_UNAVAILABLE, response)
 }
 
-/// Writes a line of text for a response that has its status, and what is special about it.
+/// Writes a line of text as the body, for a response that already has its status and special
+/// fields.
 fn page(status: Status, response: &mut Response<'_>) -> Result<(), MessageError> {
     let page = format!("{status}\n");
     response.add_header("Content-Type", "text/plain")?;

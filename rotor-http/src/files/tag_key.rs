@@ -1,4 +1,4 @@
-//! `TagKey`: the secret that entity tags are made with.
+//! `TagKey`: the secret key for entity tags.
 
 use std::fmt;
 use std::io;
@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 use rotor_core::backend::system_entropy;
 use siphasher::sip::SipHasher24;
 
-/// The key of SipHash-2-4, by which what a tag is made of cannot be found from it.
+/// A key for SipHash-2-4, without which the inputs of a tag cannot be computed from the tag.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct TagKey([u8; 16]);
 
@@ -20,7 +20,7 @@ impl TagKey {
     ///
     /// # Errors
     ///
-    /// What the system says when it is asked for random bytes.
+    /// The system's error when it is asked for random bytes.
     pub(super) fn for_process() -> io::Result<TagKey> {
         static KEY: OnceLock<TagKey> = OnceLock::new();
         if let Some(key) = KEY.get() {
@@ -28,11 +28,11 @@ impl TagKey {
         }
         let mut key = [0; 16];
         system_entropy(&mut key)?;
-        // Another thread may have been faster: its key is that of the process.
+        // Another thread may have been faster: then its key is used.
         Ok(*KEY.get_or_init(|| TagKey(key)))
     }
 
-    /// Mixes three numbers into one, the same on every kind of machine.
+    /// Mixes three numbers into one, with the same result on every platform.
     pub(super) fn mix(self, numbers: [u64; 3]) -> u64 {
         let mut bytes = [0; 24];
         for (to, number) in bytes.chunks_exact_mut(8).zip(numbers) {
@@ -42,7 +42,7 @@ impl TagKey {
     }
 }
 
-/// Without the key.
+/// Prints no key.
 impl fmt::Debug for TagKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("TagKey(..)")

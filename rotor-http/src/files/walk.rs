@@ -1,9 +1,9 @@
-//! Opening a file component by component, for systems without `openat2`.
+//! Opens a file component by component, for systems without `openat2`.
 //!
-//! Each component is looked at without following it, then opened without following it, relative to
-//! the directory before it. Links are resolved here, one component at a time, and `..` in them goes
-//! back to a directory that was passed on the way down: so nothing leads above the root, whatever
-//! is moved meanwhile.
+//! The type of each component is checked, and then it is opened, both without following links and
+//! relative to the directory before it. Links are resolved here, one component at a time, and `..`
+//! in a link goes back to a directory that was passed on the way down. So no path leads above the
+//! root, whatever is moved meanwhile.
 
 use std::ffi::OsStr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -14,26 +14,28 @@ use rustix::io::Errno;
 
 use super::entry::{DIRECTORY_FLAGS, Entry, FILE_FLAGS, OpenError, regular};
 
-/// The most links on one way: as many as Linux follows.
+/// The maximum number of links in one look-up: as many as Linux follows.
 const LINKS_MAX: usize = 40;
 
-/// The most components on one way, those of links included: deeper than any tree that is meant.
+/// The maximum number of components in one look-up, including those of links: more than in any
+/// reasonable tree.
 const COMPONENTS_MAX: usize = 1_000;
 
-/// Opens what `name` leads to, beneath `root`.
+/// Looks up `name` beneath `root`, and opens it if it is a file.
 pub(super) fn find(
     root: BorrowedFd<'_>,
     name: &[u8],
     follow_links: bool,
 ) -> Result<Entry, OpenError> {
-    // The way down from the root; the components that are left, the next one last.
+    // The directories from the root down to here; and the components that are left, the next one
+    // last.
     let mut way: Vec<OwnedFd> = Vec::new();
     let mut left: Vec<Vec<u8>> = Vec::new();
     push_components(&mut left, name)?;
     let mut links = 0;
     while let Some(component) = left.pop() {
         let here = way.last().map_or(root, AsFd::as_fd);
-        // Only from a link: `FilePath` lets none through.
+        // Only a link can contain it: `FilePath` refuses it.
         if component == b".." {
             // From the root, it would lead out.
             way.pop().ok_or(OpenError::NotFound)?;
@@ -41,7 +43,7 @@ pub(super) fn find(
         }
         let name = OsStr::from_bytes(&component);
         let is_last = left.is_empty();
-        // The type first: to open a FIFO or a device is to do something to it.
+        // The type is checked first, because opening a FIFO or a device has side effects.
         match kind(here, name)? {
             FileType::RegularFile if is_last => {
                 return regular(openat(here, name, FILE_FLAGS, Mode::empty())?);
@@ -64,13 +66,13 @@ pub(super) fn find(
     Ok(Entry::Directory)
 }
 
-/// Returns what a name is; a link is not followed.
+/// Returns the type of a file; a link is not followed.
 fn kind(directory: BorrowedFd<'_>, name: &OsStr) -> Result<FileType, Errno> {
     let stat = statat(directory, name, AtFlags::SYMLINK_NOFOLLOW)?;
     Ok(FileType::from_raw_mode(stat.st_mode))
 }
 
-/// Puts the components of a path in front of those that are left.
+/// Puts the components of a path before those that are left.
 fn push_components(left: &mut Vec<Vec<u8>>, path: &[u8]) -> Result<(), OpenError> {
     let components = path.split(|&byte| byte == b'/').rev();
     left.extend(components.filter(|part| !matches!(*part, b"" | b".")).map(<[u8]>::to_vec));
