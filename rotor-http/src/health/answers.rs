@@ -1,4 +1,4 @@
-//! `Health`: the answers to probes; `HealthServer`: a server that only answers these.
+//! `Health`: the responses to probes. `HealthServer`: a server that only responds to probes.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -15,10 +15,10 @@ use crate::semantics::method::Method;
 use crate::semantics::status::Status;
 use crate::server::{Head, Next, Reply, Response, Server};
 
-/// How old the last turn of a loop may be: the default of [`Health::live_within`].
+/// The default of [`Health::live_within`]: how long ago the last turn of a loop may be.
 pub const LIVE_WITHIN: Duration = Duration::from_secs(5);
 
-/// The answers to probes. Clones answer the same, on all loops and threads.
+/// The state from which probes are answered. Clones share it, on all loops and threads.
 #[derive(Clone)]
 #[doc(alias = "liveness")]
 #[doc(alias = "readiness")]
@@ -37,24 +37,26 @@ struct Check {
 }
 
 impl Health {
-    /// Answers for the loops that `pulses` [watches](Pulses::watch). It is not ready before
-    /// [`set_ready`](Health::set_ready) is called.
+    /// Makes the responses for the loops that `pulses` [watches](Pulses::watch). The process is not
+    /// ready before [`set_ready`](Health::set_ready) is called.
     pub fn new(pulses: Pulses) -> Health {
         let is_ready = Arc::new(AtomicBool::new(false));
         Health { pulses, is_ready, live_within: LIVE_WITHIN, checks: Vec::new() }
     }
 
-    /// Sets how old the last turn of a loop may be. Default 5 s: far longer than a turn takes. At
-    /// least two seconds, since loops note their turns once a second.
+    /// Sets how long ago the last turn of a loop may be. Default 5 s: far longer than a turn takes.
+    /// At least two seconds, because loops record their turns once a second.
     #[must_use]
     pub fn live_within(mut self, time: Duration) -> Health {
         self.live_within = time.max(2 * Pulses::EVERY);
         self
     }
 
-    /// Adds a check that must succeed for the process to be ready; its error tells why it does not.
-    /// Each probe calls it, on the loop that answers, so it must not block. If it takes time, find
-    /// the result out elsewhere and look it up here.
+    /// Adds a check that must succeed for the process to be ready. Its error is the reason that is
+    /// reported.
+    ///
+    /// Each probe calls the check, on the loop that responds, so it must not block. If a check
+    /// takes time, do it elsewhere and look up the result here.
     ///
     /// Do not check things that all processes of a service depend on: if they fail, no process is
     /// left that gets requests.
@@ -68,18 +70,18 @@ impl Health {
         self
     }
 
-    /// Has a loop watched, as [`Pulses::watch`] does.
+    /// Watches a loop, like [`Pulses::watch`].
     pub fn watch<M: Machine, B: Backend>(&self, instance: &mut LoopInstance<M, B>) {
         self.pulses.watch(instance);
     }
 
-    /// Sets whether the program is ready, for example has started and warmed its caches.
+    /// Sets whether the program is ready, for example has started and has warm caches.
     pub fn set_ready(&self, yes: bool) {
         self.is_ready.store(yes, Relaxed);
     }
 
-    /// Answers a request for `/livez` or `/readyz`. For any other it returns `None` and writes
-    /// nothing.
+    /// Responds to a request for `/livez` or `/readyz`. For any other request it returns `None` and
+    /// writes nothing.
     ///
     /// ```
     /// # mod rotor { pub use rotor_http as http; }
@@ -160,8 +162,9 @@ impl fmt::Debug for Health {
     }
 }
 
-/// A server that answers probes, and everything else with 404: for a port of its own, or beside
-/// another server by [`Routed`](crate::server::Routed). Its seed is a [`Health`].
+/// A server that responds to probes, and with 404 to everything else. Use it for a separate port,
+/// or combine it with another server by [`Routed`](crate::server::Routed). Its seed is a
+/// [`Health`].
 pub struct HealthServer<C> {
     never: Infallible,
     context: PhantomData<fn(C)>,

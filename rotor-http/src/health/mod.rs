@@ -1,14 +1,16 @@
-//! Answers to probes: whether a process must be restarted, and whether it should get requests.
+//! Responses to health probes: whether a process must be restarted, and whether it should get
+//! requests.
 //!
 //! | | 200 | 503 |
 //! |--|--|--|
-//! | `/livez` | every loop has made a turn within 5 s | a loop is held up, or has ended by itself: restart the process |
-//! | `/readyz` | that, and the program has said that it is ready | before that; once a drain is announced or has begun; while a check of the program fails: send requests elsewhere |
+//! | `/livez` | every loop has made a turn within the last 5 s | a loop is held up, or has ended by itself: restart the process |
+//! | `/readyz` | as for `/livez`, and the program has said that it is ready | before that; once a drain is announced or has begun; while a check of the program fails: send requests elsewhere |
 //!
-//! The body is JSON, with the reasons. Use [`Health::answer`] in a server that has these paths
-//! beside its own, and [`HealthServer`] beside a server, by [`Routed`](crate::server::Routed).
-//! [`Health::serve_at`] opens a port of its own, on a thread of its own: there a probe is answered
-//! even when all loops are held up, and however many connections there are.
+//! The body is JSON and contains the reasons. Call [`Health::answer`] in a server that has other
+//! paths as well, or combine [`HealthServer`] with another server by
+//! [`Routed`](crate::server::Routed). [`Health::serve_at`] opens a separate port, on a separate
+//! thread: there a probe gets its response even if all loops are held up, and however many
+//! connections they have.
 //!
 //! ```no_run
 //! # mod rotor { pub use rotor_core::*; pub use rotor_http as http; }

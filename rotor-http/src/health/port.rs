@@ -1,4 +1,4 @@
-//! `HealthPort`: a port for probes only.
+//! `HealthPort`: a port only for probes.
 
 use std::fmt;
 use std::io;
@@ -14,18 +14,18 @@ use super::answers::{Health, HealthServer};
 use crate::limits::Limits;
 use crate::server::{HttpAccept, HttpSeed, ServerConfig, listen};
 
-/// Probes under way at a time; more wait for a connection.
+/// The maximum number of connections at a time; further ones wait to be accepted.
 const CONNECTIONS_MAX: usize = 64;
 
-/// How long a connection may wait for a request. Probes come on connections of their own, as a
-/// rule.
+/// How long a connection may wait for a request. Usually each probe makes a new connection.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(15);
 
 type Port = LoopInstance<HttpAccept<HealthServer<()>, TcpListener>>;
 
-/// A port for probes only, with a thread and a loop of its own. It is closed when this is dropped.
+/// A port only for probes, with a thread and a loop of its own. It is closed when this value is
+/// dropped.
 ///
-/// It does not drain: until the end, a probe is told that the process ends.
+/// It does not drain: until the end, probes are told that the process is about to end.
 #[must_use = "the port is closed when it is dropped"]
 pub struct HealthPort {
     address: SocketAddr,
@@ -34,20 +34,21 @@ pub struct HealthPort {
 }
 
 impl Health {
-    /// Answers probes at an address, on a thread of its own.
+    /// Responds to probes at an address, on a separate thread.
     ///
     /// # Errors
     ///
-    /// If the address is in use or not of this machine, or no thread or descriptor is left.
-    // Inlined, as `open` is: what the server for it is made of is compiled where it is called, and
-    // not for every program that has HTTP (decision 54).
+    /// If the address is in use or does not belong to this computer, or if no thread or descriptor
+    /// is left.
+    // Inlined, like `open`, so that its server is compiled only where this is called, and not in
+    // every program that uses HTTP (decision 54).
     #[inline]
     pub fn serve_at(&self, address: SocketAddr) -> io::Result<HealthPort> {
         let (tell, told) = mpsc::channel();
         let health = self.clone();
         let serve = move || match open(health, address) {
             Ok((mut port, address)) => {
-                // Whoever waits for this is still there.
+                // The caller is still waiting for this.
                 let _is_awaited = tell.send(Ok((address, port.handle())));
                 drop(tell);
                 if let Err(error) = port.run() {
@@ -66,7 +67,7 @@ impl Health {
 }
 
 impl HealthPort {
-    /// Returns the address, with the port that the system chose.
+    /// Returns the address, with the actual port if the system chose it.
     pub fn local_address(&self) -> SocketAddr {
         self.address
     }
@@ -93,7 +94,7 @@ impl Drop for HealthPort {
     fn drop(&mut self) {
         self.handle.stop();
         if let Some(thread) = self.thread.take() {
-            // One that panicked has said so.
+            // A thread that panicked has printed that.
             let _ended = thread.join();
         }
     }

@@ -1,8 +1,8 @@
-//! `Report`: what is not well, as a probe is told.
+//! `Report`: the reasons why a probe fails.
 
 use std::fmt::Write;
 
-/// What is not well; nothing, if all is.
+/// The reasons why a probe fails; empty if all is well.
 #[derive(Default)]
 pub(super) struct Report {
     reasons: Vec<String>,
@@ -17,7 +17,7 @@ impl Report {
         self.reasons.is_empty()
     }
 
-    /// `{"status":"ok"}`, or the reasons why it is not.
+    /// Returns `{"status":"ok"}`, or the reasons as JSON.
     pub(super) fn json(&self) -> String {
         if self.is_well() {
             return "{\"status\":\"ok\"}\n".into();
@@ -34,7 +34,7 @@ impl Report {
     }
 }
 
-/// A string of JSON (RFC 8259 §7).
+/// Appends a JSON string (RFC 8259 §7).
 fn push_string(json: &mut String, text: &str) {
     json.push('"');
     for char in text.chars() {
