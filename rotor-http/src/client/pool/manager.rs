@@ -1,5 +1,5 @@
-//! `Manager`: takes what is asked, wakes connections or has them made, and ends what waits too
-//! long.
+//! `Manager`: receives requests, wakes connections or has new ones made, and fails requests that
+//! wait too long.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -23,15 +23,16 @@ pub(super) struct Manager<K: Client, O: Ord + Clone> {
     config: PoolConfig,
     calls: Calls<Ask<K, O>, ClientResult<K>>,
     shared: Arc<Shared<K, O>>,
-    /// No request that waits has an earlier deadline.
+    /// No waiting request has an earlier deadline.
     earliest: Time,
-    /// Requests may wait that a connection had before: if one is given up, the calls do not say so.
+    /// Whether requests may wait that a connection has had before: the calls do not report if these
+    /// are cancelled.
     has_begun: bool,
     /// The origin of the connection that is being made.
     connecting: Option<O>,
-    /// There was no slot for a connection; it is tried again when one is free.
+    /// There was no slot for a connection. The manager tries again when one becomes free.
     waits_for_slot: bool,
-    /// Nobody can ask any more.
+    /// No further requests can be received.
     is_closed: bool,
     is_draining: bool,
 }
@@ -39,7 +40,7 @@ pub(super) struct Manager<K: Client, O: Ord + Clone> {
 /// What the manager does next.
 pub(super) enum Decision<K: Client, O: Ord + Clone> {
     Wait,
-    /// More was asked than one event looks at.
+    /// There are more requests than one event looks at.
     Again,
     Spawn(PoolSeed<K, O>),
     Done,
@@ -64,9 +65,9 @@ impl<K: Client, O: Ord + Clone> Manager<K, O> {
         }
     }
 
-    /// Does all that is due, whatever it was called for.
+    /// Does everything that is due, whatever the event was.
     pub(super) fn manage(&mut self, scope: &mut Scope<'_, K::Context>) -> Decision<K, O> {
-        // Whatever the event: a failure to connect was handled before this.
+        // Whatever the event was: a failure to connect has been handled before.
         self.connecting = None;
         let is_more = self.take_calls(scope);
         // Before `serve`, so that no connection is made for a request that is cancelled or too
@@ -83,13 +84,14 @@ impl<K: Client, O: Ord + Clone> Manager<K, O> {
             self.has_begun =
                 self.has_begun && (origins.has_repeated() || origins.waiting().any(Job::was_begun));
             drop(origins);
-            // Outside of the lock, because dropping a handler may run any code.
+            // Dropped after the lock is released, because dropping a handler may run any code.
             drop(cancelled);
         }
         self.end_late(scope);
         self.waits_for_slot &= !scope.has_free_slot();
         if self.waits_for_slot {
-            // Once more, because others may have taken the slot for which this was woken.
+            // Asked again, because another machine may have taken the slot for which this one was
+            // woken.
             scope.wake_on_free_slot();
         }
         if let Some(seed) = self.serve() {
@@ -98,15 +100,15 @@ impl<K: Client, O: Ord + Clone> Manager<K, O> {
         let is_over = (self.is_draining || self.is_closed) && self.shared.origins().is_empty();
         match is_more {
             true => Decision::Again,
-            // Only if nothing was left unasked: that would be lost without an outcome.
+            // Only if no calls are left, which would be lost without an outcome.
             false if is_over => Decision::Done,
             false => Decision::Wait,
         }
     }
 
-    /// Puts what was asked into the queues. Returns whether there may be more.
+    /// Puts the received requests into the queues. Returns whether there may be more.
     fn take_calls(&mut self, scope: &mut Scope<'_, K::Context>) -> bool {
-        // Other machines have their turn, however many ask at once.
+        // Other machines get their turn, however many requests there are.
         for _ in 0..self.config.asks_per_event {
             let call = match self.calls.try_receive() {
                 Ok(call) => call,
@@ -119,12 +121,12 @@ impl<K: Client, O: Ord + Clone> Manager<K, O> {
             let (Ask { origin, handler, deadline }, port) = call.into_parts();
             let deadline = deadline.unwrap_or_else(|| scope.now() + self.config.request_timeout);
             let job = Job::new(handler, deadline, port);
-            // It must not take a place in the queue from one who still waits.
+            // A cancelled request must not take the place of one that is still wanted.
             if job.is_cancelled() {
                 continue;
             }
             let Some((job, bytes)) = self.shared.weigh(job, scope) else { continue };
-            // At worst this is too early, if the job is refused: then one look finds nothing.
+            // If the job is refused, this is too early at worst; the check then finds nothing.
             self.earliest = self.earliest.min(deadline);
             let refused = self.shared.origins().add(origin, job, bytes).err();
             if let Some(job) = refused {
@@ -134,13 +136,13 @@ impl<K: Client, O: Ord + Clone> Manager<K, O> {
         true
     }
 
-    /// Ends what has waited too long.
+    /// Fails the requests whose deadlines have passed.
     fn end_late(&mut self, scope: &mut Scope<'_, K::Context>) {
         let now = scope.now();
         if self.earliest > now {
             return;
         }
-        // The lock is held only for the books: failing a job calls its handler.
+        // The lock is held only for the records, because failing a job calls its handler.
         let late = {
             let mut origins = self.shared.origins();
             let late = origins.take_out(|job| job.deadline() <= now);
@@ -152,15 +154,15 @@ impl<K: Client, O: Ord + Clone> Manager<K, O> {
         }
     }
 
-    /// Wakes connections for those who wait, until there is none; then returns how to make one, if
-    /// one is wanted.
+    /// Wakes connections for the waiting requests. If a new connection is needed then, returns its
+    /// seed.
     fn serve(&mut self) -> Option<PoolSeed<K, O>> {
         loop {
             let wanted = self.shared.origins().wanted(!self.waits_for_slot);
             match wanted {
                 Wanted::Nothing => return None,
-                // A connection that is gone has said so, or is about to: then the books are looked
-                // at again.
+                // A connection that has ended has reported that, or is about to; then the records
+                // are checked again.
                 Wanted::Wake(connection) => {
                     connection.wakeup();
                 }
@@ -174,7 +176,7 @@ impl<K: Client, O: Ord + Clone> Manager<K, O> {
         }
     }
 
-    /// A connection was not even begun. Its seed is dropped, and with it its place in the books.
+    /// Handles a connection that could not be made. Dropping its seed removes it from the records.
     pub(super) fn spawn_failed(
         &mut self,
         error: SpawnError<PoolSeed<K, O>>,
@@ -184,7 +186,7 @@ impl<K: Client, O: Ord + Clone> Manager<K, O> {
         drop(seed);
         let error = match cause {
             SpawnCause::SlabFull => {
-                // The request waits on: a slot may be free before its deadline.
+                // The request goes on waiting: a slot may become free before its deadline.
                 self.waits_for_slot = true;
                 return;
             }
@@ -192,7 +194,7 @@ impl<K: Client, O: Ord + Clone> Manager<K, O> {
                 Ok(error) => ClientError::NotConnected(*error),
                 Err(error) => ClientError::NoRoom(error),
             },
-            // It ended at once, and has told the request that it was for.
+            // The connection ended at once, and its request has been told.
             SpawnCause::Ended => return,
             cause => {
                 ClientError::NoRoom(format!("a connection could not be made: {cause:?}").into())
@@ -205,7 +207,7 @@ impl<K: Client, O: Ord + Clone> Manager<K, O> {
         }
     }
 
-    /// The loop is to end: the manager does, when nobody waits and no connection is left.
+    /// Begins to drain: the manager ends when no request waits and no connection is left.
     pub(super) fn drain(&mut self) {
         self.is_draining = true;
     }

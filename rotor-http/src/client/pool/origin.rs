@@ -1,47 +1,48 @@
-//! `Origin`: what the books of a pool say of one server: who waits for it, and what the connections
-//! to it do.
+//! `Origin`: a pool's records of one server: the requests that wait for it, and the states of its
+//! connections.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use crate::client::feed::Room;
 
-/// A connection of the pool.
+/// Identifies a connection of the pool.
 pub(super) type MemberId = u64;
 
-/// One server. `J` is a job, `W` wakes a connection.
+/// One server. `J` is a job; `W` wakes a connection.
 pub(super) struct Origin<J, W> {
     /// Oldest first.
     pub(super) waiting: VecDeque<Queued<J>>,
-    /// Those that were begun before and want a new connection; begun before the others.
+    /// Requests that were begun before and need a new connection. They precede the others.
     pub(super) repeated: VecDeque<Queued<J>>,
     members: BTreeMap<MemberId, State<W>>,
-    /// Those with nothing to do, and since when; the one that was used last is used next, so that
-    /// the others may end.
+    /// Connections that have nothing to do, and since when. The one that was used last is used
+    /// next, so that the others may end.
     idle: Vec<(Moment, MemberId)>,
     connecting: usize,
     woken: usize,
     ending: usize,
-    /// What is known of how many requests a connection takes.
+    /// How many requests a connection accepts, as far as that is known.
     known: Known,
-    /// The last that was made of those that take one.
+    /// The last connection that was made of those that accept one request at a time.
     newest_of_one: Option<MemberId>,
-    /// It is among those for which something may have to be done.
+    /// Whether it is in the queue of origins that need attention.
     pub(super) is_due: bool,
 }
 
-/// A job that waits, and what it takes meanwhile.
+/// A waiting job, and how many bytes it takes meanwhile.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Queued<J> {
     pub(super) job: J,
     pub(super) bytes: usize,
 }
 
-/// Grows with each connection that becomes idle, of any server.
+/// A counter that grows with each connection, of any server, that becomes idle.
 pub(super) type Moment = u64;
 
-/// What a connection does.
+/// The state of a connection.
 ///
-/// One that speaks HTTP/2 is `Sharing` from then on, and is idle while it has nothing under way.
+/// A connection that speaks HTTP/2 is `Sharing` from then on, and is idle if it has no request
+/// under way.
 ///
 /// ```text
 ///   Connecting ─ takes ─▶ Busy ◀─ takes ─ Woken ◀─ wake ─┐
@@ -53,40 +54,41 @@ enum State<W> {
     Connecting,
     Busy,
     Idle(W),
-    /// It is to look for work, and has not looked yet.
+    /// It was woken to look for work, but has not done so yet.
     Woken,
     Ending,
     /// It speaks HTTP/2.
     Sharing(Sharing<W>),
 }
 
-/// A connection that has many requests under way.
+/// An HTTP/2 connection, which has many requests under way.
 struct Sharing<W> {
     room: Room,
     waker: W,
-    /// It is to look for work, and has not looked yet.
+    /// It was woken to look for work, but has not done so yet.
     is_woken: bool,
 }
 
-/// How many requests a connection to a server has at a time: what the last that was made has said.
+/// How many requests a connection to a server has at a time, as reported by the last one that was
+/// made.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Known {
-    /// It may be many: those who wait are to wait for what the first connection says.
+    /// Possibly many: waiting requests wait for what the first connection reports.
     Nothing,
     One,
     Many(u32),
 }
 
-/// What a connection finds when it looks for work.
+/// The result when a connection looks for work.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Found<J> {
     Job(J),
     Nothing,
-    /// It is not wanted any more.
+    /// The connection is not needed any more and must end.
     End,
 }
 
-/// What those who wait for a server lack.
+/// What the requests that wait for a server need.
 #[derive(PartialEq, Eq, Debug)]
 pub(super) enum Lack {
     Nothing,
@@ -94,17 +96,18 @@ pub(super) enum Lack {
     NewConnection,
 }
 
-/// What a connection did that has left the books.
+/// The state of a connection that has left the records.
 pub(super) enum Left {
-    /// It was not in the books.
+    /// It was not in the records.
     Unknown,
-    /// It was asked to end, for want of its place.
+    /// It was asked to end, because its place was needed.
     Ending,
     Other,
 }
 
 impl<J, W> Origin<J, W> {
-    /// A server of which nothing is known but whether its connections may take many requests.
+    /// Makes the records of a server of which nothing is known except whether its connections may
+    /// accept many requests.
     pub(super) fn new(may_share: bool) -> Origin<J, W> {
         Origin {
             waiting: VecDeque::new(),
@@ -120,7 +123,7 @@ impl<J, W> Origin<J, W> {
         }
     }
 
-    /// The one door through which a connection changes what it does.
+    /// Changes the state of a connection. All changes go through this method.
     fn set(&mut self, id: MemberId, state: Option<State<W>>) -> Option<State<W>> {
         self.count(state.as_ref(), 1);
         let before = match state {
@@ -129,7 +132,7 @@ impl<J, W> Origin<J, W> {
         };
         self.count(before.as_ref(), -1);
         if matches!(before, Some(State::Idle(_) | State::Sharing(_))) {
-            // Linear, and short: idle connections to one server.
+            // Linear, but short: it contains only idle connections to one server.
             self.idle.retain(|(_, idle)| *idle != id);
         }
         before
@@ -145,12 +148,12 @@ impl<J, W> Origin<J, W> {
         *counter = counter.saturating_add_signed(by);
     }
 
-    /// A connection is about to be made.
+    /// Records a connection that is about to be made.
     pub(super) fn connect(&mut self, id: MemberId) {
         self.set(id, Some(State::Connecting));
     }
 
-    /// A connection looks for work; if there is none, `waker` wakes it later.
+    /// Returns work for a connection. If there is none, `waker` wakes it later.
     pub(super) fn take(
         &mut self,
         id: MemberId,
@@ -159,17 +162,17 @@ impl<J, W> Origin<J, W> {
     ) -> Found<Queued<J>> {
         let repeated = match self.members.get(&id) {
             None | Some(State::Ending) => return Found::End,
-            // Woken for something else; nothing was put aside for it.
+            // It was woken for another reason; no work is reserved for it.
             Some(State::Idle(_)) => return Found::Nothing,
             Some(State::Sharing(_)) => return self.take_shared(id),
-            // A repeated request needs a connection that has served nobody, which only a new one
-            // is.
+            // A repeated request needs a connection that has made no request yet, so only a new one
+            // will do.
             Some(State::Connecting) => self.repeated.pop_front(),
             Some(State::Busy | State::Woken) => None,
         };
         if let Some(State::Connecting) = self.members.get(&id) {
-            // It speaks HTTP/1.1, whatever others did before: those who wait must not wait for what
-            // each further connection says.
+            // It speaks HTTP/1.1, whatever earlier connections did. Waiting requests must not wait
+            // for what each further connection reports.
             self.known = Known::One;
             self.newest_of_one = self.newest_of_one.max(Some(id));
         }
@@ -182,13 +185,13 @@ impl<J, W> Origin<J, W> {
         Found::Nothing
     }
 
-    /// Whether more requests than one wait for this connection, which has still to say what it
-    /// speaks.
+    /// Returns whether more than one request waits for this connection, which has not reported yet
+    /// what it speaks.
     pub(super) fn is_to_take_many(&self, id: MemberId) -> bool {
         self.known != Known::One && matches!(self.members.get(&id), Some(State::Connecting))
     }
 
-    /// A connection speaks HTTP/2, and has so much room.
+    /// Records that a connection speaks HTTP/2, and its room.
     pub(super) fn share(
         &mut self,
         id: MemberId,
@@ -199,7 +202,7 @@ impl<J, W> Origin<J, W> {
         if matches!(self.members.get(&id), None | Some(State::Ending)) {
             return;
         }
-        // One that is older than another that takes one request says nothing of the next.
+        // If a newer connection accepts only one request, an older one does not predict the next.
         if Some(id) > self.newest_of_one && room.further > 0 {
             self.known = Known::Many(room.under_way + room.further);
         }
@@ -208,14 +211,14 @@ impl<J, W> Origin<J, W> {
             _ => waker(),
         };
         self.set(id, Some(State::Sharing(Sharing { room, waker, is_woken: false })));
-        // A connection that takes no more is about to end by itself.
+        // A connection that accepts no more is about to end by itself.
         if room.under_way == 0 && room.further > 0 {
             self.idle.push((now, id));
         }
     }
 
-    /// A connection that has room looks for work. It is told of what was refused unseen, too: that
-    /// it stands is known by what it has under way.
+    /// Returns work for an HTTP/2 connection that has room. This may be a request that a server
+    /// refused before: a connection with requests under way is known to work.
     fn take_shared(&mut self, id: MemberId) -> Found<Queued<J>> {
         let Some(State::Sharing(sharing)) = self.members.get_mut(&id) else {
             return Found::Nothing;
@@ -233,12 +236,13 @@ impl<J, W> Origin<J, W> {
         Found::Job(job)
     }
 
-    /// A connection has ended, or was not made.
+    /// Removes a connection that has ended, or was not made.
     pub(super) fn remove(&mut self, id: MemberId) -> Left {
         match self.set(id, None) {
             None => Left::Unknown,
             Some(State::Connecting) => {
-                // It has told nothing, so the others must not wait for the next one alone.
+                // It has reported nothing, so the other requests must not wait for the next one
+                // alone.
                 if self.known == Known::Nothing {
                     self.known = Known::One;
                 }
@@ -249,38 +253,38 @@ impl<J, W> Origin<J, W> {
         }
     }
 
-    /// Returns how many connections there are, whatever they do.
+    /// Returns the number of connections, whatever their state.
     pub(super) fn connections(&self) -> usize {
         self.members.len()
     }
 
-    /// Returns whether more wait than connections are about to take.
+    /// Returns whether more requests wait than connections are about to take.
     pub(super) fn lack(&self) -> Lack {
         let each = match self.known {
-            // Everybody waits for what the first connection says.
+            // All requests wait for what the first connection reports.
             Known::Nothing => self.repeated.len() + self.waiting.len(),
             Known::One => 1,
             Known::Many(requests) => requests as usize,
         };
         let shared: usize =
             self.shared().filter(|own| own.is_woken).map(|own| own.room.further as usize).sum();
-        // Each of the repeated ones needs a new connection, or room on one of HTTP/2.
+        // Each repeated request needs a new connection, or room on an HTTP/2 connection.
         let coming = (self.connecting * each + shared).checked_sub(self.repeated.len());
         let Some(coming) = coming else { return Lack::NewConnection };
         if self.waiting.len() > coming + self.woken { Lack::Connection } else { Lack::Nothing }
     }
 
-    /// Returns whether fewer connections end than are wanted anew.
+    /// Returns whether fewer connections are ending than new ones are needed.
     pub(super) fn ends_too_few(&self) -> bool {
         self.ending < self.repeated.len()
     }
 
-    /// Whether somebody waits for it, and it has no connection.
+    /// Returns whether requests wait for the server, and it has no connection.
     pub(super) fn starves(&self) -> bool {
         self.members.is_empty() && self.lack() != Lack::Nothing
     }
 
-    /// Has a connection end that has done its work and looks for more, if it is not the only one.
+    /// Lets a connection that has finished its work end, if it is not the only one.
     pub(super) fn end_one_of_several(&mut self, id: MemberId) -> bool {
         let is_one = matches!(self.members.get(&id), Some(State::Busy));
         let ends = is_one && self.members.len() - self.ending > 1;
@@ -297,7 +301,8 @@ impl<J, W> Origin<J, W> {
         })
     }
 
-    /// Wakes a connection for those who wait: the fullest that has room, so that others may end.
+    /// Wakes a connection for the waiting requests: the fullest one that has room, so that others
+    /// may end.
     pub(super) fn wake(&mut self, lack: &Lack) -> Option<W>
     where
         W: Clone,
@@ -310,7 +315,7 @@ impl<J, W> Origin<J, W> {
             sharing.is_woken = true;
             return Some(sharing.waker.clone());
         }
-        // A repeated request needs a connection that has served nobody.
+        // A repeated request needs a connection that has made no request yet.
         if *lack == Lack::Connection { self.wake_idle() } else { None }
     }
 
@@ -322,20 +327,20 @@ impl<J, W> Origin<J, W> {
         waker_of(self.set(id, Some(State::Woken)))
     }
 
-    /// Returns since when the connection has had nothing to do that was used longest ago.
+    /// Returns since when the longest idle connection has been idle.
     pub(super) fn idle_since(&self) -> Option<Moment> {
         self.idle.first().map(|(since, _)| *since)
     }
 
-    /// Has that connection end.
+    /// Lets the longest idle connection end.
     pub(super) fn end_idle(&mut self) -> Option<W> {
         let (_, id) = *self.idle.first()?;
         waker_of(self.set(id, Some(State::Ending)))
     }
 
-    /// The request that a connection was to serve which could not be made.
+    /// Takes the request for which a connection was to be made that could not be made.
     pub(super) fn take_oldest(&mut self) -> Option<Queued<J>> {
-        // Those of `repeated` were asked before all others.
+        // The requests in `repeated` were asked before all others.
         self.repeated.pop_front().or_else(|| self.waiting.pop_front())
     }
 

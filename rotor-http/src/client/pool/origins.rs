@@ -1,6 +1,6 @@
-//! The books of a pool: who waits for which server, which connections there are and what they do.
-//! Pure: it neither connects nor wakes, it says who is to be woken and where a connection is
-//! wanted.
+//! The records of a pool: which requests wait for which server, and which connections there are.
+//! Pure: it neither connects nor wakes, but returns which connections to wake, and where a new one
+//! is needed.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -8,32 +8,33 @@ use super::config::PoolConfig;
 use super::origin::{Found, Lack, Left, MemberId, Moment, Origin, Queued};
 use crate::client::feed::Room;
 
-/// All servers that somebody waits for or is connected to. `J` is a job, `W` wakes a connection.
+/// All servers that have waiting requests or connections. `J` is a job; `W` wakes a connection.
 pub(super) struct Origins<O, J, W> {
     by_name: BTreeMap<O, Origin<J, W>>,
-    /// Those for which something may have to be done, in turns.
+    /// The servers that may need attention, each in its turn.
     due: VecDeque<O>,
     per_origin_max: usize,
-    /// Whether connections may turn out to take many requests.
+    /// Returns whether connections may turn out to accept many requests.
     may_share: fn(&O) -> bool,
     connections_max: usize,
     waiting_per_origin_max: usize,
-    /// Of all servers: so many may wait, and take so many bytes; and so many do.
+    /// For all servers together: how many requests may wait, and how many bytes they may take; and
+    /// how many do.
     waiting_max: Load,
     waiting: Load,
     connections: usize,
-    /// Connections that are about to end because others need their place.
+    /// Connections that are about to end because others need their places.
     ending: usize,
-    /// Servers that wait for a place and have no connection, beyond the places that came free since
-    /// they were counted.
+    /// How many servers waited for a place and had no connection when they were last counted, less
+    /// the places that have become free since.
     starving: usize,
-    /// Servers waited for a place when they were counted.
+    /// Whether any server waited for a place when they were last counted.
     is_scarce: bool,
     next_id: MemberId,
     now: Moment,
 }
 
-/// How many jobs wait, and what they take.
+/// How many jobs wait, and how many bytes they take.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Load {
     jobs: usize,
@@ -52,12 +53,12 @@ impl Load {
     }
 }
 
-/// What is to be done for those who wait.
+/// What to do next for the waiting requests.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Wanted<O, W> {
     /// Wake this connection.
     Wake(W),
-    /// Make a connection; it is counted already.
+    /// Make a connection. It is counted already.
     Connect(O, MemberId),
     Nothing,
 }
@@ -82,20 +83,21 @@ impl<O: Ord + Clone, J, W: Clone> Origins<O, J, W> {
         }
     }
 
-    /// Returns the origin of this name, made if need be, to be looked at by `wanted`.
+    /// Returns the records of this server, and marks it to be looked at by `wanted`. Makes them if
+    /// necessary.
     fn due_origin(&mut self, name: O) -> &mut Origin<J, W> {
         let Origins { by_name, due, may_share, .. } = self;
         let origin = by_name.entry(name.clone()).or_insert_with(|| Origin::new(may_share(&name)));
-        // Only once at a time: otherwise the queue would grow with the requests, not with the
-        // servers.
+        // Each server is in the queue only once: otherwise the queue would grow with the number of
+        // requests.
         if !std::mem::replace(&mut origin.is_due, true) {
             due.push_back(name);
         }
         origin
     }
 
-    /// Adds a request that takes so many bytes at the end of its queue; hands it back when there is
-    /// no room. One that would be alone is taken, however large.
+    /// Adds a request that takes so many bytes to the end of its queue. Returns it if there is no
+    /// room. If no other request waits, it is accepted whatever its size.
     pub(super) fn add(&mut self, name: O, job: J, bytes: usize) -> Result<(), J> {
         let Load { jobs, bytes: taken } = self.waiting;
         let of_origin = self.by_name.get(&name).map_or(0, |origin| origin.waiting.len());
@@ -110,20 +112,21 @@ impl<O: Ord + Clone, J, W: Clone> Origins<O, J, W> {
         Ok(())
     }
 
-    /// Adds a request that is to be made again. It had its place before, and has the place of the
-    /// connection that it lost.
+    /// Adds a request that is to be made again. It is not limited: it was accepted before, and
+    /// takes the place of the connection that it lost.
     pub(super) fn add_repeated(&mut self, name: O, job: J, bytes: usize) {
         self.waiting.add(bytes);
         self.due_origin(name).repeated.push_back(Queued { job, bytes });
     }
 
-    /// A connection that has nothing to do looks for work; if there is none, `waker` wakes it
+    /// Returns work for a connection that has nothing to do. If there is none, `waker` wakes it
     /// later.
     pub(super) fn take(&mut self, name: &O, id: MemberId, waker: impl FnOnce() -> W) -> Found<J> {
-        // Its place is gone with its server: it is no longer counted, so it must not go on.
+        // Its server was removed, and the connection with it: it is no longer counted, so it must
+        // end.
         let Some(origin) = self.by_name.get_mut(name) else { return Found::End };
         self.now += 1;
-        // A server that always has work would else keep its places for ever.
+        // Otherwise a server that always has work would keep its places for ever.
         if self.starving > self.ending && origin.end_one_of_several(id) {
             self.ending += 1;
             return Found::End;
@@ -134,8 +137,8 @@ impl<O: Ord + Clone, J, W: Clone> Origins<O, J, W> {
                 // From here on the connection holds the job, and the limits of connections apply.
                 self.waiting.remove(bytes);
                 if was_to_take_many {
-                    // The others have waited to learn what the server speaks, or counted on what an
-                    // earlier connection took; this one takes one.
+                    // The other requests have waited to learn what the server speaks, or relied on
+                    // the room of an earlier connection. This connection takes only one.
                     self.due_origin(name.clone());
                 }
                 return Found::Job(job);
@@ -145,25 +148,26 @@ impl<O: Ord + Clone, J, W: Clone> Origins<O, J, W> {
         };
         if matches!(found, Found::Nothing) && (!origin.repeated.is_empty() || !self.due.is_empty())
         {
-            // Others may wait for a place, which this one has.
+            // Other servers may wait for a place, which this connection has.
             self.due_origin(name.clone());
         }
         found
     }
 
-    /// A connection speaks HTTP/2, and has so much room.
+    /// Records that a connection speaks HTTP/2, and its room.
     pub(super) fn share(&mut self, name: &O, id: MemberId, room: Room, waker: impl FnOnce() -> W) {
         let Some(origin) = self.by_name.get_mut(name) else { return };
         self.now += 1;
         origin.share(id, room, self.now, waker);
-        // They wait for room here, or for another connection; or others for its place.
+        // Requests may wait for room on this connection or for another one, or other servers for
+        // its place.
         let is_wanted = !origin.waiting.is_empty() || !origin.repeated.is_empty();
         if is_wanted || (room.under_way == 0 && !self.due.is_empty()) {
             self.due_origin(name.clone());
         }
     }
 
-    /// A connection has ended, or was not made.
+    /// Removes a connection that has ended, or was not made.
     pub(super) fn remove(&mut self, name: &O, id: MemberId) {
         let Some(origin) = self.by_name.get_mut(name) else { return };
         match origin.remove(id) {
@@ -172,43 +176,45 @@ impl<O: Ord + Clone, J, W: Clone> Origins<O, J, W> {
             Left::Other => {}
         }
         self.connections -= 1;
-        // `wanted`, which gives its place to one of them, may be asked only after others have looked
-        // for work.
+        // `wanted` gives the place to one of them, but other connections may look for work before
+        // it is called.
         self.starving = self.starving.saturating_sub(1);
         self.due_origin(name.clone());
     }
 
-    /// A connection could not be made: the request that it was to serve.
+    /// Takes the request for which a connection was to be made that could not be made.
     pub(super) fn take_for_failure(&mut self, name: &O) -> Option<J> {
         let Queued { job, bytes } = self.by_name.get_mut(name)?.take_oldest()?;
         self.waiting.remove(bytes);
         Some(job)
     }
 
-    /// What is to be done for those who wait; to be asked until there is nothing. Where the loop
-    /// has no place for another connection, and at the limit of all, one with nothing to do makes
-    /// room: the one that was used longest ago.
+    /// Returns what to do next for the waiting requests. Call this until it returns `Nothing`. If
+    /// the loop has no place for another connection, or the limit of all connections is reached,
+    /// the longest idle connection has to make room.
     pub(super) fn wanted(&mut self, has_place: bool) -> Wanted<O, W> {
         let (mut held_up, mut starving) = (0, 0);
-        // A place is for them first: for one that has lost its only connection just now, too.
+        // They get a place first, including a server that has just lost its only connection.
         let someone_starves = self.is_scarce
             && self.due.iter().any(|name| self.by_name.get(name).is_some_and(Origin::starves));
-        // Each once: those that stay due go to the end, and would come up again without end.
+        // Each server once: those that stay due go to the end of the queue, and would come up again
+        // without end.
         for _ in 0..self.due.len() {
             let Some(name) = self.due.pop_front() else { break };
             let Some(origin) = self.by_name.get_mut(&name) else { continue };
             let lack = origin.lack();
-            // A connection that exists is faster than a new one.
+            // An existing connection is faster than a new one.
             if lack != Lack::Nothing
                 && let Some(waker) = origin.wake(&lack)
             {
-                // It keeps its turn: more may wait for it than this one connection takes.
+                // The server keeps its turn: more requests may wait for it than this connection
+                // takes.
                 self.due.push_front(name);
                 return Wanted::Wake(waker);
             }
             if lack == Lack::Nothing || origin.connections() >= self.per_origin_max {
                 origin.is_due = false;
-                // An idle connection cannot serve a request that needs a new one: it makes room.
+                // An idle connection cannot serve a request that needs a new one, so it makes room.
                 let ends = lack == Lack::NewConnection && origin.ends_too_few();
                 let ended = if ends { origin.end_idle() } else { None };
                 if origin.is_empty() {
@@ -218,7 +224,7 @@ impl<O: Ord + Clone, J, W: Clone> Origins<O, J, W> {
                 self.ending += 1;
                 return Wanted::Wake(waker);
             }
-            // Nobody's fault: it stays due, and its turn comes again.
+            // It stays due, and its turn comes again.
             let has_place = has_place && self.connections < self.connections_max;
             if !has_place || (someone_starves && !origin.starves()) {
                 held_up += 1;
@@ -230,12 +236,12 @@ impl<O: Ord + Clone, J, W: Clone> Origins<O, J, W> {
             self.next_id += 1;
             self.connections += 1;
             origin.connect(id);
-            // At the end, after the others, which wait for connections as well.
+            // At the end of the queue, after the others, which wait for connections as well.
             self.due.push_back(name.clone());
             return Wanted::Connect(name, id);
         }
-        // Each connection that ends gives its place to a server that is held up: no more end than
-        // are needed.
+        // Each connection that ends gives its place to a server that is held up, so no more are
+        // ended than necessary.
         if held_up > self.ending
             && let Some(waker) = self.end_longest_idle()
         {
@@ -247,19 +253,20 @@ impl<O: Ord + Clone, J, W: Clone> Origins<O, J, W> {
     }
 
     fn end_longest_idle(&mut self) -> Option<W> {
-        // This walks over all servers, but seldom: only at the limit of all connections.
+        // This goes through all servers, but seldom: only if the limit of all connections is
+        // reached.
         let idle =
             self.by_name.values_mut().filter_map(|origin| Some((origin.idle_since()?, origin)));
         idle.min_by_key(|(since, _)| *since).and_then(|(_, origin)| origin.end_idle())
     }
 
-    /// Takes those out that are not to wait any longer.
+    /// Removes and returns the requests that need not wait any longer.
     pub(super) fn take_out(&mut self, is_over: impl Fn(&J) -> bool) -> Vec<J> {
         let mut out = Vec::new();
         let mut changed = Vec::new();
         for (name, origin) in &mut self.by_name {
             for queue in [&mut origin.repeated, &mut origin.waiting] {
-                // Most queues have none, and are not made anew.
+                // Most queues contain none, and are left unchanged.
                 if queue.iter().any(|queued| is_over(&queued.job)) {
                     let (over, left): (VecDeque<Queued<J>>, VecDeque<Queued<J>>) =
                         std::mem::take(queue).into_iter().partition(|queued| is_over(&queued.job));
@@ -271,23 +278,23 @@ impl<O: Ord + Clone, J, W: Clone> Origins<O, J, W> {
             }
         }
         for name in changed {
-            // If nothing is left, `wanted` forgets it.
+            // If nothing is left, `wanted` removes the server.
             self.due_origin(name);
         }
         out
     }
 
-    /// Returns whether `wanted` may have something.
+    /// Returns whether `wanted` may return something.
     pub(super) fn has_due(&self) -> bool {
         !self.due.is_empty()
     }
 
-    /// Returns whether one waits that is to be made again.
+    /// Returns whether a request waits to be made again.
     pub(super) fn has_repeated(&self) -> bool {
         self.by_name.values().any(|origin| !origin.repeated.is_empty())
     }
 
-    /// Returns those that wait.
+    /// Returns the waiting requests.
     pub(super) fn waiting(&self) -> impl Iterator<Item = &J> {
         self.by_name
             .values()
@@ -295,7 +302,8 @@ impl<O: Ord + Clone, J, W: Clone> Origins<O, J, W> {
             .map(|queued| &queued.job)
     }
 
-    /// Returns whether nobody waits and there is no connection. Known after `wanted` had nothing.
+    /// Returns whether no request waits and there is no connection. Valid after `wanted` has
+    /// returned `Nothing`.
     pub(super) fn is_empty(&self) -> bool {
         self.by_name.is_empty()
     }
